@@ -1,6 +1,6 @@
 //! Watermarks of background collection.
 
-use strobe_ftl::Marks;
+use strobe_ftl::Watermarks;
 use strobe_types::Geometry;
 
 use super::{BuildError, checked, good_and_spare, least_kept, map_config};
@@ -11,7 +11,7 @@ use crate::config::DriveConfig;
 /// Where nothing else is said, the host waits when the erased blocks are down to the least that is safe and, on average,
 /// every open block is full: then it never waits for a block. Little spare makes little room: an eighth of it at most
 /// is kept.
-pub(super) fn of(config: &DriveConfig, geometry: &Geometry, logical_units: u32) -> Marks {
+pub(super) fn of(config: &DriveConfig, geometry: &Geometry, logical_units: u32) -> Watermarks {
     let gc = &config.ftl.gc;
     let (_, spare) = good_and_spare(config, geometry, logical_units);
     let most = (spare / 8).max(1);
@@ -22,13 +22,18 @@ pub(super) fn of(config: &DriveConfig, geometry: &Geometry, logical_units: u32) 
     let highest = or(gc.soft_blocks, u32::MAX) - 1;
     let pace = or(gc.pace_blocks, (least + (2 * lanes).min(most)).min(highest));
     let soft = or(gc.soft_blocks, pace + (lanes / 2 + 2).min(most));
-    Marks { soft, pace, victims: or(gc.victims, geometry.dies()), read_pages: collection_read_pages(config) }
+    Watermarks {
+        soft,
+        pace,
+        victims: or(gc.victims, geometry.dies()),
+        read_pages: collection_read_pages(config),
+    }
 }
 
 /// Pages that collection in the background reads from a victim in one step.
 pub fn collection_read_pages(config: &DriveConfig) -> u32 {
     match config.ftl.gc.read_pages {
-        0 => Marks::read_pages_for(config.nand.planes_per_die),
+        0 => Watermarks::read_pages_for(config.nand.planes_per_die),
         given => given,
     }
 }

@@ -233,7 +233,7 @@ impl<N: Nand, V: VictimPolicy> Checker<'_, N, V> {
             );
         }
         let closed = count(BlockState::Closed);
-        let candidates = self.0.policy.candidates() as usize;
+        let candidates = self.0.policies.victims.candidates() as usize;
         ensure!(candidates == closed, "{candidates} candidates, {closed} closed blocks");
         Ok(())
     }

@@ -48,19 +48,19 @@ impl<N: Nand, V: VictimPolicy> Reclaimer<'_, N, V> {
     fn collect_now(&mut self, now: When) -> Done {
         let mut finished = now;
         loop {
-            if !self.core.has_enough(self.core.min_free_blocks) {
+            if !self.core.has_enough(self.core.space.min_free_blocks) {
                 let next = self.gain_blocks(now)?;
                 finished = self.core.nand.both(finished, next);
             }
             // A block to retire takes room and gives none back: only when there is some to spare.
-            if !self.core.has_enough(self.core.min_free_blocks) {
+            if !self.core.has_enough(self.core.space.min_free_blocks) {
                 return Ok(finished);
             }
             let Some(&block) = self.core.blocks.retiring.last() else { break };
             let next = self.relocator().relocate_block(now, Reason::Retire, block)?;
             finished = self.core.nand.both(finished, next);
         }
-        if self.core.leveler.is_some() {
+        if self.core.policies.leveler.is_some() {
             let next = self.level(now)?;
             finished = self.core.nand.both(finished, next);
         }
@@ -70,8 +70,11 @@ impl<N: Nand, V: VictimPolicy> Reclaimer<'_, N, V> {
     /// Collects until `net_blocks` more, and at least `min_free_blocks`, are erased. Returns when
     /// the last erase is done.
     fn gain_blocks(&mut self, now: When) -> Done {
-        let target =
-            self.core.min_free_blocks.max(self.core.blocks.free.count() + self.core.config.net_blocks.max(1));
+        let target = self
+            .core
+            .space
+            .min_free_blocks
+            .max(self.core.blocks.free.count() + self.core.config.net_blocks.max(1));
         self.gain_to(target, now)
     }
 
@@ -123,7 +126,7 @@ impl<N: Nand, V: VictimPolicy> Reclaimer<'_, N, V> {
 
     fn choose_into(&mut self, target: u32, victims: &mut Vec<BlockId>) -> u32 {
         let units_per_block = self.core.nand.geometry().units_per_block();
-        let sorted = self.core.sorts_victims();
+        let sorted = self.core.policies.sorts_victims();
         if let Some(block) = self.core.cached_for_room() {
             // It gives more than half a block, whatever the policy would choose.
             self.core.take(block);
@@ -133,7 +136,7 @@ impl<N: Nand, V: VictimPolicy> Reclaimer<'_, N, V> {
         let mut units = 0;
         loop {
             let view = self.core.blocks.view(units_per_block, self.core.tick);
-            let Some(victim) = self.core.policy.choose(&view, &mut self.core.rng) else { break };
+            let Some(victim) = self.core.policies.choose(&view) else { break };
             assert_eq!(self.core.blocks.state(victim), BlockState::Closed, "policy chose {victim:?}");
             let valid = self.core.blocks.valid[victim.index()];
             if !victims.is_empty() {
@@ -188,7 +191,7 @@ impl<N: Nand, V: VictimPolicy> Reclaimer<'_, N, V> {
 
     /// Moves what little-worn blocks hold, one block for each collection.
     pub(super) fn level(&mut self, now: When) -> Done {
-        let Some(block) = self.core.leveler.as_mut().and_then(|leveler| leveler.choose()) else {
+        let Some(block) = self.core.policies.leveler.as_mut().and_then(|leveler| leveler.choose()) else {
             return Ok(now);
         };
         assert_eq!(self.core.blocks.state(block), BlockState::Closed, "the leveler chose {block:?}");
@@ -197,25 +200,11 @@ impl<N: Nand, V: VictimPolicy> Reclaimer<'_, N, V> {
 }
 
 impl<N: Nand, V: VictimPolicy> Core<N, V> {
-    /// True if `target` blocks are at hand.
-    ///
-    /// On a shared stream, copies leave room behind them in the block they opened last. The host
-    /// goes on there, as in a plain log; gaining a whole block first would fill blocks with copies
-    /// alone and so separate old data from new.
-    pub(super) fn has_enough(&self, target: u32) -> bool {
-        let shares_host = self.streams.table.shares_host();
-        let left_open = u32::from(shares_host && self.streams[HOST].next_pages().is_some());
-        self.blocks.free.count() + left_open >= target
-    }
-
     /// Tells the policies, or the SLC cache, that the full `block` is about to be emptied.
     pub(super) fn take(&mut self, block: BlockId) {
         match self.blocks.state(block) {
-            BlockState::Cached => return self.take_cached(block),
-            _ => self.policy.taken(block),
-        }
-        if let Some(leveler) = &mut self.leveler {
-            leveler.left(block);
+            BlockState::Cached => self.take_cached(block),
+            _ => self.policies.on_taken(block),
         }
     }
 }

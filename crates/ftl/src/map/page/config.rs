@@ -2,10 +2,10 @@
 
 use strobe_types::Geometry;
 
-use super::background::Marks;
 use super::refresh::Refresh;
 use super::sharing::{Sharing, WhenMapFull};
 use super::slc::SlcConfig;
+use super::space::Watermarks;
 use super::streams::StreamTable;
 use super::translation::TranslationConfig;
 use crate::capacity::{Capacity, Demand};
@@ -59,7 +59,7 @@ pub struct PageMapConfig {
     /// Copies are then physical: it goes with no virtual map.
     pub translation: Option<TranslationConfig>,
     /// Collection in the background, on flash that takes time. `None`: it stops the world.
-    pub marks: Option<Marks>,
+    pub marks: Option<Watermarks>,
     /// Writing to blocks in SLC mode first, on flash whose blocks can be. It goes with no demand paging.
     pub slc: Option<SlcConfig>,
     /// True if pages go to the die with the least work waiting, instead of round-robin. Only on flash with

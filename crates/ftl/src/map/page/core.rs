@@ -1,20 +1,21 @@
 //! The core of a page map: flash, the map, and the blocks. Only here units are programmed, mapped and erased.
 
 use strobe_nand::{Nand, When};
-use strobe_types::{BlockId, Lpn, Prng};
+use strobe_types::{BlockId, Lpn};
 
-use super::background::Marks;
 use super::blocks::{BlockState, Blocks};
 use super::config::PageMapConfig;
 use super::entries::Entries;
+use super::policies::Policies;
 use super::sharing::Sharing;
 use super::slc::SlcCache;
+use super::space::FreeSpace;
 use super::store::MapStore;
 use super::streams::Streams;
 use crate::capacity::Capacity;
 use crate::gc::{Allocation, VictimPolicy};
 use crate::journal::Journal;
-use crate::place::{CopyContext, Placement, StreamId};
+use crate::place::{CopyContext, StreamId};
 use crate::wear::Leveler;
 use crate::{FtlError, FtlStats, SlcStats};
 
@@ -27,24 +28,14 @@ pub(super) struct Core<N: Nand, V> {
     pub(super) store: MapStore,
     pub(super) blocks: Blocks,
     pub(super) streams: Streams,
-    /// Chooses streams; `None` if there is nothing to choose.
-    pub(super) placement: Option<Box<dyn Placement>>,
-    pub(super) policy: V,
-    /// The policy's chance.
-    pub(super) rng: Prng,
-    pub(super) leveler: Option<Leveler>,
-    /// Erased blocks below which garbage collection starts.
-    pub(super) min_free_blocks: u32,
-    pub(super) marks: Option<Marks>,
-    /// Units that the erases of victims under way will give: each in proportion to what of it has been moved.
-    pub(super) earned: u64,
+    pub(super) policies: Policies<V>,
+    pub(super) space: FreeSpace,
     /// Host units written or trimmed, plus one: the policies' clock, which starts at 1.
     pub(super) tick: u64,
     /// The sequence number of the next program.
     pub(super) sequence: u64,
     pub(super) stats: FtlStats,
     pub(super) slc: Option<Box<SlcCache>>,
-    pub(super) is_free_first: bool,
     /// Why only reads are served any more.
     pub(super) end_of_life: Option<FtlError>,
     /// When what is being written is on flash, run by run.
@@ -65,6 +56,7 @@ impl<N: Nand, V: VictimPolicy> Core<N, V> {
             Blocks::new(&nand, store.journal().map(Journal::log), config.allocation != Allocation::Fifo);
         let is_free_first = config.is_free_first(nand.is_timed(), nand.geometry());
         let is_good = |block| blocks.state(block) == BlockState::Free && !is_reserved(block);
+        let leveler = config.leveling.map(|how| Leveler::new(how, geometry.blocks(), is_good));
         let tables = config.translation_pages(geometry).saturating_mul(geometry.units_per_page());
         let shares = config.virtual_map_entries > 0;
         let sharing = shares.then(|| Sharing::new(geometry.units(), config.virtual_map_entries));
@@ -72,10 +64,8 @@ impl<N: Nand, V: VictimPolicy> Core<N, V> {
         Self {
             map: Entries::new(config.logical_units.saturating_add(tables), sharing),
             streams: Streams::new(config.streams(), geometry, is_free_first, nand.slc_pages()),
-            placement: config.placement_spec().build(geometry),
-            rng: Prng::derive(config.seed, "victim"),
-            leveler: config.leveling.map(|how| Leveler::new(how, geometry.blocks(), is_good)),
-            min_free_blocks: config.trigger(geometry),
+            policies: Policies::new(policy, config.seed, leveler, config.placement_spec().build(geometry)),
+            space: FreeSpace::new(config.trigger(geometry), config.marks.filter(|_| nand.is_timed())),
             tick: 1,
             // 0 is what a page has whose program was cut short.
             sequence: u64::from(store.is_paged()),
@@ -84,17 +74,13 @@ impl<N: Nand, V: VictimPolicy> Core<N, V> {
                 slc: config.slc.map(|_| SlcStats::default()),
                 ..FtlStats::default()
             },
-            is_free_first,
             slc,
-            marks: config.marks.filter(|_| nand.is_timed()),
-            earned: 0,
             end_of_life: None,
             whens: Vec::new(),
             blocks,
             store,
             config,
             nand,
-            policy,
         }
     }
 

@@ -43,7 +43,7 @@ pub(super) struct Headway {
 impl<N: Nand, V: VictimPolicy> Reclaimer<'_, N, V> {
     /// A collection that begins now.
     pub(super) fn headway(&self) -> Headway {
-        Headway { most: self.core.room(), victims: 0, units: 0, lost: self.lost_blocks() }
+        Headway { most: self.core.free_units(), victims: 0, units: 0, lost: self.lost_blocks() }
     }
 
     fn lost_blocks(&self) -> usize {
@@ -58,7 +58,7 @@ impl<N: Nand, V: VictimPolicy> Reclaimer<'_, N, V> {
         victims: u32,
         valid: u32,
     ) -> Result<(), FtlError> {
-        let room = self.core.room();
+        let room = self.core.free_units();
         if room > headway.most {
             *headway = Headway { most: room, victims: 0, units: 0, ..*headway };
         }

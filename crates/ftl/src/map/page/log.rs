@@ -36,7 +36,7 @@ impl<N: Nand, V: VictimPolicy> Core<N, V> {
         let candidate = |block: BlockId| Candidate {
             block: block.get(),
             valid_units: view.valid(block),
-            score: self.policy.score(block, &view),
+            score: self.policies.victims.score(block, &view),
         };
         let chosen = candidate(victim);
         let others =

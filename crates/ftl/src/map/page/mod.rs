@@ -27,6 +27,7 @@ mod headway;
 mod log;
 mod moved;
 mod paging;
+mod policies;
 mod reads;
 mod recover;
 mod refresh;
@@ -34,6 +35,7 @@ mod relocate;
 mod rescan;
 mod sharing;
 mod slc;
+mod space;
 mod state;
 mod store;
 mod streams;
@@ -54,7 +56,6 @@ use crate::{
 
 use self::core::Core;
 use background::Background;
-pub use background::Marks;
 use blocks::BlockState;
 pub use config::PageMapConfig;
 pub use refresh::Refresh;
@@ -62,6 +63,7 @@ use relocate::{Relocation, Relocator};
 pub use sharing::WhenMapFull;
 use slc::SlcCache;
 pub use slc::{SlcConfig, WhenFull};
+pub use space::Watermarks;
 use store::MapStore;
 use streams::{HOST, Streams};
 use translation::Translation;
@@ -141,7 +143,8 @@ impl<N: Nand, V: VictimPolicy> PageMap<N, V> {
     fn of(core: Core<N, V>) -> Self {
         let geometry = core.nand.geometry();
         let row_pages = core.config.batch(geometry.spec().planes_per_die);
-        let background = Background::new(core.marks, row_pages, core.config.streams().copies.len(), geometry);
+        let background =
+            Background::new(core.space.watermarks, row_pages, core.config.streams().copies.len(), geometry);
         Self { core, relocation: Relocation::default(), background }
     }
 
@@ -277,7 +280,7 @@ impl<N: Nand, V: VictimPolicy> MappingScheme for PageMap<N, V> {
     fn may_write(&self, units: u32) -> bool {
         match &self.core.slc {
             Some(_) if N::TIMED => self.background.has_cache_for_host(&self.core, units),
-            _ => !N::TIMED || self.background.has_room_for_host(&self.core, units),
+            _ => !N::TIMED || self.background.has_space_for_host(&self.core, units),
         }
     }
 
@@ -298,7 +301,7 @@ impl<N: Nand, V: VictimPolicy> MappingScheme for PageMap<N, V> {
 
     #[inline]
     fn relevant(&self, tag: DataTag) -> DataTag {
-        self.core.placement.as_ref().map_or(DataTag::default(), |placement| placement.relevant(tag))
+        self.core.policies.relevant(tag)
     }
 
     fn handles(&self) -> u16 {
@@ -358,7 +361,7 @@ impl<N: Nand, V: VictimPolicy> Inspectable for PageMap<N, V> {
 
 impl<N: PowerCuts, V: VictimPolicy> Recoverable for PageMap<N, V> {
     fn recover(self, now: SimTime, nand: N) -> Result<(Self, Recovery), RecoveryError> {
-        let mut policy = self.core.policy;
+        let mut policy = self.core.policies.victims;
         // A policy that knows no candidate is as good as a fresh one, if its clock does not go back.
         for block in
             self.core.blocks.usable().filter(|&block| self.core.blocks.state(block) == BlockState::Closed)

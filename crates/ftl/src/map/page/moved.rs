@@ -3,6 +3,7 @@
 use strobe_nand::{Cause, Nand, When};
 use strobe_types::Ppn;
 
+use super::space::FreeSpace;
 use super::{Core, PageMap, PageMapConfig, Reclaimer, StreamId};
 use crate::FtlError;
 use crate::gc::VictimPolicy;
@@ -13,12 +14,12 @@ impl<N: Nand, V: VictimPolicy> PageMap<N, V> {
     pub fn gain_room(&mut self, blocks: u32) -> Result<(), FtlError> {
         let per_block = u64::from(self.core.nand.geometry().units_per_block());
         let wanted = u64::from(blocks) * per_block;
-        let usual = self.core.min_free_blocks;
-        while self.core.room() < wanted {
-            let missing = (wanted - self.core.room()).div_ceil(per_block);
-            self.core.min_free_blocks = self.core.blocks.free.count() + missing as u32;
+        let usual = self.core.space.min_free_blocks;
+        while self.core.free_units() < wanted {
+            let missing = (wanted - self.core.free_units()).div_ceil(per_block);
+            self.core.space.min_free_blocks = self.core.blocks.free.count() + missing as u32;
             let collected = self.reclaimer().collect(When::START);
-            self.core.min_free_blocks = usual;
+            self.core.space.min_free_blocks = usual;
             collected?;
         }
         Ok(())
@@ -65,23 +66,17 @@ impl<N: Nand, V: VictimPolicy> PageMap<N, V> {
         let is_free_first = config.is_free_first(nand.is_timed(), geometry);
         let streams = self.core.streams.moved(geometry, is_free_first, nand.slc_pages());
         PageMap::of(Core {
-            min_free_blocks: config.trigger(geometry),
+            space: FreeSpace::new(config.trigger(geometry), config.marks.filter(|_| nand.is_timed())),
             config,
             map: self.core.map,
             store: self.core.store,
             blocks: self.core.blocks,
             streams,
-            placement: self.core.placement,
-            policy: self.core.policy,
-            rng: self.core.rng,
-            leveler: self.core.leveler,
+            policies: self.core.policies,
             tick: self.core.tick,
             sequence: self.core.sequence,
             stats: self.core.stats,
-            marks: config.marks.filter(|_| nand.is_timed()),
-            earned: 0,
             slc: self.core.slc,
-            is_free_first,
             end_of_life: self.core.end_of_life,
             whens: Vec::new(),
             nand,

@@ -232,7 +232,7 @@ impl<N: Nand, V: VictimPolicy> Core<N, V> {
     fn settle_translation(&mut self, units: &[Unit<N::Payload>], first: Ppa) {
         for (at, unit) in (0..).zip(units) {
             let ppa = first.plus(at);
-            self.policy.written(ppa, self.tick);
+            self.policies.victims.written(ppa, self.tick);
             if let Some(sharing) = &mut self.map.sharing {
                 sharing.written(ppa, unit.lpn);
             }

@@ -75,7 +75,9 @@ impl<N: Nand, V: VictimPolicy> PageMap<N, V> {
         };
         let empty: Vec<BlockId> = self.core.blocks.usable().filter(is_empty).collect();
         for block in empty {
-            if self.core.heed_stop().is_err() || self.core.blocks.free.count() >= self.core.min_free_blocks {
+            if self.core.heed_stop().is_err()
+                || self.core.blocks.free.count() >= self.core.space.min_free_blocks
+            {
                 break;
             }
             self.core.take(block);
@@ -93,7 +95,7 @@ impl<N: Nand, V: VictimPolicy> PageMap<N, V> {
     /// for while the open blocks still have room; the next cut could take that.
     fn restore_reserve(&mut self, now: When) {
         if self.core.end_of_life.is_none()
-            && self.core.blocks.free.count() < self.core.min_free_blocks
+            && self.core.blocks.free.count() < self.core.space.min_free_blocks
             && let Err(error) = self.empty_the_emptiest(now).and_then(|()| self.reclaimer().collect(now))
         {
             self.core.end_of_life = Some(error);
@@ -110,7 +112,7 @@ impl<N: Nand, V: VictimPolicy> PageMap<N, V> {
         }
         let units_per_block = self.core.nand.geometry().units_per_block();
         let mut result = Ok(());
-        while result.is_ok() && !self.core.has_enough(self.core.min_free_blocks) {
+        while result.is_ok() && !self.core.has_enough(self.core.space.min_free_blocks) {
             let valid = |block: &BlockId| self.core.blocks.valid[block.index()];
             let closed = self
                 .core
@@ -336,7 +338,7 @@ impl<N: Nand, V: VictimPolicy> Restorer<'_, N, V> {
         };
         let (erases, is_erased) = (flash.erase_count, flash.is_erased());
         let is_reserved = self.0.is_reserved(block);
-        if let Some(leveler) = &mut self.0.leveler
+        if let Some(leveler) = &mut self.0.policies.leveler
             && !is_reserved
         {
             // It starts with fresh, free blocks.
@@ -376,17 +378,17 @@ impl<N: Nand, V: VictimPolicy> Restorer<'_, N, V> {
 
     /// Tells the victim policy what has become of an open block so far.
     fn tell_policy(&mut self, block: BlockId, geometry: &Geometry) {
-        self.0.policy.opened(block, self.0.nand.block(block).erase_count, self.0.tick);
+        self.0.policies.victims.opened(block, self.0.nand.block(block).erase_count, self.0.tick);
         let first = geometry.first_unit(block);
         let programmed = self.0.nand.block(block).pages_programmed * geometry.units_per_page();
         let written: Vec<Ppa> =
             (0..programmed).map(|at| first.plus(at)).filter(|&ppa| self.0.nand.lpn(ppa).is_some()).collect();
-        written.iter().for_each(|&ppa| self.0.policy.written(ppa, self.0.tick));
+        written.iter().for_each(|&ppa| self.0.policies.victims.written(ppa, self.0.tick));
         let mut valid = written.len() as u32;
         for ppa in written {
             if !self.0.blocks.validity.get(ppa) {
                 valid -= 1;
-                self.0.policy.invalidated(ppa, block, valid, self.0.tick);
+                self.0.policies.victims.invalidated(ppa, block, valid, self.0.tick);
             }
         }
     }

@@ -49,7 +49,7 @@ impl<N: Nand, V: VictimPolicy> Reclaimer<'_, N, V> {
         if !collects_beside && self.collect(When::START).is_err() {
             return;
         }
-        let has_room = self.core.blocks.free.count() >= self.core.min_free_blocks;
+        let has_room = self.core.blocks.free.count() >= self.core.space.min_free_blocks;
         // Collection may have had it.
         if !has_room || self.core.blocks.state(block) != BlockState::Closed {
             return;

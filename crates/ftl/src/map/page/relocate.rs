@@ -178,7 +178,7 @@ impl<N: Nand, V: VictimPolicy> Relocator<'_, N, V> {
     /// Chooses the streams of the first `data` units of `task`, and puts them in their order.
     fn place_copies(&mut self, data: usize, task: &mut Relocation<N::Payload>) {
         let first = self.core.streams.table.first_copy();
-        let Some(mut placement) = self.core.placement.take() else {
+        let Some(mut placement) = self.core.policies.placement.take() else {
             task.runs.push((first, data));
             return;
         };
@@ -187,7 +187,7 @@ impl<N: Nand, V: VictimPolicy> Relocator<'_, N, V> {
         placement.arrange(&mut arranged, &mut |unit| {
             self.core.copy_context(self.core.nand.geometry().block_of(unit))
         });
-        self.core.placement = Some(placement);
+        self.core.policies.placement = Some(placement);
         let mut placed: Vec<(StreamId, Ppa)> = arranged.iter().map(|unit| (unit.to, unit.unit)).collect();
         fill_pages(&mut placed, self.core.nand.geometry().units_per_page() as usize);
         // From here on in the order in which they are moved, for those that cannot be.
@@ -331,7 +331,7 @@ impl<N: Nand, V: VictimPolicy> Relocator<'_, N, V> {
             |ftl, run, first| {
                 for (at, (unit, &source)) in (0..).zip(run.iter().zip(&mut sources)) {
                     ftl.remap(unit.lpn, source, first.plus(at));
-                    ftl.policy.written(first.plus(at), ftl.tick);
+                    ftl.policies.victims.written(first.plus(at), ftl.tick);
                 }
                 match &mut ftl.store {
                     MapStore::Memory => {}
@@ -351,20 +351,15 @@ impl<N: Nand, V: VictimPolicy> Relocator<'_, N, V> {
 }
 
 impl<N: Nand, V: VictimPolicy> Core<N, V> {
-    /// True if the placement puts units of several victims in order together.
-    pub(super) fn sorts_victims(&self) -> bool {
-        self.placement.as_ref().is_some_and(|placement| placement.sorts_victims())
-    }
-
     /// Shows the placement what the full `victim` holds, before any of it is moved.
     pub(super) fn show_victim(&mut self, victim: BlockId) {
-        if self.placement.is_none() {
+        if self.policies.placement.is_none() {
             return;
         }
         let from = self.copy_context(victim);
         let first = self.nand.geometry().first_unit(victim);
         let end = first.plus(self.nand.geometry().units_per_block());
-        let Some(mut placement) = self.placement.take() else { return };
+        let Some(mut placement) = self.policies.placement.take() else { return };
         let mut next = first;
         let mut valid = std::iter::from_fn(|| {
             let unit = self.blocks.validity.next(next, end)?;
@@ -374,15 +369,13 @@ impl<N: Nand, V: VictimPolicy> Core<N, V> {
         // Translation pages are not data.
         let mut data = valid.by_ref().filter(|lpn| lpn.get() < self.config.logical_units);
         placement.on_victim(&from, &mut data);
-        self.placement = Some(placement);
+        self.policies.placement = Some(placement);
     }
 
     /// Tells the placement that nothing is left in `victim`.
     pub(super) fn forget_victim(&mut self, victim: BlockId) {
         let from = self.copy_context(victim);
-        if let Some(placement) = &mut self.placement {
-            placement.on_collected(&from);
-        }
+        self.policies.on_collected(&from);
     }
 
     pub(super) fn erase(&mut self, now: When, block: BlockId, cause: Cause) -> When {
@@ -408,10 +401,8 @@ impl<N: Nand, V: VictimPolicy> Core<N, V> {
         self.leave_cache(block);
         self.blocks.is_lost(block, self.nand.block(block).erase_count);
         self.store.block_left(block);
-        if let Some(leveler) = &mut self.leveler
-            && !self.slc.as_ref().is_some_and(|slc| slc.is_static(block))
-        {
-            leveler.bad(block);
+        if !self.slc.as_ref().is_some_and(|slc| slc.is_static(block)) {
+            self.policies.on_retired(block);
         }
         self.stats.bad_block_host_writes.push(self.stats.host_units_written);
         self.retire_if_worn_out();

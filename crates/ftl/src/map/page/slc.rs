@@ -208,11 +208,11 @@ impl<N: Nand, V: VictimPolicy> Core<N, V> {
             return 0;
         }
         let lanes = self.streams[HOST].lanes();
-        let kept = self.min_free_blocks + lanes + self.config.net_blocks.max(1);
+        let kept = self.space.min_free_blocks + lanes + self.config.net_blocks.max(1);
         let spare = self.blocks.free.count().saturating_sub(kept);
-        let beyond = match self.marks() {
+        let beyond = match self.space.watermarks {
             Some(marks) => {
-                let room = self.room().saturating_sub(self.room_of(marks.soft));
+                let room = self.free_units().saturating_sub(self.units_of(marks.soft));
                 (room / u64::from(self.nand.geometry().units_per_block())).min(u64::from(u32::MAX)) as u32
             }
             None => u32::MAX,

@@ -23,26 +23,18 @@ impl<N: Nand + State, V: VictimPolicy> State for PageMap<N, V> {
 
 impl<N: Nand + State, V: VictimPolicy> State for Core<N, V> {
     fn save_state(&self, out: &mut StateWriter<'_>) {
-        let Self { config: _, nand, map, store, blocks, streams, placement, policy, rng, leveler, .. } = self;
-        let Self { min_free_blocks, marks: _, earned, tick, sequence, stats, slc, is_free_first, .. } = self;
-        let Self { end_of_life, whens, .. } = self;
+        let Self { config: _, nand, map, store, blocks, streams, policies, space, .. } = self;
+        let Self { tick, sequence, stats, slc, end_of_life, whens, .. } = self;
         nand.save_state(out);
         map.save_state(out);
         store.save_state(out);
         blocks.save_state(out);
         streams.save_state(out);
-        policy.save(out);
-        rng.save_state(out);
-        if let Some(placement) = placement {
-            placement.save(out);
-        }
-        leveler.save_state(out);
-        min_free_blocks.save_state(out);
-        earned.save_state(out);
+        policies.save_state(out);
+        space.save_state(out);
         (*tick, *sequence).save_state(out);
         stats.save_state(out);
         save_part(slc.as_deref(), out);
-        is_free_first.save_state(out);
         end_of_life.save_state(out);
         whens.save_state(out);
     }
@@ -53,18 +45,11 @@ impl<N: Nand + State, V: VictimPolicy> State for Core<N, V> {
         self.store.load_state(from)?;
         self.blocks.load_state(from)?;
         self.streams.load_state(from)?;
-        self.policy.load(from)?;
-        self.rng.load_state(from)?;
-        if let Some(placement) = &mut self.placement {
-            placement.load(from)?;
-        }
-        self.leveler.load_state(from)?;
-        self.min_free_blocks.load_state(from)?;
-        self.earned.load_state(from)?;
+        self.policies.load_state(from)?;
+        self.space.load_state(from)?;
         (self.tick, self.sequence) = strobe_types::Stored::restored(from)?;
         self.stats.load_state(from)?;
         load_part(self.slc.as_deref_mut(), from)?;
-        self.is_free_first.load_state(from)?;
         self.end_of_life.load_state(from)?;
         self.whens.load_state(from)
     }

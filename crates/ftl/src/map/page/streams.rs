@@ -131,6 +131,8 @@ impl StreamTable {
 #[derive(Clone, Debug)]
 pub(super) struct Streams {
     pub(super) table: StreamTable,
+    /// True if the next row of pages goes to the die with the least work waiting.
+    pub(super) is_free_first: bool,
     frontiers: Vec<Frontier>,
 }
 
@@ -141,7 +143,7 @@ impl Streams {
             frontier if stream == table.slc.index() => frontier.with_pages(slc_pages),
             frontier => frontier,
         };
-        Self { frontiers: (0..table.count()).map(frontier).collect(), table }
+        Self { frontiers: (0..table.count()).map(frontier).collect(), is_free_first: by_die, table }
     }
 
     /// Returns the streams with their open blocks on lanes in the order of another drive.
@@ -200,7 +202,7 @@ impl IndexMut<StreamId> for Streams {
 
 impl State for Streams {
     fn save_state(&self, out: &mut StateWriter<'_>) {
-        let Self { table: _, frontiers } = self;
+        let Self { table: _, is_free_first: _, frontiers } = self;
         frontiers.save_state(out);
     }
 

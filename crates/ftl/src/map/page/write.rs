@@ -159,8 +159,7 @@ impl<N: Nand, V: VictimPolicy> PageMap<N, V> {
 impl<N: Nand, V: VictimPolicy> Core<N, V> {
     /// The stream of `lpn`, which the host writes after `ahead` other units that have not been counted yet.
     fn stream_for(&mut self, lpn: Lpn, context: WriteContext, ahead: u64) -> StreamId {
-        let tick = self.tick + 1 + ahead;
-        self.placement.as_mut().map_or(HOST, |placement| placement.for_write(lpn, context, tick))
+        self.policies.stream_for(lpn, context, self.tick + 1 + ahead)
     }
 
     /// Programs `units` on `stream`, a page at a time, and lets `settle` map each run of them:
@@ -185,7 +184,7 @@ impl<N: Nand, V: VictimPolicy> Core<N, V> {
         let mut finished = now;
         let mut rest = units;
         while !rest.is_empty() {
-            if N::TIMED && self.is_free_first {
+            if N::TIMED && self.streams.is_free_first {
                 self.turn_to_free_die(stream, cause);
             }
             let (first, pages) = match self.streams[stream].next_pages() {
@@ -255,7 +254,7 @@ impl<N: Nand, V: VictimPolicy> Core<N, V> {
         if let Some(old) = self.map.find(lpn) {
             let block = self.nand.geometry().block_of(old);
             self.blocks.prefetch(old, block);
-            self.policy.prefetch(block);
+            self.policies.victims.prefetch(block);
         }
     }
 
@@ -286,7 +285,7 @@ impl<N: Nand, V: VictimPolicy> Core<N, V> {
             }
             self.tick += 1;
             let ppa = first.plus(at as u32);
-            self.policy.written(ppa, self.tick);
+            self.policies.victims.written(ppa, self.tick);
             if let Some(sharing) = &mut self.map.sharing {
                 sharing.written(ppa, unit.lpn);
             }
@@ -295,20 +294,11 @@ impl<N: Nand, V: VictimPolicy> Core<N, V> {
                 None => self.map.mapped += 1,
             }
         }
-        if self.placement.is_some() {
-            self.note_written(units);
+        if self.policies.placement.is_some() {
+            self.policies.on_written(units, self.tick);
         }
         if self.store.is_journaled() {
             self.note_run(units, first);
-        }
-    }
-
-    /// Tells the placement of the units just written.
-    fn note_written(&mut self, units: &[Unit<N::Payload>]) {
-        let Some(placement) = &mut self.placement else { return };
-        let first = self.tick + 1 - units.len() as u64;
-        for (tick, unit) in (first..).zip(units) {
-            placement.on_written(unit.lpn, tick);
         }
     }
 
@@ -344,7 +334,7 @@ impl<N: Nand, V: VictimPolicy> Core<N, V> {
         if N::TIMED && self.blocks.is_being_emptied(block) {
             return;
         }
-        self.policy.invalidated(ppa, block, valid, self.tick);
+        self.policies.victims.invalidated(ppa, block, valid, self.tick);
     }
 
     /// Gives the turn to the die with the least work waiting, of equal ones to the one whose turn it would be, unless
@@ -417,15 +407,9 @@ impl<N: Nand, V: VictimPolicy> Core<N, V> {
             };
             self.blocks.open(block, stream);
             self.log_opened(block, stream);
-            if let Some(leveler) = &mut self.leveler
-                && !self.slc.as_ref().is_some_and(|slc| slc.is_static(block))
-            {
-                leveler.left(block);
-            }
-            self.policy.opened(block, self.nand.block(block).erase_count, self.tick);
-            if let Some(placement) = &mut self.placement {
-                placement.on_opened(block, stream, self.tick);
-            }
+            let is_leveled = !self.slc.as_ref().is_some_and(|slc| slc.is_static(block));
+            let erases = self.nand.block(block).erase_count;
+            self.policies.on_opened(block, stream, erases, is_leveled, self.tick);
             let place = |block| self.nand.geometry().place_of_block(block);
             let erased = self.nand.timing().last_program(|| place(block));
             let last = self.streams[stream].last_block(self.nand.geometry());
@@ -466,17 +450,12 @@ impl<N: Nand, V: VictimPolicy> Core<N, V> {
         Some(block)
     }
 
-    /// True if too few blocks are erased, or some must leave service.
-    pub(super) fn must_collect(&self) -> bool {
-        self.blocks.free.count() < self.min_free_blocks || !self.blocks.retiring.is_empty()
-    }
-
     /// Returns the choice of erased block for `stream`.
     fn wanted(&self, stream: StreamId) -> Want {
-        if self.leveler.is_some() && stream == self.streams.table.wear {
+        if self.policies.leveler.is_some() && stream == self.streams.table.wear {
             return Want::Worn;
         }
-        let is_cold = self.placement.as_ref().is_some_and(|placement| placement.is_cold(stream));
+        let is_cold = self.policies.is_cold(stream);
         match self.config.allocation {
             Allocation::Fifo => Want::Next,
             Allocation::Adaptive if is_cold => Want::Worn,
@@ -492,13 +471,7 @@ impl<N: Nand, V: VictimPolicy> Core<N, V> {
             return;
         }
         self.blocks.states[block.index()] = BlockState::Closed;
-        if let Some(leveler) = &mut self.leveler {
-            leveler.closed(block);
-        }
-        self.policy.closed(block, self.blocks.valid[block.index()], self.tick);
-        if let Some(placement) = &mut self.placement {
-            placement.on_closed(block, self.tick);
-        }
+        self.policies.on_closed(block, self.blocks.valid[block.index()], self.tick);
     }
 
     /// Programs `first`, which is next on `stream`, with padding. Its number is 0, as that of a page that was cut short: to

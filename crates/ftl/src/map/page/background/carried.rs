@@ -17,7 +17,8 @@ impl<N: Nand, V: VictimPolicy> Reclaimer<'_, N, V> {
         }
         let from = self.core.copy_context(self.core.nand.geometry().block_of(unit));
         let (lpn, first) = (self.core.owner_of(unit), self.core.streams.table.first_copy());
-        let to = self.core.placement.as_mut().map_or(first, |placement| placement.for_copy(lpn, &from));
+        let to =
+            self.core.policies.placement.as_mut().map_or(first, |placement| placement.for_copy(lpn, &from));
         to.index() - first.index()
     }
 
@@ -111,7 +112,7 @@ impl<N: Nand, V: VictimPolicy> Reclaimer<'_, N, V> {
                     ftl.remap(unit.lpn, source, to.plus(at));
                     let block = ftl.nand.geometry().block_of(source);
                     ftl.blocks.invalidate(source, block);
-                    ftl.policy.written(to.plus(at), ftl.tick);
+                    ftl.policies.victims.written(to.plus(at), ftl.tick);
                 }
                 runs.push((to, run.len() as u32));
                 if ftl.store.is_journaled() {

@@ -4,41 +4,9 @@ use strobe_nand::{Nand, Timing, When};
 use strobe_types::BlockId;
 
 use super::super::slc::WhenFull;
-use super::super::{Core, Reclaimer, SlcCache};
-use super::{Background, ERASED, Marks};
+use super::super::{Reclaimer, SlcCache, Watermarks};
+use super::ERASED;
 use crate::gc::VictimPolicy;
-
-impl Background {
-    /// True if the host may write `units` now: there is room in the SLC cache, or beside it. Where it waits for
-    /// folding, that must be under way.
-    pub(in super::super) fn has_cache_for_host<N: Nand, V: VictimPolicy>(
-        &self,
-        core: &Core<N, V>,
-        units: u32,
-    ) -> bool {
-        let pages = units.div_ceil(core.nand.geometry().units_per_page());
-        if core.cache_pages() >= pages {
-            return true;
-        }
-        let waits = core.slc.as_ref().is_some_and(|slc| slc.config().when_full == WhenFull::Fold);
-        if waits && self.victims.values().any(|victim| victim.is_cached) {
-            return false;
-        }
-        self.has_room_for_host(core, units)
-    }
-}
-
-impl<N: Nand, V: VictimPolicy> Core<N, V> {
-    /// The marks of collection in the background, if that is how this drive collects.
-    pub(in super::super) fn marks(&self) -> Option<Marks> {
-        self.marks
-    }
-
-    /// True if blocks of the cache are emptied in steps, rather than each at once.
-    pub(in super::super) fn folds_in_steps(&self) -> bool {
-        self.marks.is_some() && !self.sorts_victims()
-    }
-}
 
 impl<N: Nand, V: VictimPolicy> Reclaimer<'_, N, V> {
     /// Lets folding begin, if there is reason to.
@@ -46,7 +14,7 @@ impl<N: Nand, V: VictimPolicy> Reclaimer<'_, N, V> {
         if !self.core.nand.is_timed() || self.core.end_of_life.is_some() {
             return;
         }
-        match self.core.marks {
+        match self.core.space.watermarks {
             Some(marks) if self.core.folds_in_steps() => {
                 while self.wants_to_fold()
                     && (self.background.victims.len() as u32) < marks.victims + self.background.erasing
@@ -69,12 +37,12 @@ impl<N: Nand, V: VictimPolicy> Reclaimer<'_, N, V> {
 
     /// Returns the block to fold, if there is room for its units. One that goes back to the cache takes room as a host write
     /// does.
-    fn next_to_fold(&self, marks: Marks) -> Option<BlockId> {
+    fn next_to_fold(&self, marks: Watermarks) -> Option<BlockId> {
         let &block = self.core.slc.as_ref()?.full().front()?;
         let may_take = !self.core.is_reserved(block)
-            || (self.core.blocks.free.count() >= self.core.min_free_blocks
-                && self.core.room() > self.core.room_of(marks.pace));
-        (may_take && self.has_room_for_victim()).then_some(block)
+            || (self.core.blocks.free.count() >= self.core.space.min_free_blocks
+                && self.core.free_units() > self.core.units_of(marks.pace));
+        (may_take && self.has_space_for_victim()).then_some(block)
     }
 
     /// Begins to empty `block`, of the cache.

@@ -8,10 +8,11 @@
 //! work on the spot.
 
 mod carried;
+mod choose;
 mod copies;
 mod fold;
-mod room;
 mod slots;
+mod throttle;
 mod whole;
 
 use strobe_nand::{Cause, Nand, Timing, Wanted, When};
@@ -19,29 +20,9 @@ use strobe_types::{BlockId, Geometry, Ppa, Ppn};
 
 use self::copies::Copies;
 use self::slots::Slots;
-use super::{BlockState, Reclaimer};
+use super::{BlockState, Reclaimer, Watermarks};
 use crate::BACKGROUND;
 use crate::gc::VictimPolicy;
-
-/// Watermarks of background collection, in blocks of room: erased ones, and the free part of open ones.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Marks {
-    /// Victims are chosen below this.
-    pub soft: u32,
-    /// The host waits below this.
-    pub pace: u32,
-    /// Victims under way at once, at most: at `pace`. The more room there is, the fewer.
-    pub victims: u32,
-    /// Pages of a victim that are read at a time.
-    pub read_pages: u32,
-}
-
-impl Marks {
-    /// Pages of a victim that are read at a time where nothing is said: enough for two rows of `planes` pages each.
-    pub fn read_pages_for(planes: u32) -> u32 {
-        (2 * planes).max(8)
-    }
-}
 
 /// A block that is being emptied.
 #[derive(Clone, Debug)]
@@ -128,7 +109,12 @@ const KIND: u64 = BACKGROUND | 3 << 58;
 
 impl Background {
     /// Copies are programmed `row_pages` pages at a time, to `streams` streams.
-    pub(super) fn new(marks: Option<Marks>, row_pages: u32, streams: usize, geometry: &Geometry) -> Self {
+    pub(super) fn new(
+        marks: Option<Watermarks>,
+        row_pages: u32,
+        streams: usize,
+        geometry: &Geometry,
+    ) -> Self {
         Self {
             carried: vec![Vec::new(); streams],
             read_pages: marks.map_or(0, |marks| marks.read_pages),
@@ -284,14 +270,14 @@ impl<N: Nand, V: VictimPolicy> Reclaimer<'_, N, V> {
             0 => per_block,
             valid => per_block * done / u64::from(valid),
         };
-        self.core.earned = self.core.earned + earned - victim.earned;
+        self.core.space.credit = self.core.space.credit + earned - victim.earned;
         victim.earned = earned;
     }
 
     /// Takes a victim off the list, and what it has earned.
     fn remove_victim(&mut self, number: u64) -> Option<BlockId> {
         let victim = self.background.victims.remove(number)?;
-        self.core.earned -= victim.earned;
+        self.core.space.credit -= victim.earned;
         self.core.blocks.emptying -= 1;
         self.background.erasing -= u32::from(victim.is_erasing);
         Some(victim.block)
@@ -349,7 +335,7 @@ impl<N: Nand, V: VictimPolicy> Reclaimer<'_, N, V> {
         let Some(block) = self.remove_victim(number) else { return };
         self.core.block_is_erased(block);
         // At the end of life nothing more is moved: perhaps no epoch names the blocks that would be written.
-        if self.core.leveler.is_some() && self.core.end_of_life.is_none() {
+        if self.core.policies.leveler.is_some() && self.core.end_of_life.is_none() {
             let _ = self.level(When::START);
         }
     }

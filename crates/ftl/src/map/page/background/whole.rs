@@ -24,7 +24,7 @@ impl<N: Nand, V: VictimPolicy> Reclaimer<'_, N, V> {
         self.background.is_collecting_whole = false;
         // Their blocks are erased, as far as anybody here can tell: who wants to read a copy waits for its program.
         self.background.copies.clear();
-        (self.core.earned, self.background.erasing) = (0, 0);
+        (self.core.space.credit, self.background.erasing) = (0, 0);
         // One that fails stays as it is, and keeps what it holds.
         while let Some(number) = self.background.victims.oldest() {
             let Some(victim) = self.background.victims.remove(number) else {
@@ -84,12 +84,6 @@ impl<N: Nand, V: VictimPolicy> Reclaimer<'_, N, V> {
         self.core.stats.gc.runs += 1;
         self.relocator().relocate(When::START, Reason::Collect).map(Some)
     }
-
-    /// Units that a victim must gain at least to be worth moving while nobody needs its block: a sixteenth of it, and
-    /// more than what is lost where its last page is not full.
-    pub(super) fn least_gain(&self) -> u32 {
-        (self.core.nand.geometry().units_per_block() / 16).max(self.background.row_units)
-    }
 }
 
 impl<N: Nand, V: VictimPolicy> Core<N, V> {
@@ -102,13 +96,6 @@ impl<N: Nand, V: VictimPolicy> Core<N, V> {
         let erases = self.nand.block(block).erase_count;
         self.blocks.put_free(block, self.nand.geometry(), erases);
         self.log_erased(block);
-        if let Some(leveler) = &mut self.leveler {
-            leveler.erased(block, erases);
-        }
-    }
-
-    /// Units of so many blocks.
-    pub(in super::super) fn room_of(&self, blocks: u32) -> u64 {
-        u64::from(blocks) * u64::from(self.nand.geometry().units_per_block())
+        self.policies.on_erased(block, erases);
     }
 }

@@ -107,7 +107,7 @@ impl<N: Nand, V: VictimPolicy> Checker<'_, N, V> {
                 "{lpn:?} is mapped to {ppa:?}, which is erased"
             );
         }
-        let tables = self.0.mapped_translation_units();
+        let tables = self.0.map.mapped_from(self.0.config.logical_units);
         ensure!(
             mapped == self.0.map.mapped + tables,
             "{mapped} units are mapped, {tables} of them in translation pages, the count says {}",

@@ -127,7 +127,7 @@ impl<N: Nand, V: VictimPolicy> Reclaimer<'_, N, V> {
     fn choose_into(&mut self, target: u32, victims: &mut Vec<BlockId>) -> u32 {
         let units_per_block = self.core.nand.geometry().units_per_block();
         let sorted = self.core.policies.sorts_victims();
-        if let Some(block) = self.core.cached_for_room() {
+        if let Some(block) = self.core.slc.as_ref().and_then(|slc| slc.first_dynamic()) {
             // It gives more than half a block, whatever the policy would choose.
             self.core.take(block);
             victims.push(block);
@@ -203,7 +203,7 @@ impl<N: Nand, V: VictimPolicy> Core<N, V> {
     /// Tells the policies, or the SLC cache, that the full `block` is about to be emptied.
     pub(super) fn take(&mut self, block: BlockId) {
         match self.blocks.state(block) {
-            BlockState::Cached => self.take_cached(block),
+            BlockState::Cached => self.slc.as_mut().into_iter().for_each(|slc| slc.take(block)),
             _ => self.policies.on_taken(block),
         }
     }

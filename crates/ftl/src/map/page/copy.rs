@@ -28,15 +28,6 @@ impl<N: Nand, V: VictimPolicy> Core<N, V> {
         }
     }
 
-    /// True if the map still says that a valid unit lies at `ppa`.
-    pub(super) fn is_mapped_to(&self, ppa: Ppa) -> bool {
-        match self.map.sharing.as_ref().map(|sharing| (sharing, sharing.owner(ppa))) {
-            Some((sharing, Owner::Two(vpn))) => sharing.ppa(vpn) == ppa,
-            Some((_, Owner::One(lpn))) => self.map.get(lpn) == Some(ppa),
-            None => self.nand.lpn(ppa).is_some_and(|lpn| self.map.get(lpn) == Some(ppa)),
-        }
-    }
-
     /// Points whoever owns the unit at `from` to its copy at `to`. The caller notes what has changed in the
     /// map.
     #[inline(always)]
@@ -63,41 +54,6 @@ impl<N: Nand, V: VictimPolicy> Core<N, V> {
         self.store.unit_left(other);
         self.store.entry_changed(vpn.get());
     }
-
-    /// The logical unit whose map entry changes with that of `lpn`, as the two share a flash unit.
-    pub(super) fn other_owner(&self, lpn: Lpn) -> Option<Lpn> {
-        let sharing = self.map.sharing.as_ref()?;
-        sharing.other_owner(lpn, self.map.get(lpn)?)
-    }
-
-    /// Makes `destination` the second owner of what `source`, which is mapped, holds.
-    fn share(&mut self, source: Lpn, destination: Lpn) -> Result<(), Unshared> {
-        if source == destination {
-            return Ok(());
-        }
-        let (held, replaced) = (self.map.get(source), self.map.get(destination));
-        let (Some(sharing), Some(ppa)) = (&self.map.sharing, held) else { return Err(Unshared::Physical) };
-        if sharing.vpn(ppa).is_some() {
-            // Copied before: nothing to do if it was to here.
-            return if held == replaced { Ok(()) } else { Err(Unshared::ThirdOwner) };
-        }
-        let frees_entry = replaced.is_some_and(|entry| sharing.vpn(entry).is_some());
-        if !frees_entry && !sharing.has_room() {
-            return Err(Unshared::MapFull);
-        }
-        self.unmap(destination);
-        let sharing = self.map.sharing.as_mut().ok_or(Unshared::Physical)?;
-        let vpn = sharing.share(ppa, [source, destination]).ok_or(Unshared::MapFull)?;
-        let entry = sharing.entry(vpn);
-        self.map.mapped += 1;
-        for lpn in [source, destination] {
-            self.map.set(lpn, entry);
-            self.store.name_changed(lpn, false);
-            self.store.unit_shared(lpn);
-        }
-        self.store.entry_moved(vpn.get());
-        Ok(())
-    }
 }
 
 impl<N: Nand, V: VictimPolicy> PageMap<N, V> {
@@ -120,14 +76,14 @@ impl<N: Nand, V: VictimPolicy> PageMap<N, V> {
                 page_read = None;
             }
             if self.core.map.locate(source).is_none() {
-                let next = self.look_up_changed(now, destination);
+                let next = self.pager().look_up_changed(now, destination);
                 finished = self.core.nand.both(finished, next);
                 self.core.unmap(destination);
                 let next = self.core.commit_if_full(now)?;
                 finished = self.core.nand.both(finished, next);
                 continue;
             }
-            let mut shared = self.core.share(source, destination);
+            let mut shared = self.share(source, destination);
             if let (Err(Unshared::MapFull), WhenMapFull::CopyOldest) =
                 (&shared, self.core.config.when_map_full)
             {
@@ -137,7 +93,7 @@ impl<N: Nand, V: VictimPolicy> PageMap<N, V> {
                 let next = self.look_up_copied(now, source, destination)?;
                 arrived = self.core.nand.both(arrived, next);
                 page_read = None;
-                shared = self.core.share(source, destination);
+                shared = self.share(source, destination);
             }
             match shared {
                 Ok(()) => {
@@ -180,10 +136,10 @@ impl<N: Nand, V: VictimPolicy> PageMap<N, V> {
     /// change.
     fn look_up_copied(&mut self, now: When, source: Lpn, destination: Lpn) -> Done {
         if !self.core.store.is_paged() || self.core.map.sharing.is_none() {
-            return Ok(self.look_up(now, source, 1));
+            return Ok(self.pager().look_up(now, source, 1));
         }
-        let first = self.use_entry(now, source)?;
-        let second = self.use_changed(now, destination)?;
+        let first = self.pager().use_entry(now, source)?;
+        let second = self.pager().use_changed(now, destination)?;
         Ok(self.core.nand.both(first, second))
     }
 
@@ -208,5 +164,36 @@ impl<N: Nand, V: VictimPolicy> PageMap<N, V> {
         self.core.pass_losses_on(&units, std::iter::once(ppa))?;
         self.core.stats.copies.late_units += 1;
         self.write_copied(arrived, &mut units)
+    }
+
+    /// Makes `destination` the second owner of what `source`, which is mapped, holds.
+    fn share(&mut self, source: Lpn, destination: Lpn) -> Result<(), Unshared> {
+        if source == destination {
+            return Ok(());
+        }
+        let (held, replaced) = (self.core.map.get(source), self.core.map.get(destination));
+        let (Some(sharing), Some(ppa)) = (&self.core.map.sharing, held) else {
+            return Err(Unshared::Physical);
+        };
+        if sharing.vpn(ppa).is_some() {
+            // Copied before: nothing to do if it was to here.
+            return if held == replaced { Ok(()) } else { Err(Unshared::ThirdOwner) };
+        }
+        let frees_entry = replaced.is_some_and(|entry| sharing.vpn(entry).is_some());
+        if !frees_entry && !sharing.has_room() {
+            return Err(Unshared::MapFull);
+        }
+        self.core.unmap(destination);
+        let sharing = self.core.map.sharing.as_mut().ok_or(Unshared::Physical)?;
+        let vpn = sharing.share(ppa, [source, destination]).ok_or(Unshared::MapFull)?;
+        let entry = sharing.entry(vpn);
+        self.core.map.mapped += 1;
+        for lpn in [source, destination] {
+            self.core.map.set(lpn, entry);
+            self.core.store.name_changed(lpn, false);
+            self.core.store.unit_shared(lpn);
+        }
+        self.core.store.entry_moved(vpn.get());
+        Ok(())
     }
 }

@@ -64,7 +64,7 @@ impl<N: Nand, V: VictimPolicy> Core<N, V> {
             },
         };
         if let Some(changes) = changes {
-            self.log_epoch(changes);
+            self.log().epoch(changes);
         }
         done.map_err(|_| self.end_of_life.insert(FtlError::MapWornOut).clone())
     }

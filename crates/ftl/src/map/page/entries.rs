@@ -17,6 +17,16 @@ pub(super) struct Entries {
 strobe_types::state! { Entries { mapped } tables { entries } parts { sharing } }
 
 impl Entries {
+    /// Mapped units from the logical unit `first` on.
+    pub(super) fn mapped_from(&self, first: u32) -> u32 {
+        self.lpns().skip(first as usize).filter(|&lpn| self.get(lpn).is_some()).count() as u32
+    }
+
+    /// The logical unit whose entry changes with that of `lpn`, as the two share a flash unit.
+    pub(super) fn other_owner(&self, lpn: Lpn) -> Option<Lpn> {
+        self.sharing.as_ref()?.other_owner(lpn, self.get(lpn)?)
+    }
+
     /// `count` units, none of them mapped.
     pub(super) fn new(count: u32, sharing: Option<Sharing>) -> Self {
         Self { entries: vec![PackedPpa::NONE; count as usize], mapped: 0, sharing }

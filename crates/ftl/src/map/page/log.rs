@@ -9,41 +9,52 @@ use crate::gc::VictimPolicy;
 /// Blocks of a drive up to which runners-up are looked for: each victim costs a pass over all blocks.
 const BLOCKS_MOST: u32 = 1 << 16;
 
+/// The event log, as the core of a page map writes to it.
+pub(super) struct CoreLog<'a, N: Nand, V>(&'a Core<N, V>);
+
 impl<N: Nand, V: VictimPolicy> Core<N, V> {
+    /// The log of events.
+    #[inline(always)]
+    pub(super) fn log(&self) -> CoreLog<'_, N, V> {
+        CoreLog(self)
+    }
+}
+
+impl<N: Nand, V: VictimPolicy> CoreLog<'_, N, V> {
     /// Adds an event now, if there is a log.
     #[inline(always)]
-    fn log(&self, kind: impl FnOnce() -> EventKind) {
-        let timing = self.nand.timing();
+    fn add(&self, kind: impl FnOnce() -> EventKind) {
+        let timing = self.0.nand.timing();
         timing.log().add(timing.now(), kind);
     }
 
     /// Logs that `victims` are about to be emptied by garbage collection, as far as they are not emptied for something
     /// else.
     #[inline]
-    pub(super) fn log_victims(&self, cause: Cause, victims: &[BlockId]) {
-        if !self.nand.timing().log().is_on() || cause == Cause::Wear {
+    pub(super) fn victims(&self, cause: Cause, victims: &[BlockId]) {
+        if !self.0.nand.timing().log().is_on() || cause == Cause::Wear {
             return;
         }
-        for &victim in victims.iter().filter(|&&victim| !self.is_cached(victim)) {
-            self.log(|| self.victim(victim, victims));
+        for &victim in victims.iter().filter(|&&victim| !self.0.is_cached(victim)) {
+            self.add(|| self.victim_event(victim, victims));
         }
     }
 
-    fn victim(&self, victim: BlockId, victims: &[BlockId]) -> EventKind {
-        let geometry = self.nand.geometry();
+    fn victim_event(&self, victim: BlockId, victims: &[BlockId]) -> EventKind {
+        let geometry = self.0.nand.geometry();
         let units_per_block = geometry.units_per_block();
-        let view = self.blocks.view(units_per_block, self.tick);
+        let view = self.0.blocks.view(units_per_block, self.0.tick);
         let candidate = |block: BlockId| Candidate {
             block: block.get(),
             valid_units: view.valid(block),
-            score: self.policies.victims.score(block, &view),
+            score: self.0.policies.victims.score(block, &view),
         };
         let chosen = candidate(victim);
         let others =
             if chosen.score.is_some() && geometry.blocks() <= BLOCKS_MOST { geometry.blocks() } else { 0 };
         let mut runner_up: Option<Candidate> = None;
         for block in (0..others).map(BlockId::new) {
-            let is_other = !victims.contains(&block) && self.blocks.state(block) == BlockState::Closed;
+            let is_other = !victims.contains(&block) && self.0.blocks.state(block) == BlockState::Closed;
             if !is_other || view.valid(block) == units_per_block {
                 continue;
             }
@@ -53,42 +64,42 @@ impl<N: Nand, V: VictimPolicy> Core<N, V> {
                 runner_up = Some(other);
             }
         }
-        EventKind::Victim { chosen, runner_up, units_per_block, erased_blocks: self.blocks.free.count() }
+        EventKind::Victim { chosen, runner_up, units_per_block, erased_blocks: self.0.blocks.free.count() }
     }
 
     /// Logs that `block` has been opened for `stream`.
     #[inline]
-    pub(super) fn log_opened(&self, block: BlockId, stream: StreamId) {
-        self.log(|| EventKind::Opened {
+    pub(super) fn opened(&self, block: BlockId, stream: StreamId) {
+        self.add(|| EventKind::Opened {
             block: block.get(),
-            stream: self.streams.table.named(stream).name(),
+            stream: self.0.streams.table.named(stream).name(),
             stream_number: stream.index() as u32,
-            erased_blocks: self.blocks.free.count(),
+            erased_blocks: self.0.blocks.free.count(),
         });
     }
 
     /// Logs that `block` is full.
     #[inline]
-    pub(super) fn log_closed(&self, block: BlockId) {
-        let valid_units = self.blocks.valid[block.index()];
-        self.log(|| EventKind::Closed { block: block.get(), valid_units });
+    pub(super) fn closed(&self, block: BlockId) {
+        let valid_units = self.0.blocks.valid[block.index()];
+        self.add(|| EventKind::Closed { block: block.get(), valid_units });
     }
 
     /// Logs that `block` has been erased and is at hand.
     #[inline]
-    pub(super) fn log_erased(&self, block: BlockId) {
-        self.log(|| EventKind::Erased { block: block.get(), erased_blocks: self.blocks.free.count() });
+    pub(super) fn erased(&self, block: BlockId) {
+        self.add(|| EventKind::Erased { block: block.get(), erased_blocks: self.0.blocks.free.count() });
     }
 
     /// Logs that `block` has gone out of service.
     #[cold]
-    pub(super) fn log_retired(&self, block: BlockId) {
-        self.log(|| EventKind::Retired { block: block.get() });
+    pub(super) fn retired(&self, block: BlockId) {
+        self.add(|| EventKind::Retired { block: block.get() });
     }
 
     /// Logs the end of an epoch of the journal with `changes`.
-    pub(super) fn log_epoch(&self, changes: u64) {
-        let epoch = self.store.journal().map_or(0, |journal| journal.epoch());
-        self.log(|| EventKind::EpochEnded { epoch, changes });
+    pub(super) fn epoch(&self, changes: u64) {
+        let epoch = self.0.store.journal().map_or(0, |journal| journal.epoch());
+        self.add(|| EventKind::EpochEnded { epoch, changes });
     }
 }

@@ -42,7 +42,7 @@ mod streams;
 mod translation;
 mod write;
 
-use strobe_nand::{Cause, Nand, Payload, PowerCuts, Unit, When};
+use strobe_nand::{Nand, Payload, PowerCuts, Unit, When};
 use strobe_types::{BlockId, Lpn, Ppa, SimTime};
 
 use crate::capacity::CapacityError;
@@ -51,13 +51,15 @@ use crate::journal::{Journal, Log, Trims, region_for};
 use crate::place::{DataTag, Relocated, StreamId, WriteContext};
 use crate::{
     BlockInfo, CheckError, Done, FtlStats, Inspectable, MappingScheme, Recoverable, Recovery, RecoveryError,
-    Stream, read_result,
+    Stream,
 };
 
 use self::core::Core;
 use background::Background;
 use blocks::BlockState;
 pub use config::PageMapConfig;
+use paging::Pager;
+use reads::Reader;
 pub use refresh::Refresh;
 use relocate::{Relocation, Relocator};
 pub use sharing::WhenMapFull;
@@ -149,6 +151,10 @@ impl<N: Nand, V: VictimPolicy> PageMap<N, V> {
     }
 
     /// Reclamation of this drive at work.
+    fn pager(&mut self) -> Pager<'_, N, V> {
+        Pager(self.reclaimer())
+    }
+
     #[inline(always)]
     fn reclaimer(&mut self) -> Reclaimer<'_, N, V> {
         Reclaimer { core: &mut self.core, relocation: &mut self.relocation, background: &mut self.background }
@@ -207,47 +213,15 @@ impl<N: Nand, V: VictimPolicy> MappingScheme for PageMap<N, V> {
     }
 
     fn read(&mut self, now: When, first: Lpn, count: u32, out: &mut Vec<N::Payload>) -> Done {
-        let now = self.look_up(now, first, count);
+        let now = self.pager().look_up(now, first, count);
         self.core.refuse_without_map()?;
-        let mut lost = None;
-        let mut finished = now;
-        let mut at = 0;
-        let mut last = None;
-        while at < count {
-            let Some(ppa) = self.core.map.locate(first.plus(at)) else {
-                out.push(N::Payload::zero());
-                at += 1;
-                continue;
-            };
-            // Neighbours on the same page come with one read.
-            let page = self.core.nand.geometry().page_of(ppa);
-            let from = out.len();
-            while at < count
-                && let Some(next) = self.core.map.locate(first.plus(at))
-                && self.core.nand.geometry().page_of(next) == page
-            {
-                out.push(self.core.nand.payload(next));
-                at += 1;
-            }
-            let units = (out.len() - from) as u32;
-            let first = first.plus(at - units);
-            let (done, is_lost) = if self.core.nand.is_on_its_way(page) {
-                let done = self.read_on_its_way(now, first, units);
-                (done, self.core.lost_on_their_way(first, units))
-            } else {
-                let wanted = self.core.wanted_of_page(first, units);
-                let done = self.core.nand.read(now, page, wanted, Cause::Host);
-                (done.when, self.core.lost_in(done, first, units))
-            };
-            lost = lost.or(is_lost);
-            finished = self.core.nand.both(finished, done);
-            last = Some(page);
-        }
+        let Self { core, background, .. } = self;
+        let (done, last) = Reader { core, background }.read(now, first, count, out);
         if self.core.config.refresh.is_some() {
             let block = last.map(|page| self.core.nand.geometry().block_of_page(page));
             self.reclaimer().refresh_if_due(block);
         }
-        read_result(finished, lost)
+        done
     }
 
     fn trim(&mut self, now: When, first: Lpn, count: u32) -> Done {
@@ -256,7 +230,7 @@ impl<N: Nand, V: VictimPolicy> MappingScheme for PageMap<N, V> {
             if self.core.is_stopped_at(lpn) {
                 self.core.heed_stop()?;
             }
-            let next = self.look_up_changed(now, lpn);
+            let next = self.pager().look_up_changed(now, lpn);
             self.core.refuse_without_map()?;
             done = self.core.nand.both(done, next);
             self.core.unmap(lpn);
@@ -266,7 +240,7 @@ impl<N: Nand, V: VictimPolicy> MappingScheme for PageMap<N, V> {
     }
 
     fn flush(&mut self, now: When) -> Done {
-        let written = self.flush_entries(now);
+        let written = self.pager().flush_entries(now);
         let done = self.core.commit(now)?;
         let written = written?;
         Ok(self.core.nand.both(written, done))

@@ -3,7 +3,7 @@
 use strobe_nand::{Cause, Nand, Payload, Unit, When};
 use strobe_types::{Lpn, Ppa};
 
-use super::{Core, PageMap, StreamId};
+use super::{Core, PageMap, Reclaimer, StreamId};
 use crate::gc::VictimPolicy;
 use crate::{Done, FtlError};
 
@@ -39,7 +39,7 @@ impl<N: Nand, V: VictimPolicy> PageMap<N, V> {
             }
             let mut ready = now;
             for unit in page {
-                let next = self.use_changed(now, unit.lpn)?;
+                let next = self.pager().use_changed(now, unit.lpn)?;
                 ready = self.core.nand.both(ready, next);
             }
             let done = self.fill(ready, stream, cause, page, |core, run, first| {
@@ -51,19 +51,27 @@ impl<N: Nand, V: VictimPolicy> PageMap<N, V> {
         }
         Ok(finished)
     }
+}
 
+/// Of these, `look_up`, `update_moved` and `flush_entries` do nothing on a drive whose map is in memory; the others
+/// are for demand-paged drives only.
+/// Fetches map entries of a demand-paged drive for the host, and evicts others. On a drive whose map is in memory, entries
+/// are at hand.
+pub(super) struct Pager<'a, N: Nand, V>(pub(super) Reclaimer<'a, N, V>);
+
+impl<N: Nand, V: VictimPolicy> Pager<'_, N, V> {
     /// When the entries of `count` units from `first` on are known, for a read: at once, if the map is in memory.
     /// An entry that cannot be cached, because nothing can be evicted at the end of life, is read all the same.
     pub(super) fn look_up(&mut self, now: When, first: Lpn, count: u32) -> When {
         let mut ready = now;
-        if self.core.store.is_paged() {
+        if self.0.core.store.is_paged() {
             for lpn in (0..count).map(|at| first.plus(at)) {
                 let cached = match self.use_entry(now, lpn) {
                     Ok(at) => at,
                     // Whoever asked is refused if that is why nothing was cached.
-                    Err(_) => self.core.read_translation(now, lpn).unwrap_or(now),
+                    Err(_) => TablePages(self.0.core).read(now, lpn).unwrap_or(now),
                 };
-                ready = self.core.nand.both(ready, cached);
+                ready = self.0.core.nand.both(ready, cached);
             }
         }
         ready
@@ -72,11 +80,11 @@ impl<N: Nand, V: VictimPolicy> PageMap<N, V> {
     /// [`PageMap::look_up`] of the entry of `lpn`, and of that which changes with it.
     pub(super) fn look_up_changed(&mut self, now: When, lpn: Lpn) -> When {
         let own = self.look_up(now, lpn, 1);
-        match self.core.other_owner(lpn) {
+        match self.0.core.map.other_owner(lpn) {
             None => own,
             Some(other) => {
                 let others = self.look_up(now, other, 1);
-                self.core.nand.both(own, others)
+                self.0.core.nand.both(own, others)
             }
         }
     }
@@ -85,22 +93,22 @@ impl<N: Nand, V: VictimPolicy> PageMap<N, V> {
     /// what it shares.
     pub(super) fn use_changed(&mut self, now: When, lpn: Lpn) -> Done {
         let own = self.use_entry(now, lpn)?;
-        match self.core.other_owner(lpn) {
+        match self.0.core.map.other_owner(lpn) {
             None => Ok(own),
             Some(other) => {
                 let others = self.use_entry(now, other)?;
-                Ok(self.core.nand.both(own, others))
+                Ok(self.0.core.nand.both(own, others))
             }
         }
     }
 
     /// Uses the map entry of `lpn` for the host; returns when it is cached.
     pub(super) fn use_entry(&mut self, now: When, lpn: Lpn) -> Done {
-        if self.core.store.translation().cmt.hit(lpn) {
-            self.core.stats.translation().hits += 1;
+        if self.0.core.store.translation().cmt.hit(lpn) {
+            self.0.core.stats.translation().hits += 1;
             return Ok(now);
         }
-        self.core.stats.translation().misses += 1;
+        self.0.core.stats.translation().misses += 1;
         self.fetch(now, lpn)
     }
 
@@ -108,34 +116,34 @@ impl<N: Nand, V: VictimPolicy> PageMap<N, V> {
     #[inline(never)]
     fn fetch(&mut self, now: When, lpn: Lpn) -> Done {
         let mut ready = self.make_room(now)?;
-        ready = self.core.read_translation(ready, lpn)?;
-        self.core.store.translation().cmt.insert(lpn);
+        ready = TablePages(self.0.core).read(ready, lpn)?;
+        self.0.core.store.translation().cmt.insert(lpn);
         Ok(ready)
     }
 
     /// Evicts an entry if none more fits; returns when that is done.
     fn make_room(&mut self, now: When) -> Done {
-        let cmt = &self.core.store.translation().cmt;
+        let cmt = &self.0.core.store.translation().cmt;
         let Some(oldest) = cmt.oldest().filter(|_| cmt.is_full()) else { return Ok(now) };
         let mut ready = now;
         if cmt.is_dirty(oldest) {
             ready = self.make_room_on_flash(now)?;
             // A collection may have had reason to program the same page.
-            if self.core.store.translation().cmt.is_dirty(oldest) {
-                ready = self.core.write_translation(ready, Update::Evicted(oldest), oldest)?;
+            if self.0.core.store.translation().cmt.is_dirty(oldest) {
+                ready = TablePages(self.0.core).write(ready, Update::Evicted(oldest), oldest)?;
             }
         }
-        self.core.stats.translation().evictions += 1;
-        self.core.store.translation().cmt.remove(oldest);
+        self.0.core.stats.translation().evictions += 1;
+        self.0.core.store.translation().cmt.remove(oldest);
         Ok(ready)
     }
 
     /// Collects garbage if the next translation page needs a block: programs of translation pages must not
     /// do so themselves, as collection is what many of them are for.
     fn make_room_on_flash(&mut self, now: When) -> Result<When, FtlError> {
-        self.core.heed_stop()?;
-        let has_room = self.core.streams[self.core.streams.table.translation].next_pages().is_some();
-        if !has_room && self.core.must_collect() { self.reclaimer().collect(now) } else { Ok(now) }
+        self.0.core.heed_stop()?;
+        let has_room = self.0.core.streams[self.0.core.streams.table.translation].next_pages().is_some();
+        if !has_room && self.0.core.must_collect() { self.0.collect(now) } else { Ok(now) }
     }
 
     /// Programs every translation page with dirty entries or, if those are wanted, one that is stale.
@@ -145,17 +153,17 @@ impl<N: Nand, V: VictimPolicy> PageMap<N, V> {
             translation.cmt.has_dirty(page) || (stale && translation.is_stale[page as usize])
         };
         let mut finished = now;
-        for page in 0..self.core.store.translation().pages {
-            if !is_due(&mut self.core, page) {
+        for page in 0..self.0.core.store.translation().pages {
+            if !is_due(&mut self.0.core, page) {
                 continue;
             }
             let now = self.make_room_on_flash(now)?;
-            let first = self.core.store.translation().entries(page).next();
+            let first = self.0.core.store.translation().entries(page).next();
             if let Some(lpn) = first
-                && is_due(&mut self.core, page)
+                && is_due(&mut self.0.core, page)
             {
-                let next = self.core.write_translation(now, Update::All, lpn)?;
-                finished = self.core.nand.both(finished, next);
+                let next = TablePages(self.0.core).write(now, Update::All, lpn)?;
+                finished = self.0.core.nand.both(finished, next);
             }
         }
         Ok(finished)
@@ -164,7 +172,7 @@ impl<N: Nand, V: VictimPolicy> PageMap<N, V> {
     /// Programs the translation pages, if there are any, that have dirty entries.
     pub(super) fn flush_entries(&mut self, now: When) -> Done {
         // At the end of life nothing more can be programmed; what was written is found without them.
-        if self.core.store.is_paged() && self.core.end_of_life.is_none() {
+        if self.0.core.store.is_paged() && self.0.core.end_of_life.is_none() {
             self.write_back_entries(now, false)
         } else {
             Ok(now)
@@ -172,44 +180,49 @@ impl<N: Nand, V: VictimPolicy> PageMap<N, V> {
     }
 }
 
-/// Of these, `look_up`, `update_moved` and `flush_entries` do nothing on a drive whose map is in memory; the others
-/// are for demand-paged drives only.
-impl<N: Nand, V: VictimPolicy> Core<N, V> {
+/// Translation pages on flash.
+pub(super) struct TablePages<'a, N: Nand, V>(pub(super) &'a mut Core<N, V>);
+
+impl<N: Nand, V: VictimPolicy> TablePages<'_, N, V> {
     /// Reads the translation page with the entry of `lpn`, if there is one. One that cannot be read is the end of life.
-    fn read_translation(&mut self, now: When, lpn: Lpn) -> Done {
-        let translation = self.store.translation();
-        let Some(ppa) = self.map.get(translation.first_unit(translation.page_of(lpn))) else {
+    fn read(&mut self, now: When, lpn: Lpn) -> Done {
+        let translation = self.0.store.translation();
+        let Some(ppa) = self.0.map.get(translation.first_unit(translation.page_of(lpn))) else {
             return Ok(now);
         };
-        self.stats.translation().tp_reads += 1;
-        let page = self.nand.geometry().page_of(ppa);
-        let whole = self.nand.whole_page(page);
-        let done = self.nand.read(now, page, whole, Cause::Map);
+        self.0.stats.translation().tp_reads += 1;
+        let page = self.0.nand.geometry().page_of(ppa);
+        let whole = self.0.nand.whole_page(page);
+        let done = self.0.nand.read(now, page, whole, Cause::Map);
         if done.is_uncorrectable() {
-            return Err(self.lose_map(ppa));
+            return Err(self.0.lose_map(ppa));
         }
         Ok(done.when)
     }
 
     /// Brings the translation page with the entry of `lpn` up to date: reads and programs it.
     #[inline(never)]
-    fn write_translation(&mut self, now: When, update: Update, lpn: Lpn) -> Done {
-        let ready = self.read_translation(now, lpn)?;
-        let translation = self.store.translation();
+    fn write(&mut self, now: When, update: Update, lpn: Lpn) -> Done {
+        let ready = self.read(now, lpn)?;
+        let translation = self.0.store.translation();
         let page = translation.page_of(lpn);
         let first = translation.first_unit(page);
         let unit = |at| Unit { lpn: first.plus(at), payload: N::Payload::zero() };
-        let stream = self.streams.table.translation;
+        let stream = self.0.streams.table.translation;
         // A translation page never makes room for itself: collection is what many of them are for.
-        let never = |_: &mut Self, now| Ok(now);
+        let never = |_: &mut Core<N, V>, now| Ok(now);
         let done = match translation.units_per_page {
-            1 => self.write_pages(ready, stream, Cause::Map, &[unit(0)], never, Self::settle_translation)?,
+            1 => self.0.write_pages(ready, stream, Cause::Map, &[unit(0)], never, |core, run, first| {
+                TablePages(core).settle(run, first)
+            })?,
             count => {
                 let units: Vec<_> = (0..count).map(unit).collect();
-                self.write_pages(ready, stream, Cause::Map, &units, never, Self::settle_translation)?
+                self.0.write_pages(ready, stream, Cause::Map, &units, never, |core, run, first| {
+                    TablePages(core).settle(run, first)
+                })?
             }
         };
-        let (translation, stats) = (self.store.translation(), self.stats.translation());
+        let (translation, stats) = (self.0.store.translation(), self.0.stats.translation());
         stats.tp_programs += 1;
         translation.is_stale[page as usize] = false;
         translation.is_moved[page as usize] = false;
@@ -229,15 +242,15 @@ impl<N: Nand, V: VictimPolicy> Core<N, V> {
 
     /// Maps the units of a translation page just written from `first` on. The policies' clock stands
     /// still: it counts what the host does.
-    fn settle_translation(&mut self, units: &[Unit<N::Payload>], first: Ppa) {
+    fn settle(&mut self, units: &[Unit<N::Payload>], first: Ppa) {
         for (at, unit) in (0..).zip(units) {
             let ppa = first.plus(at);
-            self.policies.victims.written(ppa, self.tick);
-            if let Some(sharing) = &mut self.map.sharing {
+            self.0.policies.victims.written(ppa, self.0.tick);
+            if let Some(sharing) = &mut self.0.map.sharing {
                 sharing.written(ppa, unit.lpn);
             }
-            if let Some(old) = self.map.set(unit.lpn, ppa) {
-                self.invalidate(old);
+            if let Some(old) = self.0.map.set(unit.lpn, ppa) {
+                self.0.invalidate(old);
             }
         }
     }
@@ -246,15 +259,15 @@ impl<N: Nand, V: VictimPolicy> Core<N, V> {
     /// once. Nothing is erased before.
     pub(super) fn update_moved(&mut self, now: When) -> Done {
         let mut finished = now;
-        while self.store.is_paged()
-            && let translation = self.store.translation()
+        while self.0.store.is_paged()
+            && let translation = self.0.store.translation()
             && let Some(page) = translation.moved.pop()
         {
             let Some(lpn) = translation.entries(page).next() else { continue };
-            match self.write_translation(now, Update::Moved, lpn) {
-                Ok(done) => finished = self.nand.both(finished, done),
+            match self.write(now, Update::Moved, lpn) {
+                Ok(done) => finished = self.0.nand.both(finished, done),
                 Err(error) => {
-                    self.store.translation().moved.push(page);
+                    self.0.store.translation().moved.push(page);
                     return Err(error);
                 }
             }

@@ -119,7 +119,15 @@ impl<N: Nand, V: VictimPolicy> PageMap<N, V> {
                 .blocks
                 .usable()
                 .filter(|&block| self.core.blocks.state(block) == BlockState::Closed);
-            let Some(block) = self.core.cached_for_room().or_else(|| closed.min_by_key(valid)) else { break };
+            let Some(block) = self
+                .core
+                .slc
+                .as_ref()
+                .and_then(|slc| slc.first_dynamic())
+                .or_else(|| closed.min_by_key(valid))
+            else {
+                break;
+            };
             if valid(&block) == units_per_block {
                 break;
             }

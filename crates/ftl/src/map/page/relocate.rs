@@ -19,6 +19,8 @@ use strobe_nand::{Cause, Nand, Unit, When};
 use strobe_types::{BlockId, Ppa, Ppn};
 
 use super::background::Background;
+use super::paging::TablePages;
+use super::sharing::Owner;
 use super::write::fill_pages;
 use super::{Core, MapStore, Relocated, StreamId};
 use crate::gc::VictimPolicy;
@@ -92,7 +94,7 @@ impl<N: Nand, V: VictimPolicy> Relocator<'_, N, V> {
     pub(super) fn relocate(&mut self, now: When, reason: Reason) -> Done {
         let mut task = std::mem::take(self.task);
         if reason != Reason::Finish {
-            self.core.log_victims(reason.cause(), &task.victims);
+            self.core.log().victims(reason.cause(), &task.victims);
         }
         let emptied = self.empty(now, reason.cause(), &mut task);
         let emptied = emptied.and_then(|copied| self.commit_copies(copied, &task));
@@ -276,7 +278,7 @@ impl<N: Nand, V: VictimPolicy> Relocator<'_, N, V> {
     fn keep_unmoved(&mut self, cause: Cause, task: &Relocation<N::Payload>) {
         let mut kept = 0;
         for &ppa in &task.units {
-            if self.core.is_mapped_to(ppa) {
+            if self.is_mapped_to(ppa) {
                 self.core.blocks.set_valid(ppa, self.core.nand.geometry().block_of(ppa));
                 kept += 1;
             }
@@ -294,7 +296,7 @@ impl<N: Nand, V: VictimPolicy> Relocator<'_, N, V> {
     /// Makes the copies of what the victims hold, to which the last epoch refers, what the map on flash
     /// refers to. If that fails, the victims stay as they are.
     fn commit_copies(&mut self, copied: When, task: &Relocation<N::Payload>) -> Result<When, FtlError> {
-        let done = self.core.update_moved(copied).and_then(|updated| self.core.commit(updated));
+        let done = TablePages(self.core).update_moved(copied).and_then(|updated| self.core.commit(updated));
         if done.is_err() {
             self.keep_victims(task);
         }
@@ -348,6 +350,15 @@ impl<N: Nand, V: VictimPolicy> Relocator<'_, N, V> {
             },
         )
     }
+
+    /// True if the map still says that a valid unit lies at `ppa`.
+    fn is_mapped_to(&self, ppa: Ppa) -> bool {
+        match self.core.map.sharing.as_ref().map(|sharing| (sharing, sharing.owner(ppa))) {
+            Some((sharing, Owner::Two(vpn))) => sharing.ppa(vpn) == ppa,
+            Some((_, Owner::One(lpn))) => self.core.map.get(lpn) == Some(ppa),
+            None => self.core.nand.lpn(ppa).is_some_and(|lpn| self.core.map.get(lpn) == Some(ppa)),
+        }
+    }
 }
 
 impl<N: Nand, V: VictimPolicy> Core<N, V> {
@@ -397,8 +408,10 @@ impl<N: Nand, V: VictimPolicy> Core<N, V> {
     #[cold]
     pub(super) fn take_out_of_service(&mut self, block: BlockId) {
         self.nand.mark_bad(block);
-        self.log_retired(block);
-        self.leave_cache(block);
+        self.log().retired(block);
+        if let Some(slc) = &mut self.slc {
+            slc.left(block);
+        }
         self.blocks.is_lost(block, self.nand.block(block).erase_count);
         self.store.block_left(block);
         if !self.slc.as_ref().is_some_and(|slc| slc.is_static(block)) {

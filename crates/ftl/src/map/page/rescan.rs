@@ -63,7 +63,7 @@ impl<N: Nand, V: VictimPolicy> PageMap<N, V> {
         Restorer(&mut core).check_entries()?;
         Restorer(&mut core).check_translation_pages(&geometry)?;
         Restorer(&mut core).count_valid(&geometry)?;
-        core.map.mapped -= core.mapped_translation_units();
+        core.map.mapped -= core.map.mapped_from(core.config.logical_units);
         Restorer(&mut core).find_stale(&newest, clock.sequence);
         Restorer(&mut core).resume_open(&blocks, &scanned.units, &geometry);
         for &block in &blocks {
@@ -79,7 +79,7 @@ impl<N: Nand, V: VictimPolicy> PageMap<N, V> {
     /// Programs stale translation pages again.
     fn refresh(&mut self, report: &mut Recovery) {
         if self.core.end_of_life.is_none()
-            && let Err(error) = self.write_back_entries(report.now(), true)
+            && let Err(error) = self.pager().write_back_entries(report.now(), true)
         {
             self.core.end_of_life = Some(error);
         }
@@ -266,12 +266,5 @@ impl<N: Nand, V: VictimPolicy> Restorer<'_, N, V> {
                 }
             }
         }
-    }
-}
-
-impl<N: Nand, V: VictimPolicy> Core<N, V> {
-    pub(super) fn mapped_translation_units(&self) -> u32 {
-        let tables = self.map.lpns().skip(self.config.logical_units as usize);
-        tables.filter(|&lpn| self.map.get(lpn).is_some()).count() as u32
     }
 }

@@ -75,6 +75,11 @@ pub(super) struct SlcCache {
 }
 
 impl SlcCache {
+    /// Returns the full block, filled first, that gives free space for normal data when it has been folded.
+    pub(super) fn first_dynamic(&self) -> Option<BlockId> {
+        self.full.iter().copied().find(|&block| !self.is_static(block))
+    }
+
     /// A cache without a block in use. Blocks are known by where they are, so that they are the same after a power cut.
     pub(super) fn new(config: SlcConfig, pages: u32, geometry: &Geometry) -> Self {
         let blocks = geometry.blocks() as usize;
@@ -151,7 +156,7 @@ impl SlcCache {
     }
 
     /// `block`, full or not, is about to be emptied.
-    fn take(&mut self, block: BlockId) {
+    pub(super) fn take(&mut self, block: BlockId) {
         self.full.retain(|&other| other != block);
         if std::mem::replace(&mut self.uses[block.index()], Use::Taken) == Use::Held {
             self.taken += 1;
@@ -166,7 +171,7 @@ impl SlcCache {
     }
 
     /// `block` holds nothing any more.
-    fn left(&mut self, block: BlockId) {
+    pub(super) fn left(&mut self, block: BlockId) {
         let left = std::mem::replace(&mut self.uses[block.index()], Use::None);
         if left != Use::None {
             self.in_use -= 1;
@@ -258,13 +263,6 @@ impl<N: Nand, V: VictimPolicy> Core<N, V> {
         is_cached
     }
 
-    /// A full block of the cache is about to be emptied.
-    pub(super) fn take_cached(&mut self, block: BlockId) {
-        if let Some(slc) = &mut self.slc {
-            slc.take(block);
-        }
-    }
-
     /// Gives back `block`, which was taken, and is not worth being emptied now.
     pub(super) fn put_back(&mut self, block: BlockId) {
         match &mut self.slc {
@@ -280,13 +278,6 @@ impl<N: Nand, V: VictimPolicy> Core<N, V> {
         }
     }
 
-    /// `block` has been erased, or is out of service: the cache has nothing there.
-    pub(super) fn leave_cache(&mut self, block: BlockId) {
-        if let Some(slc) = &mut self.slc {
-            slc.left(block);
-        }
-    }
-
     /// `block`, which is erased, is always used in SLC mode: it is at hand for that.
     pub(super) fn reserve(&mut self, block: BlockId) {
         self.blocks.states[block.index()] = BlockState::Reserved;
@@ -295,12 +286,6 @@ impl<N: Nand, V: VictimPolicy> Core<N, V> {
         if let Some(slc) = &mut self.slc {
             slc.erased.put(plane, block, erases);
         }
-    }
-
-    /// The full block of the cache, filled first, that gives room for normal data when it has been folded.
-    pub(super) fn cached_for_room(&self) -> Option<BlockId> {
-        let slc = self.slc.as_ref()?;
-        slc.full.iter().copied().find(|&block| !slc.is_static(block))
     }
 }
 

@@ -406,7 +406,7 @@ impl<N: Nand, V: VictimPolicy> Core<N, V> {
                 return Err(self.end_of_life.insert(FtlError::OutOfBlocks).clone());
             };
             self.blocks.open(block, stream);
-            self.log_opened(block, stream);
+            self.log().opened(block, stream);
             let is_leveled = !self.slc.as_ref().is_some_and(|slc| slc.is_static(block));
             let erases = self.nand.block(block).erase_count;
             self.policies.on_opened(block, stream, erases, is_leveled, self.tick);
@@ -466,7 +466,7 @@ impl<N: Nand, V: VictimPolicy> Core<N, V> {
 
     #[inline(never)]
     pub(super) fn close(&mut self, block: BlockId) {
-        self.log_closed(block);
+        self.log().closed(block);
         if self.slc.is_some() && self.close_cached(block) {
             return;
         }

@@ -29,7 +29,7 @@ impl<N: Nand, V: VictimPolicy> Reclaimer<'_, N, V> {
         while (self.background.victims.len() as u32) < self.victims_now(marks) + self.background.erasing
             && self.has_space_for_victim()
         {
-            if let Some(block) = self.core.cached_for_room() {
+            if let Some(block) = self.core.slc.as_ref().and_then(|slc| slc.first_dynamic()) {
                 self.begin_fold(block);
                 continue;
             }

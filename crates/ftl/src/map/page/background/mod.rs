@@ -143,7 +143,7 @@ impl<N: Nand, V: VictimPolicy> Reclaimer<'_, N, V> {
             self.core.stats.gc.runs += u64::from(!self.background.is_collecting_garbage());
             self.core.stats.gc.victims += 1;
         }
-        self.core.log_victims(Cause::Gc, &[block]);
+        self.core.log().victims(Cause::Gc, &[block]);
         self.core.show_victim(block);
         self.core.take(block);
         self.core.blocks.begin_emptying(block);

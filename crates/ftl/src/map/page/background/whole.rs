@@ -89,13 +89,15 @@ impl<N: Nand, V: VictimPolicy> Reclaimer<'_, N, V> {
 impl<N: Nand, V: VictimPolicy> Core<N, V> {
     /// The erase of `block` is issued, or over: the block is at hand.
     pub(in super::super) fn block_is_erased(&mut self, block: BlockId) {
-        self.leave_cache(block);
+        if let Some(slc) = &mut self.slc {
+            slc.left(block);
+        }
         if self.is_reserved(block) {
             return self.reserve(block);
         }
         let erases = self.nand.block(block).erase_count;
         self.blocks.put_free(block, self.nand.geometry(), erases);
-        self.log_erased(block);
+        self.log().erased(block);
         self.policies.on_erased(block, erases);
     }
 }

@@ -1,11 +1,13 @@
 //! Copies as a command of the drive.
 
 use strobe_nand::{Cause, Nand, Unit, When};
-use strobe_types::{Lpn, Ppa};
+use strobe_types::Lpn;
 
-use super::sharing::{Owner, Vpn, WhenMapFull};
-use super::{Core, PageMap, WriteContext};
 use crate::gc::VictimPolicy;
+use crate::map::page::PageMap;
+use crate::map::page::core::Core;
+use crate::map::page::map::sharing::WhenMapFull;
+use crate::place::WriteContext;
 use crate::{Done, FtlError};
 
 /// Why a unit cannot be shared.
@@ -13,47 +15,6 @@ enum Unshared {
     Physical,
     ThirdOwner,
     MapFull,
-}
-
-impl<N: Nand, V: VictimPolicy> Core<N, V> {
-    /// The logical unit to which a valid flash unit belongs; of two, the one that had it first.
-    #[inline(always)]
-    pub(super) fn owner_of(&self, ppa: Ppa) -> Lpn {
-        match &self.map.sharing {
-            None => self.nand.lpn(ppa).unwrap_or_else(|| panic!("FTL bug: valid unit {ppa} is padding")),
-            Some(sharing) => match sharing.owner(ppa) {
-                Owner::One(lpn) => lpn,
-                Owner::Two(vpn) => sharing.owners(vpn)[0],
-            },
-        }
-    }
-
-    /// Points whoever owns the unit at `from` to its copy at `to`. The caller notes what has changed in the
-    /// map.
-    #[inline(always)]
-    pub(super) fn remap(&mut self, lpn: Lpn, from: Ppa, to: Ppa) {
-        if let Some(sharing) = &mut self.map.sharing {
-            if let Owner::Two(vpn) = sharing.owner(from) {
-                assert!(sharing.ppa(vpn) == from, "FTL bug: {vpn:?} is not at {from:?}");
-                sharing.moved(vpn, to);
-                return self.store.entry_moved(vpn.get());
-            }
-            sharing.written(to, lpn);
-            self.store.name_changed(lpn, false);
-        }
-        assert!(self.map.moved(lpn, from, to), "FTL bug: {lpn:?} is not at {from:?}");
-    }
-
-    /// `lpn`, whose map entry held the virtual number `vpn`, is mapped elsewhere now: the other
-    /// owner has the unit to itself. With demand paging its map entry is cached.
-    #[cold]
-    pub(super) fn leave_shared(&mut self, lpn: Lpn, vpn: Vpn) {
-        let Some(sharing) = &mut self.map.sharing else { return };
-        let (ppa, other) = sharing.drop_owner(vpn, lpn);
-        self.map.set(other, ppa);
-        self.store.unit_left(other);
-        self.store.entry_changed(vpn.get());
-    }
 }
 
 impl<N: Nand, V: VictimPolicy> PageMap<N, V> {

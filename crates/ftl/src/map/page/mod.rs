@@ -12,64 +12,45 @@
 //! paging the map itself is on flash: `translation.rs` says what for, `cmt.rs` is what is cached of it,
 //! `paging.rs` fetches and evicts, `compact.rs` is its share of collection, `rescan.rs` finds it after a power cut.
 
-mod background;
-mod blocks;
-mod check;
-mod cmt;
-mod collect;
-mod compact;
-mod config;
 mod copy;
 mod core;
-mod durable;
-mod entries;
-mod headway;
-mod log;
+mod map;
 mod moved;
 mod paging;
-mod policies;
 mod reads;
+mod reclaim;
 mod recover;
-mod refresh;
-mod relocate;
-mod rescan;
-mod sharing;
-mod slc;
-mod space;
 mod state;
-mod store;
-mod streams;
-mod translation;
 mod write;
+mod write_cached;
 
+pub use map::sharing::WhenMapFull;
+use map::store::MapStore;
+use map::translation::Translation;
+pub use map::translation::TranslationConfig;
+use paging::Pager;
+use reads::Reader;
+use reclaim::Reclaimer;
+use reclaim::background::Background;
+use reclaim::relocate::Relocation;
 use strobe_nand::{Nand, Payload, PowerCuts, Unit, When};
 use strobe_types::{BlockId, Lpn, Ppa, SimTime};
 
+use self::core::Core;
+use self::core::blocks::BlockState;
+use self::core::check::Checker;
+pub use self::core::config::{PageMapConfig, Refresh};
+pub use self::core::slc::{SlcConfig, WhenFull};
+pub use self::core::space::Watermarks;
+use self::core::streams::HOST;
 use crate::capacity::CapacityError;
 use crate::gc::VictimPolicy;
 use crate::journal::{Journal, Log, Trims, region_for};
-use crate::place::{DataTag, Relocated, StreamId, WriteContext};
+use crate::place::{DataTag, WriteContext};
 use crate::{
     BlockInfo, CheckError, Done, FtlStats, Inspectable, MappingScheme, Recoverable, Recovery, RecoveryError,
     Stream,
 };
-
-use self::core::Core;
-use background::Background;
-use blocks::BlockState;
-pub use config::PageMapConfig;
-use paging::Pager;
-use reads::Reader;
-pub use refresh::Refresh;
-use relocate::{Relocation, Relocator};
-pub use sharing::WhenMapFull;
-use slc::SlcCache;
-pub use slc::{SlcConfig, WhenFull};
-pub use space::Watermarks;
-use store::MapStore;
-use streams::{HOST, Streams};
-use translation::Translation;
-pub use translation::TranslationConfig;
 
 /// A page-mapped flash translation layer over `N` with victim policy `V`.
 ///
@@ -81,23 +62,6 @@ pub struct PageMap<N: Nand, V> {
     relocation: Relocation<N::Payload>,
     background: Background,
 }
-
-/// Reclamation of free space on `core`: garbage collection and everything else that relocates data.
-struct Reclaimer<'a, N: Nand, V> {
-    core: &'a mut Core<N, V>,
-    relocation: &'a mut Relocation<N::Payload>,
-    background: &'a mut Background,
-}
-
-impl<N: Nand, V: VictimPolicy> Reclaimer<'_, N, V> {
-    #[inline(always)]
-    fn relocator(&mut self) -> Relocator<'_, N, V> {
-        Relocator { core: self.core, task: self.relocation, background: self.background }
-    }
-}
-
-/// The core of a drive that a power cut has left, as its state is found again.
-struct Restorer<'a, N: Nand, V>(&'a mut Core<N, V>);
 
 impl<N: Nand, V: VictimPolicy> PageMap<N, V> {
     /// A fresh drive on `nand`, or the arithmetic that shows why it could not work.
@@ -329,7 +293,7 @@ impl<N: Nand, V: VictimPolicy> Inspectable for PageMap<N, V> {
     }
 
     fn check(&self) -> Result<(), CheckError> {
-        check::Checker(&self.core).check_state()
+        Checker(&self.core).check_state()
     }
 }
 

@@ -3,10 +3,14 @@
 use strobe_nand::{Cause, Nand, When};
 use strobe_types::Ppn;
 
-use super::space::FreeSpace;
-use super::{Core, PageMap, PageMapConfig, Reclaimer, StreamId};
 use crate::FtlError;
 use crate::gc::VictimPolicy;
+use crate::map::page::PageMap;
+use crate::map::page::core::Core;
+use crate::map::page::core::config::PageMapConfig;
+use crate::map::page::core::space::FreeSpace;
+use crate::map::page::reclaim::Reclaimer;
+use crate::place::StreamId;
 
 impl<N: Nand, V: VictimPolicy> PageMap<N, V> {
     /// Collects until there is room for so many blocks: erased ones, and what is left of open ones. Nothing may be under way

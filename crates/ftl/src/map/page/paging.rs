@@ -1,27 +1,20 @@
 //! Demand paging at work: fetching entries, evicting them, and telling translation pages what has moved.
 
-use strobe_nand::{Cause, Nand, Payload, Unit, When};
+use strobe_nand::{Cause, Nand, Unit, When};
 use strobe_types::{Lpn, Ppa};
 
-use super::{Core, PageMap, Reclaimer, StreamId};
 use crate::gc::VictimPolicy;
+use crate::map::page::PageMap;
+use crate::map::page::core::Core;
+use crate::map::page::core::tables::{TablePages, Update};
+use crate::map::page::reclaim::Reclaimer;
+use crate::place::StreamId;
 use crate::{Done, FtlError};
-
-/// Entries that a program of a translation page brings up to date.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Update {
-    /// This one, which is evicted.
-    Evicted(Lpn),
-    /// Entries of units that garbage collection has moved.
-    Moved,
-    /// All of them.
-    All,
-}
 
 /// Of these, `look_up`, `update_moved` and `flush_entries` do nothing on a drive whose map is in memory; the others
 /// are for demand-paged drives only.
 impl<N: Nand, V: VictimPolicy> PageMap<N, V> {
-    /// [`PageMap::write_pages`] for the host: the entries of a page's units are fetched before it.
+    /// [`PageMap::fill`] for the host: the entries of a page's units are fetched before it.
     pub(super) fn write_paged(
         &mut self,
         now: When,
@@ -77,7 +70,7 @@ impl<N: Nand, V: VictimPolicy> Pager<'_, N, V> {
         ready
     }
 
-    /// [`PageMap::look_up`] of the entry of `lpn`, and of that which changes with it.
+    /// [`Pager::look_up`] of the entry of `lpn`, and of that which changes with it.
     pub(super) fn look_up_changed(&mut self, now: When, lpn: Lpn) -> When {
         let own = self.look_up(now, lpn, 1);
         match self.0.core.map.other_owner(lpn) {
@@ -89,7 +82,7 @@ impl<N: Nand, V: VictimPolicy> Pager<'_, N, V> {
         }
     }
 
-    /// [`PageMap::use_entry`] of what changes when `lpn` is written or copied to: its entry, and that of the other owner of
+    /// [`Pager::use_entry`] of what changes when `lpn` is written or copied to: its entry, and that of the other owner of
     /// what it shares.
     pub(super) fn use_changed(&mut self, now: When, lpn: Lpn) -> Done {
         let own = self.use_entry(now, lpn)?;
@@ -154,13 +147,13 @@ impl<N: Nand, V: VictimPolicy> Pager<'_, N, V> {
         };
         let mut finished = now;
         for page in 0..self.0.core.store.translation().pages {
-            if !is_due(&mut self.0.core, page) {
+            if !is_due(self.0.core, page) {
                 continue;
             }
             let now = self.make_room_on_flash(now)?;
             let first = self.0.core.store.translation().entries(page).next();
             if let Some(lpn) = first
-                && is_due(&mut self.0.core, page)
+                && is_due(self.0.core, page)
             {
                 let next = TablePages(self.0.core).write(now, Update::All, lpn)?;
                 finished = self.0.core.nand.both(finished, next);
@@ -177,101 +170,5 @@ impl<N: Nand, V: VictimPolicy> Pager<'_, N, V> {
         } else {
             Ok(now)
         }
-    }
-}
-
-/// Translation pages on flash.
-pub(super) struct TablePages<'a, N: Nand, V>(pub(super) &'a mut Core<N, V>);
-
-impl<N: Nand, V: VictimPolicy> TablePages<'_, N, V> {
-    /// Reads the translation page with the entry of `lpn`, if there is one. One that cannot be read is the end of life.
-    fn read(&mut self, now: When, lpn: Lpn) -> Done {
-        let translation = self.0.store.translation();
-        let Some(ppa) = self.0.map.get(translation.first_unit(translation.page_of(lpn))) else {
-            return Ok(now);
-        };
-        self.0.stats.translation().tp_reads += 1;
-        let page = self.0.nand.geometry().page_of(ppa);
-        let whole = self.0.nand.whole_page(page);
-        let done = self.0.nand.read(now, page, whole, Cause::Map);
-        if done.is_uncorrectable() {
-            return Err(self.0.lose_map(ppa));
-        }
-        Ok(done.when)
-    }
-
-    /// Brings the translation page with the entry of `lpn` up to date: reads and programs it.
-    #[inline(never)]
-    fn write(&mut self, now: When, update: Update, lpn: Lpn) -> Done {
-        let ready = self.read(now, lpn)?;
-        let translation = self.0.store.translation();
-        let page = translation.page_of(lpn);
-        let first = translation.first_unit(page);
-        let unit = |at| Unit { lpn: first.plus(at), payload: N::Payload::zero() };
-        let stream = self.0.streams.table.translation;
-        // A translation page never makes room for itself: collection is what many of them are for.
-        let never = |_: &mut Core<N, V>, now| Ok(now);
-        let done = match translation.units_per_page {
-            1 => self.0.write_pages(ready, stream, Cause::Map, &[unit(0)], never, |core, run, first| {
-                TablePages(core).settle(run, first)
-            })?,
-            count => {
-                let units: Vec<_> = (0..count).map(unit).collect();
-                self.0.write_pages(ready, stream, Cause::Map, &units, never, |core, run, first| {
-                    TablePages(core).settle(run, first)
-                })?
-            }
-        };
-        let (translation, stats) = (self.0.store.translation(), self.0.stats.translation());
-        stats.tp_programs += 1;
-        translation.is_stale[page as usize] = false;
-        translation.is_moved[page as usize] = false;
-        match update {
-            Update::Moved => stats.gc_tp_updates += 1,
-            Update::Evicted(lpn) => {
-                stats.dirty_evictions += 1;
-                translation.cmt.clean(lpn, page);
-            }
-            Update::All => {}
-        }
-        if update == Update::All || translation.is_batched {
-            translation.cmt.clean_all(page);
-        }
-        Ok(done)
-    }
-
-    /// Maps the units of a translation page just written from `first` on. The policies' clock stands
-    /// still: it counts what the host does.
-    fn settle(&mut self, units: &[Unit<N::Payload>], first: Ppa) {
-        for (at, unit) in (0..).zip(units) {
-            let ppa = first.plus(at);
-            self.0.policies.victims.written(ppa, self.0.tick);
-            if let Some(sharing) = &mut self.0.map.sharing {
-                sharing.written(ppa, unit.lpn);
-            }
-            if let Some(old) = self.0.map.set(unit.lpn, ppa) {
-                self.0.invalidate(old);
-            }
-        }
-    }
-
-    /// Tells the translation pages, if there are any, where units that collection has moved are now, each page
-    /// once. Nothing is erased before.
-    pub(super) fn update_moved(&mut self, now: When) -> Done {
-        let mut finished = now;
-        while self.0.store.is_paged()
-            && let translation = self.0.store.translation()
-            && let Some(page) = translation.moved.pop()
-        {
-            let Some(lpn) = translation.entries(page).next() else { continue };
-            match self.write(now, Update::Moved, lpn) {
-                Ok(done) => finished = self.0.nand.both(finished, done),
-                Err(error) => {
-                    self.0.store.translation().moved.push(page);
-                    return Err(error);
-                }
-            }
-        }
-        Ok(finished)
     }
 }

@@ -9,8 +9,9 @@
 use strobe_nand::{Cause, Class, Nand, Payload, ReadDone, Timing, Unit, Wanted, When};
 use strobe_types::{Lpn, Ppa, Ppn};
 
-use super::{Background, Core};
 use crate::gc::VictimPolicy;
+use crate::map::page::core::Core;
+use crate::map::page::reclaim::background::Background;
 use crate::{Done, FtlError, read_result};
 
 impl<N: Nand, V: VictimPolicy> Core<N, V> {

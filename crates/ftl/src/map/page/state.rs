@@ -3,8 +3,10 @@
 use strobe_nand::Nand;
 use strobe_types::{State, StateError, StateReader, StateWriter, load_part, save_part};
 
-use super::{Core, PageMap, Relocation};
 use crate::gc::VictimPolicy;
+use crate::map::page::PageMap;
+use crate::map::page::core::Core;
+use crate::map::page::reclaim::relocate::Relocation;
 
 impl<N: Nand + State, V: VictimPolicy> State for PageMap<N, V> {
     fn save_state(&self, out: &mut StateWriter<'_>) {

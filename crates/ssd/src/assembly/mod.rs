@@ -4,9 +4,9 @@ mod aged;
 mod error;
 mod faults;
 mod image;
-mod marks;
 mod memory;
 mod slc;
+mod watermarks;
 mod word_lines;
 
 use strobe_ftl::gc::{AnyPolicy, Formula, Greedy, Kinetic, LinearScore, Sampled, Sampling, VictimPolicy};
@@ -32,8 +32,8 @@ use crate::drive::Drive;
 pub use self::aged::{Aged, AgedOn, Ageing, AgeingError, build_aged};
 pub use self::error::{BuildError, ImageProblem};
 pub use self::image::{Examined, ImageDrive, build_on_image, examine, image_config, image_memory_bytes};
-pub use self::marks::{collection_read_pages, kept_blocks};
 pub use self::memory::{empty_memory_bytes, memory_bytes};
+pub use self::watermarks::{collection_read_pages, kept_blocks};
 
 /// Builds a fresh drive. `timing = false` counts operations only; `seed` decides bad blocks,
 /// program failures and the chance of policies.
@@ -131,7 +131,7 @@ fn geometry(config: &DriveConfig) -> Result<Geometry, BuildError> {
     Ok(Geometry::new(GeometrySpec { pages_per_block, page_bytes: spec.page_bytes * parts, ..spec })?)
 }
 
-/// Refuses marks and times that contradict each other.
+/// Refuses watermarks and times that contradict each other.
 fn check_time(config: &DriveConfig, geometry: &Geometry) -> Result<(), BuildError> {
     let (nand, gc) = (&config.nand, &config.ftl.gc);
     let suspend = &nand.suspend;
@@ -174,7 +174,7 @@ fn check_time(config: &DriveConfig, geometry: &Geometry) -> Result<(), BuildErro
     }
 }
 
-/// Refuses marks that a drive of `logical_units` never reaches.
+/// Refuses watermarks that a drive of `logical_units` never reaches.
 fn check_marks(config: &DriveConfig, geometry: &Geometry, logical_units: u32) -> Result<(), BuildError> {
     let gc = &config.ftl.gc;
     let (blocks, spare) = good_and_spare(config, geometry, logical_units);
@@ -251,7 +251,7 @@ pub(crate) fn map_config(
         flush_entries: (config.ftl.map_flush_entries > 0).then_some(config.ftl.map_flush_entries),
         translation: (Mapping::named(&config.ftl.mapping) == Some(Mapping::Dftl))
             .then(|| translation(config)),
-        marks: (gc.mode == GcMode::Background).then(|| marks::of(config, geometry, logical_units)),
+        watermarks: (gc.mode == GcMode::Background).then(|| watermarks::of(config, geometry, logical_units)),
         slc: slc::config_of(config),
         free_first: config.ftl.die_allocation == DieAllocationName::FreeFirst,
         durable: config.ftl.durable_map,

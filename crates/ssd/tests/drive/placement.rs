@@ -19,7 +19,7 @@ fn drive<T: Timing>(config: &DriveConfig, timing: T) -> Drive<PageMap<Chip<T, St
     let policy = Greedy::new(chip.geometry().blocks());
     let map = PageMapConfig {
         placement: PlacementKind::Handles { count: HANDLES, isolation: Isolation::Persistent },
-        marks: Some(Watermarks { soft: 26, pace: 22, victims: 2, read_pages: 4 }),
+        watermarks: Some(Watermarks { soft: 26, pace: 22, victims: 2, read_pages: 4 }),
         ..PageMapConfig::new(config.logical_units() as u32)
     };
     Drive::new(PageMap::new(chip, policy, map).expect("room"), &config.controller)

@@ -1,16 +1,24 @@
 //! The page map: every logical unit may lie anywhere.
 //!
-//! [`PageMap`] and what a mapping scheme promises are here. It consists of parts that know nothing of each other:
-//! `entries.rs` is the map, `sharing.rs` the part of it that logical copy adds, `store.rs` where it is kept,
-//! `blocks.rs` what each block is doing; `config.rs` has the choices of a drive.
+//! [`PageMap`] serves the host. Its parts:
 //!
-//! `slc.rs` is the SLC cache, which host writes go through if there is one. `reads.rs` has reads, and what
-//! becomes of data that cannot be read.
+//! | Folder | What it does |
+//! |---|---|
+//! | `core/` | Owns flash, blocks, streams and policies. Only here units are programmed, mapped and erased. |
+//! | `map/` | Map entries, the virtual map of logical copy, and where the map is kept: memory, journal or flash. |
+//! | `reclaim/` | Relocates data: garbage collection, wear levelling, refresh, folding, retirement. |
+//! | `recover/` | Finds the map again after a power cut. |
 //!
-//! The procedures on them: `write.rs` fills blocks, `relocate.rs` empties them, for `collect.rs` and others, `copy.rs` copies, `durable.rs` ends
-//! epochs of the journal, `recover.rs` finds the map again, `check.rs` is the whole-state checker. With demand
-//! paging the map itself is on flash: `translation.rs` says what for, `cmt.rs` is what is cached of it,
-//! `paging.rs` fetches and evicts, `compact.rs` is its share of collection, `rescan.rs` finds it after a power cut.
+//! `write.rs` and `write_cached.rs` are host writes, `reads.rs` reads, `copy.rs` the copy command, `paging.rs` map
+//! entries that have to be fetched from flash.
+//!
+//! A host write, step by step:
+//!
+//! 1. `write.rs` asks the placement for the stream of each unit.
+//! 2. `core/write.rs` programs the next pages of that stream, maps the units and invalidates their old versions.
+//! 3. If the stream has no open block and too few blocks are erased, `reclaim/collect.rs` makes some first.
+//! 4. `core/write.rs` opens an erased block; with a journaled map an epoch names it (`core/durable.rs`).
+//! 5. `reclaim/background/` may begin to empty victims.
 
 mod copy;
 mod core;
@@ -114,11 +122,12 @@ impl<N: Nand, V: VictimPolicy> PageMap<N, V> {
         Self { core, relocation: Relocation::default(), background }
     }
 
-    /// Reclamation of this drive at work.
+    /// Map entries of this drive, which may have to be fetched.
     fn pager(&mut self) -> Pager<'_, N, V> {
         Pager(self.reclaimer())
     }
 
+    /// Reclamation of this drive.
     #[inline(always)]
     fn reclaimer(&mut self) -> Reclaimer<'_, N, V> {
         Reclaimer { core: &mut self.core, relocation: &mut self.relocation, background: &mut self.background }

@@ -70,7 +70,7 @@ impl<N: Nand, V: VictimPolicy> PageMap<N, V> {
         let is_free_first = config.is_free_first(nand.is_timed(), geometry);
         let streams = self.core.streams.moved(geometry, is_free_first, nand.slc_pages());
         PageMap::of(Core {
-            space: FreeSpace::new(config.trigger(geometry), config.marks.filter(|_| nand.is_timed())),
+            space: FreeSpace::new(config.trigger(geometry), config.watermarks.filter(|_| nand.is_timed())),
             config,
             map: self.core.map,
             store: self.core.store,

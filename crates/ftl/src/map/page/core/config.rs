@@ -67,7 +67,7 @@ pub struct PageMapConfig {
     /// Copies are then physical: it goes with no virtual map.
     pub translation: Option<TranslationConfig>,
     /// Collection in the background, on flash that takes time. `None`: it stops the world.
-    pub marks: Option<Watermarks>,
+    pub watermarks: Option<Watermarks>,
     /// Writing to blocks in SLC mode first, on flash whose blocks can be. It goes with no demand paging.
     pub slc: Option<SlcConfig>,
     /// True if pages go to the die with the least work waiting, instead of round-robin. Only on flash with
@@ -102,7 +102,7 @@ impl PageMapConfig {
             durable: false,
             map_blocks: 0,
             translation: None,
-            marks: None,
+            watermarks: None,
             slc: None,
             free_first: false,
             batch_pages: 0,

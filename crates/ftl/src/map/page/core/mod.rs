@@ -1,4 +1,9 @@
-//! The core of a page map: flash, the map, and the blocks. Only here units are programmed, mapped and erased.
+//! The core of a page map: flash, the map, blocks, streams and policies. Only here units are programmed, mapped and
+//! erased.
+//!
+//! `write.rs` fills blocks, `life.rs` follows a full block until it is erased, `streams.rs` has the open blocks of each
+//! stream, `blocks.rs` the state of each block, `policies.rs` those that choose, `space.rs` what is free, `slc.rs` the
+//! SLC cache, `durable.rs` the epochs of the journal, `tables.rs` translation pages, `check.rs` the whole-state checker.
 
 pub(crate) mod blocks;
 pub(crate) mod check;
@@ -79,7 +84,7 @@ impl<N: Nand, V: VictimPolicy> Core<N, V> {
             map: Entries::new(config.logical_units.saturating_add(tables), sharing),
             streams: Streams::new(config.streams(), geometry, is_free_first, nand.slc_pages()),
             policies: Policies::new(policy, config.seed, leveler, config.placement_spec().build(geometry)),
-            space: FreeSpace::new(config.trigger(geometry), config.marks.filter(|_| nand.is_timed())),
+            space: FreeSpace::new(config.trigger(geometry), config.watermarks.filter(|_| nand.is_timed())),
             tick: 1,
             // 0 is what a page has whose program was cut short.
             sequence: u64::from(store.is_paged()),

@@ -221,8 +221,8 @@ impl<N: Nand, V: VictimPolicy> Core<N, V> {
         let kept = self.space.min_free_blocks + lanes + self.config.net_blocks.max(1);
         let spare = self.blocks.free.count().saturating_sub(kept);
         let beyond = match self.space.watermarks {
-            Some(marks) => {
-                let room = self.free_units().saturating_sub(self.units_of(marks.soft));
+            Some(watermarks) => {
+                let room = self.free_units().saturating_sub(self.units_of(watermarks.soft));
                 (room / u64::from(self.nand.geometry().units_per_block())).min(u64::from(u32::MAX)) as u32
             }
             None => u32::MAX,

@@ -1,4 +1,14 @@
 //! Reclamation: everything that relocates data to make or keep free space.
+//!
+//! As free space runs out, in order:
+//!
+//! 1. Below the soft watermark `background/` empties victims in steps, the more at once the less free space there is.
+//! 2. Below the pace watermark the host waits (`background/throttle.rs`).
+//! 3. Below `min_free_blocks` a host write that needs a block has `collect.rs` stop the world: what is under way in the
+//!    background is finished, and victims are relocated one after the other until enough blocks are erased.
+//! 4. A collection that gains nothing ends with an error (`headway.rs`).
+//!
+//! [`relocate`] empties blocks, for whatever [`Reason`].
 
 pub(crate) mod background;
 mod collect;
@@ -49,6 +59,7 @@ pub(crate) struct Reclaimer<'a, N: Nand, V> {
 }
 
 impl<N: Nand, V: VictimPolicy> Reclaimer<'_, N, V> {
+    /// Relocation of blocks of this drive.
     #[inline(always)]
     pub(crate) fn relocator(&mut self) -> Relocator<'_, N, V> {
         Relocator { core: self.core, task: self.relocation, background: self.background }

@@ -36,7 +36,7 @@ impl<N: Nand, V: VictimPolicy> Reclaimer<'_, N, V> {
     }
 
     fn move_out(&mut self, block: BlockId) {
-        let collects_beside = N::TIMED && self.core.config.marks.is_some() && self.core.nand.is_timed();
+        let collects_beside = N::TIMED && self.core.config.watermarks.is_some() && self.core.nand.is_timed();
         // An error is the end of life, which whoever writes next is told.
         if !collects_beside && self.collect(When::START).is_err() {
             return;

@@ -14,20 +14,20 @@ impl<N: Nand, V: VictimPolicy> Reclaimer<'_, N, V> {
         if self.core.slc.is_some() {
             self.fold_in_background();
         }
-        let Some(marks) = self.core.space.watermarks else { return };
-        if self.core.free_units() < self.core.units_of(marks.soft) {
-            self.choose_in_background(marks);
+        let Some(watermarks) = self.core.space.watermarks else { return };
+        if self.core.free_units() < self.core.units_of(watermarks.soft) {
+            self.choose_in_background(watermarks);
         }
     }
 
-    fn choose_in_background(&mut self, marks: Watermarks) {
+    fn choose_in_background(&mut self, watermarks: Watermarks) {
         if self.core.heed_stop().is_err() || self.background.nothing_at == Some(self.core.tick) {
             return;
         }
         if !self.collects_in_steps() {
             return self.collect_whole();
         }
-        while (self.background.victims.len() as u32) < self.victims_now(marks) + self.background.erasing
+        while (self.background.victims.len() as u32) < self.victims_now(watermarks) + self.background.erasing
             && self.has_space_for_victim()
         {
             if let Some(block) = self.core.slc.as_ref().and_then(|slc| slc.first_dynamic()) {

@@ -16,10 +16,10 @@ impl<N: Nand, V: VictimPolicy> Reclaimer<'_, N, V> {
             return;
         }
         match self.core.space.watermarks {
-            Some(marks) if self.core.folds_in_steps() => {
+            Some(watermarks) if self.core.folds_in_steps() => {
                 while self.wants_to_fold()
-                    && (self.background.victims.len() as u32) < marks.victims + self.background.erasing
-                    && let Some(block) = self.next_to_fold(marks)
+                    && (self.background.victims.len() as u32) < watermarks.victims + self.background.erasing
+                    && let Some(block) = self.next_to_fold(watermarks)
                 {
                     self.begin_fold(block);
                 }
@@ -38,11 +38,11 @@ impl<N: Nand, V: VictimPolicy> Reclaimer<'_, N, V> {
 
     /// Returns the block to fold, if there is room for its units. One that goes back to the cache takes room as a host write
     /// does.
-    fn next_to_fold(&self, marks: Watermarks) -> Option<BlockId> {
+    fn next_to_fold(&self, watermarks: Watermarks) -> Option<BlockId> {
         let &block = self.core.slc.as_ref()?.full().front()?;
         let may_take = !self.core.is_reserved(block)
             || (self.core.blocks.free.count() >= self.core.space.min_free_blocks
-                && self.core.free_units() > self.core.units_of(marks.pace));
+                && self.core.free_units() > self.core.units_of(watermarks.pace));
         (may_take && self.has_space_for_victim()).then_some(block)
     }
 

@@ -1,11 +1,13 @@
-//! Garbage collection in steps, beside the host's work, at the time at which it is done.
+//! Garbage collection in steps, next to the host's work, at the time at which it is done.
 //!
-//! A victim is chosen, its valid units are read a few at a time, those that are still valid when they have arrived are
-//! programmed, and when all of them are on flash and the map says so the block is erased. Several victims are under
-//! way at once. Three marks, in blocks of room, say what goes on: below `soft` victims are chosen, the more at once the
-//! less room there is; below `pace` the host waits, so that it gets what collection has earned and no more; below the
-//! least that is safe (`min_free_blocks`) it gets no further block, and whoever cannot wait has `collect.rs` finish the
-//! work on the spot.
+//! 1. A victim is chosen (`choose.rs`). Several are under way at once; `throttle.rs` says how many.
+//! 2. Its valid units are read, a few pages at a time.
+//! 3. Those that are still valid when they have arrived wait until they fill pages of their stream, and are programmed
+//!    (`carried.rs`).
+//! 4. When all of them are on flash, and the map on flash says so, the victim is erased.
+//!
+//! Whole victims are collected at once where several are sorted together, or the map is on flash itself (`whole.rs`).
+//! Blocks of the SLC cache are folded by the same steps (`fold.rs`).
 
 mod carried;
 mod choose;
@@ -112,14 +114,14 @@ const KIND: u64 = BACKGROUND | 3 << 58;
 impl Background {
     /// Copies are programmed `row_pages` pages at a time, to `streams` streams.
     pub(crate) fn new(
-        marks: Option<Watermarks>,
+        watermarks: Option<Watermarks>,
         row_pages: u32,
         streams: usize,
         geometry: &Geometry,
     ) -> Self {
         Self {
             carried: vec![Vec::new(); streams],
-            read_pages: marks.map_or(0, |marks| marks.read_pages),
+            read_pages: watermarks.map_or(0, |watermarks| watermarks.read_pages),
             row_units: row_pages * geometry.units_per_page(),
             ..Self::default()
         }

@@ -19,7 +19,7 @@ impl Background {
     /// True if the host may write `units` now, rather than wait for credit from collection.
     #[inline]
     pub(crate) fn has_space_for_host<N: Nand, V: VictimPolicy>(&self, core: &Core<N, V>, units: u32) -> bool {
-        let Some(marks) = core.space.watermarks else { return true };
+        let Some(watermarks) = core.space.watermarks else { return true };
         if !self.is_at_work() || core.end_of_life.is_some() {
             return true;
         }
@@ -35,7 +35,7 @@ impl Background {
                 return false;
             }
         }
-        core.free_units() > core.units_of(marks.pace)
+        core.free_units() > core.units_of(watermarks.pace)
     }
 
     /// True if the host may write `units` now: there is room in the SLC cache, or beside it. Where it waits for
@@ -62,10 +62,10 @@ impl<N: Nand, V: VictimPolicy> Reclaimer<'_, N, V> {
 
     /// Victims to be under way at this room: none at `soft`, all at `pace`, in between so many in proportion. So
     /// collection is as busy as the host keeps it, all of the time, rather than now and then with all it has.
-    pub(super) fn victims_now(&self, marks: Watermarks) -> u32 {
-        let short = self.core.units_of(marks.soft).saturating_sub(self.core.free_units());
-        let span = self.core.units_of(marks.soft.saturating_sub(marks.pace)).max(1);
-        (u64::from(marks.victims) * short).div_ceil(span).min(marks.victims.into()) as u32
+    pub(super) fn victims_now(&self, watermarks: Watermarks) -> u32 {
+        let short = self.core.units_of(watermarks.soft).saturating_sub(self.core.free_units());
+        let span = self.core.units_of(watermarks.soft.saturating_sub(watermarks.pace)).max(1);
+        (u64::from(watermarks.victims) * short).div_ceil(span).min(watermarks.victims.into()) as u32
     }
 
     /// True if one more victim can be emptied, whatever becomes of the others: its units fit into the erased blocks

@@ -18,7 +18,7 @@ pub(super) fn of(config: &DriveConfig, geometry: &Geometry, logical_units: u32) 
     let lanes = geometry.planes();
     let least = gc.min_free_blocks.max(least_kept(config, geometry));
     let or = |given: u32, automatic: u32| if given > 0 { given } else { automatic };
-    // Room between the marks, if only the upper one is given.
+    // Room between the watermarks, if only the upper one is given.
     let highest = or(gc.soft_blocks, u32::MAX) - 1;
     let pace = or(gc.pace_blocks, (least + (2 * lanes).min(most)).min(highest));
     let soft = or(gc.soft_blocks, pace + (lanes / 2 + 2).min(most));
@@ -42,6 +42,6 @@ pub fn collection_read_pages(config: &DriveConfig) -> u32 {
 /// ones. 0 if the world is stopped.
 pub fn kept_blocks(config: &DriveConfig) -> Result<u32, BuildError> {
     let (geometry, logical) = checked(config)?;
-    let marks = map_config(config, &geometry, logical, 0).marks;
-    Ok(marks.map_or(0, |marks| marks.soft))
+    let watermarks = map_config(config, &geometry, logical, 0).watermarks;
+    Ok(watermarks.map_or(0, |watermarks| watermarks.soft))
 }

@@ -16,7 +16,7 @@ use strobe_ssd::StateFile;
 use strobe_types::StopFlag;
 
 use super::event_log::EventArgs;
-use super::options::{Options, seed};
+use super::options::{OUTPUT, Options, seed};
 use super::{Failure, output, progress, signals};
 
 /// Options shared by `run` and `replay`.
@@ -41,7 +41,7 @@ pub(super) struct Common {
     /// Write the series over time (run.interval) as CSV to FILE, or to standard output with "-"
     #[arg(long, value_name = "FILE|-", help_heading = OUTPUT)]
     series: Option<String>,
-    #[command(flatten, next_help_heading = OUTPUT)]
+    #[command(flatten)]
     events: EventArgs,
     /// No progress bar, no summary
     #[arg(long, short, help_heading = OUTPUT)]
@@ -70,7 +70,6 @@ pub(super) struct Common {
     check: bool,
 }
 
-const OUTPUT: &str = "More output";
 const KEPT: &str = "A drive that is kept";
 /// Heading of options for power cuts and checks.
 pub(super) const CHECKS: &str = "Power cuts and checks";

@@ -102,7 +102,7 @@ fn amplification(result: &RunResult, style: Style) -> String {
     };
     let unit = f64::from(result.config.drive.ftl.mapping_unit_bytes);
     let (written, programmed) = (size(unit), size(waf * unit));
-    let mut text = format!("{waf:.2}: {written} written costs {programmed} of flash programs");
+    let mut text = format!("{waf:.2}: {written} written programs {programmed} of flash");
     if let Some(cause) = main_cause(&result.nand) {
         let _ = write!(text, ", {cause}");
     }

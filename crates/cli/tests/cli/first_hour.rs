@@ -427,6 +427,26 @@ fn tables_fit_eighty_columns() {
 }
 
 #[test]
+fn help_begins_with_the_six_options_that_a_newcomer_needs() {
+    let folder = Folder::new();
+    for (command, headings) in [
+        ("run", &["More output:", "A drive that is kept:", "Load without a file, in fio's words:"][..]),
+        ("linux", &["File system:", "Guest:", "More output:"]),
+        ("crash", &["File system:", "Guest:", "Power cuts:"]),
+        ("sweep", &[]),
+    ] {
+        let help = folder.strobe(&[command, "-h"]).ok().out;
+        let first = help.lines().skip_while(|line| *line != "Options:").take_while(|line| !line.is_empty());
+        let options: Vec<&str> = first.filter(|line| line.trim_start().starts_with('-')).collect();
+        // And --help itself.
+        assert!((4..=7).contains(&options.len()), "{command}: {options:?}");
+        for heading in headings {
+            assert!(help.contains(&format!("\n{heading}\n")), "{command}: {heading} is missing in {help}");
+        }
+    }
+}
+
+#[test]
 fn help_teaches_by_example_and_the_program_tells_its_commit() {
     let folder = Folder::new();
     for (command, parts) in [

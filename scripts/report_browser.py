@@ -156,7 +156,7 @@ def main():
 
         small = ["--set", "drive.nand.blocks_per_plane=2048"]
         runs = {
-            "quickstart": ["examples/quickstart.toml"],
+            "quickstart": ["examples/camera.toml"],
             "skewed": ["examples/hot-cold.toml", *small, "--set", "run.measure=1x", "--set", "run.warmup=1x"],
             "dies": ["examples/latency-under-load.toml", "--set", "run.measure=2s", "--set", "run.interval=50ms",
                      "--set", "run.latency_bins=true"],

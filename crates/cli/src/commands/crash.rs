@@ -12,6 +12,7 @@ use strobe_crash::{CrashReport, ExploreError, Explorer, Places, Verdict};
 use strobe_lab::linux::{FileSystem, GuestRoot};
 
 use super::linux::guest::{GuestArgs, program_or_script};
+use super::options::OUTPUT;
 use super::{Failure, output};
 use super::{progress, signals};
 use strobe_cli::output::Output;
@@ -48,36 +49,38 @@ pub(crate) struct CrashArgs {
     #[arg(long, value_name = "N", default_value_t = 100, value_parser = clap::value_parser!(u32).range(1..=1_000_000))]
     cuts: u32,
     /// Choice of the operations at which power is cut
-    #[arg(long, value_name = "WHERE", value_enum, default_value_t = PlacesName::Spread)]
+    #[arg(help_heading = CUTS, long, value_name = "WHERE", value_enum, default_value_t = PlacesName::Spread)]
     places: PlacesName,
     /// Only at this flash operation, and show all that the check prints: what an earlier run has named
-    #[arg(long, value_name = "OPERATION", conflicts_with_all = ["cuts", "places"])]
+    #[arg(help_heading = CUTS, long, value_name = "OPERATION", conflicts_with_all = ["cuts", "places"])]
     at: Option<u64>,
     /// With --at: leave the drive as the cut does in FILE, for `strobe linux --image FILE`
-    #[arg(long, value_name = "FILE", requires = "at")]
+    #[arg(help_heading = CUTS, long, value_name = "FILE", requires = "at")]
     image: Option<PathBuf>,
     /// Cut power once more while the file system recovers
-    #[arg(long)]
+    #[arg(help_heading = CUTS, long)]
     twice: bool,
-    /// A drive that says that it has flushed, and has not
-    #[arg(long)]
+    /// Simulate a drive that acknowledges flushes without doing them
+    #[arg(help_heading = CUTS, long)]
     lying_flushes: bool,
     /// Virtual time that a check may take, in seconds
-    #[arg(long, value_name = "S", default_value_t = 3600, value_parser = clap::value_parser!(u64).range(1..=1_000_000))]
+    #[arg(help_heading = CUTS, long, value_name = "S", default_value_t = 3600, value_parser = clap::value_parser!(u64).range(1..=1_000_000))]
     check_limit: u64,
-    /// Number of snapshots examined in parallel [default: all cores]
-    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=1024))]
+    /// Snapshots to check in parallel [default: all cores]
+    #[arg(help_heading = CUTS, long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=1024))]
     workers: Option<u32>,
-    /// Write what was found as JSON to FILE, or to standard output with "-"
-    #[arg(long, value_name = "FILE|-")]
+    /// Write the findings as JSON to FILE, or to standard output with "-"
+    #[arg(help_heading = OUTPUT, long, value_name = "FILE|-")]
     json: Option<String>,
     /// No progress bar, no summary
-    #[arg(long, short)]
+    #[arg(help_heading = OUTPUT, long, short)]
     quiet: bool,
     /// Program to run, and its arguments
     #[arg(last = true, value_name = "PROGRAM", num_args = 1..)]
     command: Vec<String>,
 }
+
+const CUTS: &str = "Power cuts";
 
 #[derive(Clone, Copy, PartialEq, Eq, ValueEnum)]
 enum PlacesName {

@@ -10,6 +10,7 @@ use strobe_lab::events::{self, EventFile};
 use strobe_nand::EventLog;
 use strobe_ssd::DriveConfig;
 
+use super::options::OUTPUT;
 use super::{Failure, output};
 
 /// Options of the event log.
@@ -18,11 +19,11 @@ pub(super) struct EventArgs {
     /// Write what the drive did in the measured window to FILE, or to standard output with "-": a trace for
     /// https://ui.perfetto.dev, with a track for each die and channel, the FTL and the host's commands. The first
     /// 2,000,000 events; they are kept in memory until the end of the run
-    #[arg(long, value_name = "FILE|-")]
+    #[arg(long, value_name = "FILE|-", help_heading = OUTPUT)]
     perfetto: Option<String>,
     /// Write the same events to FILE as JSON, one a line: commands, flash operations, victims with their scores, blocks
     /// opened and erased, writes that had to wait
-    #[arg(long, value_name = "FILE|-")]
+    #[arg(long, value_name = "FILE|-", help_heading = OUTPUT)]
     events: Option<String>,
 }
 

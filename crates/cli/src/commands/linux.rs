@@ -20,9 +20,10 @@ use strobe_ssd::Ageing;
 use strobe_types::SimTime;
 
 use super::event_log::{EventArgs, EventOutputs};
+use super::options::OUTPUT;
 use super::{Failure, output};
 use super::{progress, signals};
-use guest::GuestArgs;
+use guest::{FILE_SYSTEM, GUEST, GuestArgs};
 
 /// Run any program on a file system of a real Linux kernel on the drive, in virtual time.
 ///
@@ -70,7 +71,7 @@ struct RunArgs {
     guest: GuestArgs,
     /// Keep the drive's flash in FILE: a new drive if there is no such file, else the one that is there goes on with the
     /// file system on it, also after a run that was killed. Without it what is written is kept in memory
-    #[arg(long, value_name = "FILE")]
+    #[arg(help_heading = GUEST, long, value_name = "FILE")]
     image: Option<PathBuf>,
     /// Write the drive before the guest boots, in no virtual time and without keeping what was written: once in order, then
     /// N times its capacity at random; as if a file system without discards had been there for long. mkfs does not discard then
@@ -85,48 +86,48 @@ struct RunArgs {
     )]
     age: Option<f64>,
     /// Check the file system when it is unmounted
-    #[arg(long)]
+    #[arg(help_heading = FILE_SYSTEM, long)]
     fsck: bool,
     /// Source of the guest's programs: this machine's files, read only; or a packed root with the programs that
     /// COMMAND names, for kernels that cannot show the host's files [default: host if the kernel can, packed
     /// with --with]
-    #[arg(long, value_name = "ROOT", value_enum)]
+    #[arg(help_heading = GUEST, long, value_name = "ROOT", value_enum)]
     root: Option<RootName>,
     /// A file, folder or program that a packed root needs too (repeatable)
-    #[arg(long, value_name = "PATH|NAME")]
+    #[arg(help_heading = GUEST, long, value_name = "PATH|NAME")]
     with: Vec<String>,
     /// Real time, for a kernel without time travel; results are not repeatable
-    #[arg(long)]
+    #[arg(help_heading = GUEST, long)]
     real_time: bool,
     /// Virtual time after which the guest is taken to hang, in seconds
-    #[arg(long, value_name = "S", default_value_t = 86_400, value_parser = clap::value_parser!(u64).range(1..=1_000_000_000))]
+    #[arg(help_heading = GUEST, long, value_name = "S", default_value_t = 86_400, value_parser = clap::value_parser!(u64).range(1..=1_000_000_000))]
     time_limit: u64,
     /// Write what the guest asks of its disk to FILE, from power-on to power-off: blkparse's text if FILE ends in
     /// .blkparse, Strobe's own form, which has copies and all ranges of discards, if it ends in .strobe, else fio's I/O log
-    #[arg(long, value_name = "FILE|-")]
+    #[arg(help_heading = OUTPUT, long, value_name = "FILE|-")]
     trace: Option<String>,
     /// Write a series over time as CSV to FILE: what the drive did in each interval, and what the guest's kernel holds in
     /// memory, commits and cleans
-    #[arg(long, value_name = "FILE|-")]
+    #[arg(help_heading = OUTPUT, long, value_name = "FILE|-")]
     series: Option<String>,
     /// Length of the intervals: 1s, 100ms. The JSON has the series as well, and `strobe report` draws it
     /// [default: 1s with --series]
-    #[arg(long, value_name = "TIME", value_parser = interval)]
+    #[arg(help_heading = OUTPUT, long, value_name = "TIME", value_parser = interval)]
     interval: Option<Time>,
     #[command(flatten)]
     events: EventArgs,
     /// Write the kernel's messages to FILE
-    #[arg(long, value_name = "FILE|-")]
+    #[arg(help_heading = OUTPUT, long, value_name = "FILE|-")]
     kernel_log: Option<String>,
     /// Write the result as JSON to FILE, or to standard output with "-"; the command's output then goes to standard
     /// error
     #[arg(long, value_name = "FILE|-")]
     json: Option<String>,
     /// Leave the simulator's own speed out of the JSON, so that it is the same bytes every time
-    #[arg(long)]
+    #[arg(help_heading = OUTPUT, long)]
     reproducible: bool,
     /// No summary
-    #[arg(long, short)]
+    #[arg(help_heading = OUTPUT, long, short)]
     quiet: bool,
     /// Program to run, and its arguments
     #[arg(last = true, value_name = "COMMAND", num_args = 1..)]

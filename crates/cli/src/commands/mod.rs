@@ -4,16 +4,21 @@ mod bench;
 #[cfg(target_os = "linux")]
 mod crash;
 mod event_log;
+mod execute;
 mod files;
+mod fio_job;
 mod fsck;
 #[cfg(target_os = "linux")]
 mod linux;
 mod list;
+mod load;
 mod manual;
+mod new;
 mod options;
 mod output;
 mod paper;
 mod progress;
+mod replay;
 mod report;
 mod run;
 mod signals;
@@ -42,10 +47,12 @@ struct Cli {
 
 #[derive(Subcommand)]
 enum Command {
-    /// Run an experiment file (TOML): a drive, a workload, what to measure.
+    /// Run an experiment: a file (TOML), a job file of fio, or a drive and a load in fio's words.
     Run(run::RunArgs),
     /// Replay a block trace on a drive.
-    Replay(run::ReplayArgs),
+    Replay(replay::ReplayArgs),
+    /// Write an experiment file with comments, to edit.
+    New(new::NewArgs),
     /// Check an experiment file and print the resolved configuration as TOML.
     Check(run::CheckArgs),
     /// Check the image of a drive (`strobe run --image`); exit 0: clean, 1: damaged, 2: no image.
@@ -151,7 +158,8 @@ pub(crate) fn main() -> ExitCode {
     }
     let result = match command {
         Command::Run(args) => run::run(&args),
-        Command::Replay(args) => run::replay(&args),
+        Command::Replay(args) => replay::replay(&args),
+        Command::New(args) => new::new(&args),
         Command::Check(args) => run::check(&args),
         Command::Fsck(args) => fsck::fsck(&args),
         Command::Files(args) => files::files(&args),

@@ -2,6 +2,9 @@
 
 use strobe_lab::ConfigError;
 
+/// Heading of options for further results.
+pub(super) const OUTPUT: &str = "More output";
+
 /// A seed that is given on the command line; TOML has no larger numbers.
 pub(super) fn seed(text: &str) -> Result<u64, String> {
     let seed = text.parse().ok().filter(|&seed| i64::try_from(seed).is_ok());

@@ -24,7 +24,7 @@ The file is an experiment (strobe run) with one more table:
 Further keys of [sweep]:
   points        a list of tables of keys that go together, combined with the grid
   seeds_max, until = \"1%\"   more seeds, one by one, until the interval of the first measure is so narrow
-  compare       the key whose values are compared with its first one [the last with names]
+  compare       key to compare along; its first value is the baseline [the last non-numeric key]
   confidence    of the intervals [0.95]
   retries       how often a point is tried again whose worker died [2]
   share_warmup  points whose drives are prepared alike share the preparation [true]
@@ -32,9 +32,8 @@ Further keys of [sweep]:
 Columns are paths in the JSON of a run with dots (gc.copies_per_erase, wear.erase_stddev); latencies have short names:
 read.p50_ns, p90, p95, p99, p99_9, p99_99, mean_ns, max_ns, iops, bw_bytes; likewise write, trim, sync.
 
-In the folder: report.html (charts and tables, in any browser), rows.parquet (every run a row, its whole JSON in the
-column result), summary.csv, an SVG of each measure, and points.jsonl, by which the same command goes on after Ctrl-C, a crash or a full disk. The same sweep has
-the same bytes in rows.parquet, whoever ran it.
+Output folder: report.html (charts and tables), rows.parquet (a row for each run), summary.csv, an SVG for each
+measure, and points.jsonl, from which the same command resumes after Ctrl-C, a crash or a full disk.
 
 Examples:
   strobe sweep examples/sweep.toml
@@ -47,13 +46,13 @@ pub(crate) struct SweepArgs {
     /// The sweep (TOML): an experiment with a table [sweep]
     #[arg(value_name = "FILE")]
     file: PathBuf,
-    /// Folder for what comes of it [default: the name of the file with -sweep, here]
+    /// Output folder [default: the name of the file with -sweep, here]
     #[arg(long, value_name = "DIR")]
     out: Option<PathBuf>,
-    /// Processes that run points [default: as many as there are cores]
+    /// Worker processes [default: all cores]
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..=4096))]
     workers: Option<u16>,
-    /// Only say how many points there are, and what is refused
+    /// Count the points and check the file, without running
     #[arg(long)]
     check: bool,
     /// No progress bar, no tables

@@ -1,16 +1,20 @@
-//! The summary a person reads in the terminal.
+//! The summaries a person reads in the terminal.
 
+mod brief;
 #[cfg(target_os = "linux")]
 mod crash;
 mod latency;
 mod linux;
 mod overview;
 pub mod paper;
+mod style;
 pub mod sweep;
 mod table;
 pub mod twin;
 
+pub use brief::brief;
 pub use overview::room_line;
+pub use style::Style;
 
 use std::fmt::Write as _;
 
@@ -18,7 +22,7 @@ use crate::chart::{self, bars};
 #[cfg(target_os = "linux")]
 pub use crash::crash_summary;
 pub use linux::linux_summary;
-use overview::{drive_line, headline, trace_line, workload_line, wrapped};
+use overview::{drive_line, headline, is_changed, trace_line, workload_line, wrapped};
 use strobe_ftl::{CopyStats, MergeStats, SlcStats, TranslationStats};
 use strobe_lab::numbers::times;
 pub use strobe_lab::numbers::{bytes, count, duration, trimmed};
@@ -44,13 +48,16 @@ pub(crate) fn broken(text: &str, width: usize) -> Vec<String> {
     lines
 }
 
-/// The summary of a run as text.
+/// Jobs that the full summary describes.
+const JOBS: usize = 8;
+
+/// The full summary of a run as text.
 pub fn summary(result: &RunResult) -> String {
     let mut out = String::new();
     if let Some(reason) = &result.stopped_by {
         let _ = writeln!(out, "PARTIAL RESULT, stopped: {reason}\n");
     }
-    let _ = writeln!(out, "{}\n{}", drive_line(result), workload_line(result));
+    let _ = writeln!(out, "{}\n{}", drive_line(result), workload_line(result, JOBS));
     if let Some(trace) = &result.trace {
         let _ = writeln!(out, "{}", trace_line(trace));
     }

@@ -7,7 +7,7 @@ use strobe_ssd::DriveConfig;
 use crate::chart::WIDTH;
 use strobe_lab::numbers::{bytes, count, duration, times};
 use strobe_lab::{
-    CapacityResult, HostConfig, JobConfig, PacingName, RunResult, SyntheticWorkload, WindowVerdict,
+    CapacityResult, Changes, HostConfig, JobConfig, PacingName, RunResult, SyntheticWorkload, WindowVerdict,
     WorkloadConfig,
 };
 use strobe_workload::arrivals::RateProcess;
@@ -31,7 +31,7 @@ pub(super) fn drive_line(result: &RunResult) -> String {
 }
 
 /// True if `drive` differs from the preset of that name.
-fn is_changed(drive: &DriveConfig) -> bool {
+pub(super) fn is_changed(drive: &DriveConfig) -> bool {
     let preset = drive.preset.as_deref().and_then(strobe_ssd::presets::find);
     let preset = preset.and_then(|preset| toml::from_str::<DriveConfig>(preset.toml).ok());
     preset.is_some_and(|preset| DriveConfig { preset: drive.preset.clone(), ..preset } != *drive)
@@ -48,8 +48,8 @@ pub fn room_line(drive: &DriveConfig) -> Option<String> {
     ))
 }
 
-/// The workload in one line.
-pub(super) fn workload_line(result: &RunResult) -> String {
+/// The workload in one line, or a line for each of the first `shown` jobs.
+pub(super) fn workload_line(result: &RunResult, shown: usize) -> String {
     let host = |host: &HostConfig| {
         let mut text = format!("queue depth {}", host.queue_depth);
         if host.rate_iops > 0 {
@@ -65,7 +65,6 @@ pub(super) fn workload_line(result: &RunResult) -> String {
             wrapped(&format!("workload  {}", generator_text(workload, host)))
         }
         WorkloadConfig::Jobs(jobs) => {
-            const SHOWN: usize = 8;
             let line = |job: &JobConfig| {
                 let copies = if job.numjobs > 1 { format!("{} × ", job.numjobs) } else { String::new() };
                 let mut line = format!("{copies}{}: {}", job.name, generator_text(&job.workload, host));
@@ -78,9 +77,9 @@ pub(super) fn workload_line(result: &RunResult) -> String {
                 line
             };
             let of = |job| wrapped(&format!("          {}", line(job))).trim_start().to_owned();
-            let mut lines: Vec<String> = jobs.iter().take(SHOWN).map(of).collect();
-            if jobs.len() > SHOWN {
-                lines.push(format!("and {} more", jobs.len() - SHOWN));
+            let mut lines: Vec<String> = jobs.iter().take(shown).map(of).collect();
+            if jobs.len() > shown {
+                lines.push(format!("and {} more", jobs.len() - shown));
             }
             format!("jobs      {}", lines.join("\n          "))
         }
@@ -231,22 +230,26 @@ pub(super) fn trace_line(trace: &strobe_lab::result::TraceResult) -> String {
         let skipped: Vec<String> = trace.skipped.iter().map(|(reason, n)| format!("{n} {reason}")).collect();
         let _ = write!(line, "\n          left out: {}", skipped.join(", "));
     }
-    let c = &trace.changes;
-    if !c.none() {
-        let changes: Vec<String> = [
-            (c.wrapped, "wrapped"),
-            (c.shortened, "shortened"),
-            (c.dropped, "beyond the end, dropped"),
-            (c.rounded, "rounded to sectors"),
-            (c.empty, "empty, dropped"),
-            (c.late, "out of time order, issued at once"),
-            (c.split, "split as it was longer than 1 GiB"),
-        ]
-        .iter()
-        .filter(|(n, _)| *n > 0)
-        .map(|(n, what)| format!("{n} {what}"))
-        .collect();
-        let _ = write!(line, "\n          CHANGED: {}", changes.join(", "));
+    if let Some(changes) = changes_line(&trace.changes) {
+        let _ = write!(line, "\n{changes}");
     }
     line
+}
+
+/// Changes that were made to a trace to fit the drive, if any were.
+pub(super) fn changes_line(c: &Changes) -> Option<String> {
+    let changes: Vec<String> = [
+        (c.wrapped, "wrapped"),
+        (c.shortened, "shortened"),
+        (c.dropped, "beyond the end, dropped"),
+        (c.rounded, "rounded to sectors"),
+        (c.empty, "empty, dropped"),
+        (c.late, "out of time order, issued at once"),
+        (c.split, "split as it was longer than 1 GiB"),
+    ]
+    .iter()
+    .filter(|(n, _)| *n > 0)
+    .map(|(n, what)| format!("{n} {what}"))
+    .collect();
+    (!changes.is_empty()).then(|| format!("          CHANGED: {}", changes.join(", ")))
 }

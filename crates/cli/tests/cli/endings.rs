@@ -242,7 +242,7 @@ fn the_summary_shows_how_the_blocks_died() {
     let folder = Folder::new();
     let text = crate::TINY.replace("measure = \"4x\"", "until_end_of_life = true");
     folder.write("death.toml", text);
-    let ended = folder.strobe(&["run", "death.toml", "--set", "drive.nand.endurance_pe=20"]).ok();
+    let ended = folder.strobe(&["run", "death.toml", "--full", "--set", "drive.nand.endurance_pe=20"]).ok();
     for part in ["bad blocks over host pages", "▕", "if all blocks wore alike", "% of that was reached"] {
         assert!(ended.out.contains(part), "{part} is missing in {}", ended.out);
     }

@@ -98,8 +98,10 @@ fn a_drive_that_collected_nothing_is_not_steady() {
         (&result["window"]["verdict"], &result["steady_state"]["reached"]),
         (&"nothing-collected".into(), &false.into())
     );
-    let args: Vec<&str> =
-        ["run", "tiny.toml"].into_iter().chain(sets.iter().flat_map(|set| ["--set", set])).collect();
+    let args: Vec<&str> = ["run", "tiny.toml", "--full"]
+        .into_iter()
+        .chain(sets.iter().flat_map(|set| ["--set", set]))
+        .collect();
     let text = folder.strobe(&args).ok().out;
     assert!(text.contains("NOTHING WAS COLLECTED") && !text.contains("steady state:"), "{text}");
 }
@@ -117,8 +119,10 @@ fn the_headline_names_its_window_and_a_transient_is_called_that() {
         .chain(sets)
         .copied()
         .collect();
-        let args: Vec<&str> =
-            ["run", "tiny.toml"].into_iter().chain(all.iter().flat_map(|set| ["--set", set])).collect();
+        let args: Vec<&str> = ["run", "tiny.toml", "--full"]
+            .into_iter()
+            .chain(all.iter().flat_map(|set| ["--set", set]))
+            .collect();
         (folder.tiny(&all).ok().json(), folder.strobe(&args).ok().out)
     };
     let (early, text) = run(&["run.warmup=0", "run.measure=2x"]);
@@ -167,7 +171,7 @@ fn capacity_and_over_provisioning_are_stated_and_kept_when_a_preset_is_resized()
         "drive.nand.factory_bad_blocks=5",
     ]);
     assert!(durable["reserved_bytes"].as_u64() > Some(5 << 20) && spare(&durable) < 2700.0, "{durable}");
-    let text = folder.strobe(&["run", "plain.toml"]).ok().out;
+    let text = folder.strobe(&["run", "plain.toml", "--full"]).ok().out;
     for part in
         ["generic-8g", "8.0 GiB of flash", "6.2 GiB offered", "28.2 % over-provisioning", "greedy", "uniform"]
     {
@@ -385,9 +389,16 @@ fn tables_fit_eighty_columns() {
         "--set",
         "drive.nand.blocks_per_plane=128",
     ];
-    let cut = [&["run", "tiny.toml", "--set", "power.cut_every=200"][..], &sets].concat();
-    let mixed =
-        ["run", "tiny.toml", "--set", "workload.write_fraction=0.5", "--set", "workload.trim_fraction=0.1"];
+    let cut = [&["run", "tiny.toml", "--full", "--set", "power.cut_every=200"][..], &sets].concat();
+    let mixed = [
+        "run",
+        "tiny.toml",
+        "--full",
+        "--set",
+        "workload.write_fraction=0.5",
+        "--set",
+        "workload.trim_fraction=0.1",
+    ];
     // Sentences are broken by the terminal; tables and pictures fall apart.
     let is_prose =
         |line: &str| line.trim_start().matches("  ").count() < 3 && !line.contains(['─', '│', '█']);
@@ -411,6 +422,26 @@ fn tables_fit_eighty_columns() {
                 "{args:?}: {} columns:\n{line}\nin\n{text}",
                 line.chars().count()
             );
+        }
+    }
+}
+
+#[test]
+fn help_begins_with_the_six_options_that_a_newcomer_needs() {
+    let folder = Folder::new();
+    for (command, headings) in [
+        ("run", &["More output:", "A drive that is kept:", "Load without a file, in fio's words:"][..]),
+        ("linux", &["File system:", "Guest:", "More output:"]),
+        ("crash", &["File system:", "Guest:", "Power cuts:"]),
+        ("sweep", &[]),
+    ] {
+        let help = folder.strobe(&[command, "-h"]).ok().out;
+        let first = help.lines().skip_while(|line| *line != "Options:").take_while(|line| !line.is_empty());
+        let options: Vec<&str> = first.filter(|line| line.trim_start().starts_with('-')).collect();
+        // And --help itself.
+        assert!((4..=7).contains(&options.len()), "{command}: {options:?}");
+        for heading in headings {
+            assert!(help.contains(&format!("\n{heading}\n")), "{command}: {heading} is missing in {help}");
         }
     }
 }
@@ -445,9 +476,9 @@ fn help_teaches_by_example_and_the_program_tells_its_commit() {
 }
 
 #[test]
-fn the_first_output_has_pictures() {
+fn the_full_output_has_pictures() {
     let folder = Folder::new();
-    let text = folder.strobe(&["run", "tiny.toml", "--set", "run.measure=10x"]).ok().out;
+    let text = folder.strobe(&["run", "tiny.toml", "--full", "--set", "run.measure=10x"]).ok().out;
     assert!(text.contains("write amplification from") && text.contains('┊') && text.contains('┤'), "{text}");
     assert!(text.contains("latency ") && text.contains("↑p50") && text.contains('█'), "{text}");
 }

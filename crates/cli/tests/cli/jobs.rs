@@ -77,7 +77,7 @@ fn every_job_has_its_own_figures_and_line() {
         let result = run(&folder, sets).ok().json();
         assert_eq!(violations(&result, &schema), Vec::<String>::new(), "{sets:?}");
     }
-    let text = folder.strobe(&["run", "jobs.toml"]).ok().out;
+    let text = folder.strobe(&["run", "jobs.toml", "--full"]).ok().out;
     for part in [
         "jobs      probe: uniform 50 % writes",
         "log: sequential writes of 4.0 KiB, 8.0 KiB",

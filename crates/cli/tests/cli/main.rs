@@ -2,6 +2,7 @@
 //! messages out. Every run here is of the real program, without a shell.
 
 mod bad_input;
+mod brief;
 mod commands;
 mod contract;
 mod determinism;
@@ -12,6 +13,7 @@ mod first_hour;
 mod hostile;
 mod image;
 mod jobs;
+mod loads;
 mod measure_drive;
 mod numbers;
 mod nvram;

@@ -51,6 +51,8 @@ fn the_flag_cuts_where_it_says_and_a_person_is_told() {
     let mut args = vec!["run", "tiny.toml", "--cut", "77", "--cut", "300"];
     args.extend(DURABLE.iter().flat_map(|set| ["--set", set]));
     let told = folder.strobe(&args).ok().out;
+    assert!(told.contains("2 power cuts: nothing flushed was lost"), "{told}");
+    let told = folder.strobe(&[&args[..], &["--full"]].concat()).ok().out;
     assert!(told.contains("Nothing flushed was lost") && told.contains("2 power cuts"), "{told}");
     args.extend(["--quiet", "--json", "-"]);
     let result = folder.strobe(&args).ok().json();

@@ -179,7 +179,7 @@ fn the_note_on_garbage_says_what_would_bring_some() {
     let folder = Folder::new();
     let notes = |sets: &[&str]| {
         let sets = sets.iter().flat_map(|set| ["--set", set]).collect::<Vec<_>>();
-        let said = folder.strobe(&[&["run", "tiny.toml"], &sets[..]].concat()).ok().out;
+        let said = folder.strobe(&[&["run", "tiny.toml", "--full"], &sets[..]].concat()).ok().out;
         // Notes are wrapped to the width of the terminal.
         let notes = said.split("\n\n").filter(|part| part.starts_with("note: "));
         notes.map(|note| note.split_whitespace().collect::<Vec<_>>().join(" ")).collect::<Vec<_>>().join("\n")

@@ -18,6 +18,12 @@ use toml::Table;
 use super::super::Failure;
 use super::super::options::{Options, seed};
 
+/// Heading of options of the file system.
+pub(in super::super) const FILE_SYSTEM: &str = "File system";
+/// Heading of options of the guest, its kernel and its disk.
+pub(in super::super) const GUEST: &str = "Guest";
+const PROGRAM: &str = "Program";
+
 #[derive(Args)]
 pub(in super::super) struct GuestArgs {
     /// A preset (`strobe list presets`) or a TOML file with the keys of [drive]
@@ -27,24 +33,23 @@ pub(in super::super) struct GuestArgs {
     #[arg(long = "set", value_name = "KEY.PATH=VALUE")]
     pub(in super::super) sets: Vec<String>,
     /// Seed of everything random, in the drive and in the guest
-    #[arg(long, allow_negative_numbers = true, value_parser = seed)]
+    #[arg(help_heading = GUEST, long, allow_negative_numbers = true, value_parser = seed)]
     seed: Option<u64>,
     /// The file system
     #[arg(long, value_enum, default_value_t = FsName::Ext4)]
     pub(in super::super) fs: FsName,
     /// Options of the mount, separated by commas
-    #[arg(long, value_name = "OPTIONS", default_value = "", hide_default_value = true)]
+    #[arg(help_heading = FILE_SYSTEM, long, value_name = "OPTIONS", default_value = "", hide_default_value = true)]
     mount_opts: String,
     /// Cleaning method of F2FS: reads and writes, or copy commands of the drive. With --mount-opts mode=lfs it
     /// cleans rather than fill holes in old segments
-    #[arg(long, value_name = "HOW", value_enum)]
+    #[arg(help_heading = FILE_SYSTEM, long, value_name = "HOW", value_enum)]
     f2fs_cleaning: Option<CleaningName>,
     /// Discards of freed blocks by ext4: with each commit, many extents per command or one, or none
-    #[arg(long, value_name = "HOW", value_enum)]
+    #[arg(help_heading = FILE_SYSTEM, long, value_name = "HOW", value_enum)]
     ext4_discard: Option<DiscardName>,
     /// More arguments for mkfs, separated by spaces
-    #[arg(
-        long,
+    #[arg(help_heading = FILE_SYSTEM, long,
         value_name = "ARGUMENTS",
         default_value = "",
         hide_default_value = true,
@@ -53,7 +58,7 @@ pub(in super::super) struct GuestArgs {
     pub(in super::super) mkfs_opts: String,
     /// A program of this machine (./script.sh), or shell commands, before the measured window, in the mounted file system
     /// (repeatable)
-    #[arg(long, value_name = "PROGRAM|SCRIPT")]
+    #[arg(help_heading = PROGRAM, long, value_name = "PROGRAM|SCRIPT")]
     before: Vec<String>,
     /// Copy a file or folder to the drive's file system before the measured window, and forget what the guest has cached
     /// of it (repeatable)
@@ -61,36 +66,36 @@ pub(in super::super) struct GuestArgs {
     pub(in super::super) put: Vec<PathBuf>,
     /// Working folder of COMMAND, relative to the top of the drive's file system; an absolute path may be
     /// elsewhere
-    #[arg(long, value_name = "FOLDER")]
+    #[arg(help_heading = PROGRAM, long, value_name = "FOLDER")]
     dir: Option<String>,
     /// The kernel [default: the one that build-kernel made]
-    #[arg(long, value_name = "PATH")]
+    #[arg(help_heading = GUEST, long, value_name = "PATH")]
     pub(in super::super) kernel: Option<PathBuf>,
     /// Memory of the guest in MiB
-    #[arg(long, value_name = "MIB", default_value_t = 512, value_parser = clap::value_parser!(u32).range(64..65_536))]
+    #[arg(help_heading = GUEST, long, value_name = "MIB", default_value_t = 512, value_parser = clap::value_parser!(u32).range(64..65_536))]
     memory: u32,
     /// Interface of the drive: a virtio disk, /dev/vda, or an NVMe drive, /dev/nvme0n1, with the kernel's own
     /// driver: nvme-cli works on it
-    #[arg(long, value_name = "INTERFACE", value_enum, default_value_t = InterfaceName::Virtio)]
+    #[arg(help_heading = GUEST, long, value_name = "INTERFACE", value_enum, default_value_t = InterfaceName::Virtio)]
     interface: InterfaceName,
     /// Cost of every system call of the guest, in ns: a model of its processor, which otherwise takes no time.
     /// 1000 is a guess for one with a file system behind it
-    #[arg(long, value_name = "NS", default_value_t = 0, value_parser = clap::value_parser!(u32).range(0..=1_000_000))]
+    #[arg(help_heading = GUEST, long, value_name = "NS", default_value_t = 0, value_parser = clap::value_parser!(u32).range(0..=1_000_000))]
     syscall_ns: u32,
     /// Cost of each KiB that a system call copies between a program and the kernel, in ns: 100 is 10 GB/s
-    #[arg(long, value_name = "NS", default_value_t = 0, value_parser = clap::value_parser!(u32).range(0..=1_000_000))]
+    #[arg(help_heading = GUEST, long, value_name = "NS", default_value_t = 0, value_parser = clap::value_parser!(u32).range(0..=1_000_000))]
     copy_ns_per_kib: u32,
     /// Ranges that one discard may have; 0: no discard
-    #[arg(long, value_name = "N", default_value_t = 64, value_parser = clap::value_parser!(u32).range(0..=256))]
+    #[arg(help_heading = GUEST, long, value_name = "N", default_value_t = 64, value_parser = clap::value_parser!(u32).range(0..=256))]
     discard_segments: u32,
     /// Offer no copies within the drive
-    #[arg(long)]
+    #[arg(help_heading = GUEST, long)]
     no_copy: bool,
     /// No volatile write cache: every write is durable when it completes
-    #[arg(long)]
+    #[arg(help_heading = GUEST, long)]
     write_through: bool,
     /// Wall time without any sign of life after which the guest is taken to hang, in seconds
-    #[arg(long, value_name = "S", default_value_t = 300, value_parser = clap::value_parser!(u64).range(1..=1_000_000))]
+    #[arg(help_heading = GUEST, long, value_name = "S", default_value_t = 300, value_parser = clap::value_parser!(u64).range(1..=1_000_000))]
     stall_limit: u64,
 }
 

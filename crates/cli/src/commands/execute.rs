@@ -1,0 +1,292 @@
+//! Options and execution of `strobe run` and `strobe replay`.
+
+use std::fs::File;
+use std::io::{self, IsTerminal as _, Write};
+use std::ops::ControlFlow;
+use std::path::{Path, PathBuf};
+
+use clap::Args;
+use indicatif::ProgressBar;
+use strobe_cli::output::Output;
+use strobe_cli::report::{self, Style};
+use strobe_lab::runner::{self, Observer, Progress, SaveAt, SaveState, States};
+use strobe_lab::{Experiment, RunError, RunResult, WorkloadConfig, timeline};
+use strobe_nand::EventLog;
+use strobe_ssd::StateFile;
+use strobe_types::StopFlag;
+
+use super::event_log::EventArgs;
+use super::options::{OUTPUT, Options, seed};
+use super::{Failure, output, progress, signals};
+
+/// Options shared by `run` and `replay`.
+#[derive(Args)]
+pub(super) struct Common {
+    /// Override a key: --set drive.ftl.gc.victim=fifo (repeatable; see `strobe schema experiment`)
+    #[arg(long = "set", value_name = "KEY.PATH=VALUE")]
+    sets: Vec<String>,
+    /// Print all numbers: flash operations by cause, histograms, wear, power cuts
+    #[arg(long)]
+    full: bool,
+    /// Write a page of figures to FILE, for any browser. Takes 60 frames of the X-ray (run.xray) unless the experiment
+    /// says otherwise
+    #[arg(long, value_name = "FILE.html")]
+    report: Option<String>,
+    /// Write the result as JSON to FILE, or to standard output with "-"
+    #[arg(long, value_name = "FILE|-")]
+    json: Option<String>,
+    /// Seed of everything random
+    #[arg(long, allow_negative_numbers = true, value_parser = seed)]
+    seed: Option<u64>,
+    /// Write the series over time (run.interval) as CSV to FILE, or to standard output with "-"
+    #[arg(long, value_name = "FILE|-", help_heading = OUTPUT)]
+    series: Option<String>,
+    #[command(flatten)]
+    events: EventArgs,
+    /// No progress bar, no summary
+    #[arg(long, short, help_heading = OUTPUT)]
+    quiet: bool,
+    /// Leave the simulator's own speed out of the JSON, so that it is the same bytes every time
+    #[arg(long, help_heading = OUTPUT)]
+    reproducible: bool,
+    /// Keep the drive in FILE: made if it is not there, else recovered from it (`strobe fsck` looks into
+    /// it). Implies drive.nand.data = "bytes" and drive.ftl.durable_map = true
+    #[arg(long, value_name = "FILE", help_heading = KEPT)]
+    image: Option<PathBuf>,
+    /// Begin with the drive in FILE, saved by --save-state, instead of a new one. Settings that the state
+    /// depends on must be equal (drive, timing, seed, preconditioning, and with a warm-up the workload); the
+    /// others may differ
+    #[arg(long, value_name = "FILE", conflicts_with = "image", help_heading = KEPT)]
+    from_state: Option<PathBuf>,
+    /// Save all of the drive's state to FILE, for many runs from there: see --save-at
+    #[arg(long, value_name = "FILE", conflicts_with = "image", help_heading = KEPT)]
+    save_state: Option<String>,
+    /// When --save-state saves: before the measurement begins ("warm-up"), or when all is done ("end"): then runs of any
+    /// workload and seed may go on from it [default: warm-up]
+    #[arg(long, value_name = "warm-up|end", requires = "save_state", help_heading = KEPT)]
+    save_at: Option<String>,
+    /// Run the whole-state checker after each phase and at each sample (slow)
+    #[arg(long, help_heading = CHECKS)]
+    check: bool,
+}
+
+const KEPT: &str = "A drive that is kept";
+/// Heading of options for power cuts and checks.
+pub(super) const CHECKS: &str = "Power cuts and checks";
+
+/// Frames of the X-ray in a page that nobody has set a number for.
+const REPORT_FRAMES: u32 = 60;
+
+/// `--seed`, `--check` and `--image` stand for keys.
+pub(super) fn with_options(common: &Common) -> Options {
+    let mut options = Options::new(&common.sets);
+    if let Some(seed) = common.seed {
+        options.set(format!("seed={seed}"), format!("--seed {seed}"));
+    }
+    if common.check {
+        options.set("run.check=true".to_owned(), "--check".to_owned());
+    }
+    if let Some(image) = &common.image {
+        for set in ["drive.nand.data=bytes", "drive.ftl.durable_map=true"] {
+            options.set(set.to_owned(), format!("--image {}", image.display()));
+        }
+    }
+    options
+}
+
+/// Runs `experiment`, which was read from `file`.
+pub(super) fn execute(mut experiment: Experiment, file: &Path, common: &Common) -> Result<(), Failure> {
+    if let (Some(_), None) = (&common.series, experiment.run.interval) {
+        let cure = "--series: the run has no series over time; say how long an interval is, for example with \
+                    --set run.interval=100ms";
+        return Err(Failure::Request(anyhow::Error::msg(cure)));
+    }
+    if common.report.is_some() && experiment.run.xray.is_none() {
+        experiment.run.xray = Some(REPORT_FRAMES);
+        experiment.run.latency_bins = true;
+    }
+    let experiment = &experiment;
+    let trace = match &experiment.workload {
+        WorkloadConfig::Trace(trace) => Path::new(&trace.path),
+        WorkloadConfig::Synthetic(_) | WorkloadConfig::Jobs(_) | WorkloadConfig::Lfs(_) => file,
+    };
+    let image = common.image.as_deref();
+    let folder = file.parent().unwrap_or(Path::new(""));
+    let preset = experiment.drive.preset.as_ref().map(|name| folder.join(name));
+    let from_state = common.from_state.as_deref();
+    let inputs = [Some(file), Some(trace), image, preset.as_deref(), from_state];
+    let inputs: Vec<&Path> = inputs.into_iter().flatten().collect();
+    let json = output::json_output(&common.json, &inputs)?;
+    let series = common.series.as_deref().map(|given| Output::new("--series", given, &inputs)).transpose()?;
+    let page = common.report.as_deref().map(|given| Output::new("--report", given, &inputs)).transpose()?;
+    let state = common.save_state.as_deref();
+    let state = state.map(|given| Output::new("--save-state", given, &inputs)).transpose()?;
+    let events = common.events.outputs(&inputs, experiment.run.timing)?;
+    let outputs = [&json, &page, &series, &state, &events.perfetto, &events.lines];
+    Output::all_differ(&outputs.into_iter().flatten().collect::<Vec<_>>())?;
+    let save_at = save_at(common.save_at.as_deref())?;
+    let from = from_state.map(StateFile::open).transpose().map_err(RunError::from)?;
+    let show = !common.quiet && std::io::stderr().is_terminal();
+    let mut watcher = Watcher {
+        stop: StopFlag::default(),
+        log: events.log(),
+        bar: show.then(ProgressBar::new_spinner),
+        phase: "",
+    };
+    let result = match image {
+        Some(image) => runner::run_on_image(experiment, image, &mut watcher).map_err(Failure::from),
+        None => run_with_states(experiment, from, state.as_ref().map(|out| (save_at, out)), &mut watcher),
+    };
+    watcher.clear();
+    let result = result?;
+    let result = if common.reproducible { result.reproducible() } else { result };
+    if !common.quiet && !output::takes_stdout(outputs) {
+        let text = if common.full {
+            report::summary(&result)
+        } else {
+            report::brief(&result, &invocation(), Style::of_stdout())
+        };
+        output::print(&text)?;
+    }
+    output::json(&result, json.as_ref())?;
+    if let Some(page) = &page {
+        let name = file.file_stem().unwrap_or_default().to_string_lossy();
+        let run = strobe_report::Run::read(&name, &output::json_text(&result));
+        page.write(strobe_report::page(&[run.map_err(|error| Failure::request(&error))?]).trim_end())?;
+    }
+    if let Some(series) = &series {
+        series.write(timeline::csv(&result.intervals).trim_end())?;
+    }
+    events.write(&experiment.drive)?;
+    match &result.stopped_by {
+        Some(reason) => Err(Failure::Partial(reason.clone())),
+        None => Ok(()),
+    }
+}
+
+/// The command line as somebody would type it again, without outputs.
+fn invocation() -> String {
+    let mut words = vec!["strobe".to_owned()];
+    let mut given = std::env::args().skip(1);
+    while let Some(word) = given.next() {
+        match word.as_str() {
+            "--json" | "--report" | "--series" | "--perfetto" | "--events" | "--save-state" | "--save-at" => {
+                given.next();
+            }
+            word if word.starts_with("--json=") || word.starts_with("--report=") => {}
+            word => words.push(quoted(word)),
+        }
+    }
+    words.join(" ")
+}
+
+/// `word` as a shell takes it.
+fn quoted(word: &str) -> String {
+    let is_plain = |c: char| c.is_alphanumeric() || "-_=./,:+@%".contains(c);
+    if !word.is_empty() && word.chars().all(is_plain) {
+        word.to_owned()
+    } else {
+        format!("'{}'", word.replace('\'', "'\\''"))
+    }
+}
+
+/// When a state is to be saved.
+fn save_at(given: Option<&str>) -> Result<SaveAt, Failure> {
+    let Some(given) = given else { return Ok(SaveAt::default()) };
+    SaveAt::ALL.into_iter().find(|at| at.name() == given).ok_or_else(|| {
+        let names = SaveAt::ALL.map(SaveAt::name).join("\" or \"");
+        Failure::Request(anyhow::anyhow!("--save-at \"{given}\": allowed is \"{names}\""))
+    })
+}
+
+/// Runs `experiment`, from a state if there is one; a file for the state that it saves appears when that is complete.
+fn run_with_states(
+    experiment: &Experiment,
+    from: Option<StateFile>,
+    save: Option<(SaveAt, &Output)>,
+    watcher: &mut Watcher,
+) -> Result<RunResult, Failure> {
+    let Some((at, output)) = save else {
+        return Ok(runner::run_with(experiment, States { from, save: None }, watcher)?);
+    };
+    let sink = output.open()?;
+    let out = Stoppable { out: sink.file()?, stop: signals::flag() };
+    let mut save = SaveState { at, out: Box::new(out), is_saved: false };
+    let run = runner::run_with(experiment, States { from, save: Some(&mut save) }, watcher);
+    let result = run.map_err(|error| match error {
+        RunError::Save(error) => Failure::Run(anyhow::anyhow!("--save-state {}: {error}", output.name())),
+        error => error.into(),
+    })?;
+    if save.is_saved {
+        sink.complete()?
+    } else {
+        output::note("no state was saved: the run ended before it came to that")
+    }
+    Ok(result)
+}
+
+/// A file that takes no more once somebody has asked to stop: a state can be gigabytes.
+struct Stoppable {
+    out: File,
+    stop: StopFlag,
+}
+
+impl Write for Stoppable {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        if self.stop.is_raised() { Err(io::Error::other("interrupted")) } else { self.out.write(bytes) }
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        self.out.flush()
+    }
+}
+
+/// Shows progress and passes Ctrl-C, TERM and HUP on.
+struct Watcher {
+    stop: StopFlag,
+    log: EventLog,
+    bar: Option<ProgressBar>,
+    phase: &'static str,
+}
+
+impl Watcher {
+    fn clear(&self) {
+        if let Some(bar) = &self.bar {
+            bar.finish_and_clear();
+        }
+    }
+}
+
+impl Observer for Watcher {
+    fn progress(&mut self, progress: Progress) -> ControlFlow<()> {
+        if let Some(bar) = &self.bar {
+            if self.phase != progress.phase {
+                self.phase = progress.phase;
+                bar.reset();
+                bar.set_message(progress.phase);
+                progress::restyle(
+                    bar,
+                    match progress.total {
+                        Some(total) => {
+                            bar.set_length(total);
+                            "{msg:9} {wide_bar} {percent:>3} %  {rate} pages  {left}"
+                        }
+                        None => "{msg:9} {spinner} {human_pos} pages  {rate}  {elapsed}",
+                    },
+                );
+            }
+            bar.set_position(progress.done);
+        }
+        if self.stop.is_raised() { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
+    }
+
+    fn stop_flag(&mut self) -> StopFlag {
+        // Before, while the drive is made or loaded, there is nothing to show for it.
+        self.stop = signals::listen();
+        self.stop.clone()
+    }
+
+    fn event_log(&mut self) -> EventLog {
+        self.log.clone()
+    }
+}

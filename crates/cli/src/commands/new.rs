@@ -1,0 +1,50 @@
+//! `strobe new`.
+
+use std::fs::OpenOptions;
+use std::io::Write as _;
+use std::path::{Path, PathBuf};
+
+use anyhow::anyhow;
+use clap::Args;
+use strobe_lab::Experiment;
+
+use super::load::{self, LoadArgs};
+use super::options::Options;
+use super::{Failure, output};
+
+#[derive(Args)]
+#[command(after_help = "Examples:
+  strobe new mine.toml
+  strobe new reads.toml --drive tlc-nvme-1t --rw randread --bs 16k --iodepth 64
+
+Then edit it, `strobe check mine.toml`, `strobe run mine.toml`.")]
+pub(crate) struct NewArgs {
+    /// The file to write; one that is there is left alone
+    #[arg(value_name = "FILE.toml")]
+    file: PathBuf,
+    /// The drive: a preset (`strobe list presets`) or a TOML file with the keys of [drive]
+    #[arg(long, value_name = "PRESET|FILE.toml", default_value = "tlc-nvme-1t")]
+    drive: String,
+    #[command(flatten)]
+    load: LoadArgs,
+}
+
+pub(crate) fn new(args: &NewArgs) -> Result<(), Failure> {
+    let mut options = Options::new(&[]);
+    let default = LoadArgs::random_writes();
+    let load = if args.load.rw.is_some() { &args.load } else { &default };
+    let table = load.experiment(Some(&args.drive), &mut options).unwrap_or_default();
+    options.told(Experiment::from_table(table.clone(), &[], Path::new("")))?;
+    let name = args.file.display().to_string();
+    let made = OpenOptions::new().write(true).create_new(true).open(&args.file);
+    let mut file = made.map_err(|error| match error.kind() {
+        std::io::ErrorKind::AlreadyExists => {
+            Failure::Request(anyhow!("{name} is there already and is left as it is; name another file"))
+        }
+        _ => Failure::Request(anyhow!("{name}: {error}")),
+    })?;
+    file.write_all(load::text(&table, &name).as_bytes())
+        .map_err(|error| Failure::Run(anyhow!("{name}: cannot write: {error}")))?;
+    output::note(&format!("{name} is written: `strobe run {name}`"));
+    Ok(())
+}

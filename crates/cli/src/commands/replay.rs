@@ -1,0 +1,121 @@
+//! `strobe replay`.
+
+use std::path::Path;
+
+use clap::Args;
+use strobe_lab::{Experiment, load_drive_table};
+use strobe_workload::trace;
+use toml::{Table, Value};
+
+use super::Failure;
+use super::execute::{Common, execute, with_options};
+
+#[derive(Args)]
+#[command(after_help = "Examples:
+  strobe replay web_0.csv.gz --format msr --drive tlc-nvme-1t --wrap
+  strobe replay trace.blkparse --format blkparse --closed-loop --queue-depth 32
+  blkparse -i sda -o - | strobe replay - --format blkparse --drive mine-drive.toml
+  strobe replay camera.fio --format fio --closed-loop --drive ez-x5-32m --prefill \\
+      --set drive.ftl.mapping=fast --json out.json
+  strobe replay web_0.csv.gz --format msr --set run.interval=10s --series load.csv")]
+pub(crate) struct ReplayArgs {
+    /// The trace, plain or gzip, or "-" for standard input; of the per-CPU files of blktrace any one, or NAME of
+    /// NAME.blktrace.0
+    trace: String,
+    /// Its format (`strobe list formats`). Needed, as formats of one shape differ in units and op codes; without it
+    /// the error says what the trace looks like
+    #[arg(long, value_name = "NAME")]
+    format: Option<String>,
+    /// A preset (`strobe list presets`), or a TOML file with the keys of [drive] such as `strobe show preset` prints
+    #[arg(long, value_name = "PRESET|FILE.toml", default_value = "generic-8g")]
+    drive: String,
+    /// Take offsets beyond the drive modulo its capacity; changes are counted
+    #[arg(long, conflicts_with = "clip")]
+    wrap: bool,
+    /// Cut off what lies beyond the drive; changes are counted
+    #[arg(long)]
+    clip: bool,
+    /// Requests that come later in the trace than their time: refuse them, or issue them at once, counted
+    /// [default: refuse]
+    #[arg(long, value_name = "refuse|issue")]
+    late: Option<String>,
+    /// As fast as the drive takes it, instead of at the trace's own times
+    #[arg(long)]
+    closed_loop: bool,
+    /// Requests outstanding, with --closed-loop [default: 1]
+    #[arg(long, value_name = "N")]
+    queue_depth: Option<u32>,
+    /// Replay only this device of the trace, or "all"
+    #[arg(long, value_name = "NAME|all")]
+    device: Option<String>,
+    /// blkparse, blktrace: replay dispatched (D), queued (Q) or completed (C) requests [default: the first of these
+    /// that the trace has]
+    #[arg(long, value_name = "D|Q|C")]
+    action: Option<String>,
+    /// Nanoseconds per unit of the trace's times, in place of the format's own
+    #[arg(long, value_name = "NS")]
+    time_unit_ns: Option<u64>,
+    /// Replay the trace N times, one after the other [default: 1]
+    #[arg(long, value_name = "N")]
+    repeat: Option<u32>,
+    /// Write the whole drive once before the trace, so that garbage collection has work
+    #[arg(long)]
+    prefill: bool,
+    #[command(flatten)]
+    common: Common,
+}
+
+pub(crate) fn replay(args: &ReplayArgs) -> Result<(), Failure> {
+    let mut workload = Table::new();
+    let mut options = with_options(&args.common);
+    let mut put = |key: &str, value: Value| {
+        // The others have no option of their name.
+        if !["kind", "path", "fit", "pacing"].contains(&key) {
+            options.key(format!("workload.{key}"), format!("--{} {value}", key.replace('_', "-")));
+        }
+        workload.insert(key.to_owned(), value);
+    };
+    put("kind", "trace".into());
+    put("path", args.trace.as_str().into());
+    put("format", args.format.as_deref().ok_or_else(|| missing_format(&args.trace))?.into());
+    // Only what was said, so that an option without effect is noticed.
+    if args.wrap || args.clip {
+        put("fit", if args.wrap { "wrap" } else { "clip" }.into());
+    }
+    if args.closed_loop {
+        put("pacing", "closed".into());
+    }
+    let whole = |number: u64| Value::Integer(i64::try_from(number).unwrap_or(i64::MAX));
+    for (key, value) in [
+        ("queue_depth", args.queue_depth.map(u64::from).map(whole)),
+        ("repeat", args.repeat.map(u64::from).map(whole)),
+        ("late", args.late.clone().map(Value::String)),
+        ("device", args.device.clone().map(Value::String)),
+        ("action", args.action.clone().map(Value::String)),
+        ("time_unit_ns", args.time_unit_ns.map(whole)),
+    ] {
+        value.into_iter().for_each(|value| put(key, value));
+    }
+    let mut table = Table::new();
+    table.insert("workload".to_owned(), workload.into());
+    table.insert("drive".to_owned(), load_drive_table(&args.drive, "--drive")?.into());
+    if args.prefill {
+        table.insert("run".to_owned(), Table::from_iter([("prefill".to_owned(), true.into())]).into());
+    }
+    let experiment = options.told(Experiment::from_table(table, options.sets(), Path::new("")))?;
+    execute(experiment, Path::new(&args.drive), &args.common)
+}
+
+/// The error of a replay without --format.
+fn missing_format(trace: &str) -> Failure {
+    let path = Path::new(trace);
+    // What is in a pipe can be read only once.
+    let fitting = if path.is_file() { trace::guess(path).unwrap_or_default() } else { Vec::new() };
+    let names: Vec<&str> = fitting.iter().map(|format| format.name).collect();
+    let looks = match names[..] {
+        [] => "`strobe list formats` has the names".to_owned(),
+        [name] => format!("{trace} looks like {name}: --format {name}"),
+        [ref others @ .., last] => format!("{trace} may be {} or {last}", others.join(", ")),
+    };
+    Failure::Request(anyhow::anyhow!("--format is missing, the format of the trace: {looks}"))
+}

@@ -1,0 +1,388 @@
+//! The summary that a run prints first: one screen of 80 × 24, in plain words.
+//!
+//! Each line answers one question: which drive, which load, how much the flash programs for what was written, how
+//! fast it was, how long the drive lasts, how long the slowest request took. `--full` prints the rest.
+
+use std::fmt::Write as _;
+
+use strobe_lab::numbers::{bytes, count, duration, rate, times, trimmed};
+use strobe_lab::power::PowerCutResult;
+use strobe_lab::result::{Clat, Job, JobOp, NandResult};
+use strobe_lab::{CapacityResult, RunResult, WindowVerdict};
+
+use super::overview::{changes_line, workload_line, wrapped};
+use super::style::Style;
+use super::{broken, errors_line, hints, is_changed, lfs_line, recovery_line, terminal_width};
+use crate::chart::bars;
+
+/// Columns of the labels at the left.
+const LABEL: usize = 10;
+/// Columns of the picture of write amplification.
+const SPARK: usize = 24;
+/// Jobs that are named.
+const JOBS: usize = 3;
+/// Years of DWPD, the usual warranty.
+const WARRANTY_YEARS: f64 = 5.0;
+const SECONDS_PER_YEAR: f64 = 365.25 * 86_400.0;
+
+/// The first summary of a run; `command` is how it was asked for.
+pub fn brief(result: &RunResult, command: &str, style: Style) -> String {
+    let mut out = String::new();
+    if let Some(reason) = &result.stopped_by {
+        let _ = writeln!(out, "{}\n", style.warning(&format!("PARTIAL RESULT, stopped: {reason}")));
+    }
+    let _ = writeln!(out, "{}\n{}", drive(result), workload_line(result, JOBS));
+    let changes = result.trace.as_ref().and_then(|trace| changes_line(&trace.changes));
+    let recovery = result.image.and_then(|image| image.recovery);
+    for line in
+        [changes, recovery.as_ref().map(|recovery| wrapped(&recovery_line(recovery)))].into_iter().flatten()
+    {
+        let _ = writeln!(out, "{line}");
+    }
+    for note in notes(result) {
+        let _ = writeln!(out, "{}", style.warning(&broken(&note, terminal_width()).join("\n")));
+    }
+    let _ = writeln!(out);
+    let parts = [
+        Some(amplification(result, style)),
+        over_time(result, style),
+        speed(result),
+        errors_line(&result.host).map(|line| style.warning(&line)),
+        result.lfs.as_ref().map(lfs_line),
+        Some(wear(result)),
+        Some(lifetime(result)),
+        slowest(result),
+        power_cuts(&result.power_cuts, style),
+    ];
+    for part in parts.into_iter().flatten() {
+        let _ = writeln!(out, "{part}");
+    }
+    let _ = write!(out, "\n{}", next(result, command, style));
+    trimmed(&out)
+}
+
+/// `text` behind `label`, broken at the width of the terminal and indented.
+fn labelled(label: &str, text: &str) -> String {
+    let lines = broken(text, terminal_width().saturating_sub(LABEL));
+    format!("{label:LABEL$}{}", lines.join(&format!("\n{}", " ".repeat(LABEL))))
+}
+
+fn drive(result: &RunResult) -> String {
+    let drive = &result.config.drive;
+    let name = drive.preset.as_deref().unwrap_or("a drive of its own");
+    let changed = if is_changed(drive) { " (changed)" } else { "" };
+    let mut line = format!("{:LABEL$}{name}{changed}", "drive");
+    if let Some(room) = CapacityResult::of(drive) {
+        let offered = bytes(room.logical_bytes as f64);
+        let _ = write!(line, ", {offered}, {:.1} % over-provisioning", 100.0 * room.over_provisioning);
+    }
+    let ftl = &drive.ftl;
+    let _ = match ftl.mapping.as_str() {
+        "page" => write!(line, ", {} GC", ftl.gc.victim),
+        "dftl" => write!(line, ", dftl map, {} GC", ftl.gc.victim),
+        scheme => write!(line, ", {scheme} map"),
+    };
+    wrapped(&line)
+}
+
+/// Warnings; long waits have a line of their own.
+fn notes(result: &RunResult) -> Vec<String> {
+    let is_wait = |note: &&String| result.long_wait.is_some() && note.contains(" WAITED ");
+    let of_trace = result.trace.iter().flat_map(|trace| trace.notes.iter().cloned());
+    let notes = result.notes.iter().filter(|note| !is_wait(note)).cloned();
+    // The verdict on the window says it already that nothing was collected.
+    let hints = hints(result).into_iter().filter(|hint| !hint.starts_with("no garbage"));
+    notes.chain(hints.map(str::to_owned)).chain(of_trace).map(|note| format!("note: {note}")).collect()
+}
+
+/// Write amplification, and what it means.
+fn amplification(result: &RunResult, style: Style) -> String {
+    let Some(waf) = result.waf else {
+        return labelled("WAF", "none: the host wrote nothing in the measured window");
+    };
+    let unit = f64::from(result.config.drive.ftl.mapping_unit_bytes);
+    let (written, programmed) = (size(unit), size(waf * unit));
+    let mut text = format!("{waf:.2}: {written} written programs {programmed} of flash");
+    if let Some(cause) = main_cause(&result.nand) {
+        let _ = write!(text, ", {cause}");
+    }
+    if let Some(by_bytes) = result.waf_bytes
+        && (by_bytes / waf - 1.0).abs() > 0.01
+    {
+        let _ = write!(text, "; {by_bytes:.2} counted in bytes: parts of mapping units were written");
+    }
+    let number = format!("{waf:.2}");
+    labelled("WAF", &text).replacen(&number, &style.bold(&number), 1)
+}
+
+/// A size without a decimal that says nothing.
+fn size(n: f64) -> String {
+    bytes(n).replace(".0 ", " ")
+}
+
+/// The largest cause of programs beside the host, with its share.
+fn main_cause(nand: &NandResult) -> Option<String> {
+    let others = nand.program.by_cause.named().into_iter().filter(|&(name, n)| name != "host" && n > 0);
+    let (name, most) = others.max_by_key(|&(_, n)| n)?;
+    let name = match name {
+        "gc" => "GC",
+        "merge" => "merges",
+        "map" | "meta" => "the map",
+        "wear" => "wear levelling",
+        "copy" => "copy commands",
+        "cache" => "the write cache",
+        "pad" => "padding",
+        other => other,
+    };
+    Some(format!("{:.0} % of it for {name}", 100.0 * most as f64 / nand.program.total.max(1) as f64))
+}
+
+/// Write amplification over the run in one line, with the verdict on the measured window.
+fn over_time(result: &RunResult, style: Style) -> Option<String> {
+    let window = &result.window;
+    let ended = result.steady_state.as_ref().map_or(0.0, |steady| steady.waf_mean);
+    let (verdict, is_good) = match window.verdict {
+        WindowVerdict::Steady => (format!("steady over {} capacity", times(window.capacities)), true),
+        WindowVerdict::Transient => (format!("NOT STEADY: {ended:.2} at the end"), false),
+        WindowVerdict::NothingCollected => ("GC NEVER RAN: spare flash left".to_owned(), false),
+        WindowVerdict::TooFewIntervals => ("too short to tell if steady".to_owned(), true),
+        WindowVerdict::NoWrites => return None,
+    };
+    let verdict = if is_good { verdict } else { style.warning(&verdict) };
+    let line = match spark(result) {
+        Some(spark) => format!("{spark}  {verdict}"),
+        None => verdict,
+    };
+    Some(format!("{}{line}", " ".repeat(LABEL)))
+}
+
+/// The samples of write amplification as a line of blocks, the measured ones behind a dashed line.
+fn spark(result: &RunResult) -> Option<String> {
+    let wafs = |measured: bool| -> Vec<f64> {
+        let samples = result.series.iter().filter(|sample| sample.measured == measured);
+        samples.filter_map(|sample| sample.waf).collect()
+    };
+    let (warm, measured) = (wafs(false), wafs(true));
+    let (split, all) = (warm.len(), [warm, measured].concat());
+    if all.len() < 3 {
+        return None;
+    }
+    let columns = all.len().min(SPARK);
+    let mean = |column: usize| {
+        let (from, to) = (column * all.len() / columns, (column + 1) * all.len() / columns);
+        all[from..to].iter().sum::<f64>() / (to - from) as f64
+    };
+    let means: Vec<f64> = (0..columns).map(mean).collect();
+    let floor = means.iter().copied().fold(1.0, f64::min);
+    let top = means.iter().copied().fold(floor, f64::max);
+    let mut picture = bars(means.into_iter(), floor);
+    if split > 0 && split < all.len() {
+        let before = (split * columns).div_ceil(all.len()).min(columns);
+        let at = picture.char_indices().nth(before).map_or(picture.len(), |(at, _)| at);
+        picture.insert(at, '┊');
+    }
+    Some(format!("{floor:.2} ▕{picture}▏ {top:.2}"))
+}
+
+/// Throughput and latency, a line for each kind of request.
+fn speed(result: &RunResult) -> Option<String> {
+    let job = result.total.as_ref().unwrap_or(&result.jobs[0]);
+    let kinds = [("read", &job.read), ("write", &job.write), ("trim", &job.trim)];
+    let mut rows: Vec<Vec<String>> = Vec::new();
+    for (name, op) in kinds.into_iter().filter(|(_, op)| op.total_ios > 0) {
+        rows.push(if op.clat_ns.n > 0 { timed(name, op) } else { counted(name, op) });
+    }
+    if job.sync.total_ios > 0 {
+        let per_second = result.time.virtual_ns as f64 / 1e9;
+        let iops = if per_second > 0.0 { job.sync.total_ios as f64 / per_second } else { 0.0 };
+        let ends = latencies(&job.sync.lat_ns);
+        rows.push([vec!["flush".to_owned(), format!("{} IOPS", rate(iops)), "-".to_owned()], ends].concat());
+    }
+    let widths: Vec<usize> = (0..6).map(|at| widest(&rows, at)).collect();
+    let lines = rows.iter().map(|row| {
+        let rest = row.iter().zip(&widths).skip(1).map(|(cell, &width)| format!("{cell:>width$}"));
+        format!("{:LABEL$}{}", row[0], rest.collect::<Vec<_>>().join("  "))
+    });
+    (!rows.is_empty()).then(|| lines.collect::<Vec<_>>().join("\n"))
+}
+
+fn widest(rows: &[Vec<String>], at: usize) -> usize {
+    rows.iter().filter_map(|row| row.get(at)).map(|cell| cell.chars().count()).max().unwrap_or(0)
+}
+
+fn timed(name: &str, op: &JobOp) -> Vec<String> {
+    let mb_s = op.bw_bytes as f64 / 1e6;
+    let mb_s = if mb_s >= 99.95 { count(mb_s.round() as u64) } else { format!("{mb_s:.1}") };
+    let start = vec![name.to_owned(), format!("{} IOPS", rate(op.iops)), format!("{mb_s} MB/s")];
+    [start, latencies(&op.clat_ns)].concat()
+}
+
+fn counted(name: &str, op: &JobOp) -> Vec<String> {
+    let amount = bytes(op.io_bytes as f64);
+    vec![name.to_owned(), format!("{} requests, {amount}; times were not simulated", count(op.total_ios))]
+}
+
+fn latencies(latency: &Clat) -> Vec<String> {
+    let at = |key: &str| duration(latency.percentile.get(key).copied().unwrap_or(0) as f64);
+    vec![
+        format!("mean {}", duration(latency.mean)),
+        format!("p99 {}", at("99.000000")),
+        format!("p99.9 {}", at("99.900000")),
+    ]
+}
+
+fn wear(result: &RunResult) -> String {
+    let wear = &result.wear;
+    let mut text =
+        format!("{} to {} erases a block", count(wear.erase_min.into()), count(wear.erase_max.into()));
+    let _ = write!(text, ", mean {:.1}", wear.erase_mean);
+    let endurance = result.config.drive.nand.endurance_pe;
+    if endurance > 0 {
+        let used = 100.0 * wear.erase_mean / f64::from(endurance);
+        let _ = write!(text, " ({used:.1} % of {} P/E cycles)", count(endurance.into()));
+    }
+    if wear.bad_blocks > 0 {
+        let plural = if wear.bad_blocks == 1 { "" } else { "s" };
+        let _ = write!(text, "; {} bad block{plural}", count(wear.bad_blocks.into()));
+    }
+    if let Some(pages) = wear.first_bad_block_host_writes {
+        let _ = write!(text, ", the first after {} host pages", count(pages));
+    }
+    labelled("wear", &text)
+}
+
+/// Lifetime of a new drive at the write amplification and the rate of the measured window.
+fn lifetime(result: &RunResult) -> String {
+    let drive = &result.config.drive;
+    if drive.nand.endurance_pe == 0 {
+        return labelled("lifetime", "unlimited: this drive has no endurance (drive.nand.endurance_pe = 0)");
+    }
+    let Some(pages) = result.wear.ideal_host_pages else {
+        return labelled("lifetime", "no estimate: the host wrote nothing in the measured window");
+    };
+    let written = pages as f64 * f64::from(drive.ftl.mapping_unit_bytes);
+    let capacity = drive.logical_bytes() as f64;
+    let dwpd = written / capacity / (WARRANTY_YEARS * 365.25);
+    let mut text = format!("{} TBW, {} DWPD ({WARRANTY_YEARS:.0} years)", short(written / 1e12), short(dwpd));
+    let host = result.window.host_pages as f64 * f64::from(drive.ftl.mapping_unit_bytes);
+    let seconds = result.time.virtual_ns as f64 / 1e9;
+    if seconds > 0.0 && host > 0.0 {
+        let left = written / (host / seconds);
+        let span = match left / SECONDS_PER_YEAR {
+            years if years >= 1.0 => format!("{} years", short(years)),
+            _ => duration(left * 1e9),
+        };
+        let _ = write!(text, "; {span} of writing at this rate");
+    }
+    labelled("lifetime", &text)
+}
+
+/// A number in three digits.
+fn short(number: f64) -> String {
+    match number {
+        n if n >= 99.95 => count(n.round() as u64),
+        n if n >= 9.995 => format!("{n:.1}"),
+        n => format!("{n:.2}"),
+    }
+}
+
+/// The slowest request, and what the counters say about its cause.
+fn slowest(result: &RunResult) -> Option<String> {
+    let (name, latency_ns) = longest(&result.jobs)?;
+    let mut text = format!("a {name} took {}", duration(latency_ns as f64));
+    match &result.long_wait {
+        Some(wait) => {
+            let plural = if wait.requests == 1 { "request" } else { "requests" };
+            let _ = write!(text, "; {} {plural} took over ", count(wait.requests));
+            let times = u64::from(result.config.run.long_wait);
+            let _ = write!(text, "{}", duration(times.saturating_mul(wait.slowest_ns) as f64));
+            if let Some(cause) = wait.causes.first() {
+                let _ = write!(text, ". {}", capital(cause));
+            }
+        }
+        None => {
+            if let Some(busy) = result.dies.as_ref().and_then(|dies| dies.busy) {
+                let _ = write!(text, ": flash {:.0} % busy", 100.0 * busy);
+            }
+            if let Some(share) = background_share(result).filter(|&share| share >= 0.005) {
+                let _ = write!(text, ", {:.0} % of it in the background", 100.0 * share);
+            }
+        }
+    }
+    Some(labelled("slowest", &text))
+}
+
+/// Share of the dies' held time that was not the host's.
+fn background_share(result: &RunResult) -> Option<f64> {
+    let dies = result.dies.as_ref().filter(|dies| dies.held_ns > 0)?;
+    let by = &dies.by_class;
+    let background = by.background_read + by.background_program + by.erase;
+    Some(background as f64 / dies.held_ns as f64)
+}
+
+fn longest(jobs: &[Job]) -> Option<(&'static str, u64)> {
+    let of = |job: &Job| {
+        let flush = job.sync.lat_ns.max;
+        [
+            ("read", job.read.clat_ns.max),
+            ("write", job.write.clat_ns.max),
+            ("trim", job.trim.clat_ns.max),
+            ("flush", flush),
+        ]
+    };
+    jobs.iter().flat_map(of).max_by_key(|&(_, ns)| ns).filter(|&(_, ns)| ns > 0)
+}
+
+fn capital(text: &str) -> String {
+    let mut chars = text.chars();
+    chars.next().map_or_else(String::new, |first| first.to_uppercase().chain(chars).collect())
+}
+
+fn power_cuts(cuts: &[PowerCutResult], style: Style) -> Option<String> {
+    if cuts.is_empty() {
+        return None;
+    }
+    let wrong: u64 = cuts.iter().map(|cut| cut.verified.wrong).sum();
+    let n = count(cuts.len() as u64);
+    let plural = if cuts.len() == 1 { "power cut" } else { "power cuts" };
+    let text = labelled(
+        "power",
+        &match wrong {
+            0 => format!("{n} {plural}: nothing flushed was lost, nothing trimmed and flushed came back"),
+            wrong => format!("{n} {plural}: {} mapping units LOST flushed data", count(wrong)),
+        },
+    );
+    Some(if wrong == 0 { text } else { style.warning(&text) })
+}
+
+/// Commands to go on with, and what makes the result repeatable.
+fn next(result: &RunResult, command: &str, style: Style) -> String {
+    let spare = result.capacity.map_or(0.0, |room| room.over_provisioning);
+    let is_page_map = ["page", "dftl"].contains(&result.config.drive.ftl.mapping.as_str());
+    let (option, about) = match result.window.verdict {
+        WindowVerdict::NothingCollected => ("--set run.prefill=true --set run.warmup=2x", "a full drive"),
+        WindowVerdict::Transient if result.trace.is_none() => {
+            ("--set run.warmup=8x", "nearer to steady state")
+        }
+        _ if is_page_map && spare < 0.25 => ("--set drive.ftl.over_provisioning=0.28", "more spare"),
+        _ if is_page_map => ("--set drive.ftl.gc.victim=cost-benefit", "another policy"),
+        _ => ("--set drive.ftl.mapping=page", "another mapping"),
+    };
+    let commands = [("--full", "all numbers"), ("--report out.html", "figures, X-ray"), (option, about)];
+    let mut out = String::new();
+    for (option, about) in commands {
+        let line = format!("  {command} {option}");
+        let comment = format!("  # {about}");
+        let fits = line.chars().count() + comment.chars().count() <= terminal_width();
+        let _ = writeln!(out, "{line}{}", if fits { style.faint(&comment) } else { String::new() });
+    }
+    let _ = write!(
+        out,
+        "{}",
+        style.faint(&format!(
+            "seed {}, configuration {}, strobe {}",
+            result.seed, result.config_hash, result.strobe_version
+        ))
+    );
+    out
+}

@@ -1,0 +1,117 @@
+//! The first summary of a run: one screen, in plain words, with commands to go on with.
+
+use crate::{Folder, finish};
+
+/// `run tiny.toml` with `--set` for each of `sets`.
+fn shown(folder: &Folder, sets: &[&str]) -> String {
+    let sets = sets.iter().flat_map(|set| ["--set", set]);
+    folder.strobe(&["run", "tiny.toml"].into_iter().chain(sets).collect::<Vec<_>>()).ok().out
+}
+
+#[test]
+fn the_first_summary_fits_one_screen() {
+    let folder = Folder::new();
+    for sets in [
+        &[][..],
+        &["workload.write_fraction=0.5"],
+        &["workload.write_fraction=0"],
+        &["run.timing=false"],
+        &["drive.nand.endurance_pe=0"],
+        &["run.prefill=false", "run.measure=10", "run.warmup=0"],
+        &["workload.trim_fraction=0.1", "workload.write_fraction=0.5"],
+    ] {
+        let text = shown(&folder, sets);
+        let lines: Vec<&str> = text.lines().collect();
+        assert!((11..=18).contains(&lines.len()), "{} lines\n{text}", lines.len());
+        for line in lines.iter().filter(|line| !line.starts_with("  strobe run")) {
+            assert!(line.chars().count() <= 80, "{sets:?}: {line}\nin\n{text}");
+        }
+        assert!(text.contains("configuration ") && text.contains("--full"), "{text}");
+        assert!(!text.contains('\u{1b}'), "colour in a pipe: {text}");
+    }
+}
+
+#[test]
+fn the_first_summary_says_what_the_numbers_mean() {
+    let folder = Folder::new();
+    let result = folder.tiny(&["drive.nand.endurance_pe=3000"]).ok().json();
+    let text = shown(&folder, &["drive.nand.endurance_pe=3000"]);
+    let waf = result["waf"].as_f64().expect("a number");
+    assert!(
+        text.contains(&format!("WAF       {waf:.2}: 4 KiB written programs {:.1} KiB of flash", 4.0 * waf)),
+        "{text}"
+    );
+    // TBW is the ideal lifetime in bytes, DWPD that by capacity and by five years.
+    let bytes = result["wear"]["ideal_host_pages"].as_f64().expect("pages") * 4096.0;
+    let dwpd = bytes / (160.0 * 4096.0) / (5.0 * 365.25);
+    assert!(text.contains(&format!("{:.2} TBW, {dwpd:.2} DWPD (5 years)", bytes / 1e12)), "{text}");
+    let max = result["jobs"][0]["write"]["clat_ns"]["max"].as_f64().expect("a latency");
+    assert!(
+        text.contains(&format!("slowest   a write took {}", strobe_lab::numbers::duration(max))),
+        "{text}"
+    );
+    let endless = shown(&folder, &["drive.nand.endurance_pe=0"]);
+    assert!(endless.contains("no endurance (drive.nand.endurance_pe = 0)"), "{endless}");
+    let counted = shown(&folder, &["run.timing=false"]);
+    assert!(counted.contains("times were not simulated") && !counted.contains("slowest"), "{counted}");
+}
+
+#[test]
+fn the_first_summary_tells_what_its_window_is_worth() {
+    let folder = Folder::new();
+    let big =
+        ["drive.nand.blocks_per_plane=2560", "drive.ftl.logical_pages=16000", "drive.nand.endurance_pe=0"];
+    let with = |more: &[&str]| shown(&folder, &[&big[..], more].concat());
+    let early = with(&["run.warmup=0", "run.measure=2x"]);
+    assert!(early.contains("NOT STEADY") && early.contains("--set run.warmup=8x"), "{early}");
+    let late = with(&["run.warmup=20x", "run.measure=10x"]);
+    assert!(late.contains("steady over 10 × capacity") && late.contains('┊'), "{late}");
+    let none = with(&["run.prefill=false", "run.warmup=0", "run.measure=100"]);
+    assert!(none.contains("GC NEVER RAN") && none.contains("--set run.prefill=true"), "{none}");
+}
+
+#[test]
+fn commands_to_go_on_with_are_those_that_were_typed() {
+    let folder = Folder::new();
+    let formula = "drive.ftl.gc.victim=age * (1-u)";
+    let args = ["run", "tiny.toml", "--set", formula, "--json", "out.json"];
+    let text = folder.strobe(&args).ok().out;
+    let again = format!("  strobe run tiny.toml --set '{formula}' --full");
+    assert!(text.lines().any(|line| line.starts_with(&again)), "{again}\n{text}");
+    assert!(!text.contains("out.json"), "{text}");
+    let full = folder.strobe(&["run", "tiny.toml", "--full"]).ok().out;
+    assert!(full.contains("write amplification ") && full.contains("by cause"), "{full}");
+}
+
+#[test]
+fn a_report_is_one_page_with_an_xray() {
+    let folder = Folder::new();
+    folder.strobe(&["run", "tiny.toml", "--report", "out.html", "--quiet"]).ok();
+    let page = folder.read("out.html");
+    assert!(page.starts_with("<!DOCTYPE html>") && page.contains("xray"), "{}", &page[..200]);
+    folder
+        .strobe(&["run", "tiny.toml", "--report", "x", "--json", "x"])
+        .refused(&["--json and --report are the same file"]);
+}
+
+#[test]
+fn colour_is_for_terminals() {
+    let folder = Folder::new();
+    let on_terminal = |variables: &[(&str, &str)]| {
+        let run = format!("{} run tiny.toml", env!("CARGO_BIN_EXE_strobe"));
+        let mut command = std::process::Command::new("script");
+        command.args(["-qec", &run, "/dev/null"]).current_dir(folder.path());
+        command.env_remove("NO_COLOR").env("TERM", "xterm").envs(variables.iter().copied());
+        command.stdin(std::process::Stdio::null()).stdout(std::process::Stdio::piped());
+        command.stderr(std::process::Stdio::piped()).spawn().ok().map(|child| finish(child).out)
+    };
+    let Some(coloured) = on_terminal(&[]) else {
+        println!("SKIPPED: colour: no `script` to make a terminal");
+        return;
+    };
+    assert!(coloured.contains("\u{1b}[1m"), "{coloured}");
+    for variables in [("NO_COLOR", "1"), ("TERM", "dumb")] {
+        let plain = on_terminal(&[variables]).expect("it has run before");
+        assert!(plain.contains("WAF") && !plain.contains("\u{1b}[1m"), "{variables:?}: {plain}");
+    }
+}

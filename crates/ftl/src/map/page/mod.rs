@@ -259,10 +259,12 @@ impl<N: Nand, V: VictimPolicy> MappingScheme for PageMap<N, V> {
         self.core.config.batch(self.core.streams[HOST].lanes()) * self.core.nand.geometry().units_per_page()
     }
 
+    #[inline]
     fn prefetch_entry(&self, lpn: Lpn) {
         self.core.prefetch_entry(lpn);
     }
 
+    #[inline]
     fn prefetch_state(&self, lpn: Lpn) {
         self.core.prefetch_state(lpn);
     }

@@ -125,13 +125,15 @@ impl<N: Nand, V: VictimPolicy> Core<N, V> {
         }
     }
 
+    #[inline]
     pub(crate) fn refuse_at_end_of_life(&self) -> Result<(), FtlError> {
-        self.end_of_life.clone().map_or(Ok(()), Err)
+        if self.end_of_life.is_none() { Ok(()) } else { self.end_of_life.clone().map_or(Ok(()), Err) }
     }
 
     /// [`Core::refuse_at_end_of_life`], which an interruption brings about as wear does: then all that is under way
     /// comes to an end on the paths that are there for a drive that has worn out. To be called once per block that is
     /// opened, emptied or passed over, as work without a bound consists of such steps.
+    #[inline]
     pub(crate) fn heed_stop(&mut self) -> Result<(), FtlError> {
         if self.nand.is_stopped() {
             self.end_of_life = Some(FtlError::Interrupted);

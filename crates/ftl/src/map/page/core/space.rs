@@ -61,6 +61,7 @@ impl State for FreeSpace {
 
 impl<N: Nand, V: VictimPolicy> Core<N, V> {
     /// Room in units: erased blocks, what is left of open ones, and what victims under way have earned so far.
+    #[inline]
     pub(crate) fn free_units(&self) -> u64 {
         let geometry = self.nand.geometry();
         // What is left of blocks in SLC mode is for the cache alone.
@@ -72,6 +73,7 @@ impl<N: Nand, V: VictimPolicy> Core<N, V> {
     }
 
     /// Units of so many blocks.
+    #[inline]
     pub(crate) fn units_of(&self, blocks: u32) -> u64 {
         u64::from(blocks) * u64::from(self.nand.geometry().units_per_block())
     }

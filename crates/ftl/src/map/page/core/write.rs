@@ -135,6 +135,7 @@ impl<N: Nand, V: VictimPolicy> Core<N, V> {
         self.map.prefetch(lpn);
     }
 
+    #[inline]
     pub(crate) fn prefetch_state(&self, lpn: Lpn) {
         if let Some(old) = self.map.find(lpn) {
             let block = self.nand.geometry().block_of(old);

@@ -69,7 +69,7 @@ impl Reads {
             if alike { on(1.0).to_vec() } else { [on(1.0 - self.spread), on(1.0 + self.spread)].concat() };
         // Three or six, both of which there can be.
         if let Some(times) = PageTimes::by_type(&times) {
-            drive.nand.read_ns = times.into();
+            drive.nand.read_ns = times;
         }
     }
 }
@@ -279,7 +279,7 @@ pub(super) fn drive(base: &DriveConfig, logarithms: &[f64], told: &[String]) -> 
     }
     // What does not go together is not looked at: the nearest that does takes its place. What was told stays, whatever
     // comes of it.
-    let as_told = drive.nand.suspend.clone();
+    let as_told = drive.nand.suspend;
     let if_told = |key: &str, value: u64| if is_told(told, key) { value } else { 0 };
     let shortest = if_told("nand.suspend.suspend_ns", as_told.suspend_ns)
         + if_told("nand.suspend.resume_ns", as_told.resume_ns)

@@ -23,8 +23,8 @@ use strobe_types::{Geometry, GeometrySpec, SimTime};
 
 use crate::config::{
     AllocationName, CopyMode, DataMode, DieAllocationName, DriveConfig, GcMode, GcStreamName, Mapping,
-    ScheduleTable, SlcTable, SuspendTable, TimesByPage, TranslationTable, Victim, WearLevelingConfig,
-    WearLevelingName, block_scheme,
+    ScheduleTable, SchemeName, SlcTable, SuspendTable, TimesByPage, TranslationTable, Victim,
+    WearLevelingConfig, WearLevelingName, block_scheme,
 };
 use crate::device::Simulated;
 use crate::drive::Drive;
@@ -226,12 +226,14 @@ pub(crate) fn map_config(
     PageMapConfig {
         logical_units,
         gc_stream: match gc.stream {
+            _ if config.ftl.placement.scheme == SchemeName::SepGc => GcStream::Own,
             GcStreamName::Own => GcStream::Own,
             GcStreamName::Host => GcStream::Host,
         },
         min_free_blocks: (gc.min_free_blocks > 0).then_some(gc.min_free_blocks),
         fault_reserve: fault_reserve(config.nand.program_fail_rate, geometry),
         net_blocks: gc.net_blocks,
+        garbage_ppm: (gc.garbage_share > 0.0).then_some((gc.garbage_share * 1e6).round() as u32),
         pad_moved: gc.pad_moved,
         placement: config.ftl.placement.kind(),
         temperature: config.ftl.placement.temperature(),

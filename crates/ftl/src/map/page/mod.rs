@@ -22,10 +22,12 @@ mod config;
 mod copy;
 mod durable;
 mod entries;
+mod garbage;
 mod headway;
 mod log;
 mod moved;
 mod paging;
+mod placed;
 mod reads;
 mod recover;
 mod refresh;
@@ -198,13 +200,13 @@ impl<N: Nand, V: VictimPolicy> PageMap<N, V> {
         }
     }
 
-    /// True if the placement chooses among several streams for host writes.
+    /// True if the placement is asked for the stream of host writes.
     #[inline]
     fn separates_host(&self) -> bool {
-        self.streams.table.host.end > 1
+        self.config.placement.chooses_for_host()
     }
 
-    /// Returns the placement's view of `block`, which is emptied.
+    /// Returns the placement's view of `block`, which is full or emptied.
     fn copy_context(&self, block: BlockId) -> CopyContext {
         let placed = |stream: &StreamId| self.streams.table.is_placed(*stream);
         CopyContext { block, stream: self.blocks.stream_of(block).filter(placed), tick: self.tick }
@@ -271,6 +273,9 @@ impl<N: Nand, V: VictimPolicy> MappingScheme for PageMap<N, V> {
     fn write(&mut self, now: When, units: &[Unit<N::Payload>], context: WriteContext) -> Done {
         if self.end_of_life.is_some() {
             self.refuse_at_end_of_life()?;
+        }
+        if let Some(ppm) = self.config.garbage_ppm {
+            return self.write_in_share(now, units, context, ppm);
         }
         let cause = context.cause;
         // A closure of its own for the common case, so that its work is part of the loop over pages.

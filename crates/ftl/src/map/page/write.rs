@@ -263,20 +263,21 @@ impl<N: Nand, V: VictimPolicy> PageMap<N, V> {
             }
         }
         if self.placement.is_some() {
-            self.note_written(units);
+            self.note_written(units, first);
         }
         if self.store.is_journaled() {
             self.note_run(units, first);
         }
     }
 
-    /// Tells the placement of the units just written.
-    fn note_written(&mut self, units: &[Unit<N::Payload>]) {
+    /// Tells the placement of the units just written, from `first` on.
+    fn note_written(&mut self, units: &[Unit<N::Payload>], first: Ppa) {
         let Some(placement) = &mut self.placement else { return };
-        let first = self.tick + 1 - units.len() as u64;
-        for (tick, unit) in (first..).zip(units) {
+        let tick = self.tick + 1 - units.len() as u64;
+        for (tick, unit) in (tick..).zip(units) {
             placement.on_written(unit.lpn, tick);
         }
+        self.note_placed(units, first);
     }
 
     /// Unmaps `lpn`.
@@ -285,6 +286,7 @@ impl<N: Nand, V: VictimPolicy> PageMap<N, V> {
             self.tick += 1;
             self.map.mapped -= 1;
             self.store.unmapped(lpn);
+            self.note_unmapped(lpn);
             self.release(lpn, old);
         }
     }
@@ -462,9 +464,7 @@ impl<N: Nand, V: VictimPolicy> PageMap<N, V> {
             leveler.closed(block);
         }
         self.policy.closed(block, self.blocks.valid[block.index()], self.tick);
-        if let Some(placement) = &mut self.placement {
-            placement.on_closed(block, self.tick);
-        }
+        self.note_closed(block);
     }
 
     /// Programs `first`, which is next on `stream`, with padding. Its number is 0, as that of a page that was cut short: to

@@ -85,7 +85,7 @@ impl Rules for SepBit {
             (true, _) => 3,
             (false, _) => 1,
         };
-        let is_older = |&i: &u32| age >= 4_f64.powi(i as i32) * self.lifespan;
+        let is_older = |&i: &u32| age >= f64::from(1_u32 << (2 * i)) * self.lifespan;
         first + (1..).take(self.streams - first - 1).filter(is_older).count()
     }
 

@@ -140,6 +140,10 @@ def draw_controller(r: Random, timing: bool) -> Table:
     return controller
 
 
+# Placement schemes with a number of streams.
+OF_STREAMS = ["sepbit", "gw", "dac", "fadac", "warcip", "sfs"]
+
+
 def draw_page_map(r: Random, drive: Table, timing: bool) -> None:
     ftl, nand = drive["ftl"], drive["nand"]
     gc: Table = {"victim": r.choice(VICTIMS)}
@@ -152,15 +156,15 @@ def draw_page_map(r: Random, drive: Table, timing: bool) -> None:
     elif timing and ftl["mapping"] == "page" and r.random() < 0.2:
         gc.update({key: value for key, value in {"victims": 2, "read_pages": 3}.items() if r.random() < 0.5})
     if "victims" not in gc and "read_pages" not in gc and r.random() < 0.2:
-        ftl["placement"] = {"scheme": r.choice(["hot-cold", "sorted", "sepbit", "hints", "handles"])}
+        ftl["placement"] = {"scheme": r.choice(["hot-cold", "sorted", "hints", "handles", *OF_STREAMS, "uw", "sep-gc"])}
         scheme = ftl["placement"]["scheme"]
         if scheme in ("hot-cold", "sorted") and r.random() < 0.5:
             ftl["placement"]["temperature"] = r.choice(["update-count", "update-rate", "last-write"])
-        if scheme == "sepbit" and r.random() < 0.5:
-            ftl["placement"]["streams"] = r.choice([4, 5, 8])
+        if scheme in OF_STREAMS and r.random() < 0.5:
+            ftl["placement"]["streams"] = r.choice([3, 5, 8])
         if scheme == "handles" and r.random() < 0.5:
             ftl["placement"].update(handles=r.choice([1, 3]), isolation="persistent")
-    if r.random() < 0.15 and ftl.get("placement", {}).get("scheme") not in ("sepbit", "hints", "handles"):
+    if r.random() < 0.15 and ftl.get("placement", {}).get("scheme") in (None, "hot-cold", "sorted"):
         gc["stream"] = "host"
     if r.random() < 0.1:
         gc["min_free_blocks"] = r.choice([3, 6])

@@ -264,6 +264,60 @@ fn nothing_durable_is_lost_while_operations_are_on_their_way() {
     torture_until::<ArrayTiming>(20_000, 2020);
 }
 
+/// A drive of any kind with a placement that has several streams of the host or of relocated units.
+fn any_placed_case(rng: &mut Prng) -> Option<Case> {
+    let (spec, config, wear, times) = any_choices(rng);
+    let streams = [3, 4, 6][rng.below(3) as usize];
+    let placement = [
+        PlacementKind::SepBit { streams },
+        PlacementKind::SepBitCopies { streams },
+        PlacementKind::Dac { streams },
+        PlacementKind::Fadac { streams },
+        PlacementKind::Warcip { streams },
+        PlacementKind::Sfs { streams },
+    ][rng.below(6) as usize];
+    // Every stream has a block on each plane, and may need another one.
+    let spec = GeometrySpec { blocks_per_plane: spec.blocks_per_plane + 3 * u32::from(streams), ..spec };
+    let planes = spec.channels * spec.dies_per_channel * spec.planes_per_die;
+    let pace = (u32::from(streams) + 2) * planes + 4;
+    let marks = Marks { soft: pace + 4, pace, victims: 2, read_pages: 3 };
+    let config = PageMapConfig {
+        placement,
+        garbage_ppm: (config.translation.is_none() && rng.below(3) == 0).then_some(100_000),
+        marks: (rng.below(2) == 0).then_some(marks),
+        ..config
+    };
+    let config = PageMapConfig { marks: config.marks.filter(|_| config.garbage_ppm.is_none()), ..config };
+    let mut case = Case::new(spec, config, wear, TimingConfig { pages_per_program: 1, ..times })?;
+    if case.config.garbage_ppm.is_some() {
+        // It needs room to begin.
+        case.config.logical_units = (case.config.logical_units * 4 / 5).max(1);
+    }
+    Some(case)
+}
+
+/// Tortures drives with a placement until there were `cuts` cuts.
+fn torture_placed_until<T: Pace>(cuts: u64, first_seed: u64) {
+    let (mut done, mut seed) = (0, first_seed);
+    while done < cuts {
+        if let Some(case) = any_placed_case(&mut Prng::new(seed)) {
+            done += torture::<T, _>(&case, seed, 60, 23);
+        }
+        seed += 1;
+    }
+    eprintln!("{done} cuts of drives with a placement, seeds {first_seed}..{seed}");
+}
+
+#[test]
+fn nothing_durable_is_lost_whatever_the_placement() {
+    torture_placed_until::<Untimed>(20_000, 7000);
+}
+
+#[test]
+fn nothing_durable_is_lost_whatever_the_placement_while_operations_are_on_their_way() {
+    torture_placed_until::<ArrayTiming>(20_000, 8000);
+}
+
 /// An epoch named a block as open whose erase was still to come: pages from before it were taken for new.
 #[test]
 fn pages_from_before_an_erase_do_not_come_back() {

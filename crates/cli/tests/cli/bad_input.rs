@@ -320,6 +320,14 @@ fn keys_of_time_without_effect_are_refused_with_what_makes_them_count() {
     let sepbit = "drive.ftl.placement.scheme=sepbit";
     refused(sepbit, "drive.ftl.slc_cache.static_blocks=4", "drive.ftl.slc_cache");
     refused("drive.ftl.placement.streams=5", "drive.ftl.placement.scheme=hints", "scheme = \"sepbit\"");
+    refused("drive.ftl.placement.streams=5", "drive.ftl.placement.scheme=uw", "scheme = \"sepbit\"");
+    refused("drive.ftl.gc.stream=own", "drive.ftl.placement.scheme=sep-gc", "scheme = \"none\"");
+    let garbage = "drive.ftl.gc.garbage_share=0.15";
+    for set in
+        ["drive.ftl.gc.victim=cost-benefit", "drive.ftl.mapping=dftl", "drive.ftl.slc_cache.static_blocks=4"]
+    {
+        refused(garbage, set, "drive.ftl.gc.victim = \"greedy\" or a formula");
+    }
     refused("drive.ftl.placement.handles=5", sepbit, "scheme = \"handles\"");
     refused("workload.placement_handle=1", sepbit, "scheme = \"handles\"");
     refused(

@@ -145,7 +145,7 @@ impl VictimPolicy for Formula {
             {
                 // Blocks come in order, so that of equals the lowest stays.
                 let score = if score.is_nan() { f64::NEG_INFINITY } else { score };
-                if candidate && valid < units && best.is_none_or(|(top, _)| score > top) {
+                if candidate && valid <= view.most_valid && best.is_none_or(|(top, _)| score > top) {
                     best = Some((score, first + lane));
                 }
             }

@@ -49,17 +49,24 @@ pub struct BlockView<'a> {
     pub(crate) units_per_block: u32,
     /// Now, in ticks.
     pub(crate) tick: u64,
+    /// Most valid units of a candidate, for policies that look at it.
+    pub(crate) most_valid: u32,
 }
 
 impl<'a> BlockView<'a> {
     /// A view for tests and external drivers of a policy. `valid` is indexed by block.
     pub fn new(valid: &'a [u32], units_per_block: u32, tick: u64) -> Self {
-        Self { valid, streams: &[], units_per_block, tick }
+        Self { valid, streams: &[], units_per_block, tick, most_valid: units_per_block - 1 }
     }
 
     /// Adds the stream of each block plus one, indexed by block; 0 if the stream is unknown.
     pub fn with_streams(self, streams: &'a [u8]) -> Self {
         Self { streams, ..self }
+    }
+
+    /// Restricts candidates to blocks with at most `most_valid` valid units. Only formulas look at it.
+    pub(crate) fn with_most_valid(self, most_valid: u32) -> Self {
+        Self { most_valid, ..self }
     }
 
     /// The stream that filled `block`, if it is known.

@@ -1,7 +1,5 @@
 //! Streams that the host chooses: by placement handles, as with FDP, or by hints.
 
-use std::ops::Range;
-
 use strobe_types::Lpn;
 
 use super::{CopyContext, DataTag, Hint, Placement, StreamId, WriteContext, by_state};
@@ -43,20 +41,6 @@ impl ByTag {
 }
 
 impl Placement for ByTag {
-    fn host_streams(&self) -> Range<u8> {
-        0..self.count
-    }
-
-    fn copy_streams(&self) -> Range<u8> {
-        let copies = if self.isolation == Isolation::Persistent { self.count } else { 1 };
-        self.count..self.count + copies
-    }
-
-    fn victim_streams(&self) -> u8 {
-        // All units of a block come from one stream of the host.
-        1
-    }
-
     fn relevant(&self, tag: DataTag) -> DataTag {
         (self.relevant)(tag)
     }
@@ -68,9 +52,11 @@ impl Placement for ByTag {
     }
 
     fn for_copy(&mut self, _: Lpn, from: &CopyContext) -> StreamId {
-        let copies = self.copy_streams();
-        let own = from.stream.map_or(0, |stream| stream.get() % self.count);
-        StreamId::new((copies.start + own).min(copies.end - 1))
+        let own = match self.isolation {
+            Isolation::Initial => 0,
+            Isolation::Persistent => from.stream.map_or(0, |stream| stream.get() % self.count),
+        };
+        StreamId::new(self.count + own)
     }
 
     by_state!();

@@ -1,8 +1,6 @@
 //! Each victim split at its mean temperature.
 
 use std::collections::BTreeMap;
-use std::ops::Range;
-
 use strobe_types::{BlockId, Lpn};
 
 use super::{CopyContext, Placement, StreamId, by_state};
@@ -28,10 +26,6 @@ impl HotCold {
 }
 
 impl Placement for HotCold {
-    fn copy_streams(&self) -> Range<u8> {
-        self.hot..self.hot + 2
-    }
-
     fn is_cold(&self, stream: StreamId) -> bool {
         stream.get() == self.hot + 1
     }

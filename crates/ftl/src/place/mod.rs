@@ -12,20 +12,24 @@
 //! 4. [`Placement::for_copy`]: it is still valid, so it is relocated; the stream is chosen anew.
 //! 5. [`Placement::on_collected`]: nothing is left in the block, which is about to be erased.
 
+mod dac;
+mod fadac;
 mod handles;
 mod hot_cold;
+mod kind;
 mod sepbit;
+mod sfs;
 mod sorted;
+mod warcip;
 
 use std::fmt::Debug;
-use std::ops::Range;
 
 use strobe_nand::Cause;
-use strobe_types::{BlockId, Geometry, Lpn, Ppa, StateError, StateReader, StateWriter, named};
-
-use crate::heat::{HeatTable, Temperature};
+use strobe_types::{BlockId, Lpn, Ppa, StateError, StateReader, StateWriter, named};
 
 pub use handles::Isolation;
+pub use kind::PlacementKind;
+pub(crate) use kind::PlacementSpec;
 
 named! {
     /// Hint of the host about the data of a write.
@@ -89,6 +93,8 @@ impl WriteContext {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct StreamId(u8);
 
+strobe_types::stored! { struct StreamId(number) }
+
 impl StreamId {
     /// No stream.
     pub(crate) const NONE: Self = Self(u8::MAX);
@@ -110,7 +116,7 @@ impl StreamId {
     }
 }
 
-/// The block that a unit is relocated from.
+/// A block that is full, or that units are relocated from.
 #[derive(Clone, Copy, Debug)]
 pub struct CopyContext {
     /// The block.
@@ -138,22 +144,9 @@ pub struct Relocated {
 /// both. Wear levelling, translation pages and the SLC cache have streams of their own, which no placement sees.
 ///
 /// **The caller promises** ticks that never go back, and one call of [`Placement::for_write`] for each unit, in the order
-/// in which the host writes them. **The implementer promises** streams within [`Placement::host_streams`] and
-/// [`Placement::copy_streams`], and the same ones for the same history.
+/// in which the host writes them. **The implementer promises** the streams that `PlacementSpec::streams` lists for it, and
+/// the same ones for the same history.
 pub trait Placement: Debug + Send + Sync {
-    /// Streams that take host writes.
-    fn host_streams(&self) -> Range<u8> {
-        0..1
-    }
-
-    /// Streams that take relocated units.
-    fn copy_streams(&self) -> Range<u8>;
-
-    /// Most streams that the units of one victim can go to. The drive keeps so many erased blocks for each lane.
-    fn victim_streams(&self) -> u8 {
-        self.copy_streams().len() as u8
-    }
-
     /// True if `stream` takes cold data, for which [`Allocation`](crate::Allocation) may choose worn blocks.
     fn is_cold(&self, _stream: StreamId) -> bool {
         false
@@ -191,8 +184,14 @@ pub trait Placement: Debug + Send + Sync {
     /// Notes that `block` has been opened for `stream`.
     fn on_opened(&mut self, _block: BlockId, _stream: StreamId, _tick: u64) {}
 
-    /// Notes that `block` is full.
-    fn on_closed(&mut self, _block: BlockId, _tick: u64) {}
+    /// Notes that the block is full.
+    fn on_closed(&mut self, _closed: &CopyContext) {}
+
+    /// Notes that `lpns` lie in `block` now, written by the host or relocated.
+    fn on_placed(&mut self, _lpns: &mut dyn Iterator<Item = Lpn>, _block: BlockId) {}
+
+    /// Notes that `lpn` holds nothing any more.
+    fn on_unmapped(&mut self, _lpn: Lpn) {}
 
     /// Notes that a block is about to be emptied that still holds `valid`.
     fn on_victim(&mut self, _from: &CopyContext, _valid: &mut dyn Iterator<Item = Lpn>) {}
@@ -234,89 +233,3 @@ macro_rules! by_state {
     };
 }
 use by_state;
-
-/// A placement scheme by name.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum PlacementKind {
-    /// Host writes share one stream; so do relocated units.
-    #[default]
-    Single,
-    /// Each victim is split at its mean temperature (CAT: Chiang & Chang 1999).
-    HotCold,
-    /// The units of all victims of a collection are sorted by temperature. Whole blocks of the coldest go to a stream of
-    /// their own (CAPi: Hwang & Kwak 2016, §III).
-    Sorted,
-    /// Separation by estimated block invalidation time (SepBIT: Wang et al. 2022).
-    SepBit {
-        /// Streams in all, at least 4: two of the host, one of what its short-lived blocks leave, the others by age.
-        streams: u8,
-    },
-    /// Writes hinted as metadata have a stream of their own.
-    Hints,
-    /// The host chooses the stream by a placement handle, as with FDP (NVMe TP4146).
-    Handles {
-        /// Handles, each a stream.
-        count: u8,
-        /// Streams of what is relocated.
-        isolation: Isolation,
-    },
-}
-
-/// Choices that a placement is made from.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct PlacementSpec {
-    pub(crate) kind: PlacementKind,
-    pub(crate) temperature: Temperature,
-    /// True if relocated units share stream 0 with the host, where the scheme allows it.
-    pub(crate) shares_host: bool,
-    pub(crate) logical_units: u32,
-}
-
-impl PlacementSpec {
-    /// The scheme; `None` for a single stream of the host and one of relocated units, or one of both.
-    pub(crate) fn build(&self, geometry: &Geometry) -> Option<Box<dyn Placement>> {
-        let heat = || HeatTable::new(self.temperature, self.logical_units);
-        let first = if self.shares_host { 0 } else { 1 };
-        Some(match self.kind {
-            PlacementKind::Single => return None,
-            PlacementKind::HotCold => Box::new(hot_cold::HotCold::new(heat(), first)),
-            PlacementKind::Sorted => Box::new(sorted::Sorted::new(heat(), first, geometry)),
-            PlacementKind::SepBit { streams } => {
-                Box::new(sepbit::SepBit::new(streams, self.logical_units, geometry))
-            }
-            PlacementKind::Hints => Box::new(handles::ByTag::hints()),
-            PlacementKind::Handles { count, isolation } => {
-                Box::new(handles::ByTag::handles(count, isolation))
-            }
-        })
-    }
-
-    /// Streams of host writes, of relocated units, and most of the latter for one victim.
-    pub(crate) fn streams(&self) -> (Range<u8>, Range<u8>, u8) {
-        let first = if self.shares_host { 0 } else { 1 };
-        match self.kind {
-            PlacementKind::Single => (0..1, first..first + 1, 1),
-            PlacementKind::HotCold => (0..1, first..first + 2, 2),
-            // Of a single victim, either the one block of cold units or the rest is written.
-            PlacementKind::Sorted => (0..1, first..first + 2, 1),
-            PlacementKind::SepBit { streams } => (0..2, 2..streams, streams - 3),
-            PlacementKind::Hints => (0..2, 2..3, 1),
-            PlacementKind::Handles { count, isolation } => {
-                let copies = if isolation == Isolation::Persistent { count } else { 1 };
-                (0..count, count..count + copies, 1)
-            }
-        }
-    }
-
-    /// Bytes of host memory.
-    pub(crate) fn bytes(&self, geometry: &Geometry) -> u64 {
-        let units = u64::from(self.logical_units);
-        match self.kind {
-            PlacementKind::Single | PlacementKind::Hints | PlacementKind::Handles { .. } => 0,
-            PlacementKind::HotCold | PlacementKind::Sorted => {
-                units * HeatTable::bytes_per_unit(self.temperature)
-            }
-            PlacementKind::SepBit { .. } => sepbit::SepBit::bytes(self.logical_units, geometry),
-        }
-    }
-}

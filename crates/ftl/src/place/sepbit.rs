@@ -16,10 +16,13 @@
 //! in it if its age is at most that. It has as many entries as there are valid units or as ℓ says, if that is less; it
 //! shrinks by one entry a write.
 //!
+//! Each half alone, as the paper measures them:
+//!
+//! - UW separates user writes: steps 1 and 2, and stream 2 takes all that is relocated. It is SepBIT with 3 streams.
+//! - GW separates GC writes: the host has stream 0, which ℓ is then the mean of, and step 3 begins with stream 1.
+//!
 //! Example with ℓ = 100: an address written at 1000 and again at 1060 is short-lived (60 < 100); written again at 1300 it
 //! is not (240). Relocated at 1900, its age is 600: below 16 ℓ and not below 4 ℓ, so stream 4.
-
-use std::ops::Range;
 
 use strobe_types::{BlockId, Geometry, Lpn};
 
@@ -28,16 +31,20 @@ use super::{CopyContext, Placement, StreamId, WriteContext, by_state};
 /// Blocks of stream 0 whose lifespans make a new ℓ.
 const BLOCKS_FOR_MEAN: u64 = 16;
 
-/// Streams of the host: short-lived units and others.
+/// Streams of the host: short-lived units and others. ℓ is the mean lifespan of blocks of the first.
 const SHORT: StreamId = StreamId::new(0);
 const LONG: StreamId = StreamId::new(1);
-/// Stream of what is left of short-lived blocks, and the first one by age.
-const LEFT_OF_SHORT: u8 = 2;
-const BY_AGE: u8 = 3;
+/// Stream of what is left of short-lived blocks.
+const LEFT_OF_SHORT: StreamId = StreamId::new(2);
 
+/// SepBIT, or one of its halves.
 #[derive(Clone, Debug)]
 pub(super) struct SepBit {
     streams: u8,
+    /// True if host writes are separated.
+    separates_host: bool,
+    /// The first stream by age.
+    by_age: u8,
     /// Units that the host has written.
     clock: u64,
     /// Time of the host's last write of each logical unit; 0: never.
@@ -56,15 +63,26 @@ pub(super) struct SepBit {
 }
 
 strobe_types::state! {
-    SepBit { clock, known, recent, lifespan, collected, sum } tables { last_write, opened } made { streams }
+    SepBit { clock, known, recent, lifespan, collected, sum } tables { last_write, opened } made { streams, separates_host, by_age }
 }
 
 impl SepBit {
-    /// Separation into `streams` streams, 4 or more.
+    /// Separation of host writes, and of relocated units, into `streams` streams, 3 or more.
     pub(super) fn new(streams: u8, logical_units: u32, geometry: &Geometry) -> Self {
-        debug_assert!(streams > BY_AGE, "{streams} streams");
+        // With 3 streams nothing is left to tell apart by age (UW).
+        Self::with(streams, true, LEFT_OF_SHORT.get() + u8::from(streams > 3), logical_units, geometry)
+    }
+
+    /// Separation of relocated units alone (GW) into `streams` streams, 2 or more.
+    pub(super) fn of_copies(streams: u8, logical_units: u32, geometry: &Geometry) -> Self {
+        Self::with(streams, false, 1, logical_units, geometry)
+    }
+
+    fn with(streams: u8, separates_host: bool, by_age: u8, logical_units: u32, geometry: &Geometry) -> Self {
         Self {
             streams,
+            separates_host,
+            by_age,
             clock: 0,
             last_write: vec![0; logical_units as usize],
             opened: vec![0; geometry.blocks() as usize],
@@ -87,19 +105,6 @@ impl SepBit {
 }
 
 impl Placement for SepBit {
-    fn host_streams(&self) -> Range<u8> {
-        SHORT.get()..LONG.get() + 1
-    }
-
-    fn copy_streams(&self) -> Range<u8> {
-        LEFT_OF_SHORT..self.streams
-    }
-
-    fn victim_streams(&self) -> u8 {
-        // A victim of stream 0 goes to one stream, any other to those by age.
-        self.streams - BY_AGE
-    }
-
     fn is_cold(&self, stream: StreamId) -> bool {
         stream.get() == self.streams - 1
     }
@@ -118,16 +123,16 @@ impl Placement for SepBit {
         if self.recent as f64 > self.lifespan() {
             self.recent -= 1;
         }
-        if is_short { SHORT } else { LONG }
+        if is_short || !self.separates_host { SHORT } else { LONG }
     }
 
     fn for_copy(&mut self, lpn: Lpn, from: &CopyContext) -> StreamId {
-        if from.stream == Some(SHORT) {
-            return StreamId::new(LEFT_OF_SHORT);
+        if self.separates_host && from.stream == Some(SHORT) {
+            return LEFT_OF_SHORT;
         }
         let age = (self.clock - self.last_write[lpn.index()]) as f64;
         let mut limit = 4.0 * self.lifespan();
-        let mut stream = BY_AGE;
+        let mut stream = self.by_age;
         while stream + 1 < self.streams && age >= limit {
             limit *= 4.0;
             stream += 1;

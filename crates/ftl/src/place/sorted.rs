@@ -1,7 +1,5 @@
 //! Victims of a collection sorted together by temperature.
 
-use std::ops::Range;
-
 use strobe_types::{Geometry, Lpn, Ppa};
 
 use super::{CopyContext, Placement, Relocated, StreamId, by_state};
@@ -28,15 +26,6 @@ impl Sorted {
 }
 
 impl Placement for Sorted {
-    fn copy_streams(&self) -> Range<u8> {
-        self.hot..self.hot + 2
-    }
-
-    fn victim_streams(&self) -> u8 {
-        // Of a single victim, either the one block of cold units or the rest is written.
-        1
-    }
-
     fn is_cold(&self, stream: StreamId) -> bool {
         stream.get() == self.hot + 1
     }

@@ -1,7 +1,7 @@
 //! Keys of the drive that have an effect only with certain values of others.
 
 use strobe_ssd::{
-    CopyMode, DieAllocationName, GcMode, GcStream, NvramPolicyName, SchemeName, WearLevelingName,
+    CopyMode, DieAllocationName, GcMode, GcStream, NvramPolicyName, SchemeName, Victim, WearLevelingName,
 };
 
 use super::rules::{Rule, TIMING};
@@ -120,6 +120,26 @@ pub(super) const OF_DRIVES: &[Rule] = &[
             let gc = &e.drive.ftl.gc;
             let stops = !e.run.timing || gc.mode == GcMode::StopTheWorld;
             stops && (gc.stream == GcStream::Own || e.drive.ftl.placement.scheme != SchemeName::None)
+        },
+    },
+    Rule {
+        keys: &["drive.ftl.gc.garbage_share"],
+        switches: &[
+            "drive.ftl.gc.mode",
+            "run.timing",
+            "drive.ftl.gc.victim",
+            "drive.ftl.mapping",
+            "drive.ftl.slc_cache.static_blocks",
+            "drive.ftl.slc_cache.dynamic_blocks",
+        ],
+        wants: "drive.ftl.gc.mode = \"stop-the-world\" or run.timing = false, drive.ftl.gc.victim = \"greedy\" or a formula, \
+                drive.ftl.mapping = \"page\", and no drive.ftl.slc_cache",
+        counts: |e| {
+            let ftl = &e.drive.ftl;
+            let stops = !e.run.timing || ftl.gc.mode == GcMode::StopTheWorld;
+            let is_exact =
+                matches!(Victim::named(&ftl.gc.victim), None | Some(Victim::Greedy { windowed: false }));
+            stops && is_exact && ftl.mapping == "page" && !ftl.slc_cache.is_on()
         },
     },
     Rule {
@@ -285,18 +305,21 @@ pub(super) const OF_DRIVES: &[Rule] = &[
     Rule {
         keys: &["drive.ftl.placement.scheme"],
         switches: &["drive.ftl.slc_cache.static_blocks", "drive.ftl.slc_cache.dynamic_blocks"],
-        wants: "no drive.ftl.slc_cache, or drive.ftl.placement.scheme = \"hot-cold\" or \"sorted\"; the cache takes host writes of all streams",
+        wants: "no drive.ftl.slc_cache, or drive.ftl.placement.scheme = \"sep-gc\", \"hot-cold\" or \"sorted\"; the cache takes host writes of all streams",
         counts: |e| {
             !e.drive.ftl.slc_cache.is_on()
                 || sorts_by_temperature(e)
-                || e.drive.ftl.placement.scheme == SchemeName::None
+                || matches!(e.drive.ftl.placement.scheme, SchemeName::None | SchemeName::SepGc)
         },
     },
     Rule {
         keys: &["drive.ftl.placement.streams"],
         switches: &["drive.ftl.placement.scheme"],
-        wants: "drive.ftl.placement.scheme = \"sepbit\"",
-        counts: |e| e.drive.ftl.placement.scheme == SchemeName::Sepbit,
+        wants: "drive.ftl.placement.scheme = \"sepbit\", \"gw\", \"dac\", \"fadac\", \"warcip\" or \"sfs\"",
+        counts: |e| {
+            use SchemeName::{Dac, Fadac, Gw, Sepbit, Sfs, Warcip};
+            matches!(e.drive.ftl.placement.scheme, Sepbit | Gw | Dac | Fadac | Warcip | Sfs)
+        },
     },
     Rule {
         keys: &["drive.ftl.placement.handles", "drive.ftl.placement.isolation", "workload.placement_handle"],

@@ -12,7 +12,7 @@ mod word_lines;
 use strobe_ftl::gc::{AnyPolicy, Formula, Greedy, Kinetic, LinearScore, Sampled, Sampling, VictimPolicy};
 use strobe_ftl::wear::Leveling;
 use strobe_ftl::{
-    BlockMap, BlockMapConfig, Inspectable, PageMap, PageMapConfig, Recovery, TranslationConfig,
+    BlockMap, BlockMapConfig, GcStream, Inspectable, PageMap, PageMapConfig, Recovery, TranslationConfig,
 };
 use strobe_nand::{
     ArrayTiming, ByteMedium, CellTimes, Chip, Class, Medium, Nand as _, NoMedium, PageTimes, StampMedium,
@@ -21,7 +21,7 @@ use strobe_nand::{
 use strobe_types::{Geometry, GeometrySpec, SimTime};
 
 use crate::config::{
-    CopyMode, DataMode, DieAllocationName, DriveConfig, GcMode, Mapping, ScheduleTable, SlcTable,
+    CopyMode, DataMode, DieAllocationName, DriveConfig, GcMode, Mapping, ScheduleTable, SchemeName, SlcTable,
     TranslationTable, Victim, WearLevelingConfig, WearLevelingName, block_scheme,
 };
 use crate::device::Simulated;
@@ -223,10 +223,11 @@ pub(crate) fn map_config(
     let gc = &config.ftl.gc;
     PageMapConfig {
         logical_units,
-        gc_stream: gc.stream,
+        gc_stream: if config.ftl.placement.scheme == SchemeName::SepGc { GcStream::Own } else { gc.stream },
         min_free_blocks: (gc.min_free_blocks > 0).then_some(gc.min_free_blocks),
         fault_reserve: fault_reserve(config.nand.program_fail_rate, geometry),
         net_blocks: gc.net_blocks,
+        garbage_ppm: (gc.garbage_share > 0.0).then_some((gc.garbage_share * 1e6).round() as u32),
         pad_moved: gc.pad_moved,
         placement: config.ftl.placement.kind(),
         temperature: config.ftl.placement.temperature,

@@ -56,6 +56,12 @@ defaults! {
         /// 8, or two for each plane of a die if that is more. Default 0.
         #[schemars(range(min = 0, max = 65_536))]
         pub read_pages: u32 = 0;
+        /// Share of invalid units above which a block is collected after each unit that the host writes, as in SepBIT's
+        /// simulator: invalid units of full blocks, of all units written and not erased. Candidates have at least this share
+        /// themselves. Collection for lack of erased blocks goes on as well. 0: only that. Default 0.
+        #[serde(skip_serializing_if = "is_zero")]
+        #[schemars(range(min = 0.0, max = 0.9))]
+        pub garbage_share: f64 = 0.0;
         /// Blocks that one call gains at least. Default 1.
         #[schemars(range(min = 1, max = 16_777_216))]
         pub net_blocks: u32 = 1;
@@ -63,4 +69,8 @@ defaults! {
         /// collections share a block. Default false.
         pub pad_moved: bool = false;
     }
+}
+
+fn is_zero(share: &f64) -> bool {
+    *share == 0.0
 }

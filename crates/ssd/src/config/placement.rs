@@ -19,6 +19,20 @@ pub enum SchemeName {
     Sorted,
     /// Host writes are separated by the lifespan of the version that they replace, relocated units by age (SepBIT).
     Sepbit,
+    /// Host writes share blocks, and relocated data has blocks of its own (SepGC): none with drive.ftl.gc.stream = "own".
+    SepGc,
+    /// SepBIT's separation of host writes; all relocated data shares blocks (UW).
+    Uw,
+    /// SepBIT's separation of relocated data; host writes share blocks (GW).
+    Gw,
+    /// A unit goes up a stream with each host write, and down with each relocation (DAC).
+    Dac,
+    /// Streams by the order of magnitude of a unit's host writes less its relocations (FADaC).
+    Fadac,
+    /// Host writes are clustered by rewrite interval (WARCIP).
+    Warcip,
+    /// Units are clustered by hotness, with the hotness of blocks as centres (SFS).
+    Sfs,
     /// Writes hinted as file-system metadata go to a stream of their own.
     Hints,
     /// Each placement handle that the host names is a stream (FDP).
@@ -41,10 +55,11 @@ defaults! {
     #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
     #[serde(deny_unknown_fields, default)]
     pub struct PlacementTable {
-        /// Scheme: none, hot-cold, sorted, sepbit, hints or handles; the page map and dftl have it. Default none.
+        /// Scheme: none, sep-gc, hot-cold, sorted, sepbit, uw, gw, dac, fadac, warcip, sfs, hints or handles; the page map
+        /// and dftl have it. Default none.
         pub scheme: SchemeName = SchemeName::None;
-        /// Streams of sepbit: two of the host, one of what short-lived blocks leave behind, the others by age. Default 6.
-        #[schemars(range(min = 4, max = 16))]
+        /// Streams of sepbit, gw, dac, fadac, warcip and sfs, those of the host and of relocated data together. Default 6.
+        #[schemars(range(min = 3, max = 16))]
         pub streams: u8 = 6;
         /// Placement handles of handles. Default 2.
         #[schemars(range(min = 1, max = 64))]
@@ -59,11 +74,18 @@ defaults! {
 impl PlacementTable {
     /// The scheme for a map.
     pub(crate) fn kind(&self) -> PlacementKind {
+        let streams = self.streams;
         match self.scheme {
-            SchemeName::None => PlacementKind::Single,
+            SchemeName::None | SchemeName::SepGc => PlacementKind::Single,
             SchemeName::HotCold => PlacementKind::HotCold,
             SchemeName::Sorted => PlacementKind::Sorted,
-            SchemeName::Sepbit => PlacementKind::SepBit { streams: self.streams },
+            SchemeName::Sepbit => PlacementKind::SepBit { streams },
+            SchemeName::Uw => PlacementKind::SepBit { streams: 3 },
+            SchemeName::Gw => PlacementKind::SepBitCopies { streams },
+            SchemeName::Dac => PlacementKind::Dac { streams },
+            SchemeName::Fadac => PlacementKind::Fadac { streams },
+            SchemeName::Warcip => PlacementKind::Warcip { streams },
+            SchemeName::Sfs => PlacementKind::Sfs { streams },
             SchemeName::Hints => PlacementKind::Hints,
             SchemeName::Handles => {
                 let isolation = match self.isolation {

@@ -3,8 +3,8 @@
 use strobe_ftl::gc::Greedy;
 use strobe_nand::NandOp;
 use strobe_ssd::{
-    Allocation, BuildError, DataMode, DriveConfig, GcMode, POLICIES, Room, SchemeName, SuspendConfig, build,
-    build_on_image, build_with, memory_bytes, presets,
+    Allocation, BuildError, DataMode, DriveConfig, GcMode, GcStream, POLICIES, Room, SchemeName,
+    SuspendConfig, build, build_on_image, build_with, memory_bytes, presets,
 };
 use strobe_types::{Geometry, Op};
 
@@ -53,6 +53,37 @@ fn every_allocation_is_the_one_that_its_name_says() {
     println!("{fifo:?} {least_erased:?} {adaptive:?}");
     assert!(least_erased.0 < fifo.0, "{least_erased:?} {fifo:?}");
     assert!(adaptive.0 < least_erased.0, "{adaptive:?} {least_erased:?}");
+}
+
+/// Every placement scheme leaves other blocks behind, but for the two names of one: relocated data in blocks of its own.
+#[test]
+fn every_placement_is_the_one_that_its_name_says() {
+    use SchemeName::{Dac, Fadac, Gw, HotCold, None, SepGc, Sepbit, Sfs, Uw, Warcip};
+    let totals = |scheme, stream, garbage_share| {
+        let mut config = config();
+        config.nand.blocks_per_plane = 70;
+        config.ftl.logical_pages = Some(260);
+        config.ftl.placement.scheme = scheme;
+        config.ftl.gc.stream = stream;
+        config.ftl.gc.garbage_share = garbage_share;
+        let mut engine = build(&config, false, 1).expect("a drive");
+        for round in 0..30 {
+            engine.run(&unit_writes(60, 500, round), &[], &mut closed(1)).expect("runs");
+            engine.run(&unit_writes(260, 200, round), &[], &mut closed(1)).expect("runs");
+        }
+        engine.check().expect("state");
+        engine.stats().nand.total(NandOp::Program)
+    };
+    let (own, host) = (GcStream::Own, GcStream::Host);
+    let mut seen: Vec<_> = [None, Sepbit, Uw, Gw, Dac, Fadac, Warcip, Sfs, HotCold]
+        .map(|scheme| totals(scheme, own, 0.0))
+        .to_vec();
+    assert_eq!(totals(SepGc, host, 0.0), seen[0]);
+    seen.push(totals(None, host, 0.0));
+    // Less of the drive is used than there is.
+    seen.push(totals(None, own, 0.1));
+    seen.sort_unstable();
+    assert!(seen.windows(2).all(|pair| pair[0] < pair[1]), "{seen:?}");
 }
 
 #[test]

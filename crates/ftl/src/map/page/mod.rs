@@ -133,10 +133,10 @@ impl<N: Nand, V: VictimPolicy> PageMap<N, V> {
         Reclaimer { core: &mut self.core, relocation: &mut self.relocation, background: &mut self.background }
     }
 
-    /// True if the placement chooses among several streams for host writes.
+    /// True if the placement is asked for the stream of host writes.
     #[inline]
     fn separates_host(&self) -> bool {
-        self.core.streams.table.host.end > 1
+        self.core.config.placement.chooses_for_host()
     }
 }
 
@@ -164,6 +164,9 @@ impl<N: Nand, V: VictimPolicy> MappingScheme for PageMap<N, V> {
     fn write(&mut self, now: When, units: &[Unit<N::Payload>], context: WriteContext) -> Done {
         if self.core.end_of_life.is_some() {
             self.core.refuse_at_end_of_life()?;
+        }
+        if let Some(ppm) = self.core.config.garbage_ppm {
+            return self.write_in_share(now, units, context, ppm);
         }
         let cause = context.cause;
         // A closure of its own for the common case, so that its work is part of the loop over pages.

@@ -127,4 +127,28 @@ impl<N: Nand, V: VictimPolicy> PageMap<N, V> {
         let reclaim = |core: &mut Core<N, V>, now| Reclaimer { core, relocation, background }.collect(now);
         core.write_pages(now, stream, cause, units, reclaim, settle)
     }
+
+    /// Writes `units` of the host, and collects a block after each of them that leaves more than `ppm` millionths of
+    /// garbage.
+    pub(super) fn write_in_share(
+        &mut self,
+        now: When,
+        units: &[Unit<N::Payload>],
+        context: WriteContext,
+        ppm: u32,
+    ) -> Done {
+        let mut finished = now;
+        for unit in units {
+            let unit = std::slice::from_ref(unit);
+            let written =
+                self.write_host(now, context, unit, |core, run, first| core.settle_host(run, first))?;
+            let collected = self.reclaimer().collect_garbage(now, ppm)?;
+            let both = self.core.nand.both(written, collected);
+            finished = self.core.nand.both(finished, both);
+        }
+        if self.core.config.refresh.is_some() {
+            self.reclaimer().refresh_if_due(None);
+        }
+        Ok(finished)
+    }
 }

@@ -191,6 +191,11 @@ impl Blocks {
         self.erases -= u64::from(erase_count);
     }
 
+    /// Blocks for data that are not bad.
+    pub(crate) fn in_service(&self) -> u32 {
+        self.good
+    }
+
     /// Mean erase count of blocks for data, rounded down.
     pub(crate) fn mean_erases(&self) -> u32 {
         (self.erases / u64::from(self.good.max(1))) as u32

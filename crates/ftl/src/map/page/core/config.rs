@@ -39,6 +39,9 @@ pub struct PageMapConfig {
     pub fault_reserve: u32,
     /// Blocks that one call gains at least.
     pub net_blocks: u32,
+    /// Share of invalid units, in millionths, above which a block is collected after each unit that the host writes; `None`:
+    /// only when few blocks are erased. Only for stop-the-world collection, a map in memory or a journal, and no SLC cache.
+    pub garbage_ppm: Option<u32>,
     /// True if the blocks that a collection has written to are filled with padding when it ends. Then no two
     /// collections share a block. Only for stop-the-world collection, and streams of its own.
     pub pad_moved: bool,
@@ -91,6 +94,7 @@ impl PageMapConfig {
             min_free_blocks: None,
             fault_reserve: 0,
             net_blocks: 1,
+            garbage_ppm: None,
             pad_moved: false,
             placement: PlacementKind::Single,
             temperature: Temperature::UpdateCount,

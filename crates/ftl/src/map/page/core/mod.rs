@@ -103,7 +103,7 @@ impl<N: Nand, V: VictimPolicy> Core<N, V> {
         }
     }
 
-    /// Returns the placement's view of `block`, which is emptied.
+    /// Returns the placement's view of `block`, which is full or emptied.
     pub(crate) fn copy_context(&self, block: BlockId) -> CopyContext {
         let placed = |stream: &StreamId| self.streams.table.is_placed(*stream);
         CopyContext { block, stream: self.blocks.stream_of(block).filter(placed), tick: self.tick }

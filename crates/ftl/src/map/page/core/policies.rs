@@ -49,14 +49,22 @@ impl<V: VictimPolicy> Policies<V> {
         }
     }
 
-    /// Notes that `block` is full, with `valid` valid units: from now on it is a candidate.
-    pub(crate) fn on_closed(&mut self, block: BlockId, valid: u32, tick: u64) {
+    /// Notes that the block of `closed` is full, with `valid` valid units: from now on it is a candidate.
+    pub(crate) fn on_closed(&mut self, closed: &CopyContext, valid: u32) {
         if let Some(leveler) = &mut self.leveler {
-            leveler.closed(block);
+            leveler.closed(closed.block);
         }
-        self.victims.closed(block, valid, tick);
+        self.victims.closed(closed.block, valid, closed.tick);
         if let Some(placement) = &mut self.placement {
-            placement.on_closed(block, tick);
+            placement.on_closed(closed);
+        }
+    }
+
+    /// Notes that `lpn` holds nothing any more.
+    #[inline]
+    pub(crate) fn on_unmapped(&mut self, lpn: Lpn) {
+        if let Some(placement) = &mut self.placement {
+            placement.on_unmapped(lpn);
         }
     }
 

@@ -93,10 +93,11 @@ impl StreamTable {
         self.host.clone().map(StreamId::new)
     }
 
-    /// True if relocated units go on in the host's open blocks.
+    /// True if relocated units go on in the open blocks of the host's only stream. With several streams there is no telling
+    /// which of them the host needs a block for.
     #[inline]
     pub(crate) fn shares_host(&self) -> bool {
-        self.copies.start == HOST.get()
+        self.copies.start == HOST.get() && self.host.len() == 1
     }
 
     /// True if the placement decides the stream of `stream`, rather than a part of the drive that has one of its own.

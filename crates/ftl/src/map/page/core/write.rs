@@ -182,9 +182,20 @@ impl<N: Nand, V: VictimPolicy> Core<N, V> {
         }
         if self.policies.placement.is_some() {
             self.policies.on_written(units, self.tick);
+            self.note_placed(units, first);
         }
         if self.store.is_journaled() {
             self.note_run(units, first);
+        }
+    }
+
+    /// Tells the placement that `units`, which may be translation pages, lie in the block of `first`.
+    #[inline]
+    pub(crate) fn note_placed(&mut self, units: &[Unit<N::Payload>], first: Ppa) {
+        if let Some(placement) = &mut self.policies.placement {
+            let is_data = |lpn: &Lpn| lpn.get() < self.config.logical_units;
+            let block = self.nand.geometry().block_of(first);
+            placement.on_placed(&mut units.iter().map(|unit| unit.lpn).filter(is_data), block);
         }
     }
 
@@ -194,6 +205,7 @@ impl<N: Nand, V: VictimPolicy> Core<N, V> {
             self.tick += 1;
             self.map.mapped -= 1;
             self.store.unmapped(lpn);
+            self.policies.on_unmapped(lpn);
             self.release(lpn, old);
         }
     }
@@ -357,7 +369,8 @@ impl<N: Nand, V: VictimPolicy> Core<N, V> {
             return;
         }
         self.blocks.states[block.index()] = BlockState::Closed;
-        self.policies.on_closed(block, self.blocks.valid[block.index()], self.tick);
+        let closed = self.copy_context(block);
+        self.policies.on_closed(&closed, self.blocks.valid[block.index()]);
     }
 
     /// Programs `first`, which is next on `stream`, with padding. Its number is 0, as that of a page that was cut short: to

@@ -14,6 +14,7 @@ pub(crate) mod background;
 mod collect;
 mod compact;
 mod fold;
+mod garbage;
 mod headway;
 mod refresh;
 pub(crate) mod relocate;

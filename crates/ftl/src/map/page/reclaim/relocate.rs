@@ -312,6 +312,7 @@ impl<N: Nand, V: VictimPolicy> Relocator<'_, N, V> {
                     ftl.remap(unit.lpn, source, first.plus(at));
                     ftl.policies.victims.written(first.plus(at), ftl.tick);
                 }
+                ftl.note_placed(run, first);
                 match &mut ftl.store {
                     MapStore::Memory => {}
                     MapStore::Journaled(_) => ftl.note_run(run, first),

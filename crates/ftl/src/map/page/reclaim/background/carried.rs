@@ -115,6 +115,7 @@ impl<N: Nand, V: VictimPolicy> Reclaimer<'_, N, V> {
                     ftl.blocks.invalidate(source, block);
                     ftl.policies.victims.written(to.plus(at), ftl.tick);
                 }
+                ftl.note_placed(run, to);
                 runs.push((to, run.len() as u32));
                 if ftl.store.is_journaled() {
                     ftl.note_run(run, to);

@@ -1,0 +1,184 @@
+//! Clusters of hotness (SFS: Min, Kim, Cho, Lee & Eom, "SFS: random write considered harmful in solid state drives",
+//! FAST 2012), as SepBIT's simulator has it.
+//!
+//! Time is counted in units that the host has written. A logical unit written c times, the last time at m, has the
+//! hotness c/(now - m). A full block has the hotness Σc/(v now - Σm), where the sums are over its v valid units.
+//!
+//! 1. At each collection, before anything is moved, the hotness of all full blocks is clustered: three rounds of k-means
+//!    from the centres that there are (0 at first). A cluster without blocks gets the centre 0. With no more blocks than
+//!    streams, centres are the hotness of the blocks in turn. Centres are then put in order, the hottest first.
+//! 2. A unit that the host writes goes to the stream of the centre nearest to its hotness just before, which is infinite at
+//!    its first write; of equals, to the last.
+//! 3. A relocated unit goes to the stream of the centre nearest to its hotness.
+//!
+//! A block without valid units has no hotness and is left out. SFS chooses victims by (1 - u)/(u hotness), which is no
+//! formula of `drive.ftl.gc.victim`.
+//!
+//! Memory: 16 bytes for each logical unit, 28 for each block. A collection looks at all blocks.
+
+use strobe_types::{BlockId, Geometry, Lpn};
+
+use super::{CopyContext, Placement, StreamId, WriteContext, by_state};
+
+const ROUNDS: u32 = 3;
+/// Hotness of what has just been written for the first time.
+const HOTTEST: f64 = f64::MAX;
+/// Block of a logical unit that lies nowhere.
+const NOWHERE: BlockId = BlockId::new(u32::MAX);
+
+/// Sums over the valid units of a block.
+#[derive(Clone, Copy, Debug, Default)]
+struct Sums {
+    units: u32,
+    writes: u64,
+    last_writes: u64,
+    is_full: bool,
+}
+
+strobe_types::stored! { struct Sums { units, writes, last_writes, is_full } }
+
+#[derive(Clone, Debug)]
+pub(super) struct Sfs {
+    /// Units that the host has written.
+    clock: u64,
+    /// Host writes of each logical unit, and the time of the last one.
+    writes: Vec<u32>,
+    last_write: Vec<u64>,
+    place: Vec<BlockId>,
+    blocks: Vec<Sums>,
+    centres: Vec<f64>,
+}
+
+strobe_types::state! { Sfs { clock } tables { writes, last_write, place, blocks, centres } }
+
+impl Sfs {
+    /// Clusters for `streams` streams.
+    pub(super) fn new(streams: u8, logical_units: u32, geometry: &Geometry) -> Self {
+        Self {
+            clock: 0,
+            writes: vec![0; logical_units as usize],
+            last_write: vec![0; logical_units as usize],
+            place: vec![NOWHERE; logical_units as usize],
+            blocks: vec![Sums::default(); geometry.blocks() as usize],
+            centres: vec![0.0; streams.into()],
+        }
+    }
+
+    /// Bytes of host memory.
+    pub(super) fn bytes(logical_units: u32, geometry: &Geometry) -> u64 {
+        16 * u64::from(logical_units) + size_of::<Sums>() as u64 * u64::from(geometry.blocks())
+    }
+
+    /// Takes `lpn` off the sums of its block.
+    fn leave(&mut self, lpn: Lpn) {
+        let at = lpn.index();
+        let place = std::mem::replace(&mut self.place[at], NOWHERE);
+        if let Some(sums) = self.blocks.get_mut(place.index()) {
+            sums.units -= 1;
+            sums.writes -= u64::from(self.writes[at]);
+            sums.last_writes -= self.last_write[at];
+        }
+    }
+
+    /// The hotness of `lpn`, unless the host has never written it.
+    fn hotness(&self, lpn: Lpn) -> Option<f64> {
+        let writes = self.writes[lpn.index()];
+        (writes > 0).then(|| f64::from(writes) / (self.clock - self.last_write[lpn.index()]) as f64)
+    }
+
+    fn stream_of(&self, hotness: f64) -> StreamId {
+        let last = self.centres.len() - 1;
+        let at = nearest(self.centres.iter().rev(), hotness).map_or(0, |at| last - at);
+        StreamId::new(at as u8)
+    }
+
+    /// Clusters the hotness of the full blocks.
+    fn cluster(&mut self) {
+        let now = self.clock as f64;
+        let is_known = |sums: &&Sums| sums.is_full && sums.units > 0;
+        let hotness =
+            |sums: &Sums| sums.writes as f64 / (f64::from(sums.units) * now - sums.last_writes as f64);
+        let blocks: Vec<f64> = self.blocks.iter().filter(is_known).map(hotness).collect();
+        if blocks.is_empty() {
+            return;
+        }
+        if blocks.len() <= self.centres.len() {
+            let centres = self.centres.iter_mut().zip(blocks.iter().cycle());
+            centres.for_each(|(centre, &hotness)| *centre = hotness);
+        } else {
+            for _ in 0..ROUNDS {
+                let mut groups = vec![(0.0, 0_u32); self.centres.len()];
+                for &hotness in &blocks {
+                    let (sum, count) = &mut groups[nearest(self.centres.iter(), hotness).unwrap_or(0)];
+                    *sum += hotness;
+                    *count += 1;
+                }
+                for (centre, (sum, count)) in self.centres.iter_mut().zip(groups) {
+                    *centre = if count == 0 { 0.0 } else { sum / f64::from(count) };
+                }
+            }
+        }
+        self.centres.sort_by(|a, b| b.total_cmp(a));
+    }
+}
+
+/// Index of the first of `centres` that is nearest to `hotness`; `None` if none is at a finite distance.
+fn nearest<'a>(centres: impl Iterator<Item = &'a f64>, hotness: f64) -> Option<usize> {
+    let distances = centres.map(|centre| (centre - hotness).abs()).enumerate();
+    let finite = distances.filter(|&(_, distance)| distance < f64::MAX);
+    finite.min_by(|a, b| a.1.total_cmp(&b.1)).map(|(at, _)| at)
+}
+
+impl Placement for Sfs {
+    fn is_cold(&self, stream: StreamId) -> bool {
+        stream.index() == self.centres.len() - 1
+    }
+
+    fn for_write(&mut self, lpn: Lpn, _: WriteContext, _: u64) -> StreamId {
+        self.clock += 1;
+        self.leave(lpn);
+        let hotness = self.hotness(lpn).unwrap_or(HOTTEST);
+        self.writes[lpn.index()] = self.writes[lpn.index()].saturating_add(1);
+        self.last_write[lpn.index()] = self.clock;
+        self.stream_of(hotness)
+    }
+
+    fn for_copy(&mut self, lpn: Lpn, _: &CopyContext) -> StreamId {
+        self.stream_of(self.hotness(lpn).unwrap_or(0.0))
+    }
+
+    fn on_placed(&mut self, lpns: &mut dyn Iterator<Item = Lpn>, block: BlockId) {
+        for lpn in lpns {
+            self.leave(lpn);
+            let at = lpn.index();
+            self.place[at] = block;
+            let sums = &mut self.blocks[block.index()];
+            sums.units += 1;
+            sums.writes += u64::from(self.writes[at]);
+            sums.last_writes += self.last_write[at];
+        }
+    }
+
+    fn on_unmapped(&mut self, lpn: Lpn) {
+        self.leave(lpn);
+    }
+
+    fn on_opened(&mut self, block: BlockId, _: StreamId, _: u64) {
+        // After a power cut a block may have been erased that was not collected.
+        self.blocks[block.index()].is_full = false;
+    }
+
+    fn on_closed(&mut self, closed: &CopyContext) {
+        self.blocks[closed.block.index()].is_full = true;
+    }
+
+    fn on_victim(&mut self, _: &CopyContext, _: &mut dyn Iterator<Item = Lpn>) {
+        self.cluster();
+    }
+
+    fn on_collected(&mut self, from: &CopyContext) {
+        self.blocks[from.block.index()].is_full = false;
+    }
+
+    by_state!();
+}

@@ -1,0 +1,151 @@
+//! Clusters of rewrite intervals (WARCIP: Yang, Pei & Yang, "WARCIP: write amplification reduction by clustering I/O
+//! pages", SYSTOR 2019), as SepBIT's simulator has it.
+//!
+//! Time is counted in units that the host has written. Each cluster has a centre, which is an interval, and a stream.
+//! The last stream takes all that is relocated.
+//!
+//! 1. A unit that the host writes has an interval: the time since its last write, plus its penalty; 0 at its first
+//!    write. Its penalty is then 0.
+//! 2. It joins the cluster with the nearest centre; of equals, the last. The centre becomes the mean of the interval and
+//!    of those of the units in the cluster's open block.
+//! 3. A relocation makes the time since the unit's last write its penalty.
+//! 4. After 256 full blocks of the host, a cluster that took more than half of the writes since is split, if a stream is
+//!    free: a new one comes before it, its centre in the middle between those on both sides of it (that of relocated
+//!    units, before the first, is 0). If none is split, the first cluster that took less than a block of units is marked.
+//! 5. A marked cluster is dropped when its open block is full.
+//!
+//! Memory: 16 bytes for each logical unit.
+
+use strobe_types::{Geometry, Lpn};
+
+use super::{CopyContext, Placement, StreamId, WriteContext, by_state};
+
+/// Blocks of the host after which clusters are split or marked.
+const BLOCKS_PER_ROUND: u32 = 256;
+
+/// A cluster of host writes.
+#[derive(Clone, Debug)]
+struct Cluster {
+    stream: StreamId,
+    centre: f64,
+    /// Units in its open block.
+    filled: u64,
+    /// Units that it took since clusters were last split or marked.
+    writes: u64,
+    /// True if it is dropped when its block is full.
+    is_marked: bool,
+}
+
+strobe_types::stored! { struct Cluster { stream, centre, filled, writes, is_marked } }
+
+#[derive(Clone, Debug)]
+pub(super) struct Warcip {
+    /// Stream of relocated units; those below it are for clusters.
+    copies: StreamId,
+    units_per_block: u64,
+    /// Units that the host has written.
+    clock: u64,
+    /// Time of the host's last write of each logical unit; 0: never.
+    last_write: Vec<u64>,
+    penalty: Vec<u64>,
+    clusters: Vec<Cluster>,
+    /// Blocks of the host that were filled since clusters were last split or marked.
+    closed: u32,
+}
+
+strobe_types::state! { Warcip { clock, clusters, closed } tables { last_write, penalty } made { copies, units_per_block } }
+
+impl Warcip {
+    /// `streams` - 1 clusters, and a stream of relocated units.
+    pub(super) fn new(streams: u8, logical_units: u32, geometry: &Geometry) -> Self {
+        let cluster = |stream| Cluster {
+            stream: StreamId::new(stream),
+            centre: 0.0,
+            filled: 0,
+            writes: 0,
+            is_marked: false,
+        };
+        Self {
+            copies: StreamId::new(streams - 1),
+            units_per_block: geometry.units_per_block().into(),
+            clock: 0,
+            last_write: vec![0; logical_units as usize],
+            penalty: vec![0; logical_units as usize],
+            clusters: (0..streams - 1).map(cluster).collect(),
+            closed: 0,
+        }
+    }
+
+    /// Splits a cluster or marks one.
+    fn adapt(&mut self) {
+        let writes: u64 = self.clusters.iter().map(|cluster| cluster.writes).sum();
+        let large = self.clusters.iter().position(|cluster| cluster.writes > writes / 2);
+        match (large, self.free_stream()) {
+            (Some(at), Some(stream)) => {
+                let before = at.checked_sub(1).map_or(0.0, |before| self.clusters[before].centre);
+                let centre = (before + self.clusters[at].centre) / 2.0;
+                let cluster = Cluster { stream, centre, filled: 0, writes: 0, is_marked: false };
+                self.clusters.insert(at, cluster);
+            }
+            _ if self.clusters.iter().any(|cluster| cluster.is_marked) => {}
+            _ => {
+                let is_small = |cluster: &&mut Cluster| cluster.writes < self.units_per_block;
+                if let Some(small) = self.clusters.iter_mut().find(is_small) {
+                    small.is_marked = true;
+                }
+            }
+        }
+        self.clusters.iter_mut().for_each(|cluster| cluster.writes = 0);
+    }
+
+    /// A stream of the host without a cluster.
+    fn free_stream(&self) -> Option<StreamId> {
+        let is_free = |stream: &StreamId| self.clusters.iter().all(|cluster| cluster.stream != *stream);
+        (0..self.copies.get()).map(StreamId::new).find(is_free)
+    }
+}
+
+impl Placement for Warcip {
+    fn is_cold(&self, stream: StreamId) -> bool {
+        stream == self.copies
+    }
+
+    fn for_write(&mut self, lpn: Lpn, _: WriteContext, _: u64) -> StreamId {
+        self.clock += 1;
+        let last = std::mem::replace(&mut self.last_write[lpn.index()], self.clock);
+        let penalty = std::mem::take(&mut self.penalty[lpn.index()]);
+        let interval = if last == 0 { 0 } else { self.clock - last + penalty } as f64;
+        let distance = |cluster: &Cluster| (cluster.centre - interval).abs();
+        // Of equals, the first that is met: the last one.
+        let nearest = self.clusters.iter_mut().rev().min_by(|a, b| distance(a).total_cmp(&distance(b)));
+        let Some(cluster) = nearest else { return StreamId::new(0) };
+        cluster.centre = (cluster.centre * cluster.filled as f64 + interval) / (cluster.filled + 1) as f64;
+        cluster.filled += 1;
+        cluster.writes += 1;
+        cluster.stream
+    }
+
+    fn for_copy(&mut self, lpn: Lpn, _: &CopyContext) -> StreamId {
+        let last = self.last_write[lpn.index()];
+        self.penalty[lpn.index()] = if last == 0 { 0 } else { self.clock - last };
+        self.copies
+    }
+
+    fn on_closed(&mut self, closed: &CopyContext) {
+        let Some(stream) = closed.stream.filter(|&stream| stream < self.copies) else { return };
+        if let Some(at) = self.clusters.iter().position(|cluster| cluster.stream == stream) {
+            self.clusters[at].filled = 0;
+            // The only one is needed.
+            if self.clusters[at].is_marked && self.clusters.len() > 1 {
+                self.clusters.remove(at);
+            }
+        }
+        self.closed += 1;
+        if self.closed == BLOCKS_PER_ROUND {
+            self.closed = 0;
+            self.adapt();
+        }
+    }
+
+    by_state!();
+}

@@ -1,0 +1,244 @@
+//! Data placement: published schemes against a simulator of its own, written from their descriptions, and the rules of
+//! streams.
+
+mod naive;
+mod schemes;
+
+use strobe_ftl::gc::{Formula, Greedy};
+use strobe_ftl::{
+    DataTag, Hint, Inspectable as _, Isolation, MappingScheme as _, PageMap, PageMapConfig, PlacementKind,
+    Stream, WriteContext,
+};
+use strobe_nand::{Cause, Chip, Nand as _, NandOp, NoMedium, StampMedium, Unit, Untimed, WearConfig, When};
+use strobe_types::{BlockId, Geometry, GeometrySpec, Lpn, Ppa, Prng, State as _, StateReader, StateWriter};
+
+use naive::Naive;
+
+const T0: When = When::START;
+
+fn geometry(planes: u32, blocks: u32, pages: u32, units_per_page: u32) -> Geometry {
+    Geometry::new(GeometrySpec {
+        channels: planes,
+        dies_per_channel: 1,
+        planes_per_die: 1,
+        blocks_per_plane: blocks,
+        pages_per_block: pages,
+        page_bytes: 4096 * units_per_page,
+        unit_bytes: 4096,
+    })
+    .expect("valid")
+}
+
+fn skewed(rng: &mut Prng, units: u32) -> Lpn {
+    let rank = if rng.chance(0.8) { rng.below(units / 5) } else { rng.below(units) };
+    // Neighbours in rank are no neighbours in address.
+    Lpn::new((u64::from(rank) * 7919 % u64::from(units)) as u32)
+}
+
+type Drive = PageMap<Chip<Untimed, NoMedium>, Formula>;
+
+/// A drive that chooses victims by (1 − u)/u √age.
+fn drive(geometry: Geometry, config: PageMapConfig) -> Drive {
+    let (blocks, units) = (geometry.blocks(), geometry.units_per_block());
+    let policy = Formula::new(blocks, units, "(1-u)/u*sqrt(age_closed)").expect("a formula");
+    let chip = Chip::new(geometry, WearConfig::default(), Untimed::default(), 1);
+    PageMap::new(chip, policy, config).expect("room")
+}
+
+/// Compares a drive with a naive one, block by block.
+fn does_what_is_published(placement: PlacementKind, garbage_ppm: Option<u32>) {
+    // By the share of garbage, blocks are never short.
+    let (blocks, pages, units) = (if garbage_ppm.is_some() { 240 } else { 120 }, 32, 3001_u32);
+    let config = PageMapConfig { placement, garbage_ppm, ..PageMapConfig::new(units) };
+    let mut ftl = drive(geometry(1, blocks, pages, 1), config);
+    let rules = naive::rules(placement, pages as usize);
+    let share = garbage_ppm.map(|ppm| f64::from(ppm) / 1e6);
+    let mut naive = Naive::new([blocks, pages, units].map(|count| count as usize), rules, share);
+    let mut rng = Prng::new(6);
+    // The share of garbage is counted unit by unit.
+    let writes: u64 = if garbage_ppm.is_some() { 12_000 } else { 40_000 };
+    for written in 0..writes {
+        // First all in turn, then skewed, in turn again, skewed again.
+        let is_in_turn = written < u64::from(units) || written / 10_000 % 2 == 1;
+        let in_turn = Lpn::new((written % u64::from(units)) as u32);
+        let lpn = if is_in_turn { in_turn } else { skewed(&mut rng, units) };
+        ftl.write(T0, &[Unit { lpn, payload: () }], WriteContext::HOST).expect("progress");
+        naive.host_write(lpn.get());
+        let programs = ftl.nand().counts().total(NandOp::Program);
+        assert_eq!(programs, naive.programs, "{placement:?}, {garbage_ppm:?}, after {written} writes");
+    }
+    ftl.check().expect("sound");
+    assert!(naive.programs > writes + writes / 10, "{placement:?}: {}", naive.programs);
+    assert!(garbage_ppm.is_some() || naive.rules.is_exercised(), "{placement:?}");
+    for block in (0..blocks).map(BlockId::new) {
+        let expected = naive.valid(block.index()).len() as u32;
+        assert_eq!(ftl.block_info(block).valid, expected, "{placement:?}: {block:?}");
+    }
+}
+
+#[test]
+fn sepbit_and_its_halves_do_what_the_paper_says_block_by_block() {
+    for streams in [3, 4, 6, 9] {
+        does_what_is_published(PlacementKind::SepBit { streams }, None);
+        does_what_is_published(PlacementKind::SepBitCopies { streams }, None);
+    }
+}
+
+#[test]
+fn schemes_of_levels_do_what_is_published_block_by_block() {
+    for streams in [3, 6] {
+        does_what_is_published(PlacementKind::Dac { streams }, None);
+        does_what_is_published(PlacementKind::Fadac { streams }, None);
+    }
+}
+
+#[test]
+fn schemes_of_clusters_do_what_is_published_block_by_block() {
+    for streams in [3, 6] {
+        does_what_is_published(PlacementKind::Warcip { streams }, None);
+        does_what_is_published(PlacementKind::Sfs { streams }, None);
+    }
+}
+
+const SCHEMES: [PlacementKind; 7] = [
+    PlacementKind::Single,
+    PlacementKind::SepBit { streams: 6 },
+    PlacementKind::SepBitCopies { streams: 6 },
+    PlacementKind::Dac { streams: 6 },
+    PlacementKind::Fadac { streams: 6 },
+    PlacementKind::Warcip { streams: 6 },
+    PlacementKind::Sfs { streams: 6 },
+];
+
+#[test]
+fn collection_by_the_share_of_garbage_does_what_is_published_block_by_block() {
+    for placement in SCHEMES {
+        does_what_is_published(placement, Some(150_000));
+    }
+    does_what_is_published(PlacementKind::Single, Some(333_333));
+}
+
+/// Units that come together are placed as if each had come alone.
+#[test]
+fn batches_change_nothing() {
+    for (placement, garbage_ppm) in
+        SCHEMES.map(|kind| (kind, None)).into_iter().chain([(SCHEMES[1], Some(200_000))])
+    {
+        let run = |batch: usize| {
+            let config = PageMapConfig { placement, garbage_ppm, ..PageMapConfig::new(700) };
+            let mut ftl = drive(geometry(2, 40, 16, 1), config);
+            let mut rng = Prng::new(5);
+            let units: Vec<_> =
+                (0..20_000).map(|_| Unit { lpn: skewed(&mut rng, 700), payload: () }).collect();
+            for units in units.chunks(batch) {
+                ftl.write(T0, units, WriteContext::HOST).expect("progress");
+            }
+            ftl.check().expect("sound");
+            (0..80).map(|block| ftl.block_info(BlockId::new(block))).collect::<Vec<_>>()
+        };
+        let one = run(1);
+        for batch in [2, 7, 500] {
+            assert_eq!(run(batch), one, "{placement:?}: {batch} units at a time");
+        }
+    }
+}
+
+/// A drive that has been saved and loaded goes on as if nothing had been.
+#[test]
+fn a_saved_placement_goes_on_as_before() {
+    for placement in SCHEMES {
+        let config = PageMapConfig { placement, ..PageMapConfig::new(700) };
+        let new = || drive(geometry(1, 60, 16, 1), config);
+        let mut ftl = new();
+        let mut rng = Prng::new(5);
+        let mut next = || [Unit { lpn: skewed(&mut rng, 700), payload: () }];
+        for _ in 0..15_000 {
+            ftl.write(T0, &next(), WriteContext::HOST).expect("progress");
+        }
+        let mut bytes = Vec::new();
+        let mut out = StateWriter::new(&mut bytes);
+        ftl.save_state(&mut out);
+        out.finish().expect("saved");
+        let mut loaded = new();
+        let length = bytes.len() as u64;
+        loaded.load_state(&mut StateReader::new(&mut bytes.as_slice(), length)).expect("loaded");
+        for _ in 0..5_000 {
+            let unit = next();
+            ftl.write(T0, &unit, WriteContext::HOST).expect("progress");
+            loaded.write(T0, &unit, WriteContext::HOST).expect("progress");
+        }
+        let blocks =
+            |ftl: &Drive| (0..60).map(|block| ftl.block_info(BlockId::new(block))).collect::<Vec<_>>();
+        assert_eq!(blocks(&ftl), blocks(&loaded), "{placement:?}");
+    }
+}
+
+type Stamped = PageMap<Chip<Untimed, StampMedium>, Greedy>;
+
+fn stamped(geometry: Geometry, config: PageMapConfig) -> Stamped {
+    let policy = Greedy::new(geometry.blocks());
+    PageMap::new(Chip::new(geometry, WearConfig::default(), Untimed::default(), 1), policy, config)
+        .expect("room")
+}
+
+/// Valid units of each block, by handle: handle h writes the units whose number is h modulo the number of handles. Each
+/// write has a stamp of its own, which tells the valid version.
+fn handles_by_block(ftl: &Stamped, handles: u32) -> Vec<Vec<u32>> {
+    let (nand, geometry) = (ftl.nand(), ftl.nand().geometry());
+    let mut blocks = vec![vec![0; handles as usize]; geometry.blocks() as usize];
+    for unit in (0..geometry.units()).map(Ppa::new) {
+        if let Some(lpn) = nand.lpn(unit)
+            && nand.payload(unit) == ftl.peek(lpn)
+        {
+            blocks[geometry.block_of(unit).index()][(lpn.get() % handles) as usize] += 1;
+        }
+    }
+    blocks
+}
+
+#[test]
+fn handles_share_blocks_only_where_relocation_may_mix_them() {
+    for isolation in [Isolation::Initial, Isolation::Persistent] {
+        let count = 3;
+        let geometry = geometry(2, 48, 16, 2);
+        let placement = PlacementKind::Handles { count, isolation };
+        let mut ftl = stamped(geometry, PageMapConfig { placement, ..PageMapConfig::new(1500) });
+        assert_eq!(ftl.handles(), count.into());
+        let mut rng = Prng::new(3);
+        for stamp in 0..20_000 {
+            let handle = rng.below(count.into());
+            let first = rng.below(499);
+            let unit = |at: u32| Lpn::new((first + at) * u32::from(count) + handle);
+            let units = [0, 1].map(|at| Unit { lpn: unit(at), payload: 2 * stamp + u64::from(at) + 1 });
+            let context = WriteContext { cause: Cause::Host, tag: DataTag::placed(handle as u16) };
+            ftl.write(T0, &units, context).expect("progress");
+        }
+        ftl.check().expect("sound");
+        assert!(ftl.stats().gc.units_moved > 1000, "{:?}", ftl.stats().gc);
+        let blocks = handles_by_block(&ftl, count.into());
+        let kinds = |handles: &Vec<u32>| handles.iter().filter(|&&units| units > 0).count();
+        for (block, handles) in (0..).map(BlockId::new).zip(&blocks) {
+            let info = ftl.block_info(block);
+            assert_eq!(info.valid, handles.iter().sum::<u32>(), "{block:?}");
+            let may_mix = isolation == Isolation::Initial && info.stream != Stream::Host;
+            assert!(may_mix || kinds(handles) <= 1, "{block:?}: {handles:?} {info:?}");
+        }
+        let mixed = blocks.iter().filter(|handles| kinds(handles) > 1).count();
+        assert_eq!(mixed > 3, isolation == Isolation::Initial, "{mixed} blocks");
+    }
+}
+
+#[test]
+fn hinted_metadata_has_blocks_of_its_own() {
+    let geometry = geometry(1, 48, 16, 1);
+    let mut ftl =
+        stamped(geometry, PageMapConfig { placement: PlacementKind::Hints, ..PageMapConfig::new(500) });
+    for lpn in (0..500).map(Lpn::new) {
+        let hint = if lpn.get() % 2 == 0 { Hint::Metadata } else { Hint::None };
+        let context = WriteContext { cause: Cause::Host, tag: hint.into() };
+        ftl.write(T0, &[Unit { lpn, payload: u64::from(lpn.get()) + 1 }], context).expect("progress");
+    }
+    for handles in handles_by_block(&ftl, 2) {
+        assert!(handles.contains(&0), "{handles:?}");
+    }
+}

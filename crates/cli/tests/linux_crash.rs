@@ -12,8 +12,8 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 
 use strobe_crash::{Config, CrashError, CutReport, Parts, Prepared};
 use strobe_ftl::{CheckError, Recovery, RecoveryError, WearSummary};
-use strobe_lab::linux::FileSystem;
 use strobe_lab::machine::Stopwatch;
+use strobe_linux::command::FileSystem;
 use strobe_linux::{LinuxError, kernel};
 use strobe_ssd::{
     Command, CommandError, Completion, Device, DriveStats, HostCounts, Inspect, Latency, LimitsConfig,

@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use std::sync::{Mutex, PoisonError};
 
 use strobe_lab::RunError;
-use strobe_lab::linux::{FileSystem, environment, keep_data};
+use strobe_linux::command::{FileSystem, environment, keep_data};
 use strobe_linux::job::{Job, Run, Step};
 use strobe_linux::{End, LinuxError, Machine, Outcome, PoweredDrive, Root, Stream};
 use strobe_ssd::{BuildError, CopyMode, DriveConfig, HostQueue, KeyError, Pacing, Simulated, build};

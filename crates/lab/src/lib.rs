@@ -2,7 +2,7 @@
 //!
 //! [`Experiment`] is what an experiment file says, checked and with every default filled in.
 //! [`runner::run`] executes it in virtual time and returns a [`RunResult`], which is what `strobe run --json`
-//! prints. [`linux`] runs programs of a real Linux kernel on the drive instead.
+//! prints.
 
 pub mod bench;
 mod config_error;
@@ -10,8 +10,6 @@ pub mod events;
 pub mod experiment;
 mod fit;
 mod lifetime;
-#[cfg(target_os = "linux")]
-pub mod linux;
 mod long_wait;
 pub mod machine;
 pub mod numbers;

@@ -70,7 +70,7 @@ pub fn trimmed(text: &str) -> String {
 }
 
 /// `a` by `b`, if that is a number.
-pub(crate) fn ratio(a: u64, b: u64) -> Option<f64> {
+pub fn ratio(a: u64, b: u64) -> Option<f64> {
     (b > 0).then(|| a as f64 / b as f64)
 }
 

@@ -83,7 +83,7 @@ struct Measured {
 
 /// Collects intervals while a run goes on.
 #[derive(Clone, Debug)]
-pub(crate) struct Timeline {
+pub struct Timeline {
     length_ns: u64,
     start: SimTime,
     /// When the interval at hand ends.
@@ -100,24 +100,25 @@ pub(crate) struct Timeline {
 }
 
 /// State of the drive at the end of an interval.
-pub(crate) struct AtEnd<'a> {
-    pub(crate) stats: DriveStats,
-    pub(crate) geometry: &'a Geometry,
-    pub(crate) free_blocks: u32,
-    pub(crate) backlog: u64,
-    pub(crate) measured: bool,
+pub struct AtEnd<'a> {
+    stats: DriveStats,
+    geometry: &'a Geometry,
+    free_blocks: u32,
+    backlog: u64,
+    measured: bool,
 }
 
 impl<'a> AtEnd<'a> {
     /// `drive` at `now`.
-    pub(crate) fn of(drive: &'a dyn Simulated, now: SimTime, backlog: u64, measured: bool) -> Self {
+    pub fn of(drive: &'a dyn Simulated, now: SimTime, backlog: u64, measured: bool) -> Self {
         let (geometry, free_blocks) = (drive.geometry(), drive.free_blocks());
         Self { stats: drive.stats_at(now), geometry, free_blocks, backlog, measured }
     }
 }
 
 impl Timeline {
-    pub(crate) fn new(length_ns: u64, start: SimTime, before: DriveStats) -> Self {
+    /// A series of intervals of `length_ns` from `start`, of a drive that has counted `before` until then.
+    pub fn new(length_ns: u64, start: SimTime, before: DriveStats) -> Self {
         Self {
             length_ns,
             start,
@@ -134,27 +135,27 @@ impl Timeline {
 
     /// When the interval at hand ends.
     #[inline]
-    pub(crate) fn due(&self) -> SimTime {
+    pub fn due(&self) -> SimTime {
         self.end
     }
 
     /// Notes the number of outstanding requests from `now` on.
     #[inline]
-    pub(crate) fn outstanding(&mut self, now: SimTime, outstanding: u32) {
+    pub fn outstanding(&mut self, now: SimTime, outstanding: u32) {
         self.depth_ns += u128::from(self.outstanding) * u128::from(now.since(self.depth_at));
         (self.depth_at, self.outstanding) = (now, outstanding);
     }
 
     /// A request is complete.
     #[inline]
-    pub(crate) fn complete(&mut self, op: Op, bytes: u64, latency_ns: u64) {
+    pub fn complete(&mut self, op: Op, bytes: u64, latency_ns: u64) {
         let measured = &mut self.ops[op as usize];
         measured.bytes += bytes;
         measured.latency.record(latency_ns);
     }
 
     /// Ends the interval at hand at `now`, which is its end or before, and begins the next.
-    pub(crate) fn close(&mut self, now: SimTime, at_end: AtEnd<'_>) {
+    pub fn close(&mut self, now: SimTime, at_end: AtEnd<'_>) {
         // The clock of a guest in real time is another one than the drive's: it may be behind.
         let now = now.max(self.start);
         self.outstanding(now, self.outstanding);
@@ -195,7 +196,7 @@ impl Timeline {
     }
 
     /// The intervals, and whether the last of them are longer than was asked for.
-    pub(crate) fn take_intervals(&mut self) -> (Vec<Interval>, bool) {
+    pub fn take_intervals(&mut self) -> (Vec<Interval>, bool) {
         let is_longer = self.longer_at > INTERVALS_MAX as usize + 1;
         (std::mem::take(&mut self.intervals), is_longer)
     }
@@ -207,7 +208,7 @@ impl Timeline {
 }
 
 /// Names of the columns of [`csv`].
-pub(crate) const CSV_NAMES: &str = "start_ns,end_ns,measured,\
+pub const CSV_NAMES: &str = "start_ns,end_ns,measured,\
     read_iops,read_bw_bytes,read_p50_ns,read_p99_ns,read_p99_9_ns,read_max_ns,\
     write_iops,write_bw_bytes,write_p50_ns,write_p99_ns,write_p99_9_ns,write_max_ns,\
     trim_iops,trim_bw_bytes,trim_p50_ns,trim_p99_ns,trim_p99_9_ns,trim_max_ns,\
@@ -221,7 +222,7 @@ pub fn csv(intervals: &[Interval]) -> String {
 }
 
 /// One of them, without the end of the line.
-pub(crate) fn csv_row(interval: &Interval) -> String {
+pub fn csv_row(interval: &Interval) -> String {
     let whole = |value: Option<u64>| value.map_or(String::new(), |value| value.to_string());
     let Interval { start_ns, end_ns, measured, queue_depth, backlog, waf, free_blocks, .. } = interval;
     let mut out = format!("{start_ns},{end_ns},{measured}");

@@ -9,6 +9,7 @@
 mod attached;
 mod block;
 mod calendar;
+pub mod command;
 mod disk;
 mod error;
 pub mod guest;

@@ -2,8 +2,8 @@
 
 use std::time::Duration;
 
-use strobe_lab::linux::{FileSystem, GuestRoot, LinuxRun, LinuxRunError, keep_data};
 use strobe_lab::{Experiment, SyntheticWorkload, WorkloadConfig};
+use strobe_linux::command::{FileSystem, GuestRoot, LinuxRun, LinuxRunError, keep_data};
 use strobe_linux::job::Step;
 use strobe_linux::kernel::{self, KernelInfo};
 use strobe_linux::{DiskOptions, Machine, Outcome, PoweredDrive, Recorder};

@@ -109,7 +109,7 @@ pub enum PaperError {
         /// Name of the run.
         run: String,
         /// Why.
-        error: Box<strobe_lab::linux::LinuxRunError>,
+        error: Box<strobe_linux::command::LinuxRunError>,
     },
     /// Finished points cannot be used or kept.
     #[error(transparent)]

@@ -9,7 +9,7 @@ use clap::{Args, ValueEnum};
 use indicatif::ProgressBar;
 use strobe_cli::report;
 use strobe_crash::{CrashReport, ExploreError, Explorer, Places, Verdict};
-use strobe_lab::linux::{FileSystem, GuestRoot};
+use strobe_linux::command::{FileSystem, GuestRoot};
 
 use super::linux::guest::{GuestArgs, program_or_script};
 use super::options::OUTPUT;

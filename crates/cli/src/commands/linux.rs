@@ -13,7 +13,7 @@ use indicatif::ProgressBar;
 use strobe_cli::output::{Output, Sink};
 use strobe_cli::report;
 use strobe_lab::Time;
-use strobe_lab::linux::{self, GuestRoot, LinuxRunError};
+use strobe_linux::command::{self, GuestRoot, LinuxRunError};
 use strobe_linux::kernel::{self, KernelInfo};
 use strobe_linux::{Clock, Interface, Recorder, Stream, TraceForm};
 use strobe_ssd::Ageing;
@@ -315,7 +315,7 @@ fn run(args: &RunArgs) -> Result<(), Failure> {
         trace.complete()?;
     }
     if let Some(series) = &outputs.series {
-        series.write(linux::series_csv(&result.intervals).trim_end())?;
+        series.write(command::series_csv(&result.intervals).trim_end())?;
     }
     outputs.events.write(&run.experiment.drive)?;
     let result = if args.reproducible { result.reproducible() } else { result };

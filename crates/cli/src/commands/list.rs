@@ -226,7 +226,7 @@ pub(crate) fn schema(args: &SchemaArgs) -> Result<(), Failure> {
         SchemaOf::TwinCheck => schemars::schema_for!(super::twin::Printed<super::twin::Drives>),
         SchemaOf::TwinFit => schemars::schema_for!(super::twin::Printed<strobe_twin::fit::Fit>),
         #[cfg(target_os = "linux")]
-        SchemaOf::Linux => schemars::schema_for!(strobe_lab::linux::LinuxResult),
+        SchemaOf::Linux => schemars::schema_for!(strobe_linux::command::LinuxResult),
     };
     if args.markdown {
         output::print(reference::page(args.what.title(), &schema, args.what.of()).trim_end())

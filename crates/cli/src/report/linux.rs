@@ -2,7 +2,7 @@
 
 use std::fmt::Write as _;
 
-use strobe_lab::linux::LinuxResult;
+use strobe_linux::command::LinuxResult;
 
 use super::{
     copy_line, count, dies_line, duration, flash_table, latency, merge_line, slc_line, translation_line,

@@ -2,7 +2,7 @@
 
 use std::path::PathBuf;
 
-use strobe_lab::linux::LinuxRunError;
+use strobe_linux::command::LinuxRunError;
 
 use super::look::Verdict;
 

@@ -2,8 +2,8 @@
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use strobe_lab::linux::LinuxRunError;
 use strobe_linux::Stream;
+use strobe_linux::command::LinuxRunError;
 
 use super::snapshot::RunLog;
 

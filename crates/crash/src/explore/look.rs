@@ -1,7 +1,7 @@
 //! Boot of a machine after a power cut.
 
 use serde::Serialize;
-use strobe_lab::linux::{LinuxRun, LinuxRunError};
+use strobe_linux::command::{LinuxRun, LinuxRunError};
 use strobe_linux::job::Step;
 use strobe_linux::kernel::KernelInfo;
 use strobe_linux::{End, LinuxError, Outcome, PoweredDrive};

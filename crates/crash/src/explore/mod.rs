@@ -21,7 +21,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use serde::Serialize;
 use strobe_lab::RunError;
-use strobe_lab::linux::{GuestRoot, LinuxRun, LinuxRunError};
+use strobe_linux::command::{GuestRoot, LinuxRun, LinuxRunError};
 use strobe_linux::kernel::KernelInfo;
 use strobe_linux::{LinuxError, Outcome, PoweredDrive, Stream};
 use strobe_ssd::Simulated;

@@ -51,7 +51,7 @@ impl HeldBy {
 
 impl DiesResult {
     /// Of `dies` dies in a window of `virtual_ns`.
-    pub(crate) fn of(occupancy: &Occupancy, dies: u32, virtual_ns: u64) -> Self {
+    pub fn of(occupancy: &Occupancy, dies: u32, virtual_ns: u64) -> Self {
         let held_ns = occupancy.total_ns();
         let time_ns = virtual_ns as f64 * f64::from(dies);
         Self {

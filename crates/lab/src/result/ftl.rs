@@ -41,13 +41,15 @@ pub struct SlcResult {
 }
 
 impl SlcResult {
-    pub(crate) fn of(stats: &DriveStats, blocks_in_use: Option<u32>) -> Option<Self> {
+    /// Of a window, and of the blocks in SLC mode at its end; `None` without a cache.
+    pub fn of(stats: &DriveStats, blocks_in_use: Option<u32>) -> Option<Self> {
         Some(Self { counters: stats.slc?, blocks_in_use: blocks_in_use.unwrap_or(0) })
     }
 }
 
 impl GcResult {
-    pub(crate) fn of(stats: &DriveStats) -> Self {
+    /// Of a window.
+    pub fn of(stats: &DriveStats) -> Self {
         let GcStats {
             runs,
             victims,
@@ -73,6 +75,6 @@ impl GcResult {
 }
 
 /// Outcome of copy commands; `None` if there were none.
-pub(crate) fn copies(stats: &DriveStats) -> Option<CopyStats> {
+pub fn copies(stats: &DriveStats) -> Option<CopyStats> {
     (stats.host.commands(CommandKind::Copy) > 0).then_some(stats.copies)
 }

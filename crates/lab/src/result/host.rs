@@ -46,7 +46,8 @@ pub struct HostOp {
 }
 
 impl HostResult {
-    pub(crate) fn of(stats: &DriveStats) -> Self {
+    /// Of a window.
+    pub fn of(stats: &DriveStats) -> Self {
         let of = |kind: CommandKind| HostOp {
             commands: stats.host.commands(kind),
             bytes: stats.host.bytes(kind),

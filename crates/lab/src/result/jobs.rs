@@ -6,7 +6,7 @@ use strobe_types::Op;
 
 use crate::record::{OpRecord, Record};
 use crate::verdict::JobLoad;
-use strobe_ssd::Latencies;
+use strobe_ssd::{DriveStats, Latencies, Latency};
 
 /// One job with fio's names.
 #[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
@@ -87,6 +87,11 @@ const PERCENTILES: [f64; 17] =
     [1.0, 5.0, 10.0, 20.0, 30.0, 40.0, 50.0, 60.0, 70.0, 80.0, 90.0, 95.0, 99.0, 99.5, 99.9, 99.95, 99.99];
 
 impl Job {
+    /// Result of the only job of a drive, which has counted for it.
+    pub fn of_drive(name: &str, stats: &DriveStats, latency: &Latency, virtual_ns: u64) -> Self {
+        Self::of(&Record::of_drive(name, stats, latency), virtual_ns)
+    }
+
     /// Result of one job, or of the sum of several.
     pub(crate) fn of(record: &Record, virtual_ns: u64) -> Self {
         let seconds = virtual_ns as f64 / 1e9;

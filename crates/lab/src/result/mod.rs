@@ -9,8 +9,7 @@ mod nand;
 mod wear;
 
 pub use dies::{DiesResult, HeldBy};
-pub(crate) use ftl::copies;
-pub use ftl::{GcResult, SlcResult};
+pub use ftl::{GcResult, SlcResult, copies};
 pub use host::{HostOp, HostResult};
 pub use jobs::{Clat, Job, JobOp, JobSync};
 pub(crate) use lfs::LfsBytes;
@@ -159,7 +158,8 @@ pub struct ImageResult {
 }
 
 impl ImageResult {
-    pub(crate) fn of(recovery: Option<&Recovery>) -> Self {
+    /// Of an image that was new, or that was found with `recovery`.
+    pub fn of(recovery: Option<&Recovery>) -> Self {
         Self { recovery: recovery.map(RecoveryResult::of) }
     }
 }

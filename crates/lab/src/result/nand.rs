@@ -76,7 +76,8 @@ causes! {
 }
 
 impl NandResult {
-    pub(crate) fn of(stats: &DriveStats) -> Self {
+    /// Of a window.
+    pub fn of(stats: &DriveStats) -> Self {
         let counts = &stats.nand;
         let by_cause = |op| ByCause { total: counts.total(op), by_cause: Causes::of(counts, op) };
         Self {

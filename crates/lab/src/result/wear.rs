@@ -59,7 +59,8 @@ pub struct Smart {
 }
 
 impl WearResult {
-    pub(crate) fn of(wear: WearSummary, ideal_host_pages: Option<u64>) -> Self {
+    /// Of a drive at the end of its run.
+    pub fn of(wear: WearSummary, ideal_host_pages: Option<u64>) -> Self {
         Self {
             erase_min: wear.erase_min,
             erase_mean: wear.erase_mean,

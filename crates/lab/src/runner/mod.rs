@@ -148,11 +148,7 @@ pub(crate) fn check_memory(experiment: &Experiment) -> Result<(), RunError> {
 }
 
 /// Refuses a drive that needs more memory than there is before anything is written, `beside` what a guest takes.
-pub(crate) fn check_empty_memory(
-    experiment: &Experiment,
-    on_image: bool,
-    beside: u64,
-) -> Result<(), RunError> {
+pub fn check_empty_memory(experiment: &Experiment, on_image: bool, beside: u64) -> Result<(), RunError> {
     let drive = &experiment.drive;
     let needed = if on_image { image_memory_bytes(drive)? } else { empty_memory_bytes(drive)? };
     fit_memory(experiment, needed.saturating_add(beside))

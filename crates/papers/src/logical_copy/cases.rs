@@ -1,7 +1,7 @@
 //! Runs on a kernel: file systems, benchmarks, and their combinations.
 
 use serde::Serialize;
-use strobe_lab::linux::FileSystem;
+use strobe_linux::command::FileSystem;
 use strobe_linux::job::Step;
 use strobe_types::named;
 

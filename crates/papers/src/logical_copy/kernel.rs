@@ -2,8 +2,8 @@
 
 use serde::{Deserialize, Serialize};
 use strobe_lab::Experiment;
-use strobe_lab::linux::{FileSystem, LinuxRunError, window};
 use strobe_linux::DiskOptions;
+use strobe_linux::command::{FileSystem, LinuxRunError, window};
 use strobe_linux::job::{Run, Step};
 use strobe_nand::{Cause, NandOp};
 use strobe_ssd::{CopyMode, DriveConfig};

@@ -3,7 +3,7 @@
 use std::io::{Read as _, Seek as _};
 
 use serde::{Deserialize, Serialize};
-use strobe_lab::linux::{FileSystem, LinuxRunError, window};
+use strobe_linux::command::{FileSystem, LinuxRunError, window};
 use strobe_linux::{DiskOptions, Interface, Recorder, TraceForm};
 use strobe_ssd::DriveConfig;
 use strobe_types::{Lba, SECTOR_BYTES, SimTime};

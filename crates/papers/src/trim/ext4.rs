@@ -1,8 +1,8 @@
 //! Gain of ext4: PostMark and file deletion on a real kernel.
 
 use serde::{Deserialize, Serialize};
-use strobe_lab::linux::{FileSystem, window};
 use strobe_linux::DiskOptions;
+use strobe_linux::command::{FileSystem, window};
 use strobe_linux::job::{Run, Step};
 use strobe_ssd::DriveConfig;
 use strobe_types::{Op, named};

@@ -6,10 +6,10 @@ use std::time::Duration;
 
 use anyhow::anyhow;
 use clap::{Args, ValueEnum};
-use strobe_lab::linux::{
+use strobe_lab::{Experiment, load_drive_table};
+use strobe_linux::command::{
     self, DRIVE_SETS, Ext4Discard, F2fsCleaning, FileSystem, GuestRoot, LinuxRun, LinuxRunError, Switches,
 };
-use strobe_lab::{Experiment, load_drive_table};
 use strobe_linux::job::{MOUNT_POINT, Step, shown_at};
 use strobe_linux::{CpuCost, DiskOptions, Interface, Machine, kernel};
 use strobe_nand::EventLog;
@@ -287,7 +287,7 @@ pub(super) fn experiment(drive: &str, sets: &[String], seed: Option<u64>) -> Res
 /// The step of one --before.
 fn before(text: &str) -> Result<Step, Failure> {
     let words = program_or_script(text, &["sh", "-e", "-c"]);
-    let words = linux::found_here(&words).map_err(LinuxRunError::from)?;
+    let words = command::found_here(&words).map_err(LinuxRunError::from)?;
     Ok(strobe_linux::job::Run::must_succeed(words))
 }
 

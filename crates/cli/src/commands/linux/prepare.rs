@@ -7,8 +7,8 @@ use std::time::Duration;
 use anyhow::anyhow;
 use clap::{Args, ValueEnum};
 use indicatif::ProgressBar;
-use strobe_lab::linux::{FileSystem, GuestRoot, LinuxRun};
 use strobe_linux::Machine;
+use strobe_linux::command::{FileSystem, GuestRoot, LinuxRun};
 use strobe_linux::kernel::{self, BuildOptions, Extra, KernelError};
 use strobe_nand::EventLog;
 

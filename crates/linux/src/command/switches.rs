@@ -1,6 +1,6 @@
 //! Switches of a guest's file systems, which this project's kernel patches add: no need to know their files in sysfs.
 
-use strobe_linux::job::Step;
+use crate::job::Step;
 
 use super::{FileSystem, LinuxRun};
 
@@ -88,11 +88,11 @@ fn set(kind: &str, name: &str, value: &str) -> Step {
 mod tests {
     use std::path::{Path, PathBuf};
 
-    use strobe_linux::Machine;
+    use crate::Machine;
 
     use super::*;
-    use crate::Experiment;
-    use crate::linux::GuestRoot;
+    use crate::command::GuestRoot;
+    use strobe_lab::Experiment;
     use strobe_nand::EventLog;
 
     fn run(file_system: FileSystem) -> LinuxRun {

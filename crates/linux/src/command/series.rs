@@ -4,15 +4,15 @@ use std::cell::RefCell;
 use std::collections::BTreeMap;
 use std::rc::Rc;
 
+use crate::Watch;
+use crate::job::Sample;
 use schemars::JsonSchema;
 use serde::Serialize;
-use strobe_linux::Watch;
-use strobe_linux::job::Sample;
 use strobe_ssd::{Command, CommandKind, Simulated};
 use strobe_types::{Op, SimTime};
 
 use super::{BEGIN, END};
-use crate::timeline::{self, AtEnd, Interval, Timeline};
+use strobe_lab::timeline::{self, AtEnd, Interval, Timeline};
 
 /// Activity in an interval, on the drive and in the guest's kernel.
 #[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
@@ -194,7 +194,7 @@ impl Watch for Series {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::timeline::IntervalOp;
+    use strobe_lab::timeline::IntervalOp;
 
     fn interval(start_ns: u64, end_ns: u64) -> Interval {
         let [read, write, trim, sync] = [IntervalOp::default(); 4];

@@ -1,19 +1,18 @@
 //! Result of `strobe linux --json`.
 
+use crate::job::on_device;
+use crate::kernel::KernelInfo;
+use crate::{Clock, CpuCost, Mark, Outcome};
 use schemars::JsonSchema;
 use serde::Serialize;
 use strobe_ftl::CopyStats;
-use strobe_linux::job::on_device;
-use strobe_linux::kernel::KernelInfo;
-use strobe_linux::{Clock, CpuCost, Mark, Outcome};
 use strobe_nand::NandOp;
 use strobe_ssd::{DriveConfig, MergeStats, NvramStats, Requests, TranslationStats};
 
 use super::{GuestInterval, LinuxRun};
-use crate::machine::Stopwatch;
-use crate::numbers::ratio;
-use crate::record::Record;
-use crate::result::{
+use strobe_lab::machine::Stopwatch;
+use strobe_lab::numbers::ratio;
+use strobe_lab::result::{
     DiesResult, GcResult, HostResult, ImageResult, Job, NandResult, SCHEMA_VERSION, SlcResult, WearResult,
     copies,
 };
@@ -238,7 +237,7 @@ impl LinuxResult {
                 wall_s: Some(watch.wall_s()),
                 cpu_s: Some(watch.cpu_s()),
             },
-            jobs: vec![Job::of(&Record::of_drive(name, &stats, &end.latency), virtual_ns)],
+            jobs: vec![Job::of_drive(name, &stats, &end.latency, virtual_ns)],
             intervals: Vec::new(),
         }
     }

@@ -19,7 +19,7 @@ pub enum FileSystem {
     None,
 }
 
-use strobe_linux::job::{DEVICE, Run, Step};
+use crate::job::{DEVICE, Run, Step};
 
 impl FileSystem {
     /// Its name for mount(2).

@@ -8,11 +8,9 @@ mod switches;
 
 use std::path::PathBuf;
 
-use strobe_linux::job::{Job, Run, Step};
-use strobe_linux::kernel::{self, KernelError, KernelInfo};
-use strobe_linux::{
-    Clock, Interface, LinuxError, Machine, Mark, Outcome, PoweredDrive, Recorder, Stream, Watch,
-};
+use crate::job::{Job, Run, Step};
+use crate::kernel::{self, KernelError, KernelInfo};
+use crate::{Clock, Interface, LinuxError, Machine, Mark, Outcome, PoweredDrive, Recorder, Stream, Watch};
 use strobe_nand::EventLog;
 use strobe_ssd::{Ageing, AgeingError, DataMode, DriveConfig, Simulated};
 use strobe_types::{SimTime, StopFlag};
@@ -25,9 +23,9 @@ pub use switches::{Ext4Discard, F2fsCleaning, Switches};
 
 use series::Series;
 
-use crate::machine::{Stopwatch, available_bytes};
-use crate::result::ImageResult;
-use crate::{Experiment, RunError, runner};
+use strobe_lab::machine::{Stopwatch, available_bytes};
+use strobe_lab::result::ImageResult;
+use strobe_lab::{Experiment, RunError, runner};
 
 /// The marks around the measured window.
 const BEGIN: &str = "begin";

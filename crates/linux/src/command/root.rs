@@ -2,8 +2,8 @@
 
 use std::path::{Path, PathBuf};
 
-use strobe_linux::job::{Job, Step};
-use strobe_linux::{LinuxError, Root};
+use crate::job::{Job, Step};
+use crate::{LinuxError, Root};
 
 use super::{FileSystem, LinuxRun};
 
@@ -27,7 +27,7 @@ pub enum GuestRoot {
         /// The environment of programs.
         environment: Vec<(String, String)>,
         /// Host files below folders that the guest replaces by its own, shown at
-        /// [`strobe_linux::job::shown_at`].
+        /// [`crate::job::shown_at`].
         shown: Vec<String>,
     },
 }
@@ -92,7 +92,7 @@ impl GuestRoot {
         modules: &[PathBuf],
     ) -> Result<(Root, Vec<String>), LinuxError> {
         let Self::Packed { with } = self else {
-            let root = Root::of_host(&strobe_linux::this_program())?;
+            let root = Root::of_host(&crate::this_program())?;
             return Ok((root, found_here(&run.command)?));
         };
         let mut root = new_root()?;
@@ -108,7 +108,7 @@ impl GuestRoot {
             }
         }
         for extra in with {
-            match (extra.contains('/'), strobe_linux::find_program(extra)) {
+            match (extra.contains('/'), crate::find_program(extra)) {
                 (true, Err(_)) => root.tree(Path::new(extra)).map_err(|error| named(extra, error))?,
                 _ => drop(add_program(&mut root, extra)?),
             }
@@ -126,16 +126,14 @@ impl GuestRoot {
 /// A word of the command where the guest's files are the host's: its program wherever `PATH` has it, and what names a
 /// file or folder with a slash, from where the user is.
 fn on_host((at, word): (usize, &String)) -> Result<String, LinuxError> {
-    let seen = |path: PathBuf| match strobe_linux::hidden_by(&path) {
-        Some(folder) => {
-            Err(LinuxError::Hidden { can_be_put: strobe_linux::can_be_shown(&path), path, folder })
-        }
+    let seen = |path: PathBuf| match crate::hidden_by(&path) {
+        Some(folder) => Err(LinuxError::Hidden { can_be_put: crate::can_be_shown(&path), path, folder }),
         None => Ok(path),
     };
     if at == 0 {
         return Ok(match &**word {
             "strobe" => THIS_PROGRAM.to_owned(),
-            _ => seen(strobe_linux::find_program(word)?)?.display().to_string(),
+            _ => seen(crate::find_program(word)?)?.display().to_string(),
         });
     }
     let mut path = std::path::absolute(word).ok().filter(|path| word.contains('/') && path.exists());
@@ -160,7 +158,7 @@ fn named(path: &str, error: LinuxError) -> LinuxError {
 
 /// A root whose first process is this program.
 fn new_root() -> Result<Root, LinuxError> {
-    let mut root = Root::new(&strobe_linux::this_program())?;
+    let mut root = Root::new(&crate::this_program())?;
     root.link("usr/bin/strobe", "/init");
     Ok(root)
 }

@@ -6,7 +6,7 @@
 use arbitrary::{Result, Unstructured};
 use libfuzzer_sys::fuzz_target;
 use strobe_ssd::{
-    Command, CopyMode, DataMode, DriveConfig, Hint, LogVictimName, NvramPolicyName, Range, SectorRange,
+    Command, CopyMode, DataMode, DriveConfig, Hint, LogVictim, NvramPolicyName, Range, SectorRange,
     build, presets,
 };
 use strobe_types::{Lba, SimTime};
@@ -81,7 +81,7 @@ fn drive(u: &mut Unstructured<'_>) -> Result<DriveConfig> {
         config.ftl.translation.cached_entries = u.int_in_range(1..=30)?;
         config.ftl.log_blocks = u.int_in_range(2..=6)?;
         config.ftl.log_victim =
-            *u.choose(&[LogVictimName::Lru, LogVictimName::Fifo, LogVictimName::Fullest])?;
+            *u.choose(&[LogVictim::Lru, LogVictim::Fifo, LogVictim::Fullest])?;
         config.nand.any_page_order = config.ftl.mapping == "replacement-block" || u.arbitrary()?;
         config.nand.blocks_per_plane = 60;
     }

@@ -1,9 +1,12 @@
 //! Temperatures of logical units, for placements that separate hot from cold.
 
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
 use strobe_types::Lpn;
 
 /// Measure of a logical unit's temperature. Each is kept per logical unit, if it is used.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
 pub enum Temperature {
     /// Number of writes (CAPi's update frequency table).
     #[default]

@@ -26,7 +26,7 @@ pub use gc::{Allocation, GcStream};
 pub use heat::Temperature;
 pub use map::blocks::{BlockMap, BlockMapConfig, BlockMapError, BlockScheme, LogVictim};
 pub use map::page::{
-    Marks, PageMap, PageMapConfig, Refresh, SlcConfig, TranslationConfig, WhenFull, WhenMapFull,
+    PageMap, PageMapConfig, Refresh, SlcConfig, TranslationConfig, Watermarks, WhenFull, WhenMapFull,
 };
 pub use place::{
     CopyContext, DataTag, Hint, Isolation, Placement, PlacementKind, Relocated, StreamId, WriteContext,

@@ -1,5 +1,7 @@
 //! Counters of a flash translation layer, as plain numbers.
 
+use schemars::JsonSchema;
+use serde::Serialize;
 use strobe_types::{Counters, counters};
 
 counters! {
@@ -22,10 +24,10 @@ counters! {
         pub refreshed_blocks: u64,
     }
 
-    /// Copied units, by method.
-    #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+    /// Outcome of copy commands, in mapping units that were copied whole.
+    #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, JsonSchema)]
     pub struct CopyStats {
-        /// Units copied by sharing.
+        /// Units copied by the map alone.
         pub logical_units: u64,
         /// Units copied by reading and programming.
         pub physical_units: u64,
@@ -34,12 +36,12 @@ counters! {
         /// Of these, because the virtual map was full.
         pub map_full_units: u64,
         /// Units of earlier logical copies that were read and programmed after all, so that a full virtual map could take
-        /// another one; not among `physical_units`.
+        /// another one (`drive.ftl.virtual_map_full = "copy-oldest"`); not among `physical_units`.
         pub late_units: u64,
     }
 
-    /// Counters of the SLC cache.
-    #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+    /// Counters of the SLC cache, in mapping units and blocks.
+    #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, JsonSchema)]
     pub struct SlcStats {
         /// Units of the host written to blocks in SLC mode.
         pub units_cached: u64,
@@ -47,16 +49,17 @@ counters! {
         pub units_direct: u64,
         /// Blocks in SLC mode that were emptied; not among the victims of garbage collection.
         pub blocks_folded: u64,
-        /// Valid units moved from there to normal blocks; not among those that garbage collection moved.
+        /// Valid units moved from there to normal blocks; not among those that garbage collection moved. Flash operations for
+        /// it count under the cause gc.
         pub units_folded: u64,
         /// Blocks in SLC mode that were erased.
         pub blocks_erased: u64,
     }
 
-    /// Merges by kind.
-    #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+    /// Merges of log or replacement blocks.
+    #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, JsonSchema)]
     pub struct MergeStats {
-        /// A log block became the data block as it was: one erase.
+        /// A log block became the data block as it was.
         pub switched: u64,
         /// A log or replacement block became the data block after the rest was copied to it.
         pub partial: u64,
@@ -68,8 +71,8 @@ counters! {
         pub blocks_erased: u64,
     }
 
-    /// Counters of demand paging.
-    #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+    /// Demand paging of the map.
+    #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, JsonSchema)]
     pub struct TranslationStats {
         /// Uses of a map entry for the host that found it cached.
         pub hits: u64,

@@ -3,8 +3,8 @@
 use strobe_ftl::gc::Greedy;
 use strobe_ftl::wear::Leveling;
 use strobe_ftl::{
-    Allocation, GcStream, MappingScheme, Marks, PageMap, PageMapConfig, PlacementKind, RecoveryError,
-    SlcConfig, TranslationConfig, WhenFull, WhenMapFull, WriteContext,
+    Allocation, GcStream, MappingScheme, PageMap, PageMapConfig, PlacementKind, RecoveryError, SlcConfig,
+    TranslationConfig, Watermarks, WhenFull, WhenMapFull, WriteContext,
 };
 use strobe_nand::{ArrayTiming, CellTimes, Chip, TimingConfig, Unit, Untimed, WearConfig, When};
 use strobe_types::{Geometry, GeometrySpec, Lpn, Prng, SimTime};
@@ -170,7 +170,7 @@ fn any_slc_case(rng: &mut Prng) -> Option<Case> {
         when_full: [WhenFull::Direct, WhenFull::Fold][pick(&[0, 1]) as usize],
     };
     let (share, pace) = (pick(&[1, 2, 3]), planes * channels + 4);
-    let marks = Marks { soft: pace + 2, pace, victims: pick(&[1, 2]), read_pages: 3 };
+    let watermarks = Watermarks { soft: pace + 2, pace, victims: pick(&[1, 2]), read_pages: 3 };
     let goes_on = pick(&[0, 1]) == 1;
     let (leveling, sorts, free_first) = (pick(&[0, 0, 1, 2]), pick(&[0, 0, 0, 1, 2]), pick(&[0, 1]) == 1);
     let mut case = any_case(rng)?;
@@ -185,7 +185,7 @@ fn any_slc_case(rng: &mut Prng) -> Option<Case> {
     };
     case.config = PageMapConfig {
         slc: Some(slc),
-        marks: goes_on.then_some(marks),
+        watermarks: goes_on.then_some(watermarks),
         leveling: [None, Some(Leveling::Swap { threshold: 2 }), Some(Leveling::DualPool { threshold: 2 })]
             [leveling as usize],
         placement: [PlacementKind::Single, PlacementKind::HotCold, PlacementKind::Sorted][sorts as usize],

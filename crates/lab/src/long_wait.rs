@@ -37,7 +37,7 @@ impl LongWait {
         virtual_ns: u64,
     ) -> Option<Self> {
         let nand = &experiment.drive.nand;
-        let (read_ns, program_ns) = (nand.read_ns.get().longest(), nand.program_ns.get().longest());
+        let (read_ns, program_ns) = (nand.read_ns.longest(), nand.program_ns.longest());
         let (slowest, slowest_ns) = [("erase", nand.erase_ns), ("program", program_ns), ("read", read_ns)]
             .into_iter()
             .reduce(|one, other| if other.1 > one.1 { other } else { one })?;
@@ -133,7 +133,7 @@ fn causes(experiment: &Experiment, window: &DriveStats, virtual_ns: u64, wait_ns
         .iter()
         .map(|(_, workload)| u64::from(workload.host.queue_depth))
         .sum();
-    let slowest_ns = drive.nand.program_ns.get().longest().max(drive.nand.read_ns.get().longest());
+    let slowest_ns = drive.nand.program_ns.longest().max(drive.nand.read_ns.longest());
     // All that may be outstanding on one die, one after the other.
     if depth > 1 && depth.saturating_mul(slowest_ns) >= wait_ns {
         causes.push(format!(

@@ -11,7 +11,7 @@ use oracle_support::Policy::{Choices, Fifo, Greedy, GreedyLog, Random};
 use oracle_support::hot_cold::{Combination, assert_between_separated_and_mixed};
 use oracle_support::{Cell, Policy, Run, Traffic, assert_agreement, drive_config};
 use strobe_nand::{Cause, NandOp};
-use strobe_ssd::{DriveStats, GcConfig, GcStreamName, SchemeName};
+use strobe_ssd::{DriveStats, GcConfig, GcStream, SchemeName};
 use strobe_types::Op;
 use strobe_workload::synthetic::{Kind, SyntheticConfig};
 
@@ -66,10 +66,10 @@ fn hot_and_cold_placement_lies_between_separated_and_mixed() {
     let combination =
         |victim, placement, stream, traffic| Combination { victim, placement, stream, blocks: 1024, traffic };
     assert_between_separated_and_mixed(&[
-        combination("greedy", SchemeName::HotCold, GcStreamName::Own, (0.93, 0.1, 0.9)),
-        combination("cat", SchemeName::HotCold, GcStreamName::Host, (0.72, 0.1, 0.9)),
-        combination("greedy", SchemeName::Sorted, GcStreamName::Own, (0.72, 0.2, 0.8)),
-        combination("capi", SchemeName::Sorted, GcStreamName::Host, (0.93, 0.2, 0.8)),
+        combination("greedy", SchemeName::HotCold, GcStream::Own, (0.93, 0.1, 0.9)),
+        combination("cat", SchemeName::HotCold, GcStream::Host, (0.72, 0.1, 0.9)),
+        combination("greedy", SchemeName::Sorted, GcStream::Own, (0.72, 0.2, 0.8)),
+        combination("capi", SchemeName::Sorted, GcStream::Host, (0.93, 0.2, 0.8)),
     ]);
 }
 
@@ -154,7 +154,7 @@ fn a_frozen_copy_goes_on_like_the_original() {
 fn sequential_overwrites_cost_no_copies() {
     let sequential = SyntheticConfig { kind: Kind::Sequential, ..SyntheticConfig::default() };
     for victim in ["greedy", "fifo"] {
-        for stream in [GcStreamName::Own, GcStreamName::Host] {
+        for stream in [GcStream::Own, GcStream::Host] {
             // 6,900 is no multiple of 32: the end of a round and the end of a block do not meet.
             let config = drive_config(256, 32, 6_900, GcConfig { stream, ..gc(victim) });
             let mut run = Run::filled(&config, &sequential, 1);

@@ -7,7 +7,7 @@ mod oracle_support;
 use oracle_support::Policy::{Choices, Fifo, Greedy, GreedyLog, Random};
 use oracle_support::hot_cold::{Combination, assert_between_separated_and_mixed};
 use oracle_support::{BLOCKS, Cell, Policy, Traffic, assert_agreement};
-use strobe_ssd::{GcStreamName, SchemeName};
+use strobe_ssd::{GcStream, SchemeName};
 
 /// Spare shares of 7, 15, 28 and 50 %, and over-provisioning of 7 and 28 %.
 const RHOS: [f64; 6] = [0.93, 0.85, 0.72, 0.50, 1.0 / 1.07, 1.0 / 1.28];
@@ -84,7 +84,7 @@ fn the_comparison_cell() {
 fn hot_and_cold_placement(rho: f64, f: f64, r: f64) {
     let mut combinations = Vec::new();
     for placement in [SchemeName::HotCold, SchemeName::Sorted] {
-        for stream in [GcStreamName::Own, GcStreamName::Host] {
+        for stream in [GcStream::Own, GcStream::Host] {
             for victim in ["greedy", "cost-benefit", "cat", "fegc", "capi"] {
                 let traffic = (rho, f, r);
                 combinations.push(Combination { victim, placement, stream, blocks: BLOCKS, traffic });

@@ -34,12 +34,11 @@ pub use assembly::{
 };
 pub use command::{Command, CommandKind, DataTag, Hint, RANGES_MAX, Range};
 pub use config::{
-    AllocationName, ControllerConfig, CopyMode, DataMode, DieAllocationName, DriveConfig, FaultAt,
-    FaultsTable, FtlConfig, GcConfig, GcMode, GcStreamName, IsolationName, LogVictimName, MAPPINGS, Mapping,
-    MappingInfo, NVRAM_RANGES_MAX, NandConfig, NvramConfig, NvramError, NvramPolicyName, POLICIES,
-    PlacementTable, PolicyInfo, ReadRetryTable, RefreshTable, ScheduleTable, SchemeName, SectorRange,
-    SlcCacheTable, SlcTable, SuspendTable, TemperatureName, TimesByPage, TranslationTable, TrimConfig,
-    Victim, VirtualMapFullName, WearLevelingConfig, WearLevelingName, WhenFullName,
+    ControllerConfig, CopyMode, DataMode, DieAllocationName, DriveConfig, FaultAt, FaultsTable, FtlConfig,
+    GcConfig, GcMode, IsolationName, MAPPINGS, Mapping, MappingInfo, NVRAM_RANGES_MAX, NandConfig,
+    NvramConfig, NvramError, NvramPolicyName, POLICIES, PlacementTable, PolicyInfo, RefreshTable,
+    ScheduleTable, SchemeName, SectorRange, SlcCacheTable, SlcTable, TranslationTable, TrimConfig, Victim,
+    VirtualMapFullName, WearLevelingConfig, WearLevelingName, WhenFullName,
 };
 pub use device::{Completion, Device, Inspect, PowerCut, Simulated, Underway};
 pub use drive::Drive;
@@ -53,9 +52,13 @@ pub use schema::KeyError;
 pub use state_file::{StateFile, StateFileError, StateHeader, StateProblem, differences, write_state};
 pub use stats::{DriveStats, HostCounts, NvramStats, StallStats};
 pub use strobe_ftl::{
-    BlockInfo, FtlError, MergeStats, Recovery, RecoveryError, SlcStats, Stage, Stream, TranslationStats,
+    Allocation, BlockInfo, FtlError, GcStream, LogVictim, MergeStats, Recovery, RecoveryError, SlcStats,
+    Stage, Stream, Temperature, TranslationStats,
 };
-pub use strobe_nand::{Access, Class, Damage, EventLog, Image, ImageError, ImageInfo, Met, Scan};
+pub use strobe_nand::{
+    Access, Class, Damage, EventLog, Image, ImageError, ImageInfo, Met, PageTimes, RetryConfig, Scan,
+    SuspendConfig,
+};
 pub use strobe_types::{StateError, StateReader, StateWriter, Stored};
 pub use target::{Answer, Requests, Target};
 pub use witness::Verdict;

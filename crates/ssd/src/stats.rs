@@ -1,5 +1,7 @@
 //! Counters of a drive, as plain numbers.
 
+use schemars::JsonSchema;
+use serde::Serialize;
 use strobe_ftl::{CopyStats, GcStats, MergeStats, SlcStats, TranslationStats};
 use strobe_nand::{Class, NandOp, Occupancy, OpCounts};
 use strobe_types::{Geometry, counters};
@@ -70,13 +72,13 @@ impl HostCounts {
 }
 
 counters! {
-    /// Counters of the non-volatile write cache, in mapping units.
-    #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+    /// Non-volatile write cache, in mapping units.
+    #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, JsonSchema)]
     pub struct NvramStats {
-        /// Units written that it took, counted as it takes them; they are among [`HostCounts::units_written`] once their
+        /// Units written that it took, counted as it takes them; they are among the host's `pages_written` once their
         /// commands complete.
         pub write_units: u64,
-        /// Units among them that replaced a version already there.
+        /// Units among them that replaced a version already in the cache.
         pub hits: u64,
         /// Units that host reads found there.
         pub read_hits: u64,

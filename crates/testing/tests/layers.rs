@@ -35,8 +35,8 @@ const LAYERS: &[(&str, &[&str])] = &[
 /// Libraries allowed in the engine. An added library is listed here, with its reason in the commit.
 const ENGINE: &[(&str, &[&str])] = &[
     ("types", &["rand_core", "rand_xoshiro", "thiserror"]),
-    ("nand", &["crc32c", "rustix", "thiserror", "zerocopy"]),
-    ("ftl", &["crc32c", "libm", "thiserror"]),
+    ("nand", &["crc32c", "rustix", "schemars", "serde", "thiserror", "zerocopy"]),
+    ("ftl", &["crc32c", "libm", "schemars", "serde", "thiserror"]),
     (
         "ssd",
         &[

@@ -3,7 +3,7 @@
 use schemars::JsonSchema;
 use serde::Serialize;
 use strobe_lab::points::Watch;
-use strobe_ssd::{DieAllocationName, DriveConfig, GcMode, SuspendTable, TimesByPage};
+use strobe_ssd::{DieAllocationName, DriveConfig, GcMode, PageTimes, SuspendConfig};
 
 use crate::Effort;
 use crate::check::{Check, Figure, check_on, rows_of};
@@ -23,7 +23,7 @@ pub const MECHANISMS: &[Mechanism] = &[
     Mechanism { name: "page types: all pages read alike", off: |drive| one_time(&mut drive.nand.read_ns) },
     Mechanism {
         name: "suspend: reads wait for programs and erases",
-        off: |drive| drive.nand.suspend = SuspendTable { most: 0, ..SuspendTable::default() },
+        off: |drive| drive.nand.suspend = SuspendConfig { most: 0, ..SuspendConfig::default() },
     },
     Mechanism {
         name: "programs that are nearly done run to their end: all are suspended",
@@ -59,10 +59,9 @@ pub const MECHANISMS: &[Mechanism] = &[
     },
 ];
 
-fn one_time(times: &mut TimesByPage) {
-    let types = times.get();
-    let sum: u64 = types.types().iter().sum();
-    *times = (sum / types.types().len() as u64).into();
+fn one_time(times: &mut PageTimes) {
+    let types = times.types();
+    *times = (types.iter().sum::<u64>() / types.len() as u64).into();
 }
 
 /// A drive without one of its mechanisms.

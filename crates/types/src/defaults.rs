@@ -32,3 +32,13 @@ macro_rules! defaults {
         }
     };
 }
+
+/// True if `value` is the default of its type: such keys are left out of what is written.
+pub fn is_default<T: Default + PartialEq>(value: &T) -> bool {
+    *value == T::default()
+}
+
+/// True if `number` is 1.
+pub fn is_one<T: PartialEq + From<u8>>(number: &T) -> bool {
+    *number == T::from(1)
+}

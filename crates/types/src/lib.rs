@@ -26,6 +26,7 @@ mod time;
 pub use addr::{BlockId, ChannelId, DieId, Lba, Lpn, Ppa, Ppn, SECTOR_BYTES};
 pub use cells::CellMode;
 pub use counters::Counters;
+pub use defaults::{is_default, is_one};
 pub use divide::Divisor;
 pub use geometry::{Geometry, GeometryError, GeometrySpec, Place};
 pub use packed::PackedPpa;

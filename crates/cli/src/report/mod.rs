@@ -23,12 +23,12 @@ use crate::chart::{self, bars};
 pub use crash::crash_summary;
 pub use linux::linux_summary;
 use overview::{drive_line, headline, is_changed, trace_line, workload_line, wrapped};
+use strobe_ftl::{CopyStats, MergeStats, SlcStats, TranslationStats};
 use strobe_lab::numbers::times;
 pub use strobe_lab::numbers::{bytes, count, duration, trimmed};
 use strobe_lab::power::{PowerCutResult, RecoveryResult};
 use strobe_lab::result::{
-    ByCause, CopyResult, DiesResult, HostResult, LfsResult, MergeResult, NandResult, RunResult, SlcResult,
-    TranslationResult, WearResult,
+    ByCause, DiesResult, HostResult, LfsResult, NandResult, RunResult, SlcResult, WearResult,
 };
 use strobe_lab::{Sample, SteadyRounds, WindowVerdict};
 pub use table::{Table, row, table, terminal_width};
@@ -196,8 +196,8 @@ fn lfs_line(lfs: &LfsResult) -> String {
     wrapped(&line)
 }
 
-fn copy_line(copy: &CopyResult) -> String {
-    let CopyResult { logical_units, physical_units, third_owner_units, map_full_units, late_units } = *copy;
+fn copy_line(copy: &CopyStats) -> String {
+    let CopyStats { logical_units, physical_units, third_owner_units, map_full_units, late_units } = *copy;
     let mut line = format!(
         "copies: {} mapping units by the map alone, {} read and programmed",
         count(logical_units),
@@ -217,7 +217,7 @@ fn copy_line(copy: &CopyResult) -> String {
 }
 
 /// Demand paging of the map.
-fn translation_line(paging: &TranslationResult) -> String {
+fn translation_line(paging: &TranslationStats) -> String {
     let uses = (paging.hits + paging.misses).max(1) as f64;
     format!(
         "map entries: {:.2} % found in the cache; {} translation pages read, {} programmed, {} of them for \
@@ -231,19 +231,20 @@ fn translation_line(paging: &TranslationResult) -> String {
 
 /// Activity of the SLC cache.
 fn slc_line(slc: &SlcResult) -> String {
-    let written = (slc.units_cached + slc.units_direct).max(1) as f64;
+    let SlcStats { units_cached, units_direct, units_folded, blocks_folded, .. } = slc.counters;
+    let written = (units_cached + units_direct).max(1) as f64;
     format!(
         "SLC cache: took {:.2} % of what was written; {} pages folded from {} blocks, {} blocks in use at the end",
-        100.0 * slc.units_cached as f64 / written,
-        count(slc.units_folded),
-        count(slc.blocks_folded),
+        100.0 * units_cached as f64 / written,
+        count(units_folded),
+        count(blocks_folded),
         count(slc.blocks_in_use.into())
     )
 }
 
 /// Merges of log or replacement blocks.
-fn merge_line(merges: &MergeResult) -> String {
-    let MergeResult { switched, partial, full, units_copied, blocks_erased } = *merges;
+fn merge_line(merges: &MergeStats) -> String {
+    let MergeStats { switched, partial, full, units_copied, blocks_erased } = *merges;
     format!(
         "merges: {} switched, {} filled up and switched, {} in full; {} sectors copied, {} blocks erased",
         count(switched),
@@ -448,7 +449,7 @@ mod tests {
 
     #[test]
     fn copies_say_why_they_moved_data() {
-        let copy = CopyResult {
+        let copy = CopyStats {
             logical_units: 1000,
             physical_units: 30,
             third_owner_units: 10,
@@ -466,7 +467,7 @@ mod tests {
             assert!(line.contains(part), "{part} is missing in {line}");
         }
         let by_map =
-            CopyResult { physical_units: 0, third_owner_units: 0, map_full_units: 0, late_units: 0, ..copy };
+            CopyStats { physical_units: 0, third_owner_units: 0, map_full_units: 0, late_units: 0, ..copy };
         assert!(copy_line(&by_map).ends_with(", 0 read and programmed"));
     }
 }

@@ -32,6 +32,8 @@ pub use variables::{VARIABLES, Variable};
 
 use std::ops::Range;
 
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
 use strobe_types::{BlockId, Ppa, Prng, StateError, StateReader, StateWriter};
 
 use crate::place::StreamId;
@@ -160,7 +162,8 @@ macro_rules! by_state {
 use by_state;
 
 /// Destination of the valid pages of a victim.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
 pub enum GcStream {
     /// To open blocks of their own: data that survived a collection is likely colder.
     #[default]
@@ -170,7 +173,8 @@ pub enum GcStream {
 }
 
 /// Choice of the erased block opened next.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
 pub enum Allocation {
     /// The one erased first.
     #[default]

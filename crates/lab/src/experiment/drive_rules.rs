@@ -1,7 +1,7 @@
 //! Keys of the drive that have an effect only with certain values of others.
 
 use strobe_ssd::{
-    CopyMode, DieAllocationName, GcMode, GcStreamName, NvramPolicyName, SchemeName, WearLevelingName,
+    CopyMode, DieAllocationName, GcMode, GcStream, NvramPolicyName, SchemeName, WearLevelingName,
 };
 
 use super::rules::{Rule, TIMING};
@@ -119,7 +119,7 @@ pub(super) const OF_DRIVES: &[Rule] = &[
         counts: |e| {
             let gc = &e.drive.ftl.gc;
             let stops = !e.run.timing || gc.mode == GcMode::StopTheWorld;
-            stops && (gc.stream == GcStreamName::Own || e.drive.ftl.placement.scheme != SchemeName::None)
+            stops && (gc.stream == GcStream::Own || e.drive.ftl.placement.scheme != SchemeName::None)
         },
     },
     Rule {

@@ -8,6 +8,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use strobe_ssd::KeyError;
 use strobe_ssd::schema;
+use strobe_types::is_one;
 use toml::{Table, Value};
 
 use super::fio_names::accept_fio_names;
@@ -43,10 +44,6 @@ pub struct JobConfig {
 
 fn one() -> u32 {
     1
-}
-
-fn is_one(number: &u32) -> bool {
-    *number == 1
 }
 
 impl JobConfig {

@@ -3,7 +3,7 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use strobe_ssd::KeyError;
-use strobe_types::defaults;
+use strobe_types::{defaults, is_one};
 use strobe_workload::arrivals::{RatePoint, RateProcess};
 use toml::{Table, Value};
 
@@ -50,10 +50,6 @@ defaults! {
 
 fn is_linear(process: &RateProcess) -> bool {
     *process == RateProcess::Linear
-}
-
-fn is_one(number: &u32) -> bool {
-    *number == 1
 }
 
 impl PaceConfig {

@@ -81,7 +81,7 @@ defaults! {
         pub xray: Option<u32> = None;
         /// True to write every measured latency to the JSON, exact to three digits, with the number of requests
         /// that had it. fio's json+ has the same (clat_ns.bins). Default false.
-        #[serde(skip_serializing_if = "is_false")]
+        #[serde(skip_serializing_if = "std::ops::Not::not")]
         pub latency_bins: bool = false;
         /// Warn when a request took longer than this many times the slowest operation of the flash. 0: never. Default
         /// 10.
@@ -101,10 +101,6 @@ const LONG_WAIT: u32 = 10;
 
 fn is_nothing(amount: &Amount) -> bool {
     *amount == Amount::Pages(0)
-}
-
-fn is_false(given: &bool) -> bool {
-    !given
 }
 
 fn is_default_rounds(rounds: &u32) -> bool {

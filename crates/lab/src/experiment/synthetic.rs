@@ -3,7 +3,7 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use strobe_ssd::KeyError;
-use strobe_types::defaults;
+use strobe_types::{defaults, is_default};
 use strobe_workload::synthetic::SyntheticConfig;
 
 use super::pace::PaceConfig;
@@ -25,22 +25,14 @@ defaults! {
         pub rate_iops: u32 = 0;
         /// Requests of a generator between two flushes (fio: fsync, which counts writes only). Traces bring
         /// their own flushes. 0 (default): no flushes.
-        #[serde(skip_serializing_if = "is_zero")]
+        #[serde(skip_serializing_if = "is_default")]
         #[schemars(range(min = 0, max = 4_294_967_295u32))]
         pub flush_every: u32 = 0;
         /// Placement handle of the writes (fio: plids), below drive.ftl.placement.handles. Default 0.
-        #[serde(skip_serializing_if = "is_zero_handle")]
+        #[serde(skip_serializing_if = "is_default")]
         #[schemars(range(min = 0, max = 63))]
         pub placement_handle: u16 = 0;
     }
-}
-
-fn is_zero_handle(number: &u16) -> bool {
-    *number == 0
-}
-
-fn is_zero(number: &u32) -> bool {
-    *number == 0
 }
 
 /// A synthetic workload and its host.

@@ -7,6 +7,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use strobe_ssd::KeyError;
 use strobe_ssd::schema::{self, check_name};
+use strobe_types::{is_default, is_one};
 use strobe_workload::lfs::LfsConfig;
 use strobe_workload::trace::{self, Action};
 use toml::{Table, Value};
@@ -53,7 +54,7 @@ pub struct TraceConfig {
     pub fit: Fit,
     /// Requests that come later in the file than their time, with pacing open: refuse, or issue at once.
     /// Default refuse.
-    #[serde(default, skip_serializing_if = "Late::is_default")]
+    #[serde(default, skip_serializing_if = "is_default")]
     pub late: Late,
     /// Device of the trace, or "all". Default: the only one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -81,23 +82,12 @@ pub struct TraceConfig {
     pub host: HostConfig,
 }
 
-impl Late {
-    /// Not printed then, so that experiments without it keep their hash.
-    fn is_default(&self) -> bool {
-        *self == Self::default()
-    }
-}
-
 fn once() -> u32 {
     1
 }
 
 fn one() -> u32 {
     1
-}
-
-fn is_one(number: &u32) -> bool {
-    *number == 1
 }
 
 /// Source of requests.

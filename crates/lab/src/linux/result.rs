@@ -2,20 +2,20 @@
 
 use schemars::JsonSchema;
 use serde::Serialize;
+use strobe_ftl::CopyStats;
 use strobe_linux::job::on_device;
 use strobe_linux::kernel::KernelInfo;
 use strobe_linux::{Clock, CpuCost, Mark, Outcome};
 use strobe_nand::NandOp;
-use strobe_ssd::DriveConfig;
-use strobe_ssd::Requests;
+use strobe_ssd::{DriveConfig, MergeStats, NvramStats, Requests, TranslationStats};
 
 use super::{GuestInterval, LinuxRun};
 use crate::machine::Stopwatch;
 use crate::numbers::ratio;
 use crate::record::Record;
 use crate::result::{
-    CopyResult, DiesResult, GcResult, HostResult, ImageResult, Job, MergeResult, NandResult, NvramResult,
-    SCHEMA_VERSION, SlcResult, TranslationResult, WearResult,
+    DiesResult, GcResult, HostResult, ImageResult, Job, NandResult, SCHEMA_VERSION, SlcResult, WearResult,
+    copies,
 };
 
 /// The result of a command in a guest. Counters cover the measured window: from the start of the command
@@ -47,16 +47,16 @@ pub struct LinuxResult {
     pub gc: GcResult,
     /// Copy commands; not there without any.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub copy: Option<CopyResult>,
+    pub copy: Option<CopyStats>,
     /// Non-volatile write cache; not there if the drive has none.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub nvram: Option<NvramResult>,
+    pub nvram: Option<NvramStats>,
     /// Merges, of a drive with log or replacement blocks.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub merges: Option<MergeResult>,
+    pub merges: Option<MergeStats>,
     /// Demand paging of the map, of a drive that does it.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub translation: Option<TranslationResult>,
+    pub translation: Option<TranslationStats>,
     /// SLC cache, of a drive that has one.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub slc: Option<SlcResult>,
@@ -224,10 +224,10 @@ impl LinuxResult {
             dies: DiesResult::of(&stats.occupancy, outcome.drive.geometry().dies(), virtual_ns),
             waf: ratio(programmed, stats.host.units_written),
             gc: GcResult::of(&stats),
-            copy: CopyResult::of(&stats),
-            nvram: stats.nvram.map(NvramResult::from),
-            merges: stats.merges.map(MergeResult::from),
-            translation: stats.translation.map(TranslationResult::from),
+            copy: copies(&stats),
+            nvram: stats.nvram,
+            merges: stats.merges,
+            translation: stats.translation,
             slc: SlcResult::of(&stats, outcome.drive.slc_blocks()),
             image: None,
             aged: run.ageing.map(|ageing| ageing.overwrites),

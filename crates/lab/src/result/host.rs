@@ -3,8 +3,7 @@
 use schemars::JsonSchema;
 use serde::Serialize;
 use strobe_ssd::{CommandKind, DriveStats};
-
-use super::nand::is_zero;
+use strobe_types::is_default;
 
 /// Host commands by kind.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, JsonSchema)]
@@ -42,7 +41,7 @@ pub struct HostOp {
     pub bytes: u64,
     /// Commands among them that ended with an unrecovered read error: reads, and partial writes or copies of what
     /// cannot be read. Left out if there were none.
-    #[serde(default, skip_serializing_if = "is_zero")]
+    #[serde(default, skip_serializing_if = "is_default")]
     pub errors: u64,
 }
 

@@ -9,7 +9,8 @@ mod nand;
 mod wear;
 
 pub use dies::{DiesResult, HeldBy};
-pub use ftl::{CopyResult, GcResult, MergeResult, NvramResult, SlcResult, TranslationResult};
+pub(crate) use ftl::copies;
+pub use ftl::{GcResult, SlcResult};
 pub use host::{HostOp, HostResult};
 pub use jobs::{Clat, Job, JobOp, JobSync};
 pub(crate) use lfs::LfsBytes;
@@ -19,7 +20,8 @@ pub use wear::{Smart, WearResult};
 
 use schemars::JsonSchema;
 use serde::Serialize;
-use strobe_ssd::Recovery;
+use strobe_ftl::CopyStats;
+use strobe_ssd::{MergeStats, NvramStats, Recovery, TranslationStats};
 
 use crate::experiment::Experiment;
 use crate::fit::Changes;
@@ -84,19 +86,19 @@ pub struct RunResult {
     pub gc: GcResult,
     /// Copy commands within the measured window; not there without any.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub copy: Option<CopyResult>,
+    pub copy: Option<CopyStats>,
     /// The file system within the measured window, of workload "lfs".
     #[serde(skip_serializing_if = "Option::is_none")]
     pub lfs: Option<LfsResult>,
     /// Non-volatile write cache within the measured window; not there if the drive has none.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub nvram: Option<NvramResult>,
+    pub nvram: Option<NvramStats>,
     /// Merges, of a drive with log or replacement blocks.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub merges: Option<MergeResult>,
+    pub merges: Option<MergeStats>,
     /// Demand paging of the map, of a drive that does it.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub translation: Option<TranslationResult>,
+    pub translation: Option<TranslationStats>,
     /// SLC cache, of a drive that has one.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub slc: Option<SlcResult>,

@@ -4,6 +4,7 @@ use schemars::JsonSchema;
 use serde::Serialize;
 use strobe_nand::{Cause, NandOp, OpCounts};
 use strobe_ssd::DriveStats;
+use strobe_types::is_default;
 
 /// Flash operations by kind and cause.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, JsonSchema)]
@@ -17,12 +18,8 @@ pub struct NandResult {
     /// Page reads among those above that repeated one: read retry.
     pub read_retries: u64,
     /// Page reads that could not be corrected, by the host or by the drive itself. Left out if there were none.
-    #[serde(default, skip_serializing_if = "is_zero")]
+    #[serde(default, skip_serializing_if = "is_default")]
     pub uncorrectable_reads: u64,
-}
-
-pub(super) fn is_zero(count: &u64) -> bool {
-    *count == 0
 }
 
 /// Operations of one kind.

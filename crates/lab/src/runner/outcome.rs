@@ -12,8 +12,8 @@ use crate::machine::Stopwatch;
 use crate::numbers::{count, ratio};
 use crate::record::Record;
 use crate::result::{
-    CopyResult, DiesResult, GcResult, HostResult, Job, LfsResult, MergeResult, NandResult, NvramResult,
-    RunResult, SCHEMA_VERSION, SimResult, SlcResult, Smart, TimeResult, TranslationResult, WearResult,
+    DiesResult, GcResult, HostResult, Job, LfsResult, NandResult, RunResult, SCHEMA_VERSION, SimResult,
+    SlcResult, Smart, TimeResult, WearResult, copies,
 };
 use crate::series::SteadyState;
 use crate::steady::SteadyRounds;
@@ -114,13 +114,13 @@ impl Runner<'_> {
             waf,
             waf_bytes: ratio(programs * u64::from(geometry.page_bytes()), window.host.bytes(Op::Write)),
             gc: GcResult::of(&window),
-            copy: CopyResult::of(&window),
+            copy: copies(&window),
             lfs: file_system
                 .take()
                 .map(|done| LfsResult::of(done, programs * u64::from(geometry.page_bytes()), virtual_ns)),
-            nvram: window.nvram.map(NvramResult::from),
-            merges: window.merges.map(MergeResult::from),
-            translation: window.translation.map(TranslationResult::from),
+            nvram: window.nvram,
+            merges: window.merges,
+            translation: window.translation,
             slc: SlcResult::of(&window, drive.slc_blocks()),
             smart: Smart::of(&drive.stats(), &wear, geometry, experiment),
             wear,

@@ -7,7 +7,7 @@
 use std::fmt::Write as _;
 
 use strobe_nand::NandOp;
-use strobe_ssd::{GcConfig, GcStreamName, SchemeName};
+use strobe_ssd::{GcConfig, GcStream, SchemeName};
 use strobe_workload::oracle;
 
 use super::{Cell, GATE, Policy, Run, SEED, Traffic, drive_config};
@@ -23,7 +23,7 @@ pub(crate) struct Combination {
     /// Placement scheme.
     pub(crate) placement: SchemeName,
     /// Stream of valid data.
-    pub(crate) stream: GcStreamName,
+    pub(crate) stream: GcStream,
     /// Blocks of the drive.
     pub(crate) blocks: u32,
     /// ρ, the hot share of the addresses and that of the writes.

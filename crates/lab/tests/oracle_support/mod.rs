@@ -31,8 +31,8 @@ use std::fmt::Write as _;
 
 use strobe_nand::NandOp;
 use strobe_ssd::{
-    ControllerConfig, DataMode, DriveConfig, FtlConfig, GcConfig, GcStreamName, HostQueue, NandConfig,
-    Pacing, Simulated, build,
+    ControllerConfig, DataMode, DriveConfig, FtlConfig, GcConfig, GcStream, HostQueue, NandConfig, Pacing,
+    Simulated, build,
 };
 use strobe_types::SimTime;
 use strobe_workload::oracle;
@@ -76,11 +76,11 @@ impl Policy {
         let (victim, choices, stream) = match self {
             // The formula is that of a circular log. With a stream of its own, copied (older)
             // data would stand in blocks of its own and hot/cold traffic would not be mixed.
-            Self::Fifo => ("fifo", 1, GcStreamName::Host),
-            Self::Greedy => ("greedy", 1, GcStreamName::Own),
-            Self::GreedyLog => ("greedy", 1, GcStreamName::Host),
-            Self::Random => ("random", 1, GcStreamName::Own),
-            Self::Choices(d) => ("d-choices", d, GcStreamName::Own),
+            Self::Fifo => ("fifo", 1, GcStream::Host),
+            Self::Greedy => ("greedy", 1, GcStream::Own),
+            Self::GreedyLog => ("greedy", 1, GcStream::Host),
+            Self::Random => ("random", 1, GcStream::Own),
+            Self::Choices(d) => ("d-choices", d, GcStream::Own),
         };
         GcConfig { victim: victim.to_owned(), choices, stream, ..GcConfig::default() }
     }
@@ -262,8 +262,8 @@ impl Cell {
         let written = nand.total(NandOp::Program) - nand.total(NandOp::Erase) * units;
         let not_free = u64::from(self.blocks - run.engine.free_blocks()) * units;
         let streams = match self.policy.gc().stream {
-            GcStreamName::Own => 2,
-            GcStreamName::Host => 1,
+            GcStream::Own => 2,
+            GcStream::Host => 1,
         };
         assert!((written..written + streams * units).contains(&not_free), "erases·b = programs − written");
     }

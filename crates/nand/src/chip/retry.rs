@@ -1,40 +1,61 @@
 //! Reads that have to be repeated: the cells have leaked, or reads have disturbed them, and the first reference
 //! voltages give more wrong bits than the code corrects.
+//!
+//! Wear, retention and reads add to the number of retries, and wear makes retention worse (Park et al., ASPLOS 2021, on
+//! 160 chips). Pages of blocks in SLC mode need none.
 
-use strobe_types::{BlockId, CellMode, Ppn, Prng, SimTime};
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+use strobe_types::{BlockId, CellMode, Ppn, Prng, SimTime, defaults};
 
 use super::Chip;
 use crate::{Medium, Timing};
 
-/// Mean number of read retries of a page, each with other reference voltages, until ECC can correct it:
-///
-/// `fresh + (per_kcycle + per_kcycle_day · d) · c + per_day · d + per_kread · r`
-///
-/// times, where the block has been erased `c` thousand times, its first page was programmed `d` days ago, and `r` thousand
-/// reads of its pages have happened since its erase. That wear, retention and reads add to it, and that wear makes
-/// retention worse, is what characterisations show (Park et al., ASPLOS 2021, on 160 chips); the factors are those of
-/// your chips. Pages of blocks in SLC mode need none.
-#[derive(Clone, Copy, Debug, Default, PartialEq)]
-pub struct RetryConfig {
-    /// Retries of a page on new flash.
-    pub fresh: f64,
-    /// More of them for each thousand erases of the block.
-    pub per_kcycle: f64,
-    /// More for each day since its first page was programmed.
-    pub per_day: f64,
-    /// More for each such day and each thousand erases.
-    pub per_kcycle_day: f64,
-    /// More for each thousand reads of its pages since its erase.
-    pub per_kread: f64,
-    /// Retries of one read, at most.
-    pub most: u32,
-    /// True if a page that needs more retries than `most` cannot be read; otherwise the last one corrects it.
-    pub fails_beyond: bool,
-    /// Days of retention that pass in a second of virtual time.
-    pub days_per_second: f64,
+defaults! {
+    /// Read retry: a page whose errors are too many for the code is read again with other reference voltages. The mean
+    /// number of retries is fresh + per_day · days + (per_kcycle + per_kcycle_day · days) · kcycles + per_kread · kreads,
+    /// with the days since the block's first page was programmed, and thousands of its erases and of reads since the last
+    /// one. Pages differ, evenly from none to twice the mean, and a page needs as many each time. Each retry is a read of
+    /// the array like the first one. All factors 0: no retries.
+    #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+    #[serde(deny_unknown_fields, default)]
+    pub struct RetryConfig {
+        /// Retries on new flash. Default 0.
+        #[schemars(range(min = 0.0, max = 1000.0))]
+        pub fresh: f64 = 0.0;
+        /// More for each thousand erases of the block. Default 0.
+        #[schemars(range(min = 0.0, max = 1000.0))]
+        pub per_kcycle: f64 = 0.0;
+        /// More for each day since its first page was programmed. Default 0.
+        #[schemars(range(min = 0.0, max = 1000.0))]
+        pub per_day: f64 = 0.0;
+        /// More for each such day and each thousand erases. Default 0.
+        #[schemars(range(min = 0.0, max = 1000.0))]
+        pub per_kcycle_day: f64 = 0.0;
+        /// Read disturb: more for each thousand reads of the block since its erase. Default 0.
+        #[schemars(range(min = 0.0, max = 1000.0))]
+        pub per_kread: f64 = 0.0;
+        /// Retries of one read, at most. Default 40.
+        #[schemars(range(min = 1, max = 1000))]
+        pub most: u32 = 40;
+        /// True if a page that needs more retries than most cannot be read, and its data is lost. Default false: the last
+        /// retry corrects it.
+        #[serde(skip_serializing_if = "std::ops::Not::not")]
+        pub fails_beyond_most: bool = false;
+        /// Days of retention that pass in a second of virtual time: runs of seconds see what months do, as when chips are
+        /// baked. Default 1/86400: none but those that pass.
+        #[schemars(range(min = 0.0, max = 1_000_000.0))]
+        pub days_per_second: f64 = 1.0 / 86_400.0;
+    }
 }
 
 impl RetryConfig {
+    /// True if a read may need retries.
+    pub fn is_on(&self) -> bool {
+        let factors = [self.fresh, self.per_kcycle, self.per_day, self.per_kcycle_day, self.per_kread];
+        factors.iter().any(|&factor| factor > 0.0)
+    }
+
     /// Mean number of retries of the pages of a block after `erases` erases, `reads` reads and `days` days.
     pub fn mean(&self, erases: u32, reads: u32, days: f64) -> f64 {
         let kcycles = f64::from(erases) / 1000.0;
@@ -116,7 +137,7 @@ impl<T: Timing, M: Medium> Chip<T, M> {
         let stress = &mut retries.stress[id.index()];
         stress.reads = stress.reads.saturating_add(1 + again);
         retries.done += u64::from(again);
-        (1 + again, is_beyond && retries.config.fails_beyond)
+        (1 + again, is_beyond && retries.config.fails_beyond_most)
     }
 
     /// Notes that the first page of `block` is programmed.
@@ -251,7 +272,7 @@ mod tests {
             per_kcycle_day: 2.5,
             per_kread: 1.0,
             most: 40,
-            fails_beyond: false,
+            fails_beyond_most: false,
             days_per_second,
         };
         let mut chip = chip(config);

@@ -1,6 +1,8 @@
 //! Times of chips, and what is more urgent than what.
 
-use strobe_types::named;
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+use strobe_types::{defaults, named};
 
 use super::PageTimes;
 
@@ -23,17 +25,24 @@ named! {
     }
 }
 
-/// Suspending programs and erases for host reads.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct SuspendConfig {
-    /// Maximum suspensions of one operation; 0: never suspended.
-    pub most: u32,
-    /// Time from the suspend until the die can read, in ns.
-    pub suspend_ns: u64,
-    /// Time from the resume until the operation goes on, in ns.
-    pub resume_ns: u64,
-    /// An operation with no more than this left is not suspended, in ns.
-    pub least_left_ns: u64,
+defaults! {
+    /// Suspend and resume: a read that a host waits for interrupts the program or erase that its die is busy with.
+    #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+    #[serde(deny_unknown_fields, default)]
+    pub struct SuspendConfig {
+        /// Number of times that one program or erase can be suspended; 0: never. Default 0.
+        #[schemars(range(min = 0, max = 1_000_000))]
+        pub most: u32 = 0;
+        /// Time from the suspend until the die can read, in ns. Default 5000.
+        #[schemars(range(min = 0, max = 1_000_000_000_000u64))]
+        pub suspend_ns: u64 = 5_000;
+        /// Time from the resume until the operation goes on, in ns. Default 5000.
+        #[schemars(range(min = 0, max = 1_000_000_000_000u64))]
+        pub resume_ns: u64 = 5_000;
+        /// An operation with no more than this left is not suspended, in ns. Default 20,000.
+        #[schemars(range(min = 0, max = 1_000_000_000_000u64))]
+        pub least_left_ns: u64 = 20_000;
+    }
 }
 
 /// Array times of blocks in SLC mode, the same for all their pages.

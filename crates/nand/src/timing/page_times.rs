@@ -1,9 +1,18 @@
-//! Times that depend on the type of a page.
+//! Times that depend on the type of a page: a number or a list in a file.
+
+use std::borrow::Cow;
+
+use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
+use serde::{Deserialize, Serialize};
+
+/// The longest time a page takes, in ns: a quarter of an hour.
+const MOST_NS: u64 = 1_000_000_000_000;
 
 /// A time for each page type. Cells of several bits hold a page of each type, and these differ in how often the cells
 /// have to be sensed or pulsed: page `p` of a block is of type `p` mod the number of types, the fastest mostly first.
 /// Layers of a stack differ, too: a list with each type twice stands for faster and slower layers.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(try_from = "Given", into = "Given")]
 pub struct PageTimes {
     ns: [u64; PageTimes::MOST],
     /// Types beside the first.
@@ -50,6 +59,58 @@ impl PageTimes {
 impl From<u64> for PageTimes {
     fn from(ns: u64) -> Self {
         Self { ns: [ns, 0, 0, 0, 0, 0, 0, 0], others: 0 }
+    }
+}
+
+/// Times in a file.
+#[derive(Serialize, Deserialize)]
+#[serde(untagged)]
+enum Given {
+    /// One for all pages.
+    All(u64),
+    /// One for each type.
+    Types(Vec<u64>),
+}
+
+impl TryFrom<Given> for PageTimes {
+    type Error = String;
+
+    fn try_from(given: Given) -> Result<Self, String> {
+        match given {
+            Given::All(ns) => Ok(ns.into()),
+            Given::Types(types) => Self::by_type(&types)
+                .ok_or_else(|| format!("{} times by page type: give 1 to {}", types.len(), Self::MOST)),
+        }
+    }
+}
+
+impl From<PageTimes> for Given {
+    fn from(times: PageTimes) -> Self {
+        match times.types() {
+            &[all] => Self::All(all),
+            types => Self::Types(types.to_vec()),
+        }
+    }
+}
+
+impl JsonSchema for PageTimes {
+    fn schema_name() -> Cow<'static, str> {
+        "PageTimes".into()
+    }
+
+    fn inline_schema() -> bool {
+        true
+    }
+
+    fn json_schema(_: &mut SchemaGenerator) -> Schema {
+        json_schema!({
+            "type": ["integer", "array"],
+            "minimum": 0,
+            "maximum": MOST_NS,
+            "items": { "type": "integer", "minimum": 0, "maximum": MOST_NS },
+            "minItems": 1,
+            "maxItems": Self::MOST,
+        })
     }
 }
 

@@ -1,6 +1,6 @@
 //! The compared schemes: each a point in the space of policies.
 
-use strobe_ssd::{AllocationName, GcStreamName, SchemeName, TemperatureName, WearLevelingName};
+use strobe_ssd::{Allocation, GcStream, SchemeName, Temperature, WearLevelingName};
 
 /// A scheme of garbage collection, in the terms of the configuration.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -8,9 +8,9 @@ pub(super) struct Scheme {
     pub(super) label: &'static str,
     pub(super) victim: &'static str,
     pub(super) placement: SchemeName,
-    pub(super) temperature: TemperatureName,
-    pub(super) stream: GcStreamName,
-    pub(super) allocation: AllocationName,
+    pub(super) temperature: Temperature,
+    pub(super) stream: GcStream,
+    pub(super) allocation: Allocation,
     pub(super) net_blocks: u32,
     /// True if the rest of the blocks that a collection moved data to is lost.
     pub(super) pad_moved: bool,
@@ -29,9 +29,9 @@ const PLAIN: Scheme = Scheme {
     label: "",
     victim: "greedy",
     placement: SchemeName::None,
-    temperature: TemperatureName::UpdateCount,
-    stream: GcStreamName::Host,
-    allocation: AllocationName::Fifo,
+    temperature: Temperature::UpdateCount,
+    stream: GcStream::Host,
+    allocation: Allocation::Fifo,
     net_blocks: NET_BLOCKS,
     pad_moved: false,
     leveling: (WearLevelingName::None, 10),
@@ -48,14 +48,14 @@ pub(super) const PAPER: &[Scheme] = &[
     FEGC,
     CAPI_SCHEME,
     // The paper's text lets CAT open the least worn block, its Table 1 the one erased first.
-    Scheme { label: "CAT, least-erased", allocation: AllocationName::LeastErased, ..CAT },
+    Scheme { label: "CAT, least-erased", allocation: Allocation::LeastErased, ..CAT },
     // In its Table 1 only.
     Scheme {
         label: "SCATA",
         victim: "scata",
         placement: SchemeName::HotCold,
-        temperature: TemperatureName::LastWrite,
-        stream: GcStreamName::Own,
+        temperature: Temperature::LastWrite,
+        stream: GcStream::Own,
         ..PLAIN
     },
 ];
@@ -68,8 +68,8 @@ const CAT: Scheme = Scheme {
     label: "CAT",
     victim: "cat",
     placement: SchemeName::HotCold,
-    temperature: TemperatureName::UpdateRate,
-    stream: GcStreamName::Own,
+    temperature: Temperature::UpdateRate,
+    stream: GcStream::Own,
     ..PLAIN
 };
 
@@ -78,9 +78,9 @@ const FEGC: Scheme = Scheme {
     label: "FeGC",
     victim: "fegc",
     placement: SchemeName::HotCold,
-    temperature: TemperatureName::UpdateRate,
-    stream: GcStreamName::Own,
-    allocation: AllocationName::AboveAverage,
+    temperature: Temperature::UpdateRate,
+    stream: GcStream::Own,
+    allocation: Allocation::AboveAverage,
     ..PLAIN
 };
 
@@ -88,7 +88,7 @@ const CAPI_SCHEME: Scheme = Scheme {
     label: CAPI,
     victim: "capi",
     placement: SchemeName::Sorted,
-    allocation: AllocationName::LeastErased,
+    allocation: Allocation::LeastErased,
     ..PLAIN
 };
 
@@ -104,18 +104,15 @@ pub(super) const READINGS: &[Reading] = &[
     Reading { name: "as in figure 4", differs: &[] },
     Reading {
         name: "host's blocks for CAT, FeGC",
-        differs: &[
-            Scheme { stream: GcStreamName::Host, ..CAT },
-            Scheme { stream: GcStreamName::Host, ..FEGC },
-        ],
+        differs: &[Scheme { stream: GcStream::Host, ..CAT }, Scheme { stream: GcStream::Host, ..FEGC }],
     },
     Reading {
         name: "that, and 1 block a time but CAPi",
         differs: &[
             Scheme { net_blocks: 1, ..GA },
             Scheme { net_blocks: 1, ..CB },
-            Scheme { net_blocks: 1, stream: GcStreamName::Host, ..CAT },
-            Scheme { net_blocks: 1, stream: GcStreamName::Host, ..FEGC },
+            Scheme { net_blocks: 1, stream: GcStream::Host, ..CAT },
+            Scheme { net_blocks: 1, stream: GcStream::Host, ..FEGC },
         ],
     },
     Reading {
@@ -130,24 +127,24 @@ pub(super) const READINGS: &[Reading] = &[
     },
     Reading {
         name: "FeGC opens the least worn",
-        differs: &[Scheme { allocation: AllocationName::LeastErased, ..FEGC }],
+        differs: &[Scheme { allocation: Allocation::LeastErased, ..FEGC }],
     },
     Reading {
         name: "FeGC's cold data on the most worn",
-        differs: &[Scheme { allocation: AllocationName::Adaptive, ..FEGC }],
+        differs: &[Scheme { allocation: Allocation::Adaptive, ..FEGC }],
     },
     // §IV.2 can be read so: without an active block, each collection begins with empty ones.
     Reading { name: "FeGC closes its blocks", differs: &[Scheme { pad_moved: true, ..FEGC }] },
     Reading {
         name: "CAT opens the least worn",
-        differs: &[Scheme { allocation: AllocationName::LeastErased, ..CAT }],
+        differs: &[Scheme { allocation: Allocation::LeastErased, ..CAT }],
     },
 ];
 
 /// Choices that put no scheme at a disadvantage. Tried were all migrations, with the
 /// temperatures of their authors, and both streams at three data sets; the longest lifetime counts.
 const FAIR_PLAIN: Scheme =
-    Scheme { placement: SchemeName::Sorted, allocation: AllocationName::LeastErased, ..PLAIN };
+    Scheme { placement: SchemeName::Sorted, allocation: Allocation::LeastErased, ..PLAIN };
 
 /// Every policy with the migration and the stream that suit it best.
 pub(super) const FAIR: &[Scheme] = &[
@@ -156,11 +153,11 @@ pub(super) const FAIR: &[Scheme] = &[
     Scheme {
         label: "GA",
         placement: SchemeName::HotCold,
-        temperature: TemperatureName::UpdateRate,
+        temperature: Temperature::UpdateRate,
         net_blocks: 1,
         ..FAIR_PLAIN
     },
-    Scheme { label: "CB", victim: "cost-benefit", stream: GcStreamName::Own, ..FAIR_PLAIN },
+    Scheme { label: "CB", victim: "cost-benefit", stream: GcStream::Own, ..FAIR_PLAIN },
     Scheme { label: "CAT", victim: "cat", ..FAIR_PLAIN },
     Scheme { label: "FeGC", victim: "fegc", ..FAIR_PLAIN },
     Scheme { label: CAPI, victim: "capi", ..FAIR_PLAIN },
@@ -192,4 +189,4 @@ pub(super) const BEYOND: &[Scheme] = &[
 
 /// CAPi with larger batches, which sort better, and FeGC's allocation, which puts cold data on worn
 /// blocks where CAPi parks it on the youngest.
-const CAPI_PLUS: Scheme = Scheme { net_blocks: 4, allocation: AllocationName::Adaptive, ..CAPI_SCHEME };
+const CAPI_PLUS: Scheme = Scheme { net_blocks: 4, allocation: Allocation::Adaptive, ..CAPI_SCHEME };

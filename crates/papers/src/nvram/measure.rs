@@ -6,8 +6,7 @@ use serde::{Deserialize, Serialize};
 use strobe_lab::RunError;
 use strobe_nand::NandOp;
 use strobe_ssd::{
-    Command, DriveConfig, Hint, LogVictimName, NvramConfig, NvramPolicyName, Range, SectorRange, Simulated,
-    build,
+    Command, DriveConfig, Hint, LogVictim, NvramConfig, NvramPolicyName, Range, SectorRange, Simulated, build,
 };
 use strobe_types::{Lba, SECTOR_BYTES, SimTime};
 
@@ -25,25 +24,25 @@ pub(super) struct Cell {
     /// Sectors before the partition.
     pub(super) offset: u32,
     /// Rule for the log block of log-block that is merged.
-    pub(super) victim: LogVictimName,
+    pub(super) victim: LogVictim,
 }
 
 /// Of which the paper says that one is slower in Camera-MS500 and the other in PostMark.
 pub(super) const COMPARED: [&str; 2] = ["log-block", "fast"];
 
 /// Rules by which log-block picks the log that is merged. The first is what it does unless told otherwise.
-pub(super) const LOG_VICTIMS: [(&str, LogVictimName); 6] = [
-    ("lru", LogVictimName::Lru),
-    ("fifo", LogVictimName::Fifo),
-    ("fullest", LogVictimName::Fullest),
-    ("fullest, newest", LogVictimName::FullestNewest),
-    ("emptiest", LogVictimName::Emptiest),
-    ("mru", LogVictimName::Mru),
+pub(super) const LOG_VICTIMS: [(&str, LogVictim); 6] = [
+    ("lru", LogVictim::Lru),
+    ("fifo", LogVictim::Fifo),
+    ("fullest", LogVictim::Fullest),
+    ("fullest, newest", LogVictim::FullestNewest),
+    ("emptiest", LogVictim::Emptiest),
+    ("mru", LogVictim::Mru),
 ];
 
 impl Cell {
     pub(super) fn new(workload: Workload, mapping: &'static str, absorbed: Absorbed) -> Self {
-        Self { workload, mapping, absorbed, offset: 0, victim: LogVictimName::Lru }
+        Self { workload, mapping, absorbed, offset: 0, victim: LogVictim::Lru }
     }
 
     /// Every run that the figures need.

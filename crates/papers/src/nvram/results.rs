@@ -1,6 +1,6 @@
 //! Results of the runs, and the times that follow.
 
-use strobe_ssd::LogVictimName;
+use strobe_ssd::LogVictim;
 
 use super::measure::{Cell, Outcome};
 use super::{Absorbed, SCHEMES, Workload};
@@ -59,7 +59,7 @@ impl<'a> Results<'a> {
     pub(super) fn with_victim(
         &self,
         workload: Workload,
-        victim: LogVictimName,
+        victim: LogVictim,
         absorbed: Absorbed,
     ) -> Option<f64> {
         let cell = Cell { victim, ..Cell::new(workload, "log-block", absorbed) };

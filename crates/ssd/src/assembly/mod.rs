@@ -4,27 +4,25 @@ mod aged;
 mod error;
 mod faults;
 mod image;
-mod marks;
 mod memory;
 mod slc;
+mod watermarks;
 mod word_lines;
 
 use strobe_ftl::gc::{AnyPolicy, Formula, Greedy, Kinetic, LinearScore, Sampled, Sampling, VictimPolicy};
 use strobe_ftl::wear::Leveling;
 use strobe_ftl::{
-    Allocation, BlockMap, BlockMapConfig, GcStream, Inspectable, PageMap, PageMapConfig, Recovery,
-    TranslationConfig,
+    BlockMap, BlockMapConfig, Inspectable, PageMap, PageMapConfig, Recovery, TranslationConfig,
 };
 use strobe_nand::{
-    ArrayTiming, ByteMedium, CellTimes, Chip, Class, Medium, Nand as _, NoMedium, RetryConfig, StampMedium,
-    SuspendConfig, SwitchedTiming, Timing, TimingConfig, Untimed, WearConfig,
+    ArrayTiming, ByteMedium, CellTimes, Chip, Class, Medium, Nand as _, NoMedium, PageTimes, StampMedium,
+    SwitchedTiming, Timing, TimingConfig, Untimed, WearConfig,
 };
 use strobe_types::{Geometry, GeometrySpec, SimTime};
 
 use crate::config::{
-    AllocationName, CopyMode, DataMode, DieAllocationName, DriveConfig, GcMode, GcStreamName, Mapping,
-    ScheduleTable, SlcTable, SuspendTable, TimesByPage, TranslationTable, Victim, WearLevelingConfig,
-    WearLevelingName, block_scheme,
+    CopyMode, DataMode, DieAllocationName, DriveConfig, GcMode, Mapping, ScheduleTable, SlcTable,
+    TranslationTable, Victim, WearLevelingConfig, WearLevelingName, block_scheme,
 };
 use crate::device::Simulated;
 use crate::drive::Drive;
@@ -32,8 +30,8 @@ use crate::drive::Drive;
 pub use self::aged::{Aged, AgedOn, Ageing, AgeingError, build_aged};
 pub use self::error::{BuildError, ImageProblem};
 pub use self::image::{Examined, ImageDrive, build_on_image, examine, image_config, image_memory_bytes};
-pub use self::marks::{collection_read_pages, kept_blocks};
 pub use self::memory::{empty_memory_bytes, memory_bytes};
+pub use self::watermarks::{collection_read_pages, kept_blocks};
 
 /// Builds a fresh drive. `timing = false` counts operations only; `seed` decides bad blocks,
 /// program failures and the chance of policies.
@@ -131,12 +129,12 @@ fn geometry(config: &DriveConfig) -> Result<Geometry, BuildError> {
     Ok(Geometry::new(GeometrySpec { pages_per_block, page_bytes: spec.page_bytes * parts, ..spec })?)
 }
 
-/// Refuses marks and times that contradict each other.
+/// Refuses watermarks and times that contradict each other.
 fn check_time(config: &DriveConfig, geometry: &Geometry) -> Result<(), BuildError> {
     let (nand, gc) = (&config.nand, &config.ftl.gc);
     let suspend = &nand.suspend;
-    let programs = nand.program_ns.get();
-    let types = |times: &TimesByPage| times.get().types().len() as u32;
+    let programs = nand.program_ns;
+    let types = |times: &PageTimes| times.types().len() as u32;
     for (key, types) in [("read_ns", types(&nand.read_ns)), ("program_ns", types(&nand.program_ns))] {
         if !nand.pages_per_block.is_multiple_of(types) {
             return Err(BuildError::PageTypes { key, types, pages: nand.pages_per_block });
@@ -174,7 +172,7 @@ fn check_time(config: &DriveConfig, geometry: &Geometry) -> Result<(), BuildErro
     }
 }
 
-/// Refuses marks that a drive of `logical_units` never reaches.
+/// Refuses watermarks that a drive of `logical_units` never reaches.
 fn check_marks(config: &DriveConfig, geometry: &Geometry, logical_units: u32) -> Result<(), BuildError> {
     let gc = &config.ftl.gc;
     let (blocks, spare) = good_and_spare(config, geometry, logical_units);
@@ -209,7 +207,7 @@ pub(crate) fn block_map_config(
         scheme: block_scheme(&config.ftl.mapping)?,
         logical_units,
         log_blocks: config.ftl.log_blocks,
-        log_victim: config.ftl.log_victim.get(),
+        log_victim: config.ftl.log_victim,
         fault_reserve: fault_reserve(config.nand.program_fail_rate, geometry),
         durable: config.ftl.durable_map,
     })
@@ -225,22 +223,14 @@ pub(crate) fn map_config(
     let gc = &config.ftl.gc;
     PageMapConfig {
         logical_units,
-        gc_stream: match gc.stream {
-            GcStreamName::Own => GcStream::Own,
-            GcStreamName::Host => GcStream::Host,
-        },
+        gc_stream: gc.stream,
         min_free_blocks: (gc.min_free_blocks > 0).then_some(gc.min_free_blocks),
         fault_reserve: fault_reserve(config.nand.program_fail_rate, geometry),
         net_blocks: gc.net_blocks,
         pad_moved: gc.pad_moved,
         placement: config.ftl.placement.kind(),
-        temperature: config.ftl.placement.temperature(),
-        allocation: match config.ftl.allocation {
-            AllocationName::Fifo => Allocation::Fifo,
-            AllocationName::LeastErased => Allocation::LeastErased,
-            AllocationName::Adaptive => Allocation::Adaptive,
-            AllocationName::AboveAverage => Allocation::AboveAverage,
-        },
+        temperature: config.ftl.placement.temperature,
+        allocation: config.ftl.allocation,
         leveling: leveling(&config.ftl.wear_leveling),
         virtual_map_entries: match config.ftl.copy_mode {
             CopyMode::Physical => 0,
@@ -251,7 +241,7 @@ pub(crate) fn map_config(
         flush_entries: (config.ftl.map_flush_entries > 0).then_some(config.ftl.map_flush_entries),
         translation: (Mapping::named(&config.ftl.mapping) == Some(Mapping::Dftl))
             .then(|| translation(config)),
-        marks: (gc.mode == GcMode::Background).then(|| marks::of(config, geometry, logical_units)),
+        watermarks: (gc.mode == GcMode::Background).then(|| watermarks::of(config, geometry, logical_units)),
         slc: slc::config_of(config),
         free_first: config.ftl.die_allocation == DieAllocationName::FreeFirst,
         durable: config.ftl.durable_map,
@@ -341,8 +331,8 @@ impl<'a> Plan<'a> {
     fn array_timing(&self) -> ArrayTiming {
         let nand = &self.config.nand;
         let config = TimingConfig {
-            read_ns: nand.read_ns.get(),
-            program_ns: nand.program_ns.get(),
+            read_ns: nand.read_ns,
+            program_ns: nand.program_ns,
             erase_ns: nand.erase_ns,
             slc: self.config.ftl.slc_cache.is_on().then(|| self.slc_times()),
             channel_mb_s: nand.channel_mb_s,
@@ -353,7 +343,7 @@ impl<'a> Plan<'a> {
             cache_read: nand.cache_read,
             independent_plane_reads: nand.independent_plane_reads,
             patience_ns: self.patience_ns(),
-            suspend: self.suspend(),
+            suspend: nand.suspend,
         };
         ArrayTiming::new(config, &self.geometry)
     }
@@ -372,11 +362,6 @@ impl<'a> Plan<'a> {
         let ScheduleTable { host_program_ns, background_read_ns, background_program_ns, erase_ns } =
             self.config.controller.schedule;
         [0, host_program_ns, background_read_ns, background_program_ns, erase_ns]
-    }
-
-    fn suspend(&self) -> SuspendConfig {
-        let SuspendTable { most, suspend_ns, resume_ns, least_left_ns } = self.config.nand.suspend;
-        SuspendConfig { most, suspend_ns, resume_ns, least_left_ns }
     }
 
     /// The times of a drive whose type leaves open whether it has any.
@@ -413,10 +398,11 @@ impl<'a> Plan<'a> {
         let rate = self.config.nand.faults.read_rate;
         let chip = if rate > 0.0 { chip.with_read_faults(rate, self.seed) } else { chip };
         // Refresh looks at what retries depend on, too.
-        match (self.config.nand.read_retry.get(), self.map_config().refresh) {
-            (Some(config), _) => chip.with_retries(config, self.seed),
-            (None, Some(_)) => chip.with_retries(RetryConfig::default(), self.seed),
-            (None, None) => chip,
+        let retry = self.config.nand.read_retry;
+        if retry.is_on() || self.map_config().refresh.is_some() {
+            chip.with_retries(retry, self.seed)
+        } else {
+            chip
         }
     }
 

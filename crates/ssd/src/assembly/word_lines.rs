@@ -16,7 +16,7 @@ pub(super) fn check(config: &DriveConfig) -> Result<(), BuildError> {
     if !nand.pages_per_block.is_multiple_of(parts) {
         return Err(BuildError::WordLines { parts, pages: nand.pages_per_block });
     }
-    let types = nand.program_ns.get().types().len();
+    let types = nand.program_ns.types().len();
     if types > 1 {
         return Err(BuildError::WordLineTimes { parts, types });
     }

@@ -2,7 +2,7 @@
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
-use strobe_types::defaults;
+use strobe_types::{defaults, is_default};
 
 use super::nvram::NvramConfig;
 use crate::limits::LimitsConfig;
@@ -28,17 +28,17 @@ pub struct ControllerConfig {
     pub jitter_ns: u64,
     /// Mean in ns of what is added to writes beside that, exponentially distributed: taking up data in the write buffer
     /// varies by more than a read does. Default 0.
-    #[serde(skip_serializing_if = "is_zero")]
+    #[serde(skip_serializing_if = "is_default")]
     #[schemars(range(min = 0, max = 1_000_000_000u64))]
     pub write_jitter_ns: u64,
     /// Time in ns that each of the host's writes, long or short, takes in a stage of the drive that does one after the other:
     /// no more of them are taken in the long run, and what comes in clusters waits for its turn. Default 0: none.
-    #[serde(skip_serializing_if = "is_zero")]
+    #[serde(skip_serializing_if = "is_default")]
     #[schemars(range(min = 0, max = 1_000_000_000u64))]
     pub write_pace_ns: u64,
     /// Writes that this stage takes at once when it has had nothing to do for long enough (a token bucket of this depth,
     /// filled at one token each write_pace_ns). Default 0, which is 1.
-    #[serde(skip_serializing_if = "is_zero")]
+    #[serde(skip_serializing_if = "is_default")]
     #[schemars(range(min = 0, max = 1_000_000u64))]
     pub write_pace_burst: u64,
     /// Host link rate in MB/s, each way; 0: transfers take no time.
@@ -55,12 +55,8 @@ pub struct ControllerConfig {
     /// The largest commands that the drive takes.
     pub limits: LimitsConfig,
     /// Non-volatile write cache.
-    #[serde(skip_serializing_if = "NvramConfig::is_default")]
+    #[serde(skip_serializing_if = "is_default")]
     pub nvram: NvramConfig,
-}
-
-fn is_zero(number: &u64) -> bool {
-    *number == 0
 }
 
 defaults! {

@@ -2,7 +2,7 @@
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
-use strobe_types::defaults;
+use strobe_types::{defaults, is_default, is_one};
 
 defaults! {
     /// Reads that fail: data that no retry corrects. A host read of it ends with an unrecovered read error; everything else
@@ -12,7 +12,7 @@ defaults! {
     pub struct FaultsTable {
         /// Probability that a read of a flash page, by the host or by the drive itself, finds that the page cannot be
         /// read, from then until its block is erased. Default 0.
-        #[serde(skip_serializing_if = "is_never")]
+        #[serde(skip_serializing_if = "is_default")]
         #[schemars(range(min = 0.0, max = 1.0))]
         pub read_rate: f64 = 0.0;
         /// Faults at given places and times, each a logical unit or a flash page. Default none.
@@ -44,33 +44,15 @@ defaults! {
         #[schemars(range(min = 0, max = 65_535))]
         pub page: Option<u32> = None;
         /// The fault comes once the host has written so many mapping units, warm-up included. Default 0.
-        #[serde(skip_serializing_if = "is_zero")]
+        #[serde(skip_serializing_if = "is_default")]
         #[schemars(range(min = 0, max = 9_223_372_036_854_775_807u64))]
         pub after_writes: u64 = 0;
         /// The fault comes at this virtual time, in ns. Default 0.
-        #[serde(skip_serializing_if = "is_zero")]
+        #[serde(skip_serializing_if = "is_default")]
         #[schemars(range(min = 0, max = 9_223_372_036_854_775_807u64))]
         pub after_ns: u64 = 0;
         /// True if only the next host read fails; reads of the drive itself are repeated. Default false: the data is lost.
         #[serde(skip_serializing_if = "std::ops::Not::not")]
         pub transient: bool = false;
     }
-}
-
-impl FaultsTable {
-    pub(crate) fn is_default(&self) -> bool {
-        *self == Self::default()
-    }
-}
-
-fn is_never(rate: &f64) -> bool {
-    *rate == 0.0
-}
-
-fn is_zero(number: &u64) -> bool {
-    *number == 0
-}
-
-fn is_one(number: &u32) -> bool {
-    *number == 1
 }

@@ -2,8 +2,8 @@
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
-use strobe_ftl::{LogVictim, Refresh, WhenMapFull};
-use strobe_types::defaults;
+use strobe_ftl::{Allocation, LogVictim, Refresh, WhenMapFull};
+use strobe_types::{defaults, is_default};
 
 use super::gc::GcConfig;
 use super::placement::PlacementTable;
@@ -30,12 +30,12 @@ pub struct FtlConfig {
     pub over_provisioning: Option<f64>,
     /// Choice of the erased block opened next: fifo, least-erased, adaptive or above-average. Default fifo.
     #[serde(default)]
-    pub allocation: AllocationName,
+    pub allocation: Allocation,
     /// Die of the next pages: free-first (the one with the least work waiting) or stripe (in turn). Default free-first.
     #[serde(default)]
     pub die_allocation: DieAllocationName,
     /// Data placement: which data shares blocks.
-    #[serde(default, skip_serializing_if = "PlacementTable::is_default")]
+    #[serde(default, skip_serializing_if = "is_default")]
     pub placement: PlacementTable,
     /// Method of copy commands: physical or logical. Default physical.
     #[serde(default)]
@@ -47,11 +47,11 @@ pub struct FtlConfig {
     pub virtual_map_entries: u32,
     /// Reaction to a full virtual map when another unit is to be shared. copy-new: the new copy is physical.
     /// copy-oldest: the oldest logical copy becomes physical and gives up its entry. Default copy-new.
-    #[serde(default, skip_serializing_if = "VirtualMapFullName::is_default")]
+    #[serde(default, skip_serializing_if = "is_default")]
     pub virtual_map_full: VirtualMapFullName,
     /// Changed entries of the map, the virtual map included, after which the durable map is brought up to date at the latest;
     /// fewer are lost if power is cut, and more is written. 0: as many as suit the log. Default 0.
-    #[serde(default, skip_serializing_if = "is_zero")]
+    #[serde(default, skip_serializing_if = "is_default")]
     #[schemars(range(min = 0, max = 4_294_967_295u32))]
     pub map_flush_entries: u32,
     /// True if the map survives a power cut. It is then kept on flash as a journal with checkpoints, in
@@ -62,7 +62,7 @@ pub struct FtlConfig {
     pub durable_map: bool,
     /// Good blocks reserved for the durable map, if that is more than it needs, which is eight times the
     /// map and three blocks. Default 0.
-    #[serde(default, skip_serializing_if = "is_zero")]
+    #[serde(default, skip_serializing_if = "is_default")]
     #[schemars(range(min = 0, max = 16_777_216))]
     pub map_blocks: u32,
     /// Log or replacement blocks of a block-mapped scheme (replacement-block, log-block, fast). Default 64.
@@ -72,13 +72,13 @@ pub struct FtlConfig {
     /// Log block that log-block merges when it needs another one and none is left. lru: written longest ago.
     /// mru: written last. fifo: opened first. fullest or emptiest: most or fewest pages programmed; ties:
     /// written longest ago. fullest-newest: most pages programmed; ties: written last. Default lru.
-    #[serde(default, skip_serializing_if = "LogVictimName::is_default")]
-    pub log_victim: LogVictimName,
+    #[serde(default, skip_serializing_if = "is_default")]
+    pub log_victim: LogVictim,
     /// SLC cache: writes of the host go to blocks in SLC mode first; only page has it.
-    #[serde(default, skip_serializing_if = "SlcCacheTable::is_default")]
+    #[serde(default, skip_serializing_if = "is_default")]
     pub slc_cache: SlcCacheTable,
     /// Demand paging of the map; only dftl has it.
-    #[serde(default, skip_serializing_if = "TranslationTable::is_default")]
+    #[serde(default, skip_serializing_if = "is_default")]
     pub translation: TranslationTable,
     /// Garbage collection.
     #[serde(default)]
@@ -86,14 +86,14 @@ pub struct FtlConfig {
     /// Pages that are together before they are programmed: of the write buffer, and of copies. 0: a page on each plane of
     /// all dies, and of one die, so that planes share the time of the array; 1: each page as soon as it is there, alone if its die is free
     /// and with those behind it if not. Default 0.
-    #[serde(default, skip_serializing_if = "is_zero")]
+    #[serde(default, skip_serializing_if = "is_default")]
     #[schemars(range(min = 0, max = 65_536))]
     pub batch_pages: u32,
     /// Static wear levelling.
     #[serde(default)]
     pub wear_leveling: WearLevelingConfig,
     /// Refresh: moving data before its pages need many retries.
-    #[serde(default, skip_serializing_if = "RefreshTable::is_default")]
+    #[serde(default, skip_serializing_if = "is_default")]
     pub refresh: RefreshTable,
 }
 
@@ -115,10 +115,6 @@ defaults! {
 }
 
 impl RefreshTable {
-    fn is_default(&self) -> bool {
-        *self == Self::default()
-    }
-
     /// Refresh settings of a map where `days_per_second` days pass in a second; `None` if blocks are never
     /// refreshed.
     pub(crate) fn get(&self, days_per_second: f64) -> Option<Refresh> {
@@ -126,10 +122,6 @@ impl RefreshTable {
         let reads = (self.reads > 0).then_some(self.reads);
         (reads.is_some() || after_ns.is_some()).then_some(Refresh { reads, after_ns })
     }
-}
-
-fn is_zero(number: &u32) -> bool {
-    *number == 0
 }
 
 fn page() -> String {
@@ -163,12 +155,6 @@ defaults! {
     }
 }
 
-impl TranslationTable {
-    pub(super) fn is_default(&self) -> bool {
-        *self == Self::default()
-    }
-}
-
 defaults! {
     /// SLC cache: the host writes to blocks with one bit per cell (drive.nand.slc) while there are any, which is fast, and
     /// what they hold is folded into normal blocks later. Without blocks, the default, there is none.
@@ -195,10 +181,6 @@ defaults! {
 }
 
 impl SlcCacheTable {
-    pub(super) fn is_default(&self) -> bool {
-        *self == Self::default()
-    }
-
     /// True if the drive has an SLC cache.
     pub fn is_on(&self) -> bool {
         self.static_blocks > 0 || self.dynamic_blocks > 0
@@ -238,42 +220,6 @@ pub enum CopyMode {
     Logical,
 }
 
-/// Log block that is merged when another one is needed and none is left.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "kebab-case")]
-pub enum LogVictimName {
-    /// The one written longest ago.
-    #[default]
-    Lru,
-    /// The one written last.
-    Mru,
-    /// The one opened first.
-    Fifo,
-    /// The one with the most pages programmed.
-    Fullest,
-    /// The one with the most pages programmed; ties: written last.
-    FullestNewest,
-    /// The one with the fewest pages programmed.
-    Emptiest,
-}
-
-impl LogVictimName {
-    fn is_default(&self) -> bool {
-        *self == Self::default()
-    }
-
-    pub(crate) fn get(self) -> LogVictim {
-        match self {
-            Self::Lru => LogVictim::Lru,
-            Self::Mru => LogVictim::Mru,
-            Self::Fifo => LogVictim::Fifo,
-            Self::Fullest => LogVictim::Fullest,
-            Self::FullestNewest => LogVictim::FullestNewest,
-            Self::Emptiest => LogVictim::Emptiest,
-        }
-    }
-}
-
 /// Reaction to a full virtual map when another unit is to be shared.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
@@ -286,32 +232,12 @@ pub enum VirtualMapFullName {
 }
 
 impl VirtualMapFullName {
-    fn is_default(&self) -> bool {
-        *self == Self::default()
-    }
-
     pub(crate) fn get(self) -> WhenMapFull {
         match self {
             Self::CopyNew => WhenMapFull::CopyNew,
             Self::CopyOldest => WhenMapFull::CopyOldest,
         }
     }
-}
-
-/// Choice of the erased block opened next.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "kebab-case")]
-pub enum AllocationName {
-    /// The one erased first.
-    #[default]
-    Fifo,
-    /// The one erased least often: dynamic wear levelling.
-    LeastErased,
-    /// The most worn one for cold data, the least worn one for all other data (FeGC, taken to its end).
-    Adaptive,
-    /// For cold data the least worn one of those erased more often than the average block, or the most worn one if there is
-    /// none; for all other data the least worn one (FeGC: Kwon et al. 2011).
-    AboveAverage,
 }
 
 /// Ways of static wear levelling.

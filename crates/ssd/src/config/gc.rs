@@ -2,18 +2,8 @@
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
+use strobe_ftl::GcStream;
 use strobe_types::defaults;
-
-/// Destination of valid data that garbage collection moves.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "kebab-case")]
-pub enum GcStreamName {
-    /// To open blocks of its own.
-    #[default]
-    Own,
-    /// To the blocks that host writes go to, as in a plain log.
-    Host,
-}
 
 /// When garbage collection is done.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
@@ -42,7 +32,7 @@ defaults! {
         #[schemars(range(min = 1, max = 16_777_216))]
         pub window: u32 = 1000;
         /// Destination of valid data: own or host. Default own.
-        pub stream: GcStreamName = GcStreamName::Own;
+        pub stream: GcStream = GcStream::Own;
         /// Collection starts when fewer erased blocks are left. Raised to the least that is safe, one
         /// per plane and two more, if it is lower. Default 0.
         #[schemars(range(min = 0, max = 16_777_216))]

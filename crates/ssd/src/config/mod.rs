@@ -10,22 +10,20 @@ mod gc;
 mod names;
 mod nand;
 mod nvram;
-mod page_times;
 mod placement;
 
 pub use controller::{ControllerConfig, ScheduleTable, TrimConfig};
 pub use faults::{FaultAt, FaultsTable};
 pub use ftl::{
-    AllocationName, CopyMode, DieAllocationName, FtlConfig, LogVictimName, RefreshTable, SlcCacheTable,
-    TranslationTable, VirtualMapFullName, WearLevelingConfig, WearLevelingName, WhenFullName,
+    CopyMode, DieAllocationName, FtlConfig, RefreshTable, SlcCacheTable, TranslationTable,
+    VirtualMapFullName, WearLevelingConfig, WearLevelingName, WhenFullName,
 };
-pub use gc::{GcConfig, GcMode, GcStreamName};
+pub use gc::{GcConfig, GcMode};
 pub(crate) use names::block_scheme;
 pub use names::{MAPPINGS, Mapping, MappingInfo, POLICIES, PolicyInfo, Victim};
-pub use nand::{DataMode, NandConfig, ReadRetryTable, SlcTable, SuspendTable};
+pub use nand::{DataMode, NandConfig, SlcTable};
 pub use nvram::{NVRAM_RANGES_MAX, NvramConfig, NvramError, NvramPolicyName, SectorRange};
-pub use page_times::TimesByPage;
-pub use placement::{IsolationName, PlacementTable, SchemeName, TemperatureName};
+pub use placement::{IsolationName, PlacementTable, SchemeName};
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};

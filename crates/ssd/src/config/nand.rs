@@ -2,10 +2,10 @@
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
-use strobe_nand::RetryConfig;
-use strobe_types::defaults;
+use strobe_nand::{PageTimes, RetryConfig, SuspendConfig};
+use strobe_types::{defaults, is_default, is_one};
 
-use super::{FaultsTable, TimesByPage};
+use super::FaultsTable;
 
 /// Content of stored pages.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
@@ -61,9 +61,9 @@ pub struct NandConfig {
     pub pages_per_program: u32,
     /// Array read time tR in ns; or, as a list, that of each page type (lower, middle, upper page …): page p of a
     /// block is of type p mod their number. Each type on fast and on slow layers makes twice as many.
-    pub read_ns: TimesByPage,
+    pub read_ns: PageTimes,
     /// Page program time tPROG in ns, or that of each page type; with pages_per_program that of a word line, one number.
-    pub program_ns: TimesByPage,
+    pub program_ns: PageTimes,
     /// Block erase time tBERS in ns.
     #[schemars(range(min = 0, max = 1_000_000_000_000u64))]
     pub erase_ns: u64,
@@ -73,7 +73,7 @@ pub struct NandConfig {
     /// Command, address and status cycles of a flash operation in ns, for each page or plane it is for: the channel's bus
     /// carries them before the array is at work. (The firmware's time for a host command is
     /// `drive.controller.command_ns`.) Usual are 200 to 1000. Default 0.
-    #[serde(default, skip_serializing_if = "is_zero")]
+    #[serde(default, skip_serializing_if = "is_default")]
     #[schemars(range(min = 0, max = 1_000_000_000))]
     pub command_ns: u64,
     /// Cache program: transfer the next page while the array programs the last. Default false.
@@ -88,16 +88,16 @@ pub struct NandConfig {
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub independent_plane_reads: bool,
     /// Interrupting programs and erases for reads that a host waits for.
-    #[serde(default, skip_serializing_if = "SuspendTable::is_default")]
-    pub suspend: SuspendTable,
+    #[serde(default, skip_serializing_if = "is_default")]
+    pub suspend: SuspendConfig,
     /// Reads that have to be repeated, as cells wear, leak and are disturbed.
-    #[serde(default, skip_serializing_if = "ReadRetryTable::is_default")]
-    pub read_retry: ReadRetryTable,
+    #[serde(default, skip_serializing_if = "is_default")]
+    pub read_retry: RetryConfig,
     /// Reads that fail: data that no retry corrects.
-    #[serde(default, skip_serializing_if = "FaultsTable::is_default")]
+    #[serde(default, skip_serializing_if = "is_default")]
     pub faults: FaultsTable,
     /// Blocks used with one bit per cell, by an SLC cache.
-    #[serde(default, skip_serializing_if = "SlcTable::is_default")]
+    #[serde(default, skip_serializing_if = "is_default")]
     pub slc: SlcTable,
     /// Erases that a block survives; the next one fails and the block is bad. 0: unlimited.
     #[schemars(range(min = 0, max = 4_294_967_295u32))]
@@ -115,36 +115,8 @@ pub struct NandConfig {
     pub data: DataMode,
 }
 
-fn is_zero(number: &u64) -> bool {
-    *number == 0
-}
-
 fn one() -> u32 {
     1
-}
-
-fn is_one(number: &u32) -> bool {
-    *number == 1
-}
-
-defaults! {
-    /// Suspend and resume: a read that a host waits for interrupts the program or erase that its die is busy with.
-    #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-    #[serde(deny_unknown_fields, default)]
-    pub struct SuspendTable {
-        /// Number of times that one program or erase can be suspended; 0: never. Default 0.
-        #[schemars(range(min = 0, max = 1_000_000))]
-        pub most: u32 = 0;
-        /// Time from the suspend until the die can read, in ns. Default 5000.
-        #[schemars(range(min = 0, max = 1_000_000_000_000u64))]
-        pub suspend_ns: u64 = 5_000;
-        /// Time from the resume until the operation goes on, in ns. Default 5000.
-        #[schemars(range(min = 0, max = 1_000_000_000_000u64))]
-        pub resume_ns: u64 = 5_000;
-        /// An operation with no more than this left is not suspended, in ns. Default 20,000.
-        #[schemars(range(min = 0, max = 1_000_000_000_000u64))]
-        pub least_left_ns: u64 = 20_000;
-    }
 }
 
 defaults! {
@@ -166,91 +138,5 @@ defaults! {
         /// Erase time tBERS of a block in SLC mode, in ns. Default 2,000,000.
         #[schemars(range(min = 0, max = 1_000_000_000_000u64))]
         pub erase_ns: u64 = 2_000_000;
-    }
-}
-
-impl SlcTable {
-    fn is_default(&self) -> bool {
-        *self == Self::default()
-    }
-}
-
-impl SuspendTable {
-    fn is_default(&self) -> bool {
-        *self == Self::default()
-    }
-}
-
-defaults! {
-    /// Read retry: a page whose errors are too many for the code is read again with other reference voltages. The mean
-    /// number of retries is fresh + per_day · days + (per_kcycle + per_kcycle_day · days) · kcycles + per_kread · kreads,
-    /// with the days since the block's first page was programmed, and thousands of its erases and of reads since the last
-    /// one. Pages differ, evenly from none to twice the mean, and a page needs as many each time. Each retry is a read of
-    /// the array like the first one. All factors 0: no retries.
-    #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
-    #[serde(deny_unknown_fields, default)]
-    pub struct ReadRetryTable {
-        /// Retries on new flash. Default 0.
-        #[schemars(range(min = 0.0, max = 1000.0))]
-        pub fresh: f64 = 0.0;
-        /// More for each thousand erases of the block. Default 0.
-        #[schemars(range(min = 0.0, max = 1000.0))]
-        pub per_kcycle: f64 = 0.0;
-        /// More for each day since its first page was programmed. Default 0.
-        #[schemars(range(min = 0.0, max = 1000.0))]
-        pub per_day: f64 = 0.0;
-        /// More for each such day and each thousand erases. Default 0.
-        #[schemars(range(min = 0.0, max = 1000.0))]
-        pub per_kcycle_day: f64 = 0.0;
-        /// Read disturb: more for each thousand reads of the block since its erase. Default 0.
-        #[schemars(range(min = 0.0, max = 1000.0))]
-        pub per_kread: f64 = 0.0;
-        /// Retries of one read, at most. Default 40.
-        #[schemars(range(min = 1, max = 1000))]
-        pub most: u32 = 40;
-        /// True if a page that needs more retries than most cannot be read, and its data is lost. Default false: the last
-        /// retry corrects it.
-        #[serde(skip_serializing_if = "std::ops::Not::not")]
-        pub fails_beyond_most: bool = false;
-        /// Days of retention that pass in a second of virtual time: runs of seconds see what months do, as when chips are
-        /// baked. Default 1/86400: none but those that pass.
-        #[schemars(range(min = 0.0, max = 1_000_000.0))]
-        pub days_per_second: f64 = 1.0 / 86_400.0;
-    }
-}
-
-impl ReadRetryTable {
-    fn is_default(&self) -> bool {
-        *self == Self::default()
-    }
-
-    /// True if a read may need retries.
-    pub fn is_on(&self) -> bool {
-        self.get().is_some()
-    }
-
-    /// Retry settings of a chip; `None` if no read needs retries.
-    pub(crate) fn get(&self) -> Option<RetryConfig> {
-        let &Self {
-            fresh,
-            per_kcycle,
-            per_day,
-            per_kcycle_day,
-            per_kread,
-            most,
-            fails_beyond_most,
-            days_per_second,
-        } = self;
-        let factors = [fresh, per_kcycle, per_day, per_kcycle_day, per_kread];
-        factors.iter().any(|&factor| factor > 0.0).then_some(RetryConfig {
-            fresh,
-            per_kcycle,
-            per_day,
-            per_kcycle_day,
-            per_kread,
-            most,
-            fails_beyond: fails_beyond_most,
-            days_per_second,
-        })
     }
 }

@@ -101,10 +101,6 @@ impl NvramConfig {
         self.bytes > 0 && self.policy == NvramPolicyName::Hint
     }
 
-    pub(super) fn is_default(&self) -> bool {
-        *self == Self::default()
-    }
-
     /// Refuses a cache that a drive of `drive_sectors` cannot have. Other keys are checked even if the size
     /// is 0, as a sweep may begin there.
     pub(crate) fn check(&self, drive_sectors: u64, keeps_bytes: bool) -> Result<(), NvramError> {

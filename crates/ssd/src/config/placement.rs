@@ -25,19 +25,6 @@ pub enum SchemeName {
     Handles,
 }
 
-/// Measure of a logical unit's temperature.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "kebab-case")]
-pub enum TemperatureName {
-    /// Number of writes (CAPi).
-    #[default]
-    UpdateCount,
-    /// Number of writes, divided by the time since the last one (CAT).
-    UpdateRate,
-    /// Time of the last write (age sort).
-    LastWrite,
-}
-
 /// Isolation of placement handles when data is relocated.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
@@ -65,15 +52,11 @@ defaults! {
         /// Blocks of relocated data under handles: initial (shared by all) or persistent (of each handle). Default initial.
         pub isolation: IsolationName = IsolationName::Initial;
         /// Temperature that hot-cold and sorted go by: update-count, update-rate or last-write. Default update-count.
-        pub temperature: TemperatureName = TemperatureName::UpdateCount;
+        pub temperature: Temperature = Temperature::UpdateCount;
     }
 }
 
 impl PlacementTable {
-    pub(super) fn is_default(&self) -> bool {
-        *self == Self::default()
-    }
-
     /// The scheme for a map.
     pub(crate) fn kind(&self) -> PlacementKind {
         match self.scheme {
@@ -89,15 +72,6 @@ impl PlacementTable {
                 };
                 PlacementKind::Handles { count: self.handles, isolation }
             }
-        }
-    }
-
-    /// The temperature for a map.
-    pub(crate) fn temperature(&self) -> Temperature {
-        match self.temperature {
-            TemperatureName::UpdateCount => Temperature::UpdateCount,
-            TemperatureName::UpdateRate => Temperature::UpdateRate,
-            TemperatureName::LastWrite => Temperature::LastWrite,
         }
     }
 }

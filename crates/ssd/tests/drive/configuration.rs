@@ -3,8 +3,8 @@
 use strobe_ftl::gc::Greedy;
 use strobe_nand::NandOp;
 use strobe_ssd::{
-    AllocationName, BuildError, DataMode, DriveConfig, GcMode, POLICIES, Room, SchemeName, SuspendTable,
-    build, build_on_image, build_with, memory_bytes, presets,
+    Allocation, BuildError, DataMode, DriveConfig, GcMode, POLICIES, Room, SchemeName, SuspendConfig, build,
+    build_on_image, build_with, memory_bytes, presets,
 };
 use strobe_types::{Geometry, Op};
 
@@ -49,7 +49,7 @@ fn every_allocation_is_the_one_that_its_name_says() {
         (wear.erase_stddev, wear.erase_max)
     };
     let [fifo, least_erased, adaptive] =
-        [AllocationName::Fifo, AllocationName::LeastErased, AllocationName::Adaptive].map(wear);
+        [Allocation::Fifo, Allocation::LeastErased, Allocation::Adaptive].map(wear);
     println!("{fifo:?} {least_erased:?} {adaptive:?}");
     assert!(least_erased.0 < fifo.0, "{least_erased:?} {fifo:?}");
     assert!(adaptive.0 < least_erased.0, "{adaptive:?} {least_erased:?}");
@@ -186,7 +186,7 @@ fn times_and_marks_that_contradict_each_other_are_refused_with_key_and_cure() {
         let has_cure = cures.iter().any(|cure| text.contains(cure));
         assert!(has_cure, "{text}");
     };
-    let suspend = |most, suspend_ns, resume_ns, least_left_ns| SuspendTable {
+    let suspend = |most, suspend_ns, resume_ns, least_left_ns| SuspendConfig {
         most,
         suspend_ns,
         resume_ns,
@@ -194,11 +194,11 @@ fn times_and_marks_that_contradict_each_other_are_refused_with_key_and_cure() {
     };
     let sum = "suspend_ns + resume_ns is 700000 ns";
     refused(
-        |c| c.nand.suspend = SuspendTable { most: 1, suspend_ns: 700_000, resume_ns: 0, ..c.nand.suspend },
+        |c| c.nand.suspend = SuspendConfig { most: 1, suspend_ns: 700_000, resume_ns: 0, ..c.nand.suspend },
         &[sum],
     );
     refused(
-        |c| c.nand.suspend = SuspendTable { most: 1, suspend_ns: 0, resume_ns: 700_000, ..c.nand.suspend },
+        |c| c.nand.suspend = SuspendConfig { most: 1, suspend_ns: 0, resume_ns: 700_000, ..c.nand.suspend },
         &[sum],
     );
     refused(

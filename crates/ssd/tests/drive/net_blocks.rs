@@ -1,6 +1,6 @@
 //! Blocks that one call of garbage collection gains.
 
-use strobe_ssd::{AllocationName, GcStreamName, POLICIES, SchemeName, build};
+use strobe_ssd::{Allocation, GcStream, POLICIES, SchemeName, build};
 
 use super::setup::{Host as _, T0, config, unit_writes, write_unit};
 
@@ -14,8 +14,8 @@ fn a_collection_gains_net_blocks_whatever_the_policy() {
                 let mut config = config();
                 config.ftl.gc.victim = policy.name.to_owned();
                 config.ftl.placement.scheme = migration;
-                config.ftl.gc.stream = GcStreamName::Own;
-                config.ftl.allocation = AllocationName::LeastErased;
+                config.ftl.gc.stream = GcStream::Own;
+                config.ftl.allocation = Allocation::LeastErased;
                 // Begins with less than 8, that is at 7.
                 config.ftl.gc.min_free_blocks = 8;
                 config.ftl.gc.net_blocks = net_blocks;

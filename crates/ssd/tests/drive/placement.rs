@@ -2,7 +2,7 @@
 
 use strobe_ftl::gc::Greedy;
 use strobe_ftl::{
-    Inspectable as _, Isolation, MappingScheme as _, Marks, PageMap, PageMapConfig, PlacementKind,
+    Inspectable as _, Isolation, MappingScheme as _, PageMap, PageMapConfig, PlacementKind, Watermarks,
 };
 use strobe_nand::{Chip, Nand as _, StampMedium, Timing, Untimed, WearConfig};
 use strobe_ssd::{
@@ -19,7 +19,7 @@ fn drive<T: Timing>(config: &DriveConfig, timing: T) -> Drive<PageMap<Chip<T, St
     let policy = Greedy::new(chip.geometry().blocks());
     let map = PageMapConfig {
         placement: PlacementKind::Handles { count: HANDLES, isolation: Isolation::Persistent },
-        marks: Some(Marks { soft: 26, pace: 22, victims: 2, read_pages: 4 }),
+        watermarks: Some(Watermarks { soft: 26, pace: 22, victims: 2, read_pages: 4 }),
         ..PageMapConfig::new(config.logical_units() as u32)
     };
     Drive::new(PageMap::new(chip, policy, map).expect("room"), &config.controller)

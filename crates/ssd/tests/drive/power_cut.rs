@@ -3,7 +3,7 @@
 //! as (`Simulated::watch`).
 
 use strobe_ssd::{
-    Command, CopyMode, DataMode, DriveConfig, Hint, LogVictimName, NvramPolicyName, Range, RecoveryError,
+    Command, CopyMode, DataMode, DriveConfig, Hint, LogVictim, NvramPolicyName, Range, RecoveryError,
     SectorRange, Simulated, VirtualMapFullName, build,
 };
 use strobe_types::{Lba, Lpn, Prng};
@@ -152,8 +152,7 @@ fn any_config(rng: &mut Prng) -> DriveConfig {
     config.ftl.mapping = mappings[rng.below(7) as usize].to_owned();
     if config.ftl.mapping != "page" {
         config.ftl.log_blocks = 2 + rng.below(3);
-        config.ftl.log_victim =
-            [LogVictimName::Lru, LogVictimName::Fifo, LogVictimName::Fullest][rng.below(3) as usize];
+        config.ftl.log_victim = [LogVictim::Lru, LogVictim::Fifo, LogVictim::Fullest][rng.below(3) as usize];
         config.ftl.translation.cached_entries = 1 + rng.below(20);
         if config.ftl.mapping != "dftl" {
             config.ftl.copy_mode = CopyMode::Physical;

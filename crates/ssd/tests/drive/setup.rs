@@ -119,8 +119,8 @@ pub(crate) fn geometry(config: &DriveConfig) -> Geometry {
 pub(crate) fn array_timing(config: &DriveConfig) -> ArrayTiming {
     let nand = &config.nand;
     let timing = TimingConfig {
-        read_ns: nand.read_ns.get(),
-        program_ns: nand.program_ns.get(),
+        read_ns: nand.read_ns,
+        program_ns: nand.program_ns,
         erase_ns: nand.erase_ns,
         channel_mb_s: nand.channel_mb_s,
         spare_bytes: nand.spare_bytes,

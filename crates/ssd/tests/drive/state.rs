@@ -181,8 +181,10 @@ fn a_loaded_drive_has_every_field_of_the_original() {
 
 /// The parts of a `Debug` text, without the histograms, which may have room for more, and buffers between two calls.
 fn fields(text: &str) -> Vec<String> {
-    let text = text.split("scratch:").map(|part| part.split_once("whens:").map_or(part, |(_, rest)| rest));
-    let text: String = text.collect();
+    let without = |text: &str, from: &str, to: &str| -> String {
+        text.split(from).map(|part| part.split_once(to).map_or(part, |(_, rest)| rest)).collect()
+    };
+    let text = without(text, "relocation:", "background:");
     let start = text.find("latency: Latency {").expect("latencies");
     let end = text[start..].find("is_timed").expect("what comes after") + start;
     let text = format!("{}{}", &text[..start], &text[end..]);

@@ -363,7 +363,7 @@ fn virtual_time_of_a_single_die_is_the_sum_of_its_operations() {
             let mut config = config();
             config.ftl.gc.victim = victim.to_owned();
             if stream_host {
-                config.ftl.gc.stream = strobe_ssd::GcStreamName::Host;
+                config.ftl.gc.stream = strobe_ssd::GcStream::Host;
             }
             let mut requests = unit_writes(160, 4000, 6);
             requests.extend(mixed_requests(160 * 8, UNIT, 2000, 7));

@@ -23,7 +23,7 @@ fn lines() -> DriveConfig {
     (nand.blocks_per_plane, nand.pages_per_block) = (16, 8 * PARTS);
     nand.page_bytes = UNITS * 4096;
     nand.pages_per_program = PARTS;
-    nand.read_ns = PageTimes::by_type(&READS).expect("three").into();
+    nand.read_ns = PageTimes::by_type(&READS).expect("three");
     config.ftl.logical_pages = Some(480);
     config
 }
@@ -151,7 +151,7 @@ fn what_cannot_be_word_lines_is_refused_with_the_cure() {
         &["pages_per_program is 3", "32 pages", "multiple of 3"],
     );
     refused(
-        |config| config.nand.program_ns = PageTimes::by_type(&[1, 2, 3]).expect("three").into(),
+        |config| config.nand.program_ns = PageTimes::by_type(&[1, 2, 3]).expect("three"),
         &["program_ns gives 3 times", "pages_per_program = 3", "give one time"],
     );
     refused(

@@ -1,7 +1,7 @@
 //! Parameters of a drive that a fit may change, and their ranges.
 
 use strobe_nand::PageTimes;
-use strobe_ssd::{DriveConfig, TimesByPage};
+use strobe_ssd::DriveConfig;
 
 use crate::measurements::Measurement;
 
@@ -25,11 +25,11 @@ pub struct Parameter {
 }
 
 /// The array times of a drive's page types, in ns.
-fn types(times: &TimesByPage) -> Vec<f64> {
-    times.get().types().iter().map(|&ns| ns as f64).collect()
+fn types(times: &PageTimes) -> Vec<f64> {
+    times.types().iter().map(|&ns| ns as f64).collect()
 }
 
-fn mean(times: &TimesByPage) -> f64 {
+fn mean(times: &PageTimes) -> f64 {
     let types = types(times);
     types.iter().sum::<f64>() / types.len() as f64
 }
@@ -69,7 +69,7 @@ impl Reads {
             if alike { on(1.0).to_vec() } else { [on(1.0 - self.spread), on(1.0 + self.spread)].concat() };
         // Three or six, both of which there can be.
         if let Some(times) = PageTimes::by_type(&times) {
-            drive.nand.read_ns = times.into();
+            drive.nand.read_ns = times;
         }
     }
 }
@@ -279,17 +279,17 @@ pub(super) fn drive(base: &DriveConfig, logarithms: &[f64], told: &[String]) -> 
     }
     // What does not go together is not looked at: the nearest that does takes its place. What was told stays, whatever
     // comes of it.
-    let as_told = drive.nand.suspend.clone();
+    let as_told = drive.nand.suspend;
     let if_told = |key: &str, value: u64| if is_told(told, key) { value } else { 0 };
     let shortest = if_told("nand.suspend.suspend_ns", as_told.suspend_ns)
         + if_told("nand.suspend.resume_ns", as_told.resume_ns)
         + LEAST_PROGRAM_NS;
-    if drive.nand.program_ns.get().shortest() < shortest && !is_told(told, "nand.program_ns") {
+    if drive.nand.program_ns.shortest() < shortest && !is_told(told, "nand.program_ns") {
         drive.nand.program_ns = shortest.into();
     }
     let suspend = &mut drive.nand.suspend;
-    let shortest = drive.nand.program_ns.get().shortest().min(drive.nand.erase_ns);
-    let longest = drive.nand.program_ns.get().longest().max(drive.nand.erase_ns);
+    let shortest = drive.nand.program_ns.shortest().min(drive.nand.erase_ns);
+    let longest = drive.nand.program_ns.longest().max(drive.nand.erase_ns);
     suspend.resume_ns = suspend.resume_ns.min(shortest / 4);
     suspend.suspend_ns =
         suspend.suspend_ns.min(shortest.saturating_sub(suspend.resume_ns + LEAST_PROGRAM_NS));
@@ -421,7 +421,7 @@ mod tests {
         let at: Vec<f64> = logarithms(&told).iter().map(|at| at - 1.0).collect();
         for found in [within_ranges(&told, &keys), super::drive(&told, &at, &keys)] {
             assert_eq!(found.nand.suspend, told.nand.suspend);
-            assert!(found.nand.program_ns.get().shortest() > 550_000, "it can be suspended");
+            assert!(found.nand.program_ns.shortest() > 550_000, "it can be suspended");
         }
     }
 

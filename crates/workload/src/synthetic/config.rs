@@ -9,7 +9,7 @@ use super::sizes::{BlockShare, Sizes};
 use super::zipf::Zipf;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
-use strobe_types::{Op, SECTOR_BYTES, defaults};
+use strobe_types::{Op, SECTOR_BYTES, defaults, is_default, is_one};
 
 defaults! {
     /// A synthetic workload: which addresses, which operations.
@@ -76,7 +76,7 @@ defaults! {
         /// Share of the requests of "gaussian" that fall on all slots alike. It makes them less skewed, but the
         /// slots with more requests than the average stay the same. 0 to 1, default 0.
         #[schemars(range(min = 0.0, max = 1.0))]
-        #[serde(skip_serializing_if = "is_zero")]
+        #[serde(skip_serializing_if = "is_default")]
         pub uniform_share: f64 = 0.0;
         /// True to scatter the popular slots of "zipf" and "hotcold" evenly over the range. If false, they lie
         /// at its start, the most popular first. Default true. fio spreads `zipf` and never `zoned`.
@@ -316,16 +316,6 @@ impl SyntheticConfig {
             Ok(Mix::Write(write))
         }
     }
-}
-
-#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde wants a reference")]
-fn is_one(number: &u32) -> bool {
-    *number == 1
-}
-
-#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde wants a reference")]
-fn is_zero(value: &f64) -> bool {
-    *value == 0.0
 }
 
 fn out_of_range(key: &'static str, value: impl ToString, allowed: impl Into<String>) -> WorkloadError {

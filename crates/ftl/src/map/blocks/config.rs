@@ -1,5 +1,7 @@
 //! The choices of a block-mapped drive, and whether they work.
 
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
 use strobe_nand::Nand;
 use strobe_types::{BlockId, Geometry, named};
 
@@ -20,7 +22,8 @@ named! {
 }
 
 /// Log block that is merged when another one is needed and none is left. Ties: written longest ago.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
 pub enum LogVictim {
     /// The one written longest ago.
     #[default]

@@ -1,11 +1,13 @@
 //! Copies as a command of the drive.
 
 use strobe_nand::{Cause, Nand, Unit, When};
-use strobe_types::{Lpn, Ppa};
+use strobe_types::Lpn;
 
-use super::sharing::{Owner, Vpn, WhenMapFull};
-use super::{PageMap, WriteContext};
 use crate::gc::VictimPolicy;
+use crate::map::page::PageMap;
+use crate::map::page::core::Core;
+use crate::map::page::map::sharing::WhenMapFull;
+use crate::place::WriteContext;
 use crate::{Done, FtlError};
 
 /// Why a unit cannot be shared.
@@ -16,164 +18,112 @@ enum Unshared {
 }
 
 impl<N: Nand, V: VictimPolicy> PageMap<N, V> {
-    /// The logical unit to which a valid flash unit belongs; of two, the one that had it first.
-    #[inline(always)]
-    pub(super) fn owner_of(&self, ppa: Ppa) -> Lpn {
-        match &self.map.sharing {
-            None => self.nand.lpn(ppa).unwrap_or_else(|| panic!("FTL bug: valid unit {ppa} is padding")),
-            Some(sharing) => match sharing.owner(ppa) {
-                Owner::One(lpn) => lpn,
-                Owner::Two(vpn) => sharing.owners(vpn)[0],
-            },
-        }
-    }
-
-    /// True if the map still says that a valid unit lies at `ppa`.
-    pub(super) fn is_mapped_to(&self, ppa: Ppa) -> bool {
-        match self.map.sharing.as_ref().map(|sharing| (sharing, sharing.owner(ppa))) {
-            Some((sharing, Owner::Two(vpn))) => sharing.ppa(vpn) == ppa,
-            Some((_, Owner::One(lpn))) => self.map.get(lpn) == Some(ppa),
-            None => self.nand.lpn(ppa).is_some_and(|lpn| self.map.get(lpn) == Some(ppa)),
-        }
-    }
-
-    /// Points whoever owns the unit at `from` to its copy at `to`. The caller notes what has changed in the
-    /// map.
-    #[inline(always)]
-    pub(super) fn remap(&mut self, lpn: Lpn, from: Ppa, to: Ppa) {
-        if let Some(sharing) = &mut self.map.sharing {
-            if let Owner::Two(vpn) = sharing.owner(from) {
-                assert!(sharing.ppa(vpn) == from, "FTL bug: {vpn:?} is not at {from:?}");
-                sharing.moved(vpn, to);
-                return self.store.entry_moved(vpn.get());
-            }
-            sharing.written(to, lpn);
-            self.store.name_changed(lpn, false);
-        }
-        assert!(self.map.moved(lpn, from, to), "FTL bug: {lpn:?} is not at {from:?}");
-    }
-
-    /// `lpn`, whose map entry held the virtual number `vpn`, is mapped elsewhere now: the other
-    /// owner has the unit to itself. With demand paging its map entry is cached.
-    #[cold]
-    pub(super) fn leave_shared(&mut self, lpn: Lpn, vpn: Vpn) {
-        let Some(sharing) = &mut self.map.sharing else { return };
-        let (ppa, other) = sharing.drop_owner(vpn, lpn);
-        self.map.set(other, ppa);
-        self.store.unit_left(other);
-        self.store.entry_changed(vpn.get());
-    }
-
-    /// The logical unit whose map entry changes with that of `lpn`, as the two share a flash unit.
-    pub(super) fn other_owner(&self, lpn: Lpn) -> Option<Lpn> {
-        let sharing = self.map.sharing.as_ref()?;
-        sharing.other_owner(lpn, self.map.get(lpn)?)
-    }
-
     /// Copies unit by unit: shared if that is possible, else read and programmed.
     pub(super) fn copy_units(&mut self, now: When, from: Lpn, to: Lpn, count: u32) -> Done {
-        self.refuse_at_end_of_life()?;
+        self.core.refuse_at_end_of_life()?;
         let mut finished = now;
         let mut arrived = now;
         let mut units = Vec::new();
         let mut page_read = None;
         for offset in 0..count {
             let (source, destination) = (from.plus(offset), to.plus(offset));
-            if self.is_stopped_at(source) {
-                self.heed_stop()?;
+            if self.core.is_stopped_at(source) {
+                self.core.heed_stop()?;
             }
-            if self.store.is_paged() {
+            if self.core.store.is_paged() {
                 let next = self.look_up_copied(now, source, destination)?;
-                arrived = self.nand.both(arrived, next);
+                arrived = self.core.nand.both(arrived, next);
                 // That may have moved what was read.
                 page_read = None;
             }
-            if self.map.locate(source).is_none() {
-                let next = self.look_up_changed(now, destination);
-                finished = self.nand.both(finished, next);
-                self.unmap(destination);
-                let next = self.commit_if_full(now)?;
-                finished = self.nand.both(finished, next);
+            if self.core.map.locate(source).is_none() {
+                let next = self.pager().look_up_changed(now, destination);
+                finished = self.core.nand.both(finished, next);
+                self.core.unmap(destination);
+                let next = self.core.commit_if_full(now)?;
+                finished = self.core.nand.both(finished, next);
                 continue;
             }
             let mut shared = self.share(source, destination);
-            if let (Err(Unshared::MapFull), WhenMapFull::CopyOldest) = (&shared, self.config.when_map_full) {
+            if let (Err(Unshared::MapFull), WhenMapFull::CopyOldest) =
+                (&shared, self.core.config.when_map_full)
+            {
                 let next = self.copy_oldest(arrived)?;
-                finished = self.nand.both(finished, next);
+                finished = self.core.nand.both(finished, next);
                 // That may have evicted an entry, and moved what was read.
                 let next = self.look_up_copied(now, source, destination)?;
-                arrived = self.nand.both(arrived, next);
+                arrived = self.core.nand.both(arrived, next);
                 page_read = None;
                 shared = self.share(source, destination);
             }
             match shared {
                 Ok(()) => {
-                    self.stats.copies.logical_units += 1;
-                    let next = self.commit_if_full(now)?;
-                    finished = self.nand.both(finished, next);
+                    self.core.stats.copies.logical_units += 1;
+                    let next = self.core.commit_if_full(now)?;
+                    finished = self.core.nand.both(finished, next);
                     continue;
                 }
-                Err(Unshared::ThirdOwner) => self.stats.copies.third_owner_units += 1,
-                Err(Unshared::MapFull) => self.stats.copies.map_full_units += 1,
+                Err(Unshared::ThirdOwner) => self.core.stats.copies.third_owner_units += 1,
+                Err(Unshared::MapFull) => self.core.stats.copies.map_full_units += 1,
                 Err(Unshared::Physical) => {}
             }
-            self.stats.copies.physical_units += 1;
+            self.core.stats.copies.physical_units += 1;
             // Making room may have moved it.
-            let Some(ppa) = self.map.locate(source) else { continue };
+            let Some(ppa) = self.core.map.locate(source) else { continue };
             // Neighbours on the same page come with one read.
-            let page = (self.nand.geometry().page_of(ppa), self.nand.part_of(ppa));
+            let page = (self.core.nand.geometry().page_of(ppa), self.core.nand.part_of(ppa));
             if page_read.replace(page) != Some(page) {
-                let wanted = self.nand.wanted([ppa].into_iter());
-                let next = self.nand.read(now, page.0, wanted, Cause::Copy).when;
-                arrived = self.nand.both(arrived, next);
+                let wanted = self.core.nand.wanted([ppa].into_iter());
+                let next = self.core.nand.read(now, page.0, wanted, Cause::Copy).when;
+                arrived = self.core.nand.both(arrived, next);
             }
-            if self.nand.has_losses() && self.nand.is_lost(ppa) {
-                let at = self.nand.both(finished, arrived);
+            if self.core.nand.has_losses() && self.core.nand.is_lost(ppa) {
+                let at = self.core.nand.both(finished, arrived);
                 return Err(FtlError::Unreadable { lpn: source, at });
             }
-            units.push(Unit { lpn: destination, payload: self.nand.payload(ppa) });
+            units.push(Unit { lpn: destination, payload: self.core.nand.payload(ppa) });
             if units.len() >= Self::COPY_UNITS {
                 let next = self.write_copied(arrived, &mut units)?;
-                finished = self.nand.both(finished, next);
+                finished = self.core.nand.both(finished, next);
                 // Garbage collection may have moved what was read.
                 page_read = None;
             }
         }
         let written = self.write_copied(arrived, &mut units)?;
-        Ok(self.nand.both(finished, written))
+        Ok(self.core.nand.both(finished, written))
     }
 
     /// When the map entries are known that a copy of one unit needs: that of `source`, and, where it can be shared, all that
     /// change.
     fn look_up_copied(&mut self, now: When, source: Lpn, destination: Lpn) -> Done {
-        if !self.store.is_paged() || self.map.sharing.is_none() {
-            return Ok(self.look_up(now, source, 1));
+        if !self.core.store.is_paged() || self.core.map.sharing.is_none() {
+            return Ok(self.pager().look_up(now, source, 1));
         }
-        let first = self.use_entry(now, source)?;
-        let second = self.use_changed(now, destination)?;
-        Ok(self.nand.both(first, second))
+        let first = self.pager().use_entry(now, source)?;
+        let second = self.pager().use_changed(now, destination)?;
+        Ok(self.core.nand.both(first, second))
     }
 
     /// Units read before they are programmed.
     const COPY_UNITS: usize = 256;
 
     fn write_copied(&mut self, now: When, units: &mut Vec<Unit<N::Payload>>) -> Done {
-        let done = self.write_host(now, WriteContext::of(Cause::Copy), units, Self::settle);
+        let done = self.write_host(now, WriteContext::of(Cause::Copy), units, Core::settle);
         units.clear();
         done
     }
 
     /// Makes the copy that was shared longest ago physical: its second owner gets a unit of its own.
     fn copy_oldest(&mut self, now: When) -> Done {
-        let Some(sharing) = &mut self.map.sharing else { return Ok(now) };
+        let Some(sharing) = &mut self.core.map.sharing else { return Ok(now) };
         let Some(vpn) = sharing.oldest() else { return Ok(now) };
         let (ppa, [_, owner]) = (sharing.ppa(vpn), sharing.owners(vpn));
-        let page = self.nand.geometry().page_of(ppa);
-        let wanted = self.nand.wanted([ppa].into_iter());
-        let arrived = self.nand.read(now, page, wanted, Cause::Copy).when;
-        let mut units = vec![Unit { lpn: owner, payload: self.nand.payload(ppa) }];
-        self.pass_losses_on(&units, std::iter::once(ppa))?;
-        self.stats.copies.late_units += 1;
+        let page = self.core.nand.geometry().page_of(ppa);
+        let wanted = self.core.nand.wanted([ppa].into_iter());
+        let arrived = self.core.nand.read(now, page, wanted, Cause::Copy).when;
+        let mut units = vec![Unit { lpn: owner, payload: self.core.nand.payload(ppa) }];
+        self.core.pass_losses_on(&units, std::iter::once(ppa))?;
+        self.core.stats.copies.late_units += 1;
         self.write_copied(arrived, &mut units)
     }
 
@@ -182,8 +132,10 @@ impl<N: Nand, V: VictimPolicy> PageMap<N, V> {
         if source == destination {
             return Ok(());
         }
-        let (held, replaced) = (self.map.get(source), self.map.get(destination));
-        let (Some(sharing), Some(ppa)) = (&self.map.sharing, held) else { return Err(Unshared::Physical) };
+        let (held, replaced) = (self.core.map.get(source), self.core.map.get(destination));
+        let (Some(sharing), Some(ppa)) = (&self.core.map.sharing, held) else {
+            return Err(Unshared::Physical);
+        };
         if sharing.vpn(ppa).is_some() {
             // Copied before: nothing to do if it was to here.
             return if held == replaced { Ok(()) } else { Err(Unshared::ThirdOwner) };
@@ -192,17 +144,17 @@ impl<N: Nand, V: VictimPolicy> PageMap<N, V> {
         if !frees_entry && !sharing.has_room() {
             return Err(Unshared::MapFull);
         }
-        self.unmap(destination);
-        let sharing = self.map.sharing.as_mut().ok_or(Unshared::Physical)?;
+        self.core.unmap(destination);
+        let sharing = self.core.map.sharing.as_mut().ok_or(Unshared::Physical)?;
         let vpn = sharing.share(ppa, [source, destination]).ok_or(Unshared::MapFull)?;
         let entry = sharing.entry(vpn);
-        self.map.mapped += 1;
+        self.core.map.mapped += 1;
         for lpn in [source, destination] {
-            self.map.set(lpn, entry);
-            self.store.name_changed(lpn, false);
-            self.store.unit_shared(lpn);
+            self.core.map.set(lpn, entry);
+            self.core.store.name_changed(lpn, false);
+            self.core.store.unit_shared(lpn);
         }
-        self.store.entry_moved(vpn.get());
+        self.core.store.entry_moved(vpn.get());
         Ok(())
     }
 }

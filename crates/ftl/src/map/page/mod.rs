@@ -1,72 +1,64 @@
 //! The page map: every logical unit may lie anywhere.
 //!
-//! [`PageMap`] and what a mapping scheme promises are here. It consists of parts that know nothing of each other:
-//! `entries.rs` is the map, `sharing.rs` the part of it that logical copy adds, `store.rs` where it is kept,
-//! `blocks.rs` what each block is doing; `config.rs` has the choices of a drive.
+//! [`PageMap`] serves the host. Its parts:
 //!
-//! `slc.rs` is the SLC cache, which host writes go through if there is one. `reads.rs` has reads, and what
-//! becomes of data that cannot be read.
+//! | Folder | What it does |
+//! |---|---|
+//! | `core/` | Owns flash, blocks, streams and policies. Only here units are programmed, mapped and erased. |
+//! | `map/` | Map entries, the virtual map of logical copy, and where the map is kept: memory, journal or flash. |
+//! | `reclaim/` | Relocates data: garbage collection, wear levelling, refresh, folding, retirement. |
+//! | `recover/` | Finds the map again after a power cut. |
 //!
-//! The procedures on them: `write.rs` fills blocks, `relocate.rs` empties them, for `collect.rs` and others, `copy.rs` copies, `durable.rs` ends
-//! epochs of the journal, `recover.rs` finds the map again, `check.rs` is the whole-state checker. With demand
-//! paging the map itself is on flash: `translation.rs` says what for, `cmt.rs` is what is cached of it,
-//! `paging.rs` fetches and evicts, `compact.rs` is its share of collection, `rescan.rs` finds it after a power cut.
+//! `write.rs` and `write_cached.rs` are host writes, `reads.rs` reads, `copy.rs` the copy command, `paging.rs` map
+//! entries that have to be fetched from flash.
+//!
+//! A host write, step by step:
+//!
+//! 1. `write.rs` asks the placement for the stream of each unit.
+//! 2. `core/write.rs` programs the next pages of that stream, maps the units and invalidates their old versions.
+//! 3. If the stream has no open block and too few blocks are erased, `reclaim/collect.rs` makes some first.
+//! 4. `core/write.rs` opens an erased block; with a journaled map an epoch names it (`core/durable.rs`).
+//! 5. `reclaim/background/` may begin to empty victims.
 
-mod background;
-mod blocks;
-mod check;
-mod cmt;
-mod collect;
-mod compact;
-mod config;
 mod copy;
-mod durable;
-mod entries;
-mod headway;
-mod log;
+mod core;
+mod map;
 mod moved;
 mod paging;
 mod reads;
+mod reclaim;
 mod recover;
-mod refresh;
-mod relocate;
-mod rescan;
-mod sharing;
-mod slc;
 mod state;
-mod store;
-mod streams;
-mod translation;
 mod write;
+mod write_cached;
 
-use strobe_nand::{Cause, Nand, Payload, PowerCuts, Unit, When};
-use strobe_types::{BlockId, Lpn, Ppa, Prng, SimTime};
+pub use map::sharing::WhenMapFull;
+use map::store::MapStore;
+use map::translation::Translation;
+pub use map::translation::TranslationConfig;
+use paging::Pager;
+use reads::Reader;
+use reclaim::Reclaimer;
+use reclaim::background::Background;
+use reclaim::relocate::Relocation;
+use strobe_nand::{Nand, Payload, PowerCuts, Unit, When};
+use strobe_types::{BlockId, Lpn, Ppa, SimTime};
 
-use crate::capacity::{Capacity, CapacityError};
-use crate::gc::{Allocation, VictimPolicy};
+use self::core::Core;
+use self::core::blocks::BlockState;
+use self::core::check::Checker;
+pub use self::core::config::{PageMapConfig, Refresh};
+pub use self::core::slc::{SlcConfig, WhenFull};
+pub use self::core::space::Watermarks;
+use self::core::streams::HOST;
+use crate::capacity::CapacityError;
+use crate::gc::VictimPolicy;
 use crate::journal::{Journal, Log, Trims, region_for};
-use crate::place::{CopyContext, DataTag, Placement, Relocated, StreamId, WriteContext};
-use crate::wear::Leveler;
+use crate::place::{DataTag, WriteContext};
 use crate::{
-    BlockInfo, CheckError, Done, FtlError, FtlStats, Inspectable, MappingScheme, Recoverable, Recovery,
-    RecoveryError, SlcStats, Stream, read_result,
+    BlockInfo, CheckError, Done, FtlStats, Inspectable, MappingScheme, Recoverable, Recovery, RecoveryError,
+    Stream,
 };
-
-use background::Background;
-pub use background::Marks;
-use blocks::{BlockState, Blocks};
-pub use config::PageMapConfig;
-use entries::Entries;
-pub use refresh::Refresh;
-use relocate::Relocation;
-use sharing::Sharing;
-pub use sharing::WhenMapFull;
-use slc::SlcCache;
-pub use slc::{SlcConfig, WhenFull};
-use store::MapStore;
-use streams::{HOST, Streams};
-use translation::Translation;
-pub use translation::TranslationConfig;
 
 /// A page-mapped flash translation layer over `N` with victim policy `V`.
 ///
@@ -74,35 +66,9 @@ pub use translation::TranslationConfig;
 /// and the state of the policy; a placement adds 4 to 12 bytes per logical unit.
 #[derive(Clone, Debug)]
 pub struct PageMap<N: Nand, V> {
-    config: PageMapConfig,
-    nand: N,
-    map: Entries,
-    store: MapStore,
-    blocks: Blocks,
-    streams: Streams,
-    /// Chooses streams; `None` if there is nothing to choose.
-    placement: Option<Box<dyn Placement>>,
-    policy: V,
-    /// The policy's chance.
-    rng: Prng,
-    leveler: Option<Leveler>,
-    /// Erased blocks below which garbage collection starts.
-    min_free_blocks: u32,
-    /// Host units written or trimmed, plus one: the policies' clock, which starts at 1.
-    tick: u64,
-    /// The sequence number of the next program.
-    sequence: u64,
-    stats: FtlStats,
-    background: Background,
-    /// The block whose age is looked at next.
-    patrol: u32,
-    slc: Option<Box<SlcCache>>,
-    is_free_first: bool,
-    /// Why only reads are served any more.
-    end_of_life: Option<FtlError>,
+    core: Core<N, V>,
     relocation: Relocation<N::Payload>,
-    /// When what is being written is on flash, run by run.
-    whens: Vec<When>,
+    background: Background,
 }
 
 impl<N: Nand, V: VictimPolicy> PageMap<N, V> {
@@ -134,116 +100,43 @@ impl<N: Nand, V: VictimPolicy> PageMap<N, V> {
             }
             None => MapStore::Memory,
         };
-        let mut ftl = Self::with_store(nand, policy, config, store);
-        ftl.capacity().check()?;
-        let free: Vec<BlockId> = ftl.blocks.usable().collect();
+        let mut core = Core::new(nand, policy, config, store);
+        core.capacity().check()?;
+        let free: Vec<BlockId> = core.blocks.usable().collect();
         for block in free {
-            match ftl.is_reserved(block) {
-                true => ftl.reserve(block),
-                false => ftl.blocks.put_free(block, ftl.nand.geometry(), 0),
+            if core.is_reserved(block) {
+                core.reserve(block);
+            } else {
+                core.blocks.put_free(block, core.nand.geometry(), 0);
             }
         }
-        Ok(ftl)
+        Ok(Self::of(core))
     }
 
-    /// An empty map with no block at hand yet.
-    fn with_store(nand: N, policy: V, config: PageMapConfig, store: MapStore) -> Self {
-        debug_assert!(
-            config.translation.is_none() || config.slc.is_none(),
-            "demand paging goes with no SLC cache"
-        );
-        let geometry = nand.geometry();
-        let slc = config.slc.map(|how| Box::new(SlcCache::new(how, nand.slc_pages(), geometry)));
-        let is_reserved = |block| slc.as_ref().is_some_and(|slc| slc.is_static(block));
-        let blocks =
-            Blocks::new(&nand, store.journal().map(Journal::log), config.allocation != Allocation::Fifo);
-        let is_free_first = config.is_free_first(nand.is_timed(), nand.geometry());
-        let is_good = |block| blocks.state(block) == BlockState::Free && !is_reserved(block);
-        let tables = config.translation_pages(geometry).saturating_mul(geometry.units_per_page());
-        let shares = config.virtual_map_entries > 0;
-        let sharing = shares.then(|| Sharing::new(geometry.units(), config.virtual_map_entries));
-        let translation = store.is_paged().then(Default::default);
-        Self {
-            map: Entries::new(config.logical_units.saturating_add(tables), sharing),
-            streams: Streams::new(config.streams(), geometry, is_free_first, nand.slc_pages()),
-            placement: config.placement_spec().build(geometry),
-            rng: Prng::derive(config.seed, "victim"),
-            leveler: config.leveling.map(|how| Leveler::new(how, geometry.blocks(), is_good)),
-            min_free_blocks: config.trigger(geometry),
-            tick: 1,
-            // 0 is what a page has whose program was cut short.
-            sequence: u64::from(store.is_paged()),
-            stats: FtlStats {
-                translation,
-                slc: config.slc.map(|_| SlcStats::default()),
-                ..FtlStats::default()
-            },
-            patrol: 0,
-            is_free_first,
-            slc,
-            background: Background::new(
-                config.marks.filter(|_| nand.is_timed()),
-                config.batch(geometry.spec().planes_per_die),
-                config.streams().copies.len(),
-                geometry,
-            ),
-            end_of_life: None,
-            relocation: Relocation::default(),
-            whens: Vec::new(),
-            blocks,
-            store,
-            config,
-            nand,
-            policy,
-        }
+    /// The page map of `core`, with nothing under way.
+    fn of(core: Core<N, V>) -> Self {
+        let geometry = core.nand.geometry();
+        let row_pages = core.config.batch(geometry.spec().planes_per_die);
+        let background =
+            Background::new(core.space.watermarks, row_pages, core.config.streams().copies.len(), geometry);
+        Self { core, relocation: Relocation::default(), background }
+    }
+
+    /// Map entries of this drive, which may have to be fetched.
+    fn pager(&mut self) -> Pager<'_, N, V> {
+        Pager(self.reclaimer())
+    }
+
+    /// Reclamation of this drive.
+    #[inline(always)]
+    fn reclaimer(&mut self) -> Reclaimer<'_, N, V> {
+        Reclaimer { core: &mut self.core, relocation: &mut self.relocation, background: &mut self.background }
     }
 
     /// True if the placement chooses among several streams for host writes.
     #[inline]
     fn separates_host(&self) -> bool {
-        self.streams.table.host.end > 1
-    }
-
-    /// Returns the placement's view of `block`, which is emptied.
-    fn copy_context(&self, block: BlockId) -> CopyContext {
-        let placed = |stream: &StreamId| self.streams.table.is_placed(*stream);
-        CopyContext { block, stream: self.blocks.stream_of(block).filter(placed), tick: self.tick }
-    }
-
-    fn capacity(&self) -> Capacity {
-        let blocks = self.blocks.usable().filter(|&block| !self.is_reserved(block)).count();
-        self.config.capacity_of(self.nand.geometry(), blocks as u32)
-    }
-
-    /// Ends the drive's life if there are too few blocks left to go on.
-    fn retire_if_worn_out(&mut self) {
-        if self.capacity().check().is_err() {
-            self.end_of_life = Some(FtlError::EndOfLife {
-                bad_blocks: self.blocks.count(BlockState::Bad),
-                room_units: self.capacity().room_units(),
-                logical_units: self.config.logical_units,
-            });
-        }
-    }
-
-    fn refuse_at_end_of_life(&self) -> Result<(), FtlError> {
-        self.end_of_life.clone().map_or(Ok(()), Err)
-    }
-
-    /// [`PageMap::refuse_at_end_of_life`], which an interruption brings about as wear does: then all that is under way
-    /// comes to an end on the paths that are there for a drive that has worn out. To be called once per block that is
-    /// opened, emptied or passed over, as work without a bound consists of such steps.
-    fn heed_stop(&mut self) -> Result<(), FtlError> {
-        if self.nand.is_stopped() {
-            self.end_of_life = Some(FtlError::Interrupted);
-        }
-        self.refuse_at_end_of_life()
-    }
-
-    /// True if a pass over logical units, which has come to `lpn`, is to end there. It looks at every 16,384th.
-    #[inline]
-    fn is_stopped_at(&self, lpn: Lpn) -> bool {
-        lpn.get().is_multiple_of(1 << 14) && self.nand.is_stopped()
+        self.core.streams.table.host.end > 1
     }
 }
 
@@ -252,109 +145,78 @@ impl<N: Nand, V: VictimPolicy> MappingScheme for PageMap<N, V> {
     type Nand = N;
 
     fn nand(&self) -> &N {
-        &self.nand
+        &self.core.nand
     }
 
     fn nand_mut(&mut self) -> &mut N {
-        &mut self.nand
+        &mut self.core.nand
     }
 
     fn logical_units(&self) -> u32 {
-        self.config.logical_units
+        self.core.config.logical_units
     }
 
     fn stats(&self) -> &FtlStats {
-        &self.stats
+        &self.core.stats
     }
 
     #[inline]
     fn write(&mut self, now: When, units: &[Unit<N::Payload>], context: WriteContext) -> Done {
-        if self.end_of_life.is_some() {
-            self.refuse_at_end_of_life()?;
+        if self.core.end_of_life.is_some() {
+            self.core.refuse_at_end_of_life()?;
         }
         let cause = context.cause;
         // A closure of its own for the common case, so that its work is part of the loop over pages.
-        let done = if self.slc.is_some() {
+        let done = if self.core.slc.is_some() {
             self.write_cached(now, cause, units)
         } else if self.separates_host() {
-            self.write_separated(now, context, units, |ftl, run, first| ftl.settle_host(run, first))
-        } else if self.store.is_paged() {
-            self.write_paged(now, HOST, cause, units, |ftl, run, first| ftl.settle_host(run, first))
+            self.write_separated(now, context, units, |core, run, first| core.settle_host(run, first))
+        } else if self.core.store.is_paged() {
+            self.write_paged(now, HOST, cause, units, |core, run, first| core.settle_host(run, first))
         } else {
-            self.write_pages(now, HOST, cause, units, |ftl, run, first| ftl.settle_host(run, first))
+            self.fill(now, HOST, cause, units, |core, run, first| core.settle_host(run, first))
         };
         if N::TIMED {
-            self.collect_in_background();
+            self.reclaimer().collect_in_background();
         }
-        if self.config.refresh.is_some() {
-            self.refresh_if_due(None);
+        if self.core.config.refresh.is_some() {
+            self.reclaimer().refresh_if_due(None);
         }
         done
     }
 
     fn read(&mut self, now: When, first: Lpn, count: u32, out: &mut Vec<N::Payload>) -> Done {
-        let now = self.look_up(now, first, count);
-        self.refuse_without_map()?;
-        let mut lost = None;
-        let mut finished = now;
-        let mut at = 0;
-        let mut last = None;
-        while at < count {
-            let Some(ppa) = self.map.locate(first.plus(at)) else {
-                out.push(N::Payload::zero());
-                at += 1;
-                continue;
-            };
-            // Neighbours on the same page come with one read.
-            let page = self.nand.geometry().page_of(ppa);
-            let from = out.len();
-            while at < count
-                && let Some(next) = self.map.locate(first.plus(at))
-                && self.nand.geometry().page_of(next) == page
-            {
-                out.push(self.nand.payload(next));
-                at += 1;
-            }
-            let units = (out.len() - from) as u32;
-            let first = first.plus(at - units);
-            let (done, is_lost) = if self.nand.is_on_its_way(page) {
-                let done = self.read_on_its_way(now, first, units);
-                (done, self.lost_on_their_way(first, units))
-            } else {
-                let wanted = self.wanted_of_page(first, units);
-                let done = self.nand.read(now, page, wanted, Cause::Host);
-                (done.when, self.lost_in(done, first, units))
-            };
-            lost = lost.or(is_lost);
-            finished = self.nand.both(finished, done);
-            last = Some(page);
+        let now = self.pager().look_up(now, first, count);
+        self.core.refuse_without_map()?;
+        let Self { core, background, .. } = self;
+        let (done, last) = Reader { core, background }.read(now, first, count, out);
+        if self.core.config.refresh.is_some() {
+            let block = last.map(|page| self.core.nand.geometry().block_of_page(page));
+            self.reclaimer().refresh_if_due(block);
         }
-        if self.config.refresh.is_some() {
-            self.refresh_if_due(last.map(|page| self.nand.geometry().block_of_page(page)));
-        }
-        read_result(finished, lost)
+        done
     }
 
     fn trim(&mut self, now: When, first: Lpn, count: u32) -> Done {
         let mut done = now;
         for lpn in (0..count).map(|at| first.plus(at)) {
-            if self.is_stopped_at(lpn) {
-                self.heed_stop()?;
+            if self.core.is_stopped_at(lpn) {
+                self.core.heed_stop()?;
             }
-            let next = self.look_up_changed(now, lpn);
-            self.refuse_without_map()?;
-            done = self.nand.both(done, next);
-            self.unmap(lpn);
-            done = self.commit_if_full(done)?;
+            let next = self.pager().look_up_changed(now, lpn);
+            self.core.refuse_without_map()?;
+            done = self.core.nand.both(done, next);
+            self.core.unmap(lpn);
+            done = self.core.commit_if_full(done)?;
         }
         Ok(done)
     }
 
     fn flush(&mut self, now: When) -> Done {
-        let written = self.flush_entries(now);
-        let done = self.commit(now)?;
+        let written = self.pager().flush_entries(now);
+        let done = self.core.commit(now)?;
         let written = written?;
-        Ok(self.nand.both(written, done))
+        Ok(self.core.nand.both(written, done))
     }
 
     fn copy(&mut self, now: When, from: Lpn, to: Lpn, count: u32) -> Done {
@@ -363,64 +225,62 @@ impl<N: Nand, V: VictimPolicy> MappingScheme for PageMap<N, V> {
 
     #[inline]
     fn may_write(&self, units: u32) -> bool {
-        match &self.slc {
-            Some(_) if N::TIMED => self.has_cache_for_host(units),
-            _ => !N::TIMED || self.has_room_for_host(units),
+        match &self.core.slc {
+            Some(_) if N::TIMED => self.background.has_cache_for_host(&self.core, units),
+            _ => !N::TIMED || self.background.has_space_for_host(&self.core, units),
         }
     }
 
     fn idle_after_ns(&self) -> Option<u64> {
-        self.slc.as_ref().filter(|_| self.nand.is_timed()).map(|slc| slc.config().fold_idle_ns)
+        self.core.slc.as_ref().filter(|_| self.core.nand.is_timed()).map(|slc| slc.config().fold_idle_ns)
     }
 
     fn set_idle(&mut self, is_idle: bool) {
-        if let Some(slc) = &mut self.slc {
+        if let Some(slc) = &mut self.core.slc {
             slc.set_host_idle(is_idle);
-            self.collect_in_background();
+            self.reclaimer().collect_in_background();
         }
     }
 
     fn go_on(&mut self, token: u64) {
-        self.go_on_with(token);
+        self.reclaimer().go_on_with(token);
     }
 
     #[inline]
     fn relevant(&self, tag: DataTag) -> DataTag {
-        self.placement.as_ref().map_or(DataTag::default(), |placement| placement.relevant(tag))
+        self.core.policies.relevant(tag)
     }
 
     fn handles(&self) -> u16 {
-        self.config.handles()
+        self.core.config.handles()
     }
 
     fn stripe_units(&self) -> u32 {
-        self.config.batch(self.streams[HOST].lanes()) * self.nand.geometry().units_per_page()
+        self.core.config.batch(self.core.streams[HOST].lanes()) * self.core.nand.geometry().units_per_page()
     }
 
+    #[inline]
     fn prefetch_entry(&self, lpn: Lpn) {
-        self.map.prefetch(lpn);
+        self.core.prefetch_entry(lpn);
     }
 
+    #[inline]
     fn prefetch_state(&self, lpn: Lpn) {
-        if let Some(old) = self.map.find(lpn) {
-            let block = self.nand.geometry().block_of(old);
-            self.blocks.prefetch(old, block);
-            self.policy.prefetch(block);
-        }
+        self.core.prefetch_state(lpn);
     }
 }
 
 impl<N: Nand, V: VictimPolicy> Inspectable for PageMap<N, V> {
     fn mapped_units(&self) -> u32 {
-        self.map.mapped
+        self.core.map.mapped
     }
 
     fn free_blocks(&self) -> u32 {
-        self.blocks.free.count()
+        self.core.blocks.free.count()
     }
 
     fn slc_blocks(&self) -> Option<u32> {
-        self.slc.as_ref().map(|slc| slc.in_use())
+        self.core.slc.as_ref().map(|slc| slc.in_use())
     }
 
     fn is_collecting(&self) -> bool {
@@ -428,39 +288,42 @@ impl<N: Nand, V: VictimPolicy> Inspectable for PageMap<N, V> {
     }
 
     fn block_info(&self, block: BlockId) -> BlockInfo {
-        let valid = self.blocks.valid[block.index()];
-        let info = BlockInfo::of_flash(&self.nand, block, self.blocks.state(block).stage(), valid);
-        let stream = self.blocks.stream_of(block);
-        let stream = stream.map_or(Stream::Unknown, |stream| self.streams.table.named(stream));
+        let valid = self.core.blocks.valid[block.index()];
+        let info = BlockInfo::of_flash(&self.core.nand, block, self.core.blocks.state(block).stage(), valid);
+        let stream = self.core.blocks.stream_of(block);
+        let stream = stream.map_or(Stream::Unknown, |stream| self.core.streams.table.named(stream));
         BlockInfo { stream, ..info }
     }
 
     fn locate(&self, lpn: Lpn) -> Option<Ppa> {
-        self.map.locate(lpn)
+        self.core.map.locate(lpn)
     }
 
     fn peek(&self, lpn: Lpn) -> N::Payload {
-        self.map.locate(lpn).map_or_else(N::Payload::zero, |ppa| self.nand.payload(ppa))
+        self.core.map.locate(lpn).map_or_else(N::Payload::zero, |ppa| self.core.nand.payload(ppa))
     }
 
     fn check(&self) -> Result<(), CheckError> {
-        self.check_state()
+        Checker(&self.core).check_state()
     }
 }
 
 impl<N: PowerCuts, V: VictimPolicy> Recoverable for PageMap<N, V> {
     fn recover(self, now: SimTime, nand: N) -> Result<(Self, Recovery), RecoveryError> {
-        let mut policy = self.policy;
+        let mut policy = self.core.policies.victims;
         // A policy that knows no candidate is as good as a fresh one, if its clock does not go back.
-        for block in self.blocks.usable().filter(|&block| self.blocks.state(block) == BlockState::Closed) {
+        for block in
+            self.core.blocks.usable().filter(|&block| self.core.blocks.state(block) == BlockState::Closed)
+        {
             policy.taken(block);
         }
-        let (mut ftl, report) = Self::restart_at(nand, policy, self.config, now, self.tick)?;
-        if self.store.is_paged() {
+        let (mut ftl, report) = Self::restart_at(nand, policy, self.core.config, now, self.core.tick)?;
+        if self.core.store.is_paged() {
             // No page on flash says how many there were.
-            ftl.stats.host_units_written = ftl.stats.host_units_written.max(self.stats.host_units_written);
+            ftl.core.stats.host_units_written =
+                ftl.core.stats.host_units_written.max(self.core.stats.host_units_written);
         }
-        ftl.stats.continue_from(self.stats);
+        ftl.core.stats.continue_from(self.core.stats);
         Ok((ftl, report))
     }
 }

@@ -1,106 +1,107 @@
 //! Demand paging at work: fetching entries, evicting them, and telling translation pages what has moved.
 
-use strobe_nand::{Cause, Nand, Payload, Unit, When};
+use strobe_nand::{Cause, Nand, Unit, When};
 use strobe_types::{Lpn, Ppa};
 
-use super::{PageMap, StreamId};
 use crate::gc::VictimPolicy;
+use crate::map::page::PageMap;
+use crate::map::page::core::Core;
+use crate::map::page::core::tables::{TablePages, Update};
+use crate::map::page::reclaim::Reclaimer;
+use crate::place::StreamId;
 use crate::{Done, FtlError};
-
-/// Entries that a program of a translation page brings up to date.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Update {
-    /// This one, which is evicted.
-    Evicted(Lpn),
-    /// Entries of units that garbage collection has moved.
-    Moved,
-    /// All of them.
-    All,
-}
 
 /// Of these, `look_up`, `update_moved` and `flush_entries` do nothing on a drive whose map is in memory; the others
 /// are for demand-paged drives only.
 impl<N: Nand, V: VictimPolicy> PageMap<N, V> {
-    /// [`PageMap::write_pages`] for the host: the entries of a page's units are fetched before it.
+    /// [`PageMap::fill`] for the host: the entries of a page's units are fetched before it.
     pub(super) fn write_paged(
         &mut self,
         now: When,
         stream: StreamId,
         cause: Cause,
         units: &[Unit<N::Payload>],
-        mut settle: impl FnMut(&mut Self, &[Unit<N::Payload>], Ppa),
+        mut settle: impl FnMut(&mut Core<N, V>, &[Unit<N::Payload>], Ppa),
     ) -> Done {
-        let per_page = self.nand.geometry().units_per_page() as usize;
+        let per_page = self.core.nand.geometry().units_per_page() as usize;
         let mut finished = now;
         for (at, page) in (0..).step_by(per_page).zip(units.chunks(per_page)) {
             if let Some(ahead) = units.get(at + 12) {
-                self.store.translation().cmt.prefetch(ahead.lpn);
-                self.map.prefetch(ahead.lpn);
+                self.core.store.translation().cmt.prefetch(ahead.lpn);
+                self.core.map.prefetch(ahead.lpn);
             }
             let mut ready = now;
             for unit in page {
-                let next = self.use_changed(now, unit.lpn)?;
-                ready = self.nand.both(ready, next);
+                let next = self.pager().use_changed(now, unit.lpn)?;
+                ready = self.core.nand.both(ready, next);
             }
-            let done = self.write_pages(ready, stream, cause, page, |ftl, run, first| {
-                settle(ftl, run, first);
-                ftl.store.translation().written(run);
+            let done = self.fill(ready, stream, cause, page, |core, run, first| {
+                settle(core, run, first);
+                core.store.translation().written(run);
             })?;
-            finished = self.nand.both(finished, done);
-            self.commit_if_full(done)?;
+            finished = self.core.nand.both(finished, done);
+            self.core.commit_if_full(done)?;
         }
         Ok(finished)
     }
+}
 
+/// Of these, `look_up`, `update_moved` and `flush_entries` do nothing on a drive whose map is in memory; the others
+/// are for demand-paged drives only.
+/// Fetches map entries of a demand-paged drive for the host, and evicts others. On a drive whose map is in memory, entries
+/// are at hand.
+pub(super) struct Pager<'a, N: Nand, V>(pub(super) Reclaimer<'a, N, V>);
+
+impl<N: Nand, V: VictimPolicy> Pager<'_, N, V> {
     /// When the entries of `count` units from `first` on are known, for a read: at once, if the map is in memory.
     /// An entry that cannot be cached, because nothing can be evicted at the end of life, is read all the same.
     pub(super) fn look_up(&mut self, now: When, first: Lpn, count: u32) -> When {
         let mut ready = now;
-        if self.store.is_paged() {
+        if self.0.core.store.is_paged() {
             for lpn in (0..count).map(|at| first.plus(at)) {
                 let cached = match self.use_entry(now, lpn) {
                     Ok(at) => at,
                     // Whoever asked is refused if that is why nothing was cached.
-                    Err(_) => self.read_translation(now, lpn).unwrap_or(now),
+                    Err(_) => TablePages(self.0.core).read(now, lpn).unwrap_or(now),
                 };
-                ready = self.nand.both(ready, cached);
+                ready = self.0.core.nand.both(ready, cached);
             }
         }
         ready
     }
 
-    /// [`PageMap::look_up`] of the entry of `lpn`, and of that which changes with it.
+    /// [`Pager::look_up`] of the entry of `lpn`, and of that which changes with it.
     pub(super) fn look_up_changed(&mut self, now: When, lpn: Lpn) -> When {
         let own = self.look_up(now, lpn, 1);
-        match self.other_owner(lpn) {
+        match self.0.core.map.other_owner(lpn) {
             None => own,
             Some(other) => {
                 let others = self.look_up(now, other, 1);
-                self.nand.both(own, others)
+                self.0.core.nand.both(own, others)
             }
         }
     }
 
-    /// [`PageMap::use_entry`] of what changes when `lpn` is written or copied to: its entry, and that of the other owner of
+    /// [`Pager::use_entry`] of what changes when `lpn` is written or copied to: its entry, and that of the other owner of
     /// what it shares.
     pub(super) fn use_changed(&mut self, now: When, lpn: Lpn) -> Done {
         let own = self.use_entry(now, lpn)?;
-        match self.other_owner(lpn) {
+        match self.0.core.map.other_owner(lpn) {
             None => Ok(own),
             Some(other) => {
                 let others = self.use_entry(now, other)?;
-                Ok(self.nand.both(own, others))
+                Ok(self.0.core.nand.both(own, others))
             }
         }
     }
 
     /// Uses the map entry of `lpn` for the host; returns when it is cached.
     pub(super) fn use_entry(&mut self, now: When, lpn: Lpn) -> Done {
-        if self.store.translation().cmt.hit(lpn) {
-            self.stats.translation().hits += 1;
+        if self.0.core.store.translation().cmt.hit(lpn) {
+            self.0.core.stats.translation().hits += 1;
             return Ok(now);
         }
-        self.stats.translation().misses += 1;
+        self.0.core.stats.translation().misses += 1;
         self.fetch(now, lpn)
     }
 
@@ -108,139 +109,54 @@ impl<N: Nand, V: VictimPolicy> PageMap<N, V> {
     #[inline(never)]
     fn fetch(&mut self, now: When, lpn: Lpn) -> Done {
         let mut ready = self.make_room(now)?;
-        ready = self.read_translation(ready, lpn)?;
-        self.store.translation().cmt.insert(lpn);
+        ready = TablePages(self.0.core).read(ready, lpn)?;
+        self.0.core.store.translation().cmt.insert(lpn);
         Ok(ready)
     }
 
     /// Evicts an entry if none more fits; returns when that is done.
     fn make_room(&mut self, now: When) -> Done {
-        let cmt = &self.store.translation().cmt;
+        let cmt = &self.0.core.store.translation().cmt;
         let Some(oldest) = cmt.oldest().filter(|_| cmt.is_full()) else { return Ok(now) };
         let mut ready = now;
         if cmt.is_dirty(oldest) {
             ready = self.make_room_on_flash(now)?;
             // A collection may have had reason to program the same page.
-            if self.store.translation().cmt.is_dirty(oldest) {
-                ready = self.write_translation(ready, Update::Evicted(oldest), oldest)?;
+            if self.0.core.store.translation().cmt.is_dirty(oldest) {
+                ready = TablePages(self.0.core).write(ready, Update::Evicted(oldest), oldest)?;
             }
         }
-        self.stats.translation().evictions += 1;
-        self.store.translation().cmt.remove(oldest);
+        self.0.core.stats.translation().evictions += 1;
+        self.0.core.store.translation().cmt.remove(oldest);
         Ok(ready)
     }
 
     /// Collects garbage if the next translation page needs a block: programs of translation pages must not
     /// do so themselves, as collection is what many of them are for.
     fn make_room_on_flash(&mut self, now: When) -> Result<When, FtlError> {
-        self.heed_stop()?;
-        let has_room = self.streams[self.streams.table.translation].next_pages().is_some();
-        if !has_room && self.must_collect() { self.collect(now) } else { Ok(now) }
-    }
-
-    /// Reads the translation page with the entry of `lpn`, if there is one. One that cannot be read is the end of life.
-    fn read_translation(&mut self, now: When, lpn: Lpn) -> Done {
-        let translation = self.store.translation();
-        let Some(ppa) = self.map.get(translation.first_unit(translation.page_of(lpn))) else {
-            return Ok(now);
-        };
-        self.stats.translation().tp_reads += 1;
-        let page = self.nand.geometry().page_of(ppa);
-        let whole = self.nand.whole_page(page);
-        let done = self.nand.read(now, page, whole, Cause::Map);
-        if done.is_uncorrectable() {
-            return Err(self.lose_map(ppa));
-        }
-        Ok(done.when)
-    }
-
-    /// Brings the translation page with the entry of `lpn` up to date: reads and programs it.
-    #[inline(never)]
-    fn write_translation(&mut self, now: When, update: Update, lpn: Lpn) -> Done {
-        let ready = self.read_translation(now, lpn)?;
-        let translation = self.store.translation();
-        let page = translation.page_of(lpn);
-        let first = translation.first_unit(page);
-        let unit = |at| Unit { lpn: first.plus(at), payload: N::Payload::zero() };
-        let stream = self.streams.table.translation;
-        let done = match translation.units_per_page {
-            1 => self.write_pages(ready, stream, Cause::Map, &[unit(0)], Self::settle_translation)?,
-            count => {
-                let units: Vec<_> = (0..count).map(unit).collect();
-                self.write_pages(ready, stream, Cause::Map, &units, Self::settle_translation)?
-            }
-        };
-        let (translation, stats) = (self.store.translation(), self.stats.translation());
-        stats.tp_programs += 1;
-        translation.is_stale[page as usize] = false;
-        translation.is_moved[page as usize] = false;
-        match update {
-            Update::Moved => stats.gc_tp_updates += 1,
-            Update::Evicted(lpn) => {
-                stats.dirty_evictions += 1;
-                translation.cmt.clean(lpn, page);
-            }
-            Update::All => {}
-        }
-        if update == Update::All || translation.is_batched {
-            translation.cmt.clean_all(page);
-        }
-        Ok(done)
-    }
-
-    /// Maps the units of a translation page just written from `first` on. The policies' clock stands
-    /// still: it counts what the host does.
-    fn settle_translation(&mut self, units: &[Unit<N::Payload>], first: Ppa) {
-        for (at, unit) in (0..).zip(units) {
-            let ppa = first.plus(at);
-            self.policy.written(ppa, self.tick);
-            if let Some(sharing) = &mut self.map.sharing {
-                sharing.written(ppa, unit.lpn);
-            }
-            if let Some(old) = self.map.set(unit.lpn, ppa) {
-                self.invalidate(old);
-            }
-        }
-    }
-
-    /// Tells the translation pages, if there are any, where units that collection has moved are now, each page
-    /// once. Nothing is erased before.
-    pub(super) fn update_moved(&mut self, now: When) -> Done {
-        let mut finished = now;
-        while self.store.is_paged()
-            && let translation = self.store.translation()
-            && let Some(page) = translation.moved.pop()
-        {
-            let Some(lpn) = translation.entries(page).next() else { continue };
-            match self.write_translation(now, Update::Moved, lpn) {
-                Ok(done) => finished = self.nand.both(finished, done),
-                Err(error) => {
-                    self.store.translation().moved.push(page);
-                    return Err(error);
-                }
-            }
-        }
-        Ok(finished)
+        self.0.core.heed_stop()?;
+        let has_room = self.0.core.streams[self.0.core.streams.table.translation].next_pages().is_some();
+        if !has_room && self.0.core.must_collect() { self.0.collect(now) } else { Ok(now) }
     }
 
     /// Programs every translation page with dirty entries or, if those are wanted, one that is stale.
     pub(super) fn write_back_entries(&mut self, now: When, stale: bool) -> Done {
-        let is_due = |ftl: &mut Self, page: u32| {
-            let translation = ftl.store.translation();
+        let is_due = |core: &mut Core<N, V>, page: u32| {
+            let translation = core.store.translation();
             translation.cmt.has_dirty(page) || (stale && translation.is_stale[page as usize])
         };
         let mut finished = now;
-        for page in 0..self.store.translation().pages {
-            if !is_due(self, page) {
+        for page in 0..self.0.core.store.translation().pages {
+            if !is_due(self.0.core, page) {
                 continue;
             }
             let now = self.make_room_on_flash(now)?;
-            let first = self.store.translation().entries(page).next();
+            let first = self.0.core.store.translation().entries(page).next();
             if let Some(lpn) = first
-                && is_due(self, page)
+                && is_due(self.0.core, page)
             {
-                let next = self.write_translation(now, Update::All, lpn)?;
-                finished = self.nand.both(finished, next);
+                let next = TablePages(self.0.core).write(now, Update::All, lpn)?;
+                finished = self.0.core.nand.both(finished, next);
             }
         }
         Ok(finished)
@@ -249,7 +165,7 @@ impl<N: Nand, V: VictimPolicy> PageMap<N, V> {
     /// Programs the translation pages, if there are any, that have dirty entries.
     pub(super) fn flush_entries(&mut self, now: When) -> Done {
         // At the end of life nothing more can be programmed; what was written is found without them.
-        if self.store.is_paged() && self.end_of_life.is_none() {
+        if self.0.core.store.is_paged() && self.0.core.end_of_life.is_none() {
             self.write_back_entries(now, false)
         } else {
             Ok(now)

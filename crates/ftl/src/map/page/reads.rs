@@ -6,56 +6,15 @@
 //!    data takes the place of what the host wrote. An overwrite or a trim ends that.
 //! 3. A translation page has no second copy: without it the drive has lost the addresses of its units, and ends.
 
-use strobe_nand::{Cause, Class, Nand, ReadDone, Timing, Unit, Wanted, When};
-use strobe_types::{Lpn, Ppa};
+use strobe_nand::{Cause, Class, Nand, Payload, ReadDone, Timing, Unit, Wanted, When};
+use strobe_types::{Lpn, Ppa, Ppn};
 
-use super::PageMap;
-use crate::FtlError;
 use crate::gc::VictimPolicy;
+use crate::map::page::core::Core;
+use crate::map::page::reclaim::background::Background;
+use crate::{Done, FtlError, read_result};
 
-impl<N: Nand, V: VictimPolicy> PageMap<N, V> {
-    /// `count` mapped units from `first` on, all of one page, as a read transfers them.
-    #[inline]
-    pub(super) fn wanted_of_page(&self, first: Lpn, count: u32) -> Wanted {
-        let mut wanted = Wanted::NONE;
-        if self.nand.pages_per_program() == 1 {
-            return Wanted::first(count);
-        }
-        let units = (0..count).filter_map(|at| self.map.locate(first.plus(at)));
-        units.for_each(|ppa| wanted.add(self.nand.part_of(ppa)));
-        wanted
-    }
-
-    /// Reads `count` units from `first` on, all of a page that is not on flash yet: what the host has sent is still at hand;
-    /// a copy is read where it comes from, or after its program if it is there no more.
-    #[cold]
-    pub(super) fn read_on_its_way(&mut self, now: When, first: Lpn, count: u32) -> When {
-        let mut finished = now;
-        for lpn in (0..count).map(|at| first.plus(at)) {
-            let Some(unit) = self.map.locate(lpn) else { continue };
-            let page = self.nand.geometry().page_of(unit);
-            let done = match self.background.source_of(unit) {
-                Some(source) => {
-                    let page = self.nand.geometry().page_of(source);
-                    let wanted = self.nand.wanted([source].into_iter());
-                    self.nand.read(now, page, wanted, Cause::Host).when
-                }
-                None => {
-                    let place = self.nand.geometry().place(page);
-                    match self.nand.timing().last_class(|| place) {
-                        Some(Class::BackgroundProgram) => {
-                            let wanted = self.nand.wanted([unit].into_iter());
-                            self.nand.read(now, page, wanted, Cause::Host).when
-                        }
-                        _ => now,
-                    }
-                }
-            };
-            finished = self.nand.both(finished, done);
-        }
-        finished
-    }
-
+impl<N: Nand, V: VictimPolicy> Core<N, V> {
     /// Marks those of `units`, about to be programmed as copies of `sources`, whose data is lost.
     #[inline(always)]
     pub(super) fn pass_losses_on(
@@ -100,22 +59,119 @@ impl<N: Nand, V: VictimPolicy> PageMap<N, V> {
             _ => Ok(()),
         }
     }
+}
+
+/// A read of the host.
+pub(super) struct Reader<'a, N: Nand, V> {
+    pub(super) core: &'a mut Core<N, V>,
+    pub(super) background: &'a Background,
+}
+
+impl<N: Nand, V: VictimPolicy> Reader<'_, N, V> {
+    /// Reads `count` units from `first` on, whose map entries are known at `now`, into `out`. Returns how that ended, and
+    /// the last page that was read.
+    pub(super) fn read(
+        &mut self,
+        now: When,
+        first: Lpn,
+        count: u32,
+        out: &mut Vec<N::Payload>,
+    ) -> (Done, Option<Ppn>) {
+        let mut lost = None;
+        let mut finished = now;
+        let mut at = 0;
+        let mut last = None;
+        while at < count {
+            let Some(ppa) = self.core.map.locate(first.plus(at)) else {
+                out.push(N::Payload::zero());
+                at += 1;
+                continue;
+            };
+            // Neighbours on the same page come with one read.
+            let page = self.core.nand.geometry().page_of(ppa);
+            let from = out.len();
+            while at < count
+                && let Some(next) = self.core.map.locate(first.plus(at))
+                && self.core.nand.geometry().page_of(next) == page
+            {
+                out.push(self.core.nand.payload(next));
+                at += 1;
+            }
+            let units = (out.len() - from) as u32;
+            let first = first.plus(at - units);
+            let (done, is_lost) = if self.core.nand.is_on_its_way(page) {
+                let done = self.read_on_its_way(now, first, units);
+                (done, self.lost_on_their_way(first, units))
+            } else {
+                let wanted = self.wanted_of_page(first, units);
+                let done = self.core.nand.read(now, page, wanted, Cause::Host);
+                (done.when, self.lost_in(done, first, units))
+            };
+            lost = lost.or(is_lost);
+            finished = self.core.nand.both(finished, done);
+            last = Some(page);
+        }
+        (read_result(finished, lost), last)
+    }
+
+    /// Reads `count` units from `first` on, all of a page that is not on flash yet: what the host has sent is still at hand;
+    /// a copy is read where it comes from, or after its program if it is there no more.
+    #[cold]
+    fn read_on_its_way(&mut self, now: When, first: Lpn, count: u32) -> When {
+        let mut finished = now;
+        for lpn in (0..count).map(|at| first.plus(at)) {
+            let Some(unit) = self.core.map.locate(lpn) else { continue };
+            let page = self.core.nand.geometry().page_of(unit);
+            let done = match self.background.source_of(unit) {
+                Some(source) => {
+                    let page = self.core.nand.geometry().page_of(source);
+                    let wanted = self.core.nand.wanted([source].into_iter());
+                    self.core.nand.read(now, page, wanted, Cause::Host).when
+                }
+                None => {
+                    let place = self.core.nand.geometry().place(page);
+                    match self.core.nand.timing().last_class(|| place) {
+                        Some(Class::BackgroundProgram) => {
+                            let wanted = self.core.nand.wanted([unit].into_iter());
+                            self.core.nand.read(now, page, wanted, Cause::Host).when
+                        }
+                        _ => now,
+                    }
+                }
+            };
+            finished = self.core.nand.both(finished, done);
+        }
+        finished
+    }
+
+    /// `count` mapped units from `first` on, all of one page, as a read transfers them.
+    #[inline]
+    fn wanted_of_page(&self, first: Lpn, count: u32) -> Wanted {
+        let mut wanted = Wanted::NONE;
+        if self.core.nand.pages_per_program() == 1 {
+            return Wanted::first(count);
+        }
+        let units = (0..count).filter_map(|at| self.core.map.locate(first.plus(at)));
+        units.for_each(|ppa| wanted.add(self.core.nand.part_of(ppa)));
+        wanted
+    }
 
     /// The first of `count` units from `first` on that was lost in the read `done`.
     #[inline(always)]
-    pub(super) fn lost_in(&self, done: ReadDone, first: Lpn, count: u32) -> Option<Lpn> {
+    fn lost_in(&self, done: ReadDone, first: Lpn, count: u32) -> Option<Lpn> {
         if done.is_uncorrectable() { self.first_lost(first, count) } else { None }
     }
 
     #[cold]
     fn first_lost(&self, first: Lpn, count: u32) -> Option<Lpn> {
-        let is_lost = |&lpn: &Lpn| self.map.locate(lpn).is_some_and(|ppa| self.nand.has_failed(ppa));
+        let is_lost =
+            |&lpn: &Lpn| self.core.map.locate(lpn).is_some_and(|ppa| self.core.nand.has_failed(ppa));
         (0..count).map(|at| first.plus(at)).find(is_lost)
     }
 
-    /// [`PageMap::lost_in`] for units that are not on flash yet: a copy of a lost one may be on its way.
+    /// [`Reader::lost_in`] for units that are not on flash yet: a copy of a lost one may be on its way.
     #[cold]
-    pub(super) fn lost_on_their_way(&self, first: Lpn, count: u32) -> Option<Lpn> {
-        if self.nand.has_losses() { self.first_lost(first, count) } else { None }
+    fn lost_on_their_way(&self, first: Lpn, count: u32) -> Option<Lpn> {
+        if self.core.nand.has_losses() { self.first_lost(first, count) } else { None }
     }
 }

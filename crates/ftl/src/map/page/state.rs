@@ -3,35 +3,40 @@
 use strobe_nand::Nand;
 use strobe_types::{State, StateError, StateReader, StateWriter, load_part, save_part};
 
-use super::{PageMap, Relocation};
 use crate::gc::VictimPolicy;
+use crate::map::page::PageMap;
+use crate::map::page::core::Core;
+use crate::map::page::reclaim::relocate::Relocation;
 
 impl<N: Nand + State, V: VictimPolicy> State for PageMap<N, V> {
     fn save_state(&self, out: &mut StateWriter<'_>) {
-        let Self { config: _, nand, map, store, blocks, streams, placement, policy, rng, leveler, .. } = self;
-        let Self { min_free_blocks, tick, sequence, stats, background, patrol, slc, is_free_first, .. } =
-            self;
-        let Self { end_of_life, relocation, whens, .. } = self;
+        let Self { core, relocation, background } = self;
         // What is between two calls: nothing that anybody looks at.
         let Relocation { victims: _, units: _, runs: _, chunk: _ } = relocation;
+        core.save_state(out);
+        background.save_state(out);
+    }
+
+    fn load_state(&mut self, from: &mut StateReader<'_>) -> Result<(), StateError> {
+        self.core.load_state(from)?;
+        self.background.load_state(from)
+    }
+}
+
+impl<N: Nand + State, V: VictimPolicy> State for Core<N, V> {
+    fn save_state(&self, out: &mut StateWriter<'_>) {
+        let Self { config: _, nand, map, store, blocks, streams, policies, space, .. } = self;
+        let Self { tick, sequence, stats, slc, end_of_life, whens, .. } = self;
         nand.save_state(out);
         map.save_state(out);
         store.save_state(out);
         blocks.save_state(out);
         streams.save_state(out);
-        policy.save(out);
-        rng.save_state(out);
-        if let Some(placement) = placement {
-            placement.save(out);
-        }
-        leveler.save_state(out);
-        min_free_blocks.save_state(out);
+        policies.save_state(out);
+        space.save_state(out);
         (*tick, *sequence).save_state(out);
         stats.save_state(out);
-        background.save_state(out);
-        patrol.save_state(out);
         save_part(slc.as_deref(), out);
-        is_free_first.save_state(out);
         end_of_life.save_state(out);
         whens.save_state(out);
     }
@@ -42,19 +47,11 @@ impl<N: Nand + State, V: VictimPolicy> State for PageMap<N, V> {
         self.store.load_state(from)?;
         self.blocks.load_state(from)?;
         self.streams.load_state(from)?;
-        self.policy.load(from)?;
-        self.rng.load_state(from)?;
-        if let Some(placement) = &mut self.placement {
-            placement.load(from)?;
-        }
-        self.leveler.load_state(from)?;
-        self.min_free_blocks.load_state(from)?;
+        self.policies.load_state(from)?;
+        self.space.load_state(from)?;
         (self.tick, self.sequence) = strobe_types::Stored::restored(from)?;
         self.stats.load_state(from)?;
-        self.background.load_state(from)?;
-        self.patrol.load_state(from)?;
         load_part(self.slc.as_deref_mut(), from)?;
-        self.is_free_first.load_state(from)?;
         self.end_of_life.load_state(from)?;
         self.whens.load_state(from)
     }

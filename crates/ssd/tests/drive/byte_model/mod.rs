@@ -5,7 +5,7 @@ mod plain_disk;
 use proptest::prelude::*;
 use strobe_ftl::gc::{Greedy, Kinetic, LinearScore, Sampled, Sampling, VictimPolicy};
 use strobe_ftl::wear::Leveling;
-use strobe_ftl::{Allocation, GcStream, Marks, PageMap, PageMapConfig, PlacementKind, Temperature};
+use strobe_ftl::{Allocation, GcStream, PageMap, PageMapConfig, PlacementKind, Temperature, Watermarks};
 use strobe_nand::{ArrayTiming, ByteMedium, Chip, SuspendConfig, Timing, TimingConfig, Untimed, WearConfig};
 use strobe_ssd::{ControllerConfig, Drive, NvramConfig, NvramPolicyName, SectorRange};
 use strobe_types::{Geometry, GeometrySpec};
@@ -99,7 +99,7 @@ impl Shape {
         };
         let room = room_with(room_with(0) as u32);
         let least = geometry.planes() + 2;
-        let marks = Marks {
+        let watermarks = Watermarks {
             soft: least + 3,
             pace: least + 1,
             victims: 1 + (self.seed % 4) as u32,
@@ -109,7 +109,7 @@ impl Shape {
             logical_units: room as u32,
             seed: self.seed,
             // Only drives with times can collect in the background, or know which die is free.
-            marks: (self.seed % 4 < 3).then_some(marks),
+            watermarks: (self.seed % 4 < 3).then_some(watermarks),
             free_first: self.seed % 5 < 3,
             ..self.choices
         };

@@ -1,9 +1,9 @@
 //! Tiny drives of all kinds whose flash takes time.
 
 use strobe_ssd::{
-    BuildError, CopyMode, DataMode, DieAllocationName, DriveConfig, GcMode, GcStreamName, LogVictimName,
-    NvramPolicyName, ReadRetryTable, RefreshTable, ScheduleTable, SchemeName, SectorRange, Simulated,
-    SuspendTable, WearLevelingName, WhenFullName, build,
+    BuildError, CopyMode, DataMode, DieAllocationName, DriveConfig, GcMode, GcStream, LogVictim,
+    NvramPolicyName, RefreshTable, RetryConfig, ScheduleTable, SchemeName, SectorRange, Simulated,
+    SuspendConfig, WearLevelingName, WhenFullName, build,
 };
 use strobe_types::Prng;
 
@@ -107,14 +107,14 @@ fn flash(config: &mut DriveConfig, rng: &mut Prng) {
     nand.command_ns = pick(rng, &[0, 0, 20]);
     nand.cache_read = rng.below(4) == 0;
     nand.independent_plane_reads = rng.below(4) == 0;
-    nand.suspend = SuspendTable {
+    nand.suspend = SuspendConfig {
         most: pick(rng, &[0, 3, 10, 100]),
         suspend_ns: pick(rng, &[0, 10, 40]),
         resume_ns: pick(rng, &[0, 5, 40]),
         least_left_ns: pick(rng, &[0, 10, 50]),
     };
     if rng.below(4) == 0 {
-        nand.read_retry = ReadRetryTable {
+        nand.read_retry = RetryConfig {
             fresh: pick(rng, &[0.0, 0.3]),
             per_kcycle: pick(rng, &[0.0, 50.0]),
             per_day: pick(rng, &[0.0, 0.1]),
@@ -122,7 +122,7 @@ fn flash(config: &mut DriveConfig, rng: &mut Prng) {
             most: pick(rng, &[1, 5]),
             // A day in 100 µs.
             days_per_second: 10_000.0,
-            ..ReadRetryTable::default()
+            ..RetryConfig::default()
         };
     }
     nand.factory_bad_blocks = u32::from(rng.below(6) == 0);
@@ -146,7 +146,7 @@ fn page_map(config: &mut DriveConfig, rng: &mut Prng) {
     ftl.die_allocation = pick(rng, &[DieAllocationName::Stripe, DieAllocationName::FreeFirst]);
     let gc = &mut ftl.gc;
     gc.mode = pick(rng, &[GcMode::Background, GcMode::Background, GcMode::Background, GcMode::StopTheWorld]);
-    gc.stream = pick(rng, &[GcStreamName::Own, GcStreamName::Own, GcStreamName::Host]);
+    gc.stream = pick(rng, &[GcStream::Own, GcStream::Own, GcStream::Host]);
     ftl.placement.scheme = pick(
         rng,
         &[
@@ -202,8 +202,7 @@ fn block_map(config: &mut DriveConfig, rng: &mut Prng) {
     let ftl = &mut config.ftl;
     ftl.mapping = pick(rng, &["replacement-block", "log-block", "fast"]).to_owned();
     ftl.log_blocks = pick(rng, &[2, 3, 5]);
-    ftl.log_victim =
-        pick(rng, &[LogVictimName::Lru, LogVictimName::Mru, LogVictimName::Fullest, LogVictimName::Emptiest]);
+    ftl.log_victim = pick(rng, &[LogVictim::Lru, LogVictim::Mru, LogVictim::Fullest, LogVictim::Emptiest]);
     config.nand.any_page_order = ftl.mapping == "replacement-block" || rng.below(2) == 0;
     config.nand.page_bytes = ftl.mapping_unit_bytes;
 }

@@ -1,0 +1,212 @@
+//! State of each block, and validity of its units.
+
+use strobe_nand::Nand;
+use strobe_types::{BlockId, Geometry, Ppa, prefetch_write};
+
+use crate::block_info::Stage;
+use crate::free::FreePool;
+use crate::gc::BlockView;
+use crate::journal::Log;
+use crate::place::StreamId;
+use crate::validity::Validity;
+
+/// State of a block.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum BlockState {
+    Free,
+    Open,
+    Closed,
+    /// Full, in SLC mode: holds what the host has written until that is folded.
+    Cached,
+    /// Erased, and used in SLC mode only.
+    Reserved,
+    /// Its valid units are being moved, in the background.
+    Emptying,
+    /// Took a failed program: to be emptied and then marked bad.
+    Retiring,
+    Bad,
+    /// Reserved for the map.
+    Meta,
+}
+
+strobe_types::stored! { enum BlockState { 0 Free, 1 Open, 2 Closed, 3 Cached, 4 Reserved, 5 Emptying, 6 Retiring, 7 Bad, 8 Meta } }
+
+impl BlockState {
+    /// State as an observer sees it.
+    pub(crate) fn stage(self) -> Stage {
+        match self {
+            BlockState::Free | BlockState::Reserved => Stage::Erased,
+            BlockState::Open => Stage::Open,
+            BlockState::Closed | BlockState::Cached => Stage::Full,
+            BlockState::Emptying | BlockState::Retiring => Stage::Emptying,
+            BlockState::Bad => Stage::Bad,
+            BlockState::Meta => Stage::Tables,
+        }
+    }
+}
+
+/// The blocks of the drive.
+#[derive(Clone, Debug)]
+pub(crate) struct Blocks {
+    pub(crate) states: Vec<BlockState>,
+    /// Erased blocks at hand.
+    pub(crate) free: FreePool,
+    /// Blocks whose valid units are being moved in the background.
+    pub(crate) emptying: u32,
+    /// Blocks to be emptied and then marked bad.
+    pub(crate) retiring: Vec<BlockId>,
+    pub(crate) validity: Validity,
+    /// Valid units by block.
+    pub(crate) valid: Vec<u32>,
+    /// The stream that each block was opened for, plus one; 0 if it is erased, or nobody knows.
+    opened_for: Vec<u8>,
+    /// Blocks for data that are not bad, and how often they have been erased, all together.
+    good: u32,
+    erases: u64,
+}
+
+strobe_types::state! { Blocks { free, emptying, retiring, validity, good, erases } tables { states, valid, opened_for } }
+
+impl Blocks {
+    /// The blocks of `nand`, none at hand yet; those of `log` are not for data.
+    pub(crate) fn new<N: Nand>(nand: &N, log: Option<&Log>, by_wear: bool) -> Self {
+        let geometry = nand.geometry();
+        let ids = (0..geometry.blocks()).map(BlockId::new);
+        let state = |block| if nand.block(block).bad { BlockState::Bad } else { BlockState::Free };
+        let mut states: Vec<BlockState> = ids.map(state).collect();
+        for block in log.into_iter().flat_map(Log::blocks) {
+            let state = &mut states[block.index()];
+            *state = if *state == BlockState::Free { BlockState::Meta } else { BlockState::Bad };
+        }
+        let good = || (0..).map(BlockId::new).zip(&states).filter(|(_, state)| **state == BlockState::Free);
+        Self {
+            good: good().count() as u32,
+            erases: good().map(|(block, _)| u64::from(nand.block(block).erase_count)).sum(),
+            free: FreePool::new(geometry, by_wear),
+            emptying: 0,
+            retiring: Vec::new(),
+            validity: Validity::new(geometry.units()),
+            valid: vec![0; states.len()],
+            opened_for: vec![0; states.len()],
+            states,
+        }
+    }
+
+    pub(crate) fn state(&self, block: BlockId) -> BlockState {
+        self.states[block.index()]
+    }
+
+    pub(crate) fn count(&self, wanted: BlockState) -> u32 {
+        self.states.iter().filter(|&&state| state == wanted).count() as u32
+    }
+
+    /// Blocks for data that are not bad.
+    pub(crate) fn usable(&self) -> impl Iterator<Item = BlockId> + use<'_> {
+        let blocks = (0..).map(BlockId::new).zip(&self.states);
+        blocks
+            .filter(|(_, state)| !matches!(state, BlockState::Meta | BlockState::Bad))
+            .map(|(block, _)| block)
+    }
+
+    /// `count` units from `first` on, all of `block`, have been programmed.
+    #[inline(always)]
+    pub(crate) fn programmed(&mut self, block: BlockId, first: Ppa, count: u32) {
+        self.validity.set_run(first, count);
+        self.valid[block.index()] += count;
+    }
+
+    /// The unit at `ppa`, in `block`, is valid.
+    pub(crate) fn set_valid(&mut self, ppa: Ppa, block: BlockId) {
+        self.validity.set(ppa);
+        self.valid[block.index()] += 1;
+    }
+
+    /// The unit at `ppa`, in `block`, is valid no more; returns how many of the block are.
+    #[inline(always)]
+    pub(crate) fn invalidate(&mut self, ppa: Ppa, block: BlockId) -> u32 {
+        self.validity.clear(ppa);
+        let valid = &mut self.valid[block.index()];
+        *valid -= 1;
+        *valid
+    }
+
+    /// Adds the valid units of `block` to `units`; then it has none.
+    pub(crate) fn take_units(&mut self, block: BlockId, geometry: &Geometry, units: &mut Vec<Ppa>) {
+        self.validity.take_run(geometry.first_unit(block), geometry.units_per_block(), units);
+        self.valid[block.index()] = 0;
+    }
+
+    /// Fetches what [`Blocks::invalidate`] will touch.
+    #[inline]
+    pub(crate) fn prefetch(&self, ppa: Ppa, block: BlockId) {
+        self.validity.prefetch(ppa);
+        prefetch_write(&self.valid, block.index());
+    }
+
+    /// `block` takes what `stream` writes.
+    pub(crate) fn open(&mut self, block: BlockId, stream: StreamId) {
+        self.states[block.index()] = BlockState::Open;
+        self.opened_for[block.index()] = stream.get() + 1;
+    }
+
+    /// Notes that the units of `block`, which is full, are being moved from now on.
+    pub(crate) fn begin_emptying(&mut self, block: BlockId) {
+        self.states[block.index()] = BlockState::Emptying;
+        self.emptying += 1;
+    }
+
+    /// True if the units of `block` are being moved.
+    #[inline(always)]
+    pub(crate) fn is_being_emptied(&self, block: BlockId) -> bool {
+        self.emptying > 0 && self.state(block) == BlockState::Emptying
+    }
+
+    /// The stream that `block` was opened for, if it is known and the block was not erased since.
+    pub(crate) fn stream_of(&self, block: BlockId) -> Option<StreamId> {
+        self.opened_for[block.index()].checked_sub(1).map(StreamId::new)
+    }
+
+    /// A view for victim policies at `tick`.
+    pub(crate) fn view(&self, units_per_block: u32, tick: u64) -> BlockView<'_> {
+        BlockView::new(&self.valid, units_per_block, tick).with_streams(&self.opened_for)
+    }
+
+    /// `block` has been erased `erase_count` times, and is at hand.
+    pub(crate) fn put_free(&mut self, block: BlockId, geometry: &Geometry, erase_count: u32) {
+        self.states[block.index()] = BlockState::Free;
+        self.opened_for[block.index()] = 0;
+        self.free.put(geometry.plane_of(block), block, erase_count);
+    }
+
+    /// A block has been erased.
+    pub(crate) fn erased(&mut self) {
+        self.erases += 1;
+    }
+
+    /// `block`, which has been erased `erase_count` times, is out of service.
+    #[cold]
+    pub(crate) fn is_lost(&mut self, block: BlockId, erase_count: u32) {
+        self.states[block.index()] = BlockState::Bad;
+        self.good -= 1;
+        self.erases -= u64::from(erase_count);
+    }
+
+    /// Mean erase count of blocks for data, rounded down.
+    pub(crate) fn mean_erases(&self) -> u32 {
+        (self.erases / u64::from(self.good.max(1))) as u32
+    }
+
+    /// Erases counted, for the checker.
+    pub(crate) fn counted_erases(&self) -> u64 {
+        self.erases
+    }
+
+    /// `block` is to be emptied and then marked bad.
+    #[cold]
+    pub(crate) fn retire(&mut self, block: BlockId) {
+        if self.state(block) != BlockState::Retiring {
+            self.states[block.index()] = BlockState::Retiring;
+            self.retiring.push(block);
+        }
+    }
+}

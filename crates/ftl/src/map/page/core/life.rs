@@ -1,0 +1,95 @@
+//! Life of a block after it is full: taken, emptied, erased, or out of service.
+
+use strobe_nand::{Cause, Nand, When};
+use strobe_types::BlockId;
+
+use crate::gc::VictimPolicy;
+use crate::map::page::core::Core;
+use crate::map::page::core::blocks::BlockState;
+
+impl<N: Nand, V: VictimPolicy> Core<N, V> {
+    /// Shows the placement what the full `victim` holds, before any of it is moved.
+    pub(crate) fn show_victim(&mut self, victim: BlockId) {
+        if self.policies.placement.is_none() {
+            return;
+        }
+        let from = self.copy_context(victim);
+        let first = self.nand.geometry().first_unit(victim);
+        let end = first.plus(self.nand.geometry().units_per_block());
+        let Some(mut placement) = self.policies.placement.take() else { return };
+        let mut next = first;
+        let mut valid = std::iter::from_fn(|| {
+            let unit = self.blocks.validity.next(next, end)?;
+            next = unit.plus(1);
+            Some(self.owner_of(unit))
+        });
+        // Translation pages are not data.
+        let mut data = valid.by_ref().filter(|lpn| lpn.get() < self.config.logical_units);
+        placement.on_victim(&from, &mut data);
+        self.policies.placement = Some(placement);
+    }
+
+    /// Tells the placement that nothing is left in `victim`.
+    pub(crate) fn forget_victim(&mut self, victim: BlockId) {
+        let from = self.copy_context(victim);
+        self.policies.on_collected(&from);
+    }
+
+    pub(crate) fn erase(&mut self, now: When, block: BlockId, cause: Cause) -> When {
+        self.store.block_left(block);
+        match self.nand.erase(now, block, cause) {
+            Ok(done) => {
+                self.blocks.erased();
+                self.note_cache_erase(block);
+                self.block_is_erased(block);
+                done
+            }
+            Err(failed) => {
+                self.take_out_of_service(block);
+                failed.at
+            }
+        }
+    }
+
+    #[cold]
+    pub(crate) fn take_out_of_service(&mut self, block: BlockId) {
+        self.nand.mark_bad(block);
+        self.log().retired(block);
+        if let Some(slc) = &mut self.slc {
+            slc.left(block);
+        }
+        self.blocks.is_lost(block, self.nand.block(block).erase_count);
+        self.store.block_left(block);
+        if !self.slc.as_ref().is_some_and(|slc| slc.is_static(block)) {
+            self.policies.on_retired(block);
+        }
+        self.stats.bad_block_host_writes.push(self.stats.host_units_written);
+        self.retire_if_worn_out();
+    }
+}
+
+impl<N: Nand, V: VictimPolicy> Core<N, V> {
+    /// Tells the policies, or the SLC cache, that the full `block` is about to be emptied.
+    pub(crate) fn take(&mut self, block: BlockId) {
+        match self.blocks.state(block) {
+            BlockState::Cached => self.slc.as_mut().into_iter().for_each(|slc| slc.take(block)),
+            _ => self.policies.on_taken(block),
+        }
+    }
+}
+
+impl<N: Nand, V: VictimPolicy> Core<N, V> {
+    /// The erase of `block` is issued, or over: the block is at hand.
+    pub(crate) fn block_is_erased(&mut self, block: BlockId) {
+        if let Some(slc) = &mut self.slc {
+            slc.left(block);
+        }
+        if self.is_reserved(block) {
+            return self.reserve(block);
+        }
+        let erases = self.nand.block(block).erase_count;
+        self.blocks.put_free(block, self.nand.geometry(), erases);
+        self.log().erased(block);
+        self.policies.on_erased(block, erases);
+    }
+}

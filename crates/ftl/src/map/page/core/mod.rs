@@ -1,0 +1,149 @@
+//! The core of a page map: flash, the map, blocks, streams and policies. Only here units are programmed, mapped and
+//! erased.
+//!
+//! `write.rs` fills blocks, `life.rs` follows a full block until it is erased, `streams.rs` has the open blocks of each
+//! stream, `blocks.rs` the state of each block, `policies.rs` those that choose, `space.rs` what is free, `slc.rs` the
+//! SLC cache, `durable.rs` the epochs of the journal, `tables.rs` translation pages, `check.rs` the whole-state checker.
+
+pub(crate) mod blocks;
+pub(crate) mod check;
+pub(crate) mod config;
+mod durable;
+mod life;
+mod log;
+mod owners;
+mod policies;
+pub(crate) mod slc;
+pub(crate) mod space;
+pub(crate) mod streams;
+pub(crate) mod tables;
+pub(crate) mod write;
+
+use strobe_nand::{Nand, When};
+use strobe_types::{BlockId, Lpn};
+
+use crate::capacity::Capacity;
+use crate::gc::{Allocation, VictimPolicy};
+use crate::journal::Journal;
+use crate::map::page::core::blocks::{BlockState, Blocks};
+use crate::map::page::core::config::PageMapConfig;
+use crate::map::page::core::policies::Policies;
+use crate::map::page::core::slc::SlcCache;
+use crate::map::page::core::space::FreeSpace;
+use crate::map::page::core::streams::Streams;
+use crate::map::page::map::entries::Entries;
+use crate::map::page::map::sharing::Sharing;
+use crate::map::page::map::store::MapStore;
+use crate::place::{CopyContext, StreamId};
+use crate::wear::Leveler;
+use crate::{FtlError, FtlStats, SlcStats};
+
+/// Flash, the map and the blocks of a drive.
+#[derive(Clone, Debug)]
+pub(crate) struct Core<N: Nand, V> {
+    pub(crate) config: PageMapConfig,
+    pub(crate) nand: N,
+    pub(crate) map: Entries,
+    pub(crate) store: MapStore,
+    pub(crate) blocks: Blocks,
+    pub(crate) streams: Streams,
+    pub(crate) policies: Policies<V>,
+    pub(crate) space: FreeSpace,
+    /// Host units written or trimmed, plus one: the policies' clock, which starts at 1.
+    pub(crate) tick: u64,
+    /// The sequence number of the next program.
+    pub(crate) sequence: u64,
+    pub(crate) stats: FtlStats,
+    pub(crate) slc: Option<Box<SlcCache>>,
+    /// Why only reads are served any more.
+    pub(crate) end_of_life: Option<FtlError>,
+    /// When what is being written is on flash, run by run.
+    pub(crate) whens: Vec<When>,
+}
+
+impl<N: Nand, V: VictimPolicy> Core<N, V> {
+    /// An empty map with no block at hand yet.
+    pub(crate) fn new(nand: N, policy: V, config: PageMapConfig, store: MapStore) -> Self {
+        debug_assert!(
+            config.translation.is_none() || config.slc.is_none(),
+            "demand paging goes with no SLC cache"
+        );
+        let geometry = nand.geometry();
+        let slc = config.slc.map(|how| Box::new(SlcCache::new(how, nand.slc_pages(), geometry)));
+        let is_reserved = |block| slc.as_ref().is_some_and(|slc| slc.is_static(block));
+        let blocks =
+            Blocks::new(&nand, store.journal().map(Journal::log), config.allocation != Allocation::Fifo);
+        let is_free_first = config.is_free_first(nand.is_timed(), nand.geometry());
+        let is_good = |block| blocks.state(block) == BlockState::Free && !is_reserved(block);
+        let leveler = config.leveling.map(|how| Leveler::new(how, geometry.blocks(), is_good));
+        let tables = config.translation_pages(geometry).saturating_mul(geometry.units_per_page());
+        let shares = config.virtual_map_entries > 0;
+        let sharing = shares.then(|| Sharing::new(geometry.units(), config.virtual_map_entries));
+        let translation = store.is_paged().then(Default::default);
+        Self {
+            map: Entries::new(config.logical_units.saturating_add(tables), sharing),
+            streams: Streams::new(config.streams(), geometry, is_free_first, nand.slc_pages()),
+            policies: Policies::new(policy, config.seed, leveler, config.placement_spec().build(geometry)),
+            space: FreeSpace::new(config.trigger(geometry), config.watermarks.filter(|_| nand.is_timed())),
+            tick: 1,
+            // 0 is what a page has whose program was cut short.
+            sequence: u64::from(store.is_paged()),
+            stats: FtlStats {
+                translation,
+                slc: config.slc.map(|_| SlcStats::default()),
+                ..FtlStats::default()
+            },
+            slc,
+            end_of_life: None,
+            whens: Vec::new(),
+            blocks,
+            store,
+            config,
+            nand,
+        }
+    }
+
+    /// Returns the placement's view of `block`, which is emptied.
+    pub(crate) fn copy_context(&self, block: BlockId) -> CopyContext {
+        let placed = |stream: &StreamId| self.streams.table.is_placed(*stream);
+        CopyContext { block, stream: self.blocks.stream_of(block).filter(placed), tick: self.tick }
+    }
+
+    pub(crate) fn capacity(&self) -> Capacity {
+        let blocks = self.blocks.usable().filter(|&block| !self.is_reserved(block)).count();
+        self.config.capacity_of(self.nand.geometry(), blocks as u32)
+    }
+
+    /// Ends the drive's life if there are too few blocks left to go on.
+    pub(crate) fn retire_if_worn_out(&mut self) {
+        if self.capacity().check().is_err() {
+            self.end_of_life = Some(FtlError::EndOfLife {
+                bad_blocks: self.blocks.count(BlockState::Bad),
+                room_units: self.capacity().room_units(),
+                logical_units: self.config.logical_units,
+            });
+        }
+    }
+
+    #[inline]
+    pub(crate) fn refuse_at_end_of_life(&self) -> Result<(), FtlError> {
+        if self.end_of_life.is_none() { Ok(()) } else { self.end_of_life.clone().map_or(Ok(()), Err) }
+    }
+
+    /// [`Core::refuse_at_end_of_life`], which an interruption brings about as wear does: then all that is under way
+    /// comes to an end on the paths that are there for a drive that has worn out. To be called once per block that is
+    /// opened, emptied or passed over, as work without a bound consists of such steps.
+    #[inline]
+    pub(crate) fn heed_stop(&mut self) -> Result<(), FtlError> {
+        if self.nand.is_stopped() {
+            self.end_of_life = Some(FtlError::Interrupted);
+        }
+        self.refuse_at_end_of_life()
+    }
+
+    /// True if a pass over logical units, which has come to `lpn`, is to end there. It looks at every 16,384th.
+    #[inline]
+    pub(crate) fn is_stopped_at(&self, lpn: Lpn) -> bool {
+        lpn.get().is_multiple_of(1 << 14) && self.nand.is_stopped()
+    }
+}

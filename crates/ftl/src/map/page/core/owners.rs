@@ -1,0 +1,49 @@
+//! Owners of flash units, with logical copy one or two.
+
+use strobe_nand::Nand;
+use strobe_types::{Lpn, Ppa};
+
+use crate::gc::VictimPolicy;
+use crate::map::page::core::Core;
+use crate::map::page::map::sharing::{Owner, Vpn};
+
+impl<N: Nand, V: VictimPolicy> Core<N, V> {
+    /// The logical unit to which a valid flash unit belongs; of two, the one that had it first.
+    #[inline(always)]
+    pub(crate) fn owner_of(&self, ppa: Ppa) -> Lpn {
+        match &self.map.sharing {
+            None => self.nand.lpn(ppa).unwrap_or_else(|| panic!("FTL bug: valid unit {ppa} is padding")),
+            Some(sharing) => match sharing.owner(ppa) {
+                Owner::One(lpn) => lpn,
+                Owner::Two(vpn) => sharing.owners(vpn)[0],
+            },
+        }
+    }
+
+    /// Points whoever owns the unit at `from` to its copy at `to`. The caller notes what has changed in the
+    /// map.
+    #[inline(always)]
+    pub(crate) fn remap(&mut self, lpn: Lpn, from: Ppa, to: Ppa) {
+        if let Some(sharing) = &mut self.map.sharing {
+            if let Owner::Two(vpn) = sharing.owner(from) {
+                assert!(sharing.ppa(vpn) == from, "FTL bug: {vpn:?} is not at {from:?}");
+                sharing.moved(vpn, to);
+                return self.store.entry_moved(vpn.get());
+            }
+            sharing.written(to, lpn);
+            self.store.name_changed(lpn, false);
+        }
+        assert!(self.map.moved(lpn, from, to), "FTL bug: {lpn:?} is not at {from:?}");
+    }
+
+    /// `lpn`, whose map entry held the virtual number `vpn`, is mapped elsewhere now: the other
+    /// owner has the unit to itself. With demand paging its map entry is cached.
+    #[cold]
+    pub(crate) fn leave_shared(&mut self, lpn: Lpn, vpn: Vpn) {
+        let Some(sharing) = &mut self.map.sharing else { return };
+        let (ppa, other) = sharing.drop_owner(vpn, lpn);
+        self.map.set(other, ppa);
+        self.store.unit_left(other);
+        self.store.entry_changed(vpn.get());
+    }
+}

@@ -1,0 +1,147 @@
+//! The policies of a drive. They are told of the life of each block, and choose; they move nothing.
+
+use strobe_nand::Unit;
+use strobe_types::{BlockId, Lpn, Prng, State, StateError, StateReader, StateWriter};
+
+use crate::gc::{BlockView, VictimPolicy};
+use crate::map::page::core::streams::HOST;
+use crate::place::{CopyContext, DataTag, Placement, StreamId, WriteContext};
+use crate::wear::Leveler;
+
+/// Victim policy, wear leveler and placement of a drive.
+#[derive(Clone, Debug)]
+pub(crate) struct Policies<V> {
+    pub(crate) victims: V,
+    /// Random numbers of the victim policy.
+    rng: Prng,
+    pub(crate) leveler: Option<Leveler>,
+    /// Chooses streams; `None` if there is nothing to choose.
+    pub(crate) placement: Option<Box<dyn Placement>>,
+}
+
+impl<V: VictimPolicy> Policies<V> {
+    /// `seed` is that of the drive.
+    pub(crate) fn new(
+        victims: V,
+        seed: u64,
+        leveler: Option<Leveler>,
+        placement: Option<Box<dyn Placement>>,
+    ) -> Self {
+        Self { victims, rng: Prng::derive(seed, "victim"), leveler, placement }
+    }
+
+    /// Notes that `block`, erased `erase_count` times, is open for `stream`. Blocks outside wear levelling are not
+    /// `is_leveled`.
+    pub(crate) fn on_opened(
+        &mut self,
+        block: BlockId,
+        stream: StreamId,
+        erase_count: u32,
+        is_leveled: bool,
+        tick: u64,
+    ) {
+        if is_leveled && let Some(leveler) = &mut self.leveler {
+            leveler.left(block);
+        }
+        self.victims.opened(block, erase_count, tick);
+        if let Some(placement) = &mut self.placement {
+            placement.on_opened(block, stream, tick);
+        }
+    }
+
+    /// Notes that `block` is full, with `valid` valid units: from now on it is a candidate.
+    pub(crate) fn on_closed(&mut self, block: BlockId, valid: u32, tick: u64) {
+        if let Some(leveler) = &mut self.leveler {
+            leveler.closed(block);
+        }
+        self.victims.closed(block, valid, tick);
+        if let Some(placement) = &mut self.placement {
+            placement.on_closed(block, tick);
+        }
+    }
+
+    /// Notes that `block` is no candidate any more, as it is about to be emptied.
+    pub(crate) fn on_taken(&mut self, block: BlockId) {
+        self.victims.taken(block);
+        if let Some(leveler) = &mut self.leveler {
+            leveler.left(block);
+        }
+    }
+
+    /// Notes that nothing valid is left in the block of `from`.
+    pub(crate) fn on_collected(&mut self, from: &CopyContext) {
+        if let Some(placement) = &mut self.placement {
+            placement.on_collected(from);
+        }
+    }
+
+    /// Notes that `block` is erased, for the `erase_count`th time.
+    pub(crate) fn on_erased(&mut self, block: BlockId, erase_count: u32) {
+        if let Some(leveler) = &mut self.leveler {
+            leveler.erased(block, erase_count);
+        }
+    }
+
+    /// Notes that `block` is out of service.
+    pub(crate) fn on_retired(&mut self, block: BlockId) {
+        if let Some(leveler) = &mut self.leveler {
+            leveler.bad(block);
+        }
+    }
+
+    /// Tells the placement that the host has written `units`, the last of them at `tick`.
+    pub(crate) fn on_written<P>(&mut self, units: &[Unit<P>], tick: u64) {
+        let Some(placement) = &mut self.placement else { return };
+        let first = tick + 1 - units.len() as u64;
+        for (tick, unit) in (first..).zip(units) {
+            placement.on_written(unit.lpn, tick);
+        }
+    }
+
+    /// The next victim, if there is a candidate.
+    pub(crate) fn choose(&mut self, view: &BlockView<'_>) -> Option<BlockId> {
+        self.victims.choose(view, &mut self.rng)
+    }
+
+    /// The stream of `lpn`, which the host writes at `tick`.
+    pub(crate) fn stream_for(&mut self, lpn: Lpn, context: WriteContext, tick: u64) -> StreamId {
+        self.placement.as_mut().map_or(HOST, |placement| placement.for_write(lpn, context, tick))
+    }
+
+    /// The part of `tag` that the placement looks at.
+    #[inline]
+    pub(crate) fn relevant(&self, tag: DataTag) -> DataTag {
+        self.placement.as_ref().map_or(DataTag::default(), |placement| placement.relevant(tag))
+    }
+
+    /// True if the placement puts units of several victims in order together.
+    pub(crate) fn sorts_victims(&self) -> bool {
+        self.placement.as_ref().is_some_and(|placement| placement.sorts_victims())
+    }
+
+    /// True if `stream` is for data that is seldom written.
+    pub(crate) fn is_cold(&self, stream: StreamId) -> bool {
+        self.placement.as_ref().is_some_and(|placement| placement.is_cold(stream))
+    }
+}
+
+impl<V: VictimPolicy> State for Policies<V> {
+    fn save_state(&self, out: &mut StateWriter<'_>) {
+        let Self { victims, rng, leveler, placement } = self;
+        victims.save(out);
+        rng.save_state(out);
+        if let Some(placement) = placement {
+            placement.save(out);
+        }
+        leveler.save_state(out);
+    }
+
+    fn load_state(&mut self, from: &mut StateReader<'_>) -> Result<(), StateError> {
+        self.victims.load(from)?;
+        self.rng.load_state(from)?;
+        if let Some(placement) = &mut self.placement {
+            placement.load(from)?;
+        }
+        self.leveler.load_state(from)
+    }
+}

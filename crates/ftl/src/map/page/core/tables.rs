@@ -1,0 +1,115 @@
+//! Translation pages on flash: they are read and programmed here.
+
+use strobe_nand::{Cause, Nand, Payload, Unit, When};
+use strobe_types::{Lpn, Ppa};
+
+use crate::Done;
+use crate::gc::VictimPolicy;
+use crate::map::page::core::Core;
+
+/// Entries that a program of a translation page brings up to date.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Update {
+    /// This one, which is evicted.
+    Evicted(Lpn),
+    /// Entries of units that garbage collection has moved.
+    Moved,
+    /// All of them.
+    All,
+}
+
+/// Translation pages on flash.
+pub(crate) struct TablePages<'a, N: Nand, V>(pub(crate) &'a mut Core<N, V>);
+
+impl<N: Nand, V: VictimPolicy> TablePages<'_, N, V> {
+    /// Reads the translation page with the entry of `lpn`, if there is one. One that cannot be read is the end of life.
+    pub(crate) fn read(&mut self, now: When, lpn: Lpn) -> Done {
+        let translation = self.0.store.translation();
+        let Some(ppa) = self.0.map.get(translation.first_unit(translation.page_of(lpn))) else {
+            return Ok(now);
+        };
+        self.0.stats.translation().tp_reads += 1;
+        let page = self.0.nand.geometry().page_of(ppa);
+        let whole = self.0.nand.whole_page(page);
+        let done = self.0.nand.read(now, page, whole, Cause::Map);
+        if done.is_uncorrectable() {
+            return Err(self.0.lose_map(ppa));
+        }
+        Ok(done.when)
+    }
+
+    /// Brings the translation page with the entry of `lpn` up to date: reads and programs it.
+    #[inline(never)]
+    pub(crate) fn write(&mut self, now: When, update: Update, lpn: Lpn) -> Done {
+        let ready = self.read(now, lpn)?;
+        let translation = self.0.store.translation();
+        let page = translation.page_of(lpn);
+        let first = translation.first_unit(page);
+        let unit = |at| Unit { lpn: first.plus(at), payload: N::Payload::zero() };
+        let stream = self.0.streams.table.translation;
+        // A translation page never makes room for itself: collection is what many of them are for.
+        let never = |_: &mut Core<N, V>, now| Ok(now);
+        let done = match translation.units_per_page {
+            1 => self.0.write_pages(ready, stream, Cause::Map, &[unit(0)], never, |core, run, first| {
+                TablePages(core).settle(run, first)
+            })?,
+            count => {
+                let units: Vec<_> = (0..count).map(unit).collect();
+                self.0.write_pages(ready, stream, Cause::Map, &units, never, |core, run, first| {
+                    TablePages(core).settle(run, first)
+                })?
+            }
+        };
+        let (translation, stats) = (self.0.store.translation(), self.0.stats.translation());
+        stats.tp_programs += 1;
+        translation.is_stale[page as usize] = false;
+        translation.is_moved[page as usize] = false;
+        match update {
+            Update::Moved => stats.gc_tp_updates += 1,
+            Update::Evicted(lpn) => {
+                stats.dirty_evictions += 1;
+                translation.cmt.clean(lpn, page);
+            }
+            Update::All => {}
+        }
+        if update == Update::All || translation.is_batched {
+            translation.cmt.clean_all(page);
+        }
+        Ok(done)
+    }
+
+    /// Maps the units of a translation page just written from `first` on. The policies' clock stands
+    /// still: it counts what the host does.
+    fn settle(&mut self, units: &[Unit<N::Payload>], first: Ppa) {
+        for (at, unit) in (0..).zip(units) {
+            let ppa = first.plus(at);
+            self.0.policies.victims.written(ppa, self.0.tick);
+            if let Some(sharing) = &mut self.0.map.sharing {
+                sharing.written(ppa, unit.lpn);
+            }
+            if let Some(old) = self.0.map.set(unit.lpn, ppa) {
+                self.0.invalidate(old);
+            }
+        }
+    }
+
+    /// Tells the translation pages, if there are any, where units that collection has moved are now, each page
+    /// once. Nothing is erased before.
+    pub(crate) fn update_moved(&mut self, now: When) -> Done {
+        let mut finished = now;
+        while self.0.store.is_paged()
+            && let translation = self.0.store.translation()
+            && let Some(page) = translation.moved.pop()
+        {
+            let Some(lpn) = translation.entries(page).next() else { continue };
+            match self.write(now, Update::Moved, lpn) {
+                Ok(done) => finished = self.0.nand.both(finished, done),
+                Err(error) => {
+                    self.0.store.translation().moved.push(page);
+                    return Err(error);
+                }
+            }
+        }
+        Ok(finished)
+    }
+}

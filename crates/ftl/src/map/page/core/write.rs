@@ -1,0 +1,391 @@
+//! Filling blocks: where units go, and what happens to their old versions.
+
+use strobe_nand::{Cause, Nand, Timing, Unit, When};
+use strobe_types::{BlockId, CellMode, Lpn, Ppa, Ppn};
+
+use crate::free::Want;
+use crate::gc::{Allocation, VictimPolicy};
+use crate::map::page::core::Core;
+use crate::map::page::core::blocks::BlockState;
+use crate::map::page::map::store::MapStore;
+use crate::place::{StreamId, WriteContext};
+use crate::{Done, FtlError};
+
+/// Units ahead of a host write for which the map entry, then the rest, is fetched.
+const ENTRY_AHEAD: usize = 24;
+const STATE_AHEAD: usize = 10;
+
+/// True if programs of `cause` carry host data, which has to leave blocks for copies.
+fn is_for_host(cause: Cause) -> bool {
+    matches!(cause, Cause::Host | Cause::Copy | Cause::Cache)
+}
+
+/// Puts `units` in the order of their streams, within a stream as they are. Each stream gets whole pages of `per_page`
+/// units; units left over go to the first of the streams, ahead of its own.
+pub(crate) fn fill_pages<T>(units: &mut Vec<(StreamId, T)>, per_page: usize) {
+    let Some(first) = units.iter().map(|&(to, _)| to).min() else { return };
+    let mut left = [0_usize; u8::MAX as usize + 1];
+    for (to, _) in units.iter() {
+        left[to.index()] += 1;
+    }
+    // Units of each stream beyond its whole pages, counted from the end.
+    let whole = left.map(|count| count - count % per_page);
+    let mut seen = [0_usize; u8::MAX as usize + 1];
+    let mut keyed: Vec<(bool, StreamId, T)> = Vec::with_capacity(units.len());
+    for (to, unit) in units.drain(..) {
+        let is_whole = to == first || seen[to.index()] < whole[to.index()];
+        seen[to.index()] += 1;
+        keyed.push((is_whole, if is_whole { to } else { first }, unit));
+    }
+    keyed.sort_by_key(|&(is_whole, to, _)| (to, is_whole));
+    units.extend(keyed.into_iter().map(|(_, to, unit)| (to, unit)));
+}
+
+impl<N: Nand, V: VictimPolicy> Core<N, V> {
+    /// The stream of `lpn`, which the host writes after `ahead` other units that have not been counted yet.
+    pub(crate) fn stream_for(&mut self, lpn: Lpn, context: WriteContext, ahead: u64) -> StreamId {
+        self.policies.stream_for(lpn, context, self.tick + 1 + ahead)
+    }
+
+    /// Programs `units` on `stream`, a page at a time, and lets `settle` map each run of them:
+    /// it gets the units and the address of the first.
+    #[inline(always)]
+    pub(crate) fn write_pages(
+        &mut self,
+        now: When,
+        stream: StreamId,
+        cause: Cause,
+        units: &[Unit<N::Payload>],
+        mut reclaim: impl FnMut(&mut Self, When) -> Done,
+        mut settle: impl FnMut(&mut Self, &[Unit<N::Payload>], Ppa),
+    ) -> Done {
+        let per_page = self.nand.geometry().units_per_page() as usize;
+        let mut now = now;
+        let mut whens = Vec::new();
+        if N::TIMED {
+            whens = std::mem::take(&mut self.whens);
+            whens.clear();
+        }
+        let mut finished = now;
+        let mut rest = units;
+        while !rest.is_empty() {
+            if N::TIMED && self.streams.is_free_first {
+                self.turn_to_free_die(stream, cause);
+            }
+            let (first, pages) = match self.streams[stream].next_pages() {
+                Some(run) => run,
+                None => {
+                    let (run, ready) = self.open_block(now, stream, cause, &mut reclaim)?;
+                    now = ready;
+                    run
+                }
+            };
+            let run = &rest[..rest.len().min(pages as usize * per_page)];
+            if N::TIMED && run.len() < rest.len() && is_for_host(cause) {
+                self.prefetch_beyond(rest, run.len());
+            }
+            let result = self.nand.program(now, first, run, self.sequence, cause);
+            let written = match result {
+                Ok(_) => run.len(),
+                Err(failed) => failed.programmed as usize * per_page,
+            };
+            let block = self.nand.geometry().block_of_page(first);
+            let pages = if per_page == 1 { written } else { written.div_ceil(per_page) } as u32;
+            let ppa = self.nand.geometry().first_unit_of_page(first);
+            self.sequence += u64::from(pages) + 1;
+            self.blocks.programmed(block, ppa, written as u32);
+            settle(self, &run[..written], ppa);
+            rest = &rest[written..];
+            let done = match result {
+                Ok(done) => {
+                    if N::TIMED {
+                        whens.push(done);
+                    }
+                    if self.streams[stream].advance(pages) {
+                        self.close(block);
+                    }
+                    done
+                }
+                Err(failed) => {
+                    self.retire(stream, block);
+                    now = failed.at;
+                    failed.at
+                }
+            };
+            self.store.data_programmed(&mut self.nand, done);
+            if self.store.journal().is_some() {
+                // The host does not wait for it; a flush will.
+                self.commit_if_full(now)?;
+            }
+        }
+        if N::TIMED {
+            // Each of them has waited for what was to come before.
+            finished = match whens[..] {
+                [] => finished,
+                [only] => only,
+                _ => self.nand.timing_mut().all(&whens),
+            };
+            self.whens = whens;
+        }
+        Ok(finished)
+    }
+
+    #[inline(always)]
+    pub(crate) fn prefetch_entry(&self, lpn: Lpn) {
+        self.map.prefetch(lpn);
+    }
+
+    #[inline]
+    pub(crate) fn prefetch_state(&self, lpn: Lpn) {
+        if let Some(old) = self.map.find(lpn) {
+            let block = self.nand.geometry().block_of(old);
+            self.blocks.prefetch(old, block);
+            self.policies.victims.prefetch(block);
+        }
+    }
+
+    /// Fetches what will be touched for units that are written after the first `run` of `units`.
+    #[inline]
+    fn prefetch_beyond(&self, units: &[Unit<N::Payload>], run: usize) {
+        let beyond = |ahead: usize| units.iter().skip(run.max(ahead)).take(run);
+        beyond(ENTRY_AHEAD).for_each(|unit| self.prefetch_entry(unit.lpn));
+        beyond(STATE_AHEAD).for_each(|unit| self.prefetch_state(unit.lpn));
+    }
+
+    /// [`Core::settle`] for units that the host has sent.
+    #[inline(always)]
+    pub(crate) fn settle_host(&mut self, units: &[Unit<N::Payload>], first: Ppa) {
+        self.settle(units, first);
+        self.stats.host_units_written += units.len() as u64;
+    }
+
+    /// Maps units just written to the addresses from `first` on and invalidates their old versions.
+    #[inline(always)]
+    pub(crate) fn settle(&mut self, units: &[Unit<N::Payload>], first: Ppa) {
+        for (at, unit) in units.iter().enumerate() {
+            if let Some(ahead) = units.get(at + ENTRY_AHEAD) {
+                self.prefetch_entry(ahead.lpn);
+            }
+            if let Some(ahead) = units.get(at + STATE_AHEAD) {
+                self.prefetch_state(ahead.lpn);
+            }
+            self.tick += 1;
+            let ppa = first.plus(at as u32);
+            self.policies.victims.written(ppa, self.tick);
+            if let Some(sharing) = &mut self.map.sharing {
+                sharing.written(ppa, unit.lpn);
+            }
+            match self.map.set(unit.lpn, ppa) {
+                Some(old) => self.release(unit.lpn, old),
+                None => self.map.mapped += 1,
+            }
+        }
+        if self.policies.placement.is_some() {
+            self.policies.on_written(units, self.tick);
+        }
+        if self.store.is_journaled() {
+            self.note_run(units, first);
+        }
+    }
+
+    /// Unmaps `lpn`.
+    pub(crate) fn unmap(&mut self, lpn: Lpn) {
+        if let Some(old) = self.map.unset(lpn) {
+            self.tick += 1;
+            self.map.mapped -= 1;
+            self.store.unmapped(lpn);
+            self.release(lpn, old);
+        }
+    }
+
+    /// Gives up `old`, which the map entry of `lpn` held until now.
+    #[inline(always)]
+    fn release(&mut self, lpn: Lpn, old: Ppa) {
+        match self.map.sharing.as_ref().and_then(|sharing| sharing.vpn(old)) {
+            None => {
+                if self.map.sharing.is_some() {
+                    self.store.name_changed(lpn, false);
+                }
+                self.invalidate(old);
+            }
+            Some(vpn) => self.leave_shared(lpn, vpn),
+        }
+    }
+
+    #[inline(always)]
+    pub(crate) fn invalidate(&mut self, ppa: Ppa) {
+        let block = self.nand.geometry().block_of(ppa);
+        let valid = self.blocks.invalidate(ppa, block);
+        // Policies know nothing more of blocks that are being emptied.
+        if N::TIMED && self.blocks.is_being_emptied(block) {
+            return;
+        }
+        self.policies.victims.invalidated(ppa, block, valid, self.tick);
+    }
+
+    /// Gives the turn to the die with the least work waiting, of equal ones to the one whose turn it would be, unless
+    /// the planes of a die are being filled.
+    fn turn_to_free_die(&mut self, stream: StreamId, cause: Cause) {
+        let (dies, planes) = (self.nand.geometry().dies(), self.nand.geometry().spec().planes_per_die);
+        let frontier = &self.streams[stream];
+        if !frontier.begins_row() {
+            return;
+        }
+        let may_open = !is_for_host(cause) || self.blocks_for_host() >= planes;
+        let timing = self.nand.timing();
+        let has_cache_block = (stream == self.streams.table.slc).then(|| self.has_cache_block());
+        let has_block = |plane| match &has_cache_block {
+            Some(has) => has(plane),
+            None => may_open && self.blocks.free.has(plane),
+        };
+        let backlog = |at: u32| match frontier.die_at(at, has_block) {
+            Some(die) => timing.backlog(die),
+            // Whatever block it opens belongs to a die that has its own pages to program.
+            None => u32::MAX,
+        };
+        let first = frontier.die_in_turn();
+        let mut best = (first, u32::MAX);
+        for at in (first..dies).chain(0..first) {
+            let backlog = backlog(at);
+            if backlog < best.1 {
+                best = (at, backlog);
+            }
+        }
+        drop(has_cache_block);
+        self.streams[stream].turn_to(best.0);
+    }
+
+    /// Makes sure the lane whose turn it is has an open block, collecting garbage first if the
+    /// host needs it; returns the next pages, and when they may be programmed.
+    #[inline(never)]
+    pub(crate) fn open_block(
+        &mut self,
+        now: When,
+        stream: StreamId,
+        cause: Cause,
+        reclaim: &mut impl FnMut(&mut Self, When) -> Done,
+    ) -> Result<((Ppn, u32), When), FtlError> {
+        if self.nand.is_stopped() {
+            self.heed_stop()?;
+        }
+        let mut ready = now;
+        if is_for_host(cause) && stream != self.streams.table.slc && self.must_collect() {
+            // The world stands still until it is done.
+            ready = reclaim(self, now)?;
+        }
+        loop {
+            // Collection may have written to this very stream, and passed the turn on.
+            if let Some(run) = self.streams[stream].next_pages() {
+                return Ok((run, ready));
+            }
+            let Some(block) = self.next_block(stream) else {
+                // What is kept for copies of victims under way is enough for them, but not for a block on every plane; and
+                // power cuts in collections, one after the other, may have left less than that.
+                // The SLC cache goes on as far as it can.
+                let is_cached = stream == self.streams.table.slc;
+                if (is_cached || !is_for_host(cause) || self.blocks.emptying > 0)
+                    && self.streams[stream].turn_to_open_lane()
+                {
+                    continue;
+                }
+                // The reserve suffices unless media fail: then blocks leave service without being replaced.
+                return Err(self.end_of_life.insert(FtlError::OutOfBlocks).clone());
+            };
+            self.blocks.open(block, stream);
+            self.log().opened(block, stream);
+            let is_leveled = !self.slc.as_ref().is_some_and(|slc| slc.is_static(block));
+            let erases = self.nand.block(block).erase_count;
+            self.policies.on_opened(block, stream, erases, is_leveled, self.tick);
+            let place = |block| self.nand.geometry().place_of_block(block);
+            let erased = self.nand.timing().last_program(|| place(block));
+            let last = self.streams[stream].last_block(self.nand.geometry());
+            let full = last.map_or(When::START, |last| self.nand.timing().last_program(|| place(last)));
+            self.streams[stream].open(block, self.nand.geometry());
+            match &mut self.store {
+                MapStore::Memory => {}
+                MapStore::Journaled(journal) => {
+                    // Recovery looks for pages in the blocks that the last epoch has named, and takes all that it finds
+                    // there for new.
+                    journal.blocks_changed();
+                    let named = self.nand.both(now, erased);
+                    let committed = self.commit(named)?;
+                    ready = self.nand.both(ready, committed);
+                }
+                MapStore::Paged(translation) => {
+                    // Recovery goes on in blocks that are not full, no more than there are lanes.
+                    ready = self.nand.both(ready, full);
+                    if stream == self.streams.table.translation {
+                        translation.blocks.push(block);
+                    }
+                }
+            }
+        }
+    }
+
+    /// An erased block for the lane of `stream` whose turn it is.
+    fn next_block(&mut self, stream: StreamId) -> Option<BlockId> {
+        let plane = self.streams[stream].wanted_plane();
+        if stream == self.streams.table.slc {
+            return self.take_cache_block(plane);
+        }
+        let block = self.blocks.free.take(plane, self.wanted(stream))?;
+        if self.slc.is_some() {
+            // A power cut may have left it in another.
+            self.nand.set_mode(block, CellMode::Normal);
+        }
+        Some(block)
+    }
+
+    /// Returns the choice of erased block for `stream`.
+    fn wanted(&self, stream: StreamId) -> Want {
+        if self.policies.leveler.is_some() && stream == self.streams.table.wear {
+            return Want::Worn;
+        }
+        let is_cold = self.policies.is_cold(stream);
+        match self.config.allocation {
+            Allocation::Fifo => Want::Next,
+            Allocation::Adaptive if is_cold => Want::Worn,
+            Allocation::AboveAverage if is_cold => Want::Above(self.blocks.mean_erases()),
+            Allocation::LeastErased | Allocation::Adaptive | Allocation::AboveAverage => Want::Young,
+        }
+    }
+
+    #[inline(never)]
+    pub(crate) fn close(&mut self, block: BlockId) {
+        self.log().closed(block);
+        if self.slc.is_some() && self.close_cached(block) {
+            return;
+        }
+        self.blocks.states[block.index()] = BlockState::Closed;
+        self.policies.on_closed(block, self.blocks.valid[block.index()], self.tick);
+    }
+
+    /// Programs `first`, which is next on `stream`, with padding. Its number is 0, as that of a page that was cut short: to
+    /// the recovery of a demand-paged map a page that has another one and holds nothing is one whose program has failed, and
+    /// its block has to leave service.
+    #[cold]
+    pub(crate) fn pad(&mut self, now: When, stream: StreamId, first: Ppn) -> When {
+        let block = self.nand.geometry().block_of_page(first);
+        match self.nand.program(now, first, &[], 0, Cause::Pad) {
+            Ok(done) => {
+                if self.streams[stream].advance(1) {
+                    self.close(block);
+                }
+                done
+            }
+            Err(failed) => {
+                self.retire(stream, block);
+                failed.at
+            }
+        }
+    }
+
+    /// Gives up `block`, open on `stream`, after a failed program.
+    #[cold]
+    pub(crate) fn retire(&mut self, stream: StreamId, block: BlockId) {
+        self.stats.gc.program_failures += 1;
+        self.streams[stream].abandon();
+        self.blocks.retire(block);
+        self.store.blocks_changed();
+    }
+}

@@ -1,0 +1,101 @@
+//! The map itself: an entry for each logical unit.
+
+use strobe_types::{Lpn, PackedPpa, Ppa, prefetch_write};
+
+use crate::map::page::map::sharing::Sharing;
+
+/// Place of each logical unit. With demand paging the translation pages follow the units of the host.
+#[derive(Clone, Debug)]
+pub(crate) struct Entries {
+    entries: Vec<PackedPpa>,
+    /// Units of the host that are mapped.
+    pub(crate) mapped: u32,
+    /// Only with logical copy: then an entry can also hold a virtual number.
+    pub(crate) sharing: Option<Sharing>,
+}
+
+strobe_types::state! { Entries { mapped } tables { entries } parts { sharing } }
+
+impl Entries {
+    /// Mapped units from the logical unit `first` on.
+    pub(crate) fn mapped_from(&self, first: u32) -> u32 {
+        self.lpns().skip(first as usize).filter(|&lpn| self.get(lpn).is_some()).count() as u32
+    }
+
+    /// The logical unit whose entry changes with that of `lpn`, as the two share a flash unit.
+    pub(crate) fn other_owner(&self, lpn: Lpn) -> Option<Lpn> {
+        self.sharing.as_ref()?.other_owner(lpn, self.get(lpn)?)
+    }
+
+    /// `count` units, none of them mapped.
+    pub(crate) fn new(count: u32, sharing: Option<Sharing>) -> Self {
+        Self { entries: vec![PackedPpa::NONE; count as usize], mapped: 0, sharing }
+    }
+
+    pub(crate) fn count(&self) -> u32 {
+        self.entries.len() as u32
+    }
+
+    /// The logical units from the first to the last.
+    pub(crate) fn lpns(&self) -> impl Iterator<Item = Lpn> + use<> {
+        (0..self.count()).map(Lpn::new)
+    }
+
+    /// Entry of `lpn`: an address, or a virtual number beyond the last one.
+    #[inline(always)]
+    pub(crate) fn get(&self, lpn: Lpn) -> Option<Ppa> {
+        self.entries[lpn.index()].get()
+    }
+
+    /// Entry of a number that may be no logical unit at all.
+    #[inline]
+    pub(crate) fn find(&self, lpn: Lpn) -> Option<Ppa> {
+        self.entries.get(lpn.index())?.get()
+    }
+
+    /// Sets the entry of `lpn`; returns what it held.
+    #[inline(always)]
+    pub(crate) fn set(&mut self, lpn: Lpn, place: Ppa) -> Option<Ppa> {
+        std::mem::replace(&mut self.entries[lpn.index()], PackedPpa::some(place)).get()
+    }
+
+    /// Sets the entry of `lpn`; returns whether it held `from`.
+    #[inline(always)]
+    pub(crate) fn moved(&mut self, lpn: Lpn, from: Ppa, to: Ppa) -> bool {
+        let held = std::mem::replace(&mut self.entries[lpn.index()], PackedPpa::some(to));
+        held == PackedPpa::some(from)
+    }
+
+    /// Empties the entry of `lpn`; returns what it held.
+    pub(crate) fn unset(&mut self, lpn: Lpn) -> Option<Ppa> {
+        std::mem::replace(&mut self.entries[lpn.index()], PackedPpa::NONE).get()
+    }
+
+    /// Place of `lpn`, shared or not.
+    #[inline]
+    pub(crate) fn locate(&self, lpn: Lpn) -> Option<Ppa> {
+        let entry = self.get(lpn)?;
+        match &self.sharing {
+            None => Some(entry),
+            Some(sharing) => Some(sharing.vpn(entry).map_or(entry, |vpn| sharing.ppa(vpn))),
+        }
+    }
+
+    #[inline(always)]
+    pub(crate) fn prefetch(&self, lpn: Lpn) {
+        prefetch_write(&self.entries, lpn.index());
+    }
+
+    /// The entry of `lpn` as a word of the tables on flash: 0 is unmapped.
+    pub(crate) fn word(&self, lpn: Lpn) -> u32 {
+        self.get(lpn).map_or(0, |place| place.get() + 1)
+    }
+
+    /// Word `at` of the tables that checkpoints consist of: the map, then the virtual map.
+    pub(crate) fn table_word(&self, at: u64) -> u32 {
+        match at.checked_sub(self.entries.len() as u64) {
+            None => self.word(Lpn::new(at as u32)),
+            Some(at) => self.sharing.as_ref().map_or(0, |sharing| sharing.word(at)),
+        }
+    }
+}

@@ -1,0 +1,7 @@
+//! The map, and where it is kept.
+
+pub(crate) mod cmt;
+pub(crate) mod entries;
+pub(crate) mod sharing;
+pub(crate) mod store;
+pub(crate) mod translation;

@@ -1,0 +1,253 @@
+//! The virtual map of logical copy: flash units that belong to two logical units.
+//!
+//! Kang, Han & Shin, "Logical copy": a copy points both logical units to an entry of the virtual
+//! map, and the entry to the flash unit. Virtual numbers follow the physical addresses, so that a
+//! map entry is either. When one owner leaves, the map entry of the other one says where its unit lies.
+
+use std::collections::VecDeque;
+
+use strobe_types::{Lpn, Ppa};
+
+use crate::journal::format::{Record, WORDS_PER_ENTRY};
+
+/// Reaction of logical copy to a full virtual map when another unit is to be shared. The paper leaves it
+/// open.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum WhenMapFull {
+    /// The new copy is physical.
+    #[default]
+    CopyNew,
+    /// The copy made longest ago becomes physical, and gives its entry up: what is shared for long costs, not what comes
+    /// last.
+    CopyOldest,
+}
+
+/// Owners of a valid flash unit.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Owner {
+    One(Lpn),
+    /// Both owners of this entry of the virtual map.
+    Two(Vpn),
+}
+
+/// A virtual page number: an entry of the virtual map.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Vpn(u32);
+
+impl Vpn {
+    pub(crate) fn get(self) -> u32 {
+        self.0
+    }
+}
+
+#[derive(Clone, Copy, Debug)]
+struct Shared {
+    ppa: Ppa,
+    owners: [Lpn; 2],
+    /// Its number in the order of sharing.
+    number: u64,
+}
+
+strobe_types::stored! { struct Shared { ppa, owners, number } }
+
+/// Virtual map and P2L. Memory: 4 bytes per flash unit, 68 per entry.
+#[derive(Clone, Debug)]
+pub(crate) struct Sharing {
+    /// Flash units, and so the first virtual number.
+    units: u32,
+    /// P2L: the LPN or virtual number that owns each valid flash unit. The record in the
+    /// out-of-band area cannot follow a copy.
+    owner: Vec<u32>,
+    entries: Vec<Option<Shared>>,
+    free: Vec<u32>,
+    /// Entries in the order in which they were taken, each with its number in that order; those of which an entry knows
+    /// another number are out of date.
+    order: VecDeque<(u32, u64)>,
+    taken: u64,
+}
+
+strobe_types::state! { Sharing { entries, free, order, taken } tables { owner } made { units } }
+
+impl Sharing {
+    pub(crate) fn new(units: u32, entries: u32) -> Self {
+        Self {
+            units,
+            owner: vec![0; units as usize],
+            entries: vec![None; entries as usize],
+            free: (0..entries).rev().collect(),
+            order: VecDeque::new(),
+            taken: 0,
+        }
+    }
+
+    pub(crate) fn bytes(units: u32, entries: u32) -> u64 {
+        // With twice as many numbers in the order of sharing as there are entries, at most.
+        4 * u64::from(units) + (32 + 2 * 16 + 4) * u64::from(entries)
+    }
+
+    /// True if another unit can be shared.
+    pub(crate) fn has_room(&self) -> bool {
+        !self.free.is_empty()
+    }
+
+    /// The other owner of what `lpn` shares, if its map entry, `entry`, holds a virtual number.
+    pub(crate) fn other_owner(&self, lpn: Lpn, entry: Ppa) -> Option<Lpn> {
+        let [a, b] = self.owners(self.vpn(entry)?);
+        Some(if lpn == a { b } else { a })
+    }
+
+    /// Entries in use.
+    pub(crate) fn in_use(&self) -> u32 {
+        (self.entries.len() - self.free.len()) as u32
+    }
+
+    /// The virtual number that a map entry holds, if it holds one.
+    pub(crate) fn vpn(&self, entry: Ppa) -> Option<Vpn> {
+        entry.get().checked_sub(self.units).map(Vpn)
+    }
+
+    /// Map entry of the owners of `vpn`.
+    pub(crate) fn entry(&self, vpn: Vpn) -> Ppa {
+        Ppa::new(self.units + vpn.0)
+    }
+
+    fn get(&self, vpn: Vpn) -> Shared {
+        self.entries[vpn.0 as usize].unwrap_or_else(|| panic!("FTL bug: {vpn:?} is free"))
+    }
+
+    /// Place of the shared unit.
+    pub(crate) fn ppa(&self, vpn: Vpn) -> Ppa {
+        self.get(vpn).ppa
+    }
+
+    pub(crate) fn owners(&self, vpn: Vpn) -> [Lpn; 2] {
+        self.get(vpn).owners
+    }
+
+    /// True if `vpn` is an entry in use, for the checker.
+    pub(crate) fn is_in_use(&self, vpn: Vpn) -> bool {
+        self.entries.get(vpn.0 as usize).is_some_and(Option::is_some)
+    }
+
+    pub(crate) fn owner(&self, ppa: Ppa) -> Owner {
+        let owner = self.owner[ppa.index()];
+        match owner.checked_sub(self.units) {
+            None => Owner::One(Lpn::new(owner)),
+            Some(vpn) => Owner::Two(Vpn(vpn)),
+        }
+    }
+
+    /// `lpn` has been written to `ppa`.
+    pub(crate) fn written(&mut self, ppa: Ppa, lpn: Lpn) {
+        self.owner[ppa.index()] = lpn.get();
+    }
+
+    /// Makes `lpns` the owners of `ppa`, if there is room.
+    pub(crate) fn share(&mut self, ppa: Ppa, owners: [Lpn; 2]) -> Option<Vpn> {
+        let vpn = self.free.pop()?;
+        self.take(vpn, ppa, owners);
+        self.owner[ppa.index()] = self.units + vpn;
+        Some(Vpn(vpn))
+    }
+
+    fn take(&mut self, vpn: u32, ppa: Ppa, owners: [Lpn; 2]) {
+        self.taken += 1;
+        let number = self.taken;
+        self.entries[vpn as usize] = Some(Shared { ppa, owners, number });
+        if self.order.len() >= 2 * self.entries.len() {
+            let entries = &self.entries;
+            self.order.retain(|&(vpn, number)| is_numbered(entries, vpn, number));
+        }
+        self.order.push_back((vpn, number));
+    }
+
+    /// The entry that was taken longest ago.
+    pub(crate) fn oldest(&mut self) -> Option<Vpn> {
+        while let Some(&(vpn, number)) = self.order.front() {
+            if is_numbered(&self.entries, vpn, number) {
+                return Some(Vpn(vpn));
+            }
+            self.order.pop_front();
+        }
+        None
+    }
+
+    /// Garbage collection has moved the shared unit.
+    pub(crate) fn moved(&mut self, vpn: Vpn, to: Ppa) {
+        self.entries[vpn.0 as usize] = Some(Shared { ppa: to, ..self.get(vpn) });
+        self.owner[to.index()] = self.units + vpn.0;
+    }
+
+    /// `lpn` does not own it any more: frees the entry and returns the unit and its other owner.
+    pub(crate) fn drop_owner(&mut self, vpn: Vpn, lpn: Lpn) -> (Ppa, Lpn) {
+        let Shared { ppa, owners: [a, b], .. } = self.get(vpn);
+        assert!(lpn == a || lpn == b, "FTL bug: {lpn:?} is no owner of {vpn:?}");
+        let other = if lpn == a { b } else { a };
+        self.owner[ppa.index()] = other.get();
+        self.entries[vpn.0 as usize] = None;
+        self.free.push(vpn.0);
+        (ppa, other)
+    }
+
+    /// Journal record of entry `vpn`.
+    pub(crate) fn record(&self, vpn: u32) -> Record {
+        let [entry, a, b] = self.words_of(vpn);
+        Record::Shared { vpn, entry, owners: [a, b] }
+    }
+
+    /// Word `at` of the whole table.
+    pub(crate) fn word(&self, at: u64) -> u32 {
+        self.words_of((at / WORDS_PER_ENTRY) as u32)[(at % WORDS_PER_ENTRY) as usize]
+    }
+
+    /// Entry `vpn` as words of the tables on flash.
+    pub(crate) fn words_of(&self, vpn: u32) -> [u32; WORDS_PER_ENTRY as usize] {
+        match &self.entries[vpn as usize] {
+            Some(Shared { ppa, owners: [a, b], .. }) => [ppa.get() + 1, a.get(), b.get()],
+            None => [0; 3],
+        }
+    }
+
+    /// Takes over the table as it was on flash, for a drive of `logical_units`.
+    pub(crate) fn restore(&mut self, words: &[u32], logical_units: u32) -> Result<(), String> {
+        self.free.clear();
+        for (vpn, entry) in words.chunks_exact(WORDS_PER_ENTRY as usize).enumerate() {
+            let (place, owners) = (entry[0], [entry[1], entry[2]]);
+            let Some(ppa) = place.checked_sub(1) else {
+                self.entries[vpn] = None;
+                self.free.push(vpn as u32);
+                continue;
+            };
+            let is_sound = ppa < self.units && owners.iter().all(|&lpn| lpn < logical_units);
+            if !is_sound || owners[0] == owners[1] {
+                return Err(format!("entry {vpn} of the virtual map is {entry:?}"));
+            }
+            // A power cut leaves no order but that of the numbers.
+            self.take(vpn as u32, Ppa::new(ppa), owners.map(Lpn::new));
+        }
+        self.free.reverse();
+        Ok(())
+    }
+
+    /// The entries in use, each with its owners.
+    pub(crate) fn entries(&self) -> impl Iterator<Item = (Vpn, [Lpn; 2])> + '_ {
+        let in_use = |(vpn, entry): (u32, &Option<Shared>)| entry.map(|shared| (Vpn(vpn), shared.owners));
+        (0..).zip(&self.entries).filter_map(in_use)
+    }
+
+    /// True if `vpn` is in use and `lpn` is one of its owners.
+    pub(crate) fn is_owned_by(&self, vpn: Vpn, lpn: Lpn) -> bool {
+        let entry = self.entries.get(vpn.0 as usize);
+        entry.is_some_and(|entry| entry.is_some_and(|shared| shared.owners.contains(&lpn)))
+    }
+
+    /// The unit at `ppa` belongs to `lpn`, whose map entry is `entry`.
+    pub(crate) fn restore_owner(&mut self, ppa: Ppa, lpn: Lpn, entry: Ppa) {
+        self.owner[ppa.index()] = self.vpn(entry).map_or(lpn.get(), |vpn| self.units + vpn.0);
+    }
+}
+
+/// True if entry `vpn` is in use and was taken as `number`.
+fn is_numbered(entries: &[Option<Shared>], vpn: u32, number: u64) -> bool {
+    entries[vpn as usize].is_some_and(|shared| shared.number == number)
+}

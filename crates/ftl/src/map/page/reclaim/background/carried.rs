@@ -1,0 +1,171 @@
+//! Units of victims that have been read: they wait until they fill pages of their stream, and are programmed.
+
+use strobe_nand::{Cause, Nand, Timing, Unit, When};
+use strobe_types::Ppa;
+
+use super::copies::Copies;
+use super::{PROGRAMMED, Victim};
+use crate::FtlError;
+use crate::gc::VictimPolicy;
+use crate::map::page::reclaim::Reclaimer;
+use crate::place::StreamId;
+
+impl<N: Nand, V: VictimPolicy> Reclaimer<'_, N, V> {
+    /// The stream that `unit` of a victim goes to, counted from the first stream of relocated units.
+    pub(super) fn stream_of_copy(&mut self, unit: Ppa) -> usize {
+        if self.background.carried.len() == 1 {
+            return 0;
+        }
+        let from = self.core.copy_context(self.core.nand.geometry().block_of(unit));
+        let (lpn, first) = (self.core.owner_of(unit), self.core.streams.table.first_copy());
+        let to =
+            self.core.policies.placement.as_mut().map_or(first, |placement| placement.for_copy(lpn, &from));
+        to.index() - first.index()
+    }
+
+    /// Programs the units that have been read: whole rows of pages, one on each plane of a die, so that the planes
+    /// share the time of the array; with `to_the_end` the rest as well.
+    pub(super) fn program_carried(&mut self, to_the_end: bool) -> Result<(), FtlError> {
+        let per_page = self.core.nand.geometry().units_per_page() as usize;
+        if to_the_end && per_page > 1 {
+            // Units that fill no page of their stream share one.
+            let mut to = None;
+            for at in 0..self.background.carried.len() {
+                let len = self.background.carried[at].len();
+                let left = len % per_page;
+                if left == 0 {
+                    continue;
+                }
+                let first = *to.get_or_insert(at);
+                if first != at {
+                    let left = self.background.carried[at].split_off(len - left);
+                    self.background.carried[first].extend(left);
+                }
+            }
+        }
+        (0..self.background.carried.len()).try_for_each(|at| self.program_carried_to(at, to_the_end))
+    }
+
+    /// [`Reclaimer::program_carried`] of the stream `at` of relocated units.
+    fn program_carried_to(&mut self, at: usize, to_the_end: bool) -> Result<(), FtlError> {
+        let row = self.background.row_units as usize;
+        if !to_the_end && self.background.carried[at].len() < row {
+            return Ok(());
+        }
+        let mut carried = std::mem::take(&mut self.background.carried[at]);
+        // What the host has overwritten meanwhile need not be moved.
+        let (blocks, victims) = (&self.core.blocks, &mut self.background.victims);
+        let mut spared = std::mem::take(&mut self.background.spared);
+        carried.retain(|&(ppa, number)| {
+            let is_valid = blocks.validity.get(ppa);
+            if !is_valid && let Some(victim) = victims.get_mut(number) {
+                victim.carried -= 1;
+                spared.push(number);
+            }
+            is_valid
+        });
+        let count = if to_the_end { carried.len() } else { carried.len() - carried.len() % row };
+        let stream = StreamId::new(self.core.streams.table.copies.start + at as u8);
+        let result = self.program_copies(stream, &carried[..count]);
+        match result {
+            Ok(()) => drop(carried.drain(..count)),
+            // The end of life: nothing more is moved.
+            Err(_) => carried.clear(),
+        }
+        self.background.carried[at] = carried;
+        // That may have been all that was left of a victim.
+        for number in spared.drain(..) {
+            self.finish_victim(number);
+        }
+        self.background.spared = spared;
+        result
+    }
+
+    fn program_copies(&mut self, stream: StreamId, copies: &[(Ppa, u64)]) -> Result<(), FtlError> {
+        if copies.is_empty() {
+            return Ok(());
+        }
+        self.core.heed_stop()?;
+        let mut units = std::mem::take(&mut self.relocation.chunk);
+        units.clear();
+        for &(ppa, _) in copies {
+            let lpn = self.core.owner_of(ppa);
+            // On a large drive it may have had to leave again.
+            self.core.map.prefetch(lpn);
+            units.push(Unit { lpn, payload: self.core.nand.payload(ppa) });
+        }
+        self.core.pass_losses_on(&units, copies.iter().map(|&(ppa, _)| ppa))?;
+        let (number, entry) = self.background.copies.add();
+        let Copies { mut runs, mut sources, mut of } = std::mem::take(entry);
+        runs.clear();
+        sources.clear();
+        of.clear();
+        sources.extend(copies.iter().map(|&(ppa, _)| ppa));
+        let mut rest = sources.iter();
+        let done = self.core.write_pages(
+            When::START,
+            stream,
+            Cause::Gc,
+            &units,
+            |_, now| Ok(now),
+            |ftl, run, to| {
+                for (at, (unit, &source)) in (0..).zip(run.iter().zip(&mut rest)) {
+                    ftl.remap(unit.lpn, source, to.plus(at));
+                    let block = ftl.nand.geometry().block_of(source);
+                    ftl.blocks.invalidate(source, block);
+                    ftl.policies.victims.written(to.plus(at), ftl.tick);
+                }
+                runs.push((to, run.len() as u32));
+                if ftl.store.is_journaled() {
+                    ftl.note_run(run, to);
+                }
+            },
+        );
+        units.clear();
+        self.relocation.chunk = units;
+        let done = match done {
+            Ok(done) => done,
+            Err(error) => {
+                self.background.copies.remove(number);
+                return Err(error);
+            }
+        };
+        let mut folded = 0;
+        for &(_, victim) in copies {
+            if let Some(entry) = self.background.victims.get_mut(victim) {
+                folded += u64::from(entry.is_cached);
+                entry.carried -= 1;
+                if of.last() != Some(&victim) {
+                    of.push(victim);
+                }
+            }
+        }
+        self.core.stats.gc.units_moved += copies.len() as u64 - folded;
+        if folded > 0 {
+            self.core.stats.slc().units_folded += folded;
+        }
+        of.sort_unstable();
+        of.dedup();
+        for &victim in &of {
+            let Some(entry) = self.background.victims.get_mut(victim) else { continue };
+            entry.programs += 1;
+            entry.copied.push(done);
+            self.note_earned(victim);
+        }
+        if let Some(entry) = self.background.copies.get_mut(number) {
+            *entry = Copies { runs, sources, of };
+        }
+        self.core.nand.timing_mut().watch(done, PROGRAMMED + number);
+        Ok(())
+    }
+
+    /// Programs units that wait for a page to be full, if nobody brings any more.
+    pub(super) fn program_last(&mut self) {
+        let brings = |victim: &Victim| victim.next < victim.end || !victim.reading.is_empty();
+        let is_carrying = self.background.carried.iter().any(|carried| !carried.is_empty());
+        if is_carrying && !self.background.victims.values().any(brings) {
+            // An error is the end of life, which whoever writes next is told.
+            let _ = self.program_carried(true);
+        }
+    }
+}

@@ -1,0 +1,78 @@
+//! Room: what there is, who may take it, and which victim is to give some.
+
+use strobe_nand::Nand;
+use strobe_types::BlockId;
+
+use crate::gc::VictimPolicy;
+use crate::map::page::core::space::Watermarks;
+use crate::map::page::reclaim::Reclaimer;
+
+impl<N: Nand, V: VictimPolicy> Reclaimer<'_, N, V> {
+    /// Lets collection begin, if there is reason to.
+    #[inline]
+    pub(crate) fn collect_in_background(&mut self) {
+        if self.core.slc.is_some() {
+            self.fold_in_background();
+        }
+        let Some(watermarks) = self.core.space.watermarks else { return };
+        if self.core.free_units() < self.core.units_of(watermarks.soft) {
+            self.choose_in_background(watermarks);
+        }
+    }
+
+    fn choose_in_background(&mut self, watermarks: Watermarks) {
+        if self.core.heed_stop().is_err() || self.background.nothing_at == Some(self.core.tick) {
+            return;
+        }
+        if !self.collects_in_steps() {
+            return self.collect_whole();
+        }
+        while (self.background.victims.len() as u32) < self.victims_now(watermarks) + self.background.erasing
+            && self.has_space_for_victim()
+        {
+            if let Some(block) = self.core.slc.as_ref().and_then(|slc| slc.first_dynamic()) {
+                self.begin_fold(block);
+                continue;
+            }
+            let units_per_block = self.core.nand.geometry().units_per_block();
+            let view = self.core.blocks.view(units_per_block, self.core.tick);
+            let Some(block) = self.core.policies.choose(&view) else {
+                self.background.nothing_at = Some(self.core.tick);
+                return;
+            };
+            let block = self.where_room_is_short(block);
+            let valid = self.core.blocks.valid[block.index()];
+            if valid + self.least_gain() > units_per_block {
+                self.background.nothing_at = Some(self.core.tick);
+                return;
+            }
+            self.begin_victim(block, valid);
+        }
+    }
+
+    /// The victim of the plane with the least room rather than `best`, if it is nearly as good: a die without a block to
+    /// program would be idle, however many are erased on others.
+    fn where_room_is_short(&mut self, best: BlockId) -> BlockId {
+        let geometry = self.core.nand.geometry();
+        if geometry.planes() == 1 {
+            return best;
+        }
+        let (per_block, per_page) = (geometry.units_per_block(), geometry.units_per_page());
+        let streams = self.core.streams.in_normal_mode();
+        let room = &mut self.background.plane_room;
+        room.clear();
+        room.extend((0..geometry.planes()).map(|plane| self.core.blocks.free.count_on(plane) * per_block));
+        for victim in self.background.victims.values().filter(|victim| !victim.is_reserved) {
+            room[geometry.plane_of(victim.block) as usize] += per_block;
+        }
+        for (block, pages) in streams.iter().flat_map(|stream| stream.open_blocks(geometry)) {
+            room[geometry.plane_of(block) as usize] += (geometry.pages_per_block() - pages) * per_page;
+        }
+        let poorest = (0..).zip(room.iter()).min_by_key(|&(_, &room)| room).map_or(0, |(plane, _)| plane);
+        let per_plane = geometry.spec().blocks_per_plane;
+        let blocks = poorest * per_plane..(poorest + 1) * per_plane;
+        let valid = |block: BlockId| self.core.blocks.valid[block.index()];
+        let most = valid(best) + self.least_gain();
+        self.core.policies.victims.choose_among(blocks).filter(|&block| valid(block) <= most).unwrap_or(best)
+    }
+}

@@ -1,0 +1,201 @@
+//! Garbage collection that stops the world, in order:
+//!
+//! 1. What is under way in the background is finished.
+//! 2. Victims are chosen and relocated until `net_blocks` more, and at least `min_free_blocks`, are erased.
+//! 3. Blocks with a failed program leave service, as long as there is room for what they hold.
+//! 4. The wear leveler may name one block whose data moves.
+//!
+//! On a demand-paged drive translation pages are compacted before each victim, if they take too much.
+
+use strobe_nand::{Nand, When};
+use strobe_types::BlockId;
+
+use crate::gc::VictimPolicy;
+use crate::map::page::core::blocks::BlockState;
+use crate::map::page::core::streams::HOST;
+use crate::map::page::reclaim::compact::Compaction;
+use crate::map::page::reclaim::{Reason, Reclaimer};
+use crate::{Done, FtlError};
+
+impl<N: Nand, V: VictimPolicy> Reclaimer<'_, N, V> {
+    /// Frees blocks until enough are at hand, then levels wear. Erases wait for the copies they
+    /// depend on; nothing here waits for the host. Returns when the last erase is done.
+    pub(crate) fn collect(&mut self, now: When) -> Result<When, FtlError> {
+        self.finish_background()?;
+        if !self.core.must_collect() {
+            return Ok(now);
+        }
+        self.core.stats.gc.runs += 1;
+        let finished = self.collect_now(now)?;
+        self.core.refuse_at_end_of_life()?;
+        Ok(if self.core.config.pad_moved { self.pad_moved(finished) } else { finished })
+    }
+
+    /// Fills what is left of the blocks that victims were moved to. When the last page is done.
+    #[cold]
+    fn pad_moved(&mut self, now: When) -> When {
+        let mut finished = now;
+        for stream in self.core.streams.table.copy_streams().filter(|&stream| stream != HOST) {
+            while self.core.streams[stream].turn_to_open_lane() {
+                let Some((first, _)) = self.core.streams[stream].next_pages() else { break };
+                let done = self.core.pad(now, stream, first);
+                self.core.store.data_programmed(&mut self.core.nand, done);
+                finished = self.core.nand.both(finished, done);
+            }
+        }
+        finished
+    }
+
+    fn collect_now(&mut self, now: When) -> Done {
+        let mut finished = now;
+        loop {
+            if !self.core.has_enough(self.core.space.min_free_blocks) {
+                let next = self.gain_blocks(now)?;
+                finished = self.core.nand.both(finished, next);
+            }
+            // A block to retire takes room and gives none back: only when there is some to spare.
+            if !self.core.has_enough(self.core.space.min_free_blocks) {
+                return Ok(finished);
+            }
+            let Some(&block) = self.core.blocks.retiring.last() else { break };
+            let next = self.relocator().relocate_block(now, Reason::Retire, block)?;
+            finished = self.core.nand.both(finished, next);
+        }
+        if self.core.policies.leveler.is_some() {
+            let next = self.level(now)?;
+            finished = self.core.nand.both(finished, next);
+        }
+        Ok(finished)
+    }
+
+    /// Collects until `net_blocks` more, and at least `min_free_blocks`, are erased. Returns when
+    /// the last erase is done.
+    fn gain_blocks(&mut self, now: When) -> Done {
+        let target = self
+            .core
+            .space
+            .min_free_blocks
+            .max(self.core.blocks.free.count() + self.core.config.net_blocks.max(1));
+        self.gain_to(target, now)
+    }
+
+    /// Collects until `target` blocks are erased. Returns when the last erase is done.
+    fn gain_to(&mut self, target: u32, now: When) -> Done {
+        let mut headway = self.headway();
+        let mut finished = now;
+        let mut compaction = Compaction::new(self.core.blocks.free.count());
+        while !self.core.has_enough(target) {
+            self.core.heed_stop()?;
+            if self.core.store.is_paged() {
+                let wanted =
+                    compaction.wanted(self.core.blocks.free.count(), target, self.core.nand.geometry());
+                let next = self.compact_translation(now, wanted)?;
+                finished = self.core.nand.both(finished, next);
+                if self.core.has_enough(target) {
+                    break;
+                }
+            }
+            let valid = self.choose_victims(target);
+            let victims = self.relocation.victims.len() as u32;
+            if let Err(error) = self.count_victims(&mut headway, victims, valid) {
+                self.put_victims_back();
+                return Err(error);
+            }
+            let next = self.relocator().relocate(now, Reason::Collect)?;
+            finished = self.core.nand.both(finished, next);
+        }
+        Ok(finished)
+    }
+
+    /// Takes the next victim; if units are to be sorted over several, as many as it takes to have
+    /// `target` erased blocks, or as can be written to the erased blocks at hand. Returns the
+    /// number of their valid units.
+    pub(crate) fn choose_victims(&mut self, target: u32) -> u32 {
+        let mut victims = std::mem::take(&mut self.relocation.victims);
+        victims.clear();
+        let units = self.choose_into(target, &mut victims);
+        self.relocation.victims = victims;
+        units
+    }
+
+    /// Gives the chosen victims back: they are candidates as before.
+    pub(crate) fn put_victims_back(&mut self) {
+        for at in 0..self.relocation.victims.len() {
+            self.core.put_back(self.relocation.victims[at]);
+        }
+    }
+
+    fn choose_into(&mut self, target: u32, victims: &mut Vec<BlockId>) -> u32 {
+        let units_per_block = self.core.nand.geometry().units_per_block();
+        let sorted = self.core.policies.sorts_victims();
+        if let Some(block) = self.core.slc.as_ref().and_then(|slc| slc.first_dynamic()) {
+            // It gives more than half a block, whatever the policy would choose.
+            self.core.take(block);
+            victims.push(block);
+            return self.core.blocks.valid[block.index()];
+        }
+        let mut units = 0;
+        loop {
+            let view = self.core.blocks.view(units_per_block, self.core.tick);
+            let Some(victim) = self.core.policies.choose(&view) else { break };
+            assert_eq!(self.core.blocks.state(victim), BlockState::Closed, "policy chose {victim:?}");
+            let valid = self.core.blocks.valid[victim.index()];
+            if !victims.is_empty() {
+                // One erased block stays for a program that fails.
+                let fits = self.blocks_to_write(units + valid) + self.blocks_to_update(units + valid)
+                    < self.core.blocks.free.count();
+                if !fits || valid == units_per_block {
+                    break;
+                }
+            }
+            self.core.take(victim);
+            victims.push(victim);
+            units += valid;
+            let gained = self.core.blocks.free.count() + victims.len() as u32;
+            if !sorted || gained >= target + self.blocks_to_write(units) - self.block_left_open(units) {
+                break;
+            }
+        }
+        units
+    }
+
+    /// Erased blocks that sorted copies of `units` units take.
+    fn blocks_to_write(&self, units: u32) -> u32 {
+        let geometry = self.core.nand.geometry();
+        let cold = units - units % self.stripe_of_blocks();
+        let rest_pages = (units - cold).div_ceil(geometry.units_per_page());
+        let hot = &self.core.streams[self.core.streams.table.first_copy()];
+        let opened = match hot.lanes() {
+            1 => u32::from(rest_pages > hot.pages_left()),
+            lanes => rest_pages.min(lanes),
+        };
+        cold / geometry.units_per_block() + opened
+    }
+
+    /// 1 if sorted copies of `units` units surely leave the host a block to go on with, which then
+    /// counts as gained.
+    fn block_left_open(&self, units: u32) -> u32 {
+        let geometry = self.core.nand.geometry();
+        let hot = &self.core.streams[self.core.streams.table.first_copy()];
+        if !self.core.streams.table.shares_host() || hot.lanes() > 1 {
+            return 0;
+        }
+        let rest_pages = (units % self.stripe_of_blocks()).div_ceil(geometry.units_per_page());
+        let pages = geometry.pages_per_block();
+        u32::from(!(pages + hot.pages_left() - rest_pages).is_multiple_of(pages))
+    }
+
+    /// Units of one block on every lane.
+    fn stripe_of_blocks(&self) -> u32 {
+        self.core.streams[HOST].lanes() * self.core.nand.geometry().units_per_block()
+    }
+
+    /// Moves what little-worn blocks hold, one block for each collection.
+    pub(crate) fn level(&mut self, now: When) -> Done {
+        let Some(block) = self.core.policies.leveler.as_mut().and_then(|leveler| leveler.choose()) else {
+            return Ok(now);
+        };
+        assert_eq!(self.core.blocks.state(block), BlockState::Closed, "the leveler chose {block:?}");
+        self.relocator().relocate_block(now, Reason::Wear, block)
+    }
+}

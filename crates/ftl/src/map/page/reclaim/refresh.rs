@@ -1,0 +1,52 @@
+//! Refresh: blocks that have been read too often, or have lain too long, are moved before their pages need many retries.
+//!
+//! Reads are looked at as they happen. Age is looked at as the host's commands come: with each, one block further.
+
+use strobe_nand::{Nand, Timing, When};
+use strobe_types::BlockId;
+
+use crate::gc::VictimPolicy;
+use crate::map::page::core::blocks::BlockState;
+use crate::map::page::core::config::Refresh;
+use crate::map::page::reclaim::{Reason, Reclaimer};
+
+impl<N: Nand, V: VictimPolicy> Reclaimer<'_, N, V> {
+    /// True if the closed `block` has reached a limit of `refresh`.
+    fn is_due(&self, block: BlockId, refresh: Refresh) -> bool {
+        if self.core.blocks.state(block) != BlockState::Closed {
+            return false;
+        }
+        let Some(stress) = self.core.nand.stress(block) else { return false };
+        let age_ns = self.core.nand.timing().now().as_ns().saturating_sub(stress.since.as_ns());
+        refresh.reads.is_some_and(|reads| stress.reads >= reads)
+            || refresh.after_ns.is_some_and(|after_ns| age_ns >= after_ns)
+    }
+
+    /// Moves what the closed `block` holds if it is due, and looks at the next one in turn. While there is no room for it
+    /// the block waits until it is looked at again.
+    pub(crate) fn refresh_if_due(&mut self, block: Option<BlockId>) {
+        let Some(refresh) = self.core.config.refresh else { return };
+        let patrolled = BlockId::new(self.background.patrol);
+        self.background.patrol = (self.background.patrol + 1) % self.core.nand.geometry().blocks();
+        for block in block.into_iter().chain([patrolled]) {
+            if self.core.end_of_life.is_none() && self.is_due(block, refresh) {
+                self.move_out(block);
+            }
+        }
+    }
+
+    fn move_out(&mut self, block: BlockId) {
+        let collects_beside = N::TIMED && self.core.config.watermarks.is_some() && self.core.nand.is_timed();
+        // An error is the end of life, which whoever writes next is told.
+        if !collects_beside && self.collect(When::START).is_err() {
+            return;
+        }
+        let has_room = self.core.blocks.free.count() >= self.core.space.min_free_blocks;
+        // Collection may have had it.
+        if !has_room || self.core.blocks.state(block) != BlockState::Closed {
+            return;
+        }
+        // An error is the end of life, which the next write reports.
+        let _ = self.relocator().relocate_block(When::START, Reason::Refresh, block);
+    }
+}

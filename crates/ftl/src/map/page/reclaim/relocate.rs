@@ -1,0 +1,339 @@
+//! Relocation: moving the valid units of blocks elsewhere, and giving the blocks back.
+//!
+//! Garbage collection, wear levelling, refresh, folding of the SLC cache, compaction of translation pages and
+//! retirement of bad blocks differ in the blocks that they choose, and in nothing else. Each relocation goes through
+//! the same steps:
+//!
+//! 1. The policy, the leveler or the SLC cache is told that the victims are no candidates any more
+//!    ([`Core::take`]).
+//! 2. The placement chooses the stream of each valid unit (`place_copies`).
+//! 3. The units are read and programmed, stream by stream (`move_units`), and the map points to the copies.
+//! 4. The map on flash is brought up to date (`commit_copies`): nothing is erased before.
+//! 5. The victims are erased, or taken out of service.
+//!
+//! A relocation here runs to completion: the host waits for it, or its whole time is issued at once. `background/` does
+//! the same in steps. If a step fails, units that have not been moved stay valid where they are, and the victims are
+//! not erased.
+
+use strobe_nand::{Cause, Nand, Unit, When};
+use strobe_types::{BlockId, Ppa, Ppn};
+
+use crate::gc::VictimPolicy;
+use crate::map::page::core::Core;
+use crate::map::page::core::tables::TablePages;
+use crate::map::page::core::write::fill_pages;
+use crate::map::page::map::sharing::Owner;
+use crate::map::page::map::store::MapStore;
+use crate::map::page::reclaim::Reason;
+use crate::map::page::reclaim::background::Background;
+use crate::place::{Relocated, StreamId};
+use crate::{Done, FtlError};
+
+/// A relocation at work, with buffers that are kept to spare the allocator.
+#[derive(Clone, Debug)]
+pub(crate) struct Relocation<P> {
+    /// Blocks to be emptied.
+    pub(crate) victims: Vec<BlockId>,
+    /// Units to move, in the order of their streams.
+    pub(crate) units: Vec<Ppa>,
+    /// Streams, and the number of units that go to each.
+    pub(crate) runs: Vec<(StreamId, usize)>,
+    /// Units that have been read.
+    pub(crate) chunk: Vec<Unit<P>>,
+}
+
+impl<P> Default for Relocation<P> {
+    fn default() -> Self {
+        Self { victims: Vec::new(), units: Vec::new(), runs: Vec::new(), chunk: Vec::new() }
+    }
+}
+
+/// A relocation of blocks of `core`.
+pub(crate) struct Relocator<'a, N: Nand, V> {
+    pub(crate) core: &'a mut Core<N, V>,
+    pub(crate) task: &'a mut Relocation<N::Payload>,
+    pub(crate) background: &'a mut Background,
+}
+
+impl<N: Nand, V: VictimPolicy> Relocator<'_, N, V> {
+    /// Empties the closed `block`, which no policy has chosen, and gives it back.
+    pub(crate) fn relocate_block(&mut self, now: When, reason: Reason, block: BlockId) -> Done {
+        if reason != Reason::Retire {
+            self.core.take(block);
+        }
+        self.task.victims.clear();
+        self.task.victims.push(block);
+        self.relocate(now, reason)
+    }
+
+    /// Empties the blocks of `self.task.victims`, which have been taken, and gives them back. Returns when the last
+    /// of them is erased.
+    pub(crate) fn relocate(&mut self, now: When, reason: Reason) -> Done {
+        let mut task = std::mem::take(self.task);
+        if reason != Reason::Finish {
+            self.core.log().victims(reason.cause(), &task.victims);
+        }
+        let emptied = self.empty(now, reason.cause(), &mut task);
+        let emptied = emptied.and_then(|copied| self.commit_copies(copied, &task));
+        let done = emptied.map(|copied| {
+            let mut finished = copied;
+            for &victim in &task.victims {
+                if reason == Reason::Retire {
+                    self.core.blocks.retiring.retain(|&retiring| retiring != victim);
+                    self.core.take_out_of_service(victim);
+                } else {
+                    let erased = self.erase(copied, victim, reason.cause());
+                    finished = self.core.nand.both(finished, erased);
+                }
+            }
+            finished
+        });
+        if done.is_ok() && reason == Reason::Refresh {
+            self.core.stats.gc.refreshed_blocks += 1;
+        }
+        *self.task = task;
+        done
+    }
+
+    fn erase(&mut self, now: When, block: BlockId, cause: Cause) -> When {
+        if N::TIMED {
+            let geometry = self.core.nand.geometry();
+            let first = geometry.first_unit(block);
+            self.background.forget(first, first.plus(geometry.units_per_block()));
+        }
+        self.core.erase(now, block, cause)
+    }
+
+    /// Moves the valid units of `task.victims` elsewhere. Returns when the last copy is on
+    /// flash. If that fails, what has not been moved stays valid where it is.
+    fn empty(
+        &mut self,
+        now: When,
+        cause: Cause,
+        task: &mut Relocation<N::Payload>,
+    ) -> Result<When, FtlError> {
+        task.units.clear();
+        task.chunk.clear();
+        for &victim in &task.victims {
+            self.core.show_victim(victim);
+            self.core.blocks.take_units(victim, self.core.nand.geometry(), &mut task.units);
+        }
+        self.count_emptied(cause, task);
+        let data = self.put_data_first(task);
+        task.runs.clear();
+        if cause == Cause::Wear {
+            task.runs.push((self.core.streams.table.wear, data));
+        } else {
+            self.place_copies(data, task);
+        }
+        task.runs.push((self.core.streams.table.translation, task.units.len() - data));
+        let moved = self.move_placed(now, cause, task);
+        if moved.is_err() {
+            self.keep_unmoved(cause, task);
+        } else {
+            for at in 0..task.victims.len() {
+                self.core.forget_victim(task.victims[at]);
+            }
+        }
+        moved
+    }
+
+    /// Counts the victims of `task` and their valid units.
+    fn count_emptied(&mut self, cause: Cause, task: &Relocation<N::Payload>) {
+        let (blocks, units) = (task.victims.len() as u64, task.units.len() as u64);
+        let is_folded = task.victims.first().is_some_and(|&block| self.core.is_cached(block));
+        if cause == Cause::Wear {
+            self.core.stats.gc.wear_blocks += blocks;
+            self.core.stats.gc.wear_units_moved += units;
+        } else if is_folded {
+            self.core.stats.slc().blocks_folded += blocks;
+            self.core.stats.slc().units_folded += units;
+        } else {
+            self.core.stats.gc.victims += blocks;
+            self.core.stats.gc.units_moved += units;
+        }
+    }
+
+    /// Chooses the streams of the first `data` units of `task`, and puts them in their order.
+    fn place_copies(&mut self, data: usize, task: &mut Relocation<N::Payload>) {
+        let first = self.core.streams.table.first_copy();
+        let Some(mut placement) = self.core.policies.placement.take() else {
+            task.runs.push((first, data));
+            return;
+        };
+        let relocated = |&unit: &Ppa| Relocated { unit, lpn: self.core.owner_of(unit), to: first };
+        let mut arranged: Vec<Relocated> = task.units[..data].iter().map(relocated).collect();
+        placement.arrange(&mut arranged, &mut |unit| {
+            self.core.copy_context(self.core.nand.geometry().block_of(unit))
+        });
+        self.core.policies.placement = Some(placement);
+        let mut placed: Vec<(StreamId, Ppa)> = arranged.iter().map(|unit| (unit.to, unit.unit)).collect();
+        fill_pages(&mut placed, self.core.nand.geometry().units_per_page() as usize);
+        // From here on in the order in which they are moved, for those that cannot be.
+        task.units.iter_mut().zip(&placed).for_each(|(unit, &(_, placed))| *unit = placed);
+        task.runs.extend(placed.chunk_by(|a, b| a.0 == b.0).map(|run| (run[0].0, run.len())));
+    }
+
+    /// Moves the units of `task`, stream by stream. The first stream comes first: if it is shared with the host, it
+    /// belongs to the block that the host is about to open, which so gets the youngest block before cold data does.
+    fn move_placed(
+        &mut self,
+        now: When,
+        cause: Cause,
+        task: &mut Relocation<N::Payload>,
+    ) -> Result<When, FtlError> {
+        let mut finished = now;
+        let Relocation { units, runs, chunk, .. } = task;
+        let mut rest = &units[..];
+        for &(stream, count) in runs.iter().filter(|&&(_, count)| count > 0) {
+            let (these, behind) = rest.split_at(count);
+            let moved = self.move_units(now, stream, cause, these, chunk)?;
+            finished = self.core.nand.both(finished, moved);
+            rest = behind;
+        }
+        Ok(finished)
+    }
+
+    /// Copies `units` to `stream` in chunks: the reads of a chunk overlap, and its programs are
+    /// issued together, so that planes and dies work in parallel.
+    #[inline(never)]
+    fn move_units(
+        &mut self,
+        now: When,
+        stream: StreamId,
+        cause: Cause,
+        units: &[Ppa],
+        chunk: &mut Vec<Unit<N::Payload>>,
+    ) -> Result<When, FtlError> {
+        let per_page = self.core.nand.geometry().units_per_page();
+        let chunk_units =
+            ((self.core.streams[stream].lanes() * per_page) as usize).max(Self::CHUNK_UNITS_MIN);
+        let mut finished = now;
+        let mut arrived = now;
+        let mut copied = 0;
+        let mut rest = units;
+        while !rest.is_empty() {
+            let page = self.core.nand.geometry().page_of(rest[0]);
+            let on_page = if per_page == 1 { 1 } else { self.units_on_page(page, rest) };
+            if let Some(&ahead) = rest.get(Self::CHUNK_UNITS_MIN) {
+                self.core.nand.prefetch_oob(ahead);
+            }
+            let wanted = self.core.nand.wanted(rest[..on_page].iter().copied());
+            let next = self.core.nand.read(now, page, wanted, cause).when;
+            arrived = self.core.nand.both(arrived, next);
+            for &ppa in &rest[..on_page] {
+                let lpn = self.core.owner_of(ppa);
+                self.core.map.prefetch(lpn);
+                chunk.push(Unit { lpn, payload: self.core.nand.payload(ppa) });
+            }
+            rest = &rest[on_page..];
+            if chunk.len() >= chunk_units || rest.is_empty() {
+                // A page that is not full waits for the next chunk, unless there is none.
+                let waits = if rest.is_empty() { 0 } else { chunk.len() % per_page as usize };
+                let ready = chunk.len() - waits;
+                let sources = &units[copied..copied + ready];
+                let done = self.write_copies(arrived, stream, cause, &chunk[..ready], sources)?;
+                finished = self.core.nand.both(finished, done);
+                copied += ready;
+                chunk.drain(..ready);
+            }
+        }
+        Ok(finished)
+    }
+
+    /// Units that a chunk has at least: enough for their map entries to arrive in the cache
+    /// between the read and the program.
+    const CHUNK_UNITS_MIN: usize = 32;
+
+    /// Returns the number of `units` at the start that lie on `page`.
+    fn units_on_page(&self, page: Ppn, units: &[Ppa]) -> usize {
+        units.iter().take_while(|&&unit| self.core.nand.geometry().page_of(unit) == page).count()
+    }
+
+    /// Undoes the invalidation of the units of victims that could not be moved.
+    #[cold]
+    fn keep_unmoved(&mut self, cause: Cause, task: &Relocation<N::Payload>) {
+        let mut kept = 0;
+        for &ppa in &task.units {
+            if self.is_mapped_to(ppa) {
+                self.core.blocks.set_valid(ppa, self.core.nand.geometry().block_of(ppa));
+                kept += 1;
+            }
+        }
+        match cause {
+            _ if task.victims.first().is_some_and(|&block| self.core.is_cached(block)) => {
+                self.core.stats.slc().units_folded -= kept;
+            }
+            Cause::Wear => self.core.stats.gc.wear_units_moved -= kept,
+            _ => self.core.stats.gc.units_moved -= kept,
+        }
+        self.keep_victims(task);
+    }
+
+    /// Makes the copies of what the victims hold, to which the last epoch refers, what the map on flash
+    /// refers to. If that fails, the victims stay as they are.
+    fn commit_copies(&mut self, copied: When, task: &Relocation<N::Payload>) -> Result<When, FtlError> {
+        let done = TablePages(self.core).update_moved(copied).and_then(|updated| self.core.commit(updated));
+        if done.is_err() {
+            self.keep_victims(task);
+        }
+        done
+    }
+
+    /// The victims are not to be erased, and no candidates any more.
+    #[cold]
+    fn keep_victims(&mut self, task: &Relocation<N::Payload>) {
+        for &victim in &task.victims {
+            self.core.blocks.retire(victim);
+        }
+    }
+
+    /// Programs a chunk and points its owners to the copies. Apart from the loop that reads: together they have more at
+    /// hand than the processor has registers.
+    #[inline(never)]
+    fn write_copies(
+        &mut self,
+        now: When,
+        stream: StreamId,
+        cause: Cause,
+        units: &[Unit<N::Payload>],
+        sources: &[Ppa],
+    ) -> Result<When, FtlError> {
+        self.core.pass_losses_on(units, sources.iter().copied())?;
+        let mut sources = sources.iter();
+        self.core.write_pages(
+            now,
+            stream,
+            cause,
+            units,
+            |_, now| Ok(now),
+            |ftl, run, first| {
+                for (at, (unit, &source)) in (0..).zip(run.iter().zip(&mut sources)) {
+                    ftl.remap(unit.lpn, source, first.plus(at));
+                    ftl.policies.victims.written(first.plus(at), ftl.tick);
+                }
+                match &mut ftl.store {
+                    MapStore::Memory => {}
+                    MapStore::Journaled(_) => ftl.note_run(run, first),
+                    MapStore::Paged(translation) => {
+                        for (at, unit) in (0..).zip(run) {
+                            // Of a unit that is shared no map entry changes.
+                            if ftl.map.get(unit.lpn) == Some(first.plus(at)) {
+                                translation.moved(unit.lpn);
+                            }
+                        }
+                    }
+                }
+            },
+        )
+    }
+
+    /// True if the map still says that a valid unit lies at `ppa`.
+    fn is_mapped_to(&self, ppa: Ppa) -> bool {
+        match self.core.map.sharing.as_ref().map(|sharing| (sharing, sharing.owner(ppa))) {
+            Some((sharing, Owner::Two(vpn))) => sharing.ppa(vpn) == ppa,
+            Some((_, Owner::One(lpn))) => self.core.map.get(lpn) == Some(ppa),
+            None => self.core.nand.lpn(ppa).is_some_and(|lpn| self.core.map.get(lpn) == Some(ppa)),
+        }
+    }
+}

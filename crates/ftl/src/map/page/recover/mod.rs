@@ -1,0 +1,413 @@
+//! Finding the map again after a power cut.
+//!
+//! The log gives the map as it was when the last epoch ended. What was programmed after that lies in
+//! blocks that were open then, as none is opened before an epoch names it; each page there says in its
+//! out-of-band area to whom it belongs. Nothing that the epoch refers to has been erased. So every
+//! logical unit reads as it was at the end of the epoch, or as a later page has it.
+
+mod rescan;
+
+use strobe_nand::{Cause, Nand, When};
+use strobe_types::{BlockId, CellMode, Geometry, Lpn, Ppa, SimTime};
+
+use crate::gc::VictimPolicy;
+use crate::journal::{Journal, Log, Tables};
+use crate::map::page::PageMap;
+use crate::map::page::core::Core;
+use crate::map::page::core::blocks::BlockState;
+use crate::map::page::core::config::PageMapConfig;
+use crate::map::page::map::sharing::Sharing;
+use crate::map::page::map::store::MapStore;
+use crate::map::page::reclaim::Reason;
+use crate::place::StreamId;
+use crate::recovery::damaged;
+use crate::scan::scan;
+use crate::{FtlError, Recovery, RecoveryError};
+
+/// The core of a drive that a power cut has left, as its state is found again.
+pub(crate) struct Restorer<'a, N: Nand, V>(pub(crate) &'a mut Core<N, V>);
+
+impl<N: Nand, V: VictimPolicy> PageMap<N, V> {
+    /// The drive that a power cut has left on `nand`; power is back at `now`. `policy` is a fresh one. What
+    /// only memory held starts anew: temperatures, the ages of blocks, the state of wear levelling.
+    ///
+    /// Cost: the live log is read, at most twice the tables and the journal between, and the pages written
+    /// since the last epoch. With demand paging: the out-of-band area of every page, and a read and a program
+    /// for each translation page that is older than what it tells about.
+    pub fn restart(
+        nand: N,
+        policy: V,
+        config: PageMapConfig,
+        now: SimTime,
+    ) -> Result<(Self, Recovery), RecoveryError> {
+        Self::restart_at(nand, policy, config, now, 1)
+    }
+
+    /// [`PageMap::restart`] with a policy that has seen ticks up to `tick`.
+    pub(crate) fn restart_at(
+        mut nand: N,
+        policy: V,
+        config: PageMapConfig,
+        now: SimTime,
+        tick: u64,
+    ) -> Result<(Self, Recovery), RecoveryError> {
+        if !config.durable {
+            return Err(RecoveryError::Volatile);
+        }
+        if let Some(translation) = &config.translation {
+            return Self::restart_paged(nand, policy, config, translation, now, tick);
+        }
+        let mut report = Recovery::new(now);
+        let geometry = nand.geometry().clone();
+        let demand = config.log_demand(&geometry);
+        let (log, pages, illegible) = Log::find(&mut nand, config.map_blocks(&geometry), &mut report)?;
+        let tables = [config.logical_units, config.virtual_map_entries];
+        let mut journal = Journal::new(&geometry, demand, log, tables);
+        let found = Tables::of(&pages, &journal, &mut report)?;
+        journal.resume(&pages, illegible);
+        let mut core = Core::new(nand, policy, config, MapStore::Journaled(Box::new(journal)));
+        core.tick = found.clock.tick.max(tick);
+        let mut restorer = Restorer(&mut core);
+        restorer.check_nothing_is_newer(&found)?;
+        restorer.adopt(found, &mut report)?;
+        let mut ftl = Self::of(core);
+        ftl.finish(&mut report);
+        Ok((ftl, report))
+    }
+
+    /// Erases what it takes to go on, and makes durable what was found after the last epoch.
+    pub(crate) fn finish(&mut self, report: &mut Recovery) {
+        // If the log is worn out, the drive is at the end of its life: it reads.
+        let _ = self.core.commit(report.now());
+        report.wait(&mut self.core.nand);
+        let is_empty = |block: &BlockId| {
+            self.core.blocks.state(*block) == BlockState::Closed && self.core.blocks.valid[block.index()] == 0
+        };
+        let empty: Vec<BlockId> = self.core.blocks.usable().filter(is_empty).collect();
+        for block in empty {
+            if self.core.heed_stop().is_err()
+                || self.core.blocks.free.count() >= self.core.space.min_free_blocks
+            {
+                break;
+            }
+            self.core.take(block);
+            self.core.erase(report.now(), block, Cause::Recovery);
+            report.blocks_erased += 1;
+        }
+        report.wait(&mut self.core.nand);
+        if self.core.end_of_life.is_none() {
+            self.core.retire_if_worn_out();
+        }
+        self.restore_reserve(report.now());
+    }
+
+    /// A cut in a collection leaves copies without the erases that follow them. What is missing is made up
+    /// for while the open blocks still have room; the next cut could take that.
+    fn restore_reserve(&mut self, now: When) {
+        if self.core.end_of_life.is_none()
+            && self.core.blocks.free.count() < self.core.space.min_free_blocks
+            && let Err(error) = self.empty_the_emptiest(now).and_then(|()| self.reclaimer().collect(now))
+        {
+            self.core.end_of_life = Some(error);
+        }
+    }
+
+    /// Collects the blocks with the fewest valid units, whatever the policy would choose: every cut in a copy costs
+    /// a page, so with little room a full victim chosen for its age could be cut until there is none left, where an
+    /// emptier one gives a block back after a page or two.
+    fn empty_the_emptiest(&mut self, now: When) -> Result<(), FtlError> {
+        if self.core.store.is_paged() {
+            // Copies there change translation pages, which take room as well: `collect` weighs the two.
+            return Ok(());
+        }
+        let units_per_block = self.core.nand.geometry().units_per_block();
+        let mut result = Ok(());
+        while result.is_ok() && !self.core.has_enough(self.core.space.min_free_blocks) {
+            let valid = |block: &BlockId| self.core.blocks.valid[block.index()];
+            let closed = self
+                .core
+                .blocks
+                .usable()
+                .filter(|&block| self.core.blocks.state(block) == BlockState::Closed);
+            let Some(block) = self
+                .core
+                .slc
+                .as_ref()
+                .and_then(|slc| slc.first_dynamic())
+                .or_else(|| closed.min_by_key(valid))
+            else {
+                break;
+            };
+            if valid(&block) == units_per_block {
+                break;
+            }
+            result = self.reclaimer().relocator().relocate_block(now, Reason::Collect, block).map(drop);
+        }
+        result
+    }
+}
+
+impl<N: Nand, V: VictimPolicy> Restorer<'_, N, V> {
+    /// Takes over what the log says, and what was programmed after it.
+    fn adopt(&mut self, found: Tables, report: &mut Recovery) -> Result<(), RecoveryError> {
+        let geometry = self.0.nand.geometry().clone();
+        self.0.sequence = found.clock.sequence;
+        self.0.stats.host_units_written = found.clock.host_units;
+        let (map, shared) = found.words.split_at(found.map_words as usize);
+        let places = geometry.units() + self.0.config.virtual_map_entries;
+        for (lpn, &word) in self.0.map.lpns().zip(map) {
+            match word.checked_sub(1) {
+                None => {}
+                Some(place) if place < places => drop(self.0.map.set(lpn, Ppa::new(place))),
+                Some(place) => return damaged(format!("a logical unit lies at {place}, which is no place")),
+            }
+        }
+        if let Some(sharing) = &mut self.0.map.sharing {
+            sharing.restore(shared, self.0.config.logical_units).or_else(damaged)?;
+        }
+        self.check_entries()?;
+        self.check_blocks_named(&found, &geometry)?;
+        // What was programmed in the open blocks after the epoch, in that order.
+        let open = found.open.iter().map(|&[_, _, block, pages]| (BlockId::new(block), pages));
+        let units = self.0.map.count();
+        let mut newer = scan(&mut self.0.nand, open, true, units, report)?;
+        newer.units.sort_unstable_by_key(|unit| (unit.sequence, unit.ppa));
+        // Pages whose program failed have used up numbers, too.
+        self.0.sequence = self.0.sequence.max(newer.next_sequence);
+        for unit in newer.units {
+            self.take_over(unit.lpn, unit.ppa);
+            report.units_found += 1;
+        }
+        self.count_valid(&geometry)?;
+        self.restore_blocks(&found, &geometry, report)
+    }
+
+    /// The blocks that the epoch names exist and have what it says.
+    fn check_blocks_named(&self, found: &Tables, geometry: &Geometry) -> Result<(), RecoveryError> {
+        let named = found.open.iter().map(|&[_, _, block, pages]| (block, pages));
+        for (block, pages) in named.chain(found.retiring.iter().map(|&block| (block, 0))) {
+            if block >= geometry.blocks() || pages > self.0.nand.block(BlockId::new(block)).pages_programmed {
+                return damaged(format!("block {block} should have {pages} pages at least"));
+            }
+        }
+        Ok(())
+    }
+
+    /// No block but those that are open holds pages from after the last epoch; else the end of the log is
+    /// gone. Costs no flash time, as no drive would look: power cuts do not do that, damaged images do.
+    fn check_nothing_is_newer(&self, found: &Tables) -> Result<(), RecoveryError> {
+        let geometry = self.0.nand.geometry();
+        for block in self.0.blocks.usable() {
+            let pages = self.0.nand.block(block).pages_programmed;
+            if pages > self.0.nand.pages_of(block) {
+                return damaged(format!("{block:?} has {pages} pages, more than its cells are used for"));
+            }
+            if pages == 0 || found.open.iter().any(|open| open[2] == block.get()) {
+                continue;
+            }
+            for page in [0, pages - 1] {
+                match self.0.nand.record(geometry.page(block, page)) {
+                    None => return Err(RecoveryError::NoContents),
+                    Some(record) if record.sequence >= found.clock.sequence && record.sequence > 0 => {
+                        return damaged(format!("{block:?} was written after all that is left of the log"));
+                    }
+                    Some(_) => {}
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// The map entries that hold a virtual number are those of the owners that the virtual map names.
+    pub(crate) fn check_entries(&self) -> Result<(), RecoveryError> {
+        let Some(sharing) = &self.0.map.sharing else { return Ok(()) };
+        let mut owners = 0;
+        for lpn in self.0.map.lpns() {
+            let Some(vpn) = self.0.map.get(lpn).and_then(|entry| sharing.vpn(entry)) else { continue };
+            if !sharing.is_owned_by(vpn, lpn) {
+                return damaged(format!("logical unit {lpn} shares a unit that it does not own"));
+            }
+            owners += 1;
+        }
+        if owners == 2 * sharing.in_use() {
+            Ok(())
+        } else {
+            damaged(format!("{} shared units have {owners} owners", sharing.in_use()))
+        }
+    }
+
+    /// Maps `lpn` to `ppa`, where it was written after the epoch.
+    fn take_over(&mut self, lpn: Lpn, ppa: Ppa) {
+        let old = self.0.map.set(lpn, ppa);
+        if let Some(vpn) = old.and_then(|old| self.0.map.sharing.as_ref()?.vpn(old)) {
+            self.0.leave_shared(lpn, vpn);
+        }
+        self.0.store.unit_changed(lpn);
+    }
+
+    /// Derives from the map what is valid and who owns it.
+    pub(crate) fn count_valid(&mut self, geometry: &Geometry) -> Result<(), RecoveryError> {
+        for lpn in self.0.map.lpns() {
+            if self.0.is_stopped_at(lpn) {
+                return Err(RecoveryError::Interrupted);
+            }
+            let (Some(entry), Some(ppa)) = (self.0.map.get(lpn), self.0.map.locate(lpn)) else { continue };
+            self.0.map.mapped += 1;
+            let is_second =
+                |sharing: &Sharing| sharing.vpn(entry).is_some_and(|vpn| sharing.owners(vpn)[0] != lpn);
+            if self.0.map.sharing.as_ref().is_some_and(is_second) {
+                continue;
+            }
+            let block = geometry.block_of(ppa);
+            let page = geometry.page_in_block(geometry.page_of(ppa));
+            let (state, flash) = (self.0.blocks.state(block), self.0.nand.block(block));
+            let is_there = page < flash.pages_programmed && !flash.half_erased;
+            if !is_there || matches!(state, BlockState::Meta | BlockState::Bad) {
+                return damaged(format!("{lpn:?} lies at {ppa:?}, which is not programmed"));
+            }
+            if self.0.map.sharing.is_none() && self.0.nand.lpn(ppa) != Some(lpn) {
+                return damaged(format!("{lpn:?} lies at {ppa:?}, where something else was written"));
+            }
+            if self.0.blocks.validity.get(ppa) {
+                return damaged(format!("{ppa:?} belongs to two logical units"));
+            }
+            self.0.blocks.set_valid(ppa, block);
+            if let Some(sharing) = &mut self.0.map.sharing {
+                sharing.restore_owner(ppa, lpn, entry);
+            }
+        }
+        Ok(())
+    }
+
+    /// Gives every block its state again and tells the policies.
+    fn restore_blocks(
+        &mut self,
+        found: &Tables,
+        geometry: &Geometry,
+        report: &mut Recovery,
+    ) -> Result<(), RecoveryError> {
+        for &block in &found.retiring {
+            let block = BlockId::new(block);
+            if self.0.blocks.state(block) == BlockState::Free {
+                self.0.blocks.retire(block);
+            }
+        }
+        for &[stream, lane, block, _] in &found.open {
+            let block = BlockId::new(block);
+            let pages = self.0.nand.block(block).pages_programmed;
+            if self.0.blocks.state(block) != BlockState::Free || self.0.nand.block(block).half_erased {
+                return damaged(format!("{block:?} is open and something else"));
+            }
+            let (is_cached, mode) = if stream == u32::from(self.0.streams.table.slc.get()) {
+                (true, CellMode::Slc)
+            } else {
+                (false, CellMode::Normal)
+            };
+            if pages == 0 && self.0.slc.is_some() {
+                // The mode goes with the first program.
+                self.0.nand.set_mode(block, mode);
+            }
+            if self.0.nand.block(block).mode != mode {
+                return damaged(format!("{block:?} is open for another use of its cells"));
+            }
+            if pages == self.0.nand.pages_of(block) {
+                // It may be erased only after an epoch that does not name it any more.
+                self.0.store.blocks_changed();
+                continue;
+            }
+            self.0.blocks.open(block, StreamId::new(stream as u8));
+            if is_cached && let Some(slc) = &mut self.0.slc {
+                slc.opened(block);
+            }
+            let frontier = self.0.streams.get_mut(stream);
+            if !frontier.is_some_and(|frontier| frontier.resume(lane, block, pages, geometry)) {
+                return damaged(format!(
+                    "stream {stream} has two blocks open on lane {lane}, or no such lane"
+                ));
+            }
+        }
+        let blocks: Vec<BlockId> = self.0.blocks.usable().collect();
+        for block in blocks {
+            self.restore_block(block, geometry, report);
+        }
+        self.restore_cache_order(geometry);
+        report.wait(&mut self.0.nand);
+        Ok(())
+    }
+
+    /// Blocks of the SLC cache are folded in the order in which they were filled: that of their first pages.
+    fn restore_cache_order(&mut self, geometry: &Geometry) {
+        let Some(slc) = &mut self.0.slc else { return };
+        slc.sort_full(|block| {
+            self.0.nand.record(geometry.page(block, 0)).map_or(0, |record| record.sequence)
+        });
+    }
+
+    pub(crate) fn restore_block(&mut self, block: BlockId, geometry: &Geometry, report: &mut Recovery) {
+        let (flash, valid) = (self.0.nand.block(block), self.0.blocks.valid[block.index()]);
+        let is_full = flash.pages_programmed == self.0.nand.pages_of(block);
+        let is_cached = flash.mode == CellMode::Slc && flash.pages_programmed > 0;
+        let state = match self.0.blocks.state(block) {
+            BlockState::Free if flash.half_erased => BlockState::Free,
+            BlockState::Free if is_full && is_cached => BlockState::Cached,
+            BlockState::Free if is_full => BlockState::Closed,
+            BlockState::Free if valid > 0 => BlockState::Retiring,
+            state => state,
+        };
+        let (erases, is_erased) = (flash.erase_count, flash.is_erased());
+        let is_reserved = self.0.is_reserved(block);
+        if let Some(leveler) = &mut self.0.policies.leveler
+            && !is_reserved
+        {
+            // It starts with fresh, free blocks.
+            if erases > 0 {
+                leveler.left(block);
+                leveler.erased(block, erases);
+            }
+            if state != BlockState::Free || !is_erased {
+                leveler.left(block);
+            }
+        }
+        self.0.blocks.states[block.index()] = state;
+        if is_cached
+            && matches!(state, BlockState::Cached | BlockState::Retiring)
+            && let Some(slc) = &mut self.0.slc
+        {
+            slc.opened(block);
+        }
+        match state {
+            BlockState::Free if !is_erased => {
+                self.0.erase(report.now(), block, Cause::Recovery);
+                report.blocks_erased += 1;
+            }
+            BlockState::Free if is_reserved => self.0.reserve(block),
+            BlockState::Free => self.0.blocks.put_free(block, geometry, erases),
+            BlockState::Closed | BlockState::Emptying | BlockState::Cached => {
+                self.tell_policy(block, geometry);
+                self.0.close(block);
+            }
+            BlockState::Open => self.tell_policy(block, geometry),
+            BlockState::Retiring if !self.0.blocks.retiring.contains(&block) => {
+                self.0.blocks.retiring.push(block)
+            }
+            BlockState::Retiring | BlockState::Bad | BlockState::Meta | BlockState::Reserved => {}
+        }
+    }
+
+    /// Tells the victim policy what has become of an open block so far.
+    fn tell_policy(&mut self, block: BlockId, geometry: &Geometry) {
+        self.0.policies.victims.opened(block, self.0.nand.block(block).erase_count, self.0.tick);
+        let first = geometry.first_unit(block);
+        let programmed = self.0.nand.block(block).pages_programmed * geometry.units_per_page();
+        let written: Vec<Ppa> =
+            (0..programmed).map(|at| first.plus(at)).filter(|&ppa| self.0.nand.lpn(ppa).is_some()).collect();
+        written.iter().for_each(|&ppa| self.0.policies.victims.written(ppa, self.0.tick));
+        let mut valid = written.len() as u32;
+        for ppa in written {
+            if !self.0.blocks.validity.get(ppa) {
+                valid -= 1;
+                self.0.policies.victims.invalidated(ppa, block, valid, self.0.tick);
+            }
+        }
+    }
+}

@@ -1,0 +1,276 @@
+//! Finding a demand-paged map again after a power cut.
+//!
+//! The newest page of each logical unit has it, translation pages included: every out-of-band area is
+//! read. The log of trims says whose newest page is not wanted any more; trims that are not in it have
+//! not happened, as nothing that they made invalid has been erased. Then the map in memory is right, and
+//! translation pages older than what they tell about are programmed again.
+//!
+//! With logical copy the log has the virtual map, too, and where units lie that are named after others, both as they were
+//! at its last epoch. Who is named there has that unit, unless a page of its own is newer than the epoch. Such a page may be
+//! a shared unit itself, moved and named after its first owner: then the two have it apart from now on, the other one where
+//! it was.
+
+use strobe_nand::Nand;
+use strobe_types::{BlockId, Geometry, Lpn, Ppa, SimTime};
+
+use crate::gc::VictimPolicy;
+use crate::journal::Trims;
+use crate::map::page::PageMap;
+use crate::map::page::core::Core;
+use crate::map::page::core::blocks::BlockState;
+use crate::map::page::core::config::PageMapConfig;
+use crate::map::page::map::store::MapStore;
+use crate::map::page::map::translation::{Translation, TranslationConfig};
+use crate::map::page::recover::Restorer;
+use crate::recovery::damaged;
+use crate::scan::{UnitFound, scan};
+use crate::{Recovery, RecoveryError};
+
+/// Kind of stream of a block that is not full, as its pages show it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Kind {
+    Host,
+    Translation,
+    /// None of its pages is legible.
+    Unknown,
+}
+
+impl<N: Nand, V: VictimPolicy> PageMap<N, V> {
+    /// [`PageMap::restart`] of a demand-paged drive.
+    #[cold]
+    pub(crate) fn restart_paged(
+        mut nand: N,
+        policy: V,
+        config: PageMapConfig,
+        translation: &TranslationConfig,
+        now: SimTime,
+        tick: u64,
+    ) -> Result<(Self, Recovery), RecoveryError> {
+        let mut report = Recovery::new(now);
+        let geometry = nand.geometry().clone();
+        let found = Trims::find(&mut nand, config.trims_demand(), &mut report)?;
+        let clock = found.clock;
+        let shares = config.virtual_map_entries > 0;
+        let translation =
+            Translation::new(config.logical_units, translation, &geometry, shares, Some(found.trims));
+        let mut core = Core::new(nand, policy, config, MapStore::Paged(Box::new(translation)));
+        let blocks: Vec<BlockId> = core.blocks.usable().collect();
+        let units = core.map.count();
+        let from_start = blocks.iter().map(|&block| (block, 0));
+        let scanned = scan(&mut core.nand, from_start, false, units, &mut report)?;
+        core.tick = tick;
+        core.stats.host_units_written = clock.host_units;
+        core.sequence = core.sequence.max(scanned.next_sequence).max(clock.sequence);
+        if let Some(sharing) = &mut core.map.sharing {
+            sharing.restore(&found.shared, core.config.logical_units).or_else(damaged)?;
+        }
+        let newest = Restorer(&mut core).adopt_newest(&scanned.units, clock.sequence, &mut report);
+        Restorer(&mut core).adopt_shared(&found.foreign, &newest, clock.sequence, &mut report)?;
+        Restorer(&mut core).check_entries()?;
+        Restorer(&mut core).check_translation_pages(&geometry)?;
+        Restorer(&mut core).count_valid(&geometry)?;
+        core.map.mapped -= core.map.mapped_from(core.config.logical_units);
+        Restorer(&mut core).find_stale(&newest, clock.sequence);
+        Restorer(&mut core).resume_open(&blocks, &scanned.units, &geometry);
+        for &block in &blocks {
+            Restorer(&mut core).restore_block(block, &geometry, &mut report);
+        }
+        report.wait(&mut core.nand);
+        let mut ftl = Self::of(core);
+        ftl.finish(&mut report);
+        ftl.refresh(&mut report);
+        Ok((ftl, report))
+    }
+
+    /// Programs stale translation pages again.
+    fn refresh(&mut self, report: &mut Recovery) {
+        if self.core.end_of_life.is_none()
+            && let Err(error) = self.pager().write_back_entries(report.now(), true)
+        {
+            self.core.end_of_life = Some(error);
+        }
+        report.wait(&mut self.core.nand);
+    }
+}
+
+impl<N: Nand, V: VictimPolicy> Restorer<'_, N, V> {
+    /// Maps every unit to its newest page, unless it was trimmed after that; returns the sequence numbers
+    /// of the newest pages.
+    fn adopt_newest(&mut self, units: &[UnitFound], epoch: u64, report: &mut Recovery) -> Vec<u64> {
+        let mut newest: Vec<Option<(u64, Ppa)>> = vec![None; self.0.map.count() as usize];
+        for found in units {
+            let known = &mut newest[found.lpn.index()];
+            // If a page has the unit twice, the later place counts.
+            *known = (*known).max(Some((found.sequence, found.ppa)));
+        }
+        for (lpn, found) in (0..).map(Lpn::new).zip(&newest) {
+            let &Some((sequence, ppa)) = found else { continue };
+            if let Some(trims) = self.0.store.trims()
+                && lpn.get() < self.0.config.logical_units
+            {
+                if sequence < epoch && trims.has(lpn) {
+                    continue;
+                }
+                trims.written(lpn);
+            }
+            self.0.map.set(lpn, ppa);
+            report.units_found += 1;
+        }
+        newest.into_iter().map(|found| found.map_or(0, |(sequence, _)| sequence)).collect()
+    }
+
+    /// Maps what no page tells about, as it was at the end of the epoch: foreign units, and the owners that the virtual map
+    /// names, except those with newer pages.
+    fn adopt_shared(
+        &mut self,
+        foreign: &[u32],
+        newest: &[u64],
+        epoch: u64,
+        report: &mut Recovery,
+    ) -> Result<(), RecoveryError> {
+        let units = self.0.nand.geometry().units();
+        let is_newer = |lpn: Lpn| newest[lpn.index()] >= epoch;
+        for (lpn, &word) in self.0.map.lpns().zip(foreign) {
+            let Some(place) = word.checked_sub(1) else { continue };
+            if place >= units {
+                return damaged(format!("{lpn:?} lies at {place}, which is no place"));
+            }
+            if is_newer(lpn) {
+                self.0.store.name_changed(lpn, false)
+            } else {
+                report.units_found += u64::from(self.0.map.set(lpn, Ppa::new(place)).is_none())
+            }
+        }
+        let Some(sharing) = &self.0.map.sharing else { return Ok(()) };
+        let entries: Vec<_> =
+            sharing.entries().map(|(vpn, owners)| (vpn, sharing.entry(vpn), owners)).collect();
+        for (vpn, entry, owners) in entries {
+            let stay = owners.iter().filter(|&&lpn| !is_newer(lpn));
+            stay.for_each(|&lpn| report.units_found += u64::from(self.0.map.set(lpn, entry).is_none()));
+            match owners.map(is_newer) {
+                [false, false] => {}
+                [true, false] => self.0.leave_shared(owners[0], vpn),
+                [false, true] => self.0.leave_shared(owners[1], vpn),
+                [true, true] => {
+                    if let Some(sharing) = &mut self.0.map.sharing {
+                        sharing.drop_owner(vpn, owners[0]);
+                    }
+                    self.0.store.entry_changed(vpn.get());
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// A translation page is a whole flash page.
+    fn check_translation_pages(&self, geometry: &Geometry) -> Result<(), RecoveryError> {
+        let Some(translation) = self.0.store.paged() else { return Ok(()) };
+        for page in 0..translation.pages {
+            let first = translation.first_unit(page);
+            let place = self.0.map.get(first).map(|ppa| geometry.page_of(ppa));
+            for at in 0..geometry.units_per_page() {
+                let expected = place.map(|ppn| geometry.first_unit_of_page(ppn).plus(at));
+                if self.0.map.get(first.plus(at)) != expected {
+                    return damaged(format!("translation page {page} is not in one place"));
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// Marks the translation pages that are older than a page whose entry they hold, or than the trims.
+    fn find_stale(&mut self, newest: &[u64], epoch: u64) {
+        let translation = self.0.store.translation();
+        for page in 0..translation.pages {
+            let written = newest[translation.first_unit(page).index()];
+            let has_trimmed = |lpn| translation.trims.as_ref().is_some_and(|trims| trims.has(lpn));
+            let sharing = self.0.map.sharing.as_ref();
+            let is_foreign =
+                |lpn| translation.trims.as_ref().is_some_and(|trims| trims.is_foreign(lpn) == Some(true));
+            let is_newer = |lpn: Lpn| match self.0.map.get(lpn) {
+                // Perhaps it knows already; when it was shared, or left alone, nothing says.
+                Some(entry) if sharing.is_some_and(|sharing| sharing.vpn(entry).is_some()) => true,
+                Some(_) if is_foreign(lpn) => true,
+                Some(_) => newest[lpn.index()] > written,
+                // Perhaps it knows already; when it was trimmed nothing says.
+                None => written > 0 && written < epoch && has_trimmed(lpn),
+            };
+            let is_stale = translation.entries(page).any(is_newer);
+            translation.is_stale[page as usize] = is_stale;
+        }
+    }
+
+    /// Goes on in the blocks that are not full. Nothing says on which lane they were open, but there are no
+    /// more of either kind than its streams have lanes. A block whose program has failed takes none.
+    fn resume_open(&mut self, blocks: &[BlockId], units: &[UnitFound], geometry: &Geometry) {
+        let mut kinds = vec![Kind::Unknown; geometry.blocks() as usize];
+        let logical_units = self.0.config.logical_units;
+        for found in units {
+            let is_host = found.lpn.get() < logical_units;
+            let kind = if is_host { Kind::Host } else { Kind::Translation };
+            kinds[geometry.block_of(found.ppa).index()] = kind;
+        }
+        let usable: Vec<BlockId> = blocks
+            .iter()
+            .copied()
+            .filter(|&block| {
+                let flash = self.0.nand.block(block);
+                flash.pages_programmed > 0 && !flash.half_erased
+            })
+            .collect();
+        for &block in &usable {
+            if kinds[block.index()] == Kind::Translation {
+                self.0.store.translation().blocks.push(block);
+            }
+            if self.has_failed(block, geometry) {
+                self.0.blocks.retire(block);
+            }
+        }
+        // Those that may be of either kind last: they fill up what is left.
+        for kind in [Kind::Host, Kind::Translation, Kind::Unknown] {
+            for &block in usable.iter().filter(|block| kinds[block.index()] == kind) {
+                let pages = self.0.nand.block(block).pages_programmed;
+                let is_free = self.0.blocks.state(block) == BlockState::Free;
+                if is_free && pages < geometry.pages_per_block() {
+                    self.resume_block(block, pages, kind, geometry);
+                }
+            }
+        }
+    }
+
+    /// True if a program has failed in `block`: nothing in its page is legible, though no power cut tore it.
+    fn has_failed(&self, block: BlockId, geometry: &Geometry) -> bool {
+        (0..self.0.nand.block(block).pages_programmed).map(|page| geometry.page(block, page)).any(|ppn| {
+            let first = geometry.first_unit_of_page(ppn);
+            let is_written = self.0.nand.record(ppn).is_some_and(|record| record.sequence > 0);
+            is_written && (0..geometry.units_per_page()).all(|at| self.0.nand.lpn(first.plus(at)).is_none())
+        })
+    }
+
+    /// Opens `block` on the first lane without a block, if possible on one for its plane.
+    fn resume_block(&mut self, block: BlockId, pages: u32, kind: Kind, geometry: &Geometry) {
+        let translation = self.0.streams.table.translation;
+        for stream in self.0.streams.ids() {
+            let fits = match kind {
+                Kind::Host => stream != translation,
+                Kind::Translation => stream == translation,
+                Kind::Unknown => true,
+            };
+            if !fits {
+                continue;
+            }
+            let frontier = &mut self.0.streams[stream];
+            let home = frontier.lane_on(geometry.plane_of(block));
+            let lanes = home.into_iter().chain(0..frontier.lanes());
+            for lane in lanes {
+                if frontier.resume(lane, block, pages, geometry) {
+                    self.0.blocks.open(block, stream);
+                    if stream == translation && kind == Kind::Unknown {
+                        self.0.store.translation().blocks.push(block);
+                    }
+                    return;
+                }
+            }
+        }
+    }
+}

@@ -1,0 +1,57 @@
+//! Host writes to a drive with an SLC cache.
+
+use strobe_nand::{Cause, Nand, Unit, When};
+
+use crate::Done;
+use crate::gc::VictimPolicy;
+use crate::map::page::PageMap;
+use crate::map::page::core::streams::HOST;
+use crate::place::StreamId;
+
+impl<N: Nand, V: VictimPolicy> PageMap<N, V> {
+    /// Writes what the host has sent: to the cache as long as that has room, the rest to normal blocks.
+    #[inline(never)]
+    pub(super) fn write_cached(&mut self, now: When, cause: Cause, units: &[Unit<N::Payload>]) -> Done {
+        let per_page = self.core.nand.geometry().units_per_page();
+        let (mut ready, mut finished, mut rest) = (now, now, units);
+        while !rest.is_empty() {
+            if self.core.cache_pages() == 0 {
+                ready = self.reclaimer().make_cache_room(ready)?;
+            }
+            let (stream, pages) = match self.core.cache_pages() {
+                0 => (HOST, u32::MAX),
+                pages => (self.core.streams.table.slc, pages),
+            };
+            let pages = pages.min(self.pages_until_choice(stream));
+            let count = rest.len().min(pages as usize * per_page as usize);
+            let (run, behind) = rest.split_at(count);
+            let done =
+                self.fill(ready, stream, cause, run, |core, run, first| core.settle_host(run, first))?;
+            finished = self.core.nand.both(finished, done);
+            let stats = self.core.stats.slc();
+            match stream {
+                HOST => stats.units_direct += count as u64,
+                _ => stats.units_cached += count as u64,
+            }
+            rest = behind;
+            if !self.core.nand.is_timed() {
+                self.reclaimer().fold_beyond_mark()?;
+            }
+        }
+        Ok(finished)
+    }
+
+    /// Pages that may be written to `stream` in one go. Where operations take no time, commands may come together, and
+    /// blocks are filled and folded as if each had come alone: all that matters happens where a block begins or ends.
+    fn pages_until_choice(&self, stream: StreamId) -> u32 {
+        let Some(slc) = self.core.slc.as_ref().filter(|_| !self.core.nand.is_timed()) else {
+            return u32::MAX;
+        };
+        let run = self.core.streams[stream].next_pages().map_or(1, |(_, pages)| pages);
+        let units = u32::try_from(slc.look_at.saturating_sub(self.core.tick)).unwrap_or(u32::MAX);
+        match stream {
+            HOST => run.min(units / self.core.nand.geometry().units_per_page()).max(1),
+            _ => run,
+        }
+    }
+}

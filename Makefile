@@ -16,7 +16,7 @@ build:          ## The strobe program, optimised in full (about 4 minutes): targ
 install:        ## The same into ~/.cargo/bin, with manual pages and completions where the system looks for them
 	sh scripts/install.sh
 
-demo:           ## Replay the example trace
+demo:           ## Run the first example
 	$(CARGO) run --release -- run examples/quickstart.toml
 
 kernel:         ## The kernel of `strobe linux`, once, from the distribution's source (about 5 minutes on 2 cores)

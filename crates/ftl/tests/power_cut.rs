@@ -280,14 +280,14 @@ fn any_placed_case(rng: &mut Prng) -> Option<Case> {
     let spec = GeometrySpec { blocks_per_plane: spec.blocks_per_plane + 3 * u32::from(streams), ..spec };
     let planes = spec.channels * spec.dies_per_channel * spec.planes_per_die;
     let pace = (u32::from(streams) + 2) * planes + 4;
-    let marks = Marks { soft: pace + 4, pace, victims: 2, read_pages: 3 };
+    let watermarks = Watermarks { soft: pace + 4, pace, victims: 2, read_pages: 3 };
     let config = PageMapConfig {
         placement,
         garbage_ppm: (config.translation.is_none() && rng.below(3) == 0).then_some(100_000),
-        marks: (rng.below(2) == 0).then_some(marks),
+        watermarks: (rng.below(2) == 0).then_some(watermarks),
         ..config
     };
-    let config = PageMapConfig { marks: config.marks.filter(|_| config.garbage_ppm.is_none()), ..config };
+    let config = PageMapConfig { watermarks: config.watermarks.filter(|_| config.garbage_ppm.is_none()), ..config };
     let mut case = Case::new(spec, config, wear, TimingConfig { pages_per_program: 1, ..times })?;
     if case.config.garbage_ppm.is_some() {
         // It needs room to begin.

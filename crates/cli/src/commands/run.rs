@@ -61,7 +61,8 @@ pub(crate) struct CheckArgs {
 pub(crate) fn run(args: &RunArgs) -> Result<(), Failure> {
     if let Some(out) = &args.out {
         return Err(request(format!(
-            "--out {out}: a run writes its figures with --report FILE.html, and its result with --json FILE"
+            "--out {out}: a run writes a page of figures with --report FILE.html; its result is written with --json FILE, from which \
+             `strobe report FILE --out PAGE.html` makes the same page"
         )));
     }
     let mut options = with_options(&args.common);

@@ -29,7 +29,7 @@ Examples:
   strobe twin check pm9a3-like --ablate    the same without each of its mechanisms in turn
   strobe twin fit my.csv --out my.toml     a drive that shows what you have measured on yours
 
-How to measure a drive: scripts/measure-drive.py --help. Columns of the CSV file: docs/validation.md.")]
+How to measure a drive: scripts/measure-drive.py --help. Columns of the CSV file: docs/how-to/twins.md.")]
 pub(crate) struct TwinArgs {
     #[command(subcommand)]
     command: TwinCommand,

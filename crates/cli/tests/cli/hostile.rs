@@ -102,7 +102,9 @@ fn the_summary_copes_with_nothing_to_show() {
         &["--set", "drive.nand.program_fail_rate=1.0", "--set", "drive.nand.blocks_per_plane=128"],
     ] {
         let ended = folder.strobe(&[&["run", "tiny.toml"], sets].concat());
-        assert!(ended.out.contains("write amplification"), "{ended:?}");
+        assert!(ended.out.contains("\nWAF  "), "{ended:?}");
+        let full = folder.strobe(&[&["run", "tiny.toml", "--full"], sets].concat());
+        assert!(full.out.contains("write amplification") && !full.out.contains("NaN"), "{full:?}");
         assert!(!ended.out.contains("NaN") && !ended.out.contains("inf"), "{}", ended.out);
     }
 }

@@ -116,3 +116,16 @@ fn every_trace_format_is_in_the_documentation() {
         assert!(page.contains(&format!("| `{}` |", format.name)), "{} is not in the table", format.name);
     }
 }
+
+#[test]
+fn the_readme_is_short_and_its_picture_is_drawn_everywhere() {
+    let text = fs::read_to_string(root().join("README.md")).expect("text");
+    let words = text.split_whitespace().count();
+    assert!(words <= 900, "{words} words");
+    // LaTeX and librsvg know no custom properties of CSS.
+    let picture = fs::read_to_string(root().join("docs/waf.svg")).expect("a picture");
+    assert!(text.contains("(docs/waf.svg)") && picture.contains("<svg") && !picture.contains("var("));
+    for command in ["cargo run --release -- run examples/quickstart.toml", "make test "] {
+        assert!(text.lines().any(|line| line.starts_with(command)), "{command}");
+    }
+}

@@ -203,7 +203,7 @@ fn handles_share_blocks_only_where_relocation_may_mix_them() {
         let geometry = geometry(2, 48, 16, 2);
         let placement = PlacementKind::Handles { count, isolation };
         let mut ftl = stamped(geometry, PageMapConfig { placement, ..PageMapConfig::new(1500) });
-        assert_eq!(ftl.handles(), count.into());
+        assert_eq!(ftl.handles(), u16::from(count));
         let mut rng = Prng::new(3);
         for stamp in 0..20_000 {
             let handle = rng.below(count.into());

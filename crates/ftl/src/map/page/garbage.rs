@@ -1,6 +1,6 @@
 //! Collection by the share of garbage, as simulators of log-structured storage do it (SepBIT: Wang et al. 2022).
 //!
-//! After each unit that the host writes:
+//! After each page that the host writes:
 //!
 //! 1. Garbage is the invalid units of full blocks. Those of open blocks count when their block is full.
 //! 2. If garbage is more than a given share of all units written and not erased, one block is collected, else none.
@@ -20,7 +20,7 @@ use crate::{Done, FtlError};
 const MILLION: u64 = 1_000_000;
 
 impl<N: Nand, V: VictimPolicy> PageMap<N, V> {
-    /// Writes `units` of the host, and collects a block after each of them that leaves more than `ppm` millionths of garbage.
+    /// Writes `units` of the host, and collects a block after each page that leaves more than `ppm` millionths of garbage.
     pub(super) fn write_in_share(
         &mut self,
         now: When,
@@ -29,10 +29,9 @@ impl<N: Nand, V: VictimPolicy> PageMap<N, V> {
         ppm: u32,
     ) -> Done {
         let mut finished = now;
-        for unit in units {
-            let unit = std::slice::from_ref(unit);
+        for page in units.chunks(self.nand.geometry().units_per_page() as usize) {
             let written =
-                self.write_host(now, context, unit, |ftl, run, first| ftl.settle_host(run, first))?;
+                self.write_host(now, context, page, |ftl, run, first| ftl.settle_host(run, first))?;
             let collected = self.collect_garbage(now, ppm)?;
             let both = self.nand.both(written, collected);
             finished = self.nand.both(finished, both);

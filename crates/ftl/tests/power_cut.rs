@@ -287,7 +287,8 @@ fn any_placed_case(rng: &mut Prng) -> Option<Case> {
         watermarks: (rng.below(2) == 0).then_some(watermarks),
         ..config
     };
-    let config = PageMapConfig { watermarks: config.watermarks.filter(|_| config.garbage_ppm.is_none()), ..config };
+    let config =
+        PageMapConfig { watermarks: config.watermarks.filter(|_| config.garbage_ppm.is_none()), ..config };
     let mut case = Case::new(spec, config, wear, TimingConfig { pages_per_program: 1, ..times })?;
     if case.config.garbage_ppm.is_some() {
         // It needs room to begin.

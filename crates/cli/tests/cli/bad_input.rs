@@ -321,7 +321,7 @@ fn keys_of_time_without_effect_are_refused_with_what_makes_them_count() {
     refused(sepbit, "drive.ftl.slc_cache.static_blocks=4", "drive.ftl.slc_cache");
     refused("drive.ftl.placement.streams=5", "drive.ftl.placement.scheme=hints", "scheme = \"sepbit\"");
     refused("drive.ftl.placement.streams=5", "drive.ftl.placement.scheme=uw", "scheme = \"sepbit\"");
-    refused("drive.ftl.gc.stream=own", "drive.ftl.placement.scheme=sep-gc", "scheme = \"none\"");
+    refused("drive.ftl.gc.stream=host", "drive.ftl.placement.scheme=sep-gc", "scheme = \"none\"");
     let garbage = "drive.ftl.gc.garbage_share=0.15";
     for set in
         ["drive.ftl.gc.victim=cost-benefit", "drive.ftl.mapping=dftl", "drive.ftl.slc_cache.static_blocks=4"]

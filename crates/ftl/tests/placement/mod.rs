@@ -118,6 +118,22 @@ fn collection_by_the_share_of_garbage_does_what_is_published_block_by_block() {
     does_what_is_published(PlacementKind::Single, Some(333_333));
 }
 
+/// Collection begins between pages, and no page is padded for it.
+#[test]
+fn collection_by_the_share_of_garbage_takes_whole_pages() {
+    let config = PageMapConfig { garbage_ppm: Some(100_000), ..PageMapConfig::new(1000) };
+    let mut ftl = drive(geometry(1, 80, 16, 4), config);
+    let units: Vec<_> = (0..1000).map(|lpn| Unit { lpn: Lpn::new(lpn), payload: () }).collect();
+    for round in 1..=11 {
+        ftl.write(T0, &units, WriteContext::HOST).expect("progress");
+        // Written in turn, blocks are empty when they are collected.
+        assert_eq!(ftl.nand().counts().total(NandOp::Program), round * 250);
+    }
+    ftl.check().expect("sound");
+    // A ninth more than the units take, and open blocks.
+    assert!(ftl.free_blocks() > 80 - 1000 * 10 / (9 * 64) - 4, "{}", ftl.free_blocks());
+}
+
 /// Units that come together are placed as if each had come alone.
 #[test]
 fn batches_change_nothing() {

@@ -56,7 +56,7 @@ defaults! {
         /// 8, or two for each plane of a die if that is more. Default 0.
         #[schemars(range(min = 0, max = 65_536))]
         pub read_pages: u32 = 0;
-        /// Share of invalid units above which a block is collected after each unit that the host writes, as in SepBIT's
+        /// Share of invalid units above which a block is collected after each page that the host writes, as in SepBIT's
         /// simulator: invalid units of full blocks, of all units written and not erased. Candidates have at least this share
         /// themselves. Collection for lack of erased blocks goes on as well. 0: only that. Default 0.
         #[serde(skip_serializing_if = "is_zero")]

@@ -128,7 +128,7 @@ impl<N: Nand, V: VictimPolicy> PageMap<N, V> {
         core.write_pages(now, stream, cause, units, reclaim, settle)
     }
 
-    /// Writes `units` of the host, and collects a block after each of them that leaves more than `ppm` millionths of
+    /// Writes `units` of the host, and collects a block after each page that leaves more than `ppm` millionths of
     /// garbage.
     pub(super) fn write_in_share(
         &mut self,
@@ -138,10 +138,10 @@ impl<N: Nand, V: VictimPolicy> PageMap<N, V> {
         ppm: u32,
     ) -> Done {
         let mut finished = now;
-        for unit in units {
-            let unit = std::slice::from_ref(unit);
+        let per_page = self.core.nand.geometry().units_per_page() as usize;
+        for page in units.chunks(per_page) {
             let written =
-                self.write_host(now, context, unit, |core, run, first| core.settle_host(run, first))?;
+                self.write_host(now, context, page, |core, run, first| core.settle_host(run, first))?;
             let collected = self.reclaimer().collect_garbage(now, ppm)?;
             let both = self.core.nand.both(written, collected);
             finished = self.core.nand.both(finished, both);

@@ -39,7 +39,7 @@ pub struct PageMapConfig {
     pub fault_reserve: u32,
     /// Blocks that one call gains at least.
     pub net_blocks: u32,
-    /// Share of invalid units, in millionths, above which a block is collected after each unit that the host writes; `None`:
+    /// Share of invalid units, in millionths, above which a block is collected after each page that the host writes; `None`:
     /// only when few blocks are erased. Only for stop-the-world collection, a map in memory or a journal, and no SLC cache.
     pub garbage_ppm: Option<u32>,
     /// True if the blocks that a collection has written to are filled with padding when it ends. Then no two

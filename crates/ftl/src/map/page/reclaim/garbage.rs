@@ -1,6 +1,6 @@
 //! Collection by the share of garbage, as simulators of log-structured storage do it (SepBIT: Wang et al. 2022).
 //!
-//! After each unit that the host writes:
+//! After each page that the host writes:
 //!
 //! 1. Garbage is the invalid units of full blocks. Those of open blocks count when their block is full.
 //! 2. If garbage is more than a given share of all units written and not erased, one block is collected, else none.

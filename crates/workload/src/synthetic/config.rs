@@ -318,8 +318,6 @@ impl SyntheticConfig {
     }
 }
 
-#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde wants a reference")]
-#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde wants a reference")]
 fn out_of_range(key: &'static str, value: impl ToString, allowed: impl Into<String>) -> WorkloadError {
     WorkloadError::OutOfRange { key, value: value.to_string(), allowed: allowed.into() }
 }

@@ -60,6 +60,15 @@ impl<V: VictimPolicy> Policies<V> {
         }
     }
 
+    /// Notes that `units` lie in `block`. Those from `logical_units` on are translation pages.
+    #[inline]
+    pub(crate) fn on_placed<P>(&mut self, units: &[Unit<P>], block: BlockId, logical_units: u32) {
+        if let Some(placement) = &mut self.placement {
+            let is_data = |lpn: &Lpn| lpn.get() < logical_units;
+            placement.on_placed(&mut units.iter().map(|unit| unit.lpn).filter(is_data), block);
+        }
+    }
+
     /// Notes that `lpn` holds nothing any more.
     #[inline]
     pub(crate) fn on_unmapped(&mut self, lpn: Lpn) {

@@ -182,20 +182,10 @@ impl<N: Nand, V: VictimPolicy> Core<N, V> {
         }
         if self.policies.placement.is_some() {
             self.policies.on_written(units, self.tick);
-            self.note_placed(units, first);
+            self.policies.on_placed(units, self.nand.geometry().block_of(first), self.config.logical_units);
         }
         if self.store.is_journaled() {
             self.note_run(units, first);
-        }
-    }
-
-    /// Tells the placement that `units`, which may be translation pages, lie in the block of `first`.
-    #[inline]
-    pub(crate) fn note_placed(&mut self, units: &[Unit<N::Payload>], first: Ppa) {
-        if let Some(placement) = &mut self.policies.placement {
-            let is_data = |lpn: &Lpn| lpn.get() < self.config.logical_units;
-            let block = self.nand.geometry().block_of(first);
-            placement.on_placed(&mut units.iter().map(|unit| unit.lpn).filter(is_data), block);
         }
     }
 

@@ -312,7 +312,8 @@ impl<N: Nand, V: VictimPolicy> Relocator<'_, N, V> {
                     ftl.remap(unit.lpn, source, first.plus(at));
                     ftl.policies.victims.written(first.plus(at), ftl.tick);
                 }
-                ftl.note_placed(run, first);
+                let block = ftl.nand.geometry().block_of(first);
+                ftl.policies.on_placed(run, block, ftl.config.logical_units);
                 match &mut ftl.store {
                     MapStore::Memory => {}
                     MapStore::Journaled(_) => ftl.note_run(run, first),

@@ -115,7 +115,8 @@ impl<N: Nand, V: VictimPolicy> Reclaimer<'_, N, V> {
                     ftl.blocks.invalidate(source, block);
                     ftl.policies.victims.written(to.plus(at), ftl.tick);
                 }
-                ftl.note_placed(run, to);
+                let block = ftl.nand.geometry().block_of(to);
+                ftl.policies.on_placed(run, block, ftl.config.logical_units);
                 runs.push((to, run.len() as u32));
                 if ftl.store.is_journaled() {
                     ftl.note_run(run, to);

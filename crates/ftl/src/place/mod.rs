@@ -121,7 +121,7 @@ impl StreamId {
 pub struct CopyContext {
     /// The block.
     pub block: BlockId,
-    /// The stream that filled it; `None` if that was before a power cut.
+    /// The stream that filled it; `None` if that was before a power cut, or no placement chose it.
     pub stream: Option<StreamId>,
     /// Now, in ticks.
     pub tick: u64,
@@ -140,10 +140,10 @@ pub struct Relocated {
 
 /// Decides the stream of each unit.
 ///
-/// Streams are numbered from 0. Stream 0 belongs to the host; others may be written by the host, by relocation, or by
-/// both. Wear levelling, translation pages and the SLC cache have streams of their own, which no placement sees.
+/// Streams are numbered from 0. Stream 0 belongs to the host; each stream may be written by the host, by relocation, or by
+/// both. Wear levelling, translation pages and the SLC cache have streams of their own, which no placement chooses.
 ///
-/// **The caller promises** ticks that never go back, and one call of [`Placement::for_write`] for each unit, in the order
+/// **The caller promises** ticks that never go back, and one call of [`Placement::for_write`] for each unit if it chooses for the host, in the order
 /// in which the host writes them. **The implementer promises** the streams that `PlacementSpec::streams` lists for it, and
 /// the same ones for the same history.
 pub trait Placement: Debug + Send + Sync {

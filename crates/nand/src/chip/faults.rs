@@ -17,7 +17,7 @@ use crate::{Cause, Medium, Timing, Unit};
 /// Duration of a planned fault of a unit.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Lasts {
-    /// For the next host read; internal reads repeat it.
+    /// For the next read. A read of the host fails; one of the drive is repeated, and succeeds.
     Once,
     /// Until the block is erased.
     UntilErased,
@@ -30,7 +30,7 @@ pub(super) struct Faults {
     rate: f64,
     chance: Prng,
     lost: BTreeSet<Ppa>,
-    /// Units that fail at the next host read only.
+    /// Units that fail at the next read only.
     once: BTreeSet<Ppa>,
     /// Units of `once` that have failed in the last read.
     failing: BTreeSet<Ppa>,

@@ -51,7 +51,7 @@ defaults! {
         #[serde(skip_serializing_if = "is_default")]
         #[schemars(range(min = 0, max = 9_223_372_036_854_775_807u64))]
         pub after_ns: u64 = 0;
-        /// True if only the next host read fails; reads of the drive itself are repeated. Default false: the data is lost.
+        /// True if only the next read fails: one of the host with an error, one of the drive is repeated. Default false: the data is lost.
         #[serde(skip_serializing_if = "std::ops::Not::not")]
         pub transient: bool = false;
     }

@@ -188,7 +188,7 @@ impl<N: Nand> Sectors<N> {
             trims.journal.data_programmed(&mut self.nand, at);
         }
         if result.is_err() {
-            // Who tries again watermarks the copy again.
+            // Who tries again marks the copy again.
             self.nand.mark_next(std::iter::empty());
             self.note_failure(block);
             return Err(Failed { at });

@@ -10,15 +10,16 @@
 //! | `recover/` | Finds the map again after a power cut. |
 //!
 //! `write.rs` and `write_cached.rs` are host writes, `reads.rs` reads, `copy.rs` the copy command, `paging.rs` map
-//! entries that have to be fetched from flash.
+//! entries that have to be fetched from flash, `moved.rs` the transfer to other flash, `state.rs` the state as bytes.
 //!
 //! A host write, step by step:
 //!
-//! 1. `write.rs` asks the placement for the stream of each unit.
-//! 2. `core/write.rs` programs the next pages of that stream, maps the units and invalidates their old versions.
-//! 3. If the stream has no open block and too few blocks are erased, `reclaim/collect.rs` makes some first.
-//! 4. `core/write.rs` opens an erased block; with a journaled map an epoch names it (`core/durable.rs`).
-//! 5. `reclaim/background/` may begin to empty victims.
+//! 1. The drive asks `may_write`: without free space the write stalls (`reclaim/background/throttle.rs`).
+//! 2. If the placement chooses for the host, `write.rs` asks it for the stream of each unit.
+//! 3. `core/write.rs` programs the next pages of that stream, maps the units and invalidates their old versions.
+//! 4. If the stream has no open block and too few blocks are erased, `reclaim/collect.rs` makes some first.
+//! 5. `core/write.rs` opens an erased block; with a journaled map an epoch names it (`core/durable.rs`).
+//! 6. `reclaim/background/` may begin to empty victims.
 
 mod copy;
 mod core;
@@ -63,7 +64,7 @@ use crate::{
 /// A page-mapped flash translation layer over `N` with victim policy `V`.
 ///
 /// Memory beside the chip: 4 bytes per logical unit, one bit per physical unit, 6 bytes per block
-/// and the state of the policy; a placement adds 4 to 12 bytes per logical unit.
+/// and the state of the policy; a placement adds up to 16 bytes per logical unit.
 #[derive(Clone, Debug)]
 pub struct PageMap<N: Nand, V> {
     core: Core<N, V>,

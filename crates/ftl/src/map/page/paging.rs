@@ -11,8 +11,6 @@ use crate::map::page::reclaim::Reclaimer;
 use crate::place::StreamId;
 use crate::{Done, FtlError};
 
-/// Of these, `look_up`, `update_moved` and `flush_entries` do nothing on a drive whose map is in memory; the others
-/// are for demand-paged drives only.
 impl<N: Nand, V: VictimPolicy> PageMap<N, V> {
     /// [`PageMap::fill`] for the host: the entries of a page's units are fetched before it.
     pub(super) fn write_paged(
@@ -46,10 +44,10 @@ impl<N: Nand, V: VictimPolicy> PageMap<N, V> {
     }
 }
 
-/// Of these, `look_up`, `update_moved` and `flush_entries` do nothing on a drive whose map is in memory; the others
-/// are for demand-paged drives only.
-/// Fetches map entries of a demand-paged drive for the host, and evicts others. On a drive whose map is in memory, entries
-/// are at hand.
+/// Fetches map entries of a demand-paged drive for the host, and evicts others.
+///
+/// On a drive whose map is in memory `look_up` and `flush_entries` do nothing; the others are for demand-paged drives
+/// only.
 pub(super) struct Pager<'a, N: Nand, V>(pub(super) Reclaimer<'a, N, V>);
 
 impl<N: Nand, V: VictimPolicy> Pager<'_, N, V> {

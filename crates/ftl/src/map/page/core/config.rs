@@ -280,7 +280,7 @@ impl PageMapConfig {
         Self::translation_blocks(geometry, pages.min(geometry.units_per_block()))
     }
 
-    /// Erased blocks below which garbage collection starts.
+    /// Erased blocks below which garbage collection stops the world.
     pub(crate) fn trigger(&self, geometry: &Geometry) -> u32 {
         self.min_free_blocks.unwrap_or(0).max(self.least_free_blocks(geometry))
     }

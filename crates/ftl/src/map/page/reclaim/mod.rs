@@ -2,11 +2,15 @@
 //!
 //! As free space runs out, in order:
 //!
-//! 1. Below the soft watermark `background/` empties victims in steps, the more at once the less free space there is.
-//! 2. Below the pace watermark the host waits (`background/throttle.rs`).
-//! 3. Below `min_free_blocks` a host write that needs a block has `collect.rs` stop the world: what is under way in the
-//!    background is finished, and victims are relocated one after the other until enough blocks are erased.
-//! 4. A collection that gains nothing ends with an error (`headway.rs`).
+//! 1. With collection in the background, below the soft watermark `background/` empties victims in steps, the more at
+//!    once the less free space there is.
+//! 2. With collection in the background, below the pace watermark host writes stall while victims are under way
+//!    (`background/throttle.rs`).
+//! 3. Below `min_free_blocks` a write that needs a block and cannot wait has `collect.rs` stop the world: what is under
+//!    way is finished, and victims are relocated until enough blocks are erased. Without collection in the background
+//!    this is the only step.
+//! 4. A collection of 4 · blocks + 1000 victims without gain ends with an error (`headway.rs`); so does one without an
+//!    erased block left for copies.
 //!
 //! [`relocate`] empties blocks, for whatever [`Reason`].
 

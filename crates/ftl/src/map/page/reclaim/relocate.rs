@@ -6,7 +6,8 @@
 //!
 //! 1. The policy, the leveler or the SLC cache is told that the victims are no candidates any more
 //!    ([`Core::take`]).
-//! 2. The placement chooses the stream of each valid unit (`place_copies`).
+//! 2. The placement chooses the stream of each valid unit (`place_copies`). Wear levelling and translation pages have
+//!    streams of their own.
 //! 3. The units are read and programmed, stream by stream (`move_units`), and the map points to the copies.
 //! 4. The map on flash is brought up to date (`commit_copies`): nothing is erased before.
 //! 5. The victims are erased, or taken out of service.

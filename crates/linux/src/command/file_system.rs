@@ -1,5 +1,7 @@
 //! File systems: how each is made and checked, the same way every time.
 
+use crate::job::{DEVICE, Run, Step};
+
 /// A file system that a guest can use.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum FileSystem {
@@ -18,8 +20,6 @@ pub enum FileSystem {
     /// None: the command sees /dev/vda only.
     None,
 }
-
-use crate::job::{DEVICE, Run, Step};
 
 impl FileSystem {
     /// Its name for mount(2).

@@ -178,14 +178,14 @@ impl Blocks {
         self.free.put(geometry.plane_of(block), block, erase_count);
     }
 
-    /// A block has been erased.
+    /// Counts an erase.
     pub(crate) fn erased(&mut self) {
         self.erases += 1;
     }
 
-    /// `block`, which has been erased `erase_count` times, is out of service.
+    /// Takes `block`, erased `erase_count` times, out of service.
     #[cold]
-    pub(crate) fn is_lost(&mut self, block: BlockId, erase_count: u32) {
+    pub(crate) fn mark_bad(&mut self, block: BlockId, erase_count: u32) {
         self.states[block.index()] = BlockState::Bad;
         self.good -= 1;
         self.erases -= u64::from(erase_count);

@@ -58,7 +58,7 @@ impl<N: Nand, V: VictimPolicy> Core<N, V> {
         if let Some(slc) = &mut self.slc {
             slc.left(block);
         }
-        self.blocks.is_lost(block, self.nand.block(block).erase_count);
+        self.blocks.mark_bad(block, self.nand.block(block).erase_count);
         self.store.block_left(block);
         if !self.slc.as_ref().is_some_and(|slc| slc.is_static(block)) {
             self.policies.on_retired(block);
@@ -71,9 +71,10 @@ impl<N: Nand, V: VictimPolicy> Core<N, V> {
 impl<N: Nand, V: VictimPolicy> Core<N, V> {
     /// Tells the policies, or the SLC cache, that the full `block` is about to be emptied.
     pub(crate) fn take(&mut self, block: BlockId) {
-        match self.blocks.state(block) {
-            BlockState::Cached => self.slc.as_mut().into_iter().for_each(|slc| slc.take(block)),
-            _ => self.policies.on_taken(block),
+        if self.blocks.state(block) != BlockState::Cached {
+            self.policies.on_taken(block);
+        } else if let Some(slc) = &mut self.slc {
+            slc.take(block);
         }
     }
 }

@@ -127,7 +127,10 @@ impl<N: Nand, V: VictimPolicy> Core<N, V> {
 
     #[inline]
     pub(crate) fn refuse_at_end_of_life(&self) -> Result<(), FtlError> {
-        if self.end_of_life.is_none() { Ok(()) } else { self.end_of_life.clone().map_or(Ok(()), Err) }
+        match &self.end_of_life {
+            None => Ok(()),
+            Some(error) => Err(error.clone()),
+        }
     }
 
     /// [`Core::refuse_at_end_of_life`], which an interruption brings about as wear does: then all that is under way

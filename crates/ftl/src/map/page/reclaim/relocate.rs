@@ -308,20 +308,20 @@ impl<N: Nand, V: VictimPolicy> Relocator<'_, N, V> {
             cause,
             units,
             |_, now| Ok(now),
-            |ftl, run, first| {
+            |core, run, first| {
                 for (at, (unit, &source)) in (0..).zip(run.iter().zip(&mut sources)) {
-                    ftl.remap(unit.lpn, source, first.plus(at));
-                    ftl.policies.victims.written(first.plus(at), ftl.tick);
+                    core.remap(unit.lpn, source, first.plus(at));
+                    core.policies.victims.written(first.plus(at), core.tick);
                 }
-                let block = ftl.nand.geometry().block_of(first);
-                ftl.policies.on_placed(run, block, ftl.config.logical_units);
-                match &mut ftl.store {
+                let block = core.nand.geometry().block_of(first);
+                core.policies.on_placed(run, block, core.config.logical_units);
+                match &mut core.store {
                     MapStore::Memory => {}
-                    MapStore::Journaled(_) => ftl.note_run(run, first),
+                    MapStore::Journaled(_) => core.note_run(run, first),
                     MapStore::Paged(translation) => {
                         for (at, unit) in (0..).zip(run) {
                             // Of a unit that is shared no map entry changes.
-                            if ftl.map.get(unit.lpn) == Some(first.plus(at)) {
+                            if core.map.get(unit.lpn) == Some(first.plus(at)) {
                                 translation.moved(unit.lpn);
                             }
                         }

@@ -108,18 +108,18 @@ impl<N: Nand, V: VictimPolicy> Reclaimer<'_, N, V> {
             Cause::Gc,
             &units,
             |_, now| Ok(now),
-            |ftl, run, to| {
+            |core, run, to| {
                 for (at, (unit, &source)) in (0..).zip(run.iter().zip(&mut rest)) {
-                    ftl.remap(unit.lpn, source, to.plus(at));
-                    let block = ftl.nand.geometry().block_of(source);
-                    ftl.blocks.invalidate(source, block);
-                    ftl.policies.victims.written(to.plus(at), ftl.tick);
+                    core.remap(unit.lpn, source, to.plus(at));
+                    let block = core.nand.geometry().block_of(source);
+                    core.blocks.invalidate(source, block);
+                    core.policies.victims.written(to.plus(at), core.tick);
                 }
-                let block = ftl.nand.geometry().block_of(to);
-                ftl.policies.on_placed(run, block, ftl.config.logical_units);
+                let block = core.nand.geometry().block_of(to);
+                core.policies.on_placed(run, block, core.config.logical_units);
                 runs.push((to, run.len() as u32));
-                if ftl.store.is_journaled() {
-                    ftl.note_run(run, to);
+                if core.store.is_journaled() {
+                    core.note_run(run, to);
                 }
             },
         );

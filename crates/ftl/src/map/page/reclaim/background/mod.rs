@@ -218,16 +218,16 @@ impl<N: Nand, V: VictimPolicy> Reclaimer<'_, N, V> {
     pub(crate) fn go_on_with(&mut self, token: u64) {
         let number = token & !KIND;
         match token & KIND {
-            READ => self.has_read(number),
-            PROGRAMMED => self.has_programmed(number),
+            READ => self.on_read(number),
+            PROGRAMMED => self.on_programmed(number),
             COMMITTED => self.erase_victim(number),
-            _ => self.has_erased(number),
+            _ => self.on_erased(number),
         }
         self.program_last();
         self.collect_in_background();
     }
 
-    fn has_read(&mut self, number: u64) {
+    fn on_read(&mut self, number: u64) {
         let Some(victim) = self.background.victims.get_mut(number) else { return };
         victim.carried += victim.reading.len() as u32;
         let mut reading = std::mem::take(&mut victim.reading);
@@ -244,7 +244,7 @@ impl<N: Nand, V: VictimPolicy> Reclaimer<'_, N, V> {
         self.read_on(number);
     }
 
-    fn has_programmed(&mut self, number: u64) {
+    fn on_programmed(&mut self, number: u64) {
         let Some(copies) = self.background.copies.remove(number) else { return };
         let of = std::mem::replace(&mut copies.of, std::mem::take(&mut self.background.spare));
         for &of in &of {
@@ -332,7 +332,7 @@ impl<N: Nand, V: VictimPolicy> Reclaimer<'_, N, V> {
         self.core.take_out_of_service(block);
     }
 
-    fn has_erased(&mut self, number: u64) {
+    fn on_erased(&mut self, number: u64) {
         if std::mem::take(&mut self.background.is_collecting_whole) {
             return;
         }

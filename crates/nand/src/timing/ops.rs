@@ -96,6 +96,26 @@ pub(super) struct Op {
 }
 
 impl Op {
+    /// A slot that no operation has.
+    const UNUSED: Self = Self {
+        ticket: Ticket(0),
+        transfer_ns: 0,
+        ready_at: SimTime::ZERO,
+        token: UNWATCHED,
+        die: 0,
+        block: 0,
+        page: 0,
+        next: NONE,
+        on_done: NONE,
+        on_queued: NONE,
+        unmet: 0,
+        more: 0,
+        plane: 0,
+        kind: Kind::Program,
+        state: State::Waiting,
+        class: Class::HostProgram,
+    };
+
     /// Position in the order of issue.
     #[inline(always)]
     pub(super) fn number(&self) -> u64 {
@@ -200,10 +220,17 @@ impl Ops {
     ) -> u32 {
         self.issued += u64::from(count);
         self.live += 1;
+        if self.unused == NONE {
+            self.add_slot();
+        }
         let slot = self.unused;
+        let ticket = Ticket::new(slot, self.issued);
         let Spot { die, plane, block, page } = spot;
-        let op = Op {
-            ticket: Ticket::new(slot, self.issued),
+        // Filled in where it lies: a copy from elsewhere would wait for its own stores.
+        let op = &mut self.ops[slot as usize];
+        self.unused = op.next;
+        *op = Op {
+            ticket,
             transfer_ns,
             ready_at: SimTime::ZERO,
             token: UNWATCHED,
@@ -220,23 +247,16 @@ impl Ops {
             state: State::Waiting,
             class,
         };
-        match self.ops.get_mut(slot as usize) {
-            Some(entry) => {
-                self.unused = entry.next;
-                *entry = op;
-                slot
-            }
-            None => self.add(op),
-        }
+        slot
     }
 
+    /// Adds a slot to the list of those not in use, which is empty.
     #[cold]
-    fn add(&mut self, mut op: Op) -> u32 {
+    fn add_slot(&mut self) {
         let slot = self.ops.len() as u32;
         assert!(slot < 1 << SLOT_BITS, "timing bug: {slot} operations on their way");
-        op.ticket = Ticket::new(slot, self.issued);
-        self.ops.push(op);
-        slot
+        self.ops.push(Op::UNUSED);
+        self.unused = slot;
     }
 
     #[inline(always)]

@@ -138,8 +138,9 @@ impl<P> Flight<P> {
 pub(super) struct Flights<P> {
     slots: Vec<Flight<P>>,
     unused: Vec<u32>,
-    /// By the time of their completion, then in the order in which that became known.
-    complete: BinaryHeap<Reverse<(SimTime, u64, u32)>>,
+    /// Their slots, by the time of their completion, then in the order in which that became known. Slots are 64 bits wide
+    /// here: a heap moves whole words, and would wait for the store of half of one.
+    complete: BinaryHeap<Reverse<(SimTime, u64, u64)>>,
     completed: u64,
     live: usize,
 }
@@ -198,7 +199,7 @@ impl<P> Flights<P> {
     #[inline]
     pub(super) fn complete(&mut self, slot: u32, at: SimTime) {
         self.completed += 1;
-        self.complete.push(Reverse((at, self.completed, slot)));
+        self.complete.push(Reverse((at, self.completed, u64::from(slot))));
     }
 
     /// Commands whose completion has not been handed over.
@@ -226,7 +227,7 @@ impl<P> Flights<P> {
             return None;
         }
         let Reverse((at, _, slot)) = self.complete.pop()?;
-        Some((at, slot))
+        Some((at, slot as u32))
     }
 
     /// Nobody asks for what is in `slot` any more: its answer.

@@ -1,6 +1,6 @@
 //! Operations on their way, and what waits for what.
 
-use strobe_types::SimTime;
+use strobe_types::{SimTime, Stored};
 
 use super::When;
 use super::config::Class;
@@ -12,10 +12,8 @@ pub(super) const UNWATCHED: u64 = u64::MAX;
 
 /// An operation that was issued; out of date once it is complete. Its number in the order of issue, above the bits of
 /// its slot in the table, so that a table that reuses slots for days takes no operation for another.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Stored)]
 pub struct Ticket(u64);
-
-strobe_types::stored! { struct Ticket(number) }
 
 /// Bits of a slot number. They limit the operations in flight.
 const SLOT_BITS: u32 = 24;
@@ -36,7 +34,7 @@ impl Ticket {
 const COMPLETE: Ticket = Ticket(0);
 
 /// Kind of operation.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Stored)]
 pub(super) enum Kind {
     /// Nothing on flash: it is complete when all that it waits for is, and some time after that if it is a delay.
     Join,
@@ -45,10 +43,8 @@ pub(super) enum Kind {
     Erase,
 }
 
-strobe_types::stored! { enum Kind { 0 Join, 1 Read, 2 Program, 3 Erase } }
-
 /// Progress of an operation.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Stored)]
 pub(super) enum State {
     /// For others.
     Waiting,
@@ -56,8 +52,6 @@ pub(super) enum State {
     Queued,
     Running,
 }
-
-strobe_types::stored! { enum State { 0 Waiting, 1 Queued, 2 Running } }
 
 /// Die, plane, block and page of an operation.
 #[derive(Clone, Copy, Debug)]
@@ -69,7 +63,7 @@ pub(super) struct Spot {
 }
 
 /// A cache line.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Stored)]
 pub(super) struct Op {
     ticket: Ticket,
     /// Time on the bus, or of a delay.
@@ -148,16 +142,14 @@ impl Op {
 }
 
 /// Dependency of one operation on another.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, Stored)]
 struct Edge {
     op: u32,
     next: u32,
 }
 
-strobe_types::stored! { struct Edge { op, next } }
-
 /// All operations on their way.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Stored)]
 pub(super) struct Ops {
     ops: Vec<Op>,
     /// The first slot that is not in use.
@@ -167,8 +159,6 @@ pub(super) struct Ops {
     issued: u64,
     live: u32,
 }
-
-strobe_types::stored! { struct Ops { ops, unused, edges, unused_edge, issued, live } }
 
 impl Default for Ops {
     fn default() -> Self {
@@ -368,12 +358,5 @@ impl Ops {
             self[op].token = token;
         }
         is_free
-    }
-}
-
-strobe_types::stored! {
-    struct Op {
-        ticket, transfer_ns, ready_at, token, die, block, page, next, on_done, on_queued, unmet, more, plane, kind,
-        state, class,
     }
 }

@@ -13,7 +13,7 @@
 mod job;
 
 use strobe_ssd::{Command, Completion, Range};
-use strobe_types::SimTime;
+use strobe_types::{SimTime, State, Stored};
 
 use self::job::Job;
 use super::NEVER;
@@ -44,34 +44,35 @@ impl Limit {
 }
 
 /// A request that the drive has.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, Stored)]
 struct Slot {
     arrival: SimTime,
     job: u16,
 }
 
-strobe_types::stored! { struct Slot { arrival, job } }
-
 /// The jobs of a run.
+#[derive(State)]
 pub(super) struct Jobs {
-    jobs: Vec<Job>,
-    /// When each can issue its next request.
-    due: Vec<SimTime>,
+    #[state(skip)]
+    measuring: bool,
+    /// True if only time ends the run.
+    #[state(skip)]
+    needs_time: bool,
     /// Requests outstanding, by tag, and tags that are free.
     slots: Vec<Slot>,
     free: Vec<u32>,
     outstanding: u32,
     now: SimTime,
-    measuring: bool,
     /// Requests since the last look.
     unseen: u32,
     /// Looks since there was headway, and time and host pages then.
     idle_looks: (u32, SimTime, u64),
-    /// True if only time ends the run.
-    needs_time: bool,
+    #[state(table)]
+    jobs: Vec<Job>,
+    /// When each can issue its next request.
+    #[state(table)]
+    due: Vec<SimTime>,
 }
-
-strobe_types::state! { Jobs { slots, free, outstanding, now, unseen, idle_looks } tables { jobs, due } made { measuring, needs_time } }
 
 impl Jobs {
     /// The jobs of `experiment`, made before anything runs; `None` if its workload is a trace or a file system.

@@ -6,7 +6,7 @@
 
 use std::collections::VecDeque;
 
-use strobe_types::{Lpn, Ppa};
+use strobe_types::{Lpn, Ppa, State, Stored};
 
 use crate::journal::format::{Record, WORDS_PER_ENTRY};
 
@@ -40,7 +40,7 @@ impl Vpn {
     }
 }
 
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, Stored)]
 struct Shared {
     ppa: Ppa,
     owners: [Lpn; 2],
@@ -48,25 +48,23 @@ struct Shared {
     number: u64,
 }
 
-strobe_types::stored! { struct Shared { ppa, owners, number } }
-
 /// Virtual map and P2L. Memory: 4 bytes per flash unit, 68 per entry.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, State)]
 pub(crate) struct Sharing {
     /// Flash units, and so the first virtual number.
+    #[state(skip)]
     units: u32,
-    /// P2L: the LPN or virtual number that owns each valid flash unit. The record in the
-    /// out-of-band area cannot follow a copy.
-    owner: Vec<u32>,
     entries: Vec<Option<Shared>>,
     free: Vec<u32>,
     /// Entries in the order in which they were taken, each with its number in that order; those of which an entry knows
     /// another number are out of date.
     order: VecDeque<(u32, u64)>,
     taken: u64,
+    /// P2L: the LPN or virtual number that owns each valid flash unit. The record in the
+    /// out-of-band area cannot follow a copy.
+    #[state(table)]
+    owner: Vec<u32>,
 }
-
-strobe_types::state! { Sharing { entries, free, order, taken } tables { owner } made { units } }
 
 impl Sharing {
     pub(crate) fn new(units: u32, entries: u32) -> Self {

@@ -7,6 +7,7 @@
 
 mod block_info;
 mod capacity;
+mod formula;
 mod free;
 mod frontier;
 pub mod gc;
@@ -29,7 +30,8 @@ pub use map::page::{
     PageMap, PageMapConfig, Refresh, SlcConfig, TranslationConfig, Watermarks, WhenFull, WhenMapFull,
 };
 pub use place::{
-    CopyContext, DataTag, Hint, Isolation, Placement, PlacementKind, Relocated, StreamId, WriteContext,
+    CopyContext, DataTag, FormulaPlacement, Hint, Isolation, Placement, PlacementKind, Relocated, StreamId,
+    StreamLayout, UNIT_VARIABLES, UnitVariable, WriteContext,
 };
 pub use recovery::{Recovery, RecoveryError};
 pub use stats::{CopyStats, FtlStats, GcStats, MergeStats, SlcStats, TranslationStats};

@@ -2,11 +2,10 @@
 
 use strobe_types::{BlockId, Ppa, Prng, State};
 
-use super::expression::{Expression, LANES, Stack};
-use super::formula_error::{FormulaError, LENGTH_MAX};
 use super::variables::{Chunk, Histories, NEWEST_VALID, VARIABLES, Variable};
 use super::write_ticks::WriteTicks;
 use super::{BlockView, VictimPolicy};
+use crate::formula::{Expression, FormulaError, LANES, Stack, parse};
 
 /// Picks the candidate with the largest score; of equals, the lowest block.
 ///
@@ -64,19 +63,10 @@ impl Formula {
     }
 
     fn parse(text: &str) -> Result<(Expression, Vec<Variable>), FormulaError> {
-        if text.len() > LENGTH_MAX {
-            return Err(FormulaError::TooLong);
-        }
-        if text.trim().is_empty() {
-            return Err(FormulaError::Empty);
-        }
         let names: Vec<&str> = VARIABLES.iter().map(|variable| variable.name).collect();
-        let expression = Expression::parse(text, &names).map_err(|error| FormulaError::of(text, error))?;
+        let expression = parse(text, &names, "blocks")?;
         let named = |name: &String| VARIABLES.iter().find(|variable| variable.name == name.as_str());
         let variables: Vec<Variable> = expression.variables().iter().filter_map(named).copied().collect();
-        if variables.is_empty() {
-            return Err(FormulaError::Constant);
-        }
         Ok((expression, variables))
     }
 }

@@ -7,9 +7,7 @@
 //! Ties are broken by a documented total order, chance comes only from the generator passed in,
 //! and time is the *tick*: host units written or trimmed so far, starting at 1.
 
-mod expression;
 mod formula;
-mod formula_error;
 mod greedy;
 mod kinetic;
 mod linear;
@@ -21,7 +19,6 @@ mod variables;
 mod write_ticks;
 
 pub use formula::Formula;
-pub use formula_error::{FormulaError, Place};
 pub use greedy::Greedy;
 pub use kinetic::Kinetic;
 pub use linear::{BlockHistory, Line, LinearScore};
@@ -36,6 +33,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use strobe_types::{BlockId, Ppa, Prng, StateError, StateReader, StateWriter};
 
+pub use crate::formula::FormulaError;
 use crate::place::StreamId;
 
 /// Input of a policy's choice.

@@ -1,7 +1,8 @@
 //! Variables of victim formulas.
 
-use super::expression::Column;
 use strobe_types::State;
+
+use crate::formula::Column;
 
 /// A variable that formulas may use.
 #[derive(Clone, Copy, Debug)]

@@ -9,6 +9,7 @@ use super::dac::Dac;
 use super::fadac::Fadac;
 use super::handles::{ByTag, Isolation};
 use super::hot_cold::HotCold;
+use super::layout::StreamLayout;
 use super::sepbit::SepBit;
 use super::sfs::Sfs;
 use super::sorted::Sorted;
@@ -66,6 +67,8 @@ pub enum PlacementKind {
         /// Streams of what is relocated.
         isolation: Isolation,
     },
+    /// A placement that is given beside the configuration: a formula, or one of your own.
+    Own(StreamLayout),
 }
 
 impl PlacementKind {
@@ -87,13 +90,14 @@ pub(crate) struct PlacementSpec {
 }
 
 impl PlacementSpec {
-    /// The scheme; `None` for a single stream of the host and one of relocated units, or one of both.
+    /// The scheme; `None` for a single stream of the host and one of relocated units, or one of both, and for one that is
+    /// given beside the configuration.
     pub(crate) fn build(&self, geometry: &Geometry) -> Option<Box<dyn Placement>> {
         let heat = || HeatTable::new(self.temperature, self.logical_units);
         let first = if self.shares_host { 0 } else { 1 };
         let units = self.logical_units;
         Some(match self.kind {
-            PlacementKind::Single => return None,
+            PlacementKind::Single | PlacementKind::Own(_) => return None,
             PlacementKind::HotCold => Box::new(HotCold::new(heat(), first)),
             PlacementKind::Sorted => Box::new(Sorted::new(heat(), first, geometry)),
             PlacementKind::SepBit { streams } => Box::new(SepBit::new(streams, units, geometry)),
@@ -129,14 +133,18 @@ impl PlacementSpec {
                 let copies = if isolation == Isolation::Persistent { count } else { 1 };
                 (0..count, count..count + copies, 1)
             }
+            PlacementKind::Own(layout) => layout.ranges(),
         }
     }
 
-    /// Bytes of host memory.
+    /// Bytes of host memory, without those of a placement that is given beside the configuration.
     pub(crate) fn bytes(&self, geometry: &Geometry) -> u64 {
         let units = u64::from(self.logical_units);
         match self.kind {
-            PlacementKind::Single | PlacementKind::Hints | PlacementKind::Handles { .. } => 0,
+            PlacementKind::Single
+            | PlacementKind::Hints
+            | PlacementKind::Handles { .. }
+            | PlacementKind::Own(_) => 0,
             PlacementKind::HotCold | PlacementKind::Sorted => {
                 units * HeatTable::bytes_per_unit(self.temperature)
             }

@@ -14,9 +14,11 @@
 
 mod dac;
 mod fadac;
+mod formula;
 mod handles;
 mod hot_cold;
 mod kind;
+mod layout;
 mod sepbit;
 mod sfs;
 mod sorted;
@@ -27,9 +29,11 @@ use std::fmt::Debug;
 use strobe_nand::Cause;
 use strobe_types::{BlockId, Lpn, Ppa, StateError, StateReader, StateWriter, Stored, named};
 
+pub use formula::{FormulaPlacement, UNIT_VARIABLES, UnitVariable};
 pub use handles::Isolation;
 pub use kind::PlacementKind;
 pub(crate) use kind::PlacementSpec;
+pub use layout::StreamLayout;
 
 named! {
     /// Hint of the host about the data of a write.
@@ -138,8 +142,8 @@ pub struct Relocated {
 /// both. Wear levelling, translation pages and the SLC cache have streams of their own, which no placement chooses.
 ///
 /// **The caller promises** ticks that never go back, and one call of [`Placement::for_write`] for each unit if it chooses for the host, in the order
-/// in which the host writes them. **The implementer promises** the streams that `PlacementSpec::streams` lists for it, and
-/// the same ones for the same history.
+/// in which the host writes them. **The implementer promises** streams of its [`StreamLayout`], and the same ones for the
+/// same history.
 pub trait Placement: Debug + Send + Sync {
     /// True if `stream` takes cold data, for which [`Allocation`](crate::Allocation) may choose worn blocks.
     fn is_cold(&self, _stream: StreamId) -> bool {
@@ -156,6 +160,10 @@ pub trait Placement: Debug + Send + Sync {
     fn relevant(&self, _tag: DataTag) -> DataTag {
         DataTag::default()
     }
+
+    /// Notes that the host writes `lpns` next, in this order: [`Placement::for_write`] is then called for each of them, while
+    /// blocks are collected in between. For a placement that is quicker with many units at a time.
+    fn on_batch(&mut self, _lpns: &mut dyn Iterator<Item = Lpn>, _context: WriteContext) {}
 
     /// Chooses the stream of `lpn`, which the host writes at `tick`.
     fn for_write(&mut self, _lpn: Lpn, _context: WriteContext, _tick: u64) -> StreamId {
@@ -196,11 +204,21 @@ pub trait Placement: Debug + Send + Sync {
     /// A copy of it, state included.
     fn boxed(&self) -> Box<dyn Placement>;
 
-    /// Writes its state.
-    fn save(&self, out: &mut StateWriter<'_>);
+    /// What is left of it after a power cut. By default all of it; the placements of Strobe start anew. What the drive finds
+    /// on flash is then reported: blocks that are opened and closed.
+    fn after_cut(&self) -> Box<dyn Placement> {
+        self.boxed()
+    }
+
+    /// Writes its state, for a drive that is saved. A placement that does not say how leaves a drive that cannot be saved.
+    fn save(&self, out: &mut StateWriter<'_>) {
+        out.refuse("its placement does not say how it is saved (Placement::save and load)");
+    }
 
     /// Reads what [`Placement::save`] has written, into a new one of the same configuration.
-    fn load(&mut self, from: &mut StateReader<'_>) -> Result<(), StateError>;
+    fn load(&mut self, _from: &mut StateReader<'_>) -> Result<(), StateError> {
+        Err(StateError::Unfit("its placement does not say how it is loaded"))
+    }
 }
 
 impl Clone for Box<dyn Placement> {

@@ -1,17 +1,19 @@
 //! Data placement: published schemes against a simulator of its own, written from their descriptions, and the rules of
 //! streams.
 
+mod formulas;
 mod naive;
 mod schemes;
 
 use strobe_ftl::gc::{Formula, Greedy};
 use strobe_ftl::{
-    DataTag, Hint, Inspectable as _, Isolation, MappingScheme as _, PageMap, PageMapConfig, PlacementKind,
-    Stream, WriteContext,
+    DataTag, FormulaPlacement, Hint, Inspectable as _, Isolation, MappingScheme as _, PageMap, PageMapConfig,
+    Placement, PlacementKind, Stream, WriteContext,
 };
 use strobe_nand::{Cause, Chip, Nand as _, NandOp, NoMedium, StampMedium, Unit, Untimed, WearConfig, When};
 use strobe_types::{BlockId, Geometry, GeometrySpec, Lpn, Ppa, Prng, State as _, StateReader, StateWriter};
 
+use formulas::FORMULAS;
 use naive::Naive;
 
 const T0: When = When::START;
@@ -35,23 +37,55 @@ fn skewed(rng: &mut Prng, units: u32) -> Lpn {
     Lpn::new((u64::from(rank) * 7919 % u64::from(units)) as u32)
 }
 
+/// A placement by its name, or by a formula with six streams.
+#[derive(Clone, Copy, Debug)]
+enum By {
+    Name(PlacementKind),
+    Formula(&'static str),
+}
+
+impl By {
+    fn kind(self) -> PlacementKind {
+        match self {
+            By::Name(kind) => kind,
+            By::Formula(text) => PlacementKind::Own(FormulaPlacement::layout(text, 6, 1).expect("a formula")),
+        }
+    }
+
+    fn own(self, logical_units: u32) -> Option<Box<dyn Placement>> {
+        let By::Formula(text) = self else { return None };
+        Some(Box::new(FormulaPlacement::new(text, 6, 1, logical_units).expect("a formula")))
+    }
+}
+
+impl From<PlacementKind> for By {
+    fn from(kind: PlacementKind) -> Self {
+        By::Name(kind)
+    }
+}
+
 type Drive = PageMap<Chip<Untimed, NoMedium>, Formula>;
 
-/// A drive that chooses victims by (1 − u)/u √age.
-fn drive(geometry: Geometry, config: PageMapConfig) -> Drive {
+/// A drive that chooses victims by (1 − u)/u √age, and streams by `by`.
+fn drive(geometry: Geometry, by: By, config: PageMapConfig) -> Drive {
+    let config = PageMapConfig { placement: by.kind(), ..config };
     let (blocks, units) = (geometry.blocks(), geometry.units_per_block());
     let policy = Formula::new(blocks, units, "(1-u)/u*sqrt(age_closed)").expect("a formula");
     let chip = Chip::new(geometry, WearConfig::default(), Untimed::default(), 1);
-    PageMap::new(chip, policy, config).expect("room")
+    PageMap::with_placement(chip, policy, by.own(config.logical_units), config).expect("room")
 }
 
+/// Logical units of drives that are compared with naive ones.
+const UNITS: u32 = 3001;
+
 /// Compares a drive with a naive one, block by block.
-fn does_what_is_published(placement: PlacementKind, garbage_ppm: Option<u32>) {
+fn does_what_is_published(placement: impl Into<By>, garbage_ppm: Option<u32>) {
+    let by = placement.into();
     // By the share of garbage, blocks are never short.
-    let (blocks, pages, units) = (if garbage_ppm.is_some() { 240 } else { 120 }, 32, 3001_u32);
-    let config = PageMapConfig { placement, garbage_ppm, ..PageMapConfig::new(units) };
-    let mut ftl = drive(geometry(1, blocks, pages, 1), config);
-    let rules = naive::rules(placement, pages as usize);
+    let (blocks, pages, units) = (if garbage_ppm.is_some() { 240 } else { 120 }, 32, UNITS);
+    let config = PageMapConfig { garbage_ppm, ..PageMapConfig::new(units) };
+    let mut ftl = drive(geometry(1, blocks, pages, 1), by, config);
+    let rules = naive::rules(by, pages as usize);
     let share = garbage_ppm.map(|ppm| f64::from(ppm) / 1e6);
     let mut naive = Naive::new([blocks, pages, units].map(|count| count as usize), rules, share);
     let mut rng = Prng::new(6);
@@ -65,14 +99,14 @@ fn does_what_is_published(placement: PlacementKind, garbage_ppm: Option<u32>) {
         ftl.write(T0, &[Unit { lpn, payload: () }], WriteContext::HOST).expect("progress");
         naive.host_write(lpn.get());
         let programs = ftl.nand().counts().total(NandOp::Program);
-        assert_eq!(programs, naive.programs, "{placement:?}, {garbage_ppm:?}, after {written} writes");
+        assert_eq!(programs, naive.programs, "{by:?}, {garbage_ppm:?}, after {written} writes");
     }
     ftl.check().expect("sound");
-    assert!(naive.programs > writes + writes / 10, "{placement:?}: {}", naive.programs);
-    assert!(garbage_ppm.is_some() || naive.rules.is_exercised(), "{placement:?}");
+    assert!(naive.programs > writes + writes / 10, "{by:?}: {}", naive.programs);
+    assert!(garbage_ppm.is_some() || naive.rules.is_exercised(), "{by:?}");
     for block in (0..blocks).map(BlockId::new) {
         let expected = naive.valid(block.index()).len() as u32;
-        assert_eq!(ftl.block_info(block).valid, expected, "{placement:?}: {block:?}");
+        assert_eq!(ftl.block_info(block).valid, expected, "{by:?}: {block:?}");
     }
 }
 
@@ -100,20 +134,30 @@ fn schemes_of_clusters_do_what_is_published_block_by_block() {
     }
 }
 
-const SCHEMES: [PlacementKind; 7] = [
-    PlacementKind::Single,
-    PlacementKind::SepBit { streams: 6 },
-    PlacementKind::SepBitCopies { streams: 6 },
-    PlacementKind::Dac { streams: 6 },
-    PlacementKind::Fadac { streams: 6 },
-    PlacementKind::Warcip { streams: 6 },
-    PlacementKind::Sfs { streams: 6 },
+#[test]
+fn formulas_do_what_they_say_block_by_block() {
+    for text in FORMULAS {
+        does_what_is_published(By::Formula(text), None);
+    }
+}
+
+const SCHEMES: [By; 10] = [
+    By::Name(PlacementKind::Single),
+    By::Name(PlacementKind::SepBit { streams: 6 }),
+    By::Name(PlacementKind::SepBitCopies { streams: 6 }),
+    By::Name(PlacementKind::Dac { streams: 6 }),
+    By::Name(PlacementKind::Fadac { streams: 6 }),
+    By::Name(PlacementKind::Warcip { streams: 6 }),
+    By::Name(PlacementKind::Sfs { streams: 6 }),
+    By::Formula(FORMULAS[2]),
+    By::Formula(FORMULAS[3]),
+    By::Formula(FORMULAS[4]),
 ];
 
 #[test]
 fn collection_by_the_share_of_garbage_does_what_is_published_block_by_block() {
-    for placement in SCHEMES {
-        does_what_is_published(placement, Some(150_000));
+    for by in SCHEMES {
+        does_what_is_published(by, Some(150_000));
     }
     does_what_is_published(PlacementKind::Single, Some(333_333));
 }
@@ -122,7 +166,7 @@ fn collection_by_the_share_of_garbage_does_what_is_published_block_by_block() {
 #[test]
 fn collection_by_the_share_of_garbage_takes_whole_pages() {
     let config = PageMapConfig { garbage_ppm: Some(100_000), ..PageMapConfig::new(1000) };
-    let mut ftl = drive(geometry(1, 80, 16, 4), config);
+    let mut ftl = drive(geometry(1, 80, 16, 4), PlacementKind::Single.into(), config);
     let units: Vec<_> = (0..1000).map(|lpn| Unit { lpn: Lpn::new(lpn), payload: () }).collect();
     for round in 1..=11 {
         ftl.write(T0, &units, WriteContext::HOST).expect("progress");
@@ -137,12 +181,10 @@ fn collection_by_the_share_of_garbage_takes_whole_pages() {
 /// Units that come together are placed as if each had come alone.
 #[test]
 fn batches_change_nothing() {
-    for (placement, garbage_ppm) in
-        SCHEMES.map(|kind| (kind, None)).into_iter().chain([(SCHEMES[1], Some(200_000))])
-    {
+    for (by, garbage_ppm) in SCHEMES.map(|by| (by, None)).into_iter().chain([(SCHEMES[1], Some(200_000))]) {
         let run = |batch: usize| {
-            let config = PageMapConfig { placement, garbage_ppm, ..PageMapConfig::new(700) };
-            let mut ftl = drive(geometry(2, 40, 16, 1), config);
+            let config = PageMapConfig { garbage_ppm, ..PageMapConfig::new(700) };
+            let mut ftl = drive(geometry(2, 40, 16, 1), by, config);
             let mut rng = Prng::new(5);
             let units: Vec<_> =
                 (0..20_000).map(|_| Unit { lpn: skewed(&mut rng, 700), payload: () }).collect();
@@ -154,7 +196,7 @@ fn batches_change_nothing() {
         };
         let one = run(1);
         for batch in [2, 7, 500] {
-            assert_eq!(run(batch), one, "{placement:?}: {batch} units at a time");
+            assert_eq!(run(batch), one, "{by:?}: {batch} units at a time");
         }
     }
 }
@@ -162,9 +204,8 @@ fn batches_change_nothing() {
 /// A drive that has been saved and loaded goes on as if nothing had been.
 #[test]
 fn a_saved_placement_goes_on_as_before() {
-    for placement in SCHEMES {
-        let config = PageMapConfig { placement, ..PageMapConfig::new(700) };
-        let new = || drive(geometry(1, 60, 16, 1), config);
+    for by in SCHEMES {
+        let new = || drive(geometry(1, 60, 16, 1), by, PageMapConfig::new(700));
         let mut ftl = new();
         let mut rng = Prng::new(5);
         let mut next = || [Unit { lpn: skewed(&mut rng, 700), payload: () }];
@@ -185,7 +226,39 @@ fn a_saved_placement_goes_on_as_before() {
         }
         let blocks =
             |ftl: &Drive| (0..60).map(|block| ftl.block_info(BlockId::new(block))).collect::<Vec<_>>();
-        assert_eq!(blocks(&ftl), blocks(&loaded), "{placement:?}");
+        assert_eq!(blocks(&ftl), blocks(&loaded), "{by:?}");
+    }
+}
+
+/// A formula that states the rule of a scheme is that scheme.
+#[test]
+fn a_formula_with_the_rule_of_a_scheme_is_that_scheme() {
+    for (kind, text, min_free_blocks) in [
+        (PlacementKind::Single, "is_copy", None),
+        // No unit is relocated to the last level, so the formula needs a block less.
+        (PlacementKind::Dac { streams: 6 }, "stream + 1 - 2 * is_copy", Some(14)),
+        (PlacementKind::Hints, "is_metadata * (1 - is_copy) + 2 * is_copy", None),
+    ] {
+        let run = |by: By, units_per_page: u32, planes: u32| {
+            let config = PageMapConfig { min_free_blocks, ..PageMapConfig::new(1100) };
+            let mut ftl = drive(geometry(planes, 64, 32 / units_per_page, units_per_page), by, config);
+            let mut rng = Prng::new(5);
+            for _ in 0..6_000 {
+                let units: [_; 4] =
+                    std::array::from_fn(|_| Unit { lpn: skewed(&mut rng, 1100), payload: () });
+                let hint = if units[0].lpn.get() % 3 == 0 { Hint::Metadata } else { Hint::None };
+                let context = WriteContext { cause: Cause::Host, tag: ftl.relevant(hint.into()) };
+                ftl.write(T0, &units, context).expect("progress");
+            }
+            assert!(ftl.stats().gc.units_moved > 1000, "{by:?}: {:?}", ftl.stats().gc);
+            let blocks = (0..64 * planes).map(|block| ftl.block_info(BlockId::new(block)));
+            (ftl.stats().clone(), blocks.collect::<Vec<_>>())
+        };
+        for (units_per_page, planes) in [(1, 1), (4, 1), (1, 2), (2, 2)] {
+            let (by_name, by_formula) =
+                (run(kind.into(), units_per_page, planes), run(By::Formula(text), units_per_page, planes));
+            assert_eq!(by_name, by_formula, "{text}: {units_per_page} units in a page, {planes} planes");
+        }
     }
 }
 

@@ -4,7 +4,7 @@ use std::collections::VecDeque;
 
 use strobe_ftl::PlacementKind;
 
-use super::schemes;
+use super::{By, formulas, schemes};
 
 /// Full blocks of the drive: the logical units that are valid in each, but for the one that the host is writing.
 pub(super) type Full = Vec<Vec<u32>>;
@@ -29,17 +29,22 @@ pub(super) trait Rules {
     }
 }
 
-/// The rules of `kind`, for blocks of `units_per_block` units.
-pub(super) fn rules(kind: PlacementKind, units_per_block: usize) -> Box<dyn Rules> {
-    match kind {
-        PlacementKind::SepBit { streams } => Box::new(schemes::SepBit::new(streams.into(), true)),
-        PlacementKind::SepBitCopies { streams } => Box::new(schemes::SepBit::new(streams.into(), false)),
-        PlacementKind::Dac { streams } => Box::new(schemes::Dac::new(streams.into())),
-        PlacementKind::Fadac { streams } => Box::new(schemes::Fadac::new(streams.into())),
-        PlacementKind::Warcip { streams } => Box::new(schemes::Warcip::new(streams.into(), units_per_block)),
-        PlacementKind::Sfs { streams } => Box::new(schemes::Sfs::new(streams.into())),
-        PlacementKind::Single => Box::new(schemes::SepGc),
-        _ => panic!("{kind:?} has no naive rules"),
+/// The rules of `by`, for blocks of `units_per_block` units.
+pub(super) fn rules(by: By, units_per_block: usize) -> Box<dyn Rules> {
+    match by {
+        By::Name(PlacementKind::SepBit { streams }) => Box::new(schemes::SepBit::new(streams.into(), true)),
+        By::Name(PlacementKind::SepBitCopies { streams }) => {
+            Box::new(schemes::SepBit::new(streams.into(), false))
+        }
+        By::Name(PlacementKind::Dac { streams }) => Box::new(schemes::Dac::new(streams.into())),
+        By::Name(PlacementKind::Fadac { streams }) => Box::new(schemes::Fadac::new(streams.into())),
+        By::Name(PlacementKind::Warcip { streams }) => {
+            Box::new(schemes::Warcip::new(streams.into(), units_per_block))
+        }
+        By::Name(PlacementKind::Sfs { streams }) => Box::new(schemes::Sfs::new(streams.into())),
+        By::Name(PlacementKind::Single) => Box::new(schemes::SepGc),
+        By::Formula(text) => Box::new(formulas::rules(text)),
+        By::Name(kind) => panic!("{kind:?} has no naive rules"),
     }
 }
 

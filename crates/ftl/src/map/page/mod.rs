@@ -54,7 +54,7 @@ use self::reclaim::relocate::Relocation;
 use crate::capacity::CapacityError;
 use crate::gc::VictimPolicy;
 use crate::journal::{Journal, Log, Trims, region_for};
-use crate::place::{DataTag, WriteContext};
+use crate::place::{DataTag, Placement, PlacementKind, WriteContext};
 use crate::{
     BlockInfo, CheckError, Done, FtlStats, Inspectable, MappingScheme, Recoverable, Recovery, RecoveryError,
     Stream,
@@ -76,6 +76,16 @@ pub struct PageMap<N: Nand, V> {
 impl<N: Nand, V: VictimPolicy> PageMap<N, V> {
     /// A fresh drive on `nand`, or the arithmetic that shows why it could not work.
     pub fn new(nand: N, policy: V, config: PageMapConfig) -> Result<Self, CapacityError> {
+        Self::with_placement(nand, policy, None, config)
+    }
+
+    /// [`PageMap::new`] with the placement of [`PlacementKind::Own`](crate::PlacementKind::Own).
+    pub fn with_placement(
+        nand: N,
+        policy: V,
+        placement: Option<Box<dyn Placement>>,
+        config: PageMapConfig,
+    ) -> Result<Self, CapacityError> {
         let geometry = nand.geometry();
         let trims = || config.durable.then(|| Trims::new(&nand, config.trims_demand()));
         let store = match config.translation {
@@ -102,7 +112,7 @@ impl<N: Nand, V: VictimPolicy> PageMap<N, V> {
             }
             None => MapStore::Memory,
         };
-        let mut core = Core::new(nand, policy, config, store);
+        let mut core = Core::new(nand, policy, placement, config, store);
         core.capacity().check()?;
         let free: Vec<BlockId> = core.blocks.usable().collect();
         for block in free {
@@ -322,7 +332,10 @@ impl<N: PowerCuts, V: VictimPolicy> Recoverable for PageMap<N, V> {
         {
             policy.taken(block);
         }
-        let (mut ftl, report) = Self::restart_at(nand, policy, self.core.config, now, self.core.tick)?;
+        let is_own = matches!(self.core.config.placement, PlacementKind::Own(_));
+        let placement = self.core.policies.placement.as_ref().filter(|_| is_own).map(|own| own.after_cut());
+        let (mut ftl, report) =
+            Self::restart_at(nand, policy, placement, self.core.config, now, self.core.tick)?;
         if self.core.store.is_paged() {
             // No page on flash says how many there were.
             ftl.core.stats.host_units_written =

@@ -56,6 +56,7 @@ impl<N: Nand, V: VictimPolicy> PageMap<N, V> {
         units: &[Unit<N::Payload>],
         mut settle: impl FnMut(&mut Core<N, V>, &[Unit<N::Payload>], Ppa),
     ) -> Result<When, FtlError> {
+        self.core.policies.on_batch(units, context);
         if self.core.nand.geometry().units_per_page() > 1 {
             return self.write_by_stream(now, context, units, settle);
         }

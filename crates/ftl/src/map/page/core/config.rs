@@ -146,6 +146,7 @@ impl PageMapConfig {
     pub fn handles(&self) -> u16 {
         match self.placement {
             PlacementKind::Handles { count, .. } => count.into(),
+            PlacementKind::Own(layout) => layout.handles.into(),
             _ => 1,
         }
     }

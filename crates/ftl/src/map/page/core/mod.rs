@@ -34,7 +34,7 @@ use crate::map::page::core::streams::Streams;
 use crate::map::page::map::entries::Entries;
 use crate::map::page::map::sharing::Sharing;
 use crate::map::page::map::store::MapStore;
-use crate::place::{CopyContext, StreamId};
+use crate::place::{CopyContext, Placement, PlacementKind, StreamId};
 use crate::wear::Leveler;
 use crate::{FtlError, FtlStats, SlcStats};
 
@@ -64,8 +64,16 @@ pub(crate) struct Core<N: Nand, V> {
 }
 
 impl<N: Nand, V: VictimPolicy> Core<N, V> {
-    /// An empty map with no block at hand yet.
-    pub(crate) fn new(nand: N, policy: V, config: PageMapConfig, store: MapStore) -> Self {
+    /// An empty map with no block at hand yet. `placement` is the one of [`PlacementKind::Own`].
+    pub(crate) fn new(
+        nand: N,
+        policy: V,
+        placement: Option<Box<dyn Placement>>,
+        config: PageMapConfig,
+        store: MapStore,
+    ) -> Self {
+        let is_own = matches!(config.placement, PlacementKind::Own(_));
+        assert_eq!(placement.is_some(), is_own, "a placement is given if the configuration asks for one");
         debug_assert!(
             config.translation.is_none() || config.slc.is_none(),
             "demand paging goes with no SLC cache"
@@ -82,10 +90,11 @@ impl<N: Nand, V: VictimPolicy> Core<N, V> {
         let shares = config.virtual_map_entries > 0;
         let sharing = shares.then(|| Sharing::new(geometry.units(), config.virtual_map_entries));
         let translation = store.is_paged().then(Default::default);
+        let placement = placement.or_else(|| config.placement_spec().build(geometry));
         Self {
             map: Entries::new(config.logical_units.saturating_add(tables), sharing),
             streams: Streams::new(config.streams(), geometry, is_free_first, nand.slc_pages()),
-            policies: Policies::new(policy, config.seed, leveler, config.placement_spec().build(geometry)),
+            policies: Policies::new(policy, config.seed, leveler, placement),
             space: FreeSpace::new(config.trigger(geometry), config.watermarks.filter(|_| nand.is_timed())),
             tick: 1,
             // 0 is what a page has whose program was cut short.

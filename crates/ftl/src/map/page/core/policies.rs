@@ -120,6 +120,13 @@ impl<V: VictimPolicy> Policies<V> {
         self.victims.choose(view, &mut self.rng)
     }
 
+    /// Tells the placement that the host writes `units` next.
+    pub(crate) fn on_batch<P>(&mut self, units: &[Unit<P>], context: WriteContext) {
+        if let Some(placement) = &mut self.placement {
+            placement.on_batch(&mut units.iter().map(|unit| unit.lpn), context);
+        }
+    }
+
     /// The stream of `lpn`, which the host writes at `tick`.
     pub(crate) fn stream_for(&mut self, lpn: Lpn, context: WriteContext, tick: u64) -> StreamId {
         self.placement.as_mut().map_or(HOST, |placement| placement.for_write(lpn, context, tick))

@@ -19,7 +19,7 @@ use crate::map::page::core::config::PageMapConfig;
 use crate::map::page::map::sharing::Sharing;
 use crate::map::page::map::store::MapStore;
 use crate::map::page::reclaim::Reason;
-use crate::place::StreamId;
+use crate::place::{Placement, StreamId};
 use crate::recovery::damaged;
 use crate::scan::scan;
 use crate::{FtlError, Recovery, RecoveryError};
@@ -40,13 +40,25 @@ impl<N: Nand, V: VictimPolicy> PageMap<N, V> {
         config: PageMapConfig,
         now: SimTime,
     ) -> Result<(Self, Recovery), RecoveryError> {
-        Self::restart_at(nand, policy, config, now, 1)
+        Self::restart_with_placement(nand, policy, None, config, now)
+    }
+
+    /// [`PageMap::restart`] with the placement of [`PlacementKind::Own`](crate::PlacementKind::Own).
+    pub fn restart_with_placement(
+        nand: N,
+        policy: V,
+        placement: Option<Box<dyn Placement>>,
+        config: PageMapConfig,
+        now: SimTime,
+    ) -> Result<(Self, Recovery), RecoveryError> {
+        Self::restart_at(nand, policy, placement, config, now, 1)
     }
 
     /// [`PageMap::restart`] with a policy that has seen ticks up to `tick`.
     pub(crate) fn restart_at(
         mut nand: N,
         policy: V,
+        placement: Option<Box<dyn Placement>>,
         config: PageMapConfig,
         now: SimTime,
         tick: u64,
@@ -55,7 +67,7 @@ impl<N: Nand, V: VictimPolicy> PageMap<N, V> {
             return Err(RecoveryError::Volatile);
         }
         if let Some(translation) = &config.translation {
-            return Self::restart_paged(nand, policy, config, translation, now, tick);
+            return Self::restart_paged(nand, policy, placement, config, translation, now, tick);
         }
         let mut report = Recovery::new(now);
         let geometry = nand.geometry().clone();
@@ -65,7 +77,7 @@ impl<N: Nand, V: VictimPolicy> PageMap<N, V> {
         let mut journal = Journal::new(&geometry, demand, log, tables);
         let found = Tables::of(&pages, &journal, &mut report)?;
         journal.resume(&pages, illegible);
-        let mut core = Core::new(nand, policy, config, MapStore::Journaled(Box::new(journal)));
+        let mut core = Core::new(nand, policy, placement, config, MapStore::Journaled(Box::new(journal)));
         core.tick = found.clock.tick.max(tick);
         let mut restorer = Restorer(&mut core);
         restorer.check_nothing_is_newer(&found)?;

@@ -22,6 +22,7 @@ use crate::map::page::core::config::PageMapConfig;
 use crate::map::page::map::store::MapStore;
 use crate::map::page::map::translation::{Translation, TranslationConfig};
 use crate::map::page::recover::Restorer;
+use crate::place::Placement;
 use crate::recovery::damaged;
 use crate::scan::{UnitFound, scan};
 use crate::{Recovery, RecoveryError};
@@ -41,6 +42,7 @@ impl<N: Nand, V: VictimPolicy> PageMap<N, V> {
     pub(crate) fn restart_paged(
         mut nand: N,
         policy: V,
+        placement: Option<Box<dyn Placement>>,
         config: PageMapConfig,
         translation: &TranslationConfig,
         now: SimTime,
@@ -53,7 +55,7 @@ impl<N: Nand, V: VictimPolicy> PageMap<N, V> {
         let shares = config.virtual_map_entries > 0;
         let translation =
             Translation::new(config.logical_units, translation, &geometry, shares, Some(found.trims));
-        let mut core = Core::new(nand, policy, config, MapStore::Paged(Box::new(translation)));
+        let mut core = Core::new(nand, policy, placement, config, MapStore::Paged(Box::new(translation)));
         let blocks: Vec<BlockId> = core.blocks.usable().collect();
         let units = core.map.count();
         let from_start = blocks.iter().map(|&block| (block, 0));

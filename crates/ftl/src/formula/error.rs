@@ -3,51 +3,37 @@
 use std::fmt;
 
 use super::expression::{Fault, ParseError, functions};
-use super::variables::VARIABLES;
 
 /// Longest formula, in bytes.
 pub(super) const LENGTH_MAX: usize = 1000;
 
-/// Why a text is no formula.
+/// Why a text is no formula, with the names that formulas of its kind may use.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[non_exhaustive]
-pub enum FormulaError {
-    /// There is nothing but blanks.
-    #[error("it is empty; {}", known(self))]
-    Empty,
-    /// It is too long.
-    #[error("it is longer than {} bytes; {}", LENGTH_MAX, known(self))]
-    TooLong,
-    /// It cannot be parsed.
-    #[error("{reason} ({place}); {}", known(self))]
-    Syntax {
-        /// Fault.
-        reason: String,
-        /// Its place in the text.
-        place: Place,
-    },
-    /// It uses a variable that is not there.
-    #[error("unknown variable {name} ({place}); {}", known(self))]
-    UnknownVariable {
-        /// The name.
-        name: String,
-        /// Its place in the text.
-        place: Place,
-    },
-    /// It calls a function that is not there.
-    #[error("unknown function {name} ({place}); {}", known(self))]
-    UnknownFunction {
-        /// The name.
-        name: String,
-        /// Its place in the text.
-        place: Place,
-    },
-    /// It scores every block alike.
-    #[error("it uses no variable and so cannot tell blocks apart; {}", known(self))]
-    Constant,
+#[error("{fault}; {}", known(self))]
+pub struct FormulaError {
+    fault: FormulaFault,
+    variables: Vec<&'static str>,
 }
 
-impl FormulaError {
+/// Fault of a text that is no formula.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub(super) enum FormulaFault {
+    #[error("it is empty")]
+    Empty,
+    #[error("it is longer than {LENGTH_MAX} bytes")]
+    TooLong,
+    #[error("{reason} ({place})")]
+    Syntax { reason: String, place: Place },
+    #[error("unknown variable {name} ({place})")]
+    UnknownVariable { name: String, place: Place },
+    #[error("unknown function {name} ({place})")]
+    UnknownFunction { name: String, place: Place },
+    /// It has the same value for everything, of which `subject` is the plural.
+    #[error("it uses no variable and so cannot tell {subject} apart")]
+    Constant { subject: &'static str },
+}
+
+impl FormulaFault {
     pub(super) fn of(text: &str, error: ParseError) -> Self {
         let place = Place::new(text, error.at);
         match error.fault {
@@ -56,29 +42,37 @@ impl FormulaError {
             Fault::UnknownFunction(name) => Self::UnknownFunction { name, place },
         }
     }
+}
+
+impl FormulaError {
+    pub(super) fn new(fault: FormulaFault, variables: &[&'static str]) -> Self {
+        Self { fault, variables: variables.to_vec() }
+    }
 
     /// The name that is not known, if that is what is wrong.
     pub fn unknown_name(&self) -> Option<&str> {
-        match self {
-            Self::UnknownVariable { name, .. } | Self::UnknownFunction { name, .. } => Some(name),
+        match &self.fault {
+            FormulaFault::UnknownVariable { name, .. } | FormulaFault::UnknownFunction { name, .. } => {
+                Some(name)
+            }
             _ => None,
         }
     }
 
     /// The names that could stand where the unknown one does; else all variables.
     pub fn known_names(&self) -> Vec<&'static str> {
-        match self {
-            Self::UnknownFunction { .. } => functions().collect(),
-            _ => VARIABLES.iter().map(|variable| variable.name).collect(),
+        match self.fault {
+            FormulaFault::UnknownFunction { .. } => functions().collect(),
+            _ => self.variables.clone(),
         }
     }
 
     /// The message with the name that was probably meant.
     pub fn with_nearest(&self, nearest: &str) -> String {
         let asked = |what, name, place| format!("unknown {what} {name}; did you mean {nearest}? ({place})");
-        let reason = match self {
-            Self::UnknownVariable { name, place } => asked("variable", name, place),
-            Self::UnknownFunction { name, place } => asked("function", name, place),
+        let reason = match &self.fault {
+            FormulaFault::UnknownVariable { name, place } => asked("variable", name, place),
+            FormulaFault::UnknownFunction { name, place } => asked("function", name, place),
             _ => return self.to_string(),
         };
         format!("{reason}; {}", known(self))
@@ -86,13 +80,14 @@ impl FormulaError {
 }
 
 fn known(error: &FormulaError) -> String {
-    let what = if matches!(error, FormulaError::UnknownFunction { .. }) { "functions" } else { "variables" };
+    let is_function = matches!(error.fault, FormulaFault::UnknownFunction { .. });
+    let what = if is_function { "functions" } else { "variables" };
     format!("{what} are {}", error.known_names().join(", "))
 }
 
 /// A place in a formula, with what stands around it.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Place {
+pub(super) struct Place {
     /// From 1.
     character: usize,
     /// The formula, or the part of it around the place.

@@ -2,7 +2,7 @@
 //!
 //! Written here, and not taken from a library, because a formula is computed for every block of a
 //! drive at every choice: columns are evaluated in place, [`LANES`] numbers at a time, with no
-//! allocation and nothing that depends on the platform.
+//! allocation and nothing that depends on the platform. A formula for single units has columns of one number.
 
 use std::ops::Range;
 
@@ -10,10 +10,10 @@ use std::ops::Range;
 pub(crate) const LANES: usize = 256;
 
 /// A column of numbers.
-pub(crate) type Column = [f64; LANES];
+pub(crate) type Column<const L: usize = LANES> = [f64; L];
 
 #[derive(Clone, Copy, Debug, PartialEq)]
-enum Step {
+pub(super) enum Step {
     Constant(f64),
     Variable(usize),
     Negate,
@@ -48,7 +48,7 @@ pub(crate) fn functions() -> impl Iterator<Item = &'static str> {
 /// A parsed expression in postfix order.
 #[derive(Clone, Debug)]
 pub(crate) struct Expression {
-    steps: Vec<Step>,
+    pub(super) steps: Vec<Step>,
     /// Names in the order in which [`Expression::evaluate`] takes their columns.
     variables: Vec<String>,
     depth: usize,
@@ -56,7 +56,7 @@ pub(crate) struct Expression {
 
 /// Working space of an evaluation.
 #[derive(Clone, Debug)]
-pub(crate) struct Stack(Vec<Column>);
+pub(crate) struct Stack<const L: usize = LANES>(Vec<Column<L>>);
 
 /// Why a text is no expression.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -106,12 +106,16 @@ impl Expression {
     }
 
     /// Space to evaluate this expression in.
-    pub(crate) fn stack(&self) -> Stack {
-        Stack(vec![[0.0; LANES]; self.depth])
+    pub(crate) fn stack<const L: usize>(&self) -> Stack<L> {
+        Stack(vec![[0.0; L]; self.depth])
     }
 
     /// Computes the expression for each lane; `fill` writes the column of a variable.
-    pub(crate) fn evaluate<'s>(&self, stack: &'s mut Stack, fill: impl Fn(usize, &mut Column)) -> &'s Column {
+    pub(crate) fn evaluate<'s, const L: usize>(
+        &self,
+        stack: &'s mut Stack<L>,
+        fill: impl Fn(usize, &mut Column<L>),
+    ) -> &'s Column<L> {
         let columns = &mut stack.0;
         let mut top = 0;
         for step in &self.steps {
@@ -150,17 +154,17 @@ fn in_ascii(text: &str) -> String {
     SIGNS.iter().fold(text.to_owned(), |text, (sign, ascii)| text.replace(sign, ascii))
 }
 
-fn map(column: &mut Column, f: impl Fn(f64) -> f64) {
+fn map<const L: usize>(column: &mut Column<L>, f: impl Fn(f64) -> f64) {
     column.iter_mut().for_each(|x| *x = f(*x));
 }
 
-fn zip(columns: &mut [Column], top: usize, f: impl Fn(f64, f64) -> f64) {
+fn zip<const L: usize>(columns: &mut [Column<L>], top: usize, f: impl Fn(f64, f64) -> f64) {
     let (below, above) = columns.split_at_mut(top - 1);
     below[top - 2].iter_mut().zip(&above[0]).for_each(|(x, &y)| *x = f(*x, y));
 }
 
 /// Small whole exponents are multiplied out: faster, and exact where the product is.
-fn power(columns: &mut [Column], top: usize) {
+fn power<const L: usize>(columns: &mut [Column<L>], top: usize) {
     let exponent = columns[top - 1][0];
     let same = columns[top - 1].iter().all(|&n| n == exponent);
     if same && exponent == libm::trunc(exponent) && (0.0..=16.0).contains(&exponent) {
@@ -379,8 +383,11 @@ mod tests {
 
     fn value(text: &str) -> f64 {
         let expression = Expression::parse(text, &["x"]).unwrap_or_else(|e| panic!("{text}: {e:?}"));
-        let mut stack = expression.stack();
-        expression.evaluate(&mut stack, |_, column| column.fill(3.0))[LANES - 1]
+        let (mut columns, mut single) = (expression.stack::<LANES>(), expression.stack::<1>());
+        let value = expression.evaluate(&mut columns, |_, column| column.fill(3.0))[LANES - 1];
+        let [alone] = *expression.evaluate(&mut single, |_, column| column.fill(3.0));
+        assert_eq!(alone.to_bits(), value.to_bits(), "{text}: a single number differs from a column");
+        value
     }
 
     #[test]
@@ -461,7 +468,7 @@ mod tests {
         #[test]
         fn no_text_panics(text in "[-+*/^(), .0-9a-ex§]{0,60}") {
             if let Ok(expression) = Expression::parse(&text, &["a", "b", "c", "x"]) {
-                let mut stack = expression.stack();
+                let mut stack = expression.stack::<LANES>();
                 expression.evaluate(&mut stack, |_, column| column.fill(0.5));
             }
         }

@@ -1,0 +1,34 @@
+//! Formulas: one line of arithmetic over named variables, as a victim policy or a placement.
+//!
+//! `expression.rs` parses and evaluates; `bounds.rs` tells the range of values of a formula; `error.rs` says why a text is
+//! none. The variables belong to those who use formulas.
+
+mod bounds;
+mod error;
+mod expression;
+
+pub use error::FormulaError;
+pub(crate) use expression::{Column, Expression, LANES, Stack};
+
+use error::{FormulaFault, LENGTH_MAX};
+
+/// Parses a formula over any of `variables`, at least one. `subject` is what it tells apart.
+pub(crate) fn parse(
+    text: &str,
+    variables: &[&'static str],
+    subject: &'static str,
+) -> Result<Expression, FormulaError> {
+    let refused = |fault| FormulaError::new(fault, variables);
+    if text.len() > LENGTH_MAX {
+        return Err(refused(FormulaFault::TooLong));
+    }
+    if text.trim().is_empty() {
+        return Err(refused(FormulaFault::Empty));
+    }
+    let parsed = Expression::parse(text, variables);
+    let expression = parsed.map_err(|error| refused(FormulaFault::of(text, error)))?;
+    if expression.variables().is_empty() {
+        return Err(refused(FormulaFault::Constant { subject }));
+    }
+    Ok(expression)
+}

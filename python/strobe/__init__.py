@@ -22,7 +22,7 @@ from __future__ import annotations
 import json
 import os
 from collections.abc import Callable, Iterator, Mapping
-from typing import Any
+from typing import TYPE_CHECKING, Any, Protocol
 
 from . import _strobe
 from ._strobe import (
@@ -47,6 +47,10 @@ from ._strobe import (
 )
 from ._sweep import Executor, Sweep, search, sweep
 
+if TYPE_CHECKING:
+    import numpy as np
+    import numpy.typing as npt
+
 __all__ = [
     "FLUSH",
     "READ",
@@ -58,6 +62,7 @@ __all__ = [
     "Drive",
     "Executor",
     "Experiment",
+    "Placement",
     "Result",
     "RunError",
     "StateError",
@@ -80,6 +85,22 @@ __all__ = [
 Path = str | os.PathLike[str]
 Progress = Callable[[str, int, int | None, int], object]
 Victim = Callable[[Table], object]
+
+
+class Placement(Protocol):
+    """Chooses the streams of units, which are open blocks of their own.
+
+    It is asked before each batch of host writes, whose size depends on the run, and before each block is emptied. It
+    returns an array or list with a stream for each unit. An attribute ``streams`` tells how many there are for host writes
+    and relocated units together, or is a pair: streams of the host, and behind them those of relocated units. The default
+    is ``drive.ftl.placement.streams``. A method ``on_collect(block)`` is told of each block that has been emptied.
+    """
+
+    def on_write(self, units: npt.NDArray[np.uint32]) -> object:
+        """Returns the streams of units that the host writes next, in this order."""
+
+    def on_relocate(self, units: npt.NDArray[np.uint32]) -> object:
+        """Returns the streams of the valid units of a block that is about to be emptied."""
 
 
 class Result(Mapping[str, Any]):
@@ -136,6 +157,7 @@ def run(
     seed: int | None = None,
     progress: Progress | None = None,
     victim: str | Victim | None = None,
+    placement: str | Placement | None = None,
     from_state: Path | None = None,
     save_state: Path | None = None,
     save_at: str = "warm-up",
@@ -147,7 +169,8 @@ def run(
     partial result. ``victim`` chooses the victims of garbage collection: the name or formula of a policy, or a function.
     A function is called with a ``Table`` of the closed blocks that have invalid units (``block``, ``valid``, ``u``, ``erase_count``, and in ticks ``age_opened``,
     ``age_closed``, ``age_invalidated``) and returns an array or list of scores; the largest wins. That costs a look at all
-    blocks and a call for every choice, tens of microseconds on small drives: a formula does the same much faster. ``from_state`` begins with a drive that was saved, ``save_state`` saves it: before the measurement
+    blocks and a call for every choice, tens of microseconds on small drives: a formula does the same much faster. ``placement`` chooses the streams of units:
+    the name or formula of a scheme, or a ``Placement``. ``from_state`` begins with a drive that was saved, ``save_state`` saves it: before the measurement
     begins, or with ``save_at="end"`` when all is done.
     """
     experiment = _experiment(experiment)
@@ -155,7 +178,9 @@ def run(
         experiment = with_keys(experiment, {"seed": seed})
     if isinstance(victim, str):
         experiment, victim = with_keys(experiment, {"drive.ftl.gc.victim": victim}), None
-    return Result(_strobe._run(experiment, progress, victim, from_state, save_state, save_at, overwrite))
+    if isinstance(placement, str):
+        experiment, placement = with_keys(experiment, {"drive.ftl.placement.scheme": placement}), None
+    return Result(_strobe._run(experiment, progress, victim, placement, from_state, save_state, save_at, overwrite))
 
 
 def replay(

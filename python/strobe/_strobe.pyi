@@ -96,7 +96,7 @@ class Drive:
 
     config is the name of a preset or the path of a file, a mapping with the keys of [drive], or an Experiment. Without
     timing it only counts, several times as fast. victim is the name or formula of a victim policy, or a function as for
-    strobe.run.
+    strobe.run; placement the name or formula of a placement, or an object as for strobe.run.
     """
 
     def __new__(
@@ -106,6 +106,7 @@ class Drive:
         timing: bool = True,
         seed: int = 1,
         victim: str | Callable[[Table], object] | None = None,
+        placement: object | None = None,
     ) -> Drive: ...
     @staticmethod
     def load(path: _Path) -> Drive:
@@ -239,6 +240,7 @@ def _run(
     experiment: Experiment,
     progress: Callable[[str, int, int | None, int], object] | None,
     victim: Callable[[Table], object] | None,
+    placement: object | None,
     from_state: _Path | None,
     save_state: _Path | None,
     save_at: str,

@@ -212,6 +212,85 @@ def test_what_a_victim_function_raises_comes_out():
         drive.save("never")
 
 
+class Levels:
+    """DAC: a unit goes up a stream with each host write, and down with each relocation."""
+
+    streams = 4
+
+    def __init__(self):
+        self.level = np.full(12_000, -1)
+        self.collected = 0
+
+    def on_write(self, units):
+        assert units.dtype == np.uint32
+        for unit in units:
+            self.level[unit] = min(self.level[unit] + 1, 3)
+        # A unit may be in a batch more than once.
+        return [self.level[unit] for unit in units]
+
+    def on_relocate(self, units):
+        self.level[units] = np.maximum(self.level[units] - 1, 0)
+        return self.level[units]
+
+    def on_collect(self, block):
+        self.collected += 1
+
+
+def test_a_placement_object_chooses_streams():
+    table = {**SMALL, "ftl": {**SMALL["ftl"], "gc": {"min_free_blocks": 8}, "placement": {"streams": 4}}}
+    levels = Levels()
+    by_object = strobe.Drive(table, timing=False, placement=levels)
+    others = [strobe.Drive(table, timing=False, placement=name) for name in ("dac", "stream + 1 - 2 * is_copy")]
+    for drive in (by_object, *others):
+        # One at a time, so that batches are of one unit.
+        for lba in lbas(drive, 30_000):
+            drive.write(int(lba), 8)
+        drive.check()
+    assert by_object.stats() == others[0].stats() == others[1].stats()
+    assert by_object.waf > 1.2 and levels.collected == by_object.stats()["gc"]["victims"]
+    with pytest.raises(strobe.StateError, match="placement"):
+        by_object.save("never")
+
+
+@pytest.mark.parametrize(
+    ("method", "answer", "said"),
+    [
+        ("on_write", lambda units: None, "on_write returned None; it must return an array or list of 8 streams"),
+        ("on_write", lambda units: [0], "on_write returned 1 streams"),
+        ("on_write", lambda units: [0] * 7 + [2], r"on_write returned stream 2 in row 7 \(unit 7\); .* from 0 to 1"),
+        ("on_write", lambda units: np.full(len(units), 0.5), "on_write returned stream 0.5 in row 0"),
+        ("on_relocate", lambda units: np.zeros(len(units), int), "on_relocate returned stream 0 in row 0 .* from 2 to 2"),
+    ],
+)
+def test_a_wrong_stream_names_the_row(method, answer, said):
+    class Wrong:
+        streams = (2, 1)
+
+        def on_write(self, units):
+            return units % 2
+
+        def on_relocate(self, units):
+            return np.full(len(units), 2)
+
+    setattr(Wrong, method, lambda self, units: answer(units))
+    drive = small(timing=False, placement=Wrong())
+    with pytest.raises(ValueError, match=said):
+        drive.write(0, 64)
+        drive.run("write", lbas(drive, 60_000), 8)
+
+
+def test_what_is_no_placement_is_refused():
+    with pytest.raises(TypeError, match="int: it has no method on_write"):
+        small(placement=3)
+    with pytest.raises(strobe.ConfigError, match=r"did you mean sepbit\?"):
+        small(placement="sepbitt")
+    with pytest.raises(strobe.ConfigError, match=r"unknown variable wirtes; did you mean writes\?"):
+        small(placement="wirtes / 2")
+    none_at_all = type("NoStreams", (Levels,), {"streams": 0})
+    with pytest.raises(strobe.BuildError, match="at least one of each"):
+        small(placement=none_at_all())
+
+
 def test_others_work_while_a_drive_does():
     drive = small(timing=False)
     where = lbas(drive, 2_000_000)

@@ -145,6 +145,26 @@ def test_a_victim_function_runs_an_experiment():
     assert result["waf"] == pytest.approx(strobe.run(SMALL)["waf"], rel=0.05)
 
 
+def test_a_placement_is_a_name_a_formula_or_an_object():
+    for placement in ("sepbit", "is_copy"):
+        result = strobe.run(SMALL, placement=placement)
+        assert result["config"]["drive"]["ftl"]["placement"]["scheme"] == placement
+    assert result["waf"] == strobe.run(SMALL)["waf"]
+
+    class Apart:
+        streams = (1, 1)
+
+        def on_write(self, units):
+            return np.zeros(len(units), np.uint8)
+
+        def on_relocate(self, units):
+            return np.ones(len(units), np.uint8)
+
+    assert strobe.run(SMALL, placement=Apart())["waf"] == result["waf"]
+    with pytest.raises(strobe.ConfigError, match="a placement object"):
+        strobe.run(SMALL, placement=Apart(), save_state="never")
+
+
 def test_the_import_is_light():
     code = "import sys, strobe; sys.exit('numpy' in sys.modules)"
     subprocess.run([sys.executable, "-c", code], check=True)

@@ -10,14 +10,14 @@ use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyDict};
 use strobe_ssd::{
     Command, CommandError, Completion, DataTag, DriveConfig, HostQueue, Pacing, Range, Simulated, StateFile,
-    StateHeader, StateReader, Stored, build, build_with, write_state,
+    StateHeader, StateReader, Stored, build, write_state,
 };
-use strobe_types::{Geometry, Lba, Op, SECTOR_BYTES, SimTime};
+use strobe_types::{Lba, Op, SECTOR_BYTES, SimTime};
 
 use crate::arrays::{Requests, kind_named, op_named};
-use crate::experiment::{PyExperiment, table_of, written};
+use crate::experiment::{OwnPolicies, PyExperiment, table_of, written};
 use crate::listing::{drive_config, preset_config};
-use crate::score::{Scored, Trouble};
+use crate::score::Trouble;
 use crate::table::Table as Out;
 use crate::watch::Watcher;
 use crate::{counts, errors};
@@ -54,10 +54,9 @@ fn config_of(given: &Bound<'_, PyAny>) -> PyResult<DriveConfig> {
     }
 }
 
-/// With another victim policy: a slip in its name is refused as in an experiment file, with the nearest one.
-fn with_victim(mut config: DriveConfig, name: String) -> PyResult<DriveConfig> {
-    config.ftl.gc.victim = name;
-    let table = toml::Table::try_from(&config).map_err(|error| PyValueError::new_err(error.to_string()))?;
+/// Checks policies that Python has named: a slip is refused as in an experiment file, with the nearest name.
+fn checked(config: &DriveConfig) -> PyResult<DriveConfig> {
+    let table = toml::Table::try_from(config).map_err(|error| PyValueError::new_err(error.to_string()))?;
     DriveConfig::from_table(table).map_err(|error| errors::config(error.into()))
 }
 
@@ -93,33 +92,39 @@ impl PyDrive {
 #[pymethods]
 impl PyDrive {
     #[new]
-    #[pyo3(signature = (config = None, *, timing = true, seed = 1, victim = None))]
+    #[pyo3(signature = (config = None, *, timing = true, seed = 1, victim = None, placement = None))]
     fn new(
         py: Python<'_>,
         config: Option<&Bound<'_, PyAny>>,
         timing: bool,
         seed: u64,
         victim: Option<&Bound<'_, PyAny>>,
+        placement: Option<&Bound<'_, PyAny>>,
     ) -> PyResult<Self> {
         let mut config = match config {
             Some(config) => config_of(config)?,
             None => preset_config(strobe_ssd::presets::DEFAULT)?,
         };
         let trouble = Trouble::default();
-        let mut function = None;
-        match victim {
-            None => {}
-            Some(victim) if victim.is_callable() => function = Some(Arc::new(victim.clone().unbind())),
-            Some(name) => config = with_victim(config, name.extract()?)?,
+        let function = victim.filter(|victim| victim.is_callable()).map(|function| function.clone().unbind());
+        if let Some(name) = victim.filter(|_| function.is_none()) {
+            config.ftl.gc.victim = name.extract()?;
         }
-        let drive = py.detach(|| match function {
-            Some(function) => {
-                let made = trouble.clone();
-                build_with(&config, timing, seed, move |geometry: &Geometry| {
-                    Scored::new(geometry.blocks(), function, made)
-                })
+        let scheme = placement.and_then(|placement| placement.extract::<String>().ok());
+        let object = placement.filter(|_| scheme.is_none());
+        if let Some(scheme) = scheme {
+            config.ftl.placement.scheme = scheme.as_str().into();
+        }
+        if victim.is_some() || placement.is_some() {
+            config = checked(&config)?;
+        }
+        let own = OwnPolicies::of(function, object, &config)?;
+        let drive = py.detach(|| {
+            if own.is_any() {
+                own.build(&config, timing, seed, &trouble)
+            } else {
+                build(&config, timing, seed)
             }
-            None => build(&config, timing, seed),
         });
         let inner = Inner { drive: drive.map_err(errors::build)?, now: SimTime::ZERO, tag: 0 };
         Ok(Self::of(inner, config, timing, seed, trouble))

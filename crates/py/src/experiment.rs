@@ -6,10 +6,11 @@ use std::sync::Arc;
 use pyo3::prelude::*;
 use strobe_lab::runner::{self, SaveAt, SaveState, States};
 use strobe_lab::{ConfigError, Experiment};
-use strobe_ssd::{StateFile, build_with};
+use strobe_ssd::{BuildError, DriveBuilder, DriveConfig, Simulated, StateFile};
 use toml::{Table, Value};
 
 use crate::errors;
+use crate::placed::PlacementObject;
 use crate::score::{Scored, Trouble};
 use crate::watch::Watcher;
 
@@ -170,15 +171,57 @@ pub(crate) fn written<T>(
     Ok(value)
 }
 
+/// Policies that Python gives as a function or an object.
+pub(crate) struct OwnPolicies {
+    victim: Option<Arc<Py<PyAny>>>,
+    placement: Option<PlacementObject>,
+}
+
+impl OwnPolicies {
+    pub(crate) fn of(
+        victim: Option<Py<PyAny>>,
+        placement: Option<&Bound<'_, PyAny>>,
+        drive: &DriveConfig,
+    ) -> PyResult<Self> {
+        let streams = drive.ftl.placement.streams;
+        let placement = placement.map(|object| PlacementObject::of(object, streams)).transpose()?;
+        Ok(Self { victim: victim.map(Arc::new), placement })
+    }
+
+    pub(crate) fn is_any(&self) -> bool {
+        self.victim.is_some() || self.placement.is_some()
+    }
+
+    /// A drive with these policies, which put what goes wrong in Python into `trouble`.
+    pub(crate) fn build(
+        self,
+        config: &DriveConfig,
+        timing: bool,
+        seed: u64,
+        trouble: &Trouble,
+    ) -> Result<Box<dyn Simulated>, BuildError> {
+        let mut builder = DriveBuilder::new(config, timing, seed)?;
+        if let Some(function) = self.victim {
+            let blocks = builder.geometry().blocks();
+            builder = builder.with_victims(Scored::new(blocks, function, trouble.clone()));
+        }
+        if let Some(object) = self.placement {
+            builder = builder.with_placement(object.layout, object.placement(trouble.clone()));
+        }
+        builder.build()
+    }
+}
+
 /// Runs an experiment; the result is the JSON that the command line prints.
 #[pyfunction(name = "_run")]
-#[pyo3(signature = (experiment, progress, victim, from_state, save_state, save_at, overwrite))]
+#[pyo3(signature = (experiment, progress, victim, placement, from_state, save_state, save_at, overwrite))]
 #[allow(clippy::too_many_arguments, reason = "the Python function above it names them all")]
 pub(crate) fn run_json(
     py: Python<'_>,
     experiment: PyExperiment,
     progress: Option<Py<PyAny>>,
     victim: Option<Py<PyAny>>,
+    placement: Option<Bound<'_, PyAny>>,
     from_state: Option<PathBuf>,
     save_state: Option<PathBuf>,
     save_at: &str,
@@ -190,21 +233,20 @@ pub(crate) fn run_json(
         let names = SaveAt::ALL.map(SaveAt::name).join(", ");
         errors::raised::ConfigError::new_err(format!("save_at={save_at:?}; allowed are {names}"))
     })?;
-    if victim.is_some() && (from_state.is_some() || save_state.is_some()) {
-        let text = "from_state or save_state with a victim function: what a function remembers is not kept in a state";
+    if (victim.is_some() || placement.is_some()) && (from_state.is_some() || save_state.is_some()) {
+        let text = "from_state or save_state with a victim function or a placement object: what these remember is not kept \
+                    in a state";
         return Err(errors::raised::ConfigError::new_err(text));
     }
     let from = from_state.map(|path| StateFile::open(&path)).transpose().map_err(errors::state_file)?;
     let experiment = &experiment.experiment;
-    let result = match (victim, save_state) {
-        (Some(function), _) => py.detach(|| {
-            let function = Arc::new(function);
-            let make =
-                |geometry: &strobe_types::Geometry| Scored::new(geometry.blocks(), function, trouble.clone());
-            let drive = build_with(&experiment.drive, experiment.run.timing, experiment.seed, make);
+    let own = OwnPolicies::of(victim, placement.as_ref(), &experiment.drive)?;
+    let result = match (own.is_any(), save_state) {
+        (true, _) => py.detach(|| {
+            let drive = own.build(&experiment.drive, experiment.run.timing, experiment.seed, &trouble);
             runner::run_on(experiment, drive.map_err(errors::build)?, &mut watcher).map_err(errors::run)
         }),
-        (None, Some(path)) => py.detach(|| {
+        (false, Some(path)) => py.detach(|| {
             written(&path, overwrite, |file| {
                 let mut save = SaveState { at, out: Box::new(file), is_saved: false };
                 let states = States { from, save: Some(&mut save) };
@@ -212,7 +254,7 @@ pub(crate) fn run_json(
                 Ok((result, save.is_saved))
             })
         }),
-        (None, None) => py.detach(|| {
+        (false, None) => py.detach(|| {
             runner::run_with(experiment, States { from, save: None }, &mut watcher).map_err(errors::run)
         }),
     };

@@ -1,8 +1,8 @@
 //! The Python package `strobe`: drives and experiments, driven from Python.
 //!
 //! It holds no logic. `drive.rs` is one drive, command by command or many at a time; `experiment.rs` reads and runs
-//! experiments; `sweep.rs` says what is to be run of a sweep; `score.rs` lets a Python function choose victims; `arrays.rs` takes NumPy and Arrow in and gives them out,
-//! `table.rs` is a table that goes out; `errors.rs` makes errors exceptions. What each does is said in
+//! experiments; `sweep.rs` says what is to be run of a sweep; `score.rs` lets a Python function choose victims,
+//! `placed.rs` an object streams; `arrays.rs` takes NumPy and Arrow in and gives them out, `table.rs` is a table that goes out; `errors.rs` makes errors exceptions. What each does is said in
 //! `python/strobe/_strobe.pyi`, which a test compares with this.
 
 mod arrays;
@@ -11,6 +11,7 @@ mod drive;
 mod errors;
 mod experiment;
 mod listing;
+mod placed;
 mod score;
 mod sweep;
 mod table;

@@ -89,7 +89,7 @@ impl Scored {
         ])?;
         Python::attach(|py| {
             let answer = self.function.bind(py).call1((Bound::new(py, table)?,))?;
-            let scores = scores_of(&answer, numbers.len())?;
+            let scores = numbers_of(&answer, numbers.len(), "the victim function", "scores", "row")?;
             let best = scores.iter().enumerate().filter(|(_, score)| !score.is_nan());
             let best = best.reduce(|best, other| if other.1 > best.1 { other } else { best });
             best.map(|(at, _)| at).ok_or_else(|| PyValueError::new_err("all scores are NaN"))
@@ -97,22 +97,29 @@ impl Scored {
     }
 }
 
-/// Scores that a victim function has returned for `rows` rows: an array, or a list of numbers.
-fn scores_of(answer: &Bound<'_, PyAny>, rows: usize) -> PyResult<Vec<f64>> {
+/// Numbers that `who`, a Python function, has returned for `rows` rows: an array, or a list. `what` and `row` say what they
+/// are and what a row is of.
+pub(crate) fn numbers_of(
+    answer: &Bound<'_, PyAny>,
+    rows: usize,
+    who: &str,
+    what: &str,
+    row: &str,
+) -> PyResult<Vec<f64>> {
     let wanted = |found: String| {
         let text = format!(
-            "the victim function returned {found}; it must return an array or list of {rows} scores, one for each row"
+            "{who} returned {found}; it must return an array or list of {rows} {what}, one for each {row}"
         );
         PyValueError::new_err(text)
     };
-    let checked = |scores: Vec<f64>| match scores.len() {
-        found if found == rows => Ok(scores),
-        found => Err(wanted(format!("{found} scores"))),
+    let checked = |numbers: Vec<f64>| match numbers.len() {
+        found if found == rows => Ok(numbers),
+        found => Err(wanted(format!("{found} {what}"))),
     };
     if answer.is_instance_of::<PyList>() || answer.is_instance_of::<PyTuple>() {
-        let scores =
+        let numbers =
             answer.extract().map_err(|_| wanted("a list that holds more than numbers".to_owned()))?;
-        return checked(scores);
+        return checked(numbers);
     }
     let Ok(array) = answer.extract::<AnyArray>() else {
         let kind =
@@ -121,24 +128,31 @@ fn scores_of(answer: &Bound<'_, PyAny>, rows: usize) -> PyResult<Vec<f64>> {
     };
     let array = array.into_chunked_array()?.into_inner().0;
     match &array[..] {
-        [scores] => checked(float_scores(scores).ok_or_else(|| {
-            PyValueError::new_err(format!("scores of type {}; float64 is wanted", scores.data_type()))
+        [numbers] => checked(floats(numbers).ok_or_else(|| {
+            PyValueError::new_err(format!(
+                "{what} of type {}; numbers such as float64 are wanted",
+                numbers.data_type()
+            ))
         })?),
         parts => Err(wanted(format!("an array in {} parts", parts.len()))),
     }
 }
 
 /// The values of an array of floats or whole numbers.
-fn float_scores(array: &ArrayRef) -> Option<Vec<f64>> {
+fn floats(array: &ArrayRef) -> Option<Vec<f64>> {
     use arrow_array::cast::AsArray as _;
-    use arrow_array::types::{Float32Type, Float64Type, Int64Type, UInt32Type, UInt64Type};
+    use arrow_array::types::{
+        Float32Type, Float64Type, Int32Type, Int64Type, UInt8Type, UInt32Type, UInt64Type,
+    };
     use arrow_schema::DataType;
     Some(match array.data_type() {
         DataType::Float64 => array.as_primitive::<Float64Type>().values().to_vec(),
         DataType::Float32 => array.as_primitive::<Float32Type>().values().iter().map(|&v| v.into()).collect(),
         DataType::Int64 => array.as_primitive::<Int64Type>().values().iter().map(|&v| v as f64).collect(),
+        DataType::Int32 => array.as_primitive::<Int32Type>().values().iter().map(|&v| v.into()).collect(),
         DataType::UInt64 => array.as_primitive::<UInt64Type>().values().iter().map(|&v| v as f64).collect(),
         DataType::UInt32 => array.as_primitive::<UInt32Type>().values().iter().map(|&v| v.into()).collect(),
+        DataType::UInt8 => array.as_primitive::<UInt8Type>().values().iter().map(|&v| v.into()).collect(),
         _ => return None,
     })
 }

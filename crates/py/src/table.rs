@@ -36,6 +36,11 @@ impl Table {
         })
     }
 
+    /// A column as Python gets it.
+    pub(crate) fn column_of<'py>(&self, py: Python<'py>, name: &str) -> PyResult<Bound<'py, PyAny>> {
+        self.__getitem__(py, name)
+    }
+
     fn column_names(&self) -> Vec<&str> {
         self.batch.schema_ref().fields().iter().map(|field| field.name().as_str()).collect()
     }

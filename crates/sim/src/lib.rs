@@ -107,7 +107,7 @@
 //! ```
 //!
 //! In Rust, [`Experiment::new`] does without text. [`runner::run_on`] takes a drive that you have built, for example
-//! with a victim policy of your own ([`build_with`], [`VictimPolicy`]), and an [`Observer`](runner::Observer) watches a
+//! with a victim policy or a placement of your own ([`DriveBuilder`], [`VictimPolicy`], [`Placement`]), and an [`Observer`](runner::Observer) watches a
 //! run and may stop it.
 //!
 //! # Deterministic
@@ -120,6 +120,8 @@
 #[doc(no_inline)]
 pub use strobe_ftl::gc::{BlockView, VictimPolicy};
 #[doc(no_inline)]
+pub use strobe_ftl::{CopyContext, Placement, StreamId, StreamLayout, WriteContext};
+#[doc(no_inline)]
 pub use strobe_lab::{
     ConfigError, Experiment, RunConfig, RunError, RunResult, WorkloadConfig, result, runner,
 };
@@ -127,11 +129,11 @@ pub use strobe_lab::{
 pub use strobe_nand::{Cause, NandOp, OpCounts};
 #[doc(no_inline)]
 pub use strobe_ssd::{
-    BuildError, Command, CommandError, CommandKind, Completion, DataMode, Device, DriveConfig, DriveStats,
-    Hint, HostQueue, Inspect, KeyError, Latency, Pacing, Range, Recovery, RecoveryError, Simulated, Verdict,
-    build, build_on_image, build_with, memory_bytes, presets,
+    BuildError, Command, CommandError, CommandKind, Completion, DataMode, Device, DriveBuilder, DriveConfig,
+    DriveStats, Hint, HostQueue, Inspect, KeyError, Latency, Pacing, Range, Recovery, RecoveryError,
+    Simulated, Verdict, build, build_on_image, build_with, memory_bytes, presets,
 };
 #[doc(no_inline)]
-pub use strobe_types::{BlockId, Geometry, Lba, Op, Ppa, Prng, Request, SECTOR_BYTES, SimTime};
+pub use strobe_types::{BlockId, Geometry, Lba, Lpn, Op, Ppa, Prng, Request, SECTOR_BYTES, SimTime};
 #[doc(no_inline)]
 pub use strobe_workload as workload;

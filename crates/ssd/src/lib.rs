@@ -28,17 +28,18 @@ mod target;
 mod witness;
 
 pub use assembly::{
-    Aged, AgedOn, Ageing, AgeingError, BuildError, Examined, ImageDrive, ImageProblem, build, build_aged,
-    build_on_image, build_with, collection_read_pages, empty_memory_bytes, examine, image_config,
+    Aged, AgedOn, Ageing, AgeingError, BuildError, DriveBuilder, Examined, ImageDrive, ImageProblem, build,
+    build_aged, build_on_image, build_with, collection_read_pages, empty_memory_bytes, examine, image_config,
     image_memory_bytes, kept_blocks, memory_bytes,
 };
 pub use command::{Command, CommandKind, DataTag, Hint, RANGES_MAX, Range};
 pub use config::{
     ControllerConfig, CopyMode, DataMode, DieAllocationName, DriveConfig, FaultAt, FaultsTable, FtlConfig,
     GcConfig, GcMode, IsolationName, MAPPINGS, Mapping, MappingInfo, NVRAM_RANGES_MAX, NandConfig,
-    NvramConfig, NvramError, NvramPolicyName, POLICIES, PlacementTable, PolicyInfo, RefreshTable,
-    ScheduleTable, SchemeName, SectorRange, SlcCacheTable, SlcTable, TranslationTable, TrimConfig, Victim,
-    VirtualMapFullName, WearLevelingConfig, WearLevelingName, WhenFullName,
+    NvramConfig, NvramError, NvramPolicyName, PLACEMENTS, POLICIES, PlacementInfo, PlacementTable,
+    PolicyInfo, RefreshTable, ScheduleTable, Scheme, SchemeName, SectorRange, SlcCacheTable, SlcTable,
+    TranslationTable, TrimConfig, Victim, VirtualMapFullName, WearLevelingConfig, WearLevelingName,
+    WhenFullName,
 };
 pub use device::{Completion, Device, Inspect, PowerCut, Simulated, Underway};
 pub use drive::Drive;

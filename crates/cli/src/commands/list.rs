@@ -6,10 +6,11 @@ use clap::{Args, ValueEnum};
 use comfy_table::{ContentArrangement, Table};
 use strobe_cli::reference::{self, Of};
 use strobe_cli::report;
+use strobe_ftl::UNIT_VARIABLES;
 use strobe_ftl::gc::VARIABLES;
 use strobe_lab::{Experiment, RunResult, preset};
 use strobe_papers as paper;
-use strobe_ssd::{DriveConfig, MAPPINGS, POLICIES, presets};
+use strobe_ssd::{DriveConfig, MAPPINGS, PLACEMENTS, POLICIES, PlacementInfo, presets};
 use strobe_workload::{synthetic, trace};
 
 use super::{Failure, output};
@@ -28,6 +29,9 @@ enum What {
     /// Victim policies of garbage collection
     #[value(alias = "policy")]
     Policies,
+    /// Placement schemes: which data shares blocks
+    #[value(alias = "placement", alias = "schemes")]
+    Placements,
     /// Mapping schemes
     #[value(alias = "mapping")]
     Mappings,
@@ -121,6 +125,10 @@ pub(crate) fn list(args: &ListArgs) -> Result<(), Failure> {
             presets::PRESETS.iter().map(|p| strings([p.name, p.summary])).chain(own).collect()
         }
         What::Policies => POLICIES.iter().map(|p| strings([p.name, p.picks, p.source])).collect(),
+        What::Placements => {
+            let row = |p: &PlacementInfo| strings([p.name, p.streams[0], p.streams[1], p.source]);
+            PLACEMENTS.iter().map(row).collect()
+        }
         What::Mappings => MAPPINGS.iter().map(|m| strings([m.name, m.summary])).collect(),
         What::Workloads => {
             let trace = strings([
@@ -144,6 +152,7 @@ pub(crate) fn list(args: &ListArgs) -> Result<(), Failure> {
     };
     let header = match what {
         What::Policies => vec!["policy", "picks", "source"],
+        What::Placements => vec!["placement", "streams of the host", "of relocated units", "source"],
         What::Workloads => vec!["workload", "", "keys of its own"],
         What::Formats => vec!["format", "", "columns"],
         What::Presets => vec!["preset", ""],
@@ -159,6 +168,7 @@ pub(crate) fn list(args: &ListArgs) -> Result<(), Failure> {
     let mut text = table.to_string();
     match what {
         What::Policies => text.push_str(&formula_help()),
+        What::Placements => text.push_str(&placement_help()),
         What::Presets => text.push_str(&preset_help()),
         _ => {}
     }
@@ -187,6 +197,19 @@ fn formula_help() -> String {
     text.push_str(LISTED_NOT_BUILT);
     text.push_str("\nA tick is a mapping unit written or trimmed by the host. A formula is computed for every block at\n");
     text.push_str("each choice; the policies above find theirs without looking at every block.");
+    text
+}
+
+fn placement_help() -> String {
+    let mut text = "\n\nOr a formula, whose value, rounded down, is the stream of the unit: for example\n\n    \
+        --set drive.ftl.placement.scheme=\"stream + 1 - 2 * is_copy\"\n\n\
+        with + - * / ^, min(a, b), max(a, b), sqrt, abs, exp, log, and for each unit, before it is written or relocated,\n\n"
+        .to_owned();
+    for variable in UNIT_VARIABLES {
+        text.push_str(&format!("    {:17} {}\n", variable.name, variable.meaning));
+    }
+    text.push_str("\nAges are in mapping units written by the host, plus one. drive.ftl.placement.streams is how many streams\n");
+    text.push_str("there are at most; what is not a number goes to stream 0.");
     text
 }
 

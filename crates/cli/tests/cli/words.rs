@@ -34,6 +34,35 @@ fn a_wrong_formula_is_answered_with_the_reason_the_place_and_the_variables() {
 }
 
 #[test]
+fn a_wrong_placement_is_answered_with_its_own_names_and_variables() {
+    let about = |scheme: &str| {
+        let folder = Folder::new();
+        folder.write("v.toml", format!("{TINY}[drive.ftl.placement]\nscheme = '{scheme}'\n"));
+        let ended = folder.strobe(&["check", "v.toml"]);
+        ended.refused(&["v.toml: drive.ftl.placement.scheme"]);
+        ended.err.trim_end().to_owned()
+    };
+    let variables = "variables are age, interval, writes, copies, stream, is_copy, address, handle, is_metadata; \
+        `strobe list placements` explains them";
+    let said = about("wirtes / 2");
+    let place = "(character 1 of \"wirtes / 2\")";
+    assert!(
+        said.ends_with(&format!("unknown variable wirtes; did you mean writes? {place}; {variables}")),
+        "{said}"
+    );
+    let said = about("1 + 2");
+    assert!(
+        said.ends_with(&format!("it uses no variable and so cannot tell units apart; {variables}")),
+        "{said}"
+    );
+    let said = about("sepbitt");
+    assert!(
+        said.contains("\"sepbitt\" is not known; did you mean sepbit?; known are none, sep-gc, "),
+        "{said}"
+    );
+}
+
+#[test]
 fn an_unknown_function_is_answered_with_the_functions() {
     let list = "functions are sqrt, abs, exp, log, min, max; `strobe list policies` explains them";
     let said = about_victim("u + Sqrt(age)");

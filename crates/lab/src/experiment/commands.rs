@@ -15,7 +15,8 @@ pub(super) fn check_sizes(experiment: &Experiment) -> Result<(), KeyError> {
         let generator = &workload.generator;
         let placement = &experiment.drive.ftl.placement;
         let handle = workload.host.placement_handle;
-        if placement.scheme == SchemeName::Handles && handle >= placement.handles.into() {
+        let has_handles = placement.scheme == SchemeName::Handles || placement.scheme.uses("handle");
+        if has_handles && handle >= placement.handles.into() {
             let allowed = format!(
                 "below {}, the handles of the drive (drive.ftl.placement.handles)",
                 placement.handles

@@ -12,7 +12,8 @@ fn maps_blocks(experiment: &Experiment) -> bool {
 }
 
 fn sorts_by_temperature(experiment: &Experiment) -> bool {
-    matches!(experiment.drive.ftl.placement.scheme, SchemeName::HotCold | SchemeName::Sorted)
+    let scheme = experiment.drive.ftl.placement.scheme.name();
+    matches!(scheme, Some(SchemeName::HotCold | SchemeName::Sorted))
 }
 
 const READ_RETRY: &[&str] = &[
@@ -309,20 +310,30 @@ pub(super) const OF_DRIVES: &[Rule] = &[
         counts: |e| {
             !e.drive.ftl.slc_cache.is_on()
                 || sorts_by_temperature(e)
-                || matches!(e.drive.ftl.placement.scheme, SchemeName::None | SchemeName::SepGc)
+                || matches!(e.drive.ftl.placement.scheme.name(), Some(SchemeName::None | SchemeName::SepGc))
         },
     },
     Rule {
         keys: &["drive.ftl.placement.streams"],
         switches: &["drive.ftl.placement.scheme"],
-        wants: "drive.ftl.placement.scheme = \"sepbit\", \"gw\", \"dac\", \"fadac\", \"warcip\" or \"sfs\"",
+        wants: "drive.ftl.placement.scheme = \"sepbit\", \"gw\", \"dac\", \"fadac\", \"warcip\", \"sfs\" or a formula",
         counts: |e| {
             use SchemeName::{Dac, Fadac, Gw, Sepbit, Sfs, Warcip};
-            matches!(e.drive.ftl.placement.scheme, Sepbit | Gw | Dac | Fadac | Warcip | Sfs)
+            let scheme = e.drive.ftl.placement.scheme.name();
+            scheme.is_none_or(|name| matches!(name, Sepbit | Gw | Dac | Fadac | Warcip | Sfs))
         },
     },
     Rule {
-        keys: &["drive.ftl.placement.handles", "drive.ftl.placement.isolation", "workload.placement_handle"],
+        keys: &["drive.ftl.placement.handles", "workload.placement_handle"],
+        switches: &["drive.ftl.placement.scheme"],
+        wants: "drive.ftl.placement.scheme = \"handles\" or a formula with handle",
+        counts: |e| {
+            let scheme = &e.drive.ftl.placement.scheme;
+            *scheme == SchemeName::Handles || scheme.uses("handle")
+        },
+    },
+    Rule {
+        keys: &["drive.ftl.placement.isolation"],
         switches: &["drive.ftl.placement.scheme"],
         wants: "drive.ftl.placement.scheme = \"handles\"",
         counts: |e| e.drive.ftl.placement.scheme == SchemeName::Handles,

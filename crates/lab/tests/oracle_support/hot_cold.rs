@@ -77,7 +77,7 @@ impl Combination {
         let units = (f64::from(self.blocks) - self.idle_blocks()) * f64::from(UNITS_PER_BLOCK);
         let logical = (rho * units).round() as u32;
         let mut config = drive_config(self.blocks, UNITS_PER_BLOCK, logical, self.gc());
-        config.ftl.placement.scheme = self.placement;
+        config.ftl.placement.scheme = self.placement.into();
         let mut run = Run::filled(&config, &Traffic::HotCold { f, r }.config(), SEED);
         run.write(40 * u64::from(logical));
         let before = run.engine.stats();

@@ -102,7 +102,7 @@ impl Environment {
                 pad_moved: scheme.pad_moved,
                 ..ftl.gc.clone()
             };
-            ftl.placement.scheme = scheme.placement;
+            ftl.placement.scheme = scheme.placement.into();
             ftl.placement.temperature = scheme.temperature;
             let (kind, percent) = scheme.leveling;
             ftl.wear_leveling.kind = kind;

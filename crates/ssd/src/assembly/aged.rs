@@ -160,7 +160,7 @@ impl<T: Ageless, M: Medium + Send + 'static> AgedOn<T, M> {
         let open = plan.geometry.planes();
         let kept = kept_blocks(config)?.saturating_sub(open).max(map.min_free_blocks.unwrap_or(0));
         let map = PageMapConfig { min_free_blocks: Some(kept), ..map };
-        let ftl = PageMap::new(plan.chip(T::untimed()), plan.policy()?, map)?;
+        let ftl = PageMap::with_placement(plan.chip(T::untimed()), plan.policy()?, plan.placement()?, map)?;
         Ok(Self { ftl, chance: Prng::derive(seed, "age"), seed, data })
     }
 

@@ -1,11 +1,11 @@
 //! Why there is no drive.
 
 use strobe_ftl::gc::{FormulaError, Kinetic};
-use strobe_ftl::{BlockMapError, CapacityError, FtlError, RecoveryError};
+use strobe_ftl::{BlockMapError, CapacityError, FtlError, RecoveryError, StreamLayout};
 use strobe_nand::ImageError;
 use strobe_types::GeometryError;
 
-use crate::config::{NvramError, POLICIES};
+use crate::config::{NvramError, PLACEMENTS, POLICIES};
 use crate::schema::KeyError;
 
 /// Why a configuration describes no drive that works.
@@ -250,6 +250,25 @@ pub enum BuildError {
     /// The victim policy is neither a name nor a formula.
     #[error("drive.ftl.gc.victim: {0}; policies with a name are {names}", names = policy_names())]
     Victim(#[from] FormulaError),
+    /// The placement is neither a name nor a formula.
+    #[error(
+        "drive.ftl.placement.scheme: {0}; schemes with a name are {names}",
+        names = PLACEMENTS.iter().map(|placement| placement.name).collect::<Vec<_>>().join(", ")
+    )]
+    Placement(FormulaError),
+    /// A placement of your own has streams that no drive has.
+    #[error(
+        "a placement of your own has {host} streams of the host, and {first} to below {end} for relocated units; \
+         it must have at least one of each, and {most} at most", most = StreamLayout::MOST
+    )]
+    Streams {
+        /// Streams of the host.
+        host: u8,
+        /// First stream of relocated units.
+        first: u8,
+        /// The stream behind the last one.
+        end: u8,
+    },
     /// A victim policy was given to a scheme that has no use for one.
     #[error(
         "drive.ftl.mapping is \"{0}\", which merges blocks and asks no victim policy: only \"page\" and \"dftl\" do"

@@ -48,7 +48,7 @@ pub fn build_on_image(
         Err(error) if error.kind() == std::io::ErrorKind::NotFound => None,
         _ => Some(Image::open(path, Access::Write).map_err(|error| wrong(error.into()))?),
     };
-    let plan = Plan { config, geometry, logical, seed, is_new: image.is_none() };
+    let plan = Plan { config, geometry, logical, seed, is_new: image.is_none(), own: None };
     if let Some(image) = &image {
         check_alike(image.info(), &plan).map_err(wrong)?;
     }
@@ -184,10 +184,11 @@ pub fn examine(image: &Image) -> Result<Examined, ImageProblem> {
     let (bad, good): (Vec<_>, Vec<_>) =
         (0..geometry.blocks()).map(BlockId::new).partition(|&block| chip.block(block).bad);
     let erase_counts = good.iter().map(|&block| chip.block(block).erase_count).collect();
-    let plan = Plan { config: &config, geometry, logical, seed: info.seed, is_new: false };
+    let plan = Plan { config: &config, geometry, logical, seed: info.seed, is_new: false, own: None };
     let policy = AnyPolicy::new(Greedy::new(plan.geometry.blocks()));
     let before = chip.counts().clone();
-    let drive = PageMap::restart(chip, policy, plan.map_config(), SimTime::ZERO)
+    let placement = plan.placement().map_err(|error| ImageProblem::Config(error.to_string()))?;
+    let drive = PageMap::restart_with_placement(chip, policy, placement, plan.map_config(), SimTime::ZERO)
         .map(|(ftl, recovery)| (Drive::reopened(ftl, &config.controller, before), recovery));
     Ok(Examined { scan, erase_counts, bad_blocks: bad.len() as u32, drive, config })
 }

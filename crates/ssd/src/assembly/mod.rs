@@ -5,6 +5,7 @@ mod error;
 mod faults;
 mod image;
 mod memory;
+mod own;
 mod slc;
 mod watermarks;
 mod word_lines;
@@ -12,7 +13,8 @@ mod word_lines;
 use strobe_ftl::gc::{AnyPolicy, Formula, Greedy, Kinetic, LinearScore, Sampled, Sampling, VictimPolicy};
 use strobe_ftl::wear::Leveling;
 use strobe_ftl::{
-    BlockMap, BlockMapConfig, GcStream, Inspectable, PageMap, PageMapConfig, Recovery, TranslationConfig,
+    BlockMap, BlockMapConfig, FormulaPlacement, GcStream, Inspectable, PageMap, PageMapConfig, Placement,
+    PlacementKind, Recovery, TranslationConfig,
 };
 use strobe_nand::{
     ArrayTiming, CellTimes, Chip, Class, DataMedium, Medium, Nand as _, NoMedium, PageTimes, StampMedium,
@@ -20,6 +22,7 @@ use strobe_nand::{
 };
 use strobe_types::{Geometry, GeometrySpec, SimTime};
 
+use self::own::OwnPlacement;
 use crate::config::{
     CopyMode, DataMode, DieAllocationName, DriveConfig, GcMode, Mapping, ScheduleTable, SchemeName, SlcTable,
     TranslationTable, Victim, WearLevelingConfig, WearLevelingName, block_scheme,
@@ -31,6 +34,7 @@ pub use self::aged::{Aged, AgedOn, Ageing, AgeingError, build_aged};
 pub use self::error::{BuildError, ImageProblem};
 pub use self::image::{Examined, ImageDrive, build_on_image, examine, image_config, image_memory_bytes};
 pub use self::memory::{empty_memory_bytes, memory_bytes};
+pub use self::own::DriveBuilder;
 pub use self::watermarks::{collection_read_pages, kept_blocks};
 
 /// Builds a fresh drive. `timing = false` counts operations only; `seed` decides bad blocks,
@@ -53,7 +57,8 @@ pub fn build(config: &DriveConfig, timing: bool, seed: u64) -> Result<Box<dyn Si
 }
 
 /// [`build`] with a victim policy of your own, made for the drive's geometry; what the
-/// configuration says about the victim is ignored. Each of its hooks costs a virtual call.
+/// configuration says about the victim is ignored. Each of its hooks costs a virtual call. [`DriveBuilder`] also takes a
+/// placement.
 pub fn build_with<V>(
     config: &DriveConfig,
     timing: bool,
@@ -63,17 +68,9 @@ pub fn build_with<V>(
 where
     V: VictimPolicy + Clone + Send + 'static,
 {
-    let plan = Plan::new(config, seed)?;
-    if block_scheme(&config.ftl.mapping).is_some() {
-        return Err(BuildError::NoVictims(config.ftl.mapping.clone()));
-    }
-    let policy = AnyPolicy::new(policy(&plan.geometry));
-    if plan.only_counts(timing) {
-        return plan
-            .page_mapped(plan.chip::<_, NoMedium>(Untimed::default()), policy)
-            .map(|(drive, _)| drive);
-    }
-    plan.build(timing, || Ok(policy))
+    let builder = DriveBuilder::new(config, timing, seed)?;
+    let policy = policy(builder.geometry());
+    builder.with_victims(policy).build()
 }
 
 /// A drive, and how it was found again if it is not new.
@@ -98,6 +95,9 @@ pub(crate) fn checked(config: &DriveConfig) -> Result<(Geometry, u32), BuildErro
             config.controller.nvram.check(sectors, nand.data == DataMode::Bytes)?;
             // What is impossible has been refused for that; now for what is merely out of range.
             config.check()?;
+            if let Some(text) = config.ftl.placement.scheme.formula() {
+                FormulaPlacement::check(text).map_err(BuildError::Placement)?;
+            }
             check_marks(config, &geometry, units)?;
             faults::faults(config, &geometry, units)?;
             Ok((geometry, units))
@@ -295,13 +295,15 @@ pub(crate) struct Plan<'a> {
     pub(crate) seed: u64,
     /// True if flash is empty; false if a drive is to be recovered from it.
     pub(crate) is_new: bool,
+    /// The placement, if it is not the one of the configuration.
+    pub(crate) own: Option<&'a OwnPlacement>,
 }
 
 impl<'a> Plan<'a> {
     /// The plan of a new drive.
     fn new(config: &'a DriveConfig, seed: u64) -> Result<Self, BuildError> {
         let (geometry, logical) = checked(config)?;
-        Ok(Plan { config, geometry, logical, seed, is_new: true })
+        Ok(Plan { config, geometry, logical, seed, is_new: true, own: None })
     }
 
     /// True if this is a page map without timing and without stored data.
@@ -380,7 +382,17 @@ impl<'a> Plan<'a> {
     }
 
     pub(crate) fn map_config(&self) -> PageMapConfig {
-        map_config(self.config, &self.geometry, self.logical, self.seed)
+        let config = map_config(self.config, &self.geometry, self.logical, self.seed);
+        let placement = self.own.map_or(config.placement, |own| PlacementKind::Own(own.layout));
+        PageMapConfig { placement, ..config }
+    }
+
+    /// The placement that [`PlacementKind::Own`] asks for.
+    pub(crate) fn placement(&self) -> Result<Option<Box<dyn Placement>>, BuildError> {
+        match self.own {
+            Some(own) => Ok(Some(own.boxed())),
+            None => self.config.ftl.placement.by_formula(self.logical).map_err(BuildError::Placement),
+        }
     }
 
     fn chip<T: Timing, M: Medium>(&self, timing: T) -> Chip<T, M> {
@@ -432,11 +444,17 @@ impl<'a> Plan<'a> {
     {
         let controller = &self.config.controller;
         if self.is_new {
-            let ftl = PageMap::new(chip, policy, self.map_config())?;
+            let ftl = PageMap::with_placement(chip, policy, self.placement()?, self.map_config())?;
             return Ok((Box::new(self.finished(Drive::new(ftl, controller))?), None));
         }
         let before = chip.counts().clone();
-        let (ftl, recovery) = PageMap::restart(chip, policy, self.map_config(), SimTime::ZERO)?;
+        let (ftl, recovery) = PageMap::restart_with_placement(
+            chip,
+            policy,
+            self.placement()?,
+            self.map_config(),
+            SimTime::ZERO,
+        )?;
         let drive = self.finished(Drive::reopened(ftl, controller, before))?;
         Ok((Box::new(drive), Some(recovery)))
     }

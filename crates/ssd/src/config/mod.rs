@@ -20,15 +20,16 @@ pub use ftl::{
 };
 pub use gc::{GcConfig, GcMode};
 pub(crate) use names::block_scheme;
-pub use names::{MAPPINGS, Mapping, MappingInfo, POLICIES, PolicyInfo, Victim};
+pub use names::{MAPPINGS, Mapping, MappingInfo, PLACEMENTS, POLICIES, PlacementInfo, PolicyInfo, Victim};
 pub use nand::{DataMode, NandConfig, SlcTable};
 pub use nvram::{NVRAM_RANGES_MAX, NvramConfig, NvramError, NvramPolicyName, SectorRange};
-pub use placement::{IsolationName, PlacementTable, SchemeName};
+pub use placement::{IsolationName, PlacementTable, Scheme, SchemeName};
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::Value as Json;
-use strobe_ftl::gc::Formula;
+use strobe_ftl::FormulaPlacement;
+use strobe_ftl::gc::{Formula, FormulaError};
 use toml::Table;
 
 use crate::schema::{self, KeyError, nearest};
@@ -55,7 +56,8 @@ const PATH: &str = "drive";
 impl DriveConfig {
     /// True if hints of writes make a difference: to the non-volatile cache, or to the placement.
     pub fn takes_hints(&self) -> bool {
-        self.controller.nvram.takes_hints() || self.ftl.placement.scheme == SchemeName::Hints
+        let scheme = &self.ftl.placement.scheme;
+        self.controller.nvram.takes_hints() || *scheme == SchemeName::Hints || scheme.uses("is_metadata")
     }
 
     /// The drive of the preset called `name`, one of [`presets::PRESETS`](crate::presets::PRESETS).
@@ -72,7 +74,10 @@ impl DriveConfig {
     /// The drive of the complete `[drive]` table `table`: its preset is only a name here.
     pub fn from_table(table: Table) -> Result<Self, KeyError> {
         let config: Self = schema::read(table, Self::schema(), PATH)?;
-        check_victim(&config.ftl.gc.victim)?;
+        VICTIM.check(&config.ftl.gc.victim)?;
+        if let Some(scheme) = config.ftl.placement.scheme.formula() {
+            PLACEMENT.check(scheme)?;
+        }
         config.mapping()?;
         Ok(config)
     }
@@ -126,31 +131,63 @@ impl DriveConfig {
     }
 }
 
-/// A victim policy is a name or a formula.
-fn check_victim(given: &str) -> Result<(), KeyError> {
-    let policies: Vec<&str> = POLICIES.iter().map(|policy| policy.name).collect();
-    if policies.contains(&given) {
-        return Ok(());
+/// A key whose value is a name or a formula.
+struct NameOrFormula {
+    key: &'static str,
+    /// Plural of what has a name.
+    kind: &'static str,
+    names: fn() -> Vec<&'static str>,
+    check: fn(&str) -> Result<(), FormulaError>,
+    example: &'static str,
+    /// The `strobe list` that explains both.
+    list: &'static str,
+}
+
+const VICTIM: NameOrFormula = NameOrFormula {
+    key: "drive.ftl.gc.victim",
+    kind: "policies",
+    names: || POLICIES.iter().map(|policy| policy.name).collect(),
+    check: Formula::check,
+    example: "age * (1-u) / (1+u)^2",
+    list: "policies",
+};
+
+const PLACEMENT: NameOrFormula = NameOrFormula {
+    key: "drive.ftl.placement.scheme",
+    kind: "schemes",
+    names: || PLACEMENTS.iter().map(|placement| placement.name).collect(),
+    check: FormulaPlacement::check,
+    example: "min(writes / 4, 2) + 3 * is_copy",
+    list: "placements",
+};
+
+impl NameOrFormula {
+    /// Refuses a value that is neither.
+    fn check(&self, given: &str) -> Result<(), KeyError> {
+        let names = (self.names)();
+        if names.contains(&given) {
+            return Ok(());
+        }
+        let Err(error) = (self.check)(given) else { return Ok(()) };
+        let formula =
+            |reason: String| Err(KeyError::Formula { key: self.key.to_owned(), reason, list: self.list });
+        if given.trim().is_empty() {
+            let (kind, example) = (self.kind, self.example);
+            return formula(format!(
+                "it is empty; it must be one of the {kind} {}, or a formula such as \"{example}\"",
+                names.join(", ")
+            ));
+        }
+        // A single word that is close to a name, or to nothing, was probably meant as one.
+        let variables = error.known_names();
+        let is_word = given.starts_with(|c: char| c.is_ascii_alphabetic())
+            && given.chars().all(|c| c.is_ascii_alphanumeric() || "-_".contains(c))
+            && !given.split('-').any(|part| variables.contains(&part));
+        let meant = nearest(given, names.iter().chain(&variables).copied());
+        if is_word && meant.is_none_or(|name| names.contains(&name)) {
+            return schema::check_name(self.key, given, &names).map(drop);
+        }
+        let meant = error.unknown_name().and_then(|name| nearest(name, variables.iter().copied()));
+        formula(meant.map_or_else(|| error.to_string(), |name| error.with_nearest(name)))
     }
-    let Err(error) = Formula::check(given) else { return Ok(()) };
-    let key = "drive.ftl.gc.victim";
-    let formula = |reason: String| Err(KeyError::Formula { key: key.to_owned(), reason });
-    if given.trim().is_empty() {
-        let example = "or a formula such as \"age * (1-u) / (1+u)^2\"";
-        return formula(format!(
-            "it is empty; it must be one of the policies {}, {example}",
-            policies.join(", ")
-        ));
-    }
-    // A single word that is close to a policy, or to nothing, was probably meant as the name of one.
-    let variables = error.known_names();
-    let is_word = given.starts_with(|c: char| c.is_ascii_alphabetic())
-        && given.chars().all(|c| c.is_ascii_alphanumeric() || "-_".contains(c))
-        && !given.split('-').any(|part| variables.contains(&part));
-    let meant = nearest(given, policies.iter().chain(&variables).copied());
-    if is_word && meant.is_none_or(|name| policies.contains(&name)) {
-        return schema::check_name(key, given, &policies).map(drop);
-    }
-    let meant = error.unknown_name().and_then(|name| nearest(name, variables.iter().copied()));
-    formula(meant.map_or_else(|| error.to_string(), |name| error.with_nearest(name)))
 }

@@ -1,7 +1,9 @@
-//! Names of victim policies and mapping schemes, in one table each.
+//! Names of victim policies, placements and mapping schemes, in one table each.
 
 use strobe_ftl::BlockScheme;
 use strobe_ftl::gc::{LinearScore, ScataAge};
+
+use super::placement::{Scheme, SchemeName};
 
 /// A victim policy that has a name; any other is a formula.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -120,6 +122,93 @@ pub const POLICIES: &[PolicyInfo] = &[
     },
 ];
 
+/// A placement scheme, for `strobe list placements`.
+#[derive(Clone, Copy, Debug)]
+pub struct PlacementInfo {
+    /// The scheme.
+    pub scheme: SchemeName,
+    /// Name used in configurations.
+    pub name: &'static str,
+    /// Streams of host writes, and of relocated units.
+    pub streams: [&'static str; 2],
+    /// Publication that it comes from.
+    pub source: &'static str,
+}
+
+const fn placement(
+    scheme: SchemeName,
+    name: &'static str,
+    streams: [&'static str; 2],
+    source: &'static str,
+) -> PlacementInfo {
+    PlacementInfo { scheme, name, streams, source }
+}
+
+/// Every placement scheme with a name.
+pub const PLACEMENTS: &[PlacementInfo] = &[
+    placement(SchemeName::None, "none", ["one", "one; the host's with gc.stream = \"host\""], ""),
+    placement(SchemeName::SepGc, "sep-gc", ["one", "one of their own"], "SepGC"),
+    placement(
+        SchemeName::HotCold,
+        "hot-cold",
+        ["one", "hot, cold: the halves of a victim"],
+        "CAT: Chiang & Chang 1999",
+    ),
+    placement(
+        SchemeName::Sorted,
+        "sorted",
+        ["one", "hot, cold: all victims sorted"],
+        "CAPi: Hwang & Kwak 2016",
+    ),
+    placement(
+        SchemeName::Sepbit,
+        "sepbit",
+        ["by the life of the version replaced", "by age"],
+        "SepBIT: Wang et al. 2022",
+    ),
+    placement(
+        SchemeName::Uw,
+        "uw",
+        ["by the life of the version replaced", "one"],
+        "half of SepBIT: Wang et al. 2022",
+    ),
+    placement(SchemeName::Gw, "gw", ["one", "by age"], "half of SepBIT: Wang et al. 2022"),
+    placement(
+        SchemeName::Dac,
+        "dac",
+        ["up one with each write", "down one with each relocation"],
+        "DAC: Chiang, Lee & Chang 1999",
+    ),
+    placement(
+        SchemeName::Fadac,
+        "fadac",
+        ["by writes less relocations", "the same"],
+        "FADaC: Kremer & Brinkmann 2019",
+    ),
+    placement(
+        SchemeName::Warcip,
+        "warcip",
+        ["clusters of rewrite intervals", "one"],
+        "WARCIP: Yang, Pei & Yang 2019",
+    ),
+    placement(SchemeName::Sfs, "sfs", ["clusters of hotness", "the same"], "SFS: Min et al. 2012"),
+    placement(SchemeName::Hints, "hints", ["data, hinted metadata", "one"], ""),
+    placement(
+        SchemeName::Handles,
+        "handles",
+        ["by placement handle", "one, or by handle"],
+        "FDP: NVMe TP4146",
+    ),
+];
+
+impl From<&str> for Scheme {
+    /// The scheme called so, or a formula.
+    fn from(text: &str) -> Self {
+        let named = PLACEMENTS.iter().find(|placement| placement.name == text);
+        named.map_or_else(|| Self::Formula(text.to_owned()), |placement| Self::Name(placement.scheme))
+    }
+}
+
 /// A mapping scheme.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
@@ -193,6 +282,16 @@ mod tests {
     use strobe_ftl::gc::Formula;
 
     use super::*;
+
+    #[test]
+    fn each_placement_is_listed_by_the_name_of_configurations() {
+        for info in PLACEMENTS {
+            assert_eq!(serde_json::to_value(info.scheme).expect("a name"), info.name);
+        }
+        let named =
+            serde_json::from_value::<SchemeName>("nonesuch".into()).expect_err("no scheme").to_string();
+        assert_eq!(named.matches('`').count() / 2 - 1, PLACEMENTS.len(), "{named}");
+    }
 
     #[test]
     fn each_formula_that_is_listed_can_be_pasted_back() {

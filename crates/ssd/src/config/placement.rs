@@ -2,7 +2,8 @@
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
-use strobe_ftl::{Isolation, PlacementKind, Temperature};
+use strobe_ftl::gc::FormulaError;
+use strobe_ftl::{FormulaPlacement, Isolation, Placement, PlacementKind, Temperature};
 use strobe_types::defaults;
 
 /// Data placement scheme.
@@ -39,6 +40,65 @@ pub enum SchemeName {
     Handles,
 }
 
+/// A placement scheme: one with a name, or a formula whose value is the stream.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(untagged)]
+pub enum Scheme {
+    /// One of the schemes with a name.
+    Name(SchemeName),
+    /// A formula over [`UNIT_VARIABLES`](strobe_ftl::UNIT_VARIABLES).
+    Formula(String),
+}
+
+impl From<SchemeName> for Scheme {
+    fn from(name: SchemeName) -> Self {
+        Self::Name(name)
+    }
+}
+
+impl PartialEq<SchemeName> for Scheme {
+    fn eq(&self, name: &SchemeName) -> bool {
+        self.name() == Some(*name)
+    }
+}
+
+impl JsonSchema for Scheme {
+    fn inline_schema() -> bool {
+        true
+    }
+
+    fn schema_name() -> std::borrow::Cow<'static, str> {
+        "Scheme".into()
+    }
+
+    fn json_schema(_: &mut schemars::SchemaGenerator) -> schemars::Schema {
+        schemars::json_schema!({ "type": "string" })
+    }
+}
+
+impl Scheme {
+    /// Its name; `None` if it is a formula.
+    pub fn name(&self) -> Option<SchemeName> {
+        match self {
+            Self::Name(name) => Some(*name),
+            Self::Formula(_) => None,
+        }
+    }
+
+    /// The formula, if it is one.
+    pub fn formula(&self) -> Option<&str> {
+        match self {
+            Self::Name(_) => None,
+            Self::Formula(text) => Some(text),
+        }
+    }
+
+    /// True if it is a formula that uses the variable `name`.
+    pub fn uses(&self, name: &str) -> bool {
+        self.formula().is_some_and(|text| FormulaPlacement::uses(text, name))
+    }
+}
+
 /// Isolation of placement handles when data is relocated.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
@@ -55,13 +115,15 @@ defaults! {
     #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
     #[serde(deny_unknown_fields, default)]
     pub struct PlacementTable {
-        /// Scheme: none, sep-gc, hot-cold, sorted, sepbit, uw, gw, dac, fadac, warcip, sfs, hints or handles; the page map
-        /// and dftl have it. Default none.
-        pub scheme: SchemeName = SchemeName::None;
-        /// Streams of sepbit, gw, dac, fadac, warcip and sfs, those of the host and of relocated data together. Default 6.
+        /// Scheme: none, sep-gc, hot-cold, sorted, sepbit, uw, gw, dac, fadac, warcip, sfs, hints or handles, or a formula such
+        /// as "min(writes / 4, 2) + 3 * is_copy", whose value is the stream; see `strobe list placements` for both. The page
+        /// map and dftl have it. Default none.
+        pub scheme: Scheme = Scheme::Name(SchemeName::None);
+        /// Streams of sepbit, gw, dac, fadac, warcip and sfs, those of the host and of relocated data together; the most of a
+        /// formula. Default 6.
         #[schemars(range(min = 3, max = 16))]
         pub streams: u8 = 6;
-        /// Placement handles of handles. Default 2.
+        /// Placement handles of handles, and of a formula that uses handle. Default 2.
         #[schemars(range(min = 1, max = 64))]
         pub handles: u8 = 2;
         /// Blocks of relocated data under handles: initial (shared by all) or persistent (of each handle). Default initial.
@@ -74,8 +136,31 @@ defaults! {
 impl PlacementTable {
     /// The scheme for a map.
     pub(crate) fn kind(&self) -> PlacementKind {
+        match &self.scheme {
+            Scheme::Name(name) => self.named(*name),
+            Scheme::Formula(text) => {
+                // What is no formula is refused before a drive is built.
+                let layout = FormulaPlacement::layout(text, self.streams, self.handles);
+                layout.map_or(PlacementKind::Single, PlacementKind::Own)
+            }
+        }
+    }
+
+    /// Bytes of host memory of the placement by a formula.
+    pub(crate) fn formula_bytes(&self, logical_units: u32) -> u64 {
+        self.scheme.formula().map_or(0, |text| FormulaPlacement::bytes(text, logical_units))
+    }
+
+    /// The placement by a formula of a map with `logical_units`, if the scheme is one.
+    pub(crate) fn by_formula(&self, logical_units: u32) -> Result<Option<Box<dyn Placement>>, FormulaError> {
+        let Some(text) = self.scheme.formula() else { return Ok(None) };
+        let placement = FormulaPlacement::new(text, self.streams, self.handles, logical_units)?;
+        Ok(Some(Box::new(placement)))
+    }
+
+    fn named(&self, name: SchemeName) -> PlacementKind {
         let streams = self.streams;
-        match self.scheme {
+        match name {
             SchemeName::None | SchemeName::SepGc => PlacementKind::Single,
             SchemeName::HotCold => PlacementKind::HotCold,
             SchemeName::Sorted => PlacementKind::Sorted,

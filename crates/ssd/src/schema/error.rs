@@ -46,13 +46,15 @@ pub enum KeyError {
         /// Valid names.
         valid: String,
     },
-    /// A victim policy that is neither a name nor a formula.
-    #[error("{key}: {reason}; `strobe list policies` explains them")]
+    /// A victim policy or placement that is neither a name nor a formula.
+    #[error("{key}: {reason}; `strobe list {list}` explains them")]
     Formula {
         /// The key.
         key: String,
         /// Fault, its place, and the alternatives.
         reason: String,
+        /// The list that has them.
+        list: &'static str,
     },
     /// A table that is no table of its kind for a reason that is not in its schema.
     #[error("{path}: not valid TOML: {reason}")]

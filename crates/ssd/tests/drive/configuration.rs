@@ -38,7 +38,7 @@ fn every_allocation_is_the_one_that_its_name_says() {
     let wear = |allocation| {
         let mut config = config();
         config.ftl.allocation = allocation;
-        config.ftl.placement.scheme = SchemeName::HotCold;
+        config.ftl.placement.scheme = SchemeName::HotCold.into();
         let mut engine = build(&config, false, 1).expect("a drive");
         // A quarter of the drive takes nearly all writes: data is hot or cold.
         for round in 0..40 {
@@ -63,7 +63,7 @@ fn every_placement_is_the_one_that_its_name_says() {
         let mut config = config();
         config.nand.blocks_per_plane = 70;
         config.ftl.logical_pages = Some(260);
-        config.ftl.placement.scheme = scheme;
+        config.ftl.placement.scheme = scheme.into();
         config.ftl.gc.stream = stream;
         config.ftl.gc.garbage_share = garbage_share;
         let mut engine = build(&config, false, 1).expect("a drive");

@@ -20,6 +20,7 @@ mod net_blocks;
 mod nvram;
 mod nvram_cut;
 mod nvram_fat;
+mod own_policies;
 mod placement;
 mod power_cut;
 mod read_errors;

@@ -13,7 +13,7 @@ fn a_collection_gains_net_blocks_whatever_the_policy() {
             for net_blocks in [1, 2, 4] {
                 let mut config = config();
                 config.ftl.gc.victim = policy.name.to_owned();
-                config.ftl.placement.scheme = migration;
+                config.ftl.placement.scheme = migration.into();
                 config.ftl.gc.stream = GcStream::Own;
                 config.ftl.allocation = Allocation::LeastErased;
                 // Begins with less than 8, that is at 7.

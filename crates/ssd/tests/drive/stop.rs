@@ -29,7 +29,7 @@ fn drives() -> Vec<DriveConfig> {
             config.nand.blocks_per_plane = 60;
             config.ftl.logical_pages = Some(UNITS);
             config.ftl.mapping = mapping.to_owned();
-            config.ftl.placement.scheme = migration;
+            config.ftl.placement.scheme = migration.into();
             config.ftl.gc.mode = GcMode::Background;
             drives.push(config);
         }

@@ -2,8 +2,8 @@
 
 use strobe_ssd::{
     BuildError, CopyMode, DataMode, DieAllocationName, DriveConfig, GcMode, GcStream, LogVictim,
-    NvramPolicyName, RefreshTable, RetryConfig, ScheduleTable, SchemeName, SectorRange, Simulated,
-    SuspendConfig, WearLevelingName, WhenFullName, build,
+    NvramPolicyName, RefreshTable, RetryConfig, ScheduleTable, SectorRange, Simulated, SuspendConfig,
+    WearLevelingName, WhenFullName, build,
 };
 use strobe_types::Prng;
 
@@ -147,17 +147,9 @@ fn page_map(config: &mut DriveConfig, rng: &mut Prng) {
     let gc = &mut ftl.gc;
     gc.mode = pick(rng, &[GcMode::Background, GcMode::Background, GcMode::Background, GcMode::StopTheWorld]);
     gc.stream = pick(rng, &[GcStream::Own, GcStream::Own, GcStream::Host]);
-    ftl.placement.scheme = pick(
-        rng,
-        &[
-            SchemeName::None,
-            SchemeName::None,
-            SchemeName::None,
-            SchemeName::HotCold,
-            SchemeName::Sepbit,
-            SchemeName::Hints,
-        ],
-    );
+    let formula = "stream + 1 - 2 * is_copy";
+    ftl.placement.scheme =
+        pick(rng, &["none", "none", "none", "hot-cold", "sepbit", "hints", formula]).into();
     gc.victim = pick(rng, &["greedy", "greedy", "fifo", "cost-benefit", "d-choices"]).to_owned();
     gc.victims = pick(rng, &[0, 1, 2, 4]);
     if rng.below(2) == 0 {

@@ -204,7 +204,7 @@ pub trait Placement: Debug + Send + Sync {
     /// A copy of it, state included.
     fn boxed(&self) -> Box<dyn Placement>;
 
-    /// What is left of it after a power cut. By default all of it; the placements of Strobe start anew. What the drive finds
+    /// Returns the part of it that survives a power cut. By default all of it; the placements of Strobe start anew. What the drive finds
     /// on flash is then reported: blocks that are opened and closed.
     fn after_cut(&self) -> Box<dyn Placement> {
         self.boxed()

@@ -54,14 +54,10 @@ const MEANINGS: [Meaning; 5] = [
         streams: (6, 4),
         value: |_, unit, now, is_copy| {
             let age = unit.age(now);
-            match is_copy {
-                false if age < 300.0 => 0.0,
-                false => 1.0,
-                true if age < 2000.0 => 2.0,
-                true if age < 4500.0 => 3.0,
-                true if age < 8000.0 => 4.0,
-                true => 5.0,
-            }
+            // A value rises by one at each of these ages.
+            let (first, ages): (f64, &[f64]) =
+                if is_copy { (2.0, &[2000.0, 4500.0, 8000.0]) } else { (0.0, &[300.0]) };
+            first + ages.iter().filter(|&&reached| age >= reached).count() as f64
         },
     },
     Meaning {

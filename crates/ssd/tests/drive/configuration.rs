@@ -59,7 +59,7 @@ fn every_allocation_is_the_one_that_its_name_says() {
 #[test]
 fn every_placement_is_the_one_that_its_name_says() {
     use SchemeName::{Dac, Fadac, Gw, HotCold, None, SepGc, Sepbit, Sfs, Uw, Warcip};
-    let totals = |scheme, stream, garbage_share| {
+    let totals = |scheme: SchemeName, stream, garbage_share| {
         let mut config = config();
         config.nand.blocks_per_plane = 70;
         config.ftl.logical_pages = Some(260);

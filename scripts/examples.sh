@@ -95,6 +95,7 @@ print("sweep: WAF " + ", ".join(f"{waf:.2f} at {spare}" for spare, waf in wafs.i
 PY
 
 "$(sh scripts/program.sh own_policy)"
+"$(sh scripts/program.sh own_placement)"
 
 for scheme in sepbit none; do
     "$strobe" run examples/sepbit.toml --set drive.ftl.placement.scheme=$scheme --quiet --json - 2>&1 | python3 -c '

@@ -22,7 +22,7 @@ pub mod wear;
 
 pub use block_info::{BlockInfo, Stage, Stream};
 pub use capacity::{Capacity, CapacityError, Demand};
-pub use gc::{Allocation, GcStream};
+pub use gc::{Allocation, DieAllocation, GcStream};
 pub use heat::Temperature;
 pub use map::blocks::{BlockMap, BlockMapConfig, BlockMapError, BlockScheme, LogVictim};
 pub use map::page::{

@@ -3,10 +3,10 @@
 use strobe_ftl::gc::Greedy;
 use strobe_ftl::wear::Leveling;
 use strobe_ftl::{
-    Allocation, GcStream, MappingScheme, PageMap, PageMapConfig, PlacementKind, RecoveryError, SlcConfig,
-    TranslationConfig, Watermarks, WhenFull, WhenMapFull, WriteContext,
+    Allocation, DieAllocation, GcStream, MappingScheme, PageMap, PageMapConfig, PlacementKind, RecoveryError,
+    SlcConfig, TranslationConfig, Watermarks, WhenFull, WhenMapFull, WriteContext,
 };
-use strobe_nand::{ArrayTiming, CellTimes, Chip, TimingConfig, Unit, Untimed, WearConfig, When};
+use strobe_nand::{ArrayTiming, Chip, SlcMode, TimingConfig, Unit, Untimed, WearConfig, When};
 use strobe_types::{Geometry, GeometrySpec, Lpn, Prng, SimTime};
 
 use crate::torture::{Pace, Subject, TestChip, any_times, torture};
@@ -172,7 +172,8 @@ fn any_slc_case(rng: &mut Prng) -> Option<Case> {
     let (share, pace) = (pick(&[1, 2, 3]), planes * channels + 4);
     let watermarks = Watermarks { soft: pace + 2, pace, victims: pick(&[1, 2]), read_pages: 3 };
     let goes_on = pick(&[0, 1]) == 1;
-    let (leveling, sorts, free_first) = (pick(&[0, 0, 1, 2]), pick(&[0, 0, 0, 1, 2]), pick(&[0, 1]) == 1);
+    let (leveling, sorts) = (pick(&[0, 0, 1, 2]), pick(&[0, 0, 0, 1, 2]));
+    let die_allocation = [DieAllocation::Stripe, DieAllocation::FreeFirst][pick(&[0, 1]) as usize];
     let mut case = any_case(rng)?;
     case.spec = GeometrySpec {
         channels,
@@ -189,14 +190,14 @@ fn any_slc_case(rng: &mut Prng) -> Option<Case> {
         leveling: [None, Some(Leveling::Swap { threshold: 2 }), Some(Leveling::DualPool { threshold: 2 })]
             [leveling as usize],
         placement: [PlacementKind::Single, PlacementKind::HotCold, PlacementKind::Sorted][sorts as usize],
-        free_first,
+        die_allocation,
         translation: None,
         ..case.config
     };
     let Case { spec, config, wear, times, aligned, .. } = case;
     let mut case = Case { aligned, ..Case::new(spec, config, wear, times)? };
     case.slc_bits = bits;
-    case.times.slc = Some(CellTimes { read_ns: 3, program_ns: 15, erase_ns: 40 });
+    case.times.slc = Some(SlcMode { bits_per_cell: bits, read_ns: 3, program_ns: 15, erase_ns: 40 });
     case.config.logical_units = (case.config.logical_units * share / 3).max(1);
     Some(case)
 }

@@ -1,11 +1,14 @@
 //! Streams that the host chooses: by placement handles, as with FDP, or by hints.
 
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
 use strobe_types::Lpn;
 
 use super::{CopyContext, DataTag, Hint, Placement, StreamId, WriteContext, by_state};
 
-/// Isolation of handles when units are relocated (NVMe TP4146).
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+/// Isolation of placement handles when data is relocated (NVMe TP4146).
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
 pub enum Isolation {
     /// Relocated units of all handles share a stream (initially isolated).
     #[default]

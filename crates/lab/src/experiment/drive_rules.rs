@@ -1,7 +1,7 @@
 //! Keys of the drive that have an effect only with certain values of others.
 
 use strobe_ssd::{
-    CopyMode, DieAllocationName, GcMode, GcStream, NvramPolicyName, SchemeName, Victim, WearLevelingName,
+    CopyMode, DieAllocation, GcMode, GcStream, NvramPolicyName, SchemeName, Victim, WearLevelingName,
 };
 
 use super::rules::{Rule, TIMING};
@@ -152,7 +152,7 @@ pub(super) const OF_DRIVES: &[Rule] = &[
         keys: &["drive.ftl.die_allocation"],
         switches: TIMING,
         wants: "run.timing = true; without time no die is free before others, and pages are striped",
-        counts: |e| e.run.timing || e.drive.ftl.die_allocation == DieAllocationName::Stripe,
+        counts: |e| e.run.timing || e.drive.ftl.die_allocation == DieAllocation::Stripe,
     },
     Rule {
         keys: &["drive.nand.cache_read"],

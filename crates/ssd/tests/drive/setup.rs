@@ -4,8 +4,8 @@ use strobe_ftl::gc::Greedy;
 use strobe_ftl::{Inspectable, PageMap, PageMapConfig};
 use strobe_nand::{ArrayTiming, Chip, Medium, Nand, Timing, TimingConfig, Untimed, WearConfig};
 use strobe_ssd::{
-    Command, CommandError, Completion, ControllerConfig, DataMode, Device, DieAllocationName, Drive,
-    DriveConfig, FtlConfig, GcConfig, GcMode, HostQueue, NandConfig, Pacing, Range, ScheduleTable,
+    Command, CommandError, Completion, ControllerConfig, DataMode, Device, DieAllocation, Drive, DriveConfig,
+    FtlConfig, GcConfig, GcMode, HostQueue, NandConfig, Pacing, Range, ScheduleTable,
 };
 use strobe_types::{Geometry, GeometrySpec, Lba, Op, Prng, Request, SimTime};
 
@@ -65,7 +65,7 @@ pub(crate) fn config() -> DriveConfig {
             logical_pages: Some(160),
             over_provisioning: None,
             allocation: Default::default(),
-            die_allocation: DieAllocationName::Stripe,
+            die_allocation: DieAllocation::Stripe,
             placement: Default::default(),
             durable_map: false,
             map_blocks: 0,

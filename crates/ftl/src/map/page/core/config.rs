@@ -4,7 +4,7 @@ use strobe_types::Geometry;
 
 use crate::capacity::{Capacity, Demand};
 use crate::frontier::Frontier;
-use crate::gc::{Allocation, GcStream};
+use crate::gc::{Allocation, DieAllocation, GcStream};
 use crate::heat::Temperature;
 use crate::journal::format::WORDS_PER_ENTRY;
 use crate::journal::{Journal, LogDemand, TrimsDemand};
@@ -73,9 +73,8 @@ pub struct PageMapConfig {
     pub watermarks: Option<Watermarks>,
     /// Writing to blocks in SLC mode first, on flash whose blocks can be. It goes with no demand paging.
     pub slc: Option<SlcConfig>,
-    /// True if pages go to the die with the least work waiting, instead of round-robin. Only on flash with
-    /// timing.
-    pub free_first: bool,
+    /// Die of the next pages. Flash without timing is striped in any case.
+    pub die_allocation: DieAllocation,
     /// Pages that are together before they are programmed, at most a page on each plane: of the write buffer, on all dies,
     /// and of copies, on one. 0: that many.
     pub batch_pages: u32,
@@ -108,7 +107,7 @@ impl PageMapConfig {
             translation: None,
             watermarks: None,
             slc: None,
-            free_first: false,
+            die_allocation: DieAllocation::Stripe,
             batch_pages: 0,
             refresh: None,
             seed: 0,
@@ -118,7 +117,7 @@ impl PageMapConfig {
     /// True if pages go to the die with the least work waiting, given flash of `geometry`, with timing or
     /// not.
     pub(crate) fn is_free_first(&self, is_timed: bool, geometry: &Geometry) -> bool {
-        self.free_first && is_timed && geometry.dies() > 1
+        self.die_allocation == DieAllocation::FreeFirst && is_timed && geometry.dies() > 1
     }
 
     /// `pages`, which are a page on each of some planes, or fewer if fewer are to be together.

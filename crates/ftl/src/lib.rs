@@ -25,9 +25,7 @@ pub use capacity::{Capacity, CapacityError, Demand};
 pub use gc::{Allocation, DieAllocation, GcStream};
 pub use heat::Temperature;
 pub use map::blocks::{BlockMap, BlockMapConfig, BlockMapError, BlockScheme, LogVictim};
-pub use map::page::{
-    PageMap, PageMapConfig, Refresh, SlcConfig, TranslationConfig, Watermarks, WhenFull, WhenMapFull,
-};
+pub use map::page::{PageMap, PageMapConfig, Refresh, SlcConfig, TranslationConfig, Watermarks, WhenFull};
 pub use place::{
     CopyContext, DataTag, Hint, Isolation, Placement, PlacementKind, Relocated, StreamId, WriteContext,
 };

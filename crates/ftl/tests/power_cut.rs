@@ -4,7 +4,7 @@ use strobe_ftl::gc::Greedy;
 use strobe_ftl::wear::Leveling;
 use strobe_ftl::{
     Allocation, DieAllocation, GcStream, MappingScheme, PageMap, PageMapConfig, PlacementKind, RecoveryError,
-    SlcConfig, TranslationConfig, Watermarks, WhenFull, WhenMapFull, WriteContext,
+    SlcConfig, TranslationConfig, Watermarks, WhenFull, WriteContext,
 };
 use strobe_nand::{ArrayTiming, Chip, SlcMode, TimingConfig, Unit, Untimed, WearConfig, When};
 use strobe_types::{Geometry, GeometrySpec, Lpn, Prng, SimTime};
@@ -151,9 +151,7 @@ fn any_choices(rng: &mut Prng) -> (GeometrySpec, PageMapConfig, WearConfig, Timi
     };
     let fault_reserve = 3 * u32::from(wear.program_fail_rate > 0.0 || wear.endurance_pe.is_some());
     let times = any_times(rng);
-    let when_map_full = [WhenMapFull::CopyNew, WhenMapFull::CopyOldest][rng.below(2) as usize];
-    let flush_entries = [None, None, None, None, None, None, Some(2), Some(7)][rng.below(8) as usize];
-    (spec, PageMapConfig { fault_reserve, when_map_full, flush_entries, ..config }, wear, times)
+    (spec, PageMapConfig { fault_reserve, ..config }, wear, times)
 }
 
 /// A drive with an SLC cache, and more or less room for it; collection may go on in the background.
@@ -334,8 +332,6 @@ fn pages_from_before_an_erase_do_not_come_back() {
         } else {
             Allocation::Adaptive
         },
-        when_map_full: WhenMapFull::CopyNew,
-        flush_entries: None,
         ..config
     };
     let case = Case::new(spec, config, wear, times).expect("a drive");

@@ -37,7 +37,7 @@ pub use config::{
     ControllerConfig, CopyMode, DataMode, DriveConfig, FaultAt, FaultsTable, FtlConfig, GcConfig, GcMode,
     MAPPINGS, Mapping, MappingInfo, NVRAM_RANGES_MAX, NandConfig, NvramConfig, NvramError, NvramPolicyName,
     POLICIES, PlacementTable, PolicyInfo, RefreshTable, ScheduleTable, SchemeName, SectorRange,
-    TranslationTable, TrimConfig, Victim, VirtualMapFullName, WearLevelingConfig, WearLevelingName,
+    TranslationTable, TrimConfig, Victim, WearLevelingConfig, WearLevelingName,
 };
 pub use device::{Completion, Device, Inspect, PowerCut, Simulated, Underway};
 pub use drive::Drive;

@@ -346,23 +346,13 @@ pub(super) const OF_DRIVES: &[Rule] = &[
         counts: |e| e.drive.ftl.wear_leveling.kind == WearLevelingName::SwLeveler,
     },
     Rule {
-        keys: &["drive.ftl.virtual_map_entries", "drive.ftl.virtual_map_full"],
+        keys: &["drive.ftl.virtual_map_entries"],
         switches: &["drive.ftl.copy_mode"],
         wants: "drive.ftl.copy_mode = \"logical\"",
         counts: |e| e.drive.ftl.copy_mode == CopyMode::Logical,
     },
     Rule {
-        keys: &["drive.ftl.map_flush_entries"],
-        switches: &["drive.ftl.mapping"],
-        wants: "drive.ftl.mapping = \"page\", or \"dftl\" with drive.ftl.copy_mode = \"logical\"; other maps are found again \
-                without a journal of their changes",
-        counts: |e| {
-            let ftl = &e.drive.ftl;
-            ftl.mapping == "page" || (ftl.mapping == "dftl" && ftl.copy_mode == CopyMode::Logical)
-        },
-    },
-    Rule {
-        keys: &["drive.ftl.map_blocks", "drive.ftl.map_flush_entries"],
+        keys: &["drive.ftl.map_blocks"],
         switches: &["drive.ftl.durable_map"],
         wants: "drive.ftl.durable_map = true",
         counts: |e| e.drive.ftl.durable_map,

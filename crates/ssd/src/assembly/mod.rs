@@ -238,8 +238,6 @@ pub(crate) fn map_config(
             // Addresses and virtual numbers share one range.
             CopyMode::Logical => config.ftl.virtual_map_entries.min(u32::MAX - 1 - geometry.units()),
         },
-        when_map_full: config.ftl.virtual_map_full.get(),
-        flush_entries: (config.ftl.map_flush_entries > 0).then_some(config.ftl.map_flush_entries),
         translation: (Mapping::named(&config.ftl.mapping) == Some(Mapping::Dftl))
             .then(|| translation(config)),
         watermarks: (gc.mode == GcMode::Background).then(|| watermarks::of(config, geometry, logical_units)),

@@ -2,7 +2,7 @@
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
-use strobe_ftl::{Allocation, DieAllocation, LogVictim, Refresh, SlcConfig, WhenMapFull};
+use strobe_ftl::{Allocation, DieAllocation, LogVictim, Refresh, SlcConfig};
 use strobe_types::{defaults, is_default};
 
 use super::gc::GcConfig;
@@ -41,19 +41,10 @@ pub struct FtlConfig {
     #[serde(default)]
     pub copy_mode: CopyMode,
     /// Entries of the virtual map of logical copies, each a mapping unit that two addresses share;
-    /// virtual_map_full says what happens beyond it. RAM: 16 bytes each, and 4 per flash unit. Default 65,536.
+    /// beyond them, copies are physical. RAM: 16 bytes each, and 4 per flash unit. Default 65,536.
     #[serde(default = "virtual_map_entries")]
     #[schemars(range(min = 1, max = 268_435_456))]
     pub virtual_map_entries: u32,
-    /// Reaction to a full virtual map when another unit is to be shared. copy-new: the new copy is physical.
-    /// copy-oldest: the oldest logical copy becomes physical and gives up its entry. Default copy-new.
-    #[serde(default, skip_serializing_if = "is_default")]
-    pub virtual_map_full: VirtualMapFullName,
-    /// Changed entries of the map, the virtual map included, after which the durable map is brought up to date at the latest;
-    /// fewer are lost if power is cut, and more is written. 0: as many as suit the log. Default 0.
-    #[serde(default, skip_serializing_if = "is_default")]
-    #[schemars(range(min = 0, max = 4_294_967_295u32))]
-    pub map_flush_entries: u32,
     /// True if the map survives a power cut. It is then kept on flash as a journal with checkpoints, in
     /// reserved blocks. Its programs have cause map, or meta for pages that hold mostly the virtual map of
     /// logical copies. It is written at every flush, before a block is opened and before garbage is erased.
@@ -166,26 +157,6 @@ pub enum CopyMode {
     Physical,
     /// By pointing both addresses to the same flash unit (logical copy: Kang, Han & Shin).
     Logical,
-}
-
-/// Reaction to a full virtual map when another unit is to be shared.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "kebab-case")]
-pub enum VirtualMapFullName {
-    /// The new copy is physical.
-    #[default]
-    CopyNew,
-    /// The logical copy made longest ago becomes physical and gives its entry up.
-    CopyOldest,
-}
-
-impl VirtualMapFullName {
-    pub(crate) fn get(self) -> WhenMapFull {
-        match self {
-            Self::CopyNew => WhenMapFull::CopyNew,
-            Self::CopyOldest => WhenMapFull::CopyOldest,
-        }
-    }
 }
 
 /// Ways of static wear levelling.

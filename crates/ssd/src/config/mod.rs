@@ -14,10 +14,7 @@ mod placement;
 
 pub use controller::{ControllerConfig, ScheduleTable, TrimConfig};
 pub use faults::{FaultAt, FaultsTable};
-pub use ftl::{
-    CopyMode, FtlConfig, RefreshTable, TranslationTable, VirtualMapFullName, WearLevelingConfig,
-    WearLevelingName,
-};
+pub use ftl::{CopyMode, FtlConfig, RefreshTable, TranslationTable, WearLevelingConfig, WearLevelingName};
 pub use gc::{GcConfig, GcMode};
 pub(crate) use names::block_scheme;
 pub use names::{MAPPINGS, Mapping, MappingInfo, POLICIES, PolicyInfo, Victim};

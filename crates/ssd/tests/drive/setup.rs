@@ -71,8 +71,6 @@ pub(crate) fn config() -> DriveConfig {
             map_blocks: 0,
             copy_mode: Default::default(),
             virtual_map_entries: 1,
-            virtual_map_full: Default::default(),
-            map_flush_entries: 0,
             gc: GcConfig { mode: GcMode::StopTheWorld, ..GcConfig::default() },
             wear_leveling: Default::default(),
             batch_pages: 0,

@@ -43,7 +43,6 @@ pub use self::core::config::{PageMapConfig, Refresh};
 pub use self::core::slc::{SlcConfig, WhenFull};
 pub use self::core::space::Watermarks;
 use self::core::streams::HOST;
-pub use self::map::sharing::WhenMapFull;
 use self::map::store::MapStore;
 use self::map::translation::Translation;
 pub use self::map::translation::TranslationConfig;

@@ -11,7 +11,7 @@ use crate::journal::{Journal, LogDemand, TrimsDemand};
 use crate::map::page::core::slc::SlcConfig;
 use crate::map::page::core::space::Watermarks;
 use crate::map::page::core::streams::StreamTable;
-use crate::map::page::map::sharing::{Sharing, WhenMapFull};
+use crate::map::page::map::sharing::Sharing;
 use crate::map::page::map::translation::TranslationConfig;
 use crate::place::{PlacementKind, PlacementSpec};
 use crate::wear::{Leveler, Leveling};
@@ -56,16 +56,11 @@ pub struct PageMapConfig {
     /// Logical copy: entries of the virtual map, each a flash unit that two logical units share.
     /// 0: copies are physical.
     pub virtual_map_entries: u32,
-    /// Logical copy: what is copied when the virtual map is full.
-    pub when_map_full: WhenMapFull,
     /// True if the map survives a power cut. It is then kept on flash, in reserved blocks.
     pub durable: bool,
     /// Good blocks reserved for the map, if that is more than it needs. Demand paging reserves what its
     /// log of trims needs and ignores this.
     pub map_blocks: u32,
-    /// Changes of the map, the virtual map included, after which the map on flash is brought up to date. `None`: as many as
-    /// its log has room for. Flushes, opened blocks and erases bring it up to date in any case. Demand paging ignores this.
-    pub flush_entries: Option<u32>,
     /// Demand paging: the map is on flash and only in part in memory. `None`: all of it is in memory.
     /// Copies are then physical: it goes with no virtual map.
     pub translation: Option<TranslationConfig>,
@@ -100,8 +95,6 @@ impl PageMapConfig {
             allocation: Allocation::Fifo,
             leveling: None,
             virtual_map_entries: 0,
-            when_map_full: WhenMapFull::CopyNew,
-            flush_entries: None,
             durable: false,
             map_blocks: 0,
             translation: None,
@@ -193,7 +186,6 @@ impl PageMapConfig {
             logical_units: self.logical_units,
             virtual_map_entries: self.virtual_map_entries,
             fault_reserve: self.fault_reserve,
-            flush_entries: self.flush_entries,
         }
     }
 
@@ -203,7 +195,6 @@ impl PageMapConfig {
             words: u64::from(self.logical_units) + shared,
             open_blocks: self.streams().count() as u32 * Frontier::lanes_of(geometry),
             fault_reserve: self.fault_reserve,
-            flush_entries: self.flush_entries,
         }
     }
 

@@ -25,7 +25,7 @@ pub use chip::{Chip, Lasts, RetryConfig, Stress};
 pub use counts::{Cause, NandOp, OpCounts};
 pub use cut::{CutPlan, Met, PowerCuts, Snapshot};
 pub use events::{Candidate, Event, EventKind, EventLog, FlashOp, HostCommand, Recorded};
-pub use image::{Access, Damage, Image, ImageError, ImageInfo, ImageMedium, Scan};
+pub use image::{Access, Damage, DataMedium, Image, ImageError, ImageInfo, Scan};
 pub use medium::{
     BlockState, ByteMedium, Medium, NoMedium, OobRecord, Payload, StampMedium, Unit, UnitBytes,
 };

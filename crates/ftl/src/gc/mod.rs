@@ -154,7 +154,7 @@ pub trait VictimPolicy {
         Self: Sized;
 }
 
-/// [`VictimPolicy::save`] and [`VictimPolicy::load`] of a policy that says it with [`state!`](strobe_types::state).
+/// [`VictimPolicy::save`] and [`VictimPolicy::load`] of a policy that implements [`State`](strobe_types::State).
 macro_rules! by_state {
     () => {
         fn save(&self, out: &mut strobe_types::StateWriter<'_>) {

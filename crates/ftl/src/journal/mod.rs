@@ -16,7 +16,7 @@ pub(crate) use replay::Tables;
 pub(crate) use trims::{SharedWords, Trims, TrimsDemand};
 
 use strobe_nand::{Cause, Nand, When};
-use strobe_types::Geometry;
+use strobe_types::{Geometry, Stored};
 
 use format::{Clock, Content, HEADER, LogPage, Record, paginate};
 
@@ -69,13 +69,11 @@ impl LogDemand {
 }
 
 /// Numbers that have changed, each once.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug, Default, Stored)]
 struct Changes {
     list: Vec<u32>,
     noted: Vec<u64>,
 }
-
-strobe_types::stored! { struct Changes { list, noted } }
 
 impl Changes {
     fn new(numbers: u32) -> Self {
@@ -103,7 +101,7 @@ impl Changes {
 }
 
 /// The log and what is not in it yet.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Stored)]
 pub(crate) struct Journal {
     log: Log,
     epoch: u64,
@@ -326,11 +324,4 @@ fn apart(mut records: Vec<Record>) -> Vec<Record> {
 fn cause_of(records: &[Record]) -> Cause {
     let shared = records.iter().filter(|record| record.is_shared()).count();
     if 2 * shared > records.len() { Cause::Meta } else { Cause::Map }
-}
-
-strobe_types::stored! {
-    struct Journal {
-        log, epoch, units, shared, blocks_changed, limit, pages, words, map_words, words_per_segment, epoch_began,
-        next_segment, round_began, owed, programmed, durable_at,
-    }
 }

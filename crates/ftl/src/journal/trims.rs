@@ -9,7 +9,7 @@
 //! virtual map, and the places of such *foreign* units.
 
 use strobe_nand::{Nand, When};
-use strobe_types::{Geometry, Lpn};
+use strobe_types::{Geometry, Lpn, State};
 
 use super::format::{Clock, Record, WORDS_PER_ENTRY};
 use super::{Journal, Log, LogDemand, LogWornOut, Tables, region_for};
@@ -74,17 +74,17 @@ impl TrimsDemand {
 }
 
 /// Logical units that were trimmed and not written since.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, State)]
 pub(crate) struct Trims {
-    words: Vec<u32>,
-    /// One bit for each unit: whether it is foreign. Only with logical copy.
-    foreign: Vec<u64>,
     pub(crate) journal: Box<Journal>,
     /// True if trims, or units newly shared or moved, are in no epoch yet.
     pending: bool,
+    #[state(table)]
+    words: Vec<u32>,
+    /// One bit for each unit: whether it is foreign. Only with logical copy.
+    #[state(table)]
+    foreign: Vec<u64>,
 }
-
-strobe_types::state! { Trims { journal, pending } tables { words, foreign } }
 
 /// Trims recovered from the log.
 pub(crate) struct TrimsFound {

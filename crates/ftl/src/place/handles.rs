@@ -2,7 +2,7 @@
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
-use strobe_types::Lpn;
+use strobe_types::{Lpn, State};
 
 use super::{CopyContext, DataTag, Hint, Placement, StreamId, WriteContext, by_state};
 
@@ -19,16 +19,18 @@ pub enum Isolation {
 
 /// One stream of host writes for each value of a part of their tag. Relocated units go to one more stream, or to one
 /// more for each of these.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, State)]
 pub(super) struct ByTag {
+    #[state(skip)]
     count: u8,
+    #[state(skip)]
     isolation: Isolation,
     /// Numbers the values of the part that counts.
+    #[state(skip)]
     value: fn(DataTag) -> u16,
+    #[state(skip)]
     relevant: fn(DataTag) -> DataTag,
 }
-
-strobe_types::state! { ByTag {} made { count, isolation, value, relevant } }
 
 impl ByTag {
     /// Streams by placement handle.

@@ -2,14 +2,14 @@
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
-use strobe_types::{defaults, named};
+use strobe_types::{Stored, defaults, named};
 
 use super::PageTimes;
 
 named! {
     /// Scheduling class of an operation. A die serves the operation with the earliest deadline: the time it
     /// became ready plus the patience of its class.
-    #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+    #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Stored)]
     #[repr(u8)]
     pub enum Class {
         /// A read that a host waits for.
@@ -99,8 +99,4 @@ pub struct TimingConfig {
     pub patience_ns: [u64; Class::ALL.len()],
     /// Suspending programs and erases.
     pub suspend: SuspendConfig,
-}
-
-strobe_types::stored! {
-    enum Class { 0 HostRead, 1 HostProgram, 2 BackgroundRead, 3 BackgroundProgram, 4 Erase }
 }

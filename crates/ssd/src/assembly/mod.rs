@@ -15,7 +15,7 @@ use strobe_ftl::{
     BlockMap, BlockMapConfig, GcStream, Inspectable, PageMap, PageMapConfig, Recovery, TranslationConfig,
 };
 use strobe_nand::{
-    ArrayTiming, ByteMedium, Chip, Class, Medium, Nand as _, NoMedium, PageTimes, StampMedium,
+    ArrayTiming, Chip, Class, DataMedium, Medium, Nand as _, NoMedium, PageTimes, StampMedium,
     SwitchedTiming, Timing, TimingConfig, Untimed, WearConfig,
 };
 use strobe_types::{Geometry, GeometrySpec, SimTime};
@@ -321,10 +321,10 @@ impl<'a> Plan<'a> {
                 self.page_mapped(self.chip::<_, NoMedium>(self.array_timing()), policy()?)
             }
             (None, DataMode::Stamp) => self.page_mapped(self.chip::<_, StampMedium>(array()), policy()?),
-            (None, DataMode::Bytes) => self.page_mapped(self.chip::<_, ByteMedium>(array()), policy()?),
+            (None, DataMode::Bytes) => self.page_mapped(self.chip::<_, DataMedium>(array()), policy()?),
             (Some(_), DataMode::None) => self.block_mapped(self.chip::<_, NoMedium>(array())),
             (Some(_), DataMode::Stamp) => self.block_mapped(self.chip::<_, StampMedium>(array())),
-            (Some(_), DataMode::Bytes) => self.block_mapped(self.chip::<_, ByteMedium>(array())),
+            (Some(_), DataMode::Bytes) => self.block_mapped(self.chip::<_, DataMedium>(array())),
         };
         built.map(|(drive, _)| drive)
     }

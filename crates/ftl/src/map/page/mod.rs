@@ -29,12 +29,11 @@ mod paging;
 mod reads;
 mod reclaim;
 mod recover;
-mod state;
 mod write;
 mod write_cached;
 
 use strobe_nand::{Nand, Payload, PowerCuts, Unit, When};
-use strobe_types::{BlockId, Lpn, Ppa, SimTime};
+use strobe_types::{BlockId, Lpn, Ppa, SimTime, State};
 
 use self::core::Core;
 use self::core::blocks::BlockState;
@@ -64,9 +63,11 @@ use crate::{
 ///
 /// Memory beside the chip: 4 bytes per logical unit, one bit per physical unit, 6 bytes per block
 /// and the state of the policy; a placement adds up to 16 bytes per logical unit.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, State)]
 pub struct PageMap<N: Nand, V> {
     core: Core<N, V>,
+    /// Holds nothing between two calls.
+    #[state(skip)]
     relocation: Relocation<N::Payload>,
     background: Background,
 }

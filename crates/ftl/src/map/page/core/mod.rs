@@ -20,7 +20,7 @@ pub(crate) mod tables;
 pub(crate) mod write;
 
 use strobe_nand::{Nand, When};
-use strobe_types::{BlockId, Lpn};
+use strobe_types::{BlockId, Lpn, State};
 
 use crate::capacity::Capacity;
 use crate::gc::{Allocation, VictimPolicy};
@@ -39,8 +39,9 @@ use crate::wear::Leveler;
 use crate::{FtlError, FtlStats, SlcStats};
 
 /// Flash, the map and the blocks of a drive.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, State)]
 pub(crate) struct Core<N: Nand, V> {
+    #[state(skip)]
     pub(crate) config: PageMapConfig,
     pub(crate) nand: N,
     pub(crate) map: Entries,
@@ -54,6 +55,7 @@ pub(crate) struct Core<N: Nand, V> {
     /// The sequence number of the next program.
     pub(crate) sequence: u64,
     pub(crate) stats: FtlStats,
+    #[state(part)]
     pub(crate) slc: Option<Box<SlcCache>>,
     /// Why only reads are served any more.
     pub(crate) end_of_life: Option<FtlError>,

@@ -10,7 +10,7 @@ use std::collections::VecDeque;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use strobe_nand::Nand;
-use strobe_types::{BlockId, CellMode, Geometry, defaults};
+use strobe_types::{BlockId, CellMode, Geometry, State, Stored, defaults};
 
 use crate::free::{FreePool, Want};
 use crate::gc::VictimPolicy;
@@ -62,7 +62,7 @@ impl SlcConfig {
 }
 
 /// Use of a block by the cache.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Stored)]
 enum Use {
     None,
     /// It is open, or full.
@@ -71,18 +71,16 @@ enum Use {
     Taken,
 }
 
-strobe_types::stored! { enum Use { 0 None, 1 Held, 2 Taken } }
-
 /// The blocks of the cache.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, State)]
 pub(crate) struct SlcCache {
+    #[state(skip)]
     config: SlcConfig,
     /// Pages of a block in SLC mode.
+    #[state(skip)]
     pages: u32,
-    /// Blocks that are always used in SLC mode, and those of them that are erased.
-    is_static: Vec<bool>,
+    /// Erased blocks of those that are always used in SLC mode.
     erased: FreePool,
-    uses: Vec<Use>,
     /// Blocks in use; those of them that are being emptied; those that are not always used so.
     in_use: u32,
     taken: u32,
@@ -92,6 +90,11 @@ pub(crate) struct SlcCache {
     is_host_idle: bool,
     /// The tick from which full blocks are looked at again for those that hold nothing valid.
     pub(crate) look_at: u64,
+    /// True for blocks that are always used in SLC mode.
+    #[state(table)]
+    is_static: Vec<bool>,
+    #[state(table)]
+    uses: Vec<Use>,
 }
 
 impl SlcCache {
@@ -323,10 +326,4 @@ impl SlcCache {
     pub(crate) fn set_host_idle(&mut self, is_idle: bool) {
         self.is_host_idle = is_idle;
     }
-}
-
-strobe_types::state! {
-    SlcCache { erased, in_use, taken, dynamic, full, is_host_idle, look_at }
-    tables { is_static, uses }
-    made { config, pages }
 }

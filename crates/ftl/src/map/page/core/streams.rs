@@ -2,7 +2,7 @@
 
 use std::ops::{Index, IndexMut, Range};
 
-use strobe_types::{Geometry, State, StateError, StateReader, StateWriter};
+use strobe_types::{Geometry, State};
 
 use crate::block_info::Stream;
 use crate::frontier::Frontier;
@@ -129,10 +129,12 @@ impl StreamTable {
 }
 
 /// The streams with their open blocks.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, State)]
 pub(crate) struct Streams {
+    #[state(skip)]
     pub(crate) table: StreamTable,
     /// True if the next row of pages goes to the die with the least work waiting.
+    #[state(skip)]
     pub(crate) is_free_first: bool,
     frontiers: Vec<Frontier>,
 }
@@ -198,16 +200,5 @@ impl IndexMut<StreamId> for Streams {
     #[inline(always)]
     fn index_mut(&mut self, stream: StreamId) -> &mut Frontier {
         &mut self.frontiers[stream.index()]
-    }
-}
-
-impl State for Streams {
-    fn save_state(&self, out: &mut StateWriter<'_>) {
-        let Self { table: _, is_free_first: _, frontiers } = self;
-        frontiers.save_state(out);
-    }
-
-    fn load_state(&mut self, from: &mut StateReader<'_>) -> Result<(), StateError> {
-        self.frontiers.load_state(from)
     }
 }

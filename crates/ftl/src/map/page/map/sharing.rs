@@ -4,7 +4,7 @@
 //! map, and the entry to the flash unit. Virtual numbers follow the physical addresses, so that a
 //! map entry is either. When one owner leaves, the map entry of the other one says where its unit lies.
 
-use strobe_types::{Lpn, Ppa};
+use strobe_types::{Lpn, Ppa, State, Stored};
 
 use crate::journal::format::{Record, WORDS_PER_ENTRY};
 
@@ -26,27 +26,25 @@ impl Vpn {
     }
 }
 
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, Stored)]
 struct Shared {
     ppa: Ppa,
     owners: [Lpn; 2],
 }
 
-strobe_types::stored! { struct Shared { ppa, owners } }
-
 /// Virtual map and P2L. Memory: 4 bytes per flash unit, 20 per entry.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, State)]
 pub(crate) struct Sharing {
     /// Flash units, and so the first virtual number.
+    #[state(skip)]
     units: u32,
-    /// P2L: the LPN or virtual number that owns each valid flash unit. The record in the
-    /// out-of-band area cannot follow a copy.
-    owner: Vec<u32>,
     entries: Vec<Option<Shared>>,
     free: Vec<u32>,
+    /// P2L: the LPN or virtual number that owns each valid flash unit. The record in the
+    /// out-of-band area cannot follow a copy.
+    #[state(table)]
+    owner: Vec<u32>,
 }
-
-strobe_types::state! { Sharing { entries, free } tables { owner } made { units } }
 
 impl Sharing {
     pub(crate) fn new(units: u32, entries: u32) -> Self {

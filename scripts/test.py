@@ -64,7 +64,7 @@ def main():
     linux = "--linux" in sys.argv
     # What has no tests of Rust's own is compiled for those of Python.
     all_crates = ["--workspace", "--exclude=strobe-py"]
-    suites = test_programs(["--package=strobe-cli", "--test=linux", "--test=linux_crash"] if linux else all_crates)
+    suites = test_programs(["--package=strobe-cli", "--package=strobe-crash-tests", "--test=linux", "--test=linux_crash"] if linux else all_crates)
     if linux:
         suites = [(name, command + ["--nocapture"], folder) for name, command, folder in suites]
         suites.append(("notebook on a kernel", [sys.executable, "scripts/python.py", "-m", "kernel"], "."))

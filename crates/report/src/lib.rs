@@ -23,7 +23,7 @@ mod xray_picture;
 pub use chart::{Chart, Curve, Mean};
 pub use figures::{NothingInCommon, have_common};
 pub use page::{Collection, Table, collection, page};
-pub use panels::{Panel, Panels, Series, Shape};
+pub use panels::{Compared, Panel, Panels, Series, Shape};
 pub use run::{ReadError, Run};
 
 use plot::Figure;

@@ -13,6 +13,9 @@ pub struct Panels {
     pub panels: Vec<(String, Panel)>,
 }
 
+/// A value, and the one to compare it with.
+pub type Compared = (f64, Option<f64>);
+
 /// A panel of a figure.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Panel {
@@ -24,8 +27,8 @@ pub enum Panel {
         kinds: Vec<String>,
         /// Name of the values that bars are compared with.
         mark: String,
-        /// Groups, each with a value for each kind, and the value to compare it with.
-        groups: Vec<(String, Vec<Option<(f64, Option<f64>)>>)>,
+        /// Groups, each with a value for each kind.
+        groups: Vec<(String, Vec<Option<Compared>>)>,
     },
     /// Lines over a number.
     Curves {

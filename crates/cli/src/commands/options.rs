@@ -72,7 +72,7 @@ mod tests {
             found.map(|found| *found.get_one::<Cause>("cause").expect("given"))
         };
         for cause in Cause::ALL {
-            assert_eq!(given(cause.name()).expect(cause.name()), cause);
+            assert_eq!(given(cause.name()).expect("its own name"), cause);
         }
         let error = given("gcc").expect_err("no such cause").to_string();
         assert!(error.contains("possible values: host, gc") && error.contains("similar"), "{error}");

@@ -83,7 +83,7 @@ impl Environment {
         match scale {
             // Published numbers are of these: less is another experiment.
             Scale::Full | Scale::Quick => Self { addresses: 1 << 18, rounds: 15 },
-            Scale::Tiny => Self { addresses: 1 << 13, rounds: 2 },
+            Scale::Tiny => Self { addresses: 1 << 15, rounds: 1 },
         }
     }
 }

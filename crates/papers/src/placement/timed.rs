@@ -56,8 +56,8 @@ impl Point {
     fn new(options: &Options, scheme: Scheme, victim: &'static str) -> Result<Self, PaperError> {
         let (blocks, pages, warmup, measure) = match options.scale {
             Scale::Full => (256, 288, 3.0, 1.0),
-            Scale::Quick => (192, 96, 2.0, 0.5),
-            Scale::Tiny => (96, 24, 0.5, 0.25),
+            Scale::Quick => (256, 96, 2.0, 0.5),
+            Scale::Tiny => (256, 12, 0.5, 0.25),
         };
         let mut capacity_share = 0.0;
         let drive = crate::drive(PRESET, options, |drive| {
@@ -82,7 +82,7 @@ impl Point {
             write_fraction: 0.3,
             ..SyntheticConfig::default()
         };
-        let host = HostConfig { queue_depth: 64, rate_iops: 24_000, ..HostConfig::default() };
+        let host = HostConfig { queue_depth: 64, rate_iops: 12_000, ..HostConfig::default() };
         let pace = PaceConfig { rate_process: RateProcess::Poisson, ..PaceConfig::default() };
         let workload = SyntheticWorkload { generator, host, pace };
         let run = RunConfig {
@@ -130,7 +130,7 @@ pub(super) fn figure(points: &[Point], timings: &[Timing]) -> Figure {
         rows,
     )
     .noted(
-        "not of the paper: an eighth of the dies, with smaller blocks; 24,000 requests a second at random times, zipf \
+        "not of the paper: an eighth of the dies, with smaller blocks; 12,000 requests a second at random times, zipf \
          1.0, 30 % writes; latency from arrival",
     )
 }

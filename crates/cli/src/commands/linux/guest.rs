@@ -34,7 +34,7 @@ pub(in super::super) struct GuestArgs {
     /// Seed of everything random, in the drive and in the guest
     #[arg(help_heading = GUEST, long, allow_negative_numbers = true, value_parser = seed)]
     seed: Option<u64>,
-    /// The file system; xfs and btrfs need `strobe linux build-kernel --with`, none leaves /dev/vda alone
+    /// The file system; xfs and btrfs need a kernel that is built `--with` them, none leaves /dev/vda alone
     #[arg(long, value_name = "FS", default_value = FileSystem::Ext4.name(),
         value_parser = one_of(&FileSystem::ALL, FileSystem::name))]
     pub(in super::super) fs: FileSystem,

@@ -1,4 +1,4 @@
-//! The same schemes on a drive that takes time: does a lower write amplification lower latency?
+//! Latencies of the schemes on a drive that takes time: does a lower write amplification lower them?
 //!
 //! Requests come at their own times, as often for every scheme: a scheme that copies less leaves more of the dies to the
 //! host, and cannot hide behind a slower host.

@@ -18,7 +18,11 @@ fn drive<T: Timing>(config: &DriveConfig, timing: T) -> Drive<PageMap<Chip<T, St
     let chip = Chip::new(geometry(config), WearConfig::default(), timing, 1);
     let policy = Greedy::new(chip.geometry().blocks());
     let map = PageMapConfig {
-        placement: PlacementKind::Handles { count: HANDLES, isolation: Isolation::Persistent },
+        placement: PlacementKind::Handles {
+            count: HANDLES,
+            isolation: Isolation::Persistent,
+            unit_blocks: 1,
+        },
         watermarks: Some(Watermarks { soft: 26, pace: 22, victims: 2, read_pages: 4 }),
         ..PageMapConfig::new(config.logical_units() as u32)
     };

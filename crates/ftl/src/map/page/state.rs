@@ -26,7 +26,7 @@ impl<N: Nand + State, V: VictimPolicy> State for PageMap<N, V> {
 impl<N: Nand + State, V: VictimPolicy> State for Core<N, V> {
     fn save_state(&self, out: &mut StateWriter<'_>) {
         let Self { config: _, nand, map, store, blocks, streams, policies, space, .. } = self;
-        let Self { tick, sequence, stats, slc, end_of_life, whens, .. } = self;
+        let Self { tick, sequence, stats, slc, handles, end_of_life, whens, .. } = self;
         nand.save_state(out);
         map.save_state(out);
         store.save_state(out);
@@ -39,6 +39,9 @@ impl<N: Nand + State, V: VictimPolicy> State for Core<N, V> {
         save_part(slc.as_deref(), out);
         end_of_life.save_state(out);
         whens.save_state(out);
+        if let Some(handles) = handles {
+            handles.save_state(out);
+        }
     }
 
     fn load_state(&mut self, from: &mut StateReader<'_>) -> Result<(), StateError> {
@@ -53,6 +56,10 @@ impl<N: Nand + State, V: VictimPolicy> State for Core<N, V> {
         self.stats.load_state(from)?;
         load_part(self.slc.as_deref_mut(), from)?;
         self.end_of_life.load_state(from)?;
-        self.whens.load_state(from)
+        self.whens.load_state(from)?;
+        if let Some(handles) = &mut self.handles {
+            handles.load_state(from)?;
+        }
+        Ok(())
     }
 }

@@ -2,13 +2,14 @@
 //! erased.
 //!
 //! `write.rs` fills blocks, `life.rs` follows a full block until it is erased, `streams.rs` has the open blocks of each
-//! stream, `blocks.rs` the state of each block, `policies.rs` those that choose, `space.rs` what is free, `slc.rs` the
+//! stream, `handles.rs` the reclaim units of placement handles, `blocks.rs` the state of each block, `policies.rs` those that choose, `space.rs` what is free, `slc.rs` the
 //! SLC cache, `durable.rs` the epochs of the journal, `tables.rs` translation pages, `check.rs` the whole-state checker.
 
 pub(crate) mod blocks;
 pub(crate) mod check;
 pub(crate) mod config;
 mod durable;
+pub(crate) mod handles;
 mod life;
 mod log;
 mod owners;
@@ -27,6 +28,7 @@ use crate::gc::{Allocation, VictimPolicy};
 use crate::journal::Journal;
 use crate::map::page::core::blocks::{BlockState, Blocks};
 use crate::map::page::core::config::PageMapConfig;
+use crate::map::page::core::handles::Handles;
 use crate::map::page::core::policies::Policies;
 use crate::map::page::core::slc::SlcCache;
 use crate::map::page::core::space::FreeSpace;
@@ -55,6 +57,8 @@ pub(crate) struct Core<N: Nand, V> {
     pub(crate) sequence: u64,
     pub(crate) stats: FtlStats,
     pub(crate) slc: Option<Box<SlcCache>>,
+    /// Placement handles; `None` if the host does not choose streams by handle.
+    pub(crate) handles: Option<Box<Handles>>,
     /// Why only reads are served any more.
     pub(crate) end_of_life: Option<FtlError>,
     /// When what is being written is on flash, run by run.
@@ -94,6 +98,7 @@ impl<N: Nand, V: VictimPolicy> Core<N, V> {
                 ..FtlStats::default()
             },
             slc,
+            handles: config.make_handles(geometry).map(Box::new),
             end_of_life: None,
             whens: Vec::new(),
             blocks,

@@ -50,10 +50,10 @@ pub use queue::{Goal, HostQueue, Pacing};
 pub use room::Room;
 pub use schema::KeyError;
 pub use state_file::{StateFile, StateFileError, StateHeader, StateProblem, differences, write_state};
-pub use stats::{DriveStats, HostCounts, NvramStats, StallStats};
+pub use stats::{DriveStats, HostCounts, NvramStats, ReclaimUnits, StallStats};
 pub use strobe_ftl::{
-    Allocation, BlockInfo, FtlError, GcStream, LogVictim, MergeStats, Recovery, RecoveryError, SlcStats,
-    Stage, Stream, Temperature, TranslationStats,
+    Allocation, BlockInfo, FtlError, GcStream, HandleCounts, Isolation, LogVictim, MergeStats, Recovery,
+    RecoveryError, SlcStats, Stage, Stream, Temperature, TranslationStats,
 };
 pub use strobe_nand::{
     Access, Class, Damage, EventLog, Image, ImageError, ImageInfo, Met, PageTimes, RetryConfig, Scan,

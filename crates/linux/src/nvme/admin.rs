@@ -1,6 +1,9 @@
 //! The admin commands (NVMe base specification 2.0, section 5).
 
+use vm_memory::GuestMemoryMmap;
+
 use super::pages::{self, ALL_NAMESPACES, DATA_BYTES_MAX, EVENTS_MAX, NAMESPACE, PAGE_BYTES};
+use super::placement::{self, ENDURANCE_GROUP, Placement};
 use super::queue::{Entry, IO_QUEUES_MAX, Queues, Status};
 use crate::attached::{Attached, DiskOptions};
 
@@ -15,6 +18,7 @@ mod opcode {
     pub(super) const SET_FEATURES: u8 = 0x09;
     pub(super) const GET_FEATURES: u8 = 0x0a;
     pub(super) const EVENT: u8 = 0x0c;
+    pub(super) const DIRECTIVE_RECEIVE: u8 = 0x1a;
 }
 
 /// Outcome of an admin command.
@@ -22,8 +26,8 @@ mod opcode {
 pub(super) enum Answer {
     /// It is done; dword 0 of its completion.
     Result(u32),
-    /// It is done, with data for the guest.
-    Data(Vec<u8>),
+    /// It is done, with data for the guest, and dword 0 of its completion.
+    Data(Vec<u8>, u32),
     /// It waits for something that does not happen.
     Never,
 }
@@ -45,6 +49,8 @@ impl Admin {
         &mut self,
         entry: &Entry,
         queues: &mut Queues,
+        placement: &mut Placement,
+        memory: &GuestMemoryMmap,
         drive: &mut Attached,
         options: &DiskOptions,
         guest_ns: u64,
@@ -65,7 +71,7 @@ impl Admin {
                 is_plain()?;
                 queues.create_submission(number, base, entries, (entry.dword(11) >> 16) as u16)?;
             }
-            opcode::GET_LOG => return get_log(entry, drive, options, guest_ns),
+            opcode::GET_LOG => return get_log(entry, placement, drive, options, guest_ns),
             opcode::DELETE_COMPLETION => queues.delete_completion(number)?,
             opcode::CREATE_COMPLETION => {
                 is_plain()?;
@@ -76,13 +82,23 @@ impl Admin {
                 queues.create_completion(number, base, entries, entry.dword(11) & 2 != 0)?;
             }
             opcode::IDENTIFY => {
-                return pages::identify(drive, options, entry.dword(10) as u8, entry.namespace())
-                    .map(Answer::Data);
+                let (structure, element) = (entry.dword(10) as u8, entry.dword(11) as u16);
+                return pages::identify(drive, options, structure, element, entry.namespace())
+                    .map(|page| Answer::Data(page, 0));
             }
             // It is not aborted: it is being carried out.
             opcode::ABORT => return Ok(Answer::Result(1)),
+            opcode::SET_FEATURES if is_events(entry) => {
+                return placement.set_events(entry, memory, drive).map(Answer::Result);
+            }
+            opcode::GET_FEATURES if is_events(entry) => {
+                return placement.events(entry, drive).map(|(bytes, result)| Answer::Data(bytes, result));
+            }
+            opcode::DIRECTIVE_RECEIVE => {
+                return placement::directives(entry, drive).map(|page| Answer::Data(page, 0));
+            }
             opcode::SET_FEATURES => return self.set(entry, drive, options).map(Answer::Result),
-            opcode::GET_FEATURES => return self.get(entry, options).map(Answer::Result),
+            opcode::GET_FEATURES => return self.get(entry, drive, options).map(Answer::Result),
             opcode::EVENT if self.events_waiting == EVENTS_MAX => return Err(Status::EVENTS_EXCEEDED),
             opcode::EVENT => {
                 self.events_waiting += 1;
@@ -105,6 +121,8 @@ impl Admin {
                 drive.target.drive_mut().set_write_cache(self.write_cache);
                 Ok(0)
             }
+            // Flexible data placement can be changed only while the endurance group has no namespace.
+            0x1d if placement::is_offered(drive) => Err(Status::SEQUENCE_ERROR),
             0x07 if value as u16 == u16::MAX || value >> 16 == 0xffff => Err(Status::INVALID_FIELD),
             // As many as there are, whatever was asked for.
             0x07 => Ok(QUEUES),
@@ -116,7 +134,7 @@ impl Admin {
         }
     }
 
-    fn get(&self, entry: &Entry, options: &DiskOptions) -> Result<u32, Status> {
+    fn get(&self, entry: &Entry, drive: &Attached, options: &DiskOptions) -> Result<u32, Status> {
         // Bits 8 to 10: the value now.
         if entry.dword(10) >> 8 & 7 != 0 {
             return Err(Status::INVALID_FIELD);
@@ -125,6 +143,8 @@ impl Admin {
             0x06 if options.write_cache => Ok(self.write_cache.into()),
             0x07 => Ok(QUEUES),
             0x0b => Ok(self.events),
+            // Enabled, in configuration 0.
+            0x1d if placement::is_offered(drive) && entry.dword(11) as u16 == ENDURANCE_GROUP => Ok(1),
             // Arbitration, power state, error recovery, coalescing, write atomicity: as they come.
             0x01 | 0x02 | 0x05 | 0x08 | 0x0a => Ok(0),
             _ => Err(Status::INVALID_FIELD),
@@ -135,7 +155,18 @@ impl Admin {
 /// Queues of each kind, which count from 0.
 const QUEUES: u32 = (IO_QUEUES_MAX as u32 - 1) << 16 | (IO_QUEUES_MAX as u32 - 1);
 
-fn get_log(entry: &Entry, drive: &Attached, options: &DiskOptions, ns: u64) -> Result<Answer, Status> {
+/// True if the feature of the command is "FDP events", whose value does not fit into a dword.
+fn is_events(entry: &Entry) -> bool {
+    entry.dword(10) as u8 == 0x1e && entry.dword(10) >> 8 & 7 == 0 && entry.dword(10) >> 31 == 0
+}
+
+fn get_log(
+    entry: &Entry,
+    placement: &Placement,
+    drive: &Attached,
+    options: &DiskOptions,
+    ns: u64,
+) -> Result<Answer, Status> {
     if ![0, NAMESPACE, ALL_NAMESPACES].contains(&entry.namespace()) {
         return Err(Status::INVALID_NAMESPACE);
     }
@@ -144,12 +175,17 @@ fn get_log(entry: &Entry, drive: &Attached, options: &DiskOptions, ns: u64) -> R
     if bytes > DATA_BYTES_MAX {
         return Err(Status::INVALID_FIELD);
     }
-    let log = pages::log(drive, options, entry.dword(10) as u8, ns)?;
+    let log = match entry.dword(10) as u8 {
+        identifier @ (0x09 | 0x20..=0x23) if identifier > 0x09 || placement::is_offered(drive) => {
+            placement.log(entry, identifier, drive, options)?
+        }
+        identifier => pages::log(drive, options, identifier, ns)?,
+    };
     let from = usize::try_from(entry.qword(12)).unwrap_or(usize::MAX);
     let Some(part) = log.get(from..).filter(|_| from.is_multiple_of(4)) else {
         return Err(Status::INVALID_FIELD);
     };
     let mut part = part.to_vec();
     part.resize(bytes, 0);
-    Ok(Answer::Data(part))
+    Ok(Answer::Data(part, 0))
 }

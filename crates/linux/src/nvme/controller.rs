@@ -8,6 +8,7 @@ use vm_memory::GuestMemoryMmap;
 use super::admin::{Admin, Answer};
 use super::io::{self, Asked};
 use super::pages::PAGE_BYTES;
+use super::placement::{Managed, Placement};
 use super::prp::Pieces;
 use super::queue::{Entry, Queues, Status, WrongDoorbell};
 use super::registers::{Effect, Registers};
@@ -20,6 +21,8 @@ struct Room {
     /// Destination of its data.
     to: Option<Pieces>,
     result: u32,
+    /// Placement handles that get empty reclaim units when it is done.
+    update: Vec<u16>,
     /// Status unless the drive reports another one.
     status: Status,
 }
@@ -29,6 +32,8 @@ pub(super) struct Controller {
     registers: Registers,
     queues: Queues,
     admin: Admin,
+    /// Events of data placement, which a reset does not touch.
+    placement: Placement,
     /// By tag. Commands of before a reset have none.
     rooms: BTreeMap<u64, Room>,
     /// The flush by which the controller shuts down.
@@ -43,6 +48,7 @@ impl Controller {
             registers: Registers::default(),
             queues: Queues::default(),
             admin,
+            placement: Placement::default(),
             rooms: BTreeMap::new(),
             last_flush: None,
         }
@@ -132,7 +138,8 @@ impl Controller {
         drive: &mut Attached,
     ) {
         let tag = drive.new_tag();
-        let mut room = Room { queue, id: entry.id(), to: None, result: 0, status: Status::SUCCESS };
+        let mut room =
+            Room { queue, id: entry.id(), to: None, result: 0, update: Vec::new(), status: Status::SUCCESS };
         let begun = match queue {
             _ if entry.is_unusual() => Err(Status::INVALID_FIELD),
             0 => self.begin_admin(tag, entry, guest_ns, memory, drive, &mut room),
@@ -159,13 +166,15 @@ impl Controller {
         drive: &mut Attached,
         room: &mut Room,
     ) -> Result<bool, Status> {
-        let data = match self.admin.carry_out(entry, &mut self.queues, drive, &self.options, guest_ns)? {
+        let Self { admin, queues, placement, options, .. } = self;
+        let data = match admin.carry_out(entry, queues, placement, memory, drive, options, guest_ns)? {
             Answer::Never => return Ok(false),
             Answer::Result(result) => {
                 room.result = result;
                 Vec::new()
             }
-            Answer::Data(data) => {
+            Answer::Data(data, result) => {
+                room.result = result;
                 room.to = Some(Pieces::of(memory, entry.pointers(), data.len(), PAGE_BYTES)?);
                 data
             }
@@ -184,7 +193,29 @@ impl Controller {
         room: &mut Room,
     ) -> Result<bool, Status> {
         let now = drive.time(guest_ns);
-        let asked = io::parse(entry, memory, &self.options, self.admin.write_cache)?;
+        match self.placement.manage(entry, memory, drive)? {
+            None => {}
+            Some(Managed::Nothing) => {
+                drive.answer(now, tag, Ok(Vec::new()));
+                return Ok(true);
+            }
+            Some(Managed::Status(bytes, to)) => {
+                room.to = Some(to);
+                drive.answer(now, tag, Ok(bytes));
+                return Ok(true);
+            }
+            Some(Managed::Update(handles)) => {
+                // What has been written belongs to the units of before, also what is still in the write buffer.
+                room.update = handles;
+                drive.send(now, tag, &[Command::Flush], None);
+                return Ok(true);
+            }
+        }
+        let handle = match entry.opcode() {
+            0x01 => self.placement.handle_of(entry, guest_ns, drive)?,
+            _ => 0,
+        };
+        let asked = io::parse(entry, memory, &self.options, self.admin.write_cache, handle)?;
         let mut send = |command: Command<'_>, data| drive.send(now, tag, &[command], data);
         match asked {
             Asked::Nothing => drive.answer(now, tag, Ok(Vec::new())),
@@ -222,9 +253,10 @@ impl Controller {
             let (Some(room), Some(memory)) = (self.rooms.remove(&answer.tag), memory) else { continue };
             let status = match (answer.result, &room.to) {
                 (Err(_), _) if room.status != Status::SUCCESS => room.status,
-                (Err(error), _) => {
-                    let status = error.status();
-                    Status(u16::from(status.sct) << 8 | u16::from(status.sc))
+                (Err(error), _) => Status::of(&error),
+                (Ok(_), _) if !room.update.is_empty() => {
+                    let updated = self.placement.update(&room.update, guest_ns, drive);
+                    updated.err().unwrap_or(Status::SUCCESS)
                 }
                 (Ok(data), Some(to)) => to.write(memory, &data).err().unwrap_or(Status::SUCCESS),
                 (Ok(_), None) => Status::SUCCESS,

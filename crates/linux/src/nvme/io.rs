@@ -36,12 +36,13 @@ pub(super) enum Asked {
     Nothing,
 }
 
-/// Decodes `entry`. `write_cache`: true if writes may wait in a volatile cache.
+/// Decodes `entry`. `write_cache`: true if writes may wait in a volatile cache; `handle`: the placement handle of a write.
 pub(super) fn parse(
     entry: &Entry,
     memory: &GuestMemoryMmap,
     options: &DiskOptions,
     write_cache: bool,
+    handle: u16,
 ) -> Result<Asked, Status> {
     let is_flush = entry.opcode() == 0x00;
     if entry.namespace() != NAMESPACE && !(is_flush && entry.namespace() == ALL_NAMESPACES) {
@@ -65,12 +66,6 @@ pub(super) fn parse(
             let hint = match entry.dword(13) & 0xf {
                 4 | 5 | 8 => Hint::Metadata,
                 _ => Hint::None,
-            };
-            // Directive 2 is data placement; its specific field is the placement handle. Other directives are not offered.
-            let handle = match entry.dword(12) >> 20 & 0xf {
-                0 => 0,
-                2 => (entry.dword(13) >> 16) as u16,
-                _ => return Err(Status::INVALID_FIELD),
             };
             Ok(Asked::Write { range: range(), fua: fua || !write_cache, tag: DataTag { hint, handle }, data })
         }

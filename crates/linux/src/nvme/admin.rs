@@ -2,8 +2,10 @@
 
 use vm_memory::GuestMemoryMmap;
 
-use super::pages::{self, ALL_NAMESPACES, DATA_BYTES_MAX, EVENTS_MAX, NAMESPACE, PAGE_BYTES};
-use super::placement::{self, ENDURANCE_GROUP, Placement};
+use super::pages::{
+    self, ALL_NAMESPACES, DATA_BYTES_MAX, ENDURANCE_GROUP, EVENTS_MAX, NAMESPACE, PAGE_BYTES, has_handles,
+};
+use super::placement::{self, Placement};
 use super::queue::{Entry, IO_QUEUES_MAX, Queues, Status};
 use crate::attached::{Attached, DiskOptions};
 
@@ -38,18 +40,30 @@ pub(super) struct Admin {
     /// Requested event notifications. The controller reports none.
     events: u32,
     events_waiting: u32,
+    /// Events of data placement.
+    pub(super) placement: Placement,
 }
 
 impl Admin {
     pub(super) fn new(options: &DiskOptions) -> Self {
-        Self { write_cache: options.write_cache, events: 0, events_waiting: 0 }
+        Self {
+            write_cache: options.write_cache,
+            events: 0,
+            events_waiting: 0,
+            placement: Placement::default(),
+        }
+    }
+
+    /// The features after a reset, which does not touch the events of data placement.
+    pub(super) fn reset(&mut self, options: &DiskOptions) {
+        let placement = std::mem::take(&mut self.placement);
+        *self = Self { placement, ..Self::new(options) };
     }
 
     pub(super) fn carry_out(
         &mut self,
         entry: &Entry,
         queues: &mut Queues,
-        placement: &mut Placement,
         memory: &GuestMemoryMmap,
         drive: &mut Attached,
         options: &DiskOptions,
@@ -71,7 +85,7 @@ impl Admin {
                 is_plain()?;
                 queues.create_submission(number, base, entries, (entry.dword(11) >> 16) as u16)?;
             }
-            opcode::GET_LOG => return get_log(entry, placement, drive, options, guest_ns),
+            opcode::GET_LOG => return get_log(entry, &self.placement, drive, options, guest_ns),
             opcode::DELETE_COMPLETION => queues.delete_completion(number)?,
             opcode::CREATE_COMPLETION => {
                 is_plain()?;
@@ -89,10 +103,13 @@ impl Admin {
             // It is not aborted: it is being carried out.
             opcode::ABORT => return Ok(Answer::Result(1)),
             opcode::SET_FEATURES if is_events(entry) => {
-                return placement.set_events(entry, memory, drive).map(Answer::Result);
+                return self.placement.set_events(entry, memory, drive).map(Answer::Result);
             }
             opcode::GET_FEATURES if is_events(entry) => {
-                return placement.events(entry, drive).map(|(bytes, result)| Answer::Data(bytes, result));
+                return self
+                    .placement
+                    .events(entry, drive)
+                    .map(|(bytes, result)| Answer::Data(bytes, result));
             }
             opcode::DIRECTIVE_RECEIVE => {
                 return placement::directives(entry, drive).map(|page| Answer::Data(page, 0));
@@ -122,7 +139,7 @@ impl Admin {
                 Ok(0)
             }
             // Flexible data placement can be changed only while the endurance group has no namespace.
-            0x1d if placement::is_offered(drive) => Err(Status::SEQUENCE_ERROR),
+            0x1d if has_handles(drive) => Err(Status::SEQUENCE_ERROR),
             0x07 if value as u16 == u16::MAX || value >> 16 == 0xffff => Err(Status::INVALID_FIELD),
             // As many as there are, whatever was asked for.
             0x07 => Ok(QUEUES),
@@ -144,7 +161,7 @@ impl Admin {
             0x07 => Ok(QUEUES),
             0x0b => Ok(self.events),
             // Enabled, in configuration 0.
-            0x1d if placement::is_offered(drive) && entry.dword(11) as u16 == ENDURANCE_GROUP => Ok(1),
+            0x1d if has_handles(drive) && entry.dword(11) as u16 == ENDURANCE_GROUP => Ok(1),
             // Arbitration, power state, error recovery, coalescing, write atomicity: as they come.
             0x01 | 0x02 | 0x05 | 0x08 | 0x0a => Ok(0),
             _ => Err(Status::INVALID_FIELD),
@@ -176,7 +193,7 @@ fn get_log(
         return Err(Status::INVALID_FIELD);
     }
     let log = match entry.dword(10) as u8 {
-        identifier @ (0x09 | 0x20..=0x23) if identifier > 0x09 || placement::is_offered(drive) => {
+        identifier @ (0x09 | 0x20..=0x23) if identifier > 0x09 || has_handles(drive) => {
             placement.log(entry, identifier, drive, options)?
         }
         identifier => pages::log(drive, options, identifier, ns)?,

@@ -8,7 +8,7 @@ use vm_memory::GuestMemoryMmap;
 use super::admin::{Admin, Answer};
 use super::io::{self, Asked};
 use super::pages::PAGE_BYTES;
-use super::placement::{Managed, Placement};
+use super::placement::Managed;
 use super::prp::Pieces;
 use super::queue::{Entry, Queues, Status, WrongDoorbell};
 use super::registers::{Effect, Registers};
@@ -32,8 +32,6 @@ pub(super) struct Controller {
     registers: Registers,
     queues: Queues,
     admin: Admin,
-    /// Events of data placement, which a reset does not touch.
-    placement: Placement,
     /// By tag. Commands of before a reset have none.
     rooms: BTreeMap<u64, Room>,
     /// The flush by which the controller shuts down.
@@ -48,7 +46,6 @@ impl Controller {
             registers: Registers::default(),
             queues: Queues::default(),
             admin,
-            placement: Placement::default(),
             rooms: BTreeMap::new(),
             last_flush: None,
         }
@@ -96,7 +93,7 @@ impl Controller {
             }
             Effect::Reset => {
                 self.queues = Queues::default();
-                self.admin = Admin::new(&self.options);
+                self.admin.reset(&self.options);
                 self.rooms.clear();
                 self.last_flush = None;
                 return false;
@@ -166,8 +163,8 @@ impl Controller {
         drive: &mut Attached,
         room: &mut Room,
     ) -> Result<bool, Status> {
-        let Self { admin, queues, placement, options, .. } = self;
-        let data = match admin.carry_out(entry, queues, placement, memory, drive, options, guest_ns)? {
+        let Self { admin, queues, options, .. } = self;
+        let data = match admin.carry_out(entry, queues, memory, drive, options, guest_ns)? {
             Answer::Never => return Ok(false),
             Answer::Result(result) => {
                 room.result = result;
@@ -193,7 +190,7 @@ impl Controller {
         room: &mut Room,
     ) -> Result<bool, Status> {
         let now = drive.time(guest_ns);
-        match self.placement.manage(entry, memory, drive)? {
+        match self.admin.placement.manage(entry, memory, drive)? {
             None => {}
             Some(Managed::Nothing) => {
                 drive.answer(now, tag, Ok(Vec::new()));
@@ -211,11 +208,10 @@ impl Controller {
                 return Ok(true);
             }
         }
-        let handle = match entry.opcode() {
-            0x01 => self.placement.handle_of(entry, guest_ns, drive)?,
-            _ => 0,
-        };
-        let asked = io::parse(entry, memory, &self.options, self.admin.write_cache, handle)?;
+        let mut asked = io::parse(entry, memory, &self.options, self.admin.write_cache)?;
+        if let Asked::Write { tag, .. } = &mut asked {
+            tag.handle = self.admin.placement.handle_of(entry, guest_ns, drive)?;
+        }
         let mut send = |command: Command<'_>, data| drive.send(now, tag, &[command], data);
         match asked {
             Asked::Nothing => drive.answer(now, tag, Ok(Vec::new())),
@@ -255,7 +251,7 @@ impl Controller {
                 (Err(_), _) if room.status != Status::SUCCESS => room.status,
                 (Err(error), _) => Status::of(&error),
                 (Ok(_), _) if !room.update.is_empty() => {
-                    let updated = self.placement.update(&room.update, guest_ns, drive);
+                    let updated = self.admin.placement.update(&room.update, guest_ns, drive);
                     updated.err().unwrap_or(Status::SUCCESS)
                 }
                 (Ok(data), Some(to)) => to.write(memory, &data).err().unwrap_or(Status::SUCCESS),

@@ -36,13 +36,12 @@ pub(super) enum Asked {
     Nothing,
 }
 
-/// Decodes `entry`. `write_cache`: true if writes may wait in a volatile cache; `handle`: the placement handle of a write.
+/// Decodes `entry`. `write_cache`: true if writes may wait in a volatile cache.
 pub(super) fn parse(
     entry: &Entry,
     memory: &GuestMemoryMmap,
     options: &DiskOptions,
     write_cache: bool,
-    handle: u16,
 ) -> Result<Asked, Status> {
     let is_flush = entry.opcode() == 0x00;
     if entry.namespace() != NAMESPACE && !(is_flush && entry.namespace() == ALL_NAMESPACES) {
@@ -67,7 +66,7 @@ pub(super) fn parse(
                 4 | 5 | 8 => Hint::Metadata,
                 _ => Hint::None,
             };
-            Ok(Asked::Write { range: range(), fua: fua || !write_cache, tag: DataTag { hint, handle }, data })
+            Ok(Asked::Write { range: range(), fua: fua || !write_cache, tag: hint.into(), data })
         }
         0x02 => Ok(Asked::Read { range: range(), to: data_of(range())? }),
         0x08 => {

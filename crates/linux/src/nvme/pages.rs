@@ -4,7 +4,6 @@
 use strobe_ssd::{CommandKind, RANGES_MAX};
 use strobe_types::SECTOR_BYTES;
 
-use super::placement::{self, ENDURANCE_GROUP};
 use super::queue::Status;
 use super::registers::VERSION;
 use crate::attached::{Attached, DiskOptions};
@@ -19,6 +18,8 @@ pub(super) const EVENTS_MAX: u32 = 4;
 /// The only namespace, and the name for all of them.
 pub(super) const NAMESPACE: u32 = 1;
 pub(super) const ALL_NAMESPACES: u32 = u32::MAX;
+/// The only endurance group, on a drive with placement handles.
+pub(super) const ENDURANCE_GROUP: u16 = 1;
 
 const IDENTITY: [u8; 16] = [0x57, 0xb0, 0xbe, 0, 0, 0, 0x40, 0, 0x80, 0, 0, 0, 0, 0, 0, 1];
 const NAME: &[u8] = b"nqn.2014-08.org.nvmexpress:uuid:57b0be00-0000-4000-8000-000000000001";
@@ -45,6 +46,11 @@ impl Page {
 /// A limit of the drive, of which 0 is none, in a field that holds `most`.
 fn within(limit: u64, most: u64) -> u64 {
     if limit == 0 { most } else { limit.min(most) }
+}
+
+/// True if `drive` has placement handles, for which it offers Flexible Data Placement.
+pub(super) fn has_handles(drive: &Attached) -> bool {
+    drive.target.drive().reclaim_units().is_some()
 }
 
 /// The page of Identify that `structure` (CNS) names; a list of endurance groups begins with `element`.
@@ -79,7 +85,7 @@ pub(super) fn identify(
             page.put(4, &limits.trim_range_sectors.to_le_bytes()).put(8, &limits.trim_sectors.to_le_bytes());
         }
         // The endurance groups with this number and higher ones.
-        0x19 if placement::is_offered(drive) => {
+        0x19 if has_handles(drive) => {
             if element <= ENDURANCE_GROUP {
                 page.put(0, &1_u16.to_le_bytes()).put(2, &ENDURANCE_GROUP.to_le_bytes());
             }
@@ -97,7 +103,7 @@ fn describe_controller(page: &mut Page, drive: &Attached, options: &DiskOptions)
     page.text(64, "1", 8);
     page.put(77, &[DATA_PAGES_LOG]);
     page.put(80, &VERSION.to_le_bytes());
-    if placement::is_offered(drive) {
+    if has_handles(drive) {
         // Endurance groups, of which there is one, and Flexible Data Placement in it; directives.
         page.put(96, &(1_u32 << 19 | 1 << 4).to_le_bytes());
         page.put(340, &ENDURANCE_GROUP.to_le_bytes()).put(256, &(1_u16 << 5).to_le_bytes());
@@ -120,7 +126,7 @@ fn describe_controller(page: &mut Page, drive: &Attached, options: &DiskOptions)
 }
 
 fn describe_namespace(page: &mut Page, drive: &Attached) {
-    if placement::is_offered(drive) {
+    if has_handles(drive) {
         page.put(102, &ENDURANCE_GROUP.to_le_bytes());
     }
     let (drive, limits) = (drive.target.drive(), drive.target.drive().limits());
@@ -164,8 +170,8 @@ pub(super) fn log(
             for opcode in [0x00, 0x01, 0x02, 0x04, 0x05, 0x06, 0x08, 0x09, 0x0a, 0x0c] {
                 page.put(4 * opcode, &[1]);
             }
-            let has_handles = placement::is_offered(drive);
-            page.put(4 * 0x1a, &[u8::from(has_handles)]);
+            let is_placed = has_handles(drive);
+            page.put(4 * 0x1a, &[u8::from(is_placed)]);
             // Those that change data say so.
             for (opcode, is_there, changes) in [
                 (0x00, true, 0),
@@ -173,9 +179,9 @@ pub(super) fn log(
                 (0x02, true, 0),
                 (0x08, true, 2),
                 (0x09, options.discard_segments > 0, 2),
-                (0x12, has_handles, 0),
+                (0x12, is_placed, 0),
                 (0x19, options.copy, 2),
-                (0x1d, has_handles, 0),
+                (0x1d, is_placed, 0),
             ] {
                 page.put(1024 + 4 * opcode, &[if is_there { 1 | changes } else { 0 }]);
             }

@@ -12,13 +12,11 @@ use strobe_ssd::{CommandKind, Isolation, ReclaimUnits};
 use strobe_types::SECTOR_BYTES;
 use vm_memory::GuestMemoryMmap;
 
-use super::pages::{DATA_BYTES_MAX, NAMESPACE, PAGE_BYTES, Page};
+use super::pages::{DATA_BYTES_MAX, ENDURANCE_GROUP, NAMESPACE, PAGE_BYTES, Page, has_handles};
 use super::prp::Pieces;
 use super::queue::{Entry, Status};
 use crate::attached::{Attached, DiskOptions};
 
-/// The only endurance group.
-pub(super) const ENDURANCE_GROUP: u16 = 1;
 /// Type of the data placement directive.
 const DIRECTIVE: u32 = 2;
 const EVENT_BYTES: usize = 64;
@@ -59,11 +57,6 @@ pub(super) enum Managed {
 /// The handles of `drive`, or the status of a command that needs them.
 fn units(drive: &Attached) -> Result<ReclaimUnits, Status> {
     drive.target.drive().reclaim_units().ok_or(Status::FDP_DISABLED)
-}
-
-/// True if `drive` has placement handles.
-pub(super) fn is_offered(drive: &Attached) -> bool {
-    units(drive).is_ok()
 }
 
 impl Placement {
@@ -347,7 +340,7 @@ fn endurance(drive: &Attached) -> Vec<u8> {
 /// Directives: Identify, and data placement, which is enabled and stays so.
 pub(super) fn directives(entry: &Entry, drive: &Attached) -> Result<Vec<u8>, Status> {
     // Return Parameters of the Identify directive.
-    if !is_offered(drive) || entry.dword(11) & 0xffff != 0x0001 {
+    if !has_handles(drive) || entry.dword(11) & 0xffff != 0x0001 {
         return Err(Status::INVALID_FIELD);
     }
     let bytes = 4 * (u64::from(entry.dword(10)) + 1);

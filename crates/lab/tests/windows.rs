@@ -389,8 +389,9 @@ fn one_placement_handle_gives_the_result_of_a_drive_without() {
             assert_eq!(comparable(&plain), comparable(&handles), "{isolation}, timing {timing}");
             let own = handles.placement_handles.expect("one handle");
             let media = own.handles[0].media_bytes + own.shared_media_bytes;
-            let programmed = handles.nand.program.total * 16_384;
-            assert_eq!(media, programmed);
+            let nand = &handles.config.drive.nand;
+            let page_bytes = u64::from(nand.page_bytes * nand.pages_per_program);
+            assert_eq!(media, handles.nand.program.total * page_bytes);
         }
     }
 }

@@ -67,7 +67,7 @@ defaults! {
         /// Blocks of relocated data under handles: initial (shared by all) or persistent (of each handle). Default initial.
         pub isolation: IsolationName = IsolationName::Initial;
         /// Size of the reclaim unit that each handle fills: blocks on each plane of the drive. Default 1.
-        #[schemars(range(min = 1))]
+        #[schemars(range(min = 1, max = 65_536))]
         pub unit_blocks: u32 = 1;
         /// Temperature that hot-cold and sorted go by: update-count, update-rate or last-write. Default update-count.
         pub temperature: Temperature = Temperature::UpdateCount;

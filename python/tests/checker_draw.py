@@ -56,8 +56,6 @@ def draw_drive(r: Random, timing: bool) -> Table:
         ftl["die_allocation"] = r.choice(["free-first", "stripe"])
     if r.random() < 0.15:
         ftl["durable_map"] = True
-        if mapping == "page" and r.random() < 0.4:
-            ftl["map_flush_entries"] = r.choice([1, 7, 100])
     if paged:
         draw_page_map(r, drive, timing)
     else:

@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeSet, VecDeque};
 
-use strobe_types::{BlockId, Geometry};
+use strobe_types::{BlockId, Geometry, Stored};
 
 /// Choice among the erased blocks.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -22,7 +22,7 @@ pub(crate) enum Want {
 /// Streams ask for a block on the plane whose turn it is, which stripes them over the drive; if
 /// that plane has none, the plane with the most gives one, so that a drive never stalls while any
 /// block is free.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Stored)]
 pub(crate) struct FreePool {
     planes: Vec<Plane>,
     count: u32,
@@ -30,10 +30,8 @@ pub(crate) struct FreePool {
     arrivals: u64,
 }
 
-strobe_types::stored! { struct FreePool { planes, count, arrivals } }
-
 /// The erased blocks of one plane. Both forms give what is wanted; they differ in what is a scan.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Stored)]
 enum Plane {
     /// In order of arrival, with their erase counts. Looking for a worn one is a scan, which only
     /// static wear levelling over first-in-first-out allocation asks for.
@@ -42,8 +40,6 @@ enum Plane {
     /// then it is never wanted.
     ByWear(BTreeSet<(u32, u64, BlockId)>),
 }
-
-strobe_types::stored! { enum Plane { 0 Queue(blocks), 1 ByWear(blocks) } }
 
 impl Plane {
     fn len(&self) -> usize {

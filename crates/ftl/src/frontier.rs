@@ -1,9 +1,9 @@
 //! Write frontiers: where the next page of a stream goes.
 
-use strobe_types::{BlockId, Geometry, Ppn};
+use strobe_types::{BlockId, Geometry, Ppn, Stored};
 
 /// One open block of a stream.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, Stored)]
 struct Lane {
     /// The plane this lane prefers its blocks from.
     plane: u32,
@@ -12,10 +12,8 @@ struct Lane {
     end: u32,
 }
 
-strobe_types::stored! { struct Lane { plane, next, end } }
-
 /// The lanes on the planes of one die.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, Stored)]
 struct Row {
     /// Lanes that have an open block.
     open: u32,
@@ -23,13 +21,11 @@ struct Row {
     die: u32,
 }
 
-strobe_types::stored! { struct Row { open, die } }
-
 /// A stream of writes: pages that belong together, striped over one open block per lane.
 ///
 /// Lanes follow the channels first, then the dies, then the planes, so that consecutive pages
 /// use as many buses as possible and pages a full round apart meet on the planes of one die.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Stored)]
 pub(crate) struct Frontier {
     /// The lane whose turn it is; its entry in `lanes` is stale meanwhile.
     current: Lane,
@@ -44,8 +40,6 @@ pub(crate) struct Frontier {
     /// Pages of the blocks that it opens.
     pages_per_block: u32,
 }
-
-strobe_types::stored! { struct Frontier { current, lanes, turn, step, rows, room, pages_per_block } }
 
 impl Frontier {
     /// A stream without an open block. `by_die`: the planes of a die come one behind the other, then

@@ -2,7 +2,7 @@
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
-use strobe_types::Lpn;
+use strobe_types::{Lpn, State};
 
 /// Measure of a logical unit's temperature. Each is kept per logical unit, if it is used.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
@@ -18,14 +18,15 @@ pub enum Temperature {
 }
 
 /// Write history of each logical unit: 4, 12 or 8 bytes of it, depending on the measure.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, State)]
 pub(crate) struct HeatTable {
+    #[state(skip)]
     measure: Temperature,
+    #[state(table)]
     updates: Vec<u32>,
+    #[state(table)]
     last_write: Vec<u64>,
 }
-
-strobe_types::state! { HeatTable {} tables { updates, last_write } made { measure } }
 
 impl HeatTable {
     pub(crate) fn new(measure: Temperature, logical_units: u32) -> Self {

@@ -22,12 +22,12 @@ pub mod wear;
 
 pub use block_info::{BlockInfo, Stage, Stream};
 pub use capacity::{Capacity, CapacityError, Demand};
-pub use gc::{Allocation, GcStream};
+pub use gc::{Allocation, DieAllocation, GcStream};
 pub use heat::Temperature;
 pub use map::blocks::{BlockMap, BlockMapConfig, BlockMapError, BlockScheme, LogVictim};
 pub use map::page::{
     HandleCounts, Handles, PageMap, PageMapConfig, Refresh, SlcConfig, TranslationConfig, Watermarks,
-    WhenFull, WhenMapFull,
+    WhenFull,
 };
 pub use place::{
     CopyContext, DataTag, Hint, Isolation, Placement, PlacementKind, Relocated, StreamId, WriteContext,
@@ -37,7 +37,7 @@ pub use stats::{CopyStats, FtlStats, GcStats, MergeStats, SlcStats, TranslationS
 pub use wear::WearSummary;
 
 use strobe_nand::{Nand, Payload, PowerCuts, Unit, When};
-use strobe_types::{BlockId, Lpn, Ppa, Ppn, SimTime};
+use strobe_types::{BlockId, Lpn, Ppa, Ppn, SimTime, Stored};
 
 /// Tokens of the mapping scheme's own work are this and above, below those of flash itself.
 pub const BACKGROUND: u64 = 1 << 60;
@@ -47,7 +47,7 @@ pub type Done = Result<When, FtlError>;
 
 /// Why a mapping scheme could not do what it was asked. The state is unchanged but for
 /// operations already done on flash.
-#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error, Stored)]
 #[non_exhaustive]
 pub enum FtlError {
     /// So many blocks have gone bad that garbage collection could not make progress any more.
@@ -90,6 +90,10 @@ pub enum FtlError {
          drive.ftl.map_blocks lasts longer)"
     )]
     MapWornOut,
+    /// Whoever runs the simulation has asked it to end ([`Nand::set_stop`]), in the middle of the command. The drive
+    /// serves nothing but reads afterwards, and its state is not to be saved.
+    #[error("interrupted")]
+    Interrupted,
     /// A translation page cannot be read, and the map has no second copy of it.
     #[error(
         "end of life: translation page {page} cannot be read, and with it the addresses of its units are lost; \
@@ -109,10 +113,6 @@ pub enum FtlError {
         /// When that is known, all retries included.
         at: When,
     },
-    /// Whoever runs the simulation has asked it to end ([`Nand::set_stop`]), in the middle of the command. The drive
-    /// serves nothing but reads afterwards, and its state is not to be saved.
-    #[error("interrupted")]
-    Interrupted,
 }
 
 /// The end of a host read that was complete at `at`, and found `lost` the first unit that cannot be read.
@@ -282,5 +282,3 @@ pub trait Recoverable: MappingScheme<Nand: PowerCuts> + Sized {
     /// scheme's counters continue.
     fn recover(self, now: SimTime, nand: Self::Nand) -> Result<(Self, Recovery), RecoveryError>;
 }
-
-strobe_types::stored! { enum FtlError { 0 EndOfLife { bad_blocks, room_units, logical_units }, 1 NoProgress { victims, units }, 2 OutOfBlocks, 3 MapWornOut, 4 Interrupted, 5 MapUnreadable { page }, 6 Unreadable { lpn, at } } }

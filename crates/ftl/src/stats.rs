@@ -2,7 +2,7 @@
 
 use schemars::JsonSchema;
 use serde::Serialize;
-use strobe_types::{Counters, counters};
+use strobe_types::{Counters, Stored, counters};
 
 counters! {
     /// Counters of garbage collection.
@@ -35,9 +35,6 @@ counters! {
         pub third_owner_units: u64,
         /// Of these, because the virtual map was full.
         pub map_full_units: u64,
-        /// Units of earlier logical copies that were read and programmed after all, so that a full virtual map could take
-        /// another one (`drive.ftl.virtual_map_full = "copy-oldest"`); not among `physical_units`.
-        pub late_units: u64,
     }
 
     /// Counters of the SLC cache, in mapping units and blocks.
@@ -93,7 +90,7 @@ counters! {
 
 /// All that a mapping scheme has done since it was built. A power cut sets none of it back but
 /// `host_units_written`, and that only where the map on flash says how many there were.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Stored)]
 pub struct FtlStats {
     /// Units written for the host.
     pub host_units_written: u64,
@@ -110,8 +107,6 @@ pub struct FtlStats {
     /// `host_units_written` when each block that went bad in use did, in order.
     pub bad_block_host_writes: Vec<u64>,
 }
-
-strobe_types::stored! { struct FtlStats { host_units_written, gc, copies, merges, translation, slc, bad_block_host_writes } }
 
 impl FtlStats {
     /// Counts on from `before`, the same drive's numbers before a power cut.

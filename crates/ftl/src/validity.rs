@@ -1,14 +1,13 @@
 //! One bit per mapping unit: does it hold the current version of a logical unit?
 
-use strobe_types::{Ppa, prefetch_write};
+use strobe_types::{Ppa, State, prefetch_write};
 
 /// Validity bits of all physical units.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, State)]
 pub(crate) struct Validity {
+    #[state(table)]
     words: Vec<u64>,
 }
-
-strobe_types::state! { Validity {} tables { words } }
 
 impl Validity {
     pub(crate) fn new(units: u32) -> Self {

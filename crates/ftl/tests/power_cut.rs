@@ -3,10 +3,10 @@
 use strobe_ftl::gc::Greedy;
 use strobe_ftl::wear::Leveling;
 use strobe_ftl::{
-    Allocation, GcStream, Isolation, MappingScheme, PageMap, PageMapConfig, PlacementKind, RecoveryError,
-    SlcConfig, TranslationConfig, Watermarks, WhenFull, WhenMapFull, WriteContext,
+    Allocation, DieAllocation, GcStream, Isolation, MappingScheme, PageMap, PageMapConfig, PlacementKind,
+    RecoveryError, SlcConfig, TranslationConfig, Watermarks, WhenFull, WriteContext,
 };
-use strobe_nand::{ArrayTiming, CellTimes, Chip, TimingConfig, Unit, Untimed, WearConfig, When};
+use strobe_nand::{ArrayTiming, Chip, SlcMode, TimingConfig, Unit, Untimed, WearConfig, When};
 use strobe_types::{Geometry, GeometrySpec, Lpn, Prng, SimTime};
 
 use crate::torture::{Pace, Subject, TestChip, any_times, torture};
@@ -151,9 +151,7 @@ fn any_choices(rng: &mut Prng) -> (GeometrySpec, PageMapConfig, WearConfig, Timi
     };
     let fault_reserve = 3 * u32::from(wear.program_fail_rate > 0.0 || wear.endurance_pe.is_some());
     let times = any_times(rng);
-    let when_map_full = [WhenMapFull::CopyNew, WhenMapFull::CopyOldest][rng.below(2) as usize];
-    let flush_entries = [None, None, None, None, None, None, Some(2), Some(7)][rng.below(8) as usize];
-    (spec, PageMapConfig { fault_reserve, when_map_full, flush_entries, ..config }, wear, times)
+    (spec, PageMapConfig { fault_reserve, ..config }, wear, times)
 }
 
 /// A drive with an SLC cache, and more or less room for it; collection may go on in the background.
@@ -172,7 +170,8 @@ fn any_slc_case(rng: &mut Prng) -> Option<Case> {
     let (share, pace) = (pick(&[1, 2, 3]), planes * channels + 4);
     let watermarks = Watermarks { soft: pace + 2, pace, victims: pick(&[1, 2]), read_pages: 3 };
     let goes_on = pick(&[0, 1]) == 1;
-    let (leveling, sorts, free_first) = (pick(&[0, 0, 1, 2]), pick(&[0, 0, 0, 1, 2]), pick(&[0, 1]) == 1);
+    let (leveling, sorts) = (pick(&[0, 0, 1, 2]), pick(&[0, 0, 0, 1, 2]));
+    let die_allocation = [DieAllocation::Stripe, DieAllocation::FreeFirst][pick(&[0, 1]) as usize];
     let mut case = any_case(rng)?;
     case.spec = GeometrySpec {
         channels,
@@ -189,14 +188,14 @@ fn any_slc_case(rng: &mut Prng) -> Option<Case> {
         leveling: [None, Some(Leveling::Swap { threshold: 2 }), Some(Leveling::DualPool { threshold: 2 })]
             [leveling as usize],
         placement: [PlacementKind::Single, PlacementKind::HotCold, PlacementKind::Sorted][sorts as usize],
-        free_first,
+        die_allocation,
         translation: None,
         ..case.config
     };
     let Case { spec, config, wear, times, aligned, .. } = case;
     let mut case = Case { aligned, ..Case::new(spec, config, wear, times)? };
     case.slc_bits = bits;
-    case.times.slc = Some(CellTimes { read_ns: 3, program_ns: 15, erase_ns: 40 });
+    case.times.slc = Some(SlcMode { bits_per_cell: bits, read_ns: 3, program_ns: 15, erase_ns: 40 });
     case.config.logical_units = (case.config.logical_units * share / 3).max(1);
     Some(case)
 }
@@ -368,8 +367,6 @@ fn pages_from_before_an_erase_do_not_come_back() {
         } else {
             Allocation::Adaptive
         },
-        when_map_full: WhenMapFull::CopyNew,
-        flush_entries: None,
         ..config
     };
     let case = Case::new(spec, config, wear, times).expect("a drive");

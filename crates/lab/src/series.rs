@@ -3,9 +3,10 @@
 use serde::Serialize;
 use strobe_nand::NandOp;
 use strobe_ssd::DriveStats;
+use strobe_types::Stored;
 
 /// One interval of the run.
-#[derive(Clone, Debug, PartialEq, Serialize, schemars::JsonSchema)]
+#[derive(Clone, Debug, PartialEq, Serialize, schemars::JsonSchema, Stored)]
 pub struct Sample {
     /// Host pages (mapping units) written since the drive was new, at the end of the interval.
     pub host_pages: u64,
@@ -24,19 +25,15 @@ pub struct Sample {
     written: u64,
 }
 
-strobe_types::stored! { struct Sample { host_pages, measured, waf, free_blocks, virtual_ns, programmed, written } }
-
 /// Samples at equal distances in host pages. When there are too many, neighbours are joined and
 /// the distance doubles, so that a run of any length gives between half and all of the most.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Stored)]
 pub(crate) struct Series {
     interval: u64,
     samples: Vec<Sample>,
     last: DriveStats,
     units_per_page: u64,
 }
-
-strobe_types::stored! { struct Series { interval, samples, last, units_per_page } }
 
 impl Series {
     const MOST: usize = 128;

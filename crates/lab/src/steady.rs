@@ -4,18 +4,20 @@ use schemars::JsonSchema;
 use serde::Serialize;
 use strobe_nand::NandOp;
 use strobe_ssd::{DriveStats, Simulated};
-use strobe_types::{Op, SimTime};
+use strobe_types::{Op, SimTime, State};
 
 use crate::experiment::{Amount, RunConfig, SteadyMetric};
 use crate::numbers::ratio;
 use crate::series::{Judged, judge};
 
 /// The rounds between warm-up and measurement, and whether what was to be steady was so at their end.
-#[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
+#[derive(Clone, Debug, PartialEq, Serialize, JsonSchema, State)]
 pub struct SteadyRounds {
     /// Metric tested for steadiness.
+    #[state(skip)]
     pub metric: SteadyMetric,
     /// Length of a round.
+    #[state(skip)]
     pub interval: Amount,
     /// Rounds that it took.
     pub rounds: u32,
@@ -31,8 +33,6 @@ pub struct SteadyRounds {
     /// Change along the fitted line / mean, in percent.
     pub slope_pct: Option<f64>,
 }
-
-strobe_types::state! { SteadyRounds { rounds, reached, values, mean, range_pct, slope_pct } made { metric, interval } }
 
 /// Counters at the start of a round.
 pub(crate) struct RoundStart {

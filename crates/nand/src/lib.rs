@@ -25,13 +25,13 @@ pub use chip::{Chip, Lasts, RetryConfig, Stress};
 pub use counts::{Cause, NandOp, OpCounts};
 pub use cut::{CutPlan, Met, PowerCuts, Snapshot};
 pub use events::{Candidate, Event, EventKind, EventLog, FlashOp, HostCommand, Recorded};
-pub use image::{Access, Damage, Image, ImageError, ImageInfo, ImageMedium, Scan};
+pub use image::{Access, Damage, DataMedium, Image, ImageError, ImageInfo, Scan};
 pub use medium::{
     BlockState, ByteMedium, Medium, NoMedium, OobRecord, Payload, StampMedium, Unit, UnitBytes,
 };
 pub use read_done::{ReadDone, ReadOutcome};
 pub use timing::{
-    ArrayTiming, Bus, CellTimes, Class, Occupancy, PageTimes, SuspendConfig, SwitchedTiming, Ticket, Timing,
+    ArrayTiming, Bus, Class, Occupancy, PageTimes, SlcMode, SuspendConfig, SwitchedTiming, Ticket, Timing,
     TimingConfig, Untimed, When,
 };
 pub use wanted::Wanted;

@@ -10,15 +10,13 @@ use crate::Cause;
 use crate::sparse::Sparse;
 
 /// One mapping unit on its way to or from flash: whose it is, and what it holds.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Stored)]
 pub struct Unit<P> {
     /// The logical page the unit belongs to; goes into the out-of-band area.
     pub lpn: Lpn,
     /// Content of the unit, as far as the medium keeps it.
     pub payload: P,
 }
-
-strobe_types::stored! { [P: Payload] struct Unit<P> { lpn, payload } }
 
 /// The content of one mapping unit.
 pub trait Payload: Clone + PartialEq + Debug + Send + Stored + 'static {
@@ -89,10 +87,8 @@ impl Payload for u64 {
 
 /// The bytes of one unit; zeros are kept as nothing. Copies share the bytes, as copies made by
 /// garbage collection never change them.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Stored)]
 pub struct UnitBytes(Option<Arc<[u8]>>);
-
-strobe_types::stored! { struct UnitBytes(bytes) }
 
 impl UnitBytes {
     /// Takes a unit's bytes.
@@ -149,15 +145,13 @@ impl Payload for UnitBytes {
 }
 
 /// The part of a page's out-of-band area beyond the LPNs: written with the page, never changed.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Stored)]
 pub struct OobRecord {
     /// Position in the order of all programs of the drive.
     pub sequence: u64,
     /// CRC-32C over LPNs and content.
     pub checksum: u32,
 }
-
-strobe_types::stored! { struct OobRecord { sequence, checksum } }
 
 /// State of a block.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -233,10 +227,8 @@ pub trait Medium: Clone + State {
 }
 
 /// Keeps nothing: for runs that only count and time.
-#[derive(Clone, Copy, Debug, Default)]
+#[derive(Clone, Copy, Debug, Default, Stored)]
 pub struct NoMedium;
-
-strobe_types::stored! { struct NoMedium {} }
 
 impl Medium for NoMedium {
     type Payload = ();
@@ -267,16 +259,15 @@ impl Medium for NoMedium {
 }
 
 /// Contents and out-of-band records in memory, one entry per unit; of blocks that were never written, nothing.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, State)]
 pub struct TableMedium<P> {
-    contents: Sparse<P>,
-    records: Sparse<OobRecord>,
+    #[state(skip)]
+    units_per_page: u32,
     /// Pages of the drive's own tables: few beside the others.
     meta: BTreeMap<Ppn, Arc<[u8]>>,
-    units_per_page: u32,
+    contents: Sparse<P>,
+    records: Sparse<OobRecord>,
 }
-
-strobe_types::state! { [P: Payload] TableMedium<P> { meta, contents, records } made { units_per_page } }
 
 /// Keeps an 8-byte stamp per unit.
 pub type StampMedium = TableMedium<u64>;

@@ -1,12 +1,12 @@
 //! Units of a page that a read transfers.
 
+use strobe_types::Stored;
+
 /// Number of units that a read transfers from each flash page of a word line. Where one program fills several
 /// flash pages ([`Nand::pages_per_program`](crate::Nand::pages_per_program)), flash pages without a requested
 /// unit are not read. Elsewhere all units count for the first.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Stored)]
 pub struct Wanted(u64);
-
-strobe_types::stored! { struct Wanted(counts) }
 
 /// Bits for the units of one flash page.
 const BITS: u32 = u64::BITS / Wanted::PARTS_MOST as u32;

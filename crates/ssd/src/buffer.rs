@@ -33,7 +33,7 @@ pub(crate) struct WriteBuffer<P> {
 }
 
 /// Dirty units of one tag.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug, Default, Stored)]
 struct Queue {
     tag: DataTag,
     /// Units with the number of their arrival, oldest first. Those trimmed or given another tag meanwhile may linger, but
@@ -42,8 +42,6 @@ struct Queue {
     /// Dirty units among them.
     live: usize,
 }
-
-strobe_types::stored! { struct Queue { tag, order, live } }
 
 impl<P: Payload> WriteBuffer<P> {
     /// An empty buffer of the same size, after a power cut.

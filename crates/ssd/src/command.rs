@@ -5,7 +5,7 @@
 
 pub use strobe_ftl::{DataTag, Hint};
 pub use strobe_types::Range;
-use strobe_types::{Lba, Op, named};
+use strobe_types::{Lba, Op, Stored, named};
 
 /// A command of the NVM command set.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -83,7 +83,7 @@ impl Command<'_> {
 named! {
     /// The kind of a command: those that a [`Request`](strobe_types::Request) can be, and those only a
     /// [`Command`] can.
-    #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
+    #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Stored)]
     #[repr(u8)]
     pub enum CommandKind {
         /// Read.
@@ -116,5 +116,3 @@ impl From<Op> for CommandKind {
 
 /// Ranges that one command can carry: its format counts them in eight bits, from one.
 pub const RANGES_MAX: usize = 256;
-
-strobe_types::stored! { enum CommandKind { 0 Read, 1 Write, 2 Trim, 3 Flush, 4 Copy, 5 WriteZeroes } }

@@ -1,7 +1,7 @@
 //! Firmware and host link: the stages between the host and the mapping scheme.
 
 use strobe_nand::Bus;
-use strobe_types::{Prng, SECTOR_BYTES, SimTime};
+use strobe_types::{Prng, SECTOR_BYTES, SimTime, State};
 
 use crate::TrimConfig;
 use crate::command::Range;
@@ -10,23 +10,32 @@ use crate::command::Range;
 ///
 /// The firmware handles one command at a time; a full-duplex link moves data to and from the
 /// host. All zero costs nothing.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, State)]
 pub(crate) struct Controller {
+    #[state(skip)]
     command_ns: u64,
+    #[state(skip)]
     range_ns: u64,
+    #[state(skip)]
     trim: TrimConfig,
+    #[state(skip)]
+    link_mb_s: u64,
+    #[state(skip)]
+    latency_ns: u64,
+    #[state(skip)]
+    jitter_ns: u64,
+    #[state(skip)]
+    write_jitter_ns: u64,
+    #[state(skip)]
+    pace_ns: u64,
+    #[state(skip)]
+    pace_burst: u64,
     /// Sector after the last range trimmed.
     trim_end: Option<u64>,
-    link_mb_s: u64,
-    latency_ns: u64,
-    jitter_ns: u64,
-    write_jitter_ns: u64,
-    pace_ns: u64,
-    pace_burst: u64,
-    /// When the stage that paces writes has dealt with all that have come.
-    paced: SimTime,
     chance: Prng,
     firmware_free: SimTime,
+    /// When the stage that paces writes has dealt with all that have come.
+    paced: SimTime,
     to_drive: Bus,
     to_host: Bus,
 }
@@ -166,11 +175,6 @@ fn partial_units(start: u64, end: u64, unit_sectors: u64) -> u64 {
     } else {
         u64::from(head) + u64::from(tail)
     }
-}
-
-strobe_types::state! {
-    Controller { trim_end, chance, firmware_free, paced, to_drive, to_host }
-    made { command_ns, range_ns, trim, link_mb_s, latency_ns, jitter_ns, write_jitter_ns, pace_ns, pace_burst }
 }
 
 #[cfg(test)]

@@ -31,6 +31,14 @@ pub struct Completion {
     pub result: Result<Vec<u8>, CommandError>,
 }
 
+impl Completion {
+    /// True if the command was refused. One whose data cannot be read was carried out.
+    #[inline]
+    pub fn is_refused(&self) -> bool {
+        self.result.as_ref().is_err_and(|error| !error.is_unreadable())
+    }
+}
+
 /// A drive as a host sees it: commands go in, completions come out, in virtual time.
 ///
 /// **The host promises** that time does not go back: the `now` of a submission lies neither before that of
@@ -231,10 +239,8 @@ impl HostQueue {
         for completion in &completions {
             self.complete(completion.at);
         }
-        completions.into_iter().try_for_each(|completion| match completion.result {
-            Err(error) if !error.is_unreadable() => Err(error),
-            _ => Ok(()),
-        })
+        let refused = completions.into_iter().find(Completion::is_refused);
+        refused.map_or(Ok(()), |completion| completion.result.map(drop))
     }
 }
 

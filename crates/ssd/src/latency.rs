@@ -98,7 +98,7 @@ impl Default for Latencies {
 }
 
 /// Completion latencies of a drive, by kind of request.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug, Default, Stored)]
 pub struct Latency {
     ops: [Latencies; Op::ALL.len()],
 }
@@ -144,8 +144,6 @@ impl Stored for Latencies {
         Ok(latencies)
     }
 }
-
-strobe_types::stored! { struct Latency { ops } }
 
 #[cfg(test)]
 mod tests {

@@ -16,7 +16,7 @@ use std::ops::Range;
 
 use strobe_ftl::{CheckError, FtlError, MappingScheme, WriteContext};
 use strobe_nand::{Bus, Cause, Nand, Payload, Unit, When};
-use strobe_types::{Geometry, Lba, Lpn, SimTime};
+use strobe_types::{Geometry, Lba, Lpn, SimTime, State, Stored};
 
 use crate::command::{DataTag, Hint};
 use crate::config::{NvramConfig, NvramPolicyName};
@@ -37,7 +37,7 @@ enum Admission {
     Metadata,
 }
 
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Stored)]
 struct Entry<P> {
     /// `None`: a tombstone.
     payload: Option<P>,
@@ -46,29 +46,30 @@ struct Entry<P> {
     used: u64,
 }
 
-strobe_types::stored! { [P: Payload] struct Entry<P> { payload, tag, used } }
-
 /// Units on their way to flash.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Stored)]
 struct Leaving<P> {
     /// When they are there.
     arrive: When,
     units: Vec<(Lpn, Option<P>, DataTag)>,
 }
 
-strobe_types::stored! { [P: Payload] struct Leaving<P> { arrive, units } }
-
 /// The non-volatile write cache with its content.
 ///
 /// A place is taken until the unit in it is on flash: when all are, a write waits until
 /// the units used least recently are there, as many whole pages of them as a stripe takes, but no more
 /// than a quarter of the cache.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, State)]
 pub struct Nvram<P> {
+    #[state(skip)]
     capacity: usize,
+    #[state(skip)]
     page_units: usize,
+    #[state(skip)]
     admission: Admission,
+    #[state(skip)]
     read_ns: u64,
+    #[state(skip)]
     write_ns: u64,
     port: Bus,
     entries: BTreeMap<Lpn, Entry<P>>,
@@ -411,13 +412,6 @@ impl<P: Payload> Nvram<P> {
         };
         Err(CheckError(format!("non-volatile cache: {wrong}")))
     }
-}
-
-strobe_types::state! {
-    [P: Payload] Nvram<P> {
-        port, entries, order, uses, trimmed, leaving, leaving_units, early, departures, merged, batch, stats,
-    }
-    made { capacity, page_units, admission, read_ns, write_ns }
 }
 
 #[cfg(test)]

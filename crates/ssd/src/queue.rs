@@ -3,12 +3,12 @@
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 
-use strobe_types::SimTime;
+use strobe_types::{SimTime, Stored};
 
 use crate::stats::HostCounts;
 
 /// Pacing of a host's requests.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Stored)]
 pub enum Pacing {
     /// Closed loop: `depth` requests are outstanding at any time (fio `iodepth`); a new one is
     /// issued when one completes, but never sooner than `interval_ns` after the one before (fio
@@ -23,18 +23,14 @@ pub enum Pacing {
     Open,
 }
 
-strobe_types::stored! { enum Pacing { 0 Closed { depth, interval_ns }, 1 Open } }
-
 /// Amount of work, counted over the life of the drive, at which a host stops to issue commands.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Stored)]
 pub enum Goal {
     /// So many mapping units written: [`HostCounts::units_written`].
     Written(u64),
     /// So many mapping units covered by commands of any kind: [`HostCounts::units_touched`].
     Touched(u64),
 }
-
-strobe_types::stored! { enum Goal { 0 Written(units), 1 Touched(units) } }
 
 impl Goal {
     /// Units from `counts` to the goal.
@@ -54,7 +50,7 @@ impl Goal {
 }
 
 /// The host's side of virtual time.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Stored)]
 pub struct HostQueue {
     pacing: Pacing,
     /// Nothing is issued once it is reached.
@@ -69,8 +65,6 @@ pub struct HostQueue {
     /// Completions whose places have not been taken by a new request, some perhaps still to come.
     completions: BinaryHeap<Reverse<SimTime>>,
 }
-
-strobe_types::stored! { struct HostQueue { pacing, goal, now, next_issue, finished, in_flight, completions } }
 
 impl HostQueue {
     /// A queue that starts at `start`.

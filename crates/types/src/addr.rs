@@ -1,5 +1,6 @@
 //! Address newtypes.
 
+use crate::Stored;
 use std::fmt;
 
 /// Bytes in one host sector, the unit of [`Lba`]. Fixed at 512 as in ATA, SCSI, virtio-blk and
@@ -9,7 +10,7 @@ pub const SECTOR_BYTES: u64 = 512;
 macro_rules! address {
     ($(#[$doc:meta])* $name:ident, $int:ty, $prefix:literal) => {
         $(#[$doc])*
-        #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+        #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Stored)]
         #[repr(transparent)]
         pub struct $name($int);
 
@@ -39,8 +40,6 @@ macro_rules! address {
                 Self(self.0 + count)
             }
         }
-
-        crate::stored! { struct $name(number) }
 
         impl fmt::Debug for $name {
             fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {

@@ -1,8 +1,10 @@
 //! Cell modes: the number of bits that the cells of a block hold.
 
+use crate::Stored;
+
 /// Cell mode of a block. It is set on an erased block, before its first program, and lasts until the next
 /// erase.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Stored)]
 pub enum CellMode {
     /// As many bits as they can hold: the block has all its pages.
     #[default]
@@ -10,5 +12,3 @@ pub enum CellMode {
     /// One bit each (pseudo-SLC): programmed, read and erased faster, and the block has as many pages fewer.
     Slc,
 }
-
-crate::stored! { enum CellMode { 0 Normal, 1 Slc } }

@@ -64,6 +64,7 @@ macro_rules! counters {
         }
     )+) => {$(
         $(#[$about])*
+        #[derive($crate::Stored)]
         $visibility struct $name {
             $($(#[$field_about])* $field_visibility $field: $counted,)+
         }
@@ -73,8 +74,6 @@ macro_rules! counters {
                 Self { $($field: $crate::Counters::combine(&self.$field, &other.$field, with),)+ }
             }
         }
-
-        $crate::stored! { struct $name { $($field),+ } }
 
         impl $name {
             /// Returns the counts added since `earlier`, an older copy of the same counters.

@@ -8,6 +8,9 @@
 //! [`named!`] an enum whose variants have names, [`defaults!`] a struct whose fields have defaults. [`State`] and
 //! [`Stored`] write what a drive holds as bytes and read it again. [`StopFlag`] asks the engine to end what is under way.
 
+// The derive macros name this crate as others do.
+extern crate self as strobe_types;
+
 mod addr;
 mod cells;
 mod counters;

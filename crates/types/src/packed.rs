@@ -1,17 +1,15 @@
 //! Stored forms of optional addresses.
 
-use crate::Ppa;
+use crate::{Ppa, Stored};
 
 /// `Option<Ppa>` in four bytes, the form a mapping table keeps.
 ///
 /// Zero means "unmapped", so a table of a terabyte drive starts as untouched zero pages and
 /// costs memory only where it has been written. The price is one address: a drive has at most
 /// 2³² − 1 mapping units.
-#[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
+#[derive(Clone, Copy, PartialEq, Eq, Default, Debug, Stored)]
 #[repr(transparent)]
 pub struct PackedPpa(u32);
-
-crate::stored! { struct PackedPpa(entry) }
 
 impl PackedPpa {
     /// The unmapped state.

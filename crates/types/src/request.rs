@@ -1,10 +1,10 @@
 //! Host requests: the small record that generators and traces hand over, and the ranges of larger commands.
 
-use crate::{Lba, SECTOR_BYTES, named};
+use crate::{Lba, SECTOR_BYTES, Stored, named};
 
 named! {
     /// The kind of a host request.
-    #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
+    #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Stored)]
     #[repr(u8)]
     pub enum Op {
         /// Read sectors.
@@ -19,7 +19,7 @@ named! {
 }
 
 /// One host request: 16 bytes, so that batches stay small in cache.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Stored)]
 pub struct Request {
     /// First sector; ignored for [`Op::Flush`].
     pub lba: Lba,
@@ -49,7 +49,7 @@ impl Request {
 }
 
 /// A run of sectors.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Stored)]
 pub struct Range {
     /// First sector.
     pub lba: Lba,
@@ -68,7 +68,3 @@ impl Range {
         self.sectors as u64 * SECTOR_BYTES
     }
 }
-
-crate::stored! { struct Range { lba, sectors } }
-crate::stored! { enum Op { 0 Read, 1 Write, 2 Trim, 3 Flush } }
-crate::stored! { struct Request { lba, sectors, op, handle } }

@@ -1,5 +1,6 @@
 //! Virtual time.
 
+use crate::Stored;
 use std::fmt;
 use std::ops::Add;
 
@@ -7,11 +8,9 @@ use std::ops::Add;
 ///
 /// Durations are plain `u64` nanoseconds with the unit in their name (`read_ns`). The range is
 /// 584 years; arithmetic that leaves it saturates, so bytes from outside cannot wrap time.
-#[derive(Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[derive(Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Stored)]
 #[repr(transparent)]
 pub struct SimTime(u64);
-
-crate::stored! { struct SimTime(ns) }
 
 impl SimTime {
     /// The start of the simulation.

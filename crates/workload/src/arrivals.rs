@@ -36,9 +36,10 @@ const NS_PER_S: f64 = 1e9;
 const ROUNDING: f64 = 1e-9;
 
 /// The arrivals of one job, in order: an endless series of times, but for a rate that ends at 0.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, State)]
 pub struct Arrivals {
     clock: Clock,
+    #[state(skip)]
     process: RateProcess,
     gaps: Prng,
     start: SimTime,
@@ -200,13 +201,17 @@ impl Piece {
     }
 }
 
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, State)]
 struct Curve {
+    #[state(skip)]
     pieces: Vec<Piece>,
     /// Start of each piece, in ns.
+    #[state(skip)]
     starts: Vec<u64>,
+    #[state(skip)]
     repeat_ns: Option<u64>,
     /// Requests expected in one repetition.
+    #[state(skip)]
     in_round: f64,
     at: usize,
     /// Time within the piece.
@@ -297,10 +302,6 @@ impl Curve {
         }
     }
 }
-
-strobe_types::state! { Arrivals { clock, gaps, start, next, count } made { process } }
-
-strobe_types::state! { Curve { at, into_ns, round_ns } made { pieces, starts, repeat_ns, in_round } }
 
 impl State for Clock {
     fn save_state(&self, out: &mut StateWriter<'_>) {

@@ -1,6 +1,6 @@
 //! Victim policies written as a formula.
 
-use strobe_types::{BlockId, Ppa, Prng};
+use strobe_types::{BlockId, Ppa, Prng, State};
 
 use super::expression::{Expression, LANES, Stack};
 use super::formula_error::{FormulaError, LENGTH_MAX};
@@ -14,19 +14,22 @@ use super::{BlockView, VictimPolicy};
 /// below all. A block without invalid units is never chosen, whatever its score. Every choice
 /// scores every candidate: cost grows with the number of blocks, at a few ns each. Memory per unit,
 /// 8 bytes, is needed by a formula with `age_newest_valid` alone.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, State)]
 pub struct Formula {
+    #[state(skip)]
     expression: Expression,
     /// The variables in the order in which the expression takes them.
+    #[state(skip)]
     variables: Vec<Variable>,
-    histories: Histories,
-    writes: Option<WriteTicks>,
-    candidate: Vec<bool>,
-    candidates: u32,
+    #[state(skip)]
     stack: Stack,
+    candidates: u32,
+    histories: Histories,
+    #[state(table)]
+    candidate: Vec<bool>,
+    #[state(part)]
+    writes: Option<WriteTicks>,
 }
-
-strobe_types::state! { Formula { candidates, histories } tables { candidate } parts { writes } made { expression, variables, stack } }
 
 impl Formula {
     /// An index for `blocks` blocks that scores by `text`.

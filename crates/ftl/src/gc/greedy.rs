@@ -3,7 +3,7 @@
 
 use std::ops::Range;
 
-use strobe_types::{BlockId, Ppa, Prng, prefetch_write};
+use strobe_types::{BlockId, Ppa, Prng, State, prefetch_write};
 
 use super::order::ClosingOrder;
 use super::{BlockView, VictimPolicy};
@@ -17,30 +17,32 @@ use super::{BlockView, VictimPolicy};
 /// invalidation lowers one key, which touches a parent only when it makes a new minimum. The root
 /// knows the victim; taking it walks up, one node per level. Cost per choice: three nodes for 10³
 /// blocks, five for 10⁶.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, State)]
 pub struct Greedy {
-    /// A key per block.
-    keys: Vec<u64>,
-    /// `minima[0]` holds the least of each 16 keys, `minima[n + 1]` of each 16 entries below.
-    minima: Vec<Level>,
+    /// Most blocks in the window.
+    #[state(skip)]
+    window: u32,
     /// Blocks that have entered the window so far. They do in closing order.
     entries: u64,
-    /// Blocks in the window now, and how many may be.
+    /// Blocks in the window now.
     inside: u32,
-    window: u32,
     waiting: ClosingOrder,
+    /// A key per block.
+    #[state(table)]
+    keys: Vec<u64>,
+    /// `minima[0]` holds the least of each 16 keys, `minima[n + 1]` of each 16 entries below.
+    #[state(table)]
+    minima: Vec<Level>,
 }
-
-strobe_types::state! { Greedy { entries, inside, waiting } tables { keys, minima } made { window } }
 
 /// Minima of a level of the tree and the blocks whose keys they are.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, State)]
 struct Level {
+    #[state(table)]
     keys: Vec<u64>,
+    #[state(table)]
     blocks: Vec<u32>,
 }
-
-strobe_types::state! { Level {} tables { keys, blocks } }
 
 /// Not a candidate.
 const NONE: u64 = u64::MAX;

@@ -1,6 +1,6 @@
 //! Exact selection for scores that change with time.
 
-use strobe_types::{BlockId, Ppa, Prng, prefetch_write};
+use strobe_types::{BlockId, Ppa, Prng, State, Stored, prefetch_write};
 
 use super::linear::LinearScore;
 use super::scata::{Scata, ScataAge};
@@ -12,21 +12,21 @@ use super::{BlockView, VictimPolicy};
 /// Blocks that changed are entered into a kinetic tournament when the next victim is asked for.
 /// Cost per choice: a few matches for each block that changed since the last, whatever the number
 /// of blocks.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, State)]
 pub struct Kinetic<S: Score = LinearScore> {
-    score: S,
+    #[state(skip)]
     units_per_block: u32,
-    blocks: Vec<Entry<S::Block>>,
+    score: S,
     candidates: u32,
     /// Blocks whose curve is out of date, each once.
     dirty: Vec<BlockId>,
     tournament: Tournament<S::Curve>,
+    #[state(table)]
+    blocks: Vec<Entry<S::Block>>,
 }
 
-strobe_types::state! { [S: Score] Kinetic<S> { score, candidates, dirty, tournament } tables { blocks } made { units_per_block } }
-
 /// State of a block, in one cache line.
-#[derive(Clone, Copy, Debug, Default)]
+#[derive(Clone, Copy, Debug, Default, Stored)]
 #[repr(align(64))]
 struct Entry<B> {
     block: B,
@@ -34,8 +34,6 @@ struct Entry<B> {
     is_candidate: bool,
     is_dirty: bool,
 }
-
-strobe_types::stored! { [B: strobe_types::Stored] struct Entry<B> { block, valid, is_candidate, is_dirty } }
 
 impl Kinetic {
     /// Units of a block beyond which scores might not fit their integers.

@@ -4,7 +4,7 @@
 
 use std::cmp::Ordering;
 
-use strobe_types::{BlockId, Ppa};
+use strobe_types::{BlockId, Ppa, Stored};
 
 use super::tournament::{Curve, Score, not_after};
 
@@ -12,7 +12,7 @@ use super::tournament::{Curve, Score, not_after};
 ///
 /// All whole numbers, so that two scores compare exactly. A divisor of 0 is an infinite score: a block without valid units, to be
 /// taken at once. A gain of 0 is no candidate: nothing to be had.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Stored)]
 pub struct Line {
     /// Growth per tick, before division.
     pub gain: u64,
@@ -21,8 +21,6 @@ pub struct Line {
     /// Common divisor.
     pub divisor: u64,
 }
-
-strobe_types::stored! { struct Line { gain, offset, divisor } }
 
 impl Line {
     /// A line above all others.
@@ -71,7 +69,7 @@ impl Curve for Line {
 }
 
 /// History of a block, as input of a score.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Stored)]
 pub struct BlockHistory {
     /// When the block was opened (allocated, became active).
     pub opened: u64,
@@ -86,8 +84,6 @@ pub struct BlockHistory {
     /// Erases before this use.
     pub erase_count: u32,
 }
-
-strobe_types::stored! { struct BlockHistory { opened, closed, last_invalidation, invalidations, invalidation_ticks, erase_count } }
 
 impl BlockHistory {
     pub(crate) fn opened(erase_count: u32, tick: u64) -> Self {
@@ -110,7 +106,7 @@ impl BlockHistory {
 }
 
 /// A score that is a line in time.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Stored)]
 pub enum LinearScore {
     /// CB: max age·(1−u)/2u, age since the last invalidation (Kawaguchi, Nishioka & Motoda 1995).
     CostBenefit,
@@ -182,5 +178,3 @@ impl LinearScore {
         }
     }
 }
-
-strobe_types::stored! { enum LinearScore { 0 CostBenefit, 1 Lfs, 2 Cat, 3 FeGc, 4 CaPi } }

@@ -154,7 +154,7 @@ pub trait VictimPolicy {
         Self: Sized;
 }
 
-/// [`VictimPolicy::save`] and [`VictimPolicy::load`] of a policy that says it with [`state!`](strobe_types::state).
+/// [`VictimPolicy::save`] and [`VictimPolicy::load`] of a policy that implements [`State`](strobe_types::State).
 macro_rules! by_state {
     () => {
         fn save(&self, out: &mut strobe_types::StateWriter<'_>) {
@@ -177,6 +177,17 @@ pub enum GcStream {
     Own,
     /// To the blocks that host writes go to, as in a plain log.
     Host,
+}
+
+/// Die of the next pages.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub enum DieAllocation {
+    /// The one with the least work waiting, on all its planes. A run without times stripes.
+    #[default]
+    FreeFirst,
+    /// One after the other: channels first, then dies, then planes.
+    Stripe,
 }
 
 /// Choice of the erased block opened next.

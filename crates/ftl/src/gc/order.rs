@@ -1,25 +1,21 @@
 //! Blocks in the order in which they closed.
 
-use strobe_types::BlockId;
+use strobe_types::{BlockId, Stored};
 
 /// A doubly linked list through a table of blocks: any block leaves in constant time, and nothing
 /// stays behind.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Stored)]
 pub(crate) struct ClosingOrder {
     /// A link per block. One more, the last, joins the ends: its next is the block closed first.
     links: Vec<Link>,
     len: u32,
 }
 
-strobe_types::stored! { struct ClosingOrder { links, len } }
-
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, Stored)]
 struct Link {
     next: u32,
     previous: u32,
 }
-
-strobe_types::stored! { struct Link { next, previous } }
 
 /// The link of a block that is not in the list.
 const ABSENT: Link = Link { next: u32::MAX, previous: u32::MAX };

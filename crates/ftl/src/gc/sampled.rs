@@ -1,6 +1,6 @@
 //! Policies that need no index per unit: FIFO, random and d-choices.
 
-use strobe_types::{BlockId, Ppa, Prng};
+use strobe_types::{BlockId, Ppa, Prng, Stored};
 
 use super::order::ClosingOrder;
 use super::{BlockView, VictimPolicy};
@@ -16,12 +16,10 @@ pub enum Sampling {
 }
 
 /// The closed blocks, in closing order or in no particular one.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Stored)]
 pub struct Sampled(Closed);
 
-strobe_types::stored! { struct Sampled(closed) }
-
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Stored)]
 enum Closed {
     Order(ClosingOrder),
     Bag {
@@ -31,8 +29,6 @@ enum Closed {
         position: Vec<u32>,
     },
 }
-
-strobe_types::stored! { enum Closed { 0 Order(order), 1 Bag { draws, blocks, position } } }
 
 impl Sampled {
     /// An empty set for `blocks` blocks.

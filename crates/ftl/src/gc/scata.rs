@@ -2,7 +2,7 @@
 
 use std::cmp::Ordering;
 
-use strobe_types::{BlockId, Ppa};
+use strobe_types::{BlockId, Ppa, State, Stored};
 
 use super::tournament::{Curve, MARGIN, Score, not_after};
 use super::write_ticks::WriteTicks;
@@ -20,24 +20,21 @@ pub enum ScataAge {
 /// became invalid ([`ScataAge`]), est the age since its newest valid unit was written.
 ///
 /// A block without valid units comes first: nothing has to be copied.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, State)]
 pub struct Scata {
+    #[state(skip)]
     age: ScataAge,
     writes: WriteTicks,
 }
 
-strobe_types::state! { Scata { writes } made { age } }
-
 /// History of a block, as input of SCATA.
-#[derive(Clone, Copy, Debug, Default)]
+#[derive(Clone, Copy, Debug, Default, Stored)]
 pub struct ScataBlock {
     /// When the invalid unit that counts became invalid; when the block closed, if none has.
     invalidation: u64,
     erase_count: u32,
     has_invalid: bool,
 }
-
-strobe_types::stored! { struct ScataBlock { invalidation, erase_count, has_invalid } }
 
 impl Scata {
     pub(crate) fn new(blocks: u32, units_per_block: u32, age: ScataAge) -> Self {
@@ -98,7 +95,7 @@ impl Score for Scata {
 ///
 /// Whole numbers: scores compare exactly as long as ticks stay below 2⁵⁵, gains within 2¹⁶ and
 /// divisors below 2⁶³. A divisor of 0 is an infinite score; a gain of 0 is no candidate.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Stored)]
 pub struct Parabola {
     /// Growth per square of a tick, before division.
     pub gain: u32,
@@ -107,8 +104,6 @@ pub struct Parabola {
     /// Common divisor.
     pub divisor: u64,
 }
-
-strobe_types::stored! { struct Parabola { gain, since, divisor } }
 
 impl Parabola {
     /// A curve above all others.

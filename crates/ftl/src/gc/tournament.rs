@@ -67,26 +67,24 @@ pub(crate) fn not_after(tick: u64, ahead: f64) -> u64 {
 ///
 /// A block that changes replays its way up, but only as far as that makes a difference; as time
 /// goes on, only those matches are played again whose time has come.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, State)]
 pub(crate) struct Tournament<C> {
-    curves: Vec<C>,
-    /// The children of `n` are `2n` and `2n + 1`, the root is 1. Leaves are pairs of blocks.
-    nodes: Vec<Node>,
     /// Working space of `advance`.
     due: Vec<usize>,
+    #[state(table)]
+    curves: Vec<C>,
+    /// The children of `n` are `2n` and `2n + 1`, the root is 1. Leaves are pairs of blocks.
+    #[state(table)]
+    nodes: Vec<Node>,
 }
 
-strobe_types::state! { [C: Curve] Tournament<C> { due } tables { curves, nodes } }
-
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Stored)]
 struct Node {
     /// The best block below.
     winner: u32,
     /// No winner below is overtaken before this tick.
     valid_until: u64,
 }
-
-strobe_types::stored! { struct Node { winner, valid_until } }
 
 impl<C: Curve> Tournament<C> {
     /// A tournament of `blocks` blocks, none of which is to be chosen.

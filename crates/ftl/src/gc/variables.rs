@@ -1,6 +1,7 @@
 //! Variables of victim formulas.
 
 use super::expression::Column;
+use strobe_types::State;
 
 /// A variable that formulas may use.
 #[derive(Clone, Copy, Debug)]
@@ -14,20 +15,26 @@ pub struct Variable {
 
 /// Histories of the blocks, one column per variable, so that formulas are evaluated on whole columns. Ticks
 /// are floating-point numbers, which hold them exactly up to 2⁵³.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug, Default, State)]
 pub(super) struct Histories {
+    #[state(table)]
     pub(super) opened: Vec<f64>,
+    #[state(table)]
     pub(super) closed: Vec<f64>,
+    #[state(table)]
     pub(super) first_invalidation: Vec<f64>,
+    #[state(table)]
     pub(super) last_invalidation: Vec<f64>,
     /// −∞ for a block without valid units. Empty if the formula does not ask.
+    #[state(table)]
     pub(super) newest_valid: Vec<f64>,
+    #[state(table)]
     pub(super) invalidations: Vec<f64>,
+    #[state(table)]
     pub(super) invalidation_ticks: Vec<f64>,
+    #[state(table)]
     pub(super) erase_count: Vec<f64>,
 }
-
-strobe_types::state! { Histories {} tables { opened, closed, first_invalidation, last_invalidation, newest_valid, invalidations, invalidation_ticks, erase_count } }
 
 /// The blocks that a column describes.
 #[derive(Clone, Copy, Debug)]

@@ -1,31 +1,31 @@
 //! When the newest valid unit of each block was written.
 
-use strobe_types::{BlockId, Divisor, Ppa, prefetch_write};
+use strobe_types::{BlockId, Divisor, Ppa, State, Stored, prefetch_write};
 
 /// The tick at which each unit was written, and the newest valid unit of each block.
 ///
 /// Flash is written in order, so that the newest valid unit of a block is its last one. It moves
 /// back at most once over each unit written: constant cost per unit.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, State)]
 pub(crate) struct WriteTicks {
+    #[state(skip)]
     units_per_block: Divisor,
     /// A tick per unit.
+    #[state(table)]
     ticks: Vec<u64>,
     /// A bit per unit: whether it is valid.
+    #[state(table)]
     valid: Vec<u64>,
+    #[state(table)]
     newest: Vec<Newest>,
 }
 
-strobe_types::state! { WriteTicks {} tables { ticks, valid, newest } made { units_per_block } }
-
-#[derive(Clone, Copy, Debug, Default)]
+#[derive(Clone, Copy, Debug, Default, Stored)]
 struct Newest {
     tick: u64,
     /// Units of the block up to the newest valid one; 0: none is valid.
     units: u32,
 }
-
-strobe_types::stored! { struct Newest { tick, units } }
 
 impl WriteTicks {
     pub(crate) fn new(blocks: u32, units_per_block: u32) -> Self {

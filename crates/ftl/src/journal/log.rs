@@ -1,7 +1,7 @@
 //! The log of the map: a ring of reserved blocks, and the search for its newest pages after a power cut.
 
 use strobe_nand::{Cause, Nand, When};
-use strobe_types::{BlockId, Geometry};
+use strobe_types::{BlockId, Geometry, Stored};
 
 use super::format::LogPage;
 use crate::recovery::damaged;
@@ -12,7 +12,7 @@ use crate::{Recovery, RecoveryError};
 pub(crate) struct LogWornOut;
 
 /// One block of the ring.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, Stored)]
 struct Member {
     block: BlockId,
     /// Highest sequence number in it; 0: none.
@@ -21,10 +21,8 @@ struct Member {
     failing: bool,
 }
 
-strobe_types::stored! { struct Member { block, last, failing } }
-
 /// An append-only sequence of pages in a region of blocks of its own.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Stored)]
 pub(crate) struct Log {
     ring: Vec<Member>,
     /// Place in the ring of the block being filled.
@@ -38,8 +36,6 @@ pub(crate) struct Log {
     /// one that is missing.
     written: When,
 }
-
-strobe_types::stored! { struct Log { ring, head, pages_per_block, next, base, written } }
 
 /// The block at place `at` of the region's order: planes take turns, so that it is spread over the drive.
 fn member_at(geometry: &Geometry, at: u32) -> BlockId {

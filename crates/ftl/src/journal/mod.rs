@@ -16,7 +16,7 @@ pub(crate) use replay::Tables;
 pub(crate) use trims::{SharedWords, Trims, TrimsDemand};
 
 use strobe_nand::{Cause, Nand, When};
-use strobe_types::Geometry;
+use strobe_types::{Geometry, Stored};
 
 use format::{Clock, Content, HEADER, LogPage, Record, paginate};
 
@@ -33,8 +33,6 @@ pub(crate) struct LogDemand {
     pub(crate) open_blocks: u32,
     /// Blocks that may fail.
     pub(crate) fault_reserve: u32,
-    /// Changes after which an epoch ends, if that is sooner than the room of the log asks for.
-    pub(crate) flush_entries: Option<u32>,
 }
 
 impl LogDemand {
@@ -71,13 +69,11 @@ impl LogDemand {
 }
 
 /// Numbers that have changed, each once.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug, Default, Stored)]
 struct Changes {
     list: Vec<u32>,
     noted: Vec<u64>,
 }
-
-strobe_types::stored! { struct Changes { list, noted } }
 
 impl Changes {
     fn new(numbers: u32) -> Self {
@@ -105,7 +101,7 @@ impl Changes {
 }
 
 /// The log and what is not in it yet.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Stored)]
 pub(crate) struct Journal {
     log: Log,
     epoch: u64,
@@ -143,7 +139,7 @@ impl Journal {
             units: Changes::new(tables[0]),
             shared: Changes::new(tables[1]),
             blocks_changed: false,
-            limit: demand.limit(geometry).min(demand.flush_entries.map_or(usize::MAX, |most| most as usize)),
+            limit: demand.limit(geometry),
             pages: demand.pages(geometry),
             words: demand.words,
             map_words: tables[0].into(),
@@ -328,11 +324,4 @@ fn apart(mut records: Vec<Record>) -> Vec<Record> {
 fn cause_of(records: &[Record]) -> Cause {
     let shared = records.iter().filter(|record| record.is_shared()).count();
     if 2 * shared > records.len() { Cause::Meta } else { Cause::Map }
-}
-
-strobe_types::stored! {
-    struct Journal {
-        log, epoch, units, shared, blocks_changed, limit, pages, words, map_words, words_per_segment, epoch_began,
-        next_segment, round_began, owed, programmed, durable_at,
-    }
 }

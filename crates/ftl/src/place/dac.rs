@@ -12,18 +12,18 @@
 //!
 //! Memory: a byte for each logical unit.
 
-use strobe_types::Lpn;
+use strobe_types::{Lpn, State};
 
 use super::{CopyContext, Placement, StreamId, WriteContext, by_state};
 
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, State)]
 pub(super) struct Dac {
+    #[state(skip)]
     streams: u8,
     /// Level of each logical unit plus one; 0 if the host has never written it.
+    #[state(table)]
     levels: Vec<u8>,
 }
-
-strobe_types::state! { Dac {} tables { levels } made { streams } }
 
 impl Dac {
     /// Levels 0 to `streams` - 1.

@@ -10,17 +10,17 @@
 //!
 //! Memory: 4 bytes for each logical unit.
 
-use strobe_types::Lpn;
+use strobe_types::{Lpn, State};
 
 use super::{CopyContext, Placement, StreamId, WriteContext, by_state};
 
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, State)]
 pub(super) struct Fadac {
+    #[state(skip)]
     streams: u8,
+    #[state(table)]
     counts: Vec<u32>,
 }
-
-strobe_types::state! { Fadac {} tables { counts } made { streams } }
 
 impl Fadac {
     /// Streams for powers of ten.

@@ -1,11 +1,14 @@
 //! Streams that the host chooses: by placement handles, as with FDP, or by hints.
 
-use strobe_types::Lpn;
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+use strobe_types::{Lpn, State};
 
 use super::{CopyContext, DataTag, Hint, Placement, StreamId, WriteContext, by_state};
 
-/// Isolation of handles when units are relocated (NVMe TP4146).
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+/// Isolation of placement handles when data is relocated (NVMe TP4146).
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
 pub enum Isolation {
     /// Relocated units of all handles share a stream (initially isolated).
     #[default]
@@ -16,16 +19,18 @@ pub enum Isolation {
 
 /// One stream of host writes for each value of a part of their tag. Relocated units go to one more stream, or to one
 /// more for each of these.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, State)]
 pub(super) struct ByTag {
+    #[state(skip)]
     count: u8,
+    #[state(skip)]
     isolation: Isolation,
     /// Numbers the values of the part that counts.
+    #[state(skip)]
     value: fn(DataTag) -> u16,
+    #[state(skip)]
     relevant: fn(DataTag) -> DataTag,
 }
-
-strobe_types::state! { ByTag {} made { count, isolation, value, relevant } }
 
 impl ByTag {
     /// Streams by placement handle.

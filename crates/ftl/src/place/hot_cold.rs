@@ -1,22 +1,21 @@
 //! Each victim split at its mean temperature.
 
 use std::collections::BTreeMap;
-use strobe_types::{BlockId, Lpn};
+use strobe_types::{BlockId, Lpn, State};
 
 use super::{CopyContext, Placement, StreamId, by_state};
 use crate::heat::HeatTable;
 
 /// Units at least as hot as the mean of their victim go to the first stream of relocated units, the others to the
 /// second (CAT: Chiang & Chang 1999).
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, State)]
 pub(super) struct HotCold {
     heat: HeatTable,
     /// Sum of temperatures and number of units of each block that is being emptied.
     victims: BTreeMap<BlockId, (f64, u32)>,
+    #[state(skip)]
     hot: u8,
 }
-
-strobe_types::state! { HotCold { heat, victims } made { hot } }
 
 impl HotCold {
     /// A split into streams `hot` and `hot + 1`.

@@ -25,7 +25,7 @@ mod warcip;
 use std::fmt::Debug;
 
 use strobe_nand::Cause;
-use strobe_types::{BlockId, Lpn, Ppa, StateError, StateReader, StateWriter, named};
+use strobe_types::{BlockId, Lpn, Ppa, StateError, StateReader, StateWriter, Stored, named};
 
 pub use handles::Isolation;
 pub use kind::PlacementKind;
@@ -33,7 +33,7 @@ pub(crate) use kind::PlacementSpec;
 
 named! {
     /// Hint of the host about the data of a write.
-    #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
+    #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Stored)]
     pub enum Hint {
         /// Nothing.
         #[default]
@@ -43,19 +43,15 @@ named! {
     }
 }
 
-strobe_types::stored! { enum Hint { 0 None, 1 Metadata } }
-
 /// The host's description of the data of a write. It travels with the data from the command through write buffer and
 /// non-volatile cache to the placement.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Stored)]
 pub struct DataTag {
     /// The host's hint.
     pub hint: Hint,
     /// Placement handle (FDP), below [`PageMapConfig::handles`](crate::PageMapConfig::handles); 0 where the host names none.
     pub handle: u16,
 }
-
-strobe_types::stored! { struct DataTag { hint, handle } }
 
 impl DataTag {
     /// A placement handle, and no hint.
@@ -90,10 +86,8 @@ impl WriteContext {
 }
 
 /// A stream: open blocks, one on each plane, that take the same kind of data.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Stored)]
 pub struct StreamId(u8);
-
-strobe_types::stored! { struct StreamId(number) }
 
 impl StreamId {
     /// No stream.

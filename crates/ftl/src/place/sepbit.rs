@@ -24,7 +24,7 @@
 //! Example with ℓ = 100: an address written at 1000 and again at 1060 is short-lived (60 < 100); written again at 1300 it
 //! is not (240). Relocated at 1900, its age is 600: below 16 ℓ and not below 4 ℓ, so stream 4.
 
-use strobe_types::{BlockId, Geometry, Lpn};
+use strobe_types::{BlockId, Geometry, Lpn, State};
 
 use super::{CopyContext, Placement, StreamId, WriteContext, by_state};
 
@@ -38,19 +38,18 @@ const LONG: StreamId = StreamId::new(1);
 const LEFT_OF_SHORT: StreamId = StreamId::new(2);
 
 /// SepBIT, or one of its halves.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, State)]
 pub(super) struct SepBit {
+    #[state(skip)]
     streams: u8,
     /// True if host writes are separated.
+    #[state(skip)]
     separates_host: bool,
     /// The first stream by age.
+    #[state(skip)]
     by_age: u8,
     /// Units that the host has written.
     clock: u64,
-    /// Time of the host's last write of each logical unit; 0: never.
-    last_write: Vec<u64>,
-    /// Time at which each block was opened.
-    opened: Vec<u64>,
     /// Logical units that the host has ever written.
     known: u64,
     /// Entries of the queue of recent writes.
@@ -60,10 +59,12 @@ pub(super) struct SepBit {
     /// Blocks of stream 0 collected since the last ℓ, and the sum of their lifespans.
     collected: u64,
     sum: u64,
-}
-
-strobe_types::state! {
-    SepBit { clock, known, recent, lifespan, collected, sum } tables { last_write, opened } made { streams, separates_host, by_age }
+    /// Time of the host's last write of each logical unit; 0: never.
+    #[state(table)]
+    last_write: Vec<u64>,
+    /// Time at which each block was opened.
+    #[state(table)]
+    opened: Vec<u64>,
 }
 
 impl SepBit {

@@ -16,7 +16,7 @@
 //!
 //! Memory: 16 bytes for each logical unit, 28 for each block. A collection looks at all blocks.
 
-use strobe_types::{BlockId, Geometry, Lpn};
+use strobe_types::{BlockId, Geometry, Lpn, State, Stored};
 
 use super::{CopyContext, Placement, StreamId, WriteContext, by_state};
 
@@ -27,7 +27,7 @@ const HOTTEST: f64 = f64::MAX;
 const NOWHERE: BlockId = BlockId::new(u32::MAX);
 
 /// Sums over the valid units of a block.
-#[derive(Clone, Copy, Debug, Default)]
+#[derive(Clone, Copy, Debug, Default, Stored)]
 struct Sums {
     units: u32,
     writes: u64,
@@ -35,21 +35,22 @@ struct Sums {
     is_full: bool,
 }
 
-strobe_types::stored! { struct Sums { units, writes, last_writes, is_full } }
-
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, State)]
 pub(super) struct Sfs {
     /// Units that the host has written.
     clock: u64,
     /// Host writes of each logical unit, and the time of the last one.
+    #[state(table)]
     writes: Vec<u32>,
+    #[state(table)]
     last_write: Vec<u64>,
+    #[state(table)]
     place: Vec<BlockId>,
+    #[state(table)]
     blocks: Vec<Sums>,
+    #[state(table)]
     centres: Vec<f64>,
 }
-
-strobe_types::state! { Sfs { clock } tables { writes, last_write, place, blocks, centres } }
 
 impl Sfs {
     /// Clusters for `streams` streams.

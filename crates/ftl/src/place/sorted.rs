@@ -1,21 +1,21 @@
 //! Victims of a collection sorted together by temperature.
 
-use strobe_types::{Geometry, Lpn, Ppa};
+use strobe_types::{Geometry, Lpn, Ppa, State};
 
 use super::{CopyContext, Placement, Relocated, StreamId, by_state};
 use crate::heat::HeatTable;
 
 /// Whole blocks of the coldest units go to a stream of their own; the rest, less than a block on each lane and the
 /// hottest, goes to the first stream of relocated units (CAPi: Hwang & Kwak 2016, §III).
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, State)]
 pub(super) struct Sorted {
     heat: HeatTable,
     /// Units of one block on every lane.
+    #[state(skip)]
     stripe: usize,
+    #[state(skip)]
     hot: u8,
 }
-
-strobe_types::state! { Sorted { heat } made { stripe, hot } }
 
 impl Sorted {
     /// A sort into streams `hot` and `hot + 1`.

@@ -16,7 +16,7 @@
 //!
 //! Memory: 16 bytes for each logical unit.
 
-use strobe_types::{Geometry, Lpn};
+use strobe_types::{Geometry, Lpn, State, Stored};
 
 use super::{CopyContext, Placement, StreamId, WriteContext, by_state};
 
@@ -24,7 +24,7 @@ use super::{CopyContext, Placement, StreamId, WriteContext, by_state};
 const BLOCKS_PER_ROUND: u32 = 256;
 
 /// A cluster of host writes.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Stored)]
 struct Cluster {
     stream: StreamId,
     centre: f64,
@@ -36,24 +36,24 @@ struct Cluster {
     is_marked: bool,
 }
 
-strobe_types::stored! { struct Cluster { stream, centre, filled, writes, is_marked } }
-
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, State)]
 pub(super) struct Warcip {
     /// Stream of relocated units; those below it are for clusters.
+    #[state(skip)]
     copies: StreamId,
+    #[state(skip)]
     units_per_block: u64,
     /// Units that the host has written.
     clock: u64,
-    /// Time of the host's last write of each logical unit; 0: never.
-    last_write: Vec<u64>,
-    penalty: Vec<u64>,
     clusters: Vec<Cluster>,
     /// Blocks of the host that were filled since clusters were last split or marked.
     closed: u32,
+    /// Time of the host's last write of each logical unit; 0: never.
+    #[state(table)]
+    last_write: Vec<u64>,
+    #[state(table)]
+    penalty: Vec<u64>,
 }
-
-strobe_types::state! { Warcip { clock, clusters, closed } tables { last_write, penalty } made { copies, units_per_block } }
 
 impl Warcip {
     /// `streams` - 1 clusters, and a stream of relocated units.

@@ -2,18 +2,16 @@
 
 use std::collections::BTreeSet;
 
-use strobe_types::BlockId;
+use strobe_types::{BlockId, Stored};
 
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Stored)]
 enum State {
     Free,
     Closed,
     Elsewhere,
 }
 
-strobe_types::stored! { enum State { 0 Free, 1 Closed, 2 Elsewhere } }
-
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, Stored)]
 struct Block {
     hot: bool,
     state: State,
@@ -22,11 +20,9 @@ struct Block {
     recent: u32,
 }
 
-strobe_types::stored! { struct Block { hot, state, erases, recent } }
-
 type ByCount = BTreeSet<(u32, BlockId)>;
 
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Stored)]
 pub(crate) struct DualPool {
     threshold: u32,
     blocks: Vec<Block>,
@@ -40,8 +36,6 @@ pub(crate) struct DualPool {
     /// Its closed blocks by erase count.
     cold_closed: ByCount,
 }
-
-strobe_types::stored! { struct DualPool { threshold, blocks, hot, hot_recent, hot_free, cold_recent, cold_closed } }
 
 impl DualPool {
     /// The first half of the blocks starts as the hot pool: nothing is known of them yet.

@@ -9,7 +9,7 @@ mod summary;
 mod sw_leveler;
 mod swap;
 
-use strobe_types::BlockId;
+use strobe_types::{BlockId, Stored};
 
 pub use summary::WearSummary;
 
@@ -47,14 +47,12 @@ pub enum Leveling {
 }
 
 /// A leveler at work.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Stored)]
 pub(crate) enum Leveler {
     Swap(Swap),
     DualPool(DualPool),
     SwLeveler(SwLeveler),
 }
-
-strobe_types::stored! { enum Leveler { 0 Swap(leveler), 1 DualPool(leveler), 2 SwLeveler(leveler) } }
 
 /// Calls the method of whichever leveler it is.
 macro_rules! delegate {

@@ -1,8 +1,8 @@
 //! SW Leveler: a block erasing table with one flag per set of blocks.
 
-use strobe_types::BlockId;
+use strobe_types::{BlockId, Stored};
 
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Stored)]
 pub(crate) struct SwLeveler {
     threshold: u32,
     set_blocks: u32,
@@ -17,8 +17,6 @@ pub(crate) struct SwLeveler {
     /// Blocks of the set at hand that are still to be emptied, last first.
     pending: Vec<BlockId>,
 }
-
-strobe_types::stored! { struct SwLeveler { threshold, set_blocks, flags, flags_set, erases, is_closed, next_set, pending } }
 
 impl SwLeveler {
     pub(super) fn new(blocks: u32, threshold: u32, set_blocks: u32) -> Self {

@@ -2,9 +2,9 @@
 
 use std::collections::{BTreeSet, VecDeque};
 
-use strobe_types::BlockId;
+use strobe_types::{BlockId, Stored};
 
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Stored)]
 pub(crate) struct Swap {
     threshold: u32,
     erase_count: Vec<u32>,
@@ -20,8 +20,6 @@ pub(crate) struct Swap {
     /// Closed blocks that hold cold data, by erase count.
     cold: BTreeSet<(u32, BlockId)>,
 }
-
-strobe_types::stored! { struct Swap { threshold, erase_count, good, closings, closed_at, recent, cold } }
 
 impl Swap {
     pub(super) fn new(blocks: u32, threshold: u32) -> Self {

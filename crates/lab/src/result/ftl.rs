@@ -1,4 +1,7 @@
 //! Counters of the translation layer and the non-volatile cache.
+//!
+//! Counters serialize where they are declared. [`GcResult`] lists its own: two derived figures stand between them, and
+//! results keep their order of keys.
 
 use schemars::JsonSchema;
 use serde::Serialize;

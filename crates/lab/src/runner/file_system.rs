@@ -1,7 +1,7 @@
 //! A log-structured file system on a drive.
 
 use strobe_ssd::{Command, Hint, Pacing};
-use strobe_types::{Lba, Range, SECTOR_BYTES, State, StateError, StateReader, StateWriter};
+use strobe_types::{Lba, Range, SECTOR_BYTES, State};
 use strobe_workload::lfs::{Lfs, LfsCommand, LfsConfig, LfsCounts, LfsDisk, LfsLayout};
 use strobe_workload::synthetic::WorkloadError;
 
@@ -45,26 +45,19 @@ impl LfsDisk for Disk<'_, '_> {
 }
 
 /// A file system and its queue.
+#[derive(State)]
 pub(super) struct FileSystem {
     lfs: Lfs,
+    #[state(skip)]
     pacing: Pacing,
+    #[state(skip)]
     update_bytes: u64,
-    /// Bytes of all updates so far.
+    /// Bytes of all updates so far: none when a state is saved.
+    #[state(skip)]
     updated_bytes: u64,
     /// Counters at the start of the measured window.
+    #[state(skip)]
     start: LfsCounts,
-}
-
-impl State for FileSystem {
-    fn save_state(&self, out: &mut StateWriter<'_>) {
-        // The window has not begun.
-        let Self { lfs, pacing: _, update_bytes: _, updated_bytes: _, start: _ } = self;
-        lfs.save_state(out);
-    }
-
-    fn load_state(&mut self, from: &mut StateReader<'_>) -> Result<(), StateError> {
-        self.lfs.load_state(from)
-    }
 }
 
 impl FileSystem {

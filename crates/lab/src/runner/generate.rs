@@ -1,7 +1,7 @@
 //! Requests that are made up: the prefill, and those of a generator.
 
 use strobe_ssd::{Command, DriveConfig};
-use strobe_types::{Lba, Op, Range, Request, SECTOR_BYTES};
+use strobe_types::{Lba, Op, Range, Request, SECTOR_BYTES, State};
 use strobe_workload::synthetic::{Synthetic, SyntheticConfig, Workload as _, WorkloadError};
 
 use crate::experiment::HostConfig;
@@ -28,11 +28,14 @@ pub(super) fn prefill(host: &mut Host<'_>) -> Result<(), Stop> {
 }
 
 /// A generator, with flushes between its requests.
+#[derive(State)]
 pub(super) struct Generator {
     requests: Synthetic,
     /// Requests between two flushes; 0: no flushes.
+    #[state(skip)]
     flush_every: u32,
     /// Placement handle of writes.
+    #[state(skip)]
     handle: u16,
     /// Requests since the last flush.
     unflushed: u32,
@@ -41,10 +44,9 @@ pub(super) struct Generator {
     /// Ranges of the trim among them, where trims have several: then one request is made at a time.
     ranges: Vec<Range>,
     /// Requests made at a time.
+    #[state(skip)]
     ready_most: usize,
 }
-
-strobe_types::state! { Generator { requests, unflushed, ready, ranges } made { flush_every, handle, ready_most } }
 
 impl Generator {
     /// The generator that `config` describes, on `drive`.

@@ -80,7 +80,7 @@ pub(super) struct Host<'a> {
     /// Requests executed.
     pub(super) requests: u64,
     /// Length of the intervals of a series in time, if there is to be one; and the series, once the warm-up or the measured
-    /// window has begun. Jobs have their own.
+    /// window has begun.
     pub(super) interval_ns: Option<u64>,
     pub(super) timeline: Option<Box<Timeline>>,
     pub(super) completions: Vec<Completion>,
@@ -280,16 +280,17 @@ impl<'a> Host<'a> {
     /// first.
     pub(super) fn measure_from_now(&mut self, total: Option<u64>) -> Result<(), Stop> {
         let now = self.now();
-        self.close_interval(now);
+        self.close_interval(now, 0);
         self.begin_measuring(now, total, None)?;
-        self.begin_intervals();
+        self.begin_intervals(now, self.queue.in_flight() as u32);
         Ok(())
     }
 
-    /// Ends the measured window at `end`, before which nothing more happens: what goes on then goes on.
-    pub(super) fn end_measuring(&mut self, end: SimTime) {
+    /// Ends the measured window at `end`, before which nothing more happens: what goes on then goes on, and `backlog`
+    /// requests wait to be issued.
+    pub(super) fn end_measuring(&mut self, end: SimTime, backlog: u64) {
         if self.is_measuring() && self.window_end.is_none() {
-            self.close_interval(end);
+            self.close_interval(end, backlog);
             self.window_end = Some((self.drive.stats_at(end), end));
             self.drive.set_log(EventLog::OFF);
             self.log.close(end);
@@ -313,22 +314,27 @@ impl<'a> Host<'a> {
         self.xray = Some(xray);
     }
 
-    /// Begins a series of intervals now, if there is to be one and it has not begun.
-    pub(super) fn begin_intervals(&mut self) {
+    /// Begins a series of intervals at `now`, with so many requests outstanding, if there is to be one and it has not begun.
+    pub(super) fn begin_intervals(&mut self, now: SimTime, outstanding: u32) {
         if let (Some(length_ns), None) = (self.interval_ns, &self.timeline) {
-            let now = self.now();
             let mut timeline = Timeline::new(length_ns, now, self.drive.stats_at(now));
-            timeline.outstanding(now, self.queue.in_flight() as u32);
+            timeline.outstanding(now, outstanding);
             self.timeline = Some(Box::new(timeline));
         }
     }
 
-    /// Ends the interval at hand at `now`, before which nothing more happens, and begins another.
-    pub(super) fn close_interval(&mut self, now: SimTime) {
+    /// End of the interval at hand; `None` without a series.
+    #[inline]
+    pub(super) fn interval_end(&self) -> Option<SimTime> {
+        self.timeline.as_ref().map(|timeline| timeline.due())
+    }
+
+    /// Ends the interval at hand at `now`, before which nothing more happens, and begins another; `backlog` requests wait to
+    /// be issued.
+    pub(super) fn close_interval(&mut self, now: SimTime, backlog: u64) {
         let measured = self.is_measuring();
         if let Some(timeline) = &mut self.timeline {
-            // A trace at its own times is issued when it arrives, and others come when there is a place: no backlog.
-            timeline.close(now, AtEnd::of(&*self.drive, now, 0, measured));
+            timeline.close(now, AtEnd::of(&*self.drive, now, backlog, measured));
         }
     }
 

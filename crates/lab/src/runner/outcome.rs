@@ -30,7 +30,7 @@ impl Runner<'_> {
     ) -> RunResult {
         let _ = self.host.sample();
         let xray = self.host.finish_xray();
-        let watched = self.host.take_timeline();
+        let timeline = self.host.take_timeline();
         let Self { experiment, host, file_system, image, .. } = self;
         let (trace, jobs, steady) = (self.trace.take(), self.jobs.take(), self.steady.take());
         let (series, power) = (host.take_series(), host.power.take());
@@ -52,12 +52,9 @@ impl Runner<'_> {
         let steady_state = SteadyState::of(&series, has_collected);
         let (summary, arrivals) = trace.map_or((None, None), |trace| (Some(trace.summary), trace.arrivals));
         let has_jobs = jobs.is_some();
-        let (records, timeline) = match jobs {
+        let records = match jobs {
             Some(jobs) => jobs.into_records(),
-            None => {
-                let name = workload_name(&experiment.workload);
-                (vec![Record::of_drive(name, &window, latency)], watched)
-            }
+            None => vec![Record::of_drive(workload_name(&experiment.workload), &window, latency)],
         };
         let (jobs, total) = of_jobs(&records, virtual_ns);
         let (intervals, is_longer) = timeline.map_or((Vec::new(), false), Timeline::into_intervals);

@@ -118,7 +118,7 @@ impl<'a> Runner<'a> {
             _ if point != Point::WarmUp => None,
             Source::Closed(issuer, _) => Some(&mut **issuer),
             Source::Jobs(jobs) => {
-                jobs.start(&self.host, SimTime::ZERO, None);
+                jobs.start(SimTime::ZERO);
                 Some(&mut **jobs)
             }
             Source::Trace(_) => None,
@@ -147,7 +147,7 @@ impl<'a> Runner<'a> {
         let watch = Stopwatch::start();
         self.host.hear_stop();
         let end = self.phases(source);
-        self.host.end_measuring(self.host.now());
+        self.host.end_measuring(self.host.now(), 0);
         let (ended_by, stopped_by) = match end {
             Ok(ended_by) => (ended_by, None),
             Err(stop) if stop.is_interruption(&*self.host.drive) => {
@@ -241,7 +241,7 @@ impl<'a> Runner<'a> {
         // A drive is warmed up for a trace in the same way.
         let warmup = if is_trace { run.warmup.pages(capacity).unwrap_or(0) } else { 0 };
         if warmup > 0 {
-            self.host.begin_intervals();
+            self.host.begin_intervals(self.host.now(), self.host.queue.in_flight() as u32);
             self.overwrite("warm-up", warmup)?;
         }
         Ok(())
@@ -282,7 +282,7 @@ impl<'a> Runner<'a> {
         let warmup = run.warmup.pages(capacity).unwrap_or(0);
         host.set_pacing(pacing)?;
         host.begin("warm-up", Some(warmup));
-        host.begin_intervals();
+        host.begin_intervals(host.now(), host.queue.in_flight() as u32);
         issuer.issue(host)?;
         if let Some(steady) = &mut self.steady {
             let round = steady.interval.pages(capacity).unwrap_or(0).max(1);
@@ -311,16 +311,15 @@ impl<'a> Runner<'a> {
         let (run, host) = (&self.experiment.run, &mut self.host);
         let capacity = host.drive.logical_units();
         let jobs = self.jobs.insert(jobs);
-        let interval_ns = run.interval.map(|interval| interval.as_ns());
         let is_bounded = run.until_worn() || jobs.have_ends();
         let default = (!is_bounded).then_some(Amount::Capacities(1.0));
         let measure = run.measure.or(default).map_or(Limit::default(), |amount| Limit::of(amount, capacity));
-        host.begin_measuring(jobs.now(), measure.pages, measure.ns)?;
-        if jobs.timeline.is_none() {
-            // The run goes on from a state, which does not hold what was before.
-            jobs.begin_series(host, interval_ns);
-        }
-        jobs.measure(host);
+        let now = jobs.now();
+        host.close_interval(now, jobs.backlog(now));
+        host.begin_measuring(now, measure.pages, measure.ns)?;
+        // Nothing has begun if the run goes on from a state, which does not hold what was before.
+        host.begin_intervals(now, jobs.outstanding());
+        jobs.measure();
         let ended = jobs.run(host, measure.ns);
         jobs.end_measuring(host);
         ended?;
@@ -332,7 +331,8 @@ impl<'a> Runner<'a> {
         let (run, host) = (&self.experiment.run, &mut self.host);
         let capacity = host.drive.logical_units();
         host.finish()?;
-        jobs.start(host, host.now(), run.interval.map(|interval| interval.as_ns()));
+        jobs.start(host.now());
+        host.begin_intervals(host.now(), jobs.outstanding());
         let warmup = Limit::of(run.warmup, capacity);
         host.begin("warm-up", warmup.pages);
         jobs.run(host, warmup.ns)?;

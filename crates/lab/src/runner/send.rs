@@ -1,7 +1,7 @@
 //! Delivery of host requests to the drive: in batches, or one by one if an observer looks in between. Both give
 //! equal results, to the nanosecond.
 
-use strobe_ssd::{Command, CommandError, Completion, Range};
+use strobe_ssd::{Command, Completion, HostQueue, Range};
 use strobe_types::{Request, SimTime};
 
 use super::NEVER;
@@ -52,9 +52,7 @@ impl Host<'_> {
         }
         let now = self.queue.issue(arrival);
         self.look_until(now);
-        if let Some(timeline) = &mut self.timeline {
-            timeline.outstanding(now, self.queue.in_flight() as u32);
-        }
+        self.note_outstanding(now, self.queue.in_flight() as u32);
         self.drive.submit(now, number, command, None);
         if self.drive.has_completion(now) {
             self.advance(now)?;
@@ -63,10 +61,7 @@ impl Host<'_> {
             && let Some(back) = power.after_command(&mut self.drive, number)?
         {
             self.queue = self.queue.restarted(back);
-            let now = self.queue.now();
-            if let Some(timeline) = &mut self.timeline {
-                timeline.outstanding(now, 0);
-            }
+            self.note_outstanding(self.queue.now(), 0);
         }
         Ok(true)
     }
@@ -74,20 +69,32 @@ impl Host<'_> {
     /// Lets time pass until `until`, when something happens in the drive.
     pub(super) fn advance(&mut self, until: SimTime) -> Result<(), Stop> {
         self.look_until(until);
+        self.receive(until, |queue, completion| {
+            queue.complete(completion.at);
+            queue.in_flight() as u32
+        })
+    }
+
+    /// Receives what is complete by `until`, at most the drive's next event: `take` says of each completion how many
+    /// requests are outstanding without it. Fails with the first command that was refused.
+    pub(super) fn receive(
+        &mut self,
+        until: SimTime,
+        mut take: impl FnMut(&mut HostQueue, &Completion) -> u32,
+    ) -> Result<(), Stop> {
         let mut completions = std::mem::take(&mut self.completions);
         self.drive.advance(until, &mut completions);
         let mut result = Ok(());
-        for Completion { at, kind, issued, bytes, result: answer, .. } in completions.drain(..) {
-            self.queue.complete(at);
+        for completion in completions.drain(..) {
+            let outstanding = take(&mut self.queue, &completion);
             if let Some(timeline) = &mut self.timeline {
-                timeline.outstanding(at, self.queue.in_flight() as u32);
-                let is_done = answer.as_ref().err().is_none_or(CommandError::is_unreadable);
-                if let (true, Some(op)) = (is_done, kind.op()) {
-                    timeline.complete(op, bytes, at.since(issued));
+                timeline.outstanding(completion.at, outstanding);
+                if let (false, Some(op)) = (completion.is_refused(), completion.kind.op()) {
+                    timeline.complete(op, completion.bytes, completion.at.since(completion.issued));
                 }
             }
-            if let Err(error) = answer
-                && !error.is_unreadable()
+            if completion.is_refused()
+                && let Err(error) = completion.result
             {
                 result = result.and(Err(Stop::Drive(error)));
             }
@@ -96,14 +103,29 @@ impl Host<'_> {
         result
     }
 
+    /// Notes for the series that so many requests are outstanding from `now` on.
+    #[inline]
+    pub(super) fn note_outstanding(&mut self, now: SimTime, outstanding: u32) {
+        if let Some(timeline) = &mut self.timeline {
+            timeline.outstanding(now, outstanding);
+        }
+    }
+
     /// Ends intervals and takes frames that are due by `now`; nothing happens before.
     fn look_until(&mut self, now: SimTime) {
-        // An interval has all that happens at its end.
-        while let Some(due) = self.timeline.as_ref().map(|timeline| timeline.due()).filter(|&due| due < now) {
-            self.close_interval(due);
-        }
+        // A trace at its own times is issued when it arrives, and others come when there is a place: no backlog.
+        self.close_intervals(now, |_| 0);
         while let Some(due) = self.xray_due().filter(|&due| due <= now && now != NEVER) {
             self.look_inside(due.max(self.now()));
+        }
+    }
+
+    /// Ends all intervals of the series that end before `until`, when the next thing happens: an interval has all that
+    /// happens at its end. `backlog` is the number of requests that wait to be issued.
+    #[inline]
+    pub(super) fn close_intervals(&mut self, until: SimTime, mut backlog: impl FnMut(SimTime) -> u64) {
+        while let Some(due) = self.interval_end().filter(|&due| due < until) {
+            self.close_interval(due, backlog(due));
         }
     }
 

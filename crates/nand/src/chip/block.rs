@@ -1,18 +1,16 @@
 //! Record of a block.
 
-use strobe_types::CellMode;
+use strobe_types::{CellMode, Stored};
 
 use crate::BlockState;
 
 /// A [`BlockState`] in 8 bytes: every read of a page looks at one.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, Stored)]
 pub(super) struct Block {
     pub(super) pages_programmed: u32,
     /// Erases above three bits: is it bad, is it half erased, is it in SLC mode?
     pub(super) history: u32,
 }
-
-strobe_types::stored! { struct Block { pages_programmed, history } }
 
 impl Block {
     pub(super) const BAD: u32 = 1;

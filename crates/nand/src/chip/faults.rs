@@ -9,13 +9,13 @@
 
 use std::collections::BTreeSet;
 
-use strobe_types::{Lpn, Ppa, Ppn, Prng};
+use strobe_types::{Lpn, Ppa, Ppn, Prng, Stored};
 
 use super::Chip;
 use crate::{Cause, Medium, Timing, Unit};
 
 /// Duration of a planned fault of a unit.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Stored)]
 pub enum Lasts {
     /// For the next read. A read of the host fails; one of the drive is repeated, and succeeds.
     Once,
@@ -24,7 +24,7 @@ pub enum Lasts {
 }
 
 /// Units that cannot be read, and the chance that others join them.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Stored)]
 pub(super) struct Faults {
     /// Probability that a read of a flash page loses the page.
     rate: f64,
@@ -39,9 +39,6 @@ pub(super) struct Faults {
     /// Reads of flash pages that could not be corrected.
     uncorrectable: u64,
 }
-
-strobe_types::stored! { enum Lasts { 0 Once, 1 UntilErased } }
-strobe_types::stored! { struct Faults { rate, chance, lost, once, failing, marked, uncorrectable } }
 
 impl Faults {
     fn new(rate: f64, seed: u64) -> Self {

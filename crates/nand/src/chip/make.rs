@@ -83,11 +83,3 @@ impl<T: Timing, M: Medium> Chip<T, M> {
         }
     }
 }
-
-// What a power cut would undo is none of it: a drive that is to be cut is not saved.
-strobe_types::state! {
-    [T: Timing, M: Medium] Chip<T, M> { counts, program_fails, faults, programmed, timing, medium }
-    tables { oob_lpn, blocks }
-    boxes { retries }
-    made { geometry, wear, slc_pages, parts, page_by_page, cuts, on_their_way, stop }
-}

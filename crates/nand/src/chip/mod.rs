@@ -16,7 +16,7 @@ mod urgency;
 use std::sync::Arc;
 
 use strobe_types::{
-    BlockId, CellMode, Geometry, Lpn, Place, Ppa, Ppn, Prng, SimTime, StopFlag, prefetch_write,
+    BlockId, CellMode, Geometry, Lpn, Place, Ppa, Ppn, Prng, SimTime, State, StopFlag, prefetch_write,
 };
 
 use crate::cut::Cuts;
@@ -38,34 +38,46 @@ pub use retry::{RetryConfig, Stress};
 ///
 /// Memory: 4 bytes per mapping unit for the out-of-band LPN, 8 bytes per block, plus what
 /// `medium` keeps.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, State)]
 pub struct Chip<T, M: Medium> {
+    #[state(skip)]
     geometry: Geometry,
-    /// LPN of each programmed unit; [`PADDING`] in unused places of a page.
-    oob_lpn: Vec<u32>,
-    blocks: Vec<Block>,
-    counts: OpCounts,
+    #[state(skip)]
     wear: WearConfig,
-    program_fails: Prng,
     /// Pages of a block in SLC mode; 0: no block can be.
+    #[state(skip)]
     slc_pages: u32,
-    /// Programmed pages, on chips that take pages in any order.
-    programmed: Option<Vec<bool>>,
     /// Flash pages that one program fills.
+    #[state(skip)]
     parts: u32,
     /// True if programs can fail, carry marks or be cut short. Programs then go page by page.
+    #[state(skip)]
     page_by_page: bool,
+    /// Planned power cuts. A drive that has any is not saved, so what they would undo is no state.
+    #[state(skip)]
     cuts: Cuts<Self>,
     /// Undo log for a power cut, if one is planned on flash with timing.
+    #[state(skip)]
     on_their_way: OnTheirWay<M::Payload>,
-    /// Read-retry model, if any.
-    retries: Option<Box<Retries>>,
+    /// Raised when the simulation is to end.
+    #[state(skip)]
+    stop: StopFlag,
+    counts: OpCounts,
+    program_fails: Prng,
     /// Units that cannot be read, where there are any or may be.
     faults: Option<Box<Faults>>,
-    /// Raised when the simulation is to end.
-    stop: StopFlag,
+    /// Programmed pages, on chips that take pages in any order.
+    programmed: Option<Vec<bool>>,
     timing: T,
     medium: M,
+    /// LPN of each programmed unit; [`PADDING`] in unused places of a page.
+    #[state(table)]
+    oob_lpn: Vec<u32>,
+    #[state(table)]
+    blocks: Vec<Block>,
+    /// Read-retry model, if any.
+    #[state(part)]
+    retries: Option<Box<Retries>>,
 }
 
 /// Packed form of "no LPN" in the out-of-band area.

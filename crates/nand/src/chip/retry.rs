@@ -6,7 +6,7 @@
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
-use strobe_types::{BlockId, CellMode, Ppn, Prng, SimTime, defaults};
+use strobe_types::{BlockId, CellMode, Ppn, Prng, SimTime, State, Stored, defaults};
 
 use super::Chip;
 use crate::{Medium, Timing};
@@ -67,7 +67,7 @@ impl RetryConfig {
 }
 
 /// Stress of a block since its erase.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Stored)]
 pub struct Stress {
     /// Reads of its pages, repeated ones included.
     pub reads: u32,
@@ -75,19 +75,18 @@ pub struct Stress {
     pub since: SimTime,
 }
 
-strobe_types::stored! { struct Stress { reads, since } }
-
 /// State of the read-retry model.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, State)]
 pub(super) struct Retries {
+    #[state(skip)]
     config: RetryConfig,
+    #[state(skip)]
     seed: u64,
-    stress: Vec<Stress>,
     /// Reads that were repetitions.
     done: u64,
+    #[state(table)]
+    stress: Vec<Stress>,
 }
-
-strobe_types::state! { Retries { done } tables { stress } made { config, seed } }
 
 impl Retries {
     /// Retries of flash page `part` of `page`, which is one of a block erased so often, if they are `mean` on average. Pages differ, evenly

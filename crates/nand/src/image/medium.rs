@@ -1,4 +1,4 @@
-//! The medium that writes through to an image.
+//! The medium that keeps every byte: in memory, or in an image.
 
 use std::cell::OnceCell;
 use std::fmt::Display;
@@ -16,12 +16,13 @@ use super::read::Slot;
 use crate::medium::{BlockState, page_checksum};
 use crate::{ByteMedium, Cause, Medium, OobRecord, Payload, Unit, UnitBytes};
 
-/// Keeps every byte, in a file. See [`Chip::create_image`](crate::Chip::create_image).
+/// Keeps every byte: in memory, as [`Medium::new`] does, or in a file. See
+/// [`Chip::create_image`](crate::Chip::create_image).
 ///
 /// A clone is independent of the file and lives in memory: it costs reading everything stored, and as
-/// much memory as that. So does [`Medium::new`], which knows no file.
+/// much memory as that.
 #[derive(Debug)]
-pub struct ImageMedium(Place);
+pub struct DataMedium(Place);
 
 #[derive(Debug)]
 enum Place {
@@ -30,9 +31,14 @@ enum Place {
     Memory(ByteMedium, Option<String>),
 }
 
-impl ImageMedium {
+impl DataMedium {
     pub(super) fn on(file: FileMedium) -> Self {
         Self(Place::File(Box::new(file)))
+    }
+
+    /// Bytes of host memory for flash of `geometry` in a file: little more than its table of blocks.
+    pub fn file_memory_bytes(geometry: &Geometry) -> u64 {
+        u64::from(geometry.blocks()) * size_of::<BlockEntry>() as u64
     }
 
     pub(super) fn in_memory(medium: ByteMedium) -> Self {
@@ -40,7 +46,7 @@ impl ImageMedium {
     }
 }
 
-impl Clone for ImageMedium {
+impl Clone for DataMedium {
     fn clone(&self) -> Self {
         Self(match &self.0 {
             Place::Memory(medium, failure) => Place::Memory(medium.clone(), failure.clone()),
@@ -55,7 +61,7 @@ impl Clone for ImageMedium {
     }
 }
 
-impl Medium for ImageMedium {
+impl Medium for DataMedium {
     type Payload = UnitBytes;
 
     fn new(geometry: &Geometry) -> Self {
@@ -129,7 +135,11 @@ impl Medium for ImageMedium {
     }
 
     fn footprint(geometry: &Geometry) -> (u64, u64) {
-        (0, (size_of::<BlockEntry>() as u64).div_ceil(u64::from(geometry.pages_per_block())))
+        ByteMedium::footprint(geometry)
+    }
+
+    fn empty_footprint(geometry: &Geometry) -> u64 {
+        ByteMedium::empty_footprint(geometry)
     }
 }
 
@@ -289,12 +299,18 @@ impl FileMedium {
     }
 }
 
-impl State for ImageMedium {
+impl State for DataMedium {
     fn save_state(&self, out: &mut StateWriter<'_>) {
-        out.refuse("its flash is an image (--image), which keeps it already");
+        match &self.0 {
+            Place::Memory(medium, None) => medium.save_state(out),
+            _ => out.refuse("its flash is an image (--image), which keeps it already"),
+        }
     }
 
-    fn load_state(&mut self, _from: &mut StateReader<'_>) -> Result<(), StateError> {
-        Err(StateError::Unfit("this drive's flash is an image"))
+    fn load_state(&mut self, from: &mut StateReader<'_>) -> Result<(), StateError> {
+        match &mut self.0 {
+            Place::Memory(medium, None) => medium.load_state(from),
+            _ => Err(StateError::Unfit("this drive's flash is an image")),
+        }
     }
 }

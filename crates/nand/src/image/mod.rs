@@ -22,7 +22,7 @@ mod storage;
 #[cfg(test)]
 mod tests;
 
-pub use medium::ImageMedium;
+pub use medium::DataMedium;
 pub use scan::{Damage, Scan};
 
 use std::fs::{self, File, OpenOptions, TryLockError};
@@ -269,7 +269,7 @@ fn shape(header: &Header) -> Result<(Geometry, Layout), ImageError> {
     Ok((geometry, layout))
 }
 
-impl<T: Timing> Chip<T, ImageMedium> {
+impl<T: Timing> Chip<T, DataMedium> {
     /// A fresh array, as [`Chip::new`] makes it, in a new file at `path`. The file is as long as the
     /// array is large, but takes up no more space than what is stored.
     pub fn create_image(path: &Path, info: ImageInfo, timing: T) -> Result<Self, ImageError> {
@@ -294,7 +294,7 @@ impl<T: Timing> Chip<T, ImageMedium> {
         let ImageInfo { geometry, wear, seed, slc_bits, .. } = info.clone();
         let (image, table) =
             Image::format(storage, info, layout, &factory_bad(geometry.blocks(), &wear, seed))?;
-        let medium = ImageMedium::on(FileMedium::new(image, table));
+        let medium = DataMedium::on(FileMedium::new(image, table));
         Ok(Self::on_medium(geometry, wear, timing, seed, medium).with_slc(slc_bits))
     }
 
@@ -308,7 +308,7 @@ impl<T: Timing> Chip<T, ImageMedium> {
             return Err(ImageError::Damaged(scan.damage));
         }
         let ImageInfo { geometry, wear, seed, slc_bits, .. } = image.info.clone();
-        let medium = ImageMedium::on(FileMedium::new(image, table));
+        let medium = DataMedium::on(FileMedium::new(image, table));
         Ok(Self::restore(geometry, wear, timing, seed, medium, restored).with_slc(slc_bits))
     }
 
@@ -317,7 +317,7 @@ impl<T: Timing> Chip<T, ImageMedium> {
     /// entry in the block table is damaged are bad.
     pub fn load_image(image: &Image, timing: T) -> Result<(Self, Scan), ImageError> {
         let (scan, restored, table) = image.scan(true).map_err(failed("read"))?;
-        let medium = ImageMedium::in_memory(image.load(&table).map_err(failed("read"))?);
+        let medium = DataMedium::in_memory(image.load(&table).map_err(failed("read"))?);
         let ImageInfo { geometry, wear, seed, slc_bits, .. } = image.info.clone();
         Ok((Self::restore(geometry, wear, timing, seed, medium, restored).with_slc(slc_bits), scan))
     }

@@ -1,9 +1,10 @@
 //! The bus of a channel: one transfer at a time, the most urgent first.
 
 use super::config::Class;
+use strobe_types::Stored;
 
 /// Transfer on the bus for a die.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Stored)]
 pub(super) enum Carry {
     /// A page of a program with its command, or the command of an erase.
     Load,
@@ -13,10 +14,8 @@ pub(super) enum Carry {
     Data(u32),
 }
 
-strobe_types::stored! { enum Carry { 0 Load, 1 Command(number), 2 Data(number) } }
-
 /// Somebody who waits for the bus.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, Stored)]
 struct Request {
     class: Class,
     /// Its turn among those of its class: commands first, as an array can work then, each in the order in which it came.
@@ -25,12 +24,10 @@ struct Request {
     what: Carry,
 }
 
-strobe_types::stored! { struct Request { class, turn, die, what } }
-
 /// In the turn of what is no command.
 const BEHIND_COMMANDS: u64 = 1 << 63;
 
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug, Default, Stored)]
 pub(super) struct Channel {
     /// True if a transfer is in progress.
     pub(super) is_busy: bool,
@@ -38,8 +35,6 @@ pub(super) struct Channel {
     requests: Vec<Request>,
     came: u64,
 }
-
-strobe_types::stored! { struct Channel { is_busy, requests, came } }
 
 impl Channel {
     /// `die` wants `what` of an operation of `class` carried.

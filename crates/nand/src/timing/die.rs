@@ -1,6 +1,6 @@
 //! One die: what waits for it, and what it is doing.
 
-use strobe_types::SimTime;
+use strobe_types::{SimTime, Stored};
 
 use super::channel::Carry;
 use super::config::Class;
@@ -8,7 +8,7 @@ use super::ops::NONE;
 use super::queues::{Group, Queues};
 
 /// Activity of a die.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Stored)]
 pub(super) enum Phase {
     Idle,
     /// Reads: its readers are at work, see [`super::reader`].
@@ -26,28 +26,22 @@ pub(super) enum Phase {
     Resuming,
 }
 
-strobe_types::stored! { enum Phase { 0 Idle, 1 Readers, 2 Loading, 3 Reading, 4 Array, 5 Suspending, 6 Resuming } }
-
 /// A program or erase that has been interrupted, or is being.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, Stored)]
 pub(super) struct Suspended {
     pub(super) group: Group,
     pub(super) left_ns: u64,
 }
 
-strobe_types::stored! { struct Suspended { group, left_ns } }
-
 /// The page of a program that the register holds, or will, while the array is at work (cache program).
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, Stored)]
 pub(super) struct Next {
     pub(super) group: Group,
     /// All of it has come over the bus.
     pub(super) is_loaded: bool,
 }
 
-strobe_types::stored! { struct Next { group, is_loaded } }
-
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Stored)]
 pub(super) struct Die {
     pub(super) channel: u32,
     /// Operations waiting for the die. With independent plane reads, reads wait at their reader instead.
@@ -91,12 +85,5 @@ impl Die {
             suspended: None,
             suspends: 0,
         }
-    }
-}
-
-strobe_types::stored! {
-    struct Die {
-        channel, queues, phase, since, class, from, until, current, next, loads, parts_loaded, carried, suspended,
-        suspends,
     }
 }

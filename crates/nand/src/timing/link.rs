@@ -1,14 +1,12 @@
 //! A link that is asked in the order of time.
 
-use strobe_types::SimTime;
+use strobe_types::{SimTime, Stored};
 
 /// Something that carries one transfer at a time, first come, first served.
-#[derive(Clone, Copy, Debug, Default)]
+#[derive(Clone, Copy, Debug, Default, Stored)]
 pub struct Bus {
     free: SimTime,
 }
-
-strobe_types::stored! { struct Bus { free } }
 
 impl Bus {
     /// Books `duration_ns` at the first free time from `now` on; returns the end.

@@ -22,25 +22,23 @@ mod reports;
 mod tests;
 
 pub use array::ArrayTiming;
-pub use config::{CellTimes, Class, SuspendConfig, TimingConfig};
+pub use config::{Class, SlcMode, SuspendConfig, TimingConfig};
 pub use link::Bus;
 pub use ops::Ticket;
 pub use page_times::PageTimes;
 
 use self::reports::Reports;
 use crate::EventLog;
-use strobe_types::{Place, SimTime, State, StateError, StateReader, StateWriter, counters};
+use strobe_types::{Place, SimTime, State, StateError, StateReader, StateWriter, Stored, counters};
 
 /// When something is done: at a time that is known, or together with an operation that is still on its way.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Stored)]
 pub enum When {
     /// At this time.
     At(SimTime),
     /// When this is complete; at once if it is.
     With(Ticket),
 }
-
-strobe_types::stored! { enum When { 0 At(time), 1 With(ticket) } }
 
 impl When {
     /// At once.
@@ -227,12 +225,10 @@ pub trait Timing: Clone + State {
 }
 
 /// Everything is instant: for runs that only count operations.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug, Default, Stored)]
 pub struct Untimed {
     reported: Reports,
 }
-
-strobe_types::stored! { struct Untimed { reported } }
 
 impl Timing for Untimed {
     const TIMED: bool = false;

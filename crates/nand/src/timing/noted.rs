@@ -1,13 +1,13 @@
 //! A set of dies or channels that have to be looked at.
 
+use strobe_types::Stored;
+
 /// Small numbers, taken out in their order.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Stored)]
 pub(super) struct Noted {
     words: Vec<u64>,
     is_empty: bool,
 }
-
-strobe_types::stored! { struct Noted { words, is_empty } }
 
 impl Noted {
     /// None of `count`.

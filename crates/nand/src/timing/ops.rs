@@ -1,6 +1,6 @@
 //! Operations on their way, and what waits for what.
 
-use strobe_types::SimTime;
+use strobe_types::{SimTime, Stored};
 
 use super::When;
 use super::config::Class;
@@ -12,10 +12,8 @@ pub(super) const UNWATCHED: u64 = u64::MAX;
 
 /// An operation that was issued; out of date once it is complete. Its number in the order of issue, above the bits of
 /// its slot in the table, so that a table that reuses slots for days takes no operation for another.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Stored)]
 pub struct Ticket(u64);
-
-strobe_types::stored! { struct Ticket(number) }
 
 /// Bits of a slot number. They limit the operations in flight.
 const SLOT_BITS: u32 = 24;
@@ -36,7 +34,7 @@ impl Ticket {
 const COMPLETE: Ticket = Ticket(0);
 
 /// Kind of operation.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Stored)]
 pub(super) enum Kind {
     /// Nothing on flash: it is complete when all that it waits for is, and some time after that if it is a delay.
     Join,
@@ -45,10 +43,8 @@ pub(super) enum Kind {
     Erase,
 }
 
-strobe_types::stored! { enum Kind { 0 Join, 1 Read, 2 Program, 3 Erase } }
-
 /// Progress of an operation.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Stored)]
 pub(super) enum State {
     /// For others.
     Waiting,
@@ -56,8 +52,6 @@ pub(super) enum State {
     Queued,
     Running,
 }
-
-strobe_types::stored! { enum State { 0 Waiting, 1 Queued, 2 Running } }
 
 /// Die, plane, block and page of an operation.
 #[derive(Clone, Copy, Debug)]
@@ -69,7 +63,7 @@ pub(super) struct Spot {
 }
 
 /// A cache line.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Stored)]
 pub(super) struct Op {
     ticket: Ticket,
     /// Time on the bus, or of a delay.
@@ -96,6 +90,26 @@ pub(super) struct Op {
 }
 
 impl Op {
+    /// A slot that no operation has.
+    const UNUSED: Self = Self {
+        ticket: Ticket(0),
+        transfer_ns: 0,
+        ready_at: SimTime::ZERO,
+        token: UNWATCHED,
+        die: 0,
+        block: 0,
+        page: 0,
+        next: NONE,
+        on_done: NONE,
+        on_queued: NONE,
+        unmet: 0,
+        more: 0,
+        plane: 0,
+        kind: Kind::Program,
+        state: State::Waiting,
+        class: Class::HostProgram,
+    };
+
     /// Position in the order of issue.
     #[inline(always)]
     pub(super) fn number(&self) -> u64 {
@@ -128,16 +142,14 @@ impl Op {
 }
 
 /// Dependency of one operation on another.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, Stored)]
 struct Edge {
     op: u32,
     next: u32,
 }
 
-strobe_types::stored! { struct Edge { op, next } }
-
 /// All operations on their way.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Stored)]
 pub(super) struct Ops {
     ops: Vec<Op>,
     /// The first slot that is not in use.
@@ -147,8 +159,6 @@ pub(super) struct Ops {
     issued: u64,
     live: u32,
 }
-
-strobe_types::stored! { struct Ops { ops, unused, edges, unused_edge, issued, live } }
 
 impl Default for Ops {
     fn default() -> Self {
@@ -200,10 +210,17 @@ impl Ops {
     ) -> u32 {
         self.issued += u64::from(count);
         self.live += 1;
+        if self.unused == NONE {
+            self.add_slot();
+        }
         let slot = self.unused;
+        let ticket = Ticket::new(slot, self.issued);
         let Spot { die, plane, block, page } = spot;
-        let op = Op {
-            ticket: Ticket::new(slot, self.issued),
+        // Filled in where it lies: a copy from elsewhere would wait for its own stores.
+        let op = &mut self.ops[slot as usize];
+        self.unused = op.next;
+        *op = Op {
+            ticket,
             transfer_ns,
             ready_at: SimTime::ZERO,
             token: UNWATCHED,
@@ -220,23 +237,16 @@ impl Ops {
             state: State::Waiting,
             class,
         };
-        match self.ops.get_mut(slot as usize) {
-            Some(entry) => {
-                self.unused = entry.next;
-                *entry = op;
-                slot
-            }
-            None => self.add(op),
-        }
+        slot
     }
 
+    /// Adds a slot to the list of those not in use, which is empty.
     #[cold]
-    fn add(&mut self, mut op: Op) -> u32 {
+    fn add_slot(&mut self) {
         let slot = self.ops.len() as u32;
         assert!(slot < 1 << SLOT_BITS, "timing bug: {slot} operations on their way");
-        op.ticket = Ticket::new(slot, self.issued);
-        self.ops.push(op);
-        slot
+        self.ops.push(Op::UNUSED);
+        self.unused = slot;
     }
 
     #[inline(always)]
@@ -348,12 +358,5 @@ impl Ops {
             self[op].token = token;
         }
         is_free
-    }
-}
-
-strobe_types::stored! {
-    struct Op {
-        ticket, transfer_ns, ready_at, token, die, block, page, next, on_done, on_queued, unmet, more, plane, kind,
-        state, class,
     }
 }

@@ -1,6 +1,6 @@
 //! Operations that wait for their turn: a queue for each class.
 
-use strobe_types::SimTime;
+use strobe_types::{SimTime, Stored};
 
 use super::config::Class;
 use super::ops::{Kind, NONE, Ops, State};
@@ -9,20 +9,18 @@ use super::ops::{Kind, NONE, Ops, State};
 pub(super) type Patience = [u64; Class::ALL.len()];
 
 /// Operations that share one array time: a list, first to last.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Stored)]
 pub(super) struct Group {
     pub(super) first: u32,
     pub(super) kind: Kind,
     pub(super) class: Class,
 }
 
-strobe_types::stored! { struct Group { first, kind, class } }
-
 /// When the patience of an operation runs out, and its number.
 pub(super) type RunsOut = (SimTime, u64);
 
 /// Operations of one class, first come, first served.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, Stored)]
 struct Queue {
     /// Of the first one.
     runs_out: RunsOut,
@@ -30,10 +28,8 @@ struct Queue {
     tail: u32,
 }
 
-strobe_types::stored! { struct Queue { runs_out, head, tail } }
-
 /// Operations of all classes that wait for a die, or for one of its planes.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Stored)]
 pub(super) struct Queues {
     /// A bit for each class whose queue is not empty.
     queued: u32,
@@ -41,8 +37,6 @@ pub(super) struct Queues {
     /// Number of waiting operations. For a die it includes those that wait for one of its planes.
     pub(super) waiting: u32,
 }
-
-strobe_types::stored! { struct Queues { queued, queues, waiting } }
 
 impl Default for Queues {
     fn default() -> Self {

@@ -1,6 +1,6 @@
 //! Tournament tree: the earliest of many event times that change one at a time.
 
-use strobe_types::SimTime;
+use strobe_types::{SimTime, Stored};
 
 /// A time that never comes.
 pub(super) const NEVER: SimTime = SimTime::from_ns(u64::MAX);
@@ -9,23 +9,19 @@ pub(super) const NEVER: SimTime = SimTime::from_ns(u64::MAX);
 pub(super) const LAST: SimTime = SimTime::from_ns(u64::MAX - 1);
 
 /// A runner and its time.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Stored)]
 struct Runner {
     time: SimTime,
     number: u32,
 }
 
-strobe_types::stored! { struct Runner { time, number } }
-
 /// The times of many runners, each with one; the earliest is known at once, of equal ones that of the lowest number.
 /// Setting one costs a comparison for each round that it changes, of log₂ n.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Stored)]
 pub(super) struct Race {
     /// `winners[1]` is the winner of all; the rounds before it below, the runners themselves from the middle on.
     winners: Vec<Runner>,
 }
-
-strobe_types::stored! { struct Race { winners } }
 
 impl Race {
     pub(super) fn new(runners: usize) -> Self {

@@ -4,9 +4,10 @@
 
 use super::config::Class;
 use super::queues::{Group, Queues};
+use strobe_types::Stored;
 
 /// Progress of a group of reads that still occupies the page registers.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Stored)]
 pub(super) enum Step {
     /// Its commands go over the bus, or wait for it: that of this page is next.
     Commands(u32),
@@ -16,20 +17,16 @@ pub(super) enum Step {
     Sensed,
 }
 
-strobe_types::stored! { enum Step { 0 Commands(left), 1 Sensing, 2 Sensed } }
-
 /// Pages that go over the bus, or wait for it.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, Stored)]
 pub(super) struct Sending {
     /// The first that has not arrived.
     pub(super) page: u32,
     pub(super) class: Class,
 }
 
-strobe_types::stored! { struct Sending { page, class } }
-
 /// All planes of a die; or, where planes read independently, one of them.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug, Default, Stored)]
 pub(super) struct Reader {
     /// Group that occupies the page registers.
     pub(super) array: Option<(Group, Step)>,
@@ -38,8 +35,6 @@ pub(super) struct Reader {
     /// Reads that wait for this plane, where planes read independently.
     pub(super) queues: Queues,
 }
-
-strobe_types::stored! { struct Reader { array, sending, queues } }
 
 impl Reader {
     /// True if another read may begin. With cache reads it may begin while the last one is sent.

@@ -1,13 +1,13 @@
 //! Reported tokens that have not been taken yet.
 
+use strobe_types::Stored;
+
 /// Tokens, first come, first served.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug, Default, Stored)]
 pub(super) struct Reports {
     tokens: Vec<u64>,
     taken: usize,
 }
-
-strobe_types::stored! { struct Reports { tokens, taken } }
 
 impl Reports {
     #[inline(always)]

@@ -3,7 +3,8 @@
 use strobe_ftl::gc::AnyPolicy;
 use strobe_ftl::{FtlError, MappingScheme as _, PageMap, PageMapConfig, WriteContext};
 use strobe_nand::{
-    ByteMedium, Chip, Medium, Nand as _, NandOp, NoMedium, Payload, StampMedium, Unit, Untimed, When,
+    ArrayTiming, Chip, DataMedium, Medium, Nand as _, NandOp, NoMedium, Payload, StampMedium, SwitchedTiming,
+    Timing, Unit, Untimed, When,
 };
 use strobe_types::{Lpn, Prng, StopFlag};
 
@@ -50,20 +51,20 @@ pub fn build_aged(
     tell: &mut dyn FnMut(u64, u64),
 ) -> Result<Box<dyn Simulated>, AgeingError> {
     match config.nand.data {
-        DataMode::None => grown_old::<NoMedium>(config, seed, ageing, stop, tell),
-        DataMode::Stamp => grown_old::<StampMedium>(config, seed, ageing, stop, tell),
-        DataMode::Bytes => grown_old::<ByteMedium>(config, seed, ageing, stop, tell),
+        DataMode::None => grown_old::<Untimed, NoMedium>(config, seed, ageing, stop, tell),
+        DataMode::Stamp => grown_old::<SwitchedTiming, StampMedium>(config, seed, ageing, stop, tell),
+        DataMode::Bytes => grown_old::<SwitchedTiming, DataMedium>(config, seed, ageing, stop, tell),
     }
 }
 
-fn grown_old<M: Medium + Send + 'static>(
+fn grown_old<T: Ageless, M: Medium + Send + 'static>(
     config: &DriveConfig,
     seed: u64,
     ageing: Ageing,
     stop: &StopFlag,
     tell: &mut dyn FnMut(u64, u64),
 ) -> Result<Box<dyn Simulated>, AgeingError> {
-    let mut aged = AgedOn::<M>::that_keeps(config, seed, config.nand.data)?;
+    let mut aged = AgedOn::<T, M>::that_keeps(config, seed, config.nand.data)?;
     aged.set_stop(stop.clone());
     let units = config.logical_units() as u32;
     let random = (ageing.overwrites * f64::from(units)) as u64;
@@ -93,14 +94,51 @@ fn grown_old<M: Medium + Send + 'static>(
     Ok(aged.timed(config)?)
 }
 
+/// Timing of a drive that is aged: none at first. The types are those of the drives that are built anyway, as each is
+/// compiled for itself.
+pub trait Ageless: Timing + Send + 'static {
+    /// Timing of the aged drive.
+    type Timed: Timing + Send + 'static;
+
+    /// Operations that take no time.
+    fn untimed() -> Self;
+
+    /// Operations that take the times of `array`.
+    fn timed(array: ArrayTiming) -> Self::Timed;
+}
+
+impl Ageless for Untimed {
+    type Timed = ArrayTiming;
+
+    fn untimed() -> Self {
+        Self::default()
+    }
+
+    fn timed(array: ArrayTiming) -> ArrayTiming {
+        array
+    }
+}
+
+impl Ageless for SwitchedTiming {
+    type Timed = Self;
+
+    fn untimed() -> Self {
+        Self::new(None)
+    }
+
+    fn timed(array: ArrayTiming) -> Self {
+        Self::new(Some(array))
+    }
+}
+
 /// [`AgedOn`] flash that keeps no data.
-pub type Aged = AgedOn<NoMedium>;
+pub type Aged = AgedOn<Untimed, NoMedium>;
 
 /// Flash and map of a page-mapped drive that takes no time. Once it has been written as much as it
 /// should, it gives any number of drives with times, all in the same state.
 #[derive(Clone, Debug)]
-pub struct AgedOn<M: Medium> {
-    ftl: PageMap<Chip<Untimed, M>, AnyPolicy>,
+pub struct AgedOn<T: Timing, M: Medium> {
+    ftl: PageMap<Chip<T, M>, AnyPolicy>,
     chance: Prng,
     seed: u64,
     data: DataMode,
@@ -113,7 +151,7 @@ impl Aged {
     }
 }
 
-impl<M: Medium + Send + 'static> AgedOn<M> {
+impl<T: Ageless, M: Medium + Send + 'static> AgedOn<T, M> {
     /// A fresh one that keeps `data`, as `M` does. Block-mapped drives are refused.
     fn that_keeps(config: &DriveConfig, seed: u64, data: DataMode) -> Result<Self, BuildError> {
         let plan = Self::plan(config, seed, data)?;
@@ -122,7 +160,7 @@ impl<M: Medium + Send + 'static> AgedOn<M> {
         let open = plan.geometry.planes();
         let kept = kept_blocks(config)?.saturating_sub(open).max(map.min_free_blocks.unwrap_or(0));
         let map = PageMapConfig { min_free_blocks: Some(kept), ..map };
-        let ftl = PageMap::new(plan.chip(Untimed::default()), plan.policy()?, map)?;
+        let ftl = PageMap::new(plan.chip(T::untimed()), plan.policy()?, map)?;
         Ok(Self { ftl, chance: Prng::derive(seed, "age"), seed, data })
     }
 
@@ -204,7 +242,7 @@ impl<M: Medium + Send + 'static> AgedOn<M> {
         let mut ftl = self.ftl.clone();
         // As much room as collection in the background keeps, so that it is where it stays.
         ftl.gain_room(kept_blocks(config)?).and_then(|()| ftl.align()).map_err(BuildError::Worn)?;
-        let ftl = ftl.moved(plan.map_config(), |chip| chip.with_timing(plan.array_timing()));
+        let ftl = ftl.moved(plan.map_config(), |chip| chip.with_timing(T::timed(plan.array_timing())));
         let before = ftl.nand().counts().clone();
         Ok(Box::new(plan.finished(Drive::reopened(ftl, &config.controller, before))?))
     }

@@ -3,7 +3,8 @@
 use strobe_types::Geometry;
 
 use super::{BuildError, good_and_spare};
-use crate::config::{DriveConfig, IsolationName, PlacementTable, SchemeName, WearLevelingName, block_scheme};
+use crate::config::{DriveConfig, PlacementTable, SchemeName, WearLevelingName, block_scheme};
+use strobe_ftl::Isolation;
 
 /// Refuses placement handles on a block map, persistent ones with wear levelling, and reclaim units that they cannot all
 /// have at the same time.
@@ -16,7 +17,7 @@ pub(super) fn check(config: &DriveConfig, geometry: &Geometry, logical_units: u3
     if block_scheme(&config.ftl.mapping).is_some() {
         return Err(BuildError::HandlesIn(config.ftl.mapping.clone()));
     }
-    if isolation == IsolationName::Persistent && config.ftl.wear_leveling.kind != WearLevelingName::None {
+    if isolation == Isolation::Persistent && config.ftl.wear_leveling.kind != WearLevelingName::None {
         return Err(BuildError::HandlesLeveled);
     }
     let (planes, spare) = (geometry.planes(), good_and_spare(config, geometry, logical_units).1);

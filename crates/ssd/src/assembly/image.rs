@@ -5,7 +5,9 @@ use std::path::Path;
 
 use strobe_ftl::gc::{AnyPolicy, Greedy};
 use strobe_ftl::{PageMap, Recovery, RecoveryError};
-use strobe_nand::{Access, Chip, Image, ImageError, ImageInfo, ImageMedium, Nand, Scan, SwitchedTiming};
+use strobe_nand::{
+    Access, Chip, DataMedium, Image, ImageError, ImageInfo, Nand, NoMedium, Scan, SwitchedTiming,
+};
 use strobe_types::{BlockId, SimTime};
 
 use super::memory::memory_beside_chip;
@@ -142,12 +144,13 @@ fn drive_of(info: &ImageInfo) -> Result<DriveConfig, ImageProblem> {
 /// Host memory that a drive on an image needs, in bytes: little more than one that stores nothing.
 pub fn image_memory_bytes(config: &DriveConfig) -> Result<u64, BuildError> {
     let (geometry, logical) = checked(config)?;
-    let chip = Chip::<SwitchedTiming, ImageMedium>::memory_bytes(&geometry);
-    Ok(chip + memory_beside_chip(config, &geometry, logical))
+    let chip = Chip::<SwitchedTiming, NoMedium>::memory_bytes(&geometry);
+    let file = DataMedium::file_memory_bytes(&geometry);
+    Ok(chip + file + memory_beside_chip(config, &geometry, logical))
 }
 
 /// The drive of an image, in memory: nothing reaches the file.
-pub type ImageDrive = Drive<PageMap<Chip<SwitchedTiming, ImageMedium>, AnyPolicy>>;
+pub type ImageDrive = Drive<PageMap<Chip<SwitchedTiming, DataMedium>, AnyPolicy>>;
 
 /// Content of an image.
 #[derive(Debug)]

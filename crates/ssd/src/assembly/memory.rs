@@ -1,7 +1,7 @@
 //! Host memory of a drive, before it is built.
 
 use strobe_ftl::gc::{Formula, Greedy, Kinetic, LinearScore, Sampled, Scata, VictimPolicy as _};
-use strobe_nand::{ByteMedium, Chip, NoMedium, StampMedium, Untimed};
+use strobe_nand::{Chip, DataMedium, NoMedium, StampMedium, Untimed};
 use strobe_types::Geometry;
 
 use super::{BuildError, block_map_config, checked, map_config};
@@ -13,7 +13,7 @@ pub fn memory_bytes(config: &DriveConfig) -> Result<u64, BuildError> {
     let chip = match config.nand.data {
         DataMode::None => Chip::<Untimed, NoMedium>::memory_bytes(&geometry),
         DataMode::Stamp => Chip::<Untimed, StampMedium>::memory_bytes(&geometry),
-        DataMode::Bytes => Chip::<Untimed, ByteMedium>::memory_bytes(&geometry),
+        DataMode::Bytes => Chip::<Untimed, DataMedium>::memory_bytes(&geometry),
     };
     let order = if config.nand.any_page_order { u64::from(geometry.pages()) } else { 0 };
     Ok(chip + order + memory_beside_chip(config, &geometry, logical))
@@ -24,7 +24,7 @@ pub fn memory_bytes(config: &DriveConfig) -> Result<u64, BuildError> {
 pub fn empty_memory_bytes(config: &DriveConfig) -> Result<u64, BuildError> {
     let (geometry, logical) = checked(config)?;
     let chip = match config.nand.data {
-        DataMode::Bytes => Chip::<Untimed, ByteMedium>::empty_memory_bytes(&geometry),
+        DataMode::Bytes => Chip::<Untimed, DataMedium>::empty_memory_bytes(&geometry),
         DataMode::None | DataMode::Stamp => return memory_bytes(config),
     };
     let order = if config.nand.any_page_order { u64::from(geometry.pages()) } else { 0 };

@@ -9,7 +9,7 @@ use std::collections::{BinaryHeap, VecDeque};
 
 use strobe_ftl::{FtlError, Inspectable};
 use strobe_nand::{Nand, Timing, When};
-use strobe_types::{Lpn, SimTime};
+use strobe_types::{Lpn, SimTime, Stored};
 
 use super::idle::{IDLE, Idle};
 use super::{Drive, Progress, Step, Work};
@@ -61,7 +61,7 @@ impl Event {
 }
 
 /// Pending events, and commands that wait for them.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug, Default, Stored)]
 pub(super) struct Events {
     now: SimTime,
     /// Times of the drive's own, with what happens then; of equal ones the first set first.
@@ -75,8 +75,6 @@ pub(super) struct Events {
     draining: Vec<u32>,
     idle: Idle,
 }
-
-strobe_types::stored! { struct Events { now, timers, set, due, stalled, draining, idle } }
 
 impl Events {
     #[inline(always)]

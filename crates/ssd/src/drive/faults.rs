@@ -2,12 +2,12 @@
 
 use strobe_ftl::Inspectable;
 use strobe_nand::{Lasts, Nand};
-use strobe_types::{Lpn, Ppa, Ppn, SimTime};
+use strobe_types::{Lpn, Ppa, Ppn, SimTime, Stored};
 
 use super::Drive;
 
 /// A read error that is planned.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Stored)]
 pub(crate) struct Fault {
     pub(crate) place: FaultPlace,
     /// Mapping units that the host has written before.
@@ -18,16 +18,13 @@ pub(crate) struct Fault {
 }
 
 /// The place of a planned read error.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Stored)]
 pub(crate) enum FaultPlace {
     /// Wherever a logical unit lies then.
     Unit(Lpn),
     /// Flash page `part` of the `parts` that are programmed together as `page`.
     Page { page: Ppn, part: u32, parts: u32 },
 }
-
-strobe_types::stored! { struct Fault { place, after_writes, after, lasts } }
-strobe_types::stored! { enum FaultPlace { 0 Unit(lpn), 1 Page { page, part, parts } } }
 
 impl<F: Inspectable> Drive<F> {
     /// This drive with `faults` to come.

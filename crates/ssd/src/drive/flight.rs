@@ -4,22 +4,20 @@ use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 
 use strobe_nand::{Payload, Unit, When};
-use strobe_types::{Geometry, Lba, Lpn, SECTOR_BYTES, SimTime};
+use strobe_types::{Geometry, Lba, Lpn, SECTOR_BYTES, SimTime, Stored};
 
 use crate::command::{Command, CommandKind, DataTag, Range};
 use crate::error::CommandError;
 use crate::stats::Tally;
 
 /// Data of a write.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Stored)]
 pub(super) enum Content<P> {
     /// One content for every unit.
     Same(P),
     /// These bytes.
     Bytes(Vec<u8>),
 }
-
-strobe_types::stored! { [P: Payload] enum Content<P> { 0 Same(payload), 1 Bytes(bytes) } }
 
 impl<P: Payload> Content<P> {
     /// Content of unit `lpn` in a write of `range`; sectors outside it are not used.
@@ -50,7 +48,7 @@ impl<P: Payload> Content<P> {
 }
 
 /// Work of an in-flight command, with all of its data.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Stored)]
 pub(super) enum Work<P> {
     Read { range: Range },
     Write { range: Range, fua: bool, tag: DataTag, content: Content<P> },
@@ -134,17 +132,16 @@ impl<P> Flight<P> {
 }
 
 /// The commands on their way, and those that are complete, by time.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Stored)]
 pub(super) struct Flights<P> {
     slots: Vec<Flight<P>>,
     unused: Vec<u32>,
-    /// By the time of their completion, then in the order in which that became known.
-    complete: BinaryHeap<Reverse<(SimTime, u64, u32)>>,
+    /// Their slots, by the time of their completion, then in the order in which that became known. Slots are 64 bits wide
+    /// here: a heap moves whole words, and would wait for the store of half of one.
+    complete: BinaryHeap<Reverse<(SimTime, u64, u64)>>,
     completed: u64,
     live: usize,
 }
-
-strobe_types::stored! { [P: Payload] struct Flights<P> { slots, unused, complete, completed, live } }
 
 impl<P> Default for Flights<P> {
     fn default() -> Self {
@@ -198,7 +195,7 @@ impl<P> Flights<P> {
     #[inline]
     pub(super) fn complete(&mut self, slot: u32, at: SimTime) {
         self.completed += 1;
-        self.complete.push(Reverse((at, self.completed, slot)));
+        self.complete.push(Reverse((at, self.completed, u64::from(slot))));
     }
 
     /// Commands whose completion has not been handed over.
@@ -226,7 +223,7 @@ impl<P> Flights<P> {
             return None;
         }
         let Reverse((at, _, slot)) = self.complete.pop()?;
-        Some((at, slot))
+        Some((at, slot as u32))
     }
 
     /// Nobody asks for what is in `slot` any more: its answer.
@@ -241,16 +238,5 @@ impl<P> Flights<P> {
         }
         flight.rest.clear();
         std::mem::replace(&mut flight.result, Ok(Vec::new()))
-    }
-}
-
-strobe_types::stored! {
-    [P: Payload] enum Work<P> {
-        0 Read { range },
-        1 Write { range, fua, tag, content },
-        2 Flush,
-        3 Deallocate(ranges),
-        4 WriteZeroes { range, deallocate },
-        5 Copy { destination, sources },
     }
 }

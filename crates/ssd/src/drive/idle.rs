@@ -1,7 +1,7 @@
 //! Detection of an idle host, for mapping schemes that work then.
 
 use strobe_ftl::{BACKGROUND, Inspectable};
-use strobe_types::SimTime;
+use strobe_types::{SimTime, Stored};
 
 use super::Drive;
 
@@ -9,15 +9,13 @@ use super::Drive;
 pub(super) const IDLE: u64 = BACKGROUND - 1;
 
 /// When the host was last here.
-#[derive(Clone, Copy, Debug, Default)]
+#[derive(Clone, Copy, Debug, Default, Stored)]
 pub(super) struct Idle {
     last: SimTime,
     /// One timer is enough: when it is due, it is set again if a command has come meanwhile.
     has_timer: bool,
     is_idle: bool,
 }
-
-strobe_types::stored! { struct Idle { last, has_timer, is_idle } }
 
 impl<F: Inspectable> Drive<F> {
     /// A command of the host is here at `now`.

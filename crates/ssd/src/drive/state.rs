@@ -1,7 +1,6 @@
 //! The state of a drive as bytes, and back: at any moment, with what is on its way.
 
 use strobe_ftl::MappingScheme;
-use strobe_nand::Payload;
 use strobe_types::{State, StateError, StateReader, StateWriter, Stored, load_part, save_part};
 
 use super::Drive;
@@ -73,7 +72,7 @@ impl<F: MappingScheme + State> State for Drive<F> {
     }
 }
 
-impl<P: Payload> Stored for Flight<P> {
+impl<P: Stored> Stored for Flight<P> {
     fn store(&self, out: &mut StateWriter<'_>) {
         let Self { tag, issued, kind, tally, work, result, rest, ready, done, .. } = self;
         let Self { youngest, seen, stalled, has_begun, .. } = self;

@@ -6,8 +6,8 @@ use strobe_ftl::{
 };
 use strobe_nand::{Cause, Chip, Nand as _, NandOp, StampMedium, Timing, Untimed, WearConfig};
 use strobe_ssd::{
-    Command, CommandError, DataTag, Device as _, Drive, DriveConfig, Inspect as _, IsolationName, Range,
-    SchemeName, Status, WearLevelingName,
+    Command, CommandError, DataTag, Device as _, Drive, DriveConfig, Inspect as _, Range, SchemeName, Status,
+    WearLevelingName,
 };
 use strobe_types::{BlockId, Lba, Prng};
 
@@ -192,7 +192,7 @@ fn handles_that_a_drive_cannot_have_are_refused_with_the_arithmetic() {
     let block_mapped = refusal(&|config| config.ftl.mapping = "fast".into());
     assert!(block_mapped.contains("scheme = \"handles\" needs drive.ftl.mapping"), "{block_mapped}");
     let leveled = refusal(&|config| {
-        config.ftl.placement.isolation = IsolationName::Persistent;
+        config.ftl.placement.isolation = Isolation::Persistent;
         config.ftl.wear_leveling.kind = WearLevelingName::Swap;
     });
     assert!(leveled.contains("wear_leveling.kind = \"none\""), "{leveled}");

@@ -361,6 +361,40 @@ fn a_rate_fails_the_same_reads_each_time_and_runs_go_on() {
     assert_ne!(run(1), run(2));
 }
 
+/// Reads of units that collection is copying, among all others: flash counts a lost page exactly when the host is told.
+#[test]
+fn no_read_of_a_copy_on_its_way_is_lost_in_silence() {
+    let mut config = config();
+    config.ftl.logical_pages = Some(200);
+    config.ftl.gc.mode = strobe_ssd::GcMode::Background;
+    config.nand.faults.read_rate = 0.05;
+    let (mut drive, mut rng) = (build(&config, true, 1).expect("a drive"), Prng::new(5));
+    let (mut now, mut done) = (T0, Vec::new());
+    let (mut lost, mut told) = (BTreeSet::new(), BTreeSet::new());
+    for tag in 0..30_000 {
+        now = drive.next_event().map_or(now, |next| next.max(now));
+        drive.advance(now, &mut done);
+        let lpn = if tag < 200 { tag } else { rng.below_u64(200) };
+        if tag >= 200 && tag % 8 > 0 {
+            let before = drive.stats().uncorrectable_reads;
+            drive.submit(now, tag, &Command::Read { range: unit(lpn) }, None);
+            if drive.stats().uncorrectable_reads > before {
+                lost.insert(tag);
+            }
+        } else {
+            drive.submit(now, tag, &write(unit(lpn)), None);
+        }
+        told.extend(done.drain(..).filter(|done| done.result.is_err()).map(|done| done.tag));
+    }
+    while let Some(next) = drive.next_event() {
+        drive.advance(next, &mut done);
+    }
+    told.extend(done.drain(..).filter(|done| done.result.is_err()).map(|done| done.tag));
+    assert!(lost.len() > 500 && drive.stats().gc.units_moved > 500, "{} reads lost", lost.len());
+    let silent: Vec<_> = lost.difference(&told).collect();
+    assert!(silent.is_empty(), "{} of {} reads were lost in silence", silent.len(), lost.len());
+}
+
 #[test]
 fn a_translation_page_that_cannot_be_read_ends_the_life_of_the_drive() {
     let mut config = config();

@@ -2,20 +2,41 @@
 //!
 //! [`Stored`] is for values: what is read makes a new one. [`State`] is for parts of a drive that hold more than their
 //! state, sizes and choices that follow from the configuration: they are built from that first, and what is read goes
-//! into them. [`stored!`](crate::stored) and [`state!`](crate::state) write both from a list of fields; a field that is
-//! forgotten does not compile.
+//! into them. Both are derived. Fields are written in the order of their declaration, all that are not marked:
 //!
-//! Integers are little-endian and as long as their type, lists have their length before them, variants a number of one
-//! byte. Nothing says what comes next: reader and writer agree, or a version above them says that they do not.
+//! ```
+//! use strobe_types::{State, Stored};
+//!
+//! #[derive(Stored)]
+//! enum Step {
+//!     Idle,
+//!     Reading(u32),
+//!     Moving { from: u64, to: u64 },
+//! }
+//!
+//! #[derive(State)]
+//! struct Queue {
+//!     #[state(skip)] // follows from the configuration
+//!     depth: u32,
+//!     steps: Vec<Step>,
+//!     #[state(table)] // its length follows from the configuration
+//!     busy: Vec<bool>,
+//!     #[state(part)] // `Some` or `None` by the configuration
+//!     cache: Option<Vec<u64>>,
+//! }
+//! ```
+//!
+//! Integers are little-endian and as long as their type, lists have their length before them, variants their position as
+//! one byte. Nothing says what comes next: reader and writer agree, or a version above them says that they do not.
 
 mod containers;
-mod macros;
 mod reader;
 mod writer;
 
 #[doc(hidden)]
 pub use containers::{load_part, save_part};
 pub use reader::StateReader;
+pub use strobe_derive::{State, Stored};
 pub use writer::StateWriter;
 
 /// Why a state cannot be saved or loaded.

@@ -4,25 +4,47 @@ use std::collections::{BTreeMap, BinaryHeap, VecDeque};
 use super::*;
 use crate::Prng;
 
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq, Stored)]
 enum Step {
     Idle,
     Reading(u32, bool),
     Moving { from: u64, to: Option<u64> },
 }
 
-crate::stored! { enum Step { 0 Idle, 1 Reading(page, again), 2 Moving { from, to } } }
-
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq, State)]
 struct Queue {
+    #[state(skip)]
     depth: u32,
     waiting: VecDeque<Step>,
-    busy: Vec<bool>,
-    cache: Option<Vec<u16>>,
     chance: Prng,
+    #[state(table)]
+    busy: Vec<bool>,
+    #[state(part)]
+    cache: Option<Vec<u16>>,
 }
 
-crate::state! { Queue { waiting, chance } tables { busy } parts { cache } made { depth } }
+#[derive(Clone, Debug, PartialEq, Stored)]
+struct Pair<A, B = bool>(A, B);
+
+#[derive(Clone, Debug, Default, PartialEq, Stored)]
+struct Nothing;
+
+/// A field of each kind, and parameters of its own.
+#[derive(Clone, Debug, PartialEq, State)]
+struct Plant<'a, T, const N: usize>
+where
+    T: Clone,
+{
+    #[state(skip)]
+    name: &'a str,
+    main: T,
+    #[state(table)]
+    lines: Vec<T>,
+    #[state(table)]
+    marks: [u8; N],
+    #[state(part)]
+    spare: Option<Box<T>>,
+}
 
 fn saved(state: &impl State) -> Vec<u8> {
     let mut bytes = Vec::new();
@@ -82,6 +104,53 @@ fn whatever_is_cut_off_or_changed_gives_an_error_or_another_value_but_no_panic()
             let _ = load(&mut self::queue(3), &changed);
         }
     }
+}
+
+#[test]
+fn bytes_are_those_of_the_fields_in_the_order_of_their_declaration() {
+    assert_eq!(saved(&Pair(0x0201_u16, true)), [1, 2, 1]);
+    assert_eq!(saved(&Nothing), []);
+    assert_eq!(saved(&Step::Idle), [0]);
+    assert_eq!(saved(&Step::Reading(5, false)), [1, 5, 0, 0, 0, 0]);
+    assert_eq!(saved(&Step::Moving { from: 9, to: None }), [2, 9, 0, 0, 0, 0, 0, 0, 0, 0]);
+    let mut plant = Plant { name: "a", main: 7_u8, lines: vec![8, 9], marks: [6], spare: None };
+    assert_eq!(saved(&plant), [7, 2, 0, 0, 0, 0, 0, 0, 0, 8, 9, 1, 0, 0, 0, 0, 0, 0, 0, 6, 0]);
+    plant.spare = Some(Box::new(4));
+    assert_eq!(saved(&plant), [7, 2, 0, 0, 0, 0, 0, 0, 0, 8, 9, 1, 0, 0, 0, 0, 0, 0, 0, 6, 1, 4]);
+}
+
+#[test]
+fn parts_of_parts_keep_what_the_configuration_made() {
+    let plant = |name, depth| {
+        let lines = vec![queue(depth), queue(depth + 1)];
+        Plant {
+            name,
+            main: queue(depth),
+            lines,
+            marks: [depth as u8; 3],
+            spare: Some(Box::new(queue(depth))),
+        }
+    };
+    let mut written = plant("written", 2);
+    written.lines[1].waiting.push_back(Step::Idle);
+    written.spare.as_mut().expect("made with one").busy[1] = true;
+    let mut read = plant("read", 2);
+    assert!(load(&mut read, &saved(&written)).expect("the same configuration"));
+    assert_eq!(read, Plant { name: "read", ..written.clone() });
+    read.spare = None;
+    assert!(matches!(load(&mut read, &saved(&written)), Err(StateError::Unfit(_))));
+    assert!(matches!(load(&mut plant("other", 3), &saved(&written)), Err(StateError::Unfit(_))));
+}
+
+#[test]
+fn a_variant_that_there_is_not_is_refused() {
+    let mut step = Step::Idle;
+    for number in 3..=u8::MAX {
+        assert!(matches!(load(&mut step, &[number; 32]), Err(StateError::Unfit(_))), "{number}");
+    }
+    assert!(matches!(load(&mut step, &[]), Err(StateError::Short)));
+    assert!(matches!(load(&mut step, &[1, 5, 0, 0, 0]), Err(StateError::Short)));
+    assert!(matches!(load(&mut Pair(0_u16, true), &[1, 2]), Err(StateError::Short)));
 }
 
 #[test]

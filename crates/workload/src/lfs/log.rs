@@ -2,7 +2,7 @@
 
 use std::collections::VecDeque;
 
-use strobe_types::{Lba, Prng, Range, counters};
+use strobe_types::{Lba, Prng, Range, State, Stored, counters};
 
 use super::layout::{Cleaning, LfsCommand, LfsDisk, LfsLayout, Trims};
 
@@ -14,23 +14,19 @@ const NEW: usize = 0;
 const MOVED: usize = 1;
 
 /// Place of a block: its number on the drive.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Stored)]
 pub(super) struct Place(pub(super) u32);
 
-strobe_types::stored! { struct Place(block) }
-
 /// An end of the log.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, Stored)]
 struct Head {
     segment: u32,
     /// Blocks of it that are written.
     used: u32,
 }
 
-strobe_types::stored! { struct Head { segment, used } }
-
 /// Blocks of a segment.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Stored)]
 pub(super) struct Segment {
     /// Live blocks: blocks of files.
     pub(super) live: u32,
@@ -38,13 +34,12 @@ pub(super) struct Segment {
     pub(super) given_up: u32,
 }
 
-strobe_types::stored! { struct Segment { live, given_up } }
-
 /// The file system: where its blocks lie. Its files have no content.
 ///
 /// Costs 16 bytes of memory per block of the drive.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, State)]
 pub struct Lfs {
+    #[state(skip)]
     layout: LfsLayout,
     rng: Prng,
     /// By file block; `None` before it is first written.
@@ -64,11 +59,6 @@ pub struct Lfs {
     /// Blocks written since the last checkpoint.
     since_checkpoint: u32,
     counts: LfsCounts,
-}
-
-strobe_types::state! {
-    Lfs { rng, places, owners, contents, heads, free, full, checkpoints, dead, holes, since_checkpoint, counts }
-    made { layout }
 }
 
 counters! {

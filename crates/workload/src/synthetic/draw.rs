@@ -1,6 +1,6 @@
 //! Draws of slots: the simple distributions, and the scattering of ranks.
 
-use strobe_types::{Prng, scatter};
+use strobe_types::{Prng, State, scatter};
 
 /// Draws slot numbers. Implementations are small values of known type, so that the loop over a
 /// batch is compiled for each of them.
@@ -23,8 +23,9 @@ impl Draw for Uniform {
 }
 
 /// One slot after the other.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, State)]
 pub(super) struct Sequential {
+    #[state(skip)]
     pub(super) slots: u32,
     pub(super) next: u32,
 }
@@ -103,5 +104,3 @@ fn greatest_common_divisor(mut a: u32, mut b: u32) -> u32 {
     }
     a
 }
-
-strobe_types::state! { Sequential { next } made { slots } }

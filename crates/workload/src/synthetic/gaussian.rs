@@ -1,22 +1,23 @@
 //! The normal distribution over the slots, and the "hot share" that some papers give for it.
 
 use super::draw::Draw;
-use strobe_types::Prng;
+use strobe_types::{Prng, State};
 
 /// The normal distribution around the middle slot, drawn again outside the range, over a floor that is the same
 /// everywhere.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, State)]
 pub(super) struct Gaussian {
+    #[state(skip)]
     slots: f64,
     /// Standard deviation in slots.
+    #[state(skip)]
     deviation: f64,
     /// Share of the draws that fall on all slots alike.
+    #[state(skip)]
     uniform_share: f64,
     /// The second of a pair of normal variates, for the next draw.
     spare: Option<f64>,
 }
-
-strobe_types::state! { Gaussian { spare } made { slots, deviation, uniform_share } }
 
 impl Gaussian {
     /// `sigma` is the standard deviation as a share of the range.

@@ -7,21 +7,22 @@ use super::in_use::InUse;
 use super::kind::Kind;
 use super::sizes::Sizes;
 use super::zipf::Zipf;
-use strobe_types::{Lba, Op, Prng, Range, Request, SECTOR_BYTES};
+use strobe_types::{Lba, Op, Prng, Range, Request, SECTOR_BYTES, State};
 
 /// A running synthetic workload. Made by [`SyntheticConfig::build`](super::SyntheticConfig::build).
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, State)]
 pub struct Synthetic {
+    #[state(skip)]
     kind: Kind,
+    #[state(skip)]
     layout: Layout,
     distribution: Distribution,
     mix: Mix,
-    sizes: Option<Sizes>,
     addresses: Prng,
     operations: Prng,
+    #[state(part)]
+    sizes: Option<Sizes>,
 }
-
-strobe_types::state! { Synthetic { distribution, mix, addresses, operations } parts { sizes } made { kind, layout } }
 
 /// Place of the slots on the drive.
 #[derive(Clone, Copy, Debug)]

@@ -1,23 +1,23 @@
 //! Set of slots in use, with a uniform choice among them in constant time.
 
 use std::collections::TryReserveError;
-use strobe_types::Prng;
+use strobe_types::{Prng, State};
 
 /// The set of slots in use, a permutation of all slots with those in use in front.
 ///
 /// Costs 8 bytes per slot. Both tables hold the difference between entry and index, so that the
 /// identity is all zeros: a set for a drive of terabytes is ready at once and takes memory only
 /// where trims and writes have been.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, State)]
 pub(super) struct InUse {
+    count: u32,
     /// The slot at each place, minus the place.
+    #[state(table)]
     slot_at: Vec<u32>,
     /// The place of each slot, minus the slot.
+    #[state(table)]
     place_of: Vec<u32>,
-    count: u32,
 }
-
-strobe_types::state! { InUse { count } tables { slot_at, place_of } }
 
 impl InUse {
     /// Bytes of memory per slot.

@@ -2,7 +2,7 @@
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
-use strobe_types::{Lba, Prng, Request, SECTOR_BYTES};
+use strobe_types::{Lba, Prng, Request, SECTOR_BYTES, State};
 
 /// A size of requests, and how many have it.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
@@ -17,19 +17,20 @@ pub struct BlockShare {
 }
 
 /// Gives each request of a stream its size. Its slots have the smallest one.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, State)]
 pub(super) struct Sizes {
     /// Sectors, and the probability of this size or one before it; ascending to 1.
+    #[state(skip)]
     sizes: Vec<(u32, f64)>,
     /// Sectors of the range: first, and behind the last.
+    #[state(skip)]
     first_sector: u64,
+    #[state(skip)]
     end_sector: u64,
     /// Start of the next request, if requests are sequential.
     cursor: Option<u64>,
     draws: Prng,
 }
-
-strobe_types::state! { Sizes { cursor, draws } made { sizes, first_sector, end_sector } }
 
 impl Sizes {
     /// Sizes by `split`, of which none is larger than the range from `first_sector` to `end_sector`.

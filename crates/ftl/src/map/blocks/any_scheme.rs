@@ -1,7 +1,7 @@
 //! The scheme of a drive, chosen when it is built.
 
 use strobe_nand::{Nand, When};
-use strobe_types::Lpn;
+use strobe_types::{Lpn, Stored};
 
 use super::config::BlockScheme;
 use super::fast::Fast;
@@ -13,14 +13,12 @@ use super::sectors::{New, Sectors};
 use crate::{CheckError, Done, Recovery, RecoveryError};
 
 /// The scheme of a drive.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Stored)]
 pub(super) enum AnyScheme {
     ReplacementBlock(ReplacementBlock),
     LogBlock(LogBlock),
     Fast(Fast),
 }
-
-strobe_types::stored! { enum AnyScheme { 0 ReplacementBlock(scheme), 1 LogBlock(scheme), 2 Fast(scheme) } }
 
 /// Does `$what` with the scheme inside.
 macro_rules! each {

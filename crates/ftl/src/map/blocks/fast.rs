@@ -5,7 +5,7 @@
 use std::collections::VecDeque;
 
 use strobe_nand::{Cause, Nand, When};
-use strobe_types::{BlockId, Lpn};
+use strobe_types::{BlockId, Lpn, Stored};
 
 use super::found::{Found, FoundBlock};
 use super::scheme::Scheme;
@@ -14,7 +14,7 @@ use crate::recovery::damaged;
 use crate::{CheckError, Done, Recovery, RecoveryError};
 
 /// The log block for sequential writes: it holds the first sectors of one logical block, in order.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, Stored)]
 struct Sequential {
     logical: u32,
     block: BlockId,
@@ -22,13 +22,11 @@ struct Sequential {
     next: u32,
 }
 
-strobe_types::stored! { struct Sequential { logical, block, next } }
-
 /// FAST: a log of overwrites in any order, and one that waits to become a data block.
 ///
 /// A log block for any order never begins with the first sector of a logical block, as that opens the
 /// sequential one: after a power cut its first page tells it from a data block.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Stored)]
 pub(super) struct Fast {
     /// The data block of each logical block.
     data: Vec<Option<BlockId>>,
@@ -38,8 +36,6 @@ pub(super) struct Fast {
     /// The page of the newest of them to program next.
     next: u32,
 }
-
-strobe_types::stored! { struct Fast { data, sequential, random, next } }
 
 impl Fast {
     /// Writes to the log for any order.

@@ -3,7 +3,7 @@
 //! first sectors in order is filled up from the data block and takes its place.
 
 use strobe_nand::{Nand, When};
-use strobe_types::BlockId;
+use strobe_types::{BlockId, Stored};
 
 use super::config::LogVictim;
 use super::found::Found;
@@ -13,7 +13,7 @@ use crate::recovery::damaged;
 use crate::{CheckError, Done, FtlError, Recovery, RecoveryError};
 
 /// The log of one logical block.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, Stored)]
 struct Log {
     logical: u32,
     block: BlockId,
@@ -27,10 +27,8 @@ struct Log {
     used: u64,
 }
 
-strobe_types::stored! { struct Log { logical, block, next, in_order, opened, used } }
-
 /// BAST: each data block has at most one log block, which takes its overwrites in the order they come.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Stored)]
 pub(super) struct LogBlock {
     /// The data block of each logical block.
     data: Vec<Option<BlockId>>,
@@ -39,8 +37,6 @@ pub(super) struct LogBlock {
     logs: Vec<Log>,
     writes: u64,
 }
-
-strobe_types::stored! { struct LogBlock { data, log_of, logs, writes } }
 
 impl LogBlock {
     /// Programs `unit` to the log at `at`, which may merge it first. `None`: its program failed.

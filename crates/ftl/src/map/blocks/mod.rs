@@ -34,13 +34,11 @@ use sectors::{Sectors, State};
 ///
 /// Memory beside the chip: 4 bytes per sector, as an index of what the scheme's own, smaller, tables and
 /// the out-of-band areas say together.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, strobe_types::State)]
 pub struct BlockMap<N: Nand> {
     sectors: Sectors<N>,
     scheme: AnyScheme,
 }
-
-strobe_types::state! { [N: Nand + strobe_types::State] BlockMap<N> { sectors, scheme } }
 
 impl<N: Nand> BlockMap<N> {
     /// A fresh drive on `nand`, or why it could not work.

@@ -5,7 +5,7 @@ use std::cmp::Reverse;
 use std::collections::BTreeSet;
 
 use strobe_nand::{Cause, Nand, Wanted, When};
-use strobe_types::{BlockId, Lpn};
+use strobe_types::{BlockId, Lpn, Stored};
 
 use super::found::Found;
 use super::scheme::Scheme;
@@ -15,7 +15,7 @@ use crate::{CheckError, Done, Recovery, RecoveryError};
 
 /// NFTL: an overwrite goes to the first block of the chain whose page at the sector's offset is free, and
 /// the chain grows when there is none.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Stored)]
 pub(super) struct ReplacementBlock {
     /// The blocks of each logical block, in the order in which they were added.
     chains: Vec<Vec<BlockId>>,
@@ -24,8 +24,6 @@ pub(super) struct ReplacementBlock {
     /// The chains of more than one block, the longest first.
     by_length: BTreeSet<(Reverse<usize>, u32)>,
 }
-
-strobe_types::stored! { struct ReplacementBlock { chains, replacements, by_length } }
 
 impl ReplacementBlock {
     /// Follows the chain of `logical` to the first block free at `offset`, reading an out-of-band area in

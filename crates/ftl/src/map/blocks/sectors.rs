@@ -2,7 +2,7 @@
 //! and erased.
 
 use strobe_nand::{Candidate, Cause, EventKind, Nand, Timing, Unit, When};
-use strobe_types::{BlockId, Lpn, PackedPpa, Ppa, Ppn, prefetch_write};
+use strobe_types::{BlockId, Lpn, PackedPpa, Ppa, Ppn, Stored, prefetch_write};
 
 use super::config::BlockMapConfig;
 use crate::free::{FreePool, Want};
@@ -11,7 +11,7 @@ use crate::scan::COPIED;
 use crate::{Done, FtlError, FtlStats, MergeStats};
 
 /// State of a block.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Stored)]
 pub(super) enum State {
     /// Erased and in the pool.
     Free,
@@ -22,8 +22,6 @@ pub(super) enum State {
     Meta,
 }
 
-strobe_types::stored! { enum State { 0 Free, 1 Used, 2 Bad, 3 Meta } }
-
 /// A sector to be written, and why.
 pub(super) type New<'a, N> = (&'a Unit<<N as Nand>::Payload>, Cause);
 
@@ -33,30 +31,38 @@ pub(super) struct Failed {
 }
 
 /// The flash, and what lies where.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, strobe_types::State)]
 pub(super) struct Sectors<N: Nand> {
-    pub(super) nand: N,
+    #[state(skip)]
     pub(super) config: BlockMapConfig,
     /// Sectors, and pages, of a block.
+    #[state(skip)]
     pub(super) per_block: u32,
+    #[state(skip)]
     pub(super) any_order: bool,
-    /// Place of the newest version of each sector.
-    pub(super) newest: Vec<PackedPpa>,
+    pub(super) nand: N,
     pub(super) mapped: u32,
-    /// Newest versions by block.
-    pub(super) valid: Vec<u32>,
-    pub(super) states: Vec<State>,
-    /// Blocks with a program that has failed: to be given up instead of erased.
-    pub(super) failing: Vec<bool>,
     pub(super) free: FreePool,
-    /// Only with a durable map.
-    pub(super) trims: Option<Trims>,
     pub(super) sequence: u64,
     /// When all blocks that have been given up so far are erased. Programs wait for that, as those who wrote firmware
     /// for one chip did: schemes have only so many blocks of a kind, and recovery finds no more.
     pub(super) emptied: When,
     pub(super) stats: FtlStats,
     pub(super) end_of_life: Option<FtlError>,
+    /// Place of the newest version of each sector.
+    #[state(table)]
+    pub(super) newest: Vec<PackedPpa>,
+    /// Newest versions by block.
+    #[state(table)]
+    pub(super) valid: Vec<u32>,
+    #[state(table)]
+    pub(super) states: Vec<State>,
+    /// Blocks with a program that has failed: to be given up instead of erased.
+    #[state(table)]
+    pub(super) failing: Vec<bool>,
+    /// Only with a durable map.
+    #[state(part)]
+    pub(super) trims: Option<Trims>,
 }
 
 impl<N: Nand> Sectors<N> {
@@ -384,11 +390,4 @@ impl<N: Nand> Sectors<N> {
             Ok(now)
         }
     }
-}
-
-strobe_types::state! {
-    [N: Nand + strobe_types::State] Sectors<N> { nand, mapped, free, sequence, emptied, stats, end_of_life }
-    tables { newest, valid, states, failing }
-    parts { trims }
-    made { config, per_block, any_order }
 }

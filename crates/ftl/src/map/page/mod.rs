@@ -29,12 +29,11 @@ mod paging;
 mod reads;
 mod reclaim;
 mod recover;
-mod state;
 mod write;
 mod write_cached;
 
 use strobe_nand::{Nand, Payload, PowerCuts, Unit, When};
-use strobe_types::{BlockId, Lpn, Ppa, SimTime};
+use strobe_types::{BlockId, Lpn, Ppa, SimTime, State};
 
 use self::core::Core;
 use self::core::blocks::BlockState;
@@ -44,7 +43,6 @@ pub use self::core::handles::{HandleCounts, Handles};
 pub use self::core::slc::{SlcConfig, WhenFull};
 pub use self::core::space::Watermarks;
 use self::core::streams::HOST;
-pub use self::map::sharing::WhenMapFull;
 use self::map::store::MapStore;
 use self::map::translation::Translation;
 pub use self::map::translation::TranslationConfig;
@@ -66,9 +64,11 @@ use crate::{
 ///
 /// Memory beside the chip: 4 bytes per logical unit, one bit per physical unit, 6 bytes per block
 /// and the state of the policy; a placement adds up to 16 bytes per logical unit.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, State)]
 pub struct PageMap<N: Nand, V> {
     core: Core<N, V>,
+    /// Holds nothing between two calls.
+    #[state(skip)]
     relocation: Relocation<N::Payload>,
     background: Background,
 }
@@ -261,20 +261,20 @@ impl<N: Nand, V: VictimPolicy> MappingScheme for PageMap<N, V> {
     }
 
     fn placement_handles(&self) -> Option<&Handles> {
-        self.core.handles.as_deref()
+        self.core.streams.handles.as_deref()
     }
 
     #[cold]
     fn begin_unit(&mut self, now: When, handle: u16) -> Done {
         self.core.refuse_at_end_of_life()?;
-        let Some(handles) = &mut self.core.handles else { return Ok(now) };
+        let Some(handles) = &mut self.core.streams.handles else { return Ok(now) };
         let is_begun =
             handles.pages_left().get(usize::from(handle)).is_some_and(|&left| left < handles.unit_pages());
         if !is_begun {
             return Ok(now);
         }
         let done = self.core.pad_out(now, StreamId::new(handle as u8));
-        if let Some(handles) = &mut self.core.handles {
+        if let Some(handles) = &mut self.core.streams.handles {
             handles.begin_unit(handle);
         }
         if N::TIMED {
@@ -353,7 +353,7 @@ impl<N: PowerCuts, V: VictimPolicy> Recoverable for PageMap<N, V> {
                 ftl.core.stats.host_units_written.max(self.core.stats.host_units_written);
         }
         ftl.core.stats.continue_from(self.core.stats);
-        if let (Some(handles), Some(before)) = (&mut ftl.core.handles, &self.core.handles) {
+        if let (Some(handles), Some(before)) = (&mut ftl.core.streams.handles, &self.core.streams.handles) {
             handles.continue_from(before);
         }
         Ok((ftl, report))

@@ -81,7 +81,6 @@ impl<N: Nand, V: VictimPolicy> PageMap<N, V> {
             sequence: self.core.sequence,
             stats: self.core.stats,
             slc: self.core.slc,
-            handles: self.core.handles,
             end_of_life: self.core.end_of_life,
             whens: Vec::new(),
             nand,

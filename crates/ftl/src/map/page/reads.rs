@@ -100,8 +100,8 @@ impl<N: Nand, V: VictimPolicy> Reader<'_, N, V> {
             let units = (out.len() - from) as u32;
             let first = first.plus(at - units);
             let (done, is_lost) = if self.core.nand.is_on_its_way(page) {
-                let done = self.read_on_its_way(now, first, units);
-                (done, self.lost_on_their_way(first, units))
+                let (done, is_lost) = self.read_on_its_way(now, first, units);
+                (done, is_lost.or_else(|| self.lost_on_their_way(first, units)))
             } else {
                 let wanted = self.wanted_of_page(first, units);
                 let done = self.core.nand.read(now, page, wanted, Cause::Host);
@@ -114,34 +114,35 @@ impl<N: Nand, V: VictimPolicy> Reader<'_, N, V> {
         (read_result(finished, lost), last)
     }
 
-    /// Reads `count` units from `first` on, all of a page that is not on flash yet: what the host has sent is still at hand;
-    /// a copy is read where it comes from, or after its program if it is there no more.
+    /// Reads `count` units from `first` on, all of a page that is not on flash yet. Returns when they are there, and the
+    /// first that was lost in these reads.
     #[cold]
-    fn read_on_its_way(&mut self, now: When, first: Lpn, count: u32) -> When {
-        let mut finished = now;
+    fn read_on_its_way(&mut self, now: When, first: Lpn, count: u32) -> (When, Option<Lpn>) {
+        let (mut finished, mut lost) = (now, None);
         for lpn in (0..count).map(|at| first.plus(at)) {
-            let Some(unit) = self.core.map.locate(lpn) else { continue };
-            let page = self.core.nand.geometry().page_of(unit);
-            let done = match self.background.source_of(unit) {
-                Some(source) => {
-                    let page = self.core.nand.geometry().page_of(source);
-                    let wanted = self.core.nand.wanted([source].into_iter());
-                    self.core.nand.read(now, page, wanted, Cause::Host).when
-                }
-                None => {
-                    let place = self.core.nand.geometry().place(page);
-                    match self.core.nand.timing().last_class(|| place) {
-                        Some(Class::BackgroundProgram) => {
-                            let wanted = self.core.nand.wanted([unit].into_iter());
-                            self.core.nand.read(now, page, wanted, Cause::Host).when
-                        }
-                        _ => now,
-                    }
-                }
+            let Some(from) = self.core.map.locate(lpn).and_then(|unit| self.flash_place(unit)) else {
+                continue;
             };
-            finished = self.core.nand.both(finished, done);
+            let page = self.core.nand.geometry().page_of(from);
+            let wanted = self.core.nand.wanted([from].into_iter());
+            let done = self.core.nand.read(now, page, wanted, Cause::Host);
+            if done.is_uncorrectable() && self.core.nand.has_failed(from) {
+                lost = lost.or(Some(lpn));
+            }
+            finished = self.core.nand.both(finished, done.when);
         }
-        finished
+        (finished, lost)
+    }
+
+    /// The place from which `unit`, of a page that is not on flash yet, is read: its source if it is a copy, or its own if
+    /// that is there no more. `None` if the host has sent it: then it is still at hand.
+    fn flash_place(&self, unit: Ppa) -> Option<Ppa> {
+        self.background.source_of(unit).or_else(|| {
+            let geometry = self.core.nand.geometry();
+            let place = geometry.place(geometry.page_of(unit));
+            let class = self.core.nand.timing().last_class(|| place);
+            (class == Some(Class::BackgroundProgram)).then_some(unit)
+        })
     }
 
     /// `count` mapped units from `first` on, all of one page, as a read transfers them.

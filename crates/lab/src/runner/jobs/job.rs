@@ -43,7 +43,7 @@ pub(super) struct Job {
 }
 
 /// Pauses.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, Stored)]
 struct Think {
     ns: u64,
     blocks: u32,
@@ -234,8 +234,6 @@ impl Job {
         self.record
     }
 }
-
-strobe_types::stored! { struct Think { ns, blocks, issued, is_due, until } }
 
 impl State for Job {
     fn save_state(&self, out: &mut StateWriter<'_>) {

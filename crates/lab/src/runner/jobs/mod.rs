@@ -13,7 +13,7 @@
 mod job;
 
 use strobe_ssd::{Command, Completion, Range};
-use strobe_types::SimTime;
+use strobe_types::{SimTime, State, Stored};
 
 use self::job::Job;
 use super::NEVER;
@@ -21,7 +21,6 @@ use super::host::{Host, Stop};
 use crate::RunError;
 use crate::experiment::{Amount, Experiment, JobConfig, WorkloadConfig};
 use crate::record::Record;
-use crate::timeline::{AtEnd, Timeline};
 
 /// Requests after which samples are taken, limits looked at and the observer is called.
 const REQUESTS_PER_LOOK: u32 = 1024;
@@ -45,36 +44,35 @@ impl Limit {
 }
 
 /// A request that the drive has.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, Stored)]
 struct Slot {
     arrival: SimTime,
     job: u16,
 }
 
-strobe_types::stored! { struct Slot { arrival, job } }
-
 /// The jobs of a run.
+#[derive(State)]
 pub(super) struct Jobs {
-    jobs: Vec<Job>,
-    /// When each can issue its next request.
-    due: Vec<SimTime>,
+    #[state(skip)]
+    measuring: bool,
+    /// True if only time ends the run.
+    #[state(skip)]
+    needs_time: bool,
     /// Requests outstanding, by tag, and tags that are free.
     slots: Vec<Slot>,
     free: Vec<u32>,
     outstanding: u32,
     now: SimTime,
-    completions: Vec<Completion>,
-    pub(super) timeline: Option<Timeline>,
-    measuring: bool,
     /// Requests since the last look.
     unseen: u32,
     /// Looks since there was headway, and time and host pages then.
     idle_looks: (u32, SimTime, u64),
-    /// True if only time ends the run.
-    needs_time: bool,
+    #[state(table)]
+    jobs: Vec<Job>,
+    /// When each can issue its next request.
+    #[state(table)]
+    due: Vec<SimTime>,
 }
-
-strobe_types::state! { Jobs { slots, free, outstanding, now, unseen, idle_looks } tables { jobs, due } made { completions, timeline, measuring, needs_time } }
 
 impl Jobs {
     /// The jobs of `experiment`, made before anything runs; `None` if its workload is a trace or a file system.
@@ -112,8 +110,6 @@ impl Jobs {
             free: Vec::new(),
             outstanding: 0,
             now: SimTime::ZERO,
-            completions: Vec::new(),
-            timeline: None,
             measuring: false,
             unseen: 0,
             idle_looks: (0, SimTime::ZERO, 0),
@@ -121,23 +117,23 @@ impl Jobs {
         }))
     }
 
-    /// All jobs begin at `now`, each with its own delay, and with them a series of intervals, if there is to be one.
-    pub(super) fn start(&mut self, host: &Host<'_>, now: SimTime, interval_ns: Option<u64>) {
+    /// All jobs begin at `now`, each with its own delay.
+    pub(super) fn start(&mut self, now: SimTime) {
         self.now = now;
         for (job, due) in self.jobs.iter_mut().zip(&mut self.due) {
             job.start(now);
             *due = job.due();
         }
-        self.begin_series(host, interval_ns);
     }
 
-    /// A series of intervals begins now, if there is to be one.
-    pub(super) fn begin_series(&mut self, host: &Host<'_>, interval_ns: Option<u64>) {
-        let now = self.now;
-        self.timeline = interval_ns.map(|length_ns| Timeline::new(length_ns, now, host.drive.stats_at(now)));
-        if let Some(timeline) = &mut self.timeline {
-            timeline.outstanding(now, self.outstanding);
-        }
+    /// Requests outstanding.
+    pub(super) fn outstanding(&self) -> u32 {
+        self.outstanding
+    }
+
+    /// Requests that have arrived by `now` and are not issued.
+    pub(super) fn backlog(&mut self, now: SimTime) -> u64 {
+        self.jobs.iter_mut().map(|job| job.backlog(now)).sum()
     }
 
     /// True if every job ends by itself.
@@ -151,8 +147,7 @@ impl Jobs {
     }
 
     /// From now on requests that complete count.
-    pub(super) fn measure(&mut self, host: &Host<'_>) {
-        self.close_interval(host);
+    pub(super) fn measure(&mut self) {
         self.measuring = true;
         let now = self.now;
         self.jobs.iter_mut().for_each(|job| job.measure(now));
@@ -172,7 +167,7 @@ impl Jobs {
         while !host.is_reached() {
             let (job, issue_at) = earliest(&self.due, self.now);
             let event_at = host.drive.next_event().unwrap_or(NEVER);
-            let interval_end = self.timeline.as_ref().map_or(NEVER, |timeline| timeline.due());
+            let interval_end = host.interval_end().unwrap_or(NEVER);
             if issue_at == NEVER && self.outstanding == 0 {
                 self.ended(end)?;
                 break;
@@ -213,15 +208,14 @@ impl Jobs {
 
     /// Ends the measured window now, and the series with it. Outstanding requests belong to neither.
     pub(super) fn end_measuring(&mut self, host: &mut Host<'_>) {
-        self.close_interval(host);
         let now = self.now;
+        host.end_measuring(now, self.backlog(now));
         self.jobs.iter_mut().for_each(|job| job.end_measuring(now));
-        host.end_measuring(now);
     }
 
     /// Measurements of each job.
-    pub(super) fn into_records(self) -> (Vec<Record>, Option<Timeline>) {
-        (self.jobs.into_iter().map(Job::into_record).collect(), self.timeline)
+    pub(super) fn into_records(self) -> Vec<Record> {
+        self.jobs.into_iter().map(Job::into_record).collect()
     }
 
     /// Hands the next request of a job to the drive.
@@ -246,9 +240,7 @@ impl Jobs {
             }
         };
         self.outstanding += 1;
-        if let Some(timeline) = &mut self.timeline {
-            timeline.outstanding(now, self.outstanding);
-        }
+        host.note_outstanding(now, self.outstanding);
         let several = self.jobs[number].ranges_of(&request);
         let command = several.map_or_else(|| Command::of_request(&request, &one), Command::Deallocate);
         host.drive.submit(now, u64::from(tag), &command, None);
@@ -263,42 +255,27 @@ impl Jobs {
     /// Lets the drive work until `event_at`, when something happens in it.
     fn advance(&mut self, host: &mut Host<'_>, event_at: SimTime) -> Result<(), Stop> {
         self.now = self.now.max(event_at);
-        let mut completions = std::mem::take(&mut self.completions);
-        host.drive.advance(event_at, &mut completions);
-        let mut refused = None;
-        for Completion { tag, at, kind, issued, bytes, result } in completions.drain(..) {
+        let mut last = None;
+        let received = host.receive(event_at, |_, completion| {
+            let &Completion { tag, at, kind, issued, bytes, .. } = completion;
             let slot = self.slots[tag as usize];
             self.free.push(tag as u32);
             self.outstanding -= 1;
             let number = usize::from(slot.job);
             let job = &mut self.jobs[number];
-            if let Some(timeline) = &mut self.timeline {
-                timeline.outstanding(at, self.outstanding);
-            }
             job.complete(at);
             self.due[number] = job.due();
+            last = last.max(Some(at));
+            if let (true, false, Some(op)) = (self.measuring, completion.is_refused(), kind.op()) {
+                job.record.complete(op, bytes, at.since(issued), at.since(slot.arrival));
+            }
+            self.outstanding
+        });
+        if let Some(at) = last {
             host.on_complete(at);
-            if let Err(error) = result
-                && !error.is_unreadable()
-            {
-                refused.get_or_insert(error);
-                continue;
-            }
-            let Some(op) = kind.op() else { continue };
-            let latency_ns = at.since(issued);
-            if self.measuring {
-                job.record.complete(op, bytes, latency_ns, at.since(slot.arrival));
-            }
-            if let Some(timeline) = &mut self.timeline {
-                timeline.complete(op, bytes, latency_ns);
-            }
         }
-        self.completions = completions;
-        match refused {
-            Some(error) => Err(Stop::Drive(error)),
-            None if host.power.is_some() => self.after_power_cut(host),
-            None => Ok(()),
-        }
+        received?;
+        if host.power.is_some() { self.after_power_cut(host) } else { Ok(()) }
     }
 
     /// If power was cut: what was outstanding is lost, and jobs go on when it is back.
@@ -308,9 +285,7 @@ impl Jobs {
         self.slots.clear();
         self.free.clear();
         self.outstanding = 0;
-        if let Some(timeline) = &mut self.timeline {
-            timeline.outstanding(self.now, 0);
-        }
+        host.note_outstanding(self.now, 0);
         for (job, due) in self.jobs.iter_mut().zip(&mut self.due) {
             job.on_power_cut(self.now);
             *due = job.due();
@@ -337,19 +312,11 @@ impl Jobs {
     }
 
     /// Ends all intervals that end before `until`, when the next thing happens.
-    fn close_intervals(&mut self, host: &Host<'_>, until: SimTime) {
-        while let Some(due) = self.timeline.as_ref().map(|timeline| timeline.due()).filter(|&due| due < until)
-        {
+    fn close_intervals(&mut self, host: &mut Host<'_>, until: SimTime) {
+        host.close_intervals(until, |due| {
             self.now = self.now.max(due);
-            self.close_interval(host);
-        }
-    }
-
-    fn close_interval(&mut self, host: &Host<'_>) {
-        let now = self.now;
-        let Some(timeline) = &mut self.timeline else { return };
-        let backlog = self.jobs.iter_mut().map(|job| job.backlog(now)).sum();
-        timeline.close(now, AtEnd::of(&*host.drive, now, backlog, self.measuring));
+            self.backlog(due)
+        });
     }
 }
 

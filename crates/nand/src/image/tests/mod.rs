@@ -13,12 +13,12 @@ use strobe_types::{BlockId, Geometry, GeometrySpec, Lpn};
 
 use super::layout::Layout;
 use super::storage::Storage;
-use super::{Image, ImageError, ImageInfo, ImageMedium};
+use super::{DataMedium, Image, ImageError, ImageInfo};
 use crate::{
     ByteMedium, Cause, Chip, Nand, NandOp, Payload, Unit, UnitBytes, Untimed, WearConfig, When, verify_page,
 };
 
-type FileChip = Chip<Untimed, ImageMedium>;
+type FileChip = Chip<Untimed, DataMedium>;
 type MemoryChip = Chip<Untimed, ByteMedium>;
 
 const T0: When = When::START;

@@ -1,9 +1,10 @@
 //! Operations in flight on each block, so that erases wait for earlier operations.
 
 use super::{ArrayTiming, Kind, Op, Ticket};
+use strobe_types::Stored;
 
 /// Operations in flight on one block.
-#[derive(Clone, Copy, Debug, Default)]
+#[derive(Clone, Copy, Debug, Default, Stored)]
 pub(super) struct Block {
     /// The last program or erase.
     pub(super) writer: Option<Ticket>,
@@ -17,17 +18,13 @@ pub(super) struct Block {
     pub(super) erase: Option<Ticket>,
 }
 
-strobe_types::stored! { struct Block { writer, programs, others, before_erase, erase } }
-
 /// An erase that waits for its block behind another one, and for how many operations issued between them.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, Stored)]
 pub(super) struct MoreErase {
     pub(super) block: u32,
     pub(super) op: u32,
     pub(super) before: u32,
 }
-
-strobe_types::stored! { struct MoreErase { block, op, before } }
 
 impl ArrayTiming {
     /// `op` is complete.

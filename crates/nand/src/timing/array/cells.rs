@@ -51,14 +51,3 @@ impl ArrayTiming {
         }
     }
 }
-
-strobe_types::state! {
-    ArrayTiming {
-        now, ops, race, later, more_erases, ready, reported, noted_dies, noted_channels, occupancy,
-    }
-    tables { dies, readers, channels, blocks }
-    made {
-        config, parts, part_transfer_ns, page_transfer_ns, unit_transfer_ns, owns_bus, can_hurry, has_trains,
-        may_suspend, readers_per_die, reads_beside, dies_per_channel, planes_per_die, log,
-    }
-}

@@ -37,43 +37,53 @@ use crate::EventLog;
 /// A die does one thing at a time: reads of one page on each of some of its planes, which share the time of the array
 /// and are then sent over the bus one after the other; programs, which come over the bus and then share the time of
 /// the array; or erases. It is held from the start of the first transfer to the end of the last.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, strobe_types::State)]
 pub struct ArrayTiming {
+    #[state(skip)]
     config: TimingConfig,
     /// Flash pages that one program fills.
+    #[state(skip)]
     parts: u32,
     /// Command and data of one of them, and of all: each crosses the bus on its own.
+    #[state(skip)]
     part_transfer_ns: u64,
+    #[state(skip)]
     page_transfer_ns: u64,
+    #[state(skip)]
     unit_transfer_ns: u64,
+    #[state(skip)]
     dies_per_channel: u32,
+    #[state(skip)]
     planes_per_die: u32,
     /// True if each die has its own bus and nothing is loaded ahead. All times of an operation are then known
     /// when it begins.
+    #[state(skip)]
     owns_bus: bool,
     /// True if `owns_bus` holds and every operation takes time. A die can then begin its next operation as soon
     /// as one ends.
+    #[state(skip)]
     can_hurry: bool,
     /// True if `can_hurry` holds, pages never share array time, and all take the same time. Several pages of
     /// one block can then be one operation.
+    #[state(skip)]
     has_trains: bool,
+    #[state(skip)]
     may_suspend: bool,
     /// Planes of a die that read on their own; 1: all read together.
+    #[state(skip)]
     readers_per_die: u32,
     /// True if a read may begin while another one of its die is in progress.
+    #[state(skip)]
     reads_beside: bool,
+    #[state(skip)]
+    log: EventLog,
     now: SimTime,
     ops: Ops,
-    dies: Vec<Die>,
-    /// Readers, grouped by die.
-    readers: Vec<Reader>,
-    channels: Vec<Channel>,
     /// For each die, when it is done with what it does, and when what the bus carries for it has arrived; then for each
     /// reader but the first of its die, when the array has read.
     race: Race,
     /// Operations that may not start before some time.
     later: BinaryHeap<Reverse<(SimTime, u64, u32)>>,
-    blocks: Vec<Block>,
     /// Erases of blocks for which another one waits already, in the order of their issue: rarely any.
     more_erases: Vec<MoreErase>,
     /// Operations that wait for nothing more.
@@ -83,7 +93,15 @@ pub struct ArrayTiming {
     noted_dies: Noted,
     noted_channels: Noted,
     occupancy: Occupancy,
-    log: EventLog,
+    #[state(table)]
+    dies: Vec<Die>,
+    /// Readers, grouped by die.
+    #[state(table)]
+    readers: Vec<Reader>,
+    #[state(table)]
+    channels: Vec<Channel>,
+    #[state(table)]
+    blocks: Vec<Block>,
 }
 
 impl ArrayTiming {

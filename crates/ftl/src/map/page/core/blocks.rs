@@ -1,7 +1,7 @@
 //! State of each block, and validity of its units.
 
 use strobe_nand::Nand;
-use strobe_types::{BlockId, Geometry, Ppa, prefetch_write};
+use strobe_types::{BlockId, Geometry, Ppa, State, Stored, prefetch_write};
 
 use crate::block_info::Stage;
 use crate::free::FreePool;
@@ -11,7 +11,7 @@ use crate::place::StreamId;
 use crate::validity::Validity;
 
 /// State of a block.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Stored)]
 pub(crate) enum BlockState {
     Free,
     Open,
@@ -29,8 +29,6 @@ pub(crate) enum BlockState {
     Meta,
 }
 
-strobe_types::stored! { enum BlockState { 0 Free, 1 Open, 2 Closed, 3 Cached, 4 Reserved, 5 Emptying, 6 Retiring, 7 Bad, 8 Meta } }
-
 impl BlockState {
     /// State as an observer sees it.
     pub(crate) fn stage(self) -> Stage {
@@ -46,9 +44,8 @@ impl BlockState {
 }
 
 /// The blocks of the drive.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, State)]
 pub(crate) struct Blocks {
-    pub(crate) states: Vec<BlockState>,
     /// Erased blocks at hand.
     pub(crate) free: FreePool,
     /// Blocks whose valid units are being moved in the background.
@@ -56,16 +53,18 @@ pub(crate) struct Blocks {
     /// Blocks to be emptied and then marked bad.
     pub(crate) retiring: Vec<BlockId>,
     pub(crate) validity: Validity,
-    /// Valid units by block.
-    pub(crate) valid: Vec<u32>,
-    /// The stream that each block was opened for, plus one; 0 if it is erased, or nobody knows.
-    opened_for: Vec<u8>,
     /// Blocks for data that are not bad, and how often they have been erased, all together.
     good: u32,
     erases: u64,
+    #[state(table)]
+    pub(crate) states: Vec<BlockState>,
+    /// Valid units by block.
+    #[state(table)]
+    pub(crate) valid: Vec<u32>,
+    /// The stream that each block was opened for, plus one; 0 if it is erased, or nobody knows.
+    #[state(table)]
+    opened_for: Vec<u8>,
 }
-
-strobe_types::state! { Blocks { free, emptying, retiring, validity, good, erases } tables { states, valid, opened_for } }
 
 impl Blocks {
     /// The blocks of `nand`, none at hand yet; those of `log` are not for data.

@@ -1,6 +1,6 @@
 //! Placement handles: their reclaim units, and the programs that each has caused.
 
-use strobe_types::{Geometry, counters};
+use strobe_types::{Geometry, State, counters};
 
 use crate::place::{Isolation, StreamId};
 
@@ -19,18 +19,18 @@ counters! {
 ///
 /// Each handle references a reclaim unit: so many blocks on each plane, which its stream fills. A full unit is followed
 /// by the next one.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, State)]
 pub struct Handles {
+    #[state(skip)]
     isolation: Isolation,
     /// Flash pages of a reclaim unit.
+    #[state(skip)]
     unit_pages: u64,
     /// Flash pages left in the unit of each handle.
     left: Vec<u64>,
     /// Counters of each handle, then of the data that shares blocks.
     counts: Vec<HandleCounts>,
 }
-
-strobe_types::state! { Handles { left, counts } made { isolation, unit_pages } }
 
 impl Handles {
     /// `count` handles with an empty unit each, of `unit_blocks` blocks on each plane.

@@ -2,7 +2,8 @@
 //! erased.
 //!
 //! `write.rs` fills blocks, `life.rs` follows a full block until it is erased, `streams.rs` has the open blocks of each
-//! stream, `handles.rs` the reclaim units of placement handles, `blocks.rs` the state of each block, `policies.rs` those that choose, `space.rs` what is free, `slc.rs` the
+//! stream, `handles.rs` the reclaim units of placement handles, `blocks.rs` the state of each block, `policies.rs` those
+//! that choose, `space.rs` what is free, `slc.rs` the
 //! SLC cache, `durable.rs` the epochs of the journal, `tables.rs` translation pages, `check.rs` the whole-state checker.
 
 pub(crate) mod blocks;
@@ -21,14 +22,13 @@ pub(crate) mod tables;
 pub(crate) mod write;
 
 use strobe_nand::{Nand, When};
-use strobe_types::{BlockId, Lpn};
+use strobe_types::{BlockId, Lpn, State};
 
 use crate::capacity::Capacity;
 use crate::gc::{Allocation, VictimPolicy};
 use crate::journal::Journal;
 use crate::map::page::core::blocks::{BlockState, Blocks};
 use crate::map::page::core::config::PageMapConfig;
-use crate::map::page::core::handles::Handles;
 use crate::map::page::core::policies::Policies;
 use crate::map::page::core::slc::SlcCache;
 use crate::map::page::core::space::FreeSpace;
@@ -41,8 +41,9 @@ use crate::wear::Leveler;
 use crate::{FtlError, FtlStats, SlcStats};
 
 /// Flash, the map and the blocks of a drive.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, State)]
 pub(crate) struct Core<N: Nand, V> {
+    #[state(skip)]
     pub(crate) config: PageMapConfig,
     pub(crate) nand: N,
     pub(crate) map: Entries,
@@ -56,9 +57,8 @@ pub(crate) struct Core<N: Nand, V> {
     /// The sequence number of the next program.
     pub(crate) sequence: u64,
     pub(crate) stats: FtlStats,
+    #[state(part)]
     pub(crate) slc: Option<Box<SlcCache>>,
-    /// Placement handles; `None` if the host does not choose streams by handle.
-    pub(crate) handles: Option<Box<Handles>>,
     /// Why only reads are served any more.
     pub(crate) end_of_life: Option<FtlError>,
     /// When what is being written is on flash, run by run.
@@ -84,9 +84,11 @@ impl<N: Nand, V: VictimPolicy> Core<N, V> {
         let shares = config.virtual_map_entries > 0;
         let sharing = shares.then(|| Sharing::new(geometry.units(), config.virtual_map_entries));
         let translation = store.is_paged().then(Default::default);
+        let mut streams = Streams::new(config.streams(), geometry, is_free_first, nand.slc_pages());
+        streams.handles = config.make_handles(geometry).map(Box::new);
         Self {
             map: Entries::new(config.logical_units.saturating_add(tables), sharing),
-            streams: Streams::new(config.streams(), geometry, is_free_first, nand.slc_pages()),
+            streams,
             policies: Policies::new(policy, config.seed, leveler, config.placement_spec().build(geometry)),
             space: FreeSpace::new(config.trigger(geometry), config.watermarks.filter(|_| nand.is_timed())),
             tick: 1,
@@ -98,7 +100,6 @@ impl<N: Nand, V: VictimPolicy> Core<N, V> {
                 ..FtlStats::default()
             },
             slc,
-            handles: config.make_handles(geometry).map(Box::new),
             end_of_life: None,
             whens: Vec::new(),
             blocks,

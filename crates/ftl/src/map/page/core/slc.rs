@@ -7,8 +7,10 @@
 
 use std::collections::VecDeque;
 
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
 use strobe_nand::Nand;
-use strobe_types::{BlockId, CellMode, Geometry};
+use strobe_types::{BlockId, CellMode, Geometry, State, Stored, defaults};
 
 use crate::free::{FreePool, Want};
 use crate::gc::VictimPolicy;
@@ -17,32 +19,50 @@ use crate::map::page::core::blocks::BlockState;
 use crate::map::page::core::streams::HOST;
 
 /// Destination of host writes while the SLC cache is full.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
 pub enum WhenFull {
     /// To normal blocks.
     #[default]
     Direct,
-    /// To the cache, once a block of it has been folded.
+    /// To the cache: they wait until a block of it has been folded.
     Fold,
 }
 
-/// Blocks of the SLC cache, and times of folding them into normal blocks.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct SlcConfig {
-    /// Blocks that are always used in SLC mode: the last ones of each plane. Bad ones among them are missing.
-    pub static_blocks: u32,
-    /// Most other blocks that are used in SLC mode at the same time, while there is room beyond what collection keeps.
-    pub dynamic_blocks: u32,
-    /// So many blocks in SLC mode are folded while the host is busy, too; 0: only when there is need.
-    pub fold_at: u32,
-    /// Time without a command of the host after which folding begins, in ns.
-    pub fold_idle_ns: u64,
-    /// Reaction to a full cache.
-    pub when_full: WhenFull,
+defaults! {
+    /// SLC cache: the host writes to blocks with one bit per cell (drive.nand.slc) while there are any, which is fast, and
+    /// what they hold is folded into normal blocks later. Without blocks, the default, there is none.
+    #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+    #[serde(deny_unknown_fields, default)]
+    pub struct SlcConfig {
+        /// Blocks that are always in SLC mode, the last ones of each plane; bad ones among them are missing. Default 0.
+        #[schemars(range(min = 0, max = 16_777_216))]
+        pub static_blocks: u32 = 0;
+        /// Other blocks that are in SLC mode at the same time, at most: as long as more are erased than collection keeps, so
+        /// the fuller the drive, the fewer. Default 0.
+        #[schemars(range(min = 0, max = 16_777_216))]
+        pub dynamic_blocks: u32 = 0;
+        /// Blocks in SLC mode from which on they are folded, the oldest first, while the host is busy, too. 0: only while the
+        /// host is idle, where collection needs room, and if writes wait for it. Default 0.
+        #[schemars(range(min = 0, max = 16_777_216))]
+        pub fold_at: u32 = 0;
+        /// Time without a command of the host after which folding begins, in ns. Default 100,000,000.
+        #[schemars(range(min = 0, max = 1_000_000_000_000u64))]
+        pub fold_idle_ns: u64 = 100_000_000;
+        /// Destination of host writes while the cache is full: direct or fold. Default direct.
+        pub when_full: WhenFull = WhenFull::Direct;
+    }
+}
+
+impl SlcConfig {
+    /// True if the drive has an SLC cache.
+    pub fn is_on(&self) -> bool {
+        self.static_blocks > 0 || self.dynamic_blocks > 0
+    }
 }
 
 /// Use of a block by the cache.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Stored)]
 enum Use {
     None,
     /// It is open, or full.
@@ -51,18 +71,16 @@ enum Use {
     Taken,
 }
 
-strobe_types::stored! { enum Use { 0 None, 1 Held, 2 Taken } }
-
 /// The blocks of the cache.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, State)]
 pub(crate) struct SlcCache {
+    #[state(skip)]
     config: SlcConfig,
     /// Pages of a block in SLC mode.
+    #[state(skip)]
     pages: u32,
-    /// Blocks that are always used in SLC mode, and those of them that are erased.
-    is_static: Vec<bool>,
+    /// Erased blocks of those that are always used in SLC mode.
     erased: FreePool,
-    uses: Vec<Use>,
     /// Blocks in use; those of them that are being emptied; those that are not always used so.
     in_use: u32,
     taken: u32,
@@ -72,6 +90,11 @@ pub(crate) struct SlcCache {
     is_host_idle: bool,
     /// The tick from which full blocks are looked at again for those that hold nothing valid.
     pub(crate) look_at: u64,
+    /// True for blocks that are always used in SLC mode.
+    #[state(table)]
+    is_static: Vec<bool>,
+    #[state(table)]
+    uses: Vec<Use>,
 }
 
 impl SlcCache {
@@ -303,10 +326,4 @@ impl SlcCache {
     pub(crate) fn set_host_idle(&mut self, is_idle: bool) {
         self.is_host_idle = is_idle;
     }
-}
-
-strobe_types::state! {
-    SlcCache { erased, in_use, taken, dynamic, full, is_host_idle, look_at }
-    tables { is_static, uses }
-    made { config, pages }
 }

@@ -1,7 +1,7 @@
 //! Free space: how much there is, and the watermarks below which more is made.
 
 use strobe_nand::Nand;
-use strobe_types::{State, StateError, StateReader, StateWriter};
+use strobe_types::State;
 
 use crate::gc::VictimPolicy;
 use crate::map::page::core::Core;
@@ -28,11 +28,12 @@ impl Watermarks {
 }
 
 /// Limits of free space, and what is about to be added to it.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, State)]
 pub(crate) struct FreeSpace {
     /// Erased blocks below which garbage collection stops the world.
     pub(crate) min_free_blocks: u32,
     /// Watermarks of collection in the background; `None` if it always stops the world.
+    #[state(skip)]
     pub(crate) watermarks: Option<Watermarks>,
     /// Units that victims under way are good for: of each a share of its block in proportion to the valid units that
     /// have been moved.
@@ -43,19 +44,6 @@ impl FreeSpace {
     /// Limits of a drive on which no victim is under way.
     pub(crate) fn new(min_free_blocks: u32, watermarks: Option<Watermarks>) -> Self {
         Self { min_free_blocks, watermarks, credit: 0 }
-    }
-}
-
-impl State for FreeSpace {
-    fn save_state(&self, out: &mut StateWriter<'_>) {
-        let Self { min_free_blocks, watermarks: _, credit } = self;
-        min_free_blocks.save_state(out);
-        credit.save_state(out);
-    }
-
-    fn load_state(&mut self, from: &mut StateReader<'_>) -> Result<(), StateError> {
-        self.min_free_blocks.load_state(from)?;
-        self.credit.load_state(from)
     }
 }
 

@@ -2,10 +2,11 @@
 
 use std::ops::{Index, IndexMut, Range};
 
-use strobe_types::{Geometry, State, StateError, StateReader, StateWriter};
+use strobe_types::{Geometry, State};
 
 use crate::block_info::Stream;
 use crate::frontier::Frontier;
+use crate::map::page::core::handles::Handles;
 use crate::place::StreamId;
 
 /// The stream of host writes that no placement separates.
@@ -129,12 +130,17 @@ impl StreamTable {
 }
 
 /// The streams with their open blocks.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, State)]
 pub(crate) struct Streams {
+    #[state(skip)]
     pub(crate) table: StreamTable,
     /// True if the next row of pages goes to the die with the least work waiting.
+    #[state(skip)]
     pub(crate) is_free_first: bool,
     frontiers: Vec<Frontier>,
+    /// Placement handles; `None` if the host does not choose streams by handle.
+    #[state(part)]
+    pub(crate) handles: Option<Box<Handles>>,
 }
 
 impl Streams {
@@ -144,12 +150,21 @@ impl Streams {
             frontier if stream == table.slc.index() => frontier.with_pages(slc_pages),
             frontier => frontier,
         };
-        Self { frontiers: (0..table.count()).map(frontier).collect(), is_free_first: by_die, table }
+        let frontiers = (0..table.count()).map(frontier).collect();
+        Self { frontiers, is_free_first: by_die, table, handles: None }
+    }
+
+    /// Lets the handles go on after a power cut, with what is left of the blocks that are open.
+    pub(crate) fn resume_handles(&mut self) {
+        if let Some(handles) = &mut self.handles {
+            handles.resume(|stream| self.frontiers[stream.index()].room_pages().into());
+        }
     }
 
     /// Returns the streams with their open blocks on lanes in the order of another drive.
     pub(crate) fn moved(&self, geometry: &Geometry, by_die: bool, slc_pages: u32) -> Self {
         let mut streams = Self::new(self.table.clone(), geometry, by_die, slc_pages);
+        streams.handles.clone_from(&self.handles);
         for (frontier, moved) in self.frontiers.iter().zip(&mut streams.frontiers) {
             for (_, block, pages) in frontier.open_lanes(geometry) {
                 // Lanes are numbered in another order if the planes of a die take turns, and a lane need not have a block of
@@ -198,16 +213,5 @@ impl IndexMut<StreamId> for Streams {
     #[inline(always)]
     fn index_mut(&mut self, stream: StreamId) -> &mut Frontier {
         &mut self.frontiers[stream.index()]
-    }
-}
-
-impl State for Streams {
-    fn save_state(&self, out: &mut StateWriter<'_>) {
-        let Self { table: _, is_free_first: _, frontiers } = self;
-        frontiers.save_state(out);
-    }
-
-    fn load_state(&mut self, from: &mut StateReader<'_>) -> Result<(), StateError> {
-        self.frontiers.load_state(from)
     }
 }

@@ -85,7 +85,7 @@ impl<N: Nand, V: VictimPolicy> Core<N, V> {
             if N::TIMED && run.len() < rest.len() && is_for_host(cause) {
                 self.prefetch_beyond(rest, run.len());
             }
-            let number = numbered(self.sequence, self.handles.is_some().then_some(stream));
+            let number = numbered(self.sequence, self.streams.handles.is_some().then_some(stream));
             let result = self.nand.program(now, first, run, number, cause);
             let written = match result {
                 Ok(_) => run.len(),
@@ -95,7 +95,7 @@ impl<N: Nand, V: VictimPolicy> Core<N, V> {
             let pages = if per_page == 1 { written } else { written.div_ceil(per_page) } as u32;
             let ppa = self.nand.geometry().first_unit_of_page(first);
             self.sequence += u64::from(pages) + 1;
-            if let Some(handles) = &mut self.handles {
+            if let Some(handles) = &mut self.streams.handles {
                 // The page whose program failed is gone, too.
                 let used = u64::from(pages) + u64::from(result.is_err());
                 handles.programmed(stream, used, if is_for_host(cause) { written as u64 } else { 0 });
@@ -376,7 +376,7 @@ impl<N: Nand, V: VictimPolicy> Core<N, V> {
     #[cold]
     pub(crate) fn pad(&mut self, now: When, stream: StreamId, first: Ppn) -> When {
         let block = self.nand.geometry().block_of_page(first);
-        if let Some(handles) = &mut self.handles {
+        if let Some(handles) = &mut self.streams.handles {
             handles.programmed(stream, 1, 0);
         }
         match self.nand.program(now, first, &[], 0, Cause::Pad) {

@@ -5,7 +5,7 @@
 //! in return. Who has to go is the oldest of the probationary segment. Everything is O(1): an array by
 //! logical unit tells the place of its entry, and the lists run through the places.
 
-use strobe_types::{Lpn, prefetch_write};
+use strobe_types::{Lpn, State, Stored, prefetch_write};
 
 /// No place, no neighbour.
 const NONE: u32 = u32::MAX;
@@ -15,18 +15,16 @@ const PROBATIONARY: usize = 0;
 const PROTECTED: usize = 1;
 
 /// Neighbours in a doubly linked list.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, Stored)]
 struct Links {
     newer: u32,
     older: u32,
 }
 
-strobe_types::stored! { struct Links { newer, older } }
-
 const UNLINKED: Links = Links { newer: NONE, older: NONE };
 
 /// A cached entry.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, Stored)]
 struct Entry {
     lpn: u32,
     segment: u8,
@@ -37,34 +35,32 @@ struct Entry {
     siblings: Links,
 }
 
-strobe_types::stored! { struct Entry { lpn, segment, dirty, links, siblings } }
-
 /// One LRU list.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, Stored)]
 struct Segment {
     newest: u32,
     oldest: u32,
     count: u32,
 }
 
-strobe_types::stored! { struct Segment { newest, oldest, count } }
-
 /// The cached mapping table. Memory: 4 bytes per logical unit, 28 per entry, 4 per translation page.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, State)]
 pub(crate) struct Cmt {
+    #[state(skip)]
     capacity: u32,
+    #[state(skip)]
     protected_max: u32,
-    /// The place of each logical unit's entry.
-    index: Vec<u32>,
     entries: Vec<Entry>,
     /// Places of entries that were removed.
     vacant: Vec<u32>,
     segments: [Segment; 2],
+    /// The place of each logical unit's entry.
+    #[state(table)]
+    index: Vec<u32>,
     /// The first dirty entry of each translation page.
+    #[state(table)]
     dirty: Vec<u32>,
 }
-
-strobe_types::state! { Cmt { entries, vacant, segments } tables { index, dirty } made { capacity, protected_max } }
 
 impl Cmt {
     /// An empty table of `capacity` entries, at most `protected_max` of them protected.

@@ -1,20 +1,20 @@
 //! The map itself: an entry for each logical unit.
 
-use strobe_types::{Lpn, PackedPpa, Ppa, prefetch_write};
+use strobe_types::{Lpn, PackedPpa, Ppa, State, prefetch_write};
 
 use crate::map::page::map::sharing::Sharing;
 
 /// Place of each logical unit. With demand paging the translation pages follow the units of the host.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, State)]
 pub(crate) struct Entries {
-    entries: Vec<PackedPpa>,
     /// Units of the host that are mapped.
     pub(crate) mapped: u32,
+    #[state(table)]
+    entries: Vec<PackedPpa>,
     /// Only with logical copy: then an entry can also hold a virtual number.
+    #[state(part)]
     pub(crate) sharing: Option<Sharing>,
 }
-
-strobe_types::state! { Entries { mapped } tables { entries } parts { sharing } }
 
 impl Entries {
     /// Mapped units from the logical unit `first` on.

@@ -10,7 +10,7 @@
 //! there (`paging.rs` acts on it): what is modelled is flash operations, not the bytes of translation pages, which read as zeros.
 
 use strobe_nand::Unit;
-use strobe_types::{BlockId, Divisor, Geometry, Lpn};
+use strobe_types::{BlockId, Divisor, Geometry, Lpn, State};
 
 use crate::journal::Trims;
 use crate::map::page::map::cmt::Cmt;
@@ -68,26 +68,34 @@ impl TranslationConfig {
 }
 
 /// State that a demand-paged drive keeps in memory.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, State)]
 pub(crate) struct Translation {
+    #[state(skip)]
     pub(crate) logical_units: u32,
     /// Translation pages.
+    #[state(skip)]
     pub(crate) pages: u32,
+    #[state(skip)]
     entries_per_page: Divisor,
+    #[state(skip)]
     pub(crate) units_per_page: u32,
+    #[state(skip)]
     pub(crate) is_batched: bool,
     pub(crate) cmt: Cmt,
-    /// Only on a drive that survives a power cut.
-    pub(crate) trims: Option<Trims>,
     /// Translation pages that do not know yet where units that were moved lie; before anything is erased
     /// they must.
     pub(crate) moved: Vec<u32>,
-    /// By translation page: whether it is among them.
-    pub(crate) is_moved: Vec<bool>,
-    /// By translation page: whether a power cut has left it older than what it tells about.
-    pub(crate) is_stale: Vec<bool>,
     /// Blocks that hold, or will hold, translation pages.
     pub(crate) blocks: Vec<BlockId>,
+    /// True for translation pages in `moved`.
+    #[state(table)]
+    pub(crate) is_moved: Vec<bool>,
+    /// By translation page: whether a power cut has left it older than what it tells about.
+    #[state(table)]
+    pub(crate) is_stale: Vec<bool>,
+    /// Only on a drive that survives a power cut.
+    #[state(part)]
+    pub(crate) trims: Option<Trims>,
 }
 
 impl Translation {
@@ -191,11 +199,4 @@ impl Translation {
     pub(crate) fn left(&mut self, block: BlockId) {
         self.blocks.retain(|&one| one != block);
     }
-}
-
-strobe_types::state! {
-    Translation { cmt, moved, blocks }
-    tables { is_moved, is_stale }
-    parts { trims }
-    made { logical_units, pages, entries_per_page, units_per_page, is_batched }
 }

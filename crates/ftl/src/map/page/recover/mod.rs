@@ -77,9 +77,7 @@ impl<N: Nand, V: VictimPolicy> PageMap<N, V> {
 
     /// Erases what it takes to go on, and makes durable what was found after the last epoch.
     pub(crate) fn finish(&mut self, report: &mut Recovery) {
-        if let Some(handles) = &mut self.core.handles {
-            handles.resume(|stream| self.core.streams[stream].room_pages().into());
-        }
+        self.core.streams.resume_handles();
         // If the log is worn out, the drive is at the end of its life: it reads.
         let _ = self.core.commit(report.now());
         report.wait(&mut self.core.nand);
@@ -374,7 +372,7 @@ impl<N: Nand, V: VictimPolicy> Restorer<'_, N, V> {
             }
         }
         self.0.blocks.states[block.index()] = state;
-        if self.0.handles.is_some()
+        if self.0.streams.handles.is_some()
             && self.0.blocks.stream_of(block).is_none()
             && let Some(stream) = stream_on_flash(&self.0.nand, block)
         {

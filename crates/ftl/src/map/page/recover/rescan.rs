@@ -251,7 +251,7 @@ impl<N: Nand, V: VictimPolicy> Restorer<'_, N, V> {
     fn resume_block(&mut self, block: BlockId, pages: u32, kind: Kind, geometry: &Geometry) {
         let translation = self.0.streams.table.translation;
         // With placement handles the pages name their stream.
-        let named = self.0.handles.as_ref().and_then(|_| stream_on_flash(&self.0.nand, block));
+        let named = self.0.streams.handles.as_ref().and_then(|_| stream_on_flash(&self.0.nand, block));
         for stream in self.0.streams.ids() {
             let fits = match kind {
                 _ if named.is_some() => named == Some(stream),

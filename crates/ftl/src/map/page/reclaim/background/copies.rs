@@ -1,11 +1,11 @@
 //! Copies on their way: where they come from, and where they go.
 
-use strobe_types::Ppa;
+use strobe_types::{Ppa, Stored};
 
 use crate::map::page::reclaim::background::Background;
 
 /// A program of copies on its way.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug, Default, Stored)]
 pub(super) struct Copies {
     /// Destinations: runs of units.
     pub(super) runs: Vec<(Ppa, u32)>,
@@ -14,8 +14,6 @@ pub(super) struct Copies {
     /// The victims they are of.
     pub(super) of: Vec<u64>,
 }
-
-strobe_types::stored! { struct Copies { runs, sources, of } }
 
 impl Background {
     /// The block of the units from `first` to `end` is about to be erased: copies that come from there, or go there, are

@@ -18,7 +18,7 @@ mod throttle;
 mod whole;
 
 use strobe_nand::{Cause, Nand, Timing, Wanted, When};
-use strobe_types::{BlockId, Geometry, Ppa, Ppn};
+use strobe_types::{BlockId, Geometry, Ppa, Ppn, State, Stored};
 
 use self::copies::Copies;
 use self::slots::Slots;
@@ -29,7 +29,7 @@ use crate::map::page::core::space::Watermarks;
 use crate::map::page::reclaim::Reclaimer;
 
 /// A block that is being emptied.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Stored)]
 struct Victim {
     block: BlockId,
     /// Valid units when it was chosen, and those of them that have been moved or given up since.
@@ -75,7 +75,7 @@ impl Default for Victim {
 }
 
 /// Background collection at work.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug, Default, State)]
 pub(crate) struct Background {
     victims: Slots<Victim>,
     /// Units that have been read, by stream of relocated units, in the order in which they have arrived, with the number
@@ -342,18 +342,5 @@ impl<N: Nand, V: VictimPolicy> Reclaimer<'_, N, V> {
         if self.core.policies.leveler.is_some() && self.core.end_of_life.is_none() {
             let _ = self.level(When::START);
         }
-    }
-}
-
-strobe_types::stored! {
-    struct Victim {
-        block, valid, left, next, end, reading, carried, programs, copied, earned, is_erasing, is_cached, is_reserved,
-    }
-}
-
-strobe_types::state! {
-    Background {
-        victims, carried, copies, erasing, nothing_at, is_collecting_whole, read_pages, row_units, spared, pages,
-        spare, plane_room, patrol,
     }
 }

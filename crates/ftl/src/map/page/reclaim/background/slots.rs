@@ -1,19 +1,19 @@
 //! A slot table: entries by number.
 
+use strobe_types::Stored;
+
 /// Bits of a number that say where in the table it is; those above count what was ever added.
 const PLACE_BITS: u32 = 20;
 
 /// Entries that come and go. Places are used again, together with the memory that they hold; numbers never are, so that
 /// whoever asks for one that has gone gets nothing. Later ones have greater numbers, of less than 58 bits.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Stored)]
 pub(super) struct Slots<T> {
     /// With its number; 0: not in use.
     entries: Vec<(u64, T)>,
     unused: Vec<u32>,
     added: u64,
 }
-
-strobe_types::stored! { [T: strobe_types::Stored] struct Slots<T> { entries, unused, added } }
 
 impl<T> Default for Slots<T> {
     fn default() -> Self {

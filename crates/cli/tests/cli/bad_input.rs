@@ -338,6 +338,9 @@ fn keys_of_time_without_effect_are_refused_with_what_makes_them_count() {
         "drive.ftl.placement.scheme=handles",
         "below 2, the handles of the drive",
     );
+    let handles = "drive.ftl.placement.scheme=handles";
+    refused("drive.ftl.placement.unit_blocks=2", sepbit, "scheme = \"handles\"");
+    refused(handles, "drive.ftl.mapping=fast", "drive.ftl.mapping = \"page\"");
     for set in ["drive.ftl.gc.mode=stop-the-world", "drive.ftl.die_allocation=stripe", marks[0].as_str()] {
         refused(set, "drive.ftl.mapping=fast", "drive.ftl.mapping = \"page\"");
     }

@@ -13,7 +13,7 @@ pub enum Isolation {
     /// Relocated units of all handles share a stream (initially isolated).
     #[default]
     Initial,
-    /// Relocated units keep to a stream of their handle (persistently isolated).
+    /// Relocated units keep to a stream of their handle (persistently isolated), but for those that wear levelling moves.
     Persistent,
 }
 
@@ -46,6 +46,10 @@ impl ByTag {
 }
 
 impl Placement for ByTag {
+    fn shares_pages(&self) -> bool {
+        false
+    }
+
     fn relevant(&self, tag: DataTag) -> DataTag {
         (self.relevant)(tag)
     }

@@ -256,6 +256,7 @@ pub(super) const OF_DRIVES: &[Rule] = &[
             "drive.ftl.placement.streams",
             "drive.ftl.placement.handles",
             "drive.ftl.placement.isolation",
+            "drive.ftl.placement.unit_blocks",
             "drive.ftl.gc.stream",
             "drive.ftl.gc.min_free_blocks",
             "drive.ftl.gc.net_blocks",
@@ -322,7 +323,12 @@ pub(super) const OF_DRIVES: &[Rule] = &[
         },
     },
     Rule {
-        keys: &["drive.ftl.placement.handles", "drive.ftl.placement.isolation", "workload.placement_handle"],
+        keys: &[
+            "drive.ftl.placement.handles",
+            "drive.ftl.placement.isolation",
+            "drive.ftl.placement.unit_blocks",
+            "workload.placement_handle",
+        ],
         switches: &["drive.ftl.placement.scheme"],
         wants: "drive.ftl.placement.scheme = \"handles\"",
         counts: |e| e.drive.ftl.placement.scheme == SchemeName::Handles,

@@ -3,6 +3,7 @@
 mod aged;
 mod error;
 mod faults;
+mod handles;
 mod image;
 mod memory;
 mod slc;
@@ -99,6 +100,7 @@ pub(crate) fn checked(config: &DriveConfig) -> Result<(Geometry, u32), BuildErro
             // What is impossible has been refused for that; now for what is merely out of range.
             config.check()?;
             check_marks(config, &geometry, units)?;
+            handles::check(config, &geometry, units)?;
             faults::faults(config, &geometry, units)?;
             Ok((geometry, units))
         }

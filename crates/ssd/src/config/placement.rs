@@ -35,7 +35,7 @@ pub enum SchemeName {
     Sfs,
     /// Writes hinted as file-system metadata go to a stream of their own.
     Hints,
-    /// Each placement handle that the host names is a stream (FDP).
+    /// Each placement handle that the host names is a stream, with reclaim units of its own (FDP).
     Handles,
 }
 
@@ -55,6 +55,9 @@ defaults! {
         pub handles: u8 = 2;
         /// Blocks of relocated data under handles: initial (shared by all) or persistent (of each handle). Default initial.
         pub isolation: Isolation = Isolation::Initial;
+        /// Size of the reclaim unit that each handle fills: blocks on each plane of the drive. Default 1.
+        #[schemars(range(min = 1, max = 65_536))]
+        pub unit_blocks: u32 = 1;
         /// Temperature that hot-cold and sorted go by: update-count, update-rate or last-write. Default update-count.
         pub temperature: Temperature = Temperature::UpdateCount;
     }
@@ -78,7 +81,11 @@ impl PlacementTable {
             SchemeName::Warcip => PlacementKind::Warcip { streams },
             SchemeName::Sfs => PlacementKind::Sfs { streams },
             SchemeName::Hints => PlacementKind::Hints,
-            SchemeName::Handles => PlacementKind::Handles { count: self.handles, isolation: self.isolation },
+            SchemeName::Handles => PlacementKind::Handles {
+                count: self.handles,
+                isolation: self.isolation,
+                unit_blocks: self.unit_blocks,
+            },
         }
     }
 }

@@ -8,6 +8,7 @@ use crate::gc::{Allocation, DieAllocation, GcStream};
 use crate::heat::Temperature;
 use crate::journal::format::WORDS_PER_ENTRY;
 use crate::journal::{Journal, LogDemand, TrimsDemand};
+use crate::map::page::core::handles::Handles;
 use crate::map::page::core::slc::SlcConfig;
 use crate::map::page::core::space::Watermarks;
 use crate::map::page::core::streams::StreamTable;
@@ -132,6 +133,16 @@ impl PageMapConfig {
     pub(crate) fn streams(&self) -> StreamTable {
         let others = [self.leveling.is_some(), self.translation.is_some(), self.slc.is_some()];
         StreamTable::new(self.placement_spec().streams(), others)
+    }
+
+    /// The placement handles of the drive; `None` if the host does not choose streams by handle.
+    pub(crate) fn make_handles(&self, geometry: &Geometry) -> Option<Handles> {
+        match self.placement {
+            PlacementKind::Handles { count, isolation, unit_blocks } => {
+                Some(Handles::new(count, isolation, unit_blocks, geometry))
+            }
+            _ => None,
+        }
     }
 
     /// Placement handles that a write may name: 1 if the host does not choose streams.

@@ -1,10 +1,10 @@
 //! Placement handles that a drive cannot have.
 
+use strobe_ftl::Isolation;
 use strobe_types::Geometry;
 
 use super::{BuildError, good_and_spare};
 use crate::config::{DriveConfig, PlacementTable, SchemeName, WearLevelingName, block_scheme};
-use strobe_ftl::Isolation;
 
 /// Refuses placement handles on a block map, persistent ones with wear levelling, and reclaim units that they cannot all
 /// have at the same time.

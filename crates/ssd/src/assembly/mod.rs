@@ -186,9 +186,15 @@ fn check_marks(config: &DriveConfig, geometry: &Geometry, logical_units: u32) ->
     if gc.victims > blocks { Err(BuildError::Victims { victims: gc.victims, blocks }) } else { Ok(()) }
 }
 
-/// Erased blocks that are always kept: one per plane, another if blocks always in SLC mode are emptied, and two more.
+/// Streams of data with open blocks, and the most of them that the units of one victim go to.
+fn data_streams(config: &DriveConfig) -> (u32, u32) {
+    config.ftl.placement.kind().open_streams(config.ftl.gc.stream == GcStream::Host)
+}
+
+/// Erased blocks that are always kept: one per plane for each stream that the units of a victim go to, another if blocks
+/// always in SLC mode are emptied, and two more.
 fn least_kept(config: &DriveConfig, geometry: &Geometry) -> u32 {
-    let per_plane = 1 + u32::from(config.ftl.slc_cache.static_blocks > 0);
+    let per_plane = data_streams(config).1 + u32::from(config.ftl.slc_cache.static_blocks > 0);
     per_plane * geometry.planes() + 2
 }
 

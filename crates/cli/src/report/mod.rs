@@ -3,6 +3,7 @@
 mod brief;
 #[cfg(target_os = "linux")]
 mod crash;
+pub mod diff;
 mod latency;
 mod linux;
 mod overview;

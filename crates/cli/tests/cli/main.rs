@@ -6,6 +6,7 @@ mod brief;
 mod commands;
 mod contract;
 mod determinism;
+mod diff;
 mod endings;
 mod events;
 mod files;

@@ -20,6 +20,7 @@ mod numbers;
 mod nvram;
 mod outputs;
 mod paper;
+mod pictures;
 mod power;
 mod report;
 mod result;

@@ -66,14 +66,6 @@ enum Command {
     /// Cut the power under a program on a real file system, again and again, and see what is left.
     #[cfg(target_os = "linux")]
     Crash(Box<crash::CrashArgs>),
-    /// Work on files and say what is durable: in the guest of a crash test.
-    #[cfg(target_os = "linux")]
-    #[command(hide = true)]
-    CrashWriter(strobe_crash::WriterArgs),
-    /// Hold files against what was durable: in the guest of a crash test.
-    #[cfg(target_os = "linux")]
-    #[command(hide = true)]
-    CrashVerifier(strobe_crash::VerifierArgs),
     /// Run an experiment for every combination of some keys and several seeds, on all cores, and estimate, compare, draw.
     Sweep(sweep::SweepArgs),
     /// Run points of a sweep: what `strobe sweep` starts.
@@ -169,14 +161,6 @@ pub(crate) fn main() -> ExitCode {
         Command::Linux(args) => linux::linux(&args),
         #[cfg(target_os = "linux")]
         Command::Crash(args) => crash::crash(&args),
-        #[cfg(target_os = "linux")]
-        Command::CrashWriter(args) => strobe_crash::write(&args).map_err(|e| Failure::Run(e.into())),
-        #[cfg(target_os = "linux")]
-        Command::CrashVerifier(args) => match strobe_crash::verify(&args) {
-            Ok(0) => Ok(()),
-            Ok(found) => Err(Failure::Run(anyhow::anyhow!("{found} violations"))),
-            Err(error) => Err(Failure::Run(error.into())),
-        },
         Command::Sweep(args) => sweep::sweep(&args),
         Command::SweepWorker => sweep::worker(),
         Command::Paper(args) => paper::paper(&args),

@@ -65,6 +65,8 @@ pub enum PlacementKind {
         count: u8,
         /// Streams of what is relocated.
         isolation: Isolation,
+        /// Blocks on each plane that a reclaim unit has.
+        unit_blocks: u32,
     },
 }
 
@@ -103,7 +105,7 @@ impl PlacementSpec {
             PlacementKind::Warcip { streams } => Box::new(Warcip::new(streams, units, geometry)),
             PlacementKind::Sfs { streams } => Box::new(Sfs::new(streams, units, geometry)),
             PlacementKind::Hints => Box::new(ByTag::hints()),
-            PlacementKind::Handles { count, isolation } => Box::new(ByTag::handles(count, isolation)),
+            PlacementKind::Handles { count, isolation, .. } => Box::new(ByTag::handles(count, isolation)),
         })
     }
 
@@ -125,7 +127,7 @@ impl PlacementSpec {
             PlacementKind::Warcip { streams } => (0..streams - 1, streams - 1..streams, 1),
             // All units of a block come from one stream of the host.
             PlacementKind::Hints => (0..2, 2..3, 1),
-            PlacementKind::Handles { count, isolation } => {
+            PlacementKind::Handles { count, isolation, .. } => {
                 let copies = if isolation == Isolation::Persistent { count } else { 1 };
                 (0..count, count..count + copies, 1)
             }

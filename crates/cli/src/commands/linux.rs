@@ -127,7 +127,7 @@ struct RunArgs {
     #[arg(help_heading = OUTPUT, long)]
     reproducible: bool,
     /// Print all numbers: latencies, flash operations by cause, the map, time of the dies
-    #[arg(long)]
+    #[arg(help_heading = OUTPUT, long)]
     full: bool,
     /// No summary
     #[arg(help_heading = OUTPUT, long, short)]

@@ -10,17 +10,17 @@ use std::fmt::Write as _;
 
 use serde::Serialize;
 use serde_json::Value;
-use strobe_lab::numbers::{bytes, count, duration, rate, trimmed};
+use strobe_lab::numbers::{count, duration, rate, trimmed};
 
 use super::{broken, row, table, terminal_width};
 
-/// Results that make equal results unequal in nothing that a drive did.
-const OWN_SPEED: [&str; 4] = ["strobe_version", "time.wall_s", "time.cpu_s", "sim"];
+/// Values that no drive has caused, and those that repeat others: the hash of the configuration and its seed.
+const OWN_SPEED: [&str; 6] =
+    ["strobe_version", "time.wall_s", "time.cpu_s", "sim", "config_hash", "config.seed"];
 /// Parts of a result that describe the request.
 const REQUEST: [&str; 4] = ["seed", "config", "drive", "guest"];
-/// Results of a guest and hashes that follow from the request or the outcome.
-const FOLLOWS: [&str; 7] = [
-    "config_hash",
+/// Results of a guest that stand among its request.
+const FOLLOWS: [&str; 6] = [
     "guest.exit_code",
     "guest.interrupts",
     "guest.time_messages",
@@ -240,7 +240,7 @@ impl Unit {
             Unit::Factor => format!("{value:.3}"),
             Unit::Count => count(value.round() as u64),
             Unit::Ns => duration(value),
-            Unit::BytesPerSecond => format!("{}/s", bytes(value)),
+            Unit::BytesPerSecond => format!("{:.1}", value / 1e6),
             Unit::PerSecond => rate(value),
         }
     }

@@ -122,7 +122,7 @@ fn files_that_are_no_results_are_refused() {
         ("other.json", "no result of a run"),
         ("next.json", "schema_version 7"),
         ("tiny.toml", "no JSON"),
-        ("guest.json", "a result of a guest"),
+        ("guest.json", "of a guest"),
     ] {
         folder.strobe(&["diff", file, "greedy.json"]).refused(&[file, part]);
         folder.strobe(&["diff", "greedy.json", file]).refused(&[file, part]);

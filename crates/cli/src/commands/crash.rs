@@ -24,6 +24,8 @@ use strobe_cli::output::Output;
 /// each snapshot: the drive recovers, the file system is mounted, the check runs, and the file system's own check. All in
 /// virtual time: equal commands give equal output.
 #[derive(Args)]
+// Every snapshot is a drive of its own in memory: a terabyte takes a GiB and more each, and one per worker.
+#[command(mut_arg("drive", |drive| drive.default_value("jasmine-4g")))]
 #[command(after_help = "How to look for a bug:\n\n\
     1. Let the program print a line when something is safe in its opinion (\"saved 7\"), as it would tell a user.\n\
     2. Write a check: a command that runs in the mounted file system after each cut, and reads in the file \
@@ -74,6 +76,9 @@ pub(crate) struct CrashArgs {
     /// Write the findings as JSON to FILE, or to standard output with "-"
     #[arg(help_heading = OUTPUT, long, value_name = "FILE|-")]
     json: Option<String>,
+    /// Print every cut with its whole reason, also those that left nothing wrong
+    #[arg(help_heading = OUTPUT, long)]
+    full: bool,
     /// No progress bar, no summary
     #[arg(help_heading = OUTPUT, long, short)]
     quiet: bool,
@@ -155,7 +160,7 @@ pub(crate) fn crash(args: &CrashArgs) -> Result<(), Failure> {
     output::json(&report, json.as_ref())?;
     let takes_stdout = output::takes_stdout([&json]);
     if shows && !takes_stdout {
-        output::print(&report::crash_summary(&report, args.at.is_some()))?;
+        output::print(&report::crash_summary(&report, args.full, args.at.is_some()))?;
         let bad = report.found.iter().find(|found| found.verdict != Verdict::Fine);
         match (bad, args.at, &args.image) {
             (Some(bad), None, _) => output::print(&again(bad.operation))?,

@@ -3,6 +3,7 @@
 mod brief;
 #[cfg(target_os = "linux")]
 mod crash;
+pub mod diff;
 mod latency;
 mod linux;
 mod overview;
@@ -21,7 +22,7 @@ use std::fmt::Write as _;
 use crate::chart::{self, bars};
 #[cfg(target_os = "linux")]
 pub use crash::crash_summary;
-pub use linux::linux_summary;
+pub use linux::{linux_brief, linux_summary};
 use overview::{drive_line, headline, is_changed, trace_line, workload_line, wrapped};
 use strobe_ftl::{CopyStats, MergeStats, SlcStats, TranslationStats};
 use strobe_lab::numbers::times;

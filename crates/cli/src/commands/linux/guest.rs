@@ -26,7 +26,7 @@ const PROGRAM: &str = "Program";
 #[derive(Args)]
 pub(in super::super) struct GuestArgs {
     /// A preset (`strobe list presets`) or a TOML file with the keys of [drive]
-    #[arg(long, value_name = "PRESET|FILE.toml", default_value = "jasmine-4g")]
+    #[arg(long, value_name = "PRESET|FILE.toml", default_value = "tlc-nvme-1t")]
     pub(in super::super) drive: String,
     /// Override a key of the drive: --set drive.nand.blocks_per_plane=64 (repeatable)
     #[arg(long = "set", value_name = "KEY.PATH=VALUE")]

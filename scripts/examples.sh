@@ -114,3 +114,15 @@ apart = r["waf"] < 2
 print("two jobs, %s: WAF %.3f" % ("a handle each" if apart else "one handle", r["waf"]))
 assert r["waf"] < 1.1 or r["waf"] > 4, r["waf"]'
 done
+
+for handle in 1 0; do
+    "$strobe" run examples/fdp.toml --set jobs.hot.placement_handle=$handle --quiet --json - | python3 -c '
+import json, sys
+r = json.load(sys.stdin)
+waf = {1: 1.172, 0: 4.076}['$handle']
+assert abs(r["waf"] / waf - 1) < 0.01, r["waf"]
+units = r["placement_handles"]
+media = sum(handle["media_bytes"] for handle in units["handles"]) + units["shared_media_bytes"]
+assert media == r["nand"]["program"]["total"] * 4096, units
+print("FDP, hot data by handle '$handle': WAF %.3f" % r["waf"])'
+done

@@ -1,6 +1,6 @@
 #!/bin/sh
 # Makes sure that what the checks need is there: installs it as root, or says exactly what to install. Without
-# fsck.fat or python3-venv the checks run, and tests that need them say SKIPPED; in CI that fails.
+# fsck.fat, rsvg-convert or python3-venv the checks run, and tests that need them say SKIPPED; in CI that fails.
 set -eu
 if ! command -v cargo >/dev/null; then
     echo "Rust is missing: install it from https://rustup.rs (1.90 or newer), then run this again." >&2
@@ -16,19 +16,19 @@ for component in fmt clippy; do
     }
 done
 
-missing=""
+missing="" optional=""
 command -v python3 >/dev/null || missing="$missing python3"
-python3 -c 'import venv, ensurepip' 2>/dev/null || missing="$missing python3-venv"
 command -v cc >/dev/null || missing="$missing gcc libc6-dev"
-command -v fsck.fat >/dev/null || [ -x /usr/sbin/fsck.fat ] || [ -x /sbin/fsck.fat ] || missing="$missing dosfstools"
-[ -n "$missing" ] || exit 0
-install="apt-get install -qy --no-install-recommends$missing"
+python3 -c 'import venv, ensurepip' 2>/dev/null || optional="$optional python3-venv"
+command -v rsvg-convert >/dev/null || optional="$optional librsvg2-bin"
+command -v fsck.fat >/dev/null || [ -x /usr/sbin/fsck.fat ] || [ -x /sbin/fsck.fat ] || optional="$optional dosfstools"
+[ -n "$missing$optional" ] || exit 0
+install="apt-get install -qy --no-install-recommends$missing$optional"
 if [ "$(id -u)" = 0 ] && command -v apt-get >/dev/null; then
     $install || { apt-get update -q && $install; }
-elif [ -z "${CI:-}" ] && { [ "$missing" = " dosfstools" ] || [ "$missing" = " python3-venv" ] ||
-    [ "$missing" = " python3-venv dosfstools" ]; }; then
-    echo "Missing:$missing. Tests that need that will be SKIPPED. To install it, as root: $install" >&2
+elif [ -z "${CI:-}" ] && [ -z "$missing" ]; then
+    echo "Missing:$optional. Tests that need that will be SKIPPED. To install it, as root: $install" >&2
 else
-    echo "Missing:$missing. Install as root: $install" >&2
+    echo "Missing:$missing$optional. Install as root: $install" >&2
     exit 1
 fi

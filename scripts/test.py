@@ -47,10 +47,19 @@ def test_programs(packages):
     return [suite[1:] for suite in sorted(found)]
 
 
+def library_path():
+    """Where the tests of a procedural macro find the compiler's libraries, as `cargo test` tells them."""
+    libraries = subprocess.run(["rustc", "--print", "target-libdir"], stdout=subprocess.PIPE, text=True).stdout.strip()
+    return os.pathsep.join(filter(None, [libraries, os.environ.get("LD_LIBRARY_PATH", "")]))
+
+
 def run(suite):
     name, command, folder = suite
     started = time.monotonic()
-    done = subprocess.run(command, cwd=folder, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, errors="replace")
+    environment = {**os.environ, "LD_LIBRARY_PATH": library_path()} if name == "derive: proc-macro" else None
+    done = subprocess.run(
+        command, cwd=folder, env=environment, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, errors="replace"
+    )
     seconds = time.monotonic() - started
     passed, failed, ignored = (sum(map(int, of)) for of in zip((0, 0, 0), *RESULT.findall(done.stdout)))
     if done.returncode != 0:
@@ -64,7 +73,7 @@ def main():
     linux = "--linux" in sys.argv
     # What has no tests of Rust's own is compiled for those of Python.
     all_crates = ["--workspace", "--exclude=strobe-py"]
-    suites = test_programs(["--package=strobe-cli", "--test=linux", "--test=linux_crash"] if linux else all_crates)
+    suites = test_programs(["--package=strobe-cli", "--package=strobe-crash-tests", "--test=linux", "--test=linux_crash"] if linux else all_crates)
     if linux:
         suites = [(name, command + ["--nocapture"], folder) for name, command, folder in suites]
         suites.append(("notebook on a kernel", [sys.executable, "scripts/python.py", "-m", "kernel"], "."))

@@ -50,8 +50,9 @@ class Sweep:
         measure's ``mean``, ``half_width`` of its interval, ``deviation`` and ``n``, the number of seeds."""
         self.differences: list[dict[str, Any]] = found["differences"]
         """For each measure and combination what it differs by, as a share of the ``baseline``, from the same with the first
-        value of the key that is compared: ``relative`` has ``mean`` and ``half_width``; ``shown`` is False if the
-        interval has 0 in it, so that no difference was shown."""
+        value of the key that is compared: ``relative`` has ``mean`` and ``half_width``; ``p`` is the p value of
+        Student's t test on pairs of runs with the same seed, corrected by Holm's method for all comparisons of the measure
+        (None with one seed); ``shown`` is True if ``p`` is below 1 - ``confidence``."""
         self.page = PurePath(found["page"])
         """Charts, means and differences as one HTML file that works in any browser without a network."""
         self.pictures = [PurePath(path) for path in found["pictures"]]

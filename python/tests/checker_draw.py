@@ -56,8 +56,6 @@ def draw_drive(r: Random, timing: bool) -> Table:
         ftl["die_allocation"] = r.choice(["free-first", "stripe"])
     if r.random() < 0.15:
         ftl["durable_map"] = True
-        if mapping == "page" and r.random() < 0.4:
-            ftl["map_flush_entries"] = r.choice([1, 7, 100])
     if paged:
         draw_page_map(r, drive, timing)
     else:
@@ -171,7 +169,8 @@ def draw_page_map(r: Random, drive: Table, timing: bool) -> None:
     ftl["gc"] = gc
     if r.random() < 0.2:
         ftl["allocation"] = r.choice(["least-erased", "adaptive", "above-average"])
-    if r.random() < 0.2:
+    is_persistent = ftl.get("placement", {}).get("isolation") == "persistent"
+    if r.random() < 0.2 and not is_persistent:
         ftl["wear_leveling"] = {"kind": r.choice(["swap", "dual-pool", "sw-leveler"]), "threshold": r.choice([1, 4, 16])}
     if ftl["mapping"] == "dftl":
         ftl["translation"] = {"cached_entries": r.choice([16, 100, 1000, 100_000])}

@@ -23,11 +23,12 @@ pub mod wear;
 
 pub use block_info::{BlockInfo, Stage, Stream};
 pub use capacity::{Capacity, CapacityError, Demand};
-pub use gc::{Allocation, GcStream};
+pub use gc::{Allocation, DieAllocation, GcStream};
 pub use heat::Temperature;
 pub use map::blocks::{BlockMap, BlockMapConfig, BlockMapError, BlockScheme, LogVictim};
 pub use map::page::{
-    PageMap, PageMapConfig, Refresh, SlcConfig, TranslationConfig, Watermarks, WhenFull, WhenMapFull,
+    HandleCounts, Handles, PageMap, PageMapConfig, Refresh, SlcConfig, TranslationConfig, Watermarks,
+    WhenFull,
 };
 pub use place::{
     CopyContext, DataTag, FormulaPlacement, Hint, Isolation, Placement, PlacementKind, Relocated, StreamId,
@@ -208,6 +209,17 @@ pub trait MappingScheme {
     /// Placement handles that a write may name, numbered from 0.
     fn handles(&self) -> u16 {
         1
+    }
+
+    /// The placement handles with their reclaim units; `None` if the host does not choose streams by handle.
+    fn placement_handles(&self) -> Option<&Handles> {
+        None
+    }
+
+    /// Gives `handle`, which the drive has, an empty reclaim unit. What is left of the open blocks of the old one is filled
+    /// with padding; returns when that is on flash. An empty unit stays.
+    fn begin_unit(&mut self, now: When, _handle: u16) -> Done {
+        Ok(now)
     }
 
     /// Units that can be programmed in parallel in one step: one page on every lane of the host

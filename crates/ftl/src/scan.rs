@@ -1,9 +1,10 @@
 //! The out-of-band areas of pages: how data is found again that no map on flash tells of.
 
 use strobe_nand::{Cause, Nand, Wanted};
-use strobe_types::{BlockId, Lpn, Ppa};
+use strobe_types::{BlockId, Lpn, Ppa, Ppn};
 
 use crate::journal::format::LogPage;
+use crate::place::StreamId;
 use crate::recovery::damaged;
 use crate::{Recovery, RecoveryError};
 
@@ -20,6 +21,30 @@ pub(crate) struct UnitFound {
 /// A mark in the sequence number of a page that a merge has copied from elsewhere, where it can still be
 /// found until the merge is complete (the fold mark of NFTL).
 pub(crate) const COPIED: u64 = 1 << 43;
+
+/// First bit of the stream in the number of a page, on drives with placement handles: the stream plus one, 0 if unknown.
+const STREAM_SHIFT: u32 = 48;
+
+/// The number of a page in its out-of-band area: its sequence number, and the stream that it belongs to if that is to be
+/// found again after a power cut.
+#[inline(always)]
+pub(crate) fn numbered(sequence: u64, stream: Option<StreamId>) -> u64 {
+    stream.map_or(sequence, |stream| sequence | (u64::from(stream.get()) + 1) << STREAM_SHIFT)
+}
+
+/// The sequence number in `number`, whatever else it says.
+pub(crate) fn sequence_in(number: u64) -> u64 {
+    // The stream takes eight bits; any above are damage.
+    number & !(0xff << STREAM_SHIFT)
+}
+
+/// The stream that filled `block`, as the first page that names one has it.
+pub(crate) fn stream_on_flash<N: Nand>(nand: &N, block: BlockId) -> Option<StreamId> {
+    let first = nand.geometry().page(block, 0);
+    let pages = (0..nand.block(block).pages_programmed).map(|at| Ppn::new(first.get() + at));
+    let named = |ppn| nand.record(ppn).map_or(0, |record| record.sequence >> STREAM_SHIFT & 0xff);
+    pages.map(named).find(|&named| named > 0).map(|named| StreamId::new(named as u8 - 1))
+}
 
 /// Result of a scan.
 #[derive(Clone, Debug, Default)]
@@ -60,10 +85,11 @@ pub(crate) fn scan<N: Nand>(
             nand.read(report.now(), ppn, wanted, Cause::Recovery);
             report.scanned_pages += 1;
             let Some(record) = nand.record(ppn) else { return Err(RecoveryError::NoContents) };
-            if record.sequence > LogPage::COUNTER_MAX {
+            let number = sequence_in(record.sequence);
+            if number > LogPage::COUNTER_MAX {
                 return damaged(format!("page {ppn} has the sequence number {}", record.sequence));
             }
-            let (sequence, copied) = (record.sequence & !COPIED, record.sequence & COPIED != 0);
+            let (sequence, copied) = (number & !COPIED, number & COPIED != 0);
             scanned.next_sequence = scanned.next_sequence.max(sequence + 1);
             let first = geometry.first_unit_of_page(ppn);
             let before = scanned.units.len();

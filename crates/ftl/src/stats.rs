@@ -35,9 +35,6 @@ counters! {
         pub third_owner_units: u64,
         /// Of these, because the virtual map was full.
         pub map_full_units: u64,
-        /// Units of earlier logical copies that were read and programmed after all, so that a full virtual map could take
-        /// another one (`drive.ftl.virtual_map_full = "copy-oldest"`); not among `physical_units`.
-        pub late_units: u64,
     }
 
     /// Counters of the SLC cache, in mapping units and blocks.

@@ -190,30 +190,6 @@ fn a_flush_costs_one_page_of_journal_and_none_if_nothing_has_changed() {
     assert!((1..=2).contains(&added), "{added} pages");
 }
 
-/// 6 blocks' worth of writes, each of another unit: an epoch as each block is opened, and one for each so many changes.
-#[test]
-fn the_map_is_flushed_after_as_many_changes_as_is_said() {
-    let written = |flush_entries: Option<u32>| {
-        let chip: TestChip = Chip::new(geometry(), WearConfig::default(), Untimed::default(), 1);
-        let per_block = geometry().pages_per_block();
-        let mut map =
-            PageMap::new(chip, policy(), PageMapConfig { flush_entries, ..config() }).expect("room");
-        let count = 6 * per_block;
-        assert!(count <= UNITS, "each unit once");
-        (0..count).for_each(|lpn| write(&mut map, lpn, 1));
-        (programs(&map, Cause::Map), programs(&map, Cause::Meta), per_block)
-    };
-    // What the log would do: an epoch for each block.
-    let (map, meta, per_block) = written(None);
-    assert_eq!(map + meta, 6 + 2, "one for each block");
-    for every in [1, 2, per_block] {
-        let (map, meta, _) = written(Some(every));
-        let epochs = u64::from(6 + 6 * per_block / every);
-        // Every third page of the journal is followed by a segment, also of the virtual map.
-        assert_eq!(map + meta, epochs + epochs / 3, "every {every}");
-    }
-}
-
 /// Copies and a flush are one page, which counts as what most of its changes are: of one copy two are of L2P and one is of
 /// the virtual map; of four in a row two are runs of L2P, and four of the virtual map.
 #[test]

@@ -2,8 +2,7 @@
 
 use strobe_ftl::gc::{Sampled, Sampling};
 use strobe_ftl::{
-    CopyStats, Inspectable, MappingScheme, PageMap, PageMapConfig, TranslationConfig, WhenMapFull,
-    WriteContext,
+    CopyStats, Inspectable, MappingScheme, PageMap, PageMapConfig, TranslationConfig, WriteContext,
 };
 use strobe_nand::{Cause, Chip, Nand, NandOp, StampMedium, Unit, Untimed, WearConfig, When};
 use strobe_types::{Geometry, GeometrySpec, Lpn, Prng};
@@ -15,11 +14,7 @@ type Map = PageMap<Chip<Untimed, StampMedium>, Sampled>;
 
 /// A drive that has been written once: unit n holds 100 + n, units 60 and up nothing.
 fn drive(virtual_map_entries: u32) -> Map {
-    drive_that(WhenMapFull::CopyNew, virtual_map_entries)
-}
-
-fn drive_that(when_map_full: WhenMapFull, virtual_map_entries: u32) -> Map {
-    written(PageMapConfig { virtual_map_entries, when_map_full, ..PageMapConfig::new(UNITS) })
+    written(PageMapConfig { virtual_map_entries, ..PageMapConfig::new(UNITS) })
 }
 
 /// A drive with its map on flash, eight entries to a translation page, of which `cached` are in memory.
@@ -180,13 +175,13 @@ fn a_full_virtual_map_means_physical_copies_that_are_counted() {
     assert_eq!([0, 30, 10, 32].map(|lpn| read(&mut map, lpn)), [100, 110, 110, 102]);
 }
 
-/// The naive virtual map that copies its oldest entry when it is full: pairs in the order in which they came to share.
+/// The naive virtual map: pairs of units that share.
 struct Pairs {
     most: usize,
     pairs: Vec<[u32; 2]>,
     logical: u64,
     physical: u64,
-    late: u64,
+    full: u64,
 }
 
 impl Pairs {
@@ -212,8 +207,10 @@ impl Pairs {
             return;
         }
         if !self.pairs.iter().any(|pair| pair.contains(&to)) && self.pairs.len() == self.most {
-            self.pairs.remove(0);
-            self.late += 1;
+            self.leave(to);
+            self.physical += 1;
+            self.full += 1;
+            return;
         }
         self.leave(to);
         self.pairs.push([from, to]);
@@ -222,25 +219,12 @@ impl Pairs {
 }
 
 #[test]
-fn a_full_virtual_map_may_copy_its_oldest_entry_instead() {
-    let mut map = drive_that(WhenMapFull::CopyOldest, 2);
-    let before = programs(&map);
-    copy(&mut map, 0, 30, 4);
-    assert_eq!(map.stats().copies, CopyStats { logical_units: 4, late_units: 2, ..CopyStats::default() });
-    assert_eq!(programs(&map) - before, 2, "30 and 31 have units of their own now");
-    assert_eq!(
-        [0, 30, 1, 31, 2, 32, 3, 33].map(|lpn| read(&mut map, lpn)),
-        [100, 100, 101, 101, 102, 102, 103, 103]
-    );
-}
-
-#[test]
-fn which_copies_are_made_late_is_what_a_naive_list_says() {
+fn which_copies_are_physical_is_what_a_naive_list_says() {
     for seed in 0..20 {
         let mut rng = Prng::new(seed);
         let most = 1 + rng.below(6);
-        let mut map = drive_that(WhenMapFull::CopyOldest, most);
-        let mut pairs = Pairs { most: most as usize, pairs: Vec::new(), logical: 0, physical: 0, late: 0 };
+        let mut map = drive(most);
+        let mut pairs = Pairs { most: most as usize, pairs: Vec::new(), logical: 0, physical: 0, full: 0 };
         let mut stamps: Vec<u64> =
             (0..UNITS).map(|lpn| if lpn < 60 { 100 + u64::from(lpn) } else { 0 }).collect();
         for step in 0..400 {
@@ -264,10 +248,10 @@ fn which_copies_are_made_late_is_what_a_naive_list_says() {
             }
         }
         let copies = map.stats().copies;
-        let counted = (copies.logical_units, copies.physical_units, copies.late_units);
-        assert_eq!(counted, (pairs.logical, pairs.physical, pairs.late), "seed {seed}");
+        let counted = (copies.logical_units, copies.physical_units, copies.map_full_units);
+        assert_eq!(counted, (pairs.logical, pairs.physical, pairs.full), "seed {seed}");
         assert_eq!((0..UNITS).map(|lpn| read(&mut map, lpn)).collect::<Vec<_>>(), stamps);
-        assert!(pairs.late > 10, "seed {seed}: {}", pairs.late);
+        assert!(pairs.full > 10, "seed {seed}: {}", pairs.full);
     }
 }
 

@@ -3,10 +3,10 @@
 use strobe_ftl::gc::Greedy;
 use strobe_ftl::wear::Leveling;
 use strobe_ftl::{
-    Allocation, GcStream, MappingScheme, PageMap, PageMapConfig, PlacementKind, RecoveryError, SlcConfig,
-    TranslationConfig, Watermarks, WhenFull, WhenMapFull, WriteContext,
+    Allocation, DieAllocation, GcStream, Isolation, MappingScheme, PageMap, PageMapConfig, PlacementKind,
+    RecoveryError, SlcConfig, TranslationConfig, Watermarks, WhenFull, WriteContext,
 };
-use strobe_nand::{ArrayTiming, CellTimes, Chip, TimingConfig, Unit, Untimed, WearConfig, When};
+use strobe_nand::{ArrayTiming, Chip, SlcMode, TimingConfig, Unit, Untimed, WearConfig, When};
 use strobe_types::{Geometry, GeometrySpec, Lpn, Prng, SimTime};
 
 use crate::torture::{Pace, Subject, TestChip, any_times, torture};
@@ -151,9 +151,7 @@ fn any_choices(rng: &mut Prng) -> (GeometrySpec, PageMapConfig, WearConfig, Timi
     };
     let fault_reserve = 3 * u32::from(wear.program_fail_rate > 0.0 || wear.endurance_pe.is_some());
     let times = any_times(rng);
-    let when_map_full = [WhenMapFull::CopyNew, WhenMapFull::CopyOldest][rng.below(2) as usize];
-    let flush_entries = [None, None, None, None, None, None, Some(2), Some(7)][rng.below(8) as usize];
-    (spec, PageMapConfig { fault_reserve, when_map_full, flush_entries, ..config }, wear, times)
+    (spec, PageMapConfig { fault_reserve, ..config }, wear, times)
 }
 
 /// A drive with an SLC cache, and more or less room for it; collection may go on in the background.
@@ -172,7 +170,8 @@ fn any_slc_case(rng: &mut Prng) -> Option<Case> {
     let (share, pace) = (pick(&[1, 2, 3]), planes * channels + 4);
     let watermarks = Watermarks { soft: pace + 2, pace, victims: pick(&[1, 2]), read_pages: 3 };
     let goes_on = pick(&[0, 1]) == 1;
-    let (leveling, sorts, free_first) = (pick(&[0, 0, 1, 2]), pick(&[0, 0, 0, 1, 2]), pick(&[0, 1]) == 1);
+    let (leveling, sorts) = (pick(&[0, 0, 1, 2]), pick(&[0, 0, 0, 1, 2]));
+    let die_allocation = [DieAllocation::Stripe, DieAllocation::FreeFirst][pick(&[0, 1]) as usize];
     let mut case = any_case(rng)?;
     case.spec = GeometrySpec {
         channels,
@@ -189,14 +188,14 @@ fn any_slc_case(rng: &mut Prng) -> Option<Case> {
         leveling: [None, Some(Leveling::Swap { threshold: 2 }), Some(Leveling::DualPool { threshold: 2 })]
             [leveling as usize],
         placement: [PlacementKind::Single, PlacementKind::HotCold, PlacementKind::Sorted][sorts as usize],
-        free_first,
+        die_allocation,
         translation: None,
         ..case.config
     };
     let Case { spec, config, wear, times, aligned, .. } = case;
     let mut case = Case { aligned, ..Case::new(spec, config, wear, times)? };
     case.slc_bits = bits;
-    case.times.slc = Some(CellTimes { read_ns: 3, program_ns: 15, erase_ns: 40 });
+    case.times.slc = Some(SlcMode { bits_per_cell: bits, read_ns: 3, program_ns: 15, erase_ns: 40 });
     case.config.logical_units = (case.config.logical_units * share / 3).max(1);
     Some(case)
 }
@@ -266,7 +265,7 @@ fn nothing_durable_is_lost_while_operations_are_on_their_way() {
 
 /// A drive of any kind with a placement that has several streams of the host or of relocated units.
 fn any_placed_case(rng: &mut Prng) -> Option<Case> {
-    let (spec, config, wear, times) = any_choices(rng);
+    let choices = any_choices(rng);
     let streams = [3, 4, 6][rng.below(3) as usize];
     let placement = [
         PlacementKind::SepBit { streams },
@@ -276,6 +275,31 @@ fn any_placed_case(rng: &mut Prng) -> Option<Case> {
         PlacementKind::Warcip { streams },
         PlacementKind::Sfs { streams },
     ][rng.below(6) as usize];
+    any_case_placed(rng, choices, placement, streams)
+}
+
+/// A drive of any kind with placement handles.
+fn any_case_of_handles(rng: &mut Prng) -> Option<Case> {
+    let choices = any_choices(rng);
+    let isolation = [Isolation::Initial, Isolation::Persistent][rng.below(2) as usize];
+    let count = [1, 2, 3][rng.below(3) as usize];
+    let unit_blocks = 1 + rng.below(2);
+    let placement = PlacementKind::Handles { count, isolation, unit_blocks };
+    let mut case = any_case_placed(rng, choices, placement, 2 * count)?;
+    if isolation == Isolation::Persistent {
+        // It moves the data of all handles to the same blocks.
+        case.config.leveling = None;
+    }
+    Some(case)
+}
+
+/// A drive of any kind with `placement`, which has `streams` streams.
+fn any_case_placed(
+    rng: &mut Prng,
+    (spec, config, wear, times): (GeometrySpec, PageMapConfig, WearConfig, TimingConfig),
+    placement: PlacementKind,
+    streams: u8,
+) -> Option<Case> {
     // Every stream has a block on each plane, and may need another one.
     let spec = GeometrySpec { blocks_per_plane: spec.blocks_per_plane + 3 * u32::from(streams), ..spec };
     let planes = spec.channels * spec.dies_per_channel * spec.planes_per_die;
@@ -298,10 +322,10 @@ fn any_placed_case(rng: &mut Prng) -> Option<Case> {
 }
 
 /// Tortures drives with a placement until there were `cuts` cuts.
-fn torture_placed_until<T: Pace>(cuts: u64, first_seed: u64) {
+fn torture_placed_until<T: Pace>(any_case: fn(&mut Prng) -> Option<Case>, cuts: u64, first_seed: u64) {
     let (mut done, mut seed) = (0, first_seed);
     while done < cuts {
-        if let Some(case) = any_placed_case(&mut Prng::new(seed)) {
+        if let Some(case) = any_case(&mut Prng::new(seed)) {
             done += torture::<T, _>(&case, seed, 60, 23);
         }
         seed += 1;
@@ -311,12 +335,22 @@ fn torture_placed_until<T: Pace>(cuts: u64, first_seed: u64) {
 
 #[test]
 fn nothing_durable_is_lost_whatever_the_placement() {
-    torture_placed_until::<Untimed>(20_000, 7000);
+    torture_placed_until::<Untimed>(any_placed_case, 20_000, 7000);
 }
 
 #[test]
 fn nothing_durable_is_lost_whatever_the_placement_while_operations_are_on_their_way() {
-    torture_placed_until::<ArrayTiming>(20_000, 8000);
+    torture_placed_until::<ArrayTiming>(any_placed_case, 20_000, 8000);
+}
+
+#[test]
+fn handles_stay_apart_wherever_the_power_is_cut() {
+    torture_placed_until::<Untimed>(any_case_of_handles, 20_000, 9000);
+}
+
+#[test]
+fn handles_stay_apart_wherever_the_power_is_cut_while_operations_are_on_their_way() {
+    torture_placed_until::<ArrayTiming>(any_case_of_handles, 20_000, 9500);
 }
 
 /// An epoch named a block as open whose erase was still to come: pages from before it were taken for new.
@@ -333,8 +367,6 @@ fn pages_from_before_an_erase_do_not_come_back() {
         } else {
             Allocation::Adaptive
         },
-        when_map_full: WhenMapFull::CopyNew,
-        flush_entries: None,
         ..config
     };
     let case = Case::new(spec, config, wear, times).expect("a drive");

@@ -363,3 +363,50 @@ fn jitter_of_writes_is_that_of_jobs_on_a_drive_without_caches() {
     let mean = workload.jobs[0].write.clat_ns.mean;
     assert!((1_050_000.0..1_350_000.0).contains(&mean), "{mean}");
 }
+
+/// A result as JSON, without its configuration and what only a drive with placement handles has.
+fn comparable(result: &RunResult) -> serde_json::Value {
+    let mut json = serde_json::to_value(result).expect("serializable");
+    for key in ["config", "config_hash", "placement_handles"] {
+        json.as_object_mut().expect("an object").remove(key);
+    }
+    json
+}
+
+#[test]
+fn one_placement_handle_gives_the_result_of_a_drive_without() {
+    for timing in ["true", "false"] {
+        for isolation in ["initial", "persistent"] {
+            let queue = if timing == "true" { QUEUE } else { "kind = 'uniform'" };
+            let run_of = |placement: &str| {
+                run(&format!(
+                    "{CUT_DOWN}\n[drive.ftl.placement]\n{placement}\n[workload]\n{queue}\n[run]\nwarmup = '3x'\n\
+                     measure = '2x'\ntiming = {timing}"
+                ))
+            };
+            let plain = run_of("scheme = 'sep-gc'");
+            let handles = run_of(&format!("scheme = 'handles'\nhandles = 1\nisolation = '{isolation}'"));
+            assert!(plain.gc.units_moved > 1000, "{:?}", plain.gc);
+            assert_eq!(comparable(&plain), comparable(&handles), "{isolation}, timing {timing}");
+            let own = handles.placement_handles.expect("one handle");
+            let media = own.handles[0].media_bytes + own.shared_media_bytes;
+            let nand = &handles.config.drive.nand;
+            let page_bytes = u64::from(nand.page_bytes * nand.pages_per_program);
+            assert_eq!(media, handles.nand.program.total * page_bytes);
+        }
+    }
+}
+
+/// Room is kept for the open blocks of all streams: a load that one stream bears makes no scheme wait.
+#[test]
+fn no_placement_makes_the_host_wait_at_a_load_that_the_drive_bears() {
+    let drive = CUT_DOWN.replace("blocks_per_plane = 48", "blocks_per_plane = 200");
+    for scheme in ["sep-gc", "hot-cold", "sepbit", "dac", "sfs", "warcip"] {
+        let result = run(&format!(
+            "{drive}\n[drive.ftl.placement]\nscheme = '{scheme}'\n[workload]\nkind = 'zipf'\ntheta = 1.0\n\
+             queue_depth = 64\nrate_iops = 6000\n[run]\nwarmup = '1x'\nmeasure = '0.5x'"
+        ));
+        assert!(result.gc.units_moved > 50_000, "{scheme}: {:?}", result.gc);
+        assert_eq!(result.host.stalled_writes, 0, "{scheme}");
+    }
+}

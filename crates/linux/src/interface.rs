@@ -1,13 +1,17 @@
 //! Interfaces of the drive for guests.
 
-/// Interface of the drive for the guest.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum Interface {
-    /// A virtio block device: one ring, the fewest messages.
-    #[default]
-    Virtio,
-    /// An NVMe drive on PCI: the driver of such drives, with its queues, its registers and its commands.
-    Nvme,
+use strobe_types::named;
+
+named! {
+    /// Interface of the drive for the guest.
+    #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+    pub enum Interface {
+        /// A virtio block device: one ring, the fewest messages.
+        #[default]
+        Virtio => "virtio",
+        /// An NVMe drive on PCI: the driver of such drives, with its queues, its registers and its commands.
+        Nvme => "nvme",
+    }
 }
 
 impl Interface {
@@ -24,14 +28,6 @@ impl Interface {
         match self {
             Self::Virtio => 254,
             Self::Nvme => 259,
-        }
-    }
-
-    /// Its name in options and results.
-    pub fn name(self) -> &'static str {
-        match self {
-            Self::Virtio => "virtio",
-            Self::Nvme => "nvme",
         }
     }
 

@@ -31,7 +31,7 @@ pub use medium::{
 };
 pub use read_done::{ReadDone, ReadOutcome};
 pub use timing::{
-    ArrayTiming, Bus, CellTimes, Class, Occupancy, PageTimes, SuspendConfig, SwitchedTiming, Ticket, Timing,
+    ArrayTiming, Bus, Class, Occupancy, PageTimes, SlcMode, SuspendConfig, SwitchedTiming, Ticket, Timing,
     TimingConfig, Untimed, When,
 };
 pub use wanted::Wanted;

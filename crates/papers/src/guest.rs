@@ -3,11 +3,10 @@
 use std::time::Duration;
 
 use strobe_lab::{Experiment, SyntheticWorkload, WorkloadConfig};
-use strobe_linux::command::{FileSystem, GuestRoot, LinuxRun, LinuxRunError, keep_data};
+use strobe_linux::command::{FileSystem, LinuxRun, LinuxRunError, keep_data};
 use strobe_linux::job::Step;
 use strobe_linux::kernel::{self, KernelInfo};
 use strobe_linux::{DiskOptions, Machine, Outcome, PoweredDrive, Recorder};
-use strobe_nand::EventLog;
 use strobe_ssd::{DriveConfig, Simulated};
 use strobe_types::{SimTime, StopFlag};
 
@@ -100,23 +99,13 @@ pub(super) fn run(
     recorder: Option<Recorder>,
 ) -> Result<(Outcome, String), PaperError> {
     let failed = |error: LinuxRunError| PaperError::Guest { run: task.name.clone(), error: Box::new(error) };
+    let machine = Machine { disk: task.disk.clone(), memory_mib: task.memory_mib, ..kernel.machine.clone() };
     let job = LinuxRun {
-        experiment: experiment.clone(),
-        machine: Machine { disk: task.disk.clone(), memory_mib: task.memory_mib, ..kernel.machine.clone() },
-        file_system: task.file_system,
         is_made: drive.is_some(),
-        before_mount: Vec::new(),
         mkfs_options: task.mkfs_options.clone(),
         mount_options: task.mount_options.clone(),
         setup: task.setup.clone(),
-        command: task.command.clone(),
-        fsck: false,
-        root: GuestRoot::default(),
-        folder: String::new(),
-        image: None,
-        ageing: None,
-        interval_ns: None,
-        log: EventLog::OFF,
+        ..LinuxRun::new(experiment.clone(), machine, task.file_system, task.command.clone())
     };
     let mut drive = match drive {
         Some(aged) => PoweredDrive::new(aged.drive, aged.at),

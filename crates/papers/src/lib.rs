@@ -13,6 +13,7 @@ mod logical_copy;
 #[cfg(target_os = "linux")]
 mod mean;
 mod nvram;
+mod placement;
 mod pool;
 mod sets;
 mod table;
@@ -166,7 +167,7 @@ impl Made {
 }
 
 /// Every paper.
-pub const PAPERS: &[Paper] = &[capi::PAPER, logical_copy::PAPER, nvram::PAPER, trim::PAPER];
+pub const PAPERS: &[Paper] = &[capi::PAPER, logical_copy::PAPER, nvram::PAPER, placement::PAPER, trim::PAPER];
 
 /// The paper called `name`.
 pub fn find(name: &str) -> Option<&'static Paper> {

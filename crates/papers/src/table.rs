@@ -163,10 +163,11 @@ pub(crate) mod tests {
     use super::*;
     use crate::Verdict;
 
-    const TABLES: [&str; 4] = [
+    const TABLES: [&str; 5] = [
         include_str!("capi/claims.toml"),
         include_str!("logical_copy/claims.toml"),
         include_str!("nvram/claims.toml"),
+        include_str!("placement/claims.toml"),
         include_str!("trim/claims.toml"),
     ];
 

@@ -105,7 +105,7 @@ impl PySweep {
             let differences = summary.differences.iter().map(|found| {
                 serde_json::json!({ "configuration": found.configuration, "baseline": found.baseline,
                     "measure": summary.measures[found.measure], "relative": estimate(&found.relative),
-                    "shown": found.relative.is_not_zero() })
+                    "p": found.p, "shown": found.is_shown(summary.confidence) })
             });
             let all = serde_json::json!({
                 "parquet": outputs.parquet, "csv": outputs.csv, "page": outputs.page, "pictures": outputs.pictures,

@@ -114,7 +114,7 @@ impl Chart {
         };
         let bars: Vec<Bar> = self.curves.iter().filter_map(bar).collect();
         let groups = if bars.is_empty() { Vec::new() } else { vec![(String::new(), self.unit(), bars)] };
-        Bars { title: self.title.clone(), legend: Vec::new(), groups }.view("")
+        Bars { title: self.title.clone(), legend: Vec::new(), groups, log_from: None }.view("")
     }
 }
 

@@ -5,12 +5,14 @@
 //! none are left out, what is too long is cut.
 //!
 //! [`collection`] makes the page of many runs that belong together, from tables and [`Chart`]s of their means.
+//! [`Panels`] are figures of anything else that is compared: bars, curves, rows, maps.
 //!
 //! `figures/` says what is shown, `plot/` draws it, `page/` puts it together; `xray.rs` is the drive, block by block.
 
 mod chart;
 mod figures;
 mod page;
+mod panels;
 mod paper;
 mod plot;
 mod run;
@@ -21,6 +23,7 @@ mod xray_picture;
 pub use chart::{Chart, Curve, Mean};
 pub use figures::{NothingInCommon, have_common};
 pub use page::{Collection, Table, collection, page};
+pub use panels::{Compared, Panel, Panels, Series, Shape};
 pub use run::{ReadError, Run};
 
 use plot::Figure;

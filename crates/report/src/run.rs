@@ -97,6 +97,11 @@ impl Run {
         }
     }
 
+    /// The whole result.
+    pub fn json(&self) -> &Value {
+        &self.result
+    }
+
     /// Value at `path`, keys with slashes between; null if there is nothing. The drive of a guest is found where that of
     /// others is.
     pub(crate) fn at(&self, path: &str) -> &Value {

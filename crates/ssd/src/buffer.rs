@@ -144,6 +144,11 @@ impl<P: Payload> WriteBuffer<P> {
         fronts.min().map(|(_, at)| at)
     }
 
+    /// Dirty units that were written with placement handle `handle`.
+    pub(crate) fn units_with(&self, handle: u16) -> u64 {
+        self.queues.iter().filter(|queue| queue.tag.handle == handle).map(|queue| queue.live as u64).sum()
+    }
+
     /// Takes `lpn` out.
     fn remove(&mut self, lpn: Lpn) -> Option<P> {
         let (payload, tag) = self.dirty.swap_remove(&lpn)?;

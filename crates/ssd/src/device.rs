@@ -11,7 +11,7 @@ use crate::error::CommandError;
 use crate::latency::Latency;
 use crate::limits::LimitsConfig;
 use crate::queue::HostQueue;
-use crate::stats::{DriveStats, HostCounts};
+use crate::stats::{DriveStats, HostCounts, ReclaimUnits};
 use crate::witness::Verdict;
 
 /// A command that is complete.
@@ -104,6 +104,13 @@ pub trait Device: Send {
     /// Turns the volatile write cache on, as it is at first, or off: then writes, write zeroes and copies
     /// survive a power cut when they are complete (NVMe's feature 06h).
     fn set_write_cache(&mut self, enabled: bool);
+
+    /// Gives placement handle `handle` an empty reclaim unit at `now` (NVMe: Reclaim Unit Handle Update). What the old one
+    /// has left is padded in the background. What waits in the write buffer goes to the new one: a host that does not want
+    /// that flushes first. Refused by a drive that does not have the handle.
+    fn begin_unit(&mut self, _now: SimTime, handle: u16) -> Result<(), CommandError> {
+        Err(CommandError::NoSuchHandle { handle, handles: 1 })
+    }
 
     /// Ends work in order, as before power is switched off: writes back what the write buffer holds, makes all of it
     /// durable, syncs the image if there is one. Not a host command. Returns when all flash operations issued so
@@ -298,6 +305,11 @@ pub trait Inspect {
 
     /// Blocks that hold something in SLC mode, or are about to; `None` of a drive without an SLC cache.
     fn slc_blocks(&self) -> Option<u32> {
+        None
+    }
+
+    /// Placement handles and their reclaim units; `None` if the host does not choose streams by handle.
+    fn reclaim_units(&self) -> Option<ReclaimUnits> {
         None
     }
 

@@ -34,12 +34,10 @@ pub use assembly::{
 };
 pub use command::{Command, CommandKind, DataTag, Hint, RANGES_MAX, Range};
 pub use config::{
-    ControllerConfig, CopyMode, DataMode, DieAllocationName, DriveConfig, FaultAt, FaultsTable, FtlConfig,
-    GcConfig, GcMode, IsolationName, MAPPINGS, Mapping, MappingInfo, NVRAM_RANGES_MAX, NandConfig,
-    NvramConfig, NvramError, NvramPolicyName, PLACEMENTS, POLICIES, PlacementInfo, PlacementTable,
-    PolicyInfo, RefreshTable, ScheduleTable, Scheme, SchemeName, SectorRange, SlcCacheTable, SlcTable,
-    TranslationTable, TrimConfig, Victim, VirtualMapFullName, WearLevelingConfig, WearLevelingName,
-    WhenFullName,
+    ControllerConfig, CopyMode, DataMode, DriveConfig, FaultAt, FaultsTable, FtlConfig, GcConfig, GcMode,
+    MAPPINGS, Mapping, MappingInfo, NVRAM_RANGES_MAX, NandConfig, NvramConfig, NvramError, NvramPolicyName,
+    PLACEMENTS, POLICIES, PlacementInfo, PlacementTable, PolicyInfo, RefreshTable, ScheduleTable, Scheme,
+    SchemeName, SectorRange, TranslationTable, TrimConfig, Victim, WearLevelingConfig, WearLevelingName,
 };
 pub use device::{Completion, Device, Inspect, PowerCut, Simulated, Underway};
 pub use drive::Drive;
@@ -51,14 +49,14 @@ pub use queue::{Goal, HostQueue, Pacing};
 pub use room::Room;
 pub use schema::KeyError;
 pub use state_file::{StateFile, StateFileError, StateHeader, StateProblem, differences, write_state};
-pub use stats::{DriveStats, HostCounts, NvramStats, StallStats};
+pub use stats::{DriveStats, HostCounts, NvramStats, ReclaimUnits, StallStats};
 pub use strobe_ftl::{
-    Allocation, BlockInfo, FtlError, GcStream, LogVictim, MergeStats, Recovery, RecoveryError, SlcStats,
-    Stage, Stream, Temperature, TranslationStats,
+    Allocation, BlockInfo, DieAllocation, FtlError, GcStream, HandleCounts, Isolation, LogVictim, MergeStats,
+    Recovery, RecoveryError, SlcConfig, SlcStats, Stage, Stream, Temperature, TranslationStats, WhenFull,
 };
 pub use strobe_nand::{
     Access, Class, Damage, EventLog, Image, ImageError, ImageInfo, Met, PageTimes, RetryConfig, Scan,
-    SuspendConfig,
+    SlcMode, SuspendConfig,
 };
 pub use strobe_types::{StateError, StateReader, StateWriter, Stored};
 pub use target::{Answer, Requests, Target};

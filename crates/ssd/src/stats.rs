@@ -2,7 +2,7 @@
 
 use schemars::JsonSchema;
 use serde::Serialize;
-use strobe_ftl::{CopyStats, GcStats, MergeStats, SlcStats, TranslationStats};
+use strobe_ftl::{CopyStats, GcStats, HandleCounts, Isolation, MergeStats, SlcStats, TranslationStats};
 use strobe_nand::{Class, NandOp, Occupancy, OpCounts};
 use strobe_types::{Geometry, counters};
 
@@ -115,6 +115,9 @@ counters! {
         pub translation: Option<TranslationStats>,
         /// SLC cache; `None` if the drive has none.
         pub slc: Option<SlcStats>,
+        /// Work for each placement handle, and last for what shares blocks; empty if the host does not choose streams by
+        /// handle.
+        pub handles: Vec<HandleCounts>,
         /// Units that copy commands copied whole.
         pub copies: CopyStats,
         /// Non-volatile write cache; `None` if the drive has none.
@@ -124,6 +127,17 @@ counters! {
         /// Time of dies, by use.
         pub occupancy: Occupancy,
     }
+}
+
+/// Placement handles of a drive, each of which fills a reclaim unit.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ReclaimUnits {
+    /// Isolation of the handles when data is relocated.
+    pub isolation: Isolation,
+    /// Sectors of a reclaim unit.
+    pub unit_sectors: u64,
+    /// Sectors that each handle can write before its unit is full. What waits in the write buffer counts as written.
+    pub sectors_left: Vec<u64>,
 }
 
 impl DriveStats {

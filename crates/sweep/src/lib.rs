@@ -36,7 +36,7 @@ pub use parquet_file::write_parquet;
 pub use plan::{Configuration, Plan, Point, short, shown};
 pub use schedule::{Schedule, Step};
 pub use seeds::Seeds;
-pub use statistics::{Estimate, estimate};
+pub use statistics::{Estimate, estimate, holm};
 pub use store::{Store, has_store, open_store};
 pub use summary::{ConfigurationSummary, Difference, Summary};
 pub use sweep::{Outputs, Sweep};

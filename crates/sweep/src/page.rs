@@ -3,7 +3,9 @@
 use strobe_report::{Collection, Table, collection};
 
 use crate::plan::{short, shown};
-use crate::words::{NOT_STEADY, about_intervals, about_steadiness, estimated, percent, verdict};
+use crate::words::{
+    NOT_STEADY, about_differences, about_intervals, about_steadiness, estimated, p_value, percent, verdict,
+};
 use crate::{ConfigurationSummary, Difference, Plan, Summary, charts};
 
 /// The page of what was found in the sweep called `name`.
@@ -106,15 +108,21 @@ fn differences(plan: &Plan, summary: &Summary, measure: usize) -> Option<Table> 
     let mut found = summary.differences.iter().filter(|found| found.measure == measure).peekable();
     let baseline = found.peek()?.baseline;
     let mut columns: Vec<(String, bool)> = order.iter().map(|&at| name(&plan.keys[at])).collect();
-    columns.extend([("difference".to_owned(), true), ("verdict".to_owned(), false)]);
+    columns.extend([
+        ("difference".to_owned(), true),
+        ("p (Holm)".to_owned(), true),
+        ("verdict".to_owned(), false),
+    ]);
     let row = |found: &Difference| {
         let cells = order.iter().map(|&at| value(found.configuration, at));
-        cells.chain([percent(&found.relative), verdict(found)]).collect()
+        cells.chain([percent(&found.relative), p_value(found), verdict(found, summary.confidence)]).collect()
     };
+    let rows: Vec<Vec<String>> = found.map(row).collect();
+    let tested = summary.differences.iter().filter(|found| found.measure == measure && found.p.is_some());
     Some(Table {
         title: format!("{}, beside {} {}", summary.measures[measure], short(key), value(baseline, place)),
-        note: Some("Of runs with the same seed; all else is the same.".to_owned()),
+        note: Some(about_differences(tested.count(), summary.confidence)),
         columns,
-        rows: found.map(row).collect(),
+        rows,
     })
 }

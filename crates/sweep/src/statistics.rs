@@ -1,4 +1,4 @@
-//! Means with their intervals.
+//! Means with their intervals, and corrections for many comparisons.
 
 use statrs::distribution::{ContinuousCDF as _, StudentsT};
 
@@ -41,10 +41,33 @@ impl Estimate {
         if half == 0.0 { Some(0.0) } else { Some(half / self.mean.abs()).filter(|share| share.is_finite()) }
     }
 
-    /// True if 0 is outside the interval.
-    pub fn is_not_zero(&self) -> bool {
-        self.half_width.is_some_and(|half| self.mean.abs() > half)
+    /// Probability of a mean this far from 0 or farther if the true one is 0: Student's t test, two-sided. Nothing for
+    /// one measurement.
+    pub fn p_value(&self) -> Option<f64> {
+        let t = StudentsT::new(0.0, 1.0, self.n.checked_sub(1)? as f64).ok()?;
+        if self.deviation == 0.0 {
+            return Some(if self.mean == 0.0 { 1.0 } else { 0.0 });
+        }
+        Some(2.0 * t.sf(self.mean.abs() * (self.n as f64).sqrt() / self.deviation))
     }
+}
+
+/// Corrects p values of one family of comparisons by Holm's step-down method (1979): the chance that any true
+/// hypothesis of the family is rejected stays below the level.
+///
+/// 1. The smallest of m values is multiplied by m, the next one by m − 1, and so on; none exceeds 1.
+/// 2. None is smaller than one before it, so a comparison is rejected only if all with smaller values are.
+///
+/// Example: 0.01, 0.04, 0.03 become 0.03, 0.06, 0.06.
+pub fn holm(values: &[f64]) -> Vec<f64> {
+    let mut order: Vec<usize> = (0..values.len()).collect();
+    order.sort_by(|&one, &other| values[one].total_cmp(&values[other]));
+    let (mut corrected, mut least) = (vec![0.0; values.len()], 0.0_f64);
+    for (before, at) in order.into_iter().enumerate() {
+        least = least.max(((values.len() - before) as f64 * values[at]).min(1.0));
+        corrected[at] = least;
+    }
+    corrected
 }
 
 #[cfg(test)]
@@ -68,15 +91,42 @@ mod tests {
     #[test]
     fn one_measurement_has_no_interval_and_equal_ones_a_narrow_one() {
         let one = estimate(&[4.0], 0.95).expect("one");
-        assert_eq!((one.half_width, one.relative(), one.is_not_zero()), (None, None, false));
+        assert_eq!((one.half_width, one.relative(), one.p_value()), (None, None, None));
         let same = estimate(&[4.0, 4.0, 4.0], 0.95).expect("three");
-        assert_eq!((same.half_width, same.relative(), same.is_not_zero()), (Some(0.0), Some(0.0), true));
+        assert_eq!((same.half_width, same.relative(), same.p_value()), (Some(0.0), Some(0.0), Some(0.0)));
         // A seventh of 1.863630368 times 7 is not 1.863630368.
         let noise = estimate(&[1.863_630_368; 7], 0.95).expect("seven");
         assert_eq!((noise.mean, noise.half_width), (1.863_630_368, Some(0.0)));
         assert_eq!(estimate(&[0.0, 0.0], 0.95).expect("two").relative(), Some(0.0));
         assert_eq!(estimate(&[1.0, -1.0], 0.95).expect("two").relative(), None);
         assert_eq!(estimate(&[], 0.95), None);
+    }
+
+    #[test]
+    fn p_values_are_those_of_the_tables_of_t_and_agree_with_the_interval() {
+        // t = 2.7764 with 4 degrees of freedom is 5 % two-sided, 4.6041 is 1 %.
+        for (t, p) in [(2.7764, 0.05), (4.6041, 0.01)] {
+            let found = Estimate { n: 5, mean: t, deviation: 5.0f64.sqrt(), half_width: None };
+            assert!((found.p_value().expect("five") - p).abs() < 1e-5, "{found:?}");
+        }
+        let found = estimate(&[1.0, 2.0, 4.0, -0.5, 0.7], 0.95).expect("five");
+        let is_shown = found.mean.abs() > found.half_width.expect("several");
+        assert_eq!(found.p_value().expect("several") < 0.05, is_shown);
+        assert_eq!(estimate(&[0.0, 0.0], 0.95).expect("two").p_value(), Some(1.0));
+    }
+
+    #[test]
+    fn holm_multiplies_the_smallest_most_and_keeps_the_order() {
+        let close = |found: Vec<f64>, wanted: &[f64]| {
+            assert!(found.iter().zip(wanted).all(|(a, b)| (a - b).abs() < 1e-12), "{found:?} {wanted:?}");
+            assert_eq!(found.len(), wanted.len());
+        };
+        close(holm(&[0.01, 0.04, 0.03]), &[0.03, 0.06, 0.06]);
+        // p.adjust(c(0.01, 0.02, 0.03, 0.04, 0.9), "holm") of R.
+        close(holm(&[0.04, 0.01, 0.9, 0.02, 0.03]), &[0.09, 0.05, 0.9, 0.08, 0.09]);
+        close(holm(&[0.7, 0.6]), &[1.0, 1.0]);
+        close(holm(&[0.02]), &[0.02]);
+        close(holm(&[]), &[]);
     }
 
     /// Of intervals at 95 %, about 95 in 100 have the true mean in them.

@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use crate::columns::{digest_without_seed, flat};
 use crate::plan::shown;
-use crate::{Estimate, Outcome, Plan, Store, SweepError, estimate};
+use crate::{Estimate, Outcome, Plan, Store, SweepError, estimate, holm};
 
 /// Verdicts of a window about which nothing needs to be said.
 const STEADY: [&str; 2] = ["steady", "no-writes"];
@@ -45,6 +45,9 @@ pub struct Difference {
     /// Difference as a share of the baseline's mean, of runs with the same seed. Runs with the same seed have the same
     /// requests, so what those do to both cancels.
     pub relative: Estimate,
+    /// p value of Student's t test on pairs of runs with the same seed, corrected by Holm's method for all comparisons of
+    /// the measure. Nothing with one seed, and if `is_exact`.
+    pub p: Option<f64>,
     /// True if both configurations give the same for every seed: the difference has no interval and needs none.
     pub is_exact: bool,
 }
@@ -246,9 +249,26 @@ fn differences(
                 let is_exact = is_same[configuration] && is_same[baseline];
                 let half_width = relative.half_width.filter(|_| !is_exact);
                 let relative = Estimate { half_width, ..relative };
-                found.push(Difference { configuration, baseline, measure, relative, is_exact });
+                let p = relative.p_value().filter(|_| !is_exact);
+                found.push(Difference { configuration, baseline, measure, relative, p, is_exact });
             }
         }
     }
+    (0..measures).for_each(|measure| correct(&mut found, measure));
     found
+}
+
+/// Corrects the p values of one measure for the number of its comparisons.
+fn correct(differences: &mut [Difference], measure: usize) {
+    let family = differences.iter_mut().filter(|found| found.measure == measure);
+    let mut values: Vec<&mut f64> = family.filter_map(|found| found.p.as_mut()).collect();
+    let corrected = holm(&values.iter().map(|p| **p).collect::<Vec<f64>>());
+    values.iter_mut().zip(corrected).for_each(|(p, corrected)| **p = corrected);
+}
+
+impl Difference {
+    /// True if the difference is significant: its corrected p value is below the level of the `confidence`.
+    pub fn is_shown(&self, confidence: f64) -> bool {
+        self.p.is_some_and(|p| p < 1.0 - confidence)
+    }
 }

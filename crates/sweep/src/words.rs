@@ -55,19 +55,38 @@ pub fn about_steadiness(summary: &Summary) -> Option<String> {
 /// The sign of configurations with runs that were not steady.
 pub const NOT_STEADY: &str = "*";
 
-/// The word for a difference.
-pub fn verdict(difference: &Difference) -> String {
+/// The word for a difference, by its corrected p value.
+pub fn verdict(difference: &Difference, confidence: f64) -> String {
     let relative = &difference.relative;
     let direction = if relative.mean > 0.0 { "more" } else { "less" };
-    let text = match (relative.half_width, relative.is_not_zero()) {
-        (None, _) if difference.is_exact && relative.mean == 0.0 => "the same",
-        (None, _) if difference.is_exact => direction,
-        (None, _) => "one seed cannot say",
-        (Some(0.0), false) => "the same",
-        (Some(_), false) => "no difference shown",
-        (Some(_), true) => direction,
+    let is_never_off = relative.mean == 0.0 && relative.deviation == 0.0;
+    let text = match difference.p {
+        None if !difference.is_exact => "one seed cannot say",
+        _ if is_never_off => "the same",
+        Some(_) if !difference.is_shown(confidence) => "no difference shown",
+        _ => direction,
     };
     text.to_owned()
+}
+
+/// A corrected p value; "-" without one.
+pub fn p_value(difference: &Difference) -> String {
+    match difference.p {
+        None => "-".to_owned(),
+        Some(p) if p < 0.001 => "< 0.001".to_owned(),
+        Some(p) => format!("{p:.3}"),
+    }
+}
+
+/// A line about the test behind the verdicts of one table of `differences`.
+pub fn about_differences(differences: usize, confidence: f64) -> String {
+    let level = 100.0 * (1.0 - confidence);
+    let level = format!("{level:.4}").trim_end_matches('0').trim_end_matches('.').to_owned();
+    let plural = if differences == 1 { "comparison" } else { "comparisons" };
+    format!(
+        "Pairs of runs with the same seed, all else being the same. p: Student's t test on the pairs, corrected by Holm's \
+         method for {differences} {plural}; a verdict of more or less needs p < {level} %. Intervals are not corrected."
+    )
 }
 
 /// A difference with its interval.
@@ -136,16 +155,17 @@ mod tests {
     }
 
     #[test]
-    fn a_difference_within_its_interval_is_none() {
-        let difference = |mean: f64, half: Option<f64>, is_exact: bool| {
-            let relative = of(mean, half);
-            verdict(&Difference { configuration: 1, baseline: 0, measure: 0, relative, is_exact })
+    fn a_difference_that_is_not_significant_is_none() {
+        let difference = |mean: f64, p: Option<f64>, is_exact: bool| {
+            let relative = of(mean, None);
+            let found = Difference { configuration: 1, baseline: 0, measure: 0, relative, p, is_exact };
+            verdict(&found, 0.95)
         };
-        assert_eq!(difference(0.016, Some(0.02), false), "no difference shown");
+        assert_eq!(difference(0.016, Some(0.06), false), "no difference shown");
         assert_eq!(difference(0.016, Some(0.004), false), "more");
         assert_eq!(difference(-0.016, Some(0.004), false), "less");
         assert_eq!(difference(-0.016, None, false), "one seed cannot say");
-        assert_eq!(difference(0.0, Some(0.0), false), "the same");
+        assert_eq!(difference(0.0, Some(1.0), false), "the same");
         assert_eq!(difference(-0.016, None, true), "less");
         assert_eq!(difference(0.0, None, true), "the same");
         assert_eq!(percent(&of(-0.016, Some(0.004))), "-1.60 ± 0.40 %");

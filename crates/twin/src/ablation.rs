@@ -3,7 +3,7 @@
 use schemars::JsonSchema;
 use serde::Serialize;
 use strobe_lab::points::Watch;
-use strobe_ssd::{DieAllocationName, DriveConfig, GcMode, PageTimes, SuspendConfig};
+use strobe_ssd::{DieAllocation, DriveConfig, GcMode, PageTimes, SuspendConfig};
 
 use crate::Effort;
 use crate::check::{Check, Figure, check_on, rows_of};
@@ -43,7 +43,7 @@ pub const MECHANISMS: &[Mechanism] = &[
     },
     Mechanism {
         name: "free-first placement: stripes",
-        off: |drive| drive.ftl.die_allocation = DieAllocationName::Stripe,
+        off: |drive| drive.ftl.die_allocation = DieAllocation::Stripe,
     },
     Mechanism {
         name: "variation of the time of a command",

@@ -93,7 +93,7 @@ impl Twin {
         let mut small = config.clone();
         small.nand.blocks_per_plane = self.config.nand.blocks_per_plane;
         small.ftl.logical_pages = self.config.ftl.logical_pages;
-        small.ftl.slc_cache = self.config.ftl.slc_cache.clone();
+        small.ftl.slc_cache = self.config.ftl.slc_cache;
         small.ftl.over_provisioning = None;
         small
     }

@@ -30,6 +30,15 @@ impl<C: Counters + Default> Counters for Option<C> {
     }
 }
 
+/// A list of counters, as long as the configuration makes it. A missing counterpart counts as zero.
+impl<C: Counters + Default> Counters for Vec<C> {
+    fn combine(&self, other: &Self, with: fn(u64, u64) -> u64) -> Self {
+        let zero = C::default();
+        let own = self.iter().enumerate();
+        own.map(|(at, own)| own.combine(other.get(at).unwrap_or(&zero), with)).collect()
+    }
+}
+
 /// Structs of counters, written once: each field is a `u64` or other [`Counters`].
 ///
 /// Each is declared as written, and gets two methods: what was added `since` an earlier copy, and both together (`and`).

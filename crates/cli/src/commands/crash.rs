@@ -5,14 +5,14 @@ use std::path::{Path, PathBuf};
 use std::sync::atomic::Ordering;
 
 use anyhow::anyhow;
-use clap::{Args, ValueEnum};
+use clap::Args;
 use indicatif::ProgressBar;
 use strobe_cli::report;
 use strobe_crash::{CrashReport, ExploreError, Explorer, Places, Verdict};
 use strobe_linux::command::{FileSystem, GuestRoot};
 
 use super::linux::guest::{GuestArgs, program_or_script};
-use super::options::OUTPUT;
+use super::options::{OUTPUT, one_of};
 use super::{Failure, output};
 use super::{progress, signals};
 use strobe_cli::output::Output;
@@ -24,6 +24,8 @@ use strobe_cli::output::Output;
 /// each snapshot: the drive recovers, the file system is mounted, the check runs, and the file system's own check. All in
 /// virtual time: equal commands give equal output.
 #[derive(Args)]
+// Every snapshot is a drive of its own in memory: a terabyte takes a GiB and more each, and one per worker.
+#[command(mut_arg("drive", |drive| drive.default_value("jasmine-4g")))]
 #[command(after_help = "How to look for a bug:\n\n\
     1. Let the program print a line when something is safe in its opinion (\"saved 7\"), as it would tell a user.\n\
     2. Write a check: a command that runs in the mounted file system after each cut, and reads in the file \
@@ -48,9 +50,11 @@ pub(crate) struct CrashArgs {
     /// Power cuts, at most
     #[arg(long, value_name = "N", default_value_t = 100, value_parser = clap::value_parser!(u32).range(1..=1_000_000))]
     cuts: u32,
-    /// Choice of the operations at which power is cut
-    #[arg(help_heading = CUTS, long, value_name = "WHERE", value_enum, default_value_t = PlacesName::Spread)]
-    places: PlacesName,
+    /// Flash operations at which power is cut: equally far from each other (spread), random ones (random, by --seed),
+    /// or the first that begins after each flush (flushes)
+    #[arg(help_heading = CUTS, long, value_name = "WHERE", default_value = Places::Spread.name(),
+        value_parser = one_of(&Places::ALL, Places::name))]
+    places: Places,
     /// Only at this flash operation, and show all that the check prints: what an earlier run has named
     #[arg(help_heading = CUTS, long, value_name = "OPERATION", conflicts_with_all = ["cuts", "places"])]
     at: Option<u64>,
@@ -72,6 +76,9 @@ pub(crate) struct CrashArgs {
     /// Write the findings as JSON to FILE, or to standard output with "-"
     #[arg(help_heading = OUTPUT, long, value_name = "FILE|-")]
     json: Option<String>,
+    /// Print every cut with its whole reason, also those that left nothing wrong
+    #[arg(help_heading = OUTPUT, long)]
+    full: bool,
     /// No progress bar, no summary
     #[arg(help_heading = OUTPUT, long, short)]
     quiet: bool,
@@ -81,16 +88,6 @@ pub(crate) struct CrashArgs {
 }
 
 const CUTS: &str = "Power cuts";
-
-#[derive(Clone, Copy, PartialEq, Eq, ValueEnum)]
-enum PlacesName {
-    /// At flash operations that are equally far from each other
-    Spread,
-    /// At random ones (--seed)
-    Random,
-    /// At the first that begins after each flush
-    Flushes,
-}
 
 impl From<ExploreError> for Failure {
     fn from(error: ExploreError) -> Self {
@@ -141,14 +138,9 @@ pub(crate) fn crash(args: &CrashArgs) -> Result<(), Failure> {
     bar.set_message("without a cut");
     bar.tick();
     let rehearsed = explorer.rehearse(&stop)?;
-    let places = match args.places {
-        PlacesName::Spread => Places::Spread,
-        PlacesName::Random => Places::Random,
-        PlacesName::Flushes => Places::Flushes,
-    };
     let operations = match args.at {
         Some(operation) => vec![operation],
-        None => rehearsed.choose(places, args.cuts as usize, seed),
+        None => rehearsed.choose(args.places, args.cuts as usize, seed),
     };
     bar.set_length(operations.len() as u64);
     bar.set_message("nothing wrong");
@@ -168,7 +160,7 @@ pub(crate) fn crash(args: &CrashArgs) -> Result<(), Failure> {
     output::json(&report, json.as_ref())?;
     let takes_stdout = output::takes_stdout([&json]);
     if shows && !takes_stdout {
-        output::print(&report::crash_summary(&report, args.at.is_some()))?;
+        output::print(&report::crash_summary(&report, args.full, args.at.is_some()))?;
         let bad = report.found.iter().find(|found| found.verdict != Verdict::Fine);
         match (bad, args.at, &args.image) {
             (Some(bad), None, _) => output::print(&again(bad.operation))?,
@@ -207,14 +199,13 @@ fn again(operation: u64) -> String {
 
 /// Command line that opens a kept drive for inspection.
 fn look_at(args: &CrashArgs, image: &Path) -> String {
-    let fs = args.guest.fs.to_possible_value().map(|value| value.get_name().to_owned()).unwrap_or_default();
     let mut words: Vec<String> = ["strobe", "linux", "--image"].map(str::to_owned).into();
     words.extend([
         image.display().to_string(),
         "--drive".into(),
         args.guest.drive.clone(),
         "--fs".into(),
-        fs,
+        args.guest.fs.name().to_owned(),
     ]);
     words.extend(args.guest.sets.iter().map(|set| format!("--set={set}")));
     words.extend(["--", "ls", "-la"].map(str::to_owned));

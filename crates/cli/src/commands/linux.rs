@@ -11,7 +11,7 @@ use anyhow::anyhow;
 use clap::{Args, Subcommand, ValueEnum};
 use indicatif::ProgressBar;
 use strobe_cli::output::{Output, Sink};
-use strobe_cli::report;
+use strobe_cli::report::{self, Style};
 use strobe_lab::Time;
 use strobe_linux::command::{self, GuestRoot, LinuxRunError};
 use strobe_linux::kernel::{self, KernelInfo};
@@ -126,6 +126,9 @@ struct RunArgs {
     /// Leave the simulator's own speed out of the JSON, so that it is the same bytes every time
     #[arg(help_heading = OUTPUT, long)]
     reproducible: bool,
+    /// Print all numbers: latencies, flash operations by cause, the map, time of the dies
+    #[arg(help_heading = OUTPUT, long)]
+    full: bool,
     /// No summary
     #[arg(help_heading = OUTPUT, long, short)]
     quiet: bool,
@@ -320,7 +323,12 @@ fn run(args: &RunArgs) -> Result<(), Failure> {
     outputs.events.write(&run.experiment.drive)?;
     let result = if args.reproducible { result.reproducible() } else { result };
     if !args.quiet && !prints_result {
-        output::print(&report::linux_summary(&result))?;
+        let text = if args.full {
+            report::linux_summary(&result)
+        } else {
+            report::linux_brief(&result, Style::of_stdout())
+        };
+        output::print(&text)?;
     }
     output::json(&result, outputs.json.as_ref())?;
     match result.guest.exit_code {

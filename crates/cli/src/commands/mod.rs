@@ -3,6 +3,7 @@
 mod bench;
 #[cfg(target_os = "linux")]
 mod crash;
+mod diff;
 mod event_log;
 mod execute;
 mod files;
@@ -65,14 +66,6 @@ enum Command {
     /// Cut the power under a program on a real file system, again and again, and see what is left.
     #[cfg(target_os = "linux")]
     Crash(Box<crash::CrashArgs>),
-    /// Work on files and say what is durable: in the guest of a crash test.
-    #[cfg(target_os = "linux")]
-    #[command(hide = true)]
-    CrashWriter(strobe_crash::WriterArgs),
-    /// Hold files against what was durable: in the guest of a crash test.
-    #[cfg(target_os = "linux")]
-    #[command(hide = true)]
-    CrashVerifier(strobe_crash::VerifierArgs),
     /// Run an experiment for every combination of some keys and several seeds, on all cores, and estimate, compare, draw.
     Sweep(sweep::SweepArgs),
     /// Run points of a sweep: what `strobe sweep` starts.
@@ -81,6 +74,8 @@ enum Command {
     Paper(paper::PaperArgs),
     /// Make a page of pictures from results (--json): figures over time, latencies, wear, an X-ray of the drive.
     Report(report::ReportArgs),
+    /// Compare two results (--json): configuration, then headline figures; exit 0: equal, 1: different, 2: no results.
+    Diff(diff::DiffArgs),
     /// Hold drives against measurements of real ones, or make one from measurements of yours.
     Twin(twin::TwinArgs),
     /// Measure the simulator's own speed beside this machine's memory floor.
@@ -121,8 +116,7 @@ enum Failure {
     /// A command of the user's ended with this code, which is ours.
     #[cfg(target_os = "linux")]
     Command(u8),
-    /// The search succeeded and its findings are printed: exit 1.
-    #[cfg(target_os = "linux")]
+    /// The search or comparison succeeded and its findings are printed: exit 1.
     Found,
 }
 
@@ -167,18 +161,11 @@ pub(crate) fn main() -> ExitCode {
         Command::Linux(args) => linux::linux(&args),
         #[cfg(target_os = "linux")]
         Command::Crash(args) => crash::crash(&args),
-        #[cfg(target_os = "linux")]
-        Command::CrashWriter(args) => strobe_crash::write(&args).map_err(|e| Failure::Run(e.into())),
-        #[cfg(target_os = "linux")]
-        Command::CrashVerifier(args) => match strobe_crash::verify(&args) {
-            Ok(0) => Ok(()),
-            Ok(found) => Err(Failure::Run(anyhow::anyhow!("{found} violations"))),
-            Err(error) => Err(Failure::Run(error.into())),
-        },
         Command::Sweep(args) => sweep::sweep(&args),
         Command::SweepWorker => sweep::worker(),
         Command::Paper(args) => paper::paper(&args),
         Command::Report(args) => report::report(&args),
+        Command::Diff(args) => diff::diff(&args),
         Command::Twin(args) => twin::twin(&args),
         Command::Bench(args) => bench::bench(&args),
         Command::List(args) => list::list(&args),
@@ -193,7 +180,6 @@ pub(crate) fn main() -> ExitCode {
         Err(Failure::Run(error)) => (format!("{error:#}"), 1),
         #[cfg(target_os = "linux")]
         Err(Failure::Command(code)) => (format!("the command ended with exit code {code}"), code),
-        #[cfg(target_os = "linux")]
         Err(Failure::Found) => return ExitCode::from(1),
         Err(Failure::Partial(reason)) => (format!("the result is partial: {reason}"), 1),
     };

@@ -1,5 +1,6 @@
 //! Options of the command line that stand for keys of the experiment.
 
+use clap::builder::{PossibleValuesParser, TypedValueParser};
 use strobe_lab::ConfigError;
 
 /// Heading of options for further results.
@@ -9,6 +10,16 @@ pub(super) const OUTPUT: &str = "More output";
 pub(super) fn seed(text: &str) -> Result<u64, String> {
     let seed = text.parse().ok().filter(|&seed| i64::try_from(seed).is_ok());
     seed.ok_or_else(|| format!("a seed is a whole number from 0 to {}", i64::MAX))
+}
+
+/// Parser of an option that takes the name of one of `all`.
+pub(super) fn one_of<T: Copy + Send + Sync>(
+    all: &'static [T],
+    name: fn(T) -> &'static str,
+) -> impl TypedValueParser<Value = T> {
+    PossibleValuesParser::new(all.iter().map(|&value| name(value))).try_map(move |given| {
+        all.iter().copied().find(|&value| name(value) == given).ok_or("none of these names")
+    })
 }
 
 /// Settings from `--set` and from options that stand for one. Errors name the option that the user gave.
@@ -42,5 +53,28 @@ impl Options {
     /// `result` with an error that names the option that is to blame.
     pub(super) fn told<T>(&self, result: Result<T, ConfigError>) -> Result<T, ConfigError> {
         result.map_err(|error| error.told_by(&self.stand_for))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use clap::{Arg, Command};
+    use strobe_nand::Cause;
+
+    use super::*;
+
+    #[test]
+    fn names_of_an_enum_are_the_values_of_an_option() {
+        let option = || Arg::new("cause").long("cause").value_parser(one_of(&Cause::ALL, Cause::name));
+        let given = |cause: &str| {
+            let args = ["strobe", "--cause", cause];
+            let found = Command::new("strobe").arg(option()).try_get_matches_from(args);
+            found.map(|found| *found.get_one::<Cause>("cause").expect("given"))
+        };
+        for cause in Cause::ALL {
+            assert_eq!(given(cause.name()).expect("its own name"), cause);
+        }
+        let error = given("gcc").expect_err("no such cause").to_string();
+        assert!(error.contains("possible values: host, gc") && error.contains("similar"), "{error}");
     }
 }

@@ -147,8 +147,8 @@ fn runs(given: &[String]) -> Result<Vec<Run>, Failure> {
     Ok(runs)
 }
 
-/// Text of the file `name`.
-fn text(name: &str) -> Result<String, Failure> {
+/// Text of the file `name`, or of standard input if that is "-".
+pub(super) fn text(name: &str) -> Result<String, Failure> {
     let failed =
         |error: std::io::Error| request(format!("{name}: {error}; results are what --json FILE writes"));
     let mut bytes = Vec::new();

@@ -2,7 +2,7 @@
 
 use std::path::{Path, PathBuf};
 
-use clap::Args;
+use clap::{Args, ValueEnum};
 use strobe_cli::report;
 use strobe_lab::points::threads;
 use strobe_sweep::{Plan, Sweep, SweepError, SweepFile};
@@ -38,7 +38,8 @@ measure, and points.jsonl, from which the same command resumes after Ctrl-C, a c
 Examples:
   strobe sweep examples/sweep.toml
   strobe sweep mine.toml --check           how many points, what is refused
-  strobe sweep mine.toml --out /data/mine --workers 16";
+  strobe sweep mine.toml --out /data/mine --workers 16
+  strobe sweep mine.toml --table latex > mine.tex";
 
 #[derive(Args)]
 #[command(after_help = HELP)]
@@ -55,9 +56,20 @@ pub(crate) struct SweepArgs {
     /// Count the points and check the file, without running
     #[arg(long)]
     check: bool,
+    /// Print the tables as LaTeX (booktabs) or Markdown. Of a sweep that has run before nothing runs again
+    #[arg(long, value_name = "FORM", value_enum, conflicts_with_all = ["quiet", "check"])]
+    table: Option<TableForm>,
     /// No progress bar, no tables
     #[arg(long, short)]
     quiet: bool,
+}
+
+#[derive(Clone, Copy, ValueEnum)]
+enum TableForm {
+    /// LaTeX, with the rules of the package booktabs
+    Latex,
+    /// Markdown
+    Markdown,
 }
 
 impl From<SweepError> for Failure {
@@ -90,8 +102,15 @@ pub(crate) fn sweep(args: &SweepArgs) -> Result<(), Failure> {
         error => error.into(),
     })?;
     let outputs = sweep.write(points)?;
-    if !args.quiet {
-        output::print(report::sweep::summary(&sweep.plan, &outputs).trim_end())?;
+    let tables = || strobe_sweep::tables(&sweep.plan, &outputs.summary).into_iter();
+    let texts: Vec<String> = match args.table {
+        Some(TableForm::Latex) => tables().map(|table| table.latex()).collect(),
+        Some(TableForm::Markdown) => tables().map(|table| table.markdown()).collect(),
+        None if args.quiet => Vec::new(),
+        None => vec![report::sweep::summary(&sweep.plan, &outputs)],
+    };
+    if !texts.is_empty() {
+        output::print(texts.join("\n").trim_end())?;
     }
     let (done, failed) = outputs
         .summary

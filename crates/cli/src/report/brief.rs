@@ -7,8 +7,9 @@ use std::fmt::Write as _;
 
 use strobe_lab::numbers::{bytes, count, duration, rate, times, trimmed};
 use strobe_lab::power::PowerCutResult;
-use strobe_lab::result::{Clat, Job, JobOp, NandResult};
+use strobe_lab::result::{Clat, Job, JobOp, NandResult, WearResult};
 use strobe_lab::{CapacityResult, RunResult, WindowVerdict};
+use strobe_ssd::DriveConfig;
 
 use super::overview::{changes_line, workload_line, wrapped};
 use super::style::Style;
@@ -31,7 +32,12 @@ pub fn brief(result: &RunResult, command: &str, style: Style) -> String {
     if let Some(reason) = &result.stopped_by {
         let _ = writeln!(out, "{}\n", style.warning(&format!("PARTIAL RESULT, stopped: {reason}")));
     }
-    let _ = writeln!(out, "{}\n{}", drive(result), workload_line(result, JOBS));
+    let _ = writeln!(
+        out,
+        "{}\n{}",
+        drive(&result.config.drive, is_changed(&result.config.drive)),
+        workload_line(result, JOBS)
+    );
     let changes = result.trace.as_ref().and_then(|trace| changes_line(&trace.changes));
     let recovery = result.image.and_then(|image| image.recovery);
     for line in
@@ -44,12 +50,12 @@ pub fn brief(result: &RunResult, command: &str, style: Style) -> String {
     }
     let _ = writeln!(out);
     let parts = [
-        Some(amplification(result, style)),
+        Some(amplification(result.waf, &result.config.drive, &result.nand, result.waf_bytes, style)),
         over_time(result, style),
-        speed(result),
+        speed(result.total.as_ref().unwrap_or(&result.jobs[0]), result.time.virtual_ns),
         errors_line(&result.host).map(|line| style.warning(&line)),
         result.lfs.as_ref().map(lfs_line),
-        Some(wear(result)),
+        Some(wear(&result.wear, result.config.drive.nand.endurance_pe)),
         Some(lifetime(result)),
         slowest(result),
         power_cuts(&result.power_cuts, style),
@@ -62,15 +68,15 @@ pub fn brief(result: &RunResult, command: &str, style: Style) -> String {
 }
 
 /// `text` behind `label`, broken at the width of the terminal and indented.
-fn labelled(label: &str, text: &str) -> String {
+pub(super) fn labelled(label: &str, text: &str) -> String {
     let lines = broken(text, terminal_width().saturating_sub(LABEL));
     format!("{label:LABEL$}{}", lines.join(&format!("\n{}", " ".repeat(LABEL))))
 }
 
-fn drive(result: &RunResult) -> String {
-    let drive = &result.config.drive;
+/// The drive in one line: its name, the capacity that it offers, how it maps and collects.
+pub(super) fn drive(drive: &DriveConfig, is_changed: bool) -> String {
     let name = drive.preset.as_deref().unwrap_or("a drive of its own");
-    let changed = if is_changed(drive) { " (changed)" } else { "" };
+    let changed = if is_changed { " (changed)" } else { "" };
     let mut line = format!("{:LABEL$}{name}{changed}", "drive");
     if let Some(room) = CapacityResult::of(drive) {
         let offered = bytes(room.logical_bytes as f64);
@@ -96,17 +102,23 @@ fn notes(result: &RunResult) -> Vec<String> {
 }
 
 /// Write amplification, and what it means.
-fn amplification(result: &RunResult, style: Style) -> String {
-    let Some(waf) = result.waf else {
+pub(super) fn amplification(
+    waf: Option<f64>,
+    drive: &DriveConfig,
+    nand: &NandResult,
+    by_bytes: Option<f64>,
+    style: Style,
+) -> String {
+    let Some(waf) = waf else {
         return labelled("WAF", "none: the host wrote nothing in the measured window");
     };
-    let unit = f64::from(result.config.drive.ftl.mapping_unit_bytes);
+    let unit = f64::from(drive.ftl.mapping_unit_bytes);
     let (written, programmed) = (size(unit), size(waf * unit));
     let mut text = format!("{waf:.2}: {written} written programs {programmed} of flash");
-    if let Some(cause) = main_cause(&result.nand) {
+    if let Some(cause) = main_cause(nand) {
         let _ = write!(text, ", {cause}");
     }
-    if let Some(by_bytes) = result.waf_bytes
+    if let Some(by_bytes) = by_bytes
         && (by_bytes / waf - 1.0).abs() > 0.01
     {
         let _ = write!(text, "; {by_bytes:.2} counted in bytes: parts of mapping units were written");
@@ -185,15 +197,14 @@ fn spark(result: &RunResult) -> Option<String> {
 }
 
 /// Throughput and latency, a line for each kind of request.
-fn speed(result: &RunResult) -> Option<String> {
-    let job = result.total.as_ref().unwrap_or(&result.jobs[0]);
+pub(super) fn speed(job: &Job, virtual_ns: u64) -> Option<String> {
     let kinds = [("read", &job.read), ("write", &job.write), ("trim", &job.trim)];
     let mut rows: Vec<Vec<String>> = Vec::new();
     for (name, op) in kinds.into_iter().filter(|(_, op)| op.total_ios > 0) {
         rows.push(if op.clat_ns.n > 0 { timed(name, op) } else { counted(name, op) });
     }
     if job.sync.total_ios > 0 {
-        let per_second = result.time.virtual_ns as f64 / 1e9;
+        let per_second = virtual_ns as f64 / 1e9;
         let iops = if per_second > 0.0 { job.sync.total_ios as f64 / per_second } else { 0.0 };
         let ends = latencies(&job.sync.lat_ns);
         rows.push([vec!["flush".to_owned(), format!("{} IOPS", rate(iops)), "-".to_owned()], ends].concat());
@@ -231,12 +242,11 @@ fn latencies(latency: &Clat) -> Vec<String> {
     ]
 }
 
-fn wear(result: &RunResult) -> String {
-    let wear = &result.wear;
+/// Erases of the blocks, and blocks gone bad.
+pub(super) fn wear(wear: &WearResult, endurance: u32) -> String {
     let mut text =
         format!("{} to {} erases a block", count(wear.erase_min.into()), count(wear.erase_max.into()));
     let _ = write!(text, ", mean {:.1}", wear.erase_mean);
-    let endurance = result.config.drive.nand.endurance_pe;
     if endurance > 0 {
         let used = 100.0 * wear.erase_mean / f64::from(endurance);
         let _ = write!(text, " ({used:.1} % of {} P/E cycles)", count(endurance.into()));
@@ -320,7 +330,8 @@ fn background_share(result: &RunResult) -> Option<f64> {
     Some(background as f64 / dies.held_ns as f64)
 }
 
-fn longest(jobs: &[Job]) -> Option<(&'static str, u64)> {
+/// The slowest request of `jobs`: its kind and its latency.
+pub(super) fn longest(jobs: &[Job]) -> Option<(&'static str, u64)> {
     let of = |job: &Job| {
         let flush = job.sync.lat_ns.max;
         [

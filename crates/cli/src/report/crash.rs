@@ -6,15 +6,15 @@ use strobe_crash::{CrashReport, Found, Verdict};
 
 use super::{Table, count, duration, row, table, wrapped};
 
-/// Cuts that are listed.
-const LISTED: usize = 8;
+/// Lines of the table in one screen.
+const TABLE_LINES: usize = 14;
 /// Characters of a reason: some lines of its column.
 const REASON_MAX: usize = 200;
 /// Characters of a printed line.
 const LINE_MAX: usize = 28;
 
-/// Summary of the findings. `in_full` includes all output of the checks.
-pub fn crash_summary(report: &CrashReport, in_full: bool) -> String {
+/// Summary of the findings: one screen, or every cut if `is_full`. `with_reasons` adds all output of the checks.
+pub fn crash_summary(report: &CrashReport, is_full: bool, with_reasons: bool) -> String {
     let of = |verdict| report.found.iter().filter(|found| found.verdict == verdict).count();
     let mut out = format!(
         "{} {} among {} flash operations of {} in {} on {}: {} fine, {} lost, {} corrupt, {} do not mount\n",
@@ -30,14 +30,18 @@ pub fn crash_summary(report: &CrashReport, in_full: bool) -> String {
         of(Verdict::DoesNotMount),
     );
     let bad: Vec<_> = report.found.iter().filter(|found| found.verdict != Verdict::Fine).collect();
-    if !bad.is_empty() {
-        let listed = worth_listing(&bad);
-        let _ = writeln!(out, "\n{}", cuts(&listed, report.lines > 0));
-        if bad.len() > listed.len() {
-            let _ = writeln!(out, "and {} more, like these (--json has all)", bad.len() - listed.len());
+    let has_lines = report.lines > 0;
+    if is_full {
+        let all: Vec<_> = report.found.iter().collect();
+        let _ = writeln!(out, "\n{}", cuts(&all, has_lines, usize::MAX));
+    } else if !bad.is_empty() {
+        let (table, listed) = screen(&bad, has_lines);
+        let _ = writeln!(out, "\n{table}");
+        if bad.len() > listed {
+            let _ = writeln!(out, "and {} more, like these (--full prints all)", bad.len() - listed);
         }
     }
-    if in_full {
+    if with_reasons {
         for found in bad {
             let _ = writeln!(out, "\n{}", found.reason);
         }
@@ -49,8 +53,21 @@ pub fn crash_summary(report: &CrashReport, in_full: bool) -> String {
     out
 }
 
-/// A line for each cut; `has_lines` if the program printed any. The reason has the room that the other columns leave.
-fn cuts(listed: &[&Found], has_lines: bool) -> Table {
+/// As many cuts as one screen shows, at least one, and their number.
+fn screen(bad: &[&Found], has_lines: bool) -> (Table, usize) {
+    let mut most = bad.len().min(TABLE_LINES);
+    loop {
+        let table = cuts(&worth_listing(bad, most), has_lines, REASON_MAX);
+        if most <= 1 || table.to_string().lines().count() <= TABLE_LINES {
+            return (table, most);
+        }
+        most -= 1;
+    }
+}
+
+/// A line for each cut; `has_lines` if the program printed any. The reason, of at most `reason_max` characters, has the
+/// room that the other columns leave.
+fn cuts(listed: &[&Found], has_lines: bool, reason_max: usize) -> Table {
     let lines: &[&str] = if has_lines { &["lines", "the last of them"] } else { &[] };
     let header = [&["operation", "after"], lines, &["found", "because"]].concat();
     let first_text = if has_lines { 3 } else { 2 };
@@ -68,15 +85,15 @@ fn cuts(listed: &[&Found], has_lines: bool) -> Table {
             cells.push(short(found.last_line.as_deref().unwrap_or("-"), LINE_MAX));
         }
         cells.push(verdict.to_owned());
-        cells.push(short(found.reason.lines().next().unwrap_or("-"), REASON_MAX));
+        cells.push(short(found.reason.lines().next().unwrap_or("-"), reason_max));
         table.add_row(row(&found.operation.to_string(), cells));
     }
     table
 }
 
-/// Findings to list, in order: the first of each kind, then the first of all, up to the limit. Findings of one
-/// kind differ in numbers only.
-fn worth_listing<'a>(bad: &[&'a Found]) -> Vec<&'a Found> {
+/// Findings to list, in order: the first of each kind, then the first of all, up to `most`. Findings of one kind differ
+/// in numbers only.
+fn worth_listing<'a>(bad: &[&'a Found], most: usize) -> Vec<&'a Found> {
     let kind = |found: &Found| {
         let reason = found.reason.lines().next().unwrap_or_default();
         (found.verdict, reason.replace(|symbol: char| symbol.is_ascii_digit(), ""))
@@ -92,7 +109,7 @@ fn worth_listing<'a>(bad: &[&'a Found]) -> Vec<&'a Found> {
             first.push(place);
         }
     }
-    let mut places: Vec<usize> = first.into_iter().chain(others).take(LISTED).collect();
+    let mut places: Vec<usize> = first.into_iter().chain(others).take(most).collect();
     places.sort_unstable();
     places.into_iter().map(|place| bad[place]).collect()
 }
@@ -122,9 +139,9 @@ mod tests {
             verdict: Verdict::Corrupt,
             reason: reason.to_owned(),
         };
-        let text = cuts(&[&found], false).in_columns(80).to_string();
+        let text = cuts(&[&found], false, REASON_MAX).in_columns(80).to_string();
         assert!(text.contains(reason) && !text.contains("saved 7"), "{text}");
-        let text = cuts(&[&found], true).in_columns(100).to_string();
+        let text = cuts(&[&found], true, REASON_MAX).in_columns(100).to_string();
         assert!(text.contains(reason) && text.contains("saved 7"), "{text}");
         assert!(text.lines().next().is_some_and(|header| header.contains(" found  ")), "{text}");
     }
@@ -143,8 +160,42 @@ mod tests {
         let lost = (0..12).map(|n| found(n, Verdict::Lost, &format!("{} acknowledged, {n} there", n + 1)));
         let corrupt = (12..15).map(|n| found(n, Verdict::Corrupt, "nothing but zeros"));
         let all: Vec<_> = lost.chain(corrupt).chain([found(15, Verdict::Lost, "no file")]).collect();
-        let listed = worth_listing(&all.iter().collect::<Vec<_>>());
+        let listed = worth_listing(&all.iter().collect::<Vec<_>>(), 8);
         let operations: Vec<_> = listed.iter().map(|found| found.operation).collect();
         assert_eq!(operations, [0, 1, 2, 3, 4, 5, 12, 15]);
+    }
+
+    #[test]
+    fn the_summary_is_one_screen_and_the_full_one_has_every_cut_with_its_whole_reason() {
+        let found = |operation: u64| Found {
+            operation,
+            at_ns: operation,
+            acknowledged: 3,
+            last_line: Some("saved 3".to_owned()),
+            was_cut_again: false,
+            verdict: if operation.is_multiple_of(4) { Verdict::Fine } else { Verdict::Lost },
+            reason: format!("{operation} is missing {}", "and so is what follows ".repeat(14).trim_end()),
+        };
+        let report = CrashReport {
+            strobe_version: String::new(),
+            seed: 1,
+            program: vec!["./save.sh".to_owned()],
+            file_system: "ext4".to_owned(),
+            mount_options: String::new(),
+            has_check: true,
+            lying_flushes: false,
+            operations: (1, 100),
+            flushes: 7,
+            lines: 40,
+            took_ns: 1,
+            found: (1..=100).map(found).collect(),
+        };
+        let screen = crash_summary(&report, false, false);
+        assert!((10..=20).contains(&screen.lines().count()), "{screen}");
+        assert!(screen.contains("more, like these (--full prints all)"), "{screen}");
+        let full = crash_summary(&report, true, false);
+        let words = full.split_whitespace().filter(|word| *word == "follows").count();
+        assert_eq!(words, 14 * 100, "{full}");
+        assert!(full.contains(" fine ") && !full.contains("more, like these"), "{full}");
     }
 }

@@ -1,22 +1,109 @@
-//! The summary of a command in a guest.
+//! The summaries of a command in a guest: one screen, and all numbers.
 
 use std::fmt::Write as _;
 
-use strobe_linux::command::LinuxResult;
+use strobe_linux::command::{LinuxResult, keep_data};
 
+use super::overview::differs;
+use super::style::Style;
 use super::{
-    copy_line, count, dies_line, duration, flash_table, latency, merge_line, slc_line, translation_line,
-    trimmed,
+    brief, broken, copy_line, count, dies_line, duration, errors_line, flash_table, latency, merge_line,
+    slc_line, terminal_width, translation_line, trimmed,
 };
 
-/// The summary of a command in a guest as text.
+/// The first summary of a command in a guest: one screen. `--full` prints the rest.
+pub fn linux_brief(result: &LinuxResult, style: Style) -> String {
+    let guest = &result.guest;
+    let head = format!(
+        "{} on {}, Linux {}: {} of {} time, {} since power-on",
+        program(result),
+        file_system(result),
+        guest.kernel,
+        duration(result.time.virtual_ns as f64),
+        guest.clock,
+        duration(result.time.session_ns as f64),
+    );
+    let in_lines = |text: &str| broken(text, terminal_width()).join("\n");
+    let mut out =
+        format!("{}\n{}\n", in_lines(&head), brief::drive(&result.drive, differs(&result.drive, keep_data)));
+    for note in notes(result) {
+        let _ = writeln!(out, "{}", style.warning(&in_lines(&note)));
+    }
+    let parts = [
+        Some(brief::amplification(result.waf, &result.drive, &result.nand, None, style)),
+        brief::speed(&result.jobs[0], result.time.virtual_ns),
+        errors_line(&result.host).map(|line| style.warning(&line)),
+        Some(flash(result)),
+        Some(brief::wear(&result.wear, result.drive.nand.endurance_pe)),
+        brief::longest(&result.jobs)
+            .map(|(name, ns)| brief::labelled("slowest", &format!("a {name} took {}", duration(ns as f64)))),
+    ];
+    let _ = writeln!(out);
+    for part in parts.into_iter().flatten() {
+        let _ = writeln!(out, "{part}");
+    }
+    let next =
+        "--full prints all numbers; --json out.json writes them: strobe report out.json --out out.html";
+    let _ = write!(out, "\n{}\n{}", in_lines(next), style.faint(&in_lines(&origin(result))));
+    trimmed(&out)
+}
+
+/// Flash operations, and the share of time in which dies worked.
+fn flash(result: &LinuxResult) -> String {
+    let (nand, dies) = (&result.nand, &result.dies);
+    let mut text = format!(
+        "{} pages programmed, {} read, {} blocks erased",
+        count(nand.program.total),
+        count(nand.read.total),
+        count(nand.erase.total)
+    );
+    if let Some(busy) = dies.busy {
+        let plural = if dies.count == 1 { "die" } else { "dies" };
+        let _ = write!(text, "; {} {plural} {:.1} % busy", count(dies.count.into()), 100.0 * busy);
+    }
+    brief::labelled("flash", &text)
+}
+
+/// Seed, version and the files that the guest was shown, on which the result depends.
+fn origin(result: &LinuxResult) -> String {
+    let root = match (result.guest.root.files, &result.guest.root.digest) {
+        (Some(files), Some(digest)) => {
+            format!(", root {} ({} files)", digest.get(..12).unwrap_or(digest), count(files))
+        }
+        _ => String::new(),
+    };
+    let wall = result.time.wall_s.map_or(String::new(), |wall| format!("; {wall:.1} s of wall time"));
+    format!("seed {}{root}, strobe {}{wall}", result.seed, result.strobe_version)
+}
+
+fn program(result: &LinuxResult) -> &str {
+    result.guest.command.first().map_or("", String::as_str)
+}
+
+fn file_system(result: &LinuxResult) -> &str {
+    result.guest.file_system.as_deref().unwrap_or("the bare drive")
+}
+
+/// Warnings about the guest.
+fn notes(result: &LinuxResult) -> Vec<String> {
+    let guest = &result.guest;
+    let memory = guest.out_of_memory.then(|| {
+        let memory = guest.memory_mib;
+        format!("note: the guest ran out of memory (--memory above {memory} gives it more) and its kernel ended a program")
+    });
+    let error =
+        guest.drive_error.as_ref().map(|error| format!("note: the guest saw an error of the drive: {error}"));
+    memory.into_iter().chain(error).collect()
+}
+
+/// The full summary of a command in a guest as text.
 pub fn linux_summary(result: &LinuxResult) -> String {
     let (guest, requests) = (&result.guest, &result.requests);
     let waf = result.waf.map_or("-".to_owned(), |waf| format!("{waf:.3}"));
-    let on = guest.file_system.as_deref().unwrap_or("the bare drive");
     let mut out = format!(
-        "{} on {on}, Linux {}: {} of {} time, write amplification {waf}\n",
-        guest.command.first().map_or("", String::as_str),
+        "{} on {}, Linux {}: {} of {} time, write amplification {waf}\n",
+        program(result),
+        file_system(result),
         guest.kernel,
         duration(result.time.virtual_ns as f64),
         guest.clock,
@@ -35,13 +122,8 @@ pub fn linux_summary(result: &LinuxResult) -> String {
         result.merges.as_ref().map(merge_line),
         result.translation.as_ref().map(translation_line),
         result.slc.as_ref().map(slc_line),
-        guest.out_of_memory.then(|| format!(
-            "note: the guest ran out of memory and its kernel ended a program: --memory above {} gives it more",
-            guest.memory_mib
-        )),
-        guest.drive_error.as_ref().map(|error| format!("note: the guest saw an error of the drive: {error}")),
     ];
-    for line in lines.into_iter().flatten() {
+    for line in lines.into_iter().flatten().chain(notes(result)) {
         let _ = writeln!(out, "\n{line}");
     }
     if let (Some(files), Some(digest)) = (guest.root.files, &guest.root.digest) {

@@ -3,6 +3,7 @@
 mod brief;
 #[cfg(target_os = "linux")]
 mod crash;
+pub mod diff;
 mod latency;
 mod linux;
 mod overview;
@@ -21,7 +22,7 @@ use std::fmt::Write as _;
 use crate::chart::{self, bars};
 #[cfg(target_os = "linux")]
 pub use crash::crash_summary;
-pub use linux::linux_summary;
+pub use linux::{linux_brief, linux_summary};
 use overview::{drive_line, headline, is_changed, trace_line, workload_line, wrapped};
 use strobe_ftl::{CopyStats, MergeStats, SlcStats, TranslationStats};
 use strobe_lab::numbers::times;
@@ -197,7 +198,7 @@ fn lfs_line(lfs: &LfsResult) -> String {
 }
 
 fn copy_line(copy: &CopyStats) -> String {
-    let CopyStats { logical_units, physical_units, third_owner_units, map_full_units, late_units } = *copy;
+    let CopyStats { logical_units, physical_units, third_owner_units, map_full_units } = *copy;
     let mut line = format!(
         "copies: {} mapping units by the map alone, {} read and programmed",
         count(logical_units),
@@ -209,9 +210,6 @@ fn copy_line(copy: &CopyStats) -> String {
             line,
             ", of these {owners} as they had two owners already, {full} as the virtual map was full"
         );
-    }
-    if late_units > 0 {
-        let _ = write!(line, "; {} of earlier ones to make room in the virtual map", count(late_units));
     }
     line
 }
@@ -449,25 +447,15 @@ mod tests {
 
     #[test]
     fn copies_say_why_they_moved_data() {
-        let copy = CopyStats {
-            logical_units: 1000,
-            physical_units: 30,
-            third_owner_units: 10,
-            map_full_units: 20,
-            late_units: 7,
-        };
+        let copy =
+            CopyStats { logical_units: 1000, physical_units: 30, third_owner_units: 10, map_full_units: 20 };
         let line = copy_line(&copy);
-        for part in [
-            "1,000 mapping units by the map",
-            "30 read",
-            "10 as they had two owners",
-            "20 as the virtual",
-            "7 of earlier",
-        ] {
+        for part in
+            ["1,000 mapping units by the map", "30 read", "10 as they had two owners", "20 as the virtual"]
+        {
             assert!(line.contains(part), "{part} is missing in {line}");
         }
-        let by_map =
-            CopyStats { physical_units: 0, third_owner_units: 0, map_full_units: 0, late_units: 0, ..copy };
+        let by_map = CopyStats { physical_units: 0, third_owner_units: 0, map_full_units: 0, ..copy };
         assert!(copy_line(&by_map).ends_with(", 0 read and programmed"));
     }
 }

@@ -32,9 +32,17 @@ pub(super) fn drive_line(result: &RunResult) -> String {
 
 /// True if `drive` differs from the preset of that name.
 pub(super) fn is_changed(drive: &DriveConfig) -> bool {
+    differs(drive, |_| {})
+}
+
+/// True if `drive` differs from what `prepare` makes of the preset of that name.
+pub(super) fn differs(drive: &DriveConfig, prepare: impl FnOnce(&mut DriveConfig)) -> bool {
     let preset = drive.preset.as_deref().and_then(strobe_ssd::presets::find);
     let preset = preset.and_then(|preset| toml::from_str::<DriveConfig>(preset.toml).ok());
-    preset.is_some_and(|preset| DriveConfig { preset: drive.preset.clone(), ..preset } != *drive)
+    preset.is_some_and(|mut preset| {
+        prepare(&mut preset);
+        DriveConfig { preset: drive.preset.clone(), ..preset } != *drive
+    })
 }
 
 /// Flash capacity and offered capacity of `drive`, if it can be built.

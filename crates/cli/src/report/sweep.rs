@@ -46,6 +46,9 @@ pub fn summary(plan: &Plan, outputs: &Outputs) -> String {
     }
     for table in differences {
         let _ = write!(out, "\n{}:\n\n{}", table.title, written(table));
+        if let Some(note) = &table.note {
+            let _ = writeln!(out, "\n{}", broken(note, terminal_width()).join("\n"));
+        }
     }
     let mut files = vec![outputs.parquet.display().to_string(), outputs.csv.display().to_string()];
     files.push(outputs.page.display().to_string());

@@ -2,7 +2,7 @@
 
 use std::fmt::Write as _;
 
-use plotters::prelude::*;
+use strobe_report::{Panel, Panels, Series, Shape};
 use strobe_twin::ablation::Ablation;
 use strobe_twin::check::{Check, Compared, Figure, Row};
 use strobe_twin::fit::Fit;
@@ -208,9 +208,6 @@ pub fn fit(fit: &Fit) -> String {
     out
 }
 
-/// Size of a picture.
-const SIZE: (u32, u32) = (760, 460);
-
 /// Pictures of a check: reads and writes over the rate, measured and ours.
 pub fn pictures(title: &str, check: &Check) -> Vec<(&'static str, String)> {
     let drawn = [("reads", &READS), ("writes", &WRITES)]
@@ -218,139 +215,50 @@ pub fn pictures(title: &str, check: &Check) -> Vec<(&'static str, String)> {
     drawn.into_iter().flatten().collect()
 }
 
+/// Our latencies as lines, the measured ones as dots.
 fn picture(title: &str, check: &Check, figures: &[Figure]) -> Option<String> {
-    let of = |figure: Figure| -> Vec<(f64, f64, f64)> {
+    let points = |figure: Figure, value: fn(&Compared) -> f64| -> Vec<(f64, f64)> {
         let stable = check.rows.iter().filter(|row| row.is_stable && row.addresses == "uniform");
         let point = |row: &Row| {
             let compared = row.figures.iter().find(|compared| compared.figure == figure)?;
-            Some((row.writes_s? as f64 / 1000.0, compared.measured, compared.ours))
+            // Measurements are microseconds.
+            Some((row.writes_s? as f64 / 1000.0, 1000.0 * value(compared)))
         };
         stable.filter_map(point).collect()
     };
-    let points: Vec<_> = figures.iter().flat_map(|&figure| of(figure)).collect();
-    let span = |values: &mut dyn Iterator<Item = f64>| {
-        values.fold((f64::MAX, 0.0f64), |(low, high), value| (low.min(value), high.max(value)))
+    let series = figures.iter().enumerate().flat_map(|(colour, &figure)| {
+        let series = |what, shape, points| {
+            let name = format!("{}, {what}", figure.name());
+            Series { name, colour, shape, points }
+        };
+        [
+            series("ours", Shape::Line, points(figure, |compared| compared.ours)),
+            series("measured", Shape::Dots, points(figure, |compared| compared.measured)),
+        ]
+    });
+    let panel = Panel::Curves {
+        over: "writes offered, thousands a second".to_owned(),
+        measure: "latency".to_owned(),
+        is_latency: true,
+        series: series.filter(|series| !series.points.is_empty()).collect(),
     };
-    if points.is_empty() {
-        return None;
-    }
-    let (_, most) = span(&mut points.iter().map(|point| point.0));
-    let (low, high) = span(&mut points.iter().flat_map(|point| [point.1, point.2]));
-    let mut svg = String::new();
-    draw(&mut svg, title, figures, &of, most, (low, high)).ok()?;
-    Some(svg)
+    one_panel(title, panel)
 }
 
-type Points = Vec<(f64, f64, f64)>;
-
-fn draw(
-    svg: &mut String,
-    title: &str,
-    figures: &[Figure],
-    of: &dyn Fn(Figure) -> Points,
-    most: f64,
-    (low, high): (f64, f64),
-) -> Result<(), Box<dyn std::error::Error>> {
-    let area = SVGBackend::with_string(svg, SIZE).into_drawing_area();
-    area.fill(&WHITE)?;
-    let mut chart = ChartBuilder::on(&area)
-        .caption(title, ("sans-serif", 18))
-        .margin(12)
-        .x_label_area_size(40)
-        .y_label_area_size(62)
-        .build_cartesian_2d(0.0..most * 1.05, (low / 1.5..high * 1.5).log_scale())?;
-    chart
-        .configure_mesh()
-        .x_desc("writes offered, thousands a second")
-        .y_desc("latency, µs")
-        .light_line_style(WHITE)
-        .draw()?;
-    for (at, &figure) in figures.iter().enumerate() {
-        let colour = Palette99::pick(at).to_rgba();
-        let points = of(figure);
-        let ours = points.iter().map(|&(x, _, ours)| (x, ours));
-        let line = chart.draw_series(LineSeries::new(ours, colour.stroke_width(2)))?;
-        line.label(format!("{}, ours", figure.name()))
-            .legend(move |(x, y)| PathElement::new([(x, y), (x + 18, y)], colour.stroke_width(2)));
-        let dots = points.iter().map(|&(x, measured, _)| Circle::new((x, measured), 4, colour.filled()));
-        chart
-            .draw_series(dots)?
-            .label(format!("{}, measured", figure.name()))
-            .legend(move |(x, y)| Circle::new((x + 9, y), 4, colour.filled()));
-    }
-    chart.configure_series_labels().background_style(WHITE.mix(0.8)).border_style(BLACK.mix(0.3)).draw()?;
-    area.present()?;
-    Ok(())
+fn one_panel(title: &str, panel: Panel) -> Option<String> {
+    Panels { title: title.to_owned(), panels: vec![(String::new(), panel)] }.svg()
 }
-
-/// Room for the names of mechanisms, and of a row of bars.
-const NAME_WIDTH: u32 = 330;
-const ROW_HEIGHT: u32 = 44;
 
 /// Bars: the mean error of reads without each mechanism. Nothing if none was measured.
 pub fn ablations_picture(title: &str, check: &Check, ablations: &[Ablation]) -> Option<String> {
-    let rows = all_of(check, ablations);
-    let has_reads = |(_, check): &(_, &Check)| Ablation::mean_error(check, Figure::ReadP50).is_some();
-    if !rows.iter().any(has_reads) {
-        return None;
-    }
-    let mut svg = String::new();
-    draw_ablations(&mut svg, title, &rows).ok()?;
-    Some(svg)
-}
-
-fn draw_ablations(
-    svg: &mut String,
-    title: &str,
-    rows: &[(&'static str, &Check)],
-) -> Result<(), Box<dyn std::error::Error>> {
     let figures = [Figure::ReadP50, Figure::ReadP99, Figure::ReadP999];
-    let error = |check: &Check, figure| Ablation::mean_error(check, figure).map(|error| 100.0 * error);
-    let errors = rows.iter().flat_map(|(_, check)| figures.map(|figure| error(check, figure)));
-    let most = errors.flatten().fold(10.0, f64::max);
-    let height = ROW_HEIGHT * rows.len() as u32 + 110;
-    let area = SVGBackend::with_string(svg, (SIZE.0 + 140, height)).into_drawing_area();
-    area.fill(&WHITE)?;
-    let mut chart = ChartBuilder::on(&area)
-        .caption(format!("{title}: error of reads without each mechanism"), ("sans-serif", 18))
-        .margin(12)
-        .x_label_area_size(40)
-        .y_label_area_size(NAME_WIDTH)
-        .build_cartesian_2d((1.0..most * 1.5).log_scale(), 0.0..rows.len() as f64)?;
-    chart
-        .configure_mesh()
-        .disable_y_mesh()
-        .y_labels(0)
-        .x_desc("mean error over the rates that the real drive carries, %")
-        .light_line_style(WHITE)
-        .draw()?;
-    for (at, figure) in figures.into_iter().enumerate() {
-        let colour = Palette99::pick(at).filled();
-        let bar = |(row, (_, check)): (usize, &(_, &Check))| {
-            let top = (rows.len() - row) as f64 - 0.1 - 0.27 * at as f64;
-            let error = error(check, figure)?.max(1.0);
-            Some(Rectangle::new([(1.0, top - 0.25), (error, top)], colour))
-        };
-        let bars = rows.iter().enumerate().filter_map(bar);
-        chart
-            .draw_series(bars)?
-            .label(figure.name())
-            .legend(move |(x, y)| Rectangle::new([(x, y - 5), (x + 14, y + 5)], colour));
-    }
-    chart
-        .configure_series_labels()
-        .position(SeriesLabelPosition::LowerRight)
-        .background_style(WHITE.mix(0.8))
-        .border_style(BLACK.mix(0.3))
-        .draw()?;
-    let (_, y) = chart.plotting_area().get_pixel_range();
-    let each = (y.end - y.start) / rows.len() as i32;
-    for (row, (without, _)) in rows.iter().enumerate() {
-        for (line, text) in broken(without, 46).into_iter().enumerate() {
-            let at = (16, y.start + each * row as i32 + 6 + 15 * line as i32);
-            area.draw(&Text::new(text, at, ("sans-serif", 13)))?;
-        }
-    }
-    area.present()?;
-    Ok(())
+    let group = |(without, check): (&str, &Check)| {
+        let error = |figure| Ablation::mean_error(check, figure).map(|error| 100.0 * error);
+        (without.to_owned(), figures.map(error).into())
+    };
+    let groups = all_of(check, ablations).into_iter().map(group).collect();
+    let kinds = figures.map(|figure| figure.name().to_owned()).into();
+    let title = format!("{title}: reads without each mechanism");
+    let heading = "mean error over the rates that the real drive carries, % (logarithmic axis)".to_owned();
+    Panels { title, panels: vec![(heading, Panel::Rows { kinds, groups })] }.svg()
 }

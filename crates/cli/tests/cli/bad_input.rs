@@ -16,6 +16,9 @@ fn unknown_keys_and_names_are_answered_with_the_nearest() {
         ("workload.blok_bytes=4096", &["workload.blok_bytes", "did you mean workload.block_bytes?"]),
         ("run.mesure=3", &["run.mesure", "did you mean run.measure?"]),
         ("sede=3", &["sede", "did you mean seed?"]),
+        // Keys that were removed.
+        ("drive.ftl.virtual_map_full=3", &["unknown key drive.ftl.virtual_map_full", "virtual_map_entries"]),
+        ("drive.ftl.map_flush_entries=3", &["unknown key drive.ftl.map_flush_entries", "map_blocks"]),
     ] {
         let option = format!("--set {set}: ");
         let expected = [&[option.as_str()], expected].concat();
@@ -335,6 +338,9 @@ fn keys_of_time_without_effect_are_refused_with_what_makes_them_count() {
         "drive.ftl.placement.scheme=handles",
         "below 2, the handles of the drive",
     );
+    let handles = "drive.ftl.placement.scheme=handles";
+    refused("drive.ftl.placement.unit_blocks=2", sepbit, "scheme = \"handles\"");
+    refused(handles, "drive.ftl.mapping=fast", "drive.ftl.mapping = \"page\"");
     for set in ["drive.ftl.gc.mode=stop-the-world", "drive.ftl.die_allocation=stripe", marks[0].as_str()] {
         refused(set, "drive.ftl.mapping=fast", "drive.ftl.mapping = \"page\"");
     }

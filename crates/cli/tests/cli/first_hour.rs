@@ -466,7 +466,7 @@ fn help_teaches_by_example_and_the_program_tells_its_commit() {
     for page in ["strobe.1", "strobe-run.1", "strobe-replay.1", "strobe-linux-build-kernel.1"] {
         assert!(folder.read(&format!("man/{page}")).contains(".SH"), "{page}");
     }
-    assert!(!folder.path().join("man/strobe-crash-writer.1").exists());
+    assert!(!folder.path().join("man/strobe-sweep-worker.1").exists());
     let page = folder.strobe(&["schema", "experiment", "--markdown"]).ok().out;
     assert_eq!(
         page.trim_end(),

@@ -143,7 +143,7 @@ fn a_paper_gives_the_same_bytes_twice_and_csv_beside_json() {
 #[test]
 fn a_screen_has_all_claims_and_everything_has_tables() {
     let folder = Folder::new();
-    for paper in ["capi", "logical-copy", "nvram", "trim"] {
+    for paper in ["capi", "logical-copy", "nvram", "placement", "trim"] {
         let shown = folder.strobe(&["paper", paper, "--tiny", "--json", "result.json"]).ok();
         let result: Json = serde_json::from_str(&folder.read("result.json")).expect("JSON");
         let claims = judged(&result).len();
@@ -167,9 +167,8 @@ fn a_screen_has_all_claims_and_everything_has_tables() {
 fn help_says_what_each_paper_does_and_takes() {
     let help = Folder::new().strobe(&["paper", "--help"]).ok().out;
     let help = help.split_whitespace().collect::<Vec<_>>().join(" ");
-    for part in
-        ["capi:", "logical-copy:", "nvram:", "trim:", "minutes", "with a kernel for guests", "direction only"]
-    {
+    let papers = ["capi:", "logical-copy:", "nvram:", "placement:", "trim:"];
+    for part in papers.into_iter().chain(["minutes", "with a kernel for guests", "direction only"]) {
         assert!(help.contains(part), "{part} is missing in {help}");
     }
 }
@@ -188,7 +187,7 @@ fn every_papers_drive_can_be_set() {
     let (plain, changed) = (seconds(&[]), seconds(&slow));
     assert!(changed.0 > 3.0 * plain.0, "{changed:?}");
     assert!(plain.1 == "[]" && changed.1.contains("program_ns") && changed.2.contains("NOT THE PAPER'S"));
-    for paper in ["capi", "logical-copy", "trim"] {
+    for paper in ["capi", "logical-copy", "placement", "trim"] {
         folder.strobe(&["paper", paper, "--tiny", "--set", "drive.nand.erase_ns=9_000_000"]).ok();
     }
     let refused = |set: &str, says: &[&str]| {

@@ -53,6 +53,22 @@ fn a_sweep_prints_means_differences_and_files_and_its_rows_do_not_depend_on_work
     assert!(!folder.read("s-sweep/waf.svg").contains("var("));
     let csv = folder.read("one/summary.csv");
     assert_eq!(csv.lines().count(), 5, "{csv}");
+    let words = ended.out.split_whitespace().collect::<Vec<_>>().join(" ");
+    assert!(
+        words.contains("p (Holm) verdict") && words.contains("corrected by Holm's method for 2"),
+        "{words}"
+    );
+    // Tables of a sweep that has run.
+    let table = |form: &str| folder.strobe(&["sweep", "s.toml", "--table", form]).ok().out;
+    let latex = table("latex");
+    assert!(latex.starts_with("% \\usepackage{booktabs}\n\\begin{table}"), "{latex}");
+    for part in ["$\\pm$", "\\midrule\n", "p (Holm) & verdict \\\\"] {
+        assert!(latex.contains(part), "{part}: {latex}");
+    }
+    assert_eq!(latex.matches("\\toprule").count(), latex.matches("\\end{table}").count());
+    let markdown = table("markdown");
+    assert!(markdown.contains("| ---: |") && markdown.contains("| p (Holm) | verdict |"), "{markdown}");
+    assert!(!markdown.contains("report.html"), "{markdown}");
     // All is known: nothing runs again.
     let points = folder.read("one/points.jsonl");
     folder.strobe(&["sweep", "s.toml", "--out", "one", "--quiet"]).ok();

@@ -50,8 +50,7 @@ fn memory_and_what_is_written_back_for_want_of_it_are_the_same_every_time() {
     let Some(kernel) = kernel() else { return };
     let job = "head -2 /proc/meminfo >&2; strobe files ageing --buffered --directory age --seed 1 --set files=400 \
                --set file_bytes=700000 --set update_bytes=50000000";
-    let arguments =
-        ["--drive", "jasmine-4g", "--fs", "ext4", "--mount-opts", "discard", "--", "sh", "-ec", job];
+    let arguments = ["--fs", "ext4", "--mount-opts", "discard", "--", "sh", "-ec", job];
     let (_, first) = result(&kernel, &arguments);
     let said = String::from_utf8_lossy(&first);
     assert!(said.contains("MemTotal") && said.contains("MemFree"), "{said}");
@@ -73,7 +72,7 @@ fn what_else_is_in_memory_does_not_decide_what_is_written_back() {
     let count = |of: &serde_json::Value| of.as_f64().expect("counted");
     let run = |ballast: &str| {
         let job = format!("{ballast}{job}");
-        let arguments = ["--drive", "jasmine-4g", "--fs", "ext4", "--", "sh", "-ec", &job];
+        let arguments = ["--fs", "ext4", "--", "sh", "-ec", &job];
         let (value, said) = result(&kernel, &arguments);
         (count(&value["requests"]["write"]), count(&value["nand"]["program"]["total"]), said)
     };

@@ -39,8 +39,14 @@ pub(crate) fn has(program: &str) -> bool {
 }
 
 /// A drive small enough for a test.
-const DRIVE: [&str; 4] =
-    ["--set", "drive.ftl.logical_pages=131072", "--set", "drive.nand.blocks_per_plane=80"];
+const DRIVE: [&str; 6] = [
+    "--drive",
+    "jasmine-4g",
+    "--set",
+    "drive.ftl.logical_pages=131072",
+    "--set",
+    "drive.nand.blocks_per_plane=80",
+];
 
 /// `strobe linux` with these arguments on a small drive.
 pub(crate) fn strobe(kernel: &PathBuf, arguments: &[&str]) -> Output {

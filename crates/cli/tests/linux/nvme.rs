@@ -77,3 +77,58 @@ fn images_old_drives_and_packed_roots_go_with_an_nvme_drive() {
     assert!(value["gc"]["victims"].as_u64() > Some(10), "{}", value["gc"]);
     assert_eq!(result(&kernel, &old).1, printed, "the same every time");
 }
+
+/// nvme-cli reads what a drive with placement handles says of itself, and places data.
+#[test]
+fn the_tool_for_nvme_drives_places_data_by_handle() {
+    let Some(kernel) = nvme_kernel() else { return };
+    if !has("nvme") {
+        return;
+    }
+    // Twelve units with handle 1, one that names a handle that is not there, one without.
+    let job = "set -e; D=/dev/nvme0n1; C=/dev/nvme0; yes abc | head -c 4096 > /tmp/unit; \
+               put() { nvme write $D -s $1 -c 7 -z 4096 -d /tmp/unit $2; }; \
+               nvme fdp configs $C -e 1; nvme fdp usage $C -e 1; \
+               nvme fdp set-events $D -n 1 -p 0 -t 0x3 -e; nvme fdp set-events $D -n 1 -p 1 -t 0x0 -e; \
+               for i in 0 1 2 3 4 5 6 7 8 9 10 11; do put $((8 * i)) '--dir-type=2 --dir-spec=1'; done; \
+               put 96 '--dir-type=2 --dir-spec=7'; put 104 ''; \
+               echo before; nvme fdp status $D -n 1; nvme fdp update $D -n 1 -p 1; echo after; nvme fdp status $D -n 1; \
+               nvme fdp events $C -e 1 -E; nvme fdp stats $C -e 1; \
+               if nvme fdp update $D -n 1 -p 3; then exit 1; fi; \
+               nvme io-passthru $D -o 1 -n 1 -l 4096 -w -i /tmp/unit --cdw12=$((2 << 20 | 7)) --cdw13=$((2 << 16)); \
+               dd if=$D bs=4k skip=5 count=1 iflag=direct | cmp - /tmp/unit; echo well";
+    let placement = ["scheme=handles", "handles=3", "isolation=persistent"];
+    let sets = placement.map(|set| format!("--set=drive.ftl.placement.{set}"));
+    let sets: Vec<&str> = sets.iter().map(String::as_str).collect();
+    let start = ["--drive", "generic-8g", "--interface", "nvme", "--fs", "none"];
+    let (value, printed) = result(&kernel, &[&start, &sets[..], &["--", "sh", "-c", job]].concat());
+    let printed = text(&printed);
+    for line in [
+        "Number of Reclaim Groups: 1",
+        "Number of Reclaim Unit Handles: 3",
+        "[2]: Persistently Isolated",
+        "Reclaim Unit Handle 2 Attributes: 0x1 (Host Specified)",
+        "Event Type: 0x3 (Invalid Placement Identifier)",
+        "Event Type: 0x0 (Reclaim Unit Not Fully Written)",
+        "Host Bytes with Metadata Written (HBMW): ",
+        "\nwell",
+    ] {
+        assert!(printed.contains(line), "{line:?} is not in {printed}");
+    }
+    // Sectors left of each handle's unit, before its update and after.
+    let left = |from: &str| -> Vec<u64> {
+        let after = printed.lines().skip_while(|line| line.trim() != from);
+        let field = "Reclaim Unit Available Media Writes (RUAMW): ";
+        let lines = after.filter_map(|line| line.trim().strip_prefix(field));
+        lines.take(3).map(|left| left.parse().expect("a number")).collect()
+    };
+    let (before, after) = (left("before"), left("after"));
+    let unit = before[2];
+    assert_eq!(before, [unit - 2 * 8, unit - 12 * 8, unit]);
+    assert_eq!(after, [unit - 2 * 8, unit, unit]);
+    let number = |path: &str| value.pointer(path).and_then(Value::as_u64).expect(path);
+    let unit_bytes = number("/placement_handles/unit_bytes");
+    assert_eq!(unit_bytes, 512 * unit);
+    assert_eq!(number("/placement_handles/handles/1/media_bytes"), unit_bytes, "a unit that was padded");
+    assert_eq!(number("/placement_handles/handles/1/host_bytes"), 12 * 4096);
+}

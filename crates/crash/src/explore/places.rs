@@ -2,17 +2,19 @@
 
 use std::ops::RangeInclusive;
 
-use strobe_types::Prng;
+use strobe_types::{Prng, named};
 
-/// Choice of the operations at which power is cut.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Places {
-    /// At flash operations that are equally far from each other.
-    Spread,
-    /// At random ones.
-    Random,
-    /// At the first one that begins after each flush, where promises are new.
-    Flushes,
+named! {
+    /// Choice of the operations at which power is cut.
+    #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+    pub enum Places {
+        /// At flash operations that are equally far from each other.
+        Spread => "spread",
+        /// At random ones.
+        Random => "random",
+        /// At the first one that begins after each flush, where promises are new.
+        Flushes => "flushes",
+    }
 }
 
 /// At most `cuts` of the operations `among`, in order; `flushed` are those that had begun when a flush was complete.

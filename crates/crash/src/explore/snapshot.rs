@@ -5,7 +5,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use strobe_ftl::{CheckError, Recovery, RecoveryError, WearSummary};
 use strobe_ssd::{
     Command, CommandError, Completion, Device, DriveStats, HostCounts, Inspect, Latency, LimitsConfig,
-    PowerCut, Range, Simulated, Verdict,
+    PowerCut, Range, ReclaimUnits, Simulated, Verdict,
 };
 use strobe_types::{Geometry, Lba, SimTime, StopFlag};
 
@@ -172,6 +172,12 @@ impl Device for SnapshotDrive {
         self.drive.set_write_cache(enabled || self.lies);
     }
 
+    fn begin_unit(&mut self, now: SimTime, handle: u16) -> Result<(), CommandError> {
+        let begun = self.drive.begin_unit(now, handle);
+        self.look(now);
+        begun
+    }
+
     fn settle(&mut self, now: SimTime) -> Result<SimTime, CommandError> {
         self.drive.settle(now)
     }
@@ -188,6 +194,10 @@ impl Inspect for SnapshotDrive {
 
     fn free_blocks(&self) -> u32 {
         self.drive.free_blocks()
+    }
+
+    fn reclaim_units(&self) -> Option<ReclaimUnits> {
+        self.drive.reclaim_units()
     }
 
     fn stats(&self) -> DriveStats {

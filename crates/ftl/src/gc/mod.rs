@@ -177,6 +177,17 @@ pub enum GcStream {
     Host,
 }
 
+/// Die of the next pages.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub enum DieAllocation {
+    /// The one with the least work waiting, on all its planes. A run without times stripes.
+    #[default]
+    FreeFirst,
+    /// One after the other: channels first, then dies, then planes.
+    Stripe,
+}
+
 /// Choice of the erased block opened next.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]

@@ -33,8 +33,6 @@ pub(crate) struct LogDemand {
     pub(crate) open_blocks: u32,
     /// Blocks that may fail.
     pub(crate) fault_reserve: u32,
-    /// Changes after which an epoch ends, if that is sooner than the room of the log asks for.
-    pub(crate) flush_entries: Option<u32>,
 }
 
 impl LogDemand {
@@ -141,7 +139,7 @@ impl Journal {
             units: Changes::new(tables[0]),
             shared: Changes::new(tables[1]),
             blocks_changed: false,
-            limit: demand.limit(geometry).min(demand.flush_entries.map_or(usize::MAX, |most| most as usize)),
+            limit: demand.limit(geometry),
             pages: demand.pages(geometry),
             words: demand.words,
             map_words: tables[0].into(),

@@ -40,8 +40,6 @@ pub(crate) struct TrimsDemand {
     pub(crate) virtual_map_entries: u32,
     /// Blocks that may fail.
     pub(crate) fault_reserve: u32,
-    /// Changes after which an epoch ends, if that is sooner than the room of the log asks for.
-    pub(crate) flush_entries: Option<u32>,
 }
 
 impl TrimsDemand {
@@ -58,10 +56,9 @@ impl TrimsDemand {
     fn log(&self, geometry: &Geometry) -> LogDemand {
         let shared = u64::from(self.virtual_map_entries) * WORDS_PER_ENTRY;
         let words = u64::from(self.words()) + u64::from(self.named()) + shared;
-        let Self { fault_reserve, flush_entries, .. } = *self;
         // Of each unit of a page that the host writes several things may change before an epoch ends.
         let open_blocks = if self.named() > 0 { 4 * geometry.units_per_page() } else { 0 };
-        LogDemand { words, open_blocks, fault_reserve, flush_entries }
+        LogDemand { words, open_blocks, fault_reserve: self.fault_reserve }
     }
 
     /// Good blocks that the log takes.

@@ -1,16 +1,19 @@
 //! Streams that the host chooses: by placement handles, as with FDP, or by hints.
 
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
 use strobe_types::{Lpn, State};
 
 use super::{CopyContext, DataTag, Hint, Placement, StreamId, WriteContext, by_state};
 
-/// Isolation of handles when units are relocated (NVMe TP4146).
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+/// Isolation of placement handles when data is relocated (NVMe TP4146).
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
 pub enum Isolation {
     /// Relocated units of all handles share a stream (initially isolated).
     #[default]
     Initial,
-    /// Relocated units keep to a stream of their handle (persistently isolated).
+    /// Relocated units keep to a stream of their handle (persistently isolated), but for those that wear levelling moves.
     Persistent,
 }
 
@@ -43,6 +46,10 @@ impl ByTag {
 }
 
 impl Placement for ByTag {
+    fn shares_pages(&self) -> bool {
+        false
+    }
+
     fn relevant(&self, tag: DataTag) -> DataTag {
         (self.relevant)(tag)
     }

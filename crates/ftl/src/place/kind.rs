@@ -66,12 +66,23 @@ pub enum PlacementKind {
         count: u8,
         /// Streams of what is relocated.
         isolation: Isolation,
+        /// Blocks on each plane that a reclaim unit has.
+        unit_blocks: u32,
     },
     /// A placement that is given beside the configuration: a formula, or one of your own.
     Own(StreamLayout),
 }
 
 impl PlacementKind {
+    /// Streams of host and relocated units together, and the most of them that the units of one victim go to; `shares_host`:
+    /// relocated units share the host's stream where the scheme allows it.
+    pub fn open_streams(self, shares_host: bool) -> (u32, u32) {
+        let spec =
+            PlacementSpec { kind: self, temperature: Temperature::default(), shares_host, logical_units: 0 };
+        let (host, copies, of_victim) = spec.streams();
+        (host.end.max(copies.end).into(), of_victim.into())
+    }
+
     /// True if [`Placement::for_write`] is called. The streams of other schemes depend on relocations alone.
     #[inline]
     pub(crate) fn chooses_for_host(self) -> bool {
@@ -107,7 +118,7 @@ impl PlacementSpec {
             PlacementKind::Warcip { streams } => Box::new(Warcip::new(streams, units, geometry)),
             PlacementKind::Sfs { streams } => Box::new(Sfs::new(streams, units, geometry)),
             PlacementKind::Hints => Box::new(ByTag::hints()),
-            PlacementKind::Handles { count, isolation } => Box::new(ByTag::handles(count, isolation)),
+            PlacementKind::Handles { count, isolation, .. } => Box::new(ByTag::handles(count, isolation)),
         })
     }
 
@@ -129,7 +140,7 @@ impl PlacementSpec {
             PlacementKind::Warcip { streams } => (0..streams - 1, streams - 1..streams, 1),
             // All units of a block come from one stream of the host.
             PlacementKind::Hints => (0..2, 2..3, 1),
-            PlacementKind::Handles { count, isolation } => {
+            PlacementKind::Handles { count, isolation, .. } => {
                 let copies = if isolation == Isolation::Persistent { count } else { 1 };
                 (0..count, count..count + copies, 1)
             }

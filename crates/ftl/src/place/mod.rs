@@ -156,6 +156,11 @@ pub trait Placement: Debug + Send + Sync {
         false
     }
 
+    /// True if units of several streams may share a page that none of them fills. Otherwise the page is padded.
+    fn shares_pages(&self) -> bool {
+        true
+    }
+
     /// The part of `tag` that [`Placement::for_write`] looks at. Writes with equal parts may be programmed together.
     fn relevant(&self, _tag: DataTag) -> DataTag {
         DataTag::default()

@@ -290,7 +290,7 @@ fn handles_share_blocks_only_where_relocation_may_mix_them() {
     for isolation in [Isolation::Initial, Isolation::Persistent] {
         let count = 3;
         let geometry = geometry(2, 48, 16, 2);
-        let placement = PlacementKind::Handles { count, isolation };
+        let placement = PlacementKind::Handles { count, isolation, unit_blocks: 1 };
         let mut ftl = stamped(geometry, PageMapConfig { placement, ..PageMapConfig::new(1500) });
         assert_eq!(ftl.handles(), u16::from(count));
         let mut rng = Prng::new(3);

@@ -12,10 +12,12 @@ use std::fmt::Debug;
 use std::marker::PhantomData;
 use std::ops::Range;
 
-use strobe_ftl::{Inspectable, MappingScheme, Recoverable, RecoveryError, WriteContext};
+use strobe_ftl::{
+    DataTag, Done, Inspectable, Isolation, MappingScheme, Recoverable, RecoveryError, Stream, WriteContext,
+};
 use strobe_nand::{
-    ArrayTiming, Chip, CutPlan, Nand, PowerCuts, Snapshot, StampMedium, SuspendConfig, Timing, TimingConfig,
-    Unit, Untimed, When,
+    ArrayTiming, Cause, Chip, CutPlan, Nand, PowerCuts, Snapshot, StampMedium, SuspendConfig, Timing,
+    TimingConfig, Unit, Untimed, When,
 };
 use strobe_types::{Geometry, Lpn, Prng};
 
@@ -227,11 +229,16 @@ impl<'a, T: Timing, S: Subject<T>> Run<'a, T, S> {
                     .collect();
                 model.next += u64::from(count);
                 units.iter().for_each(|unit| model.change(unit.lpn.get(), unit.payload));
-                drive.write(T0, &units, WriteContext::HOST)
+                write_by_handle(drive, &units)
             }
             Step::Trim { first, count } => {
                 (first..first + count).for_each(|lpn| model.change(lpn, 0));
                 drive.trim(T0, Lpn::new(first), count)
+            }
+            // A copy would take data to another handle.
+            Step::Copy { to, .. } if drive.handles() > 1 => {
+                let handle = to as u16 % drive.handles();
+                drive.begin_unit(T0, handle)
             }
             Step::Copy { from, to, count } => {
                 (0..count).for_each(|at| model.change(to + at, model.now(from + at)));
@@ -288,6 +295,48 @@ impl<'a, T: Timing, S: Subject<T>> Run<'a, T, S> {
     }
 }
 
+/// Writes `units`; with placement handles each with that of [`handle_of`].
+fn write_by_handle<F: MappingScheme<Payload = u64>>(drive: &mut F, units: &[Unit<u64>]) -> Done {
+    let handles = drive.handles();
+    let mut done = T0;
+    for handle in 0..handles {
+        let of = |unit: &&Unit<u64>| handle_of(unit.lpn, handles) == handle;
+        let units: Vec<Unit<u64>> = units.iter().filter(of).cloned().collect();
+        if units.is_empty() {
+            continue;
+        }
+        let context = WriteContext { cause: Cause::Host, tag: DataTag::placed(handle) };
+        let written = drive.write(T0, &units, context)?;
+        done = drive.nand_mut().both(done, written);
+    }
+    Ok(done)
+}
+
+/// The handle with which a test writes `lpn`.
+fn handle_of(lpn: Lpn, handles: u16) -> u16 {
+    (lpn.get() % u32::from(handles)) as u16
+}
+
+/// Holds the blocks of a drive with placement handles against their isolation.
+fn check_isolation<F: Inspectable>(drive: &F, what: &dyn Fn() -> String) {
+    let Some(handles) = drive.placement_handles() else { return };
+    let count = handles.pages_left().len() as u16;
+    let geometry = drive.nand().geometry();
+    let mut held = vec![None; geometry.blocks() as usize];
+    for lpn in (0..drive.logical_units()).map(Lpn::new) {
+        let Some(ppa) = drive.locate(lpn) else { continue };
+        let block = geometry.block_of(ppa);
+        let stream = drive.block_info(block).stream;
+        assert_ne!(stream, Stream::Unknown, "{}: {block:?} has lost its stream", what());
+        if handles.isolation() == Isolation::Initial && stream != Stream::Host {
+            continue;
+        }
+        let handle = handle_of(lpn, count);
+        let first = *held[block.index()].get_or_insert(handle);
+        assert_eq!(first, handle, "{}: {block:?} of stream {stream:?} holds data of both handles", what());
+    }
+}
+
 /// Recovers from a photograph and holds everything against the model.
 fn verify<T: Timing, S: Subject<T>>(
     case: &S,
@@ -299,6 +348,7 @@ fn verify<T: Timing, S: Subject<T>>(
     let place = || format!("{} cut {} {operation}", what(), if begun { "in" } else { "before" });
     let mut drive = case.restart(snapshot.flash).unwrap_or_else(|error| panic!("{}: {error}", place()));
     drive.check().unwrap_or_else(|error| panic!("{}: {error}", place()));
+    check_isolation(&drive, &place);
     let mut read = Vec::new();
     drive.read(T0, Lpn::new(0), case.units(), &mut read).expect("reads");
     for (lpn, &content) in read.iter().enumerate() {
@@ -336,6 +386,7 @@ pub(crate) fn torture<T: Timing, S: Subject<T>>(case: &S, seed: u64, steps: u32,
             None => run.drain(&mut rng, &mut look),
         }
         run.drive.check().unwrap_or_else(|error| panic!("{}: {error}", what()));
+        check_isolation(&run.drive, &what);
         number += 1;
     }
     if goes_on {
@@ -390,6 +441,7 @@ fn cut_again<T: Timing, S: Subject<T>>(
             }
         };
         run.drive.check().unwrap_or_else(|error| panic!("{}: {error}", after()));
+        check_isolation(&run.drive, &after);
         if !goes_on {
             return done;
         }

@@ -1,7 +1,7 @@
 //! Keys of the drive that have an effect only with certain values of others.
 
 use strobe_ssd::{
-    CopyMode, DieAllocationName, GcMode, GcStream, NvramPolicyName, SchemeName, Victim, WearLevelingName,
+    CopyMode, DieAllocation, GcMode, GcStream, NvramPolicyName, SchemeName, Victim, WearLevelingName,
 };
 
 use super::rules::{Rule, TIMING};
@@ -153,7 +153,7 @@ pub(super) const OF_DRIVES: &[Rule] = &[
         keys: &["drive.ftl.die_allocation"],
         switches: TIMING,
         wants: "run.timing = true; without time no die is free before others, and pages are striped",
-        counts: |e| e.run.timing || e.drive.ftl.die_allocation == DieAllocationName::Stripe,
+        counts: |e| e.run.timing || e.drive.ftl.die_allocation == DieAllocation::Stripe,
     },
     Rule {
         keys: &["drive.nand.cache_read"],
@@ -257,6 +257,7 @@ pub(super) const OF_DRIVES: &[Rule] = &[
             "drive.ftl.placement.streams",
             "drive.ftl.placement.handles",
             "drive.ftl.placement.isolation",
+            "drive.ftl.placement.unit_blocks",
             "drive.ftl.gc.stream",
             "drive.ftl.gc.min_free_blocks",
             "drive.ftl.gc.net_blocks",
@@ -333,7 +334,7 @@ pub(super) const OF_DRIVES: &[Rule] = &[
         },
     },
     Rule {
-        keys: &["drive.ftl.placement.isolation"],
+        keys: &["drive.ftl.placement.isolation", "drive.ftl.placement.unit_blocks"],
         switches: &["drive.ftl.placement.scheme"],
         wants: "drive.ftl.placement.scheme = \"handles\"",
         counts: |e| e.drive.ftl.placement.scheme == SchemeName::Handles,
@@ -357,23 +358,13 @@ pub(super) const OF_DRIVES: &[Rule] = &[
         counts: |e| e.drive.ftl.wear_leveling.kind == WearLevelingName::SwLeveler,
     },
     Rule {
-        keys: &["drive.ftl.virtual_map_entries", "drive.ftl.virtual_map_full"],
+        keys: &["drive.ftl.virtual_map_entries"],
         switches: &["drive.ftl.copy_mode"],
         wants: "drive.ftl.copy_mode = \"logical\"",
         counts: |e| e.drive.ftl.copy_mode == CopyMode::Logical,
     },
     Rule {
-        keys: &["drive.ftl.map_flush_entries"],
-        switches: &["drive.ftl.mapping"],
-        wants: "drive.ftl.mapping = \"page\", or \"dftl\" with drive.ftl.copy_mode = \"logical\"; other maps are found again \
-                without a journal of their changes",
-        counts: |e| {
-            let ftl = &e.drive.ftl;
-            ftl.mapping == "page" || (ftl.mapping == "dftl" && ftl.copy_mode == CopyMode::Logical)
-        },
-    },
-    Rule {
-        keys: &["drive.ftl.map_blocks", "drive.ftl.map_flush_entries"],
+        keys: &["drive.ftl.map_blocks"],
         switches: &["drive.ftl.durable_map"],
         wants: "drive.ftl.durable_map = true",
         counts: |e| e.drive.ftl.durable_map,

@@ -1,4 +1,6 @@
 //! Use of the dies' time.
+//!
+//! [`Occupancy`] counts in an array by class; [`HeldBy`] gives each class a key and its documentation.
 
 use schemars::JsonSchema;
 use serde::Serialize;

@@ -9,7 +9,7 @@ mod nand;
 mod wear;
 
 pub use dies::{DiesResult, HeldBy};
-pub use ftl::{GcResult, SlcResult, copies};
+pub use ftl::{GcResult, HandleResult, HandlesResult, SlcResult, copies};
 pub use host::{HostOp, HostResult};
 pub use jobs::{Clat, Job, JobOp, JobSync};
 pub(crate) use lfs::LfsBytes;
@@ -101,6 +101,9 @@ pub struct RunResult {
     /// SLC cache, of a drive that has one.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub slc: Option<SlcResult>,
+    /// Placement handles within the measured window; not there if the drive has none.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub placement_handles: Option<HandlesResult>,
     /// Wear of the drive at the end.
     pub wear: WearResult,
     /// Counters under the names nvme-cli uses, since the drive was new or its image was opened.

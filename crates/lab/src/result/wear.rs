@@ -1,4 +1,7 @@
 //! Wear, and what SMART would say.
+//!
+//! [`WearResult`] lists the fields of [`WearSummary`] again: derived ones stand between them, and results keep their order
+//! of keys.
 
 use schemars::JsonSchema;
 use serde::Serialize;

@@ -12,8 +12,8 @@ use crate::machine::Stopwatch;
 use crate::numbers::{count, ratio};
 use crate::record::Record;
 use crate::result::{
-    DiesResult, GcResult, HostResult, Job, LfsResult, NandResult, RunResult, SCHEMA_VERSION, SimResult,
-    SlcResult, Smart, TimeResult, WearResult, copies,
+    DiesResult, GcResult, HandlesResult, HostResult, Job, LfsResult, NandResult, RunResult, SCHEMA_VERSION,
+    SimResult, SlcResult, Smart, TimeResult, WearResult, copies,
 };
 use crate::series::SteadyState;
 use crate::steady::SteadyRounds;
@@ -119,6 +119,7 @@ impl Runner<'_> {
             merges: window.merges,
             translation: window.translation,
             slc: SlcResult::of(&window, drive.slc_blocks()),
+            placement_handles: HandlesResult::of(&window, &**drive),
             smart: Smart::of(&drive.stats(), &wear, geometry, experiment),
             wear,
             time: TimeResult { virtual_ns, wall_s: Some(watch.wall_s()), cpu_s: Some(cpu_s) },

@@ -378,8 +378,6 @@ pub(crate) fn drive_config(
             map_blocks: 0,
             copy_mode: Default::default(),
             virtual_map_entries: 1,
-            virtual_map_full: Default::default(),
-            map_flush_entries: 0,
             gc,
             wear_leveling: Default::default(),
             batch_pages: 0,

@@ -1,38 +1,34 @@
 //! File systems: how each is made and checked, the same way every time.
 
+use strobe_types::named;
+
 use crate::job::{DEVICE, Run, Step};
 
-/// A file system that a guest can use.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum FileSystem {
-    /// ext4.
-    Ext4,
-    /// F2FS.
-    F2fs,
-    /// FAT, mounted as vfat.
-    Vfat,
-    /// XFS.
-    Xfs,
-    /// Btrfs.
-    Btrfs,
-    /// exFAT.
-    Exfat,
-    /// None: the command sees /dev/vda only.
-    None,
+named! {
+    /// A file system that a guest can use.
+    #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+    pub enum FileSystem {
+        /// ext4.
+        Ext4 => "ext4",
+        /// F2FS.
+        F2fs => "f2fs",
+        /// FAT, mounted as vfat.
+        Vfat => "vfat",
+        /// XFS.
+        Xfs => "xfs",
+        /// Btrfs.
+        Btrfs => "btrfs",
+        /// exFAT.
+        Exfat => "exfat",
+        /// None: the command sees /dev/vda only.
+        None => "none",
+    }
 }
 
 impl FileSystem {
     /// Its name for mount(2).
     pub fn kernel_name(self) -> Option<&'static str> {
-        match self {
-            Self::Ext4 => Some("ext4"),
-            Self::F2fs => Some("f2fs"),
-            Self::Vfat => Some("vfat"),
-            Self::Xfs => Some("xfs"),
-            Self::Btrfs => Some("btrfs"),
-            Self::Exfat => Some("exfat"),
-            Self::None => None,
-        }
+        (self != Self::None).then(|| self.name())
     }
 
     /// Command that creates the file system. Its identity depends on `seed` only.

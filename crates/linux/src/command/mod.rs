@@ -130,6 +130,33 @@ pub struct LinuxRun {
 }
 
 impl LinuxRun {
+    /// `command` on a new drive in memory, with no other steps than mkfs and mount, and with packed programs.
+    pub fn new(
+        experiment: Experiment,
+        machine: Machine,
+        file_system: FileSystem,
+        command: Vec<String>,
+    ) -> Self {
+        Self {
+            experiment,
+            machine,
+            file_system,
+            is_made: false,
+            before_mount: Vec::new(),
+            mkfs_options: Vec::new(),
+            mount_options: String::new(),
+            setup: Vec::new(),
+            command,
+            fsck: false,
+            root: GuestRoot::default(),
+            folder: String::new(),
+            image: None,
+            ageing: None,
+            interval_ns: None,
+            log: EventLog::OFF,
+        }
+    }
+
     /// Looks at the kernel: can it do what is asked?
     pub fn check_kernel(&self) -> Result<KernelInfo, KernelError> {
         let path = &self.machine.kernel;

@@ -13,8 +13,8 @@ use super::{GuestInterval, LinuxRun};
 use strobe_lab::machine::Stopwatch;
 use strobe_lab::numbers::ratio;
 use strobe_lab::result::{
-    DiesResult, GcResult, HostResult, ImageResult, Job, NandResult, SCHEMA_VERSION, SlcResult, WearResult,
-    copies,
+    DiesResult, GcResult, HandlesResult, HostResult, ImageResult, Job, NandResult, SCHEMA_VERSION, SlcResult,
+    WearResult, copies,
 };
 
 /// The result of a command in a guest. Counters cover the measured window: from the start of the command
@@ -59,6 +59,9 @@ pub struct LinuxResult {
     /// SLC cache, of a drive that has one.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub slc: Option<SlcResult>,
+    /// Placement handles; not there if the drive has none.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub placement_handles: Option<HandlesResult>,
     /// The image that the drive's flash is in; not there if it is in memory.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub image: Option<ImageResult>,
@@ -228,6 +231,7 @@ impl LinuxResult {
             merges: stats.merges,
             translation: stats.translation,
             slc: SlcResult::of(&stats, outcome.drive.slc_blocks()),
+            placement_handles: HandlesResult::of(&stats, &*outcome.drive),
             image: None,
             aged: run.ageing.map(|ageing| ageing.overwrites),
             wear: WearResult::of(outcome.drive.wear(), None),

@@ -1,27 +1,33 @@
 //! Switches of a guest's file systems, which this project's kernel patches add: no need to know their files in sysfs.
 
+use strobe_types::named;
+
 use crate::job::Step;
 
 use super::{FileSystem, LinuxRun};
 
-/// Method of F2FS for moving live blocks out of segments that it cleans.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum F2fsCleaning {
-    /// By reading and writing.
-    Move,
-    /// By asking the drive to copy: logical copy, where the drive does it so.
-    Copy,
+named! {
+    /// Method of F2FS for moving live blocks out of segments that it cleans.
+    #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+    pub enum F2fsCleaning {
+        /// By reading and writing.
+        Move => "move",
+        /// By asking the drive to copy: logical copy, where the drive does it so.
+        Copy => "copy",
+    }
 }
 
-/// Discards of freed blocks by ext4.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Ext4Discard {
-    /// With each commit, up to 64 extents in a command, within the drive's limit of ranges.
-    Batched,
-    /// With each commit, a command for each extent.
-    Single,
-    /// Not at all.
-    Off,
+named! {
+    /// Discards of freed blocks by ext4.
+    #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+    pub enum Ext4Discard {
+        /// With each commit, up to 64 extents in a command, within the drive's limit of ranges.
+        Batched => "batched",
+        /// With each commit, a command for each extent.
+        Single => "single",
+        /// Not at all.
+        Off => "off",
+    }
 }
 
 /// Switches that were set.
@@ -91,30 +97,13 @@ mod tests {
     use crate::Machine;
 
     use super::*;
-    use crate::command::GuestRoot;
     use strobe_lab::Experiment;
-    use strobe_nand::EventLog;
 
     fn run(file_system: FileSystem) -> LinuxRun {
         let experiment = Experiment::from_table(toml::Table::new(), &[], Path::new("")).expect("defaults");
-        LinuxRun {
-            experiment,
-            machine: Machine::new(PathBuf::from("kernel")),
-            file_system,
-            is_made: false,
-            before_mount: Vec::new(),
-            mkfs_options: Vec::new(),
-            mount_options: String::new(),
-            setup: vec![Step::Sync],
-            command: Vec::new(),
-            fsck: false,
-            root: GuestRoot::default(),
-            folder: String::new(),
-            image: None,
-            ageing: None,
-            interval_ns: None,
-            log: EventLog::OFF,
-        }
+        let machine = Machine::new(PathBuf::from("kernel"));
+        let run = LinuxRun::new(experiment, machine, file_system, Vec::new());
+        LinuxRun { setup: vec![Step::Sync], ..run }
     }
 
     const NONE: Switches = Switches { f2fs_cleaning: None, ext4_discard: None };

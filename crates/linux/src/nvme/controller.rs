@@ -8,6 +8,7 @@ use vm_memory::GuestMemoryMmap;
 use super::admin::{Admin, Answer};
 use super::io::{self, Asked};
 use super::pages::PAGE_BYTES;
+use super::placement::Managed;
 use super::prp::Pieces;
 use super::queue::{Entry, Queues, Status, WrongDoorbell};
 use super::registers::{Effect, Registers};
@@ -20,6 +21,8 @@ struct Room {
     /// Destination of its data.
     to: Option<Pieces>,
     result: u32,
+    /// Placement handles that get empty reclaim units when it is done.
+    update: Vec<u16>,
     /// Status unless the drive reports another one.
     status: Status,
 }
@@ -90,7 +93,7 @@ impl Controller {
             }
             Effect::Reset => {
                 self.queues = Queues::default();
-                self.admin = Admin::new(&self.options);
+                self.admin.reset(&self.options);
                 self.rooms.clear();
                 self.last_flush = None;
                 return false;
@@ -132,7 +135,8 @@ impl Controller {
         drive: &mut Attached,
     ) {
         let tag = drive.new_tag();
-        let mut room = Room { queue, id: entry.id(), to: None, result: 0, status: Status::SUCCESS };
+        let mut room =
+            Room { queue, id: entry.id(), to: None, result: 0, update: Vec::new(), status: Status::SUCCESS };
         let begun = match queue {
             _ if entry.is_unusual() => Err(Status::INVALID_FIELD),
             0 => self.begin_admin(tag, entry, guest_ns, memory, drive, &mut room),
@@ -159,13 +163,15 @@ impl Controller {
         drive: &mut Attached,
         room: &mut Room,
     ) -> Result<bool, Status> {
-        let data = match self.admin.carry_out(entry, &mut self.queues, drive, &self.options, guest_ns)? {
+        let Self { admin, queues, options, .. } = self;
+        let data = match admin.carry_out(entry, queues, memory, drive, options, guest_ns)? {
             Answer::Never => return Ok(false),
             Answer::Result(result) => {
                 room.result = result;
                 Vec::new()
             }
-            Answer::Data(data) => {
+            Answer::Data(data, result) => {
+                room.result = result;
                 room.to = Some(Pieces::of(memory, entry.pointers(), data.len(), PAGE_BYTES)?);
                 data
             }
@@ -184,7 +190,28 @@ impl Controller {
         room: &mut Room,
     ) -> Result<bool, Status> {
         let now = drive.time(guest_ns);
-        let asked = io::parse(entry, memory, &self.options, self.admin.write_cache)?;
+        match self.admin.placement.manage(entry, memory, drive)? {
+            None => {}
+            Some(Managed::Nothing) => {
+                drive.answer(now, tag, Ok(Vec::new()));
+                return Ok(true);
+            }
+            Some(Managed::Status(bytes, to)) => {
+                room.to = Some(to);
+                drive.answer(now, tag, Ok(bytes));
+                return Ok(true);
+            }
+            Some(Managed::Update(handles)) => {
+                // What has been written belongs to the units of before, also what is still in the write buffer.
+                room.update = handles;
+                drive.send(now, tag, &[Command::Flush], None);
+                return Ok(true);
+            }
+        }
+        let mut asked = io::parse(entry, memory, &self.options, self.admin.write_cache)?;
+        if let Asked::Write { tag, .. } = &mut asked {
+            tag.handle = self.admin.placement.handle_of(entry, guest_ns, drive)?;
+        }
         let mut send = |command: Command<'_>, data| drive.send(now, tag, &[command], data);
         match asked {
             Asked::Nothing => drive.answer(now, tag, Ok(Vec::new())),
@@ -222,9 +249,10 @@ impl Controller {
             let (Some(room), Some(memory)) = (self.rooms.remove(&answer.tag), memory) else { continue };
             let status = match (answer.result, &room.to) {
                 (Err(_), _) if room.status != Status::SUCCESS => room.status,
-                (Err(error), _) => {
-                    let status = error.status();
-                    Status(u16::from(status.sct) << 8 | u16::from(status.sc))
+                (Err(error), _) => Status::of(&error),
+                (Ok(_), _) if !room.update.is_empty() => {
+                    let updated = self.admin.placement.update(&room.update, guest_ns, drive);
+                    updated.err().unwrap_or(Status::SUCCESS)
                 }
                 (Ok(data), Some(to)) => to.write(memory, &data).err().unwrap_or(Status::SUCCESS),
                 (Ok(_), None) => Status::SUCCESS,

@@ -66,13 +66,7 @@ pub(super) fn parse(
                 4 | 5 | 8 => Hint::Metadata,
                 _ => Hint::None,
             };
-            // Directive 2 is data placement; its specific field is the placement handle. Other directives are not offered.
-            let handle = match entry.dword(12) >> 20 & 0xf {
-                0 => 0,
-                2 => (entry.dword(13) >> 16) as u16,
-                _ => return Err(Status::INVALID_FIELD),
-            };
-            Ok(Asked::Write { range: range(), fua: fua || !write_cache, tag: DataTag { hint, handle }, data })
+            Ok(Asked::Write { range: range(), fua: fua || !write_cache, tag: hint.into(), data })
         }
         0x02 => Ok(Asked::Read { range: range(), to: data_of(range())? }),
         0x08 => {

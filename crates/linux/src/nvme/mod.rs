@@ -9,6 +9,7 @@ mod controller;
 mod io;
 mod pages;
 mod pci;
+mod placement;
 mod prp;
 mod queue;
 mod registers;

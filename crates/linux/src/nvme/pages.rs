@@ -18,19 +18,21 @@ pub(super) const EVENTS_MAX: u32 = 4;
 /// The only namespace, and the name for all of them.
 pub(super) const NAMESPACE: u32 = 1;
 pub(super) const ALL_NAMESPACES: u32 = u32::MAX;
+/// The only endurance group, on a drive with placement handles.
+pub(super) const ENDURANCE_GROUP: u16 = 1;
 
 const IDENTITY: [u8; 16] = [0x57, 0xb0, 0xbe, 0, 0, 0, 0x40, 0, 0x80, 0, 0, 0, 0, 0, 0, 1];
 const NAME: &[u8] = b"nqn.2014-08.org.nvmexpress:uuid:57b0be00-0000-4000-8000-000000000001";
 
 /// Bytes of a page, filled from left to right or anywhere.
-struct Page(Vec<u8>);
+pub(super) struct Page(pub(super) Vec<u8>);
 
 impl Page {
-    fn new(bytes: usize) -> Self {
+    pub(super) fn new(bytes: usize) -> Self {
         Self(vec![0; bytes])
     }
 
-    fn put(&mut self, at: usize, bytes: &[u8]) -> &mut Self {
+    pub(super) fn put(&mut self, at: usize, bytes: &[u8]) -> &mut Self {
         self.0[at..at + bytes.len()].copy_from_slice(bytes);
         self
     }
@@ -46,18 +48,24 @@ fn within(limit: u64, most: u64) -> u64 {
     if limit == 0 { most } else { limit.min(most) }
 }
 
-/// The page of Identify that `structure` (CNS) names.
+/// True if `drive` has placement handles, for which it offers Flexible Data Placement.
+pub(super) fn has_handles(drive: &Attached) -> bool {
+    drive.target.drive().reclaim_units().is_some()
+}
+
+/// The page of Identify that `structure` (CNS) names; a list of endurance groups begins with `element`.
 pub(super) fn identify(
     drive: &Attached,
     options: &DiskOptions,
     structure: u8,
+    element: u16,
     namespace: u32,
 ) -> Result<Vec<u8>, Status> {
     let mut page = Page::new(PAGE_BYTES);
     match structure {
         // For all namespaces: what is the same in each. There is no such thing here but the format.
         0x00 if [NAMESPACE, ALL_NAMESPACES].contains(&namespace) => describe_namespace(&mut page, drive),
-        0x01 => describe_controller(&mut page, options),
+        0x01 => describe_controller(&mut page, drive, options),
         // The namespaces with higher numbers than this.
         0x02 if namespace < NAMESPACE => {
             page.put(0, &NAMESPACE.to_le_bytes());
@@ -76,19 +84,30 @@ pub(super) fn identify(
             page.put(3, &[u8::try_from(ranges).unwrap_or(0)]);
             page.put(4, &limits.trim_range_sectors.to_le_bytes()).put(8, &limits.trim_sectors.to_le_bytes());
         }
+        // The endurance groups with this number and higher ones.
+        0x19 if has_handles(drive) => {
+            if element <= ENDURANCE_GROUP {
+                page.put(0, &1_u16.to_le_bytes()).put(2, &ENDURANCE_GROUP.to_le_bytes());
+            }
+        }
         0x00 | 0x02 | 0x03 | 0x05 => return Err(Status::INVALID_NAMESPACE),
         _ => return Err(Status::INVALID_FIELD),
     }
     Ok(page.0)
 }
 
-fn describe_controller(page: &mut Page, options: &DiskOptions) {
+fn describe_controller(page: &mut Page, drive: &Attached, options: &DiskOptions) {
     page.put(0, &0x5354_u16.to_le_bytes()).put(2, &0x5354_u16.to_le_bytes());
     page.text(4, "strobe", 20);
     page.text(24, "Strobe simulated drive", 40);
     page.text(64, "1", 8);
     page.put(77, &[DATA_PAGES_LOG]);
     page.put(80, &VERSION.to_le_bytes());
+    if has_handles(drive) {
+        // Endurance groups, of which there is one, and Flexible Data Placement in it; directives.
+        page.put(96, &(1_u32 << 19 | 1 << 4).to_le_bytes());
+        page.put(340, &ENDURANCE_GROUP.to_le_bytes()).put(256, &(1_u16 << 5).to_le_bytes());
+    }
     // An I/O controller.
     page.put(111, &[1]);
     page.put(259, &[EVENTS_MAX as u8 - 1]);
@@ -107,6 +126,9 @@ fn describe_controller(page: &mut Page, options: &DiskOptions) {
 }
 
 fn describe_namespace(page: &mut Page, drive: &Attached) {
+    if has_handles(drive) {
+        page.put(102, &ENDURANCE_GROUP.to_le_bytes());
+    }
     let (drive, limits) = (drive.target.drive(), drive.target.drive().limits());
     let sectors = drive.sectors().to_le_bytes();
     page.put(0, &sectors).put(8, &sectors).put(16, &sectors);
@@ -148,6 +170,8 @@ pub(super) fn log(
             for opcode in [0x00, 0x01, 0x02, 0x04, 0x05, 0x06, 0x08, 0x09, 0x0a, 0x0c] {
                 page.put(4 * opcode, &[1]);
             }
+            let is_placed = has_handles(drive);
+            page.put(4 * 0x1a, &[u8::from(is_placed)]);
             // Those that change data say so.
             for (opcode, is_there, changes) in [
                 (0x00, true, 0),
@@ -155,7 +179,9 @@ pub(super) fn log(
                 (0x02, true, 0),
                 (0x08, true, 2),
                 (0x09, options.discard_segments > 0, 2),
+                (0x12, is_placed, 0),
                 (0x19, options.copy, 2),
+                (0x1d, is_placed, 0),
             ] {
                 page.put(1024 + 4 * opcode, &[if is_there { 1 | changes } else { 0 }]);
             }

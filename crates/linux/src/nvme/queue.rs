@@ -3,6 +3,7 @@
 
 use std::collections::{BTreeMap, VecDeque};
 
+use strobe_ssd::CommandError;
 use vm_memory::{Bytes as _, GuestAddress, GuestMemoryMmap};
 
 /// Entries that a queue may have (CAP.MQES, which counts from 0). A doorbell is a message that the guest does not wait for;
@@ -24,7 +25,10 @@ impl Status {
     pub(super) const INVALID_FIELD: Self = Self(0x002);
     pub(super) const DATA_TRANSFER: Self = Self(0x004);
     pub(super) const INVALID_NAMESPACE: Self = Self(0x00b);
+    pub(super) const SEQUENCE_ERROR: Self = Self(0x00c);
     pub(super) const INVALID_PRP_OFFSET: Self = Self(0x013);
+    pub(super) const FDP_DISABLED: Self = Self(0x029);
+    pub(super) const INVALID_HANDLE_LIST: Self = Self(0x02a);
     pub(super) const INVALID_COMPLETION_QUEUE: Self = Self(0x100);
     pub(super) const INVALID_QUEUE: Self = Self(0x101);
     pub(super) const INVALID_QUEUE_SIZE: Self = Self(0x102);
@@ -34,6 +38,12 @@ impl Status {
     pub(super) const QUEUE_IN_USE: Self = Self(0x10c);
     pub(super) const NOT_SAVEABLE: Self = Self(0x10d);
     pub(super) const SIZE_EXCEEDED: Self = Self(0x183);
+
+    /// The status of a command that the drive has refused.
+    pub(super) fn of(error: &CommandError) -> Self {
+        let status = error.status();
+        Self(u16::from(status.sct) << 8 | u16::from(status.sc))
+    }
 }
 
 /// A command as it lies in a submission queue.

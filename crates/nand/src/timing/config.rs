@@ -45,15 +45,26 @@ defaults! {
     }
 }
 
-/// Array times of blocks in SLC mode, the same for all their pages.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct CellTimes {
-    /// tR, in ns.
-    pub read_ns: u64,
-    /// tPROG, in ns.
-    pub program_ns: u64,
-    /// tBERS, in ns.
-    pub erase_ns: u64,
+defaults! {
+    /// SLC mode: blocks whose cells hold one bit each, for an SLC cache (drive.ftl.slc_cache). They have fewer pages, and
+    /// times of their own, the same for all pages. Defaults: 96-layer cells (ISSCC 2020), tBERS assumed.
+    #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+    #[serde(deny_unknown_fields, default)]
+    pub struct SlcMode {
+        /// Bits that a cell holds otherwise: a block in SLC mode has so many times fewer pages, which pages_per_block must
+        /// divide by. Default 3.
+        #[schemars(range(min = 2, max = 4))]
+        pub bits_per_cell: u32 = 3;
+        /// Array read time tR of a page in SLC mode, in ns. Default 4000.
+        #[schemars(range(min = 0, max = 1_000_000_000_000u64))]
+        pub read_ns: u64 = 4_000;
+        /// Page program time tPROG in SLC mode, in ns. Default 75,000.
+        #[schemars(range(min = 0, max = 1_000_000_000_000u64))]
+        pub program_ns: u64 = 75_000;
+        /// Erase time tBERS of a block in SLC mode, in ns. Default 2,000,000.
+        #[schemars(range(min = 0, max = 1_000_000_000_000u64))]
+        pub erase_ns: u64 = 2_000_000;
+    }
 }
 
 /// Array and bus times of the chips.
@@ -65,8 +76,8 @@ pub struct TimingConfig {
     pub program_ns: PageTimes,
     /// tBERS: block erase, in ns.
     pub erase_ns: u64,
-    /// Array times of blocks in SLC mode, if the chip has such blocks.
-    pub slc: Option<CellTimes>,
+    /// SLC mode, if the chip has blocks in it: its times count here.
+    pub slc: Option<SlcMode>,
     /// Bus rate of a channel in MB/s (10⁶ bytes); 0 means transfers take no time.
     pub channel_mb_s: u32,
     /// Spare bytes of a page; each mapping unit carries its share over the bus.

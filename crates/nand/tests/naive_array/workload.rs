@@ -3,7 +3,7 @@
 use std::ops::Range;
 
 use strobe_nand::{
-    ArrayTiming, CellTimes, Class, PageTimes, SuspendConfig, Ticket, Timing, TimingConfig, When,
+    ArrayTiming, Class, PageTimes, SlcMode, SuspendConfig, Ticket, Timing, TimingConfig, When,
 };
 use strobe_types::{BlockId, CellMode, Geometry, GeometrySpec, Place, Prng, SimTime};
 
@@ -103,7 +103,8 @@ fn drive(rng: &mut Prng) -> (TimingConfig, Geometry) {
         read_ns: page_times(rng, &[0, 1, 2, 3, 5, 8]),
         program_ns: page_times(rng, &[0, 1, 4, 7, 13, 20]),
         erase_ns: pick(rng, &[0, 1, 10, 25]),
-        slc: (rng.below(2) == 0).then(|| CellTimes {
+        slc: (rng.below(2) == 0).then(|| SlcMode {
+            bits_per_cell: 3,
             read_ns: pick(rng, &[0, 1, 2, 4]),
             program_ns: pick(rng, &[0, 1, 3, 6]),
             erase_ns: pick(rng, &[0, 1, 9]),

@@ -66,7 +66,7 @@ pub(super) fn figure(runs: &[Run]) -> Option<Figure> {
     // What was written, and how long it took, says what the run was, not how good it is.
     let groups: Vec<_> = (0..all[0].len() - 2).filter_map(group).collect();
     let title = "Runs side by side".to_owned();
-    let views = vec![Bars { title: title.clone(), legend: Vec::new(), groups }.view("")?];
+    let views = vec![Bars { title: title.clone(), legend: Vec::new(), groups, log_from: None }.view("")?];
     Some(Figure { name: "comparison".into(), title, note: None, views })
 }
 

@@ -37,7 +37,7 @@ fn stacked(runs: &[Run], title: &str, unit: Unit, paths: &[(&str, &str)]) -> Opt
     };
     let legend = names.iter().map(|name| (words(name), style(name))).collect();
     let groups: Vec<_> = paths.iter().filter_map(group).collect();
-    (!groups.is_empty()).then(|| Bars { title: title.to_owned(), legend, groups })
+    (!groups.is_empty()).then(|| Bars { title: title.to_owned(), legend, groups, log_from: None })
 }
 
 /// A key as words.

@@ -1,6 +1,7 @@
 //! The page: one file that needs no other.
 
 mod collection;
+mod written;
 
 pub use collection::{Collection, Table, collection};
 

@@ -3,7 +3,7 @@
 use std::fmt::Write as _;
 
 use super::axis::Scale;
-use super::{Axis, TEXT, View, WIDTH, begin, cut, legend, width};
+use super::{Axis, Drawing, Key, View, WIDTH, begin, cut, heading, legend, upright, width};
 use crate::text::{Unit, escaped, number};
 
 const RIGHT: f64 = WIDTH - 58.0;
@@ -27,36 +27,41 @@ pub(crate) struct Bar {
     pub(crate) range: Option<(f64, f64)>,
 }
 
-/// Lying bars in groups, each with an axis of its own.
+/// Lying bars in groups, each with an axis of its own unless they share a logarithmic one.
 #[derive(Clone, Debug)]
 pub(crate) struct Bars {
     pub(crate) title: String,
     /// Of parts; empty if bars have one each.
     pub(crate) legend: Vec<(String, usize)>,
     pub(crate) groups: Vec<(String, Unit, Vec<Bar>)>,
+    /// Begin of a logarithmic axis that all groups share; for bars of one part.
+    pub(crate) log_from: Option<f64>,
 }
 
 impl Bars {
     /// The picture; nothing if there is nothing to see.
     pub(crate) fn view(&self, label: &'static str) -> Option<View> {
+        Some(View { label, svg: self.drawing()?.svg(&self.title), points: None })
+    }
+
+    /// The bars; nothing if there is nothing to see.
+    pub(crate) fn drawing(&self) -> Option<Drawing> {
         let bars = || self.groups.iter().flat_map(|group| &group.2);
         bars().next()?;
         let mut body = String::new();
-        let mut y = legend(&mut body, &self.legend, false) + 4.0;
+        let names: Vec<_> =
+            self.legend.iter().map(|(name, style)| (name.clone(), *style, Key::Bar)).collect();
+        let mut y = legend(&mut body, &names) + 4.0;
         let names = bars().map(|bar| width(&bar.name)).fold(0.0, f64::max);
         let left = 8.0 + names.min(130.0) + if names > 0.0 { 8.0 } else { 0.0 };
         for (title, unit, bars) in &self.groups {
-            let total = |bar: &Bar| bar.parts.iter().map(|part| part.value).sum::<f64>();
-            let reach = |bar: &Bar| total(bar).max(bar.range.map_or(0.0, |(_, high)| high));
-            let most = bars.iter().map(reach).fold(0.0, f64::max);
+            let most = match self.log_from {
+                Some(_) => most(self.groups.iter().flat_map(|group| &group.2)),
+                None => most(bars),
+            };
             if !title.is_empty() {
-                let _ = write!(
-                    body,
-                    "<text class=\"group\" x=\"8\" y=\"{:.1}\">{}</text>",
-                    y + 12.0,
-                    escaped(title)
-                );
-                y += TEXT + 2.0;
+                heading(&mut body, title, " class=\"group\"", &mut y);
+                y += 2.0;
             }
             for bar in bars {
                 let name = cut(&bar.name, 130.0);
@@ -68,7 +73,7 @@ impl Bars {
                 );
                 let mut x = left;
                 for part in bar.parts.iter().filter(|part| part.value > 0.0) {
-                    let length = (RIGHT - left) * part.value / most;
+                    let length = (RIGHT - left) * self.share(part.value, most);
                     let _ = write!(
                         body,
                         "<rect class=\"fill f{}\" x=\"{x:.1}\" y=\"{y:.1}\" width=\"{:.1}\" height=\"{BAR}\"><title>{}: {}\
@@ -81,7 +86,7 @@ impl Bars {
                     x += length;
                 }
                 if let Some((low, high)) = bar.range {
-                    let place = |value: f64| left + (RIGHT - left) * (value / most).max(0.0);
+                    let place = |value: f64| left + (RIGHT - left) * self.share(value, most).max(0.0);
                     let (from, to, middle) = (place(low), place(high), y + BAR / 2.0);
                     let _ = write!(
                         body,
@@ -102,8 +107,27 @@ impl Bars {
             }
             y += 8.0;
         }
-        Some(View { label, svg: begin(y, &self.title) + &body + "</svg>", points: None })
+        Some(Drawing { height: y, body })
     }
+
+    /// Length of a bar of `value` where the longest, of `most`, has 1.
+    fn share(&self, value: f64, most: f64) -> f64 {
+        match self.log_from {
+            Some(from) if most > from => (libm::log(value / from) / libm::log(most / from)).max(0.0),
+            Some(_) => 0.0,
+            None => value / most,
+        }
+    }
+}
+
+fn total(bar: &Bar) -> f64 {
+    bar.parts.iter().map(|part| part.value).sum()
+}
+
+/// The farthest end of `bars`.
+fn most<'a>(bars: impl IntoIterator<Item = &'a Bar>) -> f64 {
+    let reach = |bar: &Bar| total(bar).max(bar.range.map_or(0.0, |(_, high)| high));
+    bars.into_iter().map(reach).fold(0.0, f64::max)
 }
 
 /// Standing bars that touch, of bins of equal width.
@@ -126,18 +150,8 @@ impl Histogram {
         }
         let (left, right, top, bottom) = (58.0, WIDTH - 12.0, 22.0, 198.0);
         let y = Scale::new(&self.y, self.counts.iter().copied(), true, (bottom, top));
-        let mut body = format!("<text class=\"axis\" x=\"4\" y=\"14\">{}</text>", escaped(&self.y.label));
-        for (value, text) in y.ticks(5) {
-            let at = y.place(value);
-            let _ = write!(
-                body,
-                "<path class=\"grid\" d=\"M{left},{at:.1}H{right}\"/><text class=\"tick\" text-anchor=\"end\" x=\"{}\" \
-                 y=\"{:.1}\">{}</text>",
-                left - 5.0,
-                at + 4.0,
-                escaped(&text)
-            );
-        }
+        let mut body = String::new();
+        upright(&mut body, &y, &self.y.label, 14.0, (left, right));
         let each = ((right - left) / self.counts.len() as f64).min(72.0);
         let every = self.counts.len().div_ceil(8);
         for (at, &count) in self.counts.iter().enumerate() {

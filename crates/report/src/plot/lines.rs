@@ -5,7 +5,7 @@ use std::fmt::Write as _;
 use serde_json::{Value, json};
 
 use super::axis::Scale;
-use super::{Axis, TEXT, View, WIDTH, begin, legend};
+use super::{Axis, Drawing, Key, TEXT, View, WIDTH, legend, upright};
 use crate::text::{escaped, number};
 
 /// Most points of a line: a picture has no more places.
@@ -17,12 +17,32 @@ const HEIGHT: f64 = 176.0;
 /// Points of which each is marked.
 const MARKED_MAX: usize = 20;
 
+/// Look of a line.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) enum Look {
+    /// A line; few points are marked.
+    #[default]
+    Line,
+    /// A thin line without marks, to compare with.
+    Thin,
+    /// Points that no line joins.
+    Dots,
+}
+
+impl Look {
+    /// Class of the path.
+    pub(super) fn class(self) -> &'static str {
+        if self == Self::Thin { "line thin" } else { "line" }
+    }
+}
+
 /// A line.
 #[derive(Clone, Debug)]
 pub(crate) struct Line {
     pub(crate) name: String,
     /// Its look: one of the styles.
     pub(crate) style: usize,
+    pub(crate) look: Look,
     /// In the order of their first coordinate; the second is missing where there is a gap.
     pub(crate) points: Vec<(f64, Option<f64>)>,
     /// It goes on at the same height until the next point.
@@ -51,6 +71,7 @@ impl Line {
         Self {
             name: name.to_owned(),
             style,
+            look: Look::default(),
             points,
             is_stepped: false,
             ranges: Vec::new(),
@@ -60,6 +81,10 @@ impl Line {
 
     pub(crate) fn stepped(self) -> Self {
         Self { is_stepped: true, ..self }
+    }
+
+    pub(crate) fn looking(self, look: Look) -> Self {
+        Self { look, ..self }
     }
 
     pub(crate) fn largest(self) -> Self {
@@ -92,14 +117,20 @@ impl Line {
 impl Plot {
     /// The picture; nothing if there is nothing to see.
     pub(crate) fn view(&self, label: &'static str) -> Option<View> {
+        let (drawing, points) = self.drawing()?;
+        Some(View { label, svg: drawing.svg(&self.title), points: Some(points) })
+    }
+
+    /// The lines with their axes, and the values that somebody may point at; nothing if there is nothing to see.
+    pub(crate) fn drawing(&self) -> Option<(Drawing, Value)> {
         let lines: Vec<Vec<(f64, Option<f64>)>> = self.lines.iter().map(Line::thinned).collect();
         let drawn = |y: &f64| !self.y.is_log || *y > 0.0;
         let points = || lines.iter().flatten().filter_map(|&(x, y)| Some((x, y.filter(drawn)?)));
         points().next()?;
         let mut body = String::new();
-        let names: Vec<(String, usize)> =
-            self.lines.iter().map(|line| (line.name.clone(), line.style)).collect();
-        let top = legend(&mut body, &names, true) + TEXT + 6.0;
+        let name = |line: &Line| (line.name.clone(), line.style, Key::Line(line.look));
+        let names: Vec<_> = self.lines.iter().map(name).collect();
+        let top = legend(&mut body, &names) + TEXT + 6.0;
         let bottom = top + HEIGHT;
         let x = Scale::new(&self.x, lines.iter().flatten().map(|point| point.0), false, (LEFT, RIGHT));
         let reach = self.lines.iter().flat_map(|line| &line.ranges).flat_map(|&(_, low, high)| [low, high]);
@@ -110,28 +141,12 @@ impl Plot {
             draw(&mut body, line, points, &x, &y, drawn);
         }
         let height = bottom + 2.0 * TEXT + 6.0;
-        let svg = begin(height, &self.title) + &body + "</svg>";
-        Some(View { label, svg, points: Some(self.values(&lines, &x, height, (top, bottom))) })
+        let values = self.values(&lines, &x, height, (top, bottom));
+        Some((Drawing { height, body }, values))
     }
 
     fn frame(&self, body: &mut String, x: &Scale, y: &Scale, (top, bottom): (f64, f64)) {
-        let _ = write!(
-            body,
-            "<text class=\"axis\" x=\"4\" y=\"{:.1}\">{}</text>",
-            top - 11.0,
-            escaped(&self.y.label)
-        );
-        for (value, text) in y.ticks(5) {
-            let at = y.place(value);
-            let _ = write!(
-                body,
-                "<path class=\"grid\" d=\"M{LEFT},{at:.1}H{RIGHT}\"/><text class=\"tick\" text-anchor=\"end\" x=\"{:.1}\" \
-                 y=\"{:.1}\">{}</text>",
-                LEFT - 5.0,
-                at + 4.0,
-                escaped(&text)
-            );
-        }
+        upright(body, y, &self.y.label, top - 11.0, (LEFT, RIGHT));
         for (value, text) in x.ticks(6) {
             let at = x.place(value);
             // What would leave the picture is pushed inside.
@@ -212,12 +227,16 @@ fn draw(
             }
         }
         is_down = true;
-        if points.len() <= MARKED_MAX || alone * 2 > points.len() {
+        let is_marked = points.len() <= MARKED_MAX || alone * 2 > points.len();
+        if line.look == Look::Dots || line.look == Look::Line && is_marked {
             let _ =
                 write!(marks, "<circle class=\"dot f{style}\" cx=\"{at:.1}\" cy=\"{value:.1}\" r=\"2.2\"/>");
         }
     }
-    let _ = write!(body, "<path class=\"line s{style}\" d=\"{path}\"/>{marks}");
+    if line.look != Look::Dots {
+        let _ = write!(body, "<path class=\"{} s{style}\" d=\"{path}\"/>", line.look.class());
+    }
+    *body += &marks;
     for &(at, low, high) in &line.ranges {
         let (at, low, high) = (x.place(at), y.place(low), y.place(high));
         let _ = write!(

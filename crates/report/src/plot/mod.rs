@@ -1,19 +1,26 @@
-//! Pictures as SVG: lines over an axis, bars. Colours are classes, `s0` to `s7` in order of lightness, so that the page, or a
+//! Pictures as SVG: lines over an axis, bars, maps. Colours are classes, `s0` to `s7` in order of lightness, so that the page, or a
 //! file, says what they are; dashes tell lines apart where there are no colours.
 
 mod axis;
 mod bars;
 mod lines;
+mod map;
+mod standing;
 
 pub(crate) use axis::Axis;
 pub(crate) use bars::{Bar, Bars, Histogram, Part};
-pub(crate) use lines::{Line, Plot};
+pub(crate) use lines::{Line, Look, Plot};
+pub(crate) use map::Map;
+pub(crate) use standing::Standing;
 
 use std::borrow::Cow;
+use std::fmt::Write as _;
 
 use serde_json::Value;
 
 use crate::text::escaped;
+
+use axis::Scale;
 
 /// Kinds of lines and bars that look different.
 pub(crate) const STYLES: usize = 8;
@@ -43,6 +50,49 @@ pub(crate) struct View {
     pub(crate) points: Option<Value>,
 }
 
+/// The inside of a picture, from its top.
+#[derive(Clone, Debug)]
+pub(crate) struct Drawing {
+    pub(crate) height: f64,
+    pub(crate) body: String,
+}
+
+impl Drawing {
+    /// The whole picture.
+    pub(crate) fn svg(&self, title: &str) -> String {
+        format!("{}{}</svg>", begin(self.height, title), self.body)
+    }
+}
+
+/// One picture of `parts` below each other, each under its heading.
+pub(crate) fn stacked(title: &str, parts: &[(String, Drawing)]) -> String {
+    let (mut body, mut y) = (String::new(), 4.0);
+    heading(&mut body, title, " class=\"group\"", &mut y);
+    for (text, part) in parts {
+        y += 4.0;
+        heading(&mut body, text, "", &mut y);
+        let _ = write!(body, "<g transform=\"translate(0,{y:.1})\">{}</g>", part.body);
+        y += part.height;
+    }
+    Drawing { height: y, body }.svg(title)
+}
+
+/// Writes `text` at height `y`, in as many lines as it needs.
+fn heading(body: &mut String, text: &str, class: &str, y: &mut f64) {
+    let mut lines: Vec<String> = Vec::new();
+    for word in text.split_whitespace() {
+        match lines.last_mut() {
+            Some(line) if width(line) + width(word) + 8.0 < WIDTH - 16.0 => *line += &format!(" {word}"),
+            _ => lines.push(word.to_owned()),
+        }
+    }
+    for line in lines {
+        let line = escaped(&cut(&line, WIDTH - 16.0));
+        let _ = write!(body, "<text{class} x=\"8\" y=\"{:.1}\">{line}</text>", *y + 12.0);
+        *y += TEXT;
+    }
+}
+
 /// The begin of a picture of this height; `title` is for those who cannot see it.
 fn begin(height: f64, title: &str) -> String {
     format!(
@@ -67,30 +117,64 @@ fn cut(text: &str, most: f64) -> String {
     }
 }
 
-/// A legend, `is_line` of lines; returns its height.
-fn legend(svg: &mut String, names: &[(String, usize)], is_line: bool) -> f64 {
+/// Look of an entry of a legend.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Key {
+    Line(Look),
+    Bar,
+    /// A stroke across a bar.
+    Mark,
+}
+
+/// Draws a legend of names with their styles; returns its height.
+fn legend(svg: &mut String, names: &[(String, usize, Key)]) -> f64 {
     let (mut x, mut y) = (8.0, 4.0);
-    if names.len() < 2 && names.iter().all(|(name, _)| name.is_empty()) {
+    if names.len() < 2 && names.iter().all(|(name, ..)| name.is_empty()) {
         return 4.0;
     }
-    for (name, style) in names {
+    for (name, style, key) in names {
         let name = cut(name, WIDTH - 60.0);
         let needs = 30.0 + width(&name) + 10.0;
         if x + needs > WIDTH && x > 8.0 {
             (x, y) = (8.0, y + TEXT);
         }
         let style = style % STYLES;
-        *svg += &if is_line {
-            format!("<path class=\"line s{style}\" d=\"M{x:.1},{0:.1}h24\"/>", y + 8.0)
-        } else {
-            format!(
+        *svg += &match key {
+            Key::Line(Look::Dots) => {
+                format!(
+                    "<circle class=\"dot f{style}\" cx=\"{:.1}\" cy=\"{:.1}\" r=\"3\"/>",
+                    x + 12.0,
+                    y + 8.0
+                )
+            }
+            Key::Line(look) => {
+                format!("<path class=\"{} s{style}\" d=\"M{x:.1},{:.1}h24\"/>", look.class(), y + 8.0)
+            }
+            Key::Bar => format!(
                 "<rect class=\"fill f{style}\" x=\"{:.1}\" y=\"{:.1}\" width=\"12\" height=\"10\"/>",
                 x + 8.0,
                 y + 3.0
-            )
+            ),
+            Key::Mark => format!("<path class=\"stroke\" d=\"M{:.1},{:.1}h12\"/>", x + 8.0, y + 8.0),
         };
         *svg += &format!("<text x=\"{:.1}\" y=\"{:.1}\">{}</text>", x + 29.0, y + 12.0, escaped(&name));
         x += needs;
     }
     y + TEXT + 4.0
+}
+
+/// Draws the upright axis between two places: its label at height `above`, grid lines and their values.
+fn upright(body: &mut String, y: &Scale, label: &str, above: f64, (left, right): (f64, f64)) {
+    let _ = write!(body, "<text class=\"axis\" x=\"4\" y=\"{above:.1}\">{}</text>", escaped(label));
+    for (value, text) in y.ticks(5) {
+        let at = y.place(value);
+        let _ = write!(
+            body,
+            "<path class=\"grid\" d=\"M{left},{at:.1}H{right}\"/><text class=\"tick\" text-anchor=\"end\" x=\"{:.1}\" \
+             y=\"{:.1}\">{}</text>",
+            left - 5.0,
+            at + 4.0,
+            escaped(&text)
+        );
+    }
 }

@@ -167,6 +167,36 @@ pub enum BuildError {
         /// Good blocks beyond those that the logical units fill.
         spare: u32,
     },
+    /// Placement handles on a block map.
+    #[error(
+        "drive.ftl.placement.scheme = \"handles\" needs drive.ftl.mapping = \"page\" or \"dftl\": {0} fills a block with the \
+         sectors of one range of addresses, so the host cannot choose what shares a block"
+    )]
+    HandlesIn(String),
+    /// Persistently isolated handles on a drive that levels wear.
+    #[error(
+        "drive.ftl.placement.isolation = \"persistent\" needs drive.ftl.wear_leveling.kind = \"none\": wear levelling moves \
+         the data of all handles to the same blocks; isolation = \"initial\" allows that"
+    )]
+    HandlesLeveled,
+    /// Reclaim units that do not fit.
+    #[error(
+        "{handles} placement handles (drive.ftl.placement.handles), each with a reclaim unit of {unit_blocks} blocks on each \
+         of {planes} planes (drive.ftl.placement.unit_blocks), need {wanted} blocks at a time, but the drive has only \
+         {spare} good blocks more than what it offers: give fewer or smaller ones, or more drive.ftl.over_provisioning"
+    )]
+    ReclaimUnits {
+        /// Placement handles.
+        handles: u8,
+        /// Blocks of a unit on each plane.
+        unit_blocks: u32,
+        /// Planes of the drive.
+        planes: u32,
+        /// Blocks of a unit for each handle.
+        wanted: u64,
+        /// Good blocks beyond those that the logical units fill.
+        spare: u32,
+    },
     /// More victims than there can be.
     #[error(
         "drive.ftl.gc.victims is {victims}, but the drive has only {blocks} good blocks; 0 lets the drive choose, one \

@@ -7,7 +7,8 @@ use super::BuildError;
 use crate::config::{DriveConfig, FaultAt};
 use crate::drive::{Fault, FaultPlace};
 
-/// The planned faults of a drive of `logical_units`, or which of them is beyond it.
+/// The planned faults of a drive of `logical_units`, or which of them is beyond it. Their places need the geometry, so the
+/// drive has a type of its own for them.
 pub(super) fn faults(
     config: &DriveConfig,
     geometry: &Geometry,

@@ -3,6 +3,7 @@
 mod aged;
 mod error;
 mod faults;
+mod handles;
 mod image;
 mod memory;
 mod own;
@@ -17,15 +18,15 @@ use strobe_ftl::{
     PlacementKind, Recovery, TranslationConfig,
 };
 use strobe_nand::{
-    ArrayTiming, CellTimes, Chip, Class, DataMedium, Medium, Nand as _, NoMedium, PageTimes, StampMedium,
+    ArrayTiming, Chip, Class, DataMedium, Medium, Nand as _, NoMedium, PageTimes, StampMedium,
     SwitchedTiming, Timing, TimingConfig, Untimed, WearConfig,
 };
 use strobe_types::{Geometry, GeometrySpec, SimTime};
 
 use self::own::OwnPlacement;
 use crate::config::{
-    CopyMode, DataMode, DieAllocationName, DriveConfig, GcMode, Mapping, ScheduleTable, SchemeName, SlcTable,
-    TranslationTable, Victim, WearLevelingConfig, WearLevelingName, block_scheme,
+    CopyMode, DataMode, DriveConfig, GcMode, Mapping, ScheduleTable, SchemeName, TranslationTable, Victim,
+    WearLevelingConfig, WearLevelingName, block_scheme,
 };
 use crate::device::Simulated;
 use crate::drive::Drive;
@@ -99,6 +100,7 @@ pub(crate) fn checked(config: &DriveConfig) -> Result<(Geometry, u32), BuildErro
                 FormulaPlacement::check(text).map_err(BuildError::Placement)?;
             }
             check_marks(config, &geometry, units)?;
+            handles::check(config, &geometry, units)?;
             faults::faults(config, &geometry, units)?;
             Ok((geometry, units))
         }
@@ -184,9 +186,15 @@ fn check_marks(config: &DriveConfig, geometry: &Geometry, logical_units: u32) ->
     if gc.victims > blocks { Err(BuildError::Victims { victims: gc.victims, blocks }) } else { Ok(()) }
 }
 
-/// Erased blocks that are always kept: one per plane, another if blocks always in SLC mode are emptied, and two more.
+/// Streams of data with open blocks, and the most of them that the units of one victim go to.
+fn data_streams(config: &DriveConfig) -> (u32, u32) {
+    config.ftl.placement.kind().open_streams(config.ftl.gc.stream == GcStream::Host)
+}
+
+/// Erased blocks that are always kept: one per plane for each stream that the units of a victim go to, another if blocks
+/// always in SLC mode are emptied, and two more.
 fn least_kept(config: &DriveConfig, geometry: &Geometry) -> u32 {
-    let per_plane = 1 + u32::from(config.ftl.slc_cache.static_blocks > 0);
+    let per_plane = data_streams(config).1 + u32::from(config.ftl.slc_cache.static_blocks > 0);
     per_plane * geometry.planes() + 2
 }
 
@@ -213,7 +221,7 @@ pub(crate) fn block_map_config(
     })
 }
 
-/// The choices of the page map.
+/// The choices of the page map. Automatic values, which are 0 in the configuration, need the geometry.
 pub(crate) fn map_config(
     config: &DriveConfig,
     geometry: &Geometry,
@@ -238,13 +246,11 @@ pub(crate) fn map_config(
             // Addresses and virtual numbers share one range.
             CopyMode::Logical => config.ftl.virtual_map_entries.min(u32::MAX - 1 - geometry.units()),
         },
-        when_map_full: config.ftl.virtual_map_full.get(),
-        flush_entries: (config.ftl.map_flush_entries > 0).then_some(config.ftl.map_flush_entries),
         translation: (Mapping::named(&config.ftl.mapping) == Some(Mapping::Dftl))
             .then(|| translation(config)),
         watermarks: (gc.mode == GcMode::Background).then(|| watermarks::of(config, geometry, logical_units)),
-        slc: slc::config_of(config),
-        free_first: config.ftl.die_allocation == DieAllocationName::FreeFirst,
+        slc: config.ftl.slc_cache.is_on().then_some(config.ftl.slc_cache),
+        die_allocation: config.ftl.die_allocation,
         durable: config.ftl.durable_map,
         map_blocks: config.ftl.map_blocks,
         batch_pages: config.ftl.batch_pages,
@@ -253,6 +259,7 @@ pub(crate) fn map_config(
     }
 }
 
+/// Demand paging of the map. Its entry size and protected segment, which tests of the engine vary, are no keys.
 fn translation(config: &DriveConfig) -> TranslationConfig {
     let &TranslationTable { cached_entries, batched_eviction } = &config.ftl.translation;
     TranslationConfig { batched_eviction, ..TranslationConfig::new(cached_entries) }
@@ -278,6 +285,7 @@ fn fault_reserve(program_fail_rate: f64, geometry: &Geometry) -> u32 {
     }
 }
 
+/// Static wear levelling. The table is flat, so that a sweep changes the kind alone.
 fn leveling(config: &WearLevelingConfig) -> Option<Leveling> {
     let &WearLevelingConfig { kind, threshold, set_blocks } = config;
     match kind {
@@ -337,7 +345,7 @@ impl<'a> Plan<'a> {
             read_ns: nand.read_ns,
             program_ns: nand.program_ns,
             erase_ns: nand.erase_ns,
-            slc: self.config.ftl.slc_cache.is_on().then(|| self.slc_times()),
+            slc: self.config.ftl.slc_cache.is_on().then_some(nand.slc),
             channel_mb_s: nand.channel_mb_s,
             spare_bytes: nand.spare_bytes,
             pages_per_program: nand.pages_per_program,
@@ -351,16 +359,12 @@ impl<'a> Plan<'a> {
         ArrayTiming::new(config, &self.geometry)
     }
 
-    fn slc_times(&self) -> CellTimes {
-        let SlcTable { read_ns, program_ns, erase_ns, .. } = self.config.nand.slc;
-        CellTimes { read_ns, program_ns, erase_ns }
-    }
-
     /// Bits of a cell, if blocks can be in SLC mode; else 0.
     pub(crate) fn slc_bits(&self) -> u32 {
         if self.config.ftl.slc_cache.is_on() { self.config.nand.slc.bits_per_cell } else { 0 }
     }
 
+    /// Deadlines by class. The array of the flash has one for host reads, too, which is no key.
     fn patience_ns(&self) -> [u64; Class::ALL.len()] {
         let ScheduleTable { host_program_ns, background_read_ns, background_program_ns, erase_ns } =
             self.config.controller.schedule;

@@ -1,10 +1,9 @@
 //! The SLC cache of a configuration.
 
-use strobe_ftl::{SlcConfig, WhenFull};
 use strobe_types::Geometry;
 
 use super::BuildError;
-use crate::config::{DriveConfig, Mapping, SlcCacheTable, WhenFullName};
+use crate::config::{DriveConfig, Mapping};
 
 /// Refuses an SLC cache on a drive that cannot have it.
 pub(super) fn check(config: &DriveConfig, geometry: &Geometry) -> Result<(), BuildError> {
@@ -35,16 +34,4 @@ pub(super) fn check(config: &DriveConfig, geometry: &Geometry) -> Result<(), Bui
         ("dynamic_blocks", slc.dynamic_blocks)
     };
     if given >= blocks { Err(BuildError::SlcBlocks { key, given, blocks }) } else { Ok(()) }
-}
-
-/// The SLC cache, if there is one.
-pub(super) fn config_of(config: &DriveConfig) -> Option<SlcConfig> {
-    let &SlcCacheTable { static_blocks, dynamic_blocks, fold_at, fold_idle_ns, when_full } =
-        &config.ftl.slc_cache;
-    let when_full = match when_full {
-        WhenFullName::Direct => WhenFull::Direct,
-        WhenFullName::Fold => WhenFull::Fold,
-    };
-    let slc = SlcConfig { static_blocks, dynamic_blocks, fold_at, fold_idle_ns, when_full };
-    config.ftl.slc_cache.is_on().then_some(slc)
 }

@@ -3,14 +3,14 @@
 use strobe_ftl::Watermarks;
 use strobe_types::Geometry;
 
-use super::{BuildError, checked, good_and_spare, least_kept, map_config};
+use super::{BuildError, checked, data_streams, good_and_spare, least_kept, map_config};
 use crate::config::DriveConfig;
 
 /// When collection in the background begins, and when the host waits for it.
 ///
 /// Where nothing else is said, the host waits when the erased blocks are down to the least that is safe and, on average,
-/// every open block is full: then it never waits for a block. Little spare makes little room: an eighth of it at most
-/// is kept.
+/// every open block of data is full: then it never waits for a block. Little spare makes little room: an eighth of it at
+/// most is kept.
 pub(super) fn of(config: &DriveConfig, geometry: &Geometry, logical_units: u32) -> Watermarks {
     let gc = &config.ftl.gc;
     let (_, spare) = good_and_spare(config, geometry, logical_units);
@@ -20,7 +20,8 @@ pub(super) fn of(config: &DriveConfig, geometry: &Geometry, logical_units: u32) 
     let or = |given: u32, automatic: u32| if given > 0 { given } else { automatic };
     // Room between the watermarks, if only the upper one is given.
     let highest = or(gc.soft_blocks, u32::MAX) - 1;
-    let pace = or(gc.pace_blocks, (least + (2 * lanes).min(most)).min(highest));
+    let open = data_streams(config).0.max(2) * lanes;
+    let pace = or(gc.pace_blocks, (least + open.min(most)).min(highest));
     let soft = or(gc.soft_blocks, pace + (lanes / 2 + 2).min(most));
     Watermarks {
         soft,

@@ -2,7 +2,7 @@
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
-use strobe_ftl::{Allocation, LogVictim, Refresh, WhenMapFull};
+use strobe_ftl::{Allocation, DieAllocation, LogVictim, Refresh, SlcConfig};
 use strobe_types::{defaults, is_default};
 
 use super::gc::GcConfig;
@@ -33,7 +33,7 @@ pub struct FtlConfig {
     pub allocation: Allocation,
     /// Die of the next pages: free-first (the one with the least work waiting) or stripe (in turn). Default free-first.
     #[serde(default)]
-    pub die_allocation: DieAllocationName,
+    pub die_allocation: DieAllocation,
     /// Data placement: which data shares blocks.
     #[serde(default, skip_serializing_if = "is_default")]
     pub placement: PlacementTable,
@@ -41,19 +41,10 @@ pub struct FtlConfig {
     #[serde(default)]
     pub copy_mode: CopyMode,
     /// Entries of the virtual map of logical copies, each a mapping unit that two addresses share;
-    /// virtual_map_full says what happens beyond it. RAM: 16 bytes each, and 4 per flash unit. Default 65,536.
+    /// beyond them, copies are physical. RAM: 16 bytes each, and 4 per flash unit. Default 65,536.
     #[serde(default = "virtual_map_entries")]
     #[schemars(range(min = 1, max = 268_435_456))]
     pub virtual_map_entries: u32,
-    /// Reaction to a full virtual map when another unit is to be shared. copy-new: the new copy is physical.
-    /// copy-oldest: the oldest logical copy becomes physical and gives up its entry. Default copy-new.
-    #[serde(default, skip_serializing_if = "is_default")]
-    pub virtual_map_full: VirtualMapFullName,
-    /// Changed entries of the map, the virtual map included, after which the durable map is brought up to date at the latest;
-    /// fewer are lost if power is cut, and more is written. 0: as many as suit the log. Default 0.
-    #[serde(default, skip_serializing_if = "is_default")]
-    #[schemars(range(min = 0, max = 4_294_967_295u32))]
-    pub map_flush_entries: u32,
     /// True if the map survives a power cut. It is then kept on flash as a journal with checkpoints, in
     /// reserved blocks. Its programs have cause map, or meta for pages that hold mostly the virtual map of
     /// logical copies. It is written at every flush, before a block is opened and before garbage is erased.
@@ -76,7 +67,7 @@ pub struct FtlConfig {
     pub log_victim: LogVictim,
     /// SLC cache: writes of the host go to blocks in SLC mode first; only page has it.
     #[serde(default, skip_serializing_if = "is_default")]
-    pub slc_cache: SlcCacheTable,
+    pub slc_cache: SlcConfig,
     /// Demand paging of the map; only dftl has it.
     #[serde(default, skip_serializing_if = "is_default")]
     pub translation: TranslationTable,
@@ -117,6 +108,8 @@ defaults! {
 impl RefreshTable {
     /// Refresh settings of a map where `days_per_second` days pass in a second; `None` if blocks are never
     /// refreshed.
+    ///
+    /// The map counts in ns; days depend on a key of another table.
     pub(crate) fn get(&self, days_per_second: f64) -> Option<Refresh> {
         let after_ns = (self.days > 0.0).then(|| (self.days / days_per_second * 1e9) as u64);
         let reads = (self.reads > 0).then_some(self.reads);
@@ -155,60 +148,6 @@ defaults! {
     }
 }
 
-defaults! {
-    /// SLC cache: the host writes to blocks with one bit per cell (drive.nand.slc) while there are any, which is fast, and
-    /// what they hold is folded into normal blocks later. Without blocks, the default, there is none.
-    #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-    #[serde(deny_unknown_fields, default)]
-    pub struct SlcCacheTable {
-        /// Blocks that are always in SLC mode, the last ones of each plane; bad ones among them are missing. Default 0.
-        #[schemars(range(min = 0, max = 16_777_216))]
-        pub static_blocks: u32 = 0;
-        /// Other blocks that are in SLC mode at the same time, at most: as long as more are erased than collection keeps, so
-        /// the fuller the drive, the fewer. Default 0.
-        #[schemars(range(min = 0, max = 16_777_216))]
-        pub dynamic_blocks: u32 = 0;
-        /// Blocks in SLC mode from which on they are folded, the oldest first, while the host is busy, too. 0: only while the
-        /// host is idle, where collection needs room, and if writes wait for it. Default 0.
-        #[schemars(range(min = 0, max = 16_777_216))]
-        pub fold_at: u32 = 0;
-        /// Time without a command of the host after which folding begins, in ns. Default 100,000,000.
-        #[schemars(range(min = 0, max = 1_000_000_000_000u64))]
-        pub fold_idle_ns: u64 = 100_000_000;
-        /// Destination of host writes while the cache is full: direct or fold. Default direct.
-        pub when_full: WhenFullName = WhenFullName::Direct;
-    }
-}
-
-impl SlcCacheTable {
-    /// True if the drive has an SLC cache.
-    pub fn is_on(&self) -> bool {
-        self.static_blocks > 0 || self.dynamic_blocks > 0
-    }
-}
-
-/// Destination of host writes while the SLC cache is full.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "kebab-case")]
-pub enum WhenFullName {
-    /// To normal blocks.
-    #[default]
-    Direct,
-    /// To the cache: they wait until a block of it has been folded.
-    Fold,
-}
-
-/// On which die the next pages are written.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "kebab-case")]
-pub enum DieAllocationName {
-    /// The one with the least work waiting, on all its planes. A run without times stripes.
-    #[default]
-    FreeFirst,
-    /// One after the other: channels first, then dies, then planes.
-    Stripe,
-}
-
 /// Method of copy commands.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
@@ -218,26 +157,6 @@ pub enum CopyMode {
     Physical,
     /// By pointing both addresses to the same flash unit (logical copy: Kang, Han & Shin).
     Logical,
-}
-
-/// Reaction to a full virtual map when another unit is to be shared.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "kebab-case")]
-pub enum VirtualMapFullName {
-    /// The new copy is physical.
-    #[default]
-    CopyNew,
-    /// The logical copy made longest ago becomes physical and gives its entry up.
-    CopyOldest,
-}
-
-impl VirtualMapFullName {
-    pub(crate) fn get(self) -> WhenMapFull {
-        match self {
-            Self::CopyNew => WhenMapFull::CopyNew,
-            Self::CopyOldest => WhenMapFull::CopyOldest,
-        }
-    }
 }
 
 /// Ways of static wear levelling.

@@ -14,16 +14,13 @@ mod placement;
 
 pub use controller::{ControllerConfig, ScheduleTable, TrimConfig};
 pub use faults::{FaultAt, FaultsTable};
-pub use ftl::{
-    CopyMode, DieAllocationName, FtlConfig, RefreshTable, SlcCacheTable, TranslationTable,
-    VirtualMapFullName, WearLevelingConfig, WearLevelingName, WhenFullName,
-};
+pub use ftl::{CopyMode, FtlConfig, RefreshTable, TranslationTable, WearLevelingConfig, WearLevelingName};
 pub use gc::{GcConfig, GcMode};
 pub(crate) use names::block_scheme;
 pub use names::{MAPPINGS, Mapping, MappingInfo, PLACEMENTS, POLICIES, PlacementInfo, PolicyInfo, Victim};
-pub use nand::{DataMode, NandConfig, SlcTable};
+pub use nand::{DataMode, NandConfig};
 pub use nvram::{NVRAM_RANGES_MAX, NvramConfig, NvramError, NvramPolicyName, SectorRange};
-pub use placement::{IsolationName, PlacementTable, Scheme, SchemeName};
+pub use placement::{PlacementTable, Scheme, SchemeName};
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};

@@ -2,8 +2,8 @@
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
-use strobe_nand::{PageTimes, RetryConfig, SuspendConfig};
-use strobe_types::{defaults, is_default, is_one};
+use strobe_nand::{PageTimes, RetryConfig, SlcMode, SuspendConfig};
+use strobe_types::{is_default, is_one};
 
 use super::FaultsTable;
 
@@ -98,7 +98,7 @@ pub struct NandConfig {
     pub faults: FaultsTable,
     /// Blocks used with one bit per cell, by an SLC cache.
     #[serde(default, skip_serializing_if = "is_default")]
-    pub slc: SlcTable,
+    pub slc: SlcMode,
     /// Erases that a block survives; the next one fails and the block is bad. 0: unlimited.
     #[schemars(range(min = 0, max = 4_294_967_295u32))]
     pub endurance_pe: u32,
@@ -117,26 +117,4 @@ pub struct NandConfig {
 
 fn one() -> u32 {
     1
-}
-
-defaults! {
-    /// SLC mode: blocks whose cells hold one bit each, for an SLC cache (drive.ftl.slc_cache). They have fewer pages, and
-    /// times of their own, the same for all pages. Defaults: 96-layer cells (ISSCC 2020), tBERS assumed.
-    #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-    #[serde(deny_unknown_fields, default)]
-    pub struct SlcTable {
-        /// Bits that a cell holds otherwise: a block in SLC mode has so many times fewer pages, which pages_per_block must
-        /// divide by. Default 3.
-        #[schemars(range(min = 2, max = 4))]
-        pub bits_per_cell: u32 = 3;
-        /// Array read time tR of a page in SLC mode, in ns. Default 4000.
-        #[schemars(range(min = 0, max = 1_000_000_000_000u64))]
-        pub read_ns: u64 = 4_000;
-        /// Page program time tPROG in SLC mode, in ns. Default 75,000.
-        #[schemars(range(min = 0, max = 1_000_000_000_000u64))]
-        pub program_ns: u64 = 75_000;
-        /// Erase time tBERS of a block in SLC mode, in ns. Default 2,000,000.
-        #[schemars(range(min = 0, max = 1_000_000_000_000u64))]
-        pub erase_ns: u64 = 2_000_000;
-    }
 }

@@ -36,7 +36,7 @@ pub enum SchemeName {
     Sfs,
     /// Writes hinted as file-system metadata go to a stream of their own.
     Hints,
-    /// Each placement handle that the host names is a stream (FDP).
+    /// Each placement handle that the host names is a stream, with reclaim units of its own (FDP).
     Handles,
 }
 
@@ -99,17 +99,6 @@ impl Scheme {
     }
 }
 
-/// Isolation of placement handles when data is relocated.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "kebab-case")]
-pub enum IsolationName {
-    /// Relocated data of all handles shares blocks.
-    #[default]
-    Initial,
-    /// Relocated data keeps to blocks of its handle.
-    Persistent,
-}
-
 defaults! {
     /// Data placement: which data shares blocks.
     #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
@@ -127,7 +116,10 @@ defaults! {
         #[schemars(range(min = 1, max = 64))]
         pub handles: u8 = 2;
         /// Blocks of relocated data under handles: initial (shared by all) or persistent (of each handle). Default initial.
-        pub isolation: IsolationName = IsolationName::Initial;
+        pub isolation: Isolation = Isolation::Initial;
+        /// Size of the reclaim unit that each handle fills: blocks on each plane of the drive. Default 1.
+        #[schemars(range(min = 1, max = 65_536))]
+        pub unit_blocks: u32 = 1;
         /// Temperature that hot-cold and sorted go by: update-count, update-rate or last-write. Default update-count.
         pub temperature: Temperature = Temperature::UpdateCount;
     }
@@ -135,6 +127,8 @@ defaults! {
 
 impl PlacementTable {
     /// The scheme for a map.
+    ///
+    /// The table is flat, so that a sweep changes the scheme alone; several names are one scheme with fixed streams.
     pub(crate) fn kind(&self) -> PlacementKind {
         match &self.scheme {
             Scheme::Name(name) => self.named(*name),
@@ -172,13 +166,11 @@ impl PlacementTable {
             SchemeName::Warcip => PlacementKind::Warcip { streams },
             SchemeName::Sfs => PlacementKind::Sfs { streams },
             SchemeName::Hints => PlacementKind::Hints,
-            SchemeName::Handles => {
-                let isolation = match self.isolation {
-                    IsolationName::Initial => Isolation::Initial,
-                    IsolationName::Persistent => Isolation::Persistent,
-                };
-                PlacementKind::Handles { count: self.handles, isolation }
-            }
+            SchemeName::Handles => PlacementKind::Handles {
+                count: self.handles,
+                isolation: self.isolation,
+                unit_blocks: self.unit_blocks,
+            },
         }
     }
 }

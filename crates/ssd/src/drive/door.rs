@@ -70,6 +70,20 @@ where
         self.write_cache = enabled;
     }
 
+    fn begin_unit(&mut self, now: SimTime, handle: u16) -> Result<(), CommandError> {
+        let handles = self.ftl.handles();
+        if self.ftl.placement_handles().is_none() || handle >= handles {
+            return Err(CommandError::NoSuchHandle { handle, handles });
+        }
+        self.catch_up(now);
+        self.begin_command();
+        self.check_medium()?;
+        self.ftl.begin_unit(self.at_once(), handle)?;
+        self.check_medium()?;
+        self.settle_instant();
+        Ok(())
+    }
+
     fn settle(&mut self, now: SimTime) -> Completed {
         self.pass(now);
         self.begin_command();

@@ -2,13 +2,13 @@
 
 use strobe_ftl::{BlockInfo, CheckError, Inspectable, WearSummary};
 use strobe_nand::{Class, Nand, Timing};
-use strobe_types::{BlockId, SimTime};
+use strobe_types::{BlockId, SECTOR_BYTES, SimTime};
 
 use super::Drive;
 use crate::device::Inspect;
 use crate::latency::Latency;
 use crate::nvram::Nvram;
-use crate::stats::DriveStats;
+use crate::stats::{DriveStats, ReclaimUnits};
 
 impl<F: Inspectable> Inspect for Drive<F> {
     fn logical_units(&self) -> u32 {
@@ -25,6 +25,21 @@ impl<F: Inspectable> Inspect for Drive<F> {
 
     fn slc_blocks(&self) -> Option<u32> {
         self.ftl.slc_blocks()
+    }
+
+    fn reclaim_units(&self) -> Option<ReclaimUnits> {
+        let handles = self.ftl.placement_handles()?;
+        let page_sectors = u64::from(self.geometry.page_bytes()) / SECTOR_BYTES;
+        let unit_sectors = handles.unit_pages() * page_sectors;
+        let left = |(handle, &pages): (u16, &u64)| {
+            let waiting = self.buffer.as_ref().map_or(0, |buffer| buffer.units_with(handle));
+            let waiting = waiting * u64::from(self.geometry.sectors_per_unit()) % unit_sectors;
+            // It may go on in the next unit.
+            let left = (pages * page_sectors + unit_sectors - waiting) % unit_sectors;
+            if left == 0 { unit_sectors } else { left }
+        };
+        let sectors_left = (0..).zip(handles.pages_left()).map(left).collect();
+        Some(ReclaimUnits { isolation: handles.isolation(), unit_sectors, sectors_left })
     }
 
     fn blocks(&self) -> Vec<BlockInfo> {
@@ -52,6 +67,7 @@ impl<F: Inspectable> Inspect for Drive<F> {
             merges: self.ftl.stats().merges,
             translation: self.ftl.stats().translation,
             slc: self.ftl.stats().slc,
+            handles: self.ftl.placement_handles().map_or(Vec::new(), |handles| handles.counts().to_vec()),
             copies: self.ftl.stats().copies,
             nvram: self.nvram.as_ref().map(Nvram::stats),
             occupancy: self.ftl.nand().timing().occupancy(now),

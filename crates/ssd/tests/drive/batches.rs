@@ -2,8 +2,7 @@
 
 use strobe_nand::{Cause, NandOp, StampMedium};
 use strobe_ssd::{
-    DataMode, Device, DriveConfig, DriveStats, HostQueue, Inspect, Simulated, SlcCacheTable, WhenFullName,
-    build,
+    DataMode, Device, DriveConfig, DriveStats, HostQueue, Inspect, Simulated, SlcConfig, WhenFull, build,
 };
 use strobe_types::{Op, Prng, Request, SimTime};
 
@@ -33,17 +32,16 @@ fn variants() -> Vec<DriveConfig> {
 fn slc_variants() -> Vec<DriveConfig> {
     let mut variants = Vec::new();
     for (channels, static_blocks, dynamic_blocks, fold_at, when_full) in [
-        (1, 3, 0, 0, WhenFullName::Direct),
-        (1, 0, 8, 0, WhenFullName::Direct),
-        (2, 4, 6, 3, WhenFullName::Direct),
-        (1, 2, 4, 0, WhenFullName::Fold),
+        (1, 3, 0, 0, WhenFull::Direct),
+        (1, 0, 8, 0, WhenFull::Direct),
+        (2, 4, 6, 3, WhenFull::Direct),
+        (1, 2, 4, 0, WhenFull::Fold),
     ] {
         let mut config = setup::shaped(channels, 1, 1);
         config.nand.blocks_per_plane = 64;
         config.nand.slc.bits_per_cell = 2;
         let fold_idle_ns = 1_000_000_000_000;
-        config.ftl.slc_cache =
-            SlcCacheTable { static_blocks, dynamic_blocks, fold_at, fold_idle_ns, when_full };
+        config.ftl.slc_cache = SlcConfig { static_blocks, dynamic_blocks, fold_at, fold_idle_ns, when_full };
         variants.push(config);
     }
     variants

@@ -4,9 +4,10 @@ use strobe_ftl::gc::Greedy;
 use strobe_ftl::{
     Inspectable as _, Isolation, MappingScheme as _, PageMap, PageMapConfig, PlacementKind, Watermarks,
 };
-use strobe_nand::{Chip, Nand as _, StampMedium, Timing, Untimed, WearConfig};
+use strobe_nand::{Cause, Chip, Nand as _, NandOp, StampMedium, Timing, Untimed, WearConfig};
 use strobe_ssd::{
-    Command, CommandError, DataTag, Device as _, Drive, DriveConfig, Inspect as _, Range, Status,
+    Command, CommandError, DataTag, Device as _, Drive, DriveConfig, Inspect as _, Range, SchemeName, Status,
+    WearLevelingName,
 };
 use strobe_types::{BlockId, Lba, Prng};
 
@@ -15,10 +16,18 @@ use super::setup::{T0, array_timing, cached, closed, config, geometry, write_uni
 const HANDLES: u8 = 3;
 
 fn drive<T: Timing>(config: &DriveConfig, timing: T) -> Drive<PageMap<Chip<T, StampMedium>, Greedy>> {
+    isolated(config, timing, Isolation::Persistent)
+}
+
+fn isolated<T: Timing>(
+    config: &DriveConfig,
+    timing: T,
+    isolation: Isolation,
+) -> Drive<PageMap<Chip<T, StampMedium>, Greedy>> {
     let chip = Chip::new(geometry(config), WearConfig::default(), timing, 1);
     let policy = Greedy::new(chip.geometry().blocks());
     let map = PageMapConfig {
-        placement: PlacementKind::Handles { count: HANDLES, isolation: Isolation::Persistent },
+        placement: PlacementKind::Handles { count: HANDLES, isolation, unit_blocks: 2 },
         watermarks: Some(Watermarks { soft: 26, pace: 22, victims: 2, read_pages: 4 }),
         ..PageMapConfig::new(config.logical_units() as u32)
     };
@@ -82,4 +91,111 @@ fn a_handle_that_the_drive_does_not_have_is_refused() {
         assert_eq!(drive.issue(&batch, &[], &mut closed(1)), Err((1, error)));
     }
     assert_eq!(drive.mapped_units(), 1, "what came before the refused request is done");
+}
+
+/// Programs of all handles and of what they share are those that the chip has counted, padding of ended units included.
+fn assert_programs_add_up<T: Timing + Send>(config: &DriveConfig, timing: T, isolation: Isolation) {
+    let mut drive = isolated(config, timing, isolation);
+    let units = config.logical_units();
+    let mut rng = Prng::new(2);
+    let mut queue = closed(8);
+    for round in 0..60 {
+        let write = |_| {
+            let unit = u64::from(rng.below(units as u32));
+            write_unit(unit).placed((unit % u64::from(HANDLES)) as u16)
+        };
+        let requests: Vec<_> = (0..60).map(write).collect();
+        drive.run(&requests, &[], &mut queue).expect("runs");
+        if round % 10 == 0 {
+            drive.begin_unit(queue.now(), 1).expect("begun");
+        }
+    }
+    drive.check().expect("sound");
+    let (stats, counted) = (drive.stats(), drive.ftl().nand().counts());
+    let all: u64 = stats.handles.iter().map(|counts| counts.pages).sum();
+    assert_eq!(all, counted.total(NandOp::Program), "{isolation:?}: {:?}", stats.handles);
+    let written: u64 = stats.handles.iter().map(|counts| counts.host_units).sum();
+    assert_eq!(written, drive.ftl().stats().host_units_written, "{isolation:?}");
+    let shared = stats.handles.last().expect("what they share");
+    assert_eq!(shared.pages > 0, isolation == Isolation::Initial, "{isolation:?}: {shared:?}");
+    assert!(counted.get(NandOp::Program, Cause::Pad) > 0, "{isolation:?}: units are ended early");
+}
+
+#[test]
+fn the_programs_of_all_handles_are_those_of_the_chip() {
+    let mut config = config();
+    config.nand.blocks_per_plane = 60;
+    config.ftl.logical_pages = Some(160);
+    for isolation in [Isolation::Initial, Isolation::Persistent] {
+        assert_programs_add_up(&config, Untimed::default(), isolation);
+        assert_programs_add_up(&config, array_timing(&config), isolation);
+    }
+}
+
+#[test]
+fn a_handle_fills_its_unit_and_begins_the_next() {
+    let mut config = config();
+    config.nand.blocks_per_plane = 60;
+    for buffer in [0, 16 * 4096] {
+        config.controller.write_buffer_bytes = buffer;
+        let mut drive = drive(&config, Untimed::default());
+        let (planes, pages) = (drive.geometry().planes(), drive.geometry().units_per_block());
+        let sectors = drive.geometry().sectors_per_unit();
+        let left = |drive: &Drive<_>| -> Vec<u64> {
+            let units = drive.reclaim_units().expect("handles");
+            assert_eq!(units.unit_sectors, u64::from(2 * planes * pages * sectors));
+            units.sectors_left.iter().map(|&left| left / u64::from(sectors)).collect()
+        };
+        let full = u64::from(2 * planes * pages);
+        assert_eq!(left(&drive), [full; 3]);
+        let write = |drive: &mut Drive<_>, count: u64, handle: u16| {
+            (0..count).for_each(|unit| {
+                let range = Range::new(Lba::new((unit % 10) * u64::from(sectors)), sectors);
+                let write = Command::Write { range, fua: true, tag: DataTag::placed(handle) };
+                drive.execute(T0, &write).expect("runs");
+            });
+        };
+        write(&mut drive, 3, 1);
+        let range = Range::new(Lba::new(0), sectors);
+        let cached = Command::Write { range, fua: false, tag: DataTag::placed(1) };
+        drive.execute(T0, &cached).expect("runs");
+        let per_page = u64::from(drive.geometry().units_per_page());
+        // A page for each write.
+        let after = full - 3 * per_page - if buffer > 0 { 1 } else { per_page };
+        assert_eq!(left(&drive), [full, after, full], "with a buffer of {buffer} bytes");
+        drive.execute(T0, &Command::Flush).expect("flushed");
+        let used = drive.ftl().nand().counts().total(NandOp::Program);
+        drive.begin_unit(T0, 1).expect("begun");
+        assert_eq!(left(&drive), [full; 3]);
+        let padded = drive.ftl().nand().counts().get(NandOp::Program, Cause::Pad);
+        assert!(padded > 0 && (used + padded).is_multiple_of(u64::from(drive.geometry().pages_per_block())));
+        drive.begin_unit(T0, 1).expect("an empty unit stays");
+        assert_eq!(drive.ftl().nand().counts().get(NandOp::Program, Cause::Pad), padded);
+        write(&mut drive, full / per_page, 2);
+        assert_eq!(left(&drive), [full; 3], "the next unit");
+        let error = CommandError::NoSuchHandle { handle: 3, handles: 3 };
+        assert_eq!(drive.begin_unit(T0, 3), Err(error));
+        drive.check().expect("sound");
+    }
+}
+
+#[test]
+fn handles_that_a_drive_cannot_have_are_refused_with_the_arithmetic() {
+    let refusal = |change: &dyn Fn(&mut DriveConfig)| {
+        let mut config = config();
+        config.nand.blocks_per_plane = 60;
+        config.ftl.placement.scheme = SchemeName::Handles.into();
+        change(&mut config);
+        strobe_ssd::build(&config, false, 1).err().map(|error| error.to_string()).unwrap_or_default()
+    };
+    assert_eq!(refusal(&|_| {}), "");
+    let block_mapped = refusal(&|config| config.ftl.mapping = "fast".into());
+    assert!(block_mapped.contains("scheme = \"handles\" needs drive.ftl.mapping"), "{block_mapped}");
+    let leveled = refusal(&|config| {
+        config.ftl.placement.isolation = Isolation::Persistent;
+        config.ftl.wear_leveling.kind = WearLevelingName::Swap;
+    });
+    assert!(leveled.contains("wear_leveling.kind = \"none\""), "{leveled}");
+    let large = refusal(&|config| config.ftl.placement.unit_blocks = 1000);
+    assert!(large.contains("2 placement handles") && large.contains("of 1000 blocks"), "{large}");
 }

@@ -4,7 +4,7 @@
 
 use strobe_ssd::{
     Command, CopyMode, DataMode, DriveConfig, Hint, LogVictim, NvramPolicyName, Range, RecoveryError,
-    SectorRange, Simulated, VirtualMapFullName, build,
+    SectorRange, Simulated, build,
 };
 use strobe_types::{Lba, Lpn, Prng};
 
@@ -144,8 +144,6 @@ fn any_config(rng: &mut Prng) -> DriveConfig {
     if rng.below(2) == 0 {
         config.ftl.copy_mode = CopyMode::Logical;
         config.ftl.virtual_map_entries = 1 + rng.below(12);
-        config.ftl.virtual_map_full =
-            [VirtualMapFullName::CopyNew, VirtualMapFullName::CopyOldest][rng.below(2) as usize];
     }
     config.nand.channels = 1 + rng.below(2);
     let mappings = ["page", "page", "page", "dftl", "replacement-block", "log-block", "fast"];

@@ -4,8 +4,8 @@ use strobe_ftl::gc::Greedy;
 use strobe_ftl::{Inspectable, PageMap, PageMapConfig};
 use strobe_nand::{ArrayTiming, Chip, Medium, Nand, Timing, TimingConfig, Untimed, WearConfig};
 use strobe_ssd::{
-    Command, CommandError, Completion, ControllerConfig, DataMode, Device, DieAllocationName, Drive,
-    DriveConfig, FtlConfig, GcConfig, GcMode, HostQueue, NandConfig, Pacing, Range, ScheduleTable,
+    Command, CommandError, Completion, ControllerConfig, DataMode, Device, DieAllocation, Drive, DriveConfig,
+    FtlConfig, GcConfig, GcMode, HostQueue, NandConfig, Pacing, Range, ScheduleTable,
 };
 use strobe_types::{Geometry, GeometrySpec, Lba, Op, Prng, Request, SimTime};
 
@@ -65,14 +65,12 @@ pub(crate) fn config() -> DriveConfig {
             logical_pages: Some(160),
             over_provisioning: None,
             allocation: Default::default(),
-            die_allocation: DieAllocationName::Stripe,
+            die_allocation: DieAllocation::Stripe,
             placement: Default::default(),
             durable_map: false,
             map_blocks: 0,
             copy_mode: Default::default(),
             virtual_map_entries: 1,
-            virtual_map_full: Default::default(),
-            map_flush_entries: 0,
             gc: GcConfig { mode: GcMode::StopTheWorld, ..GcConfig::default() },
             wear_leveling: Default::default(),
             batch_pages: 0,

@@ -1,6 +1,6 @@
 //! The SLC cache in virtual time, against closed forms.
 
-use strobe_ssd::{DriveConfig, HostQueue, Pacing, Simulated, WhenFullName, build};
+use strobe_ssd::{DriveConfig, HostQueue, Pacing, Simulated, WhenFull, build};
 use strobe_types::{Request, SimTime};
 
 use crate::setup::{Host as _, T0, closed, read_unit, shaped, write_unit};
@@ -114,7 +114,7 @@ fn dynamic_blocks_make_the_cache_larger_as_long_as_there_is_room() {
 #[test]
 fn writes_that_wait_for_folding_all_go_through_the_cache() {
     let mut config = config();
-    config.ftl.slc_cache.when_full = WhenFullName::Fold;
+    config.ftl.slc_cache.when_full = WhenFull::Fold;
     let mut drive = build(&config, true, 1).expect("valid");
     let took = burst(&mut *drive, 0, 0..1_024);
     let slc = drive.stats().slc.expect("a cache");

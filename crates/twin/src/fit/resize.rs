@@ -33,7 +33,7 @@ pub fn resize(drive: &mut DriveConfig, measurements: &Measurements, kept: &[Stri
             (capacity * spare / (planes(nand) * block_bytes)).ceil().clamp(1.0, 16_777_216.0) as u32;
     }
     let blocks = planes(nand) * f64::from(nand.blocks_per_plane);
-    let told = drive.ftl.slc_cache.clone();
+    let told = drive.ftl.slc_cache;
     scale_cache(drive, blocks * block_bytes / raw);
     let cache = &mut drive.ftl.slc_cache;
     for (key, of, told) in [

@@ -5,18 +5,17 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use anyhow::anyhow;
-use clap::{Args, ValueEnum};
+use clap::Args;
 use strobe_lab::{Experiment, load_drive_table};
 use strobe_linux::command::{
     self, DRIVE_SETS, Ext4Discard, F2fsCleaning, FileSystem, GuestRoot, LinuxRun, LinuxRunError, Switches,
 };
 use strobe_linux::job::{MOUNT_POINT, Step, shown_at};
 use strobe_linux::{CpuCost, DiskOptions, Interface, Machine, kernel};
-use strobe_nand::EventLog;
 use toml::Table;
 
 use super::super::Failure;
-use super::super::options::{Options, seed};
+use super::super::options::{Options, one_of, seed};
 
 /// Heading of options of the file system.
 pub(in super::super) const FILE_SYSTEM: &str = "File system";
@@ -27,7 +26,7 @@ const PROGRAM: &str = "Program";
 #[derive(Args)]
 pub(in super::super) struct GuestArgs {
     /// A preset (`strobe list presets`) or a TOML file with the keys of [drive]
-    #[arg(long, value_name = "PRESET|FILE.toml", default_value = "jasmine-4g")]
+    #[arg(long, value_name = "PRESET|FILE.toml", default_value = "tlc-nvme-1t")]
     pub(in super::super) drive: String,
     /// Override a key of the drive: --set drive.nand.blocks_per_plane=64 (repeatable)
     #[arg(long = "set", value_name = "KEY.PATH=VALUE")]
@@ -35,19 +34,23 @@ pub(in super::super) struct GuestArgs {
     /// Seed of everything random, in the drive and in the guest
     #[arg(help_heading = GUEST, long, allow_negative_numbers = true, value_parser = seed)]
     seed: Option<u64>,
-    /// The file system
-    #[arg(long, value_enum, default_value_t = FsName::Ext4)]
-    pub(in super::super) fs: FsName,
+    /// The file system; xfs and btrfs need a kernel that is built `--with` them, none leaves /dev/vda alone
+    #[arg(long, value_name = "FS", default_value = FileSystem::Ext4.name(),
+        value_parser = one_of(&FileSystem::ALL, FileSystem::name))]
+    pub(in super::super) fs: FileSystem,
     /// Options of the mount, separated by commas
     #[arg(help_heading = FILE_SYSTEM, long, value_name = "OPTIONS", default_value = "", hide_default_value = true)]
     mount_opts: String,
-    /// Cleaning method of F2FS: reads and writes, or copy commands of the drive. With --mount-opts mode=lfs it
-    /// cleans rather than fill holes in old segments
-    #[arg(help_heading = FILE_SYSTEM, long, value_name = "HOW", value_enum)]
-    f2fs_cleaning: Option<CleaningName>,
-    /// Discards of freed blocks by ext4: with each commit, many extents per command or one, or none
-    #[arg(help_heading = FILE_SYSTEM, long, value_name = "HOW", value_enum)]
-    ext4_discard: Option<DiscardName>,
+    /// Cleaning method of F2FS: reads and writes (move), or copy commands of the drive (copy; drive.ftl.copy_mode says
+    /// what they cost). With --mount-opts mode=lfs it cleans rather than fill holes in old segments
+    #[arg(help_heading = FILE_SYSTEM, long, value_name = "HOW",
+        value_parser = one_of(&F2fsCleaning::ALL, F2fsCleaning::name))]
+    f2fs_cleaning: Option<F2fsCleaning>,
+    /// Discards of freed blocks by ext4 with each commit: up to 64 extents a command (batched, within the drive's limit
+    /// of ranges), one (single), or none (off)
+    #[arg(help_heading = FILE_SYSTEM, long, value_name = "HOW",
+        value_parser = one_of(&Ext4Discard::ALL, Ext4Discard::name))]
+    ext4_discard: Option<Ext4Discard>,
     /// More arguments for mkfs, separated by spaces
     #[arg(help_heading = FILE_SYSTEM, long,
         value_name = "ARGUMENTS",
@@ -76,8 +79,9 @@ pub(in super::super) struct GuestArgs {
     memory: u32,
     /// Interface of the drive: a virtio disk, /dev/vda, or an NVMe drive, /dev/nvme0n1, with the kernel's own
     /// driver: nvme-cli works on it
-    #[arg(help_heading = GUEST, long, value_name = "INTERFACE", value_enum, default_value_t = InterfaceName::Virtio)]
-    interface: InterfaceName,
+    #[arg(help_heading = GUEST, long, value_name = "INTERFACE", default_value = Interface::Virtio.name(),
+        value_parser = one_of(&Interface::ALL, Interface::name))]
+    interface: Interface,
     /// Cost of every system call of the guest, in ns: a model of its processor, which otherwise takes no time.
     /// 1000 is a guess for one with a file system behind it
     #[arg(help_heading = GUEST, long, value_name = "NS", default_value_t = 0, value_parser = clap::value_parser!(u32).range(0..=1_000_000))]
@@ -99,68 +103,10 @@ pub(in super::super) struct GuestArgs {
     stall_limit: u64,
 }
 
-#[derive(Clone, Copy, ValueEnum)]
-enum InterfaceName {
-    /// A virtio disk
-    Virtio,
-    /// An NVMe drive
-    Nvme,
-}
-
-#[derive(Clone, Copy, ValueEnum)]
-enum CleaningName {
-    /// Reading and writing
-    Move,
-    /// Copy commands (drive.ftl.copy_mode says what they cost)
-    Copy,
-}
-
-#[derive(Clone, Copy, ValueEnum)]
-enum DiscardName {
-    /// Up to 64 extents in a command, within the drive's limit of ranges
-    Batched,
-    /// A command for each extent
-    Single,
-    /// None
-    Off,
-}
-
-#[derive(Clone, Copy, PartialEq, Eq, ValueEnum)]
-pub(in super::super) enum FsName {
-    /// ext4
-    Ext4,
-    /// F2FS
-    F2fs,
-    /// FAT
-    Vfat,
-    /// XFS (`strobe linux build-kernel --with xfs`)
-    Xfs,
-    /// Btrfs (`strobe linux build-kernel --with btrfs`)
-    Btrfs,
-    /// exFAT
-    Exfat,
-    /// None: /dev/vda alone
-    None,
-}
-
-impl FsName {
-    fn file_system(self) -> FileSystem {
-        match self {
-            FsName::Ext4 => FileSystem::Ext4,
-            FsName::F2fs => FileSystem::F2fs,
-            FsName::Vfat => FileSystem::Vfat,
-            FsName::Xfs => FileSystem::Xfs,
-            FsName::Btrfs => FileSystem::Btrfs,
-            FsName::Exfat => FileSystem::Exfat,
-            FsName::None => FileSystem::None,
-        }
-    }
-}
-
 impl GuestArgs {
     /// A path of the drive's file system.
     fn file_system_path(&self, path: &str) -> String {
-        let top = if self.fs == FsName::None { "/" } else { MOUNT_POINT };
+        let top = if self.fs == FileSystem::None { "/" } else { MOUNT_POINT };
         Path::new(top).join(path).display().to_string()
     }
 
@@ -184,38 +130,27 @@ impl GuestArgs {
             cpu: CpuCost { syscall_ns: self.syscall_ns, copy_ns_per_kib: self.copy_ns_per_kib },
             stall_limit: Duration::from_secs(self.stall_limit),
             disk: DiskOptions {
-                interface: match self.interface {
-                    InterfaceName::Virtio => Interface::Virtio,
-                    InterfaceName::Nvme => Interface::Nvme,
-                },
+                interface: self.interface,
                 discard_segments: self.discard_segments,
                 copy: !self.no_copy,
                 write_cache: !self.write_through,
             },
             ..Machine::new(kernel)
         };
+        let experiment = experiment(&self.drive, &self.sets, self.seed)?;
         let mut run = LinuxRun {
-            experiment: experiment(&self.drive, &self.sets, self.seed)?,
-            machine,
-            file_system: self.fs.file_system(),
-            is_made: false,
-            before_mount: Vec::new(),
             mkfs_options: words(&self.mkfs_opts),
             mount_options: self.mount_opts.clone(),
             setup: self.puts(&mut root)?,
-            command: command.to_vec(),
-            fsck: false,
             root,
-            image: None,
-            ageing: None,
-            interval_ns: None,
-            log: EventLog::OFF,
             folder: self.dir.as_ref().map_or_else(String::new, |dir| self.file_system_path(dir)),
+            ..LinuxRun::new(experiment, machine, self.fs, command.to_vec())
         };
         for text in &self.before {
             run.setup.push(before(text)?);
         }
-        self.switches().apply(&mut run).map_err(|reason| Failure::Request(anyhow!(reason)))?;
+        let switches = Switches { f2fs_cleaning: self.f2fs_cleaning, ext4_discard: self.ext4_discard };
+        switches.apply(&mut run).map_err(|reason| Failure::Request(anyhow!(reason)))?;
         Ok(run)
     }
 
@@ -225,7 +160,7 @@ impl GuestArgs {
         if self.put.is_empty() {
             return Ok(Vec::new());
         }
-        if self.fs == FsName::None {
+        if self.fs == FileSystem::None {
             return wrong("needs a file system: --fs none has none".into());
         }
         let GuestRoot::Host { shown, .. } = root else {
@@ -255,20 +190,6 @@ impl GuestArgs {
         }
         steps.push(Step::DropCaches);
         Ok(steps)
-    }
-
-    fn switches(&self) -> Switches {
-        Switches {
-            f2fs_cleaning: self.f2fs_cleaning.map(|how| match how {
-                CleaningName::Move => F2fsCleaning::Move,
-                CleaningName::Copy => F2fsCleaning::Copy,
-            }),
-            ext4_discard: self.ext4_discard.map(|how| match how {
-                DiscardName::Batched => Ext4Discard::Batched,
-                DiscardName::Single => Ext4Discard::Single,
-                DiscardName::Off => Ext4Discard::Off,
-            }),
-        }
     }
 }
 

@@ -5,13 +5,13 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use anyhow::anyhow;
-use clap::{Args, ValueEnum};
+use clap::Args;
 use indicatif::ProgressBar;
 use strobe_linux::Machine;
-use strobe_linux::command::{FileSystem, GuestRoot, LinuxRun};
+use strobe_linux::command::{FileSystem, LinuxRun};
 use strobe_linux::kernel::{self, BuildOptions, Extra, KernelError};
-use strobe_nand::EventLog;
 
+use super::super::options::one_of;
 use super::super::{Failure, output};
 use super::super::{progress, signals};
 use super::guest::experiment;
@@ -21,9 +21,9 @@ pub(super) struct BuildArgs {
     /// A tarball or a folder with the source of Linux 6.12 or newer [default: the newest linux-source of /usr/src]
     #[arg(long, value_name = "TARBALL|DIR")]
     source: Option<PathBuf>,
-    /// Optional kernel features, separated by commas; the build takes longer
-    #[arg(long, value_name = "EXTRA", value_enum, value_delimiter = ',')]
-    with: Vec<ExtraName>,
+    /// Further file systems, separated by commas; the build takes longer
+    #[arg(long, value_name = "EXTRA", value_delimiter = ',', value_parser = one_of(&Extra::ALL, Extra::name))]
+    with: Vec<Extra>,
     /// Compilers at a time [default: one per processor]
     #[arg(long, short, value_name = "N", default_value_t = 0, hide_default_value = true)]
     jobs: u32,
@@ -32,26 +32,8 @@ pub(super) struct BuildArgs {
     quiet: bool,
 }
 
-#[derive(Clone, Copy, ValueEnum)]
-enum ExtraName {
-    /// The file system XFS
-    Xfs,
-    /// The file system Btrfs
-    Btrfs,
-}
-
-impl ExtraName {
-    fn extra(self) -> Extra {
-        match self {
-            ExtraName::Xfs => Extra::Xfs,
-            ExtraName::Btrfs => Extra::Btrfs,
-        }
-    }
-}
-
 pub(super) fn build_kernel(args: &BuildArgs) -> Result<(), Failure> {
-    let extras = args.with.iter().map(|extra| extra.extra()).collect();
-    let options = BuildOptions { source: args.source.clone(), extras, jobs: args.jobs };
+    let options = BuildOptions { source: args.source.clone(), extras: args.with.clone(), jobs: args.jobs };
     let show = !args.quiet && std::io::stderr().is_terminal();
     let bar = show.then(|| ProgressBar::new(1));
     if let Some(bar) = &bar {
@@ -148,24 +130,8 @@ fn trial(kernel: &Path) -> Result<String, String> {
         Failure::Request(error) | Failure::Run(error) => error.to_string(),
         Failure::Partial(_) | Failure::Command(_) | Failure::Found => String::new(),
     })?;
-    let run = LinuxRun {
-        experiment,
-        machine: Machine::new(kernel.to_owned()),
-        file_system: FileSystem::None,
-        is_made: false,
-        before_mount: Vec::new(),
-        mkfs_options: Vec::new(),
-        mount_options: String::new(),
-        setup: Vec::new(),
-        command: vec!["strobe".into(), "--version".into()],
-        fsck: false,
-        root: GuestRoot::default(),
-        folder: String::new(),
-        image: None,
-        ageing: None,
-        interval_ns: None,
-        log: EventLog::OFF,
-    };
+    let command = vec!["strobe".into(), "--version".into()];
+    let run = LinuxRun::new(experiment, Machine::new(kernel.to_owned()), FileSystem::None, command);
     let result = run
         .run(None, &signals::listen_for_long(), &mut |_, _| {}, &mut |_, _| {})
         .map_err(|error| error.to_string())?;

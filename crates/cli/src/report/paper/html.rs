@@ -8,7 +8,7 @@ use super::{band, name, number, svg, table, tally};
 
 const STYLE: &str = "body{font:15px/1.45 sans-serif;max-width:70em;margin:2em auto;padding:0 1em;color:#222}\
 table{border-collapse:collapse;margin:1em 0}td,th{padding:.25em .6em;border-bottom:1px solid #ddd;text-align:left;\
-vertical-align:top}td.n,th.n{text-align:right;white-space:nowrap}svg{max-width:100%;height:auto}\
+vertical-align:top}td.n,th.n{text-align:right;white-space:nowrap}svg{width:100%;max-width:42em}\
 pre{overflow-x:auto;font-size:12px}.v{white-space:nowrap;font-weight:bold}.reproduced{color:#17692a}\
 .direction-only{color:#8a6100}.missed{color:#a11}.by-construction,.not-run{color:#667}small{color:#556}";
 

@@ -93,7 +93,6 @@ impl BlockMapConfig {
             logical_units: self.logical_units,
             virtual_map_entries: 0,
             fault_reserve: self.fault_reserve,
-            flush_entries: None,
         }
     }
 

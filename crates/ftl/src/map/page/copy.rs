@@ -6,7 +6,6 @@ use strobe_types::Lpn;
 use crate::gc::VictimPolicy;
 use crate::map::page::PageMap;
 use crate::map::page::core::Core;
-use crate::map::page::map::sharing::WhenMapFull;
 use crate::place::WriteContext;
 use crate::{Done, FtlError};
 
@@ -44,19 +43,7 @@ impl<N: Nand, V: VictimPolicy> PageMap<N, V> {
                 finished = self.core.nand.both(finished, next);
                 continue;
             }
-            let mut shared = self.share(source, destination);
-            if let (Err(Unshared::MapFull), WhenMapFull::CopyOldest) =
-                (&shared, self.core.config.when_map_full)
-            {
-                let next = self.copy_oldest(arrived)?;
-                finished = self.core.nand.both(finished, next);
-                // That may have evicted an entry, and moved what was read.
-                let next = self.look_up_copied(now, source, destination)?;
-                arrived = self.core.nand.both(arrived, next);
-                page_read = None;
-                shared = self.share(source, destination);
-            }
-            match shared {
+            match self.share(source, destination) {
                 Ok(()) => {
                     self.core.stats.copies.logical_units += 1;
                     let next = self.core.commit_if_full(now)?;
@@ -111,20 +98,6 @@ impl<N: Nand, V: VictimPolicy> PageMap<N, V> {
         let done = self.write_host(now, WriteContext::of(Cause::Copy), units, Core::settle);
         units.clear();
         done
-    }
-
-    /// Makes the copy that was shared longest ago physical: its second owner gets a unit of its own.
-    fn copy_oldest(&mut self, now: When) -> Done {
-        let Some(sharing) = &mut self.core.map.sharing else { return Ok(now) };
-        let Some(vpn) = sharing.oldest() else { return Ok(now) };
-        let (ppa, [_, owner]) = (sharing.ppa(vpn), sharing.owners(vpn));
-        let page = self.core.nand.geometry().page_of(ppa);
-        let wanted = self.core.nand.wanted([ppa].into_iter());
-        let arrived = self.core.nand.read(now, page, wanted, Cause::Copy).when;
-        let mut units = vec![Unit { lpn: owner, payload: self.core.nand.payload(ppa) }];
-        self.core.pass_losses_on(&units, std::iter::once(ppa))?;
-        self.core.stats.copies.late_units += 1;
-        self.write_copied(arrived, &mut units)
     }
 
     /// Makes `destination` the second owner of what `source`, which is mapped, holds.

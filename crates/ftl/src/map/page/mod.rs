@@ -39,10 +39,10 @@ use self::core::Core;
 use self::core::blocks::BlockState;
 use self::core::check::Checker;
 pub use self::core::config::{PageMapConfig, Refresh};
+pub use self::core::handles::{HandleCounts, Handles};
 pub use self::core::slc::{SlcConfig, WhenFull};
 pub use self::core::space::Watermarks;
 use self::core::streams::HOST;
-pub use self::map::sharing::WhenMapFull;
 use self::map::store::MapStore;
 use self::map::translation::Translation;
 pub use self::map::translation::TranslationConfig;
@@ -54,7 +54,7 @@ use self::reclaim::relocate::Relocation;
 use crate::capacity::CapacityError;
 use crate::gc::VictimPolicy;
 use crate::journal::{Journal, Log, Trims, region_for};
-use crate::place::{DataTag, Placement, PlacementKind, WriteContext};
+use crate::place::{DataTag, Placement, PlacementKind, StreamId, WriteContext};
 use crate::{
     BlockInfo, CheckError, Done, FtlStats, Inspectable, MappingScheme, Recoverable, Recovery, RecoveryError,
     Stream,
@@ -270,6 +270,30 @@ impl<N: Nand, V: VictimPolicy> MappingScheme for PageMap<N, V> {
         self.core.config.handles()
     }
 
+    fn placement_handles(&self) -> Option<&Handles> {
+        self.core.streams.handles.as_deref()
+    }
+
+    #[cold]
+    fn begin_unit(&mut self, now: When, handle: u16) -> Done {
+        self.core.refuse_at_end_of_life()?;
+        let Some(handles) = &mut self.core.streams.handles else { return Ok(now) };
+        let is_begun =
+            handles.pages_left().get(usize::from(handle)).is_some_and(|&left| left < handles.unit_pages());
+        if !is_begun {
+            return Ok(now);
+        }
+        let done = self.core.pad_out(now, StreamId::new(handle as u8));
+        if let Some(handles) = &mut self.core.streams.handles {
+            handles.begin_unit(handle);
+        }
+        if N::TIMED {
+            // Padding has taken room.
+            self.reclaimer().collect_in_background();
+        }
+        Ok(done)
+    }
+
     fn stripe_units(&self) -> u32 {
         self.core.config.batch(self.core.streams[HOST].lanes()) * self.core.nand.geometry().units_per_page()
     }
@@ -342,6 +366,9 @@ impl<N: PowerCuts, V: VictimPolicy> Recoverable for PageMap<N, V> {
                 ftl.core.stats.host_units_written.max(self.core.stats.host_units_written);
         }
         ftl.core.stats.continue_from(self.core.stats);
+        if let (Some(handles), Some(before)) = (&mut ftl.core.streams.handles, &self.core.streams.handles) {
+            handles.continue_from(before);
+        }
         Ok((ftl, report))
     }
 }

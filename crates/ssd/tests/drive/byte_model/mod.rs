@@ -5,7 +5,9 @@ mod plain_disk;
 use proptest::prelude::*;
 use strobe_ftl::gc::{Greedy, Kinetic, LinearScore, Sampled, Sampling, VictimPolicy};
 use strobe_ftl::wear::Leveling;
-use strobe_ftl::{Allocation, GcStream, PageMap, PageMapConfig, PlacementKind, Temperature, Watermarks};
+use strobe_ftl::{
+    Allocation, DieAllocation, GcStream, PageMap, PageMapConfig, PlacementKind, Temperature, Watermarks,
+};
 use strobe_nand::{ArrayTiming, ByteMedium, Chip, SuspendConfig, Timing, TimingConfig, Untimed, WearConfig};
 use strobe_ssd::{ControllerConfig, Drive, NvramConfig, NvramPolicyName, SectorRange};
 use strobe_types::{Geometry, GeometrySpec};
@@ -110,7 +112,7 @@ impl Shape {
             seed: self.seed,
             // Only drives with times can collect in the background, or know which die is free.
             watermarks: (self.seed % 4 < 3).then_some(watermarks),
-            free_first: self.seed % 5 < 3,
+            die_allocation: [DieAllocation::Stripe, DieAllocation::FreeFirst][usize::from(self.seed % 5 < 3)],
             ..self.choices
         };
         let controller = ControllerConfig {

@@ -1,9 +1,9 @@
 //! Tiny drives of all kinds whose flash takes time.
 
 use strobe_ssd::{
-    BuildError, CopyMode, DataMode, DieAllocationName, DriveConfig, GcMode, GcStream, LogVictim,
-    NvramPolicyName, RefreshTable, RetryConfig, ScheduleTable, SectorRange, Simulated, SuspendConfig,
-    WearLevelingName, WhenFullName, build,
+    BuildError, CopyMode, DataMode, DieAllocation, DriveConfig, GcMode, GcStream, LogVictim, NvramPolicyName,
+    RefreshTable, RetryConfig, ScheduleTable, SectorRange, Simulated, SuspendConfig, WearLevelingName,
+    WhenFull, build,
 };
 use strobe_types::Prng;
 
@@ -143,7 +143,7 @@ fn page_map(config: &mut DriveConfig, rng: &mut Prng) {
         ftl.copy_mode = CopyMode::Logical;
         ftl.virtual_map_entries = pick(rng, &[1, 3, 40]);
     }
-    ftl.die_allocation = pick(rng, &[DieAllocationName::Stripe, DieAllocationName::FreeFirst]);
+    ftl.die_allocation = pick(rng, &[DieAllocation::Stripe, DieAllocation::FreeFirst]);
     let gc = &mut ftl.gc;
     gc.mode = pick(rng, &[GcMode::Background, GcMode::Background, GcMode::Background, GcMode::StopTheWorld]);
     gc.stream = pick(rng, &[GcStream::Own, GcStream::Own, GcStream::Host]);
@@ -182,7 +182,7 @@ fn slc_cache(config: &mut DriveConfig, rng: &mut Prng) {
     (slc.static_blocks, slc.dynamic_blocks) = pick(rng, &[(0, 6), (0, 20), (3, 0), (4, 10), (6, 3)]);
     slc.fold_at = pick(rng, &[0, 0, 2, 3]);
     slc.fold_idle_ns = pick(rng, &[1, 300, 5_000]);
-    slc.when_full = pick(rng, &[WhenFullName::Direct, WhenFullName::Fold]);
+    slc.when_full = pick(rng, &[WhenFull::Direct, WhenFull::Fold]);
     let planes = nand.channels * nand.dies_per_channel * nand.planes_per_die;
     if ftl.gc.pace_blocks > 0 {
         ftl.gc.pace_blocks += planes;

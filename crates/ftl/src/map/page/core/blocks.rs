@@ -148,6 +148,11 @@ impl Blocks {
         self.opened_for[block.index()] = stream.get() + 1;
     }
 
+    /// Notes that `block` holds what `stream` wrote before a power cut.
+    pub(crate) fn was_opened_for(&mut self, block: BlockId, stream: StreamId) {
+        self.opened_for[block.index()] = stream.get() + 1;
+    }
+
     /// Notes that the units of `block`, which is full, are being moved from now on.
     pub(crate) fn begin_emptying(&mut self, block: BlockId) {
         self.states[block.index()] = BlockState::Emptying;

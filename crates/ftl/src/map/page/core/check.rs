@@ -8,6 +8,7 @@ use crate::gc::VictimPolicy;
 use crate::map::page::core::Core;
 use crate::map::page::core::blocks::BlockState;
 use crate::map::page::map::sharing::Owner;
+use crate::scan::sequence_in;
 
 macro_rules! ensure {
     ($condition:expr, $($message:tt)+) => {
@@ -39,7 +40,8 @@ impl<N: Nand, V: VictimPolicy> Checker<'_, N, V> {
         let Some(translation) = self.0.store.paged() else { return Ok(()) };
         let geometry = self.0.nand.geometry();
         translation.cmt.check(|lpn| translation.page_of(lpn)).map_err(CheckError)?;
-        let sequence = |ppa: Ppa| self.0.nand.record(geometry.page_of(ppa)).map(|record| record.sequence);
+        let sequence =
+            |ppa: Ppa| self.0.nand.record(geometry.page_of(ppa)).map(|record| sequence_in(record.sequence));
         for page in 0..translation.pages {
             if self.0.nand.is_stopped() {
                 return Ok(());

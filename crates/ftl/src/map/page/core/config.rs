@@ -4,14 +4,15 @@ use strobe_types::Geometry;
 
 use crate::capacity::{Capacity, Demand};
 use crate::frontier::Frontier;
-use crate::gc::{Allocation, GcStream};
+use crate::gc::{Allocation, DieAllocation, GcStream};
 use crate::heat::Temperature;
 use crate::journal::format::WORDS_PER_ENTRY;
 use crate::journal::{Journal, LogDemand, TrimsDemand};
+use crate::map::page::core::handles::Handles;
 use crate::map::page::core::slc::SlcConfig;
 use crate::map::page::core::space::Watermarks;
 use crate::map::page::core::streams::StreamTable;
-use crate::map::page::map::sharing::{Sharing, WhenMapFull};
+use crate::map::page::map::sharing::Sharing;
 use crate::map::page::map::translation::TranslationConfig;
 use crate::place::{PlacementKind, PlacementSpec};
 use crate::wear::{Leveler, Leveling};
@@ -56,16 +57,11 @@ pub struct PageMapConfig {
     /// Logical copy: entries of the virtual map, each a flash unit that two logical units share.
     /// 0: copies are physical.
     pub virtual_map_entries: u32,
-    /// Logical copy: what is copied when the virtual map is full.
-    pub when_map_full: WhenMapFull,
     /// True if the map survives a power cut. It is then kept on flash, in reserved blocks.
     pub durable: bool,
     /// Good blocks reserved for the map, if that is more than it needs. Demand paging reserves what its
     /// log of trims needs and ignores this.
     pub map_blocks: u32,
-    /// Changes of the map, the virtual map included, after which the map on flash is brought up to date. `None`: as many as
-    /// its log has room for. Flushes, opened blocks and erases bring it up to date in any case. Demand paging ignores this.
-    pub flush_entries: Option<u32>,
     /// Demand paging: the map is on flash and only in part in memory. `None`: all of it is in memory.
     /// Copies are then physical: it goes with no virtual map.
     pub translation: Option<TranslationConfig>,
@@ -73,9 +69,8 @@ pub struct PageMapConfig {
     pub watermarks: Option<Watermarks>,
     /// Writing to blocks in SLC mode first, on flash whose blocks can be. It goes with no demand paging.
     pub slc: Option<SlcConfig>,
-    /// True if pages go to the die with the least work waiting, instead of round-robin. Only on flash with
-    /// timing.
-    pub free_first: bool,
+    /// Die of the next pages. Flash without timing is striped in any case.
+    pub die_allocation: DieAllocation,
     /// Pages that are together before they are programmed, at most a page on each plane: of the write buffer, on all dies,
     /// and of copies, on one. 0: that many.
     pub batch_pages: u32,
@@ -101,14 +96,12 @@ impl PageMapConfig {
             allocation: Allocation::Fifo,
             leveling: None,
             virtual_map_entries: 0,
-            when_map_full: WhenMapFull::CopyNew,
-            flush_entries: None,
             durable: false,
             map_blocks: 0,
             translation: None,
             watermarks: None,
             slc: None,
-            free_first: false,
+            die_allocation: DieAllocation::Stripe,
             batch_pages: 0,
             refresh: None,
             seed: 0,
@@ -118,7 +111,7 @@ impl PageMapConfig {
     /// True if pages go to the die with the least work waiting, given flash of `geometry`, with timing or
     /// not.
     pub(crate) fn is_free_first(&self, is_timed: bool, geometry: &Geometry) -> bool {
-        self.free_first && is_timed && geometry.dies() > 1
+        self.die_allocation == DieAllocation::FreeFirst && is_timed && geometry.dies() > 1
     }
 
     /// `pages`, which are a page on each of some planes, or fewer if fewer are to be together.
@@ -140,6 +133,16 @@ impl PageMapConfig {
     pub(crate) fn streams(&self) -> StreamTable {
         let others = [self.leveling.is_some(), self.translation.is_some(), self.slc.is_some()];
         StreamTable::new(self.placement_spec().streams(), others)
+    }
+
+    /// The placement handles of the drive; `None` if the host does not choose streams by handle.
+    pub(crate) fn make_handles(&self, geometry: &Geometry) -> Option<Handles> {
+        match self.placement {
+            PlacementKind::Handles { count, isolation, unit_blocks } => {
+                Some(Handles::new(count, isolation, unit_blocks, geometry))
+            }
+            _ => None,
+        }
     }
 
     /// Placement handles that a write may name: 1 if the host does not choose streams.
@@ -195,7 +198,6 @@ impl PageMapConfig {
             logical_units: self.logical_units,
             virtual_map_entries: self.virtual_map_entries,
             fault_reserve: self.fault_reserve,
-            flush_entries: self.flush_entries,
         }
     }
 
@@ -205,7 +207,6 @@ impl PageMapConfig {
             words: u64::from(self.logical_units) + shared,
             open_blocks: self.streams().count() as u32 * Frontier::lanes_of(geometry),
             fault_reserve: self.fault_reserve,
-            flush_entries: self.flush_entries,
         }
     }
 

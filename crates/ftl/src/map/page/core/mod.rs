@@ -2,13 +2,15 @@
 //! erased.
 //!
 //! `write.rs` fills blocks, `life.rs` follows a full block until it is erased, `streams.rs` has the open blocks of each
-//! stream, `blocks.rs` the state of each block, `policies.rs` those that choose, `space.rs` what is free, `slc.rs` the
+//! stream, `handles.rs` the reclaim units of placement handles, `blocks.rs` the state of each block, `policies.rs` those
+//! that choose, `space.rs` what is free, `slc.rs` the
 //! SLC cache, `durable.rs` the epochs of the journal, `tables.rs` translation pages, `check.rs` the whole-state checker.
 
 pub(crate) mod blocks;
 pub(crate) mod check;
 pub(crate) mod config;
 mod durable;
+pub(crate) mod handles;
 mod life;
 mod log;
 mod owners;
@@ -90,10 +92,12 @@ impl<N: Nand, V: VictimPolicy> Core<N, V> {
         let shares = config.virtual_map_entries > 0;
         let sharing = shares.then(|| Sharing::new(geometry.units(), config.virtual_map_entries));
         let translation = store.is_paged().then(Default::default);
+        let mut streams = Streams::new(config.streams(), geometry, is_free_first, nand.slc_pages());
+        streams.handles = config.make_handles(geometry).map(Box::new);
         let placement = placement.or_else(|| config.placement_spec().build(geometry));
         Self {
             map: Entries::new(config.logical_units.saturating_add(tables), sharing),
-            streams: Streams::new(config.streams(), geometry, is_free_first, nand.slc_pages()),
+            streams,
             policies: Policies::new(policy, config.seed, leveler, placement),
             space: FreeSpace::new(config.trigger(geometry), config.watermarks.filter(|_| nand.is_timed())),
             tick: 1,

@@ -143,6 +143,11 @@ impl<V: VictimPolicy> Policies<V> {
         self.placement.as_ref().is_some_and(|placement| placement.sorts_victims())
     }
 
+    /// True if units of several streams may share a page that none of them fills.
+    pub(crate) fn shares_pages(&self) -> bool {
+        self.placement.as_ref().is_none_or(|placement| placement.shares_pages())
+    }
+
     /// True if `stream` is for data that is seldom written.
     pub(crate) fn is_cold(&self, stream: StreamId) -> bool {
         self.placement.as_ref().is_some_and(|placement| placement.is_cold(stream))

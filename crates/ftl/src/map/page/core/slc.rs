@@ -7,8 +7,10 @@
 
 use std::collections::VecDeque;
 
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
 use strobe_nand::Nand;
-use strobe_types::{BlockId, CellMode, Geometry, State, Stored};
+use strobe_types::{BlockId, CellMode, Geometry, State, Stored, defaults};
 
 use crate::free::{FreePool, Want};
 use crate::gc::VictimPolicy;
@@ -17,28 +19,46 @@ use crate::map::page::core::blocks::BlockState;
 use crate::map::page::core::streams::HOST;
 
 /// Destination of host writes while the SLC cache is full.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
 pub enum WhenFull {
     /// To normal blocks.
     #[default]
     Direct,
-    /// To the cache, once a block of it has been folded.
+    /// To the cache: they wait until a block of it has been folded.
     Fold,
 }
 
-/// Blocks of the SLC cache, and times of folding them into normal blocks.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct SlcConfig {
-    /// Blocks that are always used in SLC mode: the last ones of each plane. Bad ones among them are missing.
-    pub static_blocks: u32,
-    /// Most other blocks that are used in SLC mode at the same time, while there is room beyond what collection keeps.
-    pub dynamic_blocks: u32,
-    /// So many blocks in SLC mode are folded while the host is busy, too; 0: only when there is need.
-    pub fold_at: u32,
-    /// Time without a command of the host after which folding begins, in ns.
-    pub fold_idle_ns: u64,
-    /// Reaction to a full cache.
-    pub when_full: WhenFull,
+defaults! {
+    /// SLC cache: the host writes to blocks with one bit per cell (drive.nand.slc) while there are any, which is fast, and
+    /// what they hold is folded into normal blocks later. Without blocks, the default, there is none.
+    #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+    #[serde(deny_unknown_fields, default)]
+    pub struct SlcConfig {
+        /// Blocks that are always in SLC mode, the last ones of each plane; bad ones among them are missing. Default 0.
+        #[schemars(range(min = 0, max = 16_777_216))]
+        pub static_blocks: u32 = 0;
+        /// Other blocks that are in SLC mode at the same time, at most: as long as more are erased than collection keeps, so
+        /// the fuller the drive, the fewer. Default 0.
+        #[schemars(range(min = 0, max = 16_777_216))]
+        pub dynamic_blocks: u32 = 0;
+        /// Blocks in SLC mode from which on they are folded, the oldest first, while the host is busy, too. 0: only while the
+        /// host is idle, where collection needs room, and if writes wait for it. Default 0.
+        #[schemars(range(min = 0, max = 16_777_216))]
+        pub fold_at: u32 = 0;
+        /// Time without a command of the host after which folding begins, in ns. Default 100,000,000.
+        #[schemars(range(min = 0, max = 1_000_000_000_000u64))]
+        pub fold_idle_ns: u64 = 100_000_000;
+        /// Destination of host writes while the cache is full: direct or fold. Default direct.
+        pub when_full: WhenFull = WhenFull::Direct;
+    }
+}
+
+impl SlcConfig {
+    /// True if the drive has an SLC cache.
+    pub fn is_on(&self) -> bool {
+        self.static_blocks > 0 || self.dynamic_blocks > 0
+    }
 }
 
 /// Use of a block by the cache.

@@ -6,6 +6,7 @@ use strobe_types::{Geometry, State};
 
 use crate::block_info::Stream;
 use crate::frontier::Frontier;
+use crate::map::page::core::handles::Handles;
 use crate::place::StreamId;
 
 /// The stream of host writes that no placement separates.
@@ -137,6 +138,9 @@ pub(crate) struct Streams {
     #[state(skip)]
     pub(crate) is_free_first: bool,
     frontiers: Vec<Frontier>,
+    /// Placement handles; `None` if the host does not choose streams by handle.
+    #[state(part)]
+    pub(crate) handles: Option<Box<Handles>>,
 }
 
 impl Streams {
@@ -146,12 +150,21 @@ impl Streams {
             frontier if stream == table.slc.index() => frontier.with_pages(slc_pages),
             frontier => frontier,
         };
-        Self { frontiers: (0..table.count()).map(frontier).collect(), is_free_first: by_die, table }
+        let frontiers = (0..table.count()).map(frontier).collect();
+        Self { frontiers, is_free_first: by_die, table, handles: None }
+    }
+
+    /// Lets the handles go on after a power cut, with what is left of the blocks that are open.
+    pub(crate) fn resume_handles(&mut self) {
+        if let Some(handles) = &mut self.handles {
+            handles.resume(|stream| self.frontiers[stream.index()].room_pages().into());
+        }
     }
 
     /// Returns the streams with their open blocks on lanes in the order of another drive.
     pub(crate) fn moved(&self, geometry: &Geometry, by_die: bool, slc_pages: u32) -> Self {
         let mut streams = Self::new(self.table.clone(), geometry, by_die, slc_pages);
+        streams.handles.clone_from(&self.handles);
         for (frontier, moved) in self.frontiers.iter().zip(&mut streams.frontiers) {
             for (_, block, pages) in frontier.open_lanes(geometry) {
                 // Lanes are numbered in another order if the planes of a die take turns, and a lane need not have a block of

@@ -9,6 +9,7 @@ use crate::map::page::core::Core;
 use crate::map::page::core::blocks::BlockState;
 use crate::map::page::map::store::MapStore;
 use crate::place::{StreamId, WriteContext};
+use crate::scan::numbered;
 use crate::{Done, FtlError};
 
 /// Units ahead of a host write for which the map entry, then the rest, is fetched.
@@ -84,7 +85,8 @@ impl<N: Nand, V: VictimPolicy> Core<N, V> {
             if N::TIMED && run.len() < rest.len() && is_for_host(cause) {
                 self.prefetch_beyond(rest, run.len());
             }
-            let result = self.nand.program(now, first, run, self.sequence, cause);
+            let number = numbered(self.sequence, self.streams.handles.is_some().then_some(stream));
+            let result = self.nand.program(now, first, run, number, cause);
             let written = match result {
                 Ok(_) => run.len(),
                 Err(failed) => failed.programmed as usize * per_page,
@@ -93,6 +95,11 @@ impl<N: Nand, V: VictimPolicy> Core<N, V> {
             let pages = if per_page == 1 { written } else { written.div_ceil(per_page) } as u32;
             let ppa = self.nand.geometry().first_unit_of_page(first);
             self.sequence += u64::from(pages) + 1;
+            if let Some(handles) = &mut self.streams.handles {
+                // The page whose program failed is gone, too.
+                let used = u64::from(pages) + u64::from(result.is_err());
+                handles.programmed(stream, used, if is_for_host(cause) { written as u64 } else { 0 });
+            }
             self.blocks.programmed(block, ppa, written as u32);
             settle(self, &run[..written], ppa);
             rest = &rest[written..];
@@ -369,6 +376,9 @@ impl<N: Nand, V: VictimPolicy> Core<N, V> {
     #[cold]
     pub(crate) fn pad(&mut self, now: When, stream: StreamId, first: Ppn) -> When {
         let block = self.nand.geometry().block_of_page(first);
+        if let Some(handles) = &mut self.streams.handles {
+            handles.programmed(stream, 1, 0);
+        }
         match self.nand.program(now, first, &[], 0, Cause::Pad) {
             Ok(done) => {
                 if self.streams[stream].advance(1) {
@@ -381,6 +391,19 @@ impl<N: Nand, V: VictimPolicy> Core<N, V> {
                 failed.at
             }
         }
+    }
+
+    /// Fills what is left of the open blocks of `stream` with padding. Returns when the last page is done.
+    #[cold]
+    pub(crate) fn pad_out(&mut self, now: When, stream: StreamId) -> When {
+        let mut finished = now;
+        while self.streams[stream].turn_to_open_lane() {
+            let Some((first, _)) = self.streams[stream].next_pages() else { break };
+            let done = self.pad(now, stream, first);
+            self.store.data_programmed(&mut self.nand, done);
+            finished = self.nand.both(finished, done);
+        }
+        finished
     }
 
     /// Gives up `block`, open on `stream`, after a failed program.

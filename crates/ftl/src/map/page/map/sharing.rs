@@ -4,23 +4,9 @@
 //! map, and the entry to the flash unit. Virtual numbers follow the physical addresses, so that a
 //! map entry is either. When one owner leaves, the map entry of the other one says where its unit lies.
 
-use std::collections::VecDeque;
-
 use strobe_types::{Lpn, Ppa, State, Stored};
 
 use crate::journal::format::{Record, WORDS_PER_ENTRY};
-
-/// Reaction of logical copy to a full virtual map when another unit is to be shared. The paper leaves it
-/// open.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum WhenMapFull {
-    /// The new copy is physical.
-    #[default]
-    CopyNew,
-    /// The copy made longest ago becomes physical, and gives its entry up: what is shared for long costs, not what comes
-    /// last.
-    CopyOldest,
-}
 
 /// Owners of a valid flash unit.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -44,11 +30,9 @@ impl Vpn {
 struct Shared {
     ppa: Ppa,
     owners: [Lpn; 2],
-    /// Its number in the order of sharing.
-    number: u64,
 }
 
-/// Virtual map and P2L. Memory: 4 bytes per flash unit, 68 per entry.
+/// Virtual map and P2L. Memory: 4 bytes per flash unit, 20 per entry.
 #[derive(Clone, Debug, State)]
 pub(crate) struct Sharing {
     /// Flash units, and so the first virtual number.
@@ -56,10 +40,6 @@ pub(crate) struct Sharing {
     units: u32,
     entries: Vec<Option<Shared>>,
     free: Vec<u32>,
-    /// Entries in the order in which they were taken, each with its number in that order; those of which an entry knows
-    /// another number are out of date.
-    order: VecDeque<(u32, u64)>,
-    taken: u64,
     /// P2L: the LPN or virtual number that owns each valid flash unit. The record in the
     /// out-of-band area cannot follow a copy.
     #[state(table)]
@@ -73,14 +53,11 @@ impl Sharing {
             owner: vec![0; units as usize],
             entries: vec![None; entries as usize],
             free: (0..entries).rev().collect(),
-            order: VecDeque::new(),
-            taken: 0,
         }
     }
 
     pub(crate) fn bytes(units: u32, entries: u32) -> u64 {
-        // With twice as many numbers in the order of sharing as there are entries, at most.
-        4 * u64::from(units) + (32 + 2 * 16 + 4) * u64::from(entries)
+        4 * u64::from(units) + (16 + 4) * u64::from(entries)
     }
 
     /// True if another unit can be shared.
@@ -143,31 +120,9 @@ impl Sharing {
     /// Makes `lpns` the owners of `ppa`, if there is room.
     pub(crate) fn share(&mut self, ppa: Ppa, owners: [Lpn; 2]) -> Option<Vpn> {
         let vpn = self.free.pop()?;
-        self.take(vpn, ppa, owners);
+        self.entries[vpn as usize] = Some(Shared { ppa, owners });
         self.owner[ppa.index()] = self.units + vpn;
         Some(Vpn(vpn))
-    }
-
-    fn take(&mut self, vpn: u32, ppa: Ppa, owners: [Lpn; 2]) {
-        self.taken += 1;
-        let number = self.taken;
-        self.entries[vpn as usize] = Some(Shared { ppa, owners, number });
-        if self.order.len() >= 2 * self.entries.len() {
-            let entries = &self.entries;
-            self.order.retain(|&(vpn, number)| is_numbered(entries, vpn, number));
-        }
-        self.order.push_back((vpn, number));
-    }
-
-    /// The entry that was taken longest ago.
-    pub(crate) fn oldest(&mut self) -> Option<Vpn> {
-        while let Some(&(vpn, number)) = self.order.front() {
-            if is_numbered(&self.entries, vpn, number) {
-                return Some(Vpn(vpn));
-            }
-            self.order.pop_front();
-        }
-        None
     }
 
     /// Garbage collection has moved the shared unit.
@@ -178,7 +133,7 @@ impl Sharing {
 
     /// `lpn` does not own it any more: frees the entry and returns the unit and its other owner.
     pub(crate) fn drop_owner(&mut self, vpn: Vpn, lpn: Lpn) -> (Ppa, Lpn) {
-        let Shared { ppa, owners: [a, b], .. } = self.get(vpn);
+        let Shared { ppa, owners: [a, b] } = self.get(vpn);
         assert!(lpn == a || lpn == b, "FTL bug: {lpn:?} is no owner of {vpn:?}");
         let other = if lpn == a { b } else { a };
         self.owner[ppa.index()] = other.get();
@@ -201,7 +156,7 @@ impl Sharing {
     /// Entry `vpn` as words of the tables on flash.
     pub(crate) fn words_of(&self, vpn: u32) -> [u32; WORDS_PER_ENTRY as usize] {
         match &self.entries[vpn as usize] {
-            Some(Shared { ppa, owners: [a, b], .. }) => [ppa.get() + 1, a.get(), b.get()],
+            Some(Shared { ppa, owners: [a, b] }) => [ppa.get() + 1, a.get(), b.get()],
             None => [0; 3],
         }
     }
@@ -220,8 +175,7 @@ impl Sharing {
             if !is_sound || owners[0] == owners[1] {
                 return Err(format!("entry {vpn} of the virtual map is {entry:?}"));
             }
-            // A power cut leaves no order but that of the numbers.
-            self.take(vpn as u32, Ppa::new(ppa), owners.map(Lpn::new));
+            self.entries[vpn] = Some(Shared { ppa: Ppa::new(ppa), owners: owners.map(Lpn::new) });
         }
         self.free.reverse();
         Ok(())
@@ -243,9 +197,4 @@ impl Sharing {
     pub(crate) fn restore_owner(&mut self, ppa: Ppa, lpn: Lpn, entry: Ppa) {
         self.owner[ppa.index()] = self.vpn(entry).map_or(lpn.get(), |vpn| self.units + vpn.0);
     }
-}
-
-/// True if entry `vpn` is in use and was taken as `number`.
-fn is_numbered(entries: &[Option<Shared>], vpn: u32, number: u64) -> bool {
-    entries[vpn as usize].is_some_and(|shared| shared.number == number)
 }

@@ -36,12 +36,8 @@ impl<N: Nand, V: VictimPolicy> Reclaimer<'_, N, V> {
     fn pad_moved(&mut self, now: When) -> When {
         let mut finished = now;
         for stream in self.core.streams.table.copy_streams().filter(|&stream| stream != HOST) {
-            while self.core.streams[stream].turn_to_open_lane() {
-                let Some((first, _)) = self.core.streams[stream].next_pages() else { break };
-                let done = self.core.pad(now, stream, first);
-                self.core.store.data_programmed(&mut self.core.nand, done);
-                finished = self.core.nand.both(finished, done);
-            }
+            let done = self.core.pad_out(now, stream);
+            finished = self.core.nand.both(finished, done);
         }
         finished
     }

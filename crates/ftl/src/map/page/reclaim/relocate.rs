@@ -167,9 +167,10 @@ impl<N: Nand, V: VictimPolicy> Relocator<'_, N, V> {
         placement.arrange(&mut arranged, &mut |unit| {
             self.core.copy_context(self.core.nand.geometry().block_of(unit))
         });
+        let per_page = if placement.shares_pages() { self.core.nand.geometry().units_per_page() } else { 1 };
         self.core.policies.placement = Some(placement);
         let mut placed: Vec<(StreamId, Ppa)> = arranged.iter().map(|unit| (unit.to, unit.unit)).collect();
-        fill_pages(&mut placed, self.core.nand.geometry().units_per_page() as usize);
+        fill_pages(&mut placed, per_page as usize);
         // From here on in the order in which they are moved, for those that cannot be.
         task.units.iter_mut().zip(&placed).for_each(|(unit, &(_, placed))| *unit = placed);
         task.runs.extend(placed.chunk_by(|a, b| a.0 == b.0).map(|run| (run[0].0, run.len())));

@@ -21,7 +21,7 @@ use crate::map::page::map::store::MapStore;
 use crate::map::page::reclaim::Reason;
 use crate::place::{Placement, StreamId};
 use crate::recovery::damaged;
-use crate::scan::scan;
+use crate::scan::{scan, sequence_in, stream_on_flash};
 use crate::{FtlError, Recovery, RecoveryError};
 
 /// The core of a drive that a power cut has left, as its state is found again.
@@ -89,6 +89,7 @@ impl<N: Nand, V: VictimPolicy> PageMap<N, V> {
 
     /// Erases what it takes to go on, and makes durable what was found after the last epoch.
     pub(crate) fn finish(&mut self, report: &mut Recovery) {
+        self.core.streams.resume_handles();
         // If the log is worn out, the drive is at the end of its life: it reads.
         let _ = self.core.commit(report.now());
         report.wait(&mut self.core.nand);
@@ -220,7 +221,9 @@ impl<N: Nand, V: VictimPolicy> Restorer<'_, N, V> {
             for page in [0, pages - 1] {
                 match self.0.nand.record(geometry.page(block, page)) {
                     None => return Err(RecoveryError::NoContents),
-                    Some(record) if record.sequence >= found.clock.sequence && record.sequence > 0 => {
+                    Some(record)
+                        if sequence_in(record.sequence) >= found.clock.sequence && record.sequence > 0 =>
+                    {
                         return damaged(format!("{block:?} was written after all that is left of the log"));
                     }
                     Some(_) => {}
@@ -351,7 +354,7 @@ impl<N: Nand, V: VictimPolicy> Restorer<'_, N, V> {
     fn restore_cache_order(&mut self, geometry: &Geometry) {
         let Some(slc) = &mut self.0.slc else { return };
         slc.sort_full(|block| {
-            self.0.nand.record(geometry.page(block, 0)).map_or(0, |record| record.sequence)
+            self.0.nand.record(geometry.page(block, 0)).map_or(0, |record| sequence_in(record.sequence))
         });
     }
 
@@ -381,6 +384,12 @@ impl<N: Nand, V: VictimPolicy> Restorer<'_, N, V> {
             }
         }
         self.0.blocks.states[block.index()] = state;
+        if self.0.streams.handles.is_some()
+            && self.0.blocks.stream_of(block).is_none()
+            && let Some(stream) = stream_on_flash(&self.0.nand, block)
+        {
+            self.0.blocks.was_opened_for(block, stream);
+        }
         if is_cached
             && matches!(state, BlockState::Cached | BlockState::Retiring)
             && let Some(slc) = &mut self.0.slc

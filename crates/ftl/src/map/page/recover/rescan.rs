@@ -24,7 +24,7 @@ use crate::map::page::map::translation::{Translation, TranslationConfig};
 use crate::map::page::recover::Restorer;
 use crate::place::Placement;
 use crate::recovery::damaged;
-use crate::scan::{UnitFound, scan};
+use crate::scan::{UnitFound, scan, stream_on_flash};
 use crate::{Recovery, RecoveryError};
 
 /// Kind of stream of a block that is not full, as its pages show it.
@@ -252,8 +252,11 @@ impl<N: Nand, V: VictimPolicy> Restorer<'_, N, V> {
     /// Opens `block` on the first lane without a block, if possible on one for its plane.
     fn resume_block(&mut self, block: BlockId, pages: u32, kind: Kind, geometry: &Geometry) {
         let translation = self.0.streams.table.translation;
+        // With placement handles the pages name their stream.
+        let named = self.0.streams.handles.as_ref().and_then(|_| stream_on_flash(&self.0.nand, block));
         for stream in self.0.streams.ids() {
             let fits = match kind {
+                _ if named.is_some() => named == Some(stream),
                 Kind::Host => stream != translation,
                 Kind::Translation => stream == translation,
                 Kind::Unknown => true,

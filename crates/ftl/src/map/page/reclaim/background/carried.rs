@@ -27,7 +27,7 @@ impl<N: Nand, V: VictimPolicy> Reclaimer<'_, N, V> {
     /// share the time of the array; with `to_the_end` the rest as well.
     pub(super) fn program_carried(&mut self, to_the_end: bool) -> Result<(), FtlError> {
         let per_page = self.core.nand.geometry().units_per_page() as usize;
-        if to_the_end && per_page > 1 {
+        if to_the_end && per_page > 1 && self.core.policies.shares_pages() {
             // Units that fill no page of their stream share one.
             let mut to = None;
             for at in 0..self.background.carried.len() {

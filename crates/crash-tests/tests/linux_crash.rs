@@ -10,7 +10,7 @@ use std::num::NonZero;
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-use strobe_crash::{Config, CrashError, CutReport, Parts, Prepared};
+use strobe_crash_tests::{Config, CrashError, CutReport, Parts, Prepared};
 use strobe_ftl::{CheckError, Recovery, RecoveryError, WearSummary};
 use strobe_lab::machine::Stopwatch;
 use strobe_linux::command::FileSystem;
@@ -26,7 +26,7 @@ const SEED: u64 = 7;
 
 fn parts() -> Option<Parts> {
     let kernel = found(Need::Kernel, kernel::installed())?;
-    Some(Parts { kernel, program: env!("CARGO_BIN_EXE_strobe").into() })
+    Some(Parts { kernel, program: env!("CARGO_BIN_EXE_crash-guest").into() })
 }
 
 /// Does `work` for each item on all processors; results in the order of the items.

@@ -11,7 +11,9 @@ use strobe_linux::{End, LinuxError, Machine, Outcome, PoweredDrive, Root, Stream
 use strobe_ssd::{BuildError, CopyMode, DriveConfig, HostQueue, KeyError, Pacing, Simulated, build};
 use strobe_types::{Lba, Op, Prng, Request, SimTime, StopFlag};
 
-use crate::{BLOCK_BYTES, NOTES_PATH, Promises, SECTOR_BYTES, VIOLATION, is_alarm};
+use strobe_crash::is_alarm;
+
+use crate::{BLOCK_BYTES, GUEST, NOTES_PATH, Promises, SECTOR_BYTES, VIOLATION};
 
 /// A file system on a drive, and how it is used.
 #[derive(Clone, Debug)]
@@ -134,7 +136,7 @@ impl Config {
     }
 
     fn writer(&self, seed: u64, prepare: bool) -> Step {
-        let mut argv: Vec<String> = ["strobe", "crash-writer", "--promises"].map(str::to_owned).into();
+        let mut argv: Vec<String> = [GUEST, "write", "--promises"].map(str::to_owned).into();
         argv.extend([self.promises.name(), format!("--seed={seed}"), format!("--fill={}", self.fill_mib)]);
         if prepare {
             argv.push("--prepare".into())
@@ -171,7 +173,7 @@ pub enum CrashError {
 pub struct Parts {
     /// The kernel.
     pub kernel: PathBuf,
-    /// The `strobe` program.
+    /// The program `crash-guest`.
     pub program: PathBuf,
 }
 
@@ -287,10 +289,10 @@ impl Prepared {
         start: SimTime,
     ) -> Result<Left, CrashError> {
         let mut root = Root::new(&self.parts.program)?;
-        root.link("usr/bin/strobe", "/init");
+        root.link(&format!("usr/bin/{GUEST}"), "/init");
         for step in steps {
             if let Step::Run(run) = step
-                && run.argv[0] != "strobe"
+                && run.argv[0] != GUEST
             {
                 root.program(&run.argv[0])?;
             }
@@ -392,8 +394,8 @@ impl Prepared {
     fn verify_steps(&self) -> Vec<Step> {
         let mut steps = self.config.file_system.repair();
         let argv = [
-            "strobe".to_owned(),
-            "crash-verifier".into(),
+            GUEST.to_owned(),
+            "verify".into(),
             format!("--promises={}", self.config.promises.name()),
             format!("--seed={}", self.seed),
             format!("--piece-bytes={}", self.config.piece_bytes),
@@ -417,7 +419,7 @@ impl Prepared {
             if let Step::Run(run) = &steps[*step]
                 && run.allowed.is_empty()
                 && *code != 0
-                && (run.argv[0] != "strobe" || !left.said.contains(VIOLATION))
+                && (run.argv[0] != GUEST || !left.said.contains(VIOLATION))
             {
                 let what = run.argv.join(" ");
                 let said = format!("{}{}", left.said, left.errors);

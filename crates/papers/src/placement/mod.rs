@@ -1,0 +1,231 @@
+//! Data placement: SepBIT's comparison (Wang et al., FAST 2022) with its authors' simulator beside, and what its schemes are
+//! worth on a drive that takes time.
+
+mod cells;
+mod figures;
+mod timed;
+
+use serde::{Deserialize, Serialize};
+use strobe_lab::RunError;
+use strobe_lab::points::Watch;
+use strobe_nand::NandOp;
+use strobe_ssd::{DriveConfig, GcMode, GcStream, HostQueue, Pacing, SchemeName, build};
+use strobe_types::{Lba, Op, Request, SECTOR_BYTES, SimTime};
+
+use self::cells::{CELLS, Cell};
+use super::pool::Bench;
+use super::{Made, Options, Paper, PaperError, Scale};
+
+/// Claims of the paper, and bands for them.
+pub(crate) const CLAIMS: &str = include_str!("claims.toml");
+
+pub(super) const PAPER: Paper = Paper {
+    name: "placement",
+    title: "Separating Data via Block Invalidation Time Inference for Write Amplification Reduction in \
+            Log-Structured Storage",
+    authors: "Qiuping Wang, Jinhong Li, Patrick P. C. Lee, Tao Ouyang, Chao Shi, Lilong Huang, FAST 2022",
+    reproduces: "write amplification of SepBIT and six other placement schemes, equal to that of its authors' \
+                 simulator; the same on a drive of fixed size; and what a lower one is worth in latency",
+    takes: "a minute with --quick, about ten in full; no kernel",
+    make,
+};
+
+/// A placement scheme, under the name that the simulator has for it.
+#[derive(Clone, Copy, Debug, PartialEq)]
+struct Scheme {
+    label: &'static str,
+    scheme: SchemeName,
+    stream: GcStream,
+}
+
+const SCHEMES: [Scheme; 7] = [
+    Scheme { label: "NoSep", scheme: SchemeName::None, stream: GcStream::Host },
+    Scheme { label: "SepGC", scheme: SchemeName::SepGc, stream: GcStream::Own },
+    Scheme { label: "SepBIT", scheme: SchemeName::Sepbit, stream: GcStream::Own },
+    Scheme { label: "DAC", scheme: SchemeName::Dac, stream: GcStream::Own },
+    Scheme { label: "SFS", scheme: SchemeName::Sfs, stream: GcStream::Own },
+    Scheme { label: "FADaC", scheme: SchemeName::Fadac, stream: GcStream::Own },
+    Scheme { label: "WARCIP", scheme: SchemeName::Warcip, stream: GcStream::Own },
+];
+
+/// A victim policy.
+#[derive(Clone, Copy, Debug, PartialEq)]
+struct Victim {
+    name: &'static str,
+    label: &'static str,
+    formula: &'static str,
+}
+
+/// Age counts from the last write to a block: 0 where that was the present one.
+const VICTIMS: [Victim; 2] = [
+    Victim { name: "cb", label: "cost-benefit, √age", formula: "(1-u)/u*sqrt(age_closed - 1)" },
+    Victim { name: "greedy", label: "greedy", formula: "greedy" },
+];
+
+/// Units of a block.
+const UNITS: u32 = 512;
+/// Invalid units of full blocks, as a share of all that are written, above which a block is collected.
+const GARBAGE: f64 = 0.15;
+/// Blocks of a drive of fixed size that is as full on average: addresses / ((1 - GARBAGE) UNITS), two that are kept erased
+/// and half of each of six open ones.
+const FIXED_BLOCKS: u32 = 608;
+
+/// Size of a run.
+#[derive(Clone, Copy, Debug)]
+struct Environment {
+    addresses: u32,
+    /// Writes after the fill, in addresses.
+    rounds: u32,
+}
+
+impl Environment {
+    fn new(scale: Scale) -> Self {
+        match scale {
+            // Published numbers are of these: less is another experiment.
+            Scale::Full | Scale::Quick => Self { addresses: 1 << 18, rounds: 15 },
+            Scale::Tiny => Self { addresses: 1 << 15, rounds: 1 },
+        }
+    }
+}
+
+/// A run that counts.
+#[derive(Clone, Debug, Serialize)]
+struct Point {
+    scheme: &'static str,
+    victim: &'static str,
+    cell: &'static str,
+    is_fixed: bool,
+    addresses: u32,
+    rounds: u32,
+    drive: DriveConfig,
+    #[serde(skip)]
+    source: Cell,
+}
+
+impl Point {
+    fn new(
+        options: &Options,
+        scheme: Scheme,
+        victim: Victim,
+        cell: Cell,
+        is_fixed: bool,
+    ) -> Result<Self, PaperError> {
+        let Environment { addresses, rounds } = Environment::new(options.scale);
+        let drive = super::drive("generic-8g", options, |drive| {
+            let fixed = (FIXED_BLOCKS - 5) * (addresses / UNITS) / (1 << 9) + 5;
+            drive.nand.blocks_per_plane = if is_fixed { fixed } else { fixed * 3 / 2 };
+            drive.nand.pages_per_block = UNITS;
+            drive.nand.endurance_pe = 0;
+            drive.ftl.logical_pages = Some(addresses);
+            drive.ftl.placement.scheme = scheme.scheme.into();
+            let gc = &mut drive.ftl.gc;
+            gc.mode = GcMode::StopTheWorld;
+            gc.stream = scheme.stream;
+            gc.victim = victim.formula.to_owned();
+            gc.garbage_share = if is_fixed { 0.0 } else { GARBAGE };
+        })?;
+        let (scheme, victim) = (scheme.label, victim.name);
+        Ok(Self { scheme, victim, cell: cell.name, is_fixed, addresses, rounds, drive, source: cell })
+    }
+
+    /// Every one.
+    fn all(options: &Options) -> Result<Vec<Self>, PaperError> {
+        let mut points = Vec::new();
+        for is_fixed in [false, true] {
+            for victim in VICTIMS {
+                for scheme in SCHEMES {
+                    for cell in CELLS {
+                        points.push(Self::new(options, scheme, victim, cell, is_fixed)?);
+                    }
+                }
+            }
+        }
+        Ok(points)
+    }
+
+    /// Write amplification after the fill.
+    fn measure(&self, seed: u64, watch: &dyn Watch) -> Result<Waf, PaperError> {
+        let failed = |error: RunError| PaperError::Run {
+            run: format!("{} {} {}", self.scheme, self.victim, self.cell),
+            error: Box::new(error),
+        };
+        let mut drive = build(&self.drive, false, seed).map_err(|error| failed(error.into()))?;
+        drive.set_stop(watch.stop_flag());
+        let sectors = self.drive.ftl.mapping_unit_bytes / SECTOR_BYTES as u32;
+        let mut queue = HostQueue::new(Pacing::Closed { depth: 1, interval_ns: 0 }, SimTime::ZERO);
+        let mut write = |drive: &mut dyn strobe_ssd::Simulated, units: &mut dyn Iterator<Item = u32>| {
+            let mut batch = Vec::with_capacity(1024);
+            loop {
+                batch.clear();
+                let requests = units.take(1024).map(|unit| {
+                    Request::new(Op::Write, Lba::new(u64::from(unit) * u64::from(sectors)), sectors)
+                });
+                batch.extend(requests);
+                if batch.is_empty() {
+                    return Ok::<_, PaperError>(drive.stats());
+                }
+                drive.run(&batch, &[], &mut queue).map_err(|(_, error)| failed(RunError::Command(error)))?;
+            }
+        };
+        let before = write(&mut *drive, &mut (0..self.addresses))?;
+        let writes = self.addresses as usize * self.rounds as usize;
+        let after = write(&mut *drive, &mut self.source.addresses(self.addresses).take(writes))?;
+        let window = after.since(&before);
+        Ok(Waf(window.nand.total(NandOp::Program) as f64 / window.host.units_written as f64))
+    }
+}
+
+/// Units programmed for each that the host writes.
+#[derive(Clone, Copy, Debug, Serialize, Deserialize)]
+struct Waf(f64);
+
+/// Points and what was measured of them.
+struct Counted {
+    points: Vec<Point>,
+    wafs: Vec<Waf>,
+}
+
+impl Counted {
+    fn of(&self, scheme: &str, victim: &str, cell: &str, is_fixed: bool) -> Option<f64> {
+        let is_it = |point: &Point| {
+            (point.scheme, point.victim, point.cell, point.is_fixed) == (scheme, victim, cell, is_fixed)
+        };
+        self.points.iter().position(is_it).map(|at| self.wafs[at].0)
+    }
+}
+
+fn make(options: &Options, bench: &Bench<'_>) -> Result<Made, PaperError> {
+    let points = Point::all(options)?;
+    let timed = timed::Point::all(options)?;
+    let wafs = bench.points("placement", &points, |point| point.measure(options.seed, bench.watch))?;
+    let timings = bench.points("placement timed", &timed, |point| point.measure(bench.watch))?;
+    let counted = Counted { points, wafs };
+    let mut figures = figures::counted(&counted);
+    figures.push(timed::figure(&timed, &timings));
+    Ok(Made { notes: notes(options.scale), claims: figures::claims(&counted), figures })
+}
+
+fn notes(scale: Scale) -> Vec<String> {
+    let Environment { addresses, rounds } = Environment::new(scale);
+    let mut notes = vec![
+        format!(
+            "{addresses} addresses of 4 KiB, blocks of {UNITS}, written once in order and then {rounds} times as \
+             often; six streams; what is counted is the time after the fill"
+        ),
+        "compared with SepBIT's published simulator, run on the same addresses: its numbers are in place of the \
+         paper's, which are of traces of a cloud"
+            .to_owned(),
+        "its frame: no fixed size; one block is collected after a write that leaves more than 15 % of all written \
+         units invalid, open blocks apart. The fixed frame is a drive: 608 blocks, collected when fewer than two are \
+         erased"
+            .to_owned(),
+    ];
+    match scale {
+        Scale::Full => {}
+        Scale::Quick => {
+            notes.push("QUICK: less flash in the figure of latencies; all else is as in full".to_owned())
+        }
+        Scale::Tiny => notes.push("TINY: too little to mean anything".to_owned()),
+    }
+    notes
+}

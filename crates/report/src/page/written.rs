@@ -1,0 +1,123 @@
+//! Tables as text for papers and web pages: LaTeX with booktabs, and Markdown.
+
+use std::fmt::Write as _;
+
+use super::Table;
+
+impl Table {
+    /// The table in LaTeX, with its title and note as caption. It needs the package booktabs.
+    pub fn latex(&self) -> String {
+        let align: String =
+            self.columns.iter().map(|(_, is_number)| if *is_number { 'r' } else { 'l' }).collect();
+        let line = |cells: &[String]| {
+            let cells: Vec<String> = cells.iter().map(|cell| in_latex(cell)).collect();
+            format!("{} \\\\", cells.join(" & "))
+        };
+        let caption = match &self.note {
+            Some(note) => format!("{}. {note}", self.title),
+            None => self.title.clone(),
+        };
+        let mut text = String::from("% \\usepackage{booktabs}\n\\begin{table}\n\\centering\n");
+        let _ =
+            writeln!(text, "\\caption{{{}}}\n\\begin{{tabular}}{{{align}}}\n\\toprule", in_latex(&caption));
+        let names: Vec<String> = self.columns.iter().map(|(name, _)| name.clone()).collect();
+        let _ = writeln!(text, "{}\n\\midrule", line(&names));
+        self.rows.iter().for_each(|row| {
+            let _ = writeln!(text, "{}", line(row));
+        });
+        text.push_str("\\bottomrule\n\\end{tabular}\n\\end{table}\n");
+        text
+    }
+
+    /// The table in Markdown, its title above it and its note below.
+    pub fn markdown(&self) -> String {
+        let line = |cells: &[String]| {
+            let cells: Vec<String> = cells.iter().map(|cell| in_markdown(cell)).collect();
+            format!("| {} |", cells.join(" | "))
+        };
+        let names: Vec<String> = self.columns.iter().map(|(name, _)| name.clone()).collect();
+        let rules: Vec<String> =
+            self.columns.iter().map(|(_, is_number)| rule(*is_number).to_owned()).collect();
+        let mut text =
+            format!("**{}**\n\n{}\n| {} |\n", in_markdown(&self.title), line(&names), rules.join(" | "));
+        self.rows.iter().for_each(|row| {
+            let _ = writeln!(text, "{}", line(row));
+        });
+        if let Some(note) = &self.note {
+            let _ = writeln!(text, "\n{}", in_markdown(note));
+        }
+        text
+    }
+}
+
+fn rule(is_number: bool) -> &'static str {
+    if is_number { "---:" } else { "---" }
+}
+
+/// `text` with the characters that LaTeX would take for commands, and those that its older engines lack.
+fn in_latex(text: &str) -> String {
+    let mut out = String::new();
+    for c in text.chars() {
+        match c {
+            '&' | '%' | '$' | '#' | '_' | '{' | '}' => out.extend(['\\', c]),
+            '\\' => out.push_str("\\textbackslash{}"),
+            '~' => out.push_str("\\textasciitilde{}"),
+            '^' => out.push_str("\\textasciicircum{}"),
+            '<' | '>' | '*' => out.extend(['$', c, '$']),
+            '±' => out.push_str("$\\pm$"),
+            '−' => out.push_str("$-$"),
+            '×' => out.push_str("$\\times$"),
+            'µ' => out.push_str("\\textmu{}"),
+            '…' => out.push_str("\\ldots{}"),
+            '\n' => out.push(' '),
+            c => out.push(c),
+        }
+    }
+    out
+}
+
+/// `text` with the characters that end a cell or begin emphasis or a tag.
+fn in_markdown(text: &str) -> String {
+    let mut out = String::new();
+    for c in text.chars() {
+        match c {
+            '|' | '*' | '_' | '<' | '`' | '[' | '\\' => out.extend(['\\', c]),
+            '\n' => out.push(' '),
+            c => out.push(c),
+        }
+    }
+    out
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn table() -> Table {
+        Table {
+            title: "waf_1, 50 %".to_owned(),
+            note: Some("* has runs.".to_owned()),
+            columns: vec![("victim".to_owned(), false), ("waf".to_owned(), true)],
+            rows: vec![
+                vec!["age * (1-u) / (1+u)^2".to_owned(), "3.16 ± 0.02".to_owned()],
+                vec!["a|b & \\c".to_owned(), "−1 %".to_owned()],
+            ],
+        }
+    }
+
+    #[test]
+    fn latex_has_rules_of_booktabs_and_no_character_that_it_takes_for_a_command() {
+        let wanted = "% \\usepackage{booktabs}\n\\begin{table}\n\\centering\n\\caption{waf\\_1, 50 \\%. $*$ has runs.}\n\
+                      \\begin{tabular}{lr}\n\\toprule\nvictim & waf \\\\\n\\midrule\n\
+                      age $*$ (1-u) / (1+u)\\textasciicircum{}2 & 3.16 $\\pm$ 0.02 \\\\\n\
+                      a|b \\& \\textbackslash{}c & $-$1 \\% \\\\\n\\bottomrule\n\\end{tabular}\n\\end{table}\n";
+        assert_eq!(table().latex(), wanted);
+    }
+
+    #[test]
+    fn markdown_aligns_numbers_and_keeps_cells_whole() {
+        let wanted = "**waf\\_1, 50 %**\n\n| victim | waf |\n| --- | ---: |\n\
+                      | age \\* (1-u) / (1+u)^2 | 3.16 ± 0.02 |\n| a\\|b & \\\\c | −1 % |\n\n\\* has runs.\n";
+        assert_eq!(table().markdown(), wanted);
+    }
+}

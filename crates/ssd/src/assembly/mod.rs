@@ -191,10 +191,9 @@ fn data_streams(config: &DriveConfig) -> (u32, u32) {
     config.ftl.placement.kind().open_streams(config.ftl.gc.stream == GcStream::Host)
 }
 
-/// Erased blocks that are always kept: one per plane for each stream that the units of a victim go to, another if blocks
-/// always in SLC mode are emptied, and two more.
+/// Erased blocks that are always kept: one per plane, another if blocks always in SLC mode are emptied, and two more.
 fn least_kept(config: &DriveConfig, geometry: &Geometry) -> u32 {
-    let per_plane = data_streams(config).1 + u32::from(config.ftl.slc_cache.static_blocks > 0);
+    let per_plane = 1 + u32::from(config.ftl.slc_cache.static_blocks > 0);
     per_plane * geometry.planes() + 2
 }
 

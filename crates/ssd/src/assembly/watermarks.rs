@@ -16,11 +16,13 @@ pub(super) fn of(config: &DriveConfig, geometry: &Geometry, logical_units: u32) 
     let (_, spare) = good_and_spare(config, geometry, logical_units);
     let most = (spare / 8).max(1);
     let lanes = geometry.planes();
-    let least = gc.min_free_blocks.max(least_kept(config, geometry));
+    let (open_streams, of_victim) = data_streams(config);
+    // A plane keeps an erased block for each stream that the units of a victim go to.
+    let least = gc.min_free_blocks.max(least_kept(config, geometry) + (of_victim - 1) * lanes);
     let or = |given: u32, automatic: u32| if given > 0 { given } else { automatic };
     // Room between the watermarks, if only the upper one is given.
     let highest = or(gc.soft_blocks, u32::MAX) - 1;
-    let open = data_streams(config).0.max(2) * lanes;
+    let open = open_streams.max(2) * lanes;
     let pace = or(gc.pace_blocks, (least + open.min(most)).min(highest));
     let soft = or(gc.soft_blocks, pace + (lanes / 2 + 2).min(most));
     Watermarks {

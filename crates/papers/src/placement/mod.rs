@@ -36,16 +36,18 @@ struct Scheme {
     label: &'static str,
     scheme: SchemeName,
     stream: GcStream,
+    /// Erased blocks that a drive keeps for the streams of relocated units, beside that of the first.
+    kept: u32,
 }
 
 const SCHEMES: [Scheme; 7] = [
-    Scheme { label: "NoSep", scheme: SchemeName::None, stream: GcStream::Host },
-    Scheme { label: "SepGC", scheme: SchemeName::SepGc, stream: GcStream::Own },
-    Scheme { label: "SepBIT", scheme: SchemeName::Sepbit, stream: GcStream::Own },
-    Scheme { label: "DAC", scheme: SchemeName::Dac, stream: GcStream::Own },
-    Scheme { label: "SFS", scheme: SchemeName::Sfs, stream: GcStream::Own },
-    Scheme { label: "FADaC", scheme: SchemeName::Fadac, stream: GcStream::Own },
-    Scheme { label: "WARCIP", scheme: SchemeName::Warcip, stream: GcStream::Own },
+    Scheme { label: "NoSep", scheme: SchemeName::None, stream: GcStream::Host, kept: 0 },
+    Scheme { label: "SepGC", scheme: SchemeName::SepGc, stream: GcStream::Own, kept: 0 },
+    Scheme { label: "SepBIT", scheme: SchemeName::Sepbit, stream: GcStream::Own, kept: 2 },
+    Scheme { label: "DAC", scheme: SchemeName::Dac, stream: GcStream::Own, kept: 5 },
+    Scheme { label: "SFS", scheme: SchemeName::Sfs, stream: GcStream::Own, kept: 5 },
+    Scheme { label: "FADaC", scheme: SchemeName::Fadac, stream: GcStream::Own, kept: 5 },
+    Scheme { label: "WARCIP", scheme: SchemeName::Warcip, stream: GcStream::Own, kept: 0 },
 ];
 
 /// A victim policy.
@@ -66,8 +68,8 @@ const VICTIMS: [Victim; 2] = [
 const UNITS: u32 = 512;
 /// Invalid units of full blocks, as a share of all that are written, above which a block is collected.
 const GARBAGE: f64 = 0.15;
-/// Blocks of a drive of fixed size that is as full on average: addresses / ((1 - GARBAGE) UNITS), two that are kept erased
-/// and half of each of six open ones.
+/// Blocks of a drive of fixed size that is as full on average, without those that it keeps for further streams: addresses /
+/// ((1 - GARBAGE) UNITS), two that are kept erased and half of each of six open ones.
 const FIXED_BLOCKS: u32 = 608;
 
 /// Size of a run.
@@ -112,7 +114,7 @@ impl Point {
     ) -> Result<Self, PaperError> {
         let Environment { addresses, rounds } = Environment::new(options.scale);
         let drive = super::drive("generic-8g", options, |drive| {
-            let fixed = (FIXED_BLOCKS - 5) * (addresses / UNITS) / (1 << 9) + 5;
+            let fixed = (FIXED_BLOCKS - 5) * (addresses / UNITS) / (1 << 9) + 5 + scheme.kept;
             drive.nand.blocks_per_plane = if is_fixed { fixed } else { fixed * 3 / 2 };
             drive.nand.pages_per_block = UNITS;
             drive.nand.endurance_pe = 0;
@@ -217,7 +219,7 @@ fn notes(scale: Scale) -> Vec<String> {
             .to_owned(),
         "its frame: no fixed size; one block is collected after a write that leaves more than 15 % of all written \
          units invalid, open blocks apart. The fixed frame is a drive: 608 blocks, collected when fewer than two are \
-         erased"
+         erased, and a block more for each further stream that the units of a victim go to"
             .to_owned(),
     ];
     match scale {

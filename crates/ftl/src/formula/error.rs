@@ -11,7 +11,7 @@ pub(super) const LENGTH_MAX: usize = 1000;
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{fault}; {}", known(self))]
 pub struct FormulaError {
-    fault: FormulaFault,
+    fault: Box<FormulaFault>,
     variables: Vec<&'static str>,
 }
 
@@ -46,12 +46,12 @@ impl FormulaFault {
 
 impl FormulaError {
     pub(super) fn new(fault: FormulaFault, variables: &[&'static str]) -> Self {
-        Self { fault, variables: variables.to_vec() }
+        Self { fault: Box::new(fault), variables: variables.to_vec() }
     }
 
     /// The name that is not known, if that is what is wrong.
     pub fn unknown_name(&self) -> Option<&str> {
-        match &self.fault {
+        match &*self.fault {
             FormulaFault::UnknownVariable { name, .. } | FormulaFault::UnknownFunction { name, .. } => {
                 Some(name)
             }
@@ -61,7 +61,7 @@ impl FormulaError {
 
     /// The names that could stand where the unknown one does; else all variables.
     pub fn known_names(&self) -> Vec<&'static str> {
-        match self.fault {
+        match *self.fault {
             FormulaFault::UnknownFunction { .. } => functions().collect(),
             _ => self.variables.clone(),
         }
@@ -70,7 +70,7 @@ impl FormulaError {
     /// The message with the name that was probably meant.
     pub fn with_nearest(&self, nearest: &str) -> String {
         let asked = |what, name, place| format!("unknown {what} {name}; did you mean {nearest}? ({place})");
-        let reason = match &self.fault {
+        let reason = match &*self.fault {
             FormulaFault::UnknownVariable { name, place } => asked("variable", name, place),
             FormulaFault::UnknownFunction { name, place } => asked("function", name, place),
             _ => return self.to_string(),
@@ -80,7 +80,7 @@ impl FormulaError {
 }
 
 fn known(error: &FormulaError) -> String {
-    let is_function = matches!(error.fault, FormulaFault::UnknownFunction { .. });
+    let is_function = matches!(*error.fault, FormulaFault::UnknownFunction { .. });
     let what = if is_function { "functions" } else { "variables" };
     format!("{what} are {}", error.known_names().join(", "))
 }

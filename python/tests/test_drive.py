@@ -237,9 +237,10 @@ class Levels:
 
 
 def test_a_placement_object_chooses_streams():
-    table = {**SMALL, "ftl": {**SMALL["ftl"], "gc": {"min_free_blocks": 8}, "placement": {"streams": 4}}}
+    own = {**SMALL, "ftl": {**SMALL["ftl"], "gc": {"min_free_blocks": 8}}}
+    table = {**own, "ftl": {**own["ftl"], "placement": {"streams": 4}}}
     levels = Levels()
-    by_object = strobe.Drive(table, timing=False, placement=levels)
+    by_object = strobe.Drive(own, timing=False, placement=levels)
     others = [strobe.Drive(table, timing=False, placement=name) for name in ("dac", "stream + 1 - 2 * is_copy")]
     for drive in (by_object, *others):
         # One at a time, so that batches are of one unit.

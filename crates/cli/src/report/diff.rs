@@ -87,7 +87,7 @@ pub struct Figure {
     pub path: String,
     /// The figure of the first result; null if it has none.
     pub a: Option<f64>,
-    /// That of the second.
+    /// Figure of the second; null likewise.
     pub b: Option<f64>,
     /// b − a; null unless both have it.
     pub change: Option<f64>,

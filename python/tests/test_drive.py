@@ -238,7 +238,7 @@ class Levels:
 
 def test_a_placement_object_chooses_streams():
     own = {**SMALL, "ftl": {**SMALL["ftl"], "gc": {"min_free_blocks": 8}}}
-    table = {**own, "ftl": {**own["ftl"], "placement": {"streams": 4}}}
+    table = {**own, "ftl": {**own["ftl"], "placement": {"scheme": "dac", "streams": 4}}}
     levels = Levels()
     by_object = strobe.Drive(own, timing=False, placement=levels)
     others = [strobe.Drive(table, timing=False, placement=name) for name in ("dac", "stream + 1 - 2 * is_copy")]

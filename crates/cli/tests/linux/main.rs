@@ -48,10 +48,11 @@ const DRIVE: [&str; 6] = [
     "drive.nand.blocks_per_plane=80",
 ];
 
-/// `strobe linux` with these arguments on a small drive.
+/// `strobe linux` with these arguments, on a small drive unless they name one.
 pub(crate) fn strobe(kernel: &PathBuf, arguments: &[&str]) -> Output {
     let mut command = Command::new(env!("CARGO_BIN_EXE_strobe"));
-    command.arg("linux").arg("--kernel").arg(kernel).args(DRIVE).args(arguments);
+    let small: &[&str] = if arguments.contains(&"--drive") { &[] } else { &DRIVE };
+    command.arg("linux").arg("--kernel").arg(kernel).args(small).args(arguments);
     command.output().expect("it starts")
 }
 

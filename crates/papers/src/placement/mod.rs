@@ -26,7 +26,7 @@ pub(super) const PAPER: Paper = Paper {
     authors: "Qiuping Wang, Jinhong Li, Patrick P. C. Lee, Tao Ouyang, Chao Shi, Lilong Huang, FAST 2022",
     reproduces: "write amplification of SepBIT and six other placement schemes, equal to that of its authors' \
                  simulator; the same on a drive of fixed size; and what a lower one is worth in latency",
-    takes: "a minute with --quick, about ten in full; no kernel",
+    takes: "several minutes with --quick, a quarter of an hour in full; no kernel",
     make,
 };
 

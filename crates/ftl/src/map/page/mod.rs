@@ -10,7 +10,7 @@
 //! | `recover/` | Finds the map again after a power cut. |
 //!
 //! `write.rs` and `write_cached.rs` are host writes, `reads.rs` reads, `copy.rs` the copy command, `paging.rs` map
-//! entries that have to be fetched from flash, `moved.rs` the transfer to other flash, `state.rs` the state as bytes.
+//! entries that have to be fetched from flash, `moved.rs` the transfer to other flash.
 //!
 //! A host write, step by step:
 //!

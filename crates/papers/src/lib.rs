@@ -121,6 +121,11 @@ pub enum PaperError {
 }
 
 impl PaperError {
+    /// A failure of the experiment `run`.
+    pub(crate) fn run(run: String, error: RunError) -> Self {
+        Self::Run { run, error: Box::new(error) }
+    }
+
     /// True if the request was wrong, rather than its execution.
     pub fn is_bad_request(&self) -> bool {
         match self {

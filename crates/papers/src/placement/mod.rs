@@ -2,6 +2,7 @@
 //! worth on a drive that takes time.
 
 mod cells;
+mod fdp;
 mod figures;
 mod timed;
 
@@ -9,7 +10,7 @@ use serde::{Deserialize, Serialize};
 use strobe_lab::RunError;
 use strobe_lab::points::Watch;
 use strobe_nand::NandOp;
-use strobe_ssd::{DriveConfig, GcMode, GcStream, HostQueue, Pacing, SchemeName, build};
+use strobe_ssd::{DriveConfig, GcMode, GcStream, HostQueue, Pacing, SchemeName, Simulated, build};
 use strobe_types::{Lba, Op, Request, SECTOR_BYTES, SimTime};
 
 use self::cells::{CELLS, Cell};
@@ -147,33 +148,57 @@ impl Point {
 
     /// Write amplification after the fill.
     fn measure(&self, seed: u64, watch: &dyn Watch) -> Result<Waf, PaperError> {
-        let failed = |error: RunError| PaperError::Run {
-            run: format!("{} {} {}", self.scheme, self.victim, self.cell),
-            error: Box::new(error),
-        };
-        let mut drive = build(&self.drive, false, seed).map_err(|error| failed(error.into()))?;
-        drive.set_stop(watch.stop_flag());
-        let sectors = self.drive.ftl.mapping_unit_bytes / SECTOR_BYTES as u32;
-        let mut queue = HostQueue::new(Pacing::Closed { depth: 1, interval_ns: 0 }, SimTime::ZERO);
-        let mut write = |drive: &mut dyn strobe_ssd::Simulated, units: &mut dyn Iterator<Item = u32>| {
-            let mut batch = Vec::with_capacity(1024);
-            loop {
-                batch.clear();
-                let requests = units.take(1024).map(|unit| {
-                    Request::new(Op::Write, Lba::new(u64::from(unit) * u64::from(sectors)), sectors)
-                });
-                batch.extend(requests);
-                if batch.is_empty() {
-                    return Ok::<_, PaperError>(drive.stats());
-                }
-                drive.run(&batch, &[], &mut queue).map_err(|(_, error)| failed(RunError::Command(error)))?;
-            }
-        };
-        let before = write(&mut *drive, &mut (0..self.addresses))?;
+        let run = || format!("{} {} {}", self.scheme, self.victim, self.cell);
+        let mut counter = Counter::new(&self.drive, seed, watch, &run)?;
+        counter.write(&mut (0..self.addresses).map(unit_write))?;
         let writes = self.addresses as usize * self.rounds as usize;
-        let after = write(&mut *drive, &mut self.source.addresses(self.addresses).take(writes))?;
-        let window = after.since(&before);
-        Ok(Waf(window.nand.total(NandOp::Program) as f64 / window.host.units_written as f64))
+        counter.write(&mut self.source.addresses(self.addresses).take(writes).map(unit_write))
+    }
+}
+
+/// A write of the mapping unit `unit`.
+fn unit_write(unit: u32) -> Request {
+    const SECTORS: u32 = 4096 / SECTOR_BYTES as u32;
+    Request::new(Op::Write, Lba::new(u64::from(unit) * u64::from(SECTORS)), SECTORS)
+}
+
+/// A drive that takes no time, and what it is told to write.
+struct Counter<'a> {
+    drive: Box<dyn Simulated>,
+    queue: HostQueue,
+    /// Name of the run, for its errors.
+    run: &'a dyn Fn() -> String,
+}
+
+impl<'a> Counter<'a> {
+    fn new(
+        drive: &DriveConfig,
+        seed: u64,
+        watch: &dyn Watch,
+        run: &'a dyn Fn() -> String,
+    ) -> Result<Self, PaperError> {
+        let built = build(drive, false, seed);
+        let mut drive = built.map_err(|error| PaperError::run(run(), error.into()))?;
+        drive.set_stop(watch.stop_flag());
+        let queue = HostQueue::new(Pacing::Closed { depth: 1, interval_ns: 0 }, SimTime::ZERO);
+        Ok(Self { drive, queue, run })
+    }
+
+    /// Write amplification of `requests`.
+    fn write(&mut self, requests: &mut dyn Iterator<Item = Request>) -> Result<Waf, PaperError> {
+        let before = self.drive.stats();
+        let mut batch = Vec::with_capacity(1024);
+        loop {
+            batch.clear();
+            batch.extend(requests.take(1024));
+            if batch.is_empty() {
+                let window = self.drive.stats().since(&before);
+                let programs = window.nand.total(NandOp::Program);
+                return Ok(Waf(programs as f64 / window.host.units_written as f64));
+            }
+            let done = self.drive.run(&batch, &[], &mut self.queue);
+            done.map_err(|(_, error)| PaperError::run((self.run)(), RunError::Command(error)))?;
+        }
     }
 }
 
@@ -200,11 +225,16 @@ fn make(options: &Options, bench: &Bench<'_>) -> Result<Made, PaperError> {
     let points = Point::all(options)?;
     let timed = timed::Point::all(options)?;
     let wafs = bench.points("placement", &points, |point| point.measure(options.seed, bench.watch))?;
+    let loads = fdp::Point::all(options)?;
+    let of_loads = bench.points("placement fdp", &loads, |point| point.measure(options.seed, bench.watch))?;
     let timings = bench.points("placement timed", &timed, |point| point.measure(bench.watch))?;
     let counted = Counted { points, wafs };
     let mut figures = figures::counted(&counted);
+    figures.push(fdp::figure(&loads, &of_loads));
     figures.push(timed::figure(&timed, &timings));
-    Ok(Made { notes: notes(options.scale), claims: figures::claims(&counted), figures })
+    let mut values = figures::values(&counted);
+    fdp::measured(&loads, &of_loads, &mut values);
+    Ok(Made { notes: notes(options.scale), claims: values.judged(CLAIMS, ""), figures })
 }
 
 fn notes(scale: Scale) -> Vec<String> {

@@ -107,15 +107,6 @@ print("placement %s: WAF %.3f" % (scheme, r["waf"]))'
 done
 
 for handle in 1 0; do
-    "$strobe" run examples/placement-handles.toml --set jobs.objects.placement_handle=$handle --quiet --json - | python3 -c '
-import json, sys
-r = json.load(sys.stdin)
-apart = r["waf"] < 2
-print("two jobs, %s: WAF %.3f" % ("a handle each" if apart else "one handle", r["waf"]))
-assert r["waf"] < 1.1 or r["waf"] > 4, r["waf"]'
-done
-
-for handle in 1 0; do
     "$strobe" run examples/fdp.toml --set jobs.hot.placement_handle=$handle --quiet --json - | python3 -c '
 import json, sys
 r = json.load(sys.stdin)

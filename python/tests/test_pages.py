@@ -13,7 +13,16 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).parents[2]
-PAGES = ["tutorial", "how-to/sweep", "how-to/warm-state", "how-to/power-cuts", "how-to/traces", "how-to/slow-request", "how-to/fio"]
+PAGES = [
+    "tutorial",
+    "how-to/fio",
+    "how-to/placement",
+    "how-to/power-cuts",
+    "how-to/slow-request",
+    "how-to/sweep",
+    "how-to/traces",
+    "how-to/warm-state",
+]
 BLOCK = re.compile(r"^```(\w*)\n(.*?)^```$", re.M | re.S)
 #: What they show is what is said, though they end with an error.
 REFUSED = ("gredy", "--from-state warm.state --set drive.ftl.gc.victim=fifo")

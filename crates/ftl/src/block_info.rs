@@ -3,6 +3,8 @@
 use strobe_nand::Nand;
 use strobe_types::{BlockId, named};
 
+use crate::place::StreamId;
+
 named! {
     /// State of a block.
     #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -52,6 +54,8 @@ pub struct BlockInfo {
     pub stage: Stage,
     /// Purpose for which it was opened.
     pub stream: Stream,
+    /// Number of its stream, on a drive with a placement; `None` without, or if nobody knows.
+    pub number: Option<StreamId>,
     /// Units that hold the current version of something; 0 in [`Stage::Tables`].
     pub valid: u32,
     /// Units programmed since its erase, padding included.
@@ -69,6 +73,7 @@ impl BlockInfo {
         Self {
             stage,
             stream: Stream::Unknown,
+            number: None,
             valid,
             written: flash.pages_programmed * per_page,
             units: nand.pages_of(block) * per_page,

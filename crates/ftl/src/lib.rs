@@ -27,8 +27,8 @@ pub use gc::{Allocation, DieAllocation, GcStream};
 pub use heat::Temperature;
 pub use map::blocks::{BlockMap, BlockMapConfig, BlockMapError, BlockScheme, LogVictim};
 pub use map::page::{
-    HandleCounts, Handles, PageMap, PageMapConfig, Refresh, SlcConfig, TranslationConfig, Watermarks,
-    WhenFull,
+    AGE_BINS, Handles, PageMap, PageMapConfig, Refresh, SlcConfig, StreamCounts, TranslationConfig,
+    Watermarks, WhenFull,
 };
 pub use place::{
     CopyContext, DataTag, FormulaPlacement, Hint, Isolation, Placement, PlacementKind, Relocated, StreamId,
@@ -209,6 +209,12 @@ pub trait MappingScheme {
     /// Placement handles that a write may name, numbered from 0.
     fn handles(&self) -> u16 {
         1
+    }
+
+    /// Work of each stream, by number: first those of the placement, then wear levelling, translation pages and the SLC
+    /// cache, as far as the drive has them. Empty without a placement.
+    fn stream_counts(&self) -> &[StreamCounts] {
+        &[]
     }
 
     /// The placement handles with their reclaim units; `None` if the host does not choose streams by handle.

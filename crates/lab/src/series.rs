@@ -18,9 +18,16 @@ pub struct Sample {
     pub free_blocks: u32,
     /// Virtual time at the end, in ns.
     pub virtual_ns: u64,
+    /// Write amplification of each stream within the interval: mapping units programmed in its blocks per mapping unit that
+    /// the host wrote to the drive. Their sum is `waf`, but for the drive's own tables. Not there without a placement.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub streams: Vec<f64>,
     /// Flash programs within the interval, in mapping units.
     #[serde(skip)]
     programmed: u64,
+    /// Those of each stream.
+    #[serde(skip)]
+    of_streams: Vec<u64>,
     #[serde(skip)]
     written: u64,
 }
@@ -61,15 +68,19 @@ impl Series {
         if written == 0 && programmed == 0 {
             return;
         }
-        self.samples.push(Sample {
+        let of_streams = window.streams.iter().map(|stream| stream.pages * self.units_per_page).collect();
+        let sample = Sample {
             host_pages: now.host.units_written,
             measured,
-            waf: ratio(programmed, written),
+            waf: None,
             free_blocks,
             virtual_ns,
+            streams: Vec::new(),
             programmed,
+            of_streams,
             written,
-        });
+        };
+        self.samples.push(sample.with_ratios());
         self.last = now;
         if self.samples.len() > Self::MOST {
             self.join();
@@ -83,9 +94,13 @@ impl Series {
         for sample in self.samples.drain(..) {
             match joined.last_mut() {
                 Some(last) if mergeable && last.measured == sample.measured => {
-                    let (written, programmed) =
-                        (last.written + sample.written, last.programmed + sample.programmed);
-                    *last = Sample { waf: ratio(programmed, written), written, programmed, ..sample };
+                    let mut both = sample;
+                    both.written += last.written;
+                    both.programmed += last.programmed;
+                    for (sum, last) in both.of_streams.iter_mut().zip(&last.of_streams) {
+                        *sum += last;
+                    }
+                    *last = both.with_ratios();
                     mergeable = false;
                 }
                 _ => {
@@ -100,6 +115,14 @@ impl Series {
 
     pub(crate) fn into_samples(self) -> Vec<Sample> {
         self.samples
+    }
+}
+
+impl Sample {
+    /// Returns it with the ratios of its counts.
+    fn with_ratios(self) -> Self {
+        let streams = self.of_streams.iter().filter_map(|&programmed| ratio(programmed, self.written));
+        Self { waf: ratio(self.programmed, self.written), streams: streams.collect(), ..self }
     }
 }
 

@@ -11,8 +11,8 @@ pub(crate) const BYTES_MAX: usize = 4_000_000;
 /// Shares, from least to most, in order of lightness, so that they are told apart without colours.
 pub(crate) const RAMP: [&str; 7] =
     ["#101c4a", "#2a3f74", "#4d5f83", "#727d86", "#989a7f", "#c3b766", "#efdb57"];
-/// Purpose that a cell was opened for, with its colour.
-pub(crate) const STREAMS: [(&str, &str); 7] = [
+/// Purpose that a cell was opened for, or the stream of a placement, with its colour.
+pub(crate) const STREAMS: [(&str, &str); 23] = [
     ("unknown", "#8a8f98"),
     ("the host", "#1f4e9c"),
     ("moved", "#c8642f"),
@@ -20,6 +20,22 @@ pub(crate) const STREAMS: [(&str, &str); 7] = [
     ("wear levelling", "#3f9a6b"),
     ("the map", "#5b3a8c"),
     ("the host, SLC", "#f2cf63"),
+    ("stream 0", "#1f4e9c"),
+    ("stream 1", "#7fc4e8"),
+    ("stream 2", "#c8642f"),
+    ("stream 3", "#f2cf63"),
+    ("stream 4", "#3f9a6b"),
+    ("stream 5", "#a8d08d"),
+    ("stream 6", "#5b3a8c"),
+    ("stream 7", "#c9a6dd"),
+    ("stream 8", "#8c2a4a"),
+    ("stream 9", "#e58fa6"),
+    ("stream 10", "#5f4a32"),
+    ("stream 11", "#c9ad86"),
+    ("stream 12", "#2a7f86"),
+    ("stream 13", "#9bd9d5"),
+    ("stream 14", "#4d5f83"),
+    ("stream 15 or above", "#c3b766"),
 ];
 
 /// The colours for the script of the page.

@@ -51,8 +51,8 @@ pub use schema::KeyError;
 pub use state_file::{StateFile, StateFileError, StateHeader, StateProblem, differences, write_state};
 pub use stats::{DriveStats, HostCounts, NvramStats, ReclaimUnits, StallStats};
 pub use strobe_ftl::{
-    Allocation, BlockInfo, DieAllocation, FtlError, GcStream, HandleCounts, Isolation, LogVictim, MergeStats,
-    Recovery, RecoveryError, SlcConfig, SlcStats, Stage, Stream, Temperature, TranslationStats, WhenFull,
+    Allocation, BlockInfo, DieAllocation, FtlError, GcStream, Isolation, LogVictim, MergeStats, Recovery,
+    RecoveryError, SlcConfig, SlcStats, Stage, Stream, Temperature, TranslationStats, WhenFull,
 };
 pub use strobe_nand::{
     Access, Class, Damage, EventLog, Image, ImageError, ImageInfo, Met, PageTimes, RetryConfig, Scan,

@@ -2,7 +2,7 @@
 
 use schemars::JsonSchema;
 use serde::Serialize;
-use strobe_ftl::{CopyStats, GcStats, HandleCounts, Isolation, MergeStats, SlcStats, TranslationStats};
+use strobe_ftl::{CopyStats, GcStats, Isolation, MergeStats, SlcStats, StreamCounts, TranslationStats};
 use strobe_nand::{Class, NandOp, Occupancy, OpCounts};
 use strobe_types::{Geometry, counters};
 
@@ -115,9 +115,8 @@ counters! {
         pub translation: Option<TranslationStats>,
         /// SLC cache; `None` if the drive has none.
         pub slc: Option<SlcStats>,
-        /// Work for each placement handle, and last for what shares blocks; empty if the host does not choose streams by
-        /// handle.
-        pub handles: Vec<HandleCounts>,
+        /// Work of each stream, by number; empty without a placement. Those of the placement come first.
+        pub streams: Vec<StreamCounts>,
         /// Units that copy commands copied whole.
         pub copies: CopyStats,
         /// Non-volatile write cache; `None` if the drive has none.

@@ -118,10 +118,11 @@ fn differences(plan: &Plan, summary: &Summary, measure: usize) -> Option<Table> 
         cells.chain([percent(&found.relative), p_value(found), verdict(found, summary.confidence)]).collect()
     };
     let rows: Vec<Vec<String>> = found.map(row).collect();
-    let tested = summary.differences.iter().filter(|found| found.measure == measure && found.p.is_some());
+    let of_measure = summary.differences.iter().filter(|found| found.measure == measure);
+    let tested = of_measure.filter(|found| found.p.is_some()).count();
     Some(Table {
         title: format!("{}, beside {} {}", summary.measures[measure], short(key), value(baseline, place)),
-        note: Some(about_differences(tested.count(), summary.confidence)),
+        note: (tested > 0).then(|| about_differences(tested, summary.confidence)),
         columns,
         rows,
     })

@@ -6,9 +6,7 @@
 use schemars::JsonSchema;
 use serde::Serialize;
 use strobe_ftl::{CopyStats, GcStats};
-use strobe_nand::NandOp;
-use strobe_ssd::{CommandKind, DriveStats, HandleCounts, Simulated, SlcStats};
-use strobe_types::SECTOR_BYTES;
+use strobe_ssd::{CommandKind, DriveStats, SlcStats};
 
 use crate::numbers::ratio;
 
@@ -43,48 +41,6 @@ pub struct SlcResult {
     pub counters: SlcStats,
     /// Blocks that hold something in SLC mode, or are open in it, at the end.
     pub blocks_in_use: u32,
-}
-
-/// Placement handles within a window.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, JsonSchema)]
-pub struct HandlesResult {
-    /// Bytes of a reclaim unit.
-    pub unit_bytes: u64,
-    /// Each handle, by number.
-    pub handles: Vec<HandleResult>,
-    /// Bytes programmed for no handle alone: relocated data of initially isolated handles, the map, wear levelling. With
-    /// those of all handles it is all that the chips programmed.
-    pub shared_media_bytes: u64,
-}
-
-/// One placement handle.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, JsonSchema)]
-pub struct HandleResult {
-    /// Bytes that the host wrote or copied, as mapping units that left the write caches.
-    pub host_bytes: u64,
-    /// Bytes programmed in blocks of the handle, relocation and padding included.
-    pub media_bytes: u64,
-}
-
-impl HandlesResult {
-    /// Of a window of `drive`; `None` if the host does not choose streams by handle.
-    pub fn of(stats: &DriveStats, drive: &dyn Simulated) -> Option<Self> {
-        let (units, geometry) = (drive.reclaim_units()?, drive.geometry());
-        let bytes = |pages: u64| pages * u64::from(geometry.page_bytes());
-        let of = |counts: &HandleCounts| HandleResult {
-            host_bytes: counts.host_units * u64::from(geometry.unit_bytes()),
-            media_bytes: bytes(counts.pages),
-        };
-        let handles: Vec<HandleResult> =
-            stats.handles.iter().take(units.sectors_left.len()).map(of).collect();
-        let own: u64 = handles.iter().map(|handle| handle.media_bytes).sum();
-        let programmed = bytes(stats.nand.total(NandOp::Program));
-        Some(Self {
-            unit_bytes: units.unit_sectors * SECTOR_BYTES,
-            handles,
-            shared_media_bytes: programmed.saturating_sub(own),
-        })
-    }
 }
 
 impl SlcResult {

@@ -6,15 +6,17 @@ mod host;
 mod jobs;
 mod lfs;
 mod nand;
+mod streams;
 mod wear;
 
 pub use dies::{DiesResult, HeldBy};
-pub use ftl::{GcResult, HandleResult, HandlesResult, SlcResult, copies};
+pub use ftl::{GcResult, SlcResult, copies};
 pub use host::{HostOp, HostResult};
 pub use jobs::{Clat, Job, JobOp, JobSync};
 pub(crate) use lfs::LfsBytes;
 pub use lfs::LfsResult;
 pub use nand::{ByCause, Causes, NandResult};
+pub use streams::{HandleResult, HandlesResult, StreamResult};
 pub use wear::{Smart, WearResult};
 
 use schemars::JsonSchema;
@@ -101,6 +103,10 @@ pub struct RunResult {
     /// SLC cache, of a drive that has one.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub slc: Option<SlcResult>,
+    /// Streams within the measured window, by number: those of the placement (`strobe list placements`), then wear
+    /// levelling, translation pages and the SLC cache, as far as the drive has them. Not there without a placement.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub streams: Option<Vec<StreamResult>>,
     /// Placement handles within the measured window; not there if the drive has none.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub placement_handles: Option<HandlesResult>,

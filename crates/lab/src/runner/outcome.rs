@@ -13,7 +13,7 @@ use crate::numbers::{count, ratio};
 use crate::record::Record;
 use crate::result::{
     DiesResult, GcResult, HandlesResult, HostResult, Job, LfsResult, NandResult, RunResult, SCHEMA_VERSION,
-    SimResult, SlcResult, Smart, TimeResult, WearResult, copies,
+    SimResult, SlcResult, Smart, StreamResult, TimeResult, WearResult, copies,
 };
 use crate::series::SteadyState;
 use crate::steady::SteadyRounds;
@@ -119,6 +119,7 @@ impl Runner<'_> {
             merges: window.merges,
             translation: window.translation,
             slc: SlcResult::of(&window, drive.slc_blocks()),
+            streams: StreamResult::all(&window, &**drive),
             placement_handles: HandlesResult::of(&window, &**drive),
             smart: Smart::of(&drive.stats(), &wear, geometry, experiment),
             wear,

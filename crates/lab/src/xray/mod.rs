@@ -44,8 +44,9 @@ pub struct Xray {
     /// frequent stage.
     pub stage: String,
     /// Stream of each cell: 0 unknown, 1 host, 2 relocated units, 3 cold relocated units, 4 wear levelling, 5
-    /// map, 6 host in SLC mode. Unknown are erased blocks, blocks recovered after a power cut, and all blocks
-    /// of block-mapped schemes. A cell of several blocks shows the most frequent known stream.
+    /// map, 6 host in SLC mode. On a drive with a placement 1 to 3 are 7 and more instead: 7 + number of the stream, 22 for
+    /// 15 and all above. Unknown are erased blocks, blocks recovered after a power cut, and all blocks of block-mapped
+    /// schemes. A cell of several blocks shows the most frequent known stream.
     pub stream: String,
     /// Share of its units that are valid, from 0 to 255; 0 and 255 are none and all.
     pub valid: String,

@@ -209,15 +209,28 @@ impl Frame {
         self.valid.push(share(sum(|block| block.valid), units));
         self.written.push(share(sum(|block| block.written), units));
         self.stage.push(stage(blocks) as u8);
-        let named = |stream: &Stream| *stream != Stream::Unknown;
-        let streams = blocks.iter().map(|block| block.stream).filter(named);
-        self.stream.push(most(&Stream::ALL, streams).unwrap_or_default() as u8);
+        let streams = blocks.iter().map(stream).filter(|&code| code != Stream::Unknown as u8);
+        let codes: Vec<u8> = (0..=LAST_STREAM).collect();
+        self.stream.push(most(&codes, streams).unwrap_or_default());
         let good = blocks.iter().filter(|block| block.stage != Stage::Bad);
         let (count, erases) =
             good.fold((0, 0), |(count, erases), block| (count + 1, erases + u64::from(block.erases)));
         let mean =
             erases.checked_div(count).unwrap_or_else(|| sum(|block| block.erases) / blocks.len() as u64);
         self.wear.push(mean as u32);
+    }
+}
+
+/// The last code of a stream; streams of higher numbers share it.
+const LAST_STREAM: u8 = 22;
+
+/// Code of the stream of `block`.
+fn stream(block: &BlockInfo) -> u8 {
+    match (block.stream, block.number) {
+        (Stream::Host | Stream::Moved | Stream::Cold, Some(number)) => {
+            LAST_STREAM.min(Stream::ALL.len() as u8 + number.get())
+        }
+        (stream, _) => stream as u8,
     }
 }
 

@@ -14,7 +14,7 @@ use strobe_lab::machine::Stopwatch;
 use strobe_lab::numbers::ratio;
 use strobe_lab::result::{
     DiesResult, GcResult, HandlesResult, HostResult, ImageResult, Job, NandResult, SCHEMA_VERSION, SlcResult,
-    WearResult, copies,
+    StreamResult, WearResult, copies,
 };
 
 /// The result of a command in a guest. Counters cover the measured window: from the start of the command
@@ -59,6 +59,10 @@ pub struct LinuxResult {
     /// SLC cache, of a drive that has one.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub slc: Option<SlcResult>,
+    /// Streams, by number: those of the placement, then wear levelling, translation pages and the SLC cache, as far as the
+    /// drive has them. Not there without a placement.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub streams: Option<Vec<StreamResult>>,
     /// Placement handles; not there if the drive has none.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub placement_handles: Option<HandlesResult>,
@@ -231,6 +235,7 @@ impl LinuxResult {
             merges: stats.merges,
             translation: stats.translation,
             slc: SlcResult::of(&stats, outcome.drive.slc_blocks()),
+            streams: StreamResult::all(&stats, &*outcome.drive),
             placement_handles: HandlesResult::of(&stats, &*outcome.drive),
             image: None,
             aged: run.ageing.map(|ageing| ageing.overwrites),

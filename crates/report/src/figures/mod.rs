@@ -4,6 +4,7 @@ mod compare;
 mod flash;
 mod latency;
 mod over_time;
+mod streams;
 
 pub(crate) use compare::headlines;
 pub use compare::{NothingInCommon, have_common};
@@ -21,6 +22,7 @@ pub(crate) fn all(runs: &[Run]) -> Vec<Figure> {
     figures.extend(compare::figure(shown));
     figures.extend(over_time::figures(shown));
     figures.extend(latency::figures(shown));
+    figures.extend(streams::figures(shown));
     figures.extend(flash::figures(shown));
     figures
 }

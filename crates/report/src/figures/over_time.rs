@@ -286,26 +286,16 @@ impl Over {
 fn waf_over_writes(runs: &[Run]) -> Option<Figure> {
     let mut has_warmup = false;
     let line = |(style, run): (usize, &Run)| {
-        let series = run.list("series");
-        let unit = capacity_pages(run);
-        let measured =
-            series.iter().position(|sample| at(sample, "measured") == &Value::Bool(true)).unwrap_or(0);
-        has_warmup |= measured > 0;
-        let pages = |sample: &Value| number(at(sample, "host_pages"));
-        let begin = match measured {
-            0 => 0.0,
-            first => pages(&series[first - 1]).unwrap_or(0.0),
-        };
+        let Written { samples, begin, unit, mark, .. } = written(run);
+        has_warmup |= mark.is_some();
         let point = |sample: &Value| {
             let waf = number(at(sample, "waf")).filter(|&waf| waf > 0.0);
-            Some(((pages(sample)? - begin) / unit.unwrap_or(1.0), waf))
+            Some(((number(at(sample, "host_pages"))? - begin) / unit, waf))
         };
-        Line::new(&named(runs, run, ""), style, series.iter().filter_map(point).collect())
+        Line::new(&named(runs, run, ""), style, samples.iter().filter_map(point).collect())
     };
     let lines: Vec<Line> = runs.iter().enumerate().map(line).collect();
-    let is_pages = runs.iter().all(|run| capacity_pages(run).is_none());
-    let x =
-        if is_pages { "host pages of the measurement" } else { "written in the measurement, × capacity" };
+    let x = runs.iter().map(|run| written(run).axis).find(|axis| *axis != PAGES).unwrap_or(PAGES);
     let plot = Plot {
         title: "Write amplification".to_owned(),
         x: Axis::new(x, Unit::Plain),
@@ -321,6 +311,33 @@ fn waf_over_writes(runs: &[Run]) -> Option<Figure> {
         note: None,
         views,
     })
+}
+
+/// Axis of a run whose capacity nobody knows.
+const PAGES: &str = "host pages of the measurement";
+
+/// The series of a run over what the host has written.
+pub(super) struct Written<'a> {
+    pub(super) samples: &'a [Value],
+    /// Label of the axis.
+    pub(super) axis: &'static str,
+    /// Host pages at the begin of the measurement.
+    pub(super) begin: f64,
+    /// Host pages of one of the axis.
+    pub(super) unit: f64,
+    /// Where the measurement begins on the axis, if something comes before.
+    pub(super) mark: Option<f64>,
+}
+
+/// Finds the series of `run`.
+pub(super) fn written(run: &Run) -> Written<'_> {
+    let samples = run.list("series");
+    let is_measured = |sample: &Value| at(sample, "measured") == &Value::Bool(true);
+    let before = samples.iter().position(is_measured).and_then(|first| samples.get(first.checked_sub(1)?));
+    let begin = before.and_then(|sample| number(at(sample, "host_pages"))).unwrap_or(0.0);
+    let unit = capacity_pages(run);
+    let axis = if unit.is_some() { "written in the measurement, × capacity" } else { PAGES };
+    Written { samples, axis, begin, unit: unit.unwrap_or(1.0), mark: before.map(|_| 0.0) }
 }
 
 /// Mapping units of the drive.

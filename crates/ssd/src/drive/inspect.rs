@@ -67,7 +67,7 @@ impl<F: Inspectable> Inspect for Drive<F> {
             merges: self.ftl.stats().merges,
             translation: self.ftl.stats().translation,
             slc: self.ftl.stats().slc,
-            handles: self.ftl.placement_handles().map_or(Vec::new(), |handles| handles.counts().to_vec()),
+            streams: self.ftl.stream_counts().to_vec(),
             copies: self.ftl.stats().copies,
             nvram: self.nvram.as_ref().map(Nvram::stats),
             occupancy: self.ftl.nand().timing().occupancy(now),

@@ -39,9 +39,10 @@ use self::core::Core;
 use self::core::blocks::BlockState;
 use self::core::check::Checker;
 pub use self::core::config::{PageMapConfig, Refresh};
-pub use self::core::handles::{HandleCounts, Handles};
+pub use self::core::handles::Handles;
 pub use self::core::slc::{SlcConfig, WhenFull};
 pub use self::core::space::Watermarks;
+pub use self::core::stream_log::{AGE_BINS, StreamCounts};
 use self::core::streams::HOST;
 use self::map::store::MapStore;
 use self::map::translation::Translation;
@@ -57,7 +58,6 @@ use crate::journal::{Journal, Log, Trims, region_for};
 use crate::place::{DataTag, Placement, PlacementKind, StreamId, WriteContext};
 use crate::{
     BlockInfo, CheckError, Done, FtlStats, Inspectable, MappingScheme, Recoverable, Recovery, RecoveryError,
-    Stream,
 };
 
 /// A page-mapped flash translation layer over `N` with victim policy `V`.
@@ -270,6 +270,10 @@ impl<N: Nand, V: VictimPolicy> MappingScheme for PageMap<N, V> {
         self.core.config.handles()
     }
 
+    fn stream_counts(&self) -> &[StreamCounts] {
+        self.core.streams.log.as_ref().map_or(&[], |log| log.counts())
+    }
+
     fn placement_handles(&self) -> Option<&Handles> {
         self.core.streams.handles.as_deref()
     }
@@ -329,9 +333,9 @@ impl<N: Nand, V: VictimPolicy> Inspectable for PageMap<N, V> {
     fn block_info(&self, block: BlockId) -> BlockInfo {
         let valid = self.core.blocks.valid[block.index()];
         let info = BlockInfo::of_flash(&self.core.nand, block, self.core.blocks.state(block).stage(), valid);
-        let stream = self.core.blocks.stream_of(block);
-        let stream = stream.map_or(Stream::Unknown, |stream| self.core.streams.table.named(stream));
-        BlockInfo { stream, ..info }
+        let Some(stream) = self.core.blocks.stream_of(block) else { return info };
+        let number = self.core.policies.placement.is_some().then_some(stream);
+        BlockInfo { stream: self.core.streams.table.named(stream), number, ..info }
     }
 
     fn locate(&self, lpn: Lpn) -> Option<Ppa> {
@@ -366,8 +370,8 @@ impl<N: PowerCuts, V: VictimPolicy> Recoverable for PageMap<N, V> {
                 ftl.core.stats.host_units_written.max(self.core.stats.host_units_written);
         }
         ftl.core.stats.continue_from(self.core.stats);
-        if let (Some(handles), Some(before)) = (&mut ftl.core.streams.handles, &self.core.streams.handles) {
-            handles.continue_from(before);
+        if let (Some(log), Some(before)) = (&mut ftl.core.streams.log, &self.core.streams.log) {
+            log.continue_from(before);
         }
         Ok((ftl, report))
     }

@@ -1,19 +1,8 @@
-//! Placement handles: their reclaim units, and the programs that each has caused.
+//! Placement handles and their reclaim units.
 
-use strobe_types::{Geometry, State, counters};
+use strobe_types::{Geometry, State};
 
 use crate::place::{Isolation, StreamId};
-
-counters! {
-    /// Work for one placement handle.
-    #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-    pub struct HandleCounts {
-        /// Mapping units that the host wrote or copied.
-        pub host_units: u64,
-        /// Flash pages programmed, for whatever cause.
-        pub pages: u64,
-    }
-}
 
 /// Placement handles of a drive, as its host sees them.
 ///
@@ -28,8 +17,6 @@ pub struct Handles {
     unit_pages: u64,
     /// Flash pages left in the unit of each handle.
     left: Vec<u64>,
-    /// Counters of each handle, then of the data that shares blocks.
-    counts: Vec<HandleCounts>,
 }
 
 impl Handles {
@@ -37,12 +24,7 @@ impl Handles {
     pub(crate) fn new(count: u8, isolation: Isolation, unit_blocks: u32, geometry: &Geometry) -> Self {
         let block_pages = u64::from(geometry.planes()) * u64::from(geometry.pages_per_block());
         let unit_pages = u64::from(unit_blocks.max(1)) * block_pages;
-        Self {
-            isolation,
-            unit_pages,
-            left: vec![unit_pages; count.into()],
-            counts: vec![HandleCounts::default(); usize::from(count) + 1],
-        }
+        Self { isolation, unit_pages, left: vec![unit_pages; count.into()] }
     }
 
     /// Isolation of the handles when units are relocated.
@@ -60,24 +42,10 @@ impl Handles {
         &self.left
     }
 
-    /// Counters of each handle; the last ones are those of the data that no handle has to itself: relocated data of
-    /// initially isolated handles, wear levelling, translation pages.
-    pub fn counts(&self) -> &[HandleCounts] {
-        &self.counts
-    }
-
-    /// Notes that `pages` pages of `stream` have been programmed, with `host_units` units of the host.
+    /// Notes that `pages` pages of `stream` have been programmed.
     #[inline]
-    pub(crate) fn programmed(&mut self, stream: StreamId, pages: u64, host_units: u64) {
-        let (count, at) = (self.left.len(), stream.index());
-        let owner = match at {
-            _ if at < count => at,
-            _ if self.isolation == Isolation::Persistent && at < 2 * count => at - count,
-            _ => count,
-        };
-        self.counts[owner].host_units += host_units;
-        self.counts[owner].pages += pages;
-        if let Some(left) = self.left.get_mut(at) {
+    pub(crate) fn programmed(&mut self, stream: StreamId, pages: u64) {
+        if let Some(left) = self.left.get_mut(stream.index()) {
             // A run of pages may end one unit and begin the next.
             let into = (self.unit_pages - *left + pages) % self.unit_pages;
             *left = self.unit_pages - into;
@@ -99,13 +67,6 @@ impl Handles {
                 0 => self.unit_pages,
                 room => room.min(self.unit_pages),
             };
-        }
-    }
-
-    /// Counts on from `before`, the same drive's numbers before a power cut.
-    pub(crate) fn continue_from(&mut self, before: &Self) {
-        for (counts, before) in self.counts.iter_mut().zip(&before.counts) {
-            *counts = before.and(counts);
         }
     }
 }

@@ -13,6 +13,11 @@ impl<N: Nand, V: VictimPolicy> Core<N, V> {
         if self.policies.placement.is_none() {
             return;
         }
+        if let Some(stream) = self.blocks.stream_of(victim)
+            && let Some(log) = &mut self.streams.log
+        {
+            log.emptied(victim, stream, self.blocks.valid[victim.index()], self.tick);
+        }
         let from = self.copy_context(victim);
         let first = self.nand.geometry().first_unit(victim);
         let end = first.plus(self.nand.geometry().units_per_block());

@@ -17,6 +17,7 @@ mod owners;
 mod policies;
 pub(crate) mod slc;
 pub(crate) mod space;
+pub(crate) mod stream_log;
 pub(crate) mod streams;
 pub(crate) mod tables;
 pub(crate) mod write;
@@ -32,6 +33,7 @@ use crate::map::page::core::config::PageMapConfig;
 use crate::map::page::core::policies::Policies;
 use crate::map::page::core::slc::SlcCache;
 use crate::map::page::core::space::FreeSpace;
+use crate::map::page::core::stream_log::StreamLog;
 use crate::map::page::core::streams::Streams;
 use crate::map::page::map::entries::Entries;
 use crate::map::page::map::sharing::Sharing;
@@ -95,6 +97,8 @@ impl<N: Nand, V: VictimPolicy> Core<N, V> {
         let mut streams = Streams::new(config.streams(), geometry, is_free_first, nand.slc_pages());
         streams.handles = config.make_handles(geometry).map(Box::new);
         let placement = placement.or_else(|| config.placement_spec().build(geometry));
+        let has_log = placement.is_some();
+        streams.log = has_log.then(|| Box::new(StreamLog::new(streams.table.count(), geometry)));
         Self {
             map: Entries::new(config.logical_units.saturating_add(tables), sharing),
             streams,

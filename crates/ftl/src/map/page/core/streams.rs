@@ -7,6 +7,7 @@ use strobe_types::{Geometry, State};
 use crate::block_info::Stream;
 use crate::frontier::Frontier;
 use crate::map::page::core::handles::Handles;
+use crate::map::page::core::stream_log::StreamLog;
 use crate::place::StreamId;
 
 /// The stream of host writes that no placement separates.
@@ -141,6 +142,9 @@ pub(crate) struct Streams {
     /// Placement handles; `None` if the host does not choose streams by handle.
     #[state(part)]
     pub(crate) handles: Option<Box<Handles>>,
+    /// Work of each stream; `None` without a placement.
+    #[state(part)]
+    pub(crate) log: Option<Box<StreamLog>>,
 }
 
 impl Streams {
@@ -151,7 +155,7 @@ impl Streams {
             frontier => frontier,
         };
         let frontiers = (0..table.count()).map(frontier).collect();
-        Self { frontiers, is_free_first: by_die, table, handles: None }
+        Self { frontiers, is_free_first: by_die, table, handles: None, log: None }
     }
 
     /// Lets the handles go on after a power cut, with what is left of the blocks that are open.
@@ -165,6 +169,7 @@ impl Streams {
     pub(crate) fn moved(&self, geometry: &Geometry, by_die: bool, slc_pages: u32) -> Self {
         let mut streams = Self::new(self.table.clone(), geometry, by_die, slc_pages);
         streams.handles.clone_from(&self.handles);
+        streams.log.clone_from(&self.log);
         for (frontier, moved) in self.frontiers.iter().zip(&mut streams.frontiers) {
             for (_, block, pages) in frontier.open_lanes(geometry) {
                 // Lanes are numbered in another order if the planes of a die take turns, and a lane need not have a block of
@@ -176,6 +181,17 @@ impl Streams {
             }
         }
         streams
+    }
+
+    /// Notes that `pages` pages of `stream` have been programmed, with `host_units` units of the host.
+    #[inline]
+    pub(crate) fn programmed(&mut self, stream: StreamId, pages: u64, host_units: u64) {
+        if let Some(log) = &mut self.log {
+            log.programmed(stream, pages, host_units);
+        }
+        if let Some(handles) = &mut self.handles {
+            handles.programmed(stream, pages);
+        }
     }
 
     /// All streams, by number.

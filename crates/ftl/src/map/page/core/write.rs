@@ -95,11 +95,9 @@ impl<N: Nand, V: VictimPolicy> Core<N, V> {
             let pages = if per_page == 1 { written } else { written.div_ceil(per_page) } as u32;
             let ppa = self.nand.geometry().first_unit_of_page(first);
             self.sequence += u64::from(pages) + 1;
-            if let Some(handles) = &mut self.streams.handles {
-                // The page whose program failed is gone, too.
-                let used = u64::from(pages) + u64::from(result.is_err());
-                handles.programmed(stream, used, if is_for_host(cause) { written as u64 } else { 0 });
-            }
+            // The page whose program failed is gone, too.
+            let used = u64::from(pages) + u64::from(result.is_err());
+            self.streams.programmed(stream, used, if is_for_host(cause) { written as u64 } else { 0 });
             self.blocks.programmed(block, ppa, written as u32);
             settle(self, &run[..written], ppa);
             rest = &rest[written..];
@@ -366,6 +364,9 @@ impl<N: Nand, V: VictimPolicy> Core<N, V> {
             return;
         }
         self.blocks.states[block.index()] = BlockState::Closed;
+        if let Some(log) = &mut self.streams.log {
+            log.closed(block, self.tick);
+        }
         let closed = self.copy_context(block);
         self.policies.on_closed(&closed, self.blocks.valid[block.index()]);
     }
@@ -376,9 +377,7 @@ impl<N: Nand, V: VictimPolicy> Core<N, V> {
     #[cold]
     pub(crate) fn pad(&mut self, now: When, stream: StreamId, first: Ppn) -> When {
         let block = self.nand.geometry().block_of_page(first);
-        if let Some(handles) = &mut self.streams.handles {
-            handles.programmed(stream, 1, 0);
-        }
+        self.streams.programmed(stream, 1, 0);
         match self.nand.program(now, first, &[], 0, Cause::Pad) {
             Ok(done) => {
                 if self.streams[stream].advance(1) {

@@ -1,0 +1,100 @@
+//! Streams and placement handles within a window.
+
+use schemars::JsonSchema;
+use serde::Serialize;
+use strobe_ftl::{Isolation, StreamCounts};
+use strobe_nand::NandOp;
+use strobe_ssd::{DriveStats, Simulated};
+use strobe_types::{Geometry, SECTOR_BYTES};
+
+use crate::numbers::ratio;
+
+/// One stream within a window: the blocks that a placement keeps apart.
+#[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
+pub struct StreamResult {
+    /// Bytes that the host wrote or copied to it, as mapping units that left the write caches.
+    pub host_bytes: u64,
+    /// Bytes programmed in its blocks, relocation and padding included. Those of all streams are all that the chips
+    /// programmed, but for the drive's own tables.
+    pub media_bytes: u64,
+    /// Blocks of it that were emptied.
+    pub victims: u64,
+    /// Share of the units of these blocks that were still valid, from 0 to 1; null if none was emptied.
+    pub valid_at_collection: Option<f64>,
+    /// These blocks by age: mapping units that the host had written since the block was full. Entry 0 is of age 0, entry b of
+    /// ages from 2^(b - 1) to below 2^b. Blocks found open or full after a power cut are in none.
+    pub ages_at_collection: Vec<u64>,
+}
+
+impl StreamResult {
+    /// The streams of a window of `drive`, by number; `None` without a placement.
+    pub fn all(stats: &DriveStats, drive: &dyn Simulated) -> Option<Vec<Self>> {
+        let geometry = drive.geometry();
+        let units_per_block = u64::from(geometry.units_per_block());
+        let of = |counts: &StreamCounts| {
+            let last = counts.ages.iter().rposition(|&blocks| blocks > 0).map_or(0, |last| last + 1);
+            let (host_bytes, media_bytes) = bytes(counts, geometry);
+            Self {
+                host_bytes,
+                media_bytes,
+                victims: counts.victims,
+                valid_at_collection: ratio(counts.units_left, counts.victims * units_per_block),
+                ages_at_collection: counts.ages[..last].to_vec(),
+            }
+        };
+        (!stats.streams.is_empty()).then(|| stats.streams.iter().map(of).collect())
+    }
+}
+
+/// Bytes of the host, and of flash.
+fn bytes(counts: &StreamCounts, geometry: &Geometry) -> (u64, u64) {
+    let of_host = counts.host_units * u64::from(geometry.unit_bytes());
+    (of_host, counts.pages * u64::from(geometry.page_bytes()))
+}
+
+/// Placement handles within a window.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, JsonSchema)]
+pub struct HandlesResult {
+    /// Bytes of a reclaim unit.
+    pub unit_bytes: u64,
+    /// Each handle, by number.
+    pub handles: Vec<HandleResult>,
+    /// Bytes programmed for no handle alone: relocated data of initially isolated handles, the map, wear levelling. With
+    /// those of all handles it is all that the chips programmed.
+    pub shared_media_bytes: u64,
+}
+
+/// One placement handle.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, JsonSchema)]
+pub struct HandleResult {
+    /// Bytes that the host wrote or copied, as mapping units that left the write caches.
+    pub host_bytes: u64,
+    /// Bytes programmed in blocks of the handle, relocation and padding included.
+    pub media_bytes: u64,
+}
+
+impl HandlesResult {
+    /// Of a window of `drive`; `None` if the host does not choose streams by handle.
+    pub fn of(stats: &DriveStats, drive: &dyn Simulated) -> Option<Self> {
+        let (units, geometry) = (drive.reclaim_units()?, drive.geometry());
+        let count = units.sectors_left.len();
+        // A handle has the stream of its number. Behind these, each has one of relocated data, or all share one.
+        let of = |handle: usize| {
+            let moved = (units.isolation == Isolation::Persistent).then_some(count + handle);
+            let streams = [Some(handle), moved].into_iter().flatten();
+            let counts = streams.filter_map(|stream| stats.streams.get(stream));
+            let (host_bytes, media_bytes) = counts
+                .map(|counts| bytes(counts, geometry))
+                .fold((0, 0), |sum, stream| (sum.0 + stream.0, sum.1 + stream.1));
+            HandleResult { host_bytes, media_bytes }
+        };
+        let handles: Vec<HandleResult> = (0..count).map(of).collect();
+        let own: u64 = handles.iter().map(|handle| handle.media_bytes).sum();
+        let programmed = stats.nand.total(NandOp::Program) * u64::from(geometry.page_bytes());
+        Some(Self {
+            unit_bytes: units.unit_sectors * SECTOR_BYTES,
+            handles,
+            shared_media_bytes: programmed.saturating_sub(own),
+        })
+    }
+}

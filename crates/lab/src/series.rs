@@ -192,7 +192,9 @@ mod tests {
             waf: Some(waf),
             free_blocks: 0,
             virtual_ns: 0,
+            streams: Vec::new(),
             programmed: (waf * 100.0) as u64,
+            of_streams: Vec::new(),
             written: 100,
         }
     }

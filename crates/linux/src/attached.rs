@@ -35,6 +35,11 @@ pub(crate) struct Attached {
 }
 
 impl Attached {
+    /// Placement handles of the drive, 1 if its host does not choose streams.
+    pub(crate) fn handles(&self) -> u16 {
+        self.target.drive().reclaim_units().map_or(1, |units| units.sectors_left.len() as u16)
+    }
+
     pub(crate) fn new(drive: Box<dyn Simulated>, start: SimTime) -> Self {
         Self { target: Target::new(drive), start, recorder: None, watch: None, submitted: 0 }
     }

@@ -1,12 +1,13 @@
 //! The drive as a virtio block device: its configuration space, and its requests as commands of the drive.
 //!
 //! Beside the requests of the standard (virtio 1.2, section 5.2) there are two of our own, which the kernel patches of this
-//! project use: copy ranges within the device, and write metadata of a file system.
+//! project use: copy ranges within the device, and write metadata of a file system. A write may say, too, how long its data
+//! is expected to live, which is its placement handle.
 
 use std::collections::BTreeMap;
 use std::io::Read;
 
-use strobe_ssd::{Command, CommandError, CommandKind, Hint, Range};
+use strobe_ssd::{Command, CommandError, CommandKind, DataTag, Hint, Range};
 use strobe_types::{Lba, SECTOR_BYTES, SimTime};
 use vm_memory::{Bytes as _, GuestAddress, GuestMemoryBackend as _, GuestMemoryMmap, GuestMemoryRegion as _};
 
@@ -30,6 +31,8 @@ mod feature {
     pub(super) const COPY: u64 = 1 << 60;
     /// Ours: writes that say that they are metadata.
     pub(super) const META: u64 = 1 << 61;
+    /// Ours: writes that say how long their data is expected to live.
+    pub(super) const LIFE: u64 = 1 << 62;
 }
 
 /// Requests.
@@ -79,6 +82,8 @@ pub(crate) struct Block {
     options: DiskOptions,
     write_cache: bool,
     features: u64,
+    /// Placement handles of the drive.
+    handles: u16,
     /// Buffers for the answers to outstanding requests, by tag.
     rooms: BTreeMap<u64, Room>,
     data: Vec<u8>,
@@ -86,8 +91,8 @@ pub(crate) struct Block {
 
 impl Block {
     pub(crate) fn new(drive: Attached, options: DiskOptions) -> Self {
-        let write_cache = options.write_cache;
-        Self { drive, write_cache, options, features: 0, rooms: BTreeMap::new(), data: Vec::new() }
+        let (write_cache, handles) = (options.write_cache, drive.handles());
+        Self { drive, write_cache, options, features: 0, handles, rooms: BTreeMap::new(), data: Vec::new() }
     }
 
     /// A guest that cannot flush has no use for a cache that must be flushed.
@@ -103,7 +108,7 @@ impl Block {
     }
 
     /// Turns a request into commands of the drive, or answers it.
-    fn ask(&mut self, now: SimTime, tag: u64, Asked { kind, lba, data, room }: Asked<'_>) {
+    fn ask(&mut self, now: SimTime, tag: u64, Asked { kind, life, lba, data, room }: Asked<'_>) {
         let range = |bytes: usize| {
             // More than the drive has is refused by the drive.
             Range::new(lba, u32::try_from(bytes as u64 / SECTOR_BYTES).unwrap_or(u32::MAX))
@@ -117,8 +122,9 @@ impl Block {
             kind::IN => self.drive.send(now, tag, &[Command::Read { range: range(room) }], None),
             kind::OUT | kind::OUT_META => {
                 let hint = if kind == kind::OUT { Hint::None } else { Hint::Metadata };
+                let tag_of_data = DataTag { hint, handle: self.handle_of(life) };
                 let write =
-                    Command::Write { range: range(data.len()), fua: self.is_forced(), tag: hint.into() };
+                    Command::Write { range: range(data.len()), fua: self.is_forced(), tag: tag_of_data };
                 self.drive.send(now, tag, &[write], Some(data));
             }
             kind::FLUSH => self.drive.send(now, tag, &[Command::Flush], None),
@@ -154,6 +160,11 @@ impl Block {
             }
             _ => self.drive.answer(now, tag, Err(CommandError::Unsupported)),
         }
+    }
+
+    /// The placement handle of data of this expected lifetime: the lifetimes in order, the last handle taking the rest.
+    fn handle_of(&self, life: u16) -> u16 {
+        if self.features & feature::LIFE == 0 { 0 } else { life.min(self.handles - 1) }
     }
 
     fn copy(&mut self, now: SimTime, tag: u64, data: &[u8]) {
@@ -204,6 +215,9 @@ impl Device for Block {
         }
         if self.options.copy {
             features |= feature::COPY;
+        }
+        if self.handles > 1 {
+            features |= feature::LIFE;
         }
         features
     }
@@ -269,7 +283,9 @@ impl Device for Block {
         if room.max(input.available_bytes()) as u64 > memory_bytes {
             return Err(broken("has more data than its memory"));
         }
-        let [k0, k1, k2, k3, _, _, _, _, sector @ ..] = header;
+        // The priority, of which only the lower half is one, is not used.
+        let [k0, k1, k2, k3, _, _, l0, l1, sector @ ..] = header;
+        let life = u16::from_le_bytes([l0, l1]);
         let kind = u32::from_le_bytes([k0, k1, k2, k3]);
         let lba = Lba::new(u64::from_le_bytes(sector));
         let (mut room_for_data, bytes) = (std::mem::take(&mut self.data), input.available_bytes());
@@ -284,7 +300,7 @@ impl Device for Block {
         let head = chain.head_index();
         let segments = chain.writable().map(|part| (part.addr(), part.len() as usize)).collect();
         self.rooms.insert(tag, Room { ring, head, segments });
-        self.ask(self.drive.time(guest_ns), tag, Asked { kind, lba, data, room });
+        self.ask(self.drive.time(guest_ns), tag, Asked { kind, life, lba, data, room });
         self.data = room_for_data;
         Ok(())
     }
@@ -307,6 +323,8 @@ impl Device for Block {
 /// A request as it lies in the guest's memory.
 struct Asked<'a> {
     kind: u32,
+    /// Expected lifetime of written data, as of fcntl(2).
+    life: u16,
     lba: Lba,
     data: &'a [u8],
     /// Bytes that the guest expects.

@@ -29,6 +29,11 @@ impl Disk {
         })
     }
 
+    /// Placement handles of its drive.
+    pub(crate) fn handles(&self) -> u16 {
+        self.attached().handles()
+    }
+
     fn attached(&self) -> &Attached {
         match &self.0 {
             Front::Block(block) => &block.drive,

@@ -13,6 +13,7 @@ use rustix::pipe::{PipeFlags, pipe_with};
 use rustix::process::{Pid, PidfdFlags, Signal, kill_process_group, pidfd_open};
 
 use crate::LinuxError;
+use crate::interface::Interface;
 use crate::machine::{Clock, CpuCost, Machine};
 use crate::pin::Pinned;
 use crate::program::find_program;
@@ -65,10 +66,12 @@ pub(crate) struct Guest {
 }
 
 impl Guest {
+    /// Starts it on a drive with `handles` placement handles.
     pub(crate) fn start(
         machine: &Machine,
         initramfs: &Path,
         has_files: bool,
+        handles: u16,
     ) -> Result<(Self, Sockets, Vec<Pipe>), LinuxError> {
         let failed = |error| LinuxError::Start { path: machine.kernel.display().to_string(), error };
         let folder = tempfile::Builder::new().prefix("strobe-linux-").tempdir()?;
@@ -84,7 +87,7 @@ impl Guest {
         let mut command = mortal(&std::path::absolute(&machine.kernel)?);
         command
             .current_dir(path)
-            .args(arguments(machine, has_files))
+            .args(arguments(machine, has_files, handles))
             .env_clear()
             .env("TMPDIR", memory_folder(path, machine.memory_mib));
         // A group of its own: the guest has a process for each of its address spaces.
@@ -147,7 +150,7 @@ fn memory_folder(folder: &Path, memory_mib: u32) -> PathBuf {
 
 /// Command line of the kernel, equal in every run because the kernel also feeds it into its entropy. Files are
 /// in the folder in which it is started.
-fn arguments(machine: &Machine, has_files: bool) -> Vec<String> {
+fn arguments(machine: &Machine, has_files: bool, handles: u16) -> Vec<String> {
     let mut arguments = vec![
         format!("mem={}M", machine.memory_mib),
         format!("initrd={ROOT}"),
@@ -179,6 +182,10 @@ fn arguments(machine: &Machine, has_files: bool) -> Vec<String> {
         let bytes = u64::from(machine.memory_mib) << 20;
         arguments.push(format!("sysctl.vm.dirty_background_bytes={}", bytes / DIRTY_BACKGROUND_PART));
         arguments.push(format!("sysctl.vm.dirty_bytes={}", bytes / DIRTY_PART));
+    }
+    // Linux 6.12 does not ask an NVMe drive how many it has.
+    if machine.disk.interface == Interface::Nvme && handles > 1 {
+        arguments.push(format!("nvme_core.life_handles={handles}"));
     }
     arguments.extend(machine.arguments.iter().cloned());
     arguments

@@ -288,6 +288,7 @@ mod tests {
             write_cache in any::<bool>(),
         ) {
             let mut disk = disk(DiskOptions { write_cache, ..DiskOptions::default() });
+            disk.set_features(u64::MAX);
             let (mut ring, shared) = ring();
             let memory = shared.mapped().expect("memory").clone();
             // What the data of discards and copies looks like.
@@ -297,7 +298,7 @@ mod tests {
             put(&memory, DATA, &segments.collect::<Vec<_>>().repeat(128));
             for (at, kind) in (0..16).zip([0_u32, 1, 4, 8, 11, 13, 0x5343_0001, 99].into_iter().cycle()) {
                 let sector = if at < 14 { at * 100 } else { u64::MAX - at };
-                put(&memory, HEADERS + 16 * at, &[&kind.to_le_bytes()[..], &[0; 4], &sector.to_le_bytes()].concat());
+                put(&memory, HEADERS + 16 * at, &[&kind.to_le_bytes()[..], &[at as u8; 4], &sector.to_le_bytes()].concat());
             }
             let (mut table, mut heads) = lay_out(&requests);
             for (at, fault) in faults {

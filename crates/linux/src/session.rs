@@ -74,7 +74,7 @@ pub fn boot(
     stop: &StopFlag,
 ) -> Result<Ended, LinuxError> {
     let (guest, Sockets { disk: disk_socket, files: files_socket, time }, pipes) =
-        Guest::start(machine, root, files.is_some())?;
+        Guest::start(machine, root, files.is_some(), disk.handles())?;
     let files = match (files, files_socket) {
         (Some(files), Some(socket)) => Some((Port::new(socket, files.rings())?, files)),
         _ => None,

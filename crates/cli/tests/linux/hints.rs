@@ -1,4 +1,5 @@
-//! Metadata hints: file systems mark their writes, and both drivers pass the mark on.
+//! Hints: file systems mark their metadata, programs and F2FS tell how long data is going to live, and both drivers pass it
+//! on.
 
 use std::fs;
 
@@ -65,5 +66,58 @@ fn file_systems_that_mark_what_they_write_are_heard() {
             );
             assert!(units > 0, "{file_system} on {interface}");
         }
+    }
+}
+
+/// Bytes that the host has written with each of six placement handles.
+fn by_handle(interface: &str, file_system: &str, job: &[&str]) -> Option<Vec<u64>> {
+    let kernel = nvme_kernel()?;
+    if !has(&format!("mkfs.{file_system}")) {
+        return None;
+    }
+    let placed = ["--set", "drive.ftl.placement.scheme=handles", "--set", "drive.ftl.placement.handles=6"];
+    let guest = ["--drive", "generic-8g", "--interface", interface, "--fs", file_system, "--"];
+    let (value, _) = result(&kernel, &[&placed[..], &guest, job].concat());
+    let handles = value.pointer("/placement_handles/handles").and_then(Value::as_array).expect("handles");
+    Some(handles.iter().map(|handle| handle["host_bytes"].as_u64().expect("bytes")).collect())
+}
+
+/// F2FS has six logs: warm, hot and cold data, and the nodes. Each has a lifetime, in the order of which the handles are.
+#[test]
+fn logs_of_f2fs_go_to_handles_of_their_own() {
+    // What counts as cold and hot are names: pictures, databases.
+    let job = "for file in cold.jpg hot.db warm; do yes | head -c 1048576 > $file; done; sync";
+    for interface in ["virtio", "nvme"] {
+        let written = |job: &str| by_handle(interface, "f2fs", &["sh", "-ec", job]);
+        let Some((made, with_files)) = written("sync").zip(written(job)) else { continue };
+        let more: Vec<u64> = with_files.iter().zip(&made).map(|(with, without)| with - without).collect();
+        // Not set: warm data; short: hot; extreme: cold.
+        for handle in [0, 2, 5] {
+            assert_eq!(more[handle], 1 << 20, "{interface}, handle {handle}: {more:?}");
+        }
+        // None: the checkpoint and nodes of folders; medium: nodes of files.
+        assert!(more[1] > 0 && more[3] > 0, "{interface}: {more:?}");
+    }
+}
+
+#[test]
+fn programs_tell_how_long_their_data_lives() {
+    let program = "
+import fcntl, mmap, os, struct
+unit = mmap.mmap(-1, 65536)
+for life in range(2, 6):
+    file = os.open(f'file-{life}', os.O_CREAT | os.O_WRONLY | os.O_DIRECT)
+    fcntl.fcntl(file, 1036, struct.pack('Q', life))
+    for _ in range(life):
+        os.write(file, unit)
+    os.close(file)
+";
+    if !has("python3") {
+        return;
+    }
+    for interface in ["virtio", "nvme"] {
+        let Some(written) = by_handle(interface, "ext4", &["python3", "-c", program]) else { continue };
+        assert_eq!(written[2..], [2 << 16, 3 << 16, 4 << 16, 5 << 16], "{interface}");
+        assert!(written[0] > 0, "{interface}: the file system itself has no hint");
     }
 }

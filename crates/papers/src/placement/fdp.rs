@@ -167,7 +167,7 @@ impl Point {
     /// Write amplification over the last quarter of the writes.
     pub(super) fn measure(&self, seed: u64, watch: &dyn Watch) -> Result<Waf, PaperError> {
         let run = || format!("{} {}", self.load, self.naming.name());
-        let mut counter = Counter::new(&self.drive, seed, watch, &run)?;
+        let mut counter = Counter::new(&self.drive, None, seed, watch, &run)?;
         let mut writes = Writes::new(self, seed);
         let quarter = self.addresses as usize * self.rounds as usize / 4;
         counter.write(&mut writes.by_ref().take(3 * quarter))?;

@@ -4,16 +4,20 @@
 mod cells;
 mod fdp;
 mod figures;
+mod future;
 mod timed;
 
 use serde::{Deserialize, Serialize};
 use strobe_lab::RunError;
 use strobe_lab::points::Watch;
 use strobe_nand::NandOp;
-use strobe_ssd::{DriveConfig, GcMode, GcStream, HostQueue, Pacing, SchemeName, Simulated, build};
+use strobe_ssd::{
+    DriveBuilder, DriveConfig, GcMode, GcStream, HostQueue, Pacing, SchemeName, Simulated, build,
+};
 use strobe_types::{Lba, Op, Request, SECTOR_BYTES, SimTime};
 
 use self::cells::{CELLS, Cell};
+use self::future::Future;
 use super::pool::Bench;
 use super::{Made, Options, Paper, PaperError, Scale};
 
@@ -25,7 +29,7 @@ pub(super) const PAPER: Paper = Paper {
     title: "Separating Data via Block Invalidation Time Inference for Write Amplification Reduction in \
             Log-Structured Storage",
     authors: "Qiuping Wang, Jinhong Li, Patrick P. C. Lee, Tao Ouyang, Chao Shi, Lilong Huang, FAST 2022",
-    reproduces: "write amplification of SepBIT and six other placement schemes, equal to that of its authors' \
+    reproduces: "write amplification of SepBIT and seven other placement schemes, equal to that of its authors' \
                  simulator; the same on a drive of fixed size; and what a lower one is worth in latency",
     takes: "several minutes with --quick, a quarter of an hour in full; no kernel",
     make,
@@ -35,20 +39,22 @@ pub(super) const PAPER: Paper = Paper {
 #[derive(Clone, Copy, Debug, PartialEq)]
 struct Scheme {
     label: &'static str,
-    scheme: SchemeName,
+    /// Its name; `None` for the future, which no drive knows.
+    scheme: Option<SchemeName>,
     stream: GcStream,
     /// Erased blocks that a drive keeps for the streams of relocated units, beside that of the first.
     kept: u32,
 }
 
-const SCHEMES: [Scheme; 7] = [
-    Scheme { label: "NoSep", scheme: SchemeName::None, stream: GcStream::Host, kept: 0 },
-    Scheme { label: "SepGC", scheme: SchemeName::SepGc, stream: GcStream::Own, kept: 0 },
-    Scheme { label: "SepBIT", scheme: SchemeName::Sepbit, stream: GcStream::Own, kept: 2 },
-    Scheme { label: "DAC", scheme: SchemeName::Dac, stream: GcStream::Own, kept: 5 },
-    Scheme { label: "SFS", scheme: SchemeName::Sfs, stream: GcStream::Own, kept: 5 },
-    Scheme { label: "FADaC", scheme: SchemeName::Fadac, stream: GcStream::Own, kept: 5 },
-    Scheme { label: "WARCIP", scheme: SchemeName::Warcip, stream: GcStream::Own, kept: 0 },
+const SCHEMES: [Scheme; 8] = [
+    Scheme { label: "NoSep", scheme: Some(SchemeName::None), stream: GcStream::Host, kept: 0 },
+    Scheme { label: "SepGC", scheme: Some(SchemeName::SepGc), stream: GcStream::Own, kept: 0 },
+    Scheme { label: "SepBIT", scheme: Some(SchemeName::Sepbit), stream: GcStream::Own, kept: 2 },
+    Scheme { label: "DAC", scheme: Some(SchemeName::Dac), stream: GcStream::Own, kept: 5 },
+    Scheme { label: "SFS", scheme: Some(SchemeName::Sfs), stream: GcStream::Own, kept: 5 },
+    Scheme { label: "FADaC", scheme: Some(SchemeName::Fadac), stream: GcStream::Own, kept: 5 },
+    Scheme { label: "WARCIP", scheme: Some(SchemeName::Warcip), stream: GcStream::Own, kept: 0 },
+    Scheme { label: "FK", scheme: None, stream: GcStream::Own, kept: 5 },
 ];
 
 /// A victim policy.
@@ -65,6 +71,8 @@ const VICTIMS: [Victim; 2] = [
     Victim { name: "greedy", label: "greedy", formula: "greedy" },
 ];
 
+/// Streams of the schemes that have several.
+const STREAMS: u8 = 6;
 /// Units of a block.
 const UNITS: u32 = 512;
 /// Invalid units of full blocks, as a share of all that are written, above which a block is collected.
@@ -103,6 +111,8 @@ struct Point {
     drive: DriveConfig,
     #[serde(skip)]
     source: Cell,
+    #[serde(skip)]
+    knows_future: bool,
 }
 
 impl Point {
@@ -120,15 +130,17 @@ impl Point {
             drive.nand.pages_per_block = UNITS;
             drive.nand.endurance_pe = 0;
             drive.ftl.logical_pages = Some(addresses);
-            drive.ftl.placement.scheme = scheme.scheme.into();
+            drive.ftl.placement.scheme = scheme.scheme.unwrap_or_default().into();
             let gc = &mut drive.ftl.gc;
             gc.mode = GcMode::StopTheWorld;
             gc.stream = scheme.stream;
             gc.victim = victim.formula.to_owned();
             gc.garbage_share = if is_fixed { 0.0 } else { GARBAGE };
         })?;
+        let knows_future = scheme.scheme.is_none();
         let (scheme, victim) = (scheme.label, victim.name);
-        Ok(Self { scheme, victim, cell: cell.name, is_fixed, addresses, rounds, drive, source: cell })
+        let (cell, source) = (cell.name, cell);
+        Ok(Self { scheme, victim, cell, is_fixed, addresses, rounds, drive, source, knows_future })
     }
 
     /// Every one.
@@ -149,10 +161,13 @@ impl Point {
     /// Write amplification after the fill.
     fn measure(&self, seed: u64, watch: &dyn Watch) -> Result<Waf, PaperError> {
         let run = || format!("{} {} {}", self.scheme, self.victim, self.cell);
-        let mut counter = Counter::new(&self.drive, seed, watch, &run)?;
-        counter.write(&mut (0..self.addresses).map(unit_write))?;
         let writes = self.addresses as usize * self.rounds as usize;
-        counter.write(&mut self.source.addresses(self.addresses).take(writes).map(unit_write))
+        let after_fill = || self.source.addresses(self.addresses).take(writes);
+        let all = || (0..self.addresses).chain(after_fill());
+        let future = self.knows_future.then(|| Future::new(STREAMS, UNITS, self.addresses, all()));
+        let mut counter = Counter::new(&self.drive, future, seed, watch, &run)?;
+        counter.write(&mut (0..self.addresses).map(unit_write))?;
+        counter.write(&mut after_fill().map(unit_write))
     }
 }
 
@@ -173,11 +188,16 @@ struct Counter<'a> {
 impl<'a> Counter<'a> {
     fn new(
         drive: &DriveConfig,
+        future: Option<Future>,
         seed: u64,
         watch: &dyn Watch,
         run: &'a dyn Fn() -> String,
     ) -> Result<Self, PaperError> {
-        let built = build(drive, false, seed);
+        let built = match future {
+            None => build(drive, false, seed),
+            Some(future) => DriveBuilder::new(drive, false, seed)
+                .and_then(|builder| builder.with_placement(future.layout(), future).build()),
+        };
         let mut drive = built.map_err(|error| PaperError::run(run(), error.into()))?;
         drive.set_stop(watch.stop_flag());
         let queue = HostQueue::new(Pacing::Closed { depth: 1, interval_ns: 0 }, SimTime::ZERO);

@@ -54,7 +54,7 @@ pub struct BlockInfo {
     pub stage: Stage,
     /// Purpose for which it was opened.
     pub stream: Stream,
-    /// Number of its stream, on a drive with a placement; `None` without, or if nobody knows.
+    /// Number of its stream, if it is one of those that a placement chooses; `None` if nobody knows.
     pub number: Option<StreamId>,
     /// Units that hold the current version of something; 0 in [`Stage::Tables`].
     pub valid: u32,

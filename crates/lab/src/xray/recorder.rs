@@ -145,7 +145,7 @@ impl Recorder {
     }
 
     fn frame(&mut self, drive: &dyn Simulated, place: u64, when: XrayFrame) -> Frame {
-        let blocks = drive.blocks();
+        let (blocks, has_placement) = (drive.blocks(), !drive.stats().streams.is_empty());
         let is_first = self.before.is_empty();
         let mut frame = Frame { place, when, ..Frame::default() };
         let now: Vec<(u32, u32)> = blocks.iter().map(|block| (block.erases, block.written)).collect();
@@ -153,7 +153,7 @@ impl Recorder {
         let per_cell = self.shape.blocks_per_cell as usize;
         for (plane, at) in blocks.chunks(per_plane).zip((0..).step_by(per_plane)) {
             for (cell, at) in plane.chunks(per_cell).zip((at..).step_by(per_cell)) {
-                frame.add(cell);
+                frame.add(cell, has_placement);
                 let span = at..at + cell.len();
                 let has_changed = !is_first && now[span.clone()] != self.before[span];
                 frame.changed.push(u8::from(has_changed));
@@ -202,14 +202,17 @@ fn note(changed: &mut [u8], other: &[u8]) {
 }
 
 impl Frame {
-    /// One more cell, of `blocks`.
-    fn add(&mut self, blocks: &[BlockInfo]) {
+    /// Adds a cell of `blocks`.
+    fn add(&mut self, blocks: &[BlockInfo], has_placement: bool) {
         let sum = |of: fn(&BlockInfo) -> u32| blocks.iter().map(|block| u64::from(of(block))).sum::<u64>();
         let units = sum(|block| block.units);
         self.valid.push(share(sum(|block| block.valid), units));
         self.written.push(share(sum(|block| block.written), units));
         self.stage.push(stage(blocks) as u8);
-        let streams = blocks.iter().map(stream).filter(|&code| code != Stream::Unknown as u8);
+        let streams = blocks
+            .iter()
+            .map(|block| stream(block, has_placement))
+            .filter(|&code| code != Stream::Unknown as u8);
         let codes: Vec<u8> = (0..=LAST_STREAM).collect();
         self.stream.push(most(&codes, streams).unwrap_or_default());
         let good = blocks.iter().filter(|block| block.stage != Stage::Bad);
@@ -224,13 +227,11 @@ impl Frame {
 /// The last code of a stream; streams of higher numbers share it.
 const LAST_STREAM: u8 = 22;
 
-/// Code of the stream of `block`.
-fn stream(block: &BlockInfo) -> u8 {
-    match (block.stream, block.number) {
-        (Stream::Host | Stream::Moved | Stream::Cold, Some(number)) => {
-            LAST_STREAM.min(Stream::ALL.len() as u8 + number.get())
-        }
-        (stream, _) => stream as u8,
+/// Code of the stream of `block`: its number, where a placement tells several apart.
+fn stream(block: &BlockInfo, has_placement: bool) -> u8 {
+    match block.number {
+        Some(number) if has_placement => LAST_STREAM.min(Stream::ALL.len() as u8 + number.get()),
+        _ => block.stream as u8,
     }
 }
 

@@ -334,7 +334,7 @@ impl<N: Nand, V: VictimPolicy> Inspectable for PageMap<N, V> {
         let valid = self.core.blocks.valid[block.index()];
         let info = BlockInfo::of_flash(&self.core.nand, block, self.core.blocks.state(block).stage(), valid);
         let Some(stream) = self.core.blocks.stream_of(block) else { return info };
-        let number = self.core.policies.placement.is_some().then_some(stream);
+        let number = self.core.streams.table.is_placed(stream).then_some(stream);
         BlockInfo { stream: self.core.streams.table.named(stream), number, ..info }
     }
 

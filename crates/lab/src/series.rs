@@ -25,7 +25,7 @@ pub struct Sample {
     /// Flash programs within the interval, in mapping units.
     #[serde(skip)]
     programmed: u64,
-    /// Those of each stream.
+    /// Flash programs of each stream.
     #[serde(skip)]
     of_streams: Vec<u64>,
     #[serde(skip)]

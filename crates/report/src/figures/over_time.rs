@@ -325,7 +325,7 @@ pub(super) struct Written<'a> {
     pub(super) begin: f64,
     /// Host pages of one of the axis.
     pub(super) unit: f64,
-    /// Where the measurement begins on the axis, if something comes before.
+    /// Begin of the measurement on the axis, if something comes before.
     pub(super) mark: Option<f64>,
 }
 

@@ -8,7 +8,7 @@ use crate::plot::{Axis, Figure, Line, Map, Plot, STYLES, View};
 use crate::run::{at, number};
 use crate::text::Unit;
 
-/// Those of a run that is alone: streams of two placements are not the same ones.
+/// Figures of a run that is alone: streams of two placements are not the same ones.
 pub(super) fn figures(runs: &[Run]) -> Vec<Figure> {
     let [run] = runs else { return Vec::new() };
     [waf(run), ages(run)].into_iter().flatten().collect()

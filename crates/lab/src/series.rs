@@ -20,8 +20,8 @@ pub struct Sample {
     pub virtual_ns: u64,
     /// Write amplification of each stream within the interval: mapping units programmed in its blocks per mapping unit that
     /// the host wrote to the drive. Their sum is `waf`, but for the drive's own tables. Not there without a placement.
-    #[serde(skip_serializing_if = "Vec::is_empty")]
-    pub streams: Vec<f64>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub streams: Option<Vec<f64>>,
     /// Flash programs within the interval, in mapping units.
     #[serde(skip)]
     programmed: u64,
@@ -75,7 +75,7 @@ impl Series {
             waf: None,
             free_blocks,
             virtual_ns,
-            streams: Vec::new(),
+            streams: None,
             programmed,
             of_streams,
             written,
@@ -121,8 +121,9 @@ impl Series {
 impl Sample {
     /// Returns it with the ratios of its counts.
     fn with_ratios(self) -> Self {
-        let streams = self.of_streams.iter().filter_map(|&programmed| ratio(programmed, self.written));
-        Self { waf: ratio(self.programmed, self.written), streams: streams.collect(), ..self }
+        let streams = self.of_streams.iter().map(|&programmed| ratio(programmed, self.written));
+        let streams = streams.collect::<Option<Vec<f64>>>().filter(|streams| !streams.is_empty());
+        Self { waf: ratio(self.programmed, self.written), streams, ..self }
     }
 }
 
@@ -192,7 +193,7 @@ mod tests {
             waf: Some(waf),
             free_blocks: 0,
             virtual_ns: 0,
-            streams: Vec::new(),
+            streams: None,
             programmed: (waf * 100.0) as u64,
             of_streams: Vec::new(),
             written: 100,

@@ -41,7 +41,7 @@ fn streams_add_up_to_what_the_chip_and_the_collection_did() {
         let moved = result.gc.units_moved as f64 / 64.0;
         assert!((valid.sum::<f64>() / moved - 1.0).abs() < 1e-9, "{scheme}: {moved}");
         for sample in &result.series {
-            let waf: f64 = sample.streams.iter().sum();
+            let waf: f64 = sample.streams.iter().flatten().sum();
             assert!((waf - sample.waf.expect("writes")).abs() < 1e-9, "{scheme}: {sample:?}");
         }
     }

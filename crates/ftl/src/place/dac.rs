@@ -12,7 +12,7 @@
 //!
 //! Memory: a byte for each logical unit.
 
-use strobe_types::{Lpn, State};
+use strobe_types::{Lpn, State, prefetch_write};
 
 use super::{CopyContext, Placement, StreamId, WriteContext, by_state};
 
@@ -35,6 +35,10 @@ impl Dac {
 impl Placement for Dac {
     fn is_cold(&self, stream: StreamId) -> bool {
         stream.get() == 0
+    }
+
+    fn prefetch(&self, lpn: Lpn) {
+        prefetch_write(&self.levels, lpn.index());
     }
 
     fn for_write(&mut self, lpn: Lpn, _: WriteContext, _: u64) -> StreamId {

@@ -10,7 +10,7 @@
 //!
 //! Memory: 4 bytes for each logical unit.
 
-use strobe_types::{Lpn, State};
+use strobe_types::{Lpn, State, prefetch_write};
 
 use super::{CopyContext, Placement, StreamId, WriteContext, by_state};
 
@@ -39,6 +39,10 @@ impl Fadac {
 impl Placement for Fadac {
     fn is_cold(&self, stream: StreamId) -> bool {
         stream.get() == 0
+    }
+
+    fn prefetch(&self, lpn: Lpn) {
+        prefetch_write(&self.counts, lpn.index());
     }
 
     fn for_write(&mut self, lpn: Lpn, _: WriteContext, _: u64) -> StreamId {

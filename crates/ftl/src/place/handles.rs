@@ -60,6 +60,10 @@ impl Placement for ByTag {
         StreamId::new((value as u8).min(self.count - 1))
     }
 
+    fn moves_alike(&self) -> bool {
+        self.isolation == Isolation::Initial
+    }
+
     fn for_copy(&mut self, _: Lpn, from: &CopyContext) -> StreamId {
         let own = match self.isolation {
             Isolation::Initial => 0,

@@ -170,9 +170,18 @@ pub trait Placement: Debug + Send + Sync {
     /// blocks are collected in between. For a placement that is quicker with many units at a time.
     fn on_batch(&mut self, _lpns: &mut dyn Iterator<Item = Lpn>, _context: WriteContext) {}
 
+    /// Fetches what it knows of `lpn` into the processor's cache: it is asked about the unit soon.
+    fn prefetch(&self, _lpn: Lpn) {}
+
     /// Chooses the stream of `lpn`, which the host writes at `tick`.
     fn for_write(&mut self, _lpn: Lpn, _context: WriteContext, _tick: u64) -> StreamId {
         StreamId::new(0)
+    }
+
+    /// True if [`Placement::for_copy`] always has the same answer, the first stream of relocated units, and notes nothing:
+    /// then it is not asked.
+    fn moves_alike(&self) -> bool {
+        false
     }
 
     /// Chooses the stream of `lpn`, which is relocated.

@@ -24,7 +24,7 @@
 //! Example with ℓ = 100: an address written at 1000 and again at 1060 is short-lived (60 < 100); written again at 1300 it
 //! is not (240). Relocated at 1900, its age is 600: below 16 ℓ and not below 4 ℓ, so stream 4.
 
-use strobe_types::{BlockId, Geometry, Lpn, State};
+use strobe_types::{BlockId, Geometry, Lpn, State, prefetch_write};
 
 use super::{CopyContext, Placement, StreamId, WriteContext, by_state};
 
@@ -108,6 +108,10 @@ impl SepBit {
 impl Placement for SepBit {
     fn is_cold(&self, stream: StreamId) -> bool {
         stream.get() == self.streams - 1
+    }
+
+    fn prefetch(&self, lpn: Lpn) {
+        prefetch_write(&self.last_write, lpn.index());
     }
 
     fn for_write(&mut self, lpn: Lpn, _: WriteContext, _: u64) -> StreamId {

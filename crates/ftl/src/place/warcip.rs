@@ -16,7 +16,7 @@
 //!
 //! Memory: 16 bytes for each logical unit.
 
-use strobe_types::{Geometry, Lpn, State, Stored};
+use strobe_types::{Geometry, Lpn, State, Stored, prefetch_write};
 
 use super::{CopyContext, Placement, StreamId, WriteContext, by_state};
 
@@ -108,6 +108,11 @@ impl Warcip {
 impl Placement for Warcip {
     fn is_cold(&self, stream: StreamId) -> bool {
         stream == self.copies
+    }
+
+    fn prefetch(&self, lpn: Lpn) {
+        prefetch_write(&self.last_write, lpn.index());
+        prefetch_write(&self.penalty, lpn.index());
     }
 
     fn for_write(&mut self, lpn: Lpn, _: WriteContext, _: u64) -> StreamId {

@@ -106,6 +106,10 @@ impl Placement for OwnPlacement {
         self.placement.on_batch(lpns, context);
     }
 
+    fn prefetch(&self, lpn: Lpn) {
+        self.placement.prefetch(lpn);
+    }
+
     fn for_write(&mut self, lpn: Lpn, context: WriteContext, tick: u64) -> StreamId {
         let stream = self.placement.for_write(lpn, context, tick);
         let host = self.layout.host;
@@ -116,6 +120,10 @@ impl Placement for OwnPlacement {
             host - 1
         );
         stream
+    }
+
+    fn moves_alike(&self) -> bool {
+        self.placement.moves_alike()
     }
 
     fn for_copy(&mut self, lpn: Lpn, from: &CopyContext) -> StreamId {

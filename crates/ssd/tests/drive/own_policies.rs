@@ -1,9 +1,12 @@
 //! Drives with a placement of your own: in Rust, or as a formula.
 
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+
 use strobe_ftl::gc::Greedy;
 use strobe_ftl::{CopyContext, Placement, StreamId, StreamLayout, WriteContext};
 use strobe_nand::NandOp;
-use strobe_ssd::{DriveBuilder, Scheme, SchemeName, Simulated, build, memory_bytes};
+use strobe_ssd::{DriveBuilder, GcMode, Scheme, SchemeName, Simulated, build, memory_bytes};
 use strobe_types::{Geometry, Lpn};
 
 use crate::setup::{closed, config, unit_writes};
@@ -25,6 +28,44 @@ impl Placement for ByParity {
 
     fn boxed(&self) -> Box<dyn Placement> {
         Box::new(self.clone())
+    }
+}
+
+/// One stream of relocated units, and a count of them.
+#[derive(Clone, Debug)]
+struct Counting(Arc<AtomicU64>);
+
+impl Placement for Counting {
+    fn for_copy(&mut self, _: Lpn, _: &CopyContext) -> StreamId {
+        self.0.fetch_add(1, Ordering::Relaxed);
+        StreamId::new(1)
+    }
+
+    fn boxed(&self) -> Box<dyn Placement> {
+        Box::new(self.clone())
+    }
+}
+
+/// A placement may note what is relocated, though there is nothing to choose (as WARCIP does).
+#[test]
+fn a_placement_is_asked_about_each_unit_that_is_relocated() {
+    let mut config = config();
+    (config.nand.blocks_per_plane, config.ftl.logical_pages) = (70, Some(400));
+    for (timing, mode) in
+        [(false, GcMode::StopTheWorld), (true, GcMode::StopTheWorld), (true, GcMode::Background)]
+    {
+        config.ftl.gc.mode = mode;
+        let asked = Arc::new(AtomicU64::new(0));
+        let own = DriveBuilder::new(&config, timing, 1).expect("a drive");
+        let own = own.with_placement(StreamLayout::separate(1, 1), Counting(asked.clone()));
+        let mut drive = own.build().expect("a drive");
+        for round in 0..30 {
+            drive.run(&unit_writes(400, 500, round), &[], &mut closed(1)).expect("runs");
+        }
+        let moved = drive.stats().gc.units_moved;
+        // In the background, the host may overwrite a unit between the question and the move.
+        let asked = asked.load(Ordering::Relaxed);
+        assert!(moved > 500 && asked >= moved && asked < 2 * moved, "{mode:?}: {asked} of {moved}");
     }
 }
 

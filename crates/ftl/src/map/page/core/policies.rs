@@ -115,6 +115,12 @@ impl<V: VictimPolicy> Policies<V> {
         }
     }
 
+    /// True if all relocated units go to their first stream, and the placement has nothing to note of them.
+    #[inline]
+    pub(crate) fn moves_alike(&self) -> bool {
+        self.placement.as_ref().is_none_or(|placement| placement.moves_alike())
+    }
+
     /// The next victim, if there is a candidate.
     pub(crate) fn choose(&mut self, view: &BlockView<'_>) -> Option<BlockId> {
         self.victims.choose(view, &mut self.rng)
@@ -123,6 +129,7 @@ impl<V: VictimPolicy> Policies<V> {
     /// Tells the placement that the host writes `units` next.
     pub(crate) fn on_batch<P>(&mut self, units: &[Unit<P>], context: WriteContext) {
         if let Some(placement) = &mut self.placement {
+            units.iter().for_each(|unit| placement.prefetch(unit.lpn));
             placement.on_batch(&mut units.iter().map(|unit| unit.lpn), context);
         }
     }

@@ -25,6 +25,10 @@ fn is_for_host(cause: Cause) -> bool {
 /// units; units left over go to the first of the streams, ahead of its own.
 pub(crate) fn fill_pages<T>(units: &mut Vec<(StreamId, T)>, per_page: usize) {
     let Some(first) = units.iter().map(|&(to, _)| to).min() else { return };
+    if per_page == 1 {
+        units.sort_by_key(|&(to, _)| to);
+        return;
+    }
     let mut left = [0_usize; u8::MAX as usize + 1];
     for (to, _) in units.iter() {
         left[to.index()] += 1;

@@ -27,7 +27,7 @@ use crate::map::page::map::sharing::Owner;
 use crate::map::page::map::store::MapStore;
 use crate::map::page::reclaim::Reason;
 use crate::map::page::reclaim::background::Background;
-use crate::place::{Relocated, StreamId};
+use crate::place::{CopyContext, Relocated, StreamId};
 use crate::{Done, FtlError};
 
 /// A relocation at work, with buffers that are kept to spare the allocator.
@@ -158,14 +158,25 @@ impl<N: Nand, V: VictimPolicy> Relocator<'_, N, V> {
     /// Chooses the streams of the first `data` units of `task`, and puts them in their order.
     fn place_copies(&mut self, data: usize, task: &mut Relocation<N::Payload>) {
         let first = self.core.streams.table.first_copy();
-        let Some(mut placement) = self.core.policies.placement.take() else {
+        let Some(mut placement) = self.core.policies.placement.take_if(|placement| !placement.moves_alike())
+        else {
             task.runs.push((first, data));
             return;
         };
-        let relocated = |&unit: &Ppa| Relocated { unit, lpn: self.core.owner_of(unit), to: first };
+        let relocated = |&unit: &Ppa| {
+            let lpn = self.core.owner_of(unit);
+            placement.prefetch(lpn);
+            Relocated { unit, lpn, to: first }
+        };
         let mut arranged: Vec<Relocated> = task.units[..data].iter().map(relocated).collect();
+        // Units of a block come one after the other.
+        let mut last: Option<CopyContext> = None;
         placement.arrange(&mut arranged, &mut |unit| {
-            self.core.copy_context(self.core.nand.geometry().block_of(unit))
+            let block = self.core.nand.geometry().block_of(unit);
+            match last {
+                Some(context) if context.block == block => context,
+                _ => *last.insert(self.core.copy_context(block)),
+            }
         });
         let per_page = if placement.shares_pages() { self.core.nand.geometry().units_per_page() } else { 1 };
         self.core.policies.placement = Some(placement);

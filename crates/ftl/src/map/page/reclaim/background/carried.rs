@@ -13,7 +13,7 @@ use crate::place::StreamId;
 impl<N: Nand, V: VictimPolicy> Reclaimer<'_, N, V> {
     /// The stream that `unit` of a victim goes to, counted from the first stream of relocated units.
     pub(super) fn stream_of_copy(&mut self, unit: Ppa) -> usize {
-        if self.background.carried.len() == 1 {
+        if self.core.policies.moves_alike() {
             return 0;
         }
         let from = self.core.copy_context(self.core.nand.geometry().block_of(unit));

@@ -54,6 +54,10 @@ impl Placement for ByTag {
         (self.relevant)(tag)
     }
 
+    fn goes_by_tag(&self) -> bool {
+        true
+    }
+
     fn for_write(&mut self, _: Lpn, context: WriteContext, _: u64) -> StreamId {
         let value = (self.value)(context.tag);
         debug_assert!(value < u16::from(self.count), "handles are checked where commands come in");

@@ -166,6 +166,12 @@ pub trait Placement: Debug + Send + Sync {
         DataTag::default()
     }
 
+    /// True if the stream of a write depends on its tag alone, and nothing is noted of it: one question will do for all units
+    /// of a write.
+    fn goes_by_tag(&self) -> bool {
+        false
+    }
+
     /// Notes that the host writes `lpns` next, in this order: [`Placement::for_write`] is then called for each of them, while
     /// blocks are collected in between. For a placement that is quicker with many units at a time.
     fn on_batch(&mut self, _lpns: &mut dyn Iterator<Item = Lpn>, _context: WriteContext) {}

@@ -102,6 +102,10 @@ impl Placement for OwnPlacement {
         self.placement.relevant(tag)
     }
 
+    fn goes_by_tag(&self) -> bool {
+        self.placement.goes_by_tag()
+    }
+
     fn on_batch(&mut self, lpns: &mut dyn Iterator<Item = Lpn>, context: WriteContext) {
         self.placement.on_batch(lpns, context);
     }

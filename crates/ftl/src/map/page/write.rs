@@ -56,6 +56,10 @@ impl<N: Nand, V: VictimPolicy> PageMap<N, V> {
         units: &[Unit<N::Payload>],
         mut settle: impl FnMut(&mut Core<N, V>, &[Unit<N::Payload>], Ppa),
     ) -> Result<When, FtlError> {
+        if let (Some(first), true) = (units.first(), self.core.policies.goes_by_tag()) {
+            let stream = self.core.stream_for(first.lpn, context, 0);
+            return self.write_to(now, stream, context.cause, units, &mut settle);
+        }
         self.core.policies.on_batch(units, context);
         if self.core.nand.geometry().units_per_page() > 1 {
             return self.write_by_stream(now, context, units, settle);

@@ -126,6 +126,12 @@ impl<V: VictimPolicy> Policies<V> {
         self.victims.choose(view, &mut self.rng)
     }
 
+    /// True if one question about the stream will do for all units of a write.
+    #[inline]
+    pub(crate) fn goes_by_tag(&self) -> bool {
+        self.placement.as_ref().is_some_and(|placement| placement.goes_by_tag())
+    }
+
     /// Tells the placement that the host writes `units` next.
     pub(crate) fn on_batch<P>(&mut self, units: &[Unit<P>], context: WriteContext) {
         if let Some(placement) = &mut self.placement {

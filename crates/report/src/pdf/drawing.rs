@@ -1,4 +1,4 @@
-//! What the elements of a picture draw, in the words of PDF.
+//! Content of a page: each element of a picture in the words of PDF.
 
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
@@ -12,7 +12,7 @@ use super::style::{Sheet, Style};
 /// A quarter of a circle as a curve: distance of the handles, in radii.
 const KAPPA: f64 = 0.552_284_75;
 
-/// What is drawn, and the glyphs that it needs.
+/// Content of a page, and the glyphs that it needs.
 pub(super) struct Drawn {
     pub(super) content: String,
     glyphs: BTreeMap<u16, char>,

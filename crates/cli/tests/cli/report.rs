@@ -61,7 +61,7 @@ fn figures_for_papers_are_as_wide_as_a_column() {
     folder.strobe(&args).ok();
     let names: Vec<_> = folder.path().join("figures").read_dir().expect("there").flatten().collect();
     assert!(names.len() > 10 && names.len().is_multiple_of(2), "each as both: {names:?}");
-    for name in ["waf", "latency", "operations", "wear", "xray-valid", "latency-write"] {
+    for name in ["waf", "latency", "operations", "wear", "xray-valid"] {
         let svg = folder.read(&format!("figures/{name}.svg"));
         assert!(svg.starts_with("<svg width=\"85mm\" height=\"") && !svg.contains("var("), "{name}: {svg}");
         let pdf = std::fs::read(folder.path().join(format!("figures/{name}.pdf"))).expect("a file");

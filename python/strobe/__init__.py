@@ -154,12 +154,15 @@ def run(
     """
     keys: dict[str, Any] = {} if seed is None else {"seed": seed}
     if xray is not None:
-        keys |= {"run.xray": xray, "run.latency_bins": True}
+        keys["run.xray"] = xray
     if isinstance(victim, str):
         keys, victim = {**keys, "drive.ftl.gc.victim": victim}, None
     if isinstance(placement, str):
         keys, placement = {**keys, "drive.ftl.placement.scheme": placement}, None
     experiment = _experiment(experiment, keys)
+    # Without time there are no latencies.
+    if xray is not None and json.loads(experiment._to_json())["run"]["timing"]:
+        experiment = _experiment(experiment, {"run.latency_bins": True})
     return Result(_strobe._run(experiment, progress, victim, placement, from_state, save_state, save_at, overwrite))
 
 

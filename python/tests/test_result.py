@@ -90,6 +90,9 @@ def test_a_cell_shows_the_headlines_and_plays_the_xray(result):
 def test_the_xray_keyword_is_what_report_takes(result):
     run = json.loads(result.to_json())["config"]["run"]
     assert run["xray"] == 20 and run["latency_bins"] is True
+    keys = {**SMALL, "workload": {"kind": "zipf"}, "run": {"measure": "1x", "timing": False}}
+    counted = strobe.run(keys, xray=5)
+    assert "xray-data" in counted.report() and "latency_bins" not in counted["config"]["run"]
 
 
 def test_keys_with_dots_are_those_of_their_tables():

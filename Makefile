@@ -5,7 +5,7 @@ export RUSTFLAGS ?=
 export RUSTDOCFLAGS = -D warnings
 
 .PHONY: help build install demo test lint docs examples kernel test-linux test-long check-results papers bench fuzz \
-	publish-check release site
+	publish-check release site wheel test-wheel
 
 help:           ## This list
 	@sed -n 's/^\([a-z-]*\):.*## /\1\t/p' Makefile | expand -t 16
@@ -61,6 +61,12 @@ papers:         ## Published experiments, in full, into papers-out/, where they 
 
 bench:          ## Speed beside this machine's memory floor
 	$(CARGO) run --profile dist -- bench
+
+wheel:          ## The Python package with the program strobe in it, for any Python from 3.11 on (two dist builds): target/wheels/
+	python3 scripts/wheel.py
+
+test-wheel:     ## A wheel of what the tests have built, tried in a new environment without Rust (half a minute and the link)
+	python3 scripts/wheel.py --profile dev --check
 
 fuzz:           ## 60 seconds of each fuzz target (needs a nightly toolchain and cargo-fuzz)
 	sh scripts/fuzz.sh 60

@@ -12,8 +12,8 @@
     found = strobe.sweep({}, {"drive.ftl.over_provisioning": [0.1, 0.2]}, seeds=5, out="op")
     print(found.configurations[0]["measures"]["waf"])
 
-``Experiment`` is an experiment file, checked; ``run`` runs one, ``replay`` a trace, ``sweep`` many runs on any executor; ``Drive`` is one drive, command by
-command or many at a time. Arrays come in from NumPy and Arrow and go out as both without being copied. Long calls let
+``Experiment`` is an experiment file, checked; ``run`` runs one, ``replay`` a trace, ``sweep`` many runs on any executor; ``linux`` runs a program on
+a real kernel on the drive, ``crash`` cuts its power; ``Drive`` is one drive, command by command or many at a time. Arrays come in from NumPy and Arrow and go out as both without being copied. Long calls let
 other threads work and end with Ctrl-C. The same configuration and seed give the same bytes as the command line.
 """
 
@@ -21,7 +21,7 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any, Protocol
 
 from . import _strobe
@@ -35,6 +35,7 @@ from ._strobe import (
     ConfigError,
     Drive,
     Experiment,
+    MissingFileError,
     RunError,
     StateError,
     StrobeError,
@@ -45,6 +46,8 @@ from ._strobe import (
     policies,
     presets,
 )
+from ._guest import CrashResult, LinuxResult, crash, linux
+from ._result import Figure, Result
 from ._sweep import Executor, Sweep, search, sweep
 
 if TYPE_CHECKING:
@@ -59,9 +62,13 @@ __all__ = [
     "BuildError",
     "CommandError",
     "ConfigError",
+    "CrashResult",
     "Drive",
     "Executor",
     "Experiment",
+    "Figure",
+    "LinuxResult",
+    "MissingFileError",
     "Placement",
     "Result",
     "RunError",
@@ -71,6 +78,8 @@ __all__ = [
     "SweepError",
     "Table",
     "__version__",
+    "crash",
+    "linux",
     "mappings",
     "policies",
     "preset",
@@ -103,58 +112,26 @@ class Placement(Protocol):
         """Returns the streams of the valid units of a block that is about to be emptied."""
 
 
-class Result(Mapping[str, Any]):
-    """What a run returns: the JSON of ``strobe run --json``, as a mapping.
-
-    ``strobe schema result`` says what each key is.
-    """
-
-    def __init__(self, text: str) -> None:
-        self._text = text
-        self._values: dict[str, Any] = json.loads(text)
-
-    def __getitem__(self, key: str) -> Any:
-        return self._values[key]
-
-    def __iter__(self) -> Iterator[str]:
-        return iter(self._values)
-
-    def __len__(self) -> int:
-        return len(self._values)
-
-    def to_json(self) -> str:
-        """The JSON."""
-        return self._text
-
-    def reproducible(self) -> dict[str, Any]:
-        """Without what the simulation itself cost: the same wherever and whenever it is made."""
-        values: dict[str, Any] = json.loads(self._text)
-        values["time"].update(wall_s=None, cpu_s=None)
-        values["sim"].update(host_pages_per_cpu_s=None)
-        return values
-
-    def __repr__(self) -> str:
-        return f"<strobe.Result of {self['config_hash']} with seed {self['seed']}: WAF {self['waf']}>"
-
-
-def _experiment(experiment: Experiment | Mapping[str, Any] | Path | None) -> Experiment:
+def _experiment(experiment: Experiment | Mapping[str, Any] | Path | None, keys: Mapping[str, Any]) -> Experiment:
+    """The experiment with some keys changed, checked as a whole."""
+    sets = [f"{key}={value if isinstance(value, str) else json.dumps(value)}" for key, value in keys.items()]
     if isinstance(experiment, Experiment):
-        return experiment
+        return experiment._with_sets(sets) if sets else experiment
     if experiment is None or isinstance(experiment, Mapping):
-        return Experiment(experiment)
-    return Experiment.load(os.fspath(experiment))
+        return Experiment(experiment, sets=sets)
+    return Experiment.load(os.fspath(experiment), sets=sets)
 
 
 def with_keys(experiment: Experiment | Mapping[str, Any] | Path | None, keys: Mapping[str, Any]) -> Experiment:
     """The experiment with some keys changed: ``{"drive.ftl.gc.victim": "fifo", "seed": 7}``."""
-    sets = [f"{key}={value if isinstance(value, str) else json.dumps(value)}" for key, value in keys.items()]
-    return _experiment(experiment)._with_sets(sets)
+    return _experiment(experiment, keys)
 
 
 def run(
     experiment: Experiment | Mapping[str, Any] | Path | None = None,
     *,
     seed: int | None = None,
+    xray: int | None = None,
     progress: Progress | None = None,
     victim: str | Victim | None = None,
     placement: str | Placement | None = None,
@@ -165,6 +142,8 @@ def run(
 ) -> Result:
     """Runs an experiment: one that was made, a mapping with the keys of an experiment file, or the path of one.
 
+    ``xray`` takes so many frames of every block of the drive (``run.xray``) and every latency: the result then plays in a notebook, and
+    its ``report`` is the page of ``strobe run --report``, which takes 60.
     ``progress(phase, done, total, virtual_ns)`` is called some times a second; if it returns False the run ends with a
     partial result. ``victim`` chooses the victims of garbage collection: the name or formula of a policy, or a function.
     A function is called with a ``Table`` of the closed blocks that have invalid units (``block``, ``valid``, ``u``, ``erase_count``, and in ticks ``age_opened``,
@@ -173,13 +152,17 @@ def run(
     the name or formula of a scheme, or a ``Placement``. ``from_state`` begins with a drive that was saved, ``save_state`` saves it: before the measurement
     begins, or with ``save_at="end"`` when all is done.
     """
-    experiment = _experiment(experiment)
-    if seed is not None:
-        experiment = with_keys(experiment, {"seed": seed})
+    keys: dict[str, Any] = {} if seed is None else {"seed": seed}
+    if xray is not None:
+        keys["run.xray"] = xray
     if isinstance(victim, str):
-        experiment, victim = with_keys(experiment, {"drive.ftl.gc.victim": victim}), None
+        keys, victim = {**keys, "drive.ftl.gc.victim": victim}, None
     if isinstance(placement, str):
-        experiment, placement = with_keys(experiment, {"drive.ftl.placement.scheme": placement}), None
+        keys, placement = {**keys, "drive.ftl.placement.scheme": placement}, None
+    experiment = _experiment(experiment, keys)
+    # Without time there are no latencies.
+    if xray is not None and json.loads(experiment._to_json())["run"]["timing"]:
+        experiment = _experiment(experiment, {"run.latency_bins": True})
     return Result(_strobe._run(experiment, progress, victim, placement, from_state, save_state, save_at, overwrite))
 
 

@@ -3,10 +3,14 @@
 from __future__ import annotations
 
 import concurrent.futures
+import hashlib
 import html
+import importlib
+import inspect
 import json
 import multiprocessing
 import os
+import pickle
 import time
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path as PurePath
@@ -18,6 +22,8 @@ from ._strobe import Experiment, SweepError, Table
 Path = str | os.PathLike[str]
 Progress = Callable[[int, int, int], object]
 
+#: Keys whose values may be policies of Python's own.
+_VICTIM, _PLACEMENT = "drive.ftl.gc.victim", "drive.ftl.placement.scheme"
 #: How long to wait between two looks at jobs that cannot be waited for.
 _LOOK_S = 0.05
 
@@ -29,9 +35,9 @@ class Executor(Protocol):
         """Runs ``fn(*args)`` some time; the future has ``done()``, ``result()`` and ``exception()``."""
 
 
-def carry_out(line: str) -> str:
-    """Runs one task; called by the workers."""
-    return _strobe._carry_out(line)
+def carry_out(line: str, own: bytes | None = None) -> str:
+    """Runs one task; called by the workers. ``own`` has the policies that the task may name, pickled."""
+    return _strobe._carry_out(line, pickle.loads(own) if own else None)
 
 
 class Sweep:
@@ -67,19 +73,61 @@ class Sweep:
         return f"<p>{html.escape(repr(self))}</p><div style='max-width:45em'>{pictures}</div>"
 
 
-def _refuse_functions(key: str, value: Any) -> None:
-    """A task is a text that any worker understands, and functions are none."""
-    if callable(value):
-        raise TypeError(
-            f"{key}: a function cannot go to the workers of a sweep; give the name of a policy or a formula "
-            '("age * (1-u)"), or call strobe.run with victim=FUNCTION for each seed'
-        )
-    if isinstance(value, Mapping):
-        for name, inner in value.items():
-            _refuse_functions(str(name), inner)
-    elif isinstance(value, (list, tuple)):
-        for inner in value:
-            _refuse_functions(key, inner)
+class _Own:
+    """Policies of Python's own among the values of a sweep: each has a name in the grid, and goes to the workers pickled."""
+
+    def __init__(self) -> None:
+        self.policies: dict[str, Any] = {}
+
+    def named(self, key: str, value: Any) -> Any:
+        """``value``, or the name of the policy that it is."""
+        if isinstance(value, (str, int, float, bool, list, tuple, Mapping)) or value is None:
+            return value
+        if key not in (_VICTIM, _PLACEMENT):
+            raise TypeError(f"{key}: a {type(value).__name__} is no value; objects are victim policies and placements")
+        name = _strobe._name_of(value)
+        known = [other for other, policy in self.policies.items() if policy is value]
+        if not known and name in self.policies:
+            raise ValueError(f"{key}: two policies are called {name}; give each a name of its own")
+        self.policies.setdefault(name, value)
+        return name
+
+    def packed(self) -> bytes | None:
+        """All of them for the workers."""
+        if not self.policies:
+            return None
+        try:
+            # It takes functions of notebooks, and lambdas, with their code.
+            packer = importlib.import_module("cloudpickle")
+        except ImportError:
+            packer = pickle
+        try:
+            return bytes(packer.dumps(self.policies))
+        except (pickle.PicklingError, AttributeError, TypeError) as error:
+            raise TypeError(
+                f"{', '.join(self.policies)}: workers cannot have it ({error}); define it at the top of a module, or install cloudpickle"
+            ) from None
+
+    def identities(self) -> dict[str, str]:
+        """What makes a kept result one of the same policy: its code, and its state."""
+        return {name: hashlib.sha256(_identity(policy).encode()).hexdigest() for name, policy in self.policies.items()}
+
+
+def _identity(policy: Any) -> str:
+    """The code of a policy with all that it holds."""
+    is_function = inspect.isroutine(policy) or isinstance(policy, type)
+    named = policy if is_function else type(policy)
+    try:
+        code = inspect.getsource(named)
+    except (OSError, TypeError):
+        inner = getattr(named, "__code__", None)
+        code = repr((inner.co_code, inner.co_consts, inner.co_names)) if inner else named.__qualname__
+    held = [cell.cell_contents for cell in getattr(policy, "__closure__", None) or ()]
+    held += [getattr(policy, "__defaults__", None), None if is_function else vars(policy)]
+    try:
+        return code + pickle.dumps(held).hex()
+    except (pickle.PicklingError, AttributeError, TypeError):
+        return code + repr(held)
 
 
 def _table(experiment: Experiment | Mapping[str, Any] | Path | None) -> tuple[dict[str, Any], PurePath]:
@@ -98,6 +146,12 @@ def _table(experiment: Experiment | Mapping[str, Any] | Path | None) -> tuple[di
             raise _strobe.ConfigError(f"{path}: not valid TOML: {error}") from None
 
 
+def _with_key(table: Mapping[str, Any], key: str, value: Any) -> dict[str, Any]:
+    """A copy of the table with ``key`` set, a path with dots."""
+    first, _, rest = key.partition(".")
+    return {**table, first: _with_key(table.get(first, {}), rest, value) if rest else value}
+
+
 def sweep(
     experiment: Experiment | Mapping[str, Any] | Path | None = None,
     grid: Mapping[str, Sequence[Any]] | None = None,
@@ -112,6 +166,8 @@ def sweep(
     confidence: float | None = None,
     retries: int | None = None,
     share_warmup: bool | None = None,
+    victim: Any = None,
+    placement: Any = None,
     executor: Executor | None = None,
     workers: int | None = None,
     in_flight: int | None = None,
@@ -125,6 +181,11 @@ def sweep(
     ``seeds`` is a number or a list. With ``until="1%"`` and ``seeds_max`` each configuration gets more seeds until half of
     the interval of the first ``measure`` is at most that share of its mean.
 
+    ``victim`` and ``placement`` are those of all points, or values of ``"drive.ftl.gc.victim"`` and ``"drive.ftl.placement.scheme"`` in
+    the grid: names, formulas, or functions and objects as for ``run``. What is no text goes to the workers pickled, so it is
+    defined in a module that they can import, unless cloudpickle is installed; each run has a copy of its own, and what is kept
+    counts as long as its code and its attributes are the same.
+
     ``executor`` runs the points: by default ``workers`` processes of this machine (as many as it has cores). Up to
     ``in_flight`` tasks are given to an executor at a time (64). What is done is kept in the folder ``out``, and the same
     sweep goes on there; a folder with runs of another sweep is refused unless it is ``shared``. A worker that dies is tried again ``retries`` times; a point that fails is a row with its error.
@@ -134,9 +195,17 @@ def sweep(
     The rows are the same, to the byte, whatever runs them.
     """
     table, folder = _table(experiment)
+    own = _Own()
+    for key, policy in ((_VICTIM, victim), (_PLACEMENT, placement)):
+        if policy is not None and key in (grid or table.get("sweep", {}).get("grid", {})):
+            raise ValueError(f"{key.rpartition('.')[2]}: the grid has values of {key}; leave one of the two out")
+        if isinstance(policy, str):
+            table = _with_key(table, key, policy)
+        elif policy is not None:
+            grid = {key: [policy], **(grid or table.get("sweep", {}).get("grid", {}))}
     keys: dict[str, Any] = {
-        "grid": grid and {key: list(values) for key, values in grid.items()},
-        "points": points and [dict(point) for point in points],
+        "grid": grid and {key: [own.named(key, value) for value in values] for key, values in grid.items()},
+        "points": points and [{key: own.named(key, value) for key, value in point.items()} for point in points],
         "seeds": seeds if seeds is None or isinstance(seeds, int) else list(seeds),
         "seeds_max": seeds_max,
         "until": until,
@@ -148,9 +217,8 @@ def sweep(
     }
     given = {key: value for key, value in keys.items() if value is not None}
     table["sweep"] = {**table.get("sweep", {}), **given}
-    _refuse_functions("sweep", table["sweep"])
-    running = _strobe._Sweep(table, folder, out, shared)
-    with _Pool(executor, workers, in_flight) as pool:
+    running = _strobe._Sweep(table, folder, out, shared, own.identities())
+    with _Pool(executor, workers, in_flight, own.packed()) as pool:
         try:
             _drive(running, pool, progress)
         finally:
@@ -161,7 +229,10 @@ def sweep(
 class _Pool:
     """Futures on an executor of the user's, or on processes of our own, which are replaced when they die."""
 
-    def __init__(self, executor: Executor | None, workers: int | None, in_flight: int | None) -> None:
+    def __init__(
+        self, executor: Executor | None, workers: int | None, in_flight: int | None, own: bytes | None
+    ) -> None:
+        self._own_policies = own
         if executor is not None and workers is not None:
             raise ValueError("workers: an executor knows its own; say in_flight for the tasks that it gets at a time")
         for name, value in (("workers", workers), ("in_flight", in_flight)):
@@ -192,7 +263,7 @@ class _Pool:
                 process.kill()
 
     def give(self, point: int, line: str) -> None:
-        self.futures[self._executor.submit(carry_out, line)] = point
+        self.futures[self._executor.submit(carry_out, line, self._own_policies)] = point
 
     def ended(self) -> list[tuple[Any, int]]:
         """Futures that are done, at least one; they are forgotten here."""

@@ -280,6 +280,22 @@ def test_a_wrong_stream_names_the_row(method, answer, said):
         drive.run("write", lbas(drive, 60_000), 8)
 
 
+def test_keys_that_count_with_a_scheme_are_checked_with_the_scheme_given_beside_them():
+    table = {**SMALL, "ftl": {**SMALL["ftl"], "gc": {"min_free_blocks": 8}, "placement": {"streams": 4}}}
+    named = {**table, "ftl": {**table["ftl"], "placement": {"streams": 4, "scheme": "dac"}}}
+    one, other = strobe.Drive(table, timing=False, placement="dac"), strobe.Drive(named, timing=False)
+    for drive in (one, other):
+        drive.run("write", lbas(drive, 30_000), 8)
+    assert one.stats() == other.stats()
+    with pytest.raises(ValueError, match="drive.ftl.placement.streams has no effect"):
+        strobe.Drive(table)
+    experiment = {"drive": table, "run": {"measure": "1x", "timing": False}}
+    assert strobe.run(experiment, placement="dac")["waf"] == strobe.run({**experiment, "drive": named})["waf"]
+    assert strobe.Drive(strobe.Experiment({"drive": named}), placement="sepbit").sectors == one.sectors
+    windowed = {**SMALL, "ftl": {**SMALL["ftl"], "gc": {"window": 4}}}
+    assert strobe.Drive(windowed, victim="windowed-greedy").sectors == strobe.Drive(SMALL).sectors
+
+
 def test_what_is_no_placement_is_refused():
     with pytest.raises(TypeError, match="int: it has no method on_write"):
         small(placement=3)

@@ -7,6 +7,7 @@ whatever comes between.
 
 import os
 import re
+import shutil
 import subprocess
 from pathlib import Path
 
@@ -28,6 +29,16 @@ BLOCK = re.compile(r"^```(\w*)\n(.*?)^```$", re.M | re.S)
 REFUSED = ("gredy", "--from-state warm.state --set drive.ftl.gc.victim=fifo")
 
 
+#: Sections of the page on databases: the program that each needs, its package, and something that is shown in the end.
+DATABASES = {
+    "PostgreSQL": ("pgbench", "postgresql", "number of failed transactions: 0 "),
+    "SQLite": ("sqlite3", "sqlite3", "300"),
+    "RocksDB": ("db_bench", "rocksdb-tools", "overwrite"),
+    "LMDB": ("mdb_load", "lmdb-utils", "Entries: 2000"),
+    "When the power fails": ("sqlite3", "sqlite3", "6 fine, 0 lost, 0 corrupt, 0 do not mount"),
+}
+
+
 def words(text):
     return " ".join(text.split())
 
@@ -40,15 +51,20 @@ def found_in_order(lines, shown):
         at = found + 1
 
 
-@pytest.mark.parametrize("page", PAGES)
-def test_what_a_page_says_to_type_shows_what_it_says(page, tmp_path):
+def environment_in(folder):
+    """The environment of a shell in which `strobe` is the program that is tested."""
     program = os.environ.get("STROBE")
     if not program:
         pytest.skip("STROBE names no program")
-    (tmp_path / "bin").mkdir()
-    (tmp_path / "bin" / "strobe").symlink_to(program)
+    (folder / "bin").mkdir()
+    (folder / "bin" / "strobe").symlink_to(program)
+    return {**os.environ, "PATH": f"{folder / 'bin'}:{os.environ['PATH']}", "COLUMNS": "100"}
+
+
+@pytest.mark.parametrize("page", PAGES)
+def test_what_a_page_says_to_type_shows_what_it_says(page, tmp_path):
+    environment = environment_in(tmp_path)
     (tmp_path / "examples").symlink_to(ROOT / "examples")
-    environment = {**os.environ, "PATH": f"{tmp_path / 'bin'}:{os.environ['PATH']}", "COLUMNS": "100"}
     shown, ran = "", 0
     for language, text in BLOCK.findall((ROOT / "docs" / f"{page}.md").read_text()):
         if language == "toml" and (name := re.match(r"# (\S+\.toml)\n", text)):
@@ -66,3 +82,34 @@ def test_what_a_page_says_to_type_shows_what_it_says(page, tmp_path):
         elif not language:
             found_in_order(text.splitlines(), shown)
     assert ran
+
+
+def databases():
+    """Sections of the page on databases, each with its blocks."""
+    text = (ROOT / "docs" / "how-to" / "databases.md").read_text()
+    sections = [section.partition("\n") for section in re.split(r"^## ", text, flags=re.M)[1:]]
+    return {title: BLOCK.findall(body) for title, _, body in sections}
+
+
+def test_every_database_of_the_page_is_typed():
+    found = databases()
+    assert list(found) == list(DATABASES)
+    for title, blocks in found.items():
+        (script,) = [text for language, text in blocks if language == "sh"]
+        assert len(script.splitlines()) <= 20 and re.search(r"^strobe (linux|crash) ", script, re.M), title
+
+
+@pytest.mark.kernel
+@pytest.mark.parametrize("title", DATABASES)
+def test_a_database_does_on_the_drive_what_the_page_says(title, tmp_path):
+    program, package, told = DATABASES[title]
+    folders = [os.environ["PATH"], "/usr/sbin", *map(str, Path("/usr/lib/postgresql").glob("*/bin"))]
+    if shutil.which(program, path=":".join(folders)) is None:
+        pytest.skip(f"{program} is not installed: apt-get install {package}")
+    (script,) = [text for language, text in databases()[title] if language == "sh"]
+    done = subprocess.run(
+        ["sh", "-e", "-c", script], cwd=tmp_path, env=environment_in(tmp_path), text=True, stdout=subprocess.PIPE, stderr=subprocess.STDOUT
+    )
+    assert done.returncode == 0, done.stdout
+    assert told in done.stdout, done.stdout
+    assert "WAF" in done.stdout or (tmp_path / "cuts.html").stat().st_size > 1000, done.stdout

@@ -1,6 +1,7 @@
 """Sweeps: the same rows whoever runs them, whoever dies."""
 
 import concurrent.futures
+import json
 import multiprocessing
 import os
 import signal
@@ -169,11 +170,89 @@ def test_optuna_looks_for_the_best(tmp_path):
     assert min(rows["waf"].to_pylist()) == found[0].best_value and rows.num_rows == 6
 
 
+def fewest_valid(blocks):
+    return -blocks["valid"].astype(np.float64)
 
 
-def test_a_function_in_a_grid_and_another_sweep_in_the_folder_are_refused(tmp_path):
-    with pytest.raises(TypeError, match="drive.ftl.gc.victim: a function cannot go to the workers"):
-        strobe.sweep(SMALL, {"drive.ftl.gc.victim": [lambda blocks: blocks["u"]]}, out=tmp_path / "f")
+def first_in_the_table(blocks):
+    return -blocks["block"].astype(np.float64)
+
+
+class OneStream:
+    """Everything shares blocks, as without a placement."""
+
+    streams = 1
+
+    def on_write(self, units):
+        return np.zeros(len(units), int)
+
+    on_relocate = on_write
+
+
+class Failing(OneStream):
+    def on_relocate(self, units):
+        raise ZeroDivisionError("in the placement")
+
+
+def test_functions_and_objects_are_values_like_names(tmp_path):
+    grid = {"drive.ftl.gc.victim": ["greedy", fewest_valid, first_in_the_table]}
+    found = strobe.sweep(SMALL, grid, seeds=2, out=tmp_path / "own", workers=2)
+    waf = {one["values"]["drive.ftl.gc.victim"]: one["measures"]["waf"]["mean"] for one in found.configurations}
+    assert list(waf) == ["greedy", "fewest_valid()", "first_in_the_table()"]
+    single = [strobe.run(SMALL, victim=fewest_valid, seed=seed) for seed in (1, 2)]
+    assert waf["fewest_valid()"] == sum(run["waf"] for run in single) / 2
+    assert waf["fewest_valid()"] == pytest.approx(waf["greedy"], rel=0.03) and waf["first_in_the_table()"] > 1.2 * waf["greedy"]
+    told = json.loads(found.rows["result"][2])["config"]["drive"]["ftl"]["gc"]["victim"]
+    assert told == "fewest_valid()", "a result says who chose"
+    assert single[0]["config"]["drive"]["ftl"]["gc"]["victim"] == told
+    assert single[0]["config_hash"] != strobe.Experiment(SMALL).config_hash
+
+
+def test_policies_of_all_kinds_go_to_sweeps_as_keywords(tmp_path):
+    def waf(**policies):
+        found = strobe.sweep(SMALL, {"run.measure": ["1x"]}, out=tmp_path / str(len(list(tmp_path.iterdir()))), workers=1, **policies)
+        assert found.configurations[0]["error"] is None, found.configurations[0]
+        return found.configurations[0]["measures"]["waf"]["mean"]
+
+    assert waf(victim="fifo") == strobe.run(SMALL, victim="fifo")["waf"]
+    assert waf(victim="age * (1-u)") == strobe.run(SMALL, victim="age * (1-u)")["waf"]
+    assert waf(victim=fewest_valid, placement="sep-gc") == strobe.run(SMALL, victim=fewest_valid, placement="sep-gc")["waf"]
+    assert waf(placement=OneStream()) == strobe.run(SMALL, placement=OneStream())["waf"]
+    found = strobe.sweep(SMALL, {"run.measure": ["1x"]}, out=tmp_path / "bad", workers=1, placement=Failing())
+    assert "in the placement" in found.configurations[0]["error"]
+
+
+def test_what_is_kept_of_a_function_counts_while_its_code_is_the_same(tmp_path):
+    out = tmp_path / "out"
+    scale = 1.0
+
+    def scored(blocks):
+        return scale * blocks["u"]
+
+    def ran():
+        names = []
+        with concurrent.futures.ThreadPoolExecutor(1) as executor:
+            strobe.sweep(SMALL, {"drive.ftl.gc.victim": [scored]}, out=out, executor=executor, shared=True, progress=lambda *numbers: names.append(numbers))
+        return names[0]
+
+    pytest.importorskip("cloudpickle")
+    assert ran()[0] == 0 and ran()[0] == 1, "the second time it is there"
+    scale = -1.0
+    assert ran()[0] == 0, "another function"
+
+
+def test_objects_that_cannot_be_policies_are_refused(tmp_path):
+    with pytest.raises(TypeError, match="run.measure: a OneStream is no value"):
+        strobe.sweep(SMALL, {"run.measure": [OneStream()]}, out=tmp_path / "a")
+    with pytest.raises(ValueError, match="two policies are called <lambda>"):
+        strobe.sweep(SMALL, {"drive.ftl.gc.victim": [lambda blocks: 1, lambda blocks: 2]}, out=tmp_path / "b")
+    with pytest.raises(ValueError, match="victim: the grid has values of drive.ftl.gc.victim"):
+        strobe.sweep(SMALL, {"drive.ftl.gc.victim": ["greedy"]}, victim="fifo", out=tmp_path / "c")
+    with pytest.raises(TypeError, match="victim=int: a victim policy is a name, a formula, or a function"):
+        strobe.run(SMALL, victim=3)
+
+
+def test_another_sweep_in_the_folder_is_refused(tmp_path):
     out = tmp_path / "one"
     strobe.sweep(SMALL, {"drive.ftl.gc.victim": ["greedy"]}, out=out, workers=1)
     with pytest.raises(strobe.ConfigError, match="another sweep"):

@@ -212,9 +212,13 @@ impl Output {
 
     /// Writes `text` and the end of its line.
     pub fn write(&self, text: &str) -> Result<(), OutputError> {
+        self.write_bytes(format!("{text}\n").as_bytes())
+    }
+
+    /// Writes `bytes`, and nothing else.
+    pub fn write_bytes(&self, bytes: &[u8]) -> Result<(), OutputError> {
         let mut sink = self.open()?;
-        let written = sink.file.write_all(text.as_bytes()).and_then(|()| sink.file.write_all(b"\n"));
-        match written {
+        match sink.file.write_all(bytes) {
             Err(error) if error.kind() == ErrorKind::BrokenPipe => Ok(()),
             Err(error) => Err(self.failed(error)),
             Ok(()) => sink.complete(),

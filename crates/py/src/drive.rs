@@ -15,8 +15,8 @@ use strobe_ssd::{
 use strobe_types::{Lba, Op, SECTOR_BYTES, SimTime};
 
 use crate::arrays::{Requests, kind_named, op_named};
-use crate::experiment::{OwnPolicies, PyExperiment, table_of, written};
-use crate::listing::{drive_config, preset_config};
+use crate::experiment::{OwnPolicies, PLACEMENT, PyExperiment, VICTIM, table_of, written};
+use crate::listing::{drive_config, preset_table};
 use crate::score::Trouble;
 use crate::table::Table as Out;
 use crate::watch::Watcher;
@@ -43,21 +43,28 @@ pub(crate) struct PyDrive {
     trouble: Trouble,
 }
 
-/// The drive that Python describes: a preset or file, its keys, or that of an experiment.
-fn config_of(given: &Bound<'_, PyAny>) -> PyResult<DriveConfig> {
+/// The drive that Python describes, with the keys `sets`: a preset or file, its keys, or that of an experiment.
+fn config_of(given: Option<&Bound<'_, PyAny>>, sets: &[String]) -> PyResult<DriveConfig> {
+    let Some(given) = given else { return drive_config(toml::Table::new(), sets) };
     if let Ok(experiment) = given.extract::<PyExperiment>() {
-        return Ok(experiment.experiment.drive);
+        return Ok(experiment.with(sets)?.experiment.drive);
     }
-    match given.extract::<String>() {
-        Ok(name) => preset_config(&name),
-        Err(_) => drive_config(table_of(given)?),
+    match given.extract::<PathBuf>() {
+        Ok(name) => drive_config(preset_table(&name.to_string_lossy())?, sets),
+        Err(_) => drive_config(table_of(given)?, sets),
     }
 }
 
-/// Checks policies that Python has named: a slip is refused as in an experiment file, with the nearest name.
-fn checked(config: &DriveConfig) -> PyResult<DriveConfig> {
-    let table = toml::Table::try_from(config).map_err(|error| PyValueError::new_err(error.to_string()))?;
-    DriveConfig::from_table(table).map_err(|error| errors::config(error.into()))
+/// `key` set to the name or formula that `policy` is; what else it is goes to the drive itself.
+fn set_of<'a, 'py>(
+    key: &str,
+    policy: Option<&'a Bound<'py, PyAny>>,
+    sets: &mut Vec<String>,
+) -> Option<&'a Bound<'py, PyAny>> {
+    let policy = policy?;
+    let Ok(name) = policy.extract::<String>() else { return Some(policy) };
+    sets.push(format!("{key}={}", toml::Value::String(name)));
+    None
 }
 
 impl PyDrive {
@@ -101,23 +108,11 @@ impl PyDrive {
         victim: Option<&Bound<'_, PyAny>>,
         placement: Option<&Bound<'_, PyAny>>,
     ) -> PyResult<Self> {
-        let mut config = match config {
-            Some(config) => config_of(config)?,
-            None => preset_config(strobe_ssd::presets::DEFAULT)?,
-        };
         let trouble = Trouble::default();
-        let function = victim.filter(|victim| victim.is_callable()).map(|function| function.clone().unbind());
-        if let Some(name) = victim.filter(|_| function.is_none()) {
-            config.ftl.gc.victim = name.extract()?;
-        }
-        let scheme = placement.and_then(|placement| placement.extract::<String>().ok());
-        let object = placement.filter(|_| scheme.is_none());
-        if let Some(scheme) = scheme {
-            config.ftl.placement.scheme = scheme.as_str().into();
-        }
-        if victim.is_some() || placement.is_some() {
-            config = checked(&config)?;
-        }
+        let mut sets = Vec::new();
+        let function = set_of(VICTIM, victim, &mut sets);
+        let object = set_of(PLACEMENT, placement, &mut sets);
+        let config = config_of(config, &sets)?;
         let own = OwnPolicies::of(function, object, &config)?;
         let drive = py.detach(|| {
             if own.is_any() {

@@ -5,8 +5,8 @@ use std::sync::Arc;
 
 use pyo3::prelude::*;
 use strobe_lab::runner::{self, SaveAt, SaveState, States};
-use strobe_lab::{ConfigError, Experiment};
-use strobe_ssd::{BuildError, DriveBuilder, DriveConfig, Simulated, StateFile};
+use strobe_lab::{ConfigError, Experiment, RunError, RunResult};
+use strobe_ssd::{BuildError, DriveBuilder, DriveConfig, Scheme, Simulated, StateFile};
 use toml::{Table, Value};
 
 use crate::errors;
@@ -33,6 +33,11 @@ impl PyExperiment {
             set_key(&mut table, set)?;
         }
         Ok(Self { experiment, table, folder: folder.to_owned() })
+    }
+
+    /// A copy with some keys set.
+    pub(crate) fn with(&self, sets: &[String]) -> PyResult<Self> {
+        Self::of(self.table.clone(), sets, &self.folder)
     }
 }
 
@@ -67,9 +72,44 @@ pub(crate) fn table_of(given: &Bound<'_, PyAny>) -> PyResult<Table> {
     let wrong = |error: &dyn std::fmt::Display| errors::raised::ConfigError::new_err(error.to_string());
     let value: serde_json::Value = serde_json::from_str(&json).map_err(|error| wrong(&error))?;
     match Value::try_from(without_null(value)) {
-        Ok(Value::Table(table)) => Ok(table),
+        Ok(Value::Table(table)) => undotted(table),
         Ok(_) => Err(wrong(&"a mapping is wanted, as the tables of an experiment file are, or its text")),
         Err(error) => Err(wrong(&error)),
+    }
+}
+
+/// The table with keys such as "drive.preset" put where they belong; those of a sweep stay as they are.
+fn undotted(table: Table) -> PyResult<Table> {
+    let mut all = Table::new();
+    for (key, value) in table {
+        let value = match value {
+            Value::Table(below) if key != "sweep" => Value::Table(undotted(below)?),
+            value => value,
+        };
+        let mut path: Vec<&str> = key.split('.').collect();
+        let last = path.pop().unwrap_or_default();
+        let mut at = &mut all;
+        for part in path {
+            let below = at.entry(part).or_insert_with(|| Table::new().into());
+            let wrong = || errors::raised::ConfigError::new_err(format!("{key}: {part} is no table"));
+            at = below.as_table_mut().ok_or_else(wrong)?;
+        }
+        put(at, last, value, &key)?;
+    }
+    Ok(all)
+}
+
+/// Puts `value` under `key`, which is `path` from the top; tables grow together.
+fn put(table: &mut Table, key: &str, value: Value, path: &str) -> PyResult<()> {
+    match (table.get_mut(key), value) {
+        (Some(Value::Table(there)), Value::Table(more)) => {
+            more.into_iter().try_for_each(|(key, value)| put(there, &key, value, &format!("{path}.{key}")))
+        }
+        (Some(_), _) => Err(errors::raised::ConfigError::new_err(format!("{path} is given twice"))),
+        (None, value) => {
+            table.insert(key.to_owned(), value);
+            Ok(())
+        }
     }
 }
 
@@ -105,7 +145,7 @@ impl PyExperiment {
 
     /// Returns a copy with some keys set.
     fn _with_sets(&self, sets: Vec<String>) -> PyResult<Self> {
-        Self::of(self.table.clone(), &sets, &self.folder)
+        self.with(&sets)
     }
 
     #[getter]
@@ -171,21 +211,66 @@ pub(crate) fn written<T>(
     Ok(value)
 }
 
+/// The keys of policies that Python may bring.
+pub(crate) const VICTIM: &str = "drive.ftl.gc.victim";
+pub(crate) const PLACEMENT: &str = "drive.ftl.placement.scheme";
+
+/// The name that stands for a policy of Python's in results: `score()`.
+pub(crate) fn name_of(policy: &Bound<'_, PyAny>) -> PyResult<String> {
+    let name = match policy.getattr_opt("__qualname__")? {
+        Some(name) => name,
+        None => policy.get_type().getattr("__qualname__")?,
+    };
+    let name: String = name.extract()?;
+    Ok(format!("{}()", name.rsplit('.').next().unwrap_or(&name)))
+}
+
 /// Policies that Python gives as a function or an object.
 pub(crate) struct OwnPolicies {
     victim: Option<Arc<Py<PyAny>>>,
     placement: Option<PlacementObject>,
+    /// Names of both.
+    names: (Option<String>, Option<String>),
 }
 
 impl OwnPolicies {
     pub(crate) fn of(
-        victim: Option<Py<PyAny>>,
+        victim: Option<&Bound<'_, PyAny>>,
         placement: Option<&Bound<'_, PyAny>>,
         drive: &DriveConfig,
     ) -> PyResult<Self> {
         let streams = drive.ftl.placement.streams;
+        if let Some(victim) = victim.filter(|victim| !victim.is_callable()) {
+            let text = format!(
+                "victim={}: a victim policy is a name, a formula, or a function of a table of blocks",
+                victim.get_type().name()?
+            );
+            return Err(pyo3::exceptions::PyTypeError::new_err(text));
+        }
+        let names = (victim.map(name_of).transpose()?, placement.map(name_of).transpose()?);
         let placement = placement.map(|object| PlacementObject::of(object, streams)).transpose()?;
-        Ok(Self { victim: victim.map(Arc::new), placement })
+        Ok(Self { victim: victim.map(|victim| Arc::new(victim.clone().unbind())), placement, names })
+    }
+
+    /// Runs `experiment` with these policies, whose names are in the result's configuration.
+    pub(crate) fn run(
+        self,
+        experiment: &Experiment,
+        watcher: &mut Watcher,
+        trouble: &Trouble,
+    ) -> Result<RunResult, RunError> {
+        let names = self.names.clone();
+        let drive = self.build(&experiment.drive, experiment.run.timing, experiment.seed, trouble)?;
+        let mut result = runner::run_on(experiment, drive, watcher)?;
+        let ftl = &mut result.config.drive.ftl;
+        if let Some(victim) = names.0 {
+            ftl.gc.victim = victim;
+        }
+        if let Some(placement) = names.1 {
+            ftl.placement.scheme = Scheme::Formula(placement);
+        }
+        result.config_hash = result.config.config_hash();
+        Ok(result)
     }
 
     pub(crate) fn is_any(&self) -> bool {
@@ -220,7 +305,7 @@ pub(crate) fn run_json(
     py: Python<'_>,
     experiment: PyExperiment,
     progress: Option<Py<PyAny>>,
-    victim: Option<Py<PyAny>>,
+    victim: Option<Bound<'_, PyAny>>,
     placement: Option<Bound<'_, PyAny>>,
     from_state: Option<PathBuf>,
     save_state: Option<PathBuf>,
@@ -240,12 +325,9 @@ pub(crate) fn run_json(
     }
     let from = from_state.map(|path| StateFile::open(&path)).transpose().map_err(errors::state_file)?;
     let experiment = &experiment.experiment;
-    let own = OwnPolicies::of(victim, placement.as_ref(), &experiment.drive)?;
+    let own = OwnPolicies::of(victim.as_ref(), placement.as_ref(), &experiment.drive)?;
     let result = match (own.is_any(), save_state) {
-        (true, _) => py.detach(|| {
-            let drive = own.build(&experiment.drive, experiment.run.timing, experiment.seed, &trouble);
-            runner::run_on(experiment, drive.map_err(errors::build)?, &mut watcher).map_err(errors::run)
-        }),
+        (true, _) => py.detach(|| own.run(experiment, &mut watcher, &trouble).map_err(errors::run)),
         (false, Some(path)) => py.detach(|| {
             written(&path, overwrite, |file| {
                 let mut save = SaveState { at, out: Box::new(file), is_saved: false };

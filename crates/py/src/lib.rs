@@ -2,7 +2,7 @@
 //!
 //! It holds no logic. `drive.rs` is one drive, command by command or many at a time; `experiment.rs` reads and runs
 //! experiments; `sweep.rs` says what is to be run of a sweep; `score.rs` lets a Python function choose victims,
-//! `placed.rs` an object streams; `arrays.rs` takes NumPy and Arrow in and gives them out, `table.rs` is a table that goes out; `errors.rs` makes errors exceptions. What each does is said in
+//! `placed.rs` an object streams; `arrays.rs` takes NumPy and Arrow in and gives them out, `table.rs` is a table that goes out; `pictures.rs` draws results; `errors.rs` makes errors exceptions. What each does is said in
 //! `python/strobe/_strobe.pyi`, which a test compares with this.
 
 mod arrays;
@@ -11,6 +11,7 @@ mod drive;
 mod errors;
 mod experiment;
 mod listing;
+mod pictures;
 mod placed;
 mod score;
 mod sweep;
@@ -30,5 +31,7 @@ fn _strobe(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_function(wrap_pyfunction!(experiment::run_json, module)?)?;
     module.add_class::<sweep::PySweep>()?;
     module.add_function(wrap_pyfunction!(sweep::carry_out, module)?)?;
+    module.add_function(wrap_pyfunction!(sweep::name_of_policy, module)?)?;
+    pictures::add_to(module)?;
     listing::add_to(module)
 }

@@ -19,19 +19,19 @@ fn presets_() -> Vec<(&'static str, &'static str)> {
 /// All keys of a preset, or of a drive in a file, as JSON.
 #[pyfunction]
 fn _preset_json(name: &str) -> PyResult<String> {
-    let config = preset_config(name)?;
+    let config = drive_config(preset_table(name)?, &[])?;
     Ok(serde_json::to_string(&config).expect("a configuration is plain data"))
 }
 
-/// The drive of a preset or a file.
-pub(crate) fn preset_config(name: &str) -> PyResult<DriveConfig> {
-    drive_config(load_drive_table(name, "--drive").map_err(errors::config)?)
+/// The keys of the drive that a preset or a file describes.
+pub(crate) fn preset_table(name: &str) -> PyResult<Table> {
+    load_drive_table(name, "drive").map_err(errors::config)
 }
 
-/// The drive with these keys, checked.
-pub(crate) fn drive_config(keys: Table) -> PyResult<DriveConfig> {
+/// The drive with these keys and those that are set, checked.
+pub(crate) fn drive_config(keys: Table, sets: &[String]) -> PyResult<DriveConfig> {
     let table = Table::from_iter([("drive".to_owned(), keys.into())]);
-    Experiment::from_table(table, &[], Path::new(""))
+    Experiment::from_table(table, sets, Path::new(""))
         .map(|experiment| experiment.drive)
         .map_err(errors::config)
 }

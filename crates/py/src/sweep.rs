@@ -1,5 +1,6 @@
 //! Sweeps: planned points and their results. Python decides which process runs them.
 
+use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, MutexGuard};
 
@@ -8,13 +9,43 @@ use pyo3::prelude::*;
 use strobe_sweep::{Outcome, Plan, Rows, Schedule, Step, Sweep, SweepFile, Values};
 
 use crate::errors;
-use crate::experiment::table_of;
+use crate::experiment::{OwnPolicies, PLACEMENT, VICTIM, name_of, table_of};
+use crate::score::Trouble;
 use crate::table::Table;
+use crate::watch::Watcher;
 
-/// Runs a task, a line of text, and returns its answer, another one.
+/// Runs a task, a line of text, and returns its answer, another one. `own` has the policies that the task names.
 #[pyfunction(name = "_carry_out")]
-pub(crate) fn carry_out(py: Python<'_>, line: &str) -> String {
-    py.detach(|| strobe_sweep::carry_out(line))
+#[pyo3(signature = (line, own = None))]
+pub(crate) fn carry_out(
+    py: Python<'_>,
+    line: &str,
+    own: Option<BTreeMap<String, Py<PyAny>>>,
+) -> PyResult<String> {
+    let Some(own) = own.filter(|own| !own.is_empty()) else {
+        return Ok(py.detach(|| strobe_sweep::carry_out(line)));
+    };
+    let trouble = Trouble::default();
+    let answer = py.detach(|| {
+        strobe_sweep::carry_out_by(line, |task, experiment| {
+            let own = Python::attach(|py| {
+                let of = |key: &str| task.own.get(key).and_then(|name| own.get(name)).map(|own| own.bind(py));
+                OwnPolicies::of(of(VICTIM), of(PLACEMENT), &experiment.drive)
+            });
+            let mut watcher = Watcher::new(None, trouble.clone());
+            let result = own.map_err(|error| error.to_string())?.run(experiment, &mut watcher, &trouble);
+            // What went wrong in Python is the reason of all else.
+            trouble.raised().map_err(|error| error.to_string())?;
+            result.map_err(|error| error.to_string())
+        })
+    });
+    Ok(answer)
+}
+
+/// The name that stands for a policy in the grid.
+#[pyfunction(name = "_name_of")]
+pub(crate) fn name_of_policy(policy: &Bound<'_, PyAny>) -> PyResult<String> {
+    name_of(policy)
 }
 
 struct Running {
@@ -38,11 +69,17 @@ impl PySweep {
 #[pymethods]
 impl PySweep {
     /// Opens a sweep of `table`, whose paths start from `folder`, with results in `out`. `shared`: other sweeps
-    /// use `out` as well.
+    /// use `out` as well. `own`: names of policies of Python's in the grid, with what identifies each.
     #[new]
-    fn new(table: &Bound<'_, PyAny>, folder: PathBuf, out: PathBuf, shared: bool) -> PyResult<Self> {
+    fn new(
+        table: &Bound<'_, PyAny>,
+        folder: PathBuf,
+        out: PathBuf,
+        shared: bool,
+        own: BTreeMap<String, String>,
+    ) -> PyResult<Self> {
         let table = table_of(table)?;
-        let running = started(&table, &folder, &out, shared)?;
+        let running = started(&table, &folder, &out, shared, own)?;
         Ok(Self { running: Mutex::new(running) })
     }
 
@@ -136,9 +173,15 @@ impl PySweep {
     }
 }
 
-fn started(table: &toml::Table, folder: &Path, out: &Path, shared: bool) -> PyResult<Running> {
-    let plan =
-        Plan::new(SweepFile::of(table.clone(), folder).map_err(errors::sweep)?).map_err(errors::sweep)?;
+fn started(
+    table: &toml::Table,
+    folder: &Path,
+    out: &Path,
+    shared: bool,
+    own: BTreeMap<String, String>,
+) -> PyResult<Running> {
+    let file = SweepFile { own, ..SweepFile::of(table.clone(), folder).map_err(errors::sweep)? };
+    let plan = Plan::new(file).map_err(errors::sweep)?;
     let sweep = if shared { Sweep::shared(plan, out) } else { Sweep::new(plan, out) };
     let mut sweep = sweep.map_err(errors::sweep)?;
     let schedule = Schedule::new(&sweep.plan, &mut sweep.store, out).map_err(errors::sweep)?;

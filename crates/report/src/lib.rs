@@ -14,6 +14,7 @@ mod figures;
 mod page;
 mod panels;
 mod paper;
+mod pdf;
 mod plot;
 mod run;
 mod text;
@@ -22,8 +23,9 @@ mod xray_picture;
 
 pub use chart::{Chart, Curve, Mean};
 pub use figures::{NothingInCommon, have_common};
-pub use page::{Collection, Table, collection, page};
+pub use page::{Collection, Table, cell, collection, crash_page, page};
 pub use panels::{Compared, Panel, Panels, Series, Shape};
+pub use pdf::{PaperError, pdf, sized};
 pub use run::{ReadError, Run};
 
 use plot::Figure;

@@ -1,5 +1,6 @@
 //! The file of a sweep: an experiment with one more table, `[sweep]`.
 
+use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
 use strobe_lab::load_table;
@@ -50,6 +51,9 @@ pub struct SweepFile {
     pub share_warmup: bool,
     /// All of it as TOML, for people.
     pub text: String,
+    /// Policies of the caller: names that stand for them among the values of the grid, and what identifies each. Workers
+    /// bring the policies themselves.
+    pub own: BTreeMap<String, String>,
 }
 
 impl SweepFile {
@@ -108,6 +112,7 @@ impl SweepFile {
             grid,
             points,
             text,
+            own: BTreeMap::new(),
         };
         Ok(file)
     }

@@ -40,4 +40,4 @@ pub use statistics::{Estimate, estimate, holm};
 pub use store::{Store, has_store, open_store};
 pub use summary::{ConfigurationSummary, Difference, Summary};
 pub use sweep::{Outputs, Sweep};
-pub use task::{Outcome, Task, carry_out};
+pub use task::{Outcome, Task, carry_out, carry_out_by};

@@ -88,13 +88,15 @@ impl Plan {
                     let trace = trace_hash(&experiment, &mut traces)?;
                     // Once for all seeds: it is as long as the configuration.
                     experiment.seed = 0;
-                    let warm = warm_key(&experiment).filter(|_| file.share_warmup);
+                    let own = file.own_of(&keys, &configuration);
+                    // States do not keep what the caller's policies remember.
+                    let warm = warm_key(&experiment).filter(|_| file.share_warmup && own.is_empty());
                     let warm = warm.map(|key| points::key("warm", &(key, &trace)));
                     for &seed in &file.seeds.all {
                         all.push(Point {
                             configuration: number,
                             seed,
-                            key: points::key("run", &(&configuration.config_hash, seed, &trace)),
+                            key: file.key_of(&configuration.config_hash, seed, &trace, &own),
                             warm: warm.as_ref().map(|key| format!("{key}-{seed}")),
                         });
                     }
@@ -155,11 +157,13 @@ impl Plan {
     /// The point as a task for a worker, with the state of its prepared drive at `state`.
     pub fn task(&self, point: usize, state: Option<PathBuf>) -> crate::Task {
         let Point { configuration, seed, .. } = &self.points[point];
+        let chosen = &self.configurations[*configuration];
         crate::Task {
             model: MODEL.to_owned(),
             point,
             experiment: toml::to_string(&self.file.experiment).expect("a table is TOML"),
-            sets: self.file.sets(&self.keys, &self.configurations[*configuration], *seed),
+            sets: self.file.sets(&self.keys, chosen, *seed),
+            own: self.file.own_of(&self.keys, chosen),
             folder: std::path::absolute(&self.file.folder).unwrap_or_else(|_| self.file.folder.clone()),
             state,
         }
@@ -203,12 +207,35 @@ fn values_of(file: &SweepFile, keys: &[String], number: usize) -> Vec<Option<Val
 }
 
 impl SweepFile {
+    /// Policies of the caller in `configuration`: keys and names.
+    fn own_of(&self, keys: &[String], configuration: &Configuration) -> BTreeMap<String, String> {
+        let named = keys.iter().zip(&configuration.values);
+        named
+            .filter_map(|(key, value)| {
+                let name = value.as_ref()?.as_str().filter(|name| self.own.contains_key(*name))?;
+                Some((key.clone(), name.to_owned()))
+            })
+            .collect()
+    }
+
+    /// Identifies a result: the caller's policies count with what identifies them.
+    fn key_of(&self, config_hash: &str, seed: u64, trace: &str, own: &BTreeMap<String, String>) -> String {
+        if own.is_empty() {
+            return points::key("run", &(config_hash, seed, trace));
+        }
+        let own: Vec<_> = own.iter().map(|(key, name)| (key, name, self.own.get(name))).collect();
+        points::key("run", &(config_hash, seed, trace, own))
+    }
+
     /// Keys that are set for a point. Paths start from the folder of the file, wherever the worker stands.
     fn sets(&self, keys: &[String], configuration: &Configuration, seed: u64) -> Vec<String> {
         let named = keys.iter().zip(&configuration.values);
         let mut sets: Vec<String> = named
             .filter_map(|(key, value)| {
                 let value = value.as_ref()?;
+                if value.as_str().is_some_and(|name| self.own.contains_key(name)) {
+                    return None;
+                }
                 let is_file =
                     |text: &str| key == "workload.path" || text.ends_with(".toml") && key == "drive.preset";
                 match value.as_str().filter(|text| is_file(text)) {

@@ -1,12 +1,13 @@
 //! A point as text, and what comes out of it: what goes to a worker and back.
 
+use std::collections::BTreeMap;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::{Path, PathBuf};
 
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use strobe_lab::runner::{self, SaveAt, SaveState, States};
-use strobe_lab::{Experiment, MODEL};
+use strobe_lab::{Experiment, MODEL, RunResult};
 use strobe_ssd::StateFile;
 
 use crate::SweepError;
@@ -25,6 +26,9 @@ pub struct Task {
     pub experiment: String,
     /// Keys that are set, as on a command line.
     pub sets: Vec<String>,
+    /// Keys whose values are policies of the caller, by name.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub own: BTreeMap<String, String>,
     /// Folder that paths in the experiment start from.
     pub folder: PathBuf,
     /// The state of its prepared drive: it begins with that if it is there, else it saves it.
@@ -70,25 +74,30 @@ impl Outcome {
 
 /// Runs the task that `line` is and returns its outcome as a line. It never fails: what goes wrong is an outcome.
 pub fn carry_out(line: &str) -> String {
+    carry_out_by(line, |task, experiment| match (task.own.values().next(), &task.state) {
+        (Some(own), _) => Err(format!("{own}: this worker has no such policy")),
+        (None, Some(path)) => with_state(experiment, path),
+        (None, None) => runner::run(experiment, &mut ()).map_err(|error| error.to_string()),
+    })
+}
+
+/// [`carry_out`] with a `run` that brings the caller's policies.
+pub fn carry_out_by(line: &str, run: impl FnOnce(&Task, &Experiment) -> Result<RunResult, String>) -> String {
     let outcome = match serde_json::from_str::<Task>(line) {
         // Another model says so and the sweep ends: a row must not come from it.
         Ok(task) if task.model != MODEL => Outcome::Failed("another model".to_owned()),
-        Ok(task) => outcome(&task),
+        Ok(task) => outcome(&task, run),
         Err(error) => Outcome::Failed(format!("not a task: {error}")),
     };
     serde_json::to_string(&Answer { model: MODEL.to_owned(), outcome }).expect("answers are plain data")
 }
 
-fn outcome(task: &Task) -> Outcome {
+fn outcome(task: &Task, run: impl FnOnce(&Task, &Experiment) -> Result<RunResult, String>) -> Outcome {
     let run = || -> Result<Value, String> {
         let table = task.experiment.parse().map_err(|error: toml::de::Error| error.to_string())?;
         let experiment =
             Experiment::from_table(table, &task.sets, &task.folder).map_err(|error| error.to_string())?;
-        let result = match &task.state {
-            Some(path) => with_state(&experiment, path)?,
-            None => runner::run(&experiment, &mut ()).map_err(|error| error.to_string())?,
-        };
-        let result = result.reproducible();
+        let result = run(task, &experiment)?.reproducible();
         serde_json::to_value(&result).map_err(|error| error.to_string())
     };
     // A rule of flash that is broken ends the run, not the sweep.
@@ -104,7 +113,7 @@ fn outcome(task: &Task) -> Outcome {
 }
 
 /// A run from the state at `path`, or one that saves it there if it is not there or cannot be used.
-fn with_state(experiment: &Experiment, path: &Path) -> Result<strobe_lab::RunResult, String> {
+fn with_state(experiment: &Experiment, path: &Path) -> Result<RunResult, String> {
     if let Ok(file) = StateFile::open(path) {
         let states = States { from: Some(file), save: None };
         if let Ok(result) = runner::run_with(experiment, states, &mut ()) {

@@ -23,7 +23,7 @@ const LAYERS: &[(&str, &[&str])] = &[
     ("report", &[]),
     ("sweep", &["ssd", "lab", "report"]),
     ("sim", &["types", "nand", "ftl", "ssd", "workload", "lab"]),
-    ("py", &["types", "nand", "ftl", "ssd", "lab", "sweep"]),
+    ("py", &["types", "nand", "ftl", "ssd", "lab", "sweep", "report"]),
     (
         "cli",
         &[

@@ -76,6 +76,9 @@ pub(crate) struct CrashArgs {
     /// Write the findings as JSON to FILE, or to standard output with "-"
     #[arg(help_heading = OUTPUT, long, value_name = "FILE|-")]
     json: Option<String>,
+    /// Write a page to FILE, for any browser: the cuts on a time line, what each left, and the whole reasons
+    #[arg(help_heading = OUTPUT, long, value_name = "FILE.html")]
+    report: Option<String>,
     /// Print every cut with its whole reason, also those that left nothing wrong
     #[arg(help_heading = OUTPUT, long)]
     full: bool,
@@ -113,6 +116,8 @@ pub(crate) fn crash(args: &CrashArgs) -> Result<(), Failure> {
     }
     let inputs = [path.as_path(), Path::new(&args.guest.drive)];
     let json = args.json.as_deref().map(|given| Output::new("--json", given, &inputs)).transpose()?;
+    let page = args.report.as_deref().map(|given| Output::new("--report", given, &inputs)).transpose()?;
+    Output::all_differ(&json.iter().chain(&page).collect::<Vec<_>>())?;
     let notes = tempfile::Builder::new().prefix("strobe-crash-").tempdir();
     let notes = notes.map_err(|error| Failure::Run(anyhow!("cannot make a folder for notes: {error}")))?;
     if let Some(folder) = strobe_linux::hidden_by(notes.path()) {
@@ -158,7 +163,12 @@ pub(crate) fn crash(args: &CrashArgs) -> Result<(), Failure> {
         explorer.keep(operation, image, &stop)?;
     }
     output::json(&report, json.as_ref())?;
-    let takes_stdout = output::takes_stdout([&json]);
+    if let Some(page) = &page {
+        let name = format!("Power cuts under {}", report.program.first().map_or("", String::as_str));
+        let html = strobe_report::crash_page(&name, &output::json_text(&report));
+        page.write(html.map_err(|error| Failure::request(&error))?.trim_end())?;
+    }
+    let takes_stdout = output::takes_stdout([&json, &page]);
     if shows && !takes_stdout {
         output::print(&report::crash_summary(&report, args.full, args.at.is_some()))?;
         let bad = report.found.iter().find(|found| found.verdict != Verdict::Fine);
@@ -183,7 +193,7 @@ fn again(operation: u64) -> String {
         if std::mem::take(&mut skips) {
             continue;
         }
-        let is_place = ["--cuts", "--places", "--json"].iter().any(|name| {
+        let is_place = ["--cuts", "--places", "--json", "--report"].iter().any(|name| {
             skips |= !is_program && word == *name;
             word == *name || word.starts_with(&format!("{name}="))
         });

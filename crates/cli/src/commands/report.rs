@@ -24,7 +24,8 @@ const RESULTS_MAX: usize = 1000;
   strobe run examples/quickstart.toml --set run.xray=60 --json out.json
   strobe report out.json --out report.html            then open it in any browser, without a network
   strobe report greedy.json fifo.json --out both.html        runs side by side, named as their files
-  strobe report out.json --svg figures                each figure as an SVG file, for LaTeX
+  strobe report out.json --pdf figures --width-mm 85  each figure as a PDF file, as wide as a column, for LaTeX
+  strobe report out.json --svg figures                the same as SVG files
   strobe report examples/sweep.toml --out sweep.html  means with intervals, differences (strobe sweep writes it, too)
 
 What is in the page is what the result has. More of it comes from:
@@ -41,11 +42,25 @@ pub(crate) struct ReportArgs {
     #[arg(long, value_name = "DIR")]
     from: Option<PathBuf>,
     /// Write the page to FILE: one HTML file that needs nothing else
-    #[arg(long, value_name = "FILE|-", required_unless_present = "svg")]
+    #[arg(long, value_name = "FILE|-", required_unless_present_any = ["svg", "pdf"])]
     out: Option<String>,
     /// Write each figure as an SVG file into DIR, which is made if it is not there
     #[arg(long, value_name = "DIR")]
     svg: Option<PathBuf>,
+    /// Write each figure as a PDF file into DIR, which is made if it is not there; its font is in it
+    #[arg(long, value_name = "DIR")]
+    pdf: Option<PathBuf>,
+    /// Width of figures on paper, in mm: 85 is a column of most journals [default: 116 as PDF, none as SVG]
+    #[arg(long, value_name = "MM", value_parser = width)]
+    width_mm: Option<f64>,
+}
+
+/// Parses the width of figures on paper.
+fn width(text: &str) -> Result<f64, String> {
+    match text.parse() {
+        Ok(width) if (20.0..=500.0).contains(&width) => Ok(width),
+        _ => Err("a width from 20 to 500 mm".to_owned()),
+    }
 }
 
 pub(crate) fn report(args: &ReportArgs) -> Result<(), Failure> {
@@ -64,19 +79,25 @@ pub(crate) fn report(args: &ReportArgs) -> Result<(), Failure> {
         }
         None => of_runs(args)?,
     };
-    if let Some(folder) = &args.svg {
-        fs::create_dir_all(folder)
-            .map_err(|error| request(format!("--svg {}: {error}", folder.display())))?;
+    if args.width_mm.is_some() && args.svg.is_none() && args.pdf.is_none() {
+        return Err(request(
+            "--width-mm: it is that of figures; name a folder for them (--svg DIR, --pdf DIR)".into(),
+        ));
     }
     let mut files = Vec::new();
-    for picture in &pictures {
-        let path =
-            args.svg.iter().map(|folder| folder.join(format!("{}.svg", picture.name))).collect::<PathBuf>();
-        files.push((Output::new("--svg", &path.to_string_lossy(), &inputs)?, picture));
+    for (option, folder) in [("svg", &args.svg), ("pdf", &args.pdf)] {
+        let Some(folder) = folder else { continue };
+        fs::create_dir_all(folder)
+            .map_err(|error| request(format!("--{option} {}: {error}", folder.display())))?;
+        for picture in &pictures {
+            let path = folder.join(format!("{}.{option}", picture.name));
+            let output = Output::new(&format!("--{option}"), &path.to_string_lossy(), &inputs)?;
+            files.push((output, figure(picture, option, args.width_mm)?));
+        }
     }
     Output::all_differ(&page.iter().chain(files.iter().map(|(file, _)| file)).collect::<Vec<_>>())?;
-    for (file, picture) in &files {
-        file.write(picture.svg.trim_end())?;
+    for (file, bytes) in &files {
+        file.write_bytes(bytes)?;
     }
     if let Some(page) = &page {
         page.write(html.trim_end())?;
@@ -84,11 +105,25 @@ pub(crate) fn report(args: &ReportArgs) -> Result<(), Failure> {
     Ok(())
 }
 
+/// The file of a figure: SVG or PDF.
+fn figure(picture: &Picture, kind: &str, width_mm: Option<f64>) -> Result<Vec<u8>, Failure> {
+    let failed = |error: strobe_report::PaperError| Failure::Run(anyhow!("{}: {error}", picture.name));
+    let svg = match width_mm {
+        Some(width) => strobe_report::sized(&picture.svg, width).map_err(failed)?,
+        None => picture.svg.clone(),
+    };
+    if kind == "pdf" { strobe_report::pdf(&svg).map_err(failed) } else { Ok(svg.into_bytes()) }
+}
+
 /// The page of results, and their pictures if somebody wants them.
 fn of_runs(args: &ReportArgs) -> Result<(String, Vec<Picture>), Failure> {
     let runs = runs(&args.results)?;
-    let pictures = if args.svg.is_some() { strobe_report::pictures(&runs) } else { Vec::new() };
+    let pictures = if wants_figures(args) { strobe_report::pictures(&runs) } else { Vec::new() };
     Ok((strobe_report::page(&runs), pictures))
+}
+
+fn wants_figures(args: &ReportArgs) -> bool {
+    args.svg.is_some() || args.pdf.is_some()
 }
 
 /// Report on a sweep, finished or not.
@@ -116,10 +151,8 @@ fn of_sweep(file: &Path, args: &ReportArgs) -> Result<(String, Vec<Picture>), Fa
         return Err(request(format!("{}: none of its runs is of this sweep", folder.display())));
     }
     let of = |chart: Chart| Some(Picture { svg: chart.svg()?, name: chart.name });
-    let pictures = match args.svg {
-        Some(_) => strobe_sweep::charts(&plan, &summary).into_iter().filter_map(of).collect(),
-        None => Vec::new(),
-    };
+    let charts = || strobe_sweep::charts(&plan, &summary).into_iter();
+    let pictures = if wants_figures(args) { charts().filter_map(of).collect() } else { Vec::new() };
     let name = file.file_stem().unwrap_or_default().to_string_lossy();
     Ok((strobe_sweep::page(&name, &plan, &summary), pictures))
 }

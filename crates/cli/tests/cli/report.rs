@@ -55,6 +55,33 @@ fn several_results_are_compared_and_figures_are_files() {
 }
 
 #[test]
+fn figures_for_papers_are_as_wide_as_a_column() {
+    let folder = folder();
+    let args = ["report", "one.json", "--pdf", "figures", "--svg", "figures", "--width-mm", "85"];
+    folder.strobe(&args).ok();
+    let names: Vec<_> = folder.path().join("figures").read_dir().expect("there").flatten().collect();
+    assert!(names.len() > 10 && names.len().is_multiple_of(2), "each as both: {names:?}");
+    for name in ["waf", "latency", "operations", "wear", "xray-valid"] {
+        let svg = folder.read(&format!("figures/{name}.svg"));
+        assert!(svg.starts_with("<svg width=\"85mm\" height=\"") && !svg.contains("var("), "{name}: {svg}");
+        let pdf = std::fs::read(folder.path().join(format!("figures/{name}.pdf"))).expect("a file");
+        let text = String::from_utf8_lossy(&pdf);
+        assert!(text.starts_with("%PDF-1.7") && text.contains("/MediaBox[0 0 240.94 "), "{name}");
+        assert!(text.contains("/FontFile2 "), "the font is in it");
+    }
+    folder.strobe(&args).ok();
+    let again = std::fs::read(folder.path().join("figures/waf.pdf")).expect("a file");
+    folder.strobe(&["report", "one.json", "--pdf", "other", "--width-mm", "85"]).ok();
+    assert_eq!(std::fs::read(folder.path().join("other/waf.pdf")).expect("a file"), again);
+    folder
+        .strobe(&["report", "one.json", "--out", "x.html", "--width-mm", "85"])
+        .refused(&["--width-mm", "--pdf DIR"]);
+    folder
+        .strobe(&["report", "one.json", "--pdf", "x", "--width-mm", "3"])
+        .refused(&["a width from 20 to 500 mm"]);
+}
+
+#[test]
 fn what_is_no_result_is_refused_with_a_cure() {
     let folder = folder();
     let whole = folder.read("one.json");

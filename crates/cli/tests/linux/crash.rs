@@ -57,7 +57,10 @@ fn a_program_that_renames_without_a_sync_is_found_out_and_one_that_syncs_is_not(
     let folder = tempfile::tempdir().expect("a folder");
     settings(folder.path(), false);
     let run = |more: &[&str]| crash(&kernel, folder.path(), &[more, &SETTINGS].concat());
-    let output = run(&["--cuts", "12", "--json", "-"]);
+    let output = run(&["--cuts", "12", "--json", "-", "--report", "cuts.html"]);
+    let page = fs::read_to_string(folder.path().join("cuts.html")).expect("a page");
+    assert_eq!(page.matches("<circle class=\"dot").count(), 12, "every cut is on the time line");
+    assert!(page.contains("<pre>nothing there") && page.contains("./save.sh · on ext4"), "{page}");
     assert_eq!(output.status.code(), Some(1), "{}", text(&output.stderr));
     let lost: Vec<_> = found(&output).into_iter().filter(|found| found["verdict"] == "lost").collect();
     assert!(lost.len() > 3, "{lost:?}");
@@ -183,6 +186,23 @@ fn what_fails_without_a_cut_is_said_before_any_cut() {
     assert_eq!(says(&[], "what is to be run?"), Some(2));
     assert_eq!(says(&["--fs", "none", "--", "true"], "no file system"), Some(2));
     assert_eq!(says(&["--cuts", "3", "--at", "7", "--", "true"], "cannot be used with"), Some(2));
+}
+
+#[test]
+fn a_server_that_still_runs_and_a_setup_that_fails_are_named_with_what_they_said() {
+    let Some(kernel) = kernel() else { return };
+    let folder = tempfile::tempdir().expect("a folder");
+    let says = |arguments: &[&str], wanted: &[&str]| {
+        let output = crash(&kernel, folder.path(), arguments);
+        let said = text(&output.stderr);
+        assert!(!output.status.success() && wanted.iter().all(|text| said.contains(text)), "{said}");
+    };
+    let server = ["--", "sh", "-c", "echo a > a; sync; sleep 1000 &"];
+    says(&server, &["sleep still runs: stop it at the end of the program"]);
+    fs::write(folder.path().join("before.sh"), "#!/bin/sh\necho no room >&2\nexit 7\n").expect("written");
+    let made = Command::new("chmod").arg("+x").arg(folder.path().join("before.sh")).status().expect("chmod");
+    assert!(made.success());
+    says(&["--before", "./before.sh", "--", "touch", "a"], &["before.sh: exit code 7", "no room"]);
 }
 
 /// A volume that is found again must survive a cut in the middle of that.

@@ -1,9 +1,13 @@
 //! The page: one file that needs no other.
 
+mod cell;
 mod collection;
+mod crash;
 mod written;
 
+pub use cell::cell;
 pub use collection::{Collection, Table, collection};
+pub use crash::crash_page;
 
 use std::fmt::Write as _;
 
@@ -31,7 +35,7 @@ pub fn page(runs: &[Run]) -> String {
     };
     let mut out = begin(&title);
     head(&mut out, runs);
-    let xrays = xray_section(&mut out, runs);
+    let xrays = xray_section(&mut out, runs, false);
     let _ = writeln!(out, "<section class=\"figures\">");
     for figure in figures::all(runs) {
         draw(&mut out, &figure);
@@ -45,10 +49,15 @@ pub fn page(runs: &[Run]) -> String {
         );
     }
     configuration(&mut out, runs);
+    end_of_runs(out, runs, xrays)
+}
+
+/// The page `out` of `runs` with its end.
+fn end_of_runs(out: String, runs: &[Run], has_xray: bool) -> String {
     let version = runs.first().and_then(|run| run.text("strobe_version")).unwrap_or_default();
     let colours = format!("const XRAY_COLOURS = {};", script(&xray::colours()));
     let scripts = [colours.as_str(), XRAY];
-    end(out, version, if xrays { &scripts } else { &[] })
+    end(out, version, if has_xray { &scripts } else { &[] })
 }
 
 /// The begin of a page.
@@ -172,8 +181,8 @@ fn draw(out: &mut String, figure: &Figure) {
     let _ = writeln!(out, "</figure>");
 }
 
-/// The drives, block by block; whether there is any.
-fn xray_section(out: &mut String, runs: &[Run]) -> bool {
+/// The drives, block by block, playing if `plays`; true if there is any.
+fn xray_section(out: &mut String, runs: &[Run], plays: bool) -> bool {
     let mut left = xray::BYTES_MAX;
     let (mut shown, mut dropped) = (Vec::new(), 0);
     for xray in runs.iter().filter_map(xray::of) {
@@ -186,7 +195,8 @@ fn xray_section(out: &mut String, runs: &[Run]) -> bool {
     if shown.is_empty() && dropped == 0 {
         return false;
     }
-    let _ = writeln!(out, "<section id=\"xray\" class=\"xray\">{}", include_str!("xray.html"));
+    let plays = if plays { " data-plays" } else { "" };
+    let _ = writeln!(out, "<section id=\"xray\" class=\"xray\"{plays}>{}", include_str!("xray.html"));
     if dropped > 0 {
         let _ = writeln!(
             out,

@@ -9,6 +9,7 @@
   const STAGE = [null, "#e8a33a", "#44618f", "#d2452f", "#7d5fa8", null];
   const HOLD = ["", "#7fc4e8", "#1f4e9c", "#e3b96a", "#c8642f", "#8c2a4a"];
   let by = "valid", frame = 0, timer = null, xray = null, layout = null, pointed = null;
+  const plays = "plays" in section.dataset;
   const dark = matchMedia("(prefers-color-scheme:dark)");
   const css = name => getComputedStyle(document.documentElement).getPropertyValue(name).trim();
 
@@ -211,7 +212,7 @@
     if (timer) return stop();
     if (frame === xray.at_ns.length - 1) show(0);
     go.textContent = "Pause";
-    timer = setInterval(() => frame + 1 < xray.at_ns.length ? show(frame + 1) : stop(), 160);
+    timer = setInterval(() => frame + 1 < xray.at_ns.length ? show(frame + 1) : plays ? show(0) : stop(), 160);
   };
   slider.oninput = () => { stop(); show(+slider.value); };
   section.querySelectorAll("[data-by]").forEach(button => button.onclick = () => {
@@ -241,7 +242,10 @@
   }
   function start(source) {
     stop(); pointed = null;
-    open(source).then(() => section.dataset.ready = "yes", error => told.textContent = "This X-ray cannot be shown: " + error.message);
+    open(source).then(() => {
+      section.dataset.ready = "yes";
+      if (plays && xray.at_ns.length > 1 && !matchMedia("(prefers-reduced-motion:reduce)").matches) show(0), go.onclick();
+    }, error => told.textContent = "This X-ray cannot be shown: " + error.message);
   }
   // Frame by its number, for tests.
   section.showFrame = show;

@@ -5,12 +5,14 @@ mod axis;
 mod bars;
 mod lines;
 mod map;
+mod rows;
 mod standing;
 
 pub(crate) use axis::Axis;
 pub(crate) use bars::{Bar, Bars, Histogram, Part};
 pub(crate) use lines::{Line, Look, Plot};
 pub(crate) use map::Map;
+pub(crate) use rows::{Row, Rows};
 pub(crate) use standing::Standing;
 
 use std::borrow::Cow;

@@ -1,0 +1,69 @@
+//! Marks on a time line, a row for each kind of them.
+
+use std::fmt::Write as _;
+
+use super::{Axis, Drawing, STYLES, TEXT, View, WIDTH, cut};
+use crate::plot::axis::Scale;
+use crate::text::escaped;
+
+const LEFT: f64 = 118.0;
+const RIGHT: f64 = WIDTH - 12.0;
+/// Height of a row.
+const ROW: f64 = 26.0;
+
+/// Places of one kind.
+pub(crate) struct Row {
+    pub(crate) name: String,
+    pub(crate) style: usize,
+    pub(crate) places: Vec<f64>,
+}
+
+/// A time line.
+pub(crate) struct Rows {
+    pub(crate) title: String,
+    pub(crate) x: Axis,
+    /// Ends of the line.
+    pub(crate) ends: (f64, f64),
+    pub(crate) rows: Vec<Row>,
+}
+
+impl Rows {
+    /// The picture.
+    pub(crate) fn view(&self) -> View {
+        let bottom = 6.0 + ROW * self.rows.len() as f64;
+        let x = Scale::new(&self.x, [self.ends.0, self.ends.1].into_iter(), false, (LEFT, RIGHT));
+        let mut body = String::new();
+        for (value, text) in x.ticks(6) {
+            let at = x.place(value);
+            let _ = write!(
+                body,
+                "<path class=\"grid\" d=\"M{at:.1},4V{:.1}\"/><text class=\"tick\" text-anchor=\"middle\" x=\"{at:.1}\" \
+                 y=\"{:.1}\">{}</text>",
+                bottom + 4.0,
+                bottom + 17.0,
+                escaped(&text)
+            );
+        }
+        for (at, row) in self.rows.iter().enumerate() {
+            let (middle, style) = (6.0 + ROW * (at as f64 + 0.5), row.style % STYLES);
+            let name = cut(&row.name, LEFT - 8.0);
+            let _ = write!(body, "<text x=\"4\" y=\"{:.1}\">{}</text>", middle + 4.0, escaped(&name));
+            for &place in &row.places {
+                let _ = write!(
+                    body,
+                    "<circle class=\"dot f{style}\" cx=\"{:.1}\" cy=\"{middle:.1}\" r=\"4\"/>",
+                    x.place(place)
+                );
+            }
+        }
+        let _ = write!(
+            body,
+            "<path class=\"base\" d=\"M{LEFT},{bottom:.1}H{RIGHT}\"/><text class=\"axis\" text-anchor=\"end\" x=\"{RIGHT}\" \
+             y=\"{:.1}\">{}</text>",
+            bottom + 17.0 + TEXT,
+            escaped(&self.x.label)
+        );
+        let drawing = Drawing { height: bottom + 2.0 * TEXT + 8.0, body };
+        View { label: "", svg: drawing.svg(&self.title), points: None }
+    }
+}

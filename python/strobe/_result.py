@@ -1,0 +1,145 @@
+"""Results: mappings with the JSON of the command line, and what can be drawn of them."""
+
+from __future__ import annotations
+
+import difflib
+import html
+import json
+import os
+from collections.abc import Iterator, Mapping
+from pathlib import Path as PurePath
+from typing import Any
+
+from . import _strobe
+
+Path = str | os.PathLike[str]
+
+#: Heights of a cell's picture, in pixels: with an X-ray, and with figures.
+_XRAY_HEIGHT, _FIGURES_HEIGHT = 860, 620
+
+
+class Figure:
+    """A picture of a result, drawn by Strobe: SVG, in a notebook as well, or PDF."""
+
+    def __init__(self, name: str, svg: str) -> None:
+        self.name = name
+        """Its name."""
+        self.svg = svg
+        """The whole file."""
+
+    def save(self, path: Path) -> None:
+        """Writes it: ``.svg`` or ``.pdf`` by the end of the name."""
+        target = PurePath(path)
+        match target.suffix.lower():
+            case ".svg":
+                target.write_text(self.svg, encoding="utf-8")
+            case ".pdf":
+                target.write_bytes(_strobe._pdf(self.svg))
+            case other:
+                raise ValueError(f"{target}: the ending {other!r}; a figure is written as .svg or .pdf")
+
+    def _repr_svg_(self) -> str:
+        return self.svg
+
+    def __repr__(self) -> str:
+        return f"<strobe.Figure {self.name}>"
+
+
+def nearest(given: str, names: list[str]) -> str:
+    """``; did you mean ...?`` if one of ``names`` is near."""
+    near = difflib.get_close_matches(given, names, 1)
+    return f"; did you mean {near[0]!r}?" if near else ""
+
+
+def in_frame(page: str, height: int) -> str:
+    """``page`` as a frame of a notebook's cell."""
+    return (
+        f'<iframe srcdoc="{html.escape(page)}" sandbox="allow-scripts allow-downloads" '
+        f'style="width:100%;height:{height}px;border:0"></iframe>'
+    )
+
+
+class JsonMapping(Mapping[str, Any]):
+    """JSON of the command line, as a mapping."""
+
+    def __init__(self, text: str) -> None:
+        self._text = text
+        self._values: dict[str, Any] = json.loads(text)
+
+    def __getitem__(self, key: str) -> Any:
+        try:
+            return self._values[key]
+        except KeyError:
+            names = list(self._values)
+            raise KeyError(f"{key!r}; the keys are {', '.join(names)}{nearest(str(key), names)}") from None
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._values)
+
+    def __len__(self) -> int:
+        return len(self._values)
+
+    def to_json(self) -> str:
+        """The JSON."""
+        return self._text
+
+    def _page(self, name: str) -> str:
+        raise NotImplementedError
+
+    def report(self, path: Path | None = None, *, name: str | None = None) -> str | None:
+        """The page of figures, as ``--report`` writes it: one file of HTML that needs nothing else.
+
+        It is written to ``path``, or returned if there is none. Its title is ``name``, or that of the file.
+        """
+        title = name or (PurePath(path).stem if path is not None else "run")
+        page = self._page(title)
+        if path is None:
+            return page
+        PurePath(path).write_text(page, encoding="utf-8")
+        return None
+
+
+class Result(JsonMapping):
+    """What a run returns: the JSON of ``strobe run --json``, as a mapping.
+
+    ``strobe schema result`` says what each key is. In a notebook it shows its headline figures, and plays the X-ray of the
+    drive if the run has taken one (``xray=60``).
+    """
+
+    def reproducible(self) -> dict[str, Any]:
+        """Without what the simulation itself cost: the same wherever and whenever it is made."""
+        values: dict[str, Any] = json.loads(self._text)
+        values["time"].update(wall_s=None, cpu_s=None)
+        if "sim" in values:
+            values["sim"].update(host_pages_per_cpu_s=None)
+        return values
+
+    def _page(self, name: str) -> str:
+        return _strobe._page([(name, self._text)])
+
+    @property
+    def figures(self) -> list[str]:
+        """Names of the figures that ``plot`` draws."""
+        return [name for name, _ in _strobe._figures("run", self._text)]
+
+    def plot(self, figure: str | None = None, *, width_mm: float | None = None) -> Figure:
+        """A figure of the result, by default its first, drawn by Strobe: nothing else is needed.
+
+        ``figures`` has their names. ``width_mm`` is the width on paper: 85 for a column of most journals. The figure shows
+        in a notebook; ``plot().save("waf.pdf")`` writes it as PDF, or as SVG.
+        """
+        drawn = dict(_strobe._figures("run", self._text))
+        if not drawn:
+            raise ValueError("this result has nothing that a figure could show: nothing was measured")
+        name = next(iter(drawn)) if figure is None else figure
+        if name not in drawn:
+            raise KeyError(f"{name!r}; the figures are {', '.join(drawn)}{nearest(name, list(drawn))}")
+        svg = drawn[name]
+        return Figure(name, svg if width_mm is None else _strobe._sized(svg, width_mm))
+
+    def _repr_html_(self) -> str:
+        height = _XRAY_HEIGHT if self._values.get("xray") else _FIGURES_HEIGHT
+        return in_frame(_strobe._cell("run", self._text), height)
+
+    def __repr__(self) -> str:
+        return f"<strobe.Result of {self['config_hash']} with seed {self['seed']}: WAF {self['waf']}>"

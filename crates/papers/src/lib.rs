@@ -19,7 +19,7 @@ mod sets;
 mod table;
 mod trim;
 
-pub use claim::{Band, Claim, Verdict};
+pub use claim::{Band, Claim, Quote, Verdict};
 pub use figure::{Figure, Row, View};
 pub use sets::Taken;
 

@@ -7,7 +7,7 @@ use std::collections::BTreeMap;
 
 use serde::Deserialize;
 
-use crate::{Band, Claim};
+use crate::{Band, Claim, Quote};
 
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -22,6 +22,7 @@ struct Entry {
     id: String,
     place: String,
     claim: String,
+    quote: Option<Quote>,
     unit: String,
     paper: Option<f64>,
     band: Limits,
@@ -122,6 +123,7 @@ impl Values {
             claim = claim.noted(&filled(why));
         }
         claim.id.clone_from(&entry.id);
+        claim.quote.clone_from(&entry.quote);
         claim.give_or_take(measured.error).unless_run(entry.unless_run.as_deref().unwrap_or(missing))
     }
 }

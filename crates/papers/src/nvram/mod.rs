@@ -6,6 +6,8 @@ mod fit;
 #[cfg(target_os = "linux")]
 mod kernel;
 mod measure;
+#[cfg(test)]
+mod oracle;
 mod pattern;
 mod results;
 

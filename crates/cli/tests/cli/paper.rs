@@ -8,7 +8,8 @@ use crate::endings::wait_for_handler;
 use crate::schema::violations;
 use crate::{Folder, finish};
 
-const FIGURES: [&str; 11] = ["3", "4", "5", "6", "7", "8", "fair", "parts", "beyond", "readings", "skew"];
+const FIGURES: [&str; 13] =
+    ["3", "4", "5", "6", "7", "8", "wear", "cold-blocks", "fair", "parts", "beyond", "readings", "skew"];
 
 fn tiny(folder: &Folder, more: &[&str]) -> Json {
     let ended = folder.strobe(&[&["paper", "capi", "--tiny", "--json", "-"], more].concat()).ok();
@@ -121,7 +122,7 @@ fn a_paper_gives_the_same_bytes_twice_and_csv_beside_json() {
     assert_eq!(all(), files);
     for file in &files[..FIGURES.len()] {
         let columns = file.lines().next().expect("a header").split(',').count();
-        assert!(file.contains("unit") && file.lines().count() > 6);
+        assert!(file.contains("unit") && file.lines().count() > 4);
         let plain = file.lines().filter(|line| !line.contains('"'));
         assert!(plain.into_iter().all(|line| line.split(',').count() == columns));
     }
@@ -149,8 +150,8 @@ fn a_screen_has_all_claims_and_everything_has_tables() {
         let claims = judged(&result).len();
         let lines: Vec<&str> = shown.out.lines().collect();
         // Title, authors, what was left out, the heading, the tally, what else there is; claims and reasons take lines.
-        assert!((claims + 5..4 * claims + 13).contains(&lines.len()), "{claims} claims:\n{}", shown.out);
-        for part in ["TINY", " claims: ", "not counted: ", "--full"] {
+        assert!((claims + 8..4 * claims + 16).contains(&lines.len()), "{claims} claims:\n{}", shown.out);
+        for part in ["TINY", " claims: ", " numbers: ", " directions: ", "not counted: ", "--full"] {
             assert!(shown.out.contains(part), "{part} is missing in {}", shown.out);
         }
     }
@@ -161,6 +162,26 @@ fn a_screen_has_all_claims_and_everything_has_tables() {
         assert!(shown.out.contains(part), "{part} is missing in {}", shown.out);
     }
     assert_eq!(folder.strobe(&["paper", "capi", "--tiny", "--quiet"]).ok().out, "");
+}
+
+#[test]
+fn a_finished_run_is_shown_without_a_run() {
+    let folder = Folder::new();
+    let shown = folder.strobe(&["paper", "capi", "--tiny", "--json", "result.json", "--out", "all"]).ok().out;
+    assert_eq!(folder.strobe(&["paper", "capi", "--from", "result.json"]).ok().out, shown);
+    assert_eq!(folder.strobe(&["paper", "capi", "--from", "all/capi.json"]).ok().out, shown);
+    let json = folder.read("result.json");
+    let again = folder.strobe(&["paper", "capi", "--from", "result.json", "--json", "-"]).ok().out;
+    assert_eq!(again.trim_end(), json.trim_end());
+    folder.strobe(&["paper", "nvram", "--from", "result.json"]).refused(&["strobe paper capi --from"]);
+    folder.strobe(&["paper", "capi", "--from", "no.json"]).refused(&["--from no.json"]);
+    folder.write("other.json", json.replace("\"schema_version\": 2", "\"schema_version\": 1"));
+    folder.strobe(&["paper", "capi", "--from", "other.json"]).refused(&["schema_version is 1"]);
+    folder.write("bent.json", json.replace("\"missed\"", "\"reproduced\""));
+    folder.strobe(&["paper", "capi", "--from", "bent.json"]).refused(&["reproduced", "band"]);
+    folder.write("cut.json", &json[..json.len() / 2]);
+    folder.strobe(&["paper", "capi", "--from", "cut.json"]).refused(&["not the result of a paper", "EOF"]);
+    folder.strobe(&["paper", "capi", "--from", "result.json", "--quick"]).refused(&["--from", "--quick"]);
 }
 
 #[test]

@@ -1,13 +1,13 @@
 //! Sensitivity: the choices that the paper leaves open, and writes that are less skewed.
 
-use super::figures::{gain, implied_copies};
+use super::figures::{gain, implied_copies, over_erases};
 use super::metrics::{COPIES, ERASES, LIFETIME, Metric, Outcome};
 use super::schemes::{self, CAPI, READINGS, Reading, Scheme};
 use super::{DATA_SETS, Data, Environment, Group, Places, Plan};
 use crate::{Figure, PaperError, Row, Scale, View};
 
 /// Shares of the writes that hit all pages alike.
-const UNIFORM_SHARES: [f64; 5] = [0.0, 0.2, 0.4, 0.6, 0.8];
+const UNIFORM_SHARES: [f64; 6] = [0.0, 0.02, 0.05, 0.1, 0.15, 0.2];
 
 /// Level of copies implied by CAPi's leads in copies and in erases, as the paper's is.
 const IMPLIED: &str = "copies per erase, implied";
@@ -24,8 +24,10 @@ fn five() -> impl Iterator<Item = Scheme> {
 /// Runs to do, and the places of their results.
 #[derive(Debug)]
 pub(super) struct Asked {
+    /// Data sets of the readings.
     sets: Vec<Data>,
     readings: Vec<(&'static str, Places)>,
+    /// On all data sets.
     skews: Vec<(f64, Places)>,
 }
 
@@ -46,7 +48,7 @@ impl Asked {
         let short = Environment { endurance_pe, ..environment.clone() };
         let mut skews = Vec::new();
         for uniform_share in UNIFORM_SHARES {
-            let data: Vec<Data> = sets.iter().map(|data| Data { uniform_share, ..*data }).collect();
+            let data: Vec<Data> = all.iter().map(|data| Data { uniform_share, ..*data }).collect();
             skews.push((uniform_share, plan.want_all(&short, five(), &data)?));
         }
         Ok(Self { sets: sets.to_vec(), readings, skews })
@@ -78,9 +80,10 @@ impl Asked {
             rows,
         )
         .noted(format!("means of {names}"));
+        let all: Vec<Data> = DATA_SETS.map(Data::from).into();
         let mut rows = Vec::new();
         for (share, places) in self.skews {
-            let group = Group::new(&self.sets, places, outcomes);
+            let group = Group::new(&all, places, outcomes);
             for (metric, quantity) in [
                 (LIFETIME, "CAPi's lifetime, % more"),
                 (COPIES, "CAPi's copies per erase, % more"),
@@ -96,7 +99,13 @@ impl Asked {
                 let at = [("quantity", "copies per erase"), ("policy", scheme.label), ("unit", "pages")];
                 rows.push(Row::new(&at, level).at("uniform_share", share));
             }
-            let [copies, erases] = [COPIES, ERASES].map(|metric| against_others(&group, &metric));
+            let [life, copies, erases] =
+                [LIFETIME, COPIES, ERASES].map(|metric| against_others(&group, &metric));
+            for ((other, life), (_, erases)) in life.into_iter().zip(&erases) {
+                let at = [("quantity", "life gain over erase gain"), ("policy", other), ("unit", "times")];
+                let ratio = life.zip(*erases).map(|(life, erases)| over_erases(life, erases));
+                rows.push(Row::new(&at, ratio).at("uniform_share", share));
+            }
             for ((other, copies), (_, erases)) in copies.into_iter().zip(erases) {
                 let at = [("quantity", IMPLIED), ("policy", other), ("unit", "pages")];
                 let level = copies.zip(erases).and_then(|(copies, erases)| implied_copies(copies, erases));
@@ -107,12 +116,12 @@ impl Asked {
         }
         let skew = Figure::new(
             "skew",
-            format!("what would it take: a part of the writes hits all pages alike{alone}"),
+            "what would it take: a part of the writes hits all pages alike",
             View::Curves { panel: &["quantity"], of: "policy", over: "uniform_share" },
             rows,
         )
         .noted(format!(
-            "means of {names}, {SKEW_ENDURANCE_PE} erases per block at most. The share of hot pages is the same at any skew; the \
+            "means of all data sets, {SKEW_ENDURANCE_PE} erases per block at most. The share of hot pages is the same at any skew; the \
              paper's averages imply 198, 193, 184 and 179 copies per erase for GA, CB, CAT and FeGC"
         ));
         vec![readings, skew]

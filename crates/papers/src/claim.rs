@@ -6,7 +6,7 @@ use strobe_types::named;
 
 named! {
     /// Agreement of a measurement with the paper.
-    #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, JsonSchema)]
+    #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
     #[serde(rename_all = "kebab-case")]
     pub enum Verdict {
         /// Within the band.
@@ -30,7 +30,7 @@ impl Verdict {
 }
 
 /// Within which limits a measurement counts as what the paper found: declared before it was measured.
-#[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Band {
     /// The lowest value; null is no limit.
     pub low: Option<f64>,
@@ -120,7 +120,7 @@ pub struct Quote {
 }
 
 /// A sentence of a paper, as a number.
-#[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Claim {
     /// Its id in the table of the paper. It is not part of the JSON.
     #[serde(skip)]
@@ -192,6 +192,22 @@ impl Claim {
             _ => {}
         }
         self
+    }
+
+    /// True if the paper gives a number; otherwise it gives a direction.
+    pub fn is_number(&self) -> bool {
+        self.paper.is_some()
+    }
+
+    /// True if the verdict is the one of the measured value.
+    pub(crate) fn is_consistent(&self) -> bool {
+        let judged = self.measured.map_or(Verdict::NotRun, |measured| self.band.verdict(measured));
+        match self.verdict {
+            Verdict::ByConstruction => judged == Verdict::Reproduced,
+            // What had to come out and did not is missed.
+            Verdict::Missed => matches!(judged, Verdict::Missed | Verdict::DirectionOnly),
+            verdict => verdict == judged,
+        }
     }
 
     /// Adds the reason, if it was not reproduced.

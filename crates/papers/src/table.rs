@@ -206,6 +206,22 @@ pub(crate) mod tests {
         }
     }
 
+    /// The papers in Korean are quoted, line by line.
+    #[test]
+    fn claims_have_the_sentence_that_they_rest_on() {
+        let is_korean = |text: &str| text.chars().any(|letter| ('가'..='힣').contains(&letter));
+        let is_whole = |Quote { section, original, translation }: &Quote| {
+            !section.is_empty() && is_korean(original) && !is_korean(translation) && translation.len() > 15
+        };
+        let [capi, logical_copy, nvram, _, trim] = TABLES;
+        for entry in [capi, nvram, trim].into_iter().flat_map(entries) {
+            assert!(entry.quote.is_some(), "{} rests on no sentence", entry.id);
+        }
+        for entry in [capi, logical_copy, nvram, trim].into_iter().flat_map(entries) {
+            assert!(entry.quote.as_ref().is_none_or(is_whole), "{}: {:?}", entry.id, entry.quote);
+        }
+    }
+
     const TABLE: &str = "
         [[claim]]
         id = 'copy-tar'

@@ -82,52 +82,55 @@ impl Asked {
             rows,
         )
         .noted(format!("means of {names}"));
-        let mut rows = Vec::new();
-        for (share, places) in self.skews {
-            let group = Group::new(&self.skew_sets, places, outcomes);
-            for (metric, quantity) in [
-                (LIFETIME, "CAPi's lifetime, % more"),
-                (COPIES, "CAPi's copies per erase, % more"),
-                (ERASES, "CAPi's erases per write, % more"),
-            ] {
-                for (other, value) in against_others(&group, &metric) {
-                    let at = [("quantity", quantity), ("policy", other), ("unit", "%")];
-                    rows.push(Row::new(&at, value).at("uniform_share", share));
-                }
-            }
-            for (scheme, outcomes) in &group.schemes {
-                let level = crate::figure::mean(outcomes.iter().map(|of| (COPIES.of)(of)));
-                let at = [("quantity", "copies per erase"), ("policy", scheme.label), ("unit", "pages")];
-                rows.push(Row::new(&at, level).at("uniform_share", share));
-            }
-            let [life, copies, erases] =
-                [LIFETIME, COPIES, ERASES].map(|metric| against_others(&group, &metric));
-            for ((other, life), (_, erases)) in life.into_iter().zip(&erases) {
-                let at = [("quantity", "life gain over erase gain"), ("policy", other), ("unit", "times")];
-                let ratio = life.zip(*erases).map(|(life, erases)| over_erases(life, erases));
-                rows.push(Row::new(&at, ratio).at("uniform_share", share));
-            }
-            for ((other, copies), (_, erases)) in copies.into_iter().zip(erases) {
-                let at = [("quantity", IMPLIED), ("policy", other), ("unit", "pages")];
-                let level = copies.zip(erases).and_then(|(copies, erases)| implied_copies(copies, erases));
-                // None where both leads contradict each other, as on a tiny drive.
-                let row = level.map(|level| Row::new(&at, Some(level)).at("uniform_share", share));
-                rows.extend(row);
+        vec![readings, skew(&self.skew_sets, self.skews, outcomes)]
+    }
+}
+
+/// CAPi against the others on data of which a part of the writes hits all pages alike.
+fn skew(sets: &[Data], skews: Vec<(f64, Places)>, outcomes: &[Outcome]) -> Figure {
+    let mut rows = Vec::new();
+    for (share, places) in skews {
+        let group = Group::new(sets, places, outcomes);
+        for (metric, quantity) in [
+            (LIFETIME, "CAPi's lifetime, % more"),
+            (COPIES, "CAPi's copies per erase, % more"),
+            (ERASES, "CAPi's erases per write, % more"),
+        ] {
+            for (other, value) in against_others(&group, &metric) {
+                let at = [("quantity", quantity), ("policy", other), ("unit", "%")];
+                rows.push(Row::new(&at, value).at("uniform_share", share));
             }
         }
-        let skew = Figure::new(
-            "skew",
-            "what would it take: a part of the writes hits all pages alike",
-            View::Curves { panel: &["quantity"], of: "policy", over: "uniform_share" },
-            rows,
-        )
-        .noted(format!(
-            "means of {} data sets, {SKEW_ENDURANCE_PE} erases per block at most. The share of hot pages is the same at any skew; the \
-             paper's averages imply 198, 193, 184 and 179 copies per erase for GA, CB, CAT and FeGC",
-            self.skew_sets.len()
-        ));
-        vec![readings, skew]
+        for (scheme, outcomes) in &group.schemes {
+            let level = crate::figure::mean(outcomes.iter().map(|of| (COPIES.of)(of)));
+            let at = [("quantity", "copies per erase"), ("policy", scheme.label), ("unit", "pages")];
+            rows.push(Row::new(&at, level).at("uniform_share", share));
+        }
+        let [life, copies, erases] = [LIFETIME, COPIES, ERASES].map(|metric| against_others(&group, &metric));
+        for ((other, life), (_, erases)) in life.into_iter().zip(&erases) {
+            let at = [("quantity", "life gain over erase gain"), ("policy", other), ("unit", "times")];
+            let ratio = life.zip(*erases).map(|(life, erases)| over_erases(life, erases));
+            rows.push(Row::new(&at, ratio).at("uniform_share", share));
+        }
+        for ((other, copies), (_, erases)) in copies.into_iter().zip(erases) {
+            let at = [("quantity", IMPLIED), ("policy", other), ("unit", "pages")];
+            let level = copies.zip(erases).and_then(|(copies, erases)| implied_copies(copies, erases));
+            // None where both leads contradict each other, as on a tiny drive.
+            let row = level.map(|level| Row::new(&at, Some(level)).at("uniform_share", share));
+            rows.extend(row);
+        }
     }
+    Figure::new(
+        "skew",
+        "what would it take: a part of the writes hits all pages alike",
+        View::Curves { panel: &["quantity"], of: "policy", over: "uniform_share" },
+        rows,
+    )
+    .noted(format!(
+        "means of {} data sets, {SKEW_ENDURANCE_PE} erases per block at most. The share of hot pages is the same at any skew; the \
+         paper's averages imply 198, 193, 184 and 179 copies per erase for GA, CB, CAT and FeGC",
+        sets.len()
+    ))
 }
 
 /// CAPi against each of the others, in percent.

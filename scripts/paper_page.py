@@ -1,16 +1,22 @@
 #!/usr/bin/env python3
-"""Brings a page of docs/papers up to what a run has found: its table of claims, its tally and its figures.
+"""Brings a page of docs/papers up to what a run has found: its table of claims, its tally, the paper's sentences, its
+figures, and the result beside it (NAME.json, without figures of more than 600 rows).
 
     paper_page.py NAME DIR        DIR is what `strobe paper NAME --out DIR` has written
+    paper_page.py NAME            only the tally and the sentences, from the page's own table
 
 The sentence above the table, which says what kind of run it was, is a person's.
 """
 import csv
+import json
 import os
 import re
 import shutil
 import sys
+import tomllib
 
+SENTENCES = "| claims | section | sentence | translation |\n|---|---|---|---|\n"
+ROWS_MAX = 600
 HEADING = "| figure | claim | paper | ours | verdict | counts as the same | why |\n|---|---|---|---|---|---|---|\n"
 
 
@@ -43,30 +49,75 @@ def line(row):
 
 
 def tally(rows):
-    counts = {verdict: sum(row["verdict"] == verdict for row in rows) for verdict in
-              ("reproduced", "direction only", "missed", "by construction", "not run")}
-    judged = sum(list(counts.values())[:3])
-    said = [f"{count} {verdict}" for verdict, count in counts.items()]
-    return f"{judged} claims: {', '.join(said[:3])}; not counted: {', '.join(said[3:])}."
+    """Two rows: numbers of the paper, and its directions."""
+    verdicts = ("reproduced", "direction only", "missed")
+    text = f"| | {' | '.join(verdicts)} |\n|---|---|---|---|\n"
+    for name, are_numbers in (("numbers", True), ("directions", False)):
+        counts = [sum(row["verdict"] == verdict and bool(row["paper"]) == are_numbers for row in rows)
+                  for verdict in verdicts]
+        text += f"| {sum(counts)} {name} | {' | '.join(map(str, counts))} |\n"
+    apart = [f"{sum(row['verdict'] == verdict for row in rows)} {verdict}" for verdict in ("by construction", "not run")]
+    return f"{text}\nNot counted: {', '.join(apart)}."
+
+
+def sentences(name):
+    """The paper's sentences with the claims that rest on them, in the order of the claims."""
+    with open(os.path.join(ROOT, "crates", "papers", "src", name.replace("-", "_"), "claims.toml"), "rb") as file:
+        claims = tomllib.load(file)["claim"]
+    by_quote = {}
+    for claim in claims:
+        if quote := claim.get("quote"):
+            key = (quote["section"], quote["original"], quote["translation"])
+            by_quote.setdefault(key, []).append(f"{claim['place']}: {claim['claim']}")
+    lines = ["; ".join(of).replace("|", "/") + " | " + " | ".join(quote) for quote, of in by_quote.items()]
+    return SENTENCES + "".join(f"| {line} |\n" for line in lines) if lines else ""
+
+
+def own_rows(text):
+    """Paper's number and verdict of each line of the page's own table."""
+    table = text.split(HEADING)[1].split("\n\n")[0]
+    cells = [[cell.strip() for cell in line.strip("|").split(" | ")] for line in table.splitlines()]
+    return [{"paper": "" if of[2] == "–" else of[2], "verdict": of[4]} for of in cells]
+
+
+def keep_result(name, folder):
+    with open(os.path.join(folder, f"{name}.json")) as file:
+        result = json.load(file)
+    result["figures"] = [figure for figure in result["figures"] if len(figure["rows"]) <= ROWS_MAX]
+    with open(os.path.join(PAGES, f"{name}.json"), "w") as file:
+        json.dump(result, file, ensure_ascii=False, separators=(",", ":"))
+        file.write("\n")
+
+
+ROOT = os.path.join(os.path.dirname(os.path.abspath(__file__)), "..")
+PAGES = os.path.join(ROOT, "docs", "papers")
 
 
 def main():
-    name, folder = sys.argv[1:]
-    root = os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "docs", "papers")
-    page = os.path.join(root, f"{name}.md")
-    with open(os.path.join(folder, f"{name}-claims.csv"), newline="") as file:
-        rows = list(csv.DictReader(file))
+    name, *folder = sys.argv[1:]
+    page = os.path.join(PAGES, f"{name}.md")
     with open(page) as file:
         text = file.read()
-    table = re.compile(re.escape(HEADING) + r"(\|.*\n)*")
-    assert table.search(text), f"{page} has no table of claims"
-    text = table.sub(lambda _: HEADING + "".join(map(line, rows)), text)
-    text, found = re.subn(r"^\d+ claims: .*\.$", tally(rows), text, count=1, flags=re.M)
+    assert HEADING in text, f"{page} has no table of claims"
+    if folder:
+        with open(os.path.join(folder[0], f"{name}-claims.csv"), newline="") as file:
+            rows = list(csv.DictReader(file))
+        table = re.compile(re.escape(HEADING) + r"(\|.*\n)*")
+        text = table.sub(lambda _: HEADING + "".join(map(line, rows)), text)
+        keep_result(name, folder[0])
+    else:
+        rows = own_rows(text)
+    before = r"^\d+ claims: .*\.$|^\| \| reproduced \|.*\n(\|.*\n)*\nNot counted: .*\.$"
+    text, found = re.subn(before, lambda _: tally(rows), text, count=1, flags=re.M)
     assert found, f"{page} has no tally"
+    text = re.sub(re.escape(SENTENCES) + r"(\|.*\n)*", "", text).rstrip() + "\n"
+    if said := sentences(name):
+        heading = "\n## The paper's sentences\n"
+        text = text.removesuffix(heading).rstrip() + "\n" + heading + "\n" + said
     with open(page, "w") as file:
         file.write(text)
-    for figure in sorted(set(re.findall(r"\(figures/([^)]+\.svg)\)", text))):
-        shutil.copyfile(os.path.join(folder, figure), os.path.join(root, "figures", figure))
+    for figure in sorted(set(re.findall(r"\(figures/([^)]+\.svg)\)", text))) if folder else []:
+        shutil.copyfile(os.path.join(folder[0], figure), os.path.join(PAGES, "figures", figure))
     print(f"{page}: {tally(rows)}")
 
 

@@ -61,7 +61,7 @@ def draw_drive(r: Random, timing: bool) -> Table:
     else:
         ftl["log_blocks"] = r.choice([2, 3, 4, 6, 8, 16])
         if mapping == "log-block" and r.random() < 0.5:
-            ftl["log_victim"] = r.choice(["lru", "mru", "fifo", "fullest", "fullest-newest", "emptiest"])
+            ftl["log_victim"] = r.choice(["lru", "mru", "fifo", "fullest", "emptiest"])
         ftl["over_provisioning"] = max(ftl["over_provisioning"], 0.7)
     return drive
 

@@ -66,6 +66,13 @@ counters! {
         pub units_copied: u64,
         /// Blocks erased, or given up instead.
         pub blocks_erased: u64,
+        /// Log or replacement blocks merged.
+        pub logs: u64,
+        /// Pages programmed in these when they were merged.
+        pub log_pages: u64,
+        /// Of `logs`, those that had to make room for another one within 200 host writes of their opening. Only log-block
+        /// counts them.
+        pub thrashed_logs: u64,
     }
 
     /// Demand paging of the map.

@@ -46,14 +46,13 @@ impl<T: Pace> Subject<T> for Case {
 }
 
 /// The default more often than the others.
-const VICTIMS: [LogVictim; 8] = [
+const VICTIMS: [LogVictim; 7] = [
     LogVictim::Lru,
     LogVictim::Lru,
     LogVictim::Lru,
     LogVictim::Mru,
     LogVictim::Fifo,
     LogVictim::Fullest,
-    LogVictim::FullestNewest,
     LogVictim::Emptiest,
 ];
 

@@ -7,6 +7,7 @@ mod dftl;
 mod durable_map;
 mod flash_order;
 mod interrupts;
+mod log_victims;
 mod logical_copy;
 mod page_map;
 mod placement;

@@ -1,12 +1,12 @@
 //! Claims of a paper, and verdicts on them.
 
 use schemars::JsonSchema;
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 use strobe_types::named;
 
 named! {
     /// Agreement of a measurement with the paper.
-    #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, JsonSchema)]
+    #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
     #[serde(rename_all = "kebab-case")]
     pub enum Verdict {
         /// Within the band.
@@ -30,7 +30,7 @@ impl Verdict {
 }
 
 /// Within which limits a measurement counts as what the paper found: declared before it was measured.
-#[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Band {
     /// The lowest value; null is no limit.
     pub low: Option<f64>,
@@ -107,8 +107,20 @@ impl Band {
     }
 }
 
+/// Sentence of a paper that a claim rests on.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct Quote {
+    /// Section of the paper.
+    pub section: String,
+    /// The sentence, or the part of it that the claim is about, in the paper's language.
+    pub original: String,
+    /// Its translation.
+    pub translation: String,
+}
+
 /// A sentence of a paper, as a number.
-#[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Claim {
     /// Its id in the table of the paper. It is not part of the JSON.
     #[serde(skip)]
@@ -117,6 +129,9 @@ pub struct Claim {
     pub place: String,
     /// Its statement.
     pub claim: String,
+    /// The paper's own words; null where the paper is in English.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub quote: Option<Quote>,
     /// The unit of the numbers.
     pub unit: String,
     /// Number of the paper; null where it gives none.
@@ -147,7 +162,19 @@ impl Claim {
         let verdict = measured.map_or(Verdict::NotRun, |measured| band.verdict(measured));
         let (place, unit) = (place.to_owned(), unit.to_owned());
         let (claim, why) = (claim.into(), String::new());
-        Self { id: String::new(), place, claim, unit, paper, measured, error: None, band, verdict, why }
+        Self {
+            id: String::new(),
+            place,
+            claim,
+            quote: None,
+            unit,
+            paper,
+            measured,
+            error: None,
+            band,
+            verdict,
+            why,
+        }
     }
 
     /// It had to come out: `why`. If it has not, what was to make it so does not hold, and it is missed.
@@ -165,6 +192,22 @@ impl Claim {
             _ => {}
         }
         self
+    }
+
+    /// True if the paper gives a number; otherwise it gives a direction.
+    pub fn is_number(&self) -> bool {
+        self.paper.is_some()
+    }
+
+    /// True if the verdict is the one of the measured value.
+    pub(crate) fn is_consistent(&self) -> bool {
+        let judged = self.measured.map_or(Verdict::NotRun, |measured| self.band.verdict(measured));
+        match self.verdict {
+            Verdict::ByConstruction => judged == Verdict::Reproduced,
+            // What had to come out and did not is missed.
+            Verdict::Missed => matches!(judged, Verdict::Missed | Verdict::DirectionOnly),
+            verdict => verdict == judged,
+        }
     }
 
     /// Adds the reason, if it was not reproduced.
@@ -213,16 +256,20 @@ impl Claim {
 /// All claims as CSV.
 pub fn csv(claims: &[Claim]) -> String {
     let mut out =
-        "place,claim,unit,paper,measured,error,band_low,band_high,band_reason,band_was,verdict,why\n"
+        "place,claim,section,original,translation,unit,paper,measured,error,band_low,band_high,band_reason,band_was,\
+         verdict,why\n"
             .to_owned();
     let number = |value: Option<f64>| value.map(|value| value.to_string()).unwrap_or_default();
     for claim in claims {
         let Band { low, high, reason, was, .. } = &claim.band;
-        let texts = [&claim.place, &claim.claim, &claim.unit].map(|text| super::figure::field(text));
+        let quote = |part: fn(&Quote) -> &String| claim.quote.as_ref().map(part).map_or("", String::as_str);
+        let quoted = [quote(|of| &of.section), quote(|of| &of.original), quote(|of| &of.translation)];
+        let texts = [&*claim.place, &*claim.claim].into_iter().chain(quoted).chain([&*claim.unit]);
+        let texts = texts.map(super::figure::field);
         let numbers = [claim.paper, claim.measured, claim.error, *low, *high].map(number);
         let was = was.as_deref().unwrap_or_default();
         let rest = [reason, was, claim.verdict.name(), &claim.why].map(super::figure::field);
-        let fields: Vec<String> = texts.into_iter().chain(numbers).chain(rest).collect();
+        let fields: Vec<String> = texts.chain(numbers).chain(rest).collect();
         out += &(fields.join(",") + "\n");
     }
     out
@@ -282,7 +329,7 @@ mod tests {
         assert_eq!(of(0.95, Some(0.1)).why, "b; within its error it would be \"reproduced\"");
         assert_eq!((of(0.95, None).why.as_str(), of(0.95, Some(0.1)).verdict), ("b", Verdict::Missed));
         let text = csv(&[of(1.2, Some(0.1))]);
-        assert!(text.ends_with("3,c,times,,1.2,0.1,1,,r,,reproduced,\n"), "{text}");
+        assert!(text.ends_with("3,c,,,,times,,1.2,0.1,1,,r,,reproduced,\n"), "{text}");
     }
 
     #[test]
@@ -294,6 +341,6 @@ mod tests {
         assert_eq!(of(Some(-1.0)).why, "b");
         assert_eq!(of(None).why, "u");
         let text = csv(&[of(Some(-1.0))]);
-        assert!(text.ends_with("3,c,%,,-1,,0,,r,,missed,b\n"), "{text}");
+        assert!(text.ends_with("3,c,,,,%,,-1,,0,,r,,missed,b\n"), "{text}");
     }
 }

@@ -1,12 +1,12 @@
 //! Figures and their rows.
 
 use schemars::JsonSchema;
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
 /// One number of a figure. Its coordinates (mode, data set, policy, unit …) come first, each under
 /// its own name.
-#[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Row {
     /// Place in the figure, and the unit of the numbers.
     #[serde(flatten)]
@@ -48,9 +48,10 @@ impl Row {
 }
 
 /// Presentation of a figure.
-#[derive(Clone, Copy, Debug, PartialEq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub enum View {
     /// All rows, one below the other.
+    #[default]
     List,
     /// A table: the coordinates `down` name its lines, `across` its columns.
     Table {
@@ -91,7 +92,7 @@ pub enum View {
 }
 
 /// A figure or table of a paper, or one beside them.
-#[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Figure {
     /// Its number in the paper, or a name.
     pub figure: String,

@@ -19,7 +19,7 @@ mod sets;
 mod table;
 mod trim;
 
-pub use claim::{Band, Claim, Verdict};
+pub use claim::{Band, Claim, Quote, Verdict};
 pub use figure::{Figure, Row, View};
 pub use sets::Taken;
 
@@ -27,7 +27,7 @@ use std::path::PathBuf;
 use std::sync::{Arc, Mutex};
 
 use schemars::JsonSchema;
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 use strobe_lab::points::{Store, StoreError, Watch};
 use strobe_lab::{ConfigError, RunError};
 use strobe_ssd::{BuildError, DriveConfig};
@@ -180,7 +180,7 @@ pub fn find(name: &str) -> Option<&'static Paper> {
 }
 
 /// The claims and figures of a paper, measured.
-#[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct PaperResult {
     /// Version of this layout.
     pub schema_version: u32,
@@ -202,10 +202,59 @@ pub struct PaperResult {
     pub figures: Vec<Figure>,
 }
 
+/// Reason why a text is not the result of a paper.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum ResultProblem {
+    /// It is not JSON of this layout.
+    #[error("not the result of a paper (`strobe paper NAME --json FILE` writes one): {0}")]
+    Form(#[from] serde_json::Error),
+    /// Its layout has another version.
+    #[error("its schema_version is {0}, this program reads {SCHEMA_VERSION}; run the paper again")]
+    Version(u32),
+    /// It is that of another paper.
+    #[error("it is a result of the paper \"{0}\": strobe paper {0} --from FILE")]
+    Paper(String),
+    /// A verdict is not the one of its number.
+    #[error("\"{claim}\" has the verdict \"{verdict}\", which {measured:?} is not within its band")]
+    Verdict {
+        /// The claim.
+        claim: String,
+        /// Its verdict.
+        verdict: &'static str,
+        /// Its measured value.
+        measured: Option<f64>,
+    },
+}
+
 impl PaperResult {
-    /// Claims with each verdict.
-    pub fn tally(&self, verdict: Verdict) -> usize {
-        self.claims.iter().filter(|claim| claim.verdict == verdict).count()
+    /// Claims with each verdict: numbers of the paper, or its directions.
+    pub fn tally(&self, verdict: Verdict, are_numbers: bool) -> usize {
+        let is_counted = |claim: &&Claim| claim.verdict == verdict && claim.is_number() == are_numbers;
+        self.claims.iter().filter(is_counted).count()
+    }
+
+    /// The result that `json` holds. Verdicts are compared with their numbers and bands.
+    pub fn from_json(json: &str, paper: &str) -> Result<Self, ResultProblem> {
+        #[derive(Deserialize)]
+        struct Version {
+            schema_version: u32,
+        }
+        let Version { schema_version } = serde_json::from_str(json)?;
+        if schema_version != SCHEMA_VERSION {
+            return Err(ResultProblem::Version(schema_version));
+        }
+        let result: Self = serde_json::from_str(json)?;
+        if result.paper != paper {
+            return Err(ResultProblem::Paper(result.paper));
+        }
+        if let Some(Claim { claim, verdict, measured, .. }) =
+            result.claims.iter().find(|claim| !claim.is_consistent())
+        {
+            let (claim, verdict) = (claim.clone(), verdict.name());
+            return Err(ResultProblem::Verdict { claim, verdict, measured: *measured });
+        }
+        Ok(result)
     }
 }
 

@@ -7,7 +7,7 @@ use std::collections::BTreeMap;
 
 use serde::Deserialize;
 
-use crate::{Band, Claim};
+use crate::{Band, Claim, Quote};
 
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -22,6 +22,7 @@ struct Entry {
     id: String,
     place: String,
     claim: String,
+    quote: Option<Quote>,
     unit: String,
     paper: Option<f64>,
     band: Limits,
@@ -122,6 +123,7 @@ impl Values {
             claim = claim.noted(&filled(why));
         }
         claim.id.clone_from(&entry.id);
+        claim.quote.clone_from(&entry.quote);
         claim.give_or_take(measured.error).unless_run(entry.unless_run.as_deref().unwrap_or(missing))
     }
 }
@@ -201,6 +203,22 @@ pub(crate) mod tests {
                 assert!(band.low.is_none_or(|low| band.high.is_none_or(|high| low <= high)), "{}", entry.id);
                 assert!(!band.reason.is_empty() && !entry.unit.is_empty(), "{}", entry.id);
             }
+        }
+    }
+
+    /// The papers in Korean are quoted, line by line.
+    #[test]
+    fn claims_have_the_sentence_that_they_rest_on() {
+        let is_korean = |text: &str| text.chars().any(|letter| ('가'..='힣').contains(&letter));
+        let is_whole = |Quote { section, original, translation }: &Quote| {
+            !section.is_empty() && is_korean(original) && !is_korean(translation) && translation.len() > 15
+        };
+        let [capi, logical_copy, nvram, _, trim] = TABLES;
+        for entry in [capi, nvram, trim].into_iter().flat_map(entries) {
+            assert!(entry.quote.is_some(), "{} rests on no sentence", entry.id);
+        }
+        for entry in [capi, logical_copy, nvram, trim].into_iter().flat_map(entries) {
+            assert!(entry.quote.as_ref().is_none_or(is_whole), "{}: {:?}", entry.id, entry.quote);
         }
     }
 

@@ -31,14 +31,17 @@ pub(crate) struct PaperArgs {
     /// Set a key of every drive of the paper (drive.KEY=VALUE), as often as you like: it is not the paper's drive then
     #[arg(long, value_name = "KEY=VALUE")]
     set: Vec<String>,
+    /// Print the claims of a finished run instead: the JSON that --json or --out has written
+    #[arg(long, value_name = "FILE", conflicts_with_all = ["quick", "tiny", "no_kernel", "set", "seed", "out"])]
+    from: Option<PathBuf>,
     /// Print everything: notes, bands with their reasons, all figures as tables
     #[arg(long)]
     full: bool,
     /// A drive of a few blocks, to try the command out
     #[arg(long, hide = true, conflicts_with = "quick")]
     tiny: bool,
-    /// Write a page with all figures (NAME.html), each figure as SVG and CSV, and the claims (CSV) to this folder. Points
-    /// that are done are kept there (NAME.points): the same command goes on where it was stopped
+    /// Write a page with all figures (NAME.html), each figure as SVG and CSV, the claims (CSV) and the result (JSON) to this
+    /// folder. Points that are done are kept there (NAME.points): the same command goes on where it was stopped
     #[arg(long, value_name = "DIR")]
     out: Option<PathBuf>,
     /// Write the result as JSON to FILE, or to standard output with "-"
@@ -54,7 +57,11 @@ pub(crate) struct PaperArgs {
 
 pub(crate) fn paper(args: &PaperArgs) -> Result<(), Failure> {
     let paper = find(&args.name)?;
-    let json = output::json_output(&args.json, &[])?;
+    let inputs: Vec<&Path> = args.from.as_deref().into_iter().collect();
+    let json = output::json_output(&args.json, &inputs)?;
+    if let Some(path) = &args.from {
+        return show(paper, &finished(paper, path)?, args, json.as_ref());
+    }
     if let Some(folder) = &args.out {
         // Before hours of work.
         let made = std::fs::create_dir_all(folder);
@@ -78,12 +85,25 @@ pub(crate) fn paper(args: &PaperArgs) -> Result<(), Failure> {
     if let Some(folder) = &args.out {
         write_all(paper, &result, folder)?;
     }
-    if !args.quiet && !output::takes_stdout([&json]) {
-        let body = if args.full { report::paper::full(&result) } else { report::paper::screen(&result) };
+    show(paper, &result, args, json.as_ref())
+}
+
+/// Result of a finished run that `path` holds.
+fn finished(paper: &Paper, path: &Path) -> Result<PaperResult, Failure> {
+    let text = std::fs::read_to_string(path).with_context(|| format!("--from {}", path.display()));
+    let result = text.and_then(|text| {
+        PaperResult::from_json(&text, paper.name).with_context(|| format!("--from {}", path.display()))
+    });
+    result.map_err(Failure::Request)
+}
+
+fn show(paper: &Paper, result: &PaperResult, args: &PaperArgs, json: Option<&Output>) -> Result<(), Failure> {
+    if !args.quiet && !json.is_some_and(Output::is_stdout) {
+        let body = if args.full { report::paper::full(result) } else { report::paper::screen(result) };
         let text = format!("{}\n{}\n\n{body}", paper.title, paper.authors);
         output::print(&report::trimmed(&text))?;
     }
-    output::json(&result, json.as_ref())
+    output::json(result, json)
 }
 
 fn find(name: &str) -> Result<&'static Paper, Failure> {
@@ -119,6 +139,7 @@ fn write_all(paper: &Paper, result: &PaperResult, folder: &Path) -> Result<(), F
         }
     }
     write(&folder.join(format!("{}-claims.csv", paper.name)), &claim::csv(&result.claims))?;
+    write(&folder.join(format!("{}.json", paper.name)), &output::json_text(result))?;
     Ok(write(&folder.join(format!("{}.html", paper.name)), &report::paper::page(paper, result))?)
 }
 

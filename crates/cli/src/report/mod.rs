@@ -242,7 +242,7 @@ fn slc_line(slc: &SlcResult) -> String {
 
 /// Merges of log or replacement blocks.
 fn merge_line(merges: &MergeStats) -> String {
-    let MergeStats { switched, partial, full, units_copied, blocks_erased } = *merges;
+    let MergeStats { switched, partial, full, units_copied, blocks_erased, .. } = *merges;
     format!(
         "merges: {} switched, {} filled up and switched, {} in full; {} sectors copied, {} blocks erased",
         count(switched),

@@ -20,6 +20,7 @@ mod numbers;
 mod nvram;
 mod outputs;
 mod paper;
+mod paper_from;
 mod pictures;
 mod power;
 mod report;

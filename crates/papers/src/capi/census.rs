@@ -1,4 +1,6 @@
-//! Figure 3: how often the data sets touch each page.
+//! Figure 3: how often the data sets touch each page, and which blocks they leave alone.
+
+use serde::{Deserialize, Serialize};
 
 use strobe_lab::{Experiment, RunError, WorkloadConfig};
 use strobe_types::SECTOR_BYTES;
@@ -6,10 +8,18 @@ use strobe_workload::synthetic::Workload;
 
 const BATCH: usize = 4096;
 
-/// The share of the logical pages that the workload of `experiment` touches more often than the
-/// average page, counted over many draws.
-pub(super) fn hot_share(experiment: &Experiment, draws: u64) -> Result<f64, RunError> {
-    let WorkloadConfig::Synthetic(workload) = &experiment.workload else { return Ok(f64::NAN) };
+/// Shares of what a data set writes, counted over many draws.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub(super) struct Census {
+    /// Share of the pages that are written more often than the average page.
+    pub(super) hot_share: f64,
+    /// Share of the blocks, as the filling leaves them, of which no page is written.
+    pub(super) cold_blocks: f64,
+}
+
+/// Counts `draws` writes of the workload of `experiment`.
+pub(super) fn count(experiment: &Experiment, draws: u64) -> Result<Census, RunError> {
+    let WorkloadConfig::Synthetic(workload) = &experiment.workload else { return Ok(Census::default()) };
     let drive = &experiment.drive;
     let mut generator = workload.generator.build(drive.logical_bytes(), experiment.seed)?;
     let sectors = u64::from(drive.ftl.mapping_unit_bytes) / SECTOR_BYTES;
@@ -25,5 +35,8 @@ pub(super) fn hot_share(experiment: &Experiment, draws: u64) -> Result<f64, RunE
     let pages = touched.len() as u64;
     let draws = batches * BATCH as u64;
     let hot = touched.iter().filter(|&&count| count * pages > draws).count();
-    Ok(hot as f64 / pages as f64)
+    // The filling writes neighbours to the same block.
+    let blocks = touched.chunks_exact(drive.nand.pages_per_block as usize);
+    let (all, cold) = (blocks.len(), blocks.filter(|block| block.iter().all(|&count| count == 0)).count());
+    Ok(Census { hot_share: hot as f64 / pages as f64, cold_blocks: cold as f64 / all.max(1) as f64 })
 }

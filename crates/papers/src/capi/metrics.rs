@@ -20,6 +20,14 @@ pub(super) struct Outcome {
 }
 
 impl Outcome {
+    /// A drive whose first block went bad after `life` host pages; `host_pages`, `copies` and `erases` are those behind
+    /// the filling.
+    #[cfg(test)]
+    pub(super) fn counted(life: u64, host_pages: u64, copies: u64, erases: u64) -> Self {
+        let (ideal, waf, deaths) = (None, None, Vec::new());
+        Self { first_failure: Some(life), ideal, host_pages, copies, erases, waf, deaths }
+    }
+
     pub(super) fn of(result: &RunResult) -> Self {
         Self {
             first_failure: result.wear.first_bad_block_host_writes,
@@ -30,11 +38,6 @@ impl Outcome {
             waf: result.waf,
             deaths: result.wear.bad_block_curve.iter().map(|at| (at.host_pages, at.bad_blocks)).collect(),
         }
-    }
-
-    /// Pages copied per host page.
-    pub(super) fn copies_per_page(&self) -> Option<f64> {
-        ratio(self.copies, self.host_pages)
     }
 }
 

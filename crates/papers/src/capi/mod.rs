@@ -4,6 +4,8 @@ mod census;
 mod claims;
 mod figures;
 mod metrics;
+#[cfg(test)]
+mod oracle;
 mod readings;
 mod schemes;
 
@@ -18,6 +20,7 @@ use strobe_workload::synthetic::{Kind, SyntheticConfig};
 
 use super::pool::Bench;
 use super::{Made, Options, Paper, PaperError, Scale};
+use census::Census;
 use metrics::Outcome;
 use schemes::Scheme;
 
@@ -28,11 +31,11 @@ pub(super) const PAPER: Paper = Paper {
     name: "capi",
     title: "Garbage Collection Technique for Reduction of Migration Overhead and Lifetime Prolongment \
             of NAND Flash Memory",
-    authors: "Sang-Ho Hwang, Jong Wook Kwak, 2016 (in Korean)",
+    authors: "Sang-Ho Hwang, Jong Wook Kwak, paper 2016-11-15, accepted 22 March 2016 (in Korean)",
     reproduces: "figures 3 to 8: lifetime, copies and erases of GA, CB, CAT, FeGC and CAPi for six \
                  shares of cold data; what the choices are worth that the paper leaves open; fair settings and \
                  static wear levelling beside them",
-    takes: "a minute or two with --quick (100 erases per block instead of 1000), a quarter of an hour in full; no kernel",
+    takes: "a few minutes with --quick (100 erases per block instead of 1000), a quarter of an hour in full; no kernel",
     make,
 };
 
@@ -174,7 +177,7 @@ impl Point {
 #[derive(Clone, Debug, Serialize, Deserialize)]
 enum Done {
     Run(Outcome),
-    Census(f64),
+    Census(Census),
 }
 
 /// Experiments to run, each once however many figures want it.
@@ -250,7 +253,7 @@ type Curves = Vec<(Scheme, Outcome)>;
 /// Everything that was measured for the paper's own figures.
 #[derive(Debug, Default)]
 struct Results {
-    shares: Vec<f64>,
+    censuses: Vec<Census>,
     paper: Group,
     fair: Group,
     beyond: Group,
@@ -262,7 +265,7 @@ fn perform(point: &Point, watch: &dyn Watch) -> Result<Done, PaperError> {
     let done = match point.draws {
         None => runner::run(&point.experiment, &mut Stoppable(watch))
             .map(|result| Done::Run(Outcome::of(&result))),
-        Some(draws) => census::hot_share(&point.experiment, draws).map(Done::Census),
+        Some(draws) => census::count(&point.experiment, draws).map(Done::Census),
     };
     match done {
         Ok(_) if watch.stopped() => Err(PaperError::Interrupted),
@@ -294,15 +297,15 @@ fn make(options: &Options, bench: &Bench<'_>) -> Result<Made, PaperError> {
         .collect();
     plan.points.extend(censuses);
     let done = bench.points("capi", &plan.points, |point| perform(point, bench.watch))?;
-    let (mut outcomes, mut shares) = (Vec::with_capacity(runs), Vec::new());
+    let (mut outcomes, mut counted) = (Vec::with_capacity(runs), Vec::new());
     for done in done {
         match done {
             Done::Run(outcome) => outcomes.push(outcome),
-            Done::Census(share) => shares.push(share),
+            Done::Census(census) => counted.push(census),
         }
     }
     let results = Results {
-        shares,
+        censuses: counted,
         paper: Group::new(&all, paper, &outcomes),
         fair: Group::new(&some, fair, &outcomes),
         beyond: Group::new(&some, beyond, &outcomes),
@@ -338,9 +341,8 @@ fn notes(environment: &Environment) -> Vec<String> {
     match environment.options.scale {
         Scale::Full => {}
         Scale::Quick => notes.push(format!(
-            "QUICK: {endurance_pe} erases per block instead of 1000. Figures differ from those in full: the lead over GA is shorter, and GA's life grows where it should fall. A \
-             guess at why: with few erases a block, wear has less time to drift apart. docs/papers/capi.md has the figures \
-             of a full run"
+            "QUICK: {endurance_pe} erases per block instead of 1000, so that wear has less time to drift apart: leads in life \
+             over GA and CB and leads in erases are shorter than in full (docs/lab/capi.md)"
         )),
         Scale::Tiny => notes.push("TINY: these numbers mean nothing".to_owned()),
     }

@@ -1,13 +1,13 @@
 //! Sensitivity: the choices that the paper leaves open, and writes that are less skewed.
 
-use super::figures::{gain, implied_copies};
+use super::figures::{gain, implied_copies, over_erases};
 use super::metrics::{COPIES, ERASES, LIFETIME, Metric, Outcome};
 use super::schemes::{self, CAPI, READINGS, Reading, Scheme};
 use super::{DATA_SETS, Data, Environment, Group, Places, Plan};
 use crate::{Figure, PaperError, Row, Scale, View};
 
 /// Shares of the writes that hit all pages alike.
-const UNIFORM_SHARES: [f64; 5] = [0.0, 0.2, 0.4, 0.6, 0.8];
+const UNIFORM_SHARES: [f64; 6] = [0.0, 0.02, 0.05, 0.1, 0.15, 0.2];
 
 /// Level of copies implied by CAPi's leads in copies and in erases, as the paper's is.
 const IMPLIED: &str = "copies per erase, implied";
@@ -24,8 +24,11 @@ fn five() -> impl Iterator<Item = Scheme> {
 /// Runs to do, and the places of their results.
 #[derive(Debug)]
 pub(super) struct Asked {
+    /// Data sets of the readings.
     sets: Vec<Data>,
     readings: Vec<(&'static str, Places)>,
+    /// Data sets of the skews.
+    skew_sets: Vec<Data>,
     skews: Vec<(f64, Places)>,
 }
 
@@ -45,11 +48,12 @@ impl Asked {
         let endurance_pe = environment.endurance_pe.min(SKEW_ENDURANCE_PE);
         let short = Environment { endurance_pe, ..environment.clone() };
         let mut skews = Vec::new();
+        let skew_sets = if environment.options.scale == Scale::Tiny { &all[1..2] } else { &all[..] };
         for uniform_share in UNIFORM_SHARES {
-            let data: Vec<Data> = sets.iter().map(|data| Data { uniform_share, ..*data }).collect();
+            let data: Vec<Data> = skew_sets.iter().map(|data| Data { uniform_share, ..*data }).collect();
             skews.push((uniform_share, plan.want_all(&short, five(), &data)?));
         }
-        Ok(Self { sets: sets.to_vec(), readings, skews })
+        Ok(Self { sets: sets.to_vec(), readings, skew_sets: skew_sets.to_vec(), skews })
     }
 
     /// The answers.
@@ -78,45 +82,55 @@ impl Asked {
             rows,
         )
         .noted(format!("means of {names}"));
-        let mut rows = Vec::new();
-        for (share, places) in self.skews {
-            let group = Group::new(&self.sets, places, outcomes);
-            for (metric, quantity) in [
-                (LIFETIME, "CAPi's lifetime, % more"),
-                (COPIES, "CAPi's copies per erase, % more"),
-                (ERASES, "CAPi's erases per write, % more"),
-            ] {
-                for (other, value) in against_others(&group, &metric) {
-                    let at = [("quantity", quantity), ("policy", other), ("unit", "%")];
-                    rows.push(Row::new(&at, value).at("uniform_share", share));
-                }
-            }
-            for (scheme, outcomes) in &group.schemes {
-                let level = crate::figure::mean(outcomes.iter().map(|of| (COPIES.of)(of)));
-                let at = [("quantity", "copies per erase"), ("policy", scheme.label), ("unit", "pages")];
-                rows.push(Row::new(&at, level).at("uniform_share", share));
-            }
-            let [copies, erases] = [COPIES, ERASES].map(|metric| against_others(&group, &metric));
-            for ((other, copies), (_, erases)) in copies.into_iter().zip(erases) {
-                let at = [("quantity", IMPLIED), ("policy", other), ("unit", "pages")];
-                let level = copies.zip(erases).and_then(|(copies, erases)| implied_copies(copies, erases));
-                // None where both leads contradict each other, as on a tiny drive.
-                let row = level.map(|level| Row::new(&at, Some(level)).at("uniform_share", share));
-                rows.extend(row);
+        vec![readings, skew(&self.skew_sets, self.skews, outcomes)]
+    }
+}
+
+/// CAPi against the others on data of which a part of the writes hits all pages alike.
+fn skew(sets: &[Data], skews: Vec<(f64, Places)>, outcomes: &[Outcome]) -> Figure {
+    let mut rows = Vec::new();
+    for (share, places) in skews {
+        let group = Group::new(sets, places, outcomes);
+        for (metric, quantity) in [
+            (LIFETIME, "CAPi's lifetime, % more"),
+            (COPIES, "CAPi's copies per erase, % more"),
+            (ERASES, "CAPi's erases per write, % more"),
+        ] {
+            for (other, value) in against_others(&group, &metric) {
+                let at = [("quantity", quantity), ("policy", other), ("unit", "%")];
+                rows.push(Row::new(&at, value).at("uniform_share", share));
             }
         }
-        let skew = Figure::new(
-            "skew",
-            format!("what would it take: a part of the writes hits all pages alike{alone}"),
-            View::Curves { panel: &["quantity"], of: "policy", over: "uniform_share" },
-            rows,
-        )
-        .noted(format!(
-            "means of {names}, {SKEW_ENDURANCE_PE} erases per block at most. The share of hot pages is the same at any skew; the \
-             paper's averages imply 198, 193, 184 and 179 copies per erase for GA, CB, CAT and FeGC"
-        ));
-        vec![readings, skew]
+        for (scheme, outcomes) in &group.schemes {
+            let level = crate::figure::mean(outcomes.iter().map(|of| (COPIES.of)(of)));
+            let at = [("quantity", "copies per erase"), ("policy", scheme.label), ("unit", "pages")];
+            rows.push(Row::new(&at, level).at("uniform_share", share));
+        }
+        let [life, copies, erases] = [LIFETIME, COPIES, ERASES].map(|metric| against_others(&group, &metric));
+        for ((other, life), (_, erases)) in life.into_iter().zip(&erases) {
+            let at = [("quantity", "life gain over erase gain"), ("policy", other), ("unit", "times")];
+            let ratio = life.zip(*erases).map(|(life, erases)| over_erases(life, erases));
+            rows.push(Row::new(&at, ratio).at("uniform_share", share));
+        }
+        for ((other, copies), (_, erases)) in copies.into_iter().zip(erases) {
+            let at = [("quantity", IMPLIED), ("policy", other), ("unit", "pages")];
+            let level = copies.zip(erases).and_then(|(copies, erases)| implied_copies(copies, erases));
+            // None where both leads contradict each other, as on a tiny drive.
+            let row = level.map(|level| Row::new(&at, Some(level)).at("uniform_share", share));
+            rows.extend(row);
+        }
     }
+    Figure::new(
+        "skew",
+        "what would it take: a part of the writes hits all pages alike",
+        View::Curves { panel: &["quantity"], of: "policy", over: "uniform_share" },
+        rows,
+    )
+    .noted(format!(
+        "means of {} data sets, {SKEW_ENDURANCE_PE} erases per block at most. The share of hot pages is the same at any skew; the \
+         paper's averages imply 198, 193, 184 and 179 copies per erase for GA, CB, CAT and FeGC",
+        sets.len()
+    ))
 }
 
 /// CAPi against each of the others, in percent.

@@ -1,23 +1,57 @@
 //! Values of the paper's claims.
+//!
+//! All are those of one setting: the fitted offset of the partition and time of the host, and a log block that merges
+//! the fullest log. The exception is FAST against log-block in Camera-MS500, to which the offset is fitted.
+
+use strobe_ssd::LogVictim;
 
 use super::fit::{self, GAINS, Joint};
-use super::measure::LOG_VICTIMS;
+use super::measure::Outcome;
 use super::pattern::Pattern;
 use super::results::{IN_PAPER, Results};
 use super::{Absorbed, CLAIMS, Workload};
 use crate::Claim;
+use crate::figure::reduced;
 use crate::table::Values;
 
-/// `has_rules` unless somebody has set the rule for the log block that is merged.
-pub(super) fn all(patterns: &[Pattern], results: &Results<'_>, has_rules: bool) -> Vec<Claim> {
-    let mut values = Values::default();
-    written(&mut values, patterns);
-    camera(&mut values, results);
-    postmark(&mut values, results);
-    if has_rules {
-        orders(&mut values, results);
+/// Results at the fitted offset and time of the host.
+struct AtFit<'a> {
+    results: &'a Results<'a>,
+    joint: Option<Joint>,
+}
+
+impl AtFit<'_> {
+    fn outcome(&self, workload: Workload, mapping: &str, absorbed: Absorbed) -> Option<&Outcome> {
+        self.results.at(workload, mapping, absorbed, self.joint?.offset)
     }
-    postmark_predicted(&mut values, results);
+
+    fn seconds(&self, workload: Workload, mapping: &str, absorbed: Absorbed) -> Option<f64> {
+        Some(self.outcome(workload, mapping, absorbed)?.seconds(self.joint?.host_ns))
+    }
+
+    /// Times of replacement-block, log-block and FAST.
+    fn all(&self, workload: Workload, absorbed: Absorbed) -> [Option<f64>; 3] {
+        IN_PAPER.map(|mapping| self.seconds(workload, mapping, absorbed))
+    }
+
+    /// The longest time of the three over the shortest.
+    fn spread(&self, workload: Workload, absorbed: Absorbed) -> Option<f64> {
+        let times = self.all(workload, absorbed);
+        over(reduced(times, f64::max), reduced(times, f64::min))
+    }
+}
+
+pub(super) fn all(patterns: &[Pattern], results: &Results<'_>) -> Vec<Claim> {
+    let mut values = Values::default();
+    let fitted = AtFit { results, joint: fit::joint(results) };
+    if let Some(Joint { offset, host_ns, .. }) = fitted.joint {
+        values.text("host_us", format!("{:.0}", host_ns / 1e3));
+        values.text("offset", offset.to_string());
+    }
+    written(&mut values, patterns);
+    camera(&mut values, &fitted);
+    postmark(&mut values, &fitted);
+    merges(&mut values, &fitted);
     values.judged(CLAIMS, "no time of the host gives replacement-block its gain")
 }
 
@@ -25,7 +59,7 @@ fn over(a: Option<f64>, b: Option<f64>) -> Option<f64> {
     a.zip(b).map(|(a, b)| a / b)
 }
 
-/// Bytes, in MiB, and the share of the requests that absorption saves.
+/// Bytes, in MiB, the share of the requests that absorption saves, and the memory that it takes.
 fn written(values: &mut Values, patterns: &[Pattern]) {
     for workload in Workload::ALL {
         let pattern = patterns.iter().find(|pattern| pattern.workload == workload);
@@ -34,83 +68,69 @@ fn written(values: &mut Values, patterns: &[Pattern]) {
         values.add(&format!("{} bytes", workload.name()), mib);
         values.add(&format!("{} requests", workload.name()), pattern.map(saved));
     }
+    let sectors = patterns.iter().map(Pattern::metadata_sectors).max();
+    values.add("feram", sectors.map(|sectors| sectors as f64 / 2.0));
 }
 
-fn camera(values: &mut Values, results: &Results<'_>) {
+fn camera(values: &mut Values, fitted: &AtFit<'_>) {
     let workload = Workload::Camera;
-    let before = |mapping: &str| results.seconds(workload, mapping, Absorbed::No);
-    let after = |mapping: &str| results.seconds(workload, mapping, Absorbed::FileSystem);
-    let joint = fit::joint(results);
-    values.text("host_us", format!("{:.0}", results.host_ns() / 1e3));
-    if let Some(Joint { offset, host_ns, .. }) = joint {
-        let us = host_ns / 1e3;
-        values.text("fit", format!("offset {offset} sectors, {us:.0} µs: figure fit-offset"));
+    for (at, (mapping, _)) in GAINS.into_iter().enumerate() {
+        values.add(&format!("gain {mapping}"), fitted.joint.map(|joint| joint.gains[at]));
     }
-    for (mapping, _) in GAINS {
-        values.add(&format!("gain {mapping}"), results.gain(workload, mapping));
+    let first = |mapping| fitted.results.seconds(workload, mapping, Absorbed::No);
+    values.add("before-fast", over(first("fast"), first("log-block")));
+    let [replacement, log, fast] = fitted.all(workload, Absorbed::No);
+    if let Some(ratio) = over(fast, log) {
+        values.text("fast_fitted", format!("{ratio:.2}"));
     }
-    for at in [1, 2] {
-        let gain = joint.map(|Joint { gains, .. }| gains[at]);
-        values.add(&format!("fitted-gain {}", GAINS[at].0), gain);
-    }
-    let at_fit = |mapping: &str| {
-        let Joint { offset, host_ns, .. } = joint?;
-        Some(results.at(workload, mapping, Absorbed::No, offset)?.seconds(host_ns))
-    };
-    let switches = |mapping: &str| {
-        let merges = results.at(workload, mapping, Absorbed::No, joint?.offset)?.merges;
+    values.add("before-replacement", over(replacement, reduced([log, fast], f64::max)));
+    let switches = |mapping| {
+        let merges = fitted.outcome(workload, mapping, Absorbed::No)?.merges;
         (merges[0] > 0).then_some(merges[0] as f64)
     };
-    values.add("before-fast-fitted", over(at_fit("fast"), at_fit("log-block")));
-    values.add("before-fast", over(before("fast"), before("log-block")));
     values.add("switches", over(switches("fast"), switches("log-block")));
-    let slowest = results.over_slowest_other(workload, "replacement-block", Absorbed::No);
-    values.add("before-replacement", slowest);
-    values.add("after-spread", results.spread(workload, Absorbed::FileSystem));
-    values.limit("after-spread", results.spread(workload, Absorbed::No));
-    values.add("after-log-block", over(after("log-block"), after("replacement-block")));
-    let log_after = results.find(workload, "log-block", Absorbed::FileSystem);
-    let erases = log_after.and_then(|of| {
+    values.add("after-spread", fitted.spread(workload, Absorbed::FileSystem));
+    values.limit("after-spread", fitted.spread(workload, Absorbed::No));
+    let [replacement, log, _] = fitted.all(workload, Absorbed::FileSystem);
+    values.add("after-log-block", over(log, replacement));
+    let erases = fitted.outcome(workload, "log-block", Absorbed::FileSystem).and_then(|of| {
         let merges: u64 = of.merges.iter().sum();
         (merges > 0).then(|| of.merge_erases as f64 / merges as f64)
     });
     values.add("merge-erases", erases);
 }
 
-fn postmark(values: &mut Values, results: &Results<'_>) {
+/// PostMark, to which nothing is fitted.
+fn postmark(values: &mut Values, fitted: &AtFit<'_>) {
     let workload = Workload::PostMark;
-    let [before, after] =
-        [Absorbed::No, Absorbed::FileSystem].map(|absorbed| results.spread(workload, absorbed));
-    let gains: Option<Vec<f64>> = IN_PAPER.iter().map(|mapping| results.gain(workload, mapping)).collect();
-    values.add("postmark-gain", gains.and_then(|gains| gains.into_iter().reduce(f64::min)));
-    values.add("postmark-spread", over(before, after));
-    for (name, absorbed) in [("before", Absorbed::No), ("after", Absorbed::FileSystem)] {
-        let best = results.best_other_over(workload, "fast", absorbed);
-        values.add(&format!("postmark {name}"), best);
+    let [before, after] = [Absorbed::No, Absorbed::FileSystem].map(|absorbed| fitted.all(workload, absorbed));
+    values.add("postmark-gain", reduced([0, 1, 2].map(|at| over(before[at], after[at])), f64::min));
+    let spread = |absorbed| fitted.spread(workload, absorbed);
+    values.add("postmark-spread", over(spread(Absorbed::No), spread(Absorbed::FileSystem)));
+    let lead = |[replacement, log, fast]: [Option<f64>; 3]| over(reduced([replacement, log], f64::min), fast);
+    values.add("postmark-fast", reduced([before, after].map(lead), f64::min));
+    let [replacement, log, fast] = before;
+    values.add("log-slowest", over(log, reduced([replacement, fast], f64::max)));
+    let lru = fitted.results.with_victim(workload, LogVictim::Lru, Absorbed::No);
+    let replacement = fitted.results.seconds(workload, "replacement-block", Absorbed::No);
+    if let Some(ratio) = over(lru, replacement) {
+        values.text("lru", format!("{ratio:.2}"));
     }
 }
 
-/// The slower of replacement-block and log-block in PostMark, by the rule for the log block that is merged.
-fn orders(values: &mut Values, results: &Results<'_>) {
-    let workload = Workload::PostMark;
-    let replacement = results.seconds(workload, "replacement-block", Absorbed::No);
-    let [lru, _, fullest, newest, ..] = LOG_VICTIMS;
-    for (name, victim) in [("log-lru", lru.1), ("log-fullest", fullest.1), ("log-newest", newest.1)] {
-        values.add(name, over(results.with_victim(workload, victim, Absorbed::No), replacement));
+/// Use of the log blocks before absorption.
+fn merges(values: &mut Values, fitted: &AtFit<'_>) {
+    let of = |workload, mapping| fitted.outcome(workload, mapping, Absorbed::No);
+    for workload in Workload::ALL {
+        let pages = of(workload, "log-block").and_then(Outcome::pages_at_merge);
+        values.add(&format!("pages {}", workload.name()), pages);
     }
-}
-
-/// PostMark with the two numbers that were fitted to Camera-MS500.
-fn postmark_predicted(values: &mut Values, results: &Results<'_>) {
-    let joint = fit::joint(results);
-    let seconds = |mapping: &str, absorbed| {
-        let Joint { offset, host_ns, .. } = joint?;
-        Some(results.at(Workload::PostMark, mapping, absorbed, offset)?.seconds(host_ns))
-    };
-    for (name, absorbed) in [("before", Absorbed::No), ("after", Absorbed::FileSystem)] {
-        let [replacement, log, fast] = IN_PAPER.map(|mapping| seconds(mapping, absorbed));
-        let best = replacement.zip(log).map(|(a, b)| a.min(b));
-        values.add(&format!("predicted {name}"), over(best, fast));
+    let log = of(Workload::PostMark, "log-block");
+    values.add("thrashed", log.and_then(Outcome::thrashed_percent));
+    let both = log.zip(of(Workload::PostMark, "replacement-block"));
+    values.add("erases", both.map(|(log, replacement)| log.erases as f64 / replacement.erases as f64));
+    if let Some((log, replacement)) = both {
+        values.text("programs", format!("{:.2}", log.programs as f64 / replacement.programs as f64));
     }
 }
 
@@ -121,7 +141,7 @@ mod tests {
 
     #[test]
     fn every_claim_is_computed() {
-        assert_all_computed(CLAIMS, &all(&[], &Results::new(&[]), true));
+        assert_all_computed(CLAIMS, &all(&[], &Results::new(&[])));
     }
 
     #[test]

@@ -6,6 +6,8 @@ mod fit;
 #[cfg(target_os = "linux")]
 mod kernel;
 mod measure;
+#[cfg(test)]
+mod oracle;
 mod pattern;
 mod results;
 
@@ -136,7 +138,7 @@ fn make(options: &Options, bench: &Bench<'_>) -> Result<Made, PaperError> {
     let figures = figures::all(&patterns, &results).into_iter();
     let made = Made {
         notes: notes(&patterns, &results, options.scale),
-        claims: claims::all(&patterns, &results, has_rules),
+        claims: claims::all(&patterns, &results),
         figures: figures.filter(|figure| has_rules || figure.figure != "log-victim").collect(),
     };
     #[cfg(target_os = "linux")]

@@ -30,6 +30,13 @@ impl Pattern {
         &self.log[..self.formatted]
     }
 
+    /// This pattern with the first `most` requests of the workload.
+    #[cfg(test)]
+    pub(super) fn first(mut self, most: usize) -> Self {
+        self.log.truncate(self.formatted + most);
+        self
+    }
+
     /// The requests of the workload.
     pub(super) fn writes(&self) -> &[Recorded] {
         &self.log[self.formatted..]

@@ -73,37 +73,4 @@ impl<'a> Results<'a> {
                 / self.seconds(workload, mapping, Absorbed::FileSystem)?,
         )
     }
-
-    fn of_paper(&self, workload: Workload, absorbed: Absorbed, but: &str) -> Option<Vec<f64>> {
-        let others = IN_PAPER.iter().filter(|&&mapping| mapping != but);
-        others.map(|mapping| self.seconds(workload, mapping, absorbed)).collect()
-    }
-
-    /// The longest time of the paper's schemes over the shortest.
-    pub(super) fn spread(&self, workload: Workload, absorbed: Absorbed) -> Option<f64> {
-        let times = self.of_paper(workload, absorbed, "")?;
-        Some(times.iter().copied().reduce(f64::max)? / times.iter().copied().reduce(f64::min)?)
-    }
-
-    /// The time of the best of the other two over that of `mapping`.
-    pub(super) fn best_other_over(
-        &self,
-        workload: Workload,
-        mapping: &str,
-        absorbed: Absorbed,
-    ) -> Option<f64> {
-        let best = self.of_paper(workload, absorbed, mapping)?.into_iter().reduce(f64::min)?;
-        Some(best / self.seconds(workload, mapping, absorbed)?)
-    }
-
-    /// The time of `mapping` over that of the slower of the other two.
-    pub(super) fn over_slowest_other(
-        &self,
-        workload: Workload,
-        mapping: &str,
-        absorbed: Absorbed,
-    ) -> Option<f64> {
-        let slowest = self.of_paper(workload, absorbed, mapping)?.into_iter().reduce(f64::max)?;
-        Some(self.seconds(workload, mapping, absorbed)? / slowest)
-    }
 }

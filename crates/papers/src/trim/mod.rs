@@ -20,7 +20,8 @@ pub(crate) const CLAIMS: &str = include_str!("claims.toml");
 pub(super) const PAPER: Paper = Paper {
     name: "trim",
     title: "An Analysis on the Performance of TRIM Commands on SSDs and its Application to the Ext4 File System",
-    authors: "Hyobong Son, Youngjae Lee, Yongserk Kim, Jin-Soo Kim, 2015 (in Korean)",
+    authors: "Hyobong Son, Youngjae Lee, Yongserk Kim, Jin-Soo Kim, KIISE Transactions on Computing Practices 21(1), 52-57, 2015, \
+              doi:10.5626/KTCP.2015.21.1.52 (in Korean)",
     reproduces: "figures 1 to 3 and table 2: time per TRIM command by size, place and alignment of its range, \
                  and by the number of ranges; figures 6 and 7: what ext4 gains, on a real kernel, with a map of what its time per unlink and per TRIM decide",
     takes: "a second with --quick, two seconds in full; with a kernel for guests (make kernel) also figures 6 and 7, 7 \

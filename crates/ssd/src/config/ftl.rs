@@ -61,8 +61,9 @@ pub struct FtlConfig {
     #[schemars(range(min = 2, max = 16_777_216))]
     pub log_blocks: u32,
     /// Log block that log-block merges when it needs another one and none is left. lru: written longest ago.
-    /// mru: written last. fifo: opened first. fullest or emptiest: most or fewest pages programmed; ties:
-    /// written longest ago. fullest-newest: most pages programmed; ties: written last. Default lru.
+    /// mru: written last. fifo: opened first. fullest: most pages programmed; ties: the first in
+    /// the table of log blocks, where a new one takes the first free slot. emptiest: fewest pages programmed; ties:
+    /// written longest ago. Default lru.
     #[serde(default, skip_serializing_if = "is_default")]
     pub log_victim: LogVictim,
     /// SLC cache: writes of the host go to blocks in SLC mode first; only page has it.

@@ -2,7 +2,7 @@
 
 use std::fmt::Write as _;
 
-use strobe_papers::{Claim, Figure, Paper, PaperResult, Row};
+use strobe_papers::{Claim, Figure, Paper, PaperResult, Quote, Row};
 
 use super::{band, name, number, svg, table, tally};
 
@@ -19,7 +19,7 @@ pub fn page(paper: &Paper, result: &PaperResult) -> String {
          <h1>{0}</h1>\n<p>{1}</p>\n<p>{2}</p>\n",
         escaped(paper.title),
         escaped(paper.authors),
-        escaped(&tally(result))
+        escaped(&tally(result)).replace('\n', "<br>")
     );
     out += "<ul>\n";
     for note in &result.notes {
@@ -56,11 +56,20 @@ fn claims(claims: &[&Claim], whole: bool) -> String {
         } else {
             String::new()
         };
+        let quote = match claim.quote.as_ref().filter(|_| whole) {
+            Some(Quote { section, original, translation }) => format!(
+                "<br><small>{}: <span lang=\"ko\">{}</span> ({})</small>",
+                escaped(section),
+                escaped(original),
+                escaped(translation)
+            ),
+            None => String::new(),
+        };
         let error = claim.error.map(|error| format!(" ± {}", number(Some(error)))).unwrap_or_default();
         let class = claim.verdict.name().replace(' ', "-");
         let _ = writeln!(
             out,
-            "<tr><td class=\"v {class}\">{}</td><td>{} {}</td><td class=n>{}</td><td class=n>{}{error}</td><td>{}</td>\
+            "<tr><td class=\"v {class}\">{}</td><td>{} {}{quote}</td><td class=n>{}</td><td class=n>{}{error}</td><td>{}</td>\
              <td class=n>{}{reason}</td><td>{}</td></tr>",
             claim.verdict.name(),
             escaped(&claim.place),

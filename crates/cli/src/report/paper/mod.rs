@@ -7,7 +7,7 @@ mod table;
 
 use std::fmt::Write as _;
 
-use strobe_papers::{Band, Claim, PaperResult, Verdict};
+use strobe_papers::{Band, Claim, PaperResult, Quote, Verdict};
 
 use super::broken;
 use crate::chart::WIDTH;
@@ -101,19 +101,28 @@ fn left_out(claims: &[Claim]) -> [String; 5] {
     [Verdict::NotRun.name().to_owned(), text, String::new(), String::new(), why]
 }
 
-/// Count of each verdict. Verdicts that say nothing about the paper stand apart.
+/// Counts of the verdicts: of numbers of the paper, of its directions, and of those that say nothing about it.
 fn tally(result: &PaperResult) -> String {
-    let count = |verdict: Verdict| format!("{} {}", result.tally(verdict), verdict.name());
-    let judged: usize =
-        Verdict::ALL.iter().filter(|verdict| verdict.counts()).map(|&verdict| result.tally(verdict)).sum();
-    let [counts, apart]: [Vec<String>; 2] = [true, false]
-        .map(|counts| Verdict::ALL.iter().filter(|v| v.counts() == counts).map(|&v| count(v)).collect());
+    let counted = |counts: bool, are_numbers: &[bool]| {
+        let of = |verdict: Verdict| {
+            let count: usize = are_numbers.iter().map(|&are| result.tally(verdict, are)).sum();
+            (count, format!("{count} {}", verdict.name()))
+        };
+        let (counts, texts): (Vec<usize>, Vec<String>) = Verdict::ALL
+            .iter()
+            .filter(|verdict| verdict.counts() == counts)
+            .map(|&verdict| of(verdict))
+            .unzip();
+        (counts.iter().sum::<usize>(), texts.join(", "))
+    };
+    let [(numbers, of_numbers), (directions, of_directions)] = [true, false].map(|are| counted(true, &[are]));
     format!(
-        "{judged} claims: {}; not counted: {}; seed {}, strobe {}",
-        counts.join(", "),
-        apart.join(", "),
+        "{} claims: seed {}, strobe {}\n  {numbers} numbers: {of_numbers}\n  {directions} directions: {of_directions}\n  \
+         not counted: {}",
+        numbers + directions,
         result.seed,
-        result.strobe_version
+        result.strobe_version,
+        counted(false, &[true, false]).1
     )
 }
 
@@ -137,6 +146,9 @@ pub fn full(result: &PaperResult) -> String {
             claim.unit,
             claim.band.reason
         );
+        if let Some(Quote { section, original, translation }) = &claim.quote {
+            let _ = writeln!(out, "    section {section}: {original}\n    ({translation})");
+        }
     }
     for figure in &result.figures {
         let _ = write!(out, "\n{}", table::figure(figure));

@@ -14,6 +14,11 @@ fn claim(verdict: Verdict, claim: &str, paper: Option<f64>, measured: Option<f64
         id: String::new(),
         place: "4".into(),
         claim: claim.into(),
+        quote: paper.map(|_| Quote {
+            section: "IV".into(),
+            original: "수명".into(),
+            translation: "life".into(),
+        }),
         unit: "%".into(),
         paper,
         measured,
@@ -64,8 +69,8 @@ fn the_screen_has_each_claim_with_its_reason_and_a_tally_of_what_counts() {
     assert!(third.0.starts_with("not run") && third.0.contains("1.500"));
     assert_eq!([first.1, second.1, third.1], ["the same: 63 to 83", "of luck", "of luck"], "{text}");
     assert!(lines.iter().all(|line| line.contains(" claims: ") || line.chars().count() <= 80), "{text}");
-    let tally =
-        "2 claims: 1 reproduced, 0 direction only, 1 missed; not counted: 0 by construction, 1 not run";
+    let tally = "2 claims: seed 1, strobe 0\n  1 numbers: 1 reproduced, 0 direction only, 0 missed\n  \
+                 1 directions: 0 reproduced, 0 direction only, 1 missed\n  not counted: 0 by construction, 1 not run";
     assert!(text.contains("QUICK: less") && !text.contains("a note") && text.contains(tally), "{text}");
 }
 
@@ -99,9 +104,14 @@ fn everything_has_bands_with_their_reasons_and_tables() {
         bar("8:2", "B", 3.5),
     ];
     let text = full(&result(rows, BARS));
-    for part in
-        ["a note", "63 to 83 % (was 35 to 90); 10 points", "Figure 4: lives", "in M:", "2.500 (paper 2)"]
-    {
+    for part in [
+        "a note",
+        "63 to 83 % (was 35 to 90); 10 points",
+        "section IV: 수명\n    (life)",
+        "Figure 4: lives",
+        "in M:",
+        "2.500 (paper 2)",
+    ] {
         assert!(text.contains(part), "{part} is missing in\n{text}");
     }
     assert_eq!(text.matches("7:3").count(), 1, "{text}");

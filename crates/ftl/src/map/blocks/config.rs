@@ -21,7 +21,7 @@ named! {
     }
 }
 
-/// Log block that is merged when another one is needed and none is left. Ties: written longest ago.
+/// Log block that is merged when another one is needed and none is left.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum LogVictim {
@@ -32,11 +32,10 @@ pub enum LogVictim {
     Mru,
     /// The one opened first.
     Fifo,
-    /// The one with the most pages programmed.
+    /// The one with the most pages programmed; ties: the first in the table of log blocks. A new log block takes the
+    /// first free slot of that table.
     Fullest,
-    /// The one with the most pages programmed; ties: written last.
-    FullestNewest,
-    /// The one with the fewest pages programmed.
+    /// The one with the fewest pages programmed; ties: written longest ago.
     Emptiest,
 }
 

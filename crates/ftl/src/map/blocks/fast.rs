@@ -73,6 +73,7 @@ impl Fast {
     fn reclaim<N: Nand>(&mut self, sectors: &mut Sectors<N>, now: When) -> Done {
         let Some(oldest) = self.random.front().copied() else { return Ok(now) };
         sectors.stats.gc.runs += 1;
+        sectors.count_merged_log(oldest);
         let mut done = now;
         for page in 0..sectors.per_block {
             if sectors.valid[oldest.index()] == 0 {
@@ -81,7 +82,11 @@ impl Fast {
             let ppa = sectors.nand.geometry().first_unit_of_page(sectors.page(oldest, page));
             let lpn: Option<Lpn> = sectors.nand.lpn(ppa);
             if let Some(lpn) = lpn.filter(|&lpn| sectors.place(lpn) == Some(ppa)) {
-                done = self.merge_full(sectors, done, sectors.split(lpn).0, None)?;
+                let logical = sectors.split(lpn).0;
+                if let Some(log) = self.sequential.filter(|log| log.logical == logical) {
+                    sectors.count_merged_log(log.block);
+                }
+                done = self.merge_full(sectors, done, logical, None)?;
             }
         }
         self.random.pop_front();
@@ -107,6 +112,7 @@ impl Fast {
     fn close<N: Nand>(&mut self, sectors: &mut Sectors<N>, now: When, new: Option<New<'_, N>>) -> Done {
         let Some(Sequential { logical, block, next }) = self.sequential else { return Ok(now) };
         sectors.stats.gc.runs += 1;
+        sectors.count_merged_log(block);
         let behind = new.is_some_and(|(unit, _)| sectors.split(unit.lpn).1 < next);
         let mut written = sectors.sectors_of(logical).take(next as usize);
         let superseded = written.any(|lpn| sectors.holder(lpn).is_some_and(|holder| holder != block));

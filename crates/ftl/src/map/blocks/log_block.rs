@@ -10,7 +10,7 @@ use super::found::Found;
 use super::scheme::Scheme;
 use super::sectors::{New, Sectors};
 use crate::recovery::damaged;
-use crate::{CheckError, Done, FtlError, Recovery, RecoveryError};
+use crate::{CheckError, Done, Recovery, RecoveryError};
 
 /// The log of one logical block.
 #[derive(Clone, Copy, Debug, Stored)]
@@ -32,11 +32,18 @@ struct Log {
 pub(super) struct LogBlock {
     /// The data block of each logical block.
     data: Vec<Option<BlockId>>,
-    /// Index in `logs` of the log of each logical block.
+    /// Slot in `logs` of the log of each logical block.
     log_of: Vec<Option<u32>>,
-    logs: Vec<Log>,
+    /// Table of the log blocks, slot by slot. It grows up to the number of log blocks.
+    logs: Vec<Option<Log>>,
     writes: u64,
 }
+
+/// Writes within which a log block is merged again when log blocks thrash.
+const THRASHING_WRITES: u64 = 200;
+
+/// A log that `log_of` names.
+const NAMED: &str = "a slot that is named holds a log";
 
 impl LogBlock {
     /// Programs `unit` to the log at `at`, which may merge it first. `None`: its program failed.
@@ -47,7 +54,7 @@ impl LogBlock {
         at: u32,
         new: New<'_, N>,
     ) -> Result<When, When> {
-        let log = &mut self.logs[at as usize];
+        let log = self.logs[at as usize].as_mut().expect(NAMED);
         let offset = log.next;
         let is_its_place = new.0.lpn.get() % sectors.per_block == offset;
         (log.next, log.used) = (offset + 1, self.writes);
@@ -61,7 +68,8 @@ impl LogBlock {
     /// Merges the log at `at` with its data block.
     fn merge<N: Nand>(&mut self, sectors: &mut Sectors<N>, now: When, at: u32) -> Done {
         sectors.stats.gc.runs += 1;
-        let Log { logical, block, next, in_order, .. } = self.logs[at as usize];
+        let Log { logical, block, next, in_order, .. } = self.logs[at as usize].expect(NAMED);
+        sectors.count_merged_log(block);
         let mut done = now;
         let mut target = None;
         if in_order {
@@ -78,44 +86,58 @@ impl LogBlock {
         if target.is_none() {
             (target, done) = sectors.rebuild(done, logical, None)?;
         }
+        (self.logs[at as usize], self.log_of[logical as usize]) = (None, None);
         let old = std::mem::replace(&mut self.data[logical as usize], target);
-        self.forget(at);
         let replaced = [old, Some(block)].into_iter().flatten().filter(|&block| Some(block) != target);
         let erased = sectors.erase_merged(done, replaced)?;
         Ok(erased)
     }
 
-    fn forget(&mut self, at: u32) {
-        let gone = self.logs.swap_remove(at as usize);
-        self.log_of[gone.logical as usize] = None;
-        if let Some(moved) = self.logs.get(at as usize) {
-            self.log_of[moved.logical as usize] = Some(at);
-        }
+    /// The first slot without a log; nothing if `most` logs are open.
+    fn free_slot(&self, most: u32) -> Option<usize> {
+        let free = self.logs.iter().position(Option::is_none).unwrap_or(self.logs.len());
+        (free < most as usize).then_some(free)
     }
 
-    fn open<N: Nand>(&mut self, sectors: &mut Sectors<N>, logical: u32) -> Result<u32, FtlError> {
+    /// Opens a log for `logical`; merges another one first if all slots are taken.
+    fn open<N: Nand>(&mut self, sectors: &mut Sectors<N>, now: When, logical: u32) -> Done {
+        let most = sectors.config.log_blocks;
+        let (slot, now) = match self.free_slot(most) {
+            Some(slot) => (slot, now),
+            None => {
+                let victim = self.victim(sectors.config.log_victim);
+                let opened = self.logs[victim as usize].as_ref().map_or(0, |log| log.opened);
+                if self.writes - opened < THRASHING_WRITES {
+                    sectors.stats.merges().thrashed_logs += 1;
+                }
+                (victim as usize, self.merge(sectors, now, victim)?)
+            }
+        };
         let block = sectors.take_block(logical)?;
         let (opened, used) = (self.writes, self.writes);
-        self.logs.push(Log { logical, block, next: 0, in_order: true, opened, used });
-        let at = self.logs.len() as u32 - 1;
-        self.log_of[logical as usize] = Some(at);
-        Ok(at)
+        if slot == self.logs.len() {
+            self.logs.push(None);
+        }
+        self.logs[slot] = Some(Log { logical, block, next: 0, in_order: true, opened, used });
+        self.log_of[logical as usize] = Some(slot as u32);
+        Ok(now)
     }
 
-    /// The log to merge when another one is needed.
+    /// Slot of the log to merge when another one is needed.
     fn victim(&self, rule: LogVictim) -> u32 {
         let first_of = |log: &Log| {
             let by = match rule {
                 LogVictim::Lru => 0,
                 LogVictim::Mru => u64::MAX - log.used,
                 LogVictim::Fifo => log.opened,
-                LogVictim::Fullest | LogVictim::FullestNewest => u64::from(u32::MAX - log.next),
+                LogVictim::Fullest => u64::from(u32::MAX - log.next),
                 LogVictim::Emptiest => u64::from(log.next),
             };
-            (by, if rule == LogVictim::FullestNewest { u64::MAX - log.used } else { log.used })
+            (by, if rule == LogVictim::Fullest { 0 } else { log.used })
         };
-        let victim = self.logs.iter().enumerate().min_by_key(|(_, log)| first_of(log));
-        victim.map_or(0, |(at, _)| at as u32)
+        // Of equal ones the first slot.
+        let logs = (0..).zip(&self.logs).filter_map(|(slot, log)| Some((slot, log.as_ref()?)));
+        logs.min_by_key(|(_, log)| first_of(log)).map_or(0, |(slot, _)| slot)
     }
 }
 
@@ -131,7 +153,7 @@ impl<N: Nand> Scheme<N> for LogBlock {
         let mut now = now;
         loop {
             if let Some(at) = self.log_of[logical as usize] {
-                if self.logs[at as usize].next == sectors.per_block {
+                if self.logs[at as usize].is_some_and(|log| log.next == sectors.per_block) {
                     now = self.merge(sectors, now, at)?;
                     continue;
                 }
@@ -149,10 +171,7 @@ impl<N: Nand> Scheme<N> for LogBlock {
                 }
                 continue;
             }
-            if self.logs.len() as u32 >= sectors.config.log_blocks {
-                now = self.merge(sectors, now, self.victim(sectors.config.log_victim))?;
-            }
-            self.open(sectors, logical)?;
+            now = self.open(sectors, now, logical)?;
         }
     }
 
@@ -182,7 +201,7 @@ impl<N: Nand> Scheme<N> for LogBlock {
             let opened = log.opened();
             scheme.log_of[logical as usize] = Some(scheme.logs.len() as u32);
             let (block, next) = (log.block, log.end);
-            scheme.logs.push(Log { logical, block, next, in_order, opened, used: opened });
+            scheme.logs.push(Some(Log { logical, block, next, in_order, opened, used: opened }));
             scheme.writes = scheme.writes.max(opened);
         }
         if scheme.logs.len() as u32 <= sectors.config.log_blocks {
@@ -193,14 +212,17 @@ impl<N: Nand> Scheme<N> for LogBlock {
     }
 
     fn check(&self, sectors: &Sectors<N>) -> Result<u32, CheckError> {
-        for (at, log) in self.logs.iter().enumerate() {
-            if self.log_of[log.logical as usize] != Some(at as u32) {
+        let mut open = 0;
+        for (slot, log) in (0..).zip(&self.logs) {
+            let Some(log) = log else { continue };
+            open += 1;
+            if self.log_of[log.logical as usize] != Some(slot) {
                 return Err(CheckError(format!("the log of logical block {} is lost", log.logical)));
             }
         }
         let logs = self.log_of.iter().flatten().count();
-        if logs != self.logs.len() || logs > sectors.config.log_blocks as usize {
-            return Err(CheckError(format!("{} logs, {logs} are named", self.logs.len())));
+        if logs != open || self.logs.len() > sectors.config.log_blocks as usize {
+            return Err(CheckError(format!("{open} logs, {logs} are named")));
         }
         Ok((self.data.iter().flatten().count() + logs) as u32)
     }

@@ -95,6 +95,7 @@ impl ReplacementBlock {
     fn fold<N: Nand>(&mut self, sectors: &mut Sectors<N>, now: When, logical: u32) -> Done {
         sectors.stats.gc.runs += 1;
         let chain = self.clear(logical);
+        chain.iter().skip(1).for_each(|&block| sectors.count_merged_log(block));
         let (mut done, mut target) = (now, None);
         if let Some(&last) = chain.last().filter(|&&last| fits_into(sectors, logical, last)) {
             match sectors.fill(now, logical, last, 0, None, 0) {

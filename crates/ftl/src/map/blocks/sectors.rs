@@ -316,6 +316,14 @@ impl<N: Nand> Sectors<N> {
         Ok(done)
     }
 
+    /// Counts `log`, a log or replacement block that is about to be merged.
+    pub(super) fn count_merged_log(&mut self, log: BlockId) {
+        let pages = u64::from(self.nand.block(log).pages_programmed);
+        let merges = self.stats.merges();
+        merges.logs += 1;
+        merges.log_pages += pages;
+    }
+
     /// Erases `blocks` after a merge that is complete at `now`; returns when all of it is done.
     pub(super) fn erase_merged(&mut self, now: When, blocks: impl IntoIterator<Item = BlockId>) -> Done {
         let mut done = now;

@@ -434,3 +434,33 @@ fn recovery_gives_up_no_block_for_its_padding() {
         assert_eq!(read, contents);
     }
 }
+
+/// A map of which memory holds all: it is on flash only for a power cut.
+#[test]
+fn a_map_that_is_all_in_memory_is_programmed_at_flushes_and_when_the_host_opens_a_block() {
+    let how = TranslationConfig::new(1000);
+    let config = |durable| PageMapConfig { durable, translation: Some(how), ..PageMapConfig::new(1000) };
+    let mut map = counting(80, config(true));
+    // 128 entries in a page, 32 pages in a block: units of three map pages, with room left in the first block.
+    [0, 1, 300, 999].iter().for_each(|&lpn| write(&mut map, lpn));
+    let first_open = stats(&map).tp_programs;
+    // The first block of all is opened with nothing but what was written to it.
+    assert_eq!(first_open, 1);
+    (0..27).for_each(|lpn| write(&mut map, 130 + lpn));
+    assert_eq!(stats(&map).tp_programs, first_open, "no block was opened");
+    map.flush(T0).expect("flushes");
+    assert_eq!(stats(&map).tp_programs, first_open + 4, "entries of pages 0, 1, 2 and 7 have changed");
+    map.flush(T0).expect("flushes");
+    assert_eq!(stats(&map).tp_programs, first_open + 4, "nothing has changed");
+    // One page is left: the next block is opened for 501, and takes the map of both with it.
+    [500, 501].iter().for_each(|&lpn| write(&mut map, lpn));
+    assert_eq!(stats(&map).tp_programs, first_open + 5);
+    let mut out = Vec::new();
+    map.read(T0, Lpn::new(0), 1000, &mut out).expect("reads");
+    let after = stats(&map);
+    assert_eq!((after.misses, after.tp_reads, counts(&map, NandOp::Read, Cause::Map)), (0, 0, 0));
+    // What need not survive is programmed at flushes only.
+    let mut volatile = counting(80, config(false));
+    (0..200).for_each(|lpn| write(&mut volatile, lpn));
+    assert_eq!(stats(&volatile).tp_programs, 0);
+}

@@ -374,7 +374,7 @@ pub(crate) fn drive_config(
             allocation: Default::default(),
             die_allocation: Default::default(),
             placement: Default::default(),
-            durable_map: false,
+            durable_map: false.into(),
             map_blocks: 0,
             copy_mode: Default::default(),
             virtual_map_entries: 1,

@@ -97,7 +97,7 @@ impl Size {
             ftl.copy_mode = setup.mode.copy_mode;
             ftl.virtual_map_entries = self.of_batch(setup.entries);
             // The paper's drive writes its map to flash at flushes and when a block is full; so does this one.
-            ftl.durable_map = true;
+            ftl.durable_map = true.into();
             if setup.in_memory != ALL {
                 ftl.mapping = "dftl".to_owned();
                 ftl.translation.cached_entries = self.logical_blocks() / setup.in_memory.part;

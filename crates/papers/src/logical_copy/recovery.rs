@@ -46,7 +46,7 @@ pub(super) fn measure(options: &Options) -> Result<Vec<Found>, PaperError> {
         drive.ftl.logical_pages = Some(6000);
         drive.ftl.copy_mode = CopyMode::Logical;
         drive.ftl.virtual_map_entries = 256;
-        drive.ftl.durable_map = true;
+        drive.ftl.durable_map = true.into();
     })?;
     let mut drive = build(&config, true, options.seed).map_err(|error| failed(error.into()))?;
     let command = |error: CommandError| failed(RunError::Command(error));

@@ -25,8 +25,8 @@ use strobe_types::{Geometry, GeometrySpec, SimTime};
 
 use self::own::OwnPlacement;
 use crate::config::{
-    CopyMode, DataMode, DriveConfig, GcMode, Mapping, ScheduleTable, SchemeName, TranslationTable, Victim,
-    WearLevelingConfig, WearLevelingName, block_scheme,
+    CopyMode, DataMode, DriveConfig, DurableMap, GcMode, Mapping, ScheduleTable, SchemeName,
+    TranslationTable, Victim, WearLevelingConfig, WearLevelingName, block_scheme,
 };
 use crate::device::Simulated;
 use crate::drive::Drive;
@@ -83,6 +83,9 @@ pub(crate) fn checked(config: &DriveConfig) -> Result<(Geometry, u32), BuildErro
     let mapping = config.mapping()?;
     if !matches!(mapping, Mapping::Page | Mapping::Dftl) && config.ftl.copy_mode == CopyMode::Logical {
         return Err(BuildError::LogicalCopy(config.ftl.mapping.clone()));
+    }
+    if config.ftl.durable_map == DurableMap::Pages && mapping != Mapping::Page {
+        return Err(BuildError::MapPages(config.ftl.mapping.clone()));
     }
     if nand.factory_bad_blocks >= geometry.blocks() {
         return Err(BuildError::AllBad { bad: nand.factory_bad_blocks, blocks: geometry.blocks() });
@@ -216,7 +219,7 @@ pub(crate) fn block_map_config(
         log_blocks: config.ftl.log_blocks,
         log_victim: config.ftl.log_victim,
         fault_reserve: fault_reserve(config.nand.program_fail_rate, geometry),
-        durable: config.ftl.durable_map,
+        durable: config.ftl.durable_map.is_durable(),
     })
 }
 
@@ -245,12 +248,11 @@ pub(crate) fn map_config(
             // Addresses and virtual numbers share one range.
             CopyMode::Logical => config.ftl.virtual_map_entries.min(u32::MAX - 1 - geometry.units()),
         },
-        translation: (Mapping::named(&config.ftl.mapping) == Some(Mapping::Dftl))
-            .then(|| translation(config)),
+        translation: translation(config),
         watermarks: (gc.mode == GcMode::Background).then(|| watermarks::of(config, geometry, logical_units)),
         slc: config.ftl.slc_cache.is_on().then_some(config.ftl.slc_cache),
         die_allocation: config.ftl.die_allocation,
-        durable: config.ftl.durable_map,
+        durable: config.ftl.durable_map.is_durable(),
         map_blocks: config.ftl.map_blocks,
         batch_pages: config.ftl.batch_pages,
         refresh: config.ftl.refresh.get(config.nand.read_retry.days_per_second),
@@ -258,10 +260,15 @@ pub(crate) fn map_config(
     }
 }
 
-/// Demand paging of the map. Its entry size and protected segment, which tests of the engine vary, are no keys.
-fn translation(config: &DriveConfig) -> TranslationConfig {
+/// Map pages, if the map is kept in any. Their entry size and protected segment, which tests of the engine vary, are no
+/// keys.
+fn translation(config: &DriveConfig) -> Option<TranslationConfig> {
+    if config.ftl.durable_map == DurableMap::Pages {
+        return Some(TranslationConfig::new(u32::MAX));
+    }
     let &TranslationTable { cached_entries, batched_eviction } = &config.ftl.translation;
-    TranslationConfig { batched_eviction, ..TranslationConfig::new(cached_entries) }
+    (Mapping::named(&config.ftl.mapping) == Some(Mapping::Dftl))
+        .then(|| TranslationConfig { batched_eviction, ..TranslationConfig::new(cached_entries) })
 }
 
 /// Erased blocks to keep for programs that fail while a block on every plane is filled: so many

@@ -5,6 +5,7 @@ use serde::{Deserialize, Serialize};
 use strobe_ftl::{Allocation, DieAllocation, LogVictim, Refresh, SlcConfig};
 use strobe_types::{defaults, is_default};
 
+use super::durable::DurableMap;
 use super::gc::GcConfig;
 use super::placement::PlacementTable;
 
@@ -45,12 +46,14 @@ pub struct FtlConfig {
     #[serde(default = "virtual_map_entries")]
     #[schemars(range(min = 1, max = 268_435_456))]
     pub virtual_map_entries: u32,
-    /// True if the map survives a power cut. It is then kept on flash as a journal with checkpoints, in
-    /// reserved blocks. Its programs have cause map, or meta for pages that hold mostly the virtual map of
-    /// logical copies. It is written at every flush, before a block is opened and before garbage is erased.
-    /// Default false: the map is in memory only and costs nothing.
-    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
-    pub durable_map: bool,
+    /// Durable form of the map, which survives a power cut. true: a journal with checkpoints in reserved blocks,
+    /// written at every flush, before a block is opened and before garbage is erased. pages: map pages among the
+    /// data; those with changes are programmed at every flush and when the host's open block is exchanged. All map
+    /// entries are in memory in both forms; pages needs mapping = "page". Programs have cause map, or meta for
+    /// journal pages that hold mostly the virtual map of logical copies. Default false: the map is in memory only
+    /// and costs nothing.
+    #[serde(default, skip_serializing_if = "is_default")]
+    pub durable_map: DurableMap,
     /// Good blocks reserved for the durable map, if that is more than it needs, which is eight times the
     /// map and three blocks. Default 0.
     #[serde(default, skip_serializing_if = "is_default")]

@@ -15,6 +15,7 @@ mod door;
 mod end_of_life;
 mod freeze;
 mod image;
+mod map_pages;
 mod misuse;
 mod net_blocks;
 mod nvram;

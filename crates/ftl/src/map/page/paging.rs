@@ -39,8 +39,20 @@ impl<N: Nand, V: VictimPolicy> PageMap<N, V> {
             })?;
             finished = self.core.nand.both(finished, done);
             self.core.commit_if_full(done)?;
+            if self.core.store.translation().take_exchange() {
+                // The host does not wait for it; a flush will.
+                self.write_map(done)?;
+            }
         }
         Ok(finished)
+    }
+
+    /// Makes the map on flash as it is in memory: translation pages with changes, then the log.
+    pub(super) fn write_map(&mut self, now: When) -> Done {
+        let written = self.pager().flush_entries(now);
+        let done = self.core.commit(now)?;
+        let written = written?;
+        Ok(self.core.nand.both(written, done))
     }
 }
 

@@ -128,7 +128,7 @@ fn flash(config: &mut DriveConfig, rng: &mut Prng) {
     nand.factory_bad_blocks = u32::from(rng.below(6) == 0);
     nand.program_fail_rate = pick(rng, &[0.0, 0.0, 0.0, 0.0, 0.0, 0.004]);
     nand.data = DataMode::Bytes;
-    config.ftl.durable_map = true;
+    config.ftl.durable_map = true.into();
 }
 
 fn page_map(config: &mut DriveConfig, rng: &mut Prng) {

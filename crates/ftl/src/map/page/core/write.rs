@@ -325,6 +325,8 @@ impl<N: Nand, V: VictimPolicy> Core<N, V> {
                     ready = self.nand.both(ready, full);
                     if stream == self.streams.table.translation {
                         translation.blocks.push(block);
+                    } else if self.streams.table.is_of_host(stream) && is_for_host(cause) {
+                        translation.note_exchange();
                     }
                 }
             }

@@ -464,3 +464,87 @@ fn a_map_that_is_all_in_memory_is_programmed_at_flushes_and_when_the_host_opens_
     (0..200).for_each(|lpn| write(&mut volatile, lpn));
     assert_eq!(stats(&volatile).tp_programs, 0);
 }
+
+#[test]
+fn a_flush_programs_a_page_of_metadata_on_each_plane() {
+    let shape = GeometrySpec { channels: 2, dies_per_channel: 2, blocks_per_plane: 20, ..spec(0) };
+    let programs = |flush_metadata| {
+        let geometry = Geometry::new(shape).expect("valid");
+        let chip = Chip::new(geometry.clone(), WearConfig::default(), Untimed::default(), 1);
+        let translation = Some(TranslationConfig::new(1000));
+        let config = PageMapConfig { durable: true, translation, flush_metadata, ..PageMapConfig::new(1000) };
+        let mut map: CountingMap = PageMap::new(chip, Greedy::new(geometry.blocks()), config).expect("room");
+        for round in 0..300 {
+            write(&mut map, round);
+            map.flush(T0).expect("flushes");
+        }
+        map.check().expect("sound");
+        let planes = geometry.striped_planes().map(|plane| {
+            let blocks = geometry.blocks() / 4;
+            (0..blocks)
+                .map(|at| map.nand().block(BlockId::new(plane * blocks + at)).pages_programmed)
+                .sum::<u32>()
+        });
+        (counts(&map, NandOp::Program, Cause::Map), planes.collect::<Vec<_>>())
+    };
+    let ((without, _), (with, planes)) = (programs(false), programs(true));
+    assert_eq!(with - without, 300 * 4);
+    assert!(planes.iter().all(|&pages| pages > 300), "{planes:?}");
+}
+
+#[test]
+fn owners_lists_follow_full_blocks_and_logical_copies() {
+    let config = |owner_lists| PageMapConfig {
+        durable: true,
+        virtual_map_entries: 200,
+        translation: Some(TranslationConfig::new(1000)),
+        owner_lists,
+        ..PageMapConfig::new(1000)
+    };
+    let mut maps = [false, true].map(|owner_lists| counting(80, config(owner_lists)));
+    // Lists that a step costs: what one drive programs beyond the other.
+    let mut seen = 0;
+    let mut lists = |step: &dyn Fn(&mut CountingMap)| {
+        maps.iter_mut().for_each(|map| {
+            step(map);
+            map.flush(T0).expect("flushes");
+            map.check().expect("sound");
+        });
+        let of = |map: &CountingMap| {
+            counts(map, NandOp::Program, Cause::Meta) + counts(map, NandOp::Program, Cause::Map)
+        };
+        let more = of(&maps[1]) - of(&maps[0]);
+        more - std::mem::replace(&mut seen, more)
+    };
+    // 32 pages in a block: three are full, and a fourth is open.
+    assert_eq!(lists(&|map| (0..100).for_each(|lpn| write(map, lpn))), 3);
+    assert_eq!(lists(&|_| {}), 0, "nothing has changed");
+    // Units of the first two blocks, and of the open one, whose list is not there yet.
+    assert_eq!(
+        lists(&|map| {
+            map.copy(T0, Lpn::new(20), Lpn::new(500), 30).expect("copies");
+        }),
+        2
+    );
+    assert_eq!(
+        lists(&|map| {
+            map.copy(T0, Lpn::new(97), Lpn::new(600), 2).expect("copies");
+        }),
+        0
+    );
+    // The sources leave: the copies have the units alone.
+    assert_eq!(
+        lists(&|map| {
+            map.trim(T0, Lpn::new(20), 10).expect("trims");
+        }),
+        1
+    );
+    assert_eq!(lists(&|map| write(map, 40)), 1);
+    // A trim of what nobody shares changes no owner.
+    assert_eq!(
+        lists(&|map| {
+            map.trim(T0, Lpn::new(0), 5).expect("trims");
+        }),
+        0
+    );
+}

@@ -105,7 +105,11 @@ fn any_case(rng: &mut Prng) -> Option<Case> {
     // As many word lines as there were pages.
     let pages_per_program = [1, 1, 3][rng.below(3) as usize];
     let spec = GeometrySpec { page_bytes: spec.page_bytes * pages_per_program, ..spec };
-    let config = PageMapConfig { pad_moved: rng.below(3) == 0, ..config };
+    let die_allocation = [DieAllocation::Stripe, DieAllocation::ByAddress][usize::from(rng.below(3) == 0)];
+    let flush_metadata = config.translation.is_some() && rng.below(4) == 0;
+    let owner_lists = config.translation.is_some() && rng.below(4) == 0;
+    let pad_moved = rng.below(3) == 0;
+    let config = PageMapConfig { pad_moved, die_allocation, flush_metadata, owner_lists, ..config };
     let case = Case::new(spec, config, wear, TimingConfig { pages_per_program, ..times })?;
     Some(Case { aligned: rng.below(4) == 0 && !case.wears_out(), ..case })
 }

@@ -56,7 +56,7 @@ pub use strobe_ftl::{
     Recovery, RecoveryError, SlcConfig, SlcStats, Stage, Stream, Temperature, TranslationStats, WhenFull,
 };
 pub use strobe_nand::{
-    Access, Class, Damage, EventLog, Image, ImageError, ImageInfo, Met, PageTimes, RetryConfig, Scan,
+    Access, Class, Damage, EventLog, Image, ImageError, ImageInfo, Issue, Met, PageTimes, RetryConfig, Scan,
     SlcMode, SuspendConfig,
 };
 pub use strobe_types::{StateError, StateReader, StateWriter, Stored};

@@ -77,6 +77,7 @@ pub(super) const OF_DRIVES: &[Rule] = &[
             "drive.ftl.gc.pace_blocks",
             "drive.ftl.gc.victims",
             "drive.ftl.gc.read_pages",
+            "drive.controller.issue",
             "drive.nand.slc.read_ns",
             "drive.nand.slc.program_ns",
             "drive.nand.slc.erase_ns",
@@ -161,7 +162,7 @@ pub(super) const OF_DRIVES: &[Rule] = &[
         keys: &["drive.ftl.die_allocation"],
         switches: TIMING,
         wants: "run.timing = true; without time no die is free before others, and pages are striped",
-        counts: |e| e.run.timing || e.drive.ftl.die_allocation == DieAllocation::Stripe,
+        counts: |e| e.run.timing || e.drive.ftl.die_allocation != DieAllocation::FreeFirst,
     },
     Rule {
         keys: &["drive.nand.cache_read"],
@@ -370,6 +371,12 @@ pub(super) const OF_DRIVES: &[Rule] = &[
         switches: &["drive.ftl.copy_mode"],
         wants: "drive.ftl.copy_mode = \"logical\"",
         counts: |e| e.drive.ftl.copy_mode == CopyMode::Logical,
+    },
+    Rule {
+        keys: &["drive.ftl.flush_metadata", "drive.ftl.owner_lists"],
+        switches: &["drive.ftl.durable_map", "drive.ftl.mapping"],
+        wants: "drive.ftl.durable_map = \"pages\" or drive.ftl.mapping = \"dftl\"",
+        counts: has_map_pages,
     },
     Rule {
         keys: &["drive.ftl.map_blocks"],

@@ -375,6 +375,8 @@ pub(crate) fn drive_config(
             die_allocation: Default::default(),
             placement: Default::default(),
             durable_map: false.into(),
+            flush_metadata: false,
+            owner_lists: false,
             map_blocks: 0,
             copy_mode: Default::default(),
             virtual_map_entries: 1,

@@ -29,6 +29,12 @@ pub enum BuildError {
         "drive.ftl.copy_mode is \"logical\", which drive.ftl.mapping = \"{0}\" cannot do: only \"page\" and \"dftl\" can"
     )]
     LogicalCopy(String),
+    /// Collection in the background fills any die.
+    #[error(
+        "drive.ftl.die_allocation is \"by-address\", which needs drive.ftl.gc.mode = \"stop-the-world\": collection in the \
+         background counts on the next die that is free"
+    )]
+    ByAddress,
     /// Another mapping scheme has no map pages, or keeps its map in some in any case.
     #[error(
         "drive.ftl.durable_map is \"pages\", which drive.ftl.mapping = \"{0}\" cannot have: \

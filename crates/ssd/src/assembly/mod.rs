@@ -14,8 +14,8 @@ mod word_lines;
 use strobe_ftl::gc::{AnyPolicy, Formula, Greedy, Kinetic, LinearScore, Sampled, Sampling, VictimPolicy};
 use strobe_ftl::wear::Leveling;
 use strobe_ftl::{
-    BlockMap, BlockMapConfig, FormulaPlacement, GcStream, Inspectable, PageMap, PageMapConfig, Placement,
-    PlacementKind, Recovery, TranslationConfig,
+    BlockMap, BlockMapConfig, DieAllocation, FormulaPlacement, GcStream, Inspectable, PageMap, PageMapConfig,
+    Placement, PlacementKind, Recovery, TranslationConfig,
 };
 use strobe_nand::{
     ArrayTiming, Chip, Class, DataMedium, Medium, Nand as _, NoMedium, PageTimes, StampMedium,
@@ -83,6 +83,9 @@ pub(crate) fn checked(config: &DriveConfig) -> Result<(Geometry, u32), BuildErro
     let mapping = config.mapping()?;
     if !matches!(mapping, Mapping::Page | Mapping::Dftl) && config.ftl.copy_mode == CopyMode::Logical {
         return Err(BuildError::LogicalCopy(config.ftl.mapping.clone()));
+    }
+    if config.ftl.die_allocation == DieAllocation::ByAddress && config.ftl.gc.mode == GcMode::Background {
+        return Err(BuildError::ByAddress);
     }
     if config.ftl.durable_map == DurableMap::Pages && mapping != Mapping::Page {
         return Err(BuildError::MapPages(config.ftl.mapping.clone()));
@@ -255,6 +258,8 @@ pub(crate) fn map_config(
         durable: config.ftl.durable_map.is_durable(),
         map_blocks: config.ftl.map_blocks,
         batch_pages: config.ftl.batch_pages,
+        owner_lists: config.ftl.owner_lists,
+        flush_metadata: config.ftl.flush_metadata,
         refresh: config.ftl.refresh.get(config.nand.read_retry.days_per_second),
         seed,
     }
@@ -361,6 +366,7 @@ impl<'a> Plan<'a> {
             independent_plane_reads: nand.independent_plane_reads,
             patience_ns: self.patience_ns(),
             suspend: nand.suspend,
+            issue: self.config.controller.issue,
         };
         ArrayTiming::new(config, &self.geometry)
     }

@@ -32,7 +32,9 @@ pub struct FtlConfig {
     /// Choice of the erased block opened next: fifo, least-erased, adaptive or above-average. Default fifo.
     #[serde(default)]
     pub allocation: Allocation,
-    /// Die of the next pages: free-first (the one with the least work waiting) or stripe (in turn). Default free-first.
+    /// Die of the next pages: free-first (the one with the least work waiting), stripe (in turn) or by-address (the
+    /// number of the page in the logical space modulo that of the planes; needs gc.mode = "stop-the-world"). Default
+    /// free-first.
     #[serde(default)]
     pub die_allocation: DieAllocation,
     /// Data placement: which data shares blocks.
@@ -54,6 +56,15 @@ pub struct FtlConfig {
     /// and costs nothing.
     #[serde(default, skip_serializing_if = "is_default")]
     pub durable_map: DurableMap,
+    /// True if owners' lists (P2L: the logical units of each block) are on flash, programmed with the map pages. A list is
+    /// due when its block is full, and again when a logical copy, or the write or trim that ends the sharing, has changed
+    /// owners in it. Needs map pages. Cause meta. Default false.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub owner_lists: bool,
+    /// True if each flush ends with a page of metadata on every plane (open and free blocks, erase counts), behind the map
+    /// pages. Needs map pages. Cause map. Default false.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub flush_metadata: bool,
     /// Good blocks reserved for the durable map, if that is more than it needs, which is eight times the
     /// map and three blocks. Default 0.
     #[serde(default, skip_serializing_if = "is_default")]

@@ -74,6 +74,8 @@ pub(crate) fn config() -> DriveConfig {
             gc: GcConfig { mode: GcMode::StopTheWorld, ..GcConfig::default() },
             wear_leveling: Default::default(),
             batch_pages: 0,
+            flush_metadata: false,
+            owner_lists: false,
             refresh: Default::default(),
         },
         controller: ControllerConfig { schedule: FIRST_COME, ..ControllerConfig::default() },

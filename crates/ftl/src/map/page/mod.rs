@@ -228,7 +228,7 @@ impl<N: Nand, V: VictimPolicy> MappingScheme for PageMap<N, V> {
     }
 
     fn flush(&mut self, now: When) -> Done {
-        self.write_map(now)
+        self.flush_map(now)
     }
 
     fn copy(&mut self, now: When, from: Lpn, to: Lpn, count: u32) -> Done {

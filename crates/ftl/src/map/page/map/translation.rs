@@ -14,6 +14,7 @@ use strobe_types::{BlockId, Divisor, Geometry, Lpn, State};
 
 use crate::journal::Trims;
 use crate::map::page::map::cmt::Cmt;
+use crate::map::page::map::lists::OwnerLists;
 
 /// Part of the map that a demand-paged drive has in memory (DFTL, ASPLOS 2009, section 3).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -98,6 +99,8 @@ pub(crate) struct Translation {
     /// Translation pages that do not know yet where units that were moved lie; before anything is erased
     /// they must.
     pub(crate) moved: Vec<u32>,
+    /// Owners' lists on flash.
+    pub(crate) lists: OwnerLists,
     /// Blocks that hold, or will hold, translation pages.
     pub(crate) blocks: Vec<BlockId>,
     /// True for translation pages in `moved`.
@@ -137,6 +140,7 @@ impl Translation {
             cmt,
             trims,
             moved: Vec::new(),
+            lists: OwnerLists::default(),
             is_moved: vec![false; pages as usize],
             is_stale: vec![false; pages as usize],
             blocks: Vec::new(),

@@ -81,7 +81,7 @@ fn models(runs: &Runs<'_>, premises: &[Premise]) -> Figure {
         View::Table { down: &["claim", "unit"], across: "model" },
         rows,
     )
-    .noted("journal: any bank, any order, a write-back cache of 32 MB, a journal of map entries; map pages: that with the map in pages; shipped firmware: the bank is that of the address, one waiting slot, 64 KB of staging, map pages, owners' lists")
+    .noted("journal: any bank, any order, a write-back cache of 32 MB, a journal of map entries; map pages: that with the map in pages; shipped firmware: the bank is that of the address, one waiting slot, 256 KB of staging, map pages, owners' lists")
 }
 
 /// Everything about one phase on the preset's drive.

@@ -85,7 +85,7 @@ pub(super) fn figure(premises: &[Premise]) -> Figure {
         View::Table { down: &["quantity"], across: "model" },
         rows,
     )
-    .noted("with 7 banks of 8 busy at best: the address of a page decides its bank, and a busy bank holds up all others")
+    .noted("shipped firmware: the address of a page decides its bank, and one for a busy bank holds up all behind it")
 }
 
 #[cfg(test)]
@@ -97,7 +97,7 @@ mod tests {
     #[test]
     fn only_the_shipped_firmware_is_slow_at_random() {
         for premise in measure(&Options::new(Scale::Tiny, 1)).expect("runs") {
-            let expected = if premise.model == SHIPPED { 0.2..0.7 } else { 0.9..1.1 };
+            let expected = if premise.model == SHIPPED { 0.2..0.7 } else { 0.85..1.1 };
             assert!(expected.contains(&premise.share()), "{premise:?}");
         }
     }

@@ -8,6 +8,7 @@ mod durable_map;
 mod flash_order;
 mod interrupts;
 mod logical_copy;
+mod map_pages;
 mod page_map;
 mod placement;
 mod power_cut;

@@ -5,6 +5,7 @@ mod error;
 mod faults;
 mod handles;
 mod image;
+mod map_pages;
 mod memory;
 mod own;
 mod slc;
@@ -15,7 +16,7 @@ use strobe_ftl::gc::{AnyPolicy, Formula, Greedy, Kinetic, LinearScore, Sampled, 
 use strobe_ftl::wear::Leveling;
 use strobe_ftl::{
     BlockMap, BlockMapConfig, DieAllocation, FormulaPlacement, GcStream, Inspectable, PageMap, PageMapConfig,
-    Placement, PlacementKind, Recovery, TranslationConfig,
+    Placement, PlacementKind, Recovery,
 };
 use strobe_nand::{
     ArrayTiming, Chip, Class, DataMedium, Medium, Nand as _, NoMedium, PageTimes, StampMedium,
@@ -25,8 +26,8 @@ use strobe_types::{Geometry, GeometrySpec, SimTime};
 
 use self::own::OwnPlacement;
 use crate::config::{
-    CopyMode, DataMode, DriveConfig, DurableMap, GcMode, Mapping, ScheduleTable, SchemeName,
-    TranslationTable, Victim, WearLevelingConfig, WearLevelingName, block_scheme,
+    CopyMode, DataMode, DriveConfig, GcMode, Mapping, ScheduleTable, SchemeName, Victim, WearLevelingConfig,
+    WearLevelingName, block_scheme,
 };
 use crate::device::Simulated;
 use crate::drive::Drive;
@@ -87,9 +88,7 @@ pub(crate) fn checked(config: &DriveConfig) -> Result<(Geometry, u32), BuildErro
     if config.ftl.die_allocation == DieAllocation::ByAddress && config.ftl.gc.mode == GcMode::Background {
         return Err(BuildError::ByAddress);
     }
-    if config.ftl.durable_map == DurableMap::Pages && mapping != Mapping::Page {
-        return Err(BuildError::MapPages(config.ftl.mapping.clone()));
-    }
+    map_pages::check(config, mapping)?;
     if nand.factory_bad_blocks >= geometry.blocks() {
         return Err(BuildError::AllBad { bad: nand.factory_bad_blocks, blocks: geometry.blocks() });
     }
@@ -251,7 +250,7 @@ pub(crate) fn map_config(
             // Addresses and virtual numbers share one range.
             CopyMode::Logical => config.ftl.virtual_map_entries.min(u32::MAX - 1 - geometry.units()),
         },
-        translation: translation(config),
+        translation: map_pages::translation(config),
         watermarks: (gc.mode == GcMode::Background).then(|| watermarks::of(config, geometry, logical_units)),
         slc: config.ftl.slc_cache.is_on().then_some(config.ftl.slc_cache),
         die_allocation: config.ftl.die_allocation,
@@ -263,17 +262,6 @@ pub(crate) fn map_config(
         refresh: config.ftl.refresh.get(config.nand.read_retry.days_per_second),
         seed,
     }
-}
-
-/// Map pages, if the map is kept in any. Their entry size and protected segment, which tests of the engine vary, are no
-/// keys.
-fn translation(config: &DriveConfig) -> Option<TranslationConfig> {
-    if config.ftl.durable_map == DurableMap::Pages {
-        return Some(TranslationConfig::new(u32::MAX));
-    }
-    let &TranslationTable { cached_entries, batched_eviction } = &config.ftl.translation;
-    (Mapping::named(&config.ftl.mapping) == Some(Mapping::Dftl))
-        .then(|| TranslationConfig { batched_eviction, ..TranslationConfig::new(cached_entries) })
 }
 
 /// Erased blocks to keep for programs that fail while a block on every plane is filled: so many

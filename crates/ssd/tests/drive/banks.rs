@@ -1,7 +1,7 @@
 //! Banks of a controller of 2009: the address of a page decides its bank, and one waiting slot serves all of them.
 
 use strobe_ssd::{BuildError, DieAllocation, DriveConfig, GcMode, Issue, build};
-use strobe_types::{Lpn, Op, Prng, Request};
+use strobe_types::{Prng, Request};
 
 use crate::setup::{closed, shaped, write};
 
@@ -83,32 +83,6 @@ fn either_key_alone_costs_less_and_a_stripe_nothing() {
     assert!((striped - 1.0).abs() < 0.01, "{striped}");
     let fixed = speed(DieAllocation::ByAddress, Issue::PerDie);
     assert!((0.8..0.97).contains(&fixed), "{fixed}: 64 requests keep most banks at work");
-}
-
-#[test]
-fn a_page_lies_on_the_plane_of_its_address() {
-    for timing in [false, true] {
-        let mut config = board(DieAllocation::ByAddress, Issue::PerDie);
-        (config.ftl.mapping_unit_bytes, config.ftl.logical_pages) = (4096, Some(2 * PAGES));
-        let mut drive = build(&config, timing, 1).expect("builds");
-        let mut rng = Prng::new(2);
-        // Two capacities, so that collection has moved much of it.
-        for _ in 0..2 * PAGES {
-            let lba = u64::from(rng.below(PAGES) * PAGE);
-            drive
-                .run(&[Request::new(Op::Write, strobe_types::Lba::new(lba), PAGE)], &[], &mut closed(1))
-                .expect("runs");
-        }
-        assert!(drive.stats().gc.units_moved > 0);
-        drive.check().expect("sound");
-        let geometry = crate::setup::geometry(&config);
-        let places = (0..PAGES).filter_map(|page| Some((page, drive.locate(Lpn::new(2 * page))?)));
-        for (page, ppa) in places {
-            let plane = geometry.plane_of(geometry.block_of(ppa));
-            let wanted = geometry.striped_planes().nth((page % 8) as usize).expect("a plane");
-            assert_eq!(plane, wanted, "page {page}");
-        }
-    }
 }
 
 #[test]

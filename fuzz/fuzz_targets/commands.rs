@@ -68,7 +68,7 @@ fn drive(u: &mut Unstructured<'_>) -> Result<DriveConfig> {
     nand.data = if u.arbitrary()? { DataMode::Bytes } else { DataMode::Stamp };
     config.ftl.mapping_unit_bytes = 1024;
     config.ftl.logical_pages = Some(UNITS);
-    config.ftl.durable_map = true;
+    config.ftl.durable_map = true.into();
     if u.arbitrary()? {
         config.ftl.copy_mode = CopyMode::Logical;
         config.ftl.virtual_map_entries = u.int_in_range(1..=20)?;

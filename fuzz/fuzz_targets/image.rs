@@ -39,7 +39,7 @@ fn base() -> &'static Base {
         nand.data = DataMode::Bytes;
         config.ftl.mapping_unit_bytes = 512;
         config.ftl.logical_pages = Some(UNITS);
-        config.ftl.durable_map = true;
+        config.ftl.durable_map = true.into();
         let (mut drive, _) = build_on_image(&config, false, 1, &path).expect("a new image");
         for n in 0..200u64 {
             let range = Range::new(Lba::new(n * 7 % u64::from(UNITS)), 1);

@@ -108,6 +108,12 @@ impl Frontier {
         self.rows[self.turn % self.step].open -= 1;
     }
 
+    /// Gives the turn to the lane to which a page of number `page` belongs where addresses decide.
+    #[inline]
+    pub(crate) fn turn_to_address(&mut self, page: u32) {
+        self.turn_to(page % self.lanes.len() as u32);
+    }
+
     /// Gives the turn to the first plane of the die at place `at`.
     #[inline]
     pub(crate) fn turn_to(&mut self, at: u32) {

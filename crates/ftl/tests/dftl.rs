@@ -10,14 +10,14 @@ use strobe_ftl::{
 use strobe_nand::{Cause, Chip, Nand, NandOp, NoMedium, StampMedium, Unit, Untimed, WearConfig, When};
 use strobe_types::{BlockId, Geometry, GeometrySpec, Lpn, Prng, SimTime};
 
-const T0: When = When::START;
+pub(crate) const T0: When = When::START;
 
 type TestChip = Chip<Untimed, StampMedium>;
 type TestMap = PageMap<TestChip, AnyPolicy>;
-type CountingMap = PageMap<Chip<Untimed, NoMedium>, Greedy>;
+pub(crate) type CountingMap = PageMap<Chip<Untimed, NoMedium>, Greedy>;
 
 /// 512-byte pages, as the paper's smallest: 128 entries in a translation page.
-fn spec(blocks: u32) -> GeometrySpec {
+pub(crate) fn spec(blocks: u32) -> GeometrySpec {
     GeometrySpec {
         channels: 1,
         dies_per_channel: 1,
@@ -29,22 +29,22 @@ fn spec(blocks: u32) -> GeometrySpec {
     }
 }
 
-fn counting(blocks: u32, config: PageMapConfig) -> CountingMap {
+pub(crate) fn counting(blocks: u32, config: PageMapConfig) -> CountingMap {
     let geometry = Geometry::new(spec(blocks)).expect("valid");
     let chip = Chip::new(geometry, WearConfig::default(), Untimed::default(), 1);
     PageMap::new(chip, Greedy::new(blocks), config).expect("room")
 }
 
-fn write(map: &mut CountingMap, lpn: u32) {
+pub(crate) fn write(map: &mut CountingMap, lpn: u32) {
     map.write(T0, &[Unit { lpn: Lpn::new(lpn), payload: () }], WriteContext::HOST)
         .expect("progress is guaranteed");
 }
 
-fn stats(map: &impl MappingScheme) -> TranslationStats {
+pub(crate) fn stats(map: &impl MappingScheme) -> TranslationStats {
     map.stats().translation.expect("demand-paged")
 }
 
-fn counts(map: &CountingMap, op: NandOp, cause: Cause) -> u64 {
+pub(crate) fn counts(map: &CountingMap, op: NandOp, cause: Cause) -> u64 {
     map.nand().counts().get(op, cause)
 }
 

@@ -9,6 +9,7 @@ mod flash_order;
 mod interrupts;
 mod log_victims;
 mod logical_copy;
+mod map_pages;
 mod page_map;
 mod placement;
 mod power_cut;

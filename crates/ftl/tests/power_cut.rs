@@ -105,7 +105,11 @@ fn any_case(rng: &mut Prng) -> Option<Case> {
     // As many word lines as there were pages.
     let pages_per_program = [1, 1, 3][rng.below(3) as usize];
     let spec = GeometrySpec { page_bytes: spec.page_bytes * pages_per_program, ..spec };
-    let config = PageMapConfig { pad_moved: rng.below(3) == 0, ..config };
+    let die_allocation = [DieAllocation::Stripe, DieAllocation::ByAddress][usize::from(rng.below(3) == 0)];
+    let flush_metadata = config.translation.is_some() && rng.below(4) == 0;
+    let owner_lists = config.translation.is_some() && rng.below(4) == 0;
+    let pad_moved = rng.below(3) == 0;
+    let config = PageMapConfig { pad_moved, die_allocation, flush_metadata, owner_lists, ..config };
     let case = Case::new(spec, config, wear, TimingConfig { pages_per_program, ..times })?;
     Some(Case { aligned: rng.below(4) == 0 && !case.wears_out(), ..case })
 }
@@ -127,7 +131,7 @@ fn any_choices(rng: &mut Prng) -> (GeometrySpec, PageMapConfig, WearConfig, Timi
         protected_entries: [None, Some(0), Some(1000)][pick(&[0, 1, 2]) as usize],
         entry_bytes: pick(&[4, 64, 128]),
         batched_eviction: pick(&[0, 1]) == 1,
-        ..TranslationConfig::new(pick(&[1, 6, 20, 50]))
+        ..TranslationConfig::new(pick(&[1, 6, 20, 50, u32::MAX, u32::MAX]))
     });
     let config = PageMapConfig {
         gc_stream: if pick(&[0, 1]) == 0 { GcStream::Own } else { GcStream::Host },
@@ -224,7 +228,8 @@ fn nothing_durable_is_lost_of_an_slc_cache_while_operations_are_on_their_way() {
 
 /// Tortures drives until there were `cuts` cuts.
 fn torture_until<T: Pace>(cuts: u64, first_seed: u64) {
-    let (mut done, mut paged, mut shares, mut word_lines, mut seed) = (0, 0, 0, 0, first_seed);
+    let (mut done, mut paged, mut resident, mut shares, mut word_lines, mut seed) =
+        (0, 0, 0, 0, 0, first_seed);
     while done < cuts {
         let mut rng = Prng::new(seed);
         if let Some(case) = any_case(&mut rng) {
@@ -232,16 +237,19 @@ fn torture_until<T: Pace>(cuts: u64, first_seed: u64) {
             done += these;
             let is_paged = case.config.translation.is_some();
             paged += if is_paged { these } else { 0 };
+            let is_resident = |how: TranslationConfig| how.is_resident(case.config.logical_units);
+            resident += if case.config.translation.is_some_and(is_resident) { these } else { 0 };
             shares += if is_paged && case.config.virtual_map_entries > 0 { these } else { 0 };
             word_lines += if case.times.pages_per_program > 1 { these } else { 0 };
         }
         seed += 1;
     }
     eprintln!(
-        "{done} cuts, {paged} of drives whose map is paged, {shares} of them with logical copy, {word_lines} of programs \
+        "{done} cuts, {paged} of drives whose map is paged, {resident} of these with all of it in memory, {shares} of them with logical copy, {word_lines} of programs \
          of word lines, seeds {first_seed}..{seed}"
     );
     assert!(paged >= cuts / 8, "too few of drives whose map is paged");
+    assert!(resident >= cuts / 100, "too few of those with all of the map in memory");
     assert!(shares >= cuts / 20, "too few of those with logical copy");
     assert!(word_lines >= cuts / 20, "too few of drives that program word lines");
 }

@@ -35,7 +35,7 @@ impl PowerConfig {
         if self.is_steady() {
             return Ok(());
         }
-        if !drive.ftl.durable_map {
+        if !drive.ftl.durable_map.is_durable() {
             return wrong("drive.ftl.durable_map", "false", "true, as power is cut ([power], --cut)");
         }
         if drive.nand.data == DataMode::None {

@@ -31,8 +31,8 @@ pub use medium::{
 };
 pub use read_done::{ReadDone, ReadOutcome};
 pub use timing::{
-    ArrayTiming, Bus, Class, Occupancy, PageTimes, SlcMode, SuspendConfig, SwitchedTiming, Ticket, Timing,
-    TimingConfig, Untimed, When,
+    ArrayTiming, Bus, Class, Issue, Occupancy, PageTimes, SlcMode, SuspendConfig, SwitchedTiming, Ticket,
+    Timing, TimingConfig, Untimed, When,
 };
 pub use wanted::Wanted;
 pub use wear::WearConfig;

@@ -58,7 +58,7 @@
 //!
 //! let mut config = DriveConfig::preset("generic-8g")?;
 //! (config.nand.blocks_per_plane, config.ftl.logical_pages) = (64, Some(8000));
-//! (config.nand.data, config.ftl.durable_map) = (DataMode::Bytes, true);
+//! (config.nand.data, config.ftl.durable_map) = (DataMode::Bytes, true.into());
 //! let mut drive = build(&config, true, 1)?;
 //! let mut now = drive.write_bytes(SimTime::ZERO, Lba::new(0), &[7; 4096])?;
 //! drive.watch();

@@ -34,10 +34,11 @@ pub use assembly::{
 };
 pub use command::{Command, CommandKind, DataTag, Hint, RANGES_MAX, Range};
 pub use config::{
-    ControllerConfig, CopyMode, DataMode, DriveConfig, FaultAt, FaultsTable, FtlConfig, GcConfig, GcMode,
-    MAPPINGS, Mapping, MappingInfo, NVRAM_RANGES_MAX, NandConfig, NvramConfig, NvramError, NvramPolicyName,
-    PLACEMENTS, POLICIES, PlacementInfo, PlacementTable, PolicyInfo, RefreshTable, ScheduleTable, Scheme,
-    SchemeName, SectorRange, TranslationTable, TrimConfig, Victim, WearLevelingConfig, WearLevelingName,
+    ControllerConfig, CopyMode, DataMode, DriveConfig, DurableMap, FaultAt, FaultsTable, FtlConfig, GcConfig,
+    GcMode, MAPPINGS, Mapping, MappingInfo, NVRAM_RANGES_MAX, NandConfig, NvramConfig, NvramError,
+    NvramPolicyName, PLACEMENTS, POLICIES, PlacementInfo, PlacementTable, PolicyInfo, RefreshTable,
+    ScheduleTable, Scheme, SchemeName, SectorRange, TranslationTable, TrimConfig, Victim, WearLevelingConfig,
+    WearLevelingName,
 };
 pub use device::{Completion, Device, Inspect, PowerCut, Simulated, Underway};
 pub use drive::Drive;
@@ -55,7 +56,7 @@ pub use strobe_ftl::{
     RecoveryError, SlcConfig, SlcStats, Stage, Stream, Temperature, TranslationStats, WhenFull,
 };
 pub use strobe_nand::{
-    Access, Class, Damage, EventLog, Image, ImageError, ImageInfo, Met, PageTimes, RetryConfig, Scan,
+    Access, Class, Damage, EventLog, Image, ImageError, ImageInfo, Issue, Met, PageTimes, RetryConfig, Scan,
     SlcMode, SuspendConfig,
 };
 pub use strobe_types::{StateError, StateReader, StateWriter, Stored};

@@ -380,8 +380,10 @@ fn trim_says_what_it_took_and_gives_the_same_bytes_twice() {
     assert!(listed.contains("trim") && listed.contains("on a real kernel"), "{listed}");
 }
 
-const LOGICAL_COPY_FIGURES: [&str; 10] = [
+const LOGICAL_COPY_FIGURES: [&str; 12] = [
     "2",
+    "premise",
+    "models",
     "stand-ins",
     "command-time",
     "dftl",
@@ -414,7 +416,7 @@ fn logical_copy_is_what_its_schema_says_and_judges_its_claims_at_one_utilisation
     let claims = judged(&result);
     let said: Vec<f64> = claims.iter().filter_map(|claim| claim["paper"].as_f64()).collect();
     // The drive alone first; then what only a kernel can show.
-    assert_eq!(said, [-80.0, 3.0, 0.0, 100.0, 3.0, 2.8, 1.3, 1.5, 2.8, 1.2, 1.2, -80.0]);
+    assert_eq!(said, [-80.0, 3.0, 0.0, 100.0, 0.0, 100.0, 3.0, 2.8, 1.3, 1.5, 2.8, 1.2, 1.2, -80.0]);
     let open = claims.iter().filter(|claim| claim["measured"].is_null());
     assert!(open.clone().count() > 10 && open.into_iter().all(|claim| claim["verdict"] == "not-run"));
     let notes = result["notes"].to_string();

@@ -16,7 +16,7 @@ use strobe_ftl::{
     DataTag, Done, Inspectable, Isolation, MappingScheme, Recoverable, RecoveryError, Stream, WriteContext,
 };
 use strobe_nand::{
-    ArrayTiming, Cause, Chip, CutPlan, Nand, PowerCuts, Snapshot, StampMedium, SuspendConfig, Timing,
+    ArrayTiming, Cause, Chip, CutPlan, Issue, Nand, PowerCuts, Snapshot, StampMedium, SuspendConfig, Timing,
     TimingConfig, Unit, Untimed, When,
 };
 use strobe_types::{Geometry, Lpn, Prng};
@@ -63,6 +63,7 @@ pub(crate) fn any_times(rng: &mut Prng) -> TimingConfig {
         command_ns: pick(&[0, 0, 3]),
         cache_read: pick(&[0, 0, 1]) == 1,
         independent_plane_reads: pick(&[0, 0, 1]) == 1,
+        issue: [Issue::PerDie, Issue::InOrder][pick(&[0, 0, 1]) as usize],
         ..TimingConfig::default()
     }
 }

@@ -1,7 +1,8 @@
 //! Keys of the drive that have an effect only with certain values of others.
 
 use strobe_ssd::{
-    CopyMode, DieAllocation, GcMode, GcStream, NvramPolicyName, SchemeName, Victim, WearLevelingName,
+    CopyMode, DieAllocation, DurableMap, GcMode, GcStream, NvramPolicyName, SchemeName, Victim,
+    WearLevelingName,
 };
 
 use super::rules::{Rule, TIMING};
@@ -9,6 +10,12 @@ use crate::Experiment;
 
 fn maps_blocks(experiment: &Experiment) -> bool {
     !matches!(experiment.drive.ftl.mapping.as_str(), "page" | "dftl")
+}
+
+/// True if the map is kept in map pages, which collection moves.
+fn has_map_pages(experiment: &Experiment) -> bool {
+    let ftl = &experiment.drive.ftl;
+    ftl.mapping == "dftl" || ftl.durable_map == DurableMap::Pages
 }
 
 fn sorts_by_temperature(experiment: &Experiment) -> bool {
@@ -70,6 +77,7 @@ pub(super) const OF_DRIVES: &[Rule] = &[
             "drive.ftl.gc.pace_blocks",
             "drive.ftl.gc.victims",
             "drive.ftl.gc.read_pages",
+            "drive.controller.issue",
             "drive.nand.slc.read_ns",
             "drive.nand.slc.program_ns",
             "drive.nand.slc.erase_ns",
@@ -98,9 +106,9 @@ pub(super) const OF_DRIVES: &[Rule] = &[
     },
     Rule {
         keys: &["drive.ftl.gc.victims", "drive.ftl.gc.read_pages"],
-        switches: &["drive.ftl.placement.scheme", "drive.ftl.mapping"],
-        wants: "drive.ftl.mapping = \"page\" and no drive.ftl.placement.scheme = \"sorted\"; these move whole victims at a time",
-        counts: |e| e.drive.ftl.placement.scheme != SchemeName::Sorted && e.drive.ftl.mapping != "dftl",
+        switches: &["drive.ftl.placement.scheme", "drive.ftl.mapping", "drive.ftl.durable_map"],
+        wants: "drive.ftl.mapping = \"page\" without map pages and no drive.ftl.placement.scheme = \"sorted\"; these move whole victims at a time",
+        counts: |e| e.drive.ftl.placement.scheme != SchemeName::Sorted && !has_map_pages(e),
     },
     Rule {
         keys: &["drive.ftl.gc.net_blocks"],
@@ -108,8 +116,8 @@ pub(super) const OF_DRIVES: &[Rule] = &[
         wants: "drive.ftl.gc.mode = \"stop-the-world\"; in the background collection goes on until there is room",
         counts: |e| {
             let ftl = &e.drive.ftl;
-            // DFTL's map pages, and an SLC cache, still make room at once.
-            let is_idle = e.run.timing && ftl.gc.mode == GcMode::Background && ftl.mapping == "page";
+            // Map pages, and an SLC cache, still make room at once.
+            let is_idle = e.run.timing && ftl.gc.mode == GcMode::Background && !has_map_pages(e);
             !is_idle || ftl.slc_cache.is_on()
         },
     },
@@ -130,17 +138,18 @@ pub(super) const OF_DRIVES: &[Rule] = &[
             "run.timing",
             "drive.ftl.gc.victim",
             "drive.ftl.mapping",
+            "drive.ftl.durable_map",
             "drive.ftl.slc_cache.static_blocks",
             "drive.ftl.slc_cache.dynamic_blocks",
         ],
         wants: "drive.ftl.gc.mode = \"stop-the-world\" or run.timing = false, drive.ftl.gc.victim = \"greedy\" or a formula, \
-                drive.ftl.mapping = \"page\", and no drive.ftl.slc_cache",
+                drive.ftl.mapping = \"page\" without map pages, and no drive.ftl.slc_cache",
         counts: |e| {
             let ftl = &e.drive.ftl;
             let stops = !e.run.timing || ftl.gc.mode == GcMode::StopTheWorld;
             let is_exact =
                 matches!(Victim::named(&ftl.gc.victim), None | Some(Victim::Greedy { windowed: false }));
-            stops && is_exact && ftl.mapping == "page" && !ftl.slc_cache.is_on()
+            stops && is_exact && ftl.mapping == "page" && !has_map_pages(e) && !ftl.slc_cache.is_on()
         },
     },
     Rule {
@@ -153,7 +162,7 @@ pub(super) const OF_DRIVES: &[Rule] = &[
         keys: &["drive.ftl.die_allocation"],
         switches: TIMING,
         wants: "run.timing = true; without time no die is free before others, and pages are striped",
-        counts: |e| e.run.timing || e.drive.ftl.die_allocation == DieAllocation::Stripe,
+        counts: |e| e.run.timing || e.drive.ftl.die_allocation != DieAllocation::FreeFirst,
     },
     Rule {
         keys: &["drive.nand.cache_read"],
@@ -364,9 +373,15 @@ pub(super) const OF_DRIVES: &[Rule] = &[
         counts: |e| e.drive.ftl.copy_mode == CopyMode::Logical,
     },
     Rule {
+        keys: &["drive.ftl.flush_metadata", "drive.ftl.owner_lists"],
+        switches: &["drive.ftl.durable_map", "drive.ftl.mapping"],
+        wants: "drive.ftl.durable_map = \"pages\" or drive.ftl.mapping = \"dftl\"",
+        counts: has_map_pages,
+    },
+    Rule {
         keys: &["drive.ftl.map_blocks"],
         switches: &["drive.ftl.durable_map"],
         wants: "drive.ftl.durable_map = true",
-        counts: |e| e.drive.ftl.durable_map,
+        counts: |e| e.drive.ftl.durable_map == DurableMap::Journal,
     },
 ];

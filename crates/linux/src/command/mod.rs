@@ -12,7 +12,7 @@ use crate::job::{Job, Run, Step};
 use crate::kernel::{self, KernelError, KernelInfo};
 use crate::{Clock, Interface, LinuxError, Machine, Mark, Outcome, PoweredDrive, Recorder, Stream, Watch};
 use strobe_nand::EventLog;
-use strobe_ssd::{Ageing, AgeingError, DataMode, DriveConfig, Simulated};
+use strobe_ssd::{Ageing, AgeingError, DataMode, DriveConfig, DurableMap, Simulated};
 use strobe_types::{SimTime, StopFlag};
 
 pub use file_system::FileSystem;
@@ -41,9 +41,12 @@ pub fn window(outcome: &Outcome) -> Option<(&Mark, &Mark)> {
 /// Settings of every drive for a guest: it keeps written data, across power cuts as well.
 pub const DRIVE_SETS: [&str; 2] = ["drive.nand.data=bytes", "drive.ftl.durable_map=true"];
 
-/// [`DRIVE_SETS`] on `drive`.
+/// Lets `drive` keep what is written as [`DRIVE_SETS`] do; a map that is durable in another form stays that.
 pub fn keep_data(drive: &mut DriveConfig) {
-    (drive.nand.data, drive.ftl.durable_map) = (DataMode::Bytes, true);
+    drive.nand.data = DataMode::Bytes;
+    if !drive.ftl.durable_map.is_durable() {
+        drive.ftl.durable_map = DurableMap::Journal;
+    }
 }
 
 /// Drives from here on are large for mkfs, and what ext4 then does without.

@@ -25,6 +25,18 @@ named! {
     }
 }
 
+/// Order in which flash operations reach their dies.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub enum Issue {
+    /// Each waits at its own die.
+    #[default]
+    PerDie,
+    /// One waiting slot for all dies, filled in the order of issue. An operation leaves it when its die begins it;
+    /// those behind it wait, whatever their die does.
+    InOrder,
+}
+
 defaults! {
     /// Suspend and resume: a read that a host waits for interrupts the program or erase that its die is busy with.
     #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
@@ -99,4 +111,6 @@ pub struct TimingConfig {
     pub patience_ns: [u64; Class::ALL.len()],
     /// Suspending programs and erases.
     pub suspend: SuspendConfig,
+    /// Order in which operations reach their dies.
+    pub issue: Issue,
 }

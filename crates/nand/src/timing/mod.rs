@@ -22,7 +22,7 @@ mod reports;
 mod tests;
 
 pub use array::ArrayTiming;
-pub use config::{Class, SlcMode, SuspendConfig, TimingConfig};
+pub use config::{Class, Issue, SlcMode, SuspendConfig, TimingConfig};
 pub use link::Bus;
 pub use ops::Ticket;
 pub use page_times::PageTimes;

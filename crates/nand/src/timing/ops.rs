@@ -254,6 +254,26 @@ impl Ops {
         self[slot].ticket
     }
 
+    /// Operations issued so far, pages counted.
+    pub(super) fn issued(&self) -> u64 {
+        self.issued
+    }
+
+    /// True if `op` waits for nothing more.
+    #[inline(always)]
+    pub(super) fn is_ready(&self, op: u32) -> bool {
+        self[op].unmet == 0
+    }
+
+    /// Operations on flash that are not complete, in the order of their issue.
+    pub(super) fn on_flash(&self) -> Vec<u32> {
+        let is_live = |op: &Op| op.ticket != COMPLETE && op.kind != Kind::Join;
+        let mut live: Vec<u32> =
+            (0..).zip(&self.ops).filter(|(_, op)| is_live(op)).map(|(at, _)| at).collect();
+        live.sort_unstable_by_key(|&op| self[op].number());
+        live
+    }
+
     /// The operation of `ticket`, if it is not complete.
     #[inline(always)]
     pub(super) fn find(&self, ticket: Ticket) -> Option<u32> {

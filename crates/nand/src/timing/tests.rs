@@ -1,5 +1,6 @@
 //! Times of operations and pairs of them, to the nanosecond.
 
+mod in_order;
 mod reading;
 mod urgency;
 

@@ -3,7 +3,7 @@
 use std::ops::Range;
 
 use strobe_nand::{
-    ArrayTiming, Class, PageTimes, SlcMode, SuspendConfig, Ticket, Timing, TimingConfig, When,
+    ArrayTiming, Class, Issue, PageTimes, SlcMode, SuspendConfig, Ticket, Timing, TimingConfig, When,
 };
 use strobe_types::{BlockId, CellMode, Geometry, GeometrySpec, Place, Prng, SimTime};
 
@@ -119,6 +119,7 @@ fn drive(rng: &mut Prng) -> (TimingConfig, Geometry) {
         command_ns: pick(rng, &[0, 0, 1, 3]),
         cache_read: rng.below(3) == 0,
         independent_plane_reads: rng.below(3) == 0,
+        issue: Issue::PerDie,
     };
     (config, Geometry::new(spec).expect("valid"))
 }

@@ -4,17 +4,20 @@ use strobe_nand::Cause;
 
 use strobe_workload::lfs::Trims;
 
+use super::claims::of_model;
 use super::measure::{Measured, Window};
+use super::premise::Premise;
 use super::runs::Runs;
 use super::{
-    BATCHES_MIB, COMMANDS_US, ENTRIES, FEW_ENTRIES, FILE_SYSTEMS, INFERRED_US, JUDGED, LOGICAL, MODES, ORG,
-    PARTS, Phase, READ_WRITE, SPARES, Setup, VICTIMS,
+    BATCHES_MIB, COMMANDS_US, ENTRIES, FEW_ENTRIES, FILE_SYSTEMS, INFERRED_US, JUDGED, LOGICAL, MODELS,
+    MODES, ORG, PARTS, Phase, READ_WRITE, SPARES, Setup, VICTIMS,
 };
 use crate::{Figure, Row, View};
 
 /// `is_set` if somebody has set the time of a command, which is that in all runs then.
-pub(super) fn all(runs: &Runs<'_>, is_set: bool) -> Vec<Figure> {
+pub(super) fn all(runs: &Runs<'_>, premises: &[Premise], is_set: bool) -> Vec<Figure> {
     vec![
+        models(runs, premises),
         stand_ins(runs),
         command_time(runs),
         partial_map(runs, is_set),
@@ -39,6 +42,46 @@ pub(super) fn all(runs: &Runs<'_>, is_set: bool) -> Vec<Figure> {
         told(runs),
         virtual_map(runs),
     ]
+}
+
+/// Claims of the drive alone by model of the board: the model of before, that with map pages, the shipped firmware.
+fn models(runs: &Runs<'_>, premises: &[Premise]) -> Figure {
+    let mut rows = Vec::new();
+    for model in MODELS {
+        let judged = Setup { model, ..Setup::new(Phase::Aged, JUDGED, LOGICAL) };
+        let inferred = runs.speed_over(Setup { command_us: INFERRED_US, ..judged }, ORG);
+        let others = [
+            ("premise", premises.iter().find(|of| of.model == model).map(Premise::share)),
+            ("alone-org-preset", runs.speed_over(judged, ORG)),
+            ("alone-org-inferred", inferred),
+        ];
+        for (id, value) in of_model(runs, model).into_iter().chain(others) {
+            let unit = if matches!(id, "alone-writes" | "alone-ext4") { "%" } else { "times" };
+            rows.push(Row::new(&[("claim", id), ("model", model.name), ("unit", unit)], value));
+        }
+        for mode in FILE_SYSTEMS {
+            let first = runs.first(Setup { mode, ..judged });
+            for (quantity, unit, value) in [
+                ("speed", "MB/s", first.map(|window| 4096.0 / window.us())),
+                ("programs", "per page of data", first.map(Window::all_programs)),
+                ("for map", "per page of data", first.map(|window| window.programs(Cause::Map))),
+                ("for meta", "per page of data", first.map(|window| window.programs(Cause::Meta))),
+            ] {
+                let line = format!("{}: {quantity}", label(mode.name));
+                rows.push(Row::new(
+                    &[("claim", line.as_str()), ("model", model.name), ("unit", unit)],
+                    value,
+                ));
+            }
+        }
+    }
+    Figure::new(
+        "models",
+        format!("claims of the drive alone by model of the board; speeds and programs at v = {JUDGED}"),
+        View::Table { down: &["claim", "unit"], across: "model" },
+        rows,
+    )
+    .noted("journal: any bank, any order, a write-back cache of 32 MB, a journal of map entries; map pages: that with the map in pages; shipped firmware: the bank is that of the address, one waiting slot, 256 KB of staging, map pages, owners' lists")
 }
 
 /// Everything about one phase on the preset's drive.

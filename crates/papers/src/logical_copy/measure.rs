@@ -3,7 +3,7 @@
 use strobe_lab::RunError;
 use strobe_lab::runner::drive_command;
 use strobe_nand::{Cause, NandOp};
-use strobe_ssd::{CommandError, DriveConfig, DriveStats, HostQueue, Pacing, Simulated, build};
+use strobe_ssd::{CommandError, DriveConfig, DriveStats, DurableMap, HostQueue, Pacing, Simulated, build};
 use strobe_types::SimTime;
 use strobe_workload::lfs::{Lfs, LfsCommand, LfsConfig, LfsCounts, LfsDisk};
 
@@ -84,7 +84,7 @@ impl Size {
     }
 
     fn drive(self, setup: &Setup, options: &Options) -> Result<DriveConfig, PaperError> {
-        crate::drive("jasmine-4g", options, |drive| {
+        let mut drive = crate::drive(setup.model.preset, options, |drive| {
             if setup.command_us != COMMAND_US {
                 drive.controller.command_ns = u64::from(setup.command_us) * 1000;
             }
@@ -96,13 +96,17 @@ impl Size {
             ftl.logical_pages = Some(self.logical_blocks());
             ftl.copy_mode = setup.mode.copy_mode;
             ftl.virtual_map_entries = self.of_batch(setup.entries);
-            // The paper's drive writes its map to flash at flushes and when a block is full; so does this one.
-            ftl.durable_map = true;
+            ftl.durable_map = setup.model.map.unwrap_or(ftl.durable_map);
             if setup.in_memory != ALL {
                 ftl.mapping = "dftl".to_owned();
                 ftl.translation.cached_entries = self.logical_blocks() / setup.in_memory.part;
             }
-        })
+        })?;
+        // Demand paging has its map in pages in any case.
+        if drive.ftl.mapping != "page" {
+            drive.ftl.durable_map = DurableMap::Journal;
+        }
+        Ok(drive)
     }
 }
 

@@ -12,10 +12,11 @@ mod kernel_claims;
 #[cfg(target_os = "linux")]
 mod kernel_figures;
 mod measure;
+mod premise;
 mod recovery;
 mod runs;
 
-use strobe_ssd::CopyMode;
+use strobe_ssd::{CopyMode, DurableMap};
 use strobe_workload::lfs::{Cleaning, Trims};
 
 use serde::Serialize;
@@ -38,6 +39,24 @@ pub(super) const PAPER: Paper = Paper {
             and 4: some minutes more with --quick, about 40 minutes in full",
     make,
 };
+
+/// Model of the board.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize)]
+struct Model {
+    name: &'static str,
+    preset: &'static str,
+    /// Form of the map, if not that of the preset.
+    #[serde(skip)]
+    map: Option<DurableMap>,
+}
+
+/// The board with its shipped firmware: what claims are judged on.
+const SHIPPED: Model = Model { name: "shipped firmware", preset: "jasmine-shipped", map: None };
+/// The model of before: any bank, any order, 32 MB of write-back cache, a map in a journal.
+const JOURNAL: Model = Model { name: "journal", preset: "jasmine-4g", map: Some(DurableMap::Journal) };
+/// That with the map in pages.
+const MAP_PAGES: Model = Model { name: "map pages", preset: "jasmine-4g", map: Some(DurableMap::Pages) };
+const MODELS: [Model; 3] = [JOURNAL, MAP_PAGES, SHIPPED];
 
 /// Way that live blocks are moved, and the drive's handling of copy commands.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
@@ -125,6 +144,7 @@ enum Phase {
 /// One file system on one drive.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
 struct Setup {
+    model: Model,
     phase: Phase,
     victims: f64,
     mode: Mode,
@@ -158,11 +178,15 @@ impl Setup {
         let (batch_mib, entries) = (BATCH_MIB, ENTRIES);
         let (told, sync, command_us) = (Trims::EveryBlock, false, COMMAND_US);
         let (spare, in_memory) = (PRESET, ALL);
-        Self { phase, victims, mode, spare, batch_mib, entries, in_memory, told, sync, command_us }
+        let model = SHIPPED;
+        Self { model, phase, victims, mode, spare, batch_mib, entries, in_memory, told, sync, command_us }
     }
 
     fn windows(&self) -> u32 {
-        let shown = MODES.contains(&self.mode) && !self.sync && self.command_us == COMMAND_US;
+        let shown = MODES.contains(&self.mode)
+            && self.model == SHIPPED
+            && !self.sync
+            && self.command_us == COMMAND_US;
         if self.phase == Phase::Aged && self.victims == JUDGED && shown { WINDOWS } else { 1 }
     }
 }
@@ -193,6 +217,14 @@ fn setups() -> Vec<Setup> {
         let inferred = Setup { command_us: INFERRED_US, ..Setup::new(Phase::Aged, JUDGED, mode) };
         setups.extend(PARTS.map(|in_memory| Setup { in_memory, ..inferred }));
     }
+    for model in MODELS {
+        for mode in FILE_SYSTEMS {
+            setups.extend(VICTIMS.map(|victims| Setup { model, ..Setup::new(Phase::Aged, victims, mode) }));
+            let judged = Setup { model, ..Setup::new(Phase::Aged, JUDGED, mode) };
+            setups.push(Setup { sync: true, ..judged });
+            setups.push(Setup { command_us: INFERRED_US, ..judged });
+        }
+    }
     let mut once: Vec<Setup> = Vec::new();
     for setup in setups {
         if !once.contains(&setup) {
@@ -214,10 +246,11 @@ fn make(options: &Options, bench: &Bench<'_>) -> Result<Made, PaperError> {
         bench.points("logical-copy", &points, |point| measure::measure(point, options, bench.watch))?;
     let runs = Runs::new(points.iter().map(|point| point.setup).zip(&measured).collect());
     let found = recovery::measure(options)?;
+    let premise = premise::measure(options)?;
     let mut made = Made {
         notes: notes(options.scale),
-        claims: claims::all(&runs, command_is_set(options)),
-        figures: vec![recovery::figure(&found)],
+        claims: claims::all(&runs, &premise, command_is_set(options)),
+        figures: vec![recovery::figure(&found), premise::figure(&premise)],
     };
     made.claims.extend(recovery::claims(&found));
     // What somebody has set is the same in all rows of a figure that is about it.
@@ -229,7 +262,7 @@ fn make(options: &Options, bench: &Bench<'_>) -> Result<Made, PaperError> {
         _ => false,
     };
     made.figures.extend(
-        figures::all(&runs, command_is_set(options))
+        figures::all(&runs, &premise, command_is_set(options))
             .into_iter()
             .filter(|figure| !is_about_set(&figure.figure)),
     );
@@ -244,7 +277,7 @@ fn make(options: &Options, bench: &Bench<'_>) -> Result<Made, PaperError> {
 
 fn notes(scale: Scale) -> Vec<String> {
     let mut notes: Vec<String> = [
-        "a log-structured file system reduced to its commands, on the Jasmine preset (4 GiB, 7 % spare): 16 KiB \
+        "a log-structured file system reduced to its commands, on the Jasmine board with its shipped firmware (preset jasmine-shipped: 4 GiB, 7 % spare): 16 KiB \
          updates, all extents alike, go to a log of 2 MiB segments; the four oldest ones at a time are cleaned: \
          live blocks moved by reads and writes of up to 128 KiB or by copies of up to 128 ranges, 32 commands \
          at a time, then a checkpoint of 8 blocks, a flush, trims of what is dead",
@@ -260,8 +293,10 @@ fn notes(scale: Scale) -> Vec<String> {
          its spare space: with 7 % the gain does not last (figure sustained)",
         "sustained times suffer more than programs: this drive collects only when it has to, a victim lies on one \
          die, and the map must be on flash before it is erased; all dies together are less than half busy",
-        "the map and the virtual map are on flash (durable_map), written at flushes, before a block is opened and \
-         before one is erased, as the paper's are: causes map and meta",
+        "the map is in memory and in map pages on flash (durable_map), programmed at flushes and when the host's open \
+         block is exchanged, as the paper has it: cause map. Cause meta: owners' lists (P2L) and the virtual map",
+        "figure models has every claim of the drive alone on the model of before, too: any bank, any order, a write-back \
+         cache of 32 MB, a journal of map entries (preset jasmine-4g)",
         "the file system of lfs-clean writes no metadata but its checkpoints; figures 3 and 4 are a real one",
         "beside it ORG fills the dead blocks of old segments instead of cleaning, those with the most first, and EXT4 writes \
          in place: the same updates on a drive of the same age, a stand-in where there is no kernel. Collection stops the \

@@ -4,7 +4,7 @@ use strobe_lab::RunError;
 use strobe_ssd::{Command, CommandError, CopyMode, DataMode, Range, Simulated, build};
 use strobe_types::{Lba, SimTime};
 
-use super::CLAIMS;
+use super::{CLAIMS, SHIPPED};
 use crate::table::Values;
 use crate::{Claim, Figure, Options, PaperError, Row, View};
 
@@ -16,6 +16,8 @@ const BLOCKS: u64 = 64;
 const SOURCE: u64 = 0;
 const DESTINATION: u64 = 1000;
 const OTHERS: u64 = 2000;
+/// Writes behind the copy: W3 of the paper's figure.
+const BEHIND: u64 = 8;
 
 /// Blocks found after a cut.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -27,6 +29,8 @@ pub(super) struct Found {
     copied: f64,
     /// Destinations that hold neither.
     wrong: f64,
+    /// Writes behind the copy that are there, in percent.
+    behind: f64,
 }
 
 fn content(block: u64) -> Vec<u8> {
@@ -40,13 +44,12 @@ fn lba(block: u64) -> Lba {
 /// Does what the figure shows, and looks at what a cut at each moment would leave.
 pub(super) fn measure(options: &Options) -> Result<Vec<Found>, PaperError> {
     let failed = |error: RunError| PaperError::Run { run: "recovery".to_owned(), error: Box::new(error) };
-    let config = crate::drive("jasmine-4g", options, |drive| {
+    let config = crate::drive(SHIPPED.preset, options, |drive| {
         (drive.nand.blocks_per_plane, drive.nand.pages_per_block) = (32, 16);
         drive.nand.data = DataMode::Bytes;
         drive.ftl.logical_pages = Some(6000);
         drive.ftl.copy_mode = CopyMode::Logical;
         drive.ftl.virtual_map_entries = 256;
-        drive.ftl.durable_map = true;
     })?;
     let mut drive = build(&config, true, options.seed).map_err(|error| failed(error.into()))?;
     let command = |error: CommandError| failed(RunError::Command(error));
@@ -71,7 +74,7 @@ pub(super) fn measure(options: &Options) -> Result<Vec<Found>, PaperError> {
     let sources = [Range::new(lba(SOURCE), BLOCKS as u32 * BLOCK_SECTORS)];
     let copy = Command::Copy { destination: lba(DESTINATION), sources: &sources };
     now = drive.execute(now, &copy).map_err(command)?;
-    now = write_others(&mut *drive, now, 8).map_err(command)?;
+    now = write_others(&mut *drive, now, BEHIND as usize).map_err(command)?;
     cut("C2: behind the copy", &*drive, now)?;
     // As much as fills the open block of every die: the map goes to flash before another one is opened.
     now = write_others(&mut *drive, now, 2 * 8 * 16 * 2).map_err(command)?;
@@ -84,9 +87,9 @@ pub(super) fn measure(options: &Options) -> Result<Vec<Found>, PaperError> {
 }
 
 fn look(case: &'static str, drive: &dyn Simulated, now: SimTime) -> Result<Found, CommandError> {
-    let nothing = Found { case, lost: BLOCKS as f64, copied: 0.0, wrong: BLOCKS as f64 };
+    let nothing = Found { case, lost: BLOCKS as f64, copied: 0.0, wrong: BLOCKS as f64, behind: 0.0 };
     let Ok((mut drive, _)) = drive.freeze().restart(now) else { return Ok(nothing) };
-    let mut of = Found { case, lost: 0.0, copied: 0.0, wrong: 0.0 };
+    let mut of = Found { case, lost: 0.0, copied: 0.0, wrong: 0.0, behind: 0.0 };
     let mut bytes = vec![0; BLOCK_BYTES];
     for block in 0..BLOCKS {
         let expected = content(SOURCE + block);
@@ -96,6 +99,11 @@ fn look(case: &'static str, drive: &dyn Simulated, now: SimTime) -> Result<Found
         let empty = bytes.iter().all(|&byte| byte == 0);
         of.copied += if bytes == expected { 100.0 / BLOCKS as f64 } else { 0.0 };
         of.wrong += f64::from(u8::from(bytes != expected && !empty));
+    }
+    // As many were written before the copy.
+    for block in OTHERS + BEHIND..OTHERS + 2 * BEHIND {
+        drive.read_bytes(now, lba(block), &mut bytes)?;
+        of.behind += if bytes == content(block) { 100.0 / BEHIND as f64 } else { 0.0 };
     }
     Ok(of)
 }
@@ -107,6 +115,7 @@ pub(super) fn figure(found: &[Found]) -> Figure {
             ("sources lost", "blocks", of.lost),
             ("destinations with something else", "blocks", of.wrong),
             ("destinations with the copy", "%", of.copied),
+            ("writes behind the copy (W3)", "%", of.behind),
         ] {
             rows.push(Row::new(
                 &[("quantity", quantity), ("power cut", of.case), ("unit", unit)],
@@ -129,6 +138,8 @@ pub(super) fn claims(found: &[Found]) -> Vec<Claim> {
     let mut values = Values::default();
     values.add("power-cut", found.iter().map(|of| of.lost + of.wrong).reduce(f64::max));
     values.add("power-cut-c4", found.last().map(|of| of.copied));
+    values.add("power-cut-w3 c2", found.get(1).map(|of| of.behind));
+    values.add("power-cut-w3 c3", found.get(2).map(|of| of.behind));
     values.judged(CLAIMS, "")
 }
 
@@ -144,5 +155,11 @@ mod tests {
         assert!(found.iter().all(|of| of.lost == 0.0 && of.wrong == 0.0), "{found:?}");
         // Nothing of the copy before it, all of it behind the flush.
         assert_eq!((found[0].copied, found[3].copied), (0.0, 100.0), "{found:?}");
+        // Nothing that was written behind the copy is on flash until the open block is exchanged.
+        assert_eq!(
+            found.iter().map(|of| of.behind).collect::<Vec<_>>(),
+            [0.0, 0.0, 100.0, 100.0],
+            "{found:?}"
+        );
     }
 }

@@ -29,6 +29,18 @@ pub enum BuildError {
         "drive.ftl.copy_mode is \"logical\", which drive.ftl.mapping = \"{0}\" cannot do: only \"page\" and \"dftl\" can"
     )]
     LogicalCopy(String),
+    /// Collection in the background fills any die.
+    #[error(
+        "drive.ftl.die_allocation is \"by-address\", which needs drive.ftl.gc.mode = \"stop-the-world\": collection in the \
+         background counts on the next die that is free"
+    )]
+    ByAddress,
+    /// Another mapping scheme has no map pages, or keeps its map in some in any case.
+    #[error(
+        "drive.ftl.durable_map is \"pages\", which drive.ftl.mapping = \"{0}\" cannot have: \
+         give drive.ftl.mapping = \"page\" or drive.ftl.durable_map = true"
+    )]
+    MapPages(String),
     /// A drive of another kind is needed to be written before it has times.
     #[error("drive.{key} is \"{given}\": to be written before it has times, a drive needs {needed}")]
     Aged {
@@ -236,6 +248,12 @@ pub enum BuildError {
          static_blocks and dynamic_blocks to 0"
     )]
     SlcMapping(String),
+    /// An SLC cache with map pages.
+    #[error(
+        "drive.ftl.slc_cache has blocks, which drive.ftl.durable_map = \"pages\" cannot have: give \
+         drive.ftl.durable_map = true, or set its static_blocks and dynamic_blocks to 0"
+    )]
+    SlcMapPages,
     /// An SLC cache on chips of single-level cells.
     #[error(
         "drive.ftl.slc_cache has blocks, but drive.nand.any_page_order is true, as on chips whose cells hold one bit \

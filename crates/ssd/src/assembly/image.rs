@@ -12,7 +12,7 @@ use strobe_types::{BlockId, SimTime};
 
 use super::memory::memory_beside_chip;
 use super::{BuildError, Built, ImageProblem, Plan, checked};
-use crate::config::{DataMode, DriveConfig};
+use crate::config::{DataMode, DriveConfig, DurableMap};
 use crate::device::Simulated;
 use crate::drive::Drive;
 
@@ -90,7 +90,7 @@ fn check_keys(config: &DriveConfig) -> Result<(), ImageProblem> {
     let require =
         |fits: bool, key, needed| if fits { Ok(()) } else { Err(ImageProblem::Key { key, needed }) };
     require(config.nand.data == DataMode::Bytes, "drive.nand.data", "\"bytes\"")?;
-    require(config.ftl.durable_map, "drive.ftl.durable_map", "true")?;
+    require(config.ftl.durable_map == DurableMap::Journal, "drive.ftl.durable_map", "true")?;
     require(config.ftl.mapping == "page", "drive.ftl.mapping", "\"page\"")?;
     require(!config.nand.any_page_order, "drive.nand.any_page_order", "false")?;
     let nvram = config.controller.nvram.bytes;

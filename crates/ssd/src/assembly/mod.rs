@@ -5,6 +5,7 @@ mod error;
 mod faults;
 mod handles;
 mod image;
+mod map_pages;
 mod memory;
 mod own;
 mod slc;
@@ -14,8 +15,8 @@ mod word_lines;
 use strobe_ftl::gc::{AnyPolicy, Formula, Greedy, Kinetic, LinearScore, Sampled, Sampling, VictimPolicy};
 use strobe_ftl::wear::Leveling;
 use strobe_ftl::{
-    BlockMap, BlockMapConfig, FormulaPlacement, GcStream, Inspectable, PageMap, PageMapConfig, Placement,
-    PlacementKind, Recovery, TranslationConfig,
+    BlockMap, BlockMapConfig, DieAllocation, FormulaPlacement, GcStream, Inspectable, PageMap, PageMapConfig,
+    Placement, PlacementKind, Recovery,
 };
 use strobe_nand::{
     ArrayTiming, Chip, Class, DataMedium, Medium, Nand as _, NoMedium, PageTimes, StampMedium,
@@ -25,8 +26,8 @@ use strobe_types::{Geometry, GeometrySpec, SimTime};
 
 use self::own::OwnPlacement;
 use crate::config::{
-    CopyMode, DataMode, DriveConfig, GcMode, Mapping, ScheduleTable, SchemeName, TranslationTable, Victim,
-    WearLevelingConfig, WearLevelingName, block_scheme,
+    CopyMode, DataMode, DriveConfig, GcMode, Mapping, ScheduleTable, SchemeName, Victim, WearLevelingConfig,
+    WearLevelingName, block_scheme,
 };
 use crate::device::Simulated;
 use crate::drive::Drive;
@@ -84,6 +85,10 @@ pub(crate) fn checked(config: &DriveConfig) -> Result<(Geometry, u32), BuildErro
     if !matches!(mapping, Mapping::Page | Mapping::Dftl) && config.ftl.copy_mode == CopyMode::Logical {
         return Err(BuildError::LogicalCopy(config.ftl.mapping.clone()));
     }
+    if config.ftl.die_allocation == DieAllocation::ByAddress && config.ftl.gc.mode == GcMode::Background {
+        return Err(BuildError::ByAddress);
+    }
+    map_pages::check(config, mapping)?;
     if nand.factory_bad_blocks >= geometry.blocks() {
         return Err(BuildError::AllBad { bad: nand.factory_bad_blocks, blocks: geometry.blocks() });
     }
@@ -216,7 +221,7 @@ pub(crate) fn block_map_config(
         log_blocks: config.ftl.log_blocks,
         log_victim: config.ftl.log_victim,
         fault_reserve: fault_reserve(config.nand.program_fail_rate, geometry),
-        durable: config.ftl.durable_map,
+        durable: config.ftl.durable_map.is_durable(),
     })
 }
 
@@ -245,23 +250,18 @@ pub(crate) fn map_config(
             // Addresses and virtual numbers share one range.
             CopyMode::Logical => config.ftl.virtual_map_entries.min(u32::MAX - 1 - geometry.units()),
         },
-        translation: (Mapping::named(&config.ftl.mapping) == Some(Mapping::Dftl))
-            .then(|| translation(config)),
+        translation: map_pages::translation(config),
         watermarks: (gc.mode == GcMode::Background).then(|| watermarks::of(config, geometry, logical_units)),
         slc: config.ftl.slc_cache.is_on().then_some(config.ftl.slc_cache),
         die_allocation: config.ftl.die_allocation,
-        durable: config.ftl.durable_map,
+        durable: config.ftl.durable_map.is_durable(),
         map_blocks: config.ftl.map_blocks,
         batch_pages: config.ftl.batch_pages,
+        owner_lists: config.ftl.owner_lists,
+        flush_metadata: config.ftl.flush_metadata,
         refresh: config.ftl.refresh.get(config.nand.read_retry.days_per_second),
         seed,
     }
-}
-
-/// Demand paging of the map. Its entry size and protected segment, which tests of the engine vary, are no keys.
-fn translation(config: &DriveConfig) -> TranslationConfig {
-    let &TranslationTable { cached_entries, batched_eviction } = &config.ftl.translation;
-    TranslationConfig { batched_eviction, ..TranslationConfig::new(cached_entries) }
 }
 
 /// Erased blocks to keep for programs that fail while a block on every plane is filled: so many
@@ -354,6 +354,7 @@ impl<'a> Plan<'a> {
             independent_plane_reads: nand.independent_plane_reads,
             patience_ns: self.patience_ns(),
             suspend: nand.suspend,
+            issue: self.config.controller.issue,
         };
         ArrayTiming::new(config, &self.geometry)
     }

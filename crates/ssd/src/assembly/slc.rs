@@ -3,7 +3,7 @@
 use strobe_types::Geometry;
 
 use super::BuildError;
-use crate::config::{DriveConfig, Mapping};
+use crate::config::{DriveConfig, DurableMap, Mapping};
 
 /// Refuses an SLC cache on a drive that cannot have it.
 pub(super) fn check(config: &DriveConfig, geometry: &Geometry) -> Result<(), BuildError> {
@@ -13,6 +13,9 @@ pub(super) fn check(config: &DriveConfig, geometry: &Geometry) -> Result<(), Bui
     }
     if config.mapping()? != Mapping::Page {
         return Err(BuildError::SlcMapping(config.ftl.mapping.clone()));
+    }
+    if config.ftl.durable_map == DurableMap::Pages {
+        return Err(BuildError::SlcMapPages);
     }
     if nand.any_page_order {
         return Err(BuildError::SlcPageOrder);

@@ -2,6 +2,7 @@
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
+use strobe_nand::Issue;
 use strobe_types::{defaults, is_default};
 
 use super::nvram::NvramConfig;
@@ -48,6 +49,11 @@ pub struct ControllerConfig {
     /// fills: a flash page, or a word line (`drive.nand.pages_per_program`). 0: no buffer, writes complete when they are on flash. Default 0.
     #[schemars(range(min = 0, max = 1_099_511_627_776u64))]
     pub write_buffer_bytes: u64,
+    /// Order in which flash operations reach their dies: per-die (each waits at its own) or in-order (one waiting slot for
+    /// all dies, whose operation holds up those behind it until its die begins it; no two planes share array time).
+    /// Default per-die.
+    #[serde(skip_serializing_if = "is_default")]
+    pub issue: Issue,
     /// Order in which a die serves its waiting operations.
     pub schedule: ScheduleTable,
     /// Firmware time of trims beyond that of other commands.

@@ -5,6 +5,7 @@ use serde::{Deserialize, Serialize};
 use strobe_ftl::{Allocation, DieAllocation, LogVictim, Refresh, SlcConfig};
 use strobe_types::{defaults, is_default};
 
+use super::durable::DurableMap;
 use super::gc::GcConfig;
 use super::placement::PlacementTable;
 
@@ -31,7 +32,9 @@ pub struct FtlConfig {
     /// Choice of the erased block opened next: fifo, least-erased, adaptive or above-average. Default fifo.
     #[serde(default)]
     pub allocation: Allocation,
-    /// Die of the next pages: free-first (the one with the least work waiting) or stripe (in turn). Default free-first.
+    /// Die of the next pages: free-first (the one with the least work waiting), stripe (in turn) or by-address (the
+    /// number of the page in the logical space modulo that of the planes; needs gc.mode = "stop-the-world"). Default
+    /// free-first.
     #[serde(default)]
     pub die_allocation: DieAllocation,
     /// Data placement: which data shares blocks.
@@ -45,12 +48,23 @@ pub struct FtlConfig {
     #[serde(default = "virtual_map_entries")]
     #[schemars(range(min = 1, max = 268_435_456))]
     pub virtual_map_entries: u32,
-    /// True if the map survives a power cut. It is then kept on flash as a journal with checkpoints, in
-    /// reserved blocks. Its programs have cause map, or meta for pages that hold mostly the virtual map of
-    /// logical copies. It is written at every flush, before a block is opened and before garbage is erased.
-    /// Default false: the map is in memory only and costs nothing.
+    /// Durable form of the map, which survives a power cut. true: a journal with checkpoints in reserved blocks,
+    /// written at every flush, before a block is opened and before garbage is erased. pages: map pages among the
+    /// data; those with changes are programmed at every flush and when the host's open block is exchanged. All map
+    /// entries are in memory in both forms; pages needs mapping = "page". Programs have cause map, or meta for
+    /// journal pages that hold mostly the virtual map of logical copies. Default false: the map is in memory only
+    /// and costs nothing.
+    #[serde(default, skip_serializing_if = "is_default")]
+    pub durable_map: DurableMap,
+    /// True if owners' lists (P2L: the logical units of each block) are on flash, programmed with the map pages. A list is
+    /// due when its block is full, and again when a logical copy, or the write or trim that ends the sharing, has changed
+    /// owners in it. Needs map pages. Cause meta. Default false.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
-    pub durable_map: bool,
+    pub owner_lists: bool,
+    /// True if each flush ends with a page of metadata on every plane (open and free blocks, erase counts), behind the map
+    /// pages. Needs map pages. Cause map. Default false.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub flush_metadata: bool,
     /// Good blocks reserved for the durable map, if that is more than it needs, which is eight times the
     /// map and three blocks. Default 0.
     #[serde(default, skip_serializing_if = "is_default")]

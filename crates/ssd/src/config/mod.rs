@@ -4,6 +4,7 @@
 //! ranges given as schema attributes are checked before anything is built.
 
 mod controller;
+mod durable;
 mod faults;
 mod ftl;
 mod gc;
@@ -13,6 +14,7 @@ mod nvram;
 mod placement;
 
 pub use controller::{ControllerConfig, ScheduleTable, TrimConfig};
+pub use durable::DurableMap;
 pub use faults::{FaultAt, FaultsTable};
 pub use ftl::{CopyMode, FtlConfig, RefreshTable, TranslationTable, WearLevelingConfig, WearLevelingName};
 pub use gc::{GcConfig, GcMode};

@@ -33,6 +33,10 @@ pub const PRESETS: &[Preset] = &[
     preset!("generic-8g", "8 GiB raw, 28 % over-provisioned, one die: the cell used for comparisons"),
     preset!("jasmine-4g", "OpenSSD Jasmine (Indilinx Barefoot), 4 GB, of the logical-copy and TRIM papers"),
     preset!(
+        "jasmine-shipped",
+        "the same board with the banks, issue order and map pages of its shipped firmware: logical copy"
+    ),
+    preset!(
         "intel-320-like",
         "in the manner of an Intel 320 (25 nm MLC, SATA 2) of the TRIM paper, scaled to 4 GB"
     ),

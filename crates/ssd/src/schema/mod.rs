@@ -102,7 +102,10 @@ impl<'a> Checker<'a> {
             KeyError::value(path, given.to_string(), allowed, meaning(property))
         };
         if let Some(names) = enum_names(schema) {
-            let given = value.as_str().unwrap_or_default();
+            let given = match &*value {
+                Value::Boolean(given) => bool_name(*given),
+                value => value.as_str().unwrap_or_default(),
+            };
             if names.contains(&given) {
                 return Ok(());
             }
@@ -177,10 +180,17 @@ fn meaning(property: &Json) -> String {
     property["description"].as_str().unwrap_or_default().replace('\n', " ")
 }
 
+/// The text of a boolean in a file.
+fn bool_name(value: bool) -> &'static str {
+    if value { "true" } else { "false" }
+}
+
 /// The names an enumeration allows, if `schema` is one.
 pub fn enum_names(schema: &Json) -> Option<Vec<&str>> {
     if let Some(names) = schema["enum"].as_array() {
-        return Some(names.iter().filter_map(Json::as_str).collect());
+        return Some(
+            names.iter().filter_map(|name| name.as_str().or(name.as_bool().map(bool_name))).collect(),
+        );
     }
     let variants = schema["oneOf"].as_array()?;
     Some(variants.iter().filter_map(|v| v["const"].as_str()).collect())

@@ -15,7 +15,7 @@ fn durable(mapping: &str, data: DataMode) -> DriveConfig {
     config.nand.blocks_per_plane = 80;
     config.nand.data = data;
     config.ftl.mapping = mapping.to_owned();
-    config.ftl.durable_map = true;
+    config.ftl.durable_map = true.into();
     config
 }
 

@@ -122,7 +122,7 @@ fn room_is_what_is_left_of_flash() {
     let room = Room::of(&config).expect("possible");
     assert_eq!(room.reserved_bytes, 2 * 8 * 4096);
     assert!((room.over_provisioning() - 0.5).abs() < 1e-12);
-    config.ftl.durable_map = true;
+    config.ftl.durable_map = true.into();
     assert!(Room::of(&config).expect("possible").reserved_bytes > 2 * 8 * 4096);
 }
 
@@ -149,7 +149,7 @@ fn values_outside_their_documented_ranges_are_refused_whoever_builds() {
     let refused = |change: fn(&mut DriveConfig), key: &str| {
         let mut config = config();
         // An image must have these.
-        (config.nand.data, config.ftl.durable_map) = (DataMode::Bytes, true);
+        (config.nand.data, config.ftl.durable_map) = (DataMode::Bytes, true.into());
         change(&mut config);
         let policy = |geometry: &Geometry| Greedy::new(geometry.blocks());
         let folder = tempfile::tempdir().expect("a folder");

@@ -208,7 +208,7 @@ fn durable(policy: NvramPolicyName) -> DriveConfig {
     config.controller.nvram.policy = policy;
     config.nand.data = DataMode::Bytes;
     config.nand.blocks_per_plane = 24;
-    config.ftl.durable_map = true;
+    config.ftl.durable_map = true.into();
     config.ftl.logical_pages = Some(60);
     config
 }

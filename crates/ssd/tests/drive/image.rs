@@ -22,7 +22,7 @@ fn durable() -> DriveConfig {
     let mut config = config();
     config.nand.blocks_per_plane = 64;
     config.nand.data = DataMode::Bytes;
-    config.ftl.durable_map = true;
+    config.ftl.durable_map = true.into();
     config
 }
 
@@ -196,7 +196,7 @@ fn a_drive_that_does_not_fit_the_image_is_refused_by_name() {
         |c| c.ftl.copy_mode = strobe_ssd::CopyMode::Logical,
         &["drive.ftl.copy_mode is \"physical\" in the image, \"logical\" is", "virtual_map_entries is 0"],
     );
-    says(|c| c.ftl.durable_map = false, &["drive.ftl.durable_map must be true"]);
+    says(|c| c.ftl.durable_map = false.into(), &["drive.ftl.durable_map must be true"]);
     says(|c| c.nand.data = DataMode::Stamp, &["drive.nand.data must be \"bytes\""]);
     says(|c| c.controller.nvram.bytes = 4096, &["drive.controller.nvram.bytes must be 0"]);
     assert!(fs::read(folder.image()).expect("reads") == before, "a refusal changes nothing");

@@ -5,6 +5,7 @@
 //! check completion times against arithmetic; `nvram` and `nvram_cut` are about the non-volatile cache.
 
 mod aged;
+mod banks;
 mod batches;
 mod buffer_time;
 mod byte_model;
@@ -15,6 +16,7 @@ mod door;
 mod end_of_life;
 mod freeze;
 mod image;
+mod map_pages;
 mod misuse;
 mod net_blocks;
 mod nvram;

@@ -290,7 +290,7 @@ fn settling_ends_tombstones_and_leaves_data_where_it_is() {
 #[test]
 fn a_tombstone_outlives_a_power_cut_and_the_unit_stays_trimmed() {
     let mut config = hinted(8);
-    (config.ftl.durable_map, config.nand.data) = (true, DataMode::Stamp);
+    (config.ftl.durable_map, config.nand.data) = (true.into(), DataMode::Stamp);
     let mut drive = counting::<StampMedium>(&config);
     let trim = [unit_range(2, 1)];
     run(&mut drive, &[write_as(unit_range(2, 1), Hint::None), Command::Flush]);

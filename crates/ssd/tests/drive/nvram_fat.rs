@@ -59,7 +59,7 @@ fn what_lies_before_the_data_area_is_taken_once_the_boot_sector_was_written() {
 #[test]
 fn the_boot_sector_is_known_after_a_power_cut() {
     let mut config = fat_config();
-    config.ftl.durable_map = true;
+    config.ftl.durable_map = true.into();
     config.nand.blocks_per_plane = 60;
     let mut drive = build(&config, true, 1).expect("valid");
     write(&mut *drive, 0, &boot());

@@ -3,8 +3,8 @@
 //! as (`Simulated::watch`).
 
 use strobe_ssd::{
-    Command, CopyMode, DataMode, DriveConfig, Hint, LogVictim, NvramPolicyName, Range, RecoveryError,
-    SectorRange, Simulated, build,
+    Command, CopyMode, DataMode, DriveConfig, DurableMap, Hint, LogVictim, NvramPolicyName, Range,
+    RecoveryError, SectorRange, Simulated, build,
 };
 use strobe_types::{Lba, Lpn, Prng};
 
@@ -22,7 +22,7 @@ fn durable() -> DriveConfig {
     config.nand.data = DataMode::Bytes;
     config.ftl.mapping_unit_bytes = 2048;
     config.ftl.logical_pages = Some(30);
-    config.ftl.durable_map = true;
+    config.ftl.durable_map = true.into();
     config
 }
 
@@ -110,7 +110,7 @@ fn the_torn_page_is_seen_and_counted() {
 #[test]
 fn a_volatile_drive_says_that_it_cannot() {
     let mut config = durable();
-    config.ftl.durable_map = false;
+    config.ftl.durable_map = false.into();
     let error = fresh(&config).restart(T0).err();
     assert_eq!(error, Some(RecoveryError::Volatile));
 }
@@ -157,6 +157,9 @@ fn any_config(rng: &mut Prng) -> DriveConfig {
         }
         config.nand.any_page_order = config.ftl.mapping == "replacement-block" || rng.below(2) == 0;
         config.nand.blocks_per_plane = 40;
+    }
+    if config.ftl.mapping == "page" && rng.below(3) == 0 {
+        (config.ftl.durable_map, config.nand.blocks_per_plane) = (DurableMap::Pages, 40);
     }
     config.ftl.gc.victim = ["greedy", "fifo", "capi", "scata"][rng.below(4) as usize].to_owned();
     config

@@ -28,7 +28,7 @@ fn small(mapping: &str, is_durable: bool, rng: &mut Prng) -> DriveConfig {
         config.nand.page_bytes = 8192;
         config.ftl.logical_pages = Some(2 * UNITS);
     }
-    config.ftl.durable_map = is_durable;
+    config.ftl.durable_map = is_durable.into();
     let works = |&blocks: &u32| {
         config.nand.blocks_per_plane = blocks;
         build(&config, false, 1).is_ok()
@@ -412,7 +412,7 @@ fn a_translation_page_that_cannot_be_read_ends_the_life_of_the_drive() {
 #[test]
 fn a_page_of_the_log_that_cannot_be_read_is_no_drive() {
     let mut config = config();
-    config.ftl.durable_map = true;
+    config.ftl.durable_map = true.into();
     config.nand.data = DataMode::Stamp;
     config.nand.faults.read_rate = 1.0;
     let mut drive = build(&config, false, 1).expect("a drive");

@@ -83,7 +83,7 @@ fn a_write_that_waits_for_a_place_leaves_the_sectors_beside_it_alone() {
 #[test]
 fn what_leaves_the_non_volatile_cache_for_a_forced_write_survives_a_cut() {
     let mut config = cached(buffered(config(), 2), 2);
-    (config.nand.data, config.ftl.durable_map) = (DataMode::Bytes, true);
+    (config.nand.data, config.ftl.durable_map) = (DataMode::Bytes, true.into());
     let mut drive = build(&config, true, 1).expect("a drive");
     let mut now = T0;
     for unit in 0..2 {
@@ -113,7 +113,7 @@ fn a_newer_version_does_not_overtake_the_one_that_leaves_the_non_volatile_cache(
     for busy in [20, 21] {
         let mut config = cached(shaped(2, 1, 1), 2);
         config.controller.nvram.policy = NvramPolicyName::Hint;
-        (config.nand.data, config.ftl.durable_map) = (DataMode::Bytes, true);
+        (config.nand.data, config.ftl.durable_map) = (DataMode::Bytes, true.into());
         let mut drive = build(&config, true, 1).expect("a drive");
         let range = |unit: u64| Range::new(Lba::new(unit * u64::from(UNIT)), UNIT);
         let write = |unit, hint: Hint| Command::Write { range: range(unit), fua: false, tag: hint.into() };

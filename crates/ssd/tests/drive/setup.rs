@@ -67,13 +67,15 @@ pub(crate) fn config() -> DriveConfig {
             allocation: Default::default(),
             die_allocation: DieAllocation::Stripe,
             placement: Default::default(),
-            durable_map: false,
+            durable_map: false.into(),
             map_blocks: 0,
             copy_mode: Default::default(),
             virtual_map_entries: 1,
             gc: GcConfig { mode: GcMode::StopTheWorld, ..GcConfig::default() },
             wear_leveling: Default::default(),
             batch_pages: 0,
+            flush_metadata: false,
+            owner_lists: false,
             refresh: Default::default(),
         },
         controller: ControllerConfig { schedule: FIRST_COME, ..ControllerConfig::default() },
@@ -142,7 +144,8 @@ fn drive<T: Timing, M: Medium>(config: &DriveConfig, timing: T) -> PageDrive<T, 
     let chip = Chip::new(geometry(config), wear, timing, 1);
     let policy = Greedy::new(chip.geometry().blocks());
     let units = config.logical_units() as u32;
-    let map = PageMapConfig { seed: 1, durable: config.ftl.durable_map, ..PageMapConfig::new(units) };
+    let map =
+        PageMapConfig { seed: 1, durable: config.ftl.durable_map.is_durable(), ..PageMapConfig::new(units) };
     Drive::new(PageMap::new(chip, policy, map).expect("room"), &config.controller)
 }
 

@@ -34,7 +34,9 @@ fn any(rng: &mut Prng) -> Option<(DriveConfig, bool, u64)> {
     let (mut config, _) = any_drive(kind, rng)?;
     config.nand.data =
         [DataMode::None, DataMode::None, DataMode::Stamp, DataMode::Bytes][rng.below(4) as usize];
-    config.ftl.durable_map &= rng.below(2) == 0;
+    if rng.below(2) != 0 {
+        config.ftl.durable_map = false.into();
+    }
     if kind != Kind::Block {
         let formulas = ["age * (1-u) / (1+u)^2", "(1-u) * age_newest / (1 + erase_count)"];
         let at = rng.below((POLICIES.len() + 2 * formulas.len()) as u32) as usize;
@@ -302,7 +304,7 @@ fn states_of_forged_content_do_no_harm() {
 #[test]
 fn what_cannot_be_saved_says_so() {
     let mut config = config();
-    (config.nand.data, config.ftl.durable_map) = (DataMode::Bytes, true);
+    (config.nand.data, config.ftl.durable_map) = (DataMode::Bytes, true.into());
     let mut drive = build(&config, true, 1).expect("valid");
     drive.watch();
     let error = saved(&*drive).expect_err("watched").to_string();

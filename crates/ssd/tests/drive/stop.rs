@@ -76,7 +76,8 @@ fn a_drive_that_is_asked_to_stop_refuses_what_waits_and_what_comes() {
 #[test]
 fn copies_of_a_drive_and_what_a_cut_leaves_of_it_hear_the_same() {
     let mut durable = config();
-    (durable.ftl.durable_map, durable.nand.data, durable.nand.blocks_per_plane) = (true, DataMode::Stamp, 60);
+    (durable.ftl.durable_map, durable.nand.data, durable.nand.blocks_per_plane) =
+        (true.into(), DataMode::Stamp, 60);
     for timing in [false, true] {
         let mut drive = build(&durable, timing, 1).expect("valid");
         let (raised, stop) = flag();

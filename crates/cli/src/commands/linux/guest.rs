@@ -12,6 +12,7 @@ use strobe_linux::command::{
 };
 use strobe_linux::job::{MOUNT_POINT, Step, shown_at};
 use strobe_linux::{CpuCost, DiskOptions, Interface, Machine, kernel};
+use strobe_ssd::{DriveConfig, DurableMap};
 use toml::Table;
 
 use super::super::Failure;
@@ -195,13 +196,18 @@ impl GuestArgs {
 
 pub(super) fn experiment(drive: &str, sets: &[String], seed: Option<u64>) -> Result<Experiment, Failure> {
     let mut options = Options::new(sets);
-    for set in DRIVE_SETS {
+    let drive = load_drive_table(drive, "--drive")?;
+    let has_pages = DriveConfig::over_preset(drive.clone())
+        .is_ok_and(|drive| drive.ftl.durable_map == DurableMap::Pages)
+        || sets.iter().any(|set| set.starts_with("drive.ftl.durable_map=") && set.contains("pages"));
+    // A map that survives power cuts in another form stays that.
+    for set in DRIVE_SETS.into_iter().filter(|set| !has_pages || !set.contains("durable_map")) {
         options.set(set.to_owned(), "strobe linux".to_owned());
     }
     if let Some(seed) = seed {
         options.set(format!("seed={seed}"), format!("--seed {seed}"));
     }
-    let table = Table::from_iter([("drive".to_owned(), load_drive_table(drive, "--drive")?.into())]);
+    let table = Table::from_iter([("drive".to_owned(), drive.into())]);
     Ok(options.told(Experiment::from_table(table, options.sets(), Path::new("")))?)
 }
 

@@ -128,6 +128,7 @@ impl<N: Nand, V: VictimPolicy> PageMap<N, V> {
             self.core.store.unit_shared(lpn);
         }
         self.core.store.entry_moved(vpn.get());
+        self.core.store.owners_changed(self.core.nand.geometry().block_of(ppa));
         Ok(())
     }
 }

@@ -228,10 +228,7 @@ impl<N: Nand, V: VictimPolicy> MappingScheme for PageMap<N, V> {
     }
 
     fn flush(&mut self, now: When) -> Done {
-        let written = self.pager().flush_entries(now);
-        let done = self.core.commit(now)?;
-        let written = written?;
-        Ok(self.core.nand.both(written, done))
+        self.flush_map(now)
     }
 
     fn copy(&mut self, now: When, from: Lpn, to: Lpn, count: u32) -> Done {

@@ -4,7 +4,7 @@ use strobe_nand::{Cause, Nand, When};
 use strobe_types::Ppn;
 
 use crate::FtlError;
-use crate::gc::VictimPolicy;
+use crate::gc::{DieAllocation, VictimPolicy};
 use crate::map::page::PageMap;
 use crate::map::page::core::Core;
 use crate::map::page::core::config::PageMapConfig;
@@ -44,7 +44,7 @@ impl<N: Nand, V: VictimPolicy> PageMap<N, V> {
                     None if stream == self.core.streams.table.slc => break,
                     None => self.open_next(stream, cause)?,
                 };
-                self.core.pad(When::START, stream, first);
+                self.core.pad(When::START, stream, first, Cause::Pad);
             }
         }
         Ok(())
@@ -68,7 +68,8 @@ impl<N: Nand, V: VictimPolicy> PageMap<N, V> {
         let nand = make(self.core.nand);
         let geometry = nand.geometry();
         let is_free_first = config.is_free_first(nand.is_timed(), geometry);
-        let streams = self.core.streams.moved(geometry, is_free_first, nand.slc_pages());
+        let mut streams = self.core.streams.moved(geometry, is_free_first, nand.slc_pages());
+        streams.is_by_address = config.die_allocation == DieAllocation::ByAddress;
         PageMap::of(Core {
             space: FreeSpace::new(config.trigger(geometry), config.watermarks.filter(|_| nand.is_timed())),
             config,

@@ -6,6 +6,7 @@ use strobe_types::{Lpn, Ppa};
 use crate::gc::VictimPolicy;
 use crate::map::page::PageMap;
 use crate::map::page::core::Core;
+use crate::map::page::core::blocks::BlockState;
 use crate::map::page::core::tables::{TablePages, Update};
 use crate::map::page::reclaim::Reclaimer;
 use crate::place::StreamId;
@@ -39,8 +40,29 @@ impl<N: Nand, V: VictimPolicy> PageMap<N, V> {
             })?;
             finished = self.core.nand.both(finished, done);
             self.core.commit_if_full(done)?;
+            if self.core.store.translation().take_exchange() {
+                // The host does not wait for it; a flush will.
+                self.write_map(done)?;
+            }
         }
         Ok(finished)
+    }
+
+    /// A flush: the map on flash becomes as it is in memory, then each plane gets its page of metadata, if there are any.
+    pub(super) fn flush_map(&mut self, now: When) -> Done {
+        let written = self.write_map(now)?;
+        if self.core.config.flush_metadata && self.core.store.is_paged() {
+            return self.pager().program_metadata(written);
+        }
+        Ok(written)
+    }
+
+    /// Makes the map on flash as it is in memory: translation pages and owners' lists with changes, then the log.
+    pub(super) fn write_map(&mut self, now: When) -> Done {
+        let written = self.pager().flush_entries(now).and_then(|written| self.pager().flush_lists(written));
+        let done = self.core.commit(now)?;
+        let written = written?;
+        Ok(self.core.nand.both(written, done))
     }
 }
 
@@ -158,6 +180,54 @@ impl<N: Nand, V: VictimPolicy> Pager<'_, N, V> {
             }
         }
         Ok(finished)
+    }
+
+    /// Programs a page of metadata on each plane: open blocks, free blocks, erase counts. It is out of date with the next
+    /// flush, and nothing here reads it.
+    fn program_metadata(&mut self, now: When) -> Done {
+        let stream = self.0.core.streams.table.translation;
+        let mut finished = now;
+        for _ in 0..self.0.core.streams[stream].lanes() {
+            let done = self.program_unmapped(now, Cause::Map)?;
+            finished = self.0.core.nand.both(finished, done);
+        }
+        Ok(finished)
+    }
+
+    /// Programs the owners' lists that are due. A block that is open or erased by now has none to program: it gets one
+    /// when it is full.
+    fn flush_lists(&mut self, now: When) -> Done {
+        let mut finished = now;
+        if !self.0.core.store.is_paged() || self.0.core.end_of_life.is_some() {
+            return Ok(finished);
+        }
+        for block in self.0.core.store.translation().lists.take_due() {
+            if self.0.core.blocks.state(block) != BlockState::Closed
+                || self.0.core.store.translation().blocks.contains(&block)
+            {
+                continue;
+            }
+            let done = self.program_unmapped(now, Cause::Meta)?;
+            finished = self.0.core.nand.both(finished, done);
+        }
+        Ok(finished)
+    }
+
+    /// Programs the next page of the map's stream with what no map entry points to.
+    fn program_unmapped(&mut self, now: When, cause: Cause) -> Done {
+        let stream = self.0.core.streams.table.translation;
+        let ready = self.make_room_on_flash(now)?;
+        let (first, ready) = match self.0.core.streams[stream].next_pages() {
+            Some((first, _)) => (first, ready),
+            None => {
+                let mut never = |_: &mut Core<N, V>, now| Ok(now);
+                let ((first, _), ready) = self.0.core.open_block(ready, stream, cause, &mut never)?;
+                (first, ready)
+            }
+        };
+        let done = self.0.core.pad(ready, stream, first, cause);
+        self.0.core.store.data_programmed(&mut self.0.core.nand, done);
+        Ok(done)
     }
 
     /// Programs the translation pages, if there are any, that have dirty entries.

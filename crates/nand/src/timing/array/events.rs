@@ -239,6 +239,10 @@ impl ArrayTiming {
                 }
             }
             if self.noted_channels.is_empty() {
+                // A die has begun what was in the waiting slot: the next one may be for an idle die.
+                if self.fill_slot() {
+                    continue;
+                }
                 return;
             }
             for word in 0..self.noted_channels.begin() {

@@ -18,6 +18,9 @@ impl ArrayTiming {
         transfer_ns: u64,
     ) -> u32 {
         let op = self.ops.issue(kind, class, Self::spot(place), transfer_ns);
+        if let Some(in_order) = &mut self.in_order {
+            in_order.issued(&self.ops, Some(op));
+        }
         if self.log.is_on() {
             self.log_issue(op, kind, place);
         }
@@ -40,7 +43,11 @@ impl ArrayTiming {
     /// A new operation that takes place nowhere.
     pub(super) fn issue_join(&mut self) -> u32 {
         let nowhere = Spot { die: 0, plane: 0, block: 0, page: 0 };
-        self.ops.issue(Kind::Join, Class::HostRead, nowhere, 0)
+        let join = self.ops.issue(Kind::Join, Class::HostRead, nowhere, 0);
+        if let Some(in_order) = &mut self.in_order {
+            in_order.issued(&self.ops, None);
+        }
+        join
     }
 
     #[inline(always)]
@@ -72,9 +79,26 @@ impl ArrayTiming {
     pub(super) fn issued(&mut self, op: u32) -> When {
         let ticket = self.ops.ticket(op);
         if self.ops.release(op) {
-            self.queue(op);
+            match self.in_order {
+                None => self.queue(op),
+                Some(_) => {
+                    self.fill_slot();
+                }
+            }
         }
         When::With(ticket)
+    }
+
+    /// Lets the first in line have the waiting slot, if operations reach their dies in order. True if one has it now.
+    pub(super) fn fill_slot(&mut self) -> bool {
+        let Some(op) = self.in_order.as_mut().and_then(|in_order| in_order.next(&self.ops)) else {
+            return false;
+        };
+        let before = self.ready.len();
+        self.queue(op);
+        // Those behind it in its block may be ready now, but they are behind it in line.
+        self.ready.truncate(before);
+        true
     }
 
     /// True if the event is complete or was due by now.
@@ -152,10 +176,11 @@ impl ArrayTiming {
                 }
                 let token = self.ops.done(op, &mut self.ready);
                 self.report(token);
-            } else {
+            } else if self.in_order.is_none() {
                 self.queue(op);
             }
         }
         self.ready.clear();
+        self.fill_slot();
     }
 }

@@ -15,7 +15,10 @@ impl ArrayTiming {
     /// Chooses fast paths. They differ from the others in nothing but that they pass over events.
     pub(super) fn choose_paths(&mut self) {
         let has_types = self.config.read_ns.types().len() + self.config.program_ns.types().len() > 2;
-        let is_plain = self.dies_per_channel == 1 && !self.config.cache_program && !self.reads_beside;
+        let is_plain = self.dies_per_channel == 1
+            && !self.config.cache_program
+            && !self.reads_beside
+            && self.in_order.is_none();
         self.owns_bus = is_plain && !self.log.is_on();
         self.can_hurry = self.owns_bus && self.config.shortest_ns() > 0;
         self.has_trains = self.can_hurry && self.planes_per_die == 1 && !has_types;

@@ -4,6 +4,7 @@ use std::collections::BinaryHeap;
 
 use strobe_types::{Geometry, SimTime};
 
+use super::super::config::Issue;
 use super::super::reader::Reader;
 use super::{ArrayTiming, Block, Channel, Die, Noted, Occupancy, Ops, Race, Reports, TimingConfig};
 use crate::EventLog;
@@ -52,6 +53,7 @@ impl ArrayTiming {
             ready: Vec::new(),
             reported: Reports::default(),
             occupancy: Occupancy::default(),
+            in_order: (config.issue == Issue::InOrder).then(Box::default),
             log: EventLog::OFF,
         }
         .with_fast_paths()
@@ -88,6 +90,7 @@ impl ArrayTiming {
             noted_dies: Noted::new(self.dies.len()),
             noted_channels: Noted::new(self.channels.len()),
             occupancy: self.occupancy,
+            in_order: self.in_order.as_ref().map(|_| Box::default()),
             log: self.log.clone(),
         }
     }

@@ -8,6 +8,7 @@
 mod blocks;
 mod cells;
 mod events;
+mod in_order;
 mod issue;
 mod log;
 mod make;
@@ -19,6 +20,7 @@ use std::collections::BinaryHeap;
 use strobe_types::{Place, SimTime};
 
 use self::blocks::{Block, MoreErase};
+use self::in_order::InOrder;
 
 use super::channel::{Carry, Channel};
 use super::config::{Class, TimingConfig};
@@ -75,6 +77,9 @@ pub struct ArrayTiming {
     /// True if a read may begin while another one of its die is in progress.
     #[state(skip)]
     reads_beside: bool,
+    /// The line before the waiting slot, if operations reach their dies in order. It follows from `ops`.
+    #[state(skip)]
+    in_order: Option<Box<InOrder>>,
     #[state(skip)]
     log: EventLog,
     now: SimTime,

@@ -8,7 +8,9 @@ use strobe_ftl::wear::Leveling;
 use strobe_ftl::{
     Allocation, DieAllocation, GcStream, PageMap, PageMapConfig, PlacementKind, Temperature, Watermarks,
 };
-use strobe_nand::{ArrayTiming, ByteMedium, Chip, SuspendConfig, Timing, TimingConfig, Untimed, WearConfig};
+use strobe_nand::{
+    ArrayTiming, ByteMedium, Chip, Issue, SuspendConfig, Timing, TimingConfig, Untimed, WearConfig,
+};
 use strobe_ssd::{ControllerConfig, Drive, NvramConfig, NvramPolicyName, SectorRange};
 use strobe_types::{Geometry, GeometrySpec};
 
@@ -164,6 +166,7 @@ impl Shape {
                 resume_ns: 3,
                 least_left_ns: 20,
             },
+            issue: if (self.seed / 17).is_multiple_of(4) { Issue::InOrder } else { Issue::PerDie },
         };
         ArrayTiming::new(timing, &self.geometry())
     }

@@ -1,9 +1,9 @@
 //! Tiny drives of all kinds whose flash takes time.
 
 use strobe_ssd::{
-    BuildError, CopyMode, DataMode, DieAllocation, DriveConfig, GcMode, GcStream, LogVictim, NvramPolicyName,
-    RefreshTable, RetryConfig, ScheduleTable, SectorRange, Simulated, SuspendConfig, WearLevelingName,
-    WhenFull, build,
+    BuildError, CopyMode, DataMode, DieAllocation, DriveConfig, DurableMap, GcMode, GcStream, Issue,
+    LogVictim, NvramPolicyName, RefreshTable, RetryConfig, ScheduleTable, SectorRange, Simulated,
+    SuspendConfig, WearLevelingName, WhenFull, build,
 };
 use strobe_types::Prng;
 
@@ -128,13 +128,18 @@ fn flash(config: &mut DriveConfig, rng: &mut Prng) {
     nand.factory_bad_blocks = u32::from(rng.below(6) == 0);
     nand.program_fail_rate = pick(rng, &[0.0, 0.0, 0.0, 0.0, 0.0, 0.004]);
     nand.data = DataMode::Bytes;
-    config.ftl.durable_map = true;
+    config.ftl.durable_map = true.into();
 }
 
 fn page_map(config: &mut DriveConfig, rng: &mut Prng) {
     let planes = config.nand.channels * config.nand.dies_per_channel * config.nand.planes_per_die;
     let ftl = &mut config.ftl;
     ftl.mapping = pick(rng, &["page", "page", "page", "dftl"]).to_owned();
+    if ftl.mapping == "page" && rng.below(4) == 0 {
+        ftl.durable_map = DurableMap::Pages;
+        (ftl.flush_metadata, ftl.owner_lists) = (rng.below(2) == 0, rng.below(2) == 0);
+    }
+    config.controller.issue = pick(rng, &[Issue::PerDie, Issue::PerDie, Issue::InOrder]);
     if ftl.mapping == "dftl" {
         ftl.translation.cached_entries = pick(rng, &[1, 6, 20, 50]);
         ftl.translation.batched_eviction = rng.below(2) == 0;
@@ -147,6 +152,9 @@ fn page_map(config: &mut DriveConfig, rng: &mut Prng) {
     let gc = &mut ftl.gc;
     gc.mode = pick(rng, &[GcMode::Background, GcMode::Background, GcMode::Background, GcMode::StopTheWorld]);
     gc.stream = pick(rng, &[GcStream::Own, GcStream::Own, GcStream::Host]);
+    if gc.mode == GcMode::StopTheWorld && rng.below(2) == 0 {
+        ftl.die_allocation = DieAllocation::ByAddress;
+    }
     let formula = "stream + 1 - 2 * is_copy";
     ftl.placement.scheme =
         pick(rng, &["none", "none", "none", "hot-cold", "sepbit", "hints", formula]).into();

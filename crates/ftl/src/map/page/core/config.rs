@@ -74,6 +74,10 @@ pub struct PageMapConfig {
     /// Pages that are together before they are programmed, at most a page on each plane: of the write buffer, on all dies,
     /// and of copies, on one. 0: that many.
     pub batch_pages: u32,
+    /// True if owners' lists are on flash, programmed with the map pages. Only with `translation`.
+    pub owner_lists: bool,
+    /// True if a flush programs a page of metadata on each plane, behind the map pages. Only with `translation`.
+    pub flush_metadata: bool,
     /// Moving blocks that have been read too often or have lain too long, on flash that knows (`Nand::stress`).
     pub refresh: Option<Refresh>,
     /// Seed of the policy's chance.
@@ -103,6 +107,8 @@ impl PageMapConfig {
             slc: None,
             die_allocation: DieAllocation::Stripe,
             batch_pages: 0,
+            owner_lists: false,
+            flush_metadata: false,
             refresh: None,
             seed: 0,
         }

@@ -26,7 +26,7 @@ use strobe_nand::{Nand, When};
 use strobe_types::{BlockId, Lpn, State};
 
 use crate::capacity::Capacity;
-use crate::gc::{Allocation, VictimPolicy};
+use crate::gc::{Allocation, DieAllocation, VictimPolicy};
 use crate::journal::Journal;
 use crate::map::page::core::blocks::{BlockState, Blocks};
 use crate::map::page::core::config::PageMapConfig;
@@ -36,6 +36,7 @@ use crate::map::page::core::space::FreeSpace;
 use crate::map::page::core::stream_log::StreamLog;
 use crate::map::page::core::streams::Streams;
 use crate::map::page::map::entries::Entries;
+use crate::map::page::map::lists::OwnerLists;
 use crate::map::page::map::sharing::Sharing;
 use crate::map::page::map::store::MapStore;
 use crate::place::{CopyContext, Placement, PlacementKind, StreamId};
@@ -74,7 +75,7 @@ impl<N: Nand, V: VictimPolicy> Core<N, V> {
         policy: V,
         placement: Option<Box<dyn Placement>>,
         config: PageMapConfig,
-        store: MapStore,
+        mut store: MapStore,
     ) -> Self {
         let is_own = matches!(config.placement, PlacementKind::Own(_));
         assert_eq!(placement.is_some(), is_own, "a placement is given if the configuration asks for one");
@@ -94,7 +95,11 @@ impl<N: Nand, V: VictimPolicy> Core<N, V> {
         let shares = config.virtual_map_entries > 0;
         let sharing = shares.then(|| Sharing::new(geometry.units(), config.virtual_map_entries));
         let translation = store.is_paged().then(Default::default);
+        if let (true, MapStore::Paged(translation)) = (config.owner_lists, &mut store) {
+            translation.lists = OwnerLists::of(geometry.blocks());
+        }
         let mut streams = Streams::new(config.streams(), geometry, is_free_first, nand.slc_pages());
+        streams.is_by_address = config.die_allocation == DieAllocation::ByAddress;
         streams.handles = config.make_handles(geometry).map(Box::new);
         let placement = placement.or_else(|| config.placement_spec().build(geometry));
         let has_log = placement.is_some();

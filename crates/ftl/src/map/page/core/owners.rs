@@ -43,6 +43,7 @@ impl<N: Nand, V: VictimPolicy> Core<N, V> {
         let Some(sharing) = &mut self.map.sharing else { return };
         let (ppa, other) = sharing.drop_owner(vpn, lpn);
         self.map.set(other, ppa);
+        self.store.owners_changed(self.nand.geometry().block_of(ppa));
         self.store.unit_left(other);
         self.store.entry_changed(vpn.get());
     }

@@ -87,7 +87,9 @@ impl<N: Nand, V: VictimPolicy> Core<N, V> {
     /// alone and so separate old data from new.
     pub(crate) fn has_enough(&self, target: u32) -> bool {
         let shares_host = self.streams.table.shares_host();
-        let left_open = u32::from(shares_host && self.streams[HOST].next_pages().is_some());
+        // Where addresses decide, the next page may be for a plane whose block is full.
+        let goes_on = shares_host && !self.streams.is_by_address;
+        let left_open = u32::from(goes_on && self.streams[HOST].next_pages().is_some());
         self.blocks.free.count() + left_open >= target
     }
 

@@ -138,6 +138,9 @@ pub(crate) struct Streams {
     /// True if the next row of pages goes to the die with the least work waiting.
     #[state(skip)]
     pub(crate) is_free_first: bool,
+    /// True if the address of a page decides which lane it goes to.
+    #[state(skip)]
+    pub(crate) is_by_address: bool,
     frontiers: Vec<Frontier>,
     /// Placement handles; `None` if the host does not choose streams by handle.
     #[state(part)]
@@ -155,7 +158,7 @@ impl Streams {
             frontier => frontier,
         };
         let frontiers = (0..table.count()).map(frontier).collect();
-        Self { frontiers, is_free_first: by_die, table, handles: None, log: None }
+        Self { frontiers, is_free_first: by_die, is_by_address: false, table, handles: None, log: None }
     }
 
     /// Lets the handles go on after a power cut, with what is left of the blocks that are open.

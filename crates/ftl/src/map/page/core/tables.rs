@@ -22,9 +22,12 @@ pub(crate) enum Update {
 pub(crate) struct TablePages<'a, N: Nand, V>(pub(crate) &'a mut Core<N, V>);
 
 impl<N: Nand, V: VictimPolicy> TablePages<'_, N, V> {
-    /// Reads the translation page with the entry of `lpn`, if there is one. One that cannot be read is the end of life.
+    /// Reads the translation page with the entry of `lpn`, if there is one and memory does not hold all of it. One that cannot be read is the end of life.
     pub(crate) fn read(&mut self, now: When, lpn: Lpn) -> Done {
         let translation = self.0.store.translation();
+        if translation.is_resident {
+            return Ok(now);
+        }
         let Some(ppa) = self.0.map.get(translation.first_unit(translation.page_of(lpn))) else {
             return Ok(now);
         };

@@ -77,6 +77,9 @@ impl<N: Nand, V: VictimPolicy> Core<N, V> {
             if N::TIMED && self.streams.is_free_first {
                 self.turn_to_free_die(stream, cause);
             }
+            if self.streams.is_by_address {
+                self.streams[stream].turn_to_address(rest[0].lpn.get() / per_page as u32);
+            }
             let (first, pages) = match self.streams[stream].next_pages() {
                 Some(run) => run,
                 None => {
@@ -327,6 +330,8 @@ impl<N: Nand, V: VictimPolicy> Core<N, V> {
                     ready = self.nand.both(ready, full);
                     if stream == self.streams.table.translation {
                         translation.blocks.push(block);
+                    } else if self.streams.table.is_of_host(stream) && is_for_host(cause) {
+                        translation.note_exchange();
                     }
                 }
             }
@@ -371,18 +376,20 @@ impl<N: Nand, V: VictimPolicy> Core<N, V> {
         if let Some(log) = &mut self.streams.log {
             log.closed(block, self.tick);
         }
+        self.store.owners_changed(block);
         let closed = self.copy_context(block);
         self.policies.on_closed(&closed, self.blocks.valid[block.index()]);
     }
 
-    /// Programs `first`, which is next on `stream`, with padding. Its number is 0, as that of a page that was cut short: to
+    /// Programs `first`, which is next on `stream`, with nothing that recovery needs: padding, or metadata whose contents
+    /// are not modelled. Its number is 0, as that of a page that was cut short: to
     /// the recovery of a demand-paged map a page that has another one and holds nothing is one whose program has failed, and
     /// its block has to leave service.
     #[cold]
-    pub(crate) fn pad(&mut self, now: When, stream: StreamId, first: Ppn) -> When {
+    pub(crate) fn pad(&mut self, now: When, stream: StreamId, first: Ppn, cause: Cause) -> When {
         let block = self.nand.geometry().block_of_page(first);
         self.streams.programmed(stream, 1, 0);
-        match self.nand.program(now, first, &[], 0, Cause::Pad) {
+        match self.nand.program(now, first, &[], 0, cause) {
             Ok(done) => {
                 if self.streams[stream].advance(1) {
                     self.close(block);
@@ -402,7 +409,7 @@ impl<N: Nand, V: VictimPolicy> Core<N, V> {
         let mut finished = now;
         while self.streams[stream].turn_to_open_lane() {
             let Some((first, _)) = self.streams[stream].next_pages() else { break };
-            let done = self.pad(now, stream, first);
+            let done = self.pad(now, stream, first, Cause::Pad);
             self.store.data_programmed(&mut self.nand, done);
             finished = self.nand.both(finished, done);
         }

@@ -114,6 +114,14 @@ impl MapStore {
         self.trims().into_iter().for_each(Trims::mark_pending);
     }
 
+    /// The owners of units in `block` have changed, or it is full.
+    #[inline]
+    pub(crate) fn owners_changed(&mut self, block: BlockId) {
+        if let Self::Paged(translation) = self {
+            translation.lists.changed(block);
+        }
+    }
+
     /// `lpn`, mapped until now, is unmapped.
     pub(crate) fn unmapped(&mut self, lpn: Lpn) {
         match self {

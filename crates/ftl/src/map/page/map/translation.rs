@@ -14,6 +14,7 @@ use strobe_types::{BlockId, Divisor, Geometry, Lpn, State};
 
 use crate::journal::Trims;
 use crate::map::page::map::cmt::Cmt;
+use crate::map::page::map::lists::OwnerLists;
 
 /// Part of the map that a demand-paged drive has in memory (DFTL, ASPLOS 2009, section 3).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -36,6 +37,12 @@ impl TranslationConfig {
     /// The paper's choices for a cache of `cached_entries`.
     pub const fn new(cached_entries: u32) -> Self {
         Self { cached_entries, protected_entries: None, entry_bytes: 4, batched_eviction: true }
+    }
+
+    /// True if all entries of `logical_units` are cached. They are loaded with power on, so that no translation page is
+    /// read afterwards.
+    pub const fn is_resident(&self, logical_units: u32) -> bool {
+        self.cached_entries >= logical_units
     }
 
     /// Map entries in a translation page on `geometry`.
@@ -81,10 +88,19 @@ pub(crate) struct Translation {
     pub(crate) units_per_page: u32,
     #[state(skip)]
     pub(crate) is_batched: bool,
+    /// True if all entries are cached.
+    #[state(skip)]
+    pub(crate) is_resident: bool,
+    /// True if the host has opened a block since translation pages were last written back for that reason. False between
+    /// two calls.
+    #[state(skip)]
+    has_exchanged: bool,
     pub(crate) cmt: Cmt,
     /// Translation pages that do not know yet where units that were moved lie; before anything is erased
     /// they must.
     pub(crate) moved: Vec<u32>,
+    /// Owners' lists on flash.
+    pub(crate) lists: OwnerLists,
     /// Blocks that hold, or will hold, translation pages.
     pub(crate) blocks: Vec<BlockId>,
     /// True for translation pages in `moved`.
@@ -108,19 +124,38 @@ impl Translation {
     ) -> Self {
         let pages = how.pages(geometry, logical_units);
         let (cached, protected) = how.sizes(geometry, logical_units, shares);
+        let is_resident = how.is_resident(logical_units);
+        let mut cmt = Cmt::new(logical_units, pages, cached, protected);
+        if is_resident {
+            (0..logical_units).for_each(|lpn| cmt.insert(Lpn::new(lpn)));
+        }
         Self {
             logical_units,
             pages,
             entries_per_page: Divisor::new(how.entries_per_page(geometry)),
             units_per_page: geometry.units_per_page(),
             is_batched: how.batched_eviction,
-            cmt: Cmt::new(logical_units, pages, cached, protected),
+            is_resident,
+            has_exchanged: false,
+            cmt,
             trims,
             moved: Vec::new(),
+            lists: OwnerLists::default(),
             is_moved: vec![false; pages as usize],
             is_stale: vec![false; pages as usize],
             blocks: Vec::new(),
         }
+    }
+
+    /// Notes that the host has opened a block: a durable map that is all in memory is written back then.
+    pub(crate) fn note_exchange(&mut self) {
+        self.has_exchanged = self.is_resident && self.trims.is_some();
+    }
+
+    /// True if the host has opened a block since the last call, and translation pages are to be written back for it.
+    #[inline]
+    pub(crate) fn take_exchange(&mut self) -> bool {
+        std::mem::take(&mut self.has_exchanged)
     }
 
     /// True if `lpn` is part of a translation page.

@@ -65,7 +65,7 @@ bench:          ## Speed beside this machine's memory floor
 wheel:          ## The Python package with the program strobe in it, for any Python from 3.11 on (two dist builds): target/wheels/
 	python3 scripts/wheel.py
 
-test-wheel:     ## A wheel of what the tests have built, tried in a new environment without Rust (half a minute and the link)
+test-wheel:     ## A wheel of what the tests have built, tried in a new environment without Rust
 	python3 scripts/wheel.py --profile dev --check
 
 fuzz:           ## 60 seconds of each fuzz target (needs a nightly toolchain and cargo-fuzz)

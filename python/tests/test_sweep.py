@@ -101,10 +101,10 @@ def test_workers_that_are_killed_lose_nothing(tmp_path):
 
 def test_a_worker_that_always_dies_is_a_row_with_a_reason_and_is_tried_anew(expected, tmp_path):
     class Dying(concurrent.futures.ThreadPoolExecutor):
-        def submit(self, fn, line):
+        def submit(self, fn, line, *more):
             if '"point":3' in line:
                 return super().submit(os.strerror, "no number")
-            return super().submit(fn, line)
+            return super().submit(fn, line, *more)
 
     with Dying(1) as executor:
         found = sweep(tmp_path, executor=executor, retries=1)

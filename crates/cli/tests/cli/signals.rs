@@ -6,7 +6,7 @@ use std::time::Duration;
 use serde_json::Value as Json;
 
 use crate::endings::wait_for_handler;
-use crate::{Ended, Folder, finish_with};
+use crate::{Ended, Folder, finish, finish_with};
 
 const SIGNALS: [(&str, i32); 3] = [("-INT", 130), ("-TERM", 143), ("-HUP", 129)];
 
@@ -284,4 +284,18 @@ fn commands_without_a_partial_result_end_with_the_same_codes() {
         let ended = stopped(&folder, &settings, signal);
         assert!(!ended.out.is_empty());
     }
+}
+
+#[test]
+fn ctrl_c_ends_a_paper_cleanly() {
+    let folder = Folder::new();
+    let mut command = folder.command(&["paper", "capi", "--json", "-"]);
+    let child = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().expect("the program starts");
+    let pid = child.id();
+    wait_for_handler(pid);
+    std::thread::sleep(Duration::from_millis(500));
+    assert!(Command::new("kill").args(["-INT", &pid.to_string()]).status().expect("kill").success());
+    let ended = finish(child);
+    assert_eq!((ended.code, ended.out.as_str()), (130, ""));
+    ended.says(&["interrupted"]);
 }

@@ -186,7 +186,7 @@ pub enum DieAllocation {
     FreeFirst,
     /// One after the other: channels first, then dies, then planes.
     Stripe,
-    /// That of the page's address: the number of the page within the logical space, modulo that of all planes, counted
+    /// By the page's address: the number of the page within the logical space, modulo that of all planes, counted
     /// as stripe does. A plane without an erased block takes one of another.
     ByAddress,
 }

@@ -54,7 +54,7 @@ struct Model {
 const SHIPPED: Model = Model { name: "shipped firmware", preset: "jasmine-shipped", map: None };
 /// The model of before: any bank, any order, 32 MB of write-back cache, a map in a journal.
 const JOURNAL: Model = Model { name: "journal", preset: "jasmine-4g", map: Some(DurableMap::Journal) };
-/// That with the map in pages.
+/// The model of before with the map in pages.
 const MAP_PAGES: Model = Model { name: "map pages", preset: "jasmine-4g", map: Some(DurableMap::Pages) };
 const MODELS: [Model; 3] = [JOURNAL, MAP_PAGES, SHIPPED];
 

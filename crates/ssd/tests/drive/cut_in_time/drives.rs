@@ -186,6 +186,10 @@ fn slc_cache(config: &mut DriveConfig, rng: &mut Prng) {
         (pick(rng, &[3, 20]), pick(rng, &[15, 90]), pick(rng, &[40, 900]));
     let suspend = &mut nand.suspend;
     (suspend.suspend_ns, suspend.resume_ns, suspend.least_left_ns) = (2, 3, pick(rng, &[0, 10]));
+    if ftl.durable_map == DurableMap::Pages {
+        // Map pages go with no SLC cache.
+        (ftl.durable_map, ftl.flush_metadata, ftl.owner_lists) = (true.into(), false, false);
+    }
     let slc = &mut ftl.slc_cache;
     (slc.static_blocks, slc.dynamic_blocks) = pick(rng, &[(0, 6), (0, 20), (3, 0), (4, 10), (6, 3)]);
     slc.fold_at = pick(rng, &[0, 0, 2, 3]);

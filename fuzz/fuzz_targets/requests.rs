@@ -7,7 +7,9 @@ use libfuzzer_sys::fuzz_target;
 use strobe_ftl::gc::{Formula, Greedy, Kinetic, LinearScore, Sampled, Sampling, ScataAge, VictimPolicy};
 use strobe_ftl::wear::Leveling;
 use strobe_ftl::{Allocation, GcStream, Inspectable, PageMap, PageMapConfig, PlacementKind, Temperature};
-use strobe_nand::{ArrayTiming, ByteMedium, Chip, SuspendConfig, Timing, TimingConfig, Untimed, WearConfig};
+use strobe_nand::{
+    ArrayTiming, ByteMedium, Chip, Issue, SuspendConfig, Timing, TimingConfig, Untimed, WearConfig,
+};
 use strobe_ssd::{CommandError, ControllerConfig, Device as _, Drive, HostQueue, Inspect as _, Pacing};
 use strobe_types::{Geometry, GeometrySpec, Lba, Op, Request, SECTOR_BYTES, SimTime};
 
@@ -154,6 +156,7 @@ impl Case {
                 resume_ns: 20,
                 least_left_ns: 30,
             },
+            issue: if self.seed % 5 == 0 { Issue::InOrder } else { Issue::PerDie },
         };
         if self.timed {
             self.with_timing(ArrayTiming::new(timing, &self.geometry()), policy)

@@ -2,9 +2,9 @@
 //! erased.
 //!
 //! `write.rs` fills blocks, `life.rs` follows a full block until it is erased, `streams.rs` has the open blocks of each
-//! stream, `handles.rs` the reclaim units of placement handles, `blocks.rs` the state of each block, `policies.rs` those
-//! that choose, `space.rs` what is free, `slc.rs` the
-//! SLC cache, `durable.rs` the epochs of the journal, `tables.rs` translation pages, `check.rs` the whole-state checker.
+//! stream, `stream_log.rs` the work of each stream, `handles.rs` the reclaim units of placement handles, `blocks.rs` the
+//! state of each block, `policies.rs` those that choose, `space.rs` what is free, `slc.rs` the SLC cache, `durable.rs` the
+//! epochs of the journal, `tables.rs` translation pages, `check.rs` the whole-state checker.
 
 pub(crate) mod blocks;
 pub(crate) mod check;

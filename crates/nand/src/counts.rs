@@ -15,8 +15,8 @@ named! {
         Merge => "merge",
         /// Translation pages and map journal.
         Map => "map",
-        /// The virtual map of logical copies: pages of the map's journal of which it is more than half, and those of
-        /// checkpoints that it is a part of.
+        /// Work of logical copies on the map: pages of its journal of which the virtual map is more than half,
+        /// those of checkpoints that it is a part of, and owners' lists.
         Meta => "meta",
         /// Wear levelling.
         Wear => "wear",

@@ -6,7 +6,7 @@ use strobe_lab::{Experiment, SyntheticWorkload, WorkloadConfig};
 use strobe_linux::command::{FileSystem, LinuxRun, LinuxRunError, keep_data};
 use strobe_linux::job::Step;
 use strobe_linux::kernel::{self, KernelInfo};
-use strobe_linux::{DiskOptions, Machine, Outcome, PoweredDrive, Recorder};
+use strobe_linux::{DiskOptions, Machine, Outcome, PoweredDrive};
 use strobe_ssd::{DriveConfig, Simulated};
 use strobe_types::{SimTime, StopFlag};
 
@@ -61,8 +61,8 @@ pub(super) struct Task {
 
 /// A drive, and its time.
 pub(super) struct Aged {
-    drive: Box<dyn Simulated>,
-    at: SimTime,
+    pub(super) drive: Box<dyn Simulated>,
+    pub(super) at: SimTime,
 }
 
 impl Aged {
@@ -89,14 +89,14 @@ pub(super) fn experiment(
     Ok(Experiment { seed: options.seed, ..Experiment::new(drive, workload) })
 }
 
-/// Runs `task` on a new drive, or on one that has its file system already; `recorder` notes the guest's requests. The
+/// Runs `task` on a new drive, or on one that has its file system already; `prepare` adds a recorder or a watcher. The
 /// command has succeeded; what it printed comes with the outcome.
 pub(super) fn run(
     kernel: &Kernel,
     task: &Task,
     experiment: &Experiment,
     drive: Option<Aged>,
-    recorder: Option<Recorder>,
+    prepare: impl FnOnce(&mut PoweredDrive),
 ) -> Result<(Outcome, String), PaperError> {
     let failed = |error: LinuxRunError| PaperError::Guest { run: task.name.clone(), error: Box::new(error) };
     let machine = Machine { disk: task.disk.clone(), memory_mib: task.memory_mib, ..kernel.machine.clone() };
@@ -111,7 +111,7 @@ pub(super) fn run(
         Some(aged) => PoweredDrive::new(aged.drive, aged.at),
         None => PoweredDrive::new(job.new_drive().map_err(failed)?, SimTime::ZERO),
     };
-    drive.recorder = recorder;
+    prepare(&mut drive);
     let mut said = Vec::new();
     let mut hears = |stream, bytes: &[u8]| {
         if matches!(stream, strobe_linux::Stream::Output | strobe_linux::Stream::Error) {

@@ -9,7 +9,7 @@ use strobe_nand::{Cause, NandOp};
 use strobe_ssd::{CopyMode, DriveConfig};
 
 use super::cases::{Case, Counted, Mode, Program};
-use super::{COMMAND_US, INFERRED_US, command_is_set};
+use super::{COMMAND_US, INFERRED_US, SHIPPED, command_is_set};
 use crate::guest::{self, Aged, Kernel, Task};
 use crate::mean::Ratio;
 use crate::pool::Bench;
@@ -117,7 +117,7 @@ impl Room {
             disk: DiskOptions::default(),
             memory_mib: 256,
         };
-        let (_, said) = guest::run(kernel, &task, experiment, None, None)?;
+        let (_, said) = guest::run(kernel, &task, experiment, None, |_| ())?;
         Self::parse(&said).ok_or_else(|| PaperError::Guest {
             run: task.name,
             error: Box::new(LinuxRunError::Step(format!("F2FS says {}", said.trim_end()))),
@@ -192,7 +192,7 @@ impl Runs<'_> {
         ];
         let name = format!("ageing to {fill}");
         let task = self.task(case, &name, Vec::new(), self.workload("ageing", &settings, "age"));
-        Ok(Aged::of(guest::run(self.kernel, &task, experiment, None, None)?.0))
+        Ok(Aged::of(guest::run(self.kernel, &task, experiment, None, |_| ())?.0))
     }
 
     fn bench(&self, case: &Case, experiment: &Experiment, drive: Aged) -> Result<Measured, PaperError> {
@@ -224,7 +224,7 @@ impl Runs<'_> {
         setup.push(Step::DropCaches);
         let name = format!("{} at {fill}", program.name());
         let task = self.task(case, &name, setup, command);
-        let (outcome, said) = guest::run(self.kernel, &task, experiment, Some(drive), None)?;
+        let (outcome, said) = guest::run(self.kernel, &task, experiment, Some(drive), |_| ())?;
         let (begin, end) = window(&outcome).ok_or(PaperError::Interrupted)?;
         let stats = end.stats.since(&begin.stats);
         let seconds = (end.at_ns - begin.at_ns) as f64 / 1e9;
@@ -302,7 +302,7 @@ pub(super) fn measured(options: &Options, bench: &Bench<'_>) -> Result<(Results,
                 (drive.ftl.logical_pages, drive.nand.blocks_per_plane) = (Some(262_144), 140);
             }
         };
-        guest::experiment("jasmine-4g", board, options)
+        guest::experiment(SHIPPED.preset, board, options)
     };
     let room = Room::of(&kernel, &experiment(COMMAND_US)?)?;
     let runs = Runs { kernel: &kernel, options, size: Size::of(options.scale), room };

@@ -11,6 +11,8 @@ mod kernel;
 mod kernel_claims;
 #[cfg(target_os = "linux")]
 mod kernel_figures;
+#[cfg(target_os = "linux")]
+mod kernel_recovery;
 mod measure;
 mod premise;
 mod recovery;
@@ -269,7 +271,10 @@ fn make(options: &Options, bench: &Bench<'_>) -> Result<Made, PaperError> {
     #[cfg(target_os = "linux")]
     let made = {
         let (benchmarks, notes) = kernel::measured(options, bench)?;
-        let (claims, figures) = (kernel_claims::claims(&benchmarks), kernel_figures::figures(&benchmarks));
+        let found = kernel_recovery::measured(options, bench)?;
+        let claims = [kernel_recovery::claims(&found), kernel_claims::claims(&benchmarks)].concat();
+        let mut figures = kernel_figures::figures(&benchmarks);
+        figures.extend(kernel_recovery::figure(&found));
         made.and(Made { notes, claims, figures })
     };
     Ok(made)

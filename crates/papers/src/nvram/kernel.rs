@@ -71,7 +71,8 @@ fn on_kernel(workload: Workload, kernel: &Kernel, options: &Options) -> Result<W
     let recorded = trace.try_clone().map_err(failed)?;
     let recorder =
         Recorder::new(recorded, TraceForm::Fio, Interface::Virtio, SimTime::ZERO).map_err(failed)?;
-    let (mut outcome, _) = guest::run(kernel, &task, &experiment, None, Some(recorder))?;
+    let (mut outcome, _) =
+        guest::run(kernel, &task, &experiment, None, |drive| drive.recorder = Some(recorder))?;
     let mut text = String::new();
     trace.rewind().and_then(|()| trace.read_to_string(&mut text)).map_err(failed)?;
     // Where the first cluster is, from the boot sector.

@@ -24,6 +24,8 @@ named! {
         PmB => "PM-B",
         /// Deletion of 30,000 files.
         Delete => "filemicro_delete",
+        /// The same by 16 programs at once, as the paper's 16 threads.
+        DeleteBy16 => "filemicro_delete by 16",
     }
 }
 
@@ -73,7 +75,7 @@ pub(super) struct Case {
 impl Case {
     pub(super) fn new(work: Work, ranges: u32, sends: Sends, unlink_ns: u32) -> Self {
         let runs = match (work, ranges, sends) {
-            (Work::Delete, _, Sends::AtCommit) => HOSTS_PERCENT.len() as u32,
+            (Work::Delete | Work::DeleteBy16, _, Sends::AtCommit) => HOSTS_PERCENT.len() as u32,
             // The two that the text compares.
             (_, 1 | 64, Sends::AtCommit) => 30,
             // As kernels do it today: no claim of the paper.
@@ -98,7 +100,9 @@ impl Case {
     fn of_run(self, run: u32) -> Self {
         match self.work {
             Work::PmA | Work::PmB => self,
-            Work::Delete => Self { unlink_ns: self.unlink_ns / 100 * HOSTS_PERCENT[run as usize], ..self },
+            Work::Delete | Work::DeleteBy16 => {
+                Self { unlink_ns: self.unlink_ns / 100 * HOSTS_PERCENT[run as usize], ..self }
+            }
         }
     }
 
@@ -108,6 +112,11 @@ impl Case {
         let others = [(1, Sends::Gathered), (64, Sends::Gathered), (64, Sends::Stock)];
         let all = at_commit.into_iter().chain(others);
         all.map(|(ranges, sends)| Case::new(work, ranges, sends, unlink_ns)).collect()
+    }
+
+    /// Deletions by 16 programs at once.
+    pub(super) fn at_once(unlink_ns: u32) -> [Case; 2] {
+        [1, 64].map(|ranges| Case::new(Work::DeleteBy16, ranges, Sends::AtCommit, unlink_ns))
     }
 
     /// Sensitivity: deletions with other times of a removal and of a command.
@@ -143,7 +152,9 @@ impl Case {
     }
 
     fn all(unlink_ns: u32) -> Vec<Case> {
-        let mut cases: Vec<Case> = Work::ALL.into_iter().flat_map(|work| Case::of(work, unlink_ns)).collect();
+        let works = [Work::PmA, Work::PmB, Work::Delete];
+        let mut cases: Vec<Case> = works.into_iter().flat_map(|work| Case::of(work, unlink_ns)).collect();
+        cases.extend(Case::at_once(unlink_ns));
         cases.push(Case::without(unlink_ns));
         cases.extend(BLOCKS_PERMILLE.into_iter().flat_map(|blocks| Case::spares(blocks, unlink_ns)));
         for trim_us in TRIMS_US {
@@ -180,7 +191,7 @@ impl Work {
         match (scale, self) {
             (Scale::Full, _) => 1,
             // Deletions go on for the same number of commits then, of 1 s instead of 5.
-            (_, Work::Delete) => 5,
+            (_, Work::Delete | Work::DeleteBy16) => 5,
             (_, Work::PmA | Work::PmB) => 10,
         }
     }
@@ -188,7 +199,7 @@ impl Work {
     fn mount_options(self, sends: Sends, scale: Scale) -> &'static str {
         match (self, sends) {
             (_, Sends::Never) => "nodiscard",
-            (Work::Delete, _) if scale != Scale::Full => "discard,commit=1",
+            (Work::Delete | Work::DeleteBy16, _) if scale != Scale::Full => "discard,commit=1",
             _ => "discard",
         }
     }
@@ -216,6 +227,17 @@ fn memory_mib(scale: Scale) -> u32 {
     if scale == Scale::Full { 2048 } else { 256 }
 }
 
+/// The command that runs all of `commands` at the same time, and fails if one does.
+fn at_once(mut commands: Vec<Vec<String>>) -> Vec<String> {
+    if commands.len() == 1 {
+        return commands.remove(0);
+    }
+    let started: Vec<String> =
+        commands.iter().map(|command| format!("{} & all=\"$all $!\"", command.join(" "))).collect();
+    let script = format!("{}\nfor one in $all; do wait $one || exit 1; done", started.join("\n"));
+    ["sh", "-c", &script].map(str::to_owned).into()
+}
+
 fn task(case: Case, options: &Options, seed: u64) -> Task {
     let less = |number: u32| (number / case.work.divisor(options.scale)).to_string();
     let set = |(name, value): (&str, &str)| Step::Set {
@@ -223,7 +245,12 @@ fn task(case: Case, options: &Options, seed: u64) -> Task {
         value: value.into(),
     };
     let mut setup: Vec<_> = case.sends.switches().map(set).into();
-    let mut command = match case.work {
+    // Filebench does nothing but remove files.
+    let time = |unlink_ns: u32| {
+        let (call, unlink) = (CALL_NS.to_string(), unlink_ns.to_string());
+        ["--call-ns".to_owned(), call, "--unlink-ns".to_owned(), unlink]
+    };
+    let command = match case.work {
         Work::PmA | Work::PmB => {
             let files = if case.work == Work::PmA { 45_000 } else { 60_000 };
             let settings = [
@@ -234,20 +261,26 @@ fn task(case: Case, options: &Options, seed: u64) -> Task {
                 ("read_bytes", "4096".into()),
                 ("write_bytes", "4096".into()),
             ];
-            guest::workload("postmark", &settings, "pm", seed)
+            [guest::workload("postmark", &settings, "pm", seed), time(case.unlink_ns).into()].concat()
         }
-        Work::Delete => {
-            let files = ("files", less(30_000));
+        Work::Delete | Work::DeleteBy16 => {
+            let programs = if case.work == Work::Delete { 1 } else { 16 };
+            let files = ("files", (30_000 / case.work.divisor(options.scale) / programs).to_string());
             let make = [files.clone(), ("deletes", "0".into()), ("spacer_bytes", "4096".into())];
-            setup.push(Run::must_succeed(guest::workload("filemicro-delete", &make, "fd", seed)));
-            setup.push(Step::DropCaches);
             let remove = [files.clone(), ("deletes", files.1), ("fill", "false".into())];
-            guest::workload("filemicro-delete", &remove, "fd", seed)
+            let folders: Vec<String> = (0..programs).map(|program| format!("fd{program}")).collect();
+            for folder in &folders {
+                setup.push(Run::must_succeed(guest::workload("filemicro-delete", &make, folder, seed)));
+            }
+            setup.push(Step::DropCaches);
+            // Together they remove as many files in a time as one does.
+            let paced = time(case.unlink_ns * programs);
+            let removal = |folder: &String| {
+                [guest::workload("filemicro-delete", &remove, folder, seed), paced.to_vec()].concat()
+            };
+            at_once(folders.iter().map(removal).collect())
         }
     };
-    // Filebench does nothing but remove files.
-    let (call, unlink) = (CALL_NS.to_string(), case.unlink_ns.to_string());
-    command.extend(["--call-ns", &call, "--unlink-ns", &unlink].map(str::to_owned));
     Task {
         name: format!("{} with {} ranges, {}", case.work.name(), case.ranges, case.sends.name()),
         file_system: FileSystem::Ext4,
@@ -271,8 +304,8 @@ fn measure(case: Case, seed: u64, kernel: &Kernel, options: &Options) -> Result<
         }
         drive.nand.blocks_per_plane = drive.nand.blocks_per_plane * case.blocks_permille / 1000;
     };
-    let experiment = guest::experiment("jasmine-4g", board, options)?;
-    let (outcome, _) = guest::run(kernel, &task(case, options, seed), &experiment, None, None)?;
+    let experiment = guest::experiment("jasmine-shipped", board, options)?;
+    let (outcome, _) = guest::run(kernel, &task(case, options, seed), &experiment, None, |_| ())?;
     let (begin, end) = window(&outcome).ok_or(PaperError::Interrupted)?;
     let (requests, trim) = (end.requests.since(&begin.requests), end.latency.of(Op::Trim));
     let gc = end.stats.since(&begin.stats).gc;

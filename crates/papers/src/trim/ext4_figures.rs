@@ -31,7 +31,9 @@ pub(super) fn figures(results: &Results) -> Vec<Figure> {
 fn part(results: &Results, unlink_ns: u32, figure: &str, title: &str, works: &[Work]) -> Figure {
     let mut rows = Vec::new();
     for quantity in ["time", "TRIM commands", "TRIM ranges", "time of TRIM"] {
-        for case in works.iter().flat_map(|&work| Case::of(work, unlink_ns)) {
+        let by_16 = works.contains(&Work::Delete).then(|| Case::at_once(unlink_ns));
+        let cases = works.iter().flat_map(|&work| Case::of(work, unlink_ns));
+        for case in cases.chain(by_16.into_iter().flatten()) {
             let of = results.find(case);
             let (unit, value) = match quantity {
                 "time" => ("s", of.map(|of| of.ns / 1e9)),
@@ -167,6 +169,7 @@ pub(super) fn claims(results: &Results) -> Vec<Claim> {
     let copies = copies.filter(|&(without, _)| without > 0.0);
     values.add("copies-saved", copies.map(|(without, with)| 100.0 * (1.0 - with / without)));
     values.add("delete-faster", results.faster(both(Work::Delete)));
+    values.add("delete-faster-by-16", results.faster(Case::at_once(unlink_ns)));
     values.add("delete-time", results.saved(both(Work::Delete)));
     values.add("delete-commands", commands[0].zip(commands[1]).map(|(one, most)| 100.0 * most / one));
     values.judged(CLAIMS, results.missing)

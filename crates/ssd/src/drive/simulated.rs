@@ -175,6 +175,8 @@ where
             }
         };
         let now = now.max(flash.drain()).max(flash.timing().now());
+        // The commands and caches that waited for these operations are gone.
+        while flash.next_reported().is_some() {}
         flash.timing().log().power_cut(now);
         let (ftl, recovery) = self.ftl.recover(now, flash)?;
         let buffer = self.buffer.map(|buffer| buffer.emptied());

@@ -142,3 +142,29 @@ fn a_newer_version_does_not_overtake_the_one_that_leaves_the_non_volatile_cache(
         assert!(is_complete);
     }
 }
+
+/// A restart without a planned cut let the programs in flight end, and the write buffer, empty by then, heard of them.
+#[test]
+fn programs_that_end_with_a_restart_are_not_reported_to_it() {
+    let mut config = buffered(config(), 4);
+    (config.nand.data, config.ftl.durable_map) = (DataMode::Bytes, true.into());
+    let mut drive = build(&config, true, 1).expect("a drive");
+    for unit in 0..16 {
+        let range = Range::new(Lba::new(unit * u64::from(UNIT)), UNIT);
+        drive.submit(
+            T0,
+            unit,
+            &Command::Write { range, fua: false, tag: Hint::None.into() },
+            Some(&[7; 4096]),
+        );
+    }
+    // Until units are on their way to flash.
+    drive.advance(SimTime::from_ns(PROGRAM / 2), &mut Vec::new());
+    let (mut back, recovery) = drive.restart(SimTime::from_ns(PROGRAM / 2)).expect("recovers");
+    let range = Range::new(Lba::new(0), UNIT);
+    for _ in 0..16 {
+        back.execute(recovery.finished, &Command::write(range)).expect("runs");
+    }
+    back.execute(recovery.finished, &Command::Flush).expect("runs");
+    back.check().expect("sound");
+}

@@ -24,7 +24,7 @@ named! {
         PmB => "PM-B",
         /// Deletion of 30,000 files.
         Delete => "filemicro_delete",
-        /// The same by 16 programs at once, as the paper's 16 threads.
+        /// Deletion by 16 programs at once of as many files, as the paper's 16 threads.
         DeleteBy16 => "filemicro_delete by 16",
     }
 }

@@ -7,8 +7,8 @@ use strobe_lab::{Experiment, load_drive_table};
 use strobe_workload::trace;
 use toml::{Table, Value};
 
-use super::Failure;
 use super::execute::{Common, execute, with_options};
+use super::{Failure, output};
 
 #[derive(Args)]
 #[command(after_help = "Examples:
@@ -22,8 +22,7 @@ pub(crate) struct ReplayArgs {
     /// The trace, plain or gzip, or "-" for standard input; of the per-CPU files of blktrace any one, or NAME of
     /// NAME.blktrace.0
     trace: String,
-    /// Its format (`strobe list formats`). Needed, as formats of one shape differ in units and op codes; without it
-    /// the error says what the trace looks like
+    /// Its format (`strobe list formats`) [default: recognised from the first lines if they fit one format only]
     #[arg(long, value_name = "NAME")]
     format: Option<String>,
     /// A preset (`strobe list presets`), or a TOML file with the keys of [drive] such as `strobe show preset` prints
@@ -77,7 +76,11 @@ pub(crate) fn replay(args: &ReplayArgs) -> Result<(), Failure> {
     };
     put("kind", "trace".into());
     put("path", args.trace.as_str().into());
-    put("format", args.format.as_deref().ok_or_else(|| missing_format(&args.trace))?.into());
+    let format = match &args.format {
+        Some(name) => name,
+        None => recognised(&args.trace)?,
+    };
+    put("format", format.into());
     // Only what was said, so that an option without effect is noticed.
     if args.wrap || args.clip {
         put("fit", if args.wrap { "wrap" } else { "clip" }.into());
@@ -106,16 +109,20 @@ pub(crate) fn replay(args: &ReplayArgs) -> Result<(), Failure> {
     execute(experiment, Path::new(&args.drive), &args.common)
 }
 
-/// The error of a replay without --format.
-fn missing_format(trace: &str) -> Failure {
+/// The only format that the first lines of `trace` fit, which a note tells. Formats of one shape differ in units and op
+/// codes: where several fit, somebody has to say.
+fn recognised(trace: &str) -> Result<&'static str, Failure> {
     let path = Path::new(trace);
     // What is in a pipe can be read only once.
     let fitting = if path.is_file() { trace::guess(path).unwrap_or_default() } else { Vec::new() };
     let names: Vec<&str> = fitting.iter().map(|format| format.name).collect();
     let looks = match names[..] {
         [] => "`strobe list formats` has the names".to_owned(),
-        [name] => format!("{trace} looks like {name}: --format {name}"),
+        [name] => {
+            output::note(&format!("note: {trace} is read as {name}; --format overrides that"));
+            return Ok(name);
+        }
         [ref others @ .., last] => format!("{trace} may be {} or {last}", others.join(", ")),
     };
-    Failure::Request(anyhow::anyhow!("--format is missing, the format of the trace: {looks}"))
+    Err(Failure::Request(anyhow::anyhow!("--format is missing, the format of the trace: {looks}")))
 }

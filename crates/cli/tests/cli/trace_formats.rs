@@ -132,9 +132,11 @@ fn waits_of_fio_below_100_us_do_not_count() {
 }
 
 #[test]
-fn a_missing_or_wrong_format_is_answered_with_what_the_trace_looks_like() {
+fn a_missing_format_is_recognised_and_a_wrong_one_answered_with_what_the_trace_looks_like() {
     let fio = with("fio version 3 iolog\n0 f add\n7 f write 0 4096\n");
-    fio.strobe(&["replay", "t"]).refused(&["--format is missing", "t looks like fio: --format fio"]);
+    let recognised = fio.strobe(&["replay", "t", "--json", "-"]).ok();
+    assert!(recognised.err.contains("t is read as fio"), "{}", recognised.err);
+    assert_eq!(recognised.json()["config"]["workload"]["format"], "fio");
     fio.replay("t", "msr", &[]).refused(&["line 1", "this looks like format fio: `--format fio`"]);
     let several = with("48513000 0 0 8 0\n");
     several.strobe(&["replay", "t"]).refused(&["--format is missing", "t may be disksim, mqsim or ssdsim"]);

@@ -203,11 +203,19 @@ pub(super) fn speed(job: &Job, virtual_ns: u64) -> Option<String> {
     for (name, op) in kinds.into_iter().filter(|(_, op)| op.total_ios > 0) {
         rows.push(if op.clat_ns.n > 0 { timed(name, op) } else { counted(name, op) });
     }
-    if job.sync.total_ios > 0 {
-        let per_second = virtual_ns as f64 / 1e9;
-        let iops = if per_second > 0.0 { job.sync.total_ios as f64 / per_second } else { 0.0 };
-        let ends = latencies(&job.sync.lat_ns);
-        rows.push([vec!["flush".to_owned(), format!("{} IOPS", rate(iops)), "-".to_owned()], ends].concat());
+    match job.sync.total_ios {
+        0 => {}
+        flushes if job.sync.lat_ns.n == 0 => {
+            rows.push(vec![
+                "flush".to_owned(),
+                format!("{} requests; times were not simulated", count(flushes)),
+            ]);
+        }
+        flushes => {
+            let iops = flushes as f64 / (virtual_ns.max(1) as f64 / 1e9);
+            let start = vec!["flush".to_owned(), format!("{} IOPS", rate(iops)), "-".to_owned()];
+            rows.push([start, latencies(&job.sync.lat_ns)].concat());
+        }
     }
     let widths: Vec<usize> = (0..6).map(|at| widest(&rows, at)).collect();
     let lines = rows.iter().map(|row| {

@@ -52,8 +52,10 @@ fn the_first_summary_says_what_the_numbers_mean() {
     );
     let endless = shown(&folder, &["drive.nand.endurance_pe=0"]);
     assert!(endless.contains("no endurance (drive.nand.endurance_pe = 0)"), "{endless}");
-    let counted = shown(&folder, &["run.timing=false"]);
+    let counted = shown(&folder, &["run.timing=false", "workload.flush_every=10"]);
     assert!(counted.contains("times were not simulated") && !counted.contains("slowest"), "{counted}");
+    let flush = counted.lines().find(|line| line.starts_with("flush")).expect("a line");
+    assert!(flush.ends_with("requests; times were not simulated"), "{flush}");
 }
 
 #[test]

@@ -100,6 +100,32 @@ def on_files(files, config):
     return files
 
 
+TABLE = re.compile(r"<table>.*?</table>", re.S)
+HEAD = re.compile(r"<th[^>]*>(.*?)</th>", re.S)
+CELL = re.compile(r"<td([^>]*)>")
+#: Pages whose tables are lists of keys.
+KEYS = {"REFERENCE.md", "RESULT.md"}
+#: Columns from which on a table does not fit a telephone.
+WIDE = 4
+
+
+def labelled(table, kind):
+    """The table with a class, and in each cell the name of its column, for screens that have no room for columns."""
+    names = [re.sub(r"<[^>]*>", "", name).strip() for name in HEAD.findall(table)]
+    if len(names) < WIDE:
+        return table
+    rows = table.split("<tr>")
+    for at, row in enumerate(rows):
+        column = iter(names)
+        rows[at] = CELL.sub(lambda cell: f'<td{cell[1]} data-column="{next(column, "")}">', row)
+    return "<tr>".join(rows).replace("<table>", f'<table class="{kind}">', 1)
+
+
+def on_page_content(content, page, config, files):
+    kind = "keys" if page.file.src_uri in KEYS else "wide"
+    return TABLE.sub(lambda table: labelled(table[0], kind), content)
+
+
 def places(files):
     """Where in the repository each page comes from, and back."""
     of_page = {file.src_uri: "docs/" + file.src_uri for file in files}

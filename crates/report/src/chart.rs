@@ -2,7 +2,6 @@
 
 use crate::paper::standalone;
 use crate::plot::{Axis, Bar, Bars, Figure, Line, Part, Plot, View};
-use crate::text::Unit;
 
 /// From where on a range of positive places has a logarithmic axis: largest over smallest.
 const LOG_FROM: f64 = 50.0;
@@ -70,14 +69,6 @@ impl Chart {
         }
     }
 
-    fn unit(&self) -> Unit {
-        match &self.measure {
-            measure if measure.ends_with("_ns") => Unit::Ns,
-            measure if measure.ends_with("bw_bytes") => Unit::BytesPerSecond,
-            _ => Unit::Plain,
-        }
-    }
-
     fn lines(&self, over: &str) -> Option<View> {
         let points = || self.curves.iter().flat_map(|curve| &curve.points);
         let places = || points().map(|point| point.x);
@@ -85,7 +76,7 @@ impl Chart {
         let ends =
             || points().flat_map(|point| [point.mean].into_iter().chain(low(point)).chain(high(point)));
         let (lowest, highest) = (ends().fold(f64::MAX, f64::min), ends().fold(f64::MIN, f64::max));
-        let x = Axis::new(over, Unit::Plain);
+        let x = Axis::named(over).with(places().collect());
         let line = |(style, curve): (usize, &Curve)| {
             let ranges = curve.points.iter().filter_map(|point| {
                 let (low, high) = point.range.filter(|(low, high)| high > low)?;
@@ -97,7 +88,7 @@ impl Chart {
         let plot = Plot {
             title: self.title.clone(),
             x: if least > 0.0 && most >= LOG_FROM * least { x.log() } else { x },
-            y: Axis::new(&self.measure, self.unit()),
+            y: Axis::named(&self.measure),
             has_zero: lowest >= 0.0 && lowest < ZERO_BELOW * highest,
             mark: None,
             lines: self.curves.iter().enumerate().map(line).collect(),
@@ -113,7 +104,11 @@ impl Chart {
             Some(Bar { name: curve.name.clone(), parts: vec![part], range })
         };
         let bars: Vec<Bar> = self.curves.iter().filter_map(bar).collect();
-        let groups = if bars.is_empty() { Vec::new() } else { vec![(String::new(), self.unit(), bars)] };
+        let groups = if bars.is_empty() {
+            Vec::new()
+        } else {
+            vec![(String::new(), Axis::named(&self.measure).unit, bars)]
+        };
         Bars { title: self.title.clone(), legend: Vec::new(), groups, log_from: None }.view("")
     }
 }

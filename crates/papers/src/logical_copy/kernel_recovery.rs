@@ -36,7 +36,7 @@ pub(super) struct Found {
     lost: f64,
     /// Files that cleaning had moved.
     moved: f64,
-/// Share of them that is where it has moved them to, in percent; the others are where they were.
+    /// Share of them that is where it has moved them to, in percent; the others are where they were.
     at_copies: f64,
 }
 

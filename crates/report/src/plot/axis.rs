@@ -8,11 +8,48 @@ pub(crate) struct Axis {
     pub(crate) label: String,
     pub(crate) unit: Unit,
     pub(crate) is_log: bool,
+    /// Values written beside it if there is room for all of them, instead of round ones.
+    pub(crate) written: Vec<f64>,
 }
+
+/// Least distance of two written values.
+const APART: f64 = 36.0;
 
 impl Axis {
     pub(crate) fn new(label: &str, unit: Unit) -> Self {
-        Self { label: label.to_owned(), unit, is_log: false }
+        Self { label: label.to_owned(), unit, is_log: false, written: Vec::new() }
+    }
+
+    /// The axis of a key or of a column of results: its words, and the unit that its ending tells.
+    pub(crate) fn named(name: &str) -> Self {
+        let last = name.rsplit('.').next().unwrap_or(name);
+        let known = [("waf", "Write amplification"), ("over_provisioning", "Over-provisioning")];
+        let units = [
+            ("over_provisioning", "", Unit::Share),
+            ("_fraction", "", Unit::Share),
+            ("_ns", "_ns", Unit::Ns),
+            ("bw_bytes", "_bytes", Unit::BytesPerSecond),
+            ("_bytes", "_bytes", Unit::Bytes),
+        ];
+        let unit = units.into_iter().find(|(end, ..)| last.ends_with(end));
+        let (cut, unit) = unit.map_or(("", Unit::Plain), |(_, cut, unit)| (cut, unit));
+        if let Some((_, label)) = known.into_iter().find(|(known, _)| *known == last) {
+            return Self::new(label, unit);
+        }
+        // What a key belongs to is clear; a column of results is nothing without it.
+        let is_key = ["drive.", "workload.", "run."].into_iter().any(|table| name.starts_with(table));
+        let words = if is_key { last } else { name };
+        let words = words.strip_suffix(cut).unwrap_or(words).replace(['_', '.'], " ");
+        let mut letters = words.chars();
+        let first = letters.next().map(|letter| letter.to_uppercase().to_string());
+        Self::new(&(first.unwrap_or_default() + letters.as_str()), unit)
+    }
+
+    /// With `values` written beside it, as far as there is room.
+    pub(crate) fn with(self, mut values: Vec<f64>) -> Self {
+        values.sort_by(f64::total_cmp);
+        values.dedup();
+        Self { written: values, ..self }
     }
 
     pub(crate) fn log(self) -> Self {
@@ -84,6 +121,15 @@ impl Scale {
         self.from + share.clamp(0.0, 1.0) * (self.to - self.from)
     }
 
+    /// Values of `axis` to write beside it, with their texts: its own if there is room, else about `most` round ones.
+    pub(super) fn ticks_of(&self, axis: &Axis, most: usize) -> Vec<(f64, String)> {
+        let has_room = axis.written.windows(2).all(|two| self.place(two[1]) - self.place(two[0]) >= APART);
+        if axis.written.is_empty() || !has_room {
+            return self.ticks(most);
+        }
+        axis.written.iter().map(|&value| (value, number(value, self.unit))).collect()
+    }
+
     /// About `most` values to write beside it, with their texts.
     pub(super) fn ticks(&self, most: usize) -> Vec<(f64, String)> {
         let values: Vec<f64> = if self.is_log {
@@ -114,6 +160,34 @@ fn step(least: f64) -> f64 {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn axes_are_named_in_words_and_have_units() {
+        for (name, label, unit) in [
+            ("waf", "Write amplification", Unit::Plain),
+            ("drive.ftl.over_provisioning", "Over-provisioning", Unit::Share),
+            ("drive.controller.write_buffer_bytes", "Write buffer", Unit::Bytes),
+            ("drive.ftl.gc.net_blocks", "Net blocks", Unit::Plain),
+            ("workload.write_fraction", "Write fraction", Unit::Share),
+            ("write.p99_ns", "Write p99", Unit::Ns),
+            ("read.bw_bytes", "Read bw", Unit::BytesPerSecond),
+        ] {
+            let axis = Axis::named(name);
+            assert_eq!((axis.label.as_str(), axis.unit), (label, unit), "{name}");
+        }
+    }
+
+    #[test]
+    fn an_axis_has_the_values_of_its_points_where_they_fit() {
+        let texts = |values: &[f64]| {
+            let axis = Axis::named("drive.ftl.over_provisioning").with(values.to_vec());
+            let scale = Scale::new(&axis, values.iter().copied(), false, (0.0, 370.0));
+            scale.ticks_of(&axis, 6).into_iter().map(|(_, text)| text).collect::<Vec<_>>()
+        };
+        assert_eq!(texts(&[0.28, 0.07, 0.15, 0.07]), ["7 %", "15 %", "28 %"]);
+        // One per cent apart has no room: round values instead.
+        assert_eq!(texts(&[0.07, 0.08, 0.28]), ["10 %", "15 %", "20 %", "25 %"]);
+    }
 
     #[test]
     fn ticks_are_round_and_inside() {

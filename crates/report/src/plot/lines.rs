@@ -147,7 +147,7 @@ impl Plot {
 
     fn frame(&self, body: &mut String, x: &Scale, y: &Scale, (top, bottom): (f64, f64)) {
         upright(body, y, &self.y.label, top - 11.0, (LEFT, RIGHT));
-        for (value, text) in x.ticks(6) {
+        for (value, text) in x.ticks_of(&self.x, 6) {
             let at = x.place(value);
             // What would leave the picture is pushed inside.
             let anchor = if at > RIGHT - 14.0 { "end" } else { "middle" };

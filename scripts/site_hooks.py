@@ -81,8 +81,8 @@ def title_of(path):
 
 def index():
     lines = [
-        "# Notebooks\n\nExperiments to read, run and change. They are in the folder `notebooks`, run in the tests, and each",
-        "ends with a cell that asserts what its text says.\n\n```sh\npip install . matplotlib jupyter",
+        "# Notebooks\n\nExperiments to read, run and change, and a lecture of four. They are in the folder `notebooks`; the tests",
+        "run them and check what their texts say.\n\n```sh\npip install . matplotlib jupyter",
         "jupyter lab notebooks\n```\n",
     ]
     for path in notebooks():

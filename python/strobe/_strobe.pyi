@@ -221,6 +221,10 @@ class Drive:
     def commands(self, kind: str) -> int:
         """Commands of a kind since the drive was new."""
 
+    def blocks(self) -> Table:
+        """All blocks, a row each: stage ("erased", "open", "full", "emptying", "tables", "bad"), stream, and in mapping
+        units valid, written since the erase, and units that it has room for; erases. Costs a pass over all blocks."""
+
     def wear(self) -> dict[str, float]:
         """Erase counts and bad blocks."""
 

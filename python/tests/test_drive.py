@@ -318,3 +318,15 @@ def test_others_work_while_a_drive_does():
         ticks += 1
         worker.join(0.001)
     assert ticks > 20 and drive.commands("write") == 2_000_000
+
+
+def test_blocks_are_shown_as_they_are():
+    drive = small(timing=False)
+    units = drive.sectors // 8
+    drive.run("write", np.arange(units) * 8, 8)
+    blocks = drive.blocks()
+    assert blocks["valid"].sum() == units == drive.mapped_units
+    assert (blocks["valid"] <= blocks["written"]).all() and (blocks["written"] <= blocks["units"]).all()
+    assert blocks["stage"].count("erased") >= drive.free_blocks > 0
+    drive.trim(0, 8)
+    assert drive.blocks()["valid"].sum() == units - 1

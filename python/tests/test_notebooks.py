@@ -1,7 +1,8 @@
 """Notebooks run from the first cell to the last, and are kept without what they print.
 
-Each ends with a cell that asserts what its text says is seen. What they have printed and drawn is left in the folder
-STROBE_NOTEBOOKS, if that is set: pages of the documentation show it.
+What its text says is seen is asserted behind its last cell, by the file of its name in the folder `notebooks` beside this
+one. What they have printed and drawn is left in the folder STROBE_NOTEBOOKS, if that is set: pages of the documentation
+show it.
 """
 
 import os
@@ -15,6 +16,7 @@ import nbformat
 import pytest
 
 FOLDER = Path(__file__).parents[2] / "notebooks"
+CHECKS = Path(__file__).parent / "notebooks"
 NAMES = sorted(path.name for path in FOLDER.glob("*.ipynb"))
 #: It runs guests.
 ON_A_KERNEL = "08-a-database-on-linux.ipynb"
@@ -22,8 +24,12 @@ ON_A_KERNEL = "08-a-database-on-linux.ipynb"
 
 def run(name):
     notebook = nbformat.read(FOLDER / name, 4)
+    check = (CHECKS / name).with_suffix(".py").read_text()
+    assert "assert" in check
+    notebook.cells.append(nbformat.v4.new_code_cell(check))
     client = nbclient.NotebookClient(notebook, timeout=300, resources={"metadata": {"path": str(FOLDER)}})
     client.execute()
+    notebook.cells.pop()
     if folder := os.environ.get("STROBE_NOTEBOOKS"):
         Path(folder).mkdir(parents=True, exist_ok=True)
         # Times of cells would be other ones each time.
@@ -61,6 +67,7 @@ def test_a_notebook_is_kept_without_what_it_prints(name):
     for cell in notebook.cells:
         if cell.cell_type == "code":
             assert cell.outputs == [] and cell.execution_count is None, cure
+        assert "assert " not in cell.source, "what is seen is asserted by the tests, out of sight"
     # The rest differs from machine to machine.
     assert notebook.metadata.get("language_info", {"name": "python"}) == {"name": "python"}, f"language_info: {cure}"
 

@@ -9,8 +9,8 @@ use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyDict};
 use strobe_ssd::{
-    Command, CommandError, Completion, DataTag, DriveConfig, HostQueue, Pacing, Range, Simulated, StateFile,
-    StateHeader, StateReader, Stored, build, write_state,
+    BlockInfo, Command, CommandError, Completion, DataTag, DriveConfig, HostQueue, Pacing, Range, Simulated,
+    StateFile, StateHeader, StateReader, Stored, build, write_state,
 };
 use strobe_types::{Lba, Op, SECTOR_BYTES, SimTime};
 
@@ -449,6 +449,23 @@ impl PyDrive {
         Out::new(vec![
             ("ns", Arc::new(UInt64Array::from_iter_values(counts.iter().map(|&(ns, _)| ns))) as ArrayRef),
             ("count", Arc::new(UInt64Array::from_iter_values(counts.iter().map(|&(_, count)| count)))),
+        ])
+    }
+
+    fn blocks(&self) -> PyResult<Out> {
+        let blocks = self.lock().drive.blocks();
+        let texts =
+            |of: fn(&BlockInfo) -> &str| Arc::new(StringArray::from_iter_values(blocks.iter().map(of)));
+        let numbers = |of: fn(&BlockInfo) -> u32| {
+            Arc::new(UInt64Array::from_iter_values(blocks.iter().map(|block| of(block).into()))) as ArrayRef
+        };
+        Out::new(vec![
+            ("stage", texts(|block| block.stage.name()) as ArrayRef),
+            ("stream", texts(|block| block.stream.name())),
+            ("valid", numbers(|block| block.valid)),
+            ("written", numbers(|block| block.written)),
+            ("units", numbers(|block| block.units)),
+            ("erases", numbers(|block| block.erases)),
         ])
     }
 

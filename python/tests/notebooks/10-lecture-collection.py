@@ -1,0 +1,6 @@
+# What the text says is seen.
+greedy, cost_benefit, own = found["uniform"].values()
+assert all(a < c < b for a, b, c in zip(greedy, cost_benefit, own))
+greedy, cost_benefit, own = found["zipf"].values()
+assert all(b < 0.9 * a for a, b in zip(greedy, cost_benefit)) and cost_benefit[0] < 0.72 * greedy[0]
+assert all(c < b for b, c in zip(cost_benefit, own))

@@ -10,7 +10,7 @@ use toml::{Table, Value};
 use crate::{Seeds, SweepError};
 
 /// Keys of `[sweep]`.
-const KEYS: [&str; 10] = [
+const KEYS: [&str; 11] = [
     "grid",
     "points",
     "seeds",
@@ -18,6 +18,7 @@ const KEYS: [&str; 10] = [
     "until",
     "measure",
     "compare",
+    "pairs",
     "confidence",
     "retries",
     "share_warmup",
@@ -42,6 +43,8 @@ pub struct SweepFile {
     /// `sweep.compare`: the key whose values are compared with the first of them. Default: the last key of the grid with
     /// several values that are no numbers, else the last with several.
     pub compare: Option<String>,
+    /// `sweep.pairs`: "first" compares the values of that key with the first of them, "all" each with each. True if "all".
+    pub all_pairs: bool,
     /// `sweep.confidence`: of the intervals, between 0.5 and 0.9999. Default 0.95.
     pub confidence: f64,
     /// `sweep.retries`: how often a point is tried again whose worker died, 0 to 100. Default 2.
@@ -101,6 +104,11 @@ impl SweepFile {
             seeds: Seeds::read(sweep.get("seeds"), sweep.get("seeds_max"), sweep.get("until"), seed)?,
             measure: measures(sweep.get("measure"))?,
             compare: compare(sweep.get("compare"), &grid, &points)?,
+            all_pairs: match sweep.get("pairs").map(Value::as_str) {
+                None | Some(Some("first")) => false,
+                Some(Some("all")) => true,
+                Some(_) => return Err(SweepError::key("pairs", "allowed is \"first\" or \"all\"")),
+            },
             confidence: number(&sweep, "confidence", (0.5, 0.9999))?.unwrap_or(0.95),
             retries: number(&sweep, "retries", (0.0, 100.0))?.unwrap_or(2.0) as u32,
             share_warmup: match sweep.get("share_warmup") {

@@ -107,21 +107,33 @@ fn differences(plan: &Plan, summary: &Summary, measure: usize) -> Option<Table> 
     order.sort_by_key(|&at| at != place);
     let mut found = summary.differences.iter().filter(|found| found.measure == measure).peekable();
     let baseline = found.peek()?.baseline;
+    let is_each = plan.file.all_pairs;
     let mut columns: Vec<(String, bool)> = order.iter().map(|&at| name(&plan.keys[at])).collect();
+    if is_each {
+        columns.insert(1, ("beside".to_owned(), columns[0].1));
+    }
     columns.extend([
         ("difference".to_owned(), true),
         ("p (Holm)".to_owned(), true),
         ("verdict".to_owned(), false),
     ]);
     let row = |found: &Difference| {
-        let cells = order.iter().map(|&at| value(found.configuration, at));
-        cells.chain([percent(&found.relative), p_value(found), verdict(found, summary.confidence)]).collect()
+        let mut cells: Vec<String> = order.iter().map(|&at| value(found.configuration, at)).collect();
+        if is_each {
+            cells.insert(1, value(found.baseline, place));
+        }
+        cells.extend([percent(&found.relative), p_value(found), verdict(found, summary.confidence)]);
+        cells
     };
     let rows: Vec<Vec<String>> = found.map(row).collect();
     let of_measure = summary.differences.iter().filter(|found| found.measure == measure);
     let tested = of_measure.filter(|found| found.p.is_some()).count();
     Some(Table {
-        title: format!("{}, beside {} {}", summary.measures[measure], short(key), value(baseline, place)),
+        title: if is_each {
+            format!("{}, each {} beside each", summary.measures[measure], short(key))
+        } else {
+            format!("{}, beside {} {}", summary.measures[measure], short(key), value(baseline, place))
+        },
         note: (tested > 0).then(|| about_differences(tested, summary.confidence)),
         columns,
         rows,

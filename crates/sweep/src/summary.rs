@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use crate::columns::{digest_without_seed, flat};
-use crate::plan::shown;
+use crate::plan::{short, shown};
 use crate::{Estimate, Outcome, Plan, Store, SweepError, estimate, holm};
 
 /// Verdicts of a window about which nothing needs to be said.
@@ -38,7 +38,7 @@ impl ConfigurationSummary {
 pub struct Difference {
     /// The configuration.
     pub configuration: usize,
-    /// Baseline: the configuration with the first value of that key.
+    /// Baseline: the configuration with the first value of that key, or with an earlier one where all pairs are wanted.
     pub baseline: usize,
     /// Index of the measure.
     pub measure: usize,
@@ -129,8 +129,9 @@ impl Summary {
         Ok(Self { measures, compare: plan.file.compare.clone(), confidence, configurations, differences })
     }
 
-    /// As CSV: a line for each configuration, with mean, half-width of the interval and number of runs of each
-    /// measure, the runs that were not steady, and those that failed.
+    /// As CSV: a line for each configuration, with mean, half-width of the interval (`_half`) and number of runs (`_n`) of
+    /// each measure, the runs that were not steady, and those that failed. Names of columns are words that plotting
+    /// libraries take as they are: the last part of a key, no dots, no blanks.
     pub fn csv(&self, plan: &Plan) -> String {
         let quoted = |text: &str| {
             if text.contains([',', '"', '\n']) {
@@ -139,11 +140,19 @@ impl Summary {
                 text.to_owned()
             }
         };
-        let mut names: Vec<String> = plan.keys.iter().map(|key| quoted(key)).collect();
-        for measure in &self.measures {
-            names.extend([measure.clone(), format!("{measure} ±"), format!("{measure} n")]);
+        let is_alone =
+            |key: &String| plan.keys.iter().filter(|other| short(other) == short(key)).count() == 1;
+        let word = |text: &str| text.replace('.', "_");
+        let mut names: Vec<String> = plan
+            .keys
+            .iter()
+            .map(|key| if is_alone(key) { short(key).to_owned() } else { word(key) })
+            .collect();
+        for measure in self.measures.iter().map(|measure| word(measure)) {
+            let (half, n) = (format!("{measure}_half"), format!("{measure}_n"));
+            names.extend([measure, half, n]);
         }
-        names.extend(["not steady", "verdicts", "same for every seed", "failed", "error"].map(str::to_owned));
+        names.extend(["not_steady", "verdicts", "same_for_every_seed", "failed", "error"].map(str::to_owned));
         let mut text = names.join(",") + "\n";
         for found in &self.configurations {
             let values = &plan.configurations[found.configuration].values;
@@ -227,35 +236,55 @@ fn differences(
         values[at] = None;
         format!("{values:?}")
     };
-    let mut baselines: BTreeMap<String, usize> = BTreeMap::new();
+    // Configurations that differ in the compared key only, in their order.
+    let mut alike: BTreeMap<String, Vec<usize>> = BTreeMap::new();
     let mut found = Vec::new();
     for configuration in 0..plan.configurations.len() {
-        let baseline = *baselines.entry(rest(configuration)).or_insert(configuration);
-        let (Some(ours), Some(theirs)) = (values.get(&configuration), values.get(&baseline)) else {
-            continue;
-        };
-        if baseline == configuration {
-            continue;
-        }
-        for measure in 0..measures {
-            let pairs: Vec<(f64, f64)> = ours[measure]
-                .iter()
-                .filter_map(|(seed, value)| Some((*value, *theirs[measure].get(seed)?)))
-                .collect();
-            let mean = pairs.iter().map(|(_, theirs)| theirs).sum::<f64>() / pairs.len() as f64;
-            let shares: Vec<f64> = pairs.iter().map(|(ours, theirs)| (ours - theirs) / mean.abs()).collect();
-            let relative = estimate(&shares, plan.file.confidence).filter(|found| found.mean.is_finite());
-            if let Some(relative) = relative {
+        let earlier = alike.entry(rest(configuration)).or_default();
+        let baselines = if plan.file.all_pairs { &earlier[..] } else { &earlier[..earlier.len().min(1)] };
+        for &baseline in baselines {
+            let (Some(ours), Some(theirs)) = (values.get(&configuration), values.get(&baseline)) else {
+                continue;
+            };
+            for measure in 0..measures {
+                let of = Pair { configuration, baseline, measure };
                 let is_exact = is_same[configuration] && is_same[baseline];
-                let half_width = relative.half_width.filter(|_| !is_exact);
-                let relative = Estimate { half_width, ..relative };
-                let p = relative.p_value().filter(|_| !is_exact);
-                found.push(Difference { configuration, baseline, measure, relative, p, is_exact });
+                found.extend(of.difference(&ours[measure], &theirs[measure], is_exact, plan.file.confidence));
             }
         }
+        earlier.push(configuration);
     }
     (0..measures).for_each(|measure| correct(&mut found, measure));
     found
+}
+
+/// Two configurations and the measure that is compared.
+struct Pair {
+    configuration: usize,
+    baseline: usize,
+    measure: usize,
+}
+
+impl Pair {
+    /// The difference over the seeds that both have; nothing if there is none.
+    fn difference(
+        self,
+        ours: &BTreeMap<usize, f64>,
+        theirs: &BTreeMap<usize, f64>,
+        is_exact: bool,
+        confidence: f64,
+    ) -> Option<Difference> {
+        let pair = |(seed, value): (&usize, &f64)| Some((*value, *theirs.get(seed)?));
+        let pairs: Vec<(f64, f64)> = ours.iter().filter_map(pair).collect();
+        let mean = pairs.iter().map(|(_, theirs)| theirs).sum::<f64>() / pairs.len() as f64;
+        let shares: Vec<f64> = pairs.iter().map(|(ours, theirs)| (ours - theirs) / mean.abs()).collect();
+        let relative = estimate(&shares, confidence).filter(|found| found.mean.is_finite())?;
+        let half_width = relative.half_width.filter(|_| !is_exact);
+        let relative = Estimate { half_width, ..relative };
+        let p = relative.p_value().filter(|_| !is_exact);
+        let Self { configuration, baseline, measure } = self;
+        Some(Difference { configuration, baseline, measure, relative, p, is_exact })
+    }
 }
 
 /// Corrects the p values of one measure for the number of its comparisons.

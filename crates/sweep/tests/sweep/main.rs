@@ -384,8 +384,27 @@ fn runs_that_were_not_steady_are_counted_and_marked() {
     assert!(page.contains(&format!("{runs} of 4 runs were not steady")), "{page}");
     assert!(page.contains(">2*<"), "{page}");
     let csv = summary.csv(&plan);
-    assert!(csv.lines().next().is_some_and(|names| names.contains(",not steady,verdicts,")), "{csv}");
+    assert!(csv.lines().next().is_some_and(|names| names.contains(",not_steady,verdicts,")), "{csv}");
     assert!(csv.lines().nth(1).is_some_and(|line| line.contains(",2,")), "{csv}");
+}
+
+#[test]
+fn all_pairs_are_compared_where_that_is_wanted_and_columns_have_plain_names() {
+    let sweep = "[sweep]\nseeds = 2\npairs = \"all\"\n[sweep.grid]\n\"drive.ftl.gc.victim\" = [\"greedy\", \"fifo\", \"random\"]";
+    let (all, folder) = (plan(sweep), tempfile::tempdir().expect("a folder"));
+    in_order(&all, folder.path());
+    let store = open_store(folder.path()).expect("a store");
+    let points: Vec<usize> = (0..6).collect();
+    let pairs = |plan: &Plan| {
+        let summary = Summary::of(plan, &store, &points).expect("a summary");
+        summary.differences.iter().map(|of| (of.baseline, of.configuration)).collect::<Vec<_>>()
+    };
+    assert_eq!(pairs(&all), [(0, 1), (0, 2), (1, 2)]);
+    assert_eq!(pairs(&plan(&sweep.replace("pairs = \"all\"\n", ""))), [(0, 1), (0, 2)]);
+    let summary = Summary::of(&all, &store, &points).expect("a summary");
+    let csv = summary.csv(&all);
+    assert!(csv.starts_with("victim,waf,waf_half,waf_n,not_steady,"), "{csv}");
+    assert!(page("s", &all, &summary).contains("each victim beside each"));
 }
 
 #[test]

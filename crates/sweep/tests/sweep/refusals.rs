@@ -16,6 +16,7 @@ fn nonsense_is_refused_with_the_key_and_the_nearest_name() {
         (refusal("[sweep]\nseeds = 2\nseeds_max = 9\nuntil = \"150%\""), "percentage"),
         (refusal("[sweep]\nmeasure = 3"), "sweep.measure"),
         (refusal("[sweep]\nconfidence = 1"), "0.5 to 0.9999"),
+        (refusal("[sweep]\npairs = \"some\""), "\"first\" or \"all\""),
         (refusal("[sweep]\npoints = [3]"), "list of tables"),
         (
             refusal(

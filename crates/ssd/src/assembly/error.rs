@@ -304,6 +304,13 @@ pub enum BuildError {
         names = PLACEMENTS.iter().map(|placement| placement.name).collect::<Vec<_>>().join(", ")
     )]
     Placement(FormulaError),
+    /// Placement by the future, where nobody knows it.
+    #[error(
+        "drive.ftl.placement.scheme = \"fk\" places units by the time of their next write, which only a trace tells beforehand: \
+         it needs workload.kind = \"trace\" (strobe replay), on a new drive in memory; a generator, program, guest or \
+         interactive drive, an image and an aged drive have no known future, so give another scheme, such as \"sepbit\""
+    )]
+    NoFuture,
     /// A placement of your own has streams that no drive has.
     #[error(
         "a placement of your own has {host} streams of the host, and {first} to below {end} for relocated units; \

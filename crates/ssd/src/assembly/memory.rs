@@ -38,7 +38,7 @@ pub(super) fn memory_beside_chip(config: &DriveConfig, geometry: &Geometry, logi
         None => {
             map_config(config, geometry, logical, 0).memory_bytes(geometry)
                 + policy_bytes(&config.ftl.gc, geometry)
-                + config.ftl.placement.formula_bytes(logical)
+                + config.ftl.placement.own_bytes(logical)
         }
     };
     let unit_bytes = u64::from(geometry.unit_bytes());

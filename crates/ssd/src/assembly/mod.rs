@@ -395,6 +395,7 @@ impl<'a> Plan<'a> {
     pub(crate) fn placement(&self) -> Result<Option<Box<dyn Placement>>, BuildError> {
         match self.own {
             Some(own) => Ok(Some(own.boxed())),
+            None if self.config.ftl.placement.scheme == SchemeName::Fk => Err(BuildError::NoFuture),
             None => self.config.ftl.placement.by_formula(self.logical).map_err(BuildError::Placement),
         }
     }

@@ -251,10 +251,10 @@ mod tests {
     #[test]
     fn a_trim_ends_a_life_and_a_pass_ends_that_of_the_pass_before() {
         let mut future = FutureBuilder::new(3);
-        [0, 1].map(|unit| future.write(Lpn::new(unit)));
+        (0..2).for_each(|unit| future.write(Lpn::new(unit)));
         future.begin_pass(2);
         future.trim(Lpn::new(1));
-        [2, 0, 2, 1].map(|unit| future.write(Lpn::new(unit)));
+        [2, 0, 2, 1].into_iter().for_each(|unit| future.write(Lpn::new(unit)));
         future.trim(Lpn::new(0));
         future.trim(Lpn::new(0));
         let mut fk = placement(20, 1, future);

@@ -343,7 +343,11 @@ pub(super) const OF_DRIVES: &[Rule] = &[
         },
     },
     Rule {
-        keys: &["drive.ftl.placement.isolation", "drive.ftl.placement.unit_blocks"],
+        keys: &[
+            "drive.ftl.placement.isolation",
+            "drive.ftl.placement.unit_blocks",
+            "drive.ftl.placement.groups",
+        ],
         switches: &["drive.ftl.placement.scheme"],
         wants: "drive.ftl.placement.scheme = \"handles\"",
         counts: |e| e.drive.ftl.placement.scheme == SchemeName::Handles,

@@ -119,9 +119,14 @@ defaults! {
         pub handles: u8 = 2;
         /// Blocks of relocated data under handles: initial (shared by all) or persistent (of each handle). Default initial.
         pub isolation: Isolation = Isolation::Initial;
-        /// Size of the reclaim unit that each handle fills: blocks on each plane of the drive. Default 1.
+        /// Size of the reclaim unit that each handle fills: blocks on each plane of its reclaim group. Default 1.
         #[schemars(range(min = 1, max = 65_536))]
         pub unit_blocks: u32 = 1;
+        /// Reclaim groups of handles, which divide the dies of the drive. Each handle fills a reclaim unit in each group, and
+        /// data stays in its group when it is relocated. A host names handle h of group g as g * handles + h. More than one
+        /// needs drive.ftl.gc.mode = "stop-the-world". Default 1.
+        #[schemars(range(min = 1, max = 16))]
+        pub groups: u8 = 1;
         /// Temperature that hot-cold and sorted go by: update-count, update-rate or last-write. Default update-count.
         pub temperature: Temperature = Temperature::UpdateCount;
     }
@@ -177,6 +182,7 @@ impl PlacementTable {
                 count: self.handles,
                 isolation: self.isolation,
                 unit_blocks: self.unit_blocks,
+                groups: self.groups,
             },
         }
     }

@@ -21,6 +21,8 @@ pub struct Demand {
     pub pages_per_block: u32,
     /// Mapping units in a page.
     pub units_per_page: u32,
+    /// Reclaim groups, each with an equal part of the blocks.
+    pub groups: u32,
 }
 
 /// The arithmetic of progress, ready to be printed.
@@ -48,11 +50,24 @@ impl Capacity {
     /// were spread so that no closed block had a whole page to gain, each would hold more than
     /// (pages − 1) × units per page valid units; as long as there are fewer logical units than
     /// that takes, some block yields at least one page, and the reserve lets it be moved.
+    ///
+    /// The same holds in each of several reclaim groups. The host chooses the group of a write; if that has no room for
+    /// another block, the write goes to one that has, which there is if a block in each group is left over.
     pub fn room_units(&self) -> u64 {
         let d = &self.demand;
-        let closed = u64::from(d.usable_blocks)
-            .saturating_sub(u64::from(d.open_blocks))
-            .saturating_sub(u64::from(d.reserve_blocks));
+        if d.groups == 1 {
+            return self.room_of_group();
+        }
+        let block = u64::from(d.pages_per_block) * u64::from(d.units_per_page);
+        self.room_of_group().saturating_sub(block) * u64::from(d.groups)
+    }
+
+    /// Most valid units of one reclaim group with which collection in it always frees space.
+    pub(crate) fn room_of_group(&self) -> u64 {
+        let d = &self.demand;
+        let closed = (u64::from(d.usable_blocks) / u64::from(d.groups))
+            .saturating_sub(u64::from(d.open_blocks / d.groups))
+            .saturating_sub(u64::from(d.reserve_blocks / d.groups));
         let too_full = u64::from(d.pages_per_block - 1) * u64::from(d.units_per_page) + 1;
         (closed * too_full).saturating_sub(1)
     }
@@ -104,6 +119,13 @@ impl std::fmt::Display for CapacityError {
             "  {:>12} blocks open for writing and {} kept erased cannot be counted on",
             d.open_blocks, d.reserve_blocks
         )?;
+        if d.groups > 1 {
+            writeln!(
+                f,
+                "  {:>12} reclaim groups share these, and need room for a block more in each",
+                d.groups
+            )?;
+        }
         writeln!(f, "  {:>12} logical units asked for", d.logical_units)?;
         writeln!(f, "  {:>12} logical units can be served", self.room)?;
         let slc = u64::from(d.slc_blocks) + u64::from(d.slc_open_blocks);
@@ -155,6 +177,7 @@ mod tests {
         slc_open_blocks: 0,
         pages_per_block: 4,
         units_per_page: 1,
+        groups: 1,
     };
 
     #[test]

@@ -1,6 +1,7 @@
 //! Erased blocks, waiting to be opened.
 
 use std::collections::{BTreeSet, VecDeque};
+use std::ops::Range;
 
 use strobe_types::{BlockId, Geometry, Stored};
 
@@ -21,7 +22,7 @@ pub(crate) enum Want {
 ///
 /// Streams ask for a block on the plane whose turn it is, which stripes them over the drive; if
 /// that plane has none, the plane with the most gives one, so that a drive never stalls while any
-/// block is free.
+/// block is free. Planes of another reclaim group give none.
 #[derive(Clone, Debug, Stored)]
 pub(crate) struct FreePool {
     planes: Vec<Plane>,
@@ -117,11 +118,20 @@ impl FreePool {
     }
 
     pub(crate) fn take(&mut self, plane: u32, want: Want) -> Option<BlockId> {
+        self.take_within(plane, 0..self.planes.len() as u32, want)
+    }
+
+    /// An erased block of `plane`, or of the one with the most among `planes`.
+    pub(crate) fn take_within(&mut self, plane: u32, planes: Range<u32>, want: Want) -> Option<BlockId> {
         let block = match self.planes[plane as usize].take(want) {
             Some(block) => block,
             None => {
                 // max_by_key keeps the last of equals: reversed, the lowest plane wins.
-                self.planes.iter_mut().rev().max_by_key(|plane| plane.len())?.take(want)?
+                self.planes[planes.start as usize..planes.end as usize]
+                    .iter_mut()
+                    .rev()
+                    .max_by_key(|plane| plane.len())?
+                    .take(want)?
             }
         };
         self.count -= 1;

@@ -1,5 +1,7 @@
 //! Write frontiers: where the next page of a stream goes.
 
+use std::ops::Range;
+
 use strobe_types::{BlockId, Geometry, Ppn, Stored};
 
 /// One open block of a stream.
@@ -42,12 +44,13 @@ pub(crate) struct Frontier {
 }
 
 impl Frontier {
-    /// A stream without an open block. `by_die`: the planes of a die come one behind the other, then
-    /// [`Frontier::turn_to`] may choose the next die.
-    pub(crate) fn new(geometry: &Geometry, by_die: bool) -> Self {
+    /// A stream without an open block, on `planes`. `by_die`: the planes of a die come one behind the other, then
+    /// [`Frontier::turn_to`] may choose the next die. That goes with all planes of the drive.
+    pub(crate) fn new(geometry: &Geometry, planes: Range<u32>, by_die: bool) -> Self {
         let planes_per_die = geometry.spec().planes_per_die;
         let lane = |plane| Lane { plane, next: 0, end: 0 };
-        let lanes: Vec<Lane> = geometry.striped_planes().map(lane).collect();
+        let lanes: Vec<Lane> =
+            geometry.striped_planes().filter(|plane| planes.contains(plane)).map(lane).collect();
         let step = if by_die { geometry.dies() as usize } else { 1 };
         let rows =
             lanes[..step].iter().map(|lane| Row { open: 0, die: lane.plane / planes_per_die }).collect();

@@ -31,8 +31,8 @@ pub use map::page::{
     Watermarks, WhenFull,
 };
 pub use place::{
-    CopyContext, DataTag, FormulaPlacement, Hint, Isolation, Placement, PlacementKind, Relocated, StreamId,
-    StreamLayout, UNIT_VARIABLES, UnitVariable, WriteContext,
+    CopyContext, DataTag, Fk, FormulaPlacement, Future, FutureBuilder, Hint, Isolation, Placement,
+    PlacementKind, Relocated, StreamId, StreamLayout, UNIT_VARIABLES, UnitVariable, WriteContext,
 };
 pub use recovery::{Recovery, RecoveryError};
 pub use stats::{CopyStats, FtlStats, GcStats, MergeStats, SlcStats, TranslationStats};

@@ -1,6 +1,6 @@
 //! Power cuts at every flash operation of page-mapped drives, those whose map is paged on demand among them.
 
-use strobe_ftl::gc::Greedy;
+use strobe_ftl::gc::{Greedy, Grouped};
 use strobe_ftl::wear::Leveling;
 use strobe_ftl::{
     Allocation, DieAllocation, GcStream, Isolation, MappingScheme, PageMap, PageMapConfig, PlacementKind,
@@ -62,13 +62,19 @@ impl Case {
         self.wear.program_fail_rate > 0.0 || self.wear.endurance_pe.is_some()
     }
 
-    fn policy(&self) -> Greedy {
-        Greedy::new(self.geometry().blocks())
+    /// A policy for each reclaim group.
+    fn policy(&self) -> Grouped<Greedy> {
+        let groups = match self.config.placement {
+            PlacementKind::Handles { groups, .. } => groups.into(),
+            _ => 1,
+        };
+        let geometry = self.geometry();
+        Grouped::new(vec![Greedy::new(geometry.blocks()); groups], &geometry)
     }
 }
 
 impl<T: Pace> Subject<T> for Case {
-    type Ftl = PageMap<TestChip<T>, Greedy>;
+    type Ftl = PageMap<TestChip<T>, Grouped<Greedy>>;
 
     fn units(&self) -> u32 {
         self.config.logical_units
@@ -292,13 +298,30 @@ fn any_case_of_handles(rng: &mut Prng) -> Option<Case> {
     let isolation = [Isolation::Initial, Isolation::Persistent][rng.below(2) as usize];
     let count = [1, 2, 3][rng.below(3) as usize];
     let unit_blocks = 1 + rng.below(2);
-    let placement = PlacementKind::Handles { count, isolation, unit_blocks };
+    let placement = PlacementKind::Handles { count, isolation, unit_blocks, groups: 1 };
     let mut case = any_case_placed(rng, choices, placement, 2 * count)?;
     if isolation == Isolation::Persistent {
         // It moves the data of all handles to the same blocks.
         case.config.leveling = None;
     }
     Some(case)
+}
+
+/// A drive of any kind with placement handles in two or four reclaim groups.
+fn any_case_of_groups(rng: &mut Prng) -> Option<Case> {
+    let (mut spec, mut config, mut wear, times) = any_choices(rng);
+    let groups = [2, 4][rng.below(2) as usize];
+    spec.dies_per_channel = u32::from(groups) / spec.channels.min(groups.into()) * (1 + rng.below(2));
+    let isolation = [Isolation::Initial, Isolation::Persistent][rng.below(2) as usize];
+    let count = 1 + rng.below(2) as u8;
+    wear.factory_bad_blocks = 0;
+    config.leveling = None;
+    config.translation = None;
+    config.virtual_map_entries = 0;
+    let placement = PlacementKind::Handles { count, isolation, unit_blocks: 1, groups };
+    spec.blocks_per_plane += 6 * u32::from(count);
+    let config = PageMapConfig { placement, ..config };
+    Case::new(spec, config, wear, TimingConfig { pages_per_program: 1, ..times })
 }
 
 /// A drive of any kind with `placement`, which has `streams` streams.
@@ -359,6 +382,16 @@ fn handles_stay_apart_wherever_the_power_is_cut() {
 #[test]
 fn handles_stay_apart_wherever_the_power_is_cut_while_operations_are_on_their_way() {
     torture_placed_until::<ArrayTiming>(any_case_of_handles, 20_000, 9500);
+}
+
+#[test]
+fn reclaim_groups_stay_apart_wherever_the_power_is_cut() {
+    torture_placed_until::<Untimed>(any_case_of_groups, 20_000, 9200);
+}
+
+#[test]
+fn reclaim_groups_stay_apart_wherever_the_power_is_cut_while_operations_are_on_their_way() {
+    torture_placed_until::<ArrayTiming>(any_case_of_groups, 20_000, 9700);
 }
 
 /// An epoch named a block as open whose erase was still to come: pages from before it were taken for new.

@@ -62,6 +62,18 @@ pub enum RunError {
     /// Standard input is gone once it is read.
     #[error("workload.repeat (--repeat): standard input can be read only once; write the trace to a file")]
     StdinTwice,
+    /// A trace that is read beforehand can be read only once.
+    #[error(
+        "drive.ftl.placement.scheme = \"fk\" reads the trace before the run, to know the future: standard input and pipes \
+         can be read only once; write the trace to a file"
+    )]
+    FutureTwice,
+    /// A power cut changes the future.
+    #[error(
+        "[power] or --cut with drive.ftl.placement.scheme = \"fk\": commands that a power cut loses are not in the future \
+         that it knows; give another scheme, or no power cuts"
+    )]
+    PowerOfFuture,
     /// Virtual time has come to its end.
     #[error(
         "virtual time has reached its end, 584 years: use shorter times in [drive], a shorter run, or \

@@ -35,9 +35,9 @@ pub(crate) struct Attached {
 }
 
 impl Attached {
-    /// Placement handles of the drive, 1 if its host does not choose streams.
+    /// Placement handles of the drive, 1 if its host does not choose streams. Those of reclaim group 0 have the lowest numbers.
     pub(crate) fn handles(&self) -> u16 {
-        self.target.drive().reclaim_units().map_or(1, |units| units.sectors_left.len() as u16)
+        self.target.drive().reclaim_units().map_or(1, |units| units.handles())
     }
 
     pub(crate) fn new(drive: Box<dyn Simulated>, start: SimTime) -> Self {

@@ -260,7 +260,8 @@ impl OwnPolicies {
         trouble: &Trouble,
     ) -> Result<RunResult, RunError> {
         let names = self.names.clone();
-        let drive = self.build(&experiment.drive, experiment.run.timing, experiment.seed, trouble)?;
+        let builder = DriveBuilder::new(&experiment.drive, experiment.run.timing, experiment.seed)?;
+        let drive = self.build(runner::with_future(builder, experiment)?, trouble)?;
         let mut result = runner::run_on(experiment, drive, watcher)?;
         let ftl = &mut result.config.drive.ftl;
         if let Some(victim) = names.0 {
@@ -277,15 +278,12 @@ impl OwnPolicies {
         self.victim.is_some() || self.placement.is_some()
     }
 
-    /// A drive with these policies, which put what goes wrong in Python into `trouble`.
+    /// The drive of `builder` with these policies, which put what goes wrong in Python into `trouble`.
     pub(crate) fn build(
         self,
-        config: &DriveConfig,
-        timing: bool,
-        seed: u64,
+        mut builder: DriveBuilder<'_>,
         trouble: &Trouble,
     ) -> Result<Box<dyn Simulated>, BuildError> {
-        let mut builder = DriveBuilder::new(config, timing, seed)?;
         if let Some(function) = self.victim {
             let blocks = builder.geometry().blocks();
             builder = builder.with_victims(Scored::new(blocks, function, trouble.clone()));

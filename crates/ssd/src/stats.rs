@@ -135,8 +135,17 @@ pub struct ReclaimUnits {
     pub isolation: Isolation,
     /// Sectors of a reclaim unit.
     pub unit_sectors: u64,
-    /// Sectors that each handle can write before its unit is full. What waits in the write buffer counts as written.
+    /// Reclaim groups.
+    pub groups: u16,
+    /// Sectors that each handle can write before its unit is full: all of group 0, then those of the next. What waits in the write buffer counts as written.
     pub sectors_left: Vec<u64>,
+}
+
+impl ReclaimUnits {
+    /// Handles, each of which has a unit in each group.
+    pub fn handles(&self) -> u16 {
+        self.sectors_left.len() as u16 / self.groups.max(1)
+    }
 }
 
 impl DriveStats {

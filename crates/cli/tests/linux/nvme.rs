@@ -132,3 +132,59 @@ fn the_tool_for_nvme_drives_places_data_by_handle() {
     assert_eq!(number("/placement_handles/handles/1/media_bytes"), unit_bytes, "a unit that was padded");
     assert_eq!(number("/placement_handles/handles/1/host_bytes"), 12 * 4096);
 }
+
+/// A write names one of two reclaim groups, in the top bit of its placement identifier.
+#[test]
+fn the_tool_for_nvme_drives_places_data_by_reclaim_group() {
+    let Some(kernel) = nvme_kernel() else { return };
+    if !has("nvme") {
+        return;
+    }
+    // Three units with handle 1 of group 1, two with handle 0 of group 0.
+    let job = "set -e; D=/dev/nvme0n1; C=/dev/nvme0; yes abc | head -c 4096 > /tmp/unit; \
+               put() { nvme write $D -s $1 -c 7 -z 4096 -d /tmp/unit --dir-type=2 --dir-spec=$2; }; \
+               nvme fdp configs $C -e 1; nvme fdp usage $C -e 1; \
+               for i in 0 1 2; do put $((8 * i)) 32769; done; for i in 3 4; do put $((8 * i)) 0; done; \
+               echo before; nvme fdp status $D -n 1; nvme fdp update $D -n 1 -p 32769; echo after; nvme fdp status $D -n 1; \
+               nvme fdp stats $C -e 1; if nvme fdp update $D -n 1 -p 2; then exit 1; fi; \
+               dd if=$D bs=4k skip=2 count=1 iflag=direct | cmp - /tmp/unit; echo well";
+    let sets =
+        ["placement.scheme=handles", "placement.handles=2", "placement.groups=2", "gc.mode=stop-the-world"];
+    let sets = sets.map(|set| format!("--set=drive.ftl.{set}"));
+    let sets: Vec<&str> = sets.iter().map(String::as_str).collect();
+    let start = [
+        "--drive",
+        "generic-8g",
+        "--set=drive.nand.dies_per_channel=2",
+        "--interface",
+        "nvme",
+        "--fs",
+        "none",
+    ];
+    let (value, printed) = result(&kernel, &[&start, &sets[..], &["--", "sh", "-c", job]].concat());
+    let printed = text(&printed);
+    for line in [
+        "Number of Reclaim Groups: 2",
+        "Number of Reclaim Unit Handles: 2",
+        "[1]: Initially Isolated",
+        "Placement Identifier 32769",
+        "\nwell",
+    ] {
+        assert!(printed.contains(line), "{line:?} is not in {printed}");
+    }
+    // Sectors left of each handle in each group.
+    let left = |from: &str| -> Vec<u64> {
+        let after = printed.lines().skip_while(|line| line.trim() != from);
+        let field = "Reclaim Unit Available Media Writes (RUAMW): ";
+        let lines = after.filter_map(|line| line.trim().strip_prefix(field));
+        lines.take(4).map(|left| left.parse().expect("a number")).collect()
+    };
+    let before = left("before");
+    let unit = before[1];
+    assert_eq!(before, [unit - 2 * 8, unit, unit, unit - 3 * 8]);
+    assert_eq!(left("after"), [unit - 2 * 8, unit, unit, unit]);
+    let handles = value.pointer("/placement_handles").expect("handles");
+    assert_eq!((&handles["groups"], &handles["redirected_bytes"]), (&2.into(), &0.into()));
+    assert_eq!(handles["handles"][3]["host_bytes"], 3 * 4096);
+    assert_eq!(handles["handles"][3]["media_bytes"], 512 * unit, "padded");
+}

@@ -9,6 +9,7 @@
 
 mod formula;
 mod greedy;
+mod grouped;
 mod kinetic;
 mod linear;
 mod order;
@@ -20,6 +21,7 @@ mod write_ticks;
 
 pub use formula::Formula;
 pub use greedy::Greedy;
+pub use grouped::Grouped;
 pub use kinetic::Kinetic;
 pub use linear::{BlockHistory, Line, LinearScore};
 pub use sampled::{Sampled, Sampling};
@@ -49,12 +51,14 @@ pub struct BlockView<'a> {
     pub(crate) tick: u64,
     /// Most valid units of a candidate, for policies that look at it.
     pub(crate) most_valid: u32,
+    /// Reclaim group that the victim is to be of.
+    pub(crate) group: u32,
 }
 
 impl<'a> BlockView<'a> {
     /// A view for tests and external drivers of a policy. `valid` is indexed by block.
     pub fn new(valid: &'a [u32], units_per_block: u32, tick: u64) -> Self {
-        Self { valid, streams: &[], units_per_block, tick, most_valid: units_per_block - 1 }
+        Self { valid, streams: &[], units_per_block, tick, most_valid: units_per_block - 1, group: 0 }
     }
 
     /// Adds the stream of each block plus one, indexed by block; 0 if the stream is unknown.
@@ -65,6 +69,11 @@ impl<'a> BlockView<'a> {
     /// Restricts candidates to blocks with at most `most_valid` valid units. Only formulas look at it.
     pub(crate) fn with_most_valid(self, most_valid: u32) -> Self {
         Self { most_valid, ..self }
+    }
+
+    /// Asks for a victim of a reclaim group. Only [`Grouped`] looks at it.
+    pub fn with_group(self, group: u32) -> Self {
+        Self { group, ..self }
     }
 
     /// The stream that filled `block`, if it is known.

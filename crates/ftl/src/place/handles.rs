@@ -2,7 +2,7 @@
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
-use strobe_types::{Lpn, State};
+use strobe_types::{Geometry, Lpn, State};
 
 use super::{CopyContext, DataTag, Hint, Placement, StreamId, WriteContext, by_state};
 
@@ -25,6 +25,11 @@ pub(super) struct ByTag {
     count: u8,
     #[state(skip)]
     isolation: Isolation,
+    /// Reclaim groups, in each of which each value has its streams; and the blocks of one.
+    #[state(skip)]
+    groups: u8,
+    #[state(skip)]
+    group_blocks: u32,
     /// Numbers the values of the part that counts.
     #[state(skip)]
     value: fn(DataTag) -> u16,
@@ -33,15 +38,18 @@ pub(super) struct ByTag {
 }
 
 impl ByTag {
-    /// Streams by placement handle.
-    pub(super) fn handles(count: u8, isolation: Isolation) -> Self {
-        Self { count, isolation, value: |tag| tag.handle, relevant: |tag| DataTag::placed(tag.handle) }
+    /// Streams by placement handle, of which each of `groups` reclaim groups has `count`.
+    pub(super) fn handles(count: u8, isolation: Isolation, groups: u8, geometry: &Geometry) -> Self {
+        let group_blocks = geometry.blocks() / u32::from(groups);
+        let (value, relevant) = (|tag: DataTag| tag.handle, |tag: DataTag| DataTag::placed(tag.handle));
+        Self { count, isolation, groups, group_blocks, value, relevant }
     }
 
     /// One stream for metadata, and one for other data.
     pub(super) fn hints() -> Self {
         let value = |tag: DataTag| u16::from(tag.hint == Hint::Metadata);
-        Self { count: 2, isolation: Isolation::Initial, value, relevant: |tag| tag.hint.into() }
+        let (isolation, relevant) = (Isolation::Initial, |tag: DataTag| tag.hint.into());
+        Self { count: 2, isolation, groups: 1, group_blocks: u32::MAX, value, relevant }
     }
 }
 
@@ -60,20 +68,23 @@ impl Placement for ByTag {
 
     fn for_write(&mut self, _: Lpn, context: WriteContext, _: u64) -> StreamId {
         let value = (self.value)(context.tag);
-        debug_assert!(value < u16::from(self.count), "handles are checked where commands come in");
-        StreamId::new((value as u8).min(self.count - 1))
+        let streams = self.count * self.groups;
+        debug_assert!(value < u16::from(streams), "handles are checked where commands come in");
+        StreamId::new((value as u8).min(streams - 1))
     }
 
     fn moves_alike(&self) -> bool {
-        self.isolation == Isolation::Initial
+        self.isolation == Isolation::Initial && self.groups == 1
     }
 
     fn for_copy(&mut self, _: Lpn, from: &CopyContext) -> StreamId {
-        let own = match self.isolation {
-            Isolation::Initial => 0,
-            Isolation::Persistent => from.stream.map_or(0, |stream| stream.get() % self.count),
+        // What is relocated stays in its group.
+        let group = (from.block.get() / self.group_blocks) as u8;
+        let (of_group, own) = match self.isolation {
+            Isolation::Initial => (1, 0),
+            Isolation::Persistent => (self.count, from.stream.map_or(0, |stream| stream.get() % self.count)),
         };
-        StreamId::new(self.count + own)
+        StreamId::new(self.count * self.groups + group * of_group + own)
     }
 
     by_state!();

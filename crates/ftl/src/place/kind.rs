@@ -68,6 +68,8 @@ pub enum PlacementKind {
         isolation: Isolation,
         /// Blocks on each plane that a reclaim unit has.
         unit_blocks: u32,
+        /// Reclaim groups, which divide the dies. Each handle is a stream in each group.
+        groups: u8,
     },
     /// A placement that is given beside the configuration: a formula, or one of your own.
     Own(StreamLayout),
@@ -118,7 +120,9 @@ impl PlacementSpec {
             PlacementKind::Warcip { streams } => Box::new(Warcip::new(streams, units, geometry)),
             PlacementKind::Sfs { streams } => Box::new(Sfs::new(streams, units, geometry)),
             PlacementKind::Hints => Box::new(ByTag::hints()),
-            PlacementKind::Handles { count, isolation, .. } => Box::new(ByTag::handles(count, isolation)),
+            PlacementKind::Handles { count, isolation, groups, .. } => {
+                Box::new(ByTag::handles(count, isolation, groups, geometry))
+            }
         })
     }
 
@@ -140,9 +144,10 @@ impl PlacementSpec {
             PlacementKind::Warcip { streams } => (0..streams - 1, streams - 1..streams, 1),
             // All units of a block come from one stream of the host.
             PlacementKind::Hints => (0..2, 2..3, 1),
-            PlacementKind::Handles { count, isolation, .. } => {
+            PlacementKind::Handles { count, isolation, groups, .. } => {
                 let copies = if isolation == Isolation::Persistent { count } else { 1 };
-                (0..count, count..count + copies, 1)
+                let host = count * groups;
+                (0..host, host..host + copies * groups, 1)
             }
             PlacementKind::Own(layout) => layout.ranges(),
         }

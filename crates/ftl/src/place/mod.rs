@@ -14,6 +14,7 @@
 
 mod dac;
 mod fadac;
+mod fk;
 mod formula;
 mod handles;
 mod hot_cold;
@@ -29,6 +30,7 @@ use std::fmt::Debug;
 use strobe_nand::Cause;
 use strobe_types::{BlockId, Lpn, Ppa, StateError, StateReader, StateWriter, Stored, named};
 
+pub use fk::{Fk, Future, FutureBuilder};
 pub use formula::{FormulaPlacement, UNIT_VARIABLES, UnitVariable};
 pub use handles::Isolation;
 pub use kind::PlacementKind;

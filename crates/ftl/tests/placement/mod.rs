@@ -5,7 +5,7 @@ mod formulas;
 mod naive;
 mod schemes;
 
-use strobe_ftl::gc::{Formula, Greedy};
+use strobe_ftl::gc::{Formula, Greedy, Grouped};
 use strobe_ftl::{
     DataTag, FormulaPlacement, Hint, Inspectable as _, Isolation, MappingScheme as _, PageMap, PageMapConfig,
     Placement, PlacementKind, Stream, WriteContext,
@@ -290,7 +290,7 @@ fn handles_share_blocks_only_where_relocation_may_mix_them() {
     for isolation in [Isolation::Initial, Isolation::Persistent] {
         let count = 3;
         let geometry = geometry(2, 48, 16, 2);
-        let placement = PlacementKind::Handles { count, isolation, unit_blocks: 1 };
+        let placement = PlacementKind::Handles { count, isolation, unit_blocks: 1, groups: 1 };
         let mut ftl = stamped(geometry, PageMapConfig { placement, ..PageMapConfig::new(1500) });
         assert_eq!(ftl.handles(), u16::from(count));
         let mut rng = Prng::new(3);
@@ -314,6 +314,72 @@ fn handles_share_blocks_only_where_relocation_may_mix_them() {
         }
         let mixed = blocks.iter().filter(|handles| kinds(handles) > 1).count();
         assert_eq!(mixed > 3, isolation == Isolation::Initial, "{mixed} blocks");
+    }
+}
+
+/// Programs, victims and copies of each reclaim group are on its dies, whatever the victim policy.
+#[test]
+fn reclaim_groups_keep_their_data_on_their_dies() {
+    for (isolation, groups, formula) in
+        [(Isolation::Initial, 2, "1-u"), (Isolation::Persistent, 4, "(1-u)/u*sqrt(age_closed)")]
+    {
+        let count = 2;
+        let geometry = geometry(4, 48, 16, 1);
+        let placement = PlacementKind::Handles { count, isolation, unit_blocks: 1, groups };
+        let chip = Chip::new(geometry.clone(), WearConfig::default(), Untimed::default(), 1);
+        let policy = Formula::new(geometry.blocks(), geometry.units_per_block(), formula).expect("a formula");
+        let policy = Grouped::new(vec![policy; groups.into()], &geometry);
+        let config = PageMapConfig { placement, ..PageMapConfig::new(1600) };
+        let mut ftl: PageMap<Chip<Untimed, NoMedium>, _> = PageMap::new(chip, policy, config).expect("room");
+        assert_eq!(ftl.handles(), u16::from(count * groups));
+        let mut rng = Prng::new(3);
+        for _ in 0..30_000 {
+            let lpn = rng.below(1600);
+            // Each address has a handle of its own.
+            let tag = DataTag::placed((lpn % u32::from(count * groups)) as u16);
+            let unit = [Unit { lpn: Lpn::new(lpn), payload: () }];
+            ftl.write(T0, &unit, WriteContext { cause: Cause::Host, tag }).expect("progress");
+        }
+        ftl.check().expect("sound");
+        assert!(ftl.stats().gc.units_moved > 5000, "{:?}", ftl.stats().gc);
+        assert!(ftl.stream_counts().iter().all(|counts| counts.redirected == 0));
+        let blocks = geometry.blocks() / u32::from(groups);
+        for lpn in (0..1600).map(Lpn::new) {
+            let group = lpn.get() % u32::from(count * groups) / u32::from(count);
+            let block = geometry.block_of(ftl.locate(lpn).expect("written"));
+            assert_eq!(block.get() / blocks, group, "{lpn:?} is in {block:?}");
+        }
+    }
+}
+
+/// A host may name one group for all that it writes. What it cannot hold goes to the others, on a drive that is full.
+#[test]
+fn a_reclaim_group_that_is_full_passes_writes_on() {
+    for pages in [4, 16] {
+        let geometry = geometry(2, 64, pages, 2);
+        let placement =
+            PlacementKind::Handles { count: 2, isolation: Isolation::Persistent, unit_blocks: 1, groups: 2 };
+        let choices = PageMapConfig { placement, ..PageMapConfig::new(0) };
+        let units = choices.capacity(&geometry, geometry.blocks()).room_units() as u32;
+        let refused = PageMapConfig { logical_units: units + 1, ..choices };
+        let text = refused.capacity(&geometry, geometry.blocks()).check().expect_err("too full").to_string();
+        assert!(text.contains("2 reclaim groups share these"), "{text}");
+        let chip: Chip<_, NoMedium> =
+            Chip::new(geometry.clone(), WearConfig::default(), Untimed::default(), 1);
+        let policy = Grouped::new(vec![Greedy::new(geometry.blocks()); 2], &geometry);
+        let config = PageMapConfig { logical_units: units, ..choices };
+        let mut ftl = PageMap::new(chip, policy, config).expect("room");
+        let mut rng = Prng::new(5);
+        // All to group 1, then to group 0, then to group 1.
+        for handle in [2, 1, 3] {
+            let context = WriteContext { cause: Cause::Host, tag: DataTag::placed(handle) };
+            for lpn in (0..units).chain((0..3 * units).map(|_| rng.below(units))) {
+                ftl.write(T0, &[Unit { lpn: Lpn::new(lpn), payload: () }], context).expect("progress");
+            }
+            ftl.check().expect("sound");
+        }
+        let redirected: u64 = ftl.stream_counts().iter().map(|counts| counts.redirected).sum();
+        assert!(redirected > u64::from(units), "{pages} pages");
     }
 }
 

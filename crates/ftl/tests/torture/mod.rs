@@ -321,7 +321,8 @@ fn handle_of(lpn: Lpn, handles: u16) -> u16 {
 /// Holds the blocks of a drive with placement handles against their isolation.
 fn check_isolation<F: Inspectable>(drive: &F, what: &dyn Fn() -> String) {
     let Some(handles) = drive.placement_handles() else { return };
-    let count = handles.pages_left().len() as u16;
+    // With several reclaim groups a handle is one of those of each group: where one is full, another takes the data.
+    let (all, count) = (drive.handles(), drive.handles() / handles.groups());
     let geometry = drive.nand().geometry();
     let mut held = vec![None; geometry.blocks() as usize];
     for lpn in (0..drive.logical_units()).map(Lpn::new) {
@@ -332,7 +333,7 @@ fn check_isolation<F: Inspectable>(drive: &F, what: &dyn Fn() -> String) {
         if handles.isolation() == Isolation::Initial && stream != Stream::Host {
             continue;
         }
-        let handle = handle_of(lpn, count);
+        let handle = handle_of(lpn, all) % count;
         let first = *held[block.index()].get_or_insert(handle);
         assert_eq!(first, handle, "{}: {block:?} of stream {stream:?} holds data of both handles", what());
     }

@@ -326,11 +326,11 @@ pub(super) const OF_DRIVES: &[Rule] = &[
     Rule {
         keys: &["drive.ftl.placement.streams"],
         switches: &["drive.ftl.placement.scheme"],
-        wants: "drive.ftl.placement.scheme = \"sepbit\", \"gw\", \"dac\", \"fadac\", \"warcip\", \"sfs\" or a formula",
+        wants: "drive.ftl.placement.scheme = \"sepbit\", \"gw\", \"dac\", \"fadac\", \"warcip\", \"sfs\", \"fk\" or a formula",
         counts: |e| {
-            use SchemeName::{Dac, Fadac, Gw, Sepbit, Sfs, Warcip};
+            use SchemeName::{Dac, Fadac, Fk, Gw, Sepbit, Sfs, Warcip};
             let scheme = e.drive.ftl.placement.scheme.name();
-            scheme.is_none_or(|name| matches!(name, Sepbit | Gw | Dac | Fadac | Warcip | Sfs))
+            scheme.is_none_or(|name| matches!(name, Sepbit | Gw | Dac | Fadac | Warcip | Sfs | Fk))
         },
     },
     Rule {
@@ -343,7 +343,11 @@ pub(super) const OF_DRIVES: &[Rule] = &[
         },
     },
     Rule {
-        keys: &["drive.ftl.placement.isolation", "drive.ftl.placement.unit_blocks"],
+        keys: &[
+            "drive.ftl.placement.isolation",
+            "drive.ftl.placement.unit_blocks",
+            "drive.ftl.placement.groups",
+        ],
         switches: &["drive.ftl.placement.scheme"],
         wants: "drive.ftl.placement.scheme = \"handles\"",
         counts: |e| e.drive.ftl.placement.scheme == SchemeName::Handles,

@@ -57,7 +57,13 @@ fn bytes(counts: &StreamCounts, geometry: &Geometry) -> (u64, u64) {
 pub struct HandlesResult {
     /// Bytes of a reclaim unit.
     pub unit_bytes: u64,
-    /// Each handle, by number.
+    /// Reclaim groups, if there are several.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub groups: Option<u16>,
+    /// Bytes that the host wrote to a reclaim group without room, and that another has taken; with several groups.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub redirected_bytes: Option<u64>,
+    /// Each handle, by number; with several reclaim groups those of group 0, then those of the next.
     pub handles: Vec<HandleResult>,
     /// Bytes programmed for no handle alone: relocated data of initially isolated handles, the map, wear levelling. With
     /// those of all handles it is all that the chips programmed.
@@ -91,7 +97,11 @@ impl HandlesResult {
         let handles: Vec<HandleResult> = (0..count).map(of).collect();
         let own: u64 = handles.iter().map(|handle| handle.media_bytes).sum();
         let programmed = stats.nand.total(NandOp::Program) * u64::from(geometry.page_bytes());
+        let redirected = stats.streams.iter().map(|counts| counts.redirected).sum::<u64>();
+        let is_grouped = units.groups > 1;
         Some(Self {
+            groups: is_grouped.then_some(units.groups),
+            redirected_bytes: is_grouped.then_some(redirected * u64::from(geometry.unit_bytes())),
             unit_bytes: units.unit_sectors * SECTOR_BYTES,
             handles,
             shared_media_bytes: programmed.saturating_sub(own),

@@ -23,6 +23,15 @@ impl Assembled {
         }
     }
 
+    /// First sector that a copy writes; `None`: a trim.
+    pub(super) fn destination(&self) -> Option<Lba> {
+        self.destination
+    }
+
+    pub(super) fn ranges(&self) -> &[Range] {
+        &self.ranges
+    }
+
     /// Name of the command in summaries.
     pub(super) fn name(&self) -> &'static str {
         if self.destination.is_some() { "copy" } else { Op::Trim.name() }

@@ -2,6 +2,7 @@
 
 mod assemble;
 mod file_system;
+mod future;
 mod generate;
 mod host;
 mod issuer;
@@ -18,7 +19,7 @@ use std::ops::ControlFlow;
 use std::path::Path;
 
 use strobe_nand::EventLog;
-use strobe_ssd::{Simulated, build, build_on_image, empty_memory_bytes, image_memory_bytes, memory_bytes};
+use strobe_ssd::{Simulated, build_on_image, empty_memory_bytes, image_memory_bytes, memory_bytes};
 use strobe_types::StopFlag;
 
 use strobe_types::SimTime;
@@ -30,6 +31,7 @@ use crate::result::{ImageResult, RunResult};
 use phases::{Runner, Source};
 
 pub use file_system::drive_command;
+pub use future::with_future;
 pub use state::{SaveAt, SaveState, States, warm_key};
 
 /// Stands for a time that does not come.
@@ -94,7 +96,7 @@ pub fn run_with<'a>(
     if let Some(file) = &from {
         state::point_for(file, experiment)?;
     }
-    let drive = build(&experiment.drive, experiment.run.timing, seed)?;
+    let drive = future::new_drive(experiment, experiment.run.timing, seed)?;
     let mut runner = Runner::new(experiment, drive, observer);
     runner.states = states;
     if let Some(file) = from {
@@ -104,7 +106,7 @@ pub fn run_with<'a>(
 }
 
 /// Runs `experiment` on a fresh drive that you have built yourself, for example with a victim
-/// policy of your own by [`strobe_ssd::build_with`].
+/// policy of your own by [`strobe_ssd::build_with`]. [`with_future`] gives it the future of its trace.
 pub fn run_on(
     experiment: &Experiment,
     drive: Box<dyn Simulated>,
@@ -138,7 +140,7 @@ pub fn run_on_image(
 /// Refuses what [`run`] would refuse, without running.
 pub fn check(experiment: &Experiment) -> Result<(), RunError> {
     check_memory(experiment)?;
-    build(&experiment.drive, false, experiment.seed)?;
+    future::new_drive(experiment, false, experiment.seed)?;
     Source::open(experiment).map(drop)
 }
 

@@ -65,6 +65,11 @@ impl<'a> Source<'a> {
     }
 }
 
+/// The writes of [`Runner::overwrite`]: at random, a mapping unit at a time.
+pub(super) fn overwrites(experiment: &Experiment) -> SyntheticConfig {
+    SyntheticConfig { block_bytes: experiment.drive.ftl.mapping_unit_bytes, ..SyntheticConfig::default() }
+}
+
 /// A run.
 pub(super) struct Runner<'a> {
     pub(super) experiment: &'a Experiment,
@@ -251,8 +256,7 @@ impl<'a> Runner<'a> {
     fn overwrite(&mut self, phase: &'static str, pages: u64) -> Result<(), Stop> {
         self.host.finish()?;
         self.host.begin_writing(phase, pages);
-        let unit = self.host.drive.geometry().unit_bytes();
-        let config = SyntheticConfig { block_bytes: unit, ..SyntheticConfig::default() };
+        let config = overwrites(self.experiment);
         let (drive, seed) = (&self.experiment.drive, self.experiment.seed);
         Generator::new(&config, &HostConfig::default(), drive, seed)?.issue(&mut self.host)
     }

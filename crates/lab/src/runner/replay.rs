@@ -24,6 +24,11 @@ pub(super) fn open_trace(config: &TraceConfig) -> Result<TraceReader, TraceError
     trace::open(path(config), &config.format, &options(config))
 }
 
+/// Opens the trace for the requests that are replayed.
+pub(super) fn open_resolved(config: &TraceConfig) -> Result<TraceReader, TraceError> {
+    trace::open(path(config), &config.format, &resolved(config))
+}
+
 fn path(config: &TraceConfig) -> &Path {
     Path::new(if config.path == "-" { STDIN } else { &config.path })
 }
@@ -34,6 +39,15 @@ fn options(config: &TraceConfig) -> TraceOptions {
         action: config.action.as_deref().and_then(Action::from_letter),
         time_unit_ns: config.time_unit_ns,
     }
+}
+
+/// [`options`] with the action that is replayed.
+fn resolved(config: &TraceConfig) -> TraceOptions {
+    let mut options = options(config);
+    if options.action.is_none() {
+        options.action = trace::recorded_action(path(config), &config.format, &options);
+    }
+    options
 }
 
 /// Replayed requests.
@@ -54,10 +68,7 @@ pub(super) fn replay(
 ) -> Result<(), Stop> {
     let is_open_loop = config.pacing == PacingName::Open;
     let pacing = if is_open_loop { Pacing::Open } else { closed(config.host) };
-    let mut options = options(config);
-    if options.action.is_none() {
-        options.action = trace::recorded_action(path(config), &config.format, &options);
-    }
+    let options = resolved(config);
     for repetition in 0..config.repeat {
         let before: u64 = replayed.summary.requests.values().sum();
         host.set_pacing(pacing)?;

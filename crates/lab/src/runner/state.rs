@@ -7,7 +7,7 @@
 use std::io::Write;
 
 use serde_json::{Value, json};
-use strobe_ssd::{StateFile, StateFileError, StateHeader, differences, write_state};
+use strobe_ssd::{SchemeName, StateFile, StateFileError, StateHeader, differences, write_state};
 use strobe_types::{SimTime, State, StateReader, Stored, load_part, named, save_part};
 
 use super::host::{Host, Stop};
@@ -99,7 +99,8 @@ pub fn warm_key(experiment: &Experiment) -> Option<String> {
     let run = &experiment.run;
     let is_trace = matches!(experiment.workload, WorkloadConfig::Trace(_));
     let is_cold = run.warmup.is_zero() && run.precondition.is_zero() && run.until_steady.is_none();
-    if is_cold && !run.prefill.unwrap_or(!is_trace) || !experiment.power.is_steady() {
+    let knows_future = experiment.drive.ftl.placement.scheme == SchemeName::Fk;
+    if is_cold && !run.prefill.unwrap_or(!is_trace) || !experiment.power.is_steady() || knows_future {
         return None;
     }
     let point = Point::before_measuring(experiment);

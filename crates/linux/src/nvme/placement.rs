@@ -1,9 +1,9 @@
 //! Flexible Data Placement (NVMe TP4146), on a drive with placement handles: its log pages, its events, and the commands
 //! on reclaim units.
 //!
-//! There is one endurance group with one reclaim group and one configuration. A placement identifier is a placement
-//! handle, as the field of the reclaim group has no bits, and a placement handle of the namespace is the reclaim unit
-//! handle with its number.
+//! There is one endurance group with one configuration. A placement identifier has the reclaim group in its top bits, as
+//! many as it takes (RGIF), and below them the placement handle of the namespace, which is the reclaim unit handle with its
+//! number. With one reclaim group it is the handle. The drive numbers handle h of group g as g times handles plus h.
 
 use std::collections::VecDeque;
 
@@ -50,8 +50,24 @@ pub(super) enum Managed {
     Nothing,
     /// Bytes for the guest, and where they go.
     Status(Vec<u8>, Pieces),
-    /// These handles get empty units.
+    /// The reclaim units with these numbers are followed by empty ones.
     Update(Vec<u16>),
+}
+
+/// Bits of a placement identifier for the reclaim group.
+fn group_bits(units: &ReclaimUnits) -> u32 {
+    u16::BITS - (units.groups - 1).leading_zeros()
+}
+
+/// The identifier of a reclaim unit, of which the drive has the number `at`.
+fn identifier_of(units: &ReclaimUnits, at: u16) -> u16 {
+    let (group, handle) = (at / units.handles(), at % units.handles());
+    group.checked_shl(u16::BITS - group_bits(units)).unwrap_or(0) | handle
+}
+
+/// The number that the drive has for a reclaim unit, if there is one with this identifier.
+fn unit_of(units: &ReclaimUnits, identifier: u16) -> Option<u16> {
+    (0..units.sectors_left.len() as u16).find(|&at| identifier_of(units, at) == identifier)
 }
 
 /// The handles of `drive`, or the status of a command that needs them.
@@ -76,15 +92,15 @@ impl Placement {
         // A directive that is not enabled is refused.
         let units = units(drive).map_err(|_| Status::INVALID_FIELD)?;
         let identifier = (entry.dword(13) >> 16) as u16;
-        if usize::from(identifier) < units.sectors_left.len() {
-            return Ok(identifier);
+        if let Some(unit) = unit_of(&units, identifier) {
+            return Ok(unit);
         }
-        self.happened(Event::InvalidIdentifier, 0, identifier, guest_ns);
+        self.happened(Event::InvalidIdentifier, (0, 0), identifier, guest_ns);
         Ok(0)
     }
 
-    /// Notes an event of `handle`, if the host wants to know of it.
-    fn happened(&mut self, event: Event, handle: u16, identifier: u16, guest_ns: u64) {
+    /// Notes an event of `handle` in `group`, if the host wants to know of it.
+    fn happened(&mut self, event: Event, (group, handle): (u16, u16), identifier: u16, guest_ns: u64) {
         let wanted = self.wanted.get(usize::from(handle)).copied().unwrap_or(0);
         if wanted & bit_of(event) == 0 {
             return;
@@ -96,6 +112,7 @@ impl Placement {
         bytes[2..4].copy_from_slice(&identifier.to_le_bytes());
         bytes[4..10].copy_from_slice(&(guest_ns / 1_000_000).to_le_bytes()[..6]);
         bytes[12..16].copy_from_slice(&NAMESPACE.to_le_bytes());
+        bytes[32..34].copy_from_slice(&group.to_le_bytes());
         bytes[34..36].copy_from_slice(&handle.to_le_bytes());
         if self.log.len() == EVENTS_MAX {
             self.log.pop_front();
@@ -142,7 +159,7 @@ impl Placement {
 
     fn handle_asked(entry: &Entry, drive: &Attached) -> Result<usize, Status> {
         let handle = (entry.dword(11) & 0xffff) as usize;
-        let has_handle = units(drive)?.sectors_left.len() > handle;
+        let has_handle = usize::from(units(drive)?.handles()) > handle;
         if has_handle { Ok(handle) } else { Err(Status::INVALID_FIELD) }
     }
 
@@ -207,13 +224,10 @@ impl Placement {
             (0x1d, 1) => {
                 let count = (entry.dword(10) >> 16) as usize + 1;
                 let list = Pieces::of(memory, entry.pointers(), 2 * count, PAGE_BYTES)?.read(memory)?;
-                let handles = list.chunks_exact(2).map(|two| u16::from_le_bytes([two[0], two[1]]));
-                let handles: Vec<u16> = handles.collect();
-                let has_all = handles.iter().all(|&handle| usize::from(handle) < units.sectors_left.len());
-                if !has_all || count > units.sectors_left.len() {
-                    return Err(Status::INVALID_HANDLE_LIST);
-                }
-                Ok(Some(Managed::Update(handles)))
+                let identifiers = list.chunks_exact(2).map(|two| u16::from_le_bytes([two[0], two[1]]));
+                let numbers: Option<Vec<u16>> = identifiers.map(|named| unit_of(&units, named)).collect();
+                let numbers = numbers.filter(|_| count <= units.sectors_left.len());
+                Ok(Some(Managed::Update(numbers.ok_or(Status::INVALID_HANDLE_LIST)?)))
             }
             _ => Err(Status::INVALID_FIELD),
         }
@@ -234,7 +248,8 @@ impl Placement {
             let begun = drive.target.drive_mut().begin_unit(now, handle);
             begun.map_err(|error| Status::of(&error))?;
             if is_begun {
-                self.happened(Event::NotFull, handle, handle, guest_ns);
+                let at = (handle / units.handles(), handle % units.handles());
+                self.happened(Event::NotFull, at, identifier_of(&units, handle), guest_ns);
             }
         }
         Ok(())
@@ -245,15 +260,15 @@ fn bit_of(event: Event) -> u8 {
     1 << Event::ALL.iter().position(|&known| known == event).unwrap_or(0)
 }
 
-/// Reclaim unit handle status: for each handle, its identifier and the sectors left in its unit.
+/// Reclaim unit handle status: for each handle in each group, its identifier and the sectors left in its unit.
 fn status(units: &ReclaimUnits) -> Vec<u8> {
     let mut page = Page::new(16 + 32 * units.sectors_left.len());
     page.put(14, &(units.sectors_left.len() as u16).to_le_bytes());
-    for (handle, left) in (0_u16..).zip(&units.sectors_left) {
-        let at = 16 + 32 * usize::from(handle);
+    for (number, left) in (0_u16..).zip(&units.sectors_left) {
+        let at = 16 + 32 * usize::from(number);
         // No time limit of the unit.
-        page.put(at, &handle.to_le_bytes())
-            .put(at + 2, &handle.to_le_bytes())
+        page.put(at, &identifier_of(units, number).to_le_bytes())
+            .put(at + 2, &(number % units.handles()).to_le_bytes())
             .put(at + 8, &left.to_le_bytes());
     }
     page.0
@@ -262,17 +277,17 @@ fn status(units: &ReclaimUnits) -> Vec<u8> {
 /// The only configuration.
 fn configurations(units: &ReclaimUnits, options: &DiskOptions) -> Vec<u8> {
     const HEADER: usize = 16;
-    let handles = units.sectors_left.len();
+    let handles = usize::from(units.handles());
     let bytes = (64 + 4 * handles).next_multiple_of(8);
     let mut page = Page::new(HEADER + bytes);
     page.put(4, &((HEADER + bytes) as u32).to_le_bytes());
     page.put(HEADER, &(bytes as u16).to_le_bytes());
-    // Valid; whether there is a volatile write cache; an identifier has no bits for the reclaim group.
-    page.put(HEADER + 2, &[0x80 | u8::from(options.write_cache) << 4]);
-    page.put(HEADER + 4, &1_u32.to_le_bytes());
+    // Valid; whether there is a volatile write cache; bits of an identifier for the reclaim group.
+    page.put(HEADER + 2, &[0x80 | u8::from(options.write_cache) << 4 | group_bits(units) as u8]);
+    page.put(HEADER + 4, &u32::from(units.groups).to_le_bytes());
     page.put(HEADER + 8, &(handles as u16).to_le_bytes());
     // Counted from 0.
-    page.put(HEADER + 10, &(handles as u16 - 1).to_le_bytes());
+    page.put(HEADER + 10, &(units.sectors_left.len() as u16 - 1).to_le_bytes());
     page.put(HEADER + 12, &1_u32.to_le_bytes());
     page.put(HEADER + 16, &(units.unit_sectors * SECTOR_BYTES).to_le_bytes());
     let isolation = match units.isolation {
@@ -287,7 +302,7 @@ fn configurations(units: &ReclaimUnits, options: &DiskOptions) -> Vec<u8> {
 
 /// Use of the handles: the namespace has all of them.
 fn usage(units: &ReclaimUnits) -> Vec<u8> {
-    let handles = units.sectors_left.len();
+    let handles = usize::from(units.handles());
     let mut page = Page::new(8 + 8 * handles);
     page.put(0, &(handles as u16).to_le_bytes());
     for handle in 0..handles {

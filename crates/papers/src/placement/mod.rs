@@ -4,20 +4,19 @@
 mod cells;
 mod fdp;
 mod figures;
-mod future;
 mod timed;
 
 use serde::{Deserialize, Serialize};
+use strobe_ftl::{Fk, Future, FutureBuilder};
 use strobe_lab::RunError;
 use strobe_lab::points::Watch;
 use strobe_nand::NandOp;
 use strobe_ssd::{
     DriveBuilder, DriveConfig, GcMode, GcStream, HostQueue, Pacing, SchemeName, Simulated, build,
 };
-use strobe_types::{Lba, Op, Request, SECTOR_BYTES, SimTime};
+use strobe_types::{Lba, Lpn, Op, Request, SECTOR_BYTES, SimTime};
 
 use self::cells::{CELLS, Cell};
-use self::future::Future;
 use super::pool::Bench;
 use super::{Made, Options, Paper, PaperError, Scale};
 
@@ -39,22 +38,21 @@ pub(super) const PAPER: Paper = Paper {
 #[derive(Clone, Copy, Debug, PartialEq)]
 struct Scheme {
     label: &'static str,
-    /// Its name; `None` for the future, which no drive knows.
-    scheme: Option<SchemeName>,
+    scheme: SchemeName,
     stream: GcStream,
     /// Erased blocks that a drive keeps for the streams of relocated units, beside that of the first.
     kept: u32,
 }
 
 const SCHEMES: [Scheme; 8] = [
-    Scheme { label: "NoSep", scheme: Some(SchemeName::None), stream: GcStream::Host, kept: 0 },
-    Scheme { label: "SepGC", scheme: Some(SchemeName::SepGc), stream: GcStream::Own, kept: 0 },
-    Scheme { label: "SepBIT", scheme: Some(SchemeName::Sepbit), stream: GcStream::Own, kept: 2 },
-    Scheme { label: "DAC", scheme: Some(SchemeName::Dac), stream: GcStream::Own, kept: 5 },
-    Scheme { label: "SFS", scheme: Some(SchemeName::Sfs), stream: GcStream::Own, kept: 5 },
-    Scheme { label: "FADaC", scheme: Some(SchemeName::Fadac), stream: GcStream::Own, kept: 5 },
-    Scheme { label: "WARCIP", scheme: Some(SchemeName::Warcip), stream: GcStream::Own, kept: 0 },
-    Scheme { label: "FK", scheme: None, stream: GcStream::Own, kept: 5 },
+    Scheme { label: "NoSep", scheme: SchemeName::None, stream: GcStream::Host, kept: 0 },
+    Scheme { label: "SepGC", scheme: SchemeName::SepGc, stream: GcStream::Own, kept: 0 },
+    Scheme { label: "SepBIT", scheme: SchemeName::Sepbit, stream: GcStream::Own, kept: 2 },
+    Scheme { label: "DAC", scheme: SchemeName::Dac, stream: GcStream::Own, kept: 5 },
+    Scheme { label: "SFS", scheme: SchemeName::Sfs, stream: GcStream::Own, kept: 5 },
+    Scheme { label: "FADaC", scheme: SchemeName::Fadac, stream: GcStream::Own, kept: 5 },
+    Scheme { label: "WARCIP", scheme: SchemeName::Warcip, stream: GcStream::Own, kept: 0 },
+    Scheme { label: "FK", scheme: SchemeName::Fk, stream: GcStream::Own, kept: 5 },
 ];
 
 /// A victim policy.
@@ -71,8 +69,6 @@ const VICTIMS: [Victim; 2] = [
     Victim { name: "greedy", label: "greedy", formula: "greedy" },
 ];
 
-/// Streams of the schemes that have several.
-const STREAMS: u8 = 6;
 /// Units of a block.
 const UNITS: u32 = 512;
 /// Invalid units of full blocks, as a share of all that are written, above which a block is collected.
@@ -111,8 +107,6 @@ struct Point {
     drive: DriveConfig,
     #[serde(skip)]
     source: Cell,
-    #[serde(skip)]
-    knows_future: bool,
 }
 
 impl Point {
@@ -130,17 +124,16 @@ impl Point {
             drive.nand.pages_per_block = UNITS;
             drive.nand.endurance_pe = 0;
             drive.ftl.logical_pages = Some(addresses);
-            drive.ftl.placement.scheme = scheme.scheme.unwrap_or_default().into();
+            drive.ftl.placement.scheme = scheme.scheme.into();
             let gc = &mut drive.ftl.gc;
             gc.mode = GcMode::StopTheWorld;
             gc.stream = scheme.stream;
             gc.victim = victim.formula.to_owned();
             gc.garbage_share = if is_fixed { 0.0 } else { GARBAGE };
         })?;
-        let knows_future = scheme.scheme.is_none();
         let (scheme, victim) = (scheme.label, victim.name);
         let (cell, source) = (cell.name, cell);
-        Ok(Self { scheme, victim, cell, is_fixed, addresses, rounds, drive, source, knows_future })
+        Ok(Self { scheme, victim, cell, is_fixed, addresses, rounds, drive, source })
     }
 
     /// Every one.
@@ -163,8 +156,12 @@ impl Point {
         let run = || format!("{} {} {}", self.scheme, self.victim, self.cell);
         let writes = self.addresses as usize * self.rounds as usize;
         let after_fill = || self.source.addresses(self.addresses).take(writes);
-        let all = || (0..self.addresses).chain(after_fill());
-        let future = self.knows_future.then(|| Future::new(STREAMS, UNITS, self.addresses, all()));
+        let future = || {
+            let mut future = FutureBuilder::new(self.addresses);
+            (0..self.addresses).chain(after_fill()).for_each(|unit| future.write(Lpn::new(unit)));
+            future.finish()
+        };
+        let future = (self.drive.ftl.placement.scheme == SchemeName::Fk).then(future);
         let mut counter = Counter::new(&self.drive, future, seed, watch, &run)?;
         counter.write(&mut (0..self.addresses).map(unit_write))?;
         counter.write(&mut after_fill().map(unit_write))
@@ -195,8 +192,11 @@ impl<'a> Counter<'a> {
     ) -> Result<Self, PaperError> {
         let built = match future {
             None => build(drive, false, seed),
-            Some(future) => DriveBuilder::new(drive, false, seed)
-                .and_then(|builder| builder.with_placement(future.layout(), future).build()),
+            Some(future) => DriveBuilder::new(drive, false, seed).and_then(|builder| {
+                let (streams, units) = (drive.ftl.placement.streams, builder.logical_units());
+                let fk = Fk::new(streams, units, UNITS, future);
+                builder.with_placement(Fk::layout(streams), fk).build()
+            }),
         };
         let mut drive = built.map_err(|error| PaperError::run(run(), error.into()))?;
         drive.set_stop(watch.stop_flag());

@@ -209,6 +209,39 @@ pub enum BuildError {
         /// Good blocks beyond those that the logical units fill.
         spare: u32,
     },
+    /// Reclaim groups that do not divide the dies.
+    #[error(
+        "drive.ftl.placement.groups is {groups}, but the {dies} dies of the drive (drive.nand.channels times \
+         drive.nand.dies_per_channel) do not divide by that, {over} would be left over: give {below} or {above}"
+    )]
+    Groups {
+        /// Reclaim groups.
+        groups: u8,
+        /// Dies of the drive.
+        dies: u32,
+        /// Dies left over.
+        over: u32,
+        /// The nearest numbers of groups that divide the dies.
+        below: u32,
+        /// The nearest one above, if there is one.
+        above: u32,
+    },
+    /// More handles in all reclaim groups than there are streams.
+    #[error(
+        "{groups} reclaim groups (drive.ftl.placement.groups) of {handles} placement handles (drive.ftl.placement.handles) \
+         make {}, at most {most} are allowed: give fewer", u32::from(*groups) * u32::from(*handles)
+    )]
+    HandlesOfGroups {
+        /// Reclaim groups.
+        groups: u8,
+        /// Placement handles.
+        handles: u8,
+        /// Most of all groups together.
+        most: u32,
+    },
+    /// A key that mixes the data of reclaim groups.
+    #[error("drive.ftl.placement.groups above 1 needs {0}: give that, or one reclaim group")]
+    GroupsWith(&'static str),
     /// More victims than there can be.
     #[error(
         "drive.ftl.gc.victims is {victims}, but the drive has only {blocks} good blocks; 0 lets the drive choose, one \
@@ -304,6 +337,13 @@ pub enum BuildError {
         names = PLACEMENTS.iter().map(|placement| placement.name).collect::<Vec<_>>().join(", ")
     )]
     Placement(FormulaError),
+    /// Placement by the future, where nobody knows it.
+    #[error(
+        "drive.ftl.placement.scheme = \"fk\" places units by the time of their next write, which only a trace tells beforehand: \
+         it needs workload.kind = \"trace\" (strobe replay), on a new drive in memory; a generator, program, guest or \
+         interactive drive, an image and an aged drive have no known future, so give another scheme, such as \"sepbit\""
+    )]
+    NoFuture,
     /// A placement of your own has streams that no drive has.
     #[error(
         "a placement of your own has {host} streams of the host, and {first} to below {end} for relocated units; \

@@ -4,6 +4,7 @@ use strobe_ftl::gc::{Formula, Greedy, Kinetic, LinearScore, Sampled, Scata, Vict
 use strobe_nand::{Chip, DataMedium, NoMedium, StampMedium, Untimed};
 use strobe_types::Geometry;
 
+use super::handles::groups;
 use super::{BuildError, block_map_config, checked, map_config};
 use crate::config::{DataMode, DriveConfig, GcConfig, Victim};
 
@@ -37,8 +38,8 @@ pub(super) fn memory_beside_chip(config: &DriveConfig, geometry: &Geometry, logi
         Some(block_map) => block_map.memory_bytes(geometry),
         None => {
             map_config(config, geometry, logical, 0).memory_bytes(geometry)
-                + policy_bytes(&config.ftl.gc, geometry)
-                + config.ftl.placement.formula_bytes(logical)
+                + policy_bytes(&config.ftl.gc, geometry) * u64::from(groups(config))
+                + config.ftl.placement.own_bytes(logical)
         }
     };
     let unit_bytes = u64::from(geometry.unit_bytes());

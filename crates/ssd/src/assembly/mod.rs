@@ -48,7 +48,7 @@ pub fn build(config: &DriveConfig, timing: bool, seed: u64) -> Result<Box<dyn Si
     // Runs that only count are worth a type of their own for the policies that most of them use.
     if plan.only_counts(timing) {
         let chip = plan.chip::<Untimed, NoMedium>(Untimed::default());
-        return match Victim::named(&config.ftl.gc.victim) {
+        return match Victim::named(&config.ftl.gc.victim).filter(|_| handles::groups(config) == 1) {
             Some(Victim::Greedy { windowed }) => plan.page_mapped(chip, plan.greedy(windowed)),
             Some(Victim::Score(score)) => plan.page_mapped(chip, plan.kinetic(score)?),
             _ => plan.page_mapped(chip, plan.policy()?),
@@ -395,6 +395,7 @@ impl<'a> Plan<'a> {
     pub(crate) fn placement(&self) -> Result<Option<Box<dyn Placement>>, BuildError> {
         match self.own {
             Some(own) => Ok(Some(own.boxed())),
+            None if self.config.ftl.placement.scheme == SchemeName::Fk => Err(BuildError::NoFuture),
             None => self.config.ftl.placement.by_formula(self.logical).map_err(BuildError::Placement),
         }
     }
@@ -464,7 +465,7 @@ impl<'a> Plan<'a> {
     }
 
     /// The victim policy that the configuration names or spells out.
-    pub(crate) fn policy(&self) -> Result<AnyPolicy, BuildError> {
+    fn policy_of_group(&self) -> Result<AnyPolicy, BuildError> {
         let gc = &self.config.ftl.gc;
         let (blocks, units) = (self.geometry.blocks(), self.geometry.units_per_block());
         let sampled = |how| AnyPolicy::new(Sampled::new(blocks, how));

@@ -5,7 +5,7 @@ use strobe_ftl::{CopyContext, DataTag, Placement, Relocated, StreamId, StreamLay
 use strobe_nand::{NoMedium, Untimed};
 use strobe_types::{BlockId, Geometry, Lpn, Ppa, StateError, StateReader, StateWriter};
 
-use super::{BuildError, Plan, block_scheme};
+use super::{BuildError, Plan, block_scheme, handles};
 use crate::config::DriveConfig;
 use crate::device::Simulated;
 
@@ -58,6 +58,9 @@ impl<'a> DriveBuilder<'a> {
             self.placement.as_ref().map(|own| own.layout).filter(|layout| !layout.is_sound())
         {
             return Err(BuildError::Streams { host, first, end });
+        }
+        if self.policy.is_some() && handles::groups(self.config) > 1 {
+            return Err(BuildError::GroupsWith("a victim policy with a name, or a formula"));
         }
         let plan = Plan { own: self.placement.as_ref(), ..Plan::new(self.config, self.seed)? };
         let policy = self.policy.map_or_else(|| plan.policy(), Ok)?;

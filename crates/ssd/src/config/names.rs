@@ -192,6 +192,12 @@ pub const PLACEMENTS: &[PlacementInfo] = &[
         "WARCIP: Yang, Pei & Yang 2019",
     ),
     placement(SchemeName::Sfs, "sfs", ["clusters of hotness", "the same"], "SFS: Min et al. 2012"),
+    placement(
+        SchemeName::Fk,
+        "fk",
+        ["by the time to the next write, from a trace", "the same"],
+        "FK, an oracle: Wang et al. 2022",
+    ),
     placement(SchemeName::Hints, "hints", ["data, hinted metadata", "one"], ""),
     placement(
         SchemeName::Handles,

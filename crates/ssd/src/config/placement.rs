@@ -3,7 +3,7 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use strobe_ftl::gc::FormulaError;
-use strobe_ftl::{FormulaPlacement, Isolation, Placement, PlacementKind, Temperature};
+use strobe_ftl::{Fk, FormulaPlacement, Isolation, Placement, PlacementKind, Temperature};
 use strobe_types::defaults;
 
 /// Data placement scheme.
@@ -34,6 +34,8 @@ pub enum SchemeName {
     Warcip,
     /// Units are clustered by hotness, with the hotness of blocks as centres (SFS).
     Sfs,
+    /// Units are separated by the time to their next write or trim, which only a trace tells beforehand (FK, an oracle).
+    Fk,
     /// Writes hinted as file-system metadata go to a stream of their own.
     Hints,
     /// Each placement handle that the host names is a stream, with reclaim units of its own (FDP).
@@ -104,11 +106,11 @@ defaults! {
     #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
     #[serde(deny_unknown_fields, default)]
     pub struct PlacementTable {
-        /// Scheme: none, sep-gc, hot-cold, sorted, sepbit, uw, gw, dac, fadac, warcip, sfs, hints or handles, or a formula such
+        /// Scheme: none, sep-gc, hot-cold, sorted, sepbit, uw, gw, dac, fadac, warcip, sfs, fk, hints or handles, or a formula such
         /// as "min(writes / 4, 2) + 3 * is_copy", whose value is the stream; see `strobe list placements` for both. The page
         /// map and dftl have it. Default none.
         pub scheme: Scheme = Scheme::Name(SchemeName::None);
-        /// Streams of sepbit, gw, dac, fadac, warcip and sfs, those of the host and of relocated data together; the most of a
+        /// Streams of sepbit, gw, dac, fadac, warcip, sfs and fk, those of the host and of relocated data together; the most of a
         /// formula. Default 6.
         #[schemars(range(min = 3, max = 16))]
         pub streams: u8 = 6;
@@ -117,9 +119,14 @@ defaults! {
         pub handles: u8 = 2;
         /// Blocks of relocated data under handles: initial (shared by all) or persistent (of each handle). Default initial.
         pub isolation: Isolation = Isolation::Initial;
-        /// Size of the reclaim unit that each handle fills: blocks on each plane of the drive. Default 1.
+        /// Size of the reclaim unit that each handle fills: blocks on each plane of its reclaim group. Default 1.
         #[schemars(range(min = 1, max = 65_536))]
         pub unit_blocks: u32 = 1;
+        /// Reclaim groups of handles, which divide the dies of the drive. Each handle fills a reclaim unit in each group, and
+        /// data stays in its group when it is relocated. A host names handle h of group g as g * handles + h. More than one
+        /// needs drive.ftl.gc.mode = "stop-the-world". Default 1.
+        #[schemars(range(min = 1, max = 16))]
+        pub groups: u8 = 1;
         /// Temperature that hot-cold and sorted go by: update-count, update-rate or last-write. Default update-count.
         pub temperature: Temperature = Temperature::UpdateCount;
     }
@@ -140,9 +147,13 @@ impl PlacementTable {
         }
     }
 
-    /// Bytes of host memory of the placement by a formula.
-    pub(crate) fn formula_bytes(&self, logical_units: u32) -> u64 {
-        self.scheme.formula().map_or(0, |text| FormulaPlacement::bytes(text, logical_units))
+    /// Bytes of host memory of a placement that is no part of the map: a formula, or fk without its future.
+    pub(crate) fn own_bytes(&self, logical_units: u32) -> u64 {
+        match &self.scheme {
+            Scheme::Formula(text) => FormulaPlacement::bytes(text, logical_units),
+            Scheme::Name(SchemeName::Fk) => Fk::BYTES_PER_UNIT * u64::from(logical_units),
+            Scheme::Name(_) => 0,
+        }
     }
 
     /// The placement by a formula of a map with `logical_units`, if the scheme is one.
@@ -165,11 +176,13 @@ impl PlacementTable {
             SchemeName::Fadac => PlacementKind::Fadac { streams },
             SchemeName::Warcip => PlacementKind::Warcip { streams },
             SchemeName::Sfs => PlacementKind::Sfs { streams },
+            SchemeName::Fk => PlacementKind::Own(Fk::layout(streams)),
             SchemeName::Hints => PlacementKind::Hints,
             SchemeName::Handles => PlacementKind::Handles {
                 count: self.handles,
                 isolation: self.isolation,
                 unit_blocks: self.unit_blocks,
+                groups: self.groups,
             },
         }
     }

@@ -39,7 +39,8 @@ impl<F: Inspectable> Inspect for Drive<F> {
             if left == 0 { unit_sectors } else { left }
         };
         let sectors_left = (0..).zip(handles.pages_left()).map(left).collect();
-        Some(ReclaimUnits { isolation: handles.isolation(), unit_sectors, sectors_left })
+        let (isolation, groups) = (handles.isolation(), handles.groups());
+        Some(ReclaimUnits { isolation, unit_sectors, groups, sectors_left })
     }
 
     fn blocks(&self) -> Vec<BlockInfo> {

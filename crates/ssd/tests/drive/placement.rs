@@ -6,8 +6,8 @@ use strobe_ftl::{
 };
 use strobe_nand::{Cause, Chip, Nand as _, NandOp, StampMedium, Timing, Untimed, WearConfig};
 use strobe_ssd::{
-    Command, CommandError, DataTag, Device as _, Drive, DriveConfig, Inspect as _, Range, SchemeName, Status,
-    WearLevelingName,
+    Command, CommandError, DataTag, Device as _, Drive, DriveConfig, GcMode, Inspect as _, Range, SchemeName,
+    Status, WearLevelingName,
 };
 use strobe_types::{BlockId, Lba, Prng};
 
@@ -27,7 +27,7 @@ fn isolated<T: Timing>(
     let chip = Chip::new(geometry(config), WearConfig::default(), timing, 1);
     let policy = Greedy::new(chip.geometry().blocks());
     let map = PageMapConfig {
-        placement: PlacementKind::Handles { count: HANDLES, isolation, unit_blocks: 2 },
+        placement: PlacementKind::Handles { count: HANDLES, isolation, unit_blocks: 2, groups: 1 },
         watermarks: Some(Watermarks { soft: 26, pace: 22, victims: 2, read_pages: 4 }),
         ..PageMapConfig::new(config.logical_units() as u32)
     };
@@ -200,4 +200,65 @@ fn handles_that_a_drive_cannot_have_are_refused_with_the_arithmetic() {
     assert!(leveled.contains("wear_leveling.kind = \"none\""), "{leveled}");
     let large = refusal(&|config| config.ftl.placement.unit_blocks = 1000);
     assert!(large.contains("2 placement handles") && large.contains("of 1000 blocks"), "{large}");
+    // Four dies.
+    let grouped = |groups: u8, change: &dyn Fn(&mut DriveConfig)| {
+        refusal(&|config| {
+            (config.nand.channels, config.nand.dies_per_channel) = (2, 2);
+            config.ftl.gc.mode = GcMode::StopTheWorld;
+            config.ftl.placement.groups = groups;
+            change(config);
+        })
+    };
+    assert_eq!(grouped(2, &|_| {}), "");
+    assert_eq!(grouped(4, &|_| {}), "");
+    let undivided = grouped(3, &|_| {});
+    assert!(undivided.contains("4 dies") && undivided.contains("give 2 or 4"), "{undivided}");
+    let many = grouped(4, &|config| config.ftl.placement.handles = 20);
+    assert!(many.contains("make 80, at most 64"), "{many}");
+    let background = grouped(2, &|config| config.ftl.gc.mode = GcMode::Background);
+    assert!(background.contains("needs drive.ftl.gc.mode = \"stop-the-world\""), "{background}");
+    let leveled = grouped(2, &|config| config.ftl.wear_leveling.kind = WearLevelingName::Swap);
+    assert!(leveled.contains("wear_leveling.kind = \"none\""), "{leveled}");
+    let full = grouped(4, &|config| config.ftl.logical_pages = Some(4 * 60 * 16));
+    assert!(full.contains("reclaim"), "{full}");
+}
+
+/// The handle of a group is group times handles and the handle; programs of all groups are those of the chip, with any
+/// victim policy.
+#[test]
+fn handles_of_reclaim_groups_fill_units_of_their_own() {
+    for victim in ["greedy", "fifo", "d-choices", "cost-benefit", "(1-u)/u*sqrt(age_closed)"] {
+        let mut config = config();
+        config.nand.blocks_per_plane = 60;
+        (config.nand.channels, config.nand.dies_per_channel) = (2, 2);
+        config.ftl.logical_pages = Some(1000);
+        config.ftl.gc.mode = GcMode::StopTheWorld;
+        config.ftl.gc.victim = victim.to_owned();
+        config.ftl.placement.scheme = SchemeName::Handles.into();
+        config.ftl.placement.handles = 2;
+        config.ftl.placement.groups = 2;
+        let mut drive = strobe_ssd::build(&config, true, 1).expect("a drive");
+        let mut rng = Prng::new(7);
+        let mut queue = closed(8);
+        for _ in 0..200 {
+            let write = |_| {
+                let unit = u64::from(rng.below(1000));
+                write_unit(unit).placed((unit % 4) as u16)
+            };
+            let requests: Vec<_> = (0..100).map(write).collect();
+            drive.run(&requests, &[], &mut queue).expect("runs");
+        }
+        drive.check().expect("sound");
+        let units = drive.reclaim_units().expect("handles");
+        assert_eq!((units.groups, units.handles(), units.sectors_left.len()), (2, 2, 4));
+        let stats = drive.stats();
+        assert!(stats.gc.victims > 20, "{victim}: {:?}", stats.gc);
+        let pages: u64 = stats.streams.iter().map(|counts| counts.pages).sum();
+        assert_eq!(pages, stats.nand.total(NandOp::Program), "{victim}");
+        // Four of the host, and one of relocated data in each group.
+        assert_eq!(stats.streams.len(), 6, "{victim}");
+        let error = CommandError::NoSuchHandle { handle: 4, handles: 4 };
+        let write = write_unit(1).placed(4);
+        assert_eq!(drive.issue(&[write], &[], &mut closed(1)), Err((0, error)));
+    }
 }

@@ -71,7 +71,11 @@ impl<N: Nand, V: VictimPolicy> PageMap<N, V> {
         let mut streams = self.core.streams.moved(geometry, is_free_first, nand.slc_pages());
         streams.is_by_address = config.die_allocation == DieAllocation::ByAddress;
         PageMap::of(Core {
-            space: FreeSpace::new(config.trigger(geometry), config.watermarks.filter(|_| nand.is_timed())),
+            space: FreeSpace::new(
+                config.trigger(geometry),
+                config.watermarks.filter(|_| nand.is_timed()),
+                self.core.space.groups,
+            ),
             config,
             map: self.core.map,
             store: self.core.store,

@@ -57,8 +57,14 @@ impl<N: Nand, V: VictimPolicy> PageMap<N, V> {
         mut settle: impl FnMut(&mut Core<N, V>, &[Unit<N::Payload>], Ppa),
     ) -> Result<When, FtlError> {
         if let (Some(first), true) = (units.first(), self.core.policies.goes_by_tag()) {
-            let stream = self.core.stream_for(first.lpn, context, 0);
-            return self.write_to(now, stream, context.cause, units, &mut settle);
+            let named = self.core.stream_for(first.lpn, context, 0);
+            let mut finished = now;
+            for part in units.chunks(self.units_of_group()) {
+                let stream = self.core.with_room(named, part.len() as u32);
+                let done = self.write_to(now, stream, context.cause, part, &mut settle)?;
+                finished = self.core.nand.both(finished, done);
+            }
+            return Ok(finished);
         }
         self.core.policies.on_batch(units, context);
         if self.core.nand.geometry().units_per_page() > 1 {
@@ -91,6 +97,12 @@ impl<N: Nand, V: VictimPolicy> PageMap<N, V> {
             }
         }
         Ok(finished)
+    }
+
+    /// Units that a reclaim group takes at a time: all of a write where there is one group.
+    fn units_of_group(&self) -> usize {
+        let geometry = self.core.nand.geometry();
+        if self.core.space.groups.count == 1 { usize::MAX } else { geometry.units_per_block() as usize }
     }
 
     /// [`PageMap::write_separated`] where a page has several units: each stream gets whole pages, and the units that are

@@ -13,8 +13,16 @@ const UNIT_SECTORS: u64 = 32 * 8;
 
 /// A host of a drive with three placement handles.
 pub(super) fn host() -> Host {
+    host_of(serde_json::json!({ "scheme": "handles", "handles": 3, "isolation": "persistent" }), 1)
+}
+
+/// A host of a drive of so many dies.
+fn host_of(placement: serde_json::Value, dies: u32) -> Host {
     let mut config = config();
-    let placement = serde_json::json!({ "scheme": "handles", "handles": 3, "isolation": "persistent" });
+    config.nand.dies_per_channel = dies;
+    if dies > 1 {
+        config.ftl.gc.mode = strobe_ssd::GcMode::StopTheWorld;
+    }
     config.ftl.placement = serde_json::from_value(placement).expect("a placement");
     Host::of(Attached::new(strobe_ssd::build(&config, true, 1).expect("a drive"), SimTime::ZERO))
 }
@@ -120,6 +128,55 @@ fn writes_go_to_the_unit_of_their_handle_until_it_is_updated() {
     assert_eq!(page[32..40], [0; 8], "nothing has been erased");
     host.ask(1, 0x02, 1, DATA, [8, 0, 7]);
     assert!(host.data(PAGE_BYTES) == [5; PAGE_BYTES], "the data is there");
+}
+
+/// Three reclaim groups of two handles, on three dies: two bits of an identifier are for the group.
+#[test]
+fn an_identifier_names_a_reclaim_group_and_a_handle() {
+    let mut host = host_of(serde_json::json!({ "scheme": "handles", "handles": 2, "groups": 3 }), 3);
+    let page = host.log(0x20, false, 96);
+    assert_eq!(page[16..32], [72, 0, 0x92, 0, 3, 0, 0, 0, 2, 0, 5, 0, 1, 0, 0, 0]);
+    assert_eq!(page[32..40], (UNIT_SECTORS * 512).to_le_bytes(), "a block of a die");
+    assert_eq!(page[80..88], [1, 0, 0, 0, 1, 0, 0, 0], "initially isolated");
+    assert_eq!(host.log(0x21, false, 8)[0], 2, "handles");
+    let status = |host: &mut Host| {
+        assert_eq!(host.ask(1, 0x12, 1, DATA, [1, (16 + 6 * 32) / 4 - 1, 0]), (0, 0));
+        let data = host.data(16 + 6 * 32);
+        assert_eq!(data[14], 6);
+        let short = |at: usize| u16::from_le_bytes([data[at], data[at + 1]]);
+        (0..6).map(|at| 16 + 32 * at).map(|at| (short(at), short(at + 2), short(at + 8))).collect::<Vec<_>>()
+    };
+    let full = UNIT_SECTORS as u16;
+    let units = |left: [u16; 6]| {
+        let ids = [(0, 0), (1, 1), (0x4000, 0), (0x4001, 1), (0x8000, 0), (0x8001, 1)];
+        ids.into_iter().zip(left).map(|((id, handle), left)| (id, handle, left)).collect::<Vec<_>>()
+    };
+    assert_eq!(status(&mut host), units([full; 6]));
+    for (sector, identifier) in [(0, 0x4001), (8, 0x4001), (16, 0x8000), (24, 1)] {
+        assert_eq!(host.write_placed(sector, identifier), 0);
+    }
+    assert_eq!(status(&mut host), units([full, full - 8, full, full - 16, full - 8, full]));
+    // Group 3 is not there, nor is handle 2.
+    host.put(&[3, 0]);
+    assert_eq!(host.ask(0, 0x09, 1, DATA, [0x1e, 2 << 16, 1]), (0, 0));
+    for identifier in [0xc000, 0x4002] {
+        assert_eq!(host.write_placed(32, identifier), 0);
+    }
+    assert_eq!(host.log(0x23, true, 64)[0], 2, "events");
+    // Unit of handle 1 in group 1.
+    host.put(&[0]);
+    assert_eq!(host.ask(0, 0x09, 1, DATA, [0x1e, 1 << 16 | 1, 1]), (0, 0));
+    host.put(&0x4001_u16.to_le_bytes());
+    assert_eq!(host.ask(1, 0x1d, 1, DATA, [1, 0, 0]), (0, 0));
+    assert_eq!(status(&mut host)[3], (0x4001, 1, full));
+    let page = host.log(0x23, true, 4 * 64);
+    assert_eq!((page[192], &page[194..196], &page[224..228]), (0, &[0x01, 0x40][..], &[1, 0, 1, 0][..]));
+    host.put(&0xc000_u16.to_le_bytes());
+    assert_eq!(host.ask(1, 0x1d, 1, DATA, [1, 0, 0]).1, Status::INVALID_HANDLE_LIST.0);
+    // Programs are those of the chip.
+    let stats = host.drive.target.drive().stats();
+    let programmed = stats.nand.total(NandOp::Program) * 4096;
+    assert_eq!(host.log(0x22, false, 64)[16..24], programmed.to_le_bytes());
 }
 
 #[test]

@@ -204,6 +204,12 @@ impl<N: Nand, V: VictimPolicy> Checker<'_, N, V> {
             self.0.blocks.free.count()
         );
         let mut open = 0;
+        let groups = self.0.space.groups;
+        for block in self.0.blocks.usable() {
+            let group = self.0.blocks.stream_of(block).map(|stream| self.0.streams.table.group_of(stream));
+            let is_at_home = groups.count == 1 || group.is_none_or(|group| group == groups.of_block(block));
+            ensure!(is_at_home, "{block:?} has data of reclaim group {group:?}");
+        }
         for frontier in self.0.streams.iter() {
             for (block, pages) in frontier.open_blocks(self.0.nand.geometry()) {
                 open += 1;

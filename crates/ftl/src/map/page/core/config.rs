@@ -117,7 +117,9 @@ impl PageMapConfig {
     /// True if pages go to the die with the least work waiting, given flash of `geometry`, with timing or
     /// not.
     pub(crate) fn is_free_first(&self, is_timed: bool, geometry: &Geometry) -> bool {
-        self.die_allocation == DieAllocation::FreeFirst && is_timed && geometry.dies() > 1
+        // A reclaim group has some of the dies.
+        let is_whole = self.groups() == 1;
+        self.die_allocation == DieAllocation::FreeFirst && is_timed && geometry.dies() > 1 && is_whole
     }
 
     /// `pages`, which are a page on each of some planes, or fewer if fewer are to be together.
@@ -138,29 +140,42 @@ impl PageMapConfig {
     /// Streams with open blocks of their own.
     pub(crate) fn streams(&self) -> StreamTable {
         let others = [self.leveling.is_some(), self.translation.is_some(), self.slc.is_some()];
-        StreamTable::new(self.placement_spec().streams(), others)
+        StreamTable::new(self.groups(), self.placement_spec().streams(), others)
+    }
+
+    /// Reclaim groups, each of as many dies as any other.
+    pub(crate) fn groups(&self) -> u32 {
+        match self.placement {
+            PlacementKind::Handles { groups, .. } => groups.into(),
+            _ => 1,
+        }
+    }
+
+    /// Open blocks that a stream may have.
+    fn lanes(&self, geometry: &Geometry) -> u32 {
+        Frontier::lanes_of(geometry) / self.groups()
     }
 
     /// The placement handles of the drive; `None` if the host does not choose streams by handle.
     pub(crate) fn make_handles(&self, geometry: &Geometry) -> Option<Handles> {
         match self.placement {
-            PlacementKind::Handles { count, isolation, unit_blocks } => {
-                Some(Handles::new(count, isolation, unit_blocks, geometry))
+            PlacementKind::Handles { count, isolation, unit_blocks, groups } => {
+                Some(Handles::new([count, groups], isolation, unit_blocks, geometry))
             }
             _ => None,
         }
     }
 
-    /// Placement handles that a write may name: 1 if the host does not choose streams.
+    /// Placement handles that a write may name, in all reclaim groups: 1 if the host does not choose streams.
     pub fn handles(&self) -> u16 {
         match self.placement {
-            PlacementKind::Handles { count, .. } => count.into(),
+            PlacementKind::Handles { count, groups, .. } => u16::from(count) * u16::from(groups),
             PlacementKind::Own(layout) => layout.handles.into(),
             _ => 1,
         }
     }
 
-    /// Erased blocks that a drive of this kind keeps in hand on `geometry`.
+    /// Erased blocks that a drive of this kind keeps in hand on `geometry`, in each reclaim group.
     ///
     /// While a victim is moved, each lane of the streams it goes to may need a new block before
     /// the first one is erased; wear levelling likewise. One more covers a failed program, and the
@@ -175,7 +190,7 @@ impl PageMapConfig {
     pub fn least_free_blocks(&self, geometry: &Geometry) -> u32 {
         let victim = u32::from(self.streams().victim_streams);
         let wear = u32::from(self.leveling.is_some());
-        let lanes = Frontier::lanes_of(geometry);
+        let lanes = self.lanes(geometry);
         let slc = if self.static_slc_blocks() > 0 { lanes } else { 0 };
         let translation = match self.translation_pages(geometry) {
             0 => 0,
@@ -211,14 +226,17 @@ impl PageMapConfig {
         let shared = u64::from(self.virtual_map_entries) * WORDS_PER_ENTRY;
         LogDemand {
             words: u64::from(self.logical_units) + shared,
-            open_blocks: self.streams().count() as u32 * Frontier::lanes_of(geometry),
+            open_blocks: self.streams().count() as u32 * self.lanes(geometry),
             fault_reserve: self.fault_reserve,
         }
     }
 
     /// The reserve arithmetic of a drive with `usable_blocks` good blocks, those for the map included.
     pub fn capacity(&self, geometry: &Geometry, usable_blocks: u32) -> Capacity {
-        let others = self.map_blocks(geometry).saturating_add(self.static_slc_blocks());
+        let map = self.map_blocks(geometry);
+        // They are striped over the planes, and some reclaim group has the most of them.
+        let map = if self.groups() == 1 { map } else { map.next_multiple_of(geometry.planes()) };
+        let others = map.saturating_add(self.static_slc_blocks());
         self.capacity_of(geometry, usable_blocks.saturating_sub(others))
     }
 
@@ -235,15 +253,21 @@ impl PageMapConfig {
         Capacity::new(Demand {
             logical_units: self.logical_units,
             usable_blocks: usable_blocks.saturating_sub(translation),
-            open_blocks: self.streams().count() as u32 * Frontier::lanes_of(geometry),
+            open_blocks: self.streams().count() as u32 * self.lanes(geometry),
             // What is erased when the last victim of a call is chosen.
-            reserve_blocks: min_free_blocks - 1 + self.net_blocks.max(1) - 1,
+            reserve_blocks: self.groups() * (min_free_blocks - 1 + self.net_blocks.max(1) - 1),
             map_blocks: self.map_blocks(geometry) + translation,
             slc_blocks: self.static_slc_blocks(),
             slc_open_blocks: if self.slc.is_some() { Frontier::lanes_of(geometry) } else { 0 },
             pages_per_block: geometry.pages_per_block(),
             units_per_page: geometry.units_per_page(),
+            groups: self.groups(),
         })
+    }
+
+    /// Most valid units with which a reclaim group of `usable_blocks` good blocks can be collected.
+    pub(crate) fn room_of_group(&self, geometry: &Geometry, usable_blocks: u32) -> u64 {
+        self.capacity_of(geometry, usable_blocks * self.groups()).room_of_group()
     }
 
     /// Bytes of host memory that a drive of this kind takes beside its chip and its policy.

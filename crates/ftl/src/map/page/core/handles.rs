@@ -15,16 +15,31 @@ pub struct Handles {
     /// Flash pages of a reclaim unit.
     #[state(skip)]
     unit_pages: u64,
-    /// Flash pages left in the unit of each handle.
+    /// Reclaim groups, in each of which each handle has a unit.
+    #[state(skip)]
+    groups: u16,
+    /// Flash pages left in the unit of each handle, one group after the other.
     left: Vec<u64>,
 }
 
 impl Handles {
-    /// `count` handles with an empty unit each, of `unit_blocks` blocks on each plane.
-    pub(crate) fn new(count: u8, isolation: Isolation, unit_blocks: u32, geometry: &Geometry) -> Self {
-        let block_pages = u64::from(geometry.planes()) * u64::from(geometry.pages_per_block());
+    /// `count` handles with an empty unit in each of `groups` reclaim groups, of `unit_blocks` blocks on each plane of it.
+    pub(crate) fn new(
+        [count, groups]: [u8; 2],
+        isolation: Isolation,
+        unit_blocks: u32,
+        geometry: &Geometry,
+    ) -> Self {
+        let planes = geometry.planes() / u32::from(groups);
+        let block_pages = u64::from(planes) * u64::from(geometry.pages_per_block());
         let unit_pages = u64::from(unit_blocks.max(1)) * block_pages;
-        Self { isolation, unit_pages, left: vec![unit_pages; count.into()] }
+        let units = usize::from(count) * usize::from(groups);
+        Self { isolation, unit_pages, groups: groups.into(), left: vec![unit_pages; units] }
+    }
+
+    /// Reclaim groups.
+    pub fn groups(&self) -> u16 {
+        self.groups
     }
 
     /// Isolation of the handles when units are relocated.
@@ -37,7 +52,7 @@ impl Handles {
         self.unit_pages
     }
 
-    /// Flash pages that are left in the reclaim unit of each handle.
+    /// Flash pages that are left in the reclaim unit of each handle, one group after the other.
     pub fn pages_left(&self) -> &[u64] {
         &self.left
     }

@@ -2,7 +2,8 @@
 //! erased.
 //!
 //! `write.rs` fills blocks, `life.rs` follows a full block until it is erased, `streams.rs` has the open blocks of each
-//! stream, `stream_log.rs` the work of each stream, `handles.rs` the reclaim units of placement handles, `blocks.rs` the
+//! stream, `stream_log.rs` the work of each stream, `handles.rs` the reclaim units of placement handles, `groups.rs` their
+//! reclaim groups, `blocks.rs` the
 //! state of each block, `policies.rs` those that choose, `space.rs` what is free, `slc.rs` the SLC cache, `durable.rs` the
 //! epochs of the journal, `tables.rs` translation pages, `check.rs` the whole-state checker.
 
@@ -10,6 +11,7 @@ pub(crate) mod blocks;
 pub(crate) mod check;
 pub(crate) mod config;
 mod durable;
+mod groups;
 pub(crate) mod handles;
 mod life;
 mod log;
@@ -30,6 +32,7 @@ use crate::gc::{Allocation, DieAllocation, VictimPolicy};
 use crate::journal::Journal;
 use crate::map::page::core::blocks::{BlockState, Blocks};
 use crate::map::page::core::config::PageMapConfig;
+use crate::map::page::core::groups::Groups;
 use crate::map::page::core::policies::Policies;
 use crate::map::page::core::slc::SlcCache;
 use crate::map::page::core::space::FreeSpace;
@@ -108,7 +111,11 @@ impl<N: Nand, V: VictimPolicy> Core<N, V> {
             map: Entries::new(config.logical_units.saturating_add(tables), sharing),
             streams,
             policies: Policies::new(policy, config.seed, leveler, placement),
-            space: FreeSpace::new(config.trigger(geometry), config.watermarks.filter(|_| nand.is_timed())),
+            space: FreeSpace::new(
+                config.trigger(geometry),
+                config.watermarks.filter(|_| nand.is_timed()),
+                Groups::new(config.groups(), geometry),
+            ),
             tick: 1,
             // 0 is what a page has whose program was cut short.
             sequence: u64::from(store.is_paged()),
@@ -134,8 +141,7 @@ impl<N: Nand, V: VictimPolicy> Core<N, V> {
     }
 
     pub(crate) fn capacity(&self) -> Capacity {
-        let blocks = self.blocks.usable().filter(|&block| !self.is_reserved(block)).count();
-        self.config.capacity_of(self.nand.geometry(), blocks as u32)
+        self.config.capacity_of(self.nand.geometry(), self.usable_blocks())
     }
 
     /// Ends the drive's life if there are too few blocks left to go on.

@@ -5,6 +5,7 @@ use strobe_types::State;
 
 use crate::gc::VictimPolicy;
 use crate::map::page::core::Core;
+use crate::map::page::core::groups::Groups;
 use crate::map::page::core::streams::HOST;
 
 /// Watermarks of background collection, in blocks of room: erased ones, and the free part of open ones.
@@ -30,7 +31,7 @@ impl Watermarks {
 /// Limits of free space, and what is about to be added to it.
 #[derive(Clone, Debug, State)]
 pub(crate) struct FreeSpace {
-    /// Erased blocks below which garbage collection stops the world.
+    /// Erased blocks of a reclaim group below which garbage collection stops the world.
     pub(crate) min_free_blocks: u32,
     /// Watermarks of collection in the background; `None` if it always stops the world.
     #[state(skip)]
@@ -38,12 +39,17 @@ pub(crate) struct FreeSpace {
     /// Units that victims under way are good for: of each a share of its block in proportion to the valid units that
     /// have been moved.
     pub(crate) credit: u64,
+    /// The reclaim groups, and the one whose free space is looked at.
+    #[state(skip)]
+    pub(crate) groups: Groups,
+    #[state(skip)]
+    pub(crate) group: u32,
 }
 
 impl FreeSpace {
     /// Limits of a drive on which no victim is under way.
-    pub(crate) fn new(min_free_blocks: u32, watermarks: Option<Watermarks>) -> Self {
-        Self { min_free_blocks, watermarks, credit: 0 }
+    pub(crate) fn new(min_free_blocks: u32, watermarks: Option<Watermarks>, groups: Groups) -> Self {
+        Self { min_free_blocks, watermarks, credit: 0, groups, group: 0 }
     }
 }
 
@@ -58,6 +64,15 @@ impl<N: Nand, V: VictimPolicy> Core<N, V> {
         u64::from(self.blocks.free.count()) * u64::from(geometry.units_per_block())
             + open * u64::from(geometry.units_per_page())
             + self.space.credit
+    }
+
+    /// Erased blocks of the reclaim group that is looked at.
+    pub(crate) fn free_blocks(&self) -> u32 {
+        let FreeSpace { groups, group, .. } = self.space;
+        if groups.count == 1 {
+            return self.blocks.free.count();
+        }
+        groups.planes(group).map(|plane| self.blocks.free.count_on(plane)).sum()
     }
 
     /// Units of so many blocks.
@@ -77,7 +92,7 @@ impl<N: Nand, V: VictimPolicy> Core<N, V> {
 
     /// True if too few blocks are erased, or some must leave service.
     pub(crate) fn must_collect(&self) -> bool {
-        self.blocks.free.count() < self.space.min_free_blocks || !self.blocks.retiring.is_empty()
+        self.free_blocks() < self.space.min_free_blocks || !self.blocks.retiring.is_empty()
     }
 
     /// True if `target` blocks are at hand.
@@ -90,7 +105,7 @@ impl<N: Nand, V: VictimPolicy> Core<N, V> {
         // Where addresses decide, the next page may be for a plane whose block is full.
         let goes_on = shares_host && !self.streams.is_by_address;
         let left_open = u32::from(goes_on && self.streams[HOST].next_pages().is_some());
-        self.blocks.free.count() + left_open >= target
+        self.free_blocks() + left_open >= target
     }
 
     /// True if blocks of the cache are emptied in steps, rather than each at once.

@@ -22,6 +22,8 @@ counters! {
         /// These blocks by age: units that the host has written since the block was full. Bin 0 is of age 0, bin b of ages
         /// from 2^(b - 1) to below 2^b.
         pub ages: [u64; AGE_BINS],
+        /// Units of the host among those written to it that were for a reclaim group without room.
+        pub redirected: u64,
     }
 }
 
@@ -50,6 +52,11 @@ impl StreamLog {
         let counts = &mut self.counts[stream.index()];
         counts.pages += pages;
         counts.host_units += host_units;
+    }
+
+    /// Notes that `stream` takes `units` units that the host has sent to another reclaim group.
+    pub(crate) fn redirected(&mut self, stream: StreamId, units: u32) {
+        self.counts[stream.index()].redirected += u64::from(units);
     }
 
     /// Notes that `block` is full at `tick`.

@@ -6,6 +6,7 @@ use strobe_types::{Geometry, State};
 
 use crate::block_info::Stream;
 use crate::frontier::Frontier;
+use crate::map::page::core::groups::Groups;
 use crate::map::page::core::handles::Handles;
 use crate::map::page::core::stream_log::StreamLog;
 use crate::place::StreamId;
@@ -39,6 +40,8 @@ pub(crate) struct StreamTable {
     pub(crate) copies: Range<u8>,
     /// Most streams that the units of one victim go to.
     pub(crate) victim_streams: u8,
+    /// Reclaim groups, each with as many of the streams of the host and of relocated units, one group after the other.
+    groups: u32,
     /// Units moved by wear levelling; the last stream of relocated units without levelling.
     pub(crate) wear: StreamId,
     /// Translation pages, which share with nothing; [`StreamId::NONE`] without demand paging.
@@ -48,8 +51,10 @@ pub(crate) struct StreamTable {
 }
 
 impl StreamTable {
-    /// The table of a drive whose placement has streams `host` and `copies`. The others are there if asked for.
+    /// The table of a drive whose placement has streams `host` and `copies` in `groups` reclaim groups. The others are there
+    /// if asked for.
     pub(crate) fn new(
+        groups: u32,
         (host, copies, victim_streams): (Range<u8>, Range<u8>, u8),
         [has_wear, is_paged, has_slc]: [bool; 3],
     ) -> Self {
@@ -71,7 +76,16 @@ impl StreamTable {
         let wear = add(has_wear, Writer::Wear).unwrap_or(StreamId::new(copies.end - 1));
         let translation = add(is_paged, Writer::Map).unwrap_or(StreamId::NONE);
         let slc = add(has_slc, Writer::SlcCache).unwrap_or(StreamId::NONE);
-        Self { writers, host, copies, victim_streams, wear, translation, slc }
+        Self { writers, host, copies, victim_streams, groups, wear, translation, slc }
+    }
+
+    /// The reclaim group of `stream`.
+    pub(crate) fn group_of(&self, stream: StreamId) -> u32 {
+        let streams = if self.host.contains(&stream.get()) { &self.host } else { &self.copies };
+        if self.groups == 1 || !streams.contains(&stream.get()) {
+            return 0;
+        }
+        u32::from(stream.get() - streams.start) / (streams.len() as u32 / self.groups)
     }
 
     /// Streams in all.
@@ -153,7 +167,9 @@ pub(crate) struct Streams {
 impl Streams {
     /// Streams without an open block. `by_die`: as of [`Frontier::new`]; blocks of the SLC cache have `slc_pages` pages.
     pub(crate) fn new(table: StreamTable, geometry: &Geometry, by_die: bool, slc_pages: u32) -> Self {
-        let frontier = |stream| match Frontier::new(geometry, by_die) {
+        let groups = Groups::new(table.groups, geometry);
+        let planes = |stream: usize| groups.planes(table.group_of(StreamId::new(stream as u8)));
+        let frontier = |stream| match Frontier::new(geometry, planes(stream), by_die) {
             frontier if stream == table.slc.index() => frontier.with_pages(slc_pages),
             frontier => frontier,
         };

@@ -283,6 +283,9 @@ impl<N: Nand, V: VictimPolicy> Core<N, V> {
             self.heed_stop()?;
         }
         let mut ready = now;
+        if is_for_host(cause) {
+            self.space.group = self.streams.table.group_of(stream);
+        }
         if is_for_host(cause) && stream != self.streams.table.slc && self.must_collect() {
             // The world stands still until it is done.
             ready = reclaim(self, now)?;
@@ -344,7 +347,8 @@ impl<N: Nand, V: VictimPolicy> Core<N, V> {
         if stream == self.streams.table.slc {
             return self.take_cache_block(plane);
         }
-        let block = self.blocks.free.take(plane, self.wanted(stream))?;
+        let planes = self.space.groups.planes(self.streams.table.group_of(stream));
+        let block = self.blocks.free.take_within(plane, planes, self.wanted(stream))?;
         if self.slc.is_some() {
             // A power cut may have left it in another.
             self.nand.set_mode(block, CellMode::Normal);

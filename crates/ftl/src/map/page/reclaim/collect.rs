@@ -26,7 +26,10 @@ impl<N: Nand, V: VictimPolicy> Reclaimer<'_, N, V> {
             return Ok(now);
         }
         self.core.stats.gc.runs += 1;
-        let finished = self.collect_now(now)?;
+        let group = self.core.space.group;
+        let finished = self.collect_now(now);
+        self.core.space.group = group;
+        let finished = finished?;
         self.core.refuse_at_end_of_life()?;
         Ok(if self.core.config.pad_moved { self.pad_moved(finished) } else { finished })
     }
@@ -54,6 +57,9 @@ impl<N: Nand, V: VictimPolicy> Reclaimer<'_, N, V> {
                 return Ok(finished);
             }
             let Some(&block) = self.core.blocks.retiring.last() else { break };
+            if self.core.turn_to_group_of(block) {
+                continue;
+            }
             let next = self.relocator().relocate_block(now, Reason::Retire, block)?;
             finished = self.core.nand.both(finished, next);
         }
@@ -67,11 +73,8 @@ impl<N: Nand, V: VictimPolicy> Reclaimer<'_, N, V> {
     /// Collects until `net_blocks` more, and at least `min_free_blocks`, are erased. Returns when
     /// the last erase is done.
     fn gain_blocks(&mut self, now: When) -> Done {
-        let target = self
-            .core
-            .space
-            .min_free_blocks
-            .max(self.core.blocks.free.count() + self.core.config.net_blocks.max(1));
+        let target =
+            self.core.space.min_free_blocks.max(self.core.free_blocks() + self.core.config.net_blocks.max(1));
         self.gain_to(target, now)
     }
 
@@ -132,8 +135,10 @@ impl<N: Nand, V: VictimPolicy> Reclaimer<'_, N, V> {
         }
         let mut units = 0;
         loop {
-            let view = self.core.blocks.view(units_per_block, self.core.tick);
+            let group = self.core.space.group;
+            let view = self.core.blocks.view(units_per_block, self.core.tick).with_group(group);
             let Some(victim) = self.core.policies.choose(&view) else { break };
+            assert_eq!(self.core.space.groups.of_block(victim), group, "policy chose {victim:?}");
             assert_eq!(self.core.blocks.state(victim), BlockState::Closed, "policy chose {victim:?}");
             let valid = self.core.blocks.valid[victim.index()];
             if !victims.is_empty() {

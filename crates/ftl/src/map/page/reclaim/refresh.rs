@@ -36,12 +36,13 @@ impl<N: Nand, V: VictimPolicy> Reclaimer<'_, N, V> {
     }
 
     fn move_out(&mut self, block: BlockId) {
+        self.core.turn_to_group_of(block);
         let collects_beside = N::TIMED && self.core.config.watermarks.is_some() && self.core.nand.is_timed();
         // An error is the end of life, which whoever writes next is told.
         if !collects_beside && self.collect(When::START).is_err() {
             return;
         }
-        let has_room = self.core.blocks.free.count() >= self.core.space.min_free_blocks;
+        let has_room = self.core.free_blocks() >= self.core.space.min_free_blocks;
         // Collection may have had it.
         if !has_room || self.core.blocks.state(block) != BlockState::Closed {
             return;

@@ -98,10 +98,12 @@ impl<N: Nand, V: VictimPolicy> PageMap<N, V> {
         };
         let empty: Vec<BlockId> = self.core.blocks.usable().filter(is_empty).collect();
         for block in empty {
-            if self.core.heed_stop().is_err()
-                || self.core.blocks.free.count() >= self.core.space.min_free_blocks
-            {
+            if self.core.heed_stop().is_err() {
                 break;
+            }
+            self.core.turn_to_group_of(block);
+            if self.core.free_blocks() >= self.core.space.min_free_blocks {
+                continue;
             }
             self.core.take(block);
             self.core.erase(report.now(), block, Cause::Recovery);
@@ -117,11 +119,14 @@ impl<N: Nand, V: VictimPolicy> PageMap<N, V> {
     /// A cut in a collection leaves copies without the erases that follow them. What is missing is made up
     /// for while the open blocks still have room; the next cut could take that.
     fn restore_reserve(&mut self, now: When) {
-        if self.core.end_of_life.is_none()
-            && self.core.blocks.free.count() < self.core.space.min_free_blocks
-            && let Err(error) = self.empty_the_emptiest(now).and_then(|()| self.reclaimer().collect(now))
-        {
-            self.core.end_of_life = Some(error);
+        for group in 0..self.core.space.groups.count {
+            self.core.space.group = group;
+            if self.core.end_of_life.is_none()
+                && self.core.free_blocks() < self.core.space.min_free_blocks
+                && let Err(error) = self.empty_the_emptiest(now).and_then(|()| self.reclaimer().collect(now))
+            {
+                self.core.end_of_life = Some(error);
+            }
         }
     }
 
@@ -141,7 +146,8 @@ impl<N: Nand, V: VictimPolicy> PageMap<N, V> {
                 .core
                 .blocks
                 .usable()
-                .filter(|&block| self.core.blocks.state(block) == BlockState::Closed);
+                .filter(|&block| self.core.blocks.state(block) == BlockState::Closed)
+                .filter(|&block| self.core.space.groups.of_block(block) == self.core.space.group);
             let Some(block) = self
                 .core
                 .slc

@@ -184,7 +184,7 @@ impl Listener for Notes<'_> {
                     self.report(&line, disk)?;
                 }
             }
-            Stream::Output | Stream::Error => {}
+            Stream::Output | Stream::Error | Stream::Files => {}
         }
         Ok(())
     }

@@ -12,6 +12,7 @@ mod hints;
 mod kernels;
 mod losses;
 mod nvme;
+mod planted;
 mod processor;
 mod programs;
 mod read_errors;

@@ -5,7 +5,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use strobe_linux::Stream;
 use strobe_linux::command::LinuxRunError;
 
-use super::snapshot::RunLog;
+use super::snapshot::{Printed, RunLog};
 
 /// The inside of a mutex, whoever panicked with it.
 pub(super) fn lock<T>(of: &Mutex<T>) -> MutexGuard<'_, T> {
@@ -26,7 +26,7 @@ impl Said {
             Stream::Output => self.output.extend_from_slice(bytes),
             Stream::Error => self.errors.extend_from_slice(bytes),
             Stream::Kernel => self.kernel.extend_from_slice(bytes),
-            Stream::Control => {}
+            Stream::Control | Stream::Files => {}
         }
     }
 
@@ -67,8 +67,8 @@ impl Listener {
                 b'\n' => {
                     let line = String::from_utf8_lossy(&std::mem::take(&mut self.begun)).into_owned();
                     let mut log = lock(&self.log);
-                    let now = log.now;
-                    log.lines.push((now, line));
+                    let operations = log.operations;
+                    log.lines.push(Printed { text: line, operations });
                 }
                 _ => self.begun.push(byte),
             }

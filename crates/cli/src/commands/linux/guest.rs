@@ -24,7 +24,7 @@ pub(in super::super) const FILE_SYSTEM: &str = "File system";
 pub(in super::super) const GUEST: &str = "Guest";
 const PROGRAM: &str = "Program";
 
-#[derive(Args)]
+#[derive(Args, Clone)]
 pub(in super::super) struct GuestArgs {
     /// A preset (`strobe list presets`) or a TOML file with the keys of [drive]
     #[arg(long, value_name = "PRESET|FILE.toml", default_value = "tlc-nvme-1t")]
@@ -35,10 +35,11 @@ pub(in super::super) struct GuestArgs {
     /// Seed of everything random, in the drive and in the guest
     #[arg(help_heading = GUEST, long, allow_negative_numbers = true, value_parser = seed)]
     seed: Option<u64>,
-    /// The file system; xfs and btrfs need a kernel that is built `--with` them, none leaves /dev/vda alone
-    #[arg(long, value_name = "FS", default_value = FileSystem::Ext4.name(),
+    /// The file system; xfs and btrfs need a kernel that is built `--with` them, none leaves /dev/vda alone.
+    /// `strobe crash` takes several: ext4,xfs
+    #[arg(long, value_name = "FS", default_value = FileSystem::Ext4.name(), value_delimiter = ',',
         value_parser = one_of(&FileSystem::ALL, FileSystem::name))]
-    pub(in super::super) fs: FileSystem,
+    pub(in super::super) fs: Vec<FileSystem>,
     /// Options of the mount, separated by commas
     #[arg(help_heading = FILE_SYSTEM, long, value_name = "OPTIONS", default_value = "", hide_default_value = true)]
     mount_opts: String,
@@ -105,9 +106,17 @@ pub(in super::super) struct GuestArgs {
 }
 
 impl GuestArgs {
+    /// The file system of one run.
+    fn file_system(&self) -> Result<FileSystem, Failure> {
+        match self.fs[..] {
+            [fs] => Ok(fs),
+            _ => Err(Failure::Request(anyhow!("--fs: one file system a run; `strobe crash` takes several"))),
+        }
+    }
+
     /// A path of the drive's file system.
     fn file_system_path(&self, path: &str) -> String {
-        let top = if self.fs == FileSystem::None { "/" } else { MOUNT_POINT };
+        let top = if self.fs == [FileSystem::None] { "/" } else { MOUNT_POINT };
         Path::new(top).join(path).display().to_string()
     }
 
@@ -145,7 +154,7 @@ impl GuestArgs {
             setup: self.puts(&mut root)?,
             root,
             folder: self.dir.as_ref().map_or_else(String::new, |dir| self.file_system_path(dir)),
-            ..LinuxRun::new(experiment, machine, self.fs, command.to_vec())
+            ..LinuxRun::new(experiment, machine, self.file_system()?, command.to_vec())
         };
         for text in &self.before {
             run.setup.push(before(text)?);
@@ -161,7 +170,7 @@ impl GuestArgs {
         if self.put.is_empty() {
             return Ok(Vec::new());
         }
-        if self.fs == FileSystem::None {
+        if self.fs == [FileSystem::None] {
             return wrong("needs a file system: --fs none has none".into());
         }
         let GuestRoot::Host { shown, .. } = root else {

@@ -76,11 +76,13 @@ fn kind(report: &CrashReport, group: &Group, is_whole: bool) -> String {
         verdict(group.verdict),
         lines.first().unwrap_or(&"")
     );
-    for line in lines.iter().skip(1).take(most) {
-        let _ = writeln!(out, "    {line}");
+    // The end of what a program says tells most.
+    let left_out = lines.len().saturating_sub(1).saturating_sub(most);
+    if left_out > 0 {
+        let _ = writeln!(out, "    … {left_out} more lines (--full prints all)");
     }
-    if lines.len().saturating_sub(1) > most {
-        let _ = writeln!(out, "    … {} more lines (--full prints all)", lines.len() - 1 - most);
+    for line in lines.iter().skip(1 + left_out) {
+        let _ = writeln!(out, "    {line}");
     }
     let most = if is_whole { usize::MAX } else { OPERATIONS_MAX };
     let shown: Vec<String> = group.operations.iter().take(most).map(u64::to_string).collect();
@@ -299,7 +301,7 @@ mod tests {
         corrupt.syncs = vec![called("fsync", "/a", None)];
         corrupt.last_call = Some(called("rename", "/config.new", Some("/config")));
         corrupt.undone = vec![Undo::Remove("/a".to_owned())];
-        let report = report(lost.chain([corrupt, found(13, Verdict::Fine, "")]).collect());
+        let mut report = report(lost.chain([corrupt, found(13, Verdict::Fine, "")]).collect());
         let text = crash_summary(&report, false, false);
         for wanted in [
             "14 power cuts among 100 flash operations",
@@ -316,8 +318,11 @@ mod tests {
             assert!(text.contains(wanted), "{wanted:?} in {text}");
         }
         assert!(!text.contains("does not report files"), "{text}");
+        report.groups[1].reason = format!("begin\n{}the end", "line\n".repeat(20));
+        let text = crash_summary(&report, false, false);
+        assert!(text.contains("1 corrupt: begin\n    … 9 more lines") && text.contains("    the end\n"), "{text}");
         let full = crash_summary(&report, true, false);
-        assert!(full.contains("8, 9, 10, 11\n"), "{full}");
+        assert!(full.contains("8, 9, 10, 11\n") && !full.contains("more lines"), "{full}");
         assert!(full.lines().any(|line| line.contains(" fine ")), "{full}");
     }
 

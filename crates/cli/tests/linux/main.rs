@@ -8,6 +8,7 @@ mod determinism;
 mod discards;
 mod endings;
 mod events;
+mod gallery;
 mod hints;
 mod kernels;
 mod losses;

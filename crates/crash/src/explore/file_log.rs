@@ -148,7 +148,9 @@ impl FileLog {
         match event {
             Event::Request { flushes, sector, sectors, origin } => {
                 if flushes {
-                    self.flusher = Some(origin.clone());
+                    let process = origin.process.clone();
+                    let (kind, path) = ("none".to_owned(), String::new());
+                    self.flusher = Some(Origin { process, kind, inode: 0, path });
                 }
                 if sectors > 0 {
                     self.coming.insert(sector, (sectors, origin));

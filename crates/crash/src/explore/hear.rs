@@ -12,6 +12,9 @@ pub(super) fn lock<T>(of: &Mutex<T>) -> MutexGuard<'_, T> {
     of.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
+/// Lines of output that are quoted in a reason.
+const TAIL_LINES: usize = 40;
+
 /// Collected output of a guest.
 #[derive(Default)]
 pub(super) struct Said {
@@ -45,7 +48,7 @@ impl Said {
         let text = [&self.output[..], &self.errors[..]].concat();
         let text = String::from_utf8_lossy(&text).into_owned();
         let lines: Vec<&str> = text.lines().collect();
-        lines[lines.len().saturating_sub(8)..].join("\n")
+        lines[lines.len().saturating_sub(TAIL_LINES)..].join("\n")
     }
 }
 

@@ -227,13 +227,21 @@ fn before(text: &str) -> Result<Step, Failure> {
     Ok(strobe_linux::job::Run::must_succeed(words))
 }
 
-/// The command that `text` names: a program with a slash in its path and its arguments, or commands for a `shell`.
+/// Interpreters whose script is found from here, as if it were called by its path.
+const INTERPRETERS: [&str; 6] = ["python3", "python", "sh", "bash", "perl", "ruby"];
+
+/// The command that `text` names: a program with a slash in its path and its arguments, an interpreter with such a
+/// script, or commands for a `shell`.
 pub(in super::super) fn program_or_script(text: &str, shell: &[&str]) -> Vec<String> {
     let program = words(text);
-    match program.first().map(Path::new) {
-        Some(path) if path.components().count() > 1 && path.is_file() => program,
-        _ => shell.iter().copied().chain([text]).map(str::to_owned).collect(),
-    }
+    let is_here = |word: &String| Path::new(word).components().count() > 1 && Path::new(word).is_file();
+    let is_plain = !text.contains(['|', '&', ';', '<', '>', '$', '`', '(', '"', '\'', '*', '\n']);
+    let is_program = match &program[..] {
+        [first, second, ..] if is_plain && INTERPRETERS.contains(&&**first) => is_here(second),
+        [first, ..] => is_here(first),
+        [] => false,
+    };
+    if is_program { program } else { shell.iter().copied().chain([text]).map(str::to_owned).collect() }
 }
 
 fn words(text: &str) -> Vec<String> {
@@ -257,6 +265,9 @@ mod tests {
         // The folder of this test is that of its crate.
         let script = std::path::absolute("build.rs").expect("a path").display().to_string();
         assert_eq!(program_or_script("./build.rs", &shell), ["./build.rs"]);
+        assert_eq!(program_or_script("sh ./build.rs a", &shell), ["sh", "./build.rs", "a"]);
+        assert_eq!(program_or_script("sh ./build.rs | cat", &shell), ["sh", "-c", "sh ./build.rs | cat"]);
+        assert_eq!(program_or_script("sh ./no/such", &shell), ["sh", "-c", "sh ./no/such"]);
         assert!(before("./build.rs").is_err(), "{script} is no program");
         let words = argv("/bin/sh ./build.rs -x");
         assert_eq!(words[1..], [script, "-x".to_owned()]);

@@ -81,6 +81,9 @@ class CrashOptions(Guest, total=False):
     at: int
     image: Path
     twice: bool
+    until_first: bool
+    strict_names: bool
+    keep: Path
     lying_flushes: bool
     check_limit: int
     workers: int

@@ -8,7 +8,10 @@
 
 mod explore;
 
-pub use explore::{ACKNOWLEDGED, CrashReport, ExploreError, Explorer, Found, Places, Rehearsed, Verdict};
+pub use explore::{
+    ACKNOWLEDGED, CrashReport, ExploreError, Explorer, FileCall, Found, Group, Kept, Origin, Places, Rehearsed, UnderWay,
+    Verdict, groups,
+};
 
 /// True if a kernel line reports trouble.
 pub fn is_alarm(line: &str) -> bool {

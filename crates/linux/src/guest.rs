@@ -3,6 +3,7 @@
 mod busy;
 mod root;
 mod sampler;
+mod undo;
 
 use std::fs::{self, File, OpenOptions};
 use std::io::{self, Write};
@@ -161,6 +162,7 @@ impl Init {
                 rustix::fs::sync();
                 fs::write("/proc/sys/vm/drop_caches", "3")
             }
+            Step::Undo(changes) => undo::all(Path::new(MOUNT_POINT), changes),
             Step::Mark(name) => {
                 let at_ns = now_ns();
                 self.report(&Report::Mark { name: name.clone(), at_ns })?;
@@ -228,6 +230,7 @@ fn describe(step: &Step) -> String {
         Step::Set { path, value } => format!("cannot write {value} to {path}"),
         Step::Sync => "sync".into(),
         Step::DropCaches => "cannot drop caches".into(),
+        Step::Undo(_) => "cannot take back names that were not synced".into(),
         Step::Mark(name) => format!("mark {name}"),
     }
 }

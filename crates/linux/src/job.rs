@@ -93,8 +93,25 @@ pub enum Step {
     Sync,
     /// Forgets what the kernel has cached of files.
     DropCaches,
+    /// Takes back changes of names on the mounted file system, in this order.
+    Undo(Vec<Undo>),
     /// Tells the host that this point is reached.
     Mark(String),
+}
+
+/// A change of names that is taken back. Paths are relative to the top of the file system.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Undo {
+    /// The name disappears, with everything below it; a name that is not there is no error.
+    Remove(String),
+    /// `to` gets its old name `from` back, unless `to` is gone or `from` is there.
+    MoveBack {
+        /// Old name.
+        from: String,
+        /// New name.
+        to: String,
+    },
 }
 
 /// A program to run.

@@ -54,6 +54,9 @@ pub struct Machine {
     /// Returns the free memory of the host in bytes. A drive that keeps written data takes more as the guest
     /// writes. The run ends when almost none is left. None: no check.
     pub memory_left: Option<fn() -> Option<u64>>,
+    /// True to report changes of files and the requests that follow from them, as
+    /// [`Stream::Files`](crate::Stream::Files). The kernel must support it.
+    pub file_log: bool,
     /// More arguments of the kernel.
     pub arguments: Vec<String>,
 }
@@ -71,6 +74,7 @@ impl Machine {
             cpu: CpuCost::default(),
             disk: DiskOptions::default(),
             memory_left: None,
+            file_log: false,
             arguments: Vec::new(),
         }
     }

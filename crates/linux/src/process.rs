@@ -32,12 +32,24 @@ pub enum Stream {
     Error,
     /// Lines of the guest's first process for us.
     Control,
+    /// Changes of files and requests that follow from them, one a line: [`Machine::file_log`].
+    Files,
 }
 
 impl Stream {
-    const ALL: [Stream; 4] = [Stream::Kernel, Stream::Output, Stream::Error, Stream::Control];
-    /// The file of the guest's process that each is: the kernel's console is its standard output.
-    const FILES: [i32; 4] = [1, 3, 4, 5];
+    const ALL: [Stream; 5] =
+        [Stream::Kernel, Stream::Output, Stream::Error, Stream::Control, Stream::Files];
+
+    /// The file of the guest's process that it is: the kernel's console is its standard output.
+    fn fd(self) -> i32 {
+        match self {
+            Self::Kernel => 1,
+            Self::Output => 3,
+            Self::Error => 4,
+            Self::Control => 5,
+            Self::Files => 6,
+        }
+    }
 }
 
 /// Our end of what the guest prints.
@@ -93,7 +105,8 @@ impl Guest {
         // A group of its own: the guest has a process for each of its address spaces.
         command.env("HOME", path).stdin(Stdio::null()).process_group(0);
         let (mut pipes, mut mappings) = (Vec::new(), Vec::new());
-        for (stream, child_fd) in Stream::ALL.into_iter().zip(Stream::FILES) {
+        for stream in Stream::ALL.into_iter().filter(|&stream| stream != Stream::Files || machine.file_log) {
+            let child_fd = stream.fd();
             let (ours, theirs) = pipe_with(PipeFlags::CLOEXEC).map_err(io::Error::from)?;
             rustix::io::ioctl_fionbio(&ours, true).map_err(io::Error::from)?;
             if stream == Stream::Kernel {
@@ -182,6 +195,9 @@ fn arguments(machine: &Machine, has_files: bool, handles: u16) -> Vec<String> {
         let bytes = u64::from(machine.memory_mib) << 20;
         arguments.push(format!("sysctl.vm.dirty_background_bytes={}", bytes / DIRTY_BACKGROUND_PART));
         arguments.push(format!("sysctl.vm.dirty_bytes={}", bytes / DIRTY_PART));
+    }
+    if machine.file_log {
+        arguments.push(format!("um_file_log={}", Stream::Files.fd()));
     }
     // Linux 6.12 does not ask an NVMe drive how many it has.
     if machine.disk.interface == Interface::Nvme && handles > 1 {

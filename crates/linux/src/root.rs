@@ -5,13 +5,16 @@
 
 use std::collections::BTreeMap;
 use std::ffi::OsStr;
-use std::fs;
-use std::io::{self, Write};
+use std::fs::{self, File};
+use std::io::{self, Seek as _, SeekFrom, Write};
+use std::os::fd::{AsFd as _, AsRawFd as _};
 use std::os::unix::fs::PermissionsExt as _;
 use std::path::{Component, Path, PathBuf};
 use std::process::{Command, Stdio};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use cpio::newc::{Builder, ModeFileType};
+use rustix::fs::{MemfdFlags, memfd_create};
 
 use crate::LinuxError;
 use crate::job::{JOB_PATH, Job};
@@ -29,17 +32,35 @@ enum Entry {
 /// A root under construction.
 #[derive(Default)]
 pub struct Root {
+    /// Archive that the entries go behind.
+    base: Option<Arc<Base>>,
     entries: BTreeMap<PathBuf, Entry>,
     shows_host: bool,
 }
 
+/// Roots of the host that this process has packed, by their first process. They are the same for every guest: packing one
+/// takes longer than many a guest runs.
+static HOST_ROOTS: Mutex<BTreeMap<PathBuf, Arc<Base>>> = Mutex::new(BTreeMap::new());
+
 impl Root {
-    /// The host's root, read only, below a layer in memory; `init`, this program, as the first process.
+    /// The host's root, read only, below a layer in memory; `init`, this program, as the first process. It is read once
+    /// in a process.
     pub fn of_host(init: &Path) -> Result<Self, LinuxError> {
-        let mut root = Self { shows_host: true, ..Self::default() };
-        root.libraries_of(init)?;
-        root.put("init", 0o755, loaded_part(fs::read(init)?));
-        Ok(root)
+        let mut packed = lock(&HOST_ROOTS);
+        let base = match packed.get(init) {
+            Some(base) => Arc::clone(base),
+            None => {
+                let mut root = Self::default();
+                root.libraries_of(init)?;
+                root.put("init", 0o755, loaded_part(fs::read(init)?));
+                let mut bytes = Vec::new();
+                pack(root.entries.iter(), 0, &mut bytes)?;
+                let base = Arc::new(Base { bytes, entries: root.entries.len(), idle: Mutex::default() });
+                packed.insert(init.to_owned(), Arc::clone(&base));
+                base
+            }
+        };
+        Ok(Self { base: Some(base), shows_host: true, ..Self::default() })
     }
 
     /// True if the root is the host's.
@@ -175,29 +196,101 @@ impl Root {
 
     /// The archive, with the job in it.
     pub fn archive(&self, job: &Job) -> Result<Vec<u8>, LinuxError> {
+        let mut archive = self.base.as_ref().map_or_else(Vec::new, |base| base.bytes.clone());
+        archive.extend(self.tail(job)?);
+        Ok(archive)
+    }
+
+    /// The archive as a file in memory. Files of a shared base are used again, and only what follows it is written anew.
+    pub(crate) fn archive_file(&self, job: &Job) -> Result<ArchiveFile, LinuxError> {
+        let (tail, base) = (self.tail(job)?, self.base.clone());
+        let idle = base.as_ref().and_then(|base| lock(&base.idle).pop());
+        let mut file = match idle {
+            Some(file) => file,
+            None => {
+                let file = memfd_create("strobe-root", MemfdFlags::CLOEXEC).map_err(io::Error::from)?;
+                let mut file = File::from(file);
+                file.write_all(base.as_ref().map_or(&[][..], |base| &base.bytes))?;
+                file
+            }
+        };
+        let start = base.as_ref().map_or(0, |base| base.bytes.len() as u64);
+        file.set_len(start)?;
+        file.seek(SeekFrom::Start(start))?;
+        file.write_all(&tail)?;
+        Ok(ArchiveFile { file: Some(file), base })
+    }
+
+    /// The part of the archive that follows the base.
+    fn tail(&self, job: &Job) -> Result<Vec<u8>, LinuxError> {
         let mut archive = Vec::new();
         let job = Job { shows_host: self.shows_host, ..job.clone() };
         let job = serde_json::to_vec(&job).map_err(io::Error::from)?;
         let job = Entry::File { content: job, mode: 0o644 };
         let job_path = relative(Path::new(JOB_PATH));
         let all = self.entries.iter().chain([(&job_path, &job)]);
-        for (number, (path, entry)) in all.enumerate() {
-            let (mode, kind, content): (_, _, &[u8]) = match entry {
-                Entry::Folder => (0o755, ModeFileType::Directory, &[]),
-                Entry::Link(target) => (0o777, ModeFileType::Symlink, os_bytes(target.as_os_str())),
-                Entry::File { content, mode } => (*mode, ModeFileType::Regular, content),
-            };
-            let name =
-                path.to_str().ok_or_else(|| io::Error::other(format!("the name {path:?} is not UTF-8")))?;
-            let header = Builder::new(name).ino(number as u32 + 1).mode(mode).set_mode_file_type(kind);
-            let size = u32::try_from(content.len()).map_err(io::Error::other)?;
-            let mut file = header.write(&mut archive, size);
-            file.write_all(content)?;
-            file.finish()?;
-        }
+        pack(all, self.base.as_ref().map_or(0, |base| base.entries), &mut archive)?;
         cpio::newc::trailer(&mut archive)?;
         Ok(archive)
     }
+}
+
+/// The beginning of archives that many guests share.
+struct Base {
+    bytes: Vec<u8>,
+    entries: usize,
+    /// Files that begin with it and no guest uses.
+    idle: Mutex<Vec<File>>,
+}
+
+/// An archive in memory, for a guest that this process starts.
+pub(crate) struct ArchiveFile {
+    file: Option<File>,
+    base: Option<Arc<Base>>,
+}
+
+impl ArchiveFile {
+    /// Path by which other processes find it.
+    pub(crate) fn path(&self) -> PathBuf {
+        let fd = self.file.as_ref().map_or(-1, |file| file.as_fd().as_raw_fd());
+        PathBuf::from(format!("/proc/{}/fd/{fd}", std::process::id()))
+    }
+}
+
+impl Drop for ArchiveFile {
+    fn drop(&mut self) {
+        if let (Some(base), Some(file)) = (&self.base, self.file.take()) {
+            lock(&base.idle).push(file);
+        }
+    }
+}
+
+fn lock<T>(of: &Mutex<T>) -> MutexGuard<'_, T> {
+    of.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// Adds `all` to `archive`, which has `before` entries.
+fn pack<'a>(
+    all: impl Iterator<Item = (&'a PathBuf, &'a Entry)>,
+    before: usize,
+    archive: &mut Vec<u8>,
+) -> io::Result<()> {
+    for (number, (path, entry)) in all.enumerate() {
+        let (mode, kind, content): (_, _, &[u8]) = match entry {
+            Entry::Folder => (0o755, ModeFileType::Directory, &[]),
+            Entry::Link(target) => (0o777, ModeFileType::Symlink, os_bytes(target.as_os_str())),
+            Entry::File { content, mode } => (*mode, ModeFileType::Regular, content),
+        };
+        let name =
+            path.to_str().ok_or_else(|| io::Error::other(format!("the name {path:?} is not UTF-8")))?;
+        let number = (before + number) as u32 + 1;
+        let header = Builder::new(name).ino(number).mode(mode).set_mode_file_type(kind);
+        let size = u32::try_from(content.len()).map_err(io::Error::other)?;
+        let mut file = header.write(&mut *archive, size);
+        file.write_all(content)?;
+        file.finish()?;
+    }
+    Ok(())
 }
 
 fn os_bytes(text: &OsStr) -> &[u8] {
@@ -255,6 +348,24 @@ mod tests {
             Root::new(Path::new("/bin/sh")).unwrap().archive(&job).unwrap()
         );
         assert!(root.entries.keys().any(|path| path.ends_with("libc.so.6")));
+    }
+
+    #[test]
+    fn a_root_of_the_host_is_packed_once_and_its_files_are_used_again() {
+        let root = || Root::of_host(Path::new("/bin/sh")).unwrap();
+        let job = |name: &str| Job { device: name.to_owned(), ..Job::default() };
+        let (first, second) = (root(), root());
+        assert!(Arc::ptr_eq(first.base.as_ref().unwrap(), second.base.as_ref().unwrap()));
+        let read = |file: &ArchiveFile| fs::read(file.path()).unwrap();
+        let long = first.archive_file(&job("a-very-long-name-of-a-device")).unwrap();
+        let other = second.archive_file(&job("b")).unwrap();
+        assert_ne!(long.path(), other.path(), "two guests at a time");
+        assert_eq!(read(&long), first.archive(&job("a-very-long-name-of-a-device")).unwrap());
+        let path = long.path();
+        drop(long);
+        let again = first.archive_file(&job("c")).unwrap();
+        assert_eq!((again.path(), read(&again)), (path, first.archive(&job("c")).unwrap()), "and shorter");
+        assert_eq!(read(&other), second.archive(&job("b")).unwrap());
     }
 
     #[test]

@@ -1,6 +1,5 @@
 //! A job on a drive: boot, listen, and what came of it.
 
-use std::io::Write as _;
 use std::path::Path;
 
 use strobe_ssd::{DriveStats, EventLog, Latency, Requests, Simulated};
@@ -99,8 +98,7 @@ impl Machine {
         stop: &StopFlag,
         hears: &mut dyn FnMut(Stream, &[u8]),
     ) -> Result<Outcome, LinuxError> {
-        let mut file = tempfile::Builder::new().prefix("strobe-root-").tempfile()?;
-        file.write_all(&root.archive(job)?)?;
+        let file = root.archive_file(job)?;
         let mut simulated = drive.drive;
         simulated.set_stop(stop.clone());
         let mut disk = Disk::new(simulated, drive.start, self.disk.clone());
@@ -122,7 +120,7 @@ impl Machine {
             log: String::new(),
         };
         let mut files = root.shows_host().then(|| HostFiles::new(Path::new("/"), job)).transpose()?;
-        let ended = session::boot(self, file.path(), &mut disk, files.as_mut(), &mut notes, stop);
+        let ended = session::boot(self, &file.path(), &mut disk, files.as_mut(), &mut notes, stop);
         let ended = ended.map_err(|error| error.after(notes.failed.take()))?;
         if ended.end == End::Off && !notes.is_done && notes.failed.is_none() {
             return Err(LinuxError::Ended(notes.log));
@@ -184,7 +182,7 @@ impl Listener for Notes<'_> {
                     self.report(&line, disk)?;
                 }
             }
-            Stream::Output | Stream::Error => {}
+            Stream::Output | Stream::Error | Stream::Files => {}
         }
         Ok(())
     }

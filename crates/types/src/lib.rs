@@ -24,6 +24,7 @@ mod prng;
 mod request;
 mod state;
 mod stop;
+mod table;
 mod time;
 
 pub use addr::{BlockId, ChannelId, DieId, Lba, Lpn, Ppa, Ppn, SECTOR_BYTES};
@@ -40,4 +41,5 @@ pub use state::{State, StateError, StateReader, StateWriter, Stored};
 #[doc(hidden)]
 pub use state::{load_part, save_part};
 pub use stop::StopFlag;
+pub use table::Table;
 pub use time::SimTime;

@@ -1,5 +1,7 @@
 //! Stored forms of optional addresses.
 
+use zerocopy::FromZeros;
+
 use crate::{Ppa, Stored};
 
 /// `Option<Ppa>` in four bytes, the form a mapping table keeps.
@@ -7,7 +9,7 @@ use crate::{Ppa, Stored};
 /// Zero means "unmapped", so a table of a terabyte drive starts as untouched zero pages and
 /// costs memory only where it has been written. The price is one address: a drive has at most
 /// 2³² − 1 mapping units.
-#[derive(Clone, Copy, PartialEq, Eq, Default, Debug, Stored)]
+#[derive(Clone, Copy, PartialEq, Eq, Default, Debug, FromZeros, Stored)]
 #[repr(transparent)]
 pub struct PackedPpa(u32);
 

@@ -306,7 +306,7 @@ fn run(args: &RunArgs) -> Result<(), Failure> {
             }
             (Stream::Output | Stream::Error, _) => std::io::stderr().lock().write_all(bytes),
             (Stream::Kernel, Some(log)) => log.write_all(bytes),
-            (Stream::Kernel, None) | (Stream::Control, _) => Ok(()),
+            (Stream::Kernel, None) | (Stream::Control | Stream::Files, _) => Ok(()),
         };
     });
     // The kernel's messages are wanted most when something went wrong.

@@ -2,19 +2,24 @@
 
 use std::fmt::Write as _;
 
-use strobe_crash::{CrashReport, Found, Verdict};
+use strobe_crash::{CrashReport, FileCall, Found, Group, Origin, UnderWay, Verdict};
+use strobe_linux::job::Undo;
 
 use super::{Table, count, duration, row, table, wrapped};
 
-/// Lines of the table in one screen.
-const TABLE_LINES: usize = 14;
-/// Characters of a reason: some lines of its column.
-const REASON_MAX: usize = 200;
-/// Characters of a printed line.
+/// Kinds of damage in one screen.
+const GROUPS_MAX: usize = 6;
+/// Lines of a reason, and operations of a kind, in one screen.
+const REASON_LINES_MAX: usize = 12;
+const OPERATIONS_MAX: usize = 6;
+/// Requests of one kind that are listed at a place.
+const UNDER_WAY_MAX: usize = 4;
+/// Characters of a printed line in the table of all cuts.
 const LINE_MAX: usize = 28;
 
-/// Summary of the findings: one screen, or every cut if `is_full`. `with_reasons` adds all output of the checks.
-pub fn crash_summary(report: &CrashReport, is_full: bool, with_reasons: bool) -> String {
+/// Summary of the findings: each kind of damage with its reason and the place of the first cut; `is_full` adds every cut.
+/// `with_place` adds the place of a cut that left all fine.
+pub fn crash_summary(report: &CrashReport, is_full: bool, with_place: bool) -> String {
     let of = |verdict| report.found.iter().filter(|found| found.verdict == verdict).count();
     let mut out = format!(
         "{} {} among {} flash operations of {} in {} on {}: {} fine, {} lost, {} corrupt, {} do not mount\n",
@@ -29,89 +34,188 @@ pub fn crash_summary(report: &CrashReport, is_full: bool, with_reasons: bool) ->
         of(Verdict::Corrupt),
         of(Verdict::DoesNotMount),
     );
-    let bad: Vec<_> = report.found.iter().filter(|found| found.verdict != Verdict::Fine).collect();
-    let has_lines = report.lines > 0;
     if is_full {
-        let all: Vec<_> = report.found.iter().collect();
-        let _ = writeln!(out, "\n{}", cuts(&all, has_lines, usize::MAX));
-    } else if !bad.is_empty() {
-        let (table, listed) = screen(&bad, has_lines);
-        let _ = writeln!(out, "\n{table}");
-        if bad.len() > listed {
-            let _ = writeln!(out, "and {} more, like these (--full prints all)", bad.len() - listed);
-        }
+        let _ = writeln!(out, "\n{}", cuts(&report.found, report.lines > 0));
     }
-    if with_reasons {
-        for found in bad {
-            let _ = writeln!(out, "\n{}", found.reason);
-        }
+    let shown = if is_full { report.groups.len() } else { report.groups.len().min(GROUPS_MAX) };
+    for group in &report.groups[..shown] {
+        out += &kind(report, group, is_full || with_place);
+    }
+    if report.groups.len() > shown {
+        let _ = writeln!(out, "\nand {} more kinds (--full prints all)", report.groups.len() - shown);
+    }
+    if let ([only], true, []) = (&report.found[..], with_place, &report.groups[..]) {
+        let _ = writeln!(out, "\nfine");
+        out += &place(report, only);
+    }
+    if let Some(kept) = &report.kept {
+        let _ = writeln!(
+            out,
+            "\nKept of operation {}: {} (the drive, for --image), {} (the kernel's log)",
+            kept.operation, kept.image, kept.kernel_log
+        );
     }
     if report.lines == 0 && report.has_check {
         let note = "The program printed nothing: the check cannot know what it had acknowledged.";
         let _ = writeln!(out, "\n{}", wrapped(note));
     }
+    if !report.has_file_log && !report.found.is_empty() {
+        let note = "This kernel does not report files and calls; `strobe linux build-kernel` makes one that does.";
+        let _ = writeln!(out, "\n{}", wrapped(note));
+    }
     out
 }
 
-/// As many cuts as one screen shows, at least one, and their number.
-fn screen(bad: &[&Found], has_lines: bool) -> (Table, usize) {
-    let mut most = bad.len().min(TABLE_LINES);
-    loop {
-        let table = cuts(&worth_listing(bad, most), has_lines, REASON_MAX);
-        if most <= 1 || table.to_string().lines().count() <= TABLE_LINES {
-            return (table, most);
+/// One kind of damage: its reason, its cuts, and the place of the first.
+fn kind(report: &CrashReport, group: &Group, is_whole: bool) -> String {
+    let most = if is_whole { usize::MAX } else { REASON_LINES_MAX };
+    let lines: Vec<&str> = group.reason.lines().collect();
+    let mut out = format!(
+        "\n{} {}: {}\n",
+        count(group.operations.len() as u64),
+        verdict(group.verdict),
+        lines.first().unwrap_or(&"")
+    );
+    // The end of what a program says tells most.
+    let left_out = lines.len().saturating_sub(1).saturating_sub(most);
+    if left_out > 0 {
+        let _ = writeln!(out, "    … {left_out} more lines (--full prints all)");
+    }
+    for line in lines.iter().skip(1 + left_out) {
+        let _ = writeln!(out, "    {line}");
+    }
+    let most = if is_whole { usize::MAX } else { OPERATIONS_MAX };
+    let shown: Vec<String> = group.operations.iter().take(most).map(u64::to_string).collect();
+    let more = match group.operations.len() - shown.len() {
+        0 => String::new(),
+        more => format!(" and {more} more"),
+    };
+    let _ = writeln!(out, "  operations  {}{more}", shown.join(", "));
+    let first = report.found.iter().find(|found| group.operations.first() == Some(&found.operation));
+    out + &first.map_or_else(String::new, |first| place(report, first))
+}
+
+/// Place of a cut in the program.
+fn place(report: &CrashReport, found: &Found) -> String {
+    let mut out = format!("  first       {}, after {}", found.operation, duration(found.at_ns as f64));
+    let _ = match &found.last_line {
+        Some(line) => writeln!(out, " and line {}: {line}", found.acknowledged),
+        None if report.lines > 0 => writeln!(out, ", before the first line"),
+        None => writeln!(out),
+    };
+    let mut listed: Vec<String> = Vec::new();
+    for command in &found.under_way {
+        let text = under_way(command);
+        if !listed.contains(&text) {
+            listed.push(text);
         }
-        most -= 1;
+    }
+    if listed.is_empty() {
+        listed.push("no command: the drive worked in the background".to_owned());
+    }
+    let more = listed.len().saturating_sub(UNDER_WAY_MAX);
+    for (at, text) in listed.iter().take(UNDER_WAY_MAX).enumerate() {
+        let _ = writeln!(out, "  {:<11} {text}", if at == 0 { "under way" } else { "" });
+    }
+    if more > 0 {
+        let _ = writeln!(out, "              and {more} more commands");
+    }
+    for sync in &found.syncs {
+        let _ = writeln!(out, "  waiting     {}", call(sync));
+    }
+    if let Some(last) = &found.last_call {
+        let _ = writeln!(out, "  last call   {}", call(last));
+    }
+    if !found.undone.is_empty() {
+        let taken: Vec<String> = found.undone.iter().map(undone).collect();
+        let _ = writeln!(out, "  not synced  {}", taken.join(", "));
+    }
+    out
+}
+
+/// A command that was under way: "write of 8 sectors at 66048 by jbd2/vda-8 (journal)".
+fn under_way(of: &UnderWay) -> String {
+    let mut out = match of.command {
+        "flush" => "flush".to_owned(),
+        name => format!("{name} of {} sectors at {}", count(of.sectors), of.lba),
+    };
+    if let Some(first) = of.origins.first() {
+        let _ = write!(out, " by {}", first.process);
+    }
+    let files: Vec<String> = of.origins.iter().filter_map(file).collect();
+    if let Some(first) = files.first() {
+        let _ = write!(out, ": {first}");
+        if files.len() > 1 {
+            let _ = write!(out, " and {} more", files.len() - 1);
+        }
+    }
+    out
+}
+
+/// The file that a request writes.
+fn file(of: &Origin) -> Option<String> {
+    match (&*of.kind, &*of.path) {
+        ("none", _) => None,
+        ("memory", _) if of.process.starts_with("jbd2") => Some("journal".to_owned()),
+        ("memory", _) => Some("journal, metadata or direct I/O".to_owned()),
+        ("block", _) => Some("metadata".to_owned()),
+        (_, "") => Some(format!("inode {}", of.inode)),
+        (_, path) => Some(format!("{path} (inode {})", of.inode)),
     }
 }
 
-/// A line for each cut; `has_lines` if the program printed any. The reason, of at most `reason_max` characters, has the
-/// room that the other columns leave.
-fn cuts(listed: &[&Found], has_lines: bool, reason_max: usize) -> Table {
+/// A call on a file: "rename /a to /b by mv".
+fn call(of: &FileCall) -> String {
+    let path = if of.path.is_empty() { String::new() } else { format!(" {}", of.path) };
+    let to = of.to.as_ref().map(|to| format!(" to {to}")).unwrap_or_default();
+    format!("{}{path}{to} by {}", of.call, of.process)
+}
+
+fn undone(of: &Undo) -> String {
+    match of {
+        Undo::Remove(path) => format!("{path} taken away"),
+        Undo::MoveBack { from, to } => format!("{to} is {from} again"),
+    }
+}
+
+fn verdict(of: Verdict) -> &'static str {
+    match of {
+        Verdict::Fine => "fine",
+        Verdict::Lost => "lost",
+        Verdict::Corrupt => "corrupt",
+        Verdict::DoesNotMount => "does not mount",
+    }
+}
+
+/// Findings on several file systems, one a row.
+pub fn crash_table(reports: &[CrashReport]) -> String {
+    let mut all = table(&["on", "cuts", "fine", "lost", "corrupt", "do not mount"]);
+    for report in reports {
+        let of = |verdict| report.found.iter().filter(|found| found.verdict == verdict).count().to_string();
+        let verdicts = [Verdict::Fine, Verdict::Lost, Verdict::Corrupt, Verdict::DoesNotMount].map(of);
+        let cells: Vec<String> = [report.found.len().to_string()].into_iter().chain(verdicts).collect();
+        all.add_row(row(&report.file_system, cells));
+    }
+    all.to_string()
+}
+
+/// A line for each cut; `has_lines` if the program printed any. The reason has the room that the other columns leave.
+fn cuts(listed: &[Found], has_lines: bool) -> Table {
     let lines: &[&str] = if has_lines { &["lines", "the last of them"] } else { &[] };
     let header = [&["operation", "after"], lines, &["found", "because"]].concat();
     let first_text = if has_lines { 3 } else { 2 };
     let mut table = (first_text..header.len()).fold(table(&header), Table::text);
     for found in listed {
-        let verdict = match found.verdict {
-            Verdict::Fine => "fine",
-            Verdict::Lost => "lost",
-            Verdict::Corrupt => "corrupt",
-            Verdict::DoesNotMount => "does not mount",
-        };
         let mut cells = vec![duration(found.at_ns as f64)];
         if has_lines {
             cells.push(found.acknowledged.to_string());
             cells.push(short(found.last_line.as_deref().unwrap_or("-"), LINE_MAX));
         }
-        cells.push(verdict.to_owned());
-        cells.push(short(found.reason.lines().next().unwrap_or("-"), reason_max));
+        cells.push(verdict(found.verdict).to_owned());
+        cells.push(found.reason.lines().next().unwrap_or("-").to_owned());
         table.add_row(row(&found.operation.to_string(), cells));
     }
     table
-}
-
-/// Findings to list, in order: the first of each kind, then the first of all, up to `most`. Findings of one kind differ
-/// in numbers only.
-fn worth_listing<'a>(bad: &[&'a Found], most: usize) -> Vec<&'a Found> {
-    let kind = |found: &Found| {
-        let reason = found.reason.lines().next().unwrap_or_default();
-        (found.verdict, reason.replace(|symbol: char| symbol.is_ascii_digit(), ""))
-    };
-    let mut kinds = Vec::new();
-    let (mut first, mut others) = (Vec::new(), Vec::new());
-    for (place, &found) in bad.iter().enumerate() {
-        let kind = kind(found);
-        if kinds.contains(&kind) {
-            others.push(place)
-        } else {
-            kinds.push(kind);
-            first.push(place);
-        }
-    }
-    let mut places: Vec<usize> = first.into_iter().chain(others).take(most).collect();
-    places.sort_unstable();
-    places.into_iter().map(|place| bad[place]).collect()
 }
 
 /// As much of it as a column has room for.
@@ -125,77 +229,121 @@ fn short(text: &str, most: usize) -> String {
 
 #[cfg(test)]
 mod tests {
+    use strobe_crash::groups;
+
     use super::*;
 
-    #[test]
-    fn a_reason_has_the_room_that_the_other_columns_leave() {
-        let reason = "FATAL:  lock file \"/mnt/.s.PGSQL.5432.lock\" exists";
-        let found = Found {
-            operation: 17_011,
+    fn found(operation: u64, verdict: Verdict, reason: &str) -> Found {
+        Found {
+            operation,
             at_ns: 6_300_000_000,
             acknowledged: 7,
             last_line: Some("saved 7".to_owned()),
-            was_cut_again: false,
-            verdict: Verdict::Corrupt,
-            reason: reason.to_owned(),
-        };
-        let text = cuts(&[&found], false, REASON_MAX).in_columns(80).to_string();
-        assert!(text.contains(reason) && !text.contains("saved 7"), "{text}");
-        let text = cuts(&[&found], true, REASON_MAX).in_columns(100).to_string();
-        assert!(text.contains(reason) && text.contains("saved 7"), "{text}");
-        assert!(text.lines().next().is_some_and(|header| header.contains(" found  ")), "{text}");
-    }
-
-    #[test]
-    fn each_kind_is_listed_before_more_of_one() {
-        let found = |operation, verdict, reason: &str| Found {
-            operation,
-            at_ns: 0,
-            acknowledged: 0,
-            last_line: None,
+            under_way: Vec::new(),
+            syncs: Vec::new(),
+            last_call: None,
+            undone: Vec::new(),
             was_cut_again: false,
             verdict,
             reason: reason.to_owned(),
-        };
-        let lost = (0..12).map(|n| found(n, Verdict::Lost, &format!("{} acknowledged, {n} there", n + 1)));
-        let corrupt = (12..15).map(|n| found(n, Verdict::Corrupt, "nothing but zeros"));
-        let all: Vec<_> = lost.chain(corrupt).chain([found(15, Verdict::Lost, "no file")]).collect();
-        let listed = worth_listing(&all.iter().collect::<Vec<_>>(), 8);
-        let operations: Vec<_> = listed.iter().map(|found| found.operation).collect();
-        assert_eq!(operations, [0, 1, 2, 3, 4, 5, 12, 15]);
+            kernel_log: String::new(),
+        }
     }
 
-    #[test]
-    fn the_summary_is_one_screen_and_the_full_one_has_every_cut_with_its_whole_reason() {
-        let found = |operation: u64| Found {
-            operation,
-            at_ns: operation,
-            acknowledged: 3,
-            last_line: Some("saved 3".to_owned()),
-            was_cut_again: false,
-            verdict: if operation.is_multiple_of(4) { Verdict::Fine } else { Verdict::Lost },
-            reason: format!("{operation} is missing {}", "and so is what follows ".repeat(14).trim_end()),
-        };
-        let report = CrashReport {
+    fn report(found: Vec<Found>) -> CrashReport {
+        CrashReport {
             strobe_version: String::new(),
             seed: 1,
             program: vec!["./save.sh".to_owned()],
             file_system: "ext4".to_owned(),
             mount_options: String::new(),
             has_check: true,
+            strict_names: false,
+            has_file_log: true,
             lying_flushes: false,
             operations: (1, 100),
             flushes: 7,
             lines: 40,
             took_ns: 1,
-            found: (1..=100).map(found).collect(),
+            groups: groups(&found),
+            kept: None,
+            found,
+        }
+    }
+
+    #[test]
+    fn each_kind_of_damage_has_its_count_its_whole_reason_and_the_place_of_its_first_cut() {
+        let whole = format!("{} \nand the second line", "a long reason that no column breaks, ".repeat(5));
+        let lost = (0..12).map(|n| found(n, Verdict::Lost, &format!("{} acknowledged, {n} there", n + 1)));
+        let mut corrupt = found(12, Verdict::Corrupt, &whole);
+        let origin = |kind: &str, inode, path: &str| Origin {
+            process: "jbd2/vda-8".to_owned(),
+            kind: kind.to_owned(),
+            inode,
+            path: path.to_owned(),
         };
-        let screen = crash_summary(&report, false, false);
-        assert!((10..=20).contains(&screen.lines().count()), "{screen}");
-        assert!(screen.contains("more, like these (--full prints all)"), "{screen}");
+        corrupt.under_way = vec![
+            UnderWay { command: "write", lba: 66_048, sectors: 8, origins: vec![origin("memory", 0, "")] },
+            UnderWay {
+                command: "write",
+                lba: 9,
+                sectors: 16,
+                origins: vec![origin("file", 12, "/a"), origin("block", 0, "")],
+            },
+            UnderWay { command: "flush", lba: 0, sectors: 0, origins: vec![origin("none", 0, "")] },
+        ];
+        let called = |call: &str, path: &str, to: Option<&str>| FileCall {
+            call: call.to_owned(),
+            path: path.to_owned(),
+            to: to.map(str::to_owned),
+            process: "mv".to_owned(),
+        };
+        corrupt.syncs = vec![called("fsync", "/a", None)];
+        corrupt.last_call = Some(called("rename", "/config.new", Some("/config")));
+        corrupt.undone = vec![Undo::Remove("/a".to_owned())];
+        let mut report = report(lost.chain([corrupt, found(13, Verdict::Fine, "")]).collect());
+        let text = crash_summary(&report, false, false);
+        for wanted in [
+            "14 power cuts among 100 flash operations",
+            "\n12 lost: 1 acknowledged, 0 there\n  operations  0, 1, 2, 3, 4, 5 and 6 more\n",
+            &format!("\n1 corrupt: {}\n    and the second line\n", whole.lines().next().unwrap_or_default()),
+            "  first       12, after 6.30 s and line 7: saved 7\n",
+            "  under way   write of 8 sectors at 66048 by jbd2/vda-8: journal\n",
+            "              write of 16 sectors at 9 by jbd2/vda-8: /a (inode 12) and 1 more\n",
+            "              flush by jbd2/vda-8\n",
+            "  waiting     fsync /a by mv\n",
+            "  last call   rename /config.new to /config by mv\n",
+            "  not synced  /a taken away\n",
+        ] {
+            assert!(text.contains(wanted), "{wanted:?} in {text}");
+        }
+        assert!(!text.contains("does not report files"), "{text}");
+        report.groups[1].reason = format!("begin\n{}the end", "line\n".repeat(20));
+        let text = crash_summary(&report, false, false);
+        assert!(text.contains("1 corrupt: begin\n    … 9 more lines") && text.contains("    the end\n"), "{text}");
         let full = crash_summary(&report, true, false);
-        let words = full.split_whitespace().filter(|word| *word == "follows").count();
-        assert_eq!(words, 14 * 100, "{full}");
-        assert!(full.contains(" fine ") && !full.contains("more, like these"), "{full}");
+        assert!(full.contains("8, 9, 10, 11\n") && !full.contains("more lines"), "{full}");
+        assert!(full.lines().any(|line| line.contains(" fine ")), "{full}");
+    }
+
+    #[test]
+    fn a_screen_has_some_kinds_and_says_how_many_there_are() {
+        let kinds = ["a", "b", "c", "d", "e", "f", "g", "h"];
+        let found = kinds.iter().enumerate().map(|(at, kind)| found(at as u64, Verdict::Lost, kind)).collect();
+        let mut report = report(found);
+        report.has_file_log = false;
+        let text = crash_summary(&report, false, false);
+        assert!(text.contains("and 2 more kinds") && !text.contains("1 lost: g"), "{text}");
+        assert!(text.contains("does not report files"), "{text}");
+        assert!(crash_summary(&report, true, false).contains("1 lost: h"));
+    }
+
+    #[test]
+    fn one_cut_that_left_all_fine_has_its_place() {
+        let report = report(vec![found(5, Verdict::Fine, "")]);
+        let text = crash_summary(&report, false, true);
+        assert!(text.contains("\nfine\n  first       5, after") && text.contains("in the background"), "{text}");
+        let table = crash_table(&[report.clone(), report]);
+        assert_eq!(table.matches("ext4").count(), 2, "{table}");
     }
 }

@@ -21,7 +21,7 @@ use std::fmt::Write as _;
 
 use crate::chart::{self, bars};
 #[cfg(target_os = "linux")]
-pub use crash::crash_summary;
+pub use crash::{crash_summary, crash_table};
 pub use linux::{linux_brief, linux_summary};
 use overview::{drive_line, headline, is_changed, trace_line, workload_line, wrapped};
 use strobe_ftl::{CopyStats, MergeStats, SlcStats, TranslationStats};

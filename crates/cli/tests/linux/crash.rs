@@ -40,6 +40,57 @@ fn settings(folder: &Path, syncs: bool) {
     }
 }
 
+/// Each cut has its place in the program; the first that left something wrong is kept, with the log of its recovery.
+fn place_is_said(folder: &Path, output: &Output) {
+    let lost: Vec<_> = found(output).into_iter().filter(|found| found["verdict"] == "lost").collect();
+    for cut in &lost {
+        assert_eq!((&cut["last_call"]["call"], &cut["last_call"]["process"]), (&"rename".into(), &"mv".into()));
+        assert_eq!((&cut["last_call"]["path"], &cut["last_call"]["to"]), (&"/config.new".into(), &"/config".into()));
+    }
+    let under_way: Vec<_> = lost.iter().filter_map(|cut| cut["under_way"].as_array()).flatten().collect();
+    assert!(under_way.iter().any(|of| of["origins"][0]["process"] == "jbd2/vda-8"), "{under_way:?}");
+    let report: Value = serde_json::from_slice(&output.stdout).expect("JSON");
+    let groups = report["groups"].as_array().expect("groups");
+    assert_eq!((groups.len(), &groups[0]["reason"]), (1, &"nothing there".into()));
+    assert_eq!(groups[0]["operations"].as_array().map(Vec::len), Some(lost.len()));
+    let path = |key: &str| folder.join(report["kept"][key].as_str().expect("a path"));
+    let log = fs::read_to_string(path("kernel_log")).expect("the log of the kernel");
+    assert!(log.contains("EXT4-fs (vda): recovery complete"), "{log}");
+    assert!(fs::metadata(path("image")).expect("an image").len() > 1 << 20);
+}
+
+/// Data that a sync writes names its file and the process that waits.
+#[test]
+fn a_cut_within_a_sync_names_its_file_and_process() {
+    let Some(kernel) = kernel() else { return };
+    let folder = tempfile::tempdir().expect("a folder");
+    let append = "for n in $(seq 6); do echo line $n >> log; sync log; echo $n; sleep 1; done";
+    let output = crash(
+        &kernel,
+        folder.path(),
+        &["--cuts", "30", "--json", "-", "--check", "test -e log || exit 0", "--", "sh", "-c", append],
+    );
+    let cuts = found(&output);
+    let waits = |cut: &&Value| cut["syncs"].as_array().into_iter().flatten().any(|sync| sync["path"] == "/log");
+    let within = cuts.iter().find(waits).unwrap_or_else(|| panic!("{}{}", text(&output.stdout), text(&output.stderr)));
+    assert_eq!((&within["syncs"][0]["call"], &within["syncs"][0]["process"]), (&"fsync".into(), &"sync".into()));
+    let origins = cuts.iter().filter_map(|cut| cut["under_way"].as_array()).flatten().map(|of| &of["origins"][0]);
+    let files: Vec<_> = origins.filter(|origin| origin["kind"] == "file").collect();
+    assert!(files.iter().any(|origin| origin["path"] == "/log" && origin["inode"] != 0), "{cuts:?}");
+    let fine = crash(
+        &kernel,
+        folder.path(),
+        &["--places", "lines", "--json", "-", "--fs", "ext4,f2fs", "--check", "true", "--", "sh", "-c", append],
+    );
+    let all: Value = serde_json::from_slice(&fine.stdout).unwrap_or_else(|error| panic!("{error}: {}", text(&fine.stderr)));
+    for (report, name) in all["reports"].as_array().expect("reports").iter().zip(["ext4", "f2fs"]) {
+        let cuts = report["found"].as_array().expect("cuts");
+        assert_eq!((&report["file_system"], cuts.len()), (&name.into(), 6), "one behind each line: {report}");
+        let lines: Vec<_> = cuts.iter().map(|cut| cut["acknowledged"].as_u64()).collect();
+        assert_eq!(lines, (1..=6).map(Some).collect::<Vec<_>>());
+    }
+}
+
 const SETTINGS: [&str; 8] = [
     "--mount-opts",
     "noauto_da_alloc",
@@ -61,10 +112,12 @@ fn a_program_that_renames_without_a_sync_is_found_out_and_one_that_syncs_is_not(
     let page = fs::read_to_string(folder.path().join("cuts.html")).expect("a page");
     assert_eq!(page.matches("<circle class=\"dot").count(), 12, "every cut is on the time line");
     assert!(page.contains("<pre>nothing there") && page.contains("./save.sh · on ext4"), "{page}");
+    assert!(page.contains("after rename /config.new to /config by mv"), "{page}");
     assert_eq!(output.status.code(), Some(1), "{}", text(&output.stderr));
     let lost: Vec<_> = found(&output).into_iter().filter(|found| found["verdict"] == "lost").collect();
     assert!(lost.len() > 3, "{lost:?}");
     assert_eq!(lost[0]["reason"], "nothing there");
+    place_is_said(folder.path(), &output);
     // The same again, to the byte; in another order of looking at them, too.
     let again = run(&["--cuts", "12", "--json", "-", "--workers", "1"]);
     assert_eq!(text(&again.stdout), text(&output.stdout));
@@ -185,6 +238,7 @@ fn what_fails_without_a_cut_is_said_before_any_cut() {
     );
     assert_eq!(says(&[], "what is to be run?"), Some(2));
     assert_eq!(says(&["--fs", "none", "--", "true"], "no file system"), Some(2));
+    assert_eq!(says(&["--fs", "ext4,f2fs", "--at", "7", "--", "true"], "for one file system"), Some(2));
     assert_eq!(says(&["--cuts", "3", "--at", "7", "--", "true"], "cannot be used with"), Some(2));
 }
 

@@ -40,6 +40,12 @@ pub enum ExploreError {
     /// The operation is not among the program's.
     #[error("operation {0} is not one of the program's, which are {1} to {2}")]
     NotThere(u64, u64, u64),
+    /// The kernel cannot say which names are new.
+    #[error(
+        "{}: this kernel does not report changes of files, which --strict-names needs; `strobe linux build-kernel` makes \
+         one that does", .0.display()
+    )]
+    NoFileLog(PathBuf),
     /// A file of the host.
     #[error("{0}: {1}")]
     File(PathBuf, std::io::Error),
@@ -50,7 +56,7 @@ impl ExploreError {
     pub fn is_bad_request(&self) -> bool {
         match self {
             Self::Linux(error) => error.is_bad_request(),
-            Self::NotThere(..) => true,
+            Self::NotThere(..) | Self::NoFileLog(_) => true,
             _ => false,
         }
     }

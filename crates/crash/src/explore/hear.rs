@@ -5,12 +5,15 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use strobe_linux::Stream;
 use strobe_linux::command::LinuxRunError;
 
-use super::snapshot::RunLog;
+use super::snapshot::{Printed, RunLog};
 
 /// The inside of a mutex, whoever panicked with it.
 pub(super) fn lock<T>(of: &Mutex<T>) -> MutexGuard<'_, T> {
     of.lock().unwrap_or_else(PoisonError::into_inner)
 }
+
+/// Lines of output that are quoted in a reason.
+const TAIL_LINES: usize = 40;
 
 /// Collected output of a guest.
 #[derive(Default)]
@@ -26,7 +29,7 @@ impl Said {
             Stream::Output => self.output.extend_from_slice(bytes),
             Stream::Error => self.errors.extend_from_slice(bytes),
             Stream::Kernel => self.kernel.extend_from_slice(bytes),
-            Stream::Control => {}
+            Stream::Control | Stream::Files => {}
         }
     }
 
@@ -45,7 +48,7 @@ impl Said {
         let text = [&self.output[..], &self.errors[..]].concat();
         let text = String::from_utf8_lossy(&text).into_owned();
         let lines: Vec<&str> = text.lines().collect();
-        lines[lines.len().saturating_sub(8)..].join("\n")
+        lines[lines.len().saturating_sub(TAIL_LINES)..].join("\n")
     }
 }
 
@@ -67,8 +70,8 @@ impl Listener {
                 b'\n' => {
                     let line = String::from_utf8_lossy(&std::mem::take(&mut self.begun)).into_owned();
                     let mut log = lock(&self.log);
-                    let now = log.now;
-                    log.lines.push((now, line));
+                    let operations = log.operations;
+                    log.lines.push(Printed { text: line, operations });
                 }
                 _ => self.begun.push(byte),
             }

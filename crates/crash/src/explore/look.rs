@@ -30,6 +30,8 @@ pub(super) struct Looked {
     pub(super) verdict: Verdict,
     pub(super) reason: String,
     pub(super) was_cut_again: bool,
+    /// The kernel's log of the last boot.
+    pub(super) kernel_log: String,
 }
 
 /// Guest for a volume after a power cut: repair, mount, check, and the file system's own check.
@@ -57,18 +59,24 @@ impl Look<'_> {
         mut again: Option<u64>,
     ) -> Result<Looked, LinuxRunError> {
         let mut was_cut_again = false;
+        let mut kernel_log = String::new();
         loop {
             if let Some(after) = again.take() {
                 drive.plan_cut(drive.operations() + 1 + after);
             }
-            match self.once(drive, start)? {
-                Came::To(verdict, reason) => return Ok(Looked { verdict, reason, was_cut_again }),
+            match self.once(drive, start, &mut kernel_log)? {
+                Came::To(verdict, reason) => return Ok(Looked { verdict, reason, was_cut_again, kernel_log }),
                 Came::Cut(found, at) => (drive, start, was_cut_again) = (found, at, true),
             }
         }
     }
 
-    fn once(&self, drive: Box<dyn Simulated>, start: SimTime) -> Result<Came, LinuxRunError> {
+    fn once(
+        &self,
+        drive: Box<dyn Simulated>,
+        start: SimTime,
+        kernel_log: &mut String,
+    ) -> Result<Came, LinuxRunError> {
         let corrupt = |reason| Ok(Came::To(Verdict::Corrupt, reason));
         if let Err(error) = drive.check() {
             return corrupt(format!("the drive's own state is wrong: {error}"));
@@ -76,7 +84,9 @@ impl Look<'_> {
         let mut said = Said::default();
         let mut hears = |stream, bytes: &[u8]| said.hear(stream, bytes);
         let powered = PoweredDrive::new(drive, start);
-        let (outcome, steps, check) = match self.run.outcome_on(self.kernel, powered, self.stop, &mut hears) {
+        let looked = self.run.outcome_on(self.kernel, powered, self.stop, &mut hears);
+        *kernel_log = String::from_utf8_lossy(&said.kernel).into_owned();
+        let (outcome, steps, check) = match looked {
             Ok(found) => found,
             Err(LinuxRunError::Guest(LinuxError::TimeLimit { limit_ns, .. })) => {
                 let seconds = limit_ns / 1_000_000_000;

@@ -8,20 +8,23 @@
 //! user's check compares the volume with these lines.
 
 mod error;
+mod file_log;
 mod hear;
 mod look;
+mod names;
 mod places;
+mod report;
 mod snapshot;
 
 use std::ops::RangeInclusive;
 use std::path::{Path, PathBuf};
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::mpsc::{Receiver, sync_channel};
 use std::sync::{Arc, Mutex, PoisonError};
 
-use serde::Serialize;
 use strobe_lab::RunError;
 use strobe_linux::command::{GuestRoot, LinuxRun, LinuxRunError};
+use strobe_linux::job::Step;
 use strobe_linux::kernel::KernelInfo;
 use strobe_linux::{LinuxError, Outcome, PoweredDrive, Stream};
 use strobe_ssd::Simulated;
@@ -29,14 +32,19 @@ use strobe_types::{Prng, SimTime, StopFlag};
 
 use hear::{Listener, Said, lock};
 use look::{Look, Looked};
-use snapshot::{RunLog, Snapshot, SnapshotDrive};
+use snapshot::{Printed, RunLog, Snapshot, SnapshotDrive};
 
 pub use error::ExploreError;
 pub use look::Verdict;
+pub use file_log::{FileCall, Origin, UnderWay};
 pub use places::Places;
+pub use report::{CrashReport, Found, Group, Kept, groups};
 
 /// The variable in which a check finds the file with the lines that the program had printed.
 pub const ACKNOWLEDGED: &str = "STROBE_ACKNOWLEDGED";
+
+/// Cuts in each round of [`Explorer::bisect`].
+const BISECTION_CUTS: usize = 4;
 
 /// Configuration of the exploration.
 #[derive(Clone, Debug)]
@@ -49,31 +57,16 @@ pub struct Explorer {
     pub lies: bool,
     /// True if power fails once more while a snapshot is examined, if that takes long enough.
     pub twice: bool,
+    /// True if names that no sync covers are taken back before the check.
+    pub strict_names: bool,
+    /// True to examine no cut behind the first one that leaves something wrong.
+    pub until_first: bool,
     /// Limit of virtual time for the examination of a snapshot, in ns.
     pub check_limit_ns: u64,
     /// Number of snapshots examined in parallel.
     pub workers: usize,
     /// A folder for the files with what the program had printed.
     pub folder: PathBuf,
-}
-
-/// A cut, and what was found after it.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
-pub struct Found {
-    /// The flash operation that was cut short.
-    pub operation: u64,
-    /// When, in ns since the program's machine was switched on.
-    pub at_ns: u64,
-    /// Lines that the program had printed.
-    pub acknowledged: usize,
-    /// The last of them.
-    pub last_line: Option<String>,
-    /// True if power failed once more during recovery of the volume.
-    pub was_cut_again: bool,
-    /// Verdict.
-    pub verdict: Verdict,
-    /// Why; empty if all is fine.
-    pub reason: String,
 }
 
 /// The program's work without a cut.
@@ -83,58 +76,8 @@ pub struct Rehearsed {
     start: SimTime,
     operations: RangeInclusive<u64>,
     flushed: Vec<u64>,
-    lines: Vec<(SimTime, String)>,
+    lines: Vec<Printed>,
     took_ns: u64,
-}
-
-/// Report of the exploration.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
-pub struct CrashReport {
-    /// Version of Strobe that made it.
-    pub strobe_version: String,
-    /// Seed of everything random.
-    pub seed: u64,
-    /// The program, with its arguments.
-    pub program: Vec<String>,
-    /// File system.
-    pub file_system: String,
-    /// Options of its mount.
-    pub mount_options: String,
-    /// True if a check ran beside the file system's own.
-    pub has_check: bool,
-    /// True if the drive acknowledged flushes without flushing.
-    pub lying_flushes: bool,
-    /// The program's first and last flash operation.
-    pub operations: (u64, u64),
-    /// Flushes that it waited for.
-    pub flushes: usize,
-    /// Lines that it printed.
-    pub lines: usize,
-    /// Virtual time from power-on to power-off, in ns.
-    pub took_ns: u64,
-    /// Each cut, in the order of operations.
-    pub found: Vec<Found>,
-}
-
-impl CrashReport {
-    /// Assembles the report from the findings.
-    pub fn of(explorer: &Explorer, rehearsed: &Rehearsed, found: Vec<Found>) -> Self {
-        let run = &explorer.run;
-        Self {
-            strobe_version: env!("CARGO_PKG_VERSION").to_owned(),
-            seed: run.experiment.seed,
-            program: run.command.clone(),
-            file_system: run.file_system.kernel_name().unwrap_or_default().to_owned(),
-            mount_options: run.mount_options.clone(),
-            has_check: !explorer.check.is_empty(),
-            lying_flushes: explorer.lies,
-            operations: rehearsed.operations.clone().into_inner(),
-            flushes: rehearsed.flushes(),
-            lines: rehearsed.lines(),
-            took_ns: rehearsed.took_ns,
-            found,
-        }
-    }
 }
 
 impl Rehearsed {
@@ -158,9 +101,19 @@ impl Rehearsed {
         self.took_ns
     }
 
-    /// At most `cuts` operations, in order.
+    /// True if the kernel reports calls on files and the origins of requests.
+    pub fn has_file_log(&self) -> bool {
+        self.kernel.can_log_files()
+    }
+
+    /// At most `cuts` operations, in order; with [`Places::All`], all.
     pub fn choose(&self, places: Places, cuts: usize, seed: u64) -> Vec<u64> {
-        places::choose(self.operations(), &self.flushed, places, cuts, seed)
+        let behind = match places {
+            Places::Flushes => self.flushed.clone(),
+            Places::Lines => self.lines.iter().map(|line| line.operations).collect(),
+            Places::Spread | Places::Random | Places::All => Vec::new(),
+        };
+        places::choose(self.operations(), &behind, places, cuts, seed)
     }
 }
 
@@ -169,6 +122,9 @@ impl Explorer {
     /// nothing about cuts.
     pub fn rehearse(&self, stop: &StopFlag) -> Result<Rehearsed, ExploreError> {
         let kernel = self.run.check_kernel().map_err(LinuxRunError::from)?;
+        if self.strict_names && !kernel.can_log_files() {
+            return Err(ExploreError::NoFileLog(self.run.machine.kernel.clone()));
+        }
         let drive = self.run.new_drive()?;
         let (drive, start) = self.made(&kernel, drive, SimTime::ZERO, stop)?;
         let first = drive.operations() + 1;
@@ -225,6 +181,11 @@ impl Explorer {
         LinuxRun { is_made: true, setup: Vec::new(), fsck: false, ..self.run.suited() }
     }
 
+    /// True if a change of names is durable when its call returns.
+    fn has_synchronous_names(&self) -> bool {
+        self.run.mount_options.split(',').any(|option| ["sync", "dirsync"].contains(&option))
+    }
+
     /// Runs the program on `drive` and takes snapshots at the operations `wanted`. The program has to succeed.
     #[allow(clippy::too_many_arguments)]
     fn perform(
@@ -241,12 +202,16 @@ impl Explorer {
         let (mut said, mut listener) = (Said::default(), Listener::new(log));
         let mut hears = |stream, bytes: &[u8]| {
             said.hear(stream, bytes);
-            if matches!(stream, Stream::Output) {
-                listener.hear(bytes);
+            match stream {
+                Stream::Output => listener.hear(bytes),
+                Stream::Files => lock(log).files.hear(bytes),
+                _ => {}
             }
         };
         let powered = PoweredDrive::new(Box::new(drive), start);
-        let performed = self.program().run_on(kernel, powered, stop, &mut hears);
+        let mut program = self.program();
+        program.machine.file_log = kernel.can_log_files();
+        let performed = program.run_on(kernel, powered, stop, &mut hears);
         let (outcome, step) = performed.map_err(|error| said.explained(error))?;
         match outcome.exit_code(step) {
             Some(0) => Ok((outcome, said)),
@@ -255,9 +220,9 @@ impl Explorer {
     }
 
     /// Writes down what the program had printed, for the check to read.
-    fn note(&self, lines: &[(SimTime, String)], name: &str) -> Result<PathBuf, ExploreError> {
+    fn note(&self, lines: &[Printed], name: &str) -> Result<PathBuf, ExploreError> {
         let path = self.folder.join(format!("acknowledged-{name}.txt"));
-        let text: String = lines.iter().map(|(_, line)| format!("{line}\n")).collect();
+        let text: String = lines.iter().map(|line| format!("{}\n", line.text)).collect();
         std::fs::write(&path, text).map_err(|error| ExploreError::File(path.clone(), error))?;
         Ok(path)
     }
@@ -292,14 +257,18 @@ impl Explorer {
         let waiting = Mutex::new(waiting);
         let found = Mutex::new(Vec::new());
         let trouble = Mutex::new(None);
-        let halt = AtomicBool::new(false);
+        let (halt, first_wrong) = (AtomicBool::new(false), AtomicU64::new(u64::MAX));
         let work = || {
             while let Some(snapshot) = next(&waiting) {
-                if halt.load(Ordering::Relaxed) || stop.is_raised() {
+                let is_behind = self.until_first && snapshot.operation > first_wrong.load(Ordering::Relaxed);
+                if halt.load(Ordering::Relaxed) || stop.is_raised() || is_behind {
                     continue;
                 }
                 match self.judged(rehearsed, snapshot, stop) {
                     Ok(one) => {
+                        if one.verdict != Verdict::Fine {
+                            first_wrong.fetch_min(one.operation, Ordering::Relaxed);
+                        }
                         tell(&one);
                         lock(&found).push(one);
                     }
@@ -328,7 +297,7 @@ impl Explorer {
                 self.perform(kernel, drive, rehearsed.start, &log, these, take, stop)?;
                 let mut log = lock(&log);
                 let is_same =
-                    log.lines.iter().map(|(_, line)| line).eq(rehearsed.lines.iter().map(|(_, line)| line));
+                    log.lines.iter().map(|line| &line.text).eq(rehearsed.lines.iter().map(|line| &line.text));
                 if !is_same {
                     return Err(ExploreError::Differs);
                 }
@@ -347,7 +316,34 @@ impl Explorer {
         }
         let mut found = found.into_inner().unwrap_or_else(PoisonError::into_inner);
         found.sort_by_key(|one: &Found| one.operation);
+        if self.until_first {
+            // Which cuts behind the first were examined depends on the workers.
+            found.retain(|one| one.operation <= first_wrong.load(Ordering::Relaxed));
+        }
         Ok(found)
+    }
+
+    /// Narrows `found` down to a cut that leaves something wrong just behind one that leaves all fine, or to the first
+    /// operation. Each round runs the program once and divides what is left into equal parts.
+    pub fn bisect(
+        &self,
+        rehearsed: &Rehearsed,
+        found: &mut Vec<Found>,
+        stop: &StopFlag,
+        tell: &(dyn Fn(&Found) + Sync),
+    ) -> Result<(), ExploreError> {
+        loop {
+            let Some(wrong) = found.iter().find(|one| one.verdict != Verdict::Fine) else { return Ok(()) };
+            let fine = found.iter().rev().find(|one| one.operation < wrong.operation);
+            let first = fine.map_or(*rehearsed.operations.start(), |fine| fine.operation + 1);
+            if first == wrong.operation {
+                return Ok(());
+            }
+            let between = first..=wrong.operation - 1;
+            let cuts = places::choose(between, &[], Places::Spread, BISECTION_CUTS, 0);
+            found.extend(self.cut(rehearsed, &cuts, stop, tell)?);
+            found.sort_by_key(|one| one.operation);
+        }
     }
 
     fn judged(
@@ -356,16 +352,21 @@ impl Explorer {
         snapshot: Snapshot,
         stop: &StopFlag,
     ) -> Result<Found, ExploreError> {
-        let Snapshot { operation, drive, at, lines } = snapshot;
+        let Snapshot { operation, drive, at, lines, place } = snapshot;
         let lines = &rehearsed.lines[..lines.min(rehearsed.lines.len())];
         let mut found = Found {
             operation,
             at_ns: at.as_ns().saturating_sub(rehearsed.start.as_ns()),
             acknowledged: lines.len(),
-            last_line: lines.last().map(|(_, line)| line.clone()),
+            last_line: lines.last().map(|line| line.text.clone()),
+            under_way: place.under_way,
+            syncs: place.syncs,
+            last_call: place.last_call,
+            undone: if self.strict_names && !self.has_synchronous_names() { place.undo } else { Vec::new() },
             was_cut_again: false,
             verdict: Verdict::Corrupt,
             reason: String::new(),
+            kernel_log: String::new(),
         };
         let (drive, recovery) = match drive.restart(at) {
             Ok(back) => back,
@@ -378,8 +379,17 @@ impl Explorer {
         let again = self.twice.then(|| {
             u64::from(Prng::derive(self.run.experiment.seed ^ operation, "power fails again").below(60))
         });
-        let looked = self.look(rehearsed, &acknowledged, stop).at(drive, recovery.finished, again)?;
-        Looked { verdict: found.verdict, reason: found.reason, was_cut_again: found.was_cut_again } = looked;
+        let mut look = self.look(rehearsed, &acknowledged, stop);
+        if !found.undone.is_empty() {
+            look.run.setup.push(Step::Undo(found.undone.clone()));
+        }
+        let looked = look.at(drive, recovery.finished, again)?;
+        Looked {
+            verdict: found.verdict,
+            reason: found.reason,
+            was_cut_again: found.was_cut_again,
+            kernel_log: found.kernel_log,
+        } = looked;
         Ok(found)
     }
 
@@ -395,7 +405,9 @@ impl Explorer {
         }
         let (mut drive, start) = self.made(&kernel, drive, SimTime::ZERO, stop)?;
         drive.plan_cut(operation);
-        let run = self.program();
+        let mut run = self.program();
+        // Equal entropy: what the guest does depends on its kernel's options.
+        run.machine.file_log = kernel.can_log_files();
         let (mut outcome, _) = run.run_on(&kernel, PoweredDrive::new(drive, start), stop, &mut |_, _| {})?;
         while !outcome.drive.was_cut()
             && let Some(next) = outcome.drive.next_event()

@@ -14,21 +14,27 @@ named! {
         Random => "random",
         /// At the first one that begins after each flush, where promises are new.
         Flushes => "flushes",
+        /// At the first one that begins after each line that the program prints.
+        Lines => "lines",
+        /// At all.
+        All => "all",
     }
 }
 
-/// At most `cuts` of the operations `among`, in order; `flushed` are those that had begun when a flush was complete.
+/// At most `cuts` of the operations `among`, in order; with [`Places::All`], all. `behind` are the numbers of operations
+/// that had begun at each flush, or at each line.
 pub(super) fn choose(
     among: RangeInclusive<u64>,
-    flushed: &[u64],
+    behind: &[u64],
     places: Places,
     cuts: usize,
     seed: u64,
 ) -> Vec<u64> {
     let (first, last) = (*among.start(), *among.end());
     let mut candidates: Vec<u64> = match places {
+        Places::All => return among.collect(),
         Places::Spread => among.clone().collect(),
-        Places::Flushes => flushed.iter().map(|&done| done + 1).filter(|at| among.contains(at)).collect(),
+        Places::Flushes | Places::Lines => behind.iter().map(|&done| done + 1).filter(|at| among.contains(at)).collect(),
         Places::Random => {
             let mut chance = Prng::derive(seed, "power cuts");
             let wanted = (cuts as u64).min(last - first + 1) as usize;
@@ -59,6 +65,8 @@ mod tests {
         assert_eq!(choose(1..=10, &[], Places::Spread, 5, 1), [2, 4, 6, 8, 10]);
         assert_eq!(choose(11..=20, &[], Places::Spread, 1, 1), [16]);
         assert_eq!(choose(11..=20, &[3, 12, 12, 15, 20], Places::Flushes, 9, 1), [13, 16]);
+        assert_eq!(choose(11..=20, &[10, 12, 12, 19], Places::Lines, 9, 1), [11, 13, 20]);
+        assert_eq!(choose(1..=10, &[], Places::All, 5, 1), (1..=10).collect::<Vec<_>>());
         let random = choose(1..=1000, &[], Places::Random, 50, 1);
         assert_eq!(random.len(), 50);
         assert!(random.is_sorted_by(|a, b| a < b) && random[49] <= 1000);

@@ -1,13 +1,18 @@
 //! A drive that takes snapshots of itself at chosen flash operations, as a power cut would leave it.
 
-use std::sync::{Arc, Mutex, PoisonError};
+use std::collections::BTreeMap;
+use std::sync::{Arc, Mutex};
 
 use strobe_ftl::{CheckError, Recovery, RecoveryError, WearSummary};
+use strobe_linux::job::Undo;
 use strobe_ssd::{
     Command, CommandError, Completion, Device, DriveStats, HostCounts, Inspect, Latency, LimitsConfig,
     PowerCut, Range, ReclaimUnits, Simulated, Verdict,
 };
 use strobe_types::{Geometry, Lba, SimTime, StopFlag};
+
+use super::file_log::{FileCall, FileLog, UnderWay};
+use super::hear::lock;
 
 /// Snapshot of the drive after a cut.
 pub(super) struct Snapshot {
@@ -19,15 +24,40 @@ pub(super) struct Snapshot {
     pub(super) at: SimTime,
     /// Lines that the program had printed before.
     pub(super) lines: usize,
+    /// Place in the program.
+    pub(super) place: Place,
+}
+
+/// Place of a cut in the program's work.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(super) struct Place {
+    /// Commands that the drive had not completed, in the order in which they came.
+    pub(super) under_way: Vec<UnderWay>,
+    /// Syncs that had begun and not ended.
+    pub(super) syncs: Vec<FileCall>,
+    /// The last call that was complete.
+    pub(super) last_call: Option<FileCall>,
+    /// Steps that take back the names that no sync covers.
+    pub(super) undo: Vec<Undo>,
+}
+
+/// A line that the program has printed.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct Printed {
+    pub(super) text: String,
+    /// Flash operations that had begun.
+    pub(super) operations: u64,
 }
 
 /// Log of the rehearsal.
 #[derive(Default)]
 pub(super) struct RunLog {
-    /// Lines that were printed, each with the drive's time then.
-    pub(super) lines: Vec<(SimTime, String)>,
-    /// The drive's time.
-    pub(super) now: SimTime,
+    /// Lines that were printed.
+    pub(super) lines: Vec<Printed>,
+    /// Flash operations that have begun.
+    pub(super) operations: u64,
+    /// What the guest's kernel reports of files.
+    pub(super) files: FileLog,
     /// For each flush, the number of flash operations that had begun when it completed.
     pub(super) flushed: Vec<u64>,
     /// Operations that ended before their snapshot could be taken.
@@ -43,7 +73,8 @@ pub(super) struct SnapshotDrive {
     take: Box<dyn FnMut(Snapshot) + Send>,
     /// True if the drive acknowledges flushes without flushing.
     lies: bool,
-    flushes: Vec<u64>,
+    /// Commands that are not complete, by tag.
+    under_way: BTreeMap<u64, UnderWay>,
 }
 
 impl SnapshotDrive {
@@ -60,19 +91,26 @@ impl SnapshotDrive {
         if let Some(&first) = wanted.last() {
             drive.plan_cut(first);
         }
-        Self { drive, log, wanted, take, lies, flushes: Vec::new() }
+        lock(&log).operations = drive.operations();
+        Self { drive, log, wanted, take, lies, under_way: BTreeMap::new() }
     }
 
     /// Takes the snapshots that are due at `now`.
     fn look(&mut self, now: SimTime) {
         let log = Arc::clone(&self.log);
-        let mut log = log.lock().unwrap_or_else(PoisonError::into_inner);
-        log.now = now;
+        let mut log = lock(&log);
+        log.operations = self.drive.operations();
         while self.drive.was_cut()
             && let Some(operation) = self.wanted.pop()
         {
             let (drive, lines) = (self.drive.freeze(), log.lines.len());
-            (self.take)(Snapshot { operation, drive, at: now, lines });
+            let place = Place {
+                under_way: self.under_way.values().cloned().collect(),
+                syncs: log.files.syncs(),
+                last_call: log.files.last(),
+                undo: log.files.names().undo(),
+            };
+            (self.take)(Snapshot { operation, drive, at: now, lines, place });
             let done = self.drive.operations();
             while let Some(&next) = self.wanted.last() {
                 if next > done {
@@ -93,7 +131,7 @@ impl SnapshotDrive {
             wanted: Vec::new(),
             take: Box::new(drop),
             lies: self.lies,
-            flushes: Vec::new(),
+            under_way: BTreeMap::new(),
         })
     }
 
@@ -104,9 +142,9 @@ impl SnapshotDrive {
 
 impl Device for SnapshotDrive {
     fn submit(&mut self, now: SimTime, tag: u64, command: &Command<'_>, data: Option<&[u8]>) {
+        self.under_way.insert(tag, lock(&self.log).files.under_way(command));
         match command {
             Command::Flush if self.lies => {
-                self.flushes.push(tag);
                 // An empty trim: nothing, and an answer.
                 self.drive.submit(now, tag, &Command::Deallocate(&[Range::new(Lba::new(0), 0)]), None);
             }
@@ -118,10 +156,6 @@ impl Device for SnapshotDrive {
                     data,
                 );
             }
-            Command::Flush => {
-                self.flushes.push(tag);
-                self.drive.submit(now, tag, command, data);
-            }
             _ => self.drive.submit(now, tag, command, data),
         }
         self.look(now);
@@ -131,14 +165,14 @@ impl Device for SnapshotDrive {
         let from = completions.len();
         self.drive.advance(until, completions);
         let done = self.drive.operations();
+        // What completes now was under way when the operations until now began.
+        self.look(until);
         for completion in completions.iter().skip(from) {
-            if let Some(at) = self.flushes.iter().position(|&tag| tag == completion.tag) {
-                self.flushes.swap_remove(at);
-                let mut log = self.log.lock().unwrap_or_else(PoisonError::into_inner);
-                log.flushed.push(done);
+            let complete = self.under_way.remove(&completion.tag);
+            if complete.is_some_and(|of| of.command == "flush") {
+                lock(&self.log).flushed.push(done);
             }
         }
-        self.look(until);
     }
 
     fn sectors(&self) -> u64 {

@@ -38,6 +38,11 @@ impl KernelInfo {
         self.has("UML_CPU_COST")
     }
 
+    /// True if it can report changes of files and the requests that follow from them.
+    pub fn can_log_files(&self) -> bool {
+        self.has("UML_FILE_LOG")
+    }
+
     /// True if the file system is built in.
     pub fn has_file_system(&self, kind: &str) -> bool {
         self.has(&format!("{}_FS", kind.to_uppercase()))

@@ -66,6 +66,7 @@ pub const PATCHES: &[(&str, &str)] = &[
     ("0010-block-metadata-hint.patch", include_str!("../../kernel/patches/0010-block-metadata-hint.patch")),
     ("0011-um-heap-start.patch", include_str!("../../kernel/patches/0011-um-heap-start.patch")),
     ("0012-block-write-life.patch", include_str!("../../kernel/patches/0012-block-write-life.patch")),
+    ("0013-um-file-log.patch", include_str!("../../kernel/patches/0013-um-file-log.patch")),
 ];
 
 /// Folder for built kernels: `$STROBE_CACHE`, or `strobe` in the user's cache. The user's home is found without

@@ -62,7 +62,7 @@ impl<T: Timing, M: Medium> Chip<T, M> {
     ) -> Self {
         let Restored { oob_lpn, blocks, counts } = restored;
         Self {
-            oob_lpn,
+            oob_lpn: oob_lpn.into(),
             blocks: blocks.into_iter().map(Block::from).collect(),
             slc_pages: 0,
             programmed: None,

@@ -16,7 +16,7 @@ mod urgency;
 use std::sync::Arc;
 
 use strobe_types::{
-    BlockId, CellMode, Geometry, Lpn, Place, Ppa, Ppn, Prng, SimTime, State, StopFlag, prefetch_write,
+    BlockId, CellMode, Geometry, Lpn, Place, Ppa, Ppn, Prng, SimTime, State, StopFlag, Table, prefetch_write,
 };
 
 use crate::cut::Cuts;
@@ -72,7 +72,7 @@ pub struct Chip<T, M: Medium> {
     medium: M,
     /// LPN of each programmed unit; [`PADDING`] in unused places of a page.
     #[state(table)]
-    oob_lpn: Vec<u32>,
+    oob_lpn: Table<u32>,
     #[state(table)]
     blocks: Vec<Block>,
     /// Read-retry model, if any.

@@ -35,6 +35,7 @@ pub fn crash_page(name: &str, text: &str) -> Result<String, ReadError> {
     let _ = writeln!(out, "<section class=\"figures\">");
     draw(&mut out, &time_line(&report, cuts));
     let _ = writeln!(out, "</section>");
+    groups(&mut out, &report, cuts);
     let (wrong, fine): (Vec<&Value>, Vec<&Value>) = cuts.iter().partition(|cut| cut["verdict"] != "fine");
     if !wrong.is_empty() {
         table(&mut out, "Cuts that left something wrong", &wrong);
@@ -76,6 +77,74 @@ fn about(report: &Value) -> String {
     parts.join(" · ")
 }
 
+/// Kinds of damage: how often each was found, its reason, and the place of its first cut.
+fn groups(out: &mut String, report: &Value, cuts: &[Value]) {
+    let all = report["groups"].as_array().map_or(&[][..], Vec::as_slice);
+    if all.is_empty() {
+        return;
+    }
+    let _ = write!(
+        out,
+        "<section class=\"table\"><h2>Kinds of damage</h2><div class=\"scroll\"><table><thead><tr><th class=\"n\">cuts</th>\
+         <th>found</th><th>because</th><th>place of the first</th></tr></thead><tbody>"
+    );
+    for group in all.iter().take(CUTS_MAX) {
+        let operations = group["operations"].as_array().map_or(&[][..], Vec::as_slice);
+        let first = cuts.iter().find(|cut| operations.first() == Some(&cut["operation"]));
+        let _ = write!(
+            out,
+            "<tr><td class=\"n\">{}</td><td>{}</td><td><pre>{}</pre></td><td><pre>{}</pre></td></tr>",
+            operations.len(),
+            verdict(group),
+            escaped_lines(group["reason"].as_str().unwrap_or_default()),
+            escaped_lines(&first.map(place).unwrap_or_default())
+        );
+    }
+    let _ = write!(out, "</tbody></table></div>");
+    if let (Some(image), Some(log)) = (report["kept"]["image"].as_str(), report["kept"]["kernel_log"].as_str()) {
+        let _ = write!(
+            out,
+            "<p class=\"note\">The first cut is kept: the drive in {}, the kernel's log in {}.</p>",
+            escaped(image),
+            escaped(log)
+        );
+    }
+    let _ = writeln!(out, "</section>");
+}
+
+/// Place of a cut in the program, one fact a line.
+fn place(cut: &Value) -> String {
+    let text = |of: &Value, key: &str| of[key].as_str().unwrap_or_default().to_owned();
+    let list = |key: &str| cut[key].as_array().cloned().unwrap_or_default();
+    let call = |of: &Value| {
+        let to = of["to"].as_str().map(|to| format!(" to {to}")).unwrap_or_default();
+        format!("{} {}{to} by {}", text(of, "call"), text(of, "path"), text(of, "process"))
+    };
+    let mut lines = Vec::new();
+    for command in list("under_way") {
+        let origin = &command["origins"][0];
+        let path = if origin["kind"] == "block" { "metadata".to_owned() } else { text(origin, "path") };
+        let file = if path.is_empty() { String::new() } else { format!(": {path}") };
+        let by = origin["process"].as_str().map(|process| format!(" by {process}")).unwrap_or_default();
+        let what = match command["command"].as_str() {
+            Some("flush") | None => "flush".to_owned(),
+            Some(name) => format!("{name} of {} sectors at {}", command["sectors"], command["lba"]),
+        };
+        lines.push(format!("{what}{by}{file}"));
+    }
+    lines.extend(list("syncs").iter().map(|sync| format!("waiting for {}", call(sync))));
+    if cut["last_call"].is_object() {
+        lines.push(format!("after {}", call(&cut["last_call"])));
+    }
+    lines.dedup();
+    lines.join("\n")
+}
+
+/// Name of a verdict on the page.
+fn verdict(of: &Value) -> &'static str {
+    VERDICTS.iter().find(|(verdict, ..)| of["verdict"] == *verdict).map_or("?", |(_, name, _)| name)
+}
+
 fn took(report: &Value) -> String {
     in_unit(number(&report["took_ns"]).unwrap_or(0.0), Unit::Ns)
 }
@@ -110,23 +179,23 @@ fn table(out: &mut String, title: &str, cuts: &[&Value]) {
     let _ = write!(
         out,
         "<section class=\"table\"><h2>{title}</h2><div class=\"scroll\"><table><thead><tr><th class=\"n\">operation</th>\
-         <th class=\"n\">after</th><th class=\"n\">lines</th><th>the last of them</th><th>found</th><th>because</th></tr></thead><tbody>"
+         <th class=\"n\">after</th><th class=\"n\">lines</th><th>the last of them</th><th>found</th><th>because</th><th>place</th></tr></thead><tbody>"
     );
     for cut in cuts.iter().take(CUTS_MAX) {
         let whole = |key: &str| count(cut[key].as_u64().unwrap_or(0));
         let text = |key: &str| cut[key].as_str().unwrap_or_default();
-        let verdict =
-            VERDICTS.iter().find(|(verdict, ..)| cut["verdict"] == *verdict).map_or("?", |(_, name, _)| name);
+        let verdict = verdict(cut);
         let again = if cut["was_cut_again"] == true { ", cut again while it recovered" } else { "" };
         let _ = write!(
             out,
             "<tr><td class=\"n\">{}</td><td class=\"n\">{}</td><td class=\"n\">{}</td><td>{}</td><td>{verdict}{again}</td>\
-             <td><pre>{}</pre></td></tr>",
+             <td><pre>{}</pre></td><td><pre>{}</pre></td></tr>",
             cut["operation"].as_u64().unwrap_or(0),
             in_unit(number(&cut["at_ns"]).unwrap_or(0.0), Unit::Ns),
             whole("acknowledged"),
             escaped(text("last_line")),
-            escaped_lines(text("reason"))
+            escaped_lines(text("reason")),
+            escaped_lines(&place(cut))
         );
     }
     let _ = write!(out, "</tbody></table></div>");
@@ -173,6 +242,24 @@ mod tests {
         }
         let fine = crash_page("fine", &report(&found[..1])).expect("a page");
         assert!(!fine.contains("left something wrong"));
+    }
+
+    #[test]
+    fn kinds_of_damage_have_their_count_and_the_place_of_the_first() {
+        let mut lost = cut(20, "lost", "gone <1>");
+        lost["under_way"] = json!([{ "command": "write", "lba": 64, "sectors": 8,
+            "origins": [{ "process": "sync", "kind": "file", "inode": 12, "path": "/log" }] },
+            { "command": "flush", "lba": 0, "sectors": 0, "origins": [] }]);
+        lost["syncs"] = json!([{ "call": "fsync", "path": "/log", "to": null, "process": "sync" }]);
+        lost["last_call"] = json!({ "call": "rename", "path": "/a", "to": "/b", "process": "mv" });
+        let mut report: Value = serde_json::from_str(&report(&[lost, cut(30, "lost", "gone <2>")])).expect("JSON");
+        report["groups"] = json!([{ "verdict": "lost", "reason": "gone <1>", "operations": [20, 30] }]);
+        report["kept"] = json!({ "operation": 20, "image": "k/ext4-20.img", "kernel_log": "k/ext4-20.log" });
+        let page = crash_page("kinds", &report.to_string()).expect("a page");
+        let place = "<pre>write of 8 sectors at 64 by sync: /log\nflush\nwaiting for fsync /log by sync\nafter rename /a to /b by mv</pre>";
+        for text in ["<td class=\"n\">2</td><td>lost</td><td><pre>gone &lt;1&gt;</pre>", place, "the drive in k/ext4-20.img"] {
+            assert!(page.contains(text), "{text} in {page}");
+        }
     }
 
     #[test]

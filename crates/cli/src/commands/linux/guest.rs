@@ -24,7 +24,7 @@ pub(in super::super) const FILE_SYSTEM: &str = "File system";
 pub(in super::super) const GUEST: &str = "Guest";
 const PROGRAM: &str = "Program";
 
-#[derive(Args)]
+#[derive(Args, Clone)]
 pub(in super::super) struct GuestArgs {
     /// A preset (`strobe list presets`) or a TOML file with the keys of [drive]
     #[arg(long, value_name = "PRESET|FILE.toml", default_value = "tlc-nvme-1t")]
@@ -35,10 +35,11 @@ pub(in super::super) struct GuestArgs {
     /// Seed of everything random, in the drive and in the guest
     #[arg(help_heading = GUEST, long, allow_negative_numbers = true, value_parser = seed)]
     seed: Option<u64>,
-    /// The file system; xfs and btrfs need a kernel that is built `--with` them, none leaves /dev/vda alone
-    #[arg(long, value_name = "FS", default_value = FileSystem::Ext4.name(),
+    /// The file system; xfs and btrfs need a kernel that is built `--with` them, none leaves /dev/vda alone.
+    /// `strobe crash` takes several: ext4,xfs
+    #[arg(long, value_name = "FS", default_value = FileSystem::Ext4.name(), value_delimiter = ',',
         value_parser = one_of(&FileSystem::ALL, FileSystem::name))]
-    pub(in super::super) fs: FileSystem,
+    pub(in super::super) fs: Vec<FileSystem>,
     /// Options of the mount, separated by commas
     #[arg(help_heading = FILE_SYSTEM, long, value_name = "OPTIONS", default_value = "", hide_default_value = true)]
     mount_opts: String,
@@ -105,9 +106,17 @@ pub(in super::super) struct GuestArgs {
 }
 
 impl GuestArgs {
+    /// The file system of one run.
+    fn file_system(&self) -> Result<FileSystem, Failure> {
+        match self.fs[..] {
+            [fs] => Ok(fs),
+            _ => Err(Failure::Request(anyhow!("--fs: one file system a run; `strobe crash` takes several"))),
+        }
+    }
+
     /// A path of the drive's file system.
     fn file_system_path(&self, path: &str) -> String {
-        let top = if self.fs == FileSystem::None { "/" } else { MOUNT_POINT };
+        let top = if self.fs == [FileSystem::None] { "/" } else { MOUNT_POINT };
         Path::new(top).join(path).display().to_string()
     }
 
@@ -145,7 +154,7 @@ impl GuestArgs {
             setup: self.puts(&mut root)?,
             root,
             folder: self.dir.as_ref().map_or_else(String::new, |dir| self.file_system_path(dir)),
-            ..LinuxRun::new(experiment, machine, self.fs, command.to_vec())
+            ..LinuxRun::new(experiment, machine, self.file_system()?, command.to_vec())
         };
         for text in &self.before {
             run.setup.push(before(text)?);
@@ -161,7 +170,7 @@ impl GuestArgs {
         if self.put.is_empty() {
             return Ok(Vec::new());
         }
-        if self.fs == FileSystem::None {
+        if self.fs == [FileSystem::None] {
             return wrong("needs a file system: --fs none has none".into());
         }
         let GuestRoot::Host { shown, .. } = root else {
@@ -218,13 +227,21 @@ fn before(text: &str) -> Result<Step, Failure> {
     Ok(strobe_linux::job::Run::must_succeed(words))
 }
 
-/// The command that `text` names: a program with a slash in its path and its arguments, or commands for a `shell`.
+/// Interpreters whose script is found from here, as if it were called by its path.
+const INTERPRETERS: [&str; 6] = ["python3", "python", "sh", "bash", "perl", "ruby"];
+
+/// The command that `text` names: a program with a slash in its path and its arguments, an interpreter with such a
+/// script, or commands for a `shell`.
 pub(in super::super) fn program_or_script(text: &str, shell: &[&str]) -> Vec<String> {
     let program = words(text);
-    match program.first().map(Path::new) {
-        Some(path) if path.components().count() > 1 && path.is_file() => program,
-        _ => shell.iter().copied().chain([text]).map(str::to_owned).collect(),
-    }
+    let is_here = |word: &String| Path::new(word).components().count() > 1 && Path::new(word).is_file();
+    let is_plain = !text.contains(['|', '&', ';', '<', '>', '$', '`', '(', '"', '\'', '*', '\n']);
+    let is_program = match &program[..] {
+        [first, second, ..] if is_plain && INTERPRETERS.contains(&&**first) => is_here(second),
+        [first, ..] => is_here(first),
+        [] => false,
+    };
+    if is_program { program } else { shell.iter().copied().chain([text]).map(str::to_owned).collect() }
 }
 
 fn words(text: &str) -> Vec<String> {
@@ -248,6 +265,9 @@ mod tests {
         // The folder of this test is that of its crate.
         let script = std::path::absolute("build.rs").expect("a path").display().to_string();
         assert_eq!(program_or_script("./build.rs", &shell), ["./build.rs"]);
+        assert_eq!(program_or_script("sh ./build.rs a", &shell), ["sh", "./build.rs", "a"]);
+        assert_eq!(program_or_script("sh ./build.rs | cat", &shell), ["sh", "-c", "sh ./build.rs | cat"]);
+        assert_eq!(program_or_script("sh ./no/such", &shell), ["sh", "-c", "sh ./no/such"]);
         assert!(before("./build.rs").is_err(), "{script} is no program");
         let words = argv("/bin/sh ./build.rs -x");
         assert_eq!(words[1..], [script, "-x".to_owned()]);

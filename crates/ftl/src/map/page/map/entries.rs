@@ -1,6 +1,6 @@
 //! The map itself: an entry for each logical unit.
 
-use strobe_types::{Lpn, PackedPpa, Ppa, State, prefetch_write};
+use strobe_types::{Lpn, PackedPpa, Ppa, State, Table, prefetch_write};
 
 use crate::map::page::map::sharing::Sharing;
 
@@ -10,7 +10,7 @@ pub(crate) struct Entries {
     /// Units of the host that are mapped.
     pub(crate) mapped: u32,
     #[state(table)]
-    entries: Vec<PackedPpa>,
+    entries: Table<PackedPpa>,
     /// Only with logical copy: then an entry can also hold a virtual number.
     #[state(part)]
     pub(crate) sharing: Option<Sharing>,
@@ -29,7 +29,7 @@ impl Entries {
 
     /// `count` units, none of them mapped.
     pub(crate) fn new(count: u32, sharing: Option<Sharing>) -> Self {
-        Self { entries: vec![PackedPpa::NONE; count as usize], mapped: 0, sharing }
+        Self { entries: Table::new(count as usize), mapped: 0, sharing }
     }
 
     pub(crate) fn count(&self) -> u32 {

@@ -4,7 +4,7 @@
 //! map, and the entry to the flash unit. Virtual numbers follow the physical addresses, so that a
 //! map entry is either. When one owner leaves, the map entry of the other one says where its unit lies.
 
-use strobe_types::{Lpn, Ppa, State, Stored};
+use strobe_types::{Lpn, Ppa, State, Stored, Table};
 
 use crate::journal::format::{Record, WORDS_PER_ENTRY};
 
@@ -43,14 +43,14 @@ pub(crate) struct Sharing {
     /// P2L: the LPN or virtual number that owns each valid flash unit. The record in the
     /// out-of-band area cannot follow a copy.
     #[state(table)]
-    owner: Vec<u32>,
+    owner: Table<u32>,
 }
 
 impl Sharing {
     pub(crate) fn new(units: u32, entries: u32) -> Self {
         Self {
             units,
-            owner: vec![0; units as usize],
+            owner: Table::new(units as usize),
             entries: vec![None; entries as usize],
             free: (0..entries).rev().collect(),
         }

@@ -1,5 +1,7 @@
 //! `strobe crash`: power cuts under any program on a real file system, and what is found after them.
 
+mod kept;
+
 use std::io::Write as _;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::Ordering;
@@ -8,8 +10,9 @@ use anyhow::anyhow;
 use clap::Args;
 use indicatif::ProgressBar;
 use strobe_cli::report;
-use strobe_crash::{CrashReport, ExploreError, Explorer, Places, Verdict};
+use strobe_crash::{CrashReport, ExploreError, Explorer, Found, Places, Verdict};
 use strobe_linux::command::{FileSystem, GuestRoot};
+use strobe_types::StopFlag;
 
 use super::linux::guest::{GuestArgs, program_or_script};
 use super::options::{OUTPUT, one_of};
@@ -38,8 +41,8 @@ use strobe_cli::output::Output;
     --before 'echo old > config; sync' \\\n    \
     --check 'grep -q . config || exit 1' \\\n    \
     -- sh -c 'echo new > config.tmp; mv config.tmp config; echo saved; sync -f .'\n\n\
-    It prints how many cuts left what, some that left something wrong (of each kind one, as far as there is room), and the \
-    command that shows the first again. The exit code is 0 if nothing was wrong, 1 if something was.")]
+    It prints how many cuts left what, for each kind of damage the reason and the place of the first cut in the program, \
+    and the command that shows the first again. The exit code is 0 if nothing was wrong, 1 if something was.")]
 pub(crate) struct CrashArgs {
     #[command(flatten)]
     guest: GuestArgs,
@@ -51,7 +54,8 @@ pub(crate) struct CrashArgs {
     #[arg(long, value_name = "N", default_value_t = 100, value_parser = clap::value_parser!(u32).range(1..=1_000_000))]
     cuts: u32,
     /// Flash operations at which power is cut: equally far from each other (spread), random ones (random, by --seed),
-    /// or the first that begins after each flush (flushes)
+    /// the first that begins after each flush (flushes) or after each line that the program prints (lines), or all of
+    /// them, whatever --cuts says (all)
     #[arg(help_heading = CUTS, long, value_name = "WHERE", default_value = Places::Spread.name(),
         value_parser = one_of(&Places::ALL, Places::name))]
     places: Places,
@@ -61,6 +65,18 @@ pub(crate) struct CrashArgs {
     /// With --at: leave the drive as the cut does in FILE, for `strobe linux --image FILE`
     #[arg(help_heading = CUTS, long, value_name = "FILE", requires = "at")]
     image: Option<PathBuf>,
+    /// Stop at the first cut that leaves something wrong, and look for the earliest one between it and the last that left
+    /// all fine
+    #[arg(help_heading = CUTS, long, conflicts_with = "at")]
+    until_first: bool,
+    /// Take away what POSIX does not promise before the check: names that are new or moved, and whose folder was not
+    /// synced since. A file system may keep them, another one does not. Needs a kernel by `strobe linux build-kernel`
+    #[arg(help_heading = CUTS, long)]
+    strict_names: bool,
+    /// Folder for the drive after the first cut that left something wrong, and for the kernel's log of the boot after it;
+    /// none keeps nothing
+    #[arg(help_heading = OUTPUT, long, value_name = "FOLDER|none", default_value = "strobe-crash")]
+    keep: PathBuf,
     /// Cut power once more while the file system recovers
     #[arg(help_heading = CUTS, long)]
     twice: bool,
@@ -106,14 +122,14 @@ pub(crate) fn crash(args: &CrashArgs) -> Result<(), Failure> {
                 .into(),
         );
     }
-    let path = args.guest.kernel_path()?;
-    let run = args.guest.linux_run(path.clone(), GuestRoot::host(), &args.command)?;
-    if run.file_system == FileSystem::None {
-        return wrong("--fs none has no file system that could lose anything".into());
+    let several = args.guest.fs.len() > 1;
+    if several && (args.at.is_some() || args.report.is_some()) {
+        return wrong("--at and --report are for one file system, and --fs names several".into());
     }
     if let Some(image) = args.image.as_ref().filter(|image| image.exists()) {
         return wrong(format!("--image {}: there is such a file", image.display()));
     }
+    let path = args.guest.kernel_path()?;
     let inputs = [path.as_path(), Path::new(&args.guest.drive)];
     let json = args.json.as_deref().map(|given| Output::new("--json", given, &inputs)).transpose()?;
     let page = args.report.as_deref().map(|given| Output::new("--report", given, &inputs)).transpose()?;
@@ -125,67 +141,113 @@ pub(crate) fn crash(args: &CrashArgs) -> Result<(), Failure> {
             "TMPDIR is below {folder}, which guests have of their own: set it to another folder"
         ));
     }
-    let seed = run.experiment.seed;
-    let cores = std::thread::available_parallelism().map_or(1, std::num::NonZero::get);
-    let explorer = Explorer {
-        run,
-        check: args.check.as_deref().map(|check| program_or_script(check, &["sh", "-c"])).unwrap_or_default(),
-        lies: args.lying_flushes,
-        twice: args.twice,
-        check_limit_ns: args.check_limit * 1_000_000_000,
-        workers: args.workers.map_or(cores, |workers| workers as usize),
-        folder: notes.path().to_owned(),
-    };
-    let stop = signals::listen_for_long();
-    let shows = !args.quiet;
-    let bar = if shows { ProgressBar::new(1) } else { ProgressBar::hidden() };
-    progress::restyle(&bar, "{msg} {wide_bar} {pos} of {len} cuts  {left}");
-    bar.set_message("without a cut");
-    bar.tick();
-    let rehearsed = explorer.rehearse(&stop)?;
-    let operations = match args.at {
-        Some(operation) => vec![operation],
-        None => rehearsed.choose(args.places, args.cuts as usize, seed),
-    };
-    bar.set_length(operations.len() as u64);
-    bar.set_message("nothing wrong");
-    let wrong = std::sync::atomic::AtomicUsize::new(0);
-    let found = explorer.cut(&rehearsed, &operations, &stop, &|found| {
-        if found.verdict != Verdict::Fine {
-            let wrong = wrong.fetch_add(1, Ordering::Relaxed) + 1;
-            bar.set_message(format!("{wrong} wrong"));
-        }
-        bar.inc(1);
-    });
-    bar.finish_and_clear();
-    let report = CrashReport::of(&explorer, &rehearsed, found?);
-    if let (Some(operation), Some(image)) = (args.at, &args.image) {
-        explorer.keep(operation, image, &stop)?;
+    let mut explorers = Vec::new();
+    for &fs in &args.guest.fs {
+        let explorer = explorer(args, fs, &path, notes.path())?;
+        // What a kernel lacks is said before the first of them takes its time.
+        explorer.run.check_kernel().map_err(strobe_linux::command::LinuxRunError::from)?;
+        explorers.push(explorer);
     }
-    output::json(&report, json.as_ref())?;
-    if let Some(page) = &page {
+    let stop = signals::listen_for_long();
+    let takes_stdout = output::takes_stdout([&json, &page]);
+    let mut reports = Vec::new();
+    for explorer in &explorers {
+        let report = explore(args, explorer, &stop)?;
+        if !args.quiet && !takes_stdout {
+            output::print(&report::crash_summary(&report, args.full, args.at.is_some()))?;
+        }
+        reports.push(report);
+    }
+    match &reports[..] {
+        [report] => output::json(report, json.as_ref())?,
+        _ => output::json(&serde_json::json!({ "reports": reports }), json.as_ref())?,
+    }
+    if let (Some(page), [report]) = (&page, &reports[..]) {
         let name = format!("Power cuts under {}", report.program.first().map_or("", String::as_str));
-        let html = strobe_report::crash_page(&name, &output::json_text(&report));
+        let html = strobe_report::crash_page(&name, &output::json_text(report));
         page.write(html.map_err(|error| Failure::request(&error))?.trim_end())?;
     }
-    let takes_stdout = output::takes_stdout([&json, &page]);
-    if shows && !takes_stdout {
-        output::print(&report::crash_summary(&report, args.full, args.at.is_some()))?;
-        let bad = report.found.iter().find(|found| found.verdict != Verdict::Fine);
+    let bad = reports.iter().find_map(|report| Some((report, report.first_wrong()?)));
+    if !args.quiet && !takes_stdout {
+        if several {
+            output::print(&report::crash_table(&reports))?;
+        }
         match (bad, args.at, &args.image) {
-            (Some(bad), None, _) => output::print(&again(bad.operation))?,
+            (Some((report, bad)), None, _) => {
+                output::print(&again(bad.operation, several.then_some(&*report.file_system)))?;
+            }
             (_, Some(_), Some(image)) => output::print(&look_at(args, image))?,
             _ => {}
         }
     }
     std::io::stdout().flush().ok();
-    if report.found.iter().all(|found| found.verdict == Verdict::Fine) { Ok(()) } else { Err(Failure::Found) }
+    if bad.is_none() { Ok(()) } else { Err(Failure::Found) }
 }
 
-/// The command that shows a cut again.
-fn again(operation: u64) -> String {
+/// The explorer of the program on the file system `fs`.
+fn explorer(args: &CrashArgs, fs: FileSystem, kernel: &Path, folder: &Path) -> Result<Explorer, Failure> {
+    let mut guest = args.guest.clone();
+    guest.fs = vec![fs];
+    let run = guest.linux_run(kernel.to_owned(), GuestRoot::host(), &args.command)?;
+    if run.file_system == FileSystem::None {
+        let error = anyhow!("--fs none has no file system that could lose anything");
+        return Err(Failure::Request(error));
+    }
+    let cores = std::thread::available_parallelism().map_or(1, std::num::NonZero::get);
+    Ok(Explorer {
+        run,
+        check: args.check.as_deref().map(|check| program_or_script(check, &["sh", "-c"])).unwrap_or_default(),
+        lies: args.lying_flushes,
+        twice: args.twice,
+        strict_names: args.strict_names,
+        until_first: args.until_first,
+        check_limit_ns: args.check_limit * 1_000_000_000,
+        workers: args.workers.map_or(cores, |workers| workers as usize),
+        folder: folder.to_owned(),
+    })
+}
+
+/// Rehearses, cuts, and keeps what the options ask for.
+fn explore(args: &CrashArgs, explorer: &Explorer, stop: &StopFlag) -> Result<CrashReport, Failure> {
+    let bar = if args.quiet { ProgressBar::hidden() } else { ProgressBar::new(1) };
+    progress::restyle(&bar, "{msg} {wide_bar} {pos} of {len} cuts  {left}");
+    bar.set_message("without a cut");
+    bar.tick();
+    let rehearsed = explorer.rehearse(stop)?;
+    let operations = match args.at {
+        Some(operation) => vec![operation],
+        None => rehearsed.choose(args.places, args.cuts as usize, explorer.run.experiment.seed),
+    };
+    bar.set_length(operations.len() as u64);
+    bar.set_message("nothing wrong");
+    let wrong = std::sync::atomic::AtomicUsize::new(0);
+    let tell = |found: &Found| {
+        if found.verdict != Verdict::Fine {
+            let wrong = wrong.fetch_add(1, Ordering::Relaxed) + 1;
+            bar.set_message(format!("{wrong} wrong"));
+        }
+        bar.inc(1);
+    };
+    let mut found = explorer.cut(&rehearsed, &operations, stop, &tell)?;
+    if args.until_first {
+        explorer.bisect(&rehearsed, &mut found, stop, &tell)?;
+    }
+    bar.set_message("keeping the first");
+    let mut report = CrashReport::of(explorer, &rehearsed, found);
+    if let (Some(operation), Some(image)) = (args.at, &args.image) {
+        explorer.keep(operation, image, stop)?;
+    } else if args.keep != Path::new("none") && args.at.is_none() {
+        report.kept = kept::keep(explorer, &report, &args.keep, stop)?;
+    }
+    bar.finish_and_clear();
+    Ok(report)
+}
+
+/// The command that shows a cut again; `on`: the file system, if --fs names several.
+fn again(operation: u64, on: Option<&str>) -> String {
     let given: Vec<String> = std::env::args().skip(2).collect();
     let mut words = vec!["strobe".to_owned(), "crash".into(), format!("--at={operation}")];
+    words.extend(on.map(|fs| format!("--fs={fs}")));
     let mut skips = false;
     let mut is_program = false;
     for word in given {
@@ -193,7 +255,11 @@ fn again(operation: u64) -> String {
         if std::mem::take(&mut skips) {
             continue;
         }
-        let is_place = ["--cuts", "--places", "--json", "--report"].iter().any(|name| {
+        if word == "--until-first" && !is_program {
+            continue;
+        }
+        let names = ["--cuts", "--places", "--json", "--report", "--keep", "--fs"];
+        let is_place = names[..names.len() - usize::from(on.is_none())].iter().any(|name| {
             skips |= !is_program && word == *name;
             word == *name || word.starts_with(&format!("{name}="))
         });
@@ -215,7 +281,7 @@ fn look_at(args: &CrashArgs, image: &Path) -> String {
         "--drive".into(),
         args.guest.drive.clone(),
         "--fs".into(),
-        args.guest.fs.name().to_owned(),
+        args.guest.fs.first().map_or("", |fs| fs.name()).to_owned(),
     ]);
     words.extend(args.guest.sets.iter().map(|set| format!("--set={set}")));
     words.extend(["--", "ls", "-la"].map(str::to_owned));

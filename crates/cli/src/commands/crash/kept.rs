@@ -1,0 +1,91 @@
+//! The first cut that left something wrong, kept as files: the drive, and the kernel's log of the boot after the cut.
+
+use std::fs::{self, File};
+use std::io::{self, BufReader, Read};
+use std::path::{Path, PathBuf};
+
+use anyhow::anyhow;
+use strobe_crash::{CrashReport, Explorer, Kept};
+use strobe_types::StopFlag;
+
+use super::super::Failure;
+
+/// Keeps the first cut of `report` that left something wrong in `folder`. Files that are there stay: equal ones are
+/// named again, others get a neighbour with a number.
+pub(super) fn keep(
+    explorer: &Explorer,
+    report: &CrashReport,
+    folder: &Path,
+    stop: &StopFlag,
+) -> Result<Option<Kept>, Failure> {
+    let Some(wrong) = report.first_wrong() else { return Ok(None) };
+    let failed =
+        |path: &Path, error: io::Error| Failure::Run(anyhow!("--keep {}: {error}; name another folder, or none", path.display()));
+    fs::create_dir_all(folder).map_err(|error| failed(folder, error))?;
+    let made = tempfile::Builder::new().prefix(".making-").tempdir_in(folder);
+    let made = made.map_err(|error| failed(folder, error))?;
+    let (image, log) = (made.path().join("image"), made.path().join("log"));
+    explorer.keep(wrong.operation, &image, stop)?;
+    fs::write(&log, &wrong.kernel_log).map_err(|error| failed(&log, error))?;
+    let name = format!("{}-{}", report.file_system, wrong.operation);
+    let put = |from: &Path, end: &str| {
+        put(from, folder, &name, end).map(|path| path.display().to_string()).map_err(|error| failed(folder, error))
+    };
+    Ok(Some(Kept { operation: wrong.operation, image: put(&image, "img")?, kernel_log: put(&log, "log")? }))
+}
+
+/// Gives the file `from` the first of the names NAME.END, NAME-2.END, … in `folder` that is free or has the same content.
+fn put(from: &Path, folder: &Path, name: &str, end: &str) -> io::Result<PathBuf> {
+    for number in 1_u32.. {
+        let path = match number {
+            1 => folder.join(format!("{name}.{end}")),
+            _ => folder.join(format!("{name}-{number}.{end}")),
+        };
+        // A link fails where a name exists; nothing is overwritten.
+        match fs::hard_link(from, &path) {
+            Ok(()) => return Ok(path),
+            Err(error) if error.kind() != io::ErrorKind::AlreadyExists => return Err(error),
+            Err(_) if path.is_file() && is_same(from, &path)? => return Ok(path),
+            Err(_) => {}
+        }
+    }
+    Err(io::ErrorKind::AlreadyExists.into())
+}
+
+fn is_same(one: &Path, other: &Path) -> io::Result<bool> {
+    let (one, other) = (File::open(one)?, File::open(other)?);
+    if one.metadata()?.len() != other.metadata()?.len() {
+        return Ok(false);
+    }
+    let (mut one, mut other) = (BufReader::new(one), BufReader::new(other));
+    let (mut here, mut there) = (vec![0; 1 << 20], vec![0; 1 << 20]);
+    loop {
+        let bytes = one.read(&mut here)?;
+        if bytes == 0 {
+            return Ok(true);
+        }
+        other.read_exact(&mut there[..bytes])?;
+        if here[..bytes] != there[..bytes] {
+            return Ok(false);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn nothing_is_overwritten_and_equal_files_are_named_again() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let (at, one, two) = (folder.path(), folder.path().join("one"), folder.path().join("two"));
+        fs::write(&one, "first").expect("written");
+        fs::write(&two, "other").expect("written");
+        let put = |from: &Path| put(from, at, "ext4-7", "img").expect("put");
+        assert_eq!(put(&one), at.join("ext4-7.img"));
+        assert_eq!(put(&two), at.join("ext4-7-2.img"));
+        assert_eq!(put(&one), at.join("ext4-7.img"), "equal content");
+        assert_eq!(fs::read_to_string(at.join("ext4-7.img")).expect("kept"), "first");
+        assert_eq!(fs::read_to_string(at.join("ext4-7-2.img")).expect("kept"), "other");
+    }
+}

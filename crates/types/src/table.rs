@@ -1,0 +1,99 @@
+//! Large tables that take memory only where they have been written, also after they are cloned.
+
+use std::ops::{Deref, DerefMut};
+
+use zerocopy::FromZeros;
+
+/// Values that are compared and copied at a time: a page of memory, for values of four bytes.
+const CHUNK: usize = 1024;
+
+/// A table of a fixed length whose values are zero at first.
+///
+/// The operating system hands out zero pages without memory behind them. A plain copy would write all of them; a clone of
+/// this copies only chunks that hold something else than zeros. A terabyte drive of which little is written has tables
+/// of two GB, and snapshots of it take what was written.
+#[derive(Debug, PartialEq, Eq)]
+pub struct Table<T>(Vec<T>);
+
+impl<T: FromZeros> Table<T> {
+    /// A table of `length` values, all bits zero.
+    ///
+    /// # Panics
+    ///
+    /// If the table is larger than the address space.
+    pub fn new(length: usize) -> Self {
+        Self(T::new_vec_zeroed(length).expect("a table fits the address space"))
+    }
+}
+
+impl<T: FromZeros + Copy + PartialEq> Clone for Table<T> {
+    fn clone(&self) -> Self {
+        let zero = T::new_zeroed();
+        let mut copy = Self::new(self.0.len());
+        for (from, to) in self.0.chunks(CHUNK).zip(copy.0.chunks_mut(CHUNK)) {
+            if from.iter().any(|value| *value != zero) {
+                to.copy_from_slice(from);
+            }
+        }
+        copy
+    }
+}
+
+impl<T> From<Vec<T>> for Table<T> {
+    fn from(values: Vec<T>) -> Self {
+        Self(values)
+    }
+}
+
+impl<T> Deref for Table<T> {
+    type Target = [T];
+
+    #[inline(always)]
+    fn deref(&self) -> &[T] {
+        &self.0
+    }
+}
+
+impl<T> DerefMut for Table<T> {
+    #[inline(always)]
+    fn deref_mut(&mut self) -> &mut [T] {
+        &mut self.0
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{PackedPpa, Ppa};
+
+    /// Resident memory of this process, in bytes.
+    #[cfg(target_os = "linux")]
+    fn resident_bytes() -> u64 {
+        let status = std::fs::read_to_string("/proc/self/status").expect("procfs");
+        let line = status.lines().find(|line| line.starts_with("VmRSS:")).expect("VmRSS");
+        1024 * line.split_whitespace().nth(1).and_then(|kib| kib.parse::<u64>().ok()).expect("a number")
+    }
+
+    #[test]
+    fn a_clone_is_equal_and_independent() {
+        let mut table = Table::<u32>::new(3 * CHUNK + 5);
+        (table[1], table[2 * CHUNK], table[3 * CHUNK + 4]) = (7, 8, 9);
+        let mut copy = table.clone();
+        assert_eq!(copy, table);
+        copy[1] = 0;
+        assert_eq!((table[1], copy.len()), (7, 3 * CHUNK + 5));
+    }
+
+    #[test]
+    #[cfg(target_os = "linux")]
+    fn a_clone_takes_memory_only_where_something_is_written() {
+        const VALUES: usize = 64 << 20;
+        let mut table = Table::<PackedPpa>::new(VALUES);
+        table[VALUES / 2] = PackedPpa::some(Ppa::new(1));
+        let before = resident_bytes();
+        let copies: Vec<Table<PackedPpa>> = (0..4).map(|_| table.clone()).collect();
+        let taken = resident_bytes().saturating_sub(before);
+        assert!(copies.iter().all(|copy| copy[VALUES / 2] == table[VALUES / 2]));
+        assert!(taken < 64 << 20, "{taken} bytes for four tables of {} bytes", 4 * VALUES);
+    }
+}

@@ -1,0 +1,9 @@
+#!/bin/sh
+# Makes the Python environment of docs/crash-gallery.md: stores of data from the package index, in versions that the page
+# names. Prints the path of its interpreter.
+set -eu
+cd "$(dirname "$0")/.."
+folder=${1:-target/gallery}
+[ -x "$folder/bin/python" ] || python3 -m venv "$folder" >&2
+"$folder/bin/pip" install -q plyvel==1.5.1 rocksdict==0.3.29 tinydb==4.8.2 diskcache==5.6.3 lmdb==1.7.5 >&2
+echo "$(cd "$folder" && pwd)/bin/python"

@@ -111,10 +111,13 @@ pub(crate) fn crash(args: &CrashArgs) -> Result<(), Failure> {
     if run.file_system == FileSystem::None {
         return wrong("--fs none has no file system that could lose anything".into());
     }
+    if !run.others.is_empty() {
+        return wrong("--drive: a power cut has one drive; give one".into());
+    }
     if let Some(image) = args.image.as_ref().filter(|image| image.exists()) {
         return wrong(format!("--image {}: there is such a file", image.display()));
     }
-    let inputs = [path.as_path(), Path::new(&args.guest.drive)];
+    let inputs = [path.as_path(), Path::new(args.guest.drive())];
     let json = args.json.as_deref().map(|given| Output::new("--json", given, &inputs)).transpose()?;
     let page = args.report.as_deref().map(|given| Output::new("--report", given, &inputs)).transpose()?;
     Output::all_differ(&json.iter().chain(&page).collect::<Vec<_>>())?;
@@ -213,7 +216,7 @@ fn look_at(args: &CrashArgs, image: &Path) -> String {
     words.extend([
         image.display().to_string(),
         "--drive".into(),
-        args.guest.drive.clone(),
+        args.guest.drive().to_owned(),
         "--fs".into(),
         args.guest.fs.name().to_owned(),
     ]);

@@ -32,7 +32,7 @@ _HEIGHT = 520
 class Guest(TypedDict, total=False):
     """Options of every guest, as the command line has them (``strobe linux --help``); those with dashes have underscores."""
 
-    drive: Path
+    drive: Path | Sequence[Path]
     set: Mapping[str, Any]
     seed: int
     fs: str
@@ -48,6 +48,7 @@ class Guest(TypedDict, total=False):
     interface: str
     syscall_ns: int
     copy_ns_per_kib: int
+    spin_limit: int
     discard_segments: int
     no_copy: bool
     write_through: bool
@@ -59,6 +60,8 @@ class LinuxOptions(Guest, total=False):
 
     image: Path
     age: float | bool
+    partitions: int
+    get: Path | Sequence[Path]
     fsck: bool
     root: str
     with_: str | Sequence[str]

@@ -309,7 +309,7 @@ impl Prepared {
                 Stream::Output => said.extend_from_slice(bytes),
                 Stream::Error => errors.extend_from_slice(bytes),
                 Stream::Kernel => kernel.extend_from_slice(bytes),
-                Stream::Control | Stream::Files => {}
+                Stream::Control | Stream::Files | Stream::Changes => {}
             })?;
         let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
         let mut alarms: Vec<_> =

@@ -75,7 +75,8 @@ pub enum LinuxError {
     /// The guest computes and virtual time stands still.
     #[error(
         "the guest has computed for {seconds} s and let no virtual time pass: does a program of it wait in a loop? \
-         --syscall-ns 1000 lets each system call take time, so that such a wait ends; --stall-limit allows more{}",
+         --spin-limit 2 lets virtual time go on with a program that computes, --syscall-ns 1000 lets each system call \
+         take time, so that such a wait ends; --stall-limit allows more{}",
         quoted(.log)
     )]
     Stalled {
@@ -151,6 +152,11 @@ mod tests {
         assert!(limit().after(None).to_string().contains("not done after 86400"));
         assert!(matches!(LinuxError::Interrupted.after(failed()), LinuxError::Interrupted));
         let stalled = LinuxError::Stalled { seconds: 300, log: String::new() }.to_string();
-        assert!(stalled.contains("--syscall-ns 1000") && stalled.contains("--stall-limit"), "{stalled}");
+        assert!(
+            stalled.contains("--syscall-ns 1000")
+                && stalled.contains("--spin-limit 2")
+                && stalled.contains("--stall-limit"),
+            "{stalled}"
+        );
     }
 }

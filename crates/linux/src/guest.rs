@@ -96,7 +96,10 @@ impl Init {
     /// Waits for the drive: some drivers look for it while the first process begins. Time passes meanwhile.
     fn await_device(&self) -> io::Result<()> {
         const TRIES: u32 = 1000;
-        let device = self.device();
+        let device = match &*self.job.disk {
+            "" => self.device(),
+            disk => format!("/dev/{disk}"),
+        };
         for _ in 0..TRIES {
             if Path::new(&device).exists() {
                 return Ok(());
@@ -163,6 +166,7 @@ impl Init {
                 fs::write("/proc/sys/vm/drop_caches", "3")
             }
             Step::Undo(changes) => undo::all(Path::new(MOUNT_POINT), changes),
+            Step::Get(paths) => get(paths),
             Step::Mark(name) => {
                 let at_ns = now_ns();
                 self.report(&Report::Mark { name: name.clone(), at_ns })?;
@@ -183,7 +187,7 @@ impl Init {
             (folder, _) => folder,
         };
         if !Path::new(folder).is_dir() {
-            return Err(io::Error::other(format!("the guest has no folder {folder}")));
+            return Err(io::Error::other(format!("the guest has no folder {folder}{}", folders_there())));
         }
         command.current_dir(folder);
         if self.job.shows_host {
@@ -204,6 +208,33 @@ impl Init {
             Err(io::Error::other(format!("exit code {code}\n{}", String::from_utf8_lossy(&said))))
         }
     }
+}
+
+/// The folders at the top of the drive, for those who look for another one; nothing if there are none.
+fn folders_there() -> String {
+    let entries = fs::read_dir(MOUNT_POINT).into_iter().flatten().flatten();
+    let folders = entries.filter(|entry| entry.path().is_dir() && entry.file_name() != "lost+found");
+    let mut names: Vec<_> =
+        folders.map(|entry| entry.path().display().to_string()).take(FOLDERS_NAMED).collect();
+    names.sort();
+    if names.is_empty() { String::new() } else { format!("; there is {}", names.join(", ")) }
+}
+
+/// Most folders that an error names.
+const FOLDERS_NAMED: usize = 8;
+
+/// Sends `paths` to the host, each under its last name.
+fn get(paths: &[String]) -> io::Result<()> {
+    let mut command = Command::new("tar");
+    command.args(["-c", "-f", "-"]).stdin(Stdio::null()).stdout(terminal("/dev/tty4")?);
+    for path in paths.iter().map(Path::new) {
+        let (Some(folder), Some(name), true) = (path.parent(), path.file_name(), path.exists()) else {
+            return Err(io::Error::other(format!("the guest has no file or folder {}", path.display())));
+        };
+        command.arg("-C").arg(folder).arg(Path::new(".").join(name));
+    }
+    let status = command.status().map_err(|error| cannot_run("tar", &error))?;
+    if status.success() { Ok(()) } else { Err(io::Error::other(format!("exit code {}", code(status)))) }
 }
 
 /// The guest's time.
@@ -232,6 +263,7 @@ fn describe(step: &Step) -> String {
         Step::DropCaches => "cannot drop caches".into(),
         Step::Undo(_) => "cannot take back names that were not synced".into(),
         Step::Mark(name) => format!("mark {name}"),
+        Step::Get(paths) => format!("--get {}", paths.join(" --get ")),
     }
 }
 

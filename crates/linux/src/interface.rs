@@ -23,6 +23,14 @@ impl Interface {
         }
     }
 
+    /// The name of the block device of further drive `number`, from 0.
+    pub fn other_device(self, number: usize) -> String {
+        match self {
+            Self::Virtio => format!("vd{}", char::from(b'b' + number.min(24) as u8)),
+            Self::Nvme => format!("nvme{}n1", number + 1),
+        }
+    }
+
     /// The number of its driver that the kernel gives to block devices, as block traces have it.
     pub(crate) fn major(self) -> u32 {
         match self {

@@ -18,8 +18,11 @@ pub struct Job {
     pub environment: Vec<(String, String)>,
     /// True if the root is the host's, read only, below an overlay in memory. Otherwise it is the packed one.
     pub shows_host: bool,
-    /// The name of the drive's block device, which steps mount.
+    /// The name of the block device that steps mount: the drive's, or that of a partition.
     pub device: String,
+    /// The name of the drive's block device, for which the first process waits; empty: `device`.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub disk: String,
     /// Period at which the first process reports kernel counters, in ns, counted from each mark; 0: never.
     pub sample_ns: u64,
     /// Links to make in that layer: where, and what they point to.
@@ -97,6 +100,8 @@ pub enum Step {
     Undo(Vec<Undo>),
     /// Tells the host that this point is reached.
     Mark(String),
+    /// Sends files and folders of the guest to the host, as an archive.
+    Get(Vec<String>),
 }
 
 /// A change of names that is taken back. Paths are relative to the top of the file system.

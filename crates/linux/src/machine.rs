@@ -4,6 +4,7 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use crate::attached::DiskOptions;
+use crate::process::EPOCH_NS;
 
 /// Clock of a guest.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -16,7 +17,7 @@ pub enum Clock {
 }
 
 /// Virtual time charged for work of the guest's processor: a cost model of system calls. Computation inside
-/// programs costs nothing.
+/// programs costs nothing, up to [`Machine::spin_limit`].
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct CpuCost {
     /// ns of every system call, beside what it waits for.
@@ -26,6 +27,10 @@ pub struct CpuCost {
 }
 
 impl CpuCost {
+    /// Costs on a server's processor. Measured on a virtual Xeon with mitigations: 0.6 µs for getppid, 1.5 µs for
+    /// fstat and a cached pread, 2 to 3 µs for stat; 70 to 270 ns for each KiB of a pwrite to cached pages.
+    pub const TYPICAL: Self = Self { syscall_ns: 1000, copy_ns_per_kib: 100 };
+
     /// True if all costs are zero.
     pub fn is_none(self) -> bool {
         self == Self::default()
@@ -49,13 +54,18 @@ pub struct Machine {
     pub stall_limit: Duration,
     /// Virtual time charged for the processor's work. The kernel must support it.
     pub cpu: CpuCost,
+    /// Processor time of the host for which a program may compute without a system call before virtual time goes
+    /// on with it, which ends repeatability. None: virtual time stands still. The kernel must support it.
+    pub spin_limit: Option<Duration>,
+    /// Time of day at virtual time 0, in ns since 1970.
+    pub epoch_ns: u64,
     /// Properties of the disk offered to the guest.
     pub disk: DiskOptions,
     /// Returns the free memory of the host in bytes. A drive that keeps written data takes more as the guest
     /// writes. The run ends when almost none is left. None: no check.
     pub memory_left: Option<fn() -> Option<u64>>,
     /// True to report changes of files and the requests that follow from them, as
-    /// [`Stream::Files`](crate::Stream::Files). The kernel must support it.
+    /// [`Stream::Changes`](crate::Stream::Changes). The kernel must support it.
     pub file_log: bool,
     /// More arguments of the kernel.
     pub arguments: Vec<String>,
@@ -72,6 +82,8 @@ impl Machine {
             time_limit_ns: 24 * 3_600_000_000_000,
             stall_limit: Duration::from_secs(300),
             cpu: CpuCost::default(),
+            spin_limit: None,
+            epoch_ns: EPOCH_NS,
             disk: DiskOptions::default(),
             memory_left: None,
             file_log: false,

@@ -33,12 +33,14 @@ pub enum Stream {
     /// Lines of the guest's first process for us.
     Control,
     /// Changes of files and requests that follow from them, one a line: [`Machine::file_log`].
+    Changes,
+    /// An archive of files for us; see [`Step::Get`](crate::job::Step::Get).
     Files,
 }
 
 impl Stream {
-    const ALL: [Stream; 5] =
-        [Stream::Kernel, Stream::Output, Stream::Error, Stream::Control, Stream::Files];
+    const ALL: [Stream; 6] =
+        [Stream::Kernel, Stream::Output, Stream::Error, Stream::Control, Stream::Files, Stream::Changes];
 
     /// The file of the guest's process that it is: the kernel's console is its standard output.
     fn fd(self) -> i32 {
@@ -48,8 +50,31 @@ impl Stream {
             Self::Error => 4,
             Self::Control => 5,
             Self::Files => 6,
+            Self::Changes => 7,
         }
     }
+}
+
+/// End of a guest.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum End {
+    /// It was switched off, or ended otherwise.
+    Off,
+    /// The power cut that was planned for the drive has happened.
+    PowerCut,
+}
+
+/// Remains of a guest that has ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Ended {
+    /// Reason for the end.
+    pub end: End,
+    /// When, in its own time; in real time, when that was noticed.
+    pub guest_ns: u64,
+    /// Messages about time.
+    pub time_messages: u64,
+    /// Interrupts by the disk.
+    pub interrupts: u64,
 }
 
 /// Our end of what the guest prints.
@@ -62,6 +87,8 @@ pub(crate) struct Pipe {
 /// Sockets of the guest's disk and clock.
 pub(crate) struct Sockets {
     pub(crate) disk: UnixListener,
+    /// Sockets of further disks.
+    pub(crate) others: Vec<UnixListener>,
     /// Socket for the host's files.
     pub(crate) files: Option<UnixListener>,
     pub(crate) time: Option<UnixListener>,
@@ -78,12 +105,13 @@ pub(crate) struct Guest {
 }
 
 impl Guest {
-    /// Starts it on a drive with `handles` placement handles.
+    /// Starts it on a drive with `handles` placement handles, and `others` further ones.
     pub(crate) fn start(
         machine: &Machine,
         initramfs: &Path,
         has_files: bool,
         handles: u16,
+        others: usize,
     ) -> Result<(Self, Sockets, Vec<Pipe>), LinuxError> {
         let failed = |error| LinuxError::Start { path: machine.kernel.display().to_string(), error };
         let folder = tempfile::Builder::new().prefix("strobe-linux-").tempdir()?;
@@ -93,19 +121,21 @@ impl Guest {
             Clock::Real => None,
         };
         let files = has_files.then(|| UnixListener::bind(path.join(FILES_SOCKET))).transpose()?;
-        let sockets = Sockets { disk: UnixListener::bind(path.join(DISK_SOCKET))?, files, time };
+        let bind = |other| UnixListener::bind(path.join(other_socket(other)));
+        let others = (0..others).map(bind).collect::<io::Result<Vec<_>>>()?;
+        let sockets = Sockets { disk: UnixListener::bind(path.join(DISK_SOCKET))?, others, files, time };
 
         std::os::unix::fs::symlink(std::path::absolute(initramfs)?, path.join(ROOT))?;
         let mut command = mortal(&std::path::absolute(&machine.kernel)?);
         command
             .current_dir(path)
-            .args(arguments(machine, has_files, handles))
+            .args(arguments(machine, has_files, handles, sockets.others.len()))
             .env_clear()
             .env("TMPDIR", memory_folder(path, machine.memory_mib));
         // A group of its own: the guest has a process for each of its address spaces.
         command.env("HOME", path).stdin(Stdio::null()).process_group(0);
         let (mut pipes, mut mappings) = (Vec::new(), Vec::new());
-        for stream in Stream::ALL.into_iter().filter(|&stream| stream != Stream::Files || machine.file_log) {
+        for stream in Stream::ALL.into_iter().filter(|&stream| stream != Stream::Changes || machine.file_log) {
             let child_fd = stream.fd();
             let (ours, theirs) = pipe_with(PipeFlags::CLOEXEC).map_err(io::Error::from)?;
             rustix::io::ioctl_fionbio(&ours, true).map_err(io::Error::from)?;
@@ -163,7 +193,7 @@ fn memory_folder(folder: &Path, memory_mib: u32) -> PathBuf {
 
 /// Command line of the kernel, equal in every run because the kernel also feeds it into its entropy. Files are
 /// in the folder in which it is started.
-fn arguments(machine: &Machine, has_files: bool, handles: u16) -> Vec<String> {
+fn arguments(machine: &Machine, has_files: bool, handles: u16, others: usize) -> Vec<String> {
     let mut arguments = vec![
         format!("mem={}M", machine.memory_mib),
         format!("initrd={ROOT}"),
@@ -175,17 +205,22 @@ fn arguments(machine: &Machine, has_files: bool, handles: u16) -> Vec<String> {
         "con1=null,fd:3".into(),
         "con2=null,fd:4".into(),
         "con3=null,fd:5".into(),
+        "con4=null,fd:6".into(),
         // Addresses are an entropy of their own.
         "norandmaps".into(),
         format!("rng_seed={}", machine.seed),
         "panic=-1".into(),
     ];
+    let id = machine.disk.interface.virtio_id();
+    arguments.extend((0..others).map(|other| format!("virtio_uml.device={}:{id}", other_socket(other))));
     if has_files {
         arguments.push(format!("virtio_uml.device={FILES_SOCKET}:26"));
     }
     if machine.clock == Clock::Virtual {
+        // Before the calendar: from the guest's first message on it may be sent the signal.
+        arguments.extend(machine.spin_limit.map(|limit| format!("um_spin_ms={}", limit.as_millis())));
         arguments.push(format!("time-travel=ext:1:{TIME_SOCKET}"));
-        arguments.push(format!("time-travel-start={EPOCH_NS}"));
+        arguments.push(format!("time-travel-start={}", machine.epoch_ns));
         // Not there at 0: the command line is a part of the kernel's entropy.
         let CpuCost { syscall_ns, copy_ns_per_kib } = machine.cpu;
         let costs = [("um_syscall_ns", syscall_ns), ("um_copy_ns_per_kib", copy_ns_per_kib)];
@@ -197,7 +232,7 @@ fn arguments(machine: &Machine, has_files: bool, handles: u16) -> Vec<String> {
         arguments.push(format!("sysctl.vm.dirty_bytes={}", bytes / DIRTY_PART));
     }
     if machine.file_log {
-        arguments.push(format!("um_file_log={}", Stream::Files.fd()));
+        arguments.push(format!("um_file_log={}", Stream::Changes.fd()));
     }
     // Linux 6.12 does not ask an NVMe drive how many it has.
     if machine.disk.interface == Interface::Nvme && handles > 1 {
@@ -216,4 +251,9 @@ const DIRTY_PART: u64 = 5;
 const ROOT: &str = "root";
 const DISK_SOCKET: &str = "disk";
 const FILES_SOCKET: &str = "files";
+
+fn other_socket(other: usize) -> String {
+    format!("{DISK_SOCKET}{}", other + 2)
+}
+
 const TIME_SOCKET: &str = "time";

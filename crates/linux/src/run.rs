@@ -1,5 +1,6 @@
 //! A job on a drive: boot, listen, and what came of it.
 
+use std::collections::BTreeSet;
 use std::path::Path;
 
 use strobe_ssd::{DriveStats, EventLog, Latency, Requests, Simulated};
@@ -9,9 +10,9 @@ use crate::disk::Disk;
 use crate::host::{HostFiles, HostUse};
 use crate::job::{Job, Report};
 use crate::machine::Machine;
-use crate::process::Stream;
+use crate::process::{End, Ended, Stream};
 use crate::record::Recorder;
-use crate::session::{self, End, Ended, Listener};
+use crate::session::{self, Listener};
 use crate::watch::Watch;
 use crate::{LinuxError, Root};
 
@@ -48,10 +49,31 @@ pub struct Outcome {
     pub drive_error: Option<String>,
     /// Requests sent by the guest.
     pub requests: Requests,
+    /// Further drives.
+    pub others: Vec<OtherOutcome>,
     /// Host files shown to the guest, if they were its root.
     pub host: Option<HostUse>,
     /// True if the kernel killed a program because memory ran out.
     pub out_of_memory: bool,
+    /// Programs that computed for so long that virtual time went on with the host's; see [`Machine::spin_limit`].
+    pub spun: Vec<String>,
+}
+
+/// A further drive of a guest, as the guest left it.
+pub struct OtherOutcome {
+    /// The drive.
+    pub drive: Box<dyn Simulated>,
+    /// Requests sent by the guest, from power-on to power-off.
+    pub requests: Requests,
+    /// The first error of the drive that the guest has seen.
+    pub drive_error: Option<String>,
+}
+
+impl OtherOutcome {
+    fn of(disk: Disk) -> Self {
+        let (requests, error) = (disk.target().requests(), disk.target().first_error().map(str::to_owned));
+        Self { drive: disk.into_drive(), requests, drive_error: error }
+    }
 }
 
 impl Outcome {
@@ -78,12 +100,14 @@ pub struct PoweredDrive {
     pub watch: Option<Box<dyn Watch>>,
     /// Event log, and the marks between which it is open.
     pub log: Option<(EventLog, [&'static str; 2])>,
+    /// Further drives of the guest, at their time 0.
+    pub others: Vec<Box<dyn Simulated>>,
 }
 
 impl PoweredDrive {
     /// A drive with its state at `start`.
     pub fn new(drive: Box<dyn Simulated>, start: SimTime) -> Self {
-        Self { drive, start, recorder: None, watch: None, log: None }
+        Self { drive, start, recorder: None, watch: None, log: None, others: Vec::new() }
     }
 }
 
@@ -108,6 +132,8 @@ impl Machine {
         if let Some(watch) = drive.watch {
             disk.watch(watch);
         }
+        let disk_of = |drive| Disk::new(drive, SimTime::ZERO, self.disk.clone());
+        let mut others: Vec<_> = drive.others.into_iter().map(disk_of).collect();
         let mut notes = Notes {
             hears,
             events: drive.log,
@@ -117,10 +143,12 @@ impl Machine {
             failed: None,
             is_done: false,
             out_of_memory: false,
+            spun: BTreeSet::new(),
             log: String::new(),
         };
         let mut files = root.shows_host().then(|| HostFiles::new(Path::new("/"), job)).transpose()?;
-        let ended = session::boot(self, &file.path(), &mut disk, files.as_mut(), &mut notes, stop);
+        let files_shown = files.as_mut();
+        let ended = session::boot(self, &file.path(), &mut disk, &mut others, files_shown, &mut notes, stop);
         let ended = ended.map_err(|error| error.after(notes.failed.take()))?;
         if ended.end == End::Off && !notes.is_done && notes.failed.is_none() {
             return Err(LinuxError::Ended(notes.log));
@@ -136,8 +164,10 @@ impl Machine {
             failed: notes.failed,
             drive_error: disk.target().first_error().map(str::to_owned),
             requests: disk.target().requests(),
+            others: others.into_iter().map(OtherOutcome::of).collect(),
             host: files.map(|files| files.shown()),
             out_of_memory: notes.out_of_memory,
+            spun: notes.spun.into_iter().collect(),
             drive: disk.into_drive(),
         })
     }
@@ -154,12 +184,18 @@ struct Notes<'a> {
     failed: Option<(usize, String)>,
     is_done: bool,
     out_of_memory: bool,
+    spun: BTreeSet<String>,
     /// The end of what the kernel said.
     log: String,
 }
 
 /// Most of the kernel's log that is kept.
 const LOG_BYTES_MAX: usize = 4096;
+
+/// The program of which a line of the kernel's log says that time goes on with it.
+fn spun(line: &str) -> Option<&str> {
+    line.strip_prefix("time-travel: ")?.strip_suffix(" computes, time goes on with it")
+}
 
 impl Listener for Notes<'_> {
     fn hears(&mut self, stream: Stream, bytes: &[u8], disk: &mut Disk) -> Result<(), LinuxError> {
@@ -168,6 +204,7 @@ impl Listener for Notes<'_> {
             Stream::Kernel => {
                 self.log.push_str(&String::from_utf8_lossy(bytes));
                 self.out_of_memory |= self.log.contains("Out of memory: Killed");
+                self.spun.extend(self.log.lines().filter_map(spun).map(str::to_owned));
                 let excess = self.log.len().saturating_sub(LOG_BYTES_MAX);
                 let from = (excess..).find(|&at| self.log.is_char_boundary(at)).unwrap_or(0);
                 self.log.drain(..from);
@@ -182,7 +219,7 @@ impl Listener for Notes<'_> {
                     self.report(&line, disk)?;
                 }
             }
-            Stream::Output | Stream::Error | Stream::Files => {}
+            Stream::Output | Stream::Error | Stream::Files | Stream::Changes => {}
         }
         Ok(())
     }

@@ -10,16 +10,19 @@ use std::path::Path;
 use std::time::Duration;
 
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use rustix::process::{Signal, pidfd_send_signal};
 use strobe_types::StopFlag;
 
 use crate::LinuxError;
 use crate::calendar::{Calendar, Served};
 use crate::disk::Disk;
 use crate::host::HostFiles;
+use crate::kernel_log::KernelLog;
 use crate::link::gone;
 use crate::machine::{Clock, Machine};
 use crate::port::{Device, Heard, Port};
-use crate::process::{EPOCH_NS, Guest, Pipe, Sockets, Stream};
+use crate::process::{End, Ended, Guest, Pipe, Sockets, Stream};
+use crate::real_time::RealTime;
 use crate::vhost;
 
 /// Receiver of the guest's output.
@@ -29,31 +32,6 @@ pub trait Listener {
     fn hears(&mut self, stream: Stream, bytes: &[u8], disk: &mut Disk) -> Result<(), LinuxError>;
 }
 
-/// End of a guest.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum End {
-    /// It was switched off, or ended otherwise.
-    Off,
-    /// The power cut that was planned for the drive has happened.
-    PowerCut,
-}
-
-/// Remains of a guest that has ended.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Ended {
-    /// Reason for the end.
-    pub end: End,
-    /// When, in its own time; in real time, when that was noticed.
-    pub guest_ns: u64,
-    /// Messages about time.
-    pub time_messages: u64,
-    /// Interrupts by the disk.
-    pub interrupts: u64,
-}
-
-/// Most of what the kernel said that is kept for errors.
-const LOG_BYTES_MAX: usize = 16 << 10;
-const LOG_LINES_QUOTED: usize = 12;
 /// Maximum wait before the stop flag is checked.
 const LOOK_UP: Duration = Duration::from_millis(200);
 /// Memory that is left to the host at least, and how often to look: a message brings 256 requests at most.
@@ -63,18 +41,23 @@ const KICKS_PER_LOOK: u64 = 64;
 /// limit is noticed.
 const QUANTUM_NS: u64 = 1_000_000_000;
 
-/// Boots a guest with `root`, a cpio archive, on `disk`, with `files` of the host beside it; returns when it has ended.
-/// Raising `stop` ends it.
+/// Boots a guest with `root`, a cpio archive, on `disk` and `others`, with `files` of the host beside it; returns when it
+/// has ended. Raising `stop` ends it.
 pub fn boot(
     machine: &Machine,
     root: &Path,
     disk: &mut Disk,
+    others: &mut [Disk],
     files: Option<&mut HostFiles>,
     listener: &mut dyn Listener,
     stop: &StopFlag,
 ) -> Result<Ended, LinuxError> {
-    let (guest, Sockets { disk: disk_socket, files: files_socket, time }, pipes) =
-        Guest::start(machine, root, files.is_some(), disk.handles())?;
+    let (guest, sockets, pipes) = Guest::start(machine, root, files.is_some(), disk.handles(), others.len())?;
+    let Sockets { disk: disk_socket, others: other_sockets, files: files_socket, time } = sockets;
+    let mut further = Vec::new();
+    for (socket, disk) in other_sockets.into_iter().zip(others) {
+        further.push((Port::new(socket, disk.device().rings())?, disk));
+    }
     let files = match (files, files_socket) {
         (Some(files), Some(socket)) => Some((Port::new(socket, files.rings())?, files)),
         _ => None,
@@ -82,6 +65,7 @@ pub fn boot(
     let mut session = Session {
         disk_port: Port::new(disk_socket, disk.device().rings())?,
         disk,
+        others: further,
         files,
         listener,
         pipes,
@@ -91,10 +75,12 @@ pub fn boot(
         started: RealTime::start(),
         waiting: false,
         interrupts: 0,
-        log: Vec::new(),
+        log: KernelLog::default(),
         stop,
         time_limit_ns: machine.time_limit_ns,
         stall_limit: machine.stall_limit,
+        watches_spin: machine.spin_limit.is_some(),
+        epoch_ns: machine.epoch_ns,
         memory_left: machine.memory_left,
         kicks: 0,
     };
@@ -104,7 +90,7 @@ pub fn boot(
     let heard = session.hear_everything();
     match end {
         // A kernel that panics may take the rest with it in any way.
-        _ if session.log_says("Kernel panic") => Err(LinuxError::Panic(session.last_words())),
+        _ if session.log.says("Kernel panic") => Err(LinuxError::Panic(session.log.last_words())),
         Ok(end) => heard.map(|()| Ended {
             end,
             guest_ns: session.now(),
@@ -118,6 +104,8 @@ pub fn boot(
 struct Session<'a> {
     disk: &'a mut Disk,
     disk_port: Port,
+    /// Further disks.
+    others: Vec<(Port, &'a mut Disk)>,
     files: Option<(Port, &'a mut HostFiles)>,
     listener: &'a mut dyn Listener,
     pipes: Vec<Pipe>,
@@ -128,28 +116,16 @@ struct Session<'a> {
     /// The guest waits: time is ours.
     waiting: bool,
     interrupts: u64,
-    log: Vec<u8>,
+    log: KernelLog,
     stop: &'a StopFlag,
     time_limit_ns: u64,
     stall_limit: Duration,
+    /// True if the guest's kernel is asked for programs that compute.
+    watches_spin: bool,
+    epoch_ns: u64,
     memory_left: Option<fn() -> Option<u64>>,
     /// Messages that requests have come by.
     kicks: u64,
-}
-
-/// The host's clock.
-#[allow(clippy::disallowed_types, reason = "real time is what is asked for, or how long the guest is silent")]
-struct RealTime(std::time::Instant);
-
-impl RealTime {
-    #[allow(clippy::disallowed_types, reason = "as above")]
-    fn start() -> Self {
-        Self(std::time::Instant::now())
-    }
-
-    fn elapsed(&self) -> Duration {
-        self.0.elapsed()
-    }
 }
 
 /// True if a read timed out or was interrupted.
@@ -162,6 +138,8 @@ fn is_late(error: &io::Error) -> bool {
 enum Which {
     Files,
     Disk,
+    /// A further disk, by number.
+    Other(usize),
 }
 
 /// Source of incoming data.
@@ -186,14 +164,13 @@ impl Session<'_> {
         }
     }
 
-    /// Next completion and its time. At equal times files come before the disk.
+    /// Next completion and its time. At equal times files come before disks, and these in their order.
     fn next_event(&self) -> Option<(u64, Which)> {
         let files = self.files.as_ref().and_then(|(_, files)| files.next_event());
-        let disk = self.disk.next_event();
-        match (files, disk) {
-            (Some(files), disk) if disk.is_none_or(|disk| files <= disk) => Some((files, Which::Files)),
-            (_, disk) => disk.map(|at| (at, Which::Disk)),
-        }
+        let others = self.others.iter().enumerate();
+        let others = others.map(|(other, (_, disk))| (disk.next_event(), Which::Other(other)));
+        let all = [(files, Which::Files), (self.disk.next_event(), Which::Disk)].into_iter().chain(others);
+        all.filter_map(|(at, which)| Some((at?, which))).min_by_key(|&(at, _)| at)
     }
 
     /// Time until which the guest may run from `now` without asking.
@@ -206,12 +183,14 @@ impl Session<'_> {
     fn device(&mut self, which: Which) -> Option<(&mut Port, &mut dyn Device)> {
         match which {
             Which::Disk => Some((&mut self.disk_port, self.disk.device())),
+            Which::Other(other) => self.others.get_mut(other).map(|(port, disk)| (port, disk.device())),
             Which::Files => self.files.as_mut().map(|(port, files)| (port, &mut **files as &mut dyn Device)),
         }
     }
 
     fn run(&mut self, exit: BorrowedFd<'_>) -> Result<End, LinuxError> {
         let mut silent = RealTime::start();
+        let mut seen_ns = 0;
         loop {
             while self.waiting {
                 if self.stop.is_raised() {
@@ -225,10 +204,14 @@ impl Session<'_> {
             if self.clock == Clock::Real {
                 self.complete_until(Which::Files, self.now())?;
                 self.complete_until(Which::Disk, self.now())?;
+                let others = 0..self.others.len();
+                others
+                    .into_iter()
+                    .try_for_each(|other| self.complete_until(Which::Other(other), self.now()))?;
                 if self.now() > self.time_limit_ns {
                     return Err(LinuxError::TimeLimit {
                         limit_ns: self.time_limit_ns,
-                        log: self.last_words(),
+                        log: self.log.last_words(),
                     });
                 }
             }
@@ -236,9 +219,12 @@ impl Session<'_> {
             if self.stop.is_raised() {
                 return Err(LinuxError::Interrupted);
             }
-            if ready.is_empty() && self.clock == Clock::Virtual && silent.elapsed() > self.stall_limit {
-                let seconds = silent.elapsed().as_secs();
-                return Err(LinuxError::Stalled { seconds, log: self.last_words() });
+            if ready.is_empty() && self.clock == Clock::Virtual {
+                // System calls without a message let time pass.
+                if self.now() != seen_ns {
+                    (seen_ns, silent) = (self.now(), RealTime::start());
+                }
+                self.look_at_silent(&silent, exit)?;
             }
             for source in ready {
                 let end = match source {
@@ -253,6 +239,22 @@ impl Session<'_> {
                 silent = RealTime::start();
             }
         }
+    }
+
+    /// Asks a guest of which nothing was heard lately whether one of its programs computes; ends it after the limit.
+    fn look_at_silent(&self, silent: &RealTime, guest: BorrowedFd<'_>) -> Result<(), LinuxError> {
+        if silent.elapsed() > self.stall_limit {
+            let seconds = silent.elapsed().as_secs();
+            return Err(LinuxError::Stalled { seconds, log: self.log.last_words() });
+        }
+        // Before its first message the guest does not know the signal.
+        if self.watches_spin && self.calendar.is_some() {
+            match pidfd_send_signal(guest, Signal::USR2) {
+                Ok(()) | Err(rustix::io::Errno::SRCH) => {}
+                Err(error) => return Err(io::Error::from(error).into()),
+            }
+        }
+        Ok(())
     }
 
     /// Waits for input. Returns its sources in the order in which to serve them. Output of the guest comes
@@ -270,6 +272,9 @@ impl Session<'_> {
             }
         }
         add(Source::Device(Which::Disk), self.disk_port.fd());
+        for (other, (port, _)) in self.others.iter().enumerate() {
+            add(Source::Device(Which::Other(other)), port.fd());
+        }
         if let Some((port, _)) = &self.files {
             add(Source::Device(Which::Files), port.fd());
         }
@@ -301,7 +306,7 @@ impl Session<'_> {
                 Served::Gone => return Ok(Some(End::Off)),
             },
             (None, Some(socket)) => {
-                let calendar = Calendar::new(socket.accept()?.0, EPOCH_NS)?;
+                let calendar = Calendar::new(socket.accept()?.0, self.epoch_ns)?;
                 // A guest that asks nothing of its disk has to look up now and then, too.
                 calendar.limit(self.free_until(0));
                 self.calendar = Some(calendar);
@@ -324,14 +329,14 @@ impl Session<'_> {
                 if request > self.time_limit_ns {
                     return Err(LinuxError::TimeLimit {
                         limit_ns: self.time_limit_ns,
-                        log: self.last_words(),
+                        log: self.log.last_words(),
                     });
                 }
                 let until = self.free_until(request);
                 self.waiting = false;
                 self.calendar.as_mut().map_or(Ok(()), |calendar| calendar.run(request, until))
             }
-            _ => Err(LinuxError::Deadlock { at_ns: self.now(), log: self.last_words() }),
+            _ => Err(LinuxError::Deadlock { at_ns: self.now(), log: self.log.last_words() }),
         }
     }
 
@@ -389,14 +394,14 @@ impl Session<'_> {
             match poll(&mut fds, Some(&timeout)) {
                 Ok(0) if silent.elapsed() > self.stall_limit => {
                     let seconds = silent.elapsed().as_secs();
-                    return Err(LinuxError::Stalled { seconds, log: self.last_words() });
+                    return Err(LinuxError::Stalled { seconds, log: self.log.last_words() });
                 }
                 Ok(_) | Err(rustix::io::Errno::INTR) => {}
                 Err(error) => return Err(io::Error::from(error).into()),
             }
             let [_, time] = fds.map(|fd| !fd.revents().is_empty());
             if time && self.serve_time()? == Some(End::Off) {
-                return Err(LinuxError::Ended(self.last_words()));
+                return Err(LinuxError::Ended(self.log.last_words()));
             }
             if self.stop.is_raised() {
                 return Err(LinuxError::Interrupted);
@@ -433,7 +438,8 @@ impl Session<'_> {
 
     /// Ends a run whose drive can store no more: its guest would only see errors, or the host end it without a word.
     fn check_storage(&mut self) -> Result<(), LinuxError> {
-        if let Some(reason) = self.disk.target().drive().failure() {
+        let disks = [&*self.disk].into_iter().chain(self.others.iter().map(|(_, disk)| &**disk));
+        if let Some(reason) = disks.filter_map(|disk| disk.target().drive().failure()).next() {
             return Err(LinuxError::Drive(reason.to_owned()));
         }
         self.kicks += 1;
@@ -464,9 +470,7 @@ impl Session<'_> {
             };
             let stream = *stream;
             if stream == Stream::Kernel {
-                self.log.extend_from_slice(bytes);
-                let excess = self.log.len().saturating_sub(LOG_BYTES_MAX);
-                self.log.drain(..excess);
+                self.log.add(bytes);
             }
             self.listener.hears(stream, bytes, self.disk)?;
         }
@@ -474,22 +478,5 @@ impl Session<'_> {
 
     fn hear_everything(&mut self) -> Result<(), LinuxError> {
         (0..self.pipes.len()).try_for_each(|pipe| self.hear(pipe))
-    }
-
-    fn log_says(&self, what: &str) -> bool {
-        String::from_utf8_lossy(&self.log).contains(what)
-    }
-
-    /// The last lines of the kernel; from where it begins to panic if it does.
-    fn last_words(&self) -> String {
-        let text = String::from_utf8_lossy(&self.log);
-        let from =
-            text.find("Kernel panic").map_or(0, |at| text[..at].rfind('\n').map_or(0, |line| line + 1));
-        let lines: Vec<_> = text[from..].lines().collect();
-        let shown = match from {
-            0 => &lines[lines.len().saturating_sub(LOG_LINES_QUOTED)..],
-            _ => &lines[..lines.len().min(LOG_LINES_QUOTED)],
-        };
-        shown.join("\n")
     }
 }

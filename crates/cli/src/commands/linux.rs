@@ -1,5 +1,6 @@
 //! `strobe linux`: any program on a real Linux kernel on the drive, in virtual time.
 
+mod get;
 pub(super) mod guest;
 mod prepare;
 
@@ -15,7 +16,7 @@ use strobe_cli::report::{self, Style};
 use strobe_lab::Time;
 use strobe_linux::command::{self, GuestRoot, LinuxRunError};
 use strobe_linux::kernel::{self, KernelInfo};
-use strobe_linux::{Clock, Interface, Recorder, Stream, TraceForm};
+use strobe_linux::{Clock, CpuCost, Interface, Recorder, Stream, TraceForm};
 use strobe_ssd::Ageing;
 use strobe_types::SimTime;
 
@@ -23,14 +24,15 @@ use super::event_log::{EventArgs, EventOutputs};
 use super::options::OUTPUT;
 use super::{Failure, output};
 use super::{progress, signals};
+use get::Gets;
 use guest::{FILE_SYSTEM, GUEST, GuestArgs};
 
 /// Run any program on a file system of a real Linux kernel on the drive, in virtual time.
 ///
 /// Boots a kernel (User-Mode Linux: no root, no KVM) with the drive as /dev/vda, makes and mounts a file system
 /// in /mnt, runs COMMAND there, shuts down, and prints what the drive did. The guest's time is virtual: its disk
-/// takes as long as the drive's model says, its processor no time at all (unless --syscall-ns says so), so results are
-/// those of the drive, and the same in every run.
+/// takes as long as the drive's model says, its processor a microsecond for a system call (--syscall-ns) and none for
+/// what programs compute, so results are those of the drive, and the same in every run.
 #[derive(Args)]
 #[command(
     args_conflicts_with_subcommands = true,
@@ -85,6 +87,13 @@ struct RunArgs {
         value_parser = capacities
     )]
     age: Option<f64>,
+    /// Divide the drive into N partitions of one size, /dev/vda1 to /dev/vdaN; the file system is on the first
+    #[arg(help_heading = FILE_SYSTEM, long, value_name = "N", conflicts_with = "image", value_parser = clap::value_parser!(u32).range(1..=15))]
+    partitions: Option<u32>,
+    /// Bring a file or folder of the guest out when COMMAND is done, to the folder where you are; PATH is relative to the
+    /// top of the drive's file system, or absolute. What has its name here is not overwritten (repeatable)
+    #[arg(help_heading = OUTPUT, long, value_name = "PATH")]
+    get: Vec<String>,
     /// Check the file system when it is unmounted
     #[arg(help_heading = FILE_SYSTEM, long)]
     fsck: bool,
@@ -207,7 +216,7 @@ struct Outputs {
 impl Outputs {
     fn of(args: &RunArgs, kernel: &Path) -> Result<Self, Failure> {
         let inputs: Vec<_> =
-            [kernel, Path::new(&args.guest.drive)].into_iter().chain(args.image.as_deref()).collect();
+            [kernel, Path::new(args.guest.drive())].into_iter().chain(args.image.as_deref()).collect();
         let output = |option: &str, given: &Option<String>| {
             given.as_deref().map(|given| Output::new(option, given, &inputs)).transpose()
         };
@@ -253,11 +262,14 @@ fn run(args: &RunArgs) -> Result<(), Failure> {
     let path = args.guest.kernel_path()?;
     let kernel = kernel::inspect(&path).map_err(LinuxRunError::from)?;
     let mut run = args.guest.linux_run(path, args.guest_root(&kernel)?, &args.command)?;
-    run.machine.clock = if args.real_time { Clock::Real } else { Clock::Virtual };
-    if args.real_time && !run.machine.cpu.is_none() {
-        return Err(Failure::Request(anyhow!(
-            "--syscall-ns and --copy-ns-per-kib count in virtual time only: with --real-time the processor is the real one"
-        )));
+    if args.real_time {
+        if args.guest.says_cost() {
+            return Err(Failure::Request(anyhow!(
+                "--syscall-ns and --copy-ns-per-kib count in virtual time only: with --real-time the processor is the real one"
+            )));
+        }
+        (run.machine.clock, run.machine.cpu, run.machine.spin_limit) =
+            (Clock::Real, CpuCost::default(), None);
     }
     run.machine.time_limit_ns = args.time_limit * 1_000_000_000;
     run.fsck = args.fsck;
@@ -280,6 +292,10 @@ fn run(args: &RunArgs) -> Result<(), Failure> {
     }
     let outputs = Outputs::of(args, &run.machine.kernel)?;
     run.log = outputs.events.log();
+    run.partitions = args.partitions.unwrap_or(0);
+    let gets = Gets::of(args, &run)?;
+    run.gets = gets.paths(&args.guest);
+    let mut archive = gets.archive()?;
     let mut log = outputs.log.as_ref().map(Output::open).transpose()?;
     let mut log_file = log.as_ref().map(Sink::file).transpose()?;
     let trace = outputs.trace.as_ref().map(Output::open).transpose()?;
@@ -306,7 +322,8 @@ fn run(args: &RunArgs) -> Result<(), Failure> {
             }
             (Stream::Output | Stream::Error, _) => std::io::stderr().lock().write_all(bytes),
             (Stream::Kernel, Some(log)) => log.write_all(bytes),
-            (Stream::Kernel, None) | (Stream::Control | Stream::Files, _) => Ok(()),
+            (Stream::Files, _) => archive.write_all(bytes),
+            (Stream::Kernel, None) | (Stream::Control | Stream::Changes, _) => Ok(()),
         };
     });
     // The kernel's messages are wanted most when something went wrong.
@@ -314,6 +331,7 @@ fn run(args: &RunArgs) -> Result<(), Failure> {
         log.complete()?;
     }
     let result = result?;
+    gets.unpack(archive)?;
     if let Some(trace) = trace {
         trace.complete()?;
     }

@@ -25,7 +25,7 @@ Further keys of [sweep]:
   points        a list of tables of keys that go together, combined with the grid
   seeds_max, until = \"1%\"   more seeds, one by one, until the interval of the first measure is so narrow
   compare       key to compare along; its first value is the baseline [the last non-numeric key]
-  pairs = "all"  compare each value of that key with each
+  pairs         \"all\": compare each value of that key with each [\"first\"]
   confidence    of the intervals [0.95]
   retries       how often a point is tried again whose worker died [2]
   share_warmup  points whose drives are prepared alike share the preparation [true]

@@ -91,9 +91,16 @@ fn notes(result: &LinuxResult) -> Vec<String> {
         let memory = guest.memory_mib;
         format!("note: the guest ran out of memory (--memory above {memory} gives it more) and its kernel ended a program")
     });
+    let spun = (!guest.spun.is_empty()).then(|| {
+        format!(
+            "note: not repeatable: {} computed for long without a system call, and virtual time went on with this \
+             machine's (--spin-limit)",
+            guest.spun.join(", ")
+        )
+    });
     let error =
         guest.drive_error.as_ref().map(|error| format!("note: the guest saw an error of the drive: {error}"));
-    memory.into_iter().chain(error).collect()
+    memory.into_iter().chain(spun).chain(error).collect()
 }
 
 /// The full summary of a command in a guest as text.

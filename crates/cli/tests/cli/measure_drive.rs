@@ -194,6 +194,12 @@ fn tests_of_the_model_of_write_pauses_pass() {
     passes("write_pauses_test.py", "Ran 7 tests");
 }
 
+/// The scripts that run suites of others in guests: what they read, what they refuse, how they go on.
+#[test]
+fn tests_of_the_scripts_for_suites_pass() {
+    passes("suites_test.py", "Ran 5 tests");
+}
+
 fn passes(script: &str, ran: &str) {
     if strobe_testing::program("python3", "python3").is_none() {
         return;

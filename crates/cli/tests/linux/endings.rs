@@ -81,10 +81,12 @@ fn a_program_that_is_not_there_is_named_with_its_package() {
 
 #[test]
 fn a_program_that_never_looks_at_the_clock_is_reported() {
-    let job = ["--fs", "none", "--stall-limit", "2", "--", "sh", "-c", "while :; do :; done"];
+    let limits = ["--fs", "none", "--stall-limit", "2", "--spin-limit", "0"];
+    let job = [&limits[..], &["--", "sh", "-c", "while :; do :; done"]].concat();
     let Some((code, _, errors)) = ends(&job) else { return };
     assert_eq!(code, Some(1));
     assert!(errors.contains("let no virtual time pass"), "{errors}");
+    assert!(errors.contains("--spin-limit 2") && errors.contains("--syscall-ns 1000"), "{errors}");
 }
 
 #[test]

@@ -74,3 +74,17 @@ fn the_block_layer_uses_one_queue() {
     let output = strobe(&path, &["-q", "--fs", "none", "--", "sh", "-ec", script]);
     assert_eq!(text(&output.stdout), "1\n0\n256\n", "{}", text(&output.stderr));
 }
+
+/// Programs find what they expect of a machine: a name, the kernel's configuration, room for terabytes; nothing of the host.
+#[test]
+fn a_guest_is_a_machine_of_its_own() {
+    let Some(path) = kernel() else { return };
+    if !has("python3") {
+        return;
+    }
+    let script = "cat /proc/sys/kernel/hostname; zcat /proc/config.gz | grep -c ^CONFIG_UML_CPU_SPIN=y; \
+                  grep -c ^host /proc/cpuinfo; grep ^flags /proc/cpuinfo | wc -w; \
+                  python3 -c 'import mmap; m = mmap.mmap(-1, 8 << 40, flags=0x4022, prot=0); print(len(m) >> 40)'";
+    let output = strobe(&path, &["-q", "--fs", "none", "--", "sh", "-c", script]);
+    assert_eq!(text(&output.stdout), "strobe\n1\n0\n14\n8\n", "{}", text(&output.stderr));
+}

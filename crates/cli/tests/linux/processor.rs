@@ -15,22 +15,27 @@ fn window_ns(value: &Value) -> u64 {
 fn every_system_call_takes_what_it_is_said_to() {
     let Some(kernel) = kernel() else { return };
     let run = |more: &[&str]| result(&kernel, &[more, &WRITES].concat());
-    let (free, bytes) = run(&[]);
+    let (free, bytes) = run(&["--syscall-ns", "0"]);
     assert!(free["guest"]["cpu"].is_null());
-    // Nothing is nothing, to the byte.
+    // Without system calls copies are free as well, to the byte.
     let (_, zero) = run(&["--syscall-ns", "0", "--copy-ns-per-kib", "0"]);
     // dd says when it began.
     assert!(bytes == zero, "0 is as without it");
+    let (default, _) = run(&[]);
+    let cpu = &default["guest"]["cpu"];
+    assert_eq!((cpu["syscall_ns"].as_u64(), cpu["copy_ns_per_kib"].as_u64()), (Some(1000), Some(100)));
+    let more = window_ns(&default) - window_ns(&free);
+    assert!((2_400_000..3_000_000).contains(&more), "{more} ns for 2000 calls and 4000 KiB");
 
-    let (costs, first) = run(&["--syscall-ns", "5000"]);
+    let (costs, first) = run(&["--syscall-ns", "5000", "--copy-ns-per-kib", "0"]);
     assert_eq!(costs["guest"]["cpu"]["syscall_ns"], 5000);
     let more = window_ns(&costs) - window_ns(&free);
     // One read and one write for each block, and what dd begins and ends with.
     assert!((2000 * 5000..2500 * 5000).contains(&more), "{more} ns");
-    let (_, again) = run(&["--syscall-ns", "5000"]);
+    let (_, again) = run(&["--syscall-ns", "5000", "--copy-ns-per-kib", "0"]);
     assert!(first == again, "the same every time");
 
-    let (copies, _) = run(&["--copy-ns-per-kib", "1000"]);
+    let (copies, _) = run(&["--syscall-ns", "0", "--copy-ns-per-kib", "1000"]);
     let more = window_ns(&copies) - window_ns(&free);
     // What is written is copied; what is read of /dev/zero is made of nothing.
     assert!((4_000_000..4_800_000).contains(&more), "{more} ns");
@@ -42,4 +47,43 @@ fn it_counts_in_virtual_time_only() {
     let output = strobe(&kernel, &["--real-time", "--syscall-ns", "1", "--", "true"]);
     assert_eq!(output.status.code(), Some(2));
     assert!(text(&output.stderr).contains("count in virtual time only"), "{}", text(&output.stderr));
+}
+
+/// A program that makes system calls for ever takes as long as they do: a timer ends it, at the same time in every run.
+#[test]
+fn a_loop_of_system_calls_is_ended_by_a_timer() {
+    let Some(kernel) = kernel() else { return };
+    let arguments = ["--fs", "none", "--", "sh", "-c", "timeout 0.05 yes > /dev/null; echo $?"];
+    let (value, first) = result(&kernel, &arguments);
+    assert!(text(&first).contains("124\n"), "{}", text(&first));
+    assert!(value["guest"]["spun"].is_null(), "{}", value["guest"]);
+    assert_eq!(value["guest"]["root"]["repeatable"], true);
+    let (_, again) = result(&kernel, &arguments);
+    assert!(first == again, "the same every time");
+}
+
+/// One that makes none takes the processor time of this machine, and the result says so.
+#[test]
+fn a_loop_without_system_calls_is_ended_by_a_timer_and_marked() {
+    let Some(kernel) = kernel() else { return };
+    let script = "timeout 1 sh -c 'while :; do :; done'; echo $?";
+    let arguments = ["--fs", "none", "--spin-limit", "1", "--", "sh", "-c", script];
+    let (value, printed) = result(&kernel, &arguments);
+    assert!(text(&printed).contains("124\n"), "{}", text(&printed));
+    assert_eq!(value["guest"]["spun"], serde_json::json!(["sh"]));
+    assert_eq!(value["guest"]["root"]["repeatable"], false);
+    let output = strobe(&kernel, &arguments);
+    let said = text(&output.stdout);
+    assert!(said.contains("not repeatable: sh computed for long"), "{said}");
+}
+
+/// A computation shorter than the limit leaves the result repeatable.
+#[test]
+fn a_computation_within_the_limit_takes_no_time() {
+    let Some(kernel) = kernel() else { return };
+    let script = "i=0; while [ $i -lt 300000 ]; do i=$((i+1)); done";
+    let (value, first) = result(&kernel, &["--fs", "none", "--spin-limit", "600", "--", "sh", "-c", script]);
+    assert!(window_ns(&value) < 10_000_000, "{}", window_ns(&value));
+    let (_, again) = result(&kernel, &["--fs", "none", "--spin-limit", "600", "--", "sh", "-c", script]);
+    assert!(first == again, "the same every time");
 }

@@ -29,7 +29,7 @@ impl Said {
             Stream::Output => self.output.extend_from_slice(bytes),
             Stream::Error => self.errors.extend_from_slice(bytes),
             Stream::Kernel => self.kernel.extend_from_slice(bytes),
-            Stream::Control | Stream::Files => {}
+            Stream::Control | Stream::Files | Stream::Changes => {}
         }
     }
 

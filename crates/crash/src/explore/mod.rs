@@ -204,7 +204,7 @@ impl Explorer {
             said.hear(stream, bytes);
             match stream {
                 Stream::Output => listener.hear(bytes),
-                Stream::Files => lock(log).files.hear(bytes),
+                Stream::Changes => lock(log).files.hear(bytes),
                 _ => {}
             }
         };

@@ -1,6 +1,7 @@
 //! Jobs of a real Linux kernel on the drive: `strobe linux`.
 
 mod file_system;
+mod partitions;
 mod result;
 mod root;
 mod series;
@@ -130,6 +131,12 @@ pub struct LinuxRun {
     pub interval_ns: Option<u64>,
     /// Log of what the drive does while the command runs.
     pub log: EventLog,
+    /// Further drives of the guest, new ones in memory.
+    pub others: Vec<DriveConfig>,
+    /// Partitions of the same size on the drive, of which the file system has the first; 0: none.
+    pub partitions: u32,
+    /// Files and folders of the guest to bring out when the command is done, in the guest's paths.
+    pub gets: Vec<String>,
 }
 
 impl LinuxRun {
@@ -157,6 +164,9 @@ impl LinuxRun {
             ageing: None,
             interval_ns: None,
             log: EventLog::OFF,
+            others: Vec::new(),
+            partitions: 0,
+            gets: Vec::new(),
         }
     }
 
@@ -199,9 +209,12 @@ impl LinuxRun {
         }
         steps.extend(self.setup.iter().cloned());
         steps.push(Step::Mark(BEGIN.into()));
-        let at = steps.len();
+        let mut at = steps.len();
         steps.push(Run::program_in(command, &self.folder));
         steps.extend([Step::Sync, Step::Mark(END.into())]);
+        if !self.gets.is_empty() {
+            steps.push(Step::Get(self.gets.clone()));
+        }
         if self.file_system != FileSystem::None {
             steps.extend([Step::Unmount, Step::Mark(UNMOUNTED.into())]);
             if self.fsck {
@@ -210,10 +223,18 @@ impl LinuxRun {
         }
         let mut job = self.root.job(steps, seed);
         job.sample_ns = self.interval_ns.unwrap_or(0);
-        match self.machine.disk.interface {
-            Interface::Virtio => (job, at),
-            interface => (job.on_device(interface.device()), at),
+        let interface = self.machine.disk.interface;
+        if self.partitions > 0 {
+            job = job.on_device(&partitions::name(interface.device(), 1));
+            interface.device().clone_into(&mut job.disk);
+            let bytes = self.experiment.drive.logical_bytes();
+            let made = partitions::steps(interface.device(), bytes, self.partitions);
+            at += made.len();
+            job.steps.splice(0..0, made);
+        } else if interface != Interface::Virtio {
+            job = job.on_device(interface.device());
         }
+        (job, at)
     }
 
     /// Runs the command on a new drive. `hears` gets what the guest prints, `recorder` what it asks of its disk in
@@ -241,6 +262,8 @@ impl LinuxRun {
                 run.is_made |= found.is_some();
                 let start = found.as_ref().map_or(SimTime::ZERO, |found| found.finished);
                 recovery = found;
+                // The guest's clock goes on with the drive's.
+                run.machine.epoch_ns = run.machine.epoch_ns.saturating_add(start.as_ns());
                 PoweredDrive::new(drive, start)
             }
         };
@@ -248,6 +271,7 @@ impl LinuxRun {
         let series = run.interval_ns.map(|ns| Series::new(ns, &*drive.drive, drive.start));
         drive.watch = series.clone().map(|series| Box::new(series) as Box<dyn Watch>);
         drive.log = Some((run.log.clone(), [BEGIN, END]));
+        drive.others = self.other_drives()?;
         let (mut outcome, step) = run.run_on(&kernel, drive, stop, hears)?;
         let mut result = run.result(&kernel, &outcome, step, &watch)?;
         result.intervals =
@@ -287,6 +311,13 @@ impl LinuxRun {
             AgeingError::Build(error) => LinuxRunError::Drive(error.into()),
             _ => LinuxRunError::Interrupted,
         })
+    }
+
+    /// The further drives.
+    fn other_drives(&self) -> Result<Vec<Box<dyn Simulated>>, LinuxRunError> {
+        let seed = self.experiment.seed;
+        let build = |config| Ok(strobe_ssd::build(config, true, seed).map_err(RunError::from)?);
+        self.others.iter().map(build).collect()
     }
 
     /// Refuses a drive and a guest that need more memory than there is.
@@ -333,7 +364,8 @@ impl LinuxRun {
         let modules = kernel::needed_modules(kernel, &drivers).map_err(KernelError::from)?;
         let (root, command) = self.root.make(self, &modules)?;
         let (job, step) = self.job(command, &modules);
-        let machine = Machine { seed: self.experiment.seed, ..self.machine.clone() };
+        let spin_limit = self.machine.spin_limit.filter(|_| kernel.can_watch_spin());
+        let machine = Machine { seed: self.experiment.seed, spin_limit, ..self.machine.clone() };
         let outcome = machine.run(&root, &job, drive, stop, hears)?;
         Ok((outcome, job.steps, step))
     }

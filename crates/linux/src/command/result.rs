@@ -2,7 +2,7 @@
 
 use crate::job::on_device;
 use crate::kernel::KernelInfo;
-use crate::{Clock, CpuCost, Mark, Outcome};
+use crate::{Clock, CpuCost, Mark, OtherOutcome, Outcome};
 use schemars::JsonSchema;
 use serde::Serialize;
 use strobe_ftl::CopyStats;
@@ -73,6 +73,9 @@ pub struct LinuxResult {
     /// order; not there if the drive was new.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub aged: Option<f64>,
+    /// Further drives (--drive given more than once); absent if there were none.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub other_drives: Vec<OtherDrive>,
     /// Wear of the drive at the end.
     pub wear: WearResult,
     /// Time.
@@ -82,6 +85,37 @@ pub struct LinuxResult {
     /// The session in intervals (--interval); not there without.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub intervals: Vec<GuestInterval>,
+}
+
+/// A further drive of the guest. Counters cover the session, from power-on to power-off.
+#[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
+pub struct OtherDrive {
+    /// The name of its block device.
+    pub device: String,
+    /// The complete drive.
+    pub drive: DriveConfig,
+    /// Requests of the guest's block layer.
+    pub requests: Requests,
+    /// Host commands, as the drive counts them.
+    pub host: HostResult,
+    /// Flash operations.
+    pub nand: NandResult,
+    /// The first error of the drive that the guest has seen.
+    pub drive_error: Option<String>,
+}
+
+impl OtherDrive {
+    fn of(run: &LinuxRun, number: usize, outcome: &OtherOutcome) -> Self {
+        let stats = outcome.drive.stats();
+        Self {
+            device: run.machine.disk.interface.other_device(number),
+            drive: run.others[number].clone(),
+            requests: outcome.requests,
+            host: HostResult::of(&stats),
+            nand: NandResult::of(&stats),
+            drive_error: outcome.drive_error.clone(),
+        }
+    }
 }
 
 /// The guest and its command.
@@ -115,6 +149,10 @@ pub struct GuestResult {
     pub write_cache: bool,
     /// True if the guest's kernel killed a program because memory ran out.
     pub out_of_memory: bool,
+    /// Programs that computed for so long without a system call that virtual time went on with the host's clock: the
+    /// run is not repeatable. Absent if there were none.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub spun: Vec<String>,
     /// The first error of the drive that the guest has seen.
     pub drive_error: Option<String>,
     /// Messages about time between guest and drive, from power-on to power-off.
@@ -147,7 +185,8 @@ impl CpuResult {
 pub struct RootResult {
     /// "packed": what the command names and nothing else. "host": the files of the host, read only.
     pub kind: String,
-    /// True if the run is repeatable: in virtual time, given equal host files and environment ("digest").
+    /// True if the run is repeatable: in virtual time, with no program in `guest.spun`, given equal host files and
+    /// environment ("digest").
     pub repeatable: bool,
     /// Files of the host whose content was read; null for a packed root.
     pub files: Option<u64>,
@@ -202,7 +241,7 @@ impl LinuxResult {
                 memory_mib: run.machine.memory_mib,
                 root: RootResult {
                     kind: run.root.name().to_owned(),
-                    repeatable: run.machine.clock == Clock::Virtual,
+                    repeatable: run.machine.clock == Clock::Virtual && outcome.spun.is_empty(),
                     files: outcome.host.as_ref().map(|host| host.files),
                     bytes: outcome.host.as_ref().map(|host| host.bytes),
                     digest: outcome.host.as_ref().map(|host| host.digest.clone()),
@@ -219,6 +258,7 @@ impl LinuxResult {
                 copy: run.machine.disk.copy,
                 write_cache: run.machine.disk.write_cache,
                 out_of_memory: outcome.out_of_memory,
+                spun: outcome.spun.clone(),
                 drive_error: outcome.drive_error.clone(),
                 time_messages: outcome.ended.time_messages,
                 interrupts: outcome.ended.interrupts,
@@ -239,6 +279,12 @@ impl LinuxResult {
             placement_handles: HandlesResult::of(&stats, &*outcome.drive),
             image: None,
             aged: run.ageing.map(|ageing| ageing.overwrites),
+            other_drives: outcome
+                .others
+                .iter()
+                .enumerate()
+                .map(|(number, other)| OtherDrive::of(run, number, other))
+                .collect(),
             wear: WearResult::of(outcome.drive.wear(), None),
             time: LinuxTime {
                 virtual_ns,

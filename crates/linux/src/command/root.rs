@@ -99,6 +99,9 @@ impl GuestRoot {
         for module in modules {
             root.tree(module)?;
         }
+        if run.partitions > 0 {
+            root.program("addpart")?;
+        }
         if run.file_system != FileSystem::None {
             root.program(&run.file_system.mkfs(0, &[])[0])?;
             if run.fsck

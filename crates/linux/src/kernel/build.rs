@@ -7,8 +7,8 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
 use super::{
-    Extra, KernelError, PATCHES, SOURCE_FOLDER, VERSION_MIN, cache_folder, config, inspect, parse_version,
-    recipe,
+    Extra, Fragment, KernelError, PATCHES, SOURCE_FOLDER, VERSION_MIN, cache_folder, config, inspect,
+    parse_version, recipe,
 };
 use crate::program::find_program;
 
@@ -16,6 +16,8 @@ use crate::program::find_program;
 pub(super) const BUILD_TOOLS: [&str; 8] = ["gcc", "make", "flex", "bison", "bc", "tar", "xz", "patch"];
 /// Files that a build compiles, about: for the progress bar.
 const BUILD_STEPS: u64 = 600;
+/// Files that a build for suites compiles, about.
+const TESTS_STEPS: u64 = 1000;
 const LOG_LINES_SHOWN: usize = 20;
 
 /// Options of a kernel build.
@@ -25,6 +27,8 @@ pub struct BuildOptions {
     pub source: Option<PathBuf>,
     /// Additional features.
     pub extras: Vec<Extra>,
+    /// Additional options, which count more than those of Strobe.
+    pub fragments: Vec<Fragment>,
     /// Compilers at a time; 0: one per processor.
     pub jobs: u32,
 }
@@ -80,7 +84,9 @@ pub fn build(
     };
     let cache = cache_folder();
     fs::create_dir_all(&cache)?;
-    let recipe = recipe(&options.extras);
+    let added: String = options.fragments.iter().map(Fragment::config).collect();
+    let wanted = config(&options.extras) + &added;
+    let recipe = recipe(&wanted);
     let stamp = stamp(&source)?;
     if let Some(kernel) = built_from(&cache, &recipe, &stamp) {
         return Ok(kernel);
@@ -90,6 +96,7 @@ pub fn build(
         tree: folder.path().join("source"),
         log_path: cache.join("build.log"),
         log: File::create(cache.join("build.log"))?,
+        steps: if options.extras.contains(&Extra::Tests) { TESTS_STEPS } else { BUILD_STEPS },
         progress,
     };
     build.unpack(&source)?;
@@ -101,13 +108,14 @@ pub fn build(
         fs::write(stamped, stamp)?;
         return Ok(kernel);
     }
-    build.patch()?;
-    build.configure(&options.extras)?;
+    build.patch(&version)?;
+    build.configure(&wanted, &options.fragments)?;
     build.compile(options.jobs)?;
     // It appears when it is complete.
     let part = folder.path().join("kernel");
     fs::copy(build.tree.join("linux"), &part)?;
     inspect(&part)?;
+    fs::copy(build.tree.join(".config"), cache.join(format!("{name}.config")))?;
     fs::rename(&part, &kernel)?;
     fs::write(stamped, stamp)?;
     Ok(kernel)
@@ -142,12 +150,14 @@ struct Build<'a> {
     tree: PathBuf,
     log_path: PathBuf,
     log: File,
+    /// Files to compile, about.
+    steps: u64,
     progress: &'a mut dyn FnMut(BuildProgress),
 }
 
 impl Build<'_> {
     fn says(&mut self, step: &'static str, done: u64) {
-        (self.progress)(BuildProgress { step, done: done.min(BUILD_STEPS), total: BUILD_STEPS });
+        (self.progress)(BuildProgress { step, done: done.min(self.steps), total: self.steps });
     }
 
     /// Runs a command to its end; `hears` gets each line of its output.
@@ -228,16 +238,28 @@ impl Build<'_> {
         Ok(name)
     }
 
-    fn patch(&mut self) -> Result<(), KernelError> {
+    /// Applies all patches; names all those that do not apply.
+    fn patch(&mut self, version: &str) -> Result<(), KernelError> {
         self.says("patching", 0);
+        let mut names = Vec::new();
         for (name, text) in PATCHES {
             let file = self.tree.join(name);
             fs::write(&file, text)?;
             let mut patch = Command::new("patch");
             patch.args(["-p1", "-N", "-i"]).arg(&file).current_dir(&self.tree);
-            self.run(format!("the patch {name}, made for Linux 6.12,"), &mut patch, |_, _| {})?;
+            match self.run(format!("the patch {name}"), &mut patch, |_, _| {}) {
+                Err(KernelError::Failed { .. }) => names.push((*name).to_owned()),
+                result => result?,
+            }
         }
-        Ok(())
+        if names.is_empty() {
+            return Ok(());
+        }
+        Err(KernelError::Patches {
+            version: version.to_owned(),
+            names,
+            log: self.log_path.display().to_string(),
+        })
     }
 
     fn make(&self) -> Command {
@@ -252,21 +274,21 @@ impl Build<'_> {
         make
     }
 
-    fn configure(&mut self, extras: &[Extra]) -> Result<(), KernelError> {
+    fn configure(&mut self, wanted: &str, fragments: &[Fragment]) -> Result<(), KernelError> {
         self.says("configuring", 0);
+        fragments.iter().try_for_each(|fragment| fragment.check_known(&self.tree))?;
         let file = self.tree.join("strobe.config");
-        let wanted = config(extras);
-        fs::write(&file, &wanted)?;
+        fs::write(&file, wanted)?;
         let mut make = self.make();
         make.env("KCONFIG_ALLCONFIG", &file).arg("allnoconfig");
         self.run("configuring the kernel", &mut make, |_, _| {})?;
         // What the configuration did not take would show up much later.
         let made = fs::read_to_string(self.tree.join(".config"))?;
-        match wanted
-            .lines()
-            .filter(|line| line.ends_with("=y"))
-            .find(|wanted| !made.lines().any(|line| line == *wanted))
-        {
+        fragments.iter().try_for_each(|fragment| fragment.check_taken(&made))?;
+        // A fragment may turn off what is wanted otherwise.
+        let is_off = |line: &str| wanted.contains(&line.replace("=y", "=n"));
+        let mut lines = wanted.lines().filter(|line| line.ends_with("=y") && !is_off(line));
+        match lines.find(|wanted| !made.lines().any(|line| line == *wanted)) {
             None => Ok(()),
             Some(option) => Err(KernelError::Source {
                 path: self.tree.display().to_string(),

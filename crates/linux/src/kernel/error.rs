@@ -97,6 +97,27 @@ pub enum KernelError {
         /// Why.
         reason: String,
     },
+    /// A fragment of a configuration is not usable.
+    #[error("--config {path}: {reason}")]
+    Fragment {
+        /// The file.
+        path: String,
+        /// Why.
+        reason: String,
+    },
+    /// Patches do not apply.
+    #[error(
+        "of the patches, which are made for Linux 6.12, these do not apply to Linux {version}: {}; {log} says where",
+        .names.join(", ")
+    )]
+    Patches {
+        /// The source's version.
+        version: String,
+        /// Names of the patches.
+        names: Vec<String>,
+        /// The log.
+        log: String,
+    },
     /// A step of the build failed.
     #[error("{step} failed; the whole log is in {log}\n{end}")]
     Failed {

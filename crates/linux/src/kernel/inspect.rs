@@ -43,6 +43,11 @@ impl KernelInfo {
         self.has("UML_FILE_LOG")
     }
 
+    /// True if it can let virtual time go on with programs that compute.
+    pub fn can_watch_spin(&self) -> bool {
+        self.has("UML_CPU_SPIN")
+    }
+
     /// True if the file system is built in.
     pub fn has_file_system(&self, kind: &str) -> bool {
         self.has(&format!("{}_FS", kind.to_uppercase()))

@@ -4,6 +4,7 @@
 
 mod build;
 mod error;
+mod fragment;
 mod inspect;
 
 use std::fs;
@@ -14,6 +15,7 @@ use strobe_types::named;
 
 pub use self::build::{BuildOptions, BuildProgress, build, find_source, missing_tools};
 pub use self::error::KernelError;
+pub use self::fragment::Fragment;
 pub use self::inspect::{KernelInfo, inspect, modules_of, needed_modules};
 
 /// The oldest version with shared memory in its time travel, and that of the patches.
@@ -23,6 +25,8 @@ const SOURCE_FOLDER: &str = "/usr/src";
 
 /// Enabled options; all others are off.
 const CONFIG: &str = include_str!("../../kernel/kernel.config");
+/// Options that test suites look for.
+const TESTS: &str = include_str!("../../kernel/tests.config");
 
 named! {
     /// Optional kernel feature; it lengthens the build.
@@ -32,6 +36,8 @@ named! {
         Xfs => "xfs",
         /// Copy on write, checksums.
         Btrfs => "btrfs",
+        /// Both, and what suites such as xfstests and blktests look for: device mapper, loop, null_blk, quotas, …
+        Tests => "tests",
     }
 }
 
@@ -41,6 +47,7 @@ impl Extra {
         match self {
             Self::Xfs => "CONFIG_XFS_FS=y\n",
             Self::Btrfs => "CONFIG_BTRFS_FS=y\n",
+            Self::Tests => TESTS,
         }
     }
 }
@@ -67,6 +74,15 @@ pub const PATCHES: &[(&str, &str)] = &[
     ("0011-um-heap-start.patch", include_str!("../../kernel/patches/0011-um-heap-start.patch")),
     ("0012-block-write-life.patch", include_str!("../../kernel/patches/0012-block-write-life.patch")),
     ("0013-um-file-log.patch", include_str!("../../kernel/patches/0013-um-file-log.patch")),
+    ("0014-um-cpu-spin.patch", include_str!("../../kernel/patches/0014-um-cpu-spin.patch")),
+    (
+        "0015-um-nothing-of-the-host.patch",
+        include_str!("../../kernel/patches/0015-um-nothing-of-the-host.patch"),
+    ),
+    (
+        "0016-um-4-level-page-tables.patch",
+        include_str!("../../kernel/patches/0016-um-4-level-page-tables.patch"),
+    ),
 ];
 
 /// Folder for built kernels: `$STROBE_CACHE`, or `strobe` in the user's cache. The user's home is found without
@@ -82,11 +98,10 @@ pub fn cache_folder() -> PathBuf {
         .unwrap_or_else(|| std::env::temp_dir().join("strobe-cache"))
 }
 
-/// The end of the file name of a kernel that this program builds: its recipe.
-fn recipe(extras: &[Extra]) -> String {
-    let config = config(extras);
+/// The end of the file name of a kernel that this program builds with a configuration: its recipe.
+fn recipe(config: &str) -> String {
     let mut hash = Sha256::new();
-    for text in [config.as_str()].into_iter().chain(PATCHES.iter().map(|(_, text)| *text)) {
+    for text in [config].into_iter().chain(PATCHES.iter().map(|(_, text)| *text)) {
         hash.update((text.len() as u64).to_le_bytes());
         hash.update(text);
     }
@@ -94,7 +109,7 @@ fn recipe(extras: &[Extra]) -> String {
 }
 
 /// The kernel to use if none is named: that of `$STROBE_KERNEL`, or the newest one that this program would build, and
-/// of these the one with most extras.
+/// of these the one with most extras; the one for suites only if there is no other.
 pub fn installed() -> Result<PathBuf, KernelError> {
     if let Some(path) = std::env::var_os("STROBE_KERNEL").filter(|path| !path.is_empty()) {
         return Ok(path.into());
@@ -104,7 +119,9 @@ pub fn installed() -> Result<PathBuf, KernelError> {
         let has = |at: &usize| set >> at & 1 == 1;
         (0..Extra::ALL.len()).filter(has).map(|at| Extra::ALL[at]).collect::<Vec<_>>()
     });
-    let recipes: Vec<_> = sets.map(|extras| (format!("-{}", recipe(&extras)), extras.len())).collect();
+    let rank = |extras: &[Extra]| (!extras.contains(&Extra::Tests), extras.len());
+    let recipes: Vec<_> =
+        sets.map(|extras| (format!("-{}", recipe(&config(&extras))), rank(&extras))).collect();
     let mut kernels = Vec::new();
     for entry in fs::read_dir(&folder).into_iter().flatten().flatten() {
         let name = entry.file_name().to_string_lossy().into_owned();

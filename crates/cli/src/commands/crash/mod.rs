@@ -126,11 +126,14 @@ pub(crate) fn crash(args: &CrashArgs) -> Result<(), Failure> {
     if several && (args.at.is_some() || args.report.is_some()) {
         return wrong("--at and --report are for one file system, and --fs names several".into());
     }
+    if args.guest.drives.len() > 1 {
+        return wrong("--drive: a power cut has one drive; give one".into());
+    }
     if let Some(image) = args.image.as_ref().filter(|image| image.exists()) {
         return wrong(format!("--image {}: there is such a file", image.display()));
     }
     let path = args.guest.kernel_path()?;
-    let inputs = [path.as_path(), Path::new(&args.guest.drive)];
+    let inputs = [path.as_path(), Path::new(args.guest.drive())];
     let json = args.json.as_deref().map(|given| Output::new("--json", given, &inputs)).transpose()?;
     let page = args.report.as_deref().map(|given| Output::new("--report", given, &inputs)).transpose()?;
     Output::all_differ(&json.iter().chain(&page).collect::<Vec<_>>())?;
@@ -279,7 +282,7 @@ fn look_at(args: &CrashArgs, image: &Path) -> String {
     words.extend([
         image.display().to_string(),
         "--drive".into(),
-        args.guest.drive.clone(),
+        args.guest.drive().to_owned(),
         "--fs".into(),
         args.guest.fs.first().map_or("", |fs| fs.name()).to_owned(),
     ]);

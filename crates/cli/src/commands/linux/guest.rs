@@ -23,13 +23,16 @@ pub(in super::super) const FILE_SYSTEM: &str = "File system";
 /// Heading of options of the guest, its kernel and its disk.
 pub(in super::super) const GUEST: &str = "Guest";
 const PROGRAM: &str = "Program";
+/// Drives for which the kernel's PCI bus of virtual devices has room.
+const DRIVES_MAX: usize = 8;
 
 #[derive(Args, Clone)]
 pub(in super::super) struct GuestArgs {
-    /// A preset (`strobe list presets`) or a TOML file with the keys of [drive]
-    #[arg(long, value_name = "PRESET|FILE.toml", default_value = "tlc-nvme-1t")]
-    pub(in super::super) drive: String,
-    /// Override a key of the drive: --set drive.nand.blocks_per_plane=64 (repeatable)
+    /// A preset (`strobe list presets`) or a TOML file with the keys of [drive]. Given again: a further drive, /dev/vdb or
+    /// /dev/nvme1n1 and so on, new, in memory, with nothing on it; up to eight in all
+    #[arg(id = "drive", long = "drive", value_name = "PRESET|FILE.toml", default_value = "tlc-nvme-1t")]
+    pub(in super::super) drives: Vec<String>,
+    /// Override a key of the first drive: --set drive.nand.blocks_per_plane=64 (repeatable)
     #[arg(long = "set", value_name = "KEY.PATH=VALUE")]
     pub(in super::super) sets: Vec<String>,
     /// Seed of everything random, in the drive and in the guest
@@ -61,8 +64,8 @@ pub(in super::super) struct GuestArgs {
         allow_hyphen_values = true
     )]
     pub(in super::super) mkfs_opts: String,
-    /// A program of this machine (./script.sh), or shell commands, before the measured window, in the mounted file system
-    /// (repeatable)
+    /// A program of this machine (./script.sh), or shell commands, before the measured window, in the mounted file system;
+    /// $OLDPWD is the folder where you are: 'tar xf "$OLDPWD/big.tar"' (repeatable)
     #[arg(help_heading = PROGRAM, long, value_name = "PROGRAM|SCRIPT")]
     before: Vec<String>,
     /// Copy a file or folder to the drive's file system before the measured window, and forget what the guest has cached
@@ -84,13 +87,18 @@ pub(in super::super) struct GuestArgs {
     #[arg(help_heading = GUEST, long, value_name = "INTERFACE", default_value = Interface::Virtio.name(),
         value_parser = one_of(&Interface::ALL, Interface::name))]
     interface: Interface,
-    /// Cost of every system call of the guest, in ns: a model of its processor, which otherwise takes no time.
-    /// 1000 is a guess for one with a file system behind it
-    #[arg(help_heading = GUEST, long, value_name = "NS", default_value_t = 0, value_parser = clap::value_parser!(u32).range(0..=1_000_000))]
-    syscall_ns: u32,
+    /// Cost of every system call of the guest, in ns: a model of its processor. 0: neither system calls nor copies
+    /// take time [default: 1000]
+    #[arg(help_heading = GUEST, long, value_name = "NS", value_parser = clap::value_parser!(u32).range(0..=1_000_000))]
+    syscall_ns: Option<u32>,
     /// Cost of each KiB that a system call copies between a program and the kernel, in ns: 100 is 10 GB/s
-    #[arg(help_heading = GUEST, long, value_name = "NS", default_value_t = 0, value_parser = clap::value_parser!(u32).range(0..=1_000_000))]
-    copy_ns_per_kib: u32,
+    /// [default: 100]
+    #[arg(help_heading = GUEST, long, value_name = "NS", value_parser = clap::value_parser!(u32).range(0..=1_000_000))]
+    copy_ns_per_kib: Option<u32>,
+    /// Processor time of this machine for which a program may compute without a system call, in seconds. Then virtual
+    /// time goes on with it, and the result is not repeatable. 0: virtual time stands still
+    #[arg(help_heading = GUEST, long, value_name = "S", default_value_t = 2, value_parser = clap::value_parser!(u32).range(0..=100_000))]
+    spin_limit: u32,
     /// Ranges that one discard may have; 0: no discard
     #[arg(help_heading = GUEST, long, value_name = "N", default_value_t = 64, value_parser = clap::value_parser!(u32).range(0..=256))]
     discard_segments: u32,
@@ -115,9 +123,25 @@ impl GuestArgs {
     }
 
     /// A path of the drive's file system.
-    fn file_system_path(&self, path: &str) -> String {
+    pub(super) fn file_system_path(&self, path: &str) -> String {
         let top = if self.fs == [FileSystem::None] { "/" } else { MOUNT_POINT };
         Path::new(top).join(path).display().to_string()
+    }
+
+    /// The first drive.
+    pub(in super::super) fn drive(&self) -> &str {
+        self.drives.first().map_or("", String::as_str)
+    }
+
+    /// Further drives.
+    fn other_drives(&self) -> Result<Vec<DriveConfig>, Failure> {
+        if self.drives.len() > DRIVES_MAX {
+            return Err(Failure::Request(anyhow!(
+                "--drive: {} drives, and a guest has room for 1 to {DRIVES_MAX}",
+                self.drives.len()
+            )));
+        }
+        self.drives.iter().skip(1).map(|drive| Ok(experiment(drive, &[], self.seed)?.drive)).collect()
     }
 
     /// The kernel's file.
@@ -126,6 +150,22 @@ impl GuestArgs {
             Some(path) => Ok(path.clone()),
             None => Ok(kernel::installed().map_err(LinuxRunError::from)?),
         }
+    }
+
+    /// True if the command line says what the processor costs.
+    pub(super) fn says_cost(&self) -> bool {
+        [self.syscall_ns, self.copy_ns_per_kib].iter().flatten().any(|&ns| ns > 0)
+    }
+
+    /// Costs of the processor. A kernel that cannot charge them is asked for those that the command line names only.
+    fn cpu_cost(&self, kernel: &Path) -> Result<CpuCost, Failure> {
+        let can_charge = kernel::inspect(kernel).map_err(LinuxRunError::from)?.can_charge_cpu();
+        let CpuCost { syscall_ns, copy_ns_per_kib } =
+            if can_charge && self.syscall_ns != Some(0) { CpuCost::TYPICAL } else { CpuCost::default() };
+        Ok(CpuCost {
+            syscall_ns: self.syscall_ns.unwrap_or(syscall_ns),
+            copy_ns_per_kib: self.copy_ns_per_kib.unwrap_or(copy_ns_per_kib),
+        })
     }
 
     /// A run of `command` on a new drive in memory, with programs from `root`.
@@ -137,7 +177,8 @@ impl GuestArgs {
     ) -> Result<LinuxRun, Failure> {
         let machine = Machine {
             memory_mib: self.memory,
-            cpu: CpuCost { syscall_ns: self.syscall_ns, copy_ns_per_kib: self.copy_ns_per_kib },
+            cpu: self.cpu_cost(&kernel)?,
+            spin_limit: (self.spin_limit > 0).then(|| Duration::from_secs(self.spin_limit.into())),
             stall_limit: Duration::from_secs(self.stall_limit),
             disk: DiskOptions {
                 interface: self.interface,
@@ -147,12 +188,13 @@ impl GuestArgs {
             },
             ..Machine::new(kernel)
         };
-        let experiment = experiment(&self.drive, &self.sets, self.seed)?;
+        let experiment = experiment(self.drive(), &self.sets, self.seed)?;
         let mut run = LinuxRun {
             mkfs_options: words(&self.mkfs_opts),
             mount_options: self.mount_opts.clone(),
             setup: self.puts(&mut root)?,
             root,
+            others: self.other_drives()?,
             folder: self.dir.as_ref().map_or_else(String::new, |dir| self.file_system_path(dir)),
             ..LinuxRun::new(experiment, machine, self.file_system()?, command.to_vec())
         };

@@ -9,7 +9,7 @@ use clap::Args;
 use indicatif::ProgressBar;
 use strobe_linux::Machine;
 use strobe_linux::command::{FileSystem, LinuxRun};
-use strobe_linux::kernel::{self, BuildOptions, Extra, KernelError};
+use strobe_linux::kernel::{self, BuildOptions, BuildProgress, Extra, Fragment, KernelError};
 
 use super::super::options::one_of;
 use super::super::{Failure, output};
@@ -21,9 +21,14 @@ pub(super) struct BuildArgs {
     /// A tarball or a folder with the source of Linux 6.12 or newer [default: the newest linux-source of /usr/src]
     #[arg(long, value_name = "TARBALL|DIR")]
     source: Option<PathBuf>,
-    /// Further file systems, separated by commas; the build takes longer
+    /// File systems, or what test suites look for (device mapper, loop, null_blk, quotas, access lists and both file
+    /// systems), separated by commas; the build takes longer
     #[arg(long, value_name = "EXTRA", value_delimiter = ',', value_parser = one_of(&Extra::ALL, Extra::name))]
     with: Vec<Extra>,
+    /// Further options in the form of a kernel's .config, built in (=y), switched off (=n) or with a value. --kernel then
+    /// names the kernel, as it is not the one of `strobe linux` (repeatable)
+    #[arg(long, value_name = "FILE")]
+    config: Vec<PathBuf>,
     /// Compilers at a time [default: one per processor]
     #[arg(long, short, value_name = "N", default_value_t = 0, hide_default_value = true)]
     jobs: u32,
@@ -33,25 +38,34 @@ pub(super) struct BuildArgs {
 }
 
 pub(super) fn build_kernel(args: &BuildArgs) -> Result<(), Failure> {
-    let options = BuildOptions { source: args.source.clone(), extras: args.with.clone(), jobs: args.jobs };
+    let fragments = args.config.iter().map(|path| Fragment::read(path)).collect::<Result<Vec<_>, _>>();
+    let options = BuildOptions {
+        source: args.source.clone(),
+        extras: args.with.clone(),
+        fragments: fragments.map_err(|error| Failure::judged(true, &error))?,
+        jobs: args.jobs,
+    };
     let show = !args.quiet && std::io::stderr().is_terminal();
     let bar = show.then(|| ProgressBar::new(1));
     if let Some(bar) = &bar {
         progress::restyle(bar, "{msg:12} {wide_bar} {percent:>3} %  {elapsed}");
         bar.enable_steady_tick(Duration::from_millis(500));
     }
-    let mut step = "";
+    let mut said = String::new();
     let built = kernel::build(&options, &mut |progress| match &bar {
         Some(bar) => {
             bar.set_message(progress.step);
             bar.set_length(progress.total);
             bar.set_position(progress.done);
         }
-        None if !args.quiet && step != progress.step => {
-            step = progress.step;
-            output::note(&format!("{step} ..."));
+        None if args.quiet => {}
+        None => {
+            let line = step_line(&progress);
+            if line != said {
+                output::note(&line);
+                said = line;
+            }
         }
-        None => {}
     });
     if let Some(bar) = &bar {
         bar.finish_and_clear();
@@ -62,6 +76,15 @@ pub(super) fn build_kernel(args: &BuildArgs) -> Result<(), Failure> {
             let has_run = matches!(error, KernelError::Failed { .. } | KernelError::Io(_));
             Err(Failure::judged(!has_run, &error))
         }
+    }
+}
+
+/// Line for a step of a build without a terminal: one for each tenth of what is to be compiled.
+fn step_line(progress: &BuildProgress) -> String {
+    let tenths = progress.done * 10 / progress.total.max(1);
+    match tenths {
+        0 => format!("{} ...", progress.step),
+        _ => format!("{} ... {}0 %", progress.step, tenths),
     }
 }
 
@@ -136,4 +159,21 @@ fn trial(kernel: &Path) -> Result<String, String> {
         .run(None, &signals::listen_for_long(), &mut |_, _| {}, &mut |_, _| {})
         .map_err(|error| error.to_string())?;
     Ok(format!("and is off again after {:.1} s", result.time.wall_s.unwrap_or_default()))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_build_without_a_terminal_says_each_tenth_once() {
+        let mut lines: Vec<_> =
+            (0..=600).map(|done| step_line(&BuildProgress { step: "compiling", done, total: 600 })).collect();
+        lines.dedup();
+        assert_eq!(lines.len(), 11);
+        assert_eq!(
+            [&lines[0], &lines[1], &lines[10]],
+            ["compiling ...", "compiling ... 10 %", "compiling ... 100 %"]
+        );
+    }
 }

@@ -1,1 +1,0 @@
-for n in $(seq 10); do sed -i "s/=.*/= $n/" conf; sync .; echo $n; sleep 1; done

@@ -20,8 +20,18 @@ const UNNAMED: &str = "default";
 /// Outcome of a command that was understood.
 pub(crate) struct Done {
     pub(crate) answer: Value,
-    /// True if the drive is another one now, so that clients must connect again.
-    pub(crate) is_other_drive: bool,
+    pub(crate) then: Then,
+}
+
+/// Consequence of a command for the server.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Then {
+    /// It goes on.
+    Nothing,
+    /// The drive is another one now, so that clients must connect again.
+    OtherDrive,
+    /// It ends in order.
+    End,
 }
 
 /// Commands of the control socket.
@@ -70,7 +80,7 @@ impl Desk {
         if words.next().is_some() {
             return Err(format!("{command} takes at most one argument"));
         }
-        let stays = |answer| Ok(Done { answer, is_other_drive: false });
+        let stays = |answer| Ok(Done { answer, then: Then::Nothing });
         match command {
             "stats" => {
                 let result = serde_json::to_value(self.result(engine, served));
@@ -91,9 +101,12 @@ impl Desk {
                 self.snapshots.insert(name.to_owned(), (engine.drive().freeze(), engine.now()));
                 stays(json!({ "snapshot": name, "at_ns": engine.now().as_ns() }))
             }
+            "stop" => Ok(Done { answer: json!({ "stops": true }), then: Then::End }),
             "rewind" => self.rewind(argument.unwrap_or(UNNAMED), engine),
             "age" => self.age(argument, engine),
-            _ => Err(format!("{command:?} is no command; there are stats, cut, snapshot, rewind and age")),
+            _ => Err(format!(
+                "{command:?} is no command; there are stats, cut, snapshot, rewind, age and stop"
+            )),
         }
     }
 
@@ -105,7 +118,7 @@ impl Desk {
         engine.replace(drive, found.finished);
         Ok(Done {
             answer: json!({ "operation": operation, "recovery_ns": duration_ns }),
-            is_other_drive: true,
+            then: Then::OtherDrive,
         })
     }
 
@@ -124,7 +137,7 @@ impl Desk {
             drive.advance(at, &mut done);
         }
         engine.replace(drive, at);
-        Ok(Done { answer: json!({ "rewound": name, "at_ns": at.as_ns() }), is_other_drive: true })
+        Ok(Done { answer: json!({ "rewound": name, "at_ns": at.as_ns() }), then: Then::OtherDrive })
     }
 
     fn age(&mut self, argument: Option<&str>, engine: &mut Engine) -> Result<Done, String> {
@@ -136,6 +149,6 @@ impl Desk {
         let drive =
             build_aged(&experiment.drive, experiment.seed, Ageing { overwrites }, &self.stop, &mut |_, _| ());
         engine.replace(drive.map_err(|error| error.to_string())?, SimTime::ZERO);
-        Ok(Done { answer: json!({ "aged": overwrites }), is_other_drive: true })
+        Ok(Done { answer: json!({ "aged": overwrites }), then: Then::OtherDrive })
     }
 }

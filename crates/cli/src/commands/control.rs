@@ -16,7 +16,7 @@ use super::{Failure, output};
 /// Ask a server about its drive, or do to it what only a simulation can.
 ///
 /// Prints the answer as JSON. After cut, rewind and age the clients' connections are closed, as what they know is of another
-/// drive; they connect again. A drive on an image has `stats` only.
+/// drive; they connect again. A drive on an image has `stats` and `stop` only.
 #[derive(Args)]
 #[command(
     after_help = "Commands:\n  stats            the counters since the server began, as --json writes them\n  \

@@ -339,9 +339,11 @@ fn a_running_drive_is_cut_rewound_and_aged() {
     let aged = ctl(&["stats"]).ok().json();
     assert!(aged["space"]["mapped_units"].as_u64() > Some(16_000), "{}", aged["space"]);
     ctl(&["rewind", "second"]).refused(&["second", "there are: first"]);
-    ctl(&["melt"]).refused(&["melt", "stats, cut, snapshot, rewind and age"]);
+    ctl(&["melt"]).refused(&["melt", "stats, cut, snapshot, rewind, age and stop"]);
     ctl(&["age", "1000"]).refused(&["from 0 to 100"]);
-    server.kill();
+    ctl(&["stop"]).ok();
+    let Running(mut server) = server;
+    assert_eq!(server.wait().expect("it ends").code(), Some(0));
     ctl(&["stats"]).refused(&["s.sock", "no server"]);
 }
 
@@ -392,4 +394,57 @@ fn metrics_are_had_over_http() {
     assert!(ask("GET /metrics HTTP/1.0\r\n\r\n").contains("200 OK"), "after nonsense too");
     child.kill().expect("kill -9");
     child.wait().expect("it ends");
+}
+
+/// Clients that come and go, say nothing, talk nonsense, or vanish in the midst of a write: others are served, and memory
+/// stays.
+#[test]
+fn clients_that_misbehave_harm_nobody() {
+    use std::io::Write as _;
+    use std::os::unix::net::UnixStream;
+    let folder = folder();
+    let server = Running::start(&folder, &["--pace", "none"]);
+    let socket = folder.path().join("s.sock");
+    let resident = || {
+        let status = std::fs::read_to_string(format!("/proc/{}/status", server.0.id())).expect("its status");
+        let line = status.lines().find_map(|line| line.strip_prefix("VmRSS:")).expect("its memory");
+        line.split_whitespace().next().and_then(|kib| kib.parse::<u64>().ok()).expect("a number")
+    };
+    let connect = || UnixStream::connect(&socket).expect("it listens");
+    connect();
+    let before = resident();
+    for _ in 0..10_000 {
+        connect();
+    }
+    let size = 64_u32 << 20;
+    for round in 0..100_u32 {
+        let mut client = connect();
+        let hello = [&[0, 0, 0, 3][..], b"IHAVEOPT\0\0\0\x01\0\0\0\0"].concat();
+        let write = |offset: u64, bytes: u32| {
+            let head = [0x2560_9513, 0x0001, 0, 7].map(u32::to_be_bytes).concat();
+            [&hello[..], &head, &offset.to_be_bytes(), &bytes.to_be_bytes()].concat()
+        };
+        let bytes = match round % 4 {
+            0 => [write(0, 32 << 20), vec![7; 100_000]].concat(),
+            1 => [write(0, u32::MAX), vec![7; 100_000]].concat(),
+            2 => [write(u64::from(size), 512), vec![7; 100]].concat(),
+            _ => [&hello[..], &[0xff; 100_000]].concat(),
+        };
+        // It may close the connection before it has read everything.
+        let _ = client.write_all(&bytes);
+    }
+    let silent: Vec<_> = (0..10).map(|_| connect()).collect();
+    let stats = folder.strobe(&["ctl", "s.sock", "stats"]).ok().json();
+    assert!(stats["server"]["connections"].as_u64() >= Some(10_101), "{}", stats["server"]);
+    assert_eq!(stats["requests"]["write"], 0, "no write was whole");
+    let grown = resident().saturating_sub(before);
+    assert!(grown < 64 << 10, "{grown} KiB more than before");
+    drop(silent);
+    if clients(&[("nbdinfo", "libnbd-bin")]) {
+        let mut info = std::process::Command::new("nbdinfo");
+        info.args(["--size", "nbd+unix:///?socket=s.sock"]).current_dir(folder.path());
+        let info = info.output().expect("nbdinfo runs");
+        assert_eq!(String::from_utf8_lossy(&info.stdout).trim(), "67108864");
+    }
+    server.kill();
 }

@@ -7,7 +7,7 @@ use super::listen::Stream;
 
 /// Most bytes of a question, or of the head of an HTTP request.
 const QUESTION_BYTES_MAX: usize = 8 << 10;
-/// Time in which a question must be asked and its answer taken.
+/// Time in which an HTTP client must ask and take its answer. Commands come from the owner, at any time.
 const PATIENCE: Duration = Duration::from_secs(60);
 
 /// Form of questions and answers.
@@ -42,7 +42,7 @@ impl Asker {
     }
 
     pub(super) fn is_over(&self, now: Duration) -> bool {
-        self.is_gone || now.saturating_sub(self.last) > PATIENCE
+        self.is_gone || self.form == Form::Metrics && now.saturating_sub(self.last) > PATIENCE
     }
 
     /// Takes what has come and returns the next question, without its end.

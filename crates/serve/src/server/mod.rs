@@ -26,7 +26,7 @@ use self::connection::Connection;
 use self::lines::{Asker, Form};
 use self::listen::Listener;
 use crate::clock::Clock;
-use crate::desk::Desk;
+use crate::desk::{Desk, Then};
 use crate::engine::Engine;
 use crate::nbd::{Export, Failed};
 use crate::result::ServeResult;
@@ -118,6 +118,8 @@ pub struct Server {
     /// Sockets of those who ask about the server.
     windows: Vec<(Listener, Form)>,
     askers: Vec<Asker>,
+    /// True once somebody has asked for the end.
+    ends: bool,
     /// Most connections at a time; others wait.
     connections_max: usize,
     next_id: u32,
@@ -141,6 +143,7 @@ impl Server {
         Ok(Self {
             windows: control.chain(metrics).map(window).collect::<Result<_, ServeError>>()?,
             askers: Vec::new(),
+            ends: false,
             desk,
             listeners: addresses.iter().map(Listener::bind).collect::<Result<_, _>>()?,
             engine,
@@ -177,7 +180,7 @@ impl Server {
     pub fn serve(&mut self, stop: &StopFlag, is_over: &mut dyn FnMut() -> bool) -> Result<(), ServeError> {
         // The system would wake us up to 50 µs late.
         let _ = rustix::thread::set_current_timer_slack(std::num::NonZeroU64::new(1));
-        while !stop.is_raised() && !is_over() {
+        while !stop.is_raised() && !self.ends && !is_over() {
             self.turn(true)?;
         }
         self.connections.values_mut().for_each(|connection| connection.session.end());
@@ -240,27 +243,33 @@ impl Server {
                 self.askers.push(Asker::new(stream, *form, now));
             }
         }
-        let mut is_other_drive = false;
+        let mut then = Then::Nothing;
         for asker in &mut self.askers {
-            if let Some(question) = asker.question(now) {
+            // What changes the drive comes alone.
+            while then == Then::Nothing
+                && let Some(question) = asker.question(now)
+            {
                 let (engine, desk, served) = (&mut self.engine, &mut self.desk, self.served);
                 let answer = match asker.form {
                     Form::Metrics => desk.metrics(&question, engine, served),
-                    Form::Control => match desk.carry_out(&question, engine, served) {
-                        Ok(done) => {
-                            is_other_drive |= done.is_other_drive;
-                            done.answer.to_string() + "\n"
-                        }
-                        Err(error) => serde_json::json!({ "error": error }).to_string() + "\n",
-                    },
+                    Form::Control => {
+                        let done = desk.carry_out(&question, engine, served);
+                        then = done.as_ref().map_or(Then::Nothing, |done| done.then);
+                        let answer = done
+                            .map_or_else(|error| serde_json::json!({ "error": error }), |done| done.answer);
+                        answer.to_string() + "\n"
+                    }
                 };
                 asker.answer(&answer);
+                asker.send();
             }
             asker.send();
         }
-        if is_other_drive {
+        match then {
+            Then::Nothing => {}
             // As if the cable had been pulled: what clients have cached is of another drive.
-            self.connections.clear();
+            Then::OtherDrive => self.connections.clear(),
+            Then::End => self.ends = true,
         }
     }
 

@@ -4,8 +4,8 @@ CARGO ?= cargo
 export RUSTFLAGS ?=
 export RUSTDOCFLAGS = -D warnings
 
-.PHONY: help build install demo test lint docs examples kernel test-linux test-long check-results papers bench fuzz \
-	publish-check release site wheel test-wheel
+.PHONY: help build install demo test lint docs examples kernel test-linux test-long check-results torture-nbd papers bench \
+	fuzz publish-check release site wheel test-wheel
 
 help:           ## This list
 	@sed -n 's/^\([a-z-]*\):.*## /\1\t/p' Makefile | expand -t 16
@@ -47,6 +47,10 @@ examples:       ## Runs everything in examples/
 
 test-long:      ## The full tables of oracles, and millions of power cuts, in release (about 25 minutes; with a kernel much longer)
 	$(CARGO) test --release --workspace -- --ignored --nocapture
+
+torture-nbd:    ## Kills a server of NBD in the midst of writes, over and over for 30 minutes, and looks for what was lost
+	$(CARGO) build --release --package strobe-cli --bin strobe
+	python3 scripts/nbd_torture.py $${CARGO_TARGET_DIR:-target}/release/strobe --seconds 1800 --kills 100
 
 check-results:  ## Invariants of COUNT random experiments (default 5000, about 5 minutes), from seed SEED on
 	$(CARGO) build --release --package strobe-cli --bin strobe

@@ -1,6 +1,6 @@
 #!/bin/sh
 # Makes sure that what the checks need is there: installs it as root, or says exactly what to install. Without
-# fsck.fat, rsvg-convert or python3-venv the checks run, and tests that need them say SKIPPED; in CI that fails.
+# fsck.fat, rsvg-convert, python3-venv or clients of NBD the checks run, and tests that need them say SKIPPED; in CI that fails.
 set -eu
 if ! command -v cargo >/dev/null; then
     echo "Rust is missing: install it from https://rustup.rs (1.90 or newer), then run this again." >&2
@@ -22,6 +22,10 @@ command -v cc >/dev/null || missing="$missing gcc libc6-dev"
 python3 -c 'import venv, ensurepip' 2>/dev/null || optional="$optional python3-venv"
 command -v rsvg-convert >/dev/null || optional="$optional librsvg2-bin"
 command -v fsck.fat >/dev/null || [ -x /usr/sbin/fsck.fat ] || [ -x /sbin/fsck.fat ] || optional="$optional dosfstools"
+# Clients of `strobe serve`.
+for client in nbdcopy:libnbd-bin nbdsh:python3-libnbd qemu-io:qemu-utils fio:fio nbdkit:nbdkit; do
+    command -v "${client%%:*}" >/dev/null || optional="$optional ${client#*:}"
+done
 [ -n "$missing$optional" ] || exit 0
 install="apt-get install -qy --no-install-recommends$missing$optional"
 if [ "$(id -u)" = 0 ] && command -v apt-get >/dev/null; then

@@ -16,6 +16,7 @@ import pytest
 ROOT = Path(__file__).parents[2]
 PAGES = [
     "tutorial",
+    "how-to/attach",
     "how-to/fio",
     "how-to/placement",
     "how-to/power-cuts",
@@ -28,6 +29,17 @@ BLOCK = re.compile(r"^```(\w*)\n(.*?)^```$", re.M | re.S)
 #: What they show is what is said, though they end with an error.
 REFUSED = ("gredy", "--from-state warm.state --set drive.ftl.gc.victim=fifo")
 
+
+#: Programs that pages need, and their packages.
+NEEDED = {
+    "how-to/attach": {
+        "nbdcopy": "libnbd-bin",
+        "nbdsh": "python3-libnbd",
+        "qemu-io": "qemu-utils",
+        "fio": "fio",
+        "nbdkit": "nbdkit",
+    },
+}
 
 #: Sections of the page on databases: the program that each needs, its package, and something that is shown in the end.
 DATABASES = {
@@ -64,6 +76,9 @@ def environment_in(folder):
 @pytest.mark.parametrize("page", PAGES)
 def test_what_a_page_says_to_type_shows_what_it_says(page, tmp_path):
     environment = environment_in(tmp_path)
+    missing = [package for program, package in NEEDED.get(page, {}).items() if shutil.which(program) is None]
+    if missing:
+        pytest.skip(f"not installed: apt-get install {' '.join(missing)}")
     (tmp_path / "examples").symlink_to(ROOT / "examples")
     shown, ran = "", 0
     for language, text in BLOCK.findall((ROOT / "docs" / f"{page}.md").read_text()):

@@ -300,6 +300,11 @@ pub trait Inspect {
     /// Logical mapping units that hold data on flash.
     fn mapped_units(&self) -> u32;
 
+    /// True if the mapping unit of sector `lba` holds data, on flash or in a cache. One that does not reads as zeros.
+    fn is_allocated(&self, _lba: Lba) -> bool {
+        true
+    }
+
     /// Erased blocks at hand.
     fn free_blocks(&self) -> u32;
 

@@ -16,6 +16,7 @@ const LAYERS: &[(&str, &[&str])] = &[
     ("workload", &["types"]),
     ("lab", &["types", "nand", "ftl", "ssd", "workload"]),
     ("linux", &["types", "nand", "ftl", "ssd", "lab"]),
+    ("serve", &["types", "nand", "ssd", "lab"]),
     ("papers", &["types", "nand", "ftl", "ssd", "workload", "linux", "lab"]),
     ("crash", &["types", "ftl", "ssd", "linux", "lab"]),
     ("twin", &["types", "nand", "workload", "ssd", "lab"]),
@@ -28,7 +29,7 @@ const LAYERS: &[(&str, &[&str])] = &[
         "cli",
         &[
             "types", "nand", "ftl", "ssd", "workload", "linux", "lab", "papers", "crash", "twin", "sweep",
-            "report",
+            "report", "serve",
         ],
     ),
     ("testing", &[]),

@@ -197,7 +197,7 @@ fn interval(text: &str) -> Result<Time, String> {
 }
 
 /// Parses the number of overwrites of a drive.
-fn capacities(text: &str) -> Result<f64, String> {
+pub(super) fn capacities(text: &str) -> Result<f64, String> {
     match text.parse() {
         Ok(times) if (0.0..=100.0).contains(&times) => Ok(times),
         _ => Err("a number of capacities from 0 to 100".to_owned()),

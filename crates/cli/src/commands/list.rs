@@ -82,6 +82,9 @@ enum SchemaOf {
     /// Output of `strobe linux --json`
     #[cfg(target_os = "linux")]
     Linux,
+    /// Output of `strobe serve --json`
+    #[cfg(target_os = "linux")]
+    Serve,
 }
 
 impl SchemaOf {
@@ -102,6 +105,8 @@ impl SchemaOf {
             SchemaOf::TwinFit => "A fitted drive",
             #[cfg(target_os = "linux")]
             SchemaOf::Linux => "The result of a command in a guest",
+            #[cfg(target_os = "linux")]
+            SchemaOf::Serve => "The result of a server",
         }
     }
 }
@@ -250,6 +255,8 @@ pub(crate) fn schema(args: &SchemaArgs) -> Result<(), Failure> {
         SchemaOf::TwinFit => schemars::schema_for!(super::twin::Printed<strobe_twin::fit::Fit>),
         #[cfg(target_os = "linux")]
         SchemaOf::Linux => schemars::schema_for!(strobe_linux::command::LinuxResult),
+        #[cfg(target_os = "linux")]
+        SchemaOf::Serve => schemars::schema_for!(strobe_serve::ServeResult),
     };
     if args.markdown {
         output::print(reference::page(args.what.title(), &schema, args.what.of()).trim_end())

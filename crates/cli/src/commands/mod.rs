@@ -2,6 +2,8 @@
 
 mod bench;
 #[cfg(target_os = "linux")]
+mod control;
+#[cfg(target_os = "linux")]
 mod crash;
 mod diff;
 mod event_log;
@@ -22,6 +24,8 @@ mod progress;
 mod replay;
 mod report;
 mod run;
+#[cfg(target_os = "linux")]
+mod serve;
 mod signals;
 mod sweep;
 mod twin;
@@ -63,6 +67,15 @@ enum Command {
     /// Run any program on a file system of a real Linux kernel on the drive, in virtual time.
     #[cfg(target_os = "linux")]
     Linux(linux::LinuxArgs),
+    /// Offer the drive as a block device to programs of this machine, over NBD.
+    #[cfg(target_os = "linux")]
+    Serve(Box<serve::ServeArgs>),
+    /// Ask a server for its counters, cut its drive's power, keep snapshots of the drive and go back to them, age it.
+    #[cfg(target_os = "linux")]
+    Ctl(control::CtlArgs),
+    /// Show what a server's drive does, second by second.
+    #[cfg(target_os = "linux")]
+    Top(control::TopArgs),
     /// Cut the power under a program on a real file system, again and again, and see what is left.
     #[cfg(target_os = "linux")]
     Crash(Box<crash::CrashArgs>),
@@ -99,7 +112,7 @@ impl Command {
             Command::Run(_) | Command::Replay(_) | Command::Paper(_) | Command::Twin(_) => true,
             Command::Sweep(_) | Command::SweepWorker => true,
             #[cfg(target_os = "linux")]
-            Command::Linux(_) | Command::Crash(_) => true,
+            Command::Linux(_) | Command::Crash(_) | Command::Serve(_) => true,
             _ => false,
         }
     }
@@ -159,6 +172,12 @@ pub(crate) fn main() -> ExitCode {
         Command::Files(args) => files::files(&args),
         #[cfg(target_os = "linux")]
         Command::Linux(args) => linux::linux(&args),
+        #[cfg(target_os = "linux")]
+        Command::Serve(args) => serve::serve(&args),
+        #[cfg(target_os = "linux")]
+        Command::Ctl(args) => control::ctl(&args),
+        #[cfg(target_os = "linux")]
+        Command::Top(args) => control::top(&args),
         #[cfg(target_os = "linux")]
         Command::Crash(args) => crash::crash(&args),
         Command::Sweep(args) => sweep::sweep(&args),

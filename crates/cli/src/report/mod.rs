@@ -8,9 +8,13 @@ mod latency;
 mod linux;
 mod overview;
 pub mod paper;
+#[cfg(target_os = "linux")]
+mod serve;
 mod style;
 pub mod sweep;
 mod table;
+#[cfg(target_os = "linux")]
+mod top;
 pub mod twin;
 
 pub use brief::brief;
@@ -24,6 +28,8 @@ use crate::chart::{self, bars};
 pub use crash::{crash_summary, crash_table};
 pub use linux::{linux_brief, linux_summary};
 use overview::{drive_line, headline, is_changed, trace_line, workload_line, wrapped};
+#[cfg(target_os = "linux")]
+pub use serve::serve_brief;
 use strobe_ftl::{CopyStats, MergeStats, SlcStats, TranslationStats};
 use strobe_lab::numbers::times;
 pub use strobe_lab::numbers::{bytes, count, duration, trimmed};
@@ -33,6 +39,8 @@ use strobe_lab::result::{
 };
 use strobe_lab::{Sample, SteadyRounds, WindowVerdict};
 pub use table::{Table, row, table, terminal_width};
+#[cfg(target_os = "linux")]
+pub use top::top;
 
 /// Breaks `text` between words into lines of `width` columns.
 pub(crate) fn broken(text: &str, width: usize) -> Vec<String> {

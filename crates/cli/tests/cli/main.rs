@@ -26,6 +26,7 @@ mod power;
 mod report;
 mod result;
 mod schema;
+mod serve;
 mod signals;
 mod slips;
 mod state_layout;

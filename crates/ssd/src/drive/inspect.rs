@@ -1,8 +1,8 @@
 //! [`Inspect`] for [`Drive`]: counters, blocks and checks.
 
 use strobe_ftl::{BlockInfo, CheckError, Inspectable, WearSummary};
-use strobe_nand::{Class, Nand, Timing};
-use strobe_types::{BlockId, SECTOR_BYTES, SimTime};
+use strobe_nand::{Class, Nand, Payload, Timing};
+use strobe_types::{BlockId, Lba, Lpn, SECTOR_BYTES, SimTime};
 
 use super::Drive;
 use crate::device::Inspect;
@@ -17,6 +17,20 @@ impl<F: Inspectable> Inspect for Drive<F> {
 
     fn mapped_units(&self) -> u32 {
         self.ftl.mapped_units()
+    }
+
+    fn is_allocated(&self, lba: Lba) -> bool {
+        let unit = lba.get() / u64::from(self.geometry.sectors_per_unit());
+        let Some(lpn) = u32::try_from(unit).ok().filter(|&unit| unit < self.ftl.logical_units()) else {
+            return false;
+        };
+        let lpn = Lpn::new(lpn);
+        let is_cached =
+            |nvram: &Nvram<F::Payload>| nvram.get(lpn).map(|payload| payload != F::Payload::zero());
+        if let Some(holds) = self.nvram.as_ref().and_then(is_cached) {
+            return holds;
+        }
+        self.buffer.as_ref().is_some_and(|buffer| buffer.get(lpn).is_some()) || self.ftl.locate(lpn).is_some()
     }
 
     fn free_blocks(&self) -> u32 {

@@ -141,7 +141,7 @@ impl GuestArgs {
                 self.drives.len()
             )));
         }
-        self.drives.iter().skip(1).map(|drive| Ok(experiment(drive, &[], self.seed)?.drive)).collect()
+        self.drives.iter().skip(1).map(|drive| Ok(experiment("strobe linux", drive, &[], self.seed)?.drive)).collect()
     }
 
     /// The kernel's file.
@@ -188,7 +188,7 @@ impl GuestArgs {
             },
             ..Machine::new(kernel)
         };
-        let experiment = experiment(self.drive(), &self.sets, self.seed)?;
+        let experiment = experiment("strobe linux", self.drive(), &self.sets, self.seed)?;
         let mut run = LinuxRun {
             mkfs_options: words(&self.mkfs_opts),
             mount_options: self.mount_opts.clone(),
@@ -245,7 +245,13 @@ impl GuestArgs {
     }
 }
 
-pub(super) fn experiment(drive: &str, sets: &[String], seed: Option<u64>) -> Result<Experiment, Failure> {
+/// A drive that keeps what is written, for `command`.
+pub(in super::super) fn experiment(
+    command: &str,
+    drive: &str,
+    sets: &[String],
+    seed: Option<u64>,
+) -> Result<Experiment, Failure> {
     let mut options = Options::new(sets);
     let drive = load_drive_table(drive, "--drive")?;
     let has_pages = DriveConfig::over_preset(drive.clone())
@@ -253,7 +259,7 @@ pub(super) fn experiment(drive: &str, sets: &[String], seed: Option<u64>) -> Res
         || sets.iter().any(|set| set.starts_with("drive.ftl.durable_map=") && set.contains("pages"));
     // A map that survives power cuts in another form stays that.
     for set in DRIVE_SETS.into_iter().filter(|set| !has_pages || !set.contains("durable_map")) {
-        options.set(set.to_owned(), "strobe linux".to_owned());
+        options.set(set.to_owned(), command.to_owned());
     }
     if let Some(seed) = seed {
         options.set(format!("seed={seed}"), format!("--seed {seed}"));

@@ -149,7 +149,7 @@ pub(super) fn doctor() -> Result<(), Failure> {
 
 /// Boots `kernel` with nothing to do.
 fn trial(kernel: &Path) -> Result<String, String> {
-    let experiment = experiment("jasmine-4g", &[], None).map_err(|error| match error {
+    let experiment = experiment("strobe linux", "jasmine-4g", &[], None).map_err(|error| match error {
         Failure::Request(error) | Failure::Run(error) => error.to_string(),
         Failure::Partial(_) | Failure::Command(_) | Failure::Found => String::new(),
     })?;

@@ -1,0 +1,227 @@
+//! `strobe serve`: the drive as a block device of this machine.
+
+use std::net::SocketAddr;
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command};
+
+use anyhow::anyhow;
+use clap::Args;
+use strobe_cli::output::Output;
+use strobe_cli::report::{self, Style};
+use strobe_lab::machine::Stopwatch;
+use strobe_lab::{Experiment, RunError, runner};
+use strobe_serve::nbd::Export;
+use strobe_serve::{Address, Beginning, Desk, Engine, Pace, ServeError, ServeResult, Server, Sockets};
+use strobe_ssd::{Ageing, Recovery, Simulated};
+use strobe_types::{SimTime, StopFlag};
+
+use super::linux::capacities;
+use super::linux::guest;
+use super::options::{OUTPUT, one_of, seed};
+use super::{Failure, output, signals};
+
+/// Heading of options of the server.
+const SERVER: &str = "Server";
+
+/// Offer the drive as a block device to programs of this machine, over NBD.
+///
+/// Needs no root and no kernel module: nbdinfo, nbdcopy, nbdsh, qemu, qemu-img, qemu-io, fio, nbdkit and nbd-client
+/// connect to its socket, which belongs to its owner alone. SIGTERM or SIGINT ends it: what was submitted is done, the drive
+/// settles, and a summary is printed.
+#[derive(Args)]
+#[command(after_help = "Examples:\n  strobe serve --socket ssd.sock\n  \
+    strobe serve --run 'nbdinfo \"$uri\"'\n  \
+    strobe serve --pace none --run 'fio --name=a --ioengine=nbd --uri=\"$uri\" --rw=randwrite --size=64m --bs=4k'\n  \
+    strobe serve --image ssd.img --socket ssd.sock --drive generic-8g\n  \
+    strobe serve --port 10809")]
+pub(crate) struct ServeArgs {
+    /// A preset (`strobe list presets`) or a TOML file with the keys of [drive]
+    #[arg(long, value_name = "PRESET|FILE.toml", default_value = "tlc-nvme-1t")]
+    drive: String,
+    /// Override a key of the drive: --set drive.nand.blocks_per_plane=64 (repeatable)
+    #[arg(long = "set", value_name = "KEY.PATH=VALUE")]
+    sets: Vec<String>,
+    /// Seed of everything random in the drive
+    #[arg(long, allow_negative_numbers = true, value_parser = seed)]
+    seed: Option<u64>,
+    /// Keep the drive's flash in FILE: a new drive if there is no such file, else the one that is there, recovered as after
+    /// a power cut. What was flushed survives a server that is killed. Without it what is written is kept in memory
+    #[arg(long, value_name = "FILE")]
+    image: Option<PathBuf>,
+    /// The drive's time: passing as the real one, so that nothing completes earlier than the model says (model), or
+    /// only while requests are under way, as fast as they can be simulated (none)
+    #[arg(long, value_name = "PACE", default_value = Pace::Model.name(), value_parser = one_of(&Pace::ALL, Pace::name))]
+    pace: Pace,
+    /// Listen at this Unix socket [default: strobe.sock, or a hidden one with --run, unless --port is given]
+    #[arg(help_heading = SERVER, long, value_name = "PATH")]
+    socket: Option<PathBuf>,
+    /// Listen at this TCP port of this machine, or at ADDRESS:PORT, which must be of this machine too; port 0 is any free one
+    #[arg(help_heading = SERVER, long, value_name = "[ADDRESS:]PORT", value_parser = tcp)]
+    port: Option<SocketAddr>,
+    /// Write the drive before it is offered, in no virtual time and without keeping what was written: once in order, then N
+    /// times its capacity at random
+    #[arg(
+        long,
+        value_name = "N",
+        num_args = 0..=1,
+        require_equals = true,
+        default_missing_value = "2",
+        conflicts_with = "image",
+        value_parser = capacities
+    )]
+    age: Option<f64>,
+    /// Name of the export; clients that name none get it too
+    #[arg(help_heading = SERVER, long, value_name = "NAME", default_value = "strobe", value_parser = export_name)]
+    export: String,
+    /// Refuse writes
+    #[arg(help_heading = SERVER, long)]
+    read_only: bool,
+    /// Most clients at a time; others wait
+    #[arg(help_heading = SERVER, long, value_name = "N", default_value_t = 64, value_parser = clap::value_parser!(u16).range(1..=512))]
+    connections: u16,
+    /// Take commands of `strobe ctl` and `strobe top` at this Unix socket [default: the path of --socket and .ctl]
+    #[arg(help_heading = SERVER, long, value_name = "PATH")]
+    control: Option<PathBuf>,
+    /// Offer metrics in the text format of Prometheus at this TCP port of this machine: http://127.0.0.1:PORT/metrics
+    #[arg(help_heading = SERVER, long, value_name = "[ADDRESS:]PORT", value_parser = tcp)]
+    metrics: Option<SocketAddr>,
+    /// Serve while the shell runs COMMAND, with the address in $uri and the path of the socket in $unixsocket; its exit
+    /// code is that of this program
+    #[arg(help_heading = SERVER, long, value_name = "COMMAND")]
+    run: Option<String>,
+    /// Write the result as JSON to FILE, or to standard output with "-"
+    #[arg(help_heading = OUTPUT, long, value_name = "FILE|-")]
+    json: Option<String>,
+    /// No address and no summary
+    #[arg(help_heading = OUTPUT, long, short)]
+    quiet: bool,
+}
+
+/// Parses a port of this machine, or an address.
+fn tcp(text: &str) -> Result<SocketAddr, String> {
+    let port = text.parse::<u16>().map(|port| SocketAddr::from(([127, 0, 0, 1], port)));
+    port.ok().or_else(|| text.parse().ok()).ok_or_else(|| {
+        "a port from 0 to 65535, or an address of this machine with one: 127.0.0.1:10809, [::1]:10809"
+            .to_owned()
+    })
+}
+
+/// Parses the name of an export.
+fn export_name(text: &str) -> Result<String, String> {
+    match text {
+        "" => Err("a name has at least one byte".to_owned()),
+        text if text.len() > 4096 => Err("a name has at most 4096 bytes".to_owned()),
+        text => Ok(text.to_owned()),
+    }
+}
+
+impl From<ServeError> for Failure {
+    fn from(error: ServeError) -> Self {
+        Failure::judged(error.is_bad_request(), &error)
+    }
+}
+
+pub(crate) fn serve(args: &ServeArgs) -> Result<(), Failure> {
+    let watch = Stopwatch::start();
+    let experiment = guest::experiment("strobe serve", &args.drive, &args.sets, args.seed)?;
+    let inputs: Vec<_> = [Path::new(&args.drive)].into_iter().chain(args.image.as_deref()).collect();
+    let json = output::json_output(&args.json, &inputs)?;
+    let hidden = tempfile::Builder::new().prefix("strobe-serve-").tempdir();
+    let hidden = hidden.map_err(|error| Failure::Run(anyhow!("no temporary folder: {error}")))?;
+    let sockets = args.sockets(hidden.path());
+    let stop = signals::listen();
+    let (mut drive, recovery) = args.drive(&experiment, &stop)?;
+    drive.clear_latency();
+    let start = recovery.as_ref().map_or(SimTime::ZERO, |found| found.finished);
+    let beginning = Beginning::of(experiment, &*drive, start, recovery.as_ref(), args.image.is_some());
+    let export = Export {
+        name: args.export.clone(),
+        description: format!("strobe {}: {}", env!("CARGO_PKG_VERSION"), args.drive),
+        sectors: drive.sectors(),
+        block_bytes: drive.geometry().unit_bytes(),
+        read_only: args.read_only,
+    };
+    let engine = Engine::new(drive, start, args.pace);
+    let desk = Desk::new(beginning, watch, stop.clone());
+    let mut server = Server::bind(&sockets, engine, export, desk, args.connections.into())?;
+    let uris: Vec<_> = server.addresses()?.iter().map(|address| address.uri(&args.export)).collect();
+    let mut child =
+        args.run.as_deref().map(|command| start_client(command, &uris[0], &sockets)).transpose()?;
+    let prints_result = json.as_ref().is_some_and(Output::is_stdout);
+    if !args.quiet && child.is_none() && !prints_result {
+        let metrics = server.metrics_address().map(|address| format!("http://{address}/metrics"));
+        output::print(&uris.into_iter().chain(metrics).collect::<Vec<_>>().join("\n"))?;
+    }
+    let mut exit = None;
+    let served = server.serve(&stop, &mut || {
+        exit = exit.or_else(|| child.as_mut().and_then(|child| child.try_wait().ok().flatten()));
+        exit.is_some()
+    });
+    if let Some(child) = &mut child
+        && exit.is_none()
+    {
+        // It has nobody to talk to any more.
+        let _ = child.kill().and_then(|()| child.wait());
+    }
+    let result = server.result();
+    drop(server);
+    args.tell(&result, json.as_ref())?;
+    served?;
+    match exit.map(|exit| exit.code()) {
+        None | Some(Some(0)) => Ok(()),
+        Some(code) => Err(Failure::Command(code.and_then(|code| u8::try_from(code).ok()).unwrap_or(1))),
+    }
+}
+
+impl ServeArgs {
+    /// Sockets to listen at; `hidden` is a folder for those that only --run knows.
+    fn sockets(&self, hidden: &Path) -> Sockets {
+        let socket = match (&self.socket, self.port, &self.run) {
+            (Some(path), ..) => Some(path.clone()),
+            (None, Some(_), _) => None,
+            (None, None, Some(_)) => Some(hidden.join("nbd.sock")),
+            (None, None, None) => Some("strobe.sock".into()),
+        };
+        let control = self.control.clone().or_else(|| socket.as_deref().map(super::control::socket_of));
+        let addresses = socket.map(Address::Unix).into_iter().chain(self.port.map(Address::Tcp)).collect();
+        Sockets { addresses, control, metrics: self.metrics }
+    }
+
+    /// The drive, and how it was found again if its image was there already.
+    fn drive(
+        &self,
+        experiment: &Experiment,
+        stop: &StopFlag,
+    ) -> Result<(Box<dyn Simulated>, Option<Recovery>), Failure> {
+        runner::check_empty_memory(experiment, self.image.is_some(), 0)?;
+        let (drive, seed) = (&experiment.drive, experiment.seed);
+        if let Some(overwrites) = self.age {
+            let drive = strobe_ssd::build_aged(drive, seed, Ageing { overwrites }, stop, &mut |_, _| ());
+            return Ok((drive.map_err(|error| Failure::Run(anyhow!("{error}")))?, None));
+        }
+        match &self.image {
+            Some(path) => Ok(strobe_ssd::build_on_image(drive, true, seed, path).map_err(RunError::from)?),
+            None => Ok((strobe_ssd::build(drive, true, seed).map_err(RunError::from)?, None)),
+        }
+    }
+
+    /// Prints and writes the result.
+    fn tell(&self, result: &ServeResult, json: Option<&Output>) -> Result<(), Failure> {
+        if !self.quiet && !json.is_some_and(Output::is_stdout) {
+            // With --run standard output is that of the command.
+            let text = report::serve_brief(result, Style::of_stdout());
+            if self.run.is_some() { output::note(&text) } else { output::print(&text)? }
+        }
+        output::json(result, json)
+    }
+}
+
+/// Starts the command that the server serves.
+fn start_client(command: &str, uri: &str, sockets: &Sockets) -> Result<Child, Failure> {
+    let mut shell = Command::new("sh");
+    shell.args(["-c", command]).env("uri", uri);
+    if let [Address::Unix(path), ..] = &sockets.addresses[..] {
+        shell.env("unixsocket", path);
+    }
+    shell.spawn().map_err(|error| Failure::Run(anyhow!("--run: cannot start a shell: {error}")))
+}

@@ -1,0 +1,104 @@
+//! What `strobe top` shows: the difference of two looks at the counters of a server.
+
+use std::fmt::Write as _;
+
+use serde_json::Value;
+
+use super::{count, duration};
+
+/// Causes of programs that are shown.
+const CAUSES: usize = 4;
+
+/// The difference of the counters `now` and `before`, as `strobe ctl SOCKET stats` prints them.
+pub fn top(before: &Value, now: &Value) -> String {
+    let number = |of: &Value, at: &str| of.pointer(at).and_then(Value::as_f64).unwrap_or(0.0);
+    let since = |at: &str| number(now, at) - number(before, at);
+    let seconds = since("/time/wall_s").max(1e-9);
+    let rate = |at: &str| since(at).max(0.0) / seconds;
+    let mut out = String::new();
+    let per_second = |value: f64| count(value.round() as u64);
+    let _ = writeln!(
+        out,
+        "{:>8}  read {}/s  write {}/s  flush {}/s  trim {}/s  read {:.1} MB/s  write {:.1} MB/s",
+        duration(number(now, "/time/wall_s") * 1e9),
+        per_second(rate("/requests/read")),
+        per_second(rate("/requests/write")),
+        per_second(rate("/requests/flush")),
+        per_second(rate("/requests/discard")),
+        rate("/jobs/0/read/io_bytes") / 1e6,
+        rate("/jobs/0/write/io_bytes") / 1e6,
+    );
+    let latency = |op: &str, what: &str| number(now, &format!("/jobs/0/{op}/clat_ns/{what}"));
+    let _ = writeln!(
+        out,
+        "{:>8}  p50 {} p99 {}  write p50 {} p99 {}",
+        "latency",
+        duration(latency("read", "percentile/50.000000")),
+        duration(latency("read", "percentile/99.000000")),
+        duration(latency("write", "percentile/50.000000")),
+        duration(latency("write", "percentile/99.000000")),
+    );
+    let _ = writeln!(out, "{:>8}  {}", "WAF", amplification(before, now));
+    let _ = writeln!(
+        out,
+        "{:>8}  {} of {} blocks free, dies {:.1} % busy, erases {:.1} mean {} max, {} bad",
+        "drive",
+        count(number(now, "/space/free_blocks") as u64),
+        count(number(now, "/space/blocks") as u64),
+        100.0 * number(now, "/dies/busy"),
+        number(now, "/wear/erase_mean"),
+        count(number(now, "/wear/erase_max") as u64),
+        count(number(now, "/wear/bad_blocks") as u64),
+    );
+    out.trim_end().to_owned()
+}
+
+/// Write amplification since `before`, by cause: pages programmed for each per page programmed for the host.
+fn amplification(before: &Value, now: &Value) -> String {
+    let causes = |of: &Value| -> Vec<(String, u64)> {
+        let by_cause = of.pointer("/nand/program/by_cause").and_then(Value::as_object);
+        let number = |value: &Value| value.as_u64().unwrap_or(0);
+        by_cause.into_iter().flatten().map(|(cause, value)| (cause.clone(), number(value))).collect()
+    };
+    let before = causes(before);
+    let earlier = |cause: &str| before.iter().find(|(name, _)| name == cause).map_or(0, |(_, count)| *count);
+    let mut since: Vec<_> = causes(now)
+        .into_iter()
+        .map(|(cause, count)| (count.saturating_sub(earlier(&cause)), cause))
+        .filter(|(count, _)| *count > 0)
+        .collect();
+    since.sort_by(|a, b| b.cmp(a));
+    let host = since.iter().find(|(_, cause)| cause == "host").map_or(0, |(count, _)| *count);
+    if host == 0 {
+        return "nothing programmed for the host".to_owned();
+    }
+    let share = |count: u64| count as f64 / host as f64;
+    let total: u64 = since.iter().map(|(count, _)| count).sum();
+    let parts: Vec<_> =
+        since.iter().take(CAUSES).map(|(count, cause)| format!("{cause} {:.2}", share(*count))).collect();
+    format!("{:.2} = {}", share(total), parts.join(" + "))
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn a_picture_shows_what_happened_since_the_one_before() {
+        let at = |wall: f64, writes: u64, host: u64, gc: u64| {
+            json!({
+                "time": { "wall_s": wall },
+                "requests": { "write": writes },
+                "nand": { "program": { "by_cause": { "host": host, "gc": gc, "map": 0 } } },
+                "space": { "blocks": 100, "free_blocks": 7 },
+            })
+        };
+        let text = top(&at(1.0, 100, 1000, 0), &at(3.0, 2100, 1200, 100));
+        assert!(text.contains("write 1,000/s") && text.contains("read 0/s"), "{text}");
+        assert!(text.contains("1.50 = host 1.00 + gc 0.50"), "{text}");
+        assert!(text.contains("7 of 100 blocks free"), "{text}");
+        assert!(top(&at(1.0, 0, 5, 5), &at(2.0, 0, 5, 5)).contains("nothing programmed"));
+    }
+}

@@ -1,0 +1,450 @@
+//! `strobe serve`: clients of others on the drive, and what survives the server.
+
+use std::io::{BufRead as _, BufReader};
+use std::os::unix::fs::PermissionsExt as _;
+use std::process::{Child, Stdio};
+use std::time::{Duration, Instant};
+
+use super::{Ended, Folder};
+
+/// 64 MiB: 4 dies of 32 blocks of 128 pages, and times.
+const DRIVE: &str = "\
+[nand]
+channels = 2
+dies_per_channel = 2
+blocks_per_plane = 40
+pages_per_block = 128
+program_ns = 400000
+read_ns = 60000
+[ftl]
+logical_pages = 16384
+";
+
+fn folder() -> Folder {
+    let folder = Folder::new();
+    folder.write("ssd.toml", DRIVE);
+    folder
+}
+
+/// The programs of clients, if they are there.
+#[track_caller]
+fn clients(names: &[(&str, &str)]) -> bool {
+    names.iter().all(|(name, package)| strobe_testing::program(name, package).is_some())
+}
+
+/// A server with `more` options, while the shell runs `script`.
+fn serve(folder: &Folder, more: &[&str], script: &str) -> Ended {
+    folder.strobe(&[&["serve", "--drive", "ssd.toml", "--run", script], more].concat())
+}
+
+/// A server that has said where it listens.
+struct Running(Child);
+
+impl Running {
+    fn start(folder: &Folder, more: &[&str]) -> Self {
+        let args = [&["serve", "--drive", "ssd.toml", "--socket", "s.sock"], more].concat();
+        let mut child = folder.command(&args).stdout(Stdio::piped()).spawn().expect("the program starts");
+        let mut line = String::new();
+        let out = child.stdout.as_mut().expect("a pipe");
+        BufReader::new(out).read_line(&mut line).expect("an address");
+        assert!(line.starts_with("nbd+unix:///strobe?socket="), "{line}");
+        Self(child)
+    }
+
+    fn kill(mut self) {
+        self.0.kill().expect("kill -9");
+        self.0.wait().expect("it ends");
+    }
+}
+
+#[test]
+fn a_server_tells_its_size_and_its_abilities() {
+    if !clients(&[("nbdinfo", "libnbd-bin")]) {
+        return;
+    }
+    let folder = folder();
+    let info = serve(&folder, &["--quiet"], "nbdinfo --json \"$uri\"").ok().json();
+    let export = &info["exports"][0];
+    assert_eq!(export["export-size"], 64 << 20);
+    for able in ["can_flush", "can_fua", "can_trim", "can_zero", "can_fast_zero", "can_df", "can_multi_conn"]
+    {
+        assert_eq!(export[able], true, "{able}: {export}");
+    }
+    assert_eq!(export["is_read_only"], false);
+    assert_eq!((&export["block_size_minimum"], &export["block_size_preferred"]), (&512.into(), &4096.into()));
+    assert_eq!(export["contexts"], serde_json::json!(["base:allocation"]));
+    let list = serve(&folder, &["--quiet", "--export", "mine"], "nbdinfo --list \"$uri\"").ok().out;
+    assert!(list.contains("export=\"mine\""), "{list}");
+    let read_only = serve(&folder, &["--quiet", "--read-only"], "nbdinfo --is read-only \"$uri\"");
+    assert_eq!(read_only.code, 0, "{read_only:?}");
+    assert_eq!(
+        serve(&folder, &["--quiet"], "nbdinfo --is read-only \"$uri\"").code,
+        2,
+        "the command's exit code"
+    );
+}
+
+/// The same bytes come back, over several connections; holes stay holes.
+#[test]
+fn files_are_copied_there_and_back() {
+    if !clients(&[("nbdcopy", "libnbd-bin"), ("nbdinfo", "libnbd-bin")]) {
+        return;
+    }
+    let folder = folder();
+    let mut content = vec![0; 16 << 20];
+    for (at, byte) in content[1 << 20..3 << 20].iter_mut().enumerate() {
+        *byte = (at * 7 + at / 4096) as u8 | 1;
+    }
+    folder.write("in", &content);
+    for pace in ["none", "model"] {
+        let script = "nbdcopy in \"$uri\" && nbdcopy --connections=4 \"$uri\" out && nbdinfo --map \"$uri\"";
+        let ended = serve(&folder, &["--pace", pace], script).ok();
+        let copied = std::fs::read(folder.path().join("out")).expect("a copy");
+        assert!(copied[..content.len()] == content, "the same bytes");
+        assert!(copied[content.len()..].iter().all(|&byte| byte == 0));
+        let map: Vec<_> = ended.out.lines().map(|line| line.split_whitespace().collect::<Vec<_>>()).collect();
+        assert_eq!(map[1][..3], ["1048576", "2097152", "0"], "{}", ended.out);
+        assert_eq!(map[2][2], "3", "{}", ended.out);
+    }
+}
+
+/// nbdsh says what other clients do not: every command, with and without its flags, and the codes of errors.
+#[test]
+fn every_command_does_what_it_says() {
+    if !clients(&[("nbdsh", "python3-libnbd")]) {
+        return;
+    }
+    let script = r#"
+import nbd, errno, os
+h.set_strict_mode(0)
+h.add_meta_context(nbd.CONTEXT_BASE_ALLOCATION)
+h.connect_uri(os.environ["uri"])
+assert h.get_structured_replies_negotiated()
+h.pwrite(b"a" * 8192, 4096, nbd.CMD_FLAG_FUA)
+h.pwrite(b"b" * 512, 512)
+h.flush()
+assert h.pread(16384, 0, nbd.CMD_FLAG_DF) == b"\0" * 512 + b"b" * 512 + b"\0" * 3072 + b"a" * 8192 + b"\0" * 4096
+def extents(length):
+    found = []
+    h.block_status(length, 0, lambda context, offset, entries, error: found.extend(entries), 0)
+    return found
+assert extents(16384) == [12288, 0, 4096, 3], extents(16384)
+h.trim(4096, 4096, nbd.CMD_FLAG_FUA)
+assert h.pread(4096, 4096) == b"\0" * 4096
+assert extents(16384) == [4096, 0, 4096, 3, 4096, 0, 4096, 3], extents(16384)
+h.zero(4096, 8192, nbd.CMD_FLAG_NO_HOLE)
+assert h.pread(4096, 8192) == b"\0" * 4096
+assert extents(16384)[-2:] == [4096, 3]
+h.zero(12288, 0, nbd.CMD_FLAG_FAST_ZERO)
+assert extents(16384) == [16384, 3], extents(16384)
+size = h.get_size()
+def fails(code, call):
+    try:
+        call()
+    except nbd.Error as error:
+        assert error.errnum == code, error
+    else:
+        raise AssertionError(code)
+fails(errno.ENOSPC, lambda: h.pwrite(b"x" * 512, size))
+fails(errno.EINVAL, lambda: h.pread(512, size))
+fails(errno.EINVAL, lambda: h.pread(100, 0))
+fails(errno.EINVAL, lambda: h.pwrite(b"x" * 100, 0))
+fails(errno.ENOTSUP, lambda: h.zero(4096, 0, nbd.CMD_FLAG_FAST_ZERO | nbd.CMD_FLAG_NO_HOLE))
+h.trim(size, 0)
+assert h.pread(512, 0) == b"\0" * 512
+h.shutdown()
+# The oldest handshake, and simple replies.
+h = nbd.NBD()
+h.set_request_structured_replies(False)
+h.set_opt_mode(True)
+h.connect_uri(os.environ["uri"])
+h.set_export_name("other")
+fails(errno.ENOENT, h.opt_info)
+h.set_export_name("")
+h.opt_go()
+h.pwrite(b"c" * 4096, 0)
+assert h.pread(4096, 0) == b"c" * 4096
+fails(errno.EINVAL, lambda: h.pread(512, size))
+h.shutdown()
+print("all said")
+"#;
+    let folder = folder();
+    folder.write("talk.py", script);
+    // The bindings are the system's, whatever other Python comes first.
+    let script = "PATH=/usr/bin:$PATH nbdsh -c - < talk.py";
+    let ended = serve(&folder, &["--quiet", "--pace", "none"], script).ok();
+    assert!(ended.out.contains("all said"), "{ended:?}");
+}
+
+#[test]
+fn fio_and_qemu_verify_what_they_write() {
+    if !clients(&[("fio", "fio"), ("qemu-io", "qemu-utils"), ("qemu-img", "qemu-utils")]) {
+        return;
+    }
+    let folder = folder();
+    let script = "fio --name=a --ioengine=nbd --uri=\"$uri\" --rw=randwrite --bs=4k --iodepth=32 --size=16m \
+        --verify=crc32c --verify_fatal=1 --minimal >/dev/null && \
+        qemu-io -f raw -c 'write -P 9 -f 1m 128k' -c 'read -P 9 1m 128k' -c 'discard 1m 64k' -c 'read -P 0 1m 64k' \"$uri\" \
+        && qemu-img bench -f raw -c 500 -d 16 -w \"$uri\" >/dev/null && qemu-img info \"$uri\"";
+    let ended = serve(&folder, &["--pace", "none", "--json", "r.json"], script).ok();
+    assert!(
+        ended.out.contains("virtual size: 64 MiB") && !ended.out.contains("Pattern verification failed"),
+        "{ended:?}"
+    );
+    let result: super::Json = serde_json::from_str(&folder.read("r.json")).expect("JSON");
+    assert_eq!(result["jobs"][0]["write"]["total_ios"], result["requests"]["write"]);
+    assert!(result["requests"]["write"].as_u64() >= Some(4096 + 500), "{}", result["requests"]);
+    assert!(result["waf"].as_f64() >= Some(1.0) && result["time"]["virtual_ns"].as_u64() > Some(0));
+    super::assert_causes_add_up(&result);
+}
+
+/// A read of the model's drive takes 60 µs of array time at least, and 50 of them one after the other 3 ms.
+#[test]
+fn nothing_completes_earlier_than_the_model_says() {
+    if !clients(&[("fio", "fio")]) {
+        return;
+    }
+    let folder = folder();
+    let script = |rw: &str| {
+        format!(
+            "fio --name=a --ioengine=nbd --uri=\"$uri\" --rw={rw} --bs=4k --iodepth=1 --size=200k \
+         --output-format=json --output=fio.json"
+        )
+    };
+    let slow = ["--set", "drive.nand.read_ns=2000000", "--json", "r.json", "--quiet"];
+    serve(&folder, &slow, &[script("write"), script("randread")].join(" && ")).ok();
+    let of = |file: &str| serde_json::from_str::<super::Json>(&folder.read(file)).expect("JSON");
+    let (fio, model) = (of("fio.json"), of("r.json"));
+    let mean = |job: &super::Json, at: &str| job["jobs"][0]["read"][at]["mean"].as_f64().expect("a mean");
+    let (seen, said) = (mean(&fio, "lat_ns"), mean(&model, "clat_ns"));
+    assert!(said >= 2e6, "the model: {said} ns");
+    assert!(seen >= said, "{seen} ns at the client, {said} ns in the model");
+    assert!(model["server"]["lag_ns"]["mean"].as_f64().is_some_and(|lag| lag >= 0.0), "{}", model["server"]);
+}
+
+/// What was flushed is there after kill -9, again and again; two servers never have one image.
+#[test]
+fn what_was_flushed_survives_a_killed_server() {
+    if !clients(&[("qemu-io", "qemu-utils")]) {
+        return;
+    }
+    let folder = folder();
+    let uri = "nbd+unix:///?socket=s.sock";
+    let io = |commands: &[String]| {
+        let mut io = std::process::Command::new("qemu-io");
+        io.current_dir(folder.path()).args(["-f", "raw"]);
+        for command in commands {
+            io.args(["-c", command]);
+        }
+        let out = io.arg(uri).output().expect("qemu-io runs");
+        let text = String::from_utf8_lossy(&[out.stdout, out.stderr].concat()).into_owned();
+        assert!(out.status.success() && !text.contains("failed"), "{text}");
+    };
+    let image = ["--image", "ssd.img", "--pace", "none"];
+    for round in 1..=4_u32 {
+        let server = Running::start(&folder, &image);
+        let second =
+            folder.strobe(&[&["serve", "--drive", "ssd.toml", "--socket", "t.sock"][..], &image].concat());
+        second.refused(&["ssd.img", "another process has it open"]);
+        let reads = (1..round).map(|old| format!("read -P {old} {old}m 1m")).collect::<Vec<_>>();
+        let write = [format!("write -P {round} {round}m 1m"), "flush".to_owned()];
+        // Written after the flush: either is right, and it must not harm the rest.
+        let more = [format!("write -P 99 {}m 512k", 10 + round)];
+        io(&[&reads[..], &write, &more].concat());
+        server.kill();
+    }
+    let fsck = folder.strobe(&["fsck", "ssd.img"]);
+    assert_eq!(fsck.code, 0, "{fsck:?}");
+}
+
+/// SIGTERM: what was written without a flush is there too.
+#[test]
+fn a_server_that_is_ended_settles_its_drive() {
+    if !clients(&[("qemu-io", "qemu-utils")]) {
+        return;
+    }
+    let folder = folder();
+    let image = ["--image", "ssd.img", "--pace", "none"];
+    let mut server = Running::start(&folder, &image);
+    let mode = std::fs::metadata(folder.path().join("s.sock")).expect("a socket").permissions().mode();
+    assert_eq!(mode & 0o777, 0o600);
+    let taken = folder.strobe(&["serve", "--drive", "ssd.toml", "--socket", "s.sock"]);
+    taken.refused(&["s.sock", "another server listens there"]);
+    let write = "qemu-io -t unsafe -f raw -c 'write -P 7 0 1m' 'nbd+unix:///?socket=s.sock'";
+    let done = std::process::Command::new("sh").args(["-c", write]).current_dir(folder.path()).output();
+    assert!(done.expect("a shell").status.success());
+    let pid = server.0.id().to_string();
+    let sent = std::process::Command::new("kill").args(["-TERM", &pid]).status();
+    assert!(sent.expect("kill").success());
+    let began = Instant::now();
+    assert_eq!(server.0.wait().expect("it ends").code(), Some(0), "an orderly end");
+    assert!(began.elapsed() < Duration::from_secs(60));
+    assert!(!folder.path().join("s.sock").exists(), "the socket is gone");
+    let read = "qemu-io -r -f raw -c 'read -P 7 0 1m' \"$uri\"";
+    let ended = serve(&folder, &image, read).ok();
+    assert!(!ended.out.contains("failed"), "{ended:?}");
+}
+
+#[test]
+fn addresses_of_other_machines_are_refused() {
+    let folder = folder();
+    let port = |address: &str| folder.strobe(&["serve", "--drive", "ssd.toml", "--port", address]);
+    port("0.0.0.0:0").refused(&["0.0.0.0:0", "not encrypted", "127.0.0.1"]);
+    port("[::]:0").refused(&["not encrypted"]);
+    port("elsewhere").refused(&["elsewhere", "a port from 0 to 65535"]);
+    folder
+        .strobe(&["serve", "--drive", "ssd.toml", "--socket", "ssd.toml"])
+        .refused(&["ssd.toml", "no socket"]);
+    if clients(&[("nbdinfo", "libnbd-bin")]) {
+        let size = serve(&folder, &["--quiet", "--port", "0"], "nbdinfo --size \"$uri\"").ok().out;
+        assert_eq!(size.trim(), "67108864");
+    }
+}
+
+/// What only a simulation can do, while clients come and go: what was flushed survives a cut, a rewind brings back what was
+/// there, ageing makes another drive.
+#[test]
+fn a_running_drive_is_cut_rewound_and_aged() {
+    if !clients(&[("qemu-io", "qemu-utils")]) {
+        return;
+    }
+    let folder = folder();
+    let server = Running::start(&folder, &["--pace", "none"]);
+    let io = |commands: &[&str]| {
+        let mut io = std::process::Command::new("qemu-io");
+        io.current_dir(folder.path()).args(["-f", "raw"]);
+        for command in commands {
+            io.args(["-c", command]);
+        }
+        let out = io.arg("nbd+unix:///?socket=s.sock").output().expect("qemu-io runs");
+        let text = String::from_utf8_lossy(&[out.stdout, out.stderr].concat()).into_owned();
+        assert!(out.status.success() && !text.contains("failed"), "{text}");
+    };
+    let ctl = |command: &[&str]| folder.strobe(&[&["ctl", "s.sock"], command].concat());
+    io(&["write -P 1 0 1m", "flush"]);
+    assert_eq!(ctl(&["snapshot", "first"]).ok().json()["snapshot"], "first");
+    io(&["write -P 2 0 1m", "write -P 3 1m 1m", "flush"]);
+    assert!(ctl(&["cut"]).ok().json()["recovery_ns"].as_u64() > Some(0));
+    io(&["read -P 2 0 1m", "read -P 3 1m 1m"]);
+    ctl(&["rewind", "first"]).ok();
+    io(&["read -P 1 0 1m", "read -P 0 1m 1m", "write -P 4 0 1m"]);
+    ctl(&["rewind", "first"]).ok();
+    io(&["read -P 1 0 1m"]);
+    let stats = ctl(&["stats"]).ok().json();
+    assert!(stats["requests"]["write"].as_u64() >= Some(4), "over all drives: {}", stats["requests"]);
+    assert!(stats["server"]["connections"].as_u64() >= Some(4));
+    let top = folder.strobe(&["top", "s.sock", "--count", "1", "--interval", "10ms"]).ok().out;
+    assert!(top.contains("blocks free") && top.contains("read 0/s"), "{top}");
+    ctl(&["age", "0.5"]).ok();
+    let aged = ctl(&["stats"]).ok().json();
+    assert!(aged["space"]["mapped_units"].as_u64() > Some(16_000), "{}", aged["space"]);
+    ctl(&["rewind", "second"]).refused(&["second", "there are: first"]);
+    ctl(&["melt"]).refused(&["melt", "stats, cut, snapshot, rewind, age and stop"]);
+    ctl(&["age", "1000"]).refused(&["from 0 to 100"]);
+    ctl(&["stop"]).ok();
+    let Running(mut server) = server;
+    assert_eq!(server.wait().expect("it ends").code(), Some(0));
+    ctl(&["stats"]).refused(&["s.sock", "no server"]);
+}
+
+#[test]
+fn a_drive_on_an_image_is_not_rewound() {
+    let folder = folder();
+    let server = Running::start(&folder, &["--image", "ssd.img"]);
+    let mode = std::fs::metadata(folder.path().join("s.sock.ctl")).expect("a socket").permissions().mode();
+    assert_eq!(mode & 0o777, 0o600);
+    for command in ["cut", "snapshot", "rewind", "age"] {
+        folder.strobe(&["ctl", "s.sock", command]).refused(&[command, "kill -9"]);
+    }
+    assert!(folder.strobe(&["ctl", "s.sock", "stats"]).ok().json()["image"].is_object());
+    server.kill();
+}
+
+#[test]
+fn metrics_are_had_over_http() {
+    use std::io::{Read as _, Write as _};
+    let folder = folder();
+    let mut child = folder
+        .command(&["serve", "--drive", "ssd.toml", "--socket", "s.sock", "--metrics", "0"])
+        .stdout(Stdio::piped())
+        .spawn()
+        .expect("the program starts");
+    let lines: Vec<_> = BufReader::new(child.stdout.take().expect("a pipe")).lines().take(2).collect();
+    let uri = lines[1].as_ref().expect("a second line").clone();
+    let address = uri.strip_prefix("http://").and_then(|rest| rest.strip_suffix("/metrics")).expect("a URI");
+    let ask = |head: &str| {
+        let mut stream = std::net::TcpStream::connect(address).expect("it listens");
+        stream.write_all(head.as_bytes()).expect("it hears");
+        let mut answer = String::new();
+        stream.read_to_string(&mut answer).expect("it answers");
+        answer
+    };
+    let answer = ask("GET /metrics HTTP/1.1\r\nHost: x\r\n\r\n");
+    assert!(answer.starts_with("HTTP/1.1 200 OK\r\n"), "{answer}");
+    for line in [
+        "# TYPE strobe_flash_programs_total counter",
+        "strobe_free_blocks ",
+        "strobe_requests_total{op=\"read\"} 0",
+    ] {
+        assert!(answer.contains(line), "{line}: {answer}");
+    }
+    assert!(ask("GET / HTTP/1.1\r\n\r\n").starts_with("HTTP/1.1 404"));
+    let mut noise = std::net::TcpStream::connect(address).expect("it listens");
+    let _ = noise.write_all(&[b'x'; 100_000]);
+    assert!(ask("GET /metrics HTTP/1.0\r\n\r\n").contains("200 OK"), "after nonsense too");
+    child.kill().expect("kill -9");
+    child.wait().expect("it ends");
+}
+
+/// Clients that come and go, say nothing, talk nonsense, or vanish in the midst of a write: others are served, and memory
+/// stays.
+#[test]
+fn clients_that_misbehave_harm_nobody() {
+    use std::io::Write as _;
+    use std::os::unix::net::UnixStream;
+    let folder = folder();
+    let server = Running::start(&folder, &["--pace", "none"]);
+    let socket = folder.path().join("s.sock");
+    let resident = || {
+        let status = std::fs::read_to_string(format!("/proc/{}/status", server.0.id())).expect("its status");
+        let line = status.lines().find_map(|line| line.strip_prefix("VmRSS:")).expect("its memory");
+        line.split_whitespace().next().and_then(|kib| kib.parse::<u64>().ok()).expect("a number")
+    };
+    let connect = || UnixStream::connect(&socket).expect("it listens");
+    connect();
+    let before = resident();
+    for _ in 0..10_000 {
+        connect();
+    }
+    let size = 64_u32 << 20;
+    for round in 0..100_u32 {
+        let mut client = connect();
+        let hello = [&[0, 0, 0, 3][..], b"IHAVEOPT\0\0\0\x01\0\0\0\0"].concat();
+        let write = |offset: u64, bytes: u32| {
+            let head = [0x2560_9513, 0x0001, 0, 7].map(u32::to_be_bytes).concat();
+            [&hello[..], &head, &offset.to_be_bytes(), &bytes.to_be_bytes()].concat()
+        };
+        let bytes = match round % 4 {
+            0 => [write(0, 32 << 20), vec![7; 100_000]].concat(),
+            1 => [write(0, u32::MAX), vec![7; 100_000]].concat(),
+            2 => [write(u64::from(size), 512), vec![7; 100]].concat(),
+            _ => [&hello[..], &[0xff; 100_000]].concat(),
+        };
+        // It may close the connection before it has read everything.
+        let _ = client.write_all(&bytes);
+    }
+    let silent: Vec<_> = (0..10).map(|_| connect()).collect();
+    let stats = folder.strobe(&["ctl", "s.sock", "stats"]).ok().json();
+    assert!(stats["server"]["connections"].as_u64() >= Some(10_101), "{}", stats["server"]);
+    assert_eq!(stats["requests"]["write"], 0, "no write was whole");
+    let grown = resident().saturating_sub(before);
+    assert!(grown < 64 << 10, "{grown} KiB more than before");
+    drop(silent);
+    if clients(&[("nbdinfo", "libnbd-bin")]) {
+        let mut info = std::process::Command::new("nbdinfo");
+        info.args(["--size", "nbd+unix:///?socket=s.sock"]).current_dir(folder.path());
+        let info = info.output().expect("nbdinfo runs");
+        assert_eq!(String::from_utf8_lossy(&info.stdout).trim(), "67108864");
+    }
+    server.kill();
+}

@@ -1,0 +1,154 @@
+//! What can be asked of a server while it serves: its counters, and what only a simulation can do.
+
+use std::collections::BTreeMap;
+
+use serde_json::{Value, json};
+use strobe_lab::machine::Stopwatch;
+use strobe_ssd::{Ageing, Simulated, build_aged};
+use strobe_types::{SimTime, StopFlag};
+
+use crate::engine::Engine;
+use crate::metrics;
+use crate::result::{Beginning, ServeResult};
+use crate::server::Served;
+
+/// Snapshots that are kept at most: each shares what has not changed since, and holds the rest.
+const SNAPSHOTS_MAX: usize = 8;
+/// Name of a snapshot that is given none.
+const UNNAMED: &str = "default";
+
+/// Outcome of a command that was understood.
+pub(crate) struct Done {
+    pub(crate) answer: Value,
+    pub(crate) then: Then,
+}
+
+/// Consequence of a command for the server.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Then {
+    /// It goes on.
+    Nothing,
+    /// The drive is another one now, so that clients must connect again.
+    OtherDrive,
+    /// It ends in order.
+    End,
+}
+
+/// Commands of the control socket.
+pub struct Desk {
+    beginning: Beginning,
+    watch: Stopwatch,
+    stop: StopFlag,
+    snapshots: BTreeMap<String, (Box<dyn Simulated>, SimTime)>,
+}
+
+impl Desk {
+    /// The desk of a server that began as `beginning` says. Raising `stop` ends the ageing of a drive.
+    pub fn new(beginning: Beginning, watch: Stopwatch, stop: StopFlag) -> Self {
+        Self { beginning, watch, stop, snapshots: BTreeMap::new() }
+    }
+
+    /// Counters so far.
+    pub fn result(&self, engine: &Engine, served: Served) -> ServeResult {
+        self.beginning.result(engine, served, &self.watch)
+    }
+
+    /// The metrics as an HTTP answer to the request with this `head`.
+    pub(crate) fn metrics(&self, head: &str, engine: &Engine, served: Served) -> String {
+        let mut words = head.split_whitespace();
+        let (status, kind, body) = match (words.next(), words.next()) {
+            (Some("GET"), Some("/metrics")) => {
+                ("200 OK", "text/plain; version=0.0.4", metrics::text(&self.result(engine, served)))
+            }
+            _ => ("404 Not Found", "text/plain", "only GET /metrics is answered\n".to_owned()),
+        };
+        let length = body.len();
+        format!(
+            "HTTP/1.1 {status}\r\nContent-Type: {kind}\r\nContent-Length: {length}\r\nConnection: close\r\n\r\n{body}"
+        )
+    }
+
+    /// Carries out `line`: a command and at most one argument. The error says why that is impossible.
+    pub(crate) fn carry_out(
+        &mut self,
+        line: &str,
+        engine: &mut Engine,
+        served: Served,
+    ) -> Result<Done, String> {
+        let mut words = line.split_whitespace();
+        let (command, argument) = (words.next().unwrap_or(""), words.next());
+        if words.next().is_some() {
+            return Err(format!("{command} takes at most one argument"));
+        }
+        let stays = |answer| Ok(Done { answer, then: Then::Nothing });
+        match command {
+            "stats" => {
+                let result = serde_json::to_value(self.result(engine, served));
+                stays(result.map_err(|error| error.to_string())?)
+            }
+            "cut" | "snapshot" | "rewind" | "age" if self.beginning.is_on_image() => Err(format!(
+                "{command} is for drives in memory: this one is on an image. `kill -9` of the server is a power cut, and a \
+                 copy of the file a snapshot"
+            )),
+            "cut" => self.cut(engine),
+            "snapshot" => {
+                let name = argument.unwrap_or(UNNAMED);
+                if self.snapshots.len() >= SNAPSHOTS_MAX && !self.snapshots.contains_key(name) {
+                    return Err(format!(
+                        "there are {SNAPSHOTS_MAX} snapshots, and no more are kept; name one of them"
+                    ));
+                }
+                self.snapshots.insert(name.to_owned(), (engine.drive().freeze(), engine.now()));
+                stays(json!({ "snapshot": name, "at_ns": engine.now().as_ns() }))
+            }
+            "stop" => Ok(Done { answer: json!({ "stops": true }), then: Then::End }),
+            "rewind" => self.rewind(argument.unwrap_or(UNNAMED), engine),
+            "age" => self.age(argument, engine),
+            _ => Err(format!(
+                "{command:?} is no command; there are stats, cut, snapshot, rewind, age and stop"
+            )),
+        }
+    }
+
+    fn cut(&mut self, engine: &mut Engine) -> Result<Done, String> {
+        let cut = engine.cut();
+        let operation = cut.operation;
+        let (drive, found) = cut.drive.restart(engine.now()).map_err(|error| error.to_string())?;
+        let duration_ns = found.finished.since(engine.now());
+        engine.replace(drive, found.finished);
+        Ok(Done {
+            answer: json!({ "operation": operation, "recovery_ns": duration_ns }),
+            then: Then::OtherDrive,
+        })
+    }
+
+    fn rewind(&mut self, name: &str, engine: &mut Engine) -> Result<Done, String> {
+        let Some((drive, at)) = self.snapshots.get(name) else {
+            let names: Vec<_> = self.snapshots.keys().map(String::as_str).collect();
+            return Err(format!("there is no snapshot {name:?}; there are: {}", names.join(", ")));
+        };
+        let (mut drive, mut at) = (drive.freeze(), *at);
+        // Nobody waits any more for what was under way.
+        let mut done = Vec::new();
+        while drive.outstanding() > 0
+            && let Some(next) = drive.next_event()
+        {
+            at = at.max(next);
+            drive.advance(at, &mut done);
+        }
+        engine.replace(drive, at);
+        Ok(Done { answer: json!({ "rewound": name, "at_ns": at.as_ns() }), then: Then::OtherDrive })
+    }
+
+    fn age(&mut self, argument: Option<&str>, engine: &mut Engine) -> Result<Done, String> {
+        let overwrites = argument.unwrap_or("2").parse().ok().filter(|times| (0.0..=100.0).contains(times));
+        let Some(overwrites) = overwrites else {
+            return Err("age takes a number of capacities from 0 to 100".to_owned());
+        };
+        let experiment = self.beginning.experiment();
+        let drive =
+            build_aged(&experiment.drive, experiment.seed, Ageing { overwrites }, &self.stop, &mut |_, _| ());
+        engine.replace(drive.map_err(|error| error.to_string())?, SimTime::ZERO);
+        Ok(Done { answer: json!({ "aged": overwrites }), then: Then::OtherDrive })
+    }
+}

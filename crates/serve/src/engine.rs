@@ -1,0 +1,275 @@
+//! The drive behind a server: its time, its requests, their answers.
+
+use std::collections::BTreeSet;
+
+use strobe_ssd::{
+    Answer, Command, CommandError, DataTag, LimitsConfig, PowerCut, RANGES_MAX, Range, Requests, Simulated,
+    Target,
+};
+use strobe_types::{Lba, SimTime};
+
+use crate::clock::{Clock, Pace};
+use crate::nbd::{ErrorCode, Failed, Op};
+
+/// Mapping units that one request for the status of blocks looks at.
+const UNITS_LOOKED_AT: u64 = 1 << 18;
+/// Runs that it returns at most.
+const RUNS_MAX: usize = 8192;
+
+/// Delay of completions behind the model, in ns of real time: the simulation itself, and this machine.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Lag {
+    /// Requests that completed.
+    pub count: u64,
+    /// Sum of their delays.
+    pub sum_ns: u128,
+    /// Longest delay.
+    pub max_ns: u64,
+}
+
+/// A drive that serves requests.
+pub struct Engine {
+    target: Target,
+    pace: Pace,
+    clock: Clock,
+    /// Time of the drive's last event or submission.
+    now: SimTime,
+    /// Deallocations that are to be followed by a flush before they are answered.
+    forced: BTreeSet<u64>,
+    outstanding: usize,
+    limits: LimitsConfig,
+    lag: Lag,
+    /// Requests to drives that this one has replaced.
+    earlier: Requests,
+}
+
+impl Engine {
+    /// `drive`, with its state at `start`.
+    pub fn new(drive: Box<dyn Simulated>, start: SimTime, pace: Pace) -> Self {
+        Self {
+            limits: drive.limits(),
+            target: Target::new(drive),
+            pace,
+            clock: Clock::from(start),
+            now: start,
+            forced: BTreeSet::new(),
+            outstanding: 0,
+            lag: Lag::default(),
+            earlier: Requests::default(),
+        }
+    }
+
+    /// Goes on with `drive`, with its state at `start`. Requests under way are forgotten.
+    pub(crate) fn replace(&mut self, drive: Box<dyn Simulated>, start: SimTime) {
+        self.earlier = self.requests();
+        (self.limits, self.target) = (drive.limits(), Target::new(drive));
+        (self.clock, self.now, self.outstanding) = (Clock::from(start), start, 0);
+        self.forced.clear();
+    }
+
+    /// The drive after a power cut now.
+    pub(crate) fn cut(&mut self) -> PowerCut {
+        self.tick();
+        self.target.drive_mut().cut_now()
+    }
+
+    /// The drive.
+    pub fn drive(&self) -> &dyn Simulated {
+        self.target.drive()
+    }
+
+    /// Relation of its time to the real one.
+    pub fn pace(&self) -> Pace {
+        self.pace
+    }
+
+    /// Requests so far.
+    pub fn requests(&self) -> Requests {
+        self.earlier.and(&self.target.requests())
+    }
+
+    /// The first error of the drive that a client has seen.
+    pub fn first_error(&self) -> Option<&str> {
+        self.target.first_error()
+    }
+
+    /// Time of the drive.
+    pub fn now(&self) -> SimTime {
+        self.now
+    }
+
+    /// Delay behind the model so far; only with [`Pace::Model`].
+    pub fn lag(&self) -> Lag {
+        self.lag
+    }
+
+    /// Requests without an answer.
+    pub fn outstanding(&self) -> usize {
+        self.outstanding
+    }
+
+    /// Looks at the clock: what is submitted next is submitted now.
+    pub fn tick(&mut self) {
+        if self.pace == Pace::Model {
+            self.now = self.now.max(self.clock.now());
+        }
+    }
+
+    /// Submits a request that changes or reads data, or flushes.
+    pub fn submit(&mut self, tag: u64, op: Op, range: Range, data: &[u8]) {
+        self.outstanding += 1;
+        let now = self.now;
+        match op {
+            Op::Read => self.target.submit(now, tag, &[Command::Read { range }], None),
+            Op::Write { fua } => {
+                let write = Command::Write { range, fua, tag: DataTag::default() };
+                self.target.submit(now, tag, &[write], Some(data));
+            }
+            Op::Flush => self.target.submit(now, tag, &[Command::Flush], None),
+            Op::Trim { fua } => {
+                self.force(tag, fua);
+                let unit_sectors = self.target.drive().geometry().sectors_per_unit();
+                let ranges = split(range, &self.limits, unit_sectors);
+                let commands: Vec<_> =
+                    batches(&ranges, &self.limits).into_iter().map(Command::Deallocate).collect();
+                self.target.submit(now, tag, &commands, None);
+            }
+            Op::WriteZeroes { fua, deallocate } => {
+                self.force(tag, fua);
+                self.target.submit(now, tag, &[Command::WriteZeroes { range, deallocate }], None);
+            }
+            // It is no command of the drive: [`Engine::status`].
+            Op::Status { .. } => self.target.answer(now, tag, Err(CommandError::Unsupported)),
+        }
+    }
+
+    fn force(&mut self, tag: u64, fua: bool) {
+        if fua {
+            self.forced.insert(tag);
+        }
+    }
+
+    /// Runs of sectors of `range` that are alike in whether they are allocated, from its first sector on. Ends early
+    /// in a range that is long or much divided.
+    pub fn status(&self, range: Range, one: bool) -> Vec<(u32, bool)> {
+        let drive = self.target.drive();
+        let unit_sectors = u64::from(drive.geometry().sectors_per_unit());
+        let (first, end) = (range.lba.get(), range.lba.get() + u64::from(range.sectors));
+        let mut runs: Vec<(u32, bool)> = Vec::new();
+        for unit in (first / unit_sectors..end.div_ceil(unit_sectors)).take(UNITS_LOOKED_AT as usize) {
+            let sectors = end.min((unit + 1) * unit_sectors) - first.max(unit * unit_sectors);
+            let is_allocated = drive.is_allocated(Lba::new(unit * unit_sectors));
+            let count = runs.len();
+            match runs.last_mut() {
+                Some((length, alike)) if *alike == is_allocated => *length += sectors as u32,
+                Some(_) if one || count == RUNS_MAX => break,
+                _ => runs.push((sectors as u32, is_allocated)),
+            }
+        }
+        runs
+    }
+
+    /// When the drive wants to be looked at next, in ns of real time from now; `None` if nothing is to come.
+    pub fn due_in_ns(&self) -> Option<u64> {
+        match self.pace {
+            Pace::Model => self.target.next_event().map(|at| at.since(self.clock.now().min(at))),
+            Pace::None => (self.outstanding > 0).then_some(0),
+        }
+    }
+
+    /// Adds what is complete now to `answers`. Without pacing that is all that was submitted.
+    pub fn advance(&mut self, answers: &mut Vec<(u64, Result<Vec<u8>, Failed>)>) {
+        let mut done = Vec::new();
+        match self.pace {
+            Pace::Model => {
+                self.tick();
+                self.target.advance(self.now, &mut done);
+                self.take(&mut done, answers);
+                // A forced deallocation has gone on with its flush.
+                self.target.advance(self.now, &mut done);
+                self.take(&mut done, answers);
+            }
+            Pace::None => {
+                while self.outstanding > 0
+                    && let Some(next) = self.target.next_event()
+                {
+                    self.now = self.now.max(next);
+                    self.target.advance(self.now, &mut done);
+                    self.take(&mut done, answers);
+                }
+            }
+        }
+    }
+
+    fn take(&mut self, done: &mut Vec<Answer>, answers: &mut Vec<(u64, Result<Vec<u8>, Failed>)>) {
+        for Answer { tag, at, result } in done.drain(..) {
+            if self.forced.remove(&tag) && result.is_ok() {
+                self.target.submit(self.now, tag, &[Command::Flush], None);
+                continue;
+            }
+            self.outstanding -= 1;
+            if self.pace == Pace::Model {
+                let late = self.clock.now().since(at);
+                self.lag.count += 1;
+                self.lag.sum_ns += u128::from(late);
+                self.lag.max_ns = self.lag.max_ns.max(late);
+            }
+            answers.push((tag, result.map_err(|error| Failed::new(code_of(&error), error.to_string()))));
+        }
+    }
+
+    /// Ends the drive's work in order, as before power is switched off.
+    pub fn settle(&mut self) -> Result<(), CommandError> {
+        self.tick();
+        let until = self.target.drive_mut().settle(self.now)?;
+        self.now = self.now.max(until);
+        Ok(())
+    }
+
+    /// Gives the drive back.
+    pub fn into_drive(self) -> Box<dyn Simulated> {
+        self.target.into_drive()
+    }
+}
+
+/// The protocol's code of an error of the drive.
+fn code_of(error: &CommandError) -> ErrorCode {
+    match error {
+        CommandError::OutOfRange { .. }
+        | CommandError::Empty { .. }
+        | CommandError::Length { .. }
+        | CommandError::DataLength { .. }
+        | CommandError::Ranges { .. }
+        | CommandError::TooLarge { .. } => ErrorCode::Invalid,
+        CommandError::Unsupported => ErrorCode::NotSupported,
+        _ => ErrorCode::Io,
+    }
+}
+
+/// `range` in parts that a deallocation can have. They meet between mapping units, since a unit that belongs to two
+/// parts would keep its data.
+fn split(range: Range, limits: &LimitsConfig, unit_sectors: u32) -> Vec<Range> {
+    let largest = [limits.trim_range_sectors.into(), limits.trim_sectors];
+    let largest = largest.into_iter().filter(|&most| most > 0).min().unwrap_or(u64::MAX);
+    let largest = u32::try_from(largest).unwrap_or(u32::MAX);
+    let mut parts = Vec::new();
+    let (mut lba, mut left) = (range.lba.get(), range.sectors);
+    while left > 0 {
+        let beyond = (lba + u64::from(largest)) % u64::from(unit_sectors);
+        let sectors =
+            if left <= largest { left } else { (largest - beyond.min(u64::from(largest) - 1) as u32).max(1) };
+        parts.push(Range::new(Lba::new(lba), sectors));
+        (lba, left) = (lba + u64::from(sectors), left - sectors);
+    }
+    parts
+}
+
+/// `ranges` in groups that one deallocation can have.
+fn batches<'a>(ranges: &'a [Range], limits: &LimitsConfig) -> Vec<&'a [Range]> {
+    let count = if limits.trim_ranges == 0 { RANGES_MAX } else { limits.trim_ranges as usize };
+    let count = match (limits.trim_sectors, ranges.first()) {
+        (0, _) | (_, None) => count,
+        (most, Some(first)) => count.min((most / u64::from(first.sectors)).max(1) as usize),
+    };
+    ranges.chunks(count).collect()
+}

@@ -1,0 +1,226 @@
+//! The handshake: options, one after the other, until the client chooses the export.
+
+use super::session::{Export, PAYLOAD_BYTES_MAX};
+use super::wire::{self, Fields, OptionHeader, export, hello, info, option, reply};
+use strobe_types::SECTOR_BYTES;
+
+/// Most bytes of an option's payload; a name has at most 4096.
+const OPTION_BYTES_MAX: usize = 64 << 10;
+/// Payloads from here on end the connection; they are not waited for.
+const ABSURD_BYTES: u32 = 16 << 20;
+/// Options of a client that never chooses an export.
+const OPTIONS_MAX: u32 = 256;
+
+/// The only metadata context, and its number.
+const ALLOCATION: &str = "base:allocation";
+pub(super) const CONTEXT: u32 = 1;
+
+/// Outcome of a look at the bytes that have come.
+#[derive(Debug, PartialEq, Eq)]
+pub(super) enum Step {
+    /// So many bytes are needed.
+    More(usize),
+    /// The first `bytes` are done with, and the next `skip` are of no interest.
+    Done { bytes: usize, skip: u64 },
+    /// The first `bytes` were the last of the handshake.
+    Ready { bytes: usize },
+    /// The connection is to be closed.
+    Over,
+}
+
+/// Choices of a client.
+#[derive(Debug, Default)]
+pub(super) struct Handshake {
+    /// True once the client has sent its flags.
+    has_flags: bool,
+    no_zeroes: bool,
+    options: u32,
+    /// True if replies are structured.
+    pub(super) structured: bool,
+    /// True if the client may ask for the status of blocks.
+    pub(super) allocation: bool,
+}
+
+impl Handshake {
+    /// Adds the first bytes of a server.
+    pub(super) fn greet(out: &mut Vec<u8>) {
+        out.extend_from_slice(&wire::MAGIC.to_be_bytes());
+        out.extend_from_slice(&wire::OPTION_MAGIC.to_be_bytes());
+        out.extend_from_slice(&((hello::FIXED_NEWSTYLE | hello::NO_ZEROES) as u16).to_be_bytes());
+    }
+
+    /// Takes one message of `bytes` and adds the answer to `out`.
+    pub(super) fn step(&mut self, export: &Export, bytes: &[u8], out: &mut Vec<u8>) -> Step {
+        if !self.has_flags {
+            let Some(flags) = Fields(bytes).u32() else { return Step::More(size_of::<u32>()) };
+            if flags & !(hello::FIXED_NEWSTYLE | hello::NO_ZEROES) != 0 {
+                return Step::Over;
+            }
+            (self.has_flags, self.no_zeroes) = (true, flags & hello::NO_ZEROES != 0);
+            return Step::Done { bytes: size_of::<u32>(), skip: 0 };
+        }
+        let Some((header, rest)) = bytes.split_first_chunk() else {
+            return Step::More(OptionHeader::BYTES);
+        };
+        let Some(OptionHeader { option, bytes }) = OptionHeader::parse(header) else { return Step::Over };
+        if bytes >= ABSURD_BYTES || self.options >= OPTIONS_MAX {
+            return Step::Over;
+        }
+        let length = bytes as usize;
+        if length > OPTION_BYTES_MAX {
+            self.options += 1;
+            let text = format!("{length} bytes of option {option}; at most {OPTION_BYTES_MAX} are taken");
+            wire::option_reply(out, option, reply::TOO_BIG, text.as_bytes());
+            return Step::Done { bytes: OptionHeader::BYTES, skip: bytes.into() };
+        }
+        let Some(payload) = rest.get(..length) else { return Step::More(OptionHeader::BYTES + length) };
+        self.options += 1;
+        let bytes = OptionHeader::BYTES + length;
+        match self.choose(export, option, payload, out) {
+            Choice::Next => Step::Done { bytes, skip: 0 },
+            Choice::Ready => Step::Ready { bytes },
+            Choice::Over => Step::Over,
+        }
+    }
+
+    fn choose(&mut self, export: &Export, number: u32, payload: &[u8], out: &mut Vec<u8>) -> Choice {
+        let mut answer = |kind, text: &str| {
+            wire::option_reply(out, number, kind, text.as_bytes());
+            Choice::Next
+        };
+        match number {
+            option::EXPORT_NAME => self.begin_at_once(export, payload, out),
+            option::ABORT => {
+                answer(reply::ACK, "");
+                Choice::Over
+            }
+            option::LIST | option::STRUCTURED_REPLY if !payload.is_empty() => {
+                answer(reply::INVALID, "this option has no payload")
+            }
+            option::LIST => {
+                let mut server = (export.name.len() as u32).to_be_bytes().to_vec();
+                server.extend_from_slice(export.name.as_bytes());
+                server.extend_from_slice(export.description.as_bytes());
+                wire::option_reply(out, number, reply::SERVER, &server);
+                wire::option_reply(out, number, reply::ACK, &[]);
+                Choice::Next
+            }
+            option::STRUCTURED_REPLY => {
+                self.structured = true;
+                answer(reply::ACK, "")
+            }
+            option::INFO | option::GO => match parse_info(payload) {
+                None => answer(reply::INVALID, "the payload is malformed"),
+                Some((name, _)) if !is_of(export, name) => answer(reply::UNKNOWN, &no_such(export)),
+                Some((_, wanted)) => {
+                    inform(export, self.structured, number, &wanted, out);
+                    if number == option::GO { Choice::Ready } else { Choice::Next }
+                }
+            },
+            option::LIST_META_CONTEXT | option::SET_META_CONTEXT => {
+                self.contexts(export, number, payload, out)
+            }
+            _ => answer(reply::UNSUPPORTED, "this option is not known here"),
+        }
+    }
+
+    /// The oldest way to choose an export: it cannot be refused but by closing.
+    fn begin_at_once(&self, export: &Export, name: &[u8], out: &mut Vec<u8>) -> Choice {
+        if !is_of(export, name) {
+            return Choice::Over;
+        }
+        out.extend_from_slice(&(export.sectors * SECTOR_BYTES).to_be_bytes());
+        out.extend_from_slice(&flags(export, self.structured).to_be_bytes());
+        if !self.no_zeroes {
+            out.extend_from_slice(&[0; 124]);
+        }
+        Choice::Ready
+    }
+
+    /// Lists or chooses metadata contexts.
+    fn contexts(&mut self, export: &Export, number: u32, payload: &[u8], out: &mut Vec<u8>) -> Choice {
+        let sets = number == option::SET_META_CONTEXT;
+        if sets {
+            self.allocation = false;
+        }
+        let (kind, text) = match parse_contexts(payload) {
+            None => (reply::INVALID, "the payload is malformed".to_owned()),
+            Some(_) if !self.structured => (reply::INVALID, "structured replies come first".to_owned()),
+            Some((name, _)) if !is_of(export, name) => (reply::UNKNOWN, no_such(export)),
+            Some((_, queries)) => {
+                let lists = |query: &&[u8]| !sets && *query == b"base:";
+                let is_asked = |query: &&[u8]| *query == ALLOCATION.as_bytes() || lists(query);
+                if queries.iter().any(is_asked) || !sets && queries.is_empty() {
+                    self.allocation |= sets;
+                    let id = if sets { CONTEXT } else { 0 };
+                    let context = [&id.to_be_bytes(), ALLOCATION.as_bytes()].concat();
+                    wire::option_reply(out, number, reply::META_CONTEXT, &context);
+                }
+                (reply::ACK, String::new())
+            }
+        };
+        wire::option_reply(out, number, kind, text.as_bytes());
+        Choice::Next
+    }
+}
+
+/// What comes after an option.
+enum Choice {
+    Next,
+    Ready,
+    Over,
+}
+
+fn is_of(export: &Export, name: &[u8]) -> bool {
+    name.is_empty() || name == export.name.as_bytes()
+}
+
+fn no_such(export: &Export) -> String {
+    format!("no export has this name; the only one is {:?}, which the empty name stands for", export.name)
+}
+
+/// The name and the wanted information of INFO and GO.
+fn parse_info(payload: &[u8]) -> Option<(&[u8], Vec<u16>)> {
+    let mut from = Fields(payload);
+    let name = from.text()?;
+    let count = from.u16()?;
+    let wanted = (0..count).map(|_| from.u16()).collect::<Option<Vec<_>>>()?;
+    from.0.is_empty().then_some((name, wanted))
+}
+
+/// The export's name and the queries of a list of contexts.
+fn parse_contexts(payload: &[u8]) -> Option<(&[u8], Vec<&[u8]>)> {
+    let mut from = Fields(payload);
+    let name = from.text()?;
+    let count = from.u32()?;
+    // Each query has a length: a count beyond the payload ends with it.
+    let queries = (0..count).map_while(|_| from.text()).collect::<Vec<_>>();
+    (queries.len() == count as usize && from.0.is_empty()).then_some((name, queries))
+}
+
+fn flags(export: &Export, structured: bool) -> u16 {
+    let always = export::HAS_FLAGS | export::SEND_FLUSH | export::SEND_FUA;
+    let whole_reads = if structured { export::SEND_DF } else { 0 };
+    let writes = export::SEND_TRIM | export::SEND_WRITE_ZEROES | export::SEND_FAST_ZERO;
+    always | whole_reads | export::CAN_MULTI_CONN | if export.read_only { export::READ_ONLY } else { writes }
+}
+
+/// Adds the size and flags of `export`, and of the rest what is wanted.
+fn inform(of: &Export, structured: bool, number: u32, wanted: &[u16], out: &mut Vec<u8>) {
+    let mut add = |kind: u16, content: &[u8]| {
+        let payload = [&kind.to_be_bytes(), content].concat();
+        wire::option_reply(out, number, reply::INFO, &payload);
+    };
+    let size = (of.sectors * SECTOR_BYTES).to_be_bytes();
+    add(info::EXPORT, &[&size[..], &flags(of, structured).to_be_bytes()].concat());
+    if wanted.contains(&info::NAME) {
+        add(info::NAME, of.name.as_bytes());
+    }
+    if wanted.contains(&info::DESCRIPTION) {
+        add(info::DESCRIPTION, of.description.as_bytes());
+    }
+    // Told without being asked, as others do.
+    let sizes = [SECTOR_BYTES as u32, of.block_bytes, PAYLOAD_BYTES_MAX].map(u32::to_be_bytes);
+    add(info::BLOCK_SIZE, &sizes.concat());
+    wire::option_reply(out, number, reply::ACK, &[]);
+}

@@ -1,0 +1,421 @@
+//! One connection: its messages in order, and the answers it is owed.
+
+use std::io::IoSlice;
+use std::sync::Arc;
+
+use strobe_types::{Lba, Range, SECTOR_BYTES};
+
+use super::buffers::{Input, Output};
+use super::handshake::{Handshake, Step};
+use super::wire::{self, ErrorCode, RequestHeader, command, flag};
+
+/// Most bytes of a read or a write, as clients expect that negotiate no block sizes.
+pub const PAYLOAD_BYTES_MAX: u32 = 32 << 20;
+/// Bytes of answers, waiting or to come, beyond which no request is taken up.
+pub const OUTPUT_BYTES_MAX: usize = 32 << 20;
+/// Requests under way beyond which no other is taken up.
+const IN_FLIGHT_MAX: usize = 1024;
+
+/// The drive as clients see it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Export {
+    /// Its name; the empty name stands for it as well.
+    pub name: String,
+    /// A text for people.
+    pub description: String,
+    /// Its sectors of 512 bytes.
+    pub sectors: u64,
+    /// Preferred size and alignment of requests in bytes: a mapping unit.
+    pub block_bytes: u32,
+    /// True if writes are refused.
+    pub read_only: bool,
+}
+
+/// Operation of a request.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Op {
+    /// Reads.
+    Read,
+    /// Writes the data of the request.
+    Write {
+        /// True if it completes only when it is durable.
+        fua: bool,
+    },
+    /// Makes durable what is complete.
+    Flush,
+    /// Deallocates.
+    Trim {
+        /// True if it completes only when it is durable.
+        fua: bool,
+    },
+    /// Writes zeros.
+    WriteZeroes {
+        /// True if it completes only when it is durable.
+        fua: bool,
+        /// True if the range may become a hole.
+        deallocate: bool,
+    },
+    /// Asks which parts of the range are allocated.
+    Status {
+        /// True if one extent is enough.
+        one: bool,
+    },
+}
+
+/// A request to the drive, inside its limits.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Request<'a> {
+    /// Number of the request in its session, free again when it is answered.
+    pub slot: u32,
+    /// Operation.
+    pub op: Op,
+    /// Its sectors; none of a flush.
+    pub range: Range,
+    /// Data of a write, as long as the range.
+    pub data: &'a [u8],
+}
+
+/// Why a request failed.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Failed {
+    /// The protocol's code.
+    pub code: ErrorCode,
+    /// A text for people, sent to clients that take structured replies.
+    pub text: String,
+}
+
+impl Failed {
+    /// A failure with `code`.
+    pub fn new(code: ErrorCode, text: impl Into<String>) -> Self {
+        Self { code, text: text.into() }
+    }
+}
+
+/// A request that is under way.
+#[derive(Clone, Copy, Debug)]
+struct Asked {
+    cookie: u64,
+    op: Op,
+    offset: u64,
+    /// Bytes of its answer.
+    owed: usize,
+}
+
+#[derive(Debug)]
+enum State {
+    Handshake,
+    Transmission,
+    /// No more is read; what is owed is still sent.
+    Over,
+}
+
+/// A connection of a client.
+#[derive(Debug)]
+pub struct Session {
+    export: Arc<Export>,
+    handshake: Handshake,
+    state: State,
+    input: Input,
+    /// Bytes of a refused message that are still to come.
+    skip: u64,
+    /// Bytes that the message at hand needs to be understood.
+    needed: usize,
+    output: Output,
+    asked: Vec<Option<Asked>>,
+    free: Vec<u32>,
+    /// Bytes of the answers to requests under way.
+    owed: usize,
+}
+
+impl Session {
+    /// A connection that has just been accepted.
+    pub fn new(export: Arc<Export>) -> Self {
+        let mut output = Output::default();
+        output.add(Handshake::greet);
+        Self {
+            handshake: Handshake::default(),
+            state: State::Handshake,
+            input: Input::default(),
+            skip: 0,
+            needed: 0,
+            output,
+            asked: Vec::new(),
+            free: Vec::new(),
+            owed: 0,
+            export,
+        }
+    }
+
+    /// Room for bytes from the client; [`Session::received`] says how many have come.
+    pub fn room(&mut self) -> &mut [u8] {
+        self.input.room(self.needed)
+    }
+
+    /// `count` bytes have come into the room.
+    pub fn received(&mut self, count: usize) {
+        self.input.filled(count);
+    }
+
+    /// The next bytes to send, in at most `slices.len()` parts; returns how many parts there are.
+    pub fn output<'a>(&'a self, slices: &mut [IoSlice<'a>]) -> usize {
+        self.output.slices(slices)
+    }
+
+    /// Bytes to send.
+    pub fn output_bytes(&self) -> usize {
+        self.output.len()
+    }
+
+    /// `count` bytes have been sent.
+    pub fn sent(&mut self, count: usize) {
+        self.output.consume(count);
+    }
+
+    /// True once the handshake is done.
+    pub fn is_ready(&self) -> bool {
+        matches!(self.state, State::Transmission)
+    }
+
+    /// True if no more bytes are wanted now: too much is owed to this client, or it has said goodbye.
+    pub fn is_full(&self) -> bool {
+        match self.state {
+            State::Over => true,
+            State::Handshake => self.output.len() > OUTPUT_BYTES_MAX,
+            State::Transmission => {
+                self.output.len() + self.owed > OUTPUT_BYTES_MAX || self.in_flight() >= IN_FLIGHT_MAX
+            }
+        }
+    }
+
+    /// True if the connection has done its work and can be closed.
+    pub fn is_over(&self) -> bool {
+        matches!(self.state, State::Over) && self.in_flight() == 0 && self.output.len() == 0
+    }
+
+    /// Requests without an answer.
+    pub fn in_flight(&self) -> usize {
+        self.asked.len() - self.free.len()
+    }
+
+    /// Takes no more requests.
+    pub fn end(&mut self) {
+        self.state = State::Over;
+    }
+
+    /// Returns the next request among the bytes that have come; `None` if more must come, or go, first.
+    pub fn next_request(&mut self) -> Option<Request<'_>> {
+        let (header, range, op) = loop {
+            if self.is_full() || !self.skip_refused() {
+                return None;
+            }
+            if matches!(self.state, State::Handshake) {
+                self.shake_hands()?;
+                continue;
+            }
+            let Some(bytes) = self.input.bytes().first_chunk() else {
+                self.needed = RequestHeader::BYTES;
+                return None;
+            };
+            let Some(header) = RequestHeader::parse(bytes) else {
+                // Where the next message begins is not known.
+                self.end();
+                continue;
+            };
+            if header.command == command::DISCONNECT {
+                self.end();
+                continue;
+            }
+            match self.understand(&header) {
+                Ok((op, range)) => {
+                    let data = if header.command == command::WRITE { header.bytes as usize } else { 0 };
+                    self.needed = RequestHeader::BYTES + data;
+                    if self.input.bytes().len() < self.needed {
+                        return None;
+                    }
+                    break (header, range, op);
+                }
+                Err(failed) => {
+                    self.input.consume(RequestHeader::BYTES);
+                    self.refuse(header.cookie, &failed);
+                    self.skip = if header.command == command::WRITE { header.bytes.into() } else { 0 };
+                }
+            }
+        };
+        self.input.consume(RequestHeader::BYTES);
+        let (offset, cookie) = (header.offset, header.cookie);
+        let owed = if op == Op::Read { header.bytes as usize } else { 0 };
+        self.owed += owed;
+        let slot = self.keep(Asked { cookie, op, offset, owed });
+        let data = self.input.take(if header.command == command::WRITE { header.bytes as usize } else { 0 });
+        Some(Request { slot, op, range, data })
+    }
+
+    /// Goes on with the handshake; `None` if more must come first.
+    fn shake_hands(&mut self) -> Option<()> {
+        let Self { handshake, export, input, output, .. } = self;
+        let mut step = Step::More(0);
+        output.add(|out| step = handshake.step(export, input.bytes(), out));
+        match step {
+            Step::More(needed) => {
+                self.needed = needed;
+                None
+            }
+            Step::Done { bytes, skip } => {
+                self.input.consume(bytes);
+                self.skip = skip;
+                Some(())
+            }
+            Step::Ready { bytes } => {
+                self.input.consume(bytes);
+                self.state = State::Transmission;
+                Some(())
+            }
+            Step::Over => {
+                self.end();
+                None
+            }
+        }
+    }
+
+    /// Drops what has come of a refused message; false if more of it is to come.
+    fn skip_refused(&mut self) -> bool {
+        if self.skip > 0 {
+            let held = self.input.bytes().len().min(usize::try_from(self.skip).unwrap_or(usize::MAX));
+            self.input.consume(held);
+            self.skip -= held as u64;
+            self.needed = 0;
+        }
+        self.skip == 0
+    }
+
+    /// The operation and range of a request, or why it is refused.
+    fn understand(&self, header: &RequestHeader) -> Result<(Op, Range), Failed> {
+        let &RequestHeader { flags, command: number, offset, bytes, .. } = header;
+        let invalid = |text: String| Err(Failed::new(ErrorCode::Invalid, text));
+        let fua = flags & flag::FUA != 0;
+        let has_status = self.handshake.allocation;
+        let (op, allowed) = match number {
+            command::READ => (Op::Read, if self.handshake.structured { flag::DF } else { 0 }),
+            command::WRITE => (Op::Write { fua }, 0),
+            command::FLUSH => (Op::Flush, 0),
+            command::TRIM => (Op::Trim { fua }, 0),
+            command::WRITE_ZEROES => {
+                let deallocate = flags & flag::NO_HOLE == 0;
+                (Op::WriteZeroes { fua, deallocate }, flag::NO_HOLE | flag::FAST_ZERO)
+            }
+            command::BLOCK_STATUS if has_status => {
+                (Op::Status { one: flags & flag::REQ_ONE != 0 }, flag::REQ_ONE)
+            }
+            command::BLOCK_STATUS => {
+                return invalid(
+                    "block status needs the context base:allocation, which was not negotiated".into(),
+                );
+            }
+            _ => return invalid(format!("command {number} is unknown; commands 0 to 4, 6 and 7 are")),
+        };
+        let unknown = flags & !(allowed | flag::FUA);
+        if unknown != 0 {
+            return invalid(format!("command {number} does not take flags {unknown:#x}"));
+        }
+        let changes = matches!(op, Op::Write { .. } | Op::Trim { .. } | Op::WriteZeroes { .. });
+        if changes && self.export.read_only {
+            return Err(Failed::new(ErrorCode::NotPermitted, "the export is read-only"));
+        }
+        if op == Op::Flush {
+            return Ok((op, Range::new(Lba::new(0), 0)));
+        }
+        if flags & flag::FAST_ZERO != 0 && flags & flag::NO_HOLE != 0 {
+            return Err(Failed::new(
+                ErrorCode::NotSupported,
+                "zeros without a hole are programmed, as slow as data",
+            ));
+        }
+        self.range(op, offset, bytes).map(|range| (op, range))
+    }
+
+    /// The sectors of `bytes` at `offset`.
+    fn range(&self, op: Op, offset: u64, bytes: u32) -> Result<Range, Failed> {
+        let invalid = |text: String| Err(Failed::new(ErrorCode::Invalid, text));
+        let sector = SECTOR_BYTES;
+        if bytes == 0 || !offset.is_multiple_of(sector) || !u64::from(bytes).is_multiple_of(sector) {
+            return invalid(format!(
+                "{bytes} bytes at offset {offset}: both must be multiples of {sector}, and at least one sector"
+            ));
+        }
+        if matches!(op, Op::Read | Op::Write { .. }) && bytes > PAYLOAD_BYTES_MAX {
+            return invalid(format!("{bytes} bytes in one request; at most {PAYLOAD_BYTES_MAX} are taken"));
+        }
+        let (lba, sectors) = (offset / sector, bytes / sector as u32);
+        if lba.checked_add(sectors.into()).is_none_or(|end| end > self.export.sectors) {
+            let code = if matches!(op, Op::Write { .. } | Op::WriteZeroes { .. }) {
+                ErrorCode::NoSpace
+            } else {
+                ErrorCode::Invalid
+            };
+            let size = self.export.sectors * sector;
+            return Err(Failed::new(
+                code,
+                format!("{bytes} bytes at offset {offset} of an export of {size}"),
+            ));
+        }
+        Ok(Range::new(Lba::new(lba), sectors))
+    }
+
+    fn keep(&mut self, asked: Asked) -> u32 {
+        if let Some(slot) = self.free.pop() {
+            self.asked[slot as usize] = Some(asked);
+            slot
+        } else {
+            self.asked.push(Some(asked));
+            (self.asked.len() - 1) as u32
+        }
+    }
+
+    fn take(&mut self, slot: u32) -> Option<Asked> {
+        let asked = self.asked.get_mut(slot as usize)?.take()?;
+        self.free.push(slot);
+        self.owed -= asked.owed;
+        Some(asked)
+    }
+
+    /// Answers the request in `slot`, with the data of a read.
+    pub fn answer(&mut self, slot: u32, result: Result<Vec<u8>, Failed>) {
+        let Some(Asked { cookie, op, offset, owed }) = self.take(slot) else { return };
+        let structured = self.handshake.structured;
+        match result {
+            Err(failed) => self.refuse(cookie, &failed),
+            Ok(mut data) => {
+                data.resize(owed, 0);
+                self.output.add(|out| match op {
+                    Op::Read if structured => wire::data(out, cookie, offset, owed),
+                    _ if structured => wire::done(out, cookie),
+                    _ => wire::simple_reply(out, cookie, None),
+                });
+                if op == Op::Read {
+                    self.output.add_data(data);
+                }
+            }
+        }
+    }
+
+    /// Answers the request in `slot` for the status of its range: runs of sectors, and whether they are allocated.
+    pub fn answer_status(&mut self, slot: u32, runs: &[(u32, bool)]) {
+        let Some(Asked { cookie, .. }) = self.take(slot) else { return };
+        let extent = |&(sectors, is_allocated): &(u32, bool)| {
+            (sectors * SECTOR_BYTES as u32, if is_allocated { 0 } else { wire::HOLE_OF_ZEROS })
+        };
+        let extents: Vec<_> = runs.iter().map(extent).collect();
+        self.output.add(|out| wire::block_status(out, cookie, super::handshake::CONTEXT, &extents));
+    }
+
+    fn refuse(&mut self, cookie: u64, failed: &Failed) {
+        let structured = self.handshake.structured;
+        self.output.add(|out| {
+            if structured {
+                wire::error(out, cookie, failed.code, &failed.text);
+            } else {
+                wire::simple_reply(out, cookie, Some(failed.code));
+            }
+        });
+    }
+}

@@ -164,7 +164,7 @@ impl Beginning {
                 logical_units: drive.logical_units(),
                 mapped_units: drive.mapped_units(),
             },
-            image: self.image.clone(),
+            image: self.image,
             wear: WearResult::of(drive.wear(), None),
             time: ServeTime { virtual_ns, wall_s: watch.wall_s(), cpu_s: watch.cpu_s() },
             jobs: vec![Job::of_drive("serve", &stats, drive.latency(), virtual_ns)],

@@ -3,7 +3,7 @@
 use std::io::{BufRead as _, BufReader};
 use std::os::unix::fs::PermissionsExt as _;
 use std::process::{Child, Stdio};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use super::{Ended, Folder};
 
@@ -284,9 +284,7 @@ fn a_server_that_is_ended_settles_its_drive() {
     let pid = server.0.id().to_string();
     let sent = std::process::Command::new("kill").args(["-TERM", &pid]).status();
     assert!(sent.expect("kill").success());
-    let began = Instant::now();
     assert_eq!(server.0.wait().expect("it ends").code(), Some(0), "an orderly end");
-    assert!(began.elapsed() < Duration::from_secs(60));
     assert!(!folder.path().join("s.sock").exists(), "the socket is gone");
     let read = "qemu-io -r -f raw -c 'read -P 7 0 1m' \"$uri\"";
     let ended = serve(&folder, &image, read).ok();
@@ -442,14 +440,12 @@ fn clients_that_misbehave_harm_nobody() {
     }
     let silent: Vec<_> = (0..10).map(|_| connect()).collect();
     // Clients wait to be accepted, even those that have gone again.
-    let began = Instant::now();
-    let stats = loop {
+    let stats = (0..600).find_map(|_| {
+        std::thread::sleep(Duration::from_millis(100));
         let stats = folder.strobe(&["ctl", "s.sock", "stats"]).ok().json();
-        if stats["server"]["connections"].as_u64() >= Some(10_101) {
-            break stats;
-        }
-        assert!(began.elapsed() < Duration::from_secs(60), "{}", stats["server"]);
-    };
+        (stats["server"]["connections"].as_u64() >= Some(10_101)).then_some(stats)
+    });
+    let stats = stats.expect("all clients are accepted within a minute");
     assert_eq!(stats["requests"]["write"], 0, "no write was whole");
     let grown = resident().saturating_sub(before);
     assert!(grown < 64 << 10, "{grown} KiB more than before");

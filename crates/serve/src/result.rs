@@ -13,7 +13,15 @@ use strobe_ssd::{DriveConfig, DriveStats, Recovery, Requests, Simulated};
 use strobe_types::SimTime;
 
 use crate::engine::{Engine, Lag};
-use crate::server::Served;
+
+/// Counters of a server.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Served {
+    /// Clients that have connected.
+    pub connections: u64,
+    /// Most of them at a time.
+    pub most: usize,
+}
 
 /// The result of a server. Counters cover the time since it began.
 #[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]

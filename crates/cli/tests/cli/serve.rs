@@ -92,7 +92,7 @@ fn a_server_tells_its_size_and_its_abilities() {
     );
 }
 
-/// The same bytes come back, over several connections; holes stay holes.
+/// Bytes come back equal, over several connections; holes stay holes.
 #[test]
 fn files_are_copied_there_and_back() {
     if !clients(&[("nbdcopy", "libnbd-bin"), ("nbdinfo", "libnbd-bin")]) {
@@ -230,7 +230,7 @@ fn nothing_completes_earlier_than_the_model_says() {
     assert!(model["server"]["lag_ns"]["mean"].as_f64().is_some_and(|lag| lag >= 0.0), "{}", model["server"]);
 }
 
-/// What was flushed is there after kill -9, again and again; two servers never have one image.
+/// Flushed data is there after kill -9, again and again; two servers never have one image.
 #[test]
 fn what_was_flushed_survives_a_killed_server() {
     if !clients(&[("qemu-io", "qemu-utils")]) {
@@ -307,8 +307,7 @@ fn addresses_of_other_machines_are_refused() {
     }
 }
 
-/// What only a simulation can do, while clients come and go: what was flushed survives a cut, a rewind brings back what was
-/// there, ageing makes another drive.
+/// Flushed data survives a cut, a rewind brings back the snapshot, ageing makes another drive.
 #[test]
 fn a_running_drive_is_cut_rewound_and_aged() {
     if !clients(&[("qemu-io", "qemu-utils")]) {

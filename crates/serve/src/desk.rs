@@ -1,4 +1,4 @@
-//! What can be asked of a server while it serves: its counters, and what only a simulation can do.
+//! Commands of the control socket: counters, power cuts, snapshots, ageing.
 
 use std::collections::BTreeMap;
 
@@ -9,8 +9,7 @@ use strobe_types::{SimTime, StopFlag};
 
 use crate::engine::Engine;
 use crate::metrics;
-use crate::result::{Beginning, ServeResult};
-use crate::server::Served;
+use crate::result::{Beginning, ServeResult, Served};
 
 /// Snapshots that are kept at most: each shares what has not changed since, and holds the rest.
 const SNAPSHOTS_MAX: usize = 8;

@@ -21,6 +21,6 @@ pub use clock::Pace;
 pub use desk::Desk;
 pub use engine::{Engine, Lag};
 #[cfg(target_os = "linux")]
-pub use result::{Beginning, LagResult, ServeResult, ServeTime, ServerResult, SpaceResult};
+pub use result::{Beginning, LagResult, ServeResult, ServeTime, Served, ServerResult, SpaceResult};
 #[cfg(target_os = "linux")]
-pub use server::{Address, ServeError, Served, Server, Sockets};
+pub use server::{Address, ServeError, Server, Sockets};

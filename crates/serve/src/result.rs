@@ -13,7 +13,15 @@ use strobe_ssd::{DriveConfig, DriveStats, Recovery, Requests, Simulated};
 use strobe_types::SimTime;
 
 use crate::engine::{Engine, Lag};
-use crate::server::Served;
+
+/// Counters of a server.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Served {
+    /// Clients that have connected.
+    pub connections: u64,
+    /// Most of them at a time.
+    pub most: usize,
+}
 
 /// The result of a server. Counters cover the time since it began.
 #[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
@@ -164,7 +172,7 @@ impl Beginning {
                 logical_units: drive.logical_units(),
                 mapped_units: drive.mapped_units(),
             },
-            image: self.image.clone(),
+            image: self.image,
             wear: WearResult::of(drive.wear(), None),
             time: ServeTime { virtual_ns, wall_s: watch.wall_s(), cpu_s: watch.cpu_s() },
             jobs: vec![Job::of_drive("serve", &stats, drive.latency(), virtual_ns)],

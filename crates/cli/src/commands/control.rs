@@ -1,4 +1,4 @@
-//! `strobe ctl` and `strobe top`: what a server is asked at its control socket.
+//! `strobe ctl` and `strobe top`: clients of a control socket.
 
 use std::io::{BufRead as _, BufReader, Write as _};
 use std::os::unix::net::UnixStream;

@@ -1,4 +1,4 @@
-//! What `strobe top` shows: the difference of two looks at the counters of a server.
+//! The picture of `strobe top`: the difference of two looks at the counters of a server.
 
 use std::fmt::Write as _;
 

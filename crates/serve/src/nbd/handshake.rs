@@ -1,6 +1,6 @@
 //! The handshake: options, one after the other, until the client chooses the export.
 
-use super::session::{Export, PAYLOAD_BYTES_MAX};
+use super::export::{Export, PAYLOAD_BYTES_MAX};
 use super::wire::{self, Fields, OptionHeader, export, hello, info, option, reply};
 use strobe_types::SECTOR_BYTES;
 
@@ -164,7 +164,7 @@ impl Handshake {
     }
 }
 
-/// What comes after an option.
+/// Consequence of an option.
 enum Choice {
     Next,
     Ready,

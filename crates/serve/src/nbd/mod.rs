@@ -9,9 +9,11 @@
 //! more than [`OUTPUT_BYTES_MAX`] of answers wait or are to come.
 
 mod buffers;
+mod export;
 mod handshake;
 mod session;
 mod wire;
 
-pub use session::{Export, Failed, OUTPUT_BYTES_MAX, Op, PAYLOAD_BYTES_MAX, Request, Session};
+pub use export::{Export, PAYLOAD_BYTES_MAX};
+pub use session::{Failed, OUTPUT_BYTES_MAX, Op, Request, Session};
 pub use wire::ErrorCode;

@@ -6,30 +6,14 @@ use std::sync::Arc;
 use strobe_types::{Lba, Range, SECTOR_BYTES};
 
 use super::buffers::{Input, Output};
+use super::export::{Export, PAYLOAD_BYTES_MAX};
 use super::handshake::{Handshake, Step};
 use super::wire::{self, ErrorCode, RequestHeader, command, flag};
 
-/// Most bytes of a read or a write, as clients expect that negotiate no block sizes.
-pub const PAYLOAD_BYTES_MAX: u32 = 32 << 20;
 /// Bytes of answers, waiting or to come, beyond which no request is taken up.
 pub const OUTPUT_BYTES_MAX: usize = 32 << 20;
 /// Requests under way beyond which no other is taken up.
 const IN_FLIGHT_MAX: usize = 1024;
-
-/// The drive as clients see it.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Export {
-    /// Its name; the empty name stands for it as well.
-    pub name: String,
-    /// A text for people.
-    pub description: String,
-    /// Its sectors of 512 bytes.
-    pub sectors: u64,
-    /// Preferred size and alignment of requests in bytes: a mapping unit.
-    pub block_bytes: u32,
-    /// True if writes are refused.
-    pub read_only: bool,
-}
 
 /// Operation of a request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -29,13 +29,13 @@ use crate::clock::Clock;
 use crate::desk::{Desk, Then};
 use crate::engine::Engine;
 use crate::nbd::{Export, Failed};
-use crate::result::ServeResult;
+use crate::result::{ServeResult, Served};
 
 /// Longest wait without a look at the stop flag.
 const LOOK_UP: Duration = Duration::from_millis(50);
 /// Time for the handshake.
 const HANDSHAKE: Duration = Duration::from_secs(20);
-/// Those who ask about the server at a time.
+/// Most clients of the control socket and of the metrics at a time.
 const ASKERS_MAX: usize = 16;
 /// Time for answers to be taken when the server ends.
 const GRACE: Duration = Duration::from_secs(5);
@@ -78,16 +78,7 @@ impl ServeError {
     }
 }
 
-/// Counters of a server.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Served {
-    /// Clients that have connected.
-    pub connections: u64,
-    /// Most of them at a time.
-    pub most: usize,
-}
-
-/// What there is to do.
+/// Sockets that are ready.
 struct Ready {
     /// Listeners at which somebody knocks.
     knocks: Vec<usize>,

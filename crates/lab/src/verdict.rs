@@ -342,7 +342,8 @@ pub(crate) fn notes(
     let not_worn = waited_for.map(|key| format!("what {key} waits for did not come: {bound} ended first"));
     // Percent taken for a share; presets and experiments with so much spare flash say it in logical_pages.
     let spare = experiment.drive.ftl.over_provisioning.filter(|&spare| spare > 1.0).map(|spare| {
-        let (percent, share) = (spare * 100.0, spare / 100.0);
+        // Percent to four digits: 1.1 is no 110.00000000000001 %.
+        let (percent, share) = ((spare * 1e6).round() / 1e4, (spare * 1e4).round() / 1e6);
         format!(
             "drive.ftl.over_provisioning = {spare} means {percent} % of spare flash; did you mean {share}?"
         )

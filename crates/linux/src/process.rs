@@ -135,7 +135,8 @@ impl Guest {
         // A group of its own: the guest has a process for each of its address spaces.
         command.env("HOME", path).stdin(Stdio::null()).process_group(0);
         let (mut pipes, mut mappings) = (Vec::new(), Vec::new());
-        for stream in Stream::ALL.into_iter().filter(|&stream| stream != Stream::Changes || machine.file_log) {
+        for stream in Stream::ALL.into_iter().filter(|&stream| stream != Stream::Changes || machine.file_log)
+        {
             let child_fd = stream.fd();
             let (ours, theirs) = pipe_with(PipeFlags::CLOEXEC).map_err(io::Error::from)?;
             rustix::io::ioctl_fionbio(&ours, true).map_err(io::Error::from)?;

@@ -9,8 +9,8 @@ use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyDict};
 use strobe_ssd::{
-    BlockInfo, Command, CommandError, Completion, DataTag, DriveBuilder, DriveConfig, HostQueue, Pacing, Range,
-    Simulated, StateFile, StateHeader, StateReader, Stored, build, write_state,
+    BlockInfo, Command, CommandError, Completion, DataTag, DriveBuilder, DriveConfig, HostQueue, Pacing,
+    Range, Simulated, StateFile, StateHeader, StateReader, Stored, build, write_state,
 };
 use strobe_types::{Lba, Op, SECTOR_BYTES, SimTime};
 

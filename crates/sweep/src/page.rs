@@ -21,7 +21,7 @@ pub fn page(name: &str, plan: &Plan, summary: &Summary) -> String {
     if done + failed < most && plan.file.seeds.until.is_none() {
         notes.push(format!("{} of {most} runs are done: means are of those.", done + failed));
     }
-    notes.extend(about_steadiness(summary));
+    notes.extend(about_steadiness(plan, summary));
     notes.extend(failures(plan, summary));
     collection(&Collection {
         name: name.to_owned(),

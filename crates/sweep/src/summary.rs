@@ -248,8 +248,8 @@ fn differences(
             };
             for measure in 0..measures {
                 let of = Pair { configuration, baseline, measure };
-                let is_exact = is_same[configuration] && is_same[baseline];
-                found.extend(of.difference(&ours[measure], &theirs[measure], is_exact, plan.file.confidence));
+                let is_same = (is_same[configuration], is_same[baseline]);
+                found.extend(of.difference(&ours[measure], &theirs[measure], is_same, plan.file.confidence));
             }
         }
         earlier.push(configuration);
@@ -266,16 +266,22 @@ struct Pair {
 }
 
 impl Pair {
-    /// The difference over the seeds that both have; nothing if there is none.
+    /// The difference over the seeds that both have; nothing if there is none. One that is the same for every seed has
+    /// its value for all seeds of the other, of which it may have run fewer.
     fn difference(
         self,
         ours: &BTreeMap<usize, f64>,
         theirs: &BTreeMap<usize, f64>,
-        is_exact: bool,
+        (is_ours_same, are_theirs_same): (bool, bool),
         confidence: f64,
     ) -> Option<Difference> {
-        let pair = |(seed, value): (&usize, &f64)| Some((*value, *theirs.get(seed)?));
-        let pairs: Vec<(f64, f64)> = ours.iter().filter_map(pair).collect();
+        let is_exact = is_ours_same && are_theirs_same;
+        let of = |values: &BTreeMap<usize, f64>, is_same: bool, seed: &usize| {
+            values.get(seed).or_else(|| values.values().next().filter(|_| is_same)).copied()
+        };
+        let seeds: BTreeSet<&usize> = ours.keys().chain(theirs.keys()).collect();
+        let pair = |seed| Some((of(ours, is_ours_same, seed)?, of(theirs, are_theirs_same, seed)?));
+        let pairs: Vec<(f64, f64)> = seeds.into_iter().filter_map(pair).collect();
         let mean = pairs.iter().map(|(_, theirs)| theirs).sum::<f64>() / pairs.len() as f64;
         let shares: Vec<f64> = pairs.iter().map(|(ours, theirs)| (ours - theirs) / mean.abs()).collect();
         let relative = estimate(&shares, confidence).filter(|found| found.mean.is_finite())?;
@@ -296,8 +302,31 @@ fn correct(differences: &mut [Difference], measure: usize) {
 }
 
 impl Difference {
-    /// True if the difference is significant: its corrected p value is below the level of the `confidence`.
+    /// True if the difference is significant: its corrected p value is below the level of the `confidence`, or it is exact
+    /// and not 0.
     pub fn is_shown(&self, confidence: f64) -> bool {
-        self.p.is_some_and(|p| p < 1.0 - confidence)
+        self.is_exact && self.relative.mean != 0.0 || self.p.is_some_and(|p| p < 1.0 - confidence)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_configuration_without_chance_is_paired_with_all_seeds_of_the_other() {
+        let of = |values: &[f64]| values.iter().copied().enumerate().collect::<BTreeMap<usize, f64>>();
+        let (constant, random) = (of(&[2.0, 2.0]), of(&[2.2, 2.1, 2.3, 2.2, 2.2]));
+        let pair = || Pair { configuration: 1, baseline: 0, measure: 0 };
+        let found = pair().difference(&random, &constant, (false, true), 0.95).expect("a difference");
+        assert_eq!((found.relative.n, found.is_exact), (5, false));
+        assert!((found.relative.mean - 0.1).abs() < 1e-9 && found.is_shown(0.95), "{found:?}");
+        let back = pair().difference(&constant, &random, (true, false), 0.95).expect("a difference");
+        assert_eq!(back.relative.n, 5);
+        let both = pair().difference(&of(&[2.2, 2.2]), &constant, (true, true), 0.95).expect("one");
+        assert!(both.is_exact && both.p.is_none() && both.is_shown(0.95));
+        // Without being the same for every seed, only the seeds that both have count.
+        let few = pair().difference(&random, &constant, (false, false), 0.95).expect("a difference");
+        assert_eq!(few.relative.n, 2);
     }
 }

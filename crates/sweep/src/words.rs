@@ -29,14 +29,17 @@ pub fn about_intervals(plan: &Plan, summary: &Summary) -> String {
 }
 
 /// A line about runs whose window is not that of the steady state; nothing if all are steady.
-pub fn about_steadiness(summary: &Summary) -> Option<String> {
+pub fn about_steadiness(plan: &Plan, summary: &Summary) -> Option<String> {
     let mut verdicts: BTreeMap<&str, usize> = BTreeMap::new();
     let all: usize = summary.configurations.iter().map(|found| found.runs.0).sum();
     for (verdict, runs) in summary.configurations.iter().flat_map(|found| &found.not_steady) {
         *verdicts.entry(verdict).or_default() += runs;
     }
     let not_steady: usize = verdicts.values().sum();
+    // The warm-up of a trace is other writes than the trace's.
+    let has_trace = plan.configurations.iter().any(|configuration| configuration.is_trace);
     let meaning = |verdict: &str| match verdict {
+        "transient" if has_trace => "still on the way to the steady state (a larger workload.repeat)",
         "transient" => "still on the way to the steady state (a longer run.warmup)",
         "nothing-collected" => "without garbage collection, as the drive had room left (run.prefill)",
         "too-few-intervals" => "too short to tell (a longer run.measure)",

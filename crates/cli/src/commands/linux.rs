@@ -132,6 +132,9 @@ struct RunArgs {
     /// error
     #[arg(long, value_name = "FILE|-")]
     json: Option<String>,
+    /// Write a page of figures to FILE.html, with a series of intervals of a second unless --interval says otherwise
+    #[arg(help_heading = OUTPUT, long, value_name = "FILE|-")]
+    report: Option<String>,
     /// Leave the simulator's own speed out of the JSON, so that it is the same bytes every time
     #[arg(help_heading = OUTPUT, long)]
     reproducible: bool,
@@ -210,6 +213,7 @@ struct Outputs {
     trace: Option<Output>,
     series: Option<Output>,
     log: Option<Output>,
+    page: Option<Output>,
     events: EventOutputs,
 }
 
@@ -225,15 +229,16 @@ impl Outputs {
             trace: output("--trace", &args.trace)?,
             series: output("--series", &args.series)?,
             log: output("--kernel-log", &args.kernel_log)?,
+            page: output("--report", &args.report)?,
             events: args.events.outputs(&inputs, true)?,
         };
         Output::all_differ(&outputs.all().into_iter().flatten().collect::<Vec<_>>())?;
         Ok(outputs)
     }
 
-    fn all(&self) -> [&Option<Output>; 6] {
+    fn all(&self) -> [&Option<Output>; 7] {
         let EventOutputs { perfetto, lines, .. } = &self.events;
-        [&self.json, &self.trace, &self.series, &self.log, perfetto, lines]
+        [&self.json, &self.trace, &self.series, &self.log, &self.page, perfetto, lines]
     }
 
     /// True if a result takes standard output, so that the command's output must go elsewhere.
@@ -274,12 +279,12 @@ fn run(args: &RunArgs) -> Result<(), Failure> {
     run.machine.time_limit_ns = args.time_limit * 1_000_000_000;
     run.fsck = args.fsck;
     run.image.clone_from(&args.image);
-    if args.interval.is_some() && args.series.is_none() && args.json.is_none() {
+    if args.interval.is_some() && args.series.is_none() && args.json.is_none() && args.report.is_none() {
         return Err(Failure::Request(anyhow!(
-            "--interval: nothing says where the series goes; add --series FILE (CSV) or --json FILE"
+            "--interval: nothing says where the series goes; add --series FILE (CSV), --json FILE or --report FILE"
         )));
     }
-    let default = args.series.is_some().then_some(SERIES_NS);
+    let default = (args.series.is_some() || args.report.is_some()).then_some(SERIES_NS);
     run.interval_ns = args.interval.map(Time::as_ns).or(default);
     run.ageing = args.age.map(|overwrites| Ageing { overwrites });
     if let Some(image) = args.image.as_ref().filter(|image| image.exists())
@@ -349,6 +354,10 @@ fn run(args: &RunArgs) -> Result<(), Failure> {
         output::print(&text)?;
     }
     output::json(&result, outputs.json.as_ref())?;
+    if let Some(page) = &outputs.page {
+        let run = strobe_report::Run::read(&args.command.join(" "), &output::json_text(&result));
+        page.write(strobe_report::page(&[run.map_err(|error| Failure::request(&error))?]).trim_end())?;
+    }
     match result.guest.exit_code {
         0 => Ok(()),
         code => Err(Failure::Command(u8::try_from(code).unwrap_or(1))),

@@ -56,7 +56,7 @@ pub fn brief(result: &RunResult, command: &str, style: Style) -> String {
         errors_line(&result.host).map(|line| style.warning(&line)),
         result.lfs.as_ref().map(lfs_line),
         Some(wear(&result.wear, result.config.drive.nand.endurance_pe)),
-        Some(lifetime(result)),
+        Some(lifetime(&result.config.drive, &result.wear, result.window.host_pages, result.time.virtual_ns)),
         slowest(result),
         power_cuts(&result.power_cuts, style),
     ];
@@ -270,20 +270,19 @@ pub(super) fn wear(wear: &WearResult, endurance: u32) -> String {
 }
 
 /// Lifetime of a new drive at the write amplification and the rate of the measured window.
-fn lifetime(result: &RunResult) -> String {
-    let drive = &result.config.drive;
+pub(super) fn lifetime(drive: &DriveConfig, wear: &WearResult, host_pages: u64, virtual_ns: u64) -> String {
     if drive.nand.endurance_pe == 0 {
         return labelled("lifetime", "unlimited: this drive has no endurance (drive.nand.endurance_pe = 0)");
     }
-    let Some(pages) = result.wear.ideal_host_pages else {
+    let Some(pages) = wear.ideal_host_pages else {
         return labelled("lifetime", "no estimate: the host wrote nothing in the measured window");
     };
     let written = pages as f64 * f64::from(drive.ftl.mapping_unit_bytes);
     let capacity = drive.logical_bytes() as f64;
     let dwpd = written / capacity / (WARRANTY_YEARS * 365.25);
     let mut text = format!("{} TBW, {} DWPD ({WARRANTY_YEARS:.0} years)", short(written / 1e12), short(dwpd));
-    let host = result.window.host_pages as f64 * f64::from(drive.ftl.mapping_unit_bytes);
-    let seconds = result.time.virtual_ns as f64 / 1e9;
+    let host = host_pages as f64 * f64::from(drive.ftl.mapping_unit_bytes);
+    let seconds = virtual_ns as f64 / 1e9;
     if seconds > 0.0 && host > 0.0 {
         let left = written / (host / seconds);
         let span = match left / SECONDS_PER_YEAR {

@@ -60,7 +60,8 @@ pub fn crash_summary(report: &CrashReport, is_full: bool, with_place: bool) -> S
         let _ = writeln!(out, "\n{}", wrapped(note));
     }
     if !report.has_file_log && !report.found.is_empty() {
-        let note = "This kernel does not report files and calls; `strobe linux build-kernel` makes one that does.";
+        let note =
+            "This kernel does not report files and calls; `strobe linux build-kernel` makes one that does.";
         let _ = writeln!(out, "\n{}", wrapped(note));
     }
     out
@@ -320,7 +321,10 @@ mod tests {
         assert!(!text.contains("does not report files"), "{text}");
         report.groups[1].reason = format!("begin\n{}the end", "line\n".repeat(20));
         let text = crash_summary(&report, false, false);
-        assert!(text.contains("1 corrupt: begin\n    … 9 more lines") && text.contains("    the end\n"), "{text}");
+        assert!(
+            text.contains("1 corrupt: begin\n    … 9 more lines") && text.contains("    the end\n"),
+            "{text}"
+        );
         let full = crash_summary(&report, true, false);
         assert!(full.contains("8, 9, 10, 11\n") && !full.contains("more lines"), "{full}");
         assert!(full.lines().any(|line| line.contains(" fine ")), "{full}");
@@ -329,7 +333,8 @@ mod tests {
     #[test]
     fn a_screen_has_some_kinds_and_says_how_many_there_are() {
         let kinds = ["a", "b", "c", "d", "e", "f", "g", "h"];
-        let found = kinds.iter().enumerate().map(|(at, kind)| found(at as u64, Verdict::Lost, kind)).collect();
+        let found =
+            kinds.iter().enumerate().map(|(at, kind)| found(at as u64, Verdict::Lost, kind)).collect();
         let mut report = report(found);
         report.has_file_log = false;
         let text = crash_summary(&report, false, false);
@@ -342,7 +347,10 @@ mod tests {
     fn one_cut_that_left_all_fine_has_its_place() {
         let report = report(vec![found(5, Verdict::Fine, "")]);
         let text = crash_summary(&report, false, true);
-        assert!(text.contains("\nfine\n  first       5, after") && text.contains("in the background"), "{text}");
+        assert!(
+            text.contains("\nfine\n  first       5, after") && text.contains("in the background"),
+            "{text}"
+        );
         let table = crash_table(&[report.clone(), report]);
         assert_eq!(table.matches("ext4").count(), 2, "{table}");
     }

@@ -35,6 +35,7 @@ pub fn linux_brief(result: &LinuxResult, style: Style) -> String {
         errors_line(&result.host).map(|line| style.warning(&line)),
         Some(flash(result)),
         Some(brief::wear(&result.wear, result.drive.nand.endurance_pe)),
+        Some(brief::lifetime(&result.drive, &result.wear, result.host.pages_written, result.time.virtual_ns)),
         brief::longest(&result.jobs)
             .map(|(name, ns)| brief::labelled("slowest", &format!("a {name} took {}", duration(ns as f64)))),
     ];
@@ -42,8 +43,7 @@ pub fn linux_brief(result: &LinuxResult, style: Style) -> String {
     for part in parts.into_iter().flatten() {
         let _ = writeln!(out, "{part}");
     }
-    let next =
-        "--full prints all numbers; --json out.json writes them: strobe report out.json --out out.html";
+    let next = "--full prints all numbers, --json out.json writes them, --report out.html draws them";
     let _ = write!(out, "\n{}\n{}", in_lines(next), style.faint(&in_lines(&origin(result))));
     trimmed(&out)
 }

@@ -38,7 +38,7 @@ pub fn summary(plan: &Plan, outputs: &Outputs) -> String {
     let (means, differences) = tables.split_at(1);
     let mut out: String = means.iter().map(written).collect();
     let _ = writeln!(out, "\n{}", about_intervals(plan, summary));
-    if let Some(line) = about_steadiness(summary) {
+    if let Some(line) = about_steadiness(plan, summary) {
         let _ = writeln!(out, "{}", broken(&line, terminal_width()).join("\n"));
     }
     for failure in failures(plan, summary) {

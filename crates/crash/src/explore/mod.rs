@@ -35,8 +35,8 @@ use look::{Look, Looked};
 use snapshot::{Printed, RunLog, Snapshot, SnapshotDrive};
 
 pub use error::ExploreError;
-pub use look::Verdict;
 pub use file_log::{FileCall, Origin, UnderWay};
+pub use look::Verdict;
 pub use places::Places;
 pub use report::{CrashReport, Found, Group, Kept, groups};
 

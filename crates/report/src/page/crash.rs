@@ -101,7 +101,9 @@ fn groups(out: &mut String, report: &Value, cuts: &[Value]) {
         );
     }
     let _ = write!(out, "</tbody></table></div>");
-    if let (Some(image), Some(log)) = (report["kept"]["image"].as_str(), report["kept"]["kernel_log"].as_str()) {
+    if let (Some(image), Some(log)) =
+        (report["kept"]["image"].as_str(), report["kept"]["kernel_log"].as_str())
+    {
         let _ = write!(
             out,
             "<p class=\"note\">The first cut is kept: the drive in {}, the kernel's log in {}.</p>",
@@ -169,8 +171,12 @@ fn time_line(report: &Value, cuts: &[Value]) -> Figure {
     let last = rows.iter().flat_map(|row| &row.places).fold(0.0, |last: f64, &at| last.max(at));
     let end = number(&report["took_ns"]).unwrap_or(0.0).max(last);
     let title = "Power cuts over the run of the program".to_owned();
-    let picture =
-        Rows { title: title.clone(), x: Axis::new("time since power-on", Unit::Ns), ends: (0.0, end), rows };
+    let picture = Rows {
+        title: title.clone(),
+        x: Axis::new("time since the program began", Unit::Ns),
+        ends: (0.0, end),
+        rows,
+    };
     Figure { name: "power-cuts".into(), title, note: None, views: vec![picture.view()] }
 }
 
@@ -252,12 +258,17 @@ mod tests {
             { "command": "flush", "lba": 0, "sectors": 0, "origins": [] }]);
         lost["syncs"] = json!([{ "call": "fsync", "path": "/log", "to": null, "process": "sync" }]);
         lost["last_call"] = json!({ "call": "rename", "path": "/a", "to": "/b", "process": "mv" });
-        let mut report: Value = serde_json::from_str(&report(&[lost, cut(30, "lost", "gone <2>")])).expect("JSON");
+        let mut report: Value =
+            serde_json::from_str(&report(&[lost, cut(30, "lost", "gone <2>")])).expect("JSON");
         report["groups"] = json!([{ "verdict": "lost", "reason": "gone <1>", "operations": [20, 30] }]);
         report["kept"] = json!({ "operation": 20, "image": "k/ext4-20.img", "kernel_log": "k/ext4-20.log" });
         let page = crash_page("kinds", &report.to_string()).expect("a page");
         let place = "<pre>write of 8 sectors at 64 by sync: /log\nflush\nwaiting for fsync /log by sync\nafter rename /a to /b by mv</pre>";
-        for text in ["<td class=\"n\">2</td><td>lost</td><td><pre>gone &lt;1&gt;</pre>", place, "the drive in k/ext4-20.img"] {
+        for text in [
+            "<td class=\"n\">2</td><td>lost</td><td><pre>gone &lt;1&gt;</pre>",
+            place,
+            "the drive in k/ext4-20.img",
+        ] {
             assert!(page.contains(text), "{text} in {page}");
         }
     }

@@ -141,7 +141,11 @@ impl GuestArgs {
                 self.drives.len()
             )));
         }
-        self.drives.iter().skip(1).map(|drive| Ok(experiment("strobe linux", drive, &[], self.seed)?.drive)).collect()
+        self.drives
+            .iter()
+            .skip(1)
+            .map(|drive| Ok(experiment("strobe linux", drive, &[], self.seed)?.drive))
+            .collect()
     }
 
     /// The kernel's file.

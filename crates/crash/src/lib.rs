@@ -9,8 +9,8 @@
 mod explore;
 
 pub use explore::{
-    ACKNOWLEDGED, CrashReport, ExploreError, Explorer, FileCall, Found, Group, Kept, Origin, Places, Rehearsed, UnderWay,
-    Verdict, groups,
+    ACKNOWLEDGED, CrashReport, ExploreError, Explorer, FileCall, Found, Group, Kept, Origin, Places,
+    Rehearsed, UnderWay, Verdict, groups,
 };
 
 /// True if a kernel line reports trouble.

@@ -37,8 +37,7 @@ pub enum Stream {
 }
 
 impl Stream {
-    const ALL: [Stream; 5] =
-        [Stream::Kernel, Stream::Output, Stream::Error, Stream::Control, Stream::Files];
+    const ALL: [Stream; 5] = [Stream::Kernel, Stream::Output, Stream::Error, Stream::Control, Stream::Files];
 
     /// The file of the guest's process that it is: the kernel's console is its standard output.
     fn fd(self) -> i32 {

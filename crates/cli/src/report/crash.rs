@@ -60,7 +60,8 @@ pub fn crash_summary(report: &CrashReport, is_full: bool, with_place: bool) -> S
         let _ = writeln!(out, "\n{}", wrapped(note));
     }
     if !report.has_file_log && !report.found.is_empty() {
-        let note = "This kernel does not report files and calls; `strobe linux build-kernel` makes one that does.";
+        let note =
+            "This kernel does not report files and calls; `strobe linux build-kernel` makes one that does.";
         let _ = writeln!(out, "\n{}", wrapped(note));
     }
     out
@@ -119,6 +120,14 @@ fn place(report: &CrashReport, found: &Found) -> String {
     }
     if more > 0 {
         let _ = writeln!(out, "              and {more} more commands");
+    }
+    let mut cached: Vec<String> = found.unflushed.iter().filter_map(file).collect();
+    cached.dedup();
+    if !cached.is_empty() {
+        let more = cached.len().saturating_sub(UNDER_WAY_MAX);
+        cached.truncate(UNDER_WAY_MAX);
+        let more = if more > 0 { format!(" and {more} more") } else { String::new() };
+        let _ = writeln!(out, "  in cache    {}{more}", cached.join(", "));
     }
     for sync in &found.syncs {
         let _ = writeln!(out, "  waiting     {}", call(sync));
@@ -240,6 +249,7 @@ mod tests {
             acknowledged: 7,
             last_line: Some("saved 7".to_owned()),
             under_way: Vec::new(),
+            unflushed: Vec::new(),
             syncs: Vec::new(),
             last_call: None,
             undone: Vec::new(),
@@ -298,6 +308,7 @@ mod tests {
             to: to.map(str::to_owned),
             process: "mv".to_owned(),
         };
+        corrupt.unflushed = vec![origin("file", 12, "/a"), origin("memory", 0, "")];
         corrupt.syncs = vec![called("fsync", "/a", None)];
         corrupt.last_call = Some(called("rename", "/config.new", Some("/config")));
         corrupt.undone = vec![Undo::Remove("/a".to_owned())];
@@ -311,6 +322,7 @@ mod tests {
             "  under way   write of 8 sectors at 66048 by jbd2/vda-8: journal\n",
             "              write of 16 sectors at 9 by jbd2/vda-8: /a (inode 12) and 1 more\n",
             "              flush by jbd2/vda-8\n",
+            "  in cache    /a (inode 12), journal\n",
             "  waiting     fsync /a by mv\n",
             "  last call   rename /config.new to /config by mv\n",
             "  not synced  /a taken away\n",
@@ -320,7 +332,10 @@ mod tests {
         assert!(!text.contains("does not report files"), "{text}");
         report.groups[1].reason = format!("begin\n{}the end", "line\n".repeat(20));
         let text = crash_summary(&report, false, false);
-        assert!(text.contains("1 corrupt: begin\n    … 9 more lines") && text.contains("    the end\n"), "{text}");
+        assert!(
+            text.contains("1 corrupt: begin\n    … 9 more lines") && text.contains("    the end\n"),
+            "{text}"
+        );
         let full = crash_summary(&report, true, false);
         assert!(full.contains("8, 9, 10, 11\n") && !full.contains("more lines"), "{full}");
         assert!(full.lines().any(|line| line.contains(" fine ")), "{full}");
@@ -329,7 +344,8 @@ mod tests {
     #[test]
     fn a_screen_has_some_kinds_and_says_how_many_there_are() {
         let kinds = ["a", "b", "c", "d", "e", "f", "g", "h"];
-        let found = kinds.iter().enumerate().map(|(at, kind)| found(at as u64, Verdict::Lost, kind)).collect();
+        let found =
+            kinds.iter().enumerate().map(|(at, kind)| found(at as u64, Verdict::Lost, kind)).collect();
         let mut report = report(found);
         report.has_file_log = false;
         let text = crash_summary(&report, false, false);
@@ -342,7 +358,10 @@ mod tests {
     fn one_cut_that_left_all_fine_has_its_place() {
         let report = report(vec![found(5, Verdict::Fine, "")]);
         let text = crash_summary(&report, false, true);
-        assert!(text.contains("\nfine\n  first       5, after") && text.contains("in the background"), "{text}");
+        assert!(
+            text.contains("\nfine\n  first       5, after") && text.contains("in the background"),
+            "{text}"
+        );
         let table = crash_table(&[report.clone(), report]);
         assert_eq!(table.matches("ext4").count(), 2, "{table}");
     }

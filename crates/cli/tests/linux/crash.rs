@@ -44,8 +44,14 @@ fn settings(folder: &Path, syncs: bool) {
 fn place_is_said(folder: &Path, output: &Output) {
     let lost: Vec<_> = found(output).into_iter().filter(|found| found["verdict"] == "lost").collect();
     for cut in &lost {
-        assert_eq!((&cut["last_call"]["call"], &cut["last_call"]["process"]), (&"rename".into(), &"mv".into()));
-        assert_eq!((&cut["last_call"]["path"], &cut["last_call"]["to"]), (&"/config.new".into(), &"/config".into()));
+        assert_eq!(
+            (&cut["last_call"]["call"], &cut["last_call"]["process"]),
+            (&"rename".into(), &"mv".into())
+        );
+        assert_eq!(
+            (&cut["last_call"]["path"], &cut["last_call"]["to"]),
+            (&"/config.new".into(), &"/config".into())
+        );
     }
     let under_way: Vec<_> = lost.iter().filter_map(|cut| cut["under_way"].as_array()).flatten().collect();
     assert!(under_way.iter().any(|of| of["origins"][0]["process"] == "jbd2/vda-8"), "{under_way:?}");
@@ -71,18 +77,43 @@ fn a_cut_within_a_sync_names_its_file_and_process() {
         &["--cuts", "30", "--json", "-", "--check", "test -e log || exit 0", "--", "sh", "-c", append],
     );
     let cuts = found(&output);
-    let waits = |cut: &&Value| cut["syncs"].as_array().into_iter().flatten().any(|sync| sync["path"] == "/log");
-    let within = cuts.iter().find(waits).unwrap_or_else(|| panic!("{}{}", text(&output.stdout), text(&output.stderr)));
-    assert_eq!((&within["syncs"][0]["call"], &within["syncs"][0]["process"]), (&"fsync".into(), &"sync".into()));
-    let origins = cuts.iter().filter_map(|cut| cut["under_way"].as_array()).flatten().map(|of| &of["origins"][0]);
-    let files: Vec<_> = origins.filter(|origin| origin["kind"] == "file").collect();
-    assert!(files.iter().any(|origin| origin["path"] == "/log" && origin["inode"] != 0), "{cuts:?}");
+    let waits =
+        |cut: &&Value| cut["syncs"].as_array().into_iter().flatten().any(|sync| sync["path"] == "/log");
+    let within =
+        cuts.iter().find(waits).unwrap_or_else(|| panic!("{}{}", text(&output.stdout), text(&output.stderr)));
+    assert_eq!(
+        (&within["syncs"][0]["call"], &within["syncs"][0]["process"]),
+        (&"fsync".into(), &"sync".into())
+    );
+    let is_log =
+        |origin: &Value| origin["kind"] == "file" && origin["path"] == "/log" && origin["inode"] != 0;
+    assert!(within["unflushed"].as_array().is_some_and(|all| all.iter().any(is_log)), "{within}");
+    let options =
+        ["--write-through", "--cuts", "30", "--json", "-", "--check", "true", "--", "sh", "-c", append];
+    let through = crash(&kernel, folder.path(), &options);
+    let cuts = found(&through);
+    let mut under_way = cuts.iter().filter_map(|cut| cut["under_way"].as_array()).flatten();
+    assert!(under_way.any(|of| of["command"] == "write" && is_log(&of["origins"][0])), "{cuts:?}");
     let fine = crash(
         &kernel,
         folder.path(),
-        &["--places", "lines", "--json", "-", "--fs", "ext4,f2fs", "--check", "true", "--", "sh", "-c", append],
+        &[
+            "--places",
+            "lines",
+            "--json",
+            "-",
+            "--fs",
+            "ext4,f2fs",
+            "--check",
+            "true",
+            "--",
+            "sh",
+            "-c",
+            append,
+        ],
     );
-    let all: Value = serde_json::from_slice(&fine.stdout).unwrap_or_else(|error| panic!("{error}: {}", text(&fine.stderr)));
+    let all: Value = serde_json::from_slice(&fine.stdout)
+        .unwrap_or_else(|error| panic!("{error}: {}", text(&fine.stderr)));
     for (report, name) in all["reports"].as_array().expect("reports").iter().zip(["ext4", "f2fs"]) {
         let cuts = report["found"].as_array().expect("cuts");
         assert_eq!((&report["file_system"], cuts.len()), (&name.into(), 6), "one behind each line: {report}");

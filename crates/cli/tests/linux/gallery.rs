@@ -21,7 +21,9 @@ fn damage(output: &str) -> Vec<u64> {
         let rest = line.split(word).next().unwrap_or_default();
         rest.rsplit(' ').next().and_then(|number| number.parse::<u64>().ok()).expect("a number")
     };
-    heads.map(|line| before(line, " lost") + before(line, " corrupt") + before(line, " do not mount")).collect()
+    heads
+        .map(|line| before(line, " lost") + before(line, " corrupt") + before(line, " do not mount"))
+        .collect()
 }
 
 #[test]
@@ -34,11 +36,17 @@ fn findings_of_the_gallery_are_found_and_their_controls_pass() {
     let page = fs::read_to_string(page).expect("the page");
     let folder = tempfile::tempdir().expect("a folder");
     fs::create_dir(folder.path().join("bin")).expect("a folder");
-    std::os::unix::fs::symlink(env!("CARGO_BIN_EXE_strobe"), folder.path().join("bin/strobe")).expect("a link");
-    let search = format!("{}:{}", folder.path().join("bin").display(), std::env::var("PATH").unwrap_or_default());
+    std::os::unix::fs::symlink(env!("CARGO_BIN_EXE_strobe"), folder.path().join("bin/strobe"))
+        .expect("a link");
+    let search =
+        format!("{}:{}", folder.path().join("bin").display(), std::env::var("PATH").unwrap_or_default());
     let typed = |script: &str| {
         let mut command = Command::new("sh");
-        command.args(["-c", script]).current_dir(folder.path()).env("PATH", &search).env("STROBE_KERNEL", &path);
+        command
+            .args(["-c", script])
+            .current_dir(folder.path())
+            .env("PATH", &search)
+            .env("STROBE_KERNEL", &path);
         command.output().expect("a shell")
     };
     let mut parts = page.split("\n## ");

@@ -75,7 +75,12 @@ impl Line {
         let mut next = || fields.next();
         let (what, pid, process) = (next()?, next()?.parse().ok()?, unescaped(next()?));
         let path = |field: Option<&str>| field.map(unescaped);
-        let call = |call: &str, path: String, to| FileCall { call: call.to_owned(), path, to, process: process.clone() };
+        let call = |call: &str, path: String, to| FileCall {
+            call: call.to_owned(),
+            path,
+            to,
+            process: process.clone(),
+        };
         let event = match what {
             "bio" => {
                 let (_, flushes) = (next()?, next()? == "1");

@@ -65,7 +65,9 @@ impl Look<'_> {
                 drive.plan_cut(drive.operations() + 1 + after);
             }
             match self.once(drive, start, &mut kernel_log)? {
-                Came::To(verdict, reason) => return Ok(Looked { verdict, reason, was_cut_again, kernel_log }),
+                Came::To(verdict, reason) => {
+                    return Ok(Looked { verdict, reason, was_cut_again, kernel_log });
+                }
                 Came::Cut(found, at) => (drive, start, was_cut_again) = (found, at, true),
             }
         }

@@ -35,8 +35,8 @@ use look::{Look, Looked};
 use snapshot::{Printed, RunLog, Snapshot, SnapshotDrive};
 
 pub use error::ExploreError;
-pub use look::Verdict;
 pub use file_log::{FileCall, Origin, UnderWay};
+pub use look::Verdict;
 pub use places::Places;
 pub use report::{CrashReport, Found, Group, Kept, groups};
 
@@ -360,6 +360,7 @@ impl Explorer {
             acknowledged: lines.len(),
             last_line: lines.last().map(|line| line.text.clone()),
             under_way: place.under_way,
+            unflushed: place.unflushed,
             syncs: place.syncs,
             last_call: place.last_call,
             undone: if self.strict_names && !self.has_synchronous_names() { place.undo } else { Vec::new() },

@@ -34,7 +34,9 @@ pub(super) fn choose(
     let mut candidates: Vec<u64> = match places {
         Places::All => return among.collect(),
         Places::Spread => among.clone().collect(),
-        Places::Flushes | Places::Lines => behind.iter().map(|&done| done + 1).filter(|at| among.contains(at)).collect(),
+        Places::Flushes | Places::Lines => {
+            behind.iter().map(|&done| done + 1).filter(|at| among.contains(at)).collect()
+        }
         Places::Random => {
             let mut chance = Prng::derive(seed, "power cuts");
             let wanted = (cuts as u64).min(last - first + 1) as usize;

@@ -50,10 +50,17 @@ mod tests {
         ["a", "d/x", "new", "kept", "kept.old"].into_iter().for_each(write);
         let back = |from: &str, to: &str| Undo::MoveBack { from: from.to_owned(), to: to.to_owned() };
         let gone = |path: &str| Undo::Remove(path.to_owned());
-        let changes =
-            [gone("/a"), gone("/d"), gone("/none"), back("/old", "/new"), back("/kept.old", "/kept"), back("/x", "/y")];
+        let changes = [
+            gone("/a"),
+            gone("/d"),
+            gone("/none"),
+            back("/old", "/new"),
+            back("/kept.old", "/kept"),
+            back("/x", "/y"),
+        ];
         all(top, &changes).expect("taken back");
-        let mut left: Vec<_> = fs::read_dir(top).expect("a folder").flatten().map(|entry| entry.file_name()).collect();
+        let mut left: Vec<_> =
+            fs::read_dir(top).expect("a folder").flatten().map(|entry| entry.file_name()).collect();
         left.sort();
         assert_eq!(left, ["kept", "kept.old", "old"]);
         assert_eq!(fs::read_to_string(top.join("old")).expect("a file"), "new");

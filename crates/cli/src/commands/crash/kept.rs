@@ -19,8 +19,9 @@ pub(super) fn keep(
     stop: &StopFlag,
 ) -> Result<Option<Kept>, Failure> {
     let Some(wrong) = report.first_wrong() else { return Ok(None) };
-    let failed =
-        |path: &Path, error: io::Error| Failure::Run(anyhow!("--keep {}: {error}; name another folder, or none", path.display()));
+    let failed = |path: &Path, error: io::Error| {
+        Failure::Run(anyhow!("--keep {}: {error}; name another folder, or none", path.display()))
+    };
     fs::create_dir_all(folder).map_err(|error| failed(folder, error))?;
     let made = tempfile::Builder::new().prefix(".making-").tempdir_in(folder);
     let made = made.map_err(|error| failed(folder, error))?;
@@ -29,7 +30,9 @@ pub(super) fn keep(
     fs::write(&log, &wrong.kernel_log).map_err(|error| failed(&log, error))?;
     let name = format!("{}-{}", report.file_system, wrong.operation);
     let put = |from: &Path, end: &str| {
-        put(from, folder, &name, end).map(|path| path.display().to_string()).map_err(|error| failed(folder, error))
+        put(from, folder, &name, end)
+            .map(|path| path.display().to_string())
+            .map_err(|error| failed(folder, error))
     };
     Ok(Some(Kept { operation: wrong.operation, image: put(&image, "img")?, kernel_log: put(&log, "log")? }))
 }

@@ -121,6 +121,14 @@ fn place(report: &CrashReport, found: &Found) -> String {
     if more > 0 {
         let _ = writeln!(out, "              and {more} more commands");
     }
+    let mut cached: Vec<String> = found.unflushed.iter().filter_map(file).collect();
+    cached.dedup();
+    if !cached.is_empty() {
+        let more = cached.len().saturating_sub(UNDER_WAY_MAX);
+        cached.truncate(UNDER_WAY_MAX);
+        let more = if more > 0 { format!(" and {more} more") } else { String::new() };
+        let _ = writeln!(out, "  in cache    {}{more}", cached.join(", "));
+    }
     for sync in &found.syncs {
         let _ = writeln!(out, "  waiting     {}", call(sync));
     }
@@ -241,6 +249,7 @@ mod tests {
             acknowledged: 7,
             last_line: Some("saved 7".to_owned()),
             under_way: Vec::new(),
+            unflushed: Vec::new(),
             syncs: Vec::new(),
             last_call: None,
             undone: Vec::new(),
@@ -299,6 +308,7 @@ mod tests {
             to: to.map(str::to_owned),
             process: "mv".to_owned(),
         };
+        corrupt.unflushed = vec![origin("file", 12, "/a"), origin("memory", 0, "")];
         corrupt.syncs = vec![called("fsync", "/a", None)];
         corrupt.last_call = Some(called("rename", "/config.new", Some("/config")));
         corrupt.undone = vec![Undo::Remove("/a".to_owned())];
@@ -312,6 +322,7 @@ mod tests {
             "  under way   write of 8 sectors at 66048 by jbd2/vda-8: journal\n",
             "              write of 16 sectors at 9 by jbd2/vda-8: /a (inode 12) and 1 more\n",
             "              flush by jbd2/vda-8\n",
+            "  in cache    /a (inode 12), journal\n",
             "  waiting     fsync /a by mv\n",
             "  last call   rename /config.new to /config by mv\n",
             "  not synced  /a taken away\n",

@@ -85,10 +85,15 @@ fn a_cut_within_a_sync_names_its_file_and_process() {
         (&within["syncs"][0]["call"], &within["syncs"][0]["process"]),
         (&"fsync".into(), &"sync".into())
     );
-    let origins =
-        cuts.iter().filter_map(|cut| cut["under_way"].as_array()).flatten().map(|of| &of["origins"][0]);
-    let files: Vec<_> = origins.filter(|origin| origin["kind"] == "file").collect();
-    assert!(files.iter().any(|origin| origin["path"] == "/log" && origin["inode"] != 0), "{cuts:?}");
+    let is_log =
+        |origin: &Value| origin["kind"] == "file" && origin["path"] == "/log" && origin["inode"] != 0;
+    assert!(within["unflushed"].as_array().is_some_and(|all| all.iter().any(is_log)), "{within}");
+    let options =
+        ["--write-through", "--cuts", "30", "--json", "-", "--check", "true", "--", "sh", "-c", append];
+    let through = crash(&kernel, folder.path(), &options);
+    let cuts = found(&through);
+    let mut under_way = cuts.iter().filter_map(|cut| cut["under_way"].as_array()).flatten();
+    assert!(under_way.any(|of| of["command"] == "write" && is_log(&of["origins"][0])), "{cuts:?}");
     let fine = crash(
         &kernel,
         folder.path(),

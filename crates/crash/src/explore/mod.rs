@@ -360,6 +360,7 @@ impl Explorer {
             acknowledged: lines.len(),
             last_line: lines.last().map(|line| line.text.clone()),
             under_way: place.under_way,
+            unflushed: place.unflushed,
             syncs: place.syncs,
             last_call: place.last_call,
             undone: if self.strict_names && !self.has_synchronous_names() { place.undo } else { Vec::new() },

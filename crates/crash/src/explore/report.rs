@@ -3,7 +3,7 @@
 use serde::Serialize;
 use strobe_linux::job::Undo;
 
-use super::file_log::{FileCall, UnderWay};
+use super::file_log::{FileCall, Origin, UnderWay};
 use super::look::Verdict;
 use super::{Explorer, Rehearsed};
 
@@ -21,6 +21,8 @@ pub struct Found {
     /// Commands that the drive had not completed, in the order in which they came. Without any, the operation belongs to
     /// what the drive does in the background, such as writing back its cache.
     pub under_way: Vec<UnderWay>,
+    /// Origins of writes that were complete and that no flush covered: they were in the drive's cache.
+    pub unflushed: Vec<Origin>,
     /// Syncs that had begun and not ended; empty if the kernel does not report them.
     pub syncs: Vec<FileCall>,
     /// The last call on a file that was complete, if the kernel reports it.

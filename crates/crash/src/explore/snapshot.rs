@@ -11,7 +11,7 @@ use strobe_ssd::{
 };
 use strobe_types::{Geometry, Lba, SimTime, StopFlag};
 
-use super::file_log::{FileCall, FileLog, UnderWay};
+use super::file_log::{FileCall, FileLog, Origin, UnderWay};
 use super::hear::lock;
 
 /// Snapshot of the drive after a cut.
@@ -33,6 +33,8 @@ pub(super) struct Snapshot {
 pub(super) struct Place {
     /// Commands that the drive had not completed, in the order in which they came.
     pub(super) under_way: Vec<UnderWay>,
+    /// Origins of writes that were complete and that no flush covered.
+    pub(super) unflushed: Vec<Origin>,
     /// Syncs that had begun and not ended.
     pub(super) syncs: Vec<FileCall>,
     /// The last call that was complete.
@@ -75,6 +77,12 @@ pub(super) struct SnapshotDrive {
     lies: bool,
     /// Commands that are not complete, by tag.
     under_way: BTreeMap<u64, UnderWay>,
+    /// Origins of complete writes that no flush covers, each with the number of its write.
+    unflushed: Vec<(u64, Origin)>,
+    /// Writes that are complete.
+    writes: u64,
+    /// Flushes under way by tag, each with the writes that were complete when it came.
+    flushes: BTreeMap<u64, u64>,
 }
 
 impl SnapshotDrive {
@@ -92,7 +100,43 @@ impl SnapshotDrive {
             drive.plan_cut(first);
         }
         lock(&log).operations = drive.operations();
-        Self { drive, log, wanted, take, lies, under_way: BTreeMap::new() }
+        Self { wanted, take, ..Self::quiet(drive, log, lies) }
+    }
+
+    /// A wrapper that takes no snapshots.
+    fn quiet(drive: Box<dyn Simulated>, log: Arc<Mutex<RunLog>>, lies: bool) -> Self {
+        Self {
+            drive,
+            log,
+            wanted: Vec::new(),
+            take: Box::new(drop),
+            lies,
+            under_way: BTreeMap::new(),
+            unflushed: Vec::new(),
+            writes: 0,
+            flushes: BTreeMap::new(),
+        }
+    }
+
+    /// Notes that the command `tag` is complete.
+    fn completed(&mut self, tag: u64, done: u64) {
+        let Some(complete) = self.under_way.remove(&tag) else { return };
+        match complete.command {
+            "flush" => {
+                lock(&self.log).flushed.push(done);
+                let covered = self.flushes.remove(&tag).unwrap_or(0);
+                self.unflushed.retain(|(write, _)| self.lies || *write >= covered);
+            }
+            "write" => {
+                for origin in complete.origins {
+                    // The last write of a file is the one that counts.
+                    self.unflushed.retain(|(_, other)| *other != origin);
+                    self.unflushed.push((self.writes, origin));
+                }
+                self.writes += 1;
+            }
+            _ => {}
+        }
     }
 
     /// Takes the snapshots that are due at `now`.
@@ -106,6 +150,7 @@ impl SnapshotDrive {
             let (drive, lines) = (self.drive.freeze(), log.lines.len());
             let place = Place {
                 under_way: self.under_way.values().cloned().collect(),
+                unflushed: self.unflushed.iter().map(|(_, origin)| origin.clone()).collect(),
                 syncs: log.files.syncs(),
                 last_call: log.files.last(),
                 undo: log.files.names().undo(),
@@ -124,15 +169,7 @@ impl SnapshotDrive {
     }
 
     fn with(&self, drive: Box<dyn Simulated>) -> Box<dyn Simulated> {
-        let log = Arc::clone(&self.log);
-        Box::new(Self {
-            drive,
-            log,
-            wanted: Vec::new(),
-            take: Box::new(drop),
-            lies: self.lies,
-            under_way: BTreeMap::new(),
-        })
+        Box::new(Self::quiet(drive, Arc::clone(&self.log), self.lies))
     }
 
     fn cut(&self, cut: PowerCut) -> PowerCut {
@@ -143,6 +180,9 @@ impl SnapshotDrive {
 impl Device for SnapshotDrive {
     fn submit(&mut self, now: SimTime, tag: u64, command: &Command<'_>, data: Option<&[u8]>) {
         self.under_way.insert(tag, lock(&self.log).files.under_way(command));
+        if matches!(command, Command::Flush) {
+            self.flushes.insert(tag, self.writes);
+        }
         match command {
             Command::Flush if self.lies => {
                 // An empty trim: nothing, and an answer.
@@ -168,10 +208,7 @@ impl Device for SnapshotDrive {
         // What completes now was under way when the operations until now began.
         self.look(until);
         for completion in completions.iter().skip(from) {
-            let complete = self.under_way.remove(&completion.tag);
-            if complete.is_some_and(|of| of.command == "flush") {
-                lock(&self.log).flushed.push(done);
-            }
+            self.completed(completion.tag, done);
         }
     }
 

@@ -134,6 +134,11 @@ fn place(cut: &Value) -> String {
         };
         lines.push(format!("{what}{by}{file}"));
     }
+    let cached: Vec<String> =
+        list("unflushed").iter().map(|of| text(of, "path")).filter(|path| !path.is_empty()).collect();
+    if !cached.is_empty() {
+        lines.push(format!("in the drive's cache: {}", cached.join(", ")));
+    }
     lines.extend(list("syncs").iter().map(|sync| format!("waiting for {}", call(sync))));
     if cut["last_call"].is_object() {
         lines.push(format!("after {}", call(&cut["last_call"])));
@@ -256,6 +261,7 @@ mod tests {
         lost["under_way"] = json!([{ "command": "write", "lba": 64, "sectors": 8,
             "origins": [{ "process": "sync", "kind": "file", "inode": 12, "path": "/log" }] },
             { "command": "flush", "lba": 0, "sectors": 0, "origins": [] }]);
+        lost["unflushed"] = json!([{ "process": "sync", "kind": "file", "inode": 12, "path": "/log" }]);
         lost["syncs"] = json!([{ "call": "fsync", "path": "/log", "to": null, "process": "sync" }]);
         lost["last_call"] = json!({ "call": "rename", "path": "/a", "to": "/b", "process": "mv" });
         let mut report: Value =
@@ -263,7 +269,7 @@ mod tests {
         report["groups"] = json!([{ "verdict": "lost", "reason": "gone <1>", "operations": [20, 30] }]);
         report["kept"] = json!({ "operation": 20, "image": "k/ext4-20.img", "kernel_log": "k/ext4-20.log" });
         let page = crash_page("kinds", &report.to_string()).expect("a page");
-        let place = "<pre>write of 8 sectors at 64 by sync: /log\nflush\nwaiting for fsync /log by sync\nafter rename /a to /b by mv</pre>";
+        let place = "<pre>write of 8 sectors at 64 by sync: /log\nflush\nin the drive's cache: /log\nwaiting for fsync /log by sync\nafter rename /a to /b by mv</pre>";
         for text in [
             "<td class=\"n\">2</td><td>lost</td><td><pre>gone &lt;1&gt;</pre>",
             place,

@@ -66,9 +66,15 @@ impl Entries {
         held == PackedPpa::some(from)
     }
 
-    /// Empties the entry of `lpn`; returns what it held.
+    /// Empties the entry of `lpn`; returns what it held. An entry that is empty is not written: mkfs discards the whole
+    /// drive, and a table takes memory where it is written.
     pub(crate) fn unset(&mut self, lpn: Lpn) -> Option<Ppa> {
-        std::mem::replace(&mut self.entries[lpn.index()], PackedPpa::NONE).get()
+        let entry = &mut self.entries[lpn.index()];
+        let held = entry.get();
+        if held.is_some() {
+            *entry = PackedPpa::NONE;
+        }
+        held
     }
 
     /// Place of `lpn`, shared or not.

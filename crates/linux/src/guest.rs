@@ -221,10 +221,15 @@ fn folders_there() -> String {
 /// Most folders that an error names.
 const FOLDERS_NAMED: usize = 8;
 
+/// The terminal at whose other end the host takes an archive.
+const FILES_TERMINAL: &str = "/dev/tty4";
+
 /// Sends `paths` to the host, each under its last name.
 fn get(paths: &[String]) -> io::Result<()> {
     let mut command = Command::new("tar");
-    command.args(["-c", "-f", "-"]).stdin(Stdio::null()).stdout(terminal("/dev/tty4")?);
+    // Not to its standard output: tar refuses one that is a terminal.
+    let _raw = terminal(FILES_TERMINAL)?;
+    command.args(["-c", "-f", FILES_TERMINAL]).stdin(Stdio::null());
     for path in paths.iter().map(Path::new) {
         let (Some(folder), Some(name), true) = (path.parent(), path.file_name(), path.exists()) else {
             return Err(io::Error::other(format!("the guest has no file or folder {}", path.display())));

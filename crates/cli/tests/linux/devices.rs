@@ -1,4 +1,4 @@
-//! Several drives, partitions, files that come out, a clock that goes on.
+//! Several drives, partitions, files that come out.
 
 use std::path::PathBuf;
 use std::process::{Command, Output};
@@ -89,20 +89,6 @@ fn what_is_put_under_another_name_than_the_folder_asked_for_is_named() {
     let before = ["--before", "cp \"$OLDPWD/big\" .", "--", "cat", "big"];
     let output = in_folder(&kernel, folder.path(), &before);
     assert_eq!(text(&output.stdout), "big\n", "{}", text(&output.stderr));
-}
-
-#[test]
-fn the_clock_goes_on_with_an_image() {
-    let Some(kernel) = kernel() else { return };
-    let folder = tempfile::tempdir().expect("a folder");
-    let now = |script: &str| -> u64 {
-        let output = in_folder(&kernel, folder.path(), &["--image", "drive", "--", "sh", "-ec", script]);
-        text(&output.stdout).trim().parse().unwrap_or_else(|_| panic!("{}", text(&output.stderr)))
-    };
-    let first = now("sleep 100; date +%s > now; sync; cat now");
-    assert!(first >= 1_735_689_700, "{first}");
-    let second = now("date +%s");
-    assert!((first..first + 1000).contains(&second), "{second} after {first}");
 }
 
 /// nvme-cli maps the registers of a drive, which a guest's kernel cannot offer: it says so and does not crash.

@@ -113,8 +113,9 @@ def parse_blktests(text):
             state = {"passed": PASS, "failed": FAIL, "not run": NOT_RUN, None: UNFINISHED}[begun[2]]
             found[last] = Found(state)
         elif last and line.startswith("    ") and "\t" not in line and found[last].state in (FAIL, NOT_RUN):
-            is_measure = re.match(r"    \w[\w ]*\s+\.\.\.", line)
-            if not found[last].why and not is_measure:
+            # Neither what was measured, nor the head of a difference, nor what is as it should be.
+            is_news = not re.match(r"    (\w[\w ]*\s+\.\.\.|---|\+\+\+|@@| )", line)
+            if not found[last].why and is_news:
                 found[last].why = line.strip()
     return found
 

@@ -93,25 +93,26 @@ impl Init {
         }
     }
 
-    /// Waits for the drive: some drivers look for it while the first process begins. Time passes meanwhile.
-    fn await_device(&self) -> io::Result<()> {
+    /// Waits for the drives: some drivers look for them while the first process begins. Time passes meanwhile.
+    fn await_devices(&self) -> io::Result<()> {
         const TRIES: u32 = 1000;
-        let device = match &*self.job.disk {
-            "" => self.device(),
-            disk => format!("/dev/{disk}"),
+        let devices: Vec<_> = match &*self.job.disks {
+            [] => vec![self.device()],
+            disks => disks.iter().map(|disk| format!("/dev/{disk}")).collect(),
         };
         for _ in 0..TRIES {
-            if Path::new(&device).exists() {
+            if devices.iter().all(|device| Path::new(device).exists()) {
                 return Ok(());
             }
             std::thread::sleep(std::time::Duration::from_millis(10));
         }
-        Err(io::Error::new(io::ErrorKind::NotFound, format!("{device}: the kernel has found no drive")))
+        let error = format!("{}: the kernel has found no drive", devices.join(", "));
+        Err(io::Error::new(io::ErrorKind::NotFound, error))
     }
 
     fn work(&mut self) -> io::Result<()> {
-        if !self.job.device.is_empty()
-            && let Err(error) = self.await_device()
+        if !(self.job.device.is_empty() && self.job.disks.is_empty())
+            && let Err(error) = self.await_devices()
         {
             return self.report(&Report::Failed { step: 0, reason: error.to_string() });
         }
@@ -223,10 +224,15 @@ fn folders_there() -> String {
 /// Most folders that an error names.
 const FOLDERS_NAMED: usize = 8;
 
+/// The terminal at whose other end the host takes an archive.
+const FILES_TERMINAL: &str = "/dev/tty4";
+
 /// Sends `paths` to the host, each under its last name.
 fn get(paths: &[String]) -> io::Result<()> {
     let mut command = Command::new("tar");
-    command.args(["-c", "-f", "-"]).stdin(Stdio::null()).stdout(terminal("/dev/tty4")?);
+    // Not to its standard output: tar refuses one that is a terminal.
+    let _raw = terminal(FILES_TERMINAL)?;
+    command.args(["-c", "-f", FILES_TERMINAL]).stdin(Stdio::null());
     for path in paths.iter().map(Path::new) {
         let (Some(folder), Some(name), true) = (path.parent(), path.file_name(), path.exists()) else {
             return Err(io::Error::other(format!("the guest has no file or folder {}", path.display())));

@@ -20,9 +20,9 @@ pub struct Job {
     pub shows_host: bool,
     /// The name of the block device that steps mount: the drive's, or that of a partition.
     pub device: String,
-    /// The name of the drive's block device, for which the first process waits; empty: `device`.
-    #[serde(default, skip_serializing_if = "String::is_empty")]
-    pub disk: String,
+    /// Names of the drives' block devices, for which the first process waits; empty: `device`.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub disks: Vec<String>,
     /// Period at which the first process reports kernel counters, in ns, counted from each mark; 0: never.
     pub sample_ns: u64,
     /// Links to make in that layer: where, and what they point to.

@@ -5,6 +5,7 @@
 
 mod crash;
 mod determinism;
+mod devices;
 mod discards;
 mod endings;
 mod events;

@@ -226,13 +226,16 @@ impl LinuxRun {
         let interface = self.machine.disk.interface;
         if self.partitions > 0 {
             job = job.on_device(&partitions::name(interface.device(), 1));
-            interface.device().clone_into(&mut job.disk);
             let bytes = self.experiment.drive.logical_bytes();
             let made = partitions::steps(interface.device(), bytes, self.partitions);
             at += made.len();
             job.steps.splice(0..0, made);
         } else if interface != Interface::Virtio {
             job = job.on_device(interface.device());
+        }
+        if self.partitions > 0 || !self.others.is_empty() {
+            let others = (0..self.others.len()).map(|number| interface.other_device(number));
+            job.disks = [interface.device().to_owned()].into_iter().chain(others).collect();
         }
         (job, at)
     }
@@ -262,8 +265,6 @@ impl LinuxRun {
                 run.is_made |= found.is_some();
                 let start = found.as_ref().map_or(SimTime::ZERO, |found| found.finished);
                 recovery = found;
-                // The guest's clock goes on with the drive's.
-                run.machine.epoch_ns = run.machine.epoch_ns.saturating_add(start.as_ns());
                 PoweredDrive::new(drive, start)
             }
         };

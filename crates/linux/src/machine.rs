@@ -4,7 +4,9 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use crate::attached::DiskOptions;
-use crate::process::EPOCH_NS;
+
+/// The time of day at virtual time 0: a fixed one, 2025-01-01 00:00 UTC, in ns since 1970.
+pub const EPOCH_NS: u64 = 1_735_689_600_000_000_000;
 
 /// Clock of a guest.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -18,9 +18,6 @@ use crate::machine::{Clock, CpuCost, Machine};
 use crate::pin::Pinned;
 use crate::program::find_program;
 
-/// The time of day at virtual time 0: a fixed one, 2025-01-01 00:00 UTC, in ns since 1970.
-pub const EPOCH_NS: u64 = 1_735_689_600_000_000_000;
-
 /// Source of the guest's output.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Stream {

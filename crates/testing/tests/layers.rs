@@ -41,7 +41,7 @@ const LAYERS: &[(&str, &[&str])] = &[
 const ENGINE: &[(&str, &[&str])] = &[
     // At compile time only: what serde_derive is built on, in the same versions.
     ("derive", &["proc-macro2", "quote", "syn"]),
-    ("types", &["rand_core", "rand_xoshiro", "thiserror"]),
+    ("types", &["rand_core", "rand_xoshiro", "thiserror", "zerocopy"]),
     ("nand", &["crc32c", "rustix", "schemars", "serde", "thiserror", "zerocopy"]),
     ("ftl", &["crc32c", "libm", "schemars", "serde", "thiserror"]),
     (

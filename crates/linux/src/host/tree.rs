@@ -13,7 +13,7 @@ use sha2::{Digest as _, Sha256};
 
 use super::fuse::{About, Kind, ROOT_NODE, errno};
 use crate::job::{MOUNT_POINT, shown_name};
-use crate::process::EPOCH_NS;
+use crate::machine::EPOCH_NS;
 
 /// Folders that are empty for the guest: it has its own.
 const OWN_FOLDERS: [&str; 4] = ["/dev", "/proc", "/run", "/sys"];

@@ -12,7 +12,7 @@ use strobe_workload::synthetic::{SyntheticConfig, Workload as _};
 const UNITS: u32 = 1024;
 const BLOCK_UNITS: usize = 32;
 
-/// What a trace does, in units.
+/// Events of a trace, in units.
 #[derive(Clone, Copy, PartialEq)]
 enum Did {
     Write(u32),

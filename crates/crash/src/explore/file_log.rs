@@ -1,4 +1,4 @@
-//! What programs of the guest do with files, and the requests that follow from it, as its kernel reports them.
+//! Changes that programs of the guest make to files, and the requests that follow from it, as its kernel reports them.
 //!
 //! 1. [`Event::parse`] reads a line of the kernel's file log.
 //! 2. [`FileLog`] keeps what matters at a cut: the requests that the drive has not seen yet, syncs that have begun,
@@ -119,7 +119,7 @@ fn unescaped(text: &str) -> String {
     String::from_utf8_lossy(&out).into_owned()
 }
 
-/// What matters of the log at a cut.
+/// State of the log at a cut.
 #[derive(Default)]
 pub(super) struct FileLog {
     begun: Vec<u8>,

@@ -58,7 +58,7 @@ pub(super) struct RunLog {
     pub(super) lines: Vec<Printed>,
     /// Flash operations that have begun.
     pub(super) operations: u64,
-    /// What the guest's kernel reports of files.
+    /// Reports of files by the guest's kernel.
     pub(super) files: FileLog,
     /// For each flush, the number of flash operations that had begun when it completed.
     pub(super) flushed: Vec<u64>,

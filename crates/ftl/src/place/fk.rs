@@ -76,7 +76,7 @@ impl Future {
     }
 }
 
-/// What is known of a unit as its events are noted.
+/// Knowledge of a unit as its events are noted.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Known {
     Nothing,

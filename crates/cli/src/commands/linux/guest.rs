@@ -28,8 +28,8 @@ const DRIVES_MAX: usize = 8;
 
 #[derive(Args, Clone)]
 pub(in super::super) struct GuestArgs {
-    /// A preset (`strobe list presets`) or a TOML file with the keys of [drive]. Given again: a further drive, /dev/vdb or
-    /// /dev/nvme1n1 and so on, new, in memory, with nothing on it; up to eight in all
+    /// A preset (`strobe list presets`) or a TOML file with the keys of [drive]. Given again: a further drive, /dev/vdb and
+    /// so on, new, in memory, with nothing on it; up to eight in all, with --interface virtio
     #[arg(id = "drive", long = "drive", value_name = "PRESET|FILE.toml", default_value = "tlc-nvme-1t")]
     pub(in super::super) drives: Vec<String>,
     /// Override a key of the first drive: --set drive.nand.blocks_per_plane=64 (repeatable)
@@ -139,6 +139,11 @@ impl GuestArgs {
             return Err(Failure::Request(anyhow!(
                 "--drive: {} drives, and a guest has room for 1 to {DRIVES_MAX}",
                 self.drives.len()
+            )));
+        }
+        if self.drives.len() > 1 && self.interface == Interface::Nvme {
+            return Err(Failure::Request(anyhow!(
+                "--drive: a guest finds one NVMe drive; leave out --interface nvme for several drives, or give one"
             )));
         }
         self.drives

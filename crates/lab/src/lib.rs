@@ -36,7 +36,7 @@ pub use experiment::{
     SteadyMetric, SyntheticWorkload, Time, TraceConfig, WorkloadConfig,
 };
 pub use fit::{Changes, Fit, FitError, Late};
-pub use lifetime::{BadBlockPoint, EndedBy};
+pub use lifetime::{BadBlockPoint, EndedBy, ideal_host_pages};
 pub use long_wait::LongWait;
 pub use preset::load_drive_table;
 pub use result::{RunResult, SCHEMA_VERSION};

@@ -4,7 +4,7 @@ use schemars::JsonSchema;
 use serde::Serialize;
 use strobe_ftl::FtlError;
 use strobe_nand::NandOp;
-use strobe_ssd::Simulated;
+use strobe_ssd::{NandConfig, Simulated};
 use strobe_types::Geometry;
 
 use crate::Experiment;
@@ -61,12 +61,7 @@ pub(crate) fn curve(host_pages: &[u64]) -> Vec<BadBlockPoint> {
 
 /// Host pages that could be written before any block goes bad if all wore alike: a block that
 /// survives E erases is filled E + 1 times, and `waf` programs go into each host page.
-pub(crate) fn ideal_host_pages(
-    experiment: &Experiment,
-    geometry: &Geometry,
-    waf: Option<f64>,
-) -> Option<u64> {
-    let nand = &experiment.drive.nand;
+pub fn ideal_host_pages(nand: &NandConfig, geometry: &Geometry, waf: Option<f64>) -> Option<u64> {
     let blocks = f64::from(geometry.blocks() - nand.factory_bad_blocks);
     let fills = f64::from(nand.endurance_pe) + 1.0;
     let programs = fills * blocks * f64::from(geometry.units_per_block());

@@ -74,6 +74,12 @@ pub enum RunError {
          that it knows; give another scheme, or no power cuts"
     )]
     PowerOfFuture,
+    /// A write cache changes the order of writes.
+    #[error(
+        "drive.ftl.placement.scheme = \"fk\" knows the host's writes in their order, and a write cache changes that: set \
+         drive.controller.write_buffer_bytes = 0 and drive.controller.nvram.bytes = 0, or another scheme"
+    )]
+    CachedFuture,
     /// Virtual time has come to its end.
     #[error(
         "virtual time has reached its end, 584 years: use shorter times in [drive], a shorter run, or \

@@ -154,30 +154,6 @@ fn the_writes_of_a_warm_up_have_a_future() {
     std::fs::remove_file(path).expect("removed");
 }
 
-/// With a write buffer and time, versions are merged and come in another order: streams take about what they took.
-#[test]
-fn a_cached_trace_is_placed_by_its_future_too() {
-    let (path, _) = trace("cached");
-    let shares = |buffer_bytes: u64| {
-        let mut experiment = experiment(path.to_str().expect("a path"), "repeat = 2", "check = true");
-        experiment.run.timing = true;
-        if let WorkloadConfig::Trace(trace) = &mut experiment.workload {
-            trace.pacing = PacingName::Closed;
-        }
-        experiment.drive.controller.write_buffer_bytes = buffer_bytes;
-        let result = runner::run(&experiment, &mut ()).expect("runs");
-        let streams = streams(&result);
-        let all: u64 = streams.iter().map(|stream| stream.0).sum();
-        streams[..6].iter().map(|stream| stream.0 as f64 / all as f64).collect::<Vec<_>>()
-    };
-    let (cached, uncached) = (shares(16 * 4096), shares(0));
-    assert!(uncached.iter().all(|&share| share > 0.02), "{uncached:?}");
-    for (cached, uncached) in cached.iter().zip(&uncached) {
-        assert!((cached - uncached).abs() < 0.06, "{cached} and {uncached} of the host's bytes");
-    }
-    std::fs::remove_file(path).expect("removed");
-}
-
 #[test]
 fn a_future_that_nobody_knows_is_refused_with_the_reason() {
     let refusal =
@@ -196,5 +172,9 @@ fn a_future_that_nobody_knows_is_refused_with_the_reason() {
     cut.power.cut_at = vec![100];
     let text = refusal(&cut);
     assert!(text.contains("power cut"), "{text}");
+    let mut cached = known.clone();
+    cached.drive.controller.write_buffer_bytes = 16 * 4096;
+    let text = refusal(&cached);
+    assert!(text.contains("write_buffer_bytes = 0"), "{text}");
     std::fs::remove_file(path).expect("removed");
 }

@@ -77,6 +77,7 @@ fn a_terabyte_boots_and_keeps_what_is_written() {
     // The first summary is one screen; the drive that nobody named is a current one, as its preset has it.
     let summary: Vec<&str> = said.lines().skip(2).collect();
     assert!((9..=18).contains(&summary.len()), "{said}");
+    assert!(summary.iter().any(|line| line.starts_with("lifetime") && line.contains("TBW")), "{said}");
     assert!(summary.iter().all(|line| line.chars().count() <= 80), "{said}");
     assert!(said.contains("\ndrive     tlc-nvme-1t, 931.5 GiB, "), "{said}");
     for part in

@@ -45,6 +45,10 @@ pub fn with_future<'a>(
     if !experiment.power.is_steady() {
         return Err(RunError::PowerOfFuture);
     }
+    let controller = &experiment.drive.controller;
+    if controller.write_buffer_bytes > 0 || controller.nvram.bytes > 0 {
+        return Err(RunError::CachedFuture);
+    }
     if config.path == "-" || Path::new(&config.path).exists() && !Path::new(&config.path).is_file() {
         return Err(RunError::FutureTwice);
     }

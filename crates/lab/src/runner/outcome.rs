@@ -47,7 +47,7 @@ impl Runner<'_> {
         let none = Latency::new();
         let latency = if is_measuring { drive.latency() } else { &none };
         let waf = ratio(programs * u64::from(geometry.units_per_page()), window.host.units_written);
-        let wear = WearResult::of(drive.wear(), ideal_host_pages(experiment, geometry, waf));
+        let wear = WearResult::of(drive.wear(), ideal_host_pages(&experiment.drive.nand, geometry, waf));
         let has_collected = window.nand.total(NandOp::Erase) > 0;
         let steady_state = SteadyState::of(&series, has_collected);
         let (summary, arrivals) = trace.map_or((None, None), |trace| (Some(trace.summary), trace.arrivals));

@@ -10,6 +10,7 @@ use strobe_nand::NandOp;
 use strobe_ssd::{DriveConfig, MergeStats, NvramStats, Requests, TranslationStats};
 
 use super::{GuestInterval, LinuxRun};
+use strobe_lab::ideal_host_pages;
 use strobe_lab::machine::Stopwatch;
 use strobe_lab::numbers::ratio;
 use strobe_lab::result::{
@@ -222,6 +223,8 @@ impl LinuxResult {
         let geometry = outcome.drive.geometry();
         let units_per_page = u64::from(geometry.units_per_page());
         let programmed = stats.nand.total(NandOp::Program) * units_per_page;
+        let waf = ratio(programmed, stats.host.units_written);
+        let ideal = ideal_host_pages(&run.experiment.drive.nand, geometry, waf);
         let virtual_ns = end.at_ns.saturating_sub(begin.at_ns);
         let name = run.command.first().map_or("", |program| program.as_str());
         let kind = run.file_system.kernel_name();
@@ -268,7 +271,7 @@ impl LinuxResult {
             host: HostResult::of(&stats),
             nand: NandResult::of(&stats),
             dies: DiesResult::of(&stats.occupancy, outcome.drive.geometry().dies(), virtual_ns),
-            waf: ratio(programmed, stats.host.units_written),
+            waf,
             gc: GcResult::of(&stats),
             copy: copies(&stats),
             nvram: stats.nvram,
@@ -285,7 +288,7 @@ impl LinuxResult {
                 .enumerate()
                 .map(|(number, other)| OtherDrive::of(run, number, other))
                 .collect(),
-            wear: WearResult::of(outcome.drive.wear(), None),
+            wear: WearResult::of(outcome.drive.wear(), ideal),
             time: LinuxTime {
                 virtual_ns,
                 session_ns: outcome.ended.guest_ns,

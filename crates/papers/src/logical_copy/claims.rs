@@ -64,9 +64,10 @@ mod tests {
     #[test]
     #[cfg(target_os = "linux")]
     fn every_claim_is_computed() {
-        use crate::logical_copy::{kernel::Results, kernel_claims};
+        use crate::logical_copy::{kernel::Results, kernel_claims, kernel_recovery};
         let runs = Runs::new(Vec::new());
         let mut claims = [all(&runs, &[], false), all(&runs, &[], true), recovery::claims(&[])].concat();
+        claims.extend(kernel_recovery::claims(&[]));
         for commands_us in [&[COMMAND_US, INFERRED_US][..], &[COMMAND_US]] {
             claims.extend(kernel_claims::claims(&Results::made_up(commands_us, |_| 1.0)));
         }

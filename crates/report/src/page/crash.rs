@@ -269,7 +269,7 @@ mod tests {
         report["groups"] = json!([{ "verdict": "lost", "reason": "gone <1>", "operations": [20, 30] }]);
         report["kept"] = json!({ "operation": 20, "image": "k/ext4-20.img", "kernel_log": "k/ext4-20.log" });
         let page = crash_page("kinds", &report.to_string()).expect("a page");
-        let place = "<pre>write of 8 sectors at 64 by sync: /log\nflush\nin the drive's cache: /log\nwaiting for fsync /log by sync\nafter rename /a to /b by mv</pre>";
+        let place = "<pre>write of 8 sectors at 64 by sync: /log\nflush\nin the drive&#39;s cache: /log\nwaiting for fsync /log by sync\nafter rename /a to /b by mv</pre>";
         for text in [
             "<td class=\"n\">2</td><td>lost</td><td><pre>gone &lt;1&gt;</pre>",
             place,

@@ -186,7 +186,6 @@ impl GuestArgs {
     ) -> Result<LinuxRun, Failure> {
         let machine = Machine {
             memory_mib: self.memory,
-            cpu: self.cpu_cost(&kernel)?,
             spin_limit: (self.spin_limit > 0).then(|| Duration::from_secs(self.spin_limit.into())),
             stall_limit: Duration::from_secs(self.stall_limit),
             disk: DiskOptions {
@@ -212,6 +211,8 @@ impl GuestArgs {
         }
         let switches = Switches { f2fs_cleaning: self.f2fs_cleaning, ext4_discard: self.ext4_discard };
         switches.apply(&mut run).map_err(|reason| Failure::Request(anyhow!(reason)))?;
+        // Wrong options are told before a wrong kernel.
+        run.machine.cpu = self.cpu_cost(&run.machine.kernel)?;
         Ok(run)
     }
 

@@ -29,7 +29,7 @@ fn damage(output: &str) -> Vec<u64> {
 #[test]
 fn findings_of_the_gallery_are_found_and_their_controls_pass() {
     let Some(path) = installed() else { return };
-    if !["python3", "git", "sed"].into_iter().all(has) {
+    if !["python3", "git"].into_iter().all(has) {
         return;
     }
     let page = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/crash-gallery.md");
@@ -66,5 +66,5 @@ fn findings_of_the_gallery_are_found_and_their_controls_pass() {
         assert!(damage[1..].iter().all(|&wrong| wrong == 0), "{title}, control: {damage:?}: {said}");
         tried += 1;
     }
-    assert!(tried >= 6, "{tried}");
+    assert!(tried >= 5, "{tried}");
 }

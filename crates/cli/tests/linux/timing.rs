@@ -22,6 +22,9 @@ fn fio_in_the_guest_and_the_model_agree() {
                 "-q",
                 "--json",
                 json.to_str().expect("text"),
+                // The model has no processor.
+                "--syscall-ns",
+                "0",
                 "--before",
                 before,
                 "--",

@@ -87,7 +87,7 @@ trap 'rm -rf "$folder"' EXIT
 python3 - "$folder/sweep/summary.csv" <<'PY'
 import csv, sys
 rows = list(csv.DictReader(open(sys.argv[1])))
-assert len(rows) == 15 and all(row["waf n"] == "5" for row in rows), rows
+assert len(rows) == 15 and all(row["waf_n"] == "5" for row in rows), rows
 wafs = {row["drive.ftl.over_provisioning"]: float(row["waf"]) for row in rows if row["drive.ftl.gc.victim"] == "greedy"}
 # Greedy collection of uniform writes: what the steady state of an exact model comes to.
 assert list(wafs.values()) == sorted(wafs.values(), reverse=True) and abs(wafs["0.28"] / 2.48 - 1) < 0.01, wafs

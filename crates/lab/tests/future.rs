@@ -4,7 +4,7 @@ use std::fmt::Write as _;
 use std::path::PathBuf;
 
 use strobe_ftl::{CopyContext, Placement, StreamId, StreamLayout, WriteContext};
-use strobe_lab::{Experiment, PacingName, RunResult, WorkloadConfig, runner};
+use strobe_lab::{Experiment, RunResult, runner};
 use strobe_ssd::DriveBuilder;
 use strobe_types::{Lpn, Prng};
 use strobe_workload::synthetic::{SyntheticConfig, Workload as _};

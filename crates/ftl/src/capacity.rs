@@ -51,7 +51,7 @@ impl Capacity {
     /// (pages − 1) × units per page valid units; as long as there are fewer logical units than
     /// that takes, some block yields at least one page, and the reserve lets it be moved.
     ///
-    /// The same holds in each of several reclaim groups. The host chooses the group of a write; if that has no room for
+    /// Each of several reclaim groups has such a reserve. The host chooses the group of a write; if that has no room for
     /// another block, the write goes to one that has, which there is if a block in each group is left over.
     pub fn room_units(&self) -> u64 {
         let d = &self.demand;

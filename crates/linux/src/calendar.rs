@@ -17,6 +17,7 @@ use rustix::net::{SendAncillaryBuffer, SendAncillaryMessage, SendFlags, sendmsg}
 use vm_memory::{FileOffset, MmapRegion, VolatileMemory};
 
 use crate::LinuxError;
+use crate::machine::EPOCH_NS;
 use crate::time::{TimeMessage, TimeOp};
 
 /// The version of the shared memory that we speak.
@@ -52,8 +53,6 @@ pub(crate) struct Calendar {
     has_started: bool,
     seq: u32,
     messages: u64,
-    /// Time of day at time 0, in ns.
-    epoch_ns: u64,
 }
 
 /// The page shared with the guest.
@@ -117,9 +116,9 @@ impl Page {
 }
 
 impl Calendar {
-    /// The calendar of the guest at the other end of `link`. It is `epoch_ns` after 1970 at time 0.
-    pub(crate) fn new(link: UnixStream, epoch_ns: u64) -> Result<Self, LinuxError> {
-        Ok(Self { link, page: Page::new()?, has_started: false, seq: 0, messages: 0, epoch_ns })
+    /// The calendar of the guest at the other end of `link`.
+    pub(crate) fn new(link: UnixStream) -> Result<Self, LinuxError> {
+        Ok(Self { link, page: Page::new()?, has_started: false, seq: 0, messages: 0 })
     }
 
     /// Socket to poll for messages.
@@ -204,7 +203,7 @@ impl Calendar {
                 return Ok(Served::Waits);
             }
             Ok(TimeOp::Get) => self.send(ack(self.now()))?,
-            Ok(TimeOp::GetTimeOfDay) => self.send(ack(self.epoch_ns + self.now()))?,
+            Ok(TimeOp::GetTimeOfDay) => self.send(ack(EPOCH_NS + self.now()))?,
             Ok(TimeOp::Broadcast) => self.send(ack(0))?,
             Ok(TimeOp::Ack) => {}
             // With shared memory nothing else is sent.

@@ -59,8 +59,6 @@ pub struct Machine {
     /// Processor time of the host for which a program may compute without a system call before virtual time goes
     /// on with it, which ends repeatability. None: virtual time stands still. The kernel must support it.
     pub spin_limit: Option<Duration>,
-    /// Time of day at virtual time 0, in ns since 1970.
-    pub epoch_ns: u64,
     /// Properties of the disk offered to the guest.
     pub disk: DiskOptions,
     /// Returns the free memory of the host in bytes. A drive that keeps written data takes more as the guest
@@ -85,7 +83,6 @@ impl Machine {
             stall_limit: Duration::from_secs(300),
             cpu: CpuCost::default(),
             spin_limit: None,
-            epoch_ns: EPOCH_NS,
             disk: DiskOptions::default(),
             memory_left: None,
             file_log: false,

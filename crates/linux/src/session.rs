@@ -80,7 +80,6 @@ pub fn boot(
         time_limit_ns: machine.time_limit_ns,
         stall_limit: machine.stall_limit,
         watches_spin: machine.spin_limit.is_some(),
-        epoch_ns: machine.epoch_ns,
         memory_left: machine.memory_left,
         kicks: 0,
     };
@@ -122,7 +121,6 @@ struct Session<'a> {
     stall_limit: Duration,
     /// True if the guest's kernel is asked for programs that compute.
     watches_spin: bool,
-    epoch_ns: u64,
     memory_left: Option<fn() -> Option<u64>>,
     /// Messages that requests have come by.
     kicks: u64,
@@ -306,7 +304,7 @@ impl Session<'_> {
                 Served::Gone => return Ok(Some(End::Off)),
             },
             (None, Some(socket)) => {
-                let calendar = Calendar::new(socket.accept()?.0, self.epoch_ns)?;
+                let calendar = Calendar::new(socket.accept()?.0)?;
                 // A guest that asks nothing of its disk has to look up now and then, too.
                 calendar.limit(self.free_until(0));
                 self.calendar = Some(calendar);

@@ -77,11 +77,8 @@ impl<N: Nand, V: VictimPolicy> PageMap<N, V> {
             let room = self.core.streams[stream].next_pages().map_or(1, |(_, pages)| pages as usize);
             let mut count = 1;
             let mut next = None;
-            while let Some(unit) = rest.get(count) {
-                if count == room {
-                    break;
-                }
-                let other = self.core.stream_for(unit.lpn, context, count as u64);
+            while count < rest.len().min(room) {
+                let other = self.core.stream_among(rest, count, context);
                 if other != stream {
                     next = Some(other);
                     break;
@@ -114,9 +111,10 @@ impl<N: Nand, V: VictimPolicy> PageMap<N, V> {
         units: &[Unit<N::Payload>],
         mut settle: impl FnMut(&mut Core<N, V>, &[Unit<N::Payload>], Ppa),
     ) -> Result<When, FtlError> {
-        let mut placed: Vec<(StreamId, Unit<N::Payload>)> = (0..)
-            .zip(units)
-            .map(|(at, unit)| (self.core.stream_for(unit.lpn, context, at), unit.clone()))
+        let mut placed: Vec<(StreamId, Unit<N::Payload>)> = units
+            .iter()
+            .enumerate()
+            .map(|(at, unit)| (self.core.stream_among(units, at, context), unit.clone()))
             .collect();
         fill_pages(&mut placed, self.core.nand.geometry().units_per_page() as usize);
         let mut finished = now;

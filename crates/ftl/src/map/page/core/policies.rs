@@ -5,6 +5,7 @@ use strobe_types::{BlockId, Lpn, Prng, State, StateError, StateReader, StateWrit
 
 use crate::gc::{BlockView, VictimPolicy};
 use crate::map::page::core::streams::HOST;
+use crate::map::page::core::write::ENTRY_AHEAD;
 use crate::place::{CopyContext, DataTag, Placement, StreamId, WriteContext};
 use crate::wear::Leveler;
 
@@ -135,8 +136,16 @@ impl<V: VictimPolicy> Policies<V> {
     /// Tells the placement that the host writes `units` next.
     pub(crate) fn on_batch<P>(&mut self, units: &[Unit<P>], context: WriteContext) {
         if let Some(placement) = &mut self.placement {
-            units.iter().for_each(|unit| placement.prefetch(unit.lpn));
+            units.iter().take(ENTRY_AHEAD).for_each(|unit| placement.prefetch(unit.lpn));
             placement.on_batch(&mut units.iter().map(|unit| unit.lpn), context);
+        }
+    }
+
+    /// Fetches what the placement knows of `lpn` into the processor's cache.
+    #[inline]
+    pub(crate) fn prefetch(&self, lpn: Lpn) {
+        if let Some(placement) = &self.placement {
+            placement.prefetch(lpn);
         }
     }
 

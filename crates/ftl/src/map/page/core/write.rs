@@ -13,7 +13,7 @@ use crate::scan::numbered;
 use crate::{Done, FtlError};
 
 /// Units ahead of a host write for which the map entry, then the rest, is fetched.
-const ENTRY_AHEAD: usize = 24;
+pub(crate) const ENTRY_AHEAD: usize = 24;
 const STATE_AHEAD: usize = 10;
 
 /// True if programs of `cause` carry host data, which has to leave blocks for copies.
@@ -47,6 +47,23 @@ pub(crate) fn fill_pages<T>(units: &mut Vec<(StreamId, T)>, per_page: usize) {
 }
 
 impl<N: Nand, V: VictimPolicy> Core<N, V> {
+    /// The stream of unit `at` of `units`, of which none has been counted yet, and fetches what is needed for those
+    /// behind it.
+    #[inline]
+    pub(crate) fn stream_among(
+        &mut self,
+        units: &[Unit<N::Payload>],
+        at: usize,
+        context: WriteContext,
+    ) -> StreamId {
+        if let Some(ahead) = units.get(at + ENTRY_AHEAD) {
+            self.policies.prefetch(ahead.lpn);
+        }
+        // Settling fetches no further than the end of a run, and runs end with the stream.
+        self.prefetch_ahead(units, at);
+        self.stream_for(units[at].lpn, context, at as u64)
+    }
+
     /// The stream of `lpn`, which the host writes after `ahead` other units that have not been counted yet.
     pub(crate) fn stream_for(&mut self, lpn: Lpn, context: WriteContext, ahead: u64) -> StreamId {
         self.policies.stream_for(lpn, context, self.tick + 1 + ahead)
@@ -156,6 +173,17 @@ impl<N: Nand, V: VictimPolicy> Core<N, V> {
         }
     }
 
+    /// Fetches what will be touched for units that are written soon after unit `at` of `units`.
+    #[inline(always)]
+    pub(crate) fn prefetch_ahead(&self, units: &[Unit<N::Payload>], at: usize) {
+        if let Some(ahead) = units.get(at + ENTRY_AHEAD) {
+            self.prefetch_entry(ahead.lpn);
+        }
+        if let Some(ahead) = units.get(at + STATE_AHEAD) {
+            self.prefetch_state(ahead.lpn);
+        }
+    }
+
     /// Fetches what will be touched for units that are written after the first `run` of `units`.
     #[inline]
     fn prefetch_beyond(&self, units: &[Unit<N::Payload>], run: usize) {
@@ -175,12 +203,7 @@ impl<N: Nand, V: VictimPolicy> Core<N, V> {
     #[inline(always)]
     pub(crate) fn settle(&mut self, units: &[Unit<N::Payload>], first: Ppa) {
         for (at, unit) in units.iter().enumerate() {
-            if let Some(ahead) = units.get(at + ENTRY_AHEAD) {
-                self.prefetch_entry(ahead.lpn);
-            }
-            if let Some(ahead) = units.get(at + STATE_AHEAD) {
-                self.prefetch_state(ahead.lpn);
-            }
+            self.prefetch_ahead(units, at);
             self.tick += 1;
             let ppa = first.plus(at as u32);
             self.policies.victims.written(ppa, self.tick);

@@ -163,12 +163,16 @@ impl<N: Nand, V: VictimPolicy> Relocator<'_, N, V> {
             task.runs.push((first, data));
             return;
         };
-        let relocated = |&unit: &Ppa| {
+        let units = &task.units[..data];
+        let relocated = |(at, &unit): (usize, &Ppa)| {
+            if let Some(&ahead) = units.get(at + Self::CHUNK_UNITS_MIN) {
+                self.core.nand.prefetch_oob(ahead);
+            }
             let lpn = self.core.owner_of(unit);
             placement.prefetch(lpn);
             Relocated { unit, lpn, to: first }
         };
-        let mut arranged: Vec<Relocated> = task.units[..data].iter().map(relocated).collect();
+        let mut arranged: Vec<Relocated> = units.iter().enumerate().map(relocated).collect();
         // Units of a block come one after the other.
         let mut last: Option<CopyContext> = None;
         placement.arrange(&mut arranged, &mut |unit| {

@@ -3,8 +3,9 @@
 use strobe_ssd::Simulated;
 use strobe_types::SimTime;
 
-use crate::command_set::{Begun, Options};
+use crate::begun::Begun;
 use crate::entry::{Entry, Status};
+use crate::options::Options;
 use crate::pages::{
     self, ALL_NAMESPACES, DATA_BYTES_MAX, ENDURANCE_GROUP, EVENTS_MAX, NAMESPACE, has_handles,
 };

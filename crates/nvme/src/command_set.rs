@@ -1,44 +1,14 @@
 //! The commands of a controller: which data they come with, what they do, what they answer.
 
 use strobe_ssd::{Command, CommandError, Simulated};
-use strobe_types::{SECTOR_BYTES, SimTime, defaults};
+use strobe_types::{SECTOR_BYTES, SimTime};
 
 use crate::admin::Admin;
+use crate::begun::Begun;
 use crate::entry::{Entry, Status};
 use crate::io::{self, Work};
+use crate::options::Options;
 use crate::placement::Managed;
-
-defaults! {
-    /// Properties of a controller.
-    #[derive(Clone, Debug, PartialEq, Eq)]
-    pub struct Options {
-        /// Ranges that one deallocation may have, 1 to 256; 0: none at all. The drive may take fewer.
-        pub discard_segments: u32 = 256;
-        /// True to offer copies within the device.
-        pub copy: bool = true;
-        /// True to let writes wait in a volatile cache until the host flushes. The host can change this.
-        pub write_cache: bool = true;
-        /// True to refuse what changes data.
-        pub read_only: bool = false;
-        /// I/O queues.
-        pub io_queues: u16 = 64;
-        /// What Identify says of a controller of a fabric; `None` on PCI.
-        pub fabrics: Option<Fabrics> = None;
-    }
-}
-
-/// Identity of a controller of a fabric.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Fabrics {
-    /// Controller identifier.
-    pub controller: u16,
-    /// NVMe qualified name of the subsystem.
-    pub subsystem: String,
-    /// Bytes of data that a command of an I/O queue may carry along, a multiple of 16.
-    pub capsule_data_bytes: u32,
-    /// True of a discovery controller, which has no namespaces.
-    pub is_discovery: bool,
-}
 
 /// Kind of a queue.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -47,33 +17,6 @@ pub enum Queue {
     Admin,
     /// For data.
     Io,
-}
-
-/// Outcome of a command's beginning.
-#[derive(Debug, PartialEq, Eq)]
-pub enum Begun {
-    /// It is done: data for the host, and dword 0 of its completion.
-    Done {
-        /// Data for the host.
-        data: Vec<u8>,
-        /// Dword 0.
-        result: u32,
-    },
-    /// It waits for something that does not happen.
-    Never,
-    /// The drive has a part in it.
-    Work(Work),
-}
-
-impl Begun {
-    /// Bytes of data that go to the host.
-    pub fn output_bytes(&self) -> usize {
-        match self {
-            Begun::Done { data, .. } => data.len(),
-            Begun::Work(Work::Read { range }) => range.sectors as usize * SECTOR_BYTES as usize,
-            Begun::Never | Begun::Work(_) => 0,
-        }
-    }
 }
 
 /// Rest of a command that the drive works on.

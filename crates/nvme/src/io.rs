@@ -3,8 +3,8 @@
 use strobe_ssd::{DataTag, Hint, Range};
 use strobe_types::{Lba, SECTOR_BYTES};
 
-use crate::command_set::Options;
 use crate::entry::{Entry, Status};
+use crate::options::Options;
 use crate::pages::{ALL_NAMESPACES, DATA_BYTES_MAX, NAMESPACE};
 use crate::placement;
 

@@ -10,15 +10,19 @@
 //! Numbers of sections are those of the NVMe base specification 2.0 unless said.
 
 mod admin;
+mod begun;
 mod command_set;
 mod entry;
 mod io;
+mod options;
 mod pages;
 mod placement;
 mod registers;
 
-pub use command_set::{After, Begun, CommandSet, Fabrics, Options, Queue};
+pub use begun::Begun;
+pub use command_set::{After, CommandSet, Queue};
 pub use entry::{Entry, Status};
 pub use io::Work;
+pub use options::{Fabrics, Options};
 pub use pages::{DATA_BYTES_MAX, NAMESPACE, NQN, PAGE_BYTES};
 pub use registers::{ENTRIES_MAX, Effect, Registers};

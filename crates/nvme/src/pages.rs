@@ -4,8 +4,8 @@
 use strobe_ssd::{CommandKind, RANGES_MAX, Simulated};
 use strobe_types::{SECTOR_BYTES, SimTime};
 
-use crate::command_set::{Fabrics, Options};
 use crate::entry::Status;
+use crate::options::{Fabrics, Options};
 use crate::registers::{ENTRIES_MAX, VERSION};
 
 /// Bytes of a page of the host's memory.

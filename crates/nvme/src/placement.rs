@@ -11,8 +11,8 @@ use strobe_nand::NandOp;
 use strobe_ssd::{CommandKind, Isolation, ReclaimUnits, Simulated};
 use strobe_types::{SECTOR_BYTES, SimTime};
 
-use crate::command_set::Options;
 use crate::entry::{Entry, Status};
+use crate::options::Options;
 use crate::pages::{DATA_BYTES_MAX, ENDURANCE_GROUP, NAMESPACE, PAGE_BYTES, Page, has_handles};
 
 /// Type of the data placement directive.
@@ -319,7 +319,6 @@ fn usage(units: &ReclaimUnits) -> Vec<u8> {
 
 /// Bytes that the host wrote, bytes programmed and bytes erased.
 fn counters(drive: &dyn Simulated) -> [u64; 3] {
-    let drive = drive;
     let (stats, geometry) = (drive.stats(), drive.geometry());
     let (page, block) = (u64::from(geometry.page_bytes()), u64::from(geometry.pages_per_block()));
     let programmed = stats.nand.total(NandOp::Program) * page;

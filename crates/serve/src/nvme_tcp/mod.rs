@@ -11,6 +11,7 @@
 //! **Memory** of a connection is bounded: at most one PDU is buffered, a queue has at most 128 commands, and data is
 //! asked for only while less than [`GATHERED_BYTES_MAX`] is on its way.
 
+mod commands;
 mod session;
 mod subsystem;
 mod wire;

@@ -1,4 +1,4 @@
-//! What a controller offers.
+//! Properties of a controller.
 
 use strobe_types::defaults;
 
@@ -16,7 +16,7 @@ defaults! {
         pub read_only: bool = false;
         /// I/O queues.
         pub io_queues: u16 = 64;
-        /// What Identify says of a controller of a fabric; `None` on PCI.
+        /// Identity on a fabric; `None` on PCI.
         pub fabrics: Option<Fabrics> = None;
     }
 }

@@ -135,7 +135,7 @@ fn describe_controller(page: &mut Page, drive: &dyn Simulated, options: &Options
     }
 }
 
-/// What only a controller of a fabric says (NVMe over Fabrics, in section 5.17.2.1).
+/// Fields of controllers of a fabric (NVMe over Fabrics, in section 5.17.2.1).
 fn describe_fabrics(page: &mut Page, fabrics: &Fabrics) {
     // Other controllers may have the same namespaces.
     page.put(76, &[0b10]).put(78, &fabrics.controller.to_le_bytes());

@@ -19,7 +19,7 @@ copy_mode = \"logical\"
 placement = { scheme = \"handles\", handles = 3 }
 ";
 
-/// What a host does with the drive; every line of its output is looked for.
+/// Script of a host; the test looks for the lines of its output.
 const HOST: &str = r#"
 set -e
 drive=/dev/nvme0n1

@@ -25,7 +25,7 @@ struct Room {
     /// Destination of its data.
     to: Option<Pieces>,
     result: u32,
-    /// What is to be done with the drive's answer.
+    /// Rest of the command once the drive has answered.
     after: After,
     /// Status unless the drive reports another one.
     status: Status,

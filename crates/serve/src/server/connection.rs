@@ -13,7 +13,7 @@ use crate::nvme_tcp::{self, Subsystem};
 /// Parts of one write to a socket.
 const PARTS: usize = 64;
 
-/// What sessions share.
+/// Engine, controllers and time, which sessions share.
 pub(super) struct Shared<'a> {
     pub(super) engine: &'a mut Engine,
     pub(super) subsystem: &'a mut Subsystem,

@@ -33,7 +33,7 @@ pub(crate) struct Target {
     pub(crate) now: Duration,
 }
 
-/// What a target has sent: PDUs without their lengths: type, flags, header behind the common one, data.
+/// PDU of a target: type, flags, header behind the common one, data.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Pdu {
     pub(crate) kind: u8,

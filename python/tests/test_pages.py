@@ -38,6 +38,8 @@ NEEDED = {
         "qemu-io": "qemu-utils",
         "fio": "fio",
         "nbdkit": "nbdkit",
+        "qemu-system-x86_64": "qemu-system-x86",
+        "nvme": "nvme-cli",
     },
 }
 
@@ -70,6 +72,8 @@ def environment_in(folder):
         pytest.skip("STROBE names no program")
     (folder / "bin").mkdir()
     (folder / "bin" / "strobe").symlink_to(program)
+    # Pages are typed in a checkout.
+    (folder / "scripts").symlink_to(ROOT / "scripts")
     return {**os.environ, "PATH": f"{folder / 'bin'}:{os.environ['PATH']}", "COLUMNS": "100"}
 
 

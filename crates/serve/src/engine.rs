@@ -2,6 +2,7 @@
 
 use std::collections::BTreeSet;
 
+use strobe_nvme::{After, Work};
 use strobe_ssd::{
     Answer, Command, CommandError, DataTag, LimitsConfig, PowerCut, RANGES_MAX, Range, Requests, Simulated,
     Target,
@@ -9,7 +10,7 @@ use strobe_ssd::{
 use strobe_types::{Lba, SimTime};
 
 use crate::clock::{Clock, Pace};
-use crate::nbd::{ErrorCode, Failed, Op};
+use crate::nbd::Op;
 
 /// Mapping units that one request for the status of blocks looks at.
 const UNITS_LOOKED_AT: u64 = 1 << 18;
@@ -143,6 +144,18 @@ impl Engine {
         }
     }
 
+    /// Submits a command of NVMe; returns what is left to do with its answer.
+    pub(crate) fn work(&mut self, tag: u64, work: Work) -> After {
+        self.outstanding += 1;
+        let (target, now) = (&mut self.target, self.now);
+        work.submit(|command, data| target.submit(now, tag, &[command], data))
+    }
+
+    /// The drive, not for commands.
+    pub(crate) fn drive_mut(&mut self) -> &mut dyn Simulated {
+        self.target.drive_mut()
+    }
+
     fn force(&mut self, tag: u64, fua: bool) {
         if fua {
             self.forced.insert(tag);
@@ -178,7 +191,7 @@ impl Engine {
     }
 
     /// Adds what is complete now to `answers`. Without pacing that is all that was submitted.
-    pub fn advance(&mut self, answers: &mut Vec<(u64, Result<Vec<u8>, Failed>)>) {
+    pub fn advance(&mut self, answers: &mut Vec<(u64, Result<Vec<u8>, CommandError>)>) {
         let mut done = Vec::new();
         match self.pace {
             Pace::Model => {
@@ -201,7 +214,7 @@ impl Engine {
         }
     }
 
-    fn take(&mut self, done: &mut Vec<Answer>, answers: &mut Vec<(u64, Result<Vec<u8>, Failed>)>) {
+    fn take(&mut self, done: &mut Vec<Answer>, answers: &mut Vec<(u64, Result<Vec<u8>, CommandError>)>) {
         for Answer { tag, at, result } in done.drain(..) {
             if self.forced.remove(&tag) && result.is_ok() {
                 self.target.submit(self.now, tag, &[Command::Flush], None);
@@ -214,7 +227,7 @@ impl Engine {
                 self.lag.sum_ns += u128::from(late);
                 self.lag.max_ns = self.lag.max_ns.max(late);
             }
-            answers.push((tag, result.map_err(|error| Failed::new(code_of(&error), error.to_string()))));
+            answers.push((tag, result));
         }
     }
 
@@ -229,20 +242,6 @@ impl Engine {
     /// Gives the drive back.
     pub fn into_drive(self) -> Box<dyn Simulated> {
         self.target.into_drive()
-    }
-}
-
-/// The protocol's code of an error of the drive.
-fn code_of(error: &CommandError) -> ErrorCode {
-    match error {
-        CommandError::OutOfRange { .. }
-        | CommandError::Empty { .. }
-        | CommandError::Length { .. }
-        | CommandError::DataLength { .. }
-        | CommandError::Ranges { .. }
-        | CommandError::TooLarge { .. } => ErrorCode::Invalid,
-        CommandError::Unsupported => ErrorCode::NotSupported,
-        _ => ErrorCode::Io,
     }
 }
 

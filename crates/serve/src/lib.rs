@@ -1,9 +1,10 @@
 //! A drive of the simulator as a block device of this machine: `strobe serve`.
 //!
-//! [`nbd`] is the protocol, a function of bytes. [`Engine`] hands requests to the drive and decides what time it is
-//! there. [`Server`] owns the sockets and does both on one thread, so that nothing is locked. A server of another
-//! protocol needs a session of its own beside `nbd`, and shares the rest.
+//! [`nbd`] and [`nvme_tcp`] are the protocols, functions of bytes. [`Engine`] hands requests to the drive and decides what
+//! time it is there. [`Server`] owns the sockets and does both on one thread, so that nothing is locked. Another protocol
+//! needs a session of its own, a variant of [`Protocol`], and shares the rest.
 
+mod buffers;
 mod clock;
 #[cfg(target_os = "linux")]
 mod desk;
@@ -11,6 +12,7 @@ mod engine;
 #[cfg(target_os = "linux")]
 mod metrics;
 pub mod nbd;
+pub mod nvme_tcp;
 #[cfg(target_os = "linux")]
 mod result;
 #[cfg(target_os = "linux")]
@@ -23,4 +25,4 @@ pub use engine::{Engine, Lag};
 #[cfg(target_os = "linux")]
 pub use result::{Beginning, LagResult, ServeResult, ServeTime, Served, ServerResult, SpaceResult};
 #[cfg(target_os = "linux")]
-pub use server::{Address, ServeError, Server, Sockets};
+pub use server::{Address, Protocol, ServeError, Server, Sockets};

@@ -11,7 +11,10 @@ use strobe_cli::report::{self, Style};
 use strobe_lab::machine::Stopwatch;
 use strobe_lab::{Experiment, RunError, runner};
 use strobe_serve::nbd::Export;
-use strobe_serve::{Address, Beginning, Desk, Engine, Pace, ServeError, ServeResult, Server, Sockets};
+use strobe_serve::nvme_tcp::{self, Subsystem};
+use strobe_serve::{
+    Address, Beginning, Desk, Engine, Pace, Protocol, ServeError, ServeResult, Server, Sockets,
+};
 use strobe_ssd::{Ageing, Recovery, Simulated};
 use strobe_types::{SimTime, StopFlag};
 
@@ -23,17 +26,19 @@ use super::{Failure, output, signals};
 /// Heading of options of the server.
 const SERVER: &str = "Server";
 
-/// Offer the drive as a block device to programs of this machine, over NBD.
+/// Offer the drive as a block device to programs of this machine, over NBD or NVMe/TCP.
 ///
 /// Needs no root and no kernel module: nbdinfo, nbdcopy, nbdsh, qemu, qemu-img, qemu-io, fio, nbdkit and nbd-client
-/// connect to its socket, which belongs to its owner alone. SIGTERM or SIGINT ends it: what was submitted is done, the drive
+/// connect to its socket, which belongs to its owner alone; Linux hosts and guests connect with --nvme as to any NVMe/TCP
+/// target. SIGTERM or SIGINT ends it: what was submitted is done, the drive
 /// settles, and a summary is printed.
 #[derive(Args)]
 #[command(after_help = "Examples:\n  strobe serve --socket ssd.sock\n  \
     strobe serve --run 'nbdinfo \"$uri\"'\n  \
     strobe serve --pace none --run 'fio --name=a --ioengine=nbd --uri=\"$uri\" --rw=randwrite --size=64m --bs=4k'\n  \
     strobe serve --image ssd.img --socket ssd.sock --drive generic-8g\n  \
-    strobe serve --port 10809")]
+    strobe serve --port 10809\n  \
+    strobe serve --nvme 4420")]
 pub(crate) struct ServeArgs {
     /// A preset (`strobe list presets`) or a TOML file with the keys of [drive]
     #[arg(long, value_name = "PRESET|FILE.toml", default_value = "tlc-nvme-1t")]
@@ -52,12 +57,19 @@ pub(crate) struct ServeArgs {
     /// only while requests are under way, as fast as they can be simulated (none)
     #[arg(long, value_name = "PACE", default_value = Pace::Model.name(), value_parser = one_of(&Pace::ALL, Pace::name))]
     pace: Pace,
-    /// Listen at this Unix socket [default: strobe.sock, or a hidden one with --run, unless --port is given]
+    /// Listen at this Unix socket [default: strobe.sock, or a hidden one with --run, unless --port or --nvme is given]
     #[arg(help_heading = SERVER, long, value_name = "PATH")]
     socket: Option<PathBuf>,
     /// Listen at this TCP port of this machine, or at ADDRESS:PORT, which must be of this machine too; port 0 is any free one
     #[arg(help_heading = SERVER, long, value_name = "[ADDRESS:]PORT", value_parser = tcp)]
     port: Option<SocketAddr>,
+    /// Offer the drive over NVMe/TCP at this port of this machine, or at ADDRESS:PORT; hosts use port 4420 unless told
+    /// otherwise
+    #[arg(help_heading = SERVER, long, value_name = "[ADDRESS:]PORT", value_parser = tcp)]
+    nvme: Option<SocketAddr>,
+    /// NVMe qualified name of the drive, by which hosts connect
+    #[arg(help_heading = SERVER, long, value_name = "NAME", default_value = nvme_tcp::NQN, value_parser = nqn)]
+    nqn: String,
     /// Write the drive before it is offered, in no virtual time and without keeping what was written: once in order, then N
     /// times its capacity at random
     #[arg(
@@ -85,8 +97,8 @@ pub(crate) struct ServeArgs {
     /// Offer metrics in the text format of Prometheus at this TCP port of this machine: http://127.0.0.1:PORT/metrics
     #[arg(help_heading = SERVER, long, value_name = "[ADDRESS:]PORT", value_parser = tcp)]
     metrics: Option<SocketAddr>,
-    /// Serve while the shell runs COMMAND, with the address in $uri and the path of the socket in $unixsocket; its exit
-    /// code is that of this program
+    /// Serve while the shell runs COMMAND, with the address in $uri, the path of the socket in $unixsocket and the
+    /// port of NVMe/TCP in $nvme_port; its exit code is that of this program
     #[arg(help_heading = SERVER, long, value_name = "COMMAND")]
     run: Option<String>,
     /// Write the result as JSON to FILE, or to standard output with "-"
@@ -112,6 +124,17 @@ fn export_name(text: &str) -> Result<String, String> {
         "" => Err("a name has at least one byte".to_owned()),
         text if text.len() > 4096 => Err("a name has at most 4096 bytes".to_owned()),
         text => Ok(text.to_owned()),
+    }
+}
+
+/// Parses an NVMe qualified name.
+fn nqn(text: &str) -> Result<String, String> {
+    let is_name = text.starts_with("nqn.") && text.len() <= 223 && text != nvme_tcp::DISCOVERY_NQN;
+    if is_name {
+        Ok(text.to_owned())
+    } else {
+        Err("a qualified name begins with nqn., has at most 223 bytes, and is not that of discovery"
+            .to_owned())
     }
 }
 
@@ -143,10 +166,13 @@ pub(crate) fn serve(args: &ServeArgs) -> Result<(), Failure> {
     };
     let engine = Engine::new(drive, start, args.pace);
     let desk = Desk::new(beginning, watch, stop.clone());
-    let mut server = Server::bind(&sockets, engine, export, desk, args.connections.into())?;
-    let uris: Vec<_> = server.addresses()?.iter().map(|address| address.uri(&args.export)).collect();
+    let options = nvme_tcp::Options { read_only: args.read_only, ..Default::default() };
+    let subsystem = Subsystem::new(&args.nqn, options);
+    let mut server = Server::bind(&sockets, engine, export, subsystem, desk, args.connections.into())?;
+    let addresses = server.addresses()?;
+    let uris: Vec<_> = addresses.iter().map(|address| args.uri(address)).collect();
     let mut child =
-        args.run.as_deref().map(|command| start_client(command, &uris[0], &sockets)).transpose()?;
+        args.run.as_deref().map(|command| start_client(command, &uris, &addresses)).transpose()?;
     let prints_result = json.as_ref().is_some_and(Output::is_stdout);
     if !args.quiet && child.is_none() && !prints_result {
         let metrics = server.metrics_address().map(|address| format!("http://{address}/metrics"));
@@ -176,15 +202,27 @@ pub(crate) fn serve(args: &ServeArgs) -> Result<(), Failure> {
 impl ServeArgs {
     /// Sockets to listen at; `hidden` is a folder for those that only --run knows.
     fn sockets(&self, hidden: &Path) -> Sockets {
-        let socket = match (&self.socket, self.port, &self.run) {
+        let socket = match (&self.socket, self.port.or(self.nvme), &self.run) {
             (Some(path), ..) => Some(path.clone()),
             (None, Some(_), _) => None,
             (None, None, Some(_)) => Some(hidden.join("nbd.sock")),
             (None, None, None) => Some("strobe.sock".into()),
         };
         let control = self.control.clone().or_else(|| socket.as_deref().map(super::control::socket_of));
-        let addresses = socket.map(Address::Unix).into_iter().chain(self.port.map(Address::Tcp)).collect();
+        let nbd = socket.map(Address::Unix).into_iter().chain(self.port.map(Address::Tcp));
+        let nvme = self.nvme.map(|address| (Address::Tcp(address), Protocol::NvmeTcp));
+        let addresses = nbd.map(|address| (address, Protocol::Nbd)).chain(nvme).collect();
         Sockets { addresses, control, metrics: self.metrics }
+    }
+
+    /// The address of a server for people: a URI of NBD, or the command of nvme-cli that connects.
+    fn uri(&self, address: &(Address, Protocol)) -> String {
+        match address {
+            (Address::Tcp(tcp), Protocol::NvmeTcp) => {
+                format!("nvme connect -t tcp -a {} -s {} -n {}", tcp.ip(), tcp.port(), self.nqn)
+            }
+            (address, _) => address.uri(&self.export),
+        }
     }
 
     /// The drive, and how it was found again if its image was there already.
@@ -217,11 +255,15 @@ impl ServeArgs {
 }
 
 /// Starts the command that the server serves.
-fn start_client(command: &str, uri: &str, sockets: &Sockets) -> Result<Child, Failure> {
+fn start_client(command: &str, uris: &[String], addresses: &[(Address, Protocol)]) -> Result<Child, Failure> {
     let mut shell = Command::new("sh");
-    shell.args(["-c", command]).env("uri", uri);
-    if let [Address::Unix(path), ..] = &sockets.addresses[..] {
-        shell.env("unixsocket", path);
+    shell.args(["-c", command]);
+    for (uri, address) in uris.iter().zip(addresses).rev() {
+        match address {
+            (Address::Unix(path), _) => shell.env("uri", uri).env("unixsocket", path),
+            (Address::Tcp(_), Protocol::Nbd) => shell.env("uri", uri),
+            (Address::Tcp(tcp), Protocol::NvmeTcp) => shell.env("nvme_port", tcp.port().to_string()),
+        };
     }
     shell.spawn().map_err(|error| Failure::Run(anyhow!("--run: cannot start a shell: {error}")))
 }

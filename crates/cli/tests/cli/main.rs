@@ -17,6 +17,7 @@ mod jobs;
 mod loads;
 mod measure_drive;
 mod numbers;
+mod nvme_tcp;
 mod nvram;
 mod outputs;
 mod paper;

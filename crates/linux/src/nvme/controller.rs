@@ -2,17 +2,21 @@
 
 use std::collections::BTreeMap;
 
+use strobe_nvme::{After, Begun, CommandSet, Effect, Entry, Options, PAGE_BYTES, Queue, Registers, Status};
 use strobe_ssd::{Command, CommandError};
 use vm_memory::GuestMemoryMmap;
 
-use super::admin::{Admin, Answer};
-use super::io::{self, Asked};
-use super::pages::PAGE_BYTES;
-use super::placement::Managed;
 use super::prp::Pieces;
-use super::queue::{Entry, Queues, Status, WrongDoorbell};
-use super::registers::{Effect, Registers};
+use super::queue::{IO_QUEUES_MAX, Queues, WrongDoorbell};
 use crate::attached::{Attached, DiskOptions};
+
+/// Commands on queues, which are those of PCI alone.
+mod opcode {
+    pub(super) const DELETE_SUBMISSION: u8 = 0x00;
+    pub(super) const CREATE_SUBMISSION: u8 = 0x01;
+    pub(super) const DELETE_COMPLETION: u8 = 0x04;
+    pub(super) const CREATE_COMPLETION: u8 = 0x05;
+}
 
 /// A command that is under way.
 struct Room {
@@ -21,17 +25,16 @@ struct Room {
     /// Destination of its data.
     to: Option<Pieces>,
     result: u32,
-    /// Placement handles that get empty reclaim units when it is done.
-    update: Vec<u16>,
+    /// Rest of the command once the drive has answered.
+    after: After,
     /// Status unless the drive reports another one.
     status: Status,
 }
 
 pub(super) struct Controller {
-    options: DiskOptions,
     registers: Registers,
     queues: Queues,
-    admin: Admin,
+    commands: CommandSet,
     /// By tag. Commands of before a reset have none.
     rooms: BTreeMap<u64, Room>,
     /// The flush by which the controller shuts down.
@@ -40,12 +43,13 @@ pub(super) struct Controller {
 
 impl Controller {
     pub(super) fn new(options: DiskOptions) -> Self {
-        let admin = Admin::new(&options);
+        let DiskOptions { discard_segments, copy, write_cache, .. } = options;
+        let io_queues = IO_QUEUES_MAX;
+        let options = Options { discard_segments, copy, write_cache, io_queues, ..Options::default() };
         Self {
-            options,
             registers: Registers::default(),
             queues: Queues::default(),
-            admin,
+            commands: CommandSet::new(options),
             rooms: BTreeMap::new(),
             last_flush: None,
         }
@@ -88,12 +92,12 @@ impl Controller {
                     Ok(()) => self.registers.set_ready(),
                     Err(_) => self.registers.set_fatal(),
                 }
-                drive.target.drive_mut().set_write_cache(self.admin.write_cache);
+                drive.target.drive_mut().set_write_cache(self.commands.write_cache());
                 return false;
             }
             Effect::Reset => {
                 self.queues = Queues::default();
-                self.admin.reset(&self.options);
+                self.commands.reset();
                 self.rooms.clear();
                 self.last_flush = None;
                 return false;
@@ -135,101 +139,92 @@ impl Controller {
         drive: &mut Attached,
     ) {
         let tag = drive.new_tag();
-        let mut room =
-            Room { queue, id: entry.id(), to: None, result: 0, update: Vec::new(), status: Status::SUCCESS };
-        let begun = match queue {
-            _ if entry.is_unusual() => Err(Status::INVALID_FIELD),
-            0 => self.begin_admin(tag, entry, guest_ns, memory, drive, &mut room),
-            _ => self.begin_io(tag, entry, guest_ns, memory, drive, &mut room),
-        };
-        match begun {
-            Ok(true) => {}
-            Ok(false) => return,
+        let (after, status) = (After::Nothing, Status::SUCCESS);
+        let mut room = Room { queue, id: entry.id(), to: None, result: 0, after, status };
+        let begun = match self.carry_out(queue, entry, guest_ns, memory, drive, &mut room) {
+            Ok(begun) => begun,
             Err(status) => {
                 room.status = status;
                 drive.answer(drive.time(guest_ns), tag, Err(CommandError::Unsupported));
+                self.rooms.insert(tag, room);
+                return;
+            }
+        };
+        let now = drive.time(guest_ns);
+        match begun {
+            Begun::Never => return,
+            Begun::Done { data, result } => {
+                room.result = result;
+                room.after = if room.to.is_some() { After::Data(data.len()) } else { After::Nothing };
+                drive.answer(now, tag, Ok(data));
+            }
+            Begun::Work(work) => {
+                room.after = work.submit(|command: Command<'_>, data| drive.send(now, tag, &[command], data));
             }
         }
         self.rooms.insert(tag, room);
     }
 
-    /// Begins an admin command. Returns true if it will be answered.
-    fn begin_admin(
+    /// Begins a command that is well formed, and finds where its data goes.
+    fn carry_out(
         &mut self,
-        tag: u64,
+        queue: u16,
         entry: &Entry,
         guest_ns: u64,
         memory: &GuestMemoryMmap,
         drive: &mut Attached,
         room: &mut Room,
-    ) -> Result<bool, Status> {
-        let Self { admin, queues, options, .. } = self;
-        let data = match admin.carry_out(entry, queues, memory, drive, options, guest_ns)? {
-            Answer::Never => return Ok(false),
-            Answer::Result(result) => {
-                room.result = result;
-                Vec::new()
-            }
-            Answer::Data(data, result) => {
-                room.result = result;
-                room.to = Some(Pieces::of(memory, entry.pointers(), data.len(), PAGE_BYTES)?);
-                data
-            }
+    ) -> Result<Begun, Status> {
+        // One of a fused pair, or with data that PRPs do not describe.
+        if entry.flags() != 0 {
+            return Err(Status::INVALID_FIELD);
+        }
+        if queue == 0 && self.manage_queue(entry)? {
+            return Ok(Begun::Done { data: Vec::new(), result: 0 });
+        }
+        let kind = if queue == 0 { Queue::Admin } else { Queue::Io };
+        let pieces = |bytes| Pieces::of(memory, entry.pointers(), bytes, PAGE_BYTES);
+        let data = match self.commands.input_bytes(kind, entry)? {
+            0 => Vec::new(),
+            bytes => pieces(bytes)?.read(memory)?,
         };
-        drive.answer(drive.time(guest_ns), tag, Ok(data));
-        Ok(true)
+        let now = drive.time(guest_ns);
+        let begun = self.commands.begin(kind, entry, data, now, drive.target.drive_mut())?;
+        room.to = match begun.output_bytes() {
+            0 => None,
+            bytes => Some(pieces(bytes)?),
+        };
+        Ok(begun)
     }
 
-    fn begin_io(
-        &mut self,
-        tag: u64,
-        entry: &Entry,
-        guest_ns: u64,
-        memory: &GuestMemoryMmap,
-        drive: &mut Attached,
-        room: &mut Room,
-    ) -> Result<bool, Status> {
-        let now = drive.time(guest_ns);
-        match self.admin.placement.manage(entry, memory, drive)? {
-            None => {}
-            Some(Managed::Nothing) => {
-                drive.answer(now, tag, Ok(Vec::new()));
-                return Ok(true);
+    /// Carries out a command on a queue; false if it is another one.
+    fn manage_queue(&mut self, entry: &Entry) -> Result<bool, Status> {
+        let number = entry.dword(10) as u16;
+        let entries = (entry.dword(10) >> 16) + 1;
+        let base = entry.qword(6);
+        let is_plain = || {
+            if entry.dword(11) & 1 == 1 && base.is_multiple_of(PAGE_BYTES as u64) {
+                Ok(())
+            } else {
+                Err(Status::INVALID_FIELD)
             }
-            Some(Managed::Status(bytes, to)) => {
-                room.to = Some(to);
-                drive.answer(now, tag, Ok(bytes));
-                return Ok(true);
+        };
+        match entry.opcode() {
+            opcode::DELETE_SUBMISSION => self.queues.delete_submission(number)?,
+            opcode::CREATE_SUBMISSION => {
+                is_plain()?;
+                self.queues.create_submission(number, base, entries, (entry.dword(11) >> 16) as u16)?;
             }
-            Some(Managed::Update(handles)) => {
-                // What has been written belongs to the units of before, also what is still in the write buffer.
-                room.update = handles;
-                drive.send(now, tag, &[Command::Flush], None);
-                return Ok(true);
+            opcode::DELETE_COMPLETION => self.queues.delete_completion(number)?,
+            opcode::CREATE_COMPLETION => {
+                is_plain()?;
+                // There is one interrupt.
+                if entry.dword(11) >> 16 != 0 {
+                    return Err(Status::INVALID_VECTOR);
+                }
+                self.queues.create_completion(number, base, entries, entry.dword(11) & 2 != 0)?;
             }
-        }
-        let mut asked = io::parse(entry, memory, &self.options, self.admin.write_cache)?;
-        if let Asked::Write { tag, .. } = &mut asked {
-            tag.handle = self.admin.placement.handle_of(entry, guest_ns, drive)?;
-        }
-        let mut send = |command: Command<'_>, data| drive.send(now, tag, &[command], data);
-        match asked {
-            Asked::Nothing => drive.answer(now, tag, Ok(Vec::new())),
-            Asked::Flush => send(Command::Flush, None),
-            Asked::Read { range, to } => {
-                room.to = Some(to);
-                send(Command::Read { range }, None);
-            }
-            Asked::Write { range, fua, tag, data } => {
-                send(Command::Write { range, fua, tag }, Some(&data));
-            }
-            Asked::WriteZeroes { range, deallocate } => {
-                send(Command::WriteZeroes { range, deallocate }, None);
-            }
-            Asked::Deallocate(ranges) => send(Command::Deallocate(&ranges), None),
-            Asked::Copy { destination, sources } => {
-                send(Command::Copy { destination, sources: &sources }, None);
-            }
+            _ => return Ok(false),
         }
         Ok(true)
     }
@@ -247,16 +242,15 @@ impl Controller {
                 self.registers.set_shut_down();
             }
             let (Some(room), Some(memory)) = (self.rooms.remove(&answer.tag), memory) else { continue };
-            let status = match (answer.result, &room.to) {
-                (Err(_), _) if room.status != Status::SUCCESS => room.status,
-                (Err(error), _) => Status::of(&error),
-                (Ok(_), _) if !room.update.is_empty() => {
-                    let updated = self.admin.placement.update(&room.update, guest_ns, drive);
-                    updated.err().unwrap_or(Status::SUCCESS)
+            let now = drive.time(guest_ns);
+            let finished = match room.status {
+                Status::SUCCESS => {
+                    self.commands.finish(room.after, answer.result, now, drive.target.drive_mut())
                 }
-                (Ok(data), Some(to)) => to.write(memory, &data).err().unwrap_or(Status::SUCCESS),
-                (Ok(_), None) => Status::SUCCESS,
+                refused => Err(refused),
             };
+            let written = finished.and_then(|data| room.to.map_or(Ok(()), |to| to.write(memory, &data)));
+            let status = written.err().unwrap_or(Status::SUCCESS);
             match self.queues.post(memory, room.queue, room.id, room.result, status) {
                 Ok(tells) => interrupts |= tells,
                 Err(WrongDoorbell) => self.registers.set_fatal(),

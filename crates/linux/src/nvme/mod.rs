@@ -4,15 +4,10 @@
 //! While the guest reads a register it does not let time pass, so the answer is there before its kick is acknowledged.
 //! It does not wait for writes; a doorbell takes no time.
 
-mod admin;
 mod controller;
-mod io;
-mod pages;
 mod pci;
-mod placement;
 mod prp;
 mod queue;
-mod registers;
 #[cfg(test)]
 mod tests;
 

@@ -1,8 +1,7 @@
 //! Physical region pages: addresses of a command's data (NVMe base specification 2.0, section 4.1.1).
 
+use strobe_nvme::Status;
 use vm_memory::{Bytes as _, GuestAddress, GuestMemoryMmap};
-
-use super::queue::Status;
 
 /// Parts of the guest's memory, one behind the other.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]

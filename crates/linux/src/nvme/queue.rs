@@ -1,89 +1,14 @@
-//! Submission and completion queues in the guest's memory (NVMe base specification 2.0, section 3.3), and the entries
-//! that they carry (section 3.3.3).
+//! Submission and completion queues in the guest's memory (NVMe base specification 2.0, section 3.3).
 
 use std::collections::{BTreeMap, VecDeque};
 
-use strobe_ssd::CommandError;
+use strobe_nvme::{ENTRIES_MAX, Entry, Status};
 use vm_memory::{Bytes as _, GuestAddress, GuestMemoryMmap};
 
-/// Entries that a queue may have (CAP.MQES, which counts from 0). A doorbell is a message that the guest does not wait for;
-/// its driver of PCI has room for 256 of them, loses what does not fit, and takes them back only when it is interrupted.
-/// So a queue has room for fewer commands than that.
-pub(super) const ENTRIES_MAX: u32 = 128;
 /// I/O queues of each kind.
 pub(super) const IO_QUEUES_MAX: u16 = 64;
-const SUBMISSION_BYTES: u64 = 64;
+const SUBMISSION_BYTES: u64 = Entry::BYTES as u64;
 const COMPLETION_BYTES: u64 = 16;
-
-/// Status of a completed command: status code type and status code.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Status(pub(super) u16);
-
-impl Status {
-    pub(super) const SUCCESS: Self = Self(0);
-    pub(super) const INVALID_OPCODE: Self = Self(0x001);
-    pub(super) const INVALID_FIELD: Self = Self(0x002);
-    pub(super) const DATA_TRANSFER: Self = Self(0x004);
-    pub(super) const INVALID_NAMESPACE: Self = Self(0x00b);
-    pub(super) const SEQUENCE_ERROR: Self = Self(0x00c);
-    pub(super) const INVALID_PRP_OFFSET: Self = Self(0x013);
-    pub(super) const FDP_DISABLED: Self = Self(0x029);
-    pub(super) const INVALID_HANDLE_LIST: Self = Self(0x02a);
-    pub(super) const INVALID_COMPLETION_QUEUE: Self = Self(0x100);
-    pub(super) const INVALID_QUEUE: Self = Self(0x101);
-    pub(super) const INVALID_QUEUE_SIZE: Self = Self(0x102);
-    pub(super) const EVENTS_EXCEEDED: Self = Self(0x105);
-    pub(super) const INVALID_VECTOR: Self = Self(0x108);
-    pub(super) const INVALID_LOG: Self = Self(0x109);
-    pub(super) const QUEUE_IN_USE: Self = Self(0x10c);
-    pub(super) const NOT_SAVEABLE: Self = Self(0x10d);
-    pub(super) const SIZE_EXCEEDED: Self = Self(0x183);
-
-    /// The status of a command that the drive has refused.
-    pub(super) fn of(error: &CommandError) -> Self {
-        let status = error.status();
-        Self(u16::from(status.sct) << 8 | u16::from(status.sc))
-    }
-}
-
-/// A command as it lies in a submission queue.
-#[derive(Clone, Copy)]
-pub(super) struct Entry(pub(super) [u8; SUBMISSION_BYTES as usize]);
-
-impl Entry {
-    /// Dword `at`, 0 to 15.
-    pub(super) fn dword(&self, at: usize) -> u32 {
-        let bytes = &self.0[4 * at..4 * at + 4];
-        bytes.iter().rev().fold(0, |word, &byte| word << 8 | u32::from(byte))
-    }
-
-    /// Dwords `at` and the next.
-    pub(super) fn qword(&self, at: usize) -> u64 {
-        u64::from(self.dword(at)) | u64::from(self.dword(at + 1)) << 32
-    }
-
-    pub(super) fn opcode(&self) -> u8 {
-        self.0[0]
-    }
-
-    /// True if the command is one of a fused pair, or describes its data other than by PRPs.
-    pub(super) fn is_unusual(&self) -> bool {
-        self.0[1] != 0
-    }
-
-    pub(super) fn id(&self) -> u16 {
-        (self.dword(0) >> 16) as u16
-    }
-
-    pub(super) fn namespace(&self) -> u32 {
-        self.dword(1)
-    }
-
-    /// Data pointers (PRP entries 1 and 2).
-    pub(super) fn pointers(&self) -> [u64; 2] {
-        [self.qword(6), self.qword(8)]
-    }
-}
 
 struct Submission {
     base: u64,
@@ -216,7 +141,7 @@ impl Queues {
         else {
             return Ok(None);
         };
-        let mut entry = Entry([0; SUBMISSION_BYTES as usize]);
+        let mut entry = Entry([0; Entry::BYTES]);
         let at = queue.base.checked_add(u64::from(queue.head) * SUBMISSION_BYTES).ok_or(WrongDoorbell)?;
         memory.read_slice(&mut entry.0, GuestAddress(at)).map_err(|_| WrongDoorbell)?;
         queue.head = (queue.head + 1) % queue.entries;

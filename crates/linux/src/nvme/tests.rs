@@ -8,12 +8,11 @@ use strobe_types::SimTime;
 use vm_memory::{Bytes as _, GuestAddress, GuestMemoryMmap};
 
 use super::controller::Controller;
-use super::pages::{DATA_BYTES_MAX, PAGE_BYTES};
 use super::pci::Message;
 use super::prp::Pieces;
-use super::queue::Status;
 use super::{BYTES_MAX, Nvme};
 use crate::attached::{Attached, DiskOptions};
+use strobe_nvme::{DATA_BYTES_MAX, PAGE_BYTES, Status};
 
 const MEMORY_BYTES: usize = 1 << 20;
 /// Queue addresses: submission and completion of the admin queue, then of the I/O queue. Data follows.

@@ -8,7 +8,6 @@
 //! **Memory** of a connection is bounded: at most one message is buffered, and no request is taken up while
 //! more than [`OUTPUT_BYTES_MAX`] of answers wait or are to come.
 
-mod buffers;
 mod export;
 mod handshake;
 mod session;

@@ -3,12 +3,13 @@
 use std::io::IoSlice;
 use std::sync::Arc;
 
+use strobe_ssd::CommandError;
 use strobe_types::{Lba, Range, SECTOR_BYTES};
 
-use super::buffers::{Input, Output};
 use super::export::{Export, PAYLOAD_BYTES_MAX};
 use super::handshake::{Handshake, Step};
 use super::wire::{self, ErrorCode, RequestHeader, command, flag};
+use crate::buffers::{Input, Output};
 
 /// Bytes of answers, waiting or to come, beyond which no request is taken up.
 pub const OUTPUT_BYTES_MAX: usize = 32 << 20;
@@ -72,6 +73,26 @@ impl Failed {
     /// A failure with `code`.
     pub fn new(code: ErrorCode, text: impl Into<String>) -> Self {
         Self { code, text: text.into() }
+    }
+}
+
+impl From<&CommandError> for Failed {
+    fn from(error: &CommandError) -> Self {
+        Self::new(code_of(error), error.to_string())
+    }
+}
+
+/// The protocol's code of an error of the drive.
+fn code_of(error: &CommandError) -> ErrorCode {
+    match error {
+        CommandError::OutOfRange { .. }
+        | CommandError::Empty { .. }
+        | CommandError::Length { .. }
+        | CommandError::DataLength { .. }
+        | CommandError::Ranges { .. }
+        | CommandError::TooLarge { .. } => ErrorCode::Invalid,
+        CommandError::Unsupported => ErrorCode::NotSupported,
+        _ => ErrorCode::Io,
     }
 }
 

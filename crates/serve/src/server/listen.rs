@@ -22,7 +22,7 @@ pub enum Address {
 }
 
 impl Address {
-    /// Its URI, as clients take it.
+    /// Its URI, as clients of NBD take it.
     pub fn uri(&self, export: &str) -> String {
         match self {
             Address::Unix(path) => {

@@ -22,13 +22,14 @@ use strobe_types::{SimTime, StopFlag};
 
 pub use self::listen::Address;
 
-use self::connection::Connection;
+use self::connection::{Connection, Session, Shared};
 use self::lines::{Asker, Form};
 use self::listen::Listener;
 use crate::clock::Clock;
 use crate::desk::{Desk, Then};
 use crate::engine::Engine;
-use crate::nbd::{Export, Failed};
+use crate::nbd::{self, Export};
+use crate::nvme_tcp::{self, Subsystem};
 use crate::result::{ServeResult, Served};
 
 /// Longest wait without a look at the stop flag.
@@ -88,11 +89,20 @@ struct Ready {
     asks: bool,
 }
 
+/// Protocol spoken at an address.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Protocol {
+    /// Network Block Device.
+    Nbd,
+    /// NVMe over TCP.
+    NvmeTcp,
+}
+
 /// Sockets of a server.
 #[derive(Clone, Debug, Default)]
 pub struct Sockets {
-    /// Addresses for clients.
-    pub addresses: Vec<Address>,
+    /// Addresses for clients, with their protocols.
+    pub addresses: Vec<(Address, Protocol)>,
     /// Unix socket that takes commands, for its owner alone.
     pub control: Option<PathBuf>,
     /// TCP address of the metrics, of this machine.
@@ -101,9 +111,10 @@ pub struct Sockets {
 
 /// A drive offered to clients.
 pub struct Server {
-    listeners: Vec<Listener>,
+    listeners: Vec<(Listener, Protocol)>,
     engine: Engine,
     export: Arc<Export>,
+    subsystem: Subsystem,
     connections: BTreeMap<u32, Connection>,
     desk: Desk,
     /// Sockets of those who ask about the server.
@@ -124,6 +135,7 @@ impl Server {
         sockets: &Sockets,
         engine: Engine,
         export: Export,
+        mut subsystem: Subsystem,
         desk: Desk,
         connections_max: usize,
     ) -> Result<Self, ServeError> {
@@ -131,14 +143,21 @@ impl Server {
         let control = control.iter().map(|path| (Address::Unix(path.clone()), Form::Control));
         let metrics = metrics.iter().map(|&address| (Address::Tcp(address), Form::Metrics));
         let window = |(address, form)| Ok((Listener::bind(&address)?, form));
+        let listener = |(address, protocol): &_| Ok((Listener::bind(address)?, *protocol));
+        let listeners: Vec<_> = addresses.iter().map(listener).collect::<Result<_, ServeError>>()?;
+        let nvme = listeners.iter().find(|(_, protocol)| *protocol == Protocol::NvmeTcp);
+        if let Some(Ok(Address::Tcp(address))) = nvme.map(|(listener, _)| listener.address()) {
+            subsystem.set_address(address);
+        }
         Ok(Self {
             windows: control.chain(metrics).map(window).collect::<Result<_, ServeError>>()?,
             askers: Vec::new(),
             ends: false,
             desk,
-            listeners: addresses.iter().map(Listener::bind).collect::<Result<_, _>>()?,
+            listeners,
             engine,
             export: Arc::new(export),
+            subsystem,
             connections: BTreeMap::new(),
             connections_max,
             next_id: 0,
@@ -148,8 +167,9 @@ impl Server {
     }
 
     /// Addresses at which it listens.
-    pub fn addresses(&self) -> Result<Vec<Address>, ServeError> {
-        Ok(self.listeners.iter().map(Listener::address).collect::<Result<_, _>>()?)
+    pub fn addresses(&self) -> Result<Vec<(Address, Protocol)>, ServeError> {
+        let address = |(listener, protocol): &(Listener, _)| Ok((listener.address()?, *protocol));
+        self.listeners.iter().map(address).collect()
     }
 
     /// Address at which metrics are had.
@@ -195,32 +215,44 @@ impl Server {
             self.accept(at);
         }
         self.engine.tick();
+        let now = self.now();
+        let Self { engine, subsystem, connections, .. } = self;
+        let mut shared = Shared { engine, subsystem, now };
         for (id, is_cut) in clients {
-            if let Some(connection) = self.connections.get_mut(&id) {
+            if let Some(connection) = connections.get_mut(&id) {
                 connection.receive(is_cut);
-                connection.submit(id, &mut self.engine);
+                connection.session.submit(id, &mut shared);
             }
         }
         let mut answers = Vec::new();
         loop {
-            self.engine.advance(&mut answers);
-            self.deliver(&mut answers);
+            shared.engine.advance(&mut answers);
+            for (tag, result) in answers.drain(..) {
+                // Nobody may be there to hear it.
+                if let Some(connection) = connections.get_mut(&((tag >> 32) as u32)) {
+                    connection.session.answer(tag as u32, result, &mut shared);
+                }
+            }
             // Who has taken answers may go on.
-            let engine = &mut self.engine;
-            let waiting = self.connections.iter_mut().map(|(&id, connection)| {
+            let waiting = connections.iter_mut().map(|(&id, connection)| {
                 connection.send();
-                connection.submit(id, engine)
+                connection.session.submit(id, &mut shared)
             });
             if waiting.sum::<usize>() == 0 {
                 break;
             }
         }
+        connections.retain(|_, connection| {
+            let is_over = connection.is_over(&mut shared, HANDSHAKE);
+            if is_over {
+                connection.session.leave(&mut shared);
+            }
+            !is_over
+        });
         if asks {
             self.hear();
         }
-        let now = self.now();
         self.askers.retain(|asker| !asker.is_over(now));
-        self.connections.retain(|_, connection| !connection.is_over(now, HANDSHAKE));
         Ok(())
     }
 
@@ -259,17 +291,11 @@ impl Server {
         match then {
             Then::Nothing => {}
             // As if the cable had been pulled: what clients have cached is of another drive.
-            Then::OtherDrive => self.connections.clear(),
-            Then::End => self.ends = true,
-        }
-    }
-
-    fn deliver(&mut self, answers: &mut Vec<(u64, Result<Vec<u8>, Failed>)>) {
-        for (tag, result) in answers.drain(..) {
-            // Nobody may be there to hear it.
-            if let Some(connection) = self.connections.get_mut(&((tag >> 32) as u32)) {
-                connection.answer(tag as u32, result);
+            Then::OtherDrive => {
+                self.connections.clear();
+                self.subsystem.clear();
             }
+            Then::End => self.ends = true,
         }
     }
 
@@ -277,7 +303,8 @@ impl Server {
     fn wait(&self, accepts: bool) -> Result<Ready, ServeError> {
         let has_room = accepts && self.connections.len() < self.connections_max;
         let listeners = if has_room { &self.listeners[..] } else { &[] };
-        let mut fds: Vec<_> = listeners.iter().map(|listener| PollFd::new(listener, PollFlags::IN)).collect();
+        let mut fds: Vec<_> =
+            listeners.iter().map(|(listener, _)| PollFd::new(listener, PollFlags::IN)).collect();
         let mut ids = Vec::with_capacity(self.connections.len());
         for (&id, connection) in &self.connections {
             let mut flags = PollFlags::empty();
@@ -311,9 +338,13 @@ impl Server {
     fn accept(&mut self, at: usize) {
         // A client that has gone again, or too many open files: the next turn sees.
         while self.connections.len() < self.connections_max
-            && let Ok(stream) = self.listeners[at].accept()
+            && let Ok(stream) = self.listeners[at].0.accept()
         {
-            let mut connection = Connection::new(stream, Arc::clone(&self.export), self.now());
+            let session: Box<dyn Session> = match self.listeners[at].1 {
+                Protocol::Nbd => Box::new(nbd::Session::new(Arc::clone(&self.export))),
+                Protocol::NvmeTcp => Box::new(nvme_tcp::Session::new()),
+            };
+            let mut connection = Connection::new(stream, session, self.now());
             connection.send();
             self.connections.insert(self.next_id, connection);
             self.next_id = self.next_id.wrapping_add(1);

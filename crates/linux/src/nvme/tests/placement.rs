@@ -1,12 +1,11 @@
 //! Flexible Data Placement, byte by byte.
 
 use strobe_nand::NandOp;
+use strobe_nvme::{PAGE_BYTES, Status};
 use strobe_types::SimTime;
 
 use super::{DATA, Host, config};
 use crate::attached::Attached;
-use crate::nvme::pages::PAGE_BYTES;
-use crate::nvme::queue::Status;
 
 /// Sectors of the only block of a reclaim unit.
 const UNIT_SECTORS: u64 = 32 * 8;

@@ -10,7 +10,7 @@ const INPUT_KEPT_BYTES: usize = 1 << 20;
 
 /// Bytes received and not yet understood.
 #[derive(Debug, Default)]
-pub(super) struct Input {
+pub(crate) struct Input {
     /// As long as its capacity, so that a read fills it without clearing it first.
     buffer: Vec<u8>,
     start: usize,
@@ -19,13 +19,13 @@ pub(super) struct Input {
 
 impl Input {
     /// Bytes at hand.
-    pub(super) fn bytes(&self) -> &[u8] {
+    pub(crate) fn bytes(&self) -> &[u8] {
         &self.buffer[self.start..self.end]
     }
 
     /// Room for more, at least one byte, of a message that is at most `wanted` bytes long. The buffer doubles as bytes
     /// come, so that a length that is only announced takes no memory.
-    pub(super) fn room(&mut self, wanted: usize) -> &mut [u8] {
+    pub(crate) fn room(&mut self, wanted: usize) -> &mut [u8] {
         let held = self.end - self.start;
         if self.start > 0 && (held == 0 || self.buffer.len() - self.end < INPUT_BYTES / 2) {
             self.buffer.copy_within(self.start..self.end, 0);
@@ -42,17 +42,17 @@ impl Input {
     }
 
     /// `count` bytes have been put into the room.
-    pub(super) fn filled(&mut self, count: usize) {
+    pub(crate) fn filled(&mut self, count: usize) {
         self.end = self.buffer.len().min(self.end + count);
     }
 
     /// The first `count` bytes are done with.
-    pub(super) fn consume(&mut self, count: usize) {
+    pub(crate) fn consume(&mut self, count: usize) {
         self.start = self.end.min(self.start + count);
     }
 
     /// The range of the buffer that the next `count` bytes take, which are then done with.
-    pub(super) fn take(&mut self, count: usize) -> &[u8] {
+    pub(crate) fn take(&mut self, count: usize) -> &[u8] {
         let start = self.start;
         self.consume(count);
         &self.buffer[start..self.start]
@@ -66,7 +66,7 @@ const GATHERED_BYTES: usize = 64 << 10;
 
 /// Bytes to send.
 #[derive(Debug, Default)]
-pub(super) struct Output {
+pub(crate) struct Output {
     /// None is empty.
     parts: VecDeque<Vec<u8>>,
     /// Bytes of the first part that are sent.
@@ -78,12 +78,12 @@ pub(super) struct Output {
 
 impl Output {
     /// Bytes not yet sent.
-    pub(super) fn len(&self) -> usize {
+    pub(crate) fn len(&self) -> usize {
         self.bytes
     }
 
     /// Adds what `write` appends.
-    pub(super) fn add(&mut self, write: impl FnOnce(&mut Vec<u8>)) {
+    pub(crate) fn add(&mut self, write: impl FnOnce(&mut Vec<u8>)) {
         if self.parts.back().is_none_or(|last| last.len() >= GATHERED_BYTES) {
             self.parts.push_back(std::mem::take(&mut self.spare));
         }
@@ -95,7 +95,7 @@ impl Output {
     }
 
     /// Adds data.
-    pub(super) fn add_data(&mut self, data: Vec<u8>) {
+    pub(crate) fn add_data(&mut self, data: Vec<u8>) {
         if data.len() < COPIED_BYTES_MAX {
             self.add(|out| out.extend_from_slice(&data));
         } else {
@@ -105,7 +105,7 @@ impl Output {
     }
 
     /// The next bytes to send, in at most `slices.len()` parts; returns how many parts there are.
-    pub(super) fn slices<'a>(&'a self, slices: &mut [IoSlice<'a>]) -> usize {
+    pub(crate) fn slices<'a>(&'a self, slices: &mut [IoSlice<'a>]) -> usize {
         let mut skip = self.sent;
         let mut count = 0;
         for (slice, part) in slices.iter_mut().zip(&self.parts) {
@@ -117,7 +117,7 @@ impl Output {
     }
 
     /// `count` bytes have been sent.
-    pub(super) fn consume(&mut self, count: usize) {
+    pub(crate) fn consume(&mut self, count: usize) {
         self.bytes = self.bytes.saturating_sub(count);
         self.sent += count;
         while let Some(first) = self.parts.front()

@@ -1,38 +1,41 @@
 //! Pages of Identify and Get Log Page, which describe the controller (NVMe base specification 2.0, sections
 //! 5.16 and 5.17, NVM command set specification 1.0, section 4.1.5).
 
-use strobe_ssd::{CommandKind, RANGES_MAX};
-use strobe_types::SECTOR_BYTES;
+use strobe_ssd::{CommandKind, RANGES_MAX, Simulated};
+use strobe_types::{SECTOR_BYTES, SimTime};
 
-use super::queue::Status;
-use super::registers::VERSION;
-use crate::attached::{Attached, DiskOptions};
+use crate::entry::Status;
+use crate::options::{Fabrics, Options};
+use crate::registers::{ENTRIES_MAX, VERSION};
 
-pub(super) const PAGE_BYTES: usize = 4096;
+/// Bytes of a page of the host's memory.
+pub const PAGE_BYTES: usize = 4096;
 /// The largest data of a command as a power of two of pages (MDTS).
 const DATA_PAGES_LOG: u8 = 9;
 /// Maximum data of a command, in bytes.
-pub(super) const DATA_BYTES_MAX: usize = PAGE_BYTES << DATA_PAGES_LOG;
+pub const DATA_BYTES_MAX: usize = PAGE_BYTES << DATA_PAGES_LOG;
 /// Asynchronous event requests that may wait.
-pub(super) const EVENTS_MAX: u32 = 4;
-/// The only namespace, and the name for all of them.
-pub(super) const NAMESPACE: u32 = 1;
-pub(super) const ALL_NAMESPACES: u32 = u32::MAX;
+pub(crate) const EVENTS_MAX: u32 = 4;
+/// The only namespace.
+pub const NAMESPACE: u32 = 1;
+/// The name for all namespaces.
+pub(crate) const ALL_NAMESPACES: u32 = u32::MAX;
 /// The only endurance group, on a drive with placement handles.
-pub(super) const ENDURANCE_GROUP: u16 = 1;
+pub(crate) const ENDURANCE_GROUP: u16 = 1;
 
 const IDENTITY: [u8; 16] = [0x57, 0xb0, 0xbe, 0, 0, 0, 0x40, 0, 0x80, 0, 0, 0, 0, 0, 0, 1];
-const NAME: &[u8] = b"nqn.2014-08.org.nvmexpress:uuid:57b0be00-0000-4000-8000-000000000001";
+/// NVMe qualified name of the drive.
+pub const NQN: &str = "nqn.2014-08.org.nvmexpress:uuid:57b0be00-0000-4000-8000-000000000001";
 
 /// Bytes of a page, filled from left to right or anywhere.
-pub(super) struct Page(pub(super) Vec<u8>);
+pub(crate) struct Page(pub(crate) Vec<u8>);
 
 impl Page {
-    pub(super) fn new(bytes: usize) -> Self {
+    pub(crate) fn new(bytes: usize) -> Self {
         Self(vec![0; bytes])
     }
 
-    pub(super) fn put(&mut self, at: usize, bytes: &[u8]) -> &mut Self {
+    pub(crate) fn put(&mut self, at: usize, bytes: &[u8]) -> &mut Self {
         self.0[at..at + bytes.len()].copy_from_slice(bytes);
         self
     }
@@ -49,14 +52,14 @@ fn within(limit: u64, most: u64) -> u64 {
 }
 
 /// True if `drive` has placement handles, for which it offers Flexible Data Placement.
-pub(super) fn has_handles(drive: &Attached) -> bool {
-    drive.target.drive().reclaim_units().is_some()
+pub(crate) fn has_handles(drive: &dyn Simulated) -> bool {
+    drive.reclaim_units().is_some()
 }
 
 /// The page of Identify that `structure` (CNS) names; a list of endurance groups begins with `element`.
-pub(super) fn identify(
-    drive: &Attached,
-    options: &DiskOptions,
+pub(crate) fn identify(
+    drive: &dyn Simulated,
+    options: &Options,
     structure: u8,
     element: u16,
     namespace: u32,
@@ -64,7 +67,9 @@ pub(super) fn identify(
     let mut page = Page::new(PAGE_BYTES);
     match structure {
         // For all namespaces: what is the same in each. There is no such thing here but the format.
-        0x00 if [NAMESPACE, ALL_NAMESPACES].contains(&namespace) => describe_namespace(&mut page, drive),
+        0x00 if [NAMESPACE, ALL_NAMESPACES].contains(&namespace) => {
+            describe_namespace(&mut page, drive, options)
+        }
         0x01 => describe_controller(&mut page, drive, options),
         // The namespaces with higher numbers than this.
         0x02 if namespace < NAMESPACE => {
@@ -78,7 +83,7 @@ pub(super) fn identify(
         // What the NVM command set adds: nothing about namespaces, limits of the controller.
         0x05 if namespace == NAMESPACE => {}
         0x06 => {
-            let limits = drive.target.drive().limits();
+            let limits = drive.limits();
             let ranges = within(limits.trim_ranges.into(), options.discard_segments.into());
             // 256 is what the format holds: no limit.
             page.put(3, &[u8::try_from(ranges).unwrap_or(0)]);
@@ -96,7 +101,7 @@ pub(super) fn identify(
     Ok(page.0)
 }
 
-fn describe_controller(page: &mut Page, drive: &Attached, options: &DiskOptions) {
+fn describe_controller(page: &mut Page, drive: &dyn Simulated, options: &Options) {
     page.put(0, &0x5354_u16.to_le_bytes()).put(2, &0x5354_u16.to_le_bytes());
     page.text(4, "strobe", 20);
     page.text(24, "Strobe simulated drive", 40);
@@ -116,20 +121,43 @@ fn describe_controller(page: &mut Page, drive: &Attached, options: &DiskOptions)
     page.put(512, &[0x66, 0x44]);
     page.put(516, &NAMESPACE.to_le_bytes());
     let trims = u16::from(options.discard_segments > 0) << 2;
-    let commands = trims | 1 << 3 | u16::from(options.copy) << 8;
+    let commands = 1 | trims | 1 << 3 | u16::from(options.copy) << 8;
     page.put(520, &commands.to_le_bytes());
     // A volatile write cache, if any; a flush of all namespaces is a flush.
     page.put(525, &[if options.write_cache { 0b111 } else { 0b110 }]);
     // Copies in format 0.
     page.put(534, &u16::from(options.copy).to_le_bytes());
-    page.put(768, NAME);
+    match &options.fabrics {
+        None => {
+            page.put(768, NQN.as_bytes());
+        }
+        Some(fabrics) => describe_fabrics(page, fabrics),
+    }
 }
 
-fn describe_namespace(page: &mut Page, drive: &Attached) {
+/// Fields of controllers of a fabric (NVMe over Fabrics, in section 5.17.2.1).
+fn describe_fabrics(page: &mut Page, fabrics: &Fabrics) {
+    // Other controllers may have the same namespaces.
+    page.put(76, &[0b10]).put(78, &fabrics.controller.to_le_bytes());
+    // Timers of Keep Alive count in units of 100 ms.
+    page.put(320, &1_u16.to_le_bytes());
+    page.put(514, &(ENTRIES_MAX as u16).to_le_bytes());
+    // Data is described by SGLs, in capsules by an offset.
+    page.put(536, &(1_u32 | 1 << 20).to_le_bytes());
+    page.put(768, &fabrics.subsystem.as_bytes()[..fabrics.subsystem.len().min(255)]);
+    // Commands and completions in units of 16 bytes; one descriptor each.
+    let command = (64 + fabrics.capsule_data_bytes) / 16;
+    page.put(1792, &command.to_le_bytes()).put(1796, &1_u32.to_le_bytes()).put(1803, &[1]);
+    if fabrics.is_discovery {
+        page.put(111, &[2]).put(516, &0_u32.to_le_bytes()).put(520, &0_u16.to_le_bytes()).put(525, &[0]);
+    }
+}
+
+fn describe_namespace(page: &mut Page, drive: &dyn Simulated, options: &Options) {
     if has_handles(drive) {
         page.put(102, &ENDURANCE_GROUP.to_le_bytes());
     }
-    let (drive, limits) = (drive.target.drive(), drive.target.drive().limits());
+    let limits = drive.limits();
     let sectors = drive.sectors().to_le_bytes();
     page.put(0, &sectors).put(8, &sectors).put(16, &sectors);
     // A unit is written and unmapped as a whole or not at all, also at a power cut, wherever in it a write begins:
@@ -145,21 +173,23 @@ fn describe_namespace(page: &mut Page, drive: &Attached) {
     page.put(74, &range.to_le_bytes());
     page.put(76, &(within(limits.copy_sectors.into(), u32::MAX.into()) as u32).to_le_bytes());
     page.put(80, &[(within(limits.copy_ranges.into(), RANGES_MAX as u64) - 1) as u8]);
+    // Several controllers of a fabric share it; it may be read only.
+    page.put(30, &[u8::from(options.fabrics.is_some())]).put(99, &[u8::from(options.read_only)]);
     page.put(104, &IDENTITY);
     page.put(130, &[SECTOR_BYTES.trailing_zeros() as u8]);
 }
 
-/// The log page `identifier`, as the drive is when `guest_ns` is the guest's time.
-pub(super) fn log(
-    drive: &Attached,
-    options: &DiskOptions,
+/// The log page `identifier`, as the drive is at `now`.
+pub(crate) fn log(
+    drive: &dyn Simulated,
+    options: &Options,
     identifier: u8,
-    guest_ns: u64,
+    now: SimTime,
 ) -> Result<Vec<u8>, Status> {
     match identifier {
         // Errors: there is room for one, and none is there.
         0x01 => Ok(vec![0; 64]),
-        0x02 => Ok(health(drive, guest_ns)),
+        0x02 => Ok(health(drive, now)),
         0x03 => {
             let mut page = Page::new(512);
             page.put(0, &[1]).text(8, "1", 8);
@@ -167,16 +197,22 @@ pub(super) fn log(
         }
         0x05 => {
             let mut page = Page::new(PAGE_BYTES);
-            for opcode in [0x00, 0x01, 0x02, 0x04, 0x05, 0x06, 0x08, 0x09, 0x0a, 0x0c] {
+            for opcode in [0x02, 0x06, 0x08, 0x09, 0x0a, 0x0c] {
                 page.put(4 * opcode, &[1]);
+            }
+            // Queues are made and deleted by commands on PCI alone.
+            for opcode in [0x00, 0x01, 0x04, 0x05] {
+                page.put(4 * opcode, &[u8::from(options.fabrics.is_none())]);
             }
             let is_placed = has_handles(drive);
             page.put(4 * 0x1a, &[u8::from(is_placed)]);
+            page.put(4 * 0x18, &[u8::from(options.fabrics.is_some())]);
             // Those that change data say so.
             for (opcode, is_there, changes) in [
                 (0x00, true, 0),
                 (0x01, true, 2),
                 (0x02, true, 0),
+                (0x05, true, 0),
                 (0x08, true, 2),
                 (0x09, options.discard_segments > 0, 2),
                 (0x12, is_placed, 0),
@@ -193,9 +229,9 @@ pub(super) fn log(
 
 /// SMART page with the drive's counters. Values that are not modelled, such as the temperature, are 0, which
 /// means not reported. All spare is available.
-fn health(drive: &Attached, guest_ns: u64) -> Vec<u8> {
+fn health(drive: &dyn Simulated, now: SimTime) -> Vec<u8> {
     const HOUR_NS: u64 = 3_600_000_000_000;
-    let host = drive.target.drive().stats().host;
+    let host = drive.stats().host;
     let mut page = Page::new(512);
     page.put(3, &[100, 10]);
     let thousands = |kind| host.bytes(kind).div_ceil(1000 * SECTOR_BYTES);
@@ -207,7 +243,7 @@ fn health(drive: &Attached, guest_ns: u64) -> Vec<u8> {
         (64, host.commands(CommandKind::Read)),
         (80, changes.iter().sum()),
         (112, 1),
-        (128, drive.time(guest_ns).as_ns() / HOUR_NS),
+        (128, now.as_ns() / HOUR_NS),
     ];
     for (at, number) in numbers {
         page.put(at, &number.to_le_bytes());

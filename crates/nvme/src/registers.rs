@@ -1,6 +1,9 @@
 //! The controller's registers (NVMe base specification 2.0, section 3.1.3).
 
-use super::queue::ENTRIES_MAX;
+/// Entries that a queue may have (CAP.MQES, which counts from 0). On PCI a doorbell is a message that the guest does not wait
+/// for; its driver has room for 256 of them, loses what does not fit, and takes them back only when it is interrupted. So a
+/// queue has room for fewer commands than that.
+pub const ENTRIES_MAX: u32 = 128;
 
 /// Offset of the doorbells; each has four bytes.
 const DOORBELLS: u64 = 0x1000;
@@ -9,21 +12,38 @@ const AQA: u64 = 0x24;
 const ASQ: u64 = 0x28;
 const ACQ: u64 = 0x30;
 /// The version that the controller complies with: 2.0.
-pub(super) const VERSION: u32 = 0x0002_0000;
+pub(crate) const VERSION: u32 = 0x0002_0000;
 
 /// Effect of a register write on the controller.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Effect {
+pub enum Effect {
+    /// None.
     Nothing,
+    /// The controller is to become ready.
     Enable,
+    /// The controller is to forget its queues.
     Reset,
+    /// The controller is to make its data durable.
     Shutdown,
-    Submission { queue: u16, tail: u32 },
-    Completion { queue: u16, head: u32 },
+    /// There are commands in a submission queue up to `tail`.
+    Submission {
+        /// Its number.
+        queue: u16,
+        /// Index behind the last command.
+        tail: u32,
+    },
+    /// Entries of a completion queue are consumed up to `head`.
+    Completion {
+        /// Its number.
+        queue: u16,
+        /// Index of the first entry that is not.
+        head: u32,
+    },
 }
 
-#[derive(Default)]
-pub(super) struct Registers {
+/// Registers of a controller.
+#[derive(Debug, Default)]
+pub struct Registers {
     configuration: u32,
     is_ready: bool,
     is_fatal: bool,
@@ -35,7 +55,7 @@ pub(super) struct Registers {
 
 impl Registers {
     /// `bytes` from `address` on; zeros where there is nothing.
-    pub(super) fn read(&self, address: u64, bytes: usize) -> Vec<u8> {
+    pub fn read(&self, address: u64, bytes: usize) -> Vec<u8> {
         // Queues must lie in one piece, the controller is ready within ten seconds, its commands are those of NVM.
         let capabilities = u64::from(ENTRIES_MAX - 1) | 1 << 16 | 20 << 24 | 1 << 37;
         let status = u32::from(self.is_ready) | u32::from(self.is_fatal) << 1 | self.shutdown << 2;
@@ -53,7 +73,7 @@ impl Registers {
     }
 
     /// Writes four bytes.
-    pub(super) fn write(&mut self, address: u64, value: u32) -> Effect {
+    pub fn write(&mut self, address: u64, value: u32) -> Effect {
         let part = |base: u64, is_high: bool| {
             if is_high {
                 base & 0xffff_ffff | u64::from(value) << 32
@@ -100,26 +120,29 @@ impl Registers {
 
     /// Entries of the administrators' queues, and where they are: submission, completion. None if the guest asks for
     /// what the controller does not have: other commands, other pages, another order of queues.
-    pub(super) fn admin(&self) -> Option<[(u32, u64); 2]> {
+    pub fn admin(&self) -> Option<[(u32, u64); 2]> {
         let is_plain = self.configuration >> 4 & 0x3ff == 0;
         let entries = |shift: u32| (self.admin_sizes >> shift & 0xfff) + 1;
         is_plain.then(|| [(entries(0), self.admin_bases[0]), (entries(16), self.admin_bases[1])])
     }
 
-    pub(super) fn set_ready(&mut self) {
+    /// The controller takes commands.
+    pub fn set_ready(&mut self) {
         self.is_ready = true;
     }
 
-    pub(super) fn is_ready(&self) -> bool {
+    /// True if the controller takes commands.
+    pub fn is_ready(&self) -> bool {
         self.is_ready && !self.is_fatal
     }
 
     /// Something is wrong that no command can say: only a reset helps.
-    pub(super) fn set_fatal(&mut self) {
+    pub fn set_fatal(&mut self) {
         self.is_fatal = true;
     }
 
-    pub(super) fn set_shut_down(&mut self) {
+    /// The data is durable.
+    pub fn set_shut_down(&mut self) {
         self.shutdown = 2;
     }
 }

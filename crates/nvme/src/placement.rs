@@ -8,14 +8,12 @@
 use std::collections::VecDeque;
 
 use strobe_nand::NandOp;
-use strobe_ssd::{CommandKind, Isolation, ReclaimUnits};
-use strobe_types::SECTOR_BYTES;
-use vm_memory::GuestMemoryMmap;
+use strobe_ssd::{CommandKind, Isolation, ReclaimUnits, Simulated};
+use strobe_types::{SECTOR_BYTES, SimTime};
 
-use super::pages::{DATA_BYTES_MAX, ENDURANCE_GROUP, NAMESPACE, PAGE_BYTES, Page, has_handles};
-use super::prp::Pieces;
-use super::queue::{Entry, Status};
-use crate::attached::{Attached, DiskOptions};
+use crate::entry::{Entry, Status};
+use crate::options::Options;
+use crate::pages::{DATA_BYTES_MAX, ENDURANCE_GROUP, NAMESPACE, PAGE_BYTES, Page, has_handles};
 
 /// Type of the data placement directive.
 const DIRECTIVE: u32 = 2;
@@ -38,18 +36,18 @@ impl Event {
 
 /// Events that have happened, and those that the host wants to know of.
 #[derive(Default)]
-pub(super) struct Placement {
+pub(crate) struct Placement {
     /// By handle, a bit for each of [`Event::ALL`].
     wanted: Vec<u8>,
     log: VecDeque<[u8; EVENT_BYTES]>,
 }
 
 /// A command on reclaim units.
-pub(super) enum Managed {
+pub(crate) enum Managed {
     /// Nothing is to be done.
     Nothing,
-    /// Bytes for the guest, and where they go.
-    Status(Vec<u8>, Pieces),
+    /// Bytes for the host.
+    Status(Vec<u8>),
     /// The reclaim units with these numbers are followed by empty ones.
     Update(Vec<u16>),
 }
@@ -71,18 +69,27 @@ fn unit_of(units: &ReclaimUnits, identifier: u16) -> Option<u16> {
 }
 
 /// The handles of `drive`, or the status of a command that needs them.
-fn units(drive: &Attached) -> Result<ReclaimUnits, Status> {
-    drive.target.drive().reclaim_units().ok_or(Status::FDP_DISABLED)
+fn units(drive: &dyn Simulated) -> Result<ReclaimUnits, Status> {
+    drive.reclaim_units().ok_or(Status::FDP_DISABLED)
+}
+
+/// Bytes that the host sends with a command on reclaim units.
+pub(crate) fn input_bytes(entry: &Entry) -> usize {
+    if entry.opcode() == 0x1d && entry.dword(10) as u8 == 1 {
+        2 * ((entry.dword(10) >> 16) as usize + 1)
+    } else {
+        0
+    }
 }
 
 impl Placement {
     /// The handle of a write: the one that its directive names, 0 if it names none. An identifier that the namespace does
     /// not have counts as none and makes an event.
-    pub(super) fn handle_of(
+    pub(crate) fn handle_of(
         &mut self,
         entry: &Entry,
-        guest_ns: u64,
-        drive: &Attached,
+        now: SimTime,
+        drive: &dyn Simulated,
     ) -> Result<u16, Status> {
         match entry.dword(12) >> 20 & 0xf {
             0 => return Ok(0),
@@ -95,12 +102,12 @@ impl Placement {
         if let Some(unit) = unit_of(&units, identifier) {
             return Ok(unit);
         }
-        self.happened(Event::InvalidIdentifier, (0, 0), identifier, guest_ns);
+        self.happened(Event::InvalidIdentifier, (0, 0), identifier, now);
         Ok(0)
     }
 
     /// Notes an event of `handle` in `group`, if the host wants to know of it.
-    fn happened(&mut self, event: Event, (group, handle): (u16, u16), identifier: u16, guest_ns: u64) {
+    fn happened(&mut self, event: Event, (group, handle): (u16, u16), identifier: u16, now: SimTime) {
         let wanted = self.wanted.get(usize::from(handle)).copied().unwrap_or(0);
         if wanted & bit_of(event) == 0 {
             return;
@@ -110,7 +117,7 @@ impl Placement {
         let flags = if event == Event::NotFull { 0b111 } else { 0b011 };
         bytes[..2].copy_from_slice(&[event as u8, flags]);
         bytes[2..4].copy_from_slice(&identifier.to_le_bytes());
-        bytes[4..10].copy_from_slice(&(guest_ns / 1_000_000).to_le_bytes()[..6]);
+        bytes[4..10].copy_from_slice(&(now.as_ns() / 1_000_000).to_le_bytes()[..6]);
         bytes[12..16].copy_from_slice(&NAMESPACE.to_le_bytes());
         bytes[32..34].copy_from_slice(&group.to_le_bytes());
         bytes[34..36].copy_from_slice(&handle.to_le_bytes());
@@ -120,19 +127,22 @@ impl Placement {
         self.log.push_back(bytes);
     }
 
+    /// Bytes that the host sends to set the feature "FDP events".
+    pub(crate) fn events_bytes(entry: &Entry) -> usize {
+        (entry.dword(11) >> 16 & 0xff) as usize
+    }
+
     /// Sets the feature "FDP events": which events of a handle make entries in the log.
-    pub(super) fn set_events(
+    pub(crate) fn set_events(
         &mut self,
         entry: &Entry,
-        memory: &GuestMemoryMmap,
-        drive: &Attached,
+        kinds: &[u8],
+        drive: &dyn Simulated,
     ) -> Result<u32, Status> {
         let handle = Self::handle_asked(entry, drive)?;
-        let count = (entry.dword(11) >> 16 & 0xff) as usize;
-        let kinds = Pieces::of(memory, entry.pointers(), count, PAGE_BYTES)?.read(memory)?;
         let known = |kind: &u8| Event::ALL.into_iter().find(|&event| event as u8 == *kind);
         let mut bits = 0;
-        for kind in &kinds {
+        for kind in kinds {
             bits |= bit_of(known(kind).ok_or(Status::INVALID_FIELD)?);
         }
         if self.wanted.len() <= handle {
@@ -148,7 +158,7 @@ impl Placement {
 
     /// The feature "FDP events" of a handle: the kinds of events, and which of them the host wants to know of; and their
     /// number.
-    pub(super) fn events(&self, entry: &Entry, drive: &Attached) -> Result<(Vec<u8>, u32), Status> {
+    pub(crate) fn events(&self, entry: &Entry, drive: &dyn Simulated) -> Result<(Vec<u8>, u32), Status> {
         let handle = Self::handle_asked(entry, drive)?;
         let wanted = self.wanted.get(handle).copied().unwrap_or(0);
         let most = (entry.dword(11) >> 16 & 0xff) as usize;
@@ -157,19 +167,19 @@ impl Placement {
         Ok((bytes, Event::ALL.len() as u32))
     }
 
-    fn handle_asked(entry: &Entry, drive: &Attached) -> Result<usize, Status> {
+    fn handle_asked(entry: &Entry, drive: &dyn Simulated) -> Result<usize, Status> {
         let handle = (entry.dword(11) & 0xffff) as usize;
         let has_handle = usize::from(units(drive)?.handles()) > handle;
         if has_handle { Ok(handle) } else { Err(Status::INVALID_FIELD) }
     }
 
     /// The log page `identifier` of the endurance group that the command names.
-    pub(super) fn log(
+    pub(crate) fn log(
         &self,
         entry: &Entry,
         identifier: u8,
-        drive: &Attached,
-        options: &DiskOptions,
+        drive: &dyn Simulated,
+        options: &Options,
     ) -> Result<Vec<u8>, Status> {
         let units = units(drive)?;
         if entry.dword(11) >> 16 != u32::from(ENDURANCE_GROUP) {
@@ -194,11 +204,11 @@ impl Placement {
     }
 
     /// Decodes I/O Management Receive and Send; `None` for other commands.
-    pub(super) fn manage(
+    pub(crate) fn manage(
         &self,
         entry: &Entry,
-        memory: &GuestMemoryMmap,
-        drive: &Attached,
+        list: &[u8],
+        drive: &dyn Simulated,
     ) -> Result<Option<Managed>, Status> {
         let (opcode, operation) = (entry.opcode(), entry.dword(10) as u8);
         if ![0x12, 0x1d].contains(&opcode) {
@@ -218,15 +228,12 @@ impl Placement {
                 }
                 let mut status = status(&units);
                 status.resize(bytes, 0);
-                let to = Pieces::of(memory, entry.pointers(), bytes, PAGE_BYTES)?;
-                Ok(Some(Managed::Status(status, to)))
+                Ok(Some(Managed::Status(status)))
             }
             (0x1d, 1) => {
-                let count = (entry.dword(10) >> 16) as usize + 1;
-                let list = Pieces::of(memory, entry.pointers(), 2 * count, PAGE_BYTES)?.read(memory)?;
                 let identifiers = list.chunks_exact(2).map(|two| u16::from_le_bytes([two[0], two[1]]));
                 let numbers: Option<Vec<u16>> = identifiers.map(|named| unit_of(&units, named)).collect();
-                let numbers = numbers.filter(|_| count <= units.sectors_left.len());
+                let numbers = numbers.filter(|numbers| numbers.len() <= units.sectors_left.len());
                 Ok(Some(Managed::Update(numbers.ok_or(Status::INVALID_HANDLE_LIST)?)))
             }
             _ => Err(Status::INVALID_FIELD),
@@ -234,22 +241,21 @@ impl Placement {
     }
 
     /// Gives `handles` empty units.
-    pub(super) fn update(
+    pub(crate) fn update(
         &mut self,
         handles: &[u16],
-        guest_ns: u64,
-        drive: &mut Attached,
+        now: SimTime,
+        drive: &mut dyn Simulated,
     ) -> Result<(), Status> {
-        let now = drive.time(guest_ns);
         for &handle in handles {
             let units = units(drive)?;
             let is_begun =
                 units.sectors_left.get(usize::from(handle)).is_some_and(|&left| left < units.unit_sectors);
-            let begun = drive.target.drive_mut().begin_unit(now, handle);
+            let begun = drive.begin_unit(now, handle);
             begun.map_err(|error| Status::of(&error))?;
             if is_begun {
                 let at = (handle / units.handles(), handle % units.handles());
-                self.happened(Event::NotFull, at, identifier_of(&units, handle), guest_ns);
+                self.happened(Event::NotFull, at, identifier_of(&units, handle), now);
             }
         }
         Ok(())
@@ -275,7 +281,7 @@ fn status(units: &ReclaimUnits) -> Vec<u8> {
 }
 
 /// The only configuration.
-fn configurations(units: &ReclaimUnits, options: &DiskOptions) -> Vec<u8> {
+fn configurations(units: &ReclaimUnits, options: &Options) -> Vec<u8> {
     const HEADER: usize = 16;
     let handles = usize::from(units.handles());
     let bytes = (64 + 4 * handles).next_multiple_of(8);
@@ -312,8 +318,7 @@ fn usage(units: &ReclaimUnits) -> Vec<u8> {
 }
 
 /// Bytes that the host wrote, bytes programmed and bytes erased.
-fn counters(drive: &Attached) -> [u64; 3] {
-    let drive = drive.target.drive();
+fn counters(drive: &dyn Simulated) -> [u64; 3] {
     let (stats, geometry) = (drive.stats(), drive.geometry());
     let (page, block) = (u64::from(geometry.page_bytes()), u64::from(geometry.pages_per_block()));
     let programmed = stats.nand.total(NandOp::Program) * page;
@@ -321,7 +326,7 @@ fn counters(drive: &Attached) -> [u64; 3] {
     [written, programmed, stats.nand.total(NandOp::Erase) * page * block]
 }
 
-fn statistics(drive: &Attached) -> Vec<u8> {
+fn statistics(drive: &dyn Simulated) -> Vec<u8> {
     let mut page = Page::new(64);
     for (at, counter) in (0..).zip(counters(drive)) {
         page.put(16 * at, &counter.to_le_bytes());
@@ -330,9 +335,9 @@ fn statistics(drive: &Attached) -> Vec<u8> {
 }
 
 /// Endurance group information, in units of 10⁹ bytes. No estimate of the endurance is reported.
-fn endurance(drive: &Attached) -> Vec<u8> {
+fn endurance(drive: &dyn Simulated) -> Vec<u8> {
     const UNIT: u64 = 1_000_000_000;
-    let host = drive.target.drive().stats().host;
+    let host = drive.stats().host;
     let [written, programmed, _] = counters(drive);
     let mut page = Page::new(512);
     page.put(3, &[100, 10]);
@@ -344,7 +349,7 @@ fn endurance(drive: &Attached) -> Vec<u8> {
         (80, programmed.div_ceil(UNIT)),
         (96, host.commands(CommandKind::Read)),
         (112, changes.iter().sum()),
-        (160, drive.target.drive().sectors() * SECTOR_BYTES),
+        (160, drive.sectors() * SECTOR_BYTES),
     ];
     for (at, number) in numbers {
         page.put(at, &number.to_le_bytes());
@@ -353,7 +358,7 @@ fn endurance(drive: &Attached) -> Vec<u8> {
 }
 
 /// Directives: Identify, and data placement, which is enabled and stays so.
-pub(super) fn directives(entry: &Entry, drive: &Attached) -> Result<Vec<u8>, Status> {
+pub(crate) fn directives(entry: &Entry, drive: &dyn Simulated) -> Result<Vec<u8>, Status> {
     // Return Parameters of the Identify directive.
     if !has_handles(drive) || entry.dword(11) & 0xffff != 0x0001 {
         return Err(Status::INVALID_FIELD);

@@ -1,0 +1,166 @@
+//! The commands of a controller: which data they come with, what they do, what they answer.
+
+use strobe_ssd::{Command, CommandError, Simulated};
+use strobe_types::{SECTOR_BYTES, SimTime};
+
+use crate::admin::Admin;
+use crate::begun::Begun;
+use crate::entry::{Entry, Status};
+use crate::io::{self, Work};
+use crate::options::Options;
+use crate::placement::Managed;
+
+/// Kind of a queue.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Queue {
+    /// For administration.
+    Admin,
+    /// For data.
+    Io,
+}
+
+/// Rest of a command that the drive works on.
+#[derive(Debug, PartialEq, Eq)]
+pub enum After {
+    /// Nothing.
+    Nothing,
+    /// So many bytes go to the host.
+    Data(usize),
+    /// The data is compared with these bytes.
+    Compare(Vec<u8>),
+    /// Placement handles with these numbers get empty reclaim units.
+    Update(Vec<u16>),
+}
+
+/// Commands of one controller, with the features that its host has set.
+pub struct CommandSet {
+    options: Options,
+    admin: Admin,
+}
+
+impl CommandSet {
+    /// The commands of a controller after its reset.
+    pub fn new(options: Options) -> Self {
+        Self { admin: Admin::new(&options), options }
+    }
+
+    /// Sets all features back, as a reset does.
+    pub fn reset(&mut self) {
+        self.admin.reset(&self.options);
+    }
+
+    /// True if writes may wait in a volatile cache now.
+    pub fn write_cache(&self) -> bool {
+        self.admin.write_cache
+    }
+
+    /// Properties.
+    pub fn options(&self) -> &Options {
+        &self.options
+    }
+
+    /// Time after which a host that has sent no Keep Alive counts as gone, in ms; 0: never.
+    pub fn keep_alive_ms(&self) -> u32 {
+        self.admin.keep_alive_ms
+    }
+
+    /// Sets that time, as Connect does.
+    pub fn set_keep_alive_ms(&mut self, ms: u32) {
+        self.admin.keep_alive_ms = ms;
+    }
+
+    /// Bytes that the host sends with a command. Refuses more than a command may carry.
+    pub fn input_bytes(&self, queue: Queue, entry: &Entry) -> Result<usize, Status> {
+        match queue {
+            Queue::Admin => Ok(self.admin.input_bytes(entry)),
+            Queue::Io => io::input_bytes(entry, &self.options),
+        }
+    }
+
+    /// Begins a command at `now`, with the `data` that the host has sent.
+    pub fn begin(
+        &mut self,
+        queue: Queue,
+        entry: &Entry,
+        data: Vec<u8>,
+        now: SimTime,
+        drive: &mut dyn Simulated,
+    ) -> Result<Begun, Status> {
+        if queue == Queue::Admin {
+            return self.admin.carry_out(entry, &data, now, drive, &self.options);
+        }
+        match self.admin.placement.manage(entry, &data, drive)? {
+            None => {}
+            Some(Managed::Nothing) => return Ok(Begun::Done { data: Vec::new(), result: 0 }),
+            Some(Managed::Status(data)) => return Ok(Begun::Done { data, result: 0 }),
+            Some(Managed::Update(handles)) => return Ok(Begun::Work(Work::Update(handles))),
+        }
+        let mut work = match io::parse(entry, data, &self.options, self.admin.write_cache)? {
+            Some(work) => work,
+            None => return Ok(Begun::Done { data: Vec::new(), result: 0 }),
+        };
+        if let Work::Write { tag, .. } = &mut work {
+            tag.handle = self.admin.placement.handle_of(entry, now, drive)?;
+        }
+        Ok(Begun::Work(work))
+    }
+
+    /// Ends a command with the drive's answer of `now`: data for the host, or why it failed.
+    pub fn finish(
+        &mut self,
+        after: After,
+        result: Result<Vec<u8>, CommandError>,
+        now: SimTime,
+        drive: &mut dyn Simulated,
+    ) -> Result<Vec<u8>, Status> {
+        let mut data = result.map_err(|error| Status::of(&error))?;
+        match after {
+            After::Nothing => Ok(Vec::new()),
+            After::Data(bytes) => {
+                data.resize(bytes, 0);
+                Ok(data)
+            }
+            After::Compare(expected) if data == expected => Ok(Vec::new()),
+            After::Compare(_) => Err(Status::COMPARE_FAILURE),
+            After::Update(handles) => {
+                self.admin.placement.update(&handles, now, drive)?;
+                Ok(Vec::new())
+            }
+        }
+    }
+}
+
+impl Work {
+    /// Hands the commands of it, which are one, to `submit`, with the data of a write. Returns what is left to do when the
+    /// drive has answered.
+    pub fn submit(self, submit: impl FnOnce(Command<'_>, Option<&[u8]>)) -> After {
+        let bytes = |sectors: u32| sectors as usize * SECTOR_BYTES as usize;
+        match self {
+            Work::Flush => submit(Command::Flush, None),
+            Work::Read { range } => {
+                submit(Command::Read { range }, None);
+                return After::Data(bytes(range.sectors));
+            }
+            Work::Compare { range, data } => {
+                submit(Command::Read { range }, None);
+                return After::Compare(data);
+            }
+            Work::Write { range, fua, tag, data } => {
+                submit(Command::Write { range, fua, tag }, Some(&data));
+            }
+            Work::WriteZeroes { range, deallocate } => {
+                submit(Command::WriteZeroes { range, deallocate }, None);
+            }
+            Work::Deallocate(ranges) => submit(Command::Deallocate(&ranges), None),
+            Work::Copy { destination, sources } => {
+                submit(Command::Copy { destination, sources: &sources }, None);
+            }
+            // What has been written belongs to the units of before, also what is still in the write buffer.
+            Work::Update(handles) => {
+                submit(Command::Flush, None);
+                return After::Update(handles);
+            }
+        }
+        After::Nothing
+    }
+}

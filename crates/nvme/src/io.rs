@@ -1,0 +1,163 @@
+//! The commands of the NVM command set as work for the drive (NVM command set specification 1.0, section 3).
+
+use strobe_ssd::{DataTag, Hint, Range};
+use strobe_types::{Lba, SECTOR_BYTES};
+
+use crate::entry::{Entry, Status};
+use crate::options::Options;
+use crate::pages::{ALL_NAMESPACES, DATA_BYTES_MAX, NAMESPACE};
+use crate::placement;
+
+mod opcode {
+    pub(super) const FLUSH: u8 = 0x00;
+    pub(super) const WRITE: u8 = 0x01;
+    pub(super) const READ: u8 = 0x02;
+    pub(super) const COMPARE: u8 = 0x05;
+    pub(super) const WRITE_ZEROES: u8 = 0x08;
+    pub(super) const DATASET_MANAGEMENT: u8 = 0x09;
+    pub(super) const COPY: u8 = 0x19;
+}
+
+/// Work for the drive.
+#[derive(Debug, PartialEq, Eq)]
+pub enum Work {
+    /// Makes durable what is complete.
+    Flush,
+    /// Reads.
+    Read {
+        /// Its sectors.
+        range: Range,
+    },
+    /// Compares data with what is there.
+    Compare {
+        /// Its sectors.
+        range: Range,
+        /// Expected data.
+        data: Vec<u8>,
+    },
+    /// Writes.
+    Write {
+        /// Its sectors.
+        range: Range,
+        /// True if it completes only when it is durable.
+        fua: bool,
+        /// The host's description of the data.
+        tag: DataTag,
+        /// Data, as long as the range.
+        data: Vec<u8>,
+    },
+    /// Writes zeros.
+    WriteZeroes {
+        /// Its sectors.
+        range: Range,
+        /// True if the range may be unmapped.
+        deallocate: bool,
+    },
+    /// Unmaps.
+    Deallocate(Vec<Range>),
+    /// Copies within the drive.
+    Copy {
+        /// First sector of the copy.
+        destination: Lba,
+        /// Sectors to copy.
+        sources: Vec<Range>,
+    },
+    /// Gives placement handles with these numbers empty reclaim units.
+    Update(Vec<u16>),
+}
+
+/// Sectors that a command with a range names.
+fn range_of(entry: &Entry) -> Range {
+    Range::new(Lba::new(entry.qword(10)), (entry.dword(12) & 0xffff) + 1)
+}
+
+/// Bytes of those sectors, if a command may carry as many.
+fn data_bytes(entry: &Entry) -> Result<usize, Status> {
+    let bytes = range_of(entry).sectors as usize * SECTOR_BYTES as usize;
+    if bytes > DATA_BYTES_MAX { Err(Status::INVALID_FIELD) } else { Ok(bytes) }
+}
+
+/// Bytes that the host sends with a command.
+pub(crate) fn input_bytes(entry: &Entry, options: &Options) -> Result<usize, Status> {
+    Ok(match entry.opcode() {
+        opcode::WRITE | opcode::COMPARE => data_bytes(entry)?,
+        opcode::DATASET_MANAGEMENT if options.discard_segments > 0 => {
+            16 * ((entry.dword(10) & 0xff) as usize + 1)
+        }
+        opcode::COPY if options.copy => 32 * ((entry.dword(12) & 0xff) as usize + 1),
+        _ => placement::input_bytes(entry),
+    })
+}
+
+/// Decodes `entry` with the `data` sent along. `write_cache`: true if writes may wait in a volatile cache. `None`: advice
+/// that the drive does not take.
+pub(crate) fn parse(
+    entry: &Entry,
+    data: Vec<u8>,
+    options: &Options,
+    write_cache: bool,
+) -> Result<Option<Work>, Status> {
+    let is_flush = entry.opcode() == opcode::FLUSH;
+    if entry.namespace() != NAMESPACE && !(is_flush && entry.namespace() == ALL_NAMESPACES) {
+        return Err(Status::INVALID_NAMESPACE);
+    }
+    let fua = entry.dword(12) >> 30 & 1 == 1;
+    let range = range_of(entry);
+    // The drive can make durable at once what it is sent, and nothing else.
+    let only_cached = || if fua && write_cache { Err(Status::INVALID_FIELD) } else { Ok(()) };
+    let changes = || if options.read_only { Err(Status::WRITE_PROTECTED) } else { Ok(()) };
+    Ok(Some(match entry.opcode() {
+        opcode::FLUSH => Work::Flush,
+        opcode::WRITE => {
+            changes()?;
+            // Access frequency in the dataset management field: frequent writes, with few reads or many, and
+            // what is going to be written over in the near future.
+            let hint = match entry.dword(13) & 0xf {
+                4 | 5 | 8 => Hint::Metadata,
+                _ => Hint::None,
+            };
+            Work::Write { range, fua: fua || !write_cache, tag: hint.into(), data }
+        }
+        opcode::READ => {
+            data_bytes(entry)?;
+            Work::Read { range }
+        }
+        opcode::COMPARE => Work::Compare { range, data },
+        opcode::WRITE_ZEROES => {
+            changes()?;
+            only_cached()?;
+            Work::WriteZeroes { range, deallocate: entry.dword(12) >> 25 & 1 == 1 }
+        }
+        opcode::DATASET_MANAGEMENT if options.discard_segments > 0 => {
+            changes()?;
+            if entry.dword(11) & 4 == 0 {
+                return Ok(None);
+            }
+            let ranges = data.chunks_exact(16).map(|entry| Range::new(lba(entry, 8), word(entry, 4)));
+            if ranges.len() > options.discard_segments as usize {
+                return Err(Status::SIZE_EXCEEDED);
+            }
+            Work::Deallocate(ranges.collect())
+        }
+        opcode::COPY if options.copy => {
+            changes()?;
+            only_cached()?;
+            // Format 0 is the only one.
+            if entry.dword(12) >> 8 & 0xf != 0 {
+                return Err(Status::INVALID_FIELD);
+            }
+            let sources = data.chunks_exact(32);
+            let sources = sources.map(|entry| Range::new(lba(entry, 8), (word(entry, 16) & 0xffff) + 1));
+            Work::Copy { destination: Lba::new(entry.qword(10)), sources: sources.collect() }
+        }
+        _ => return Err(Status::INVALID_OPCODE),
+    }))
+}
+
+fn word(bytes: &[u8], at: usize) -> u32 {
+    bytes[at..at + 4].iter().rev().fold(0, |word, &byte| word << 8 | u32::from(byte))
+}
+
+fn lba(bytes: &[u8], at: usize) -> Lba {
+    Lba::new(u64::from(word(bytes, at)) | u64::from(word(bytes, at + 4)) << 32)
+}

@@ -1,0 +1,181 @@
+//! Commands of a connection that are whole: what is done at once, what goes to the drive, what the host is sent.
+
+use std::time::Duration;
+
+use strobe_nvme::{After, Begun, Entry, Status, Work};
+use strobe_ssd::CommandError;
+
+use super::session::{BY_PDUS, CONNECT, FABRICS, Room, Session};
+use super::subsystem::{Connected, PropertySet, Subsystem};
+use super::wire::{self, flag, kind};
+use crate::engine::Engine;
+
+/// Types of commands of fabrics.
+mod fabrics {
+    pub(super) const PROPERTY_SET: u8 = 0x00;
+    pub(super) const PROPERTY_GET: u8 = 0x04;
+    pub(super) const DISCONNECT: u8 = 0x08;
+}
+
+impl Session {
+    /// Begins a command with its data. The error has dword 0 of its completion.
+    pub(super) fn begin(
+        &mut self,
+        id: u32,
+        entry: &Entry,
+        data: Vec<u8>,
+        subsystem: &mut Subsystem,
+        engine: &mut Engine,
+        now: Duration,
+    ) -> Result<(), (Status, u32)> {
+        let plain = |status| (status, 0);
+        if entry.opcode() == FABRICS {
+            return self.begin_fabrics(id, entry, &data, subsystem, engine, now);
+        }
+        let Connected { controller, .. } = self.connected.ok_or(plain(Status::SEQUENCE_ERROR))?;
+        if let Some(log) = subsystem.discovery_log(controller, entry) {
+            return self.send(entry, log.map_err(plain)?, 0).map_err(plain);
+        }
+        let queue = self.queue();
+        let of = subsystem.get(controller).ok_or(plain(Status::SEQUENCE_ERROR))?;
+        if !of.registers.is_ready() {
+            return Err(plain(Status::SEQUENCE_ERROR));
+        }
+        let drive_now = engine.now();
+        match of.commands.begin(queue, entry, data, drive_now, engine.drive_mut()).map_err(plain)? {
+            Begun::Never => Ok(()),
+            Begun::Done { data, result } => self.send(entry, data, result).map_err(plain),
+            begun @ Begun::Work(_) => {
+                let owed = begun.output_bytes();
+                if owed > 0 && (entry.0[39] != BY_PDUS || (entry.dword(8) as usize) < owed) {
+                    return Err(plain(Status::INVALID_SGL_LENGTH));
+                }
+                let Begun::Work(work) = begun else { return Ok(()) };
+                self.owed += owed;
+                let slot = self.keep(Room::Working { id: entry.id(), after: After::Nothing, owed });
+                let rest = engine.work(u64::from(id) << 32 | u64::from(slot), work);
+                if let Some(Some(Room::Working { after, .. })) = self.rooms.get_mut(slot as usize) {
+                    *after = rest;
+                }
+                Ok(())
+            }
+        }
+    }
+
+    /// Carries out a command of fabrics.
+    fn begin_fabrics(
+        &mut self,
+        id: u32,
+        entry: &Entry,
+        data: &[u8],
+        subsystem: &mut Subsystem,
+        engine: &mut Engine,
+        now: Duration,
+    ) -> Result<(), (Status, u32)> {
+        let plain = |status| (status, 0);
+        match (entry.0[4], self.connected) {
+            (CONNECT, None) => {
+                let connected = subsystem.connect(entry, data, now)?;
+                self.connected = Some(connected);
+                self.head = 1 % connected.entries;
+                self.complete(entry.id(), connected.controller.into(), Status::SUCCESS);
+            }
+            (fabrics::PROPERTY_GET, Some(Connected { controller, queue: 0, .. })) => {
+                let value = subsystem.property(controller, entry).map_err(plain)?;
+                self.complete(entry.id(), value, Status::SUCCESS);
+            }
+            (fabrics::PROPERTY_SET, Some(Connected { controller, queue: 0, .. })) => {
+                match subsystem.set_property(controller, entry).map_err(plain)? {
+                    PropertySet::Done => self.complete(entry.id(), 0, Status::SUCCESS),
+                    PropertySet::Flush => {
+                        let slot = self.keep(Room::ShuttingDown { id: entry.id() });
+                        engine.work(u64::from(id) << 32 | u64::from(slot), Work::Flush);
+                    }
+                }
+            }
+            (fabrics::DISCONNECT, Some(Connected { queue: 1.., .. })) => {
+                self.complete(entry.id(), 0, Status::SUCCESS);
+                self.end();
+            }
+            (CONNECT | fabrics::DISCONNECT, _) | (_, None) => {
+                return Err(plain(Status::SEQUENCE_ERROR));
+            }
+            _ => return Err(plain(Status::INVALID_OPCODE)),
+        }
+        Ok(())
+    }
+
+    /// Takes the drive's answer to the command in `slot`.
+    pub fn answer(
+        &mut self,
+        slot: u32,
+        result: Result<Vec<u8>, CommandError>,
+        subsystem: &mut Subsystem,
+        engine: &mut Engine,
+    ) {
+        let Some(room) = self.rooms.get_mut(slot as usize).and_then(Option::take) else { return };
+        self.free.push(slot);
+        let of = self.connected.and_then(|connected| subsystem.get(connected.controller));
+        let Some(of) = of else { return };
+        match room {
+            Room::Gathering { .. } => {}
+            Room::ShuttingDown { id } => {
+                of.registers.set_shut_down();
+                self.complete(id, 0, Status::SUCCESS);
+            }
+            Room::Working { id, after, owed } => {
+                self.owed -= owed;
+                let now = engine.now();
+                match of.commands.finish(after, result, now, engine.drive_mut()) {
+                    Ok(data) => self.reply(id, data, 0),
+                    Err(status) => self.complete(id, 0, status),
+                }
+            }
+        }
+    }
+
+    /// Sends data that the drive has no part in, if the host has room for it, and the completion.
+    fn send(&mut self, entry: &Entry, data: Vec<u8>, result: u32) -> Result<(), Status> {
+        let room = entry.dword(8) as usize;
+        if !data.is_empty() && (entry.0[39] != BY_PDUS || room < data.len()) {
+            return Err(Status::INVALID_SGL_LENGTH);
+        }
+        self.reply(entry.id(), data, result);
+        Ok(())
+    }
+
+    /// Sends the data of a command, and its completion unless the data says that it was a success.
+    fn reply(&mut self, id: u16, data: Vec<u8>, result: u32) {
+        if data.is_empty() {
+            return self.complete(id, result.into(), Status::SUCCESS);
+        }
+        let is_all = result == 0 && self.connected.is_some_and(|connected| !connected.has_flow_control);
+        let flags = flag::LAST | if is_all { flag::SUCCESS } else { 0 };
+        let mut rest = [0; 16];
+        rest[..2].copy_from_slice(&id.to_le_bytes());
+        rest[8..12].copy_from_slice(&(data.len() as u32).to_le_bytes());
+        let form = self.form;
+        let digest = form.data_digest.then(|| crc32c::crc32c(&data).to_le_bytes());
+        self.output.add(|out| wire::begin(out, kind::C2H_DATA, flags, &rest, &data, &form));
+        self.output.add_data(data);
+        if let Some(digest) = digest {
+            self.output.add(|out| out.extend(digest));
+        }
+        if !is_all {
+            self.complete(id, result.into(), Status::SUCCESS);
+        }
+    }
+
+    /// Sends a completion.
+    pub(super) fn complete(&mut self, id: u16, result: u64, status: Status) {
+        let mut rest = [0; 16];
+        rest[..8].copy_from_slice(&result.to_le_bytes());
+        let has_flow_control = self.connected.is_none_or(|connected| connected.has_flow_control);
+        let head = if has_flow_control { self.head as u16 } else { u16::MAX };
+        rest[8..10].copy_from_slice(&head.to_le_bytes());
+        rest[12..14].copy_from_slice(&id.to_le_bytes());
+        rest[14..].copy_from_slice(&(status.0 << 1).to_le_bytes());
+        let form = self.form;
+        self.output.add(|out| wire::begin(out, kind::RESPONSE, 0, &rest, &[], &form));
+    }
+}

@@ -1,0 +1,405 @@
+//! One connection: a queue, its PDUs in order, and the completions that it is owed.
+
+use std::collections::VecDeque;
+use std::io::IoSlice;
+use std::time::Duration;
+
+use strobe_nvme::{After, Entry, Queue, Status};
+
+use super::subsystem::{CONNECT_BYTES, Connected, Subsystem};
+use super::wire::{self, Fatal, Form, Header, flag, half, kind, word};
+use crate::buffers::{Input, Output};
+use crate::engine::Engine;
+
+/// Bytes of data on their way from the host beyond which no more are asked for.
+pub const GATHERED_BYTES_MAX: usize = 8 << 20;
+/// Bytes of answers, waiting or to come, beyond which nothing is read.
+const OUTPUT_BYTES_MAX: usize = 32 << 20;
+
+/// Operation code of commands of fabrics, and the type of Connect.
+pub(super) const FABRICS: u8 = 0x7f;
+pub(super) const CONNECT: u8 = 0x01;
+
+/// Types of descriptors of data: in the capsule, by PDUs.
+const IN_CAPSULE: u8 = 0x01;
+pub(super) const BY_PDUS: u8 = 0x5a;
+
+/// A command under way.
+#[derive(Debug)]
+pub(super) enum Room {
+    /// Its data is not here yet.
+    Gathering { entry: Entry, data: Vec<u8>, wanted: usize, is_sound: bool },
+    /// The drive works on it.
+    Working { id: u16, after: After, owed: usize },
+    /// A flush of the controller's shutdown.
+    ShuttingDown { id: u16 },
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum State {
+    /// Nothing is agreed.
+    New,
+    /// The form of PDUs is agreed.
+    Open,
+    /// No more is read; what is owed is still sent.
+    Over,
+}
+
+/// A connection of a host.
+#[derive(Debug)]
+pub struct Session {
+    state: State,
+    pub(super) form: Form,
+    pub(super) connected: Option<Connected>,
+    input: Input,
+    /// Bytes of the PDU at hand.
+    needed: usize,
+    pub(super) output: Output,
+    pub(super) rooms: Vec<Option<Room>>,
+    pub(super) free: Vec<u32>,
+    /// Commands whose data has not been asked for.
+    waiting: VecDeque<u32>,
+    /// Bytes asked for that are to come.
+    granted: usize,
+    /// Bytes of the answers to commands under way.
+    pub(super) owed: usize,
+    /// Index of the next entry of the queue, modulo its length.
+    pub(super) head: u32,
+}
+
+impl Default for Session {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
+impl Session {
+    /// A connection that has just been accepted.
+    pub fn new() -> Self {
+        Self {
+            state: State::New,
+            form: Form::default(),
+            connected: None,
+            input: Input::default(),
+            needed: 0,
+            output: Output::default(),
+            rooms: Vec::new(),
+            free: Vec::new(),
+            waiting: VecDeque::new(),
+            granted: 0,
+            owed: 0,
+            head: 0,
+        }
+    }
+
+    /// Room for bytes from the host; [`Session::received`] says how many have come.
+    pub fn room(&mut self) -> &mut [u8] {
+        self.input.room(self.needed)
+    }
+
+    /// `count` bytes have come into the room.
+    pub fn received(&mut self, count: usize) {
+        self.input.filled(count);
+    }
+
+    /// The next bytes to send, in at most `slices.len()` parts; returns how many parts there are.
+    pub fn output<'a>(&'a self, slices: &mut [IoSlice<'a>]) -> usize {
+        self.output.slices(slices)
+    }
+
+    /// Bytes to send.
+    pub fn output_bytes(&self) -> usize {
+        self.output.len()
+    }
+
+    /// `count` bytes have been sent.
+    pub fn sent(&mut self, count: usize) {
+        self.output.consume(count);
+    }
+
+    /// True once it is a queue of a controller.
+    pub fn is_ready(&self) -> bool {
+        self.connected.is_some()
+    }
+
+    /// True if no more bytes are wanted now.
+    pub fn is_full(&self) -> bool {
+        self.state == State::Over || self.output.len() + self.owed > OUTPUT_BYTES_MAX
+    }
+
+    /// True if the connection has done its work and can be closed.
+    pub fn is_over(&self) -> bool {
+        self.state == State::Over && self.in_flight() == 0 && self.output.len() == 0
+    }
+
+    /// Commands that the drive works on.
+    pub fn in_flight(&self) -> usize {
+        let works = |room: &&Option<Room>| !matches!(room, None | Some(Room::Gathering { .. }));
+        self.rooms.iter().filter(works).count()
+    }
+
+    /// Takes no more commands.
+    pub fn end(&mut self) {
+        self.state = State::Over;
+    }
+
+    /// True if its controller is gone, or its host has not been heard of for too long.
+    pub fn is_deserted(&self, subsystem: &mut Subsystem, now: Duration) -> bool {
+        self.connected
+            .is_some_and(|connected| subsystem.get(connected.controller).is_none_or(|of| of.is_deserted(now)))
+    }
+
+    /// The connection is closed: the controller of an admin queue ends with it.
+    pub fn leave(&self, subsystem: &mut Subsystem) {
+        if let Some(Connected { controller, queue: 0, .. }) = self.connected {
+            subsystem.remove(controller);
+        }
+    }
+
+    /// Takes the PDUs at hand apart and hands commands to the drive, with tags of the connection `id`. Returns how many PDUs
+    /// there were.
+    pub fn submit(
+        &mut self,
+        id: u32,
+        subsystem: &mut Subsystem,
+        engine: &mut Engine,
+        now: Duration,
+    ) -> usize {
+        let mut count = 0;
+        while !self.is_full() {
+            let Some(bytes) = self.input.bytes().first_chunk() else {
+                self.needed = wire::COMMON_BYTES;
+                break;
+            };
+            let header = match Header::parse(bytes, &self.form) {
+                Ok(header) => header,
+                Err(fatal) => {
+                    let bytes = *bytes;
+                    self.terminate(fatal, &bytes);
+                    break;
+                }
+            };
+            self.needed = header.bytes;
+            if self.input.bytes().len() < header.bytes {
+                break;
+            }
+            count += 1;
+            let pdu = self.input.take(header.bytes).to_vec();
+            if let Err(fatal) = self.take(id, &header, &pdu, subsystem, engine, now) {
+                self.terminate(fatal, &pdu[..wire::HEADER_BYTES]);
+            }
+        }
+        count
+    }
+
+    /// Ends the connection because of a PDU with this `header`.
+    fn terminate(&mut self, fatal: Fatal, header: &[u8]) {
+        self.output.add(|out| wire::terminate(out, fatal, header));
+        self.end();
+    }
+
+    /// Carries out one PDU.
+    fn take(
+        &mut self,
+        id: u32,
+        header: &Header,
+        pdu: &[u8],
+        subsystem: &mut Subsystem,
+        engine: &mut Engine,
+        now: Duration,
+    ) -> Result<(), Fatal> {
+        header.check(pdu, &self.form)?;
+        match (self.state, header.kind) {
+            (State::New, kind::IC_REQ) => return self.initialize(pdu),
+            (_, kind::H2C_TERM_REQ) => {
+                self.end();
+                return Ok(());
+            }
+            (State::Open, kind::COMMAND | kind::H2C_DATA) => {}
+            _ => return Err(Fatal::SEQUENCE),
+        }
+        if let Some(of) = self.connected.and_then(|connected| subsystem.get(connected.controller)) {
+            of.heard = now;
+        }
+        let (data, is_sound) = header.data(pdu, &self.form)?;
+        let ready = if header.kind == kind::H2C_DATA {
+            self.gather(header, pdu, data, is_sound)?
+        } else {
+            self.command(pdu, data, is_sound, subsystem)?
+        };
+        if let Some((entry, data, is_sound)) = ready {
+            let begun = if is_sound {
+                self.begin(id, &entry, data, subsystem, engine, now)
+            } else {
+                // Transient transport error.
+                Err((Status(0x022), 0))
+            };
+            if let Err((status, result)) = begun {
+                self.complete(entry.id(), result.into(), status);
+            }
+        }
+        self.grant();
+        Ok(())
+    }
+
+    /// Agrees on the form of PDUs.
+    fn initialize(&mut self, pdu: &[u8]) -> Result<(), Fatal> {
+        if half(pdu, 8) != 0 {
+            return Err(Fatal { status: 0x06, info: 8 });
+        }
+        if pdu[10] > 31 {
+            return Err(Fatal::field(10));
+        }
+        self.form = Form {
+            alignment: 4 * (usize::from(pdu[10]) + 1),
+            header_digest: pdu[11] & 1 != 0,
+            data_digest: pdu[11] & 2 != 0,
+        };
+        self.state = State::Open;
+        let form = self.form;
+        self.output.add(|out| wire::initialize(out, &form));
+        Ok(())
+    }
+
+    /// Kind of the queue.
+    pub(super) fn queue(&self) -> Queue {
+        match self.connected {
+            Some(Connected { queue: 1.., .. }) => Queue::Io,
+            _ => Queue::Admin,
+        }
+    }
+
+    /// Takes up a command. Returns it if its data is complete.
+    fn command(
+        &mut self,
+        pdu: &[u8],
+        data: &[u8],
+        is_sound: bool,
+        subsystem: &mut Subsystem,
+    ) -> Result<Option<(Entry, Vec<u8>, bool)>, Fatal> {
+        let mut entry = Entry([0; Entry::BYTES]);
+        entry.0.copy_from_slice(&pdu[wire::COMMON_BYTES..wire::COMMAND_BYTES]);
+        let entries = self.connected.map_or(2, |connected| connected.entries);
+        if self.rooms.len() - self.free.len() >= entries as usize {
+            // More commands than the queue has entries.
+            return Err(Fatal::SEQUENCE);
+        }
+        self.head = (self.head + 1) % entries;
+        let wanted = match self.wanted(&entry, subsystem) {
+            Ok(wanted) => wanted,
+            Err(status) => {
+                self.complete(entry.id(), 0, status);
+                return Ok(None);
+            }
+        };
+        if wanted == 0 {
+            return Ok(Some((entry, Vec::new(), is_sound)));
+        }
+        let (kind, bytes) = (entry.0[39], entry.dword(8) as usize);
+        let refused = match kind {
+            _ if bytes < wanted => Status::INVALID_SGL_LENGTH,
+            IN_CAPSULE if entry.qword(6) != 0 => Status::INVALID_SGL_OFFSET,
+            IN_CAPSULE if data.len() < wanted => Status::INVALID_SGL_LENGTH,
+            IN_CAPSULE => return Ok(Some((entry, data[..wanted].to_vec(), is_sound))),
+            BY_PDUS => {
+                let slot = self.keep(Room::Gathering { entry, data: Vec::new(), wanted, is_sound: true });
+                self.waiting.push_back(slot);
+                return Ok(None);
+            }
+            _ => Status::INVALID_SGL_TYPE,
+        };
+        self.complete(entry.id(), 0, refused);
+        Ok(None)
+    }
+
+    /// Bytes that the host sends with a command.
+    fn wanted(&self, entry: &Entry, subsystem: &mut Subsystem) -> Result<usize, Status> {
+        // One of a fused pair, or with data that is not described by an SGL.
+        if entry.flags() != 0x40 {
+            return Err(Status::INVALID_FIELD);
+        }
+        match (self.connected, entry.opcode()) {
+            (_, FABRICS) if entry.0[4] == CONNECT => Ok(CONNECT_BYTES),
+            (_, FABRICS) => Ok(0),
+            (None, _) => Err(Status::SEQUENCE_ERROR),
+            (Some(connected), _) => {
+                let of = subsystem.get(connected.controller).ok_or(Status::SEQUENCE_ERROR)?;
+                of.commands.input_bytes(self.queue(), entry)
+            }
+        }
+    }
+
+    /// Asks for the data of commands that wait, as far as there is room.
+    fn grant(&mut self) {
+        while let Some(&slot) = self.waiting.front() {
+            let Some(Some(Room::Gathering { entry, wanted, .. })) = self.rooms.get(slot as usize) else {
+                break;
+            };
+            let (id, wanted) = (entry.id(), *wanted);
+            if self.granted > 0 && self.granted + wanted > GATHERED_BYTES_MAX {
+                break;
+            }
+            self.waiting.pop_front();
+            self.granted += wanted;
+            let mut rest = [0; 16];
+            rest[..2].copy_from_slice(&id.to_le_bytes());
+            rest[2..4].copy_from_slice(&(slot as u16).to_le_bytes());
+            rest[8..12].copy_from_slice(&(wanted as u32).to_le_bytes());
+            let form = self.form;
+            self.output.add(|out| wire::begin(out, kind::R2T, 0, &rest, &[], &form));
+        }
+    }
+
+    /// Takes data of a command. Returns it if its data is complete.
+    fn gather(
+        &mut self,
+        header: &Header,
+        pdu: &[u8],
+        data: &[u8],
+        sound: bool,
+    ) -> Result<Option<(Entry, Vec<u8>, bool)>, Fatal> {
+        let (id, slot, from) = (half(pdu, 8), half(pdu, 10), word(pdu, 12) as usize);
+        if self.waiting.contains(&slot.into()) {
+            return Err(Fatal::SEQUENCE);
+        }
+        let Some(place) = self.rooms.get_mut(usize::from(slot)) else { return Err(Fatal::field(10)) };
+        let Some(Room::Gathering { entry, data: gathered, wanted, is_sound }) = place else {
+            return Err(Fatal::field(10));
+        };
+        if entry.id() != id {
+            return Err(Fatal::field(8));
+        }
+        if word(pdu, 16) as usize != data.len() || data.is_empty() {
+            return Err(Fatal::field(16));
+        }
+        if from != gathered.len() || from + data.len() > *wanted {
+            return Err(Fatal::OUT_OF_RANGE);
+        }
+        gathered.extend_from_slice(data);
+        *is_sound &= sound;
+        let is_complete = gathered.len() == *wanted;
+        if (header.flags & flag::LAST != 0) != is_complete {
+            return Err(Fatal::SEQUENCE);
+        }
+        self.granted -= data.len();
+        if !is_complete {
+            return Ok(None);
+        }
+        let taken = place.take();
+        self.free.push(slot.into());
+        Ok(match taken {
+            Some(Room::Gathering { entry, data, is_sound, .. }) => Some((entry, data, is_sound)),
+            _ => None,
+        })
+    }
+
+    pub(super) fn keep(&mut self, room: Room) -> u32 {
+        if let Some(slot) = self.free.pop() {
+            self.rooms[slot as usize] = Some(room);
+            slot
+        } else {
+            self.rooms.push(Some(room));
+            (self.rooms.len() - 1) as u32
+        }
+    }
+}

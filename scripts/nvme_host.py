@@ -1,0 +1,162 @@
+#!/usr/bin/env python3
+"""A host for NVMe over TCP: boots a distribution's kernel in QEMU, without root and without KVM, connects it to a drive
+at a port of this machine, and runs a shell script there.
+
+    nvme_host.py PORT [SCRIPT]      the drive is /dev/nvme0n1; the script's output and exit code are this program's
+
+The kernel, its modules and the programs come from the distribution's packages, which are downloaded and unpacked below
+~/.cache/strobe, not installed. Programs that are installed here (nvme, fio, mkfs.ext4, mkfs.f2fs, blkdiscard) are
+copied into the guest. Needs qemu-system-x86_64, cpio and, once, apt-get.
+"""
+import argparse
+import os
+import re
+import shutil
+import subprocess
+import sys
+import tempfile
+
+KERNEL_PACKAGE = "linux-image-amd64"
+MODULES = ["virtio_pci", "virtio_net", "nvme-tcp", "crc32c_generic", "crc32_generic", "ext4", "f2fs"]
+PROGRAMS = ["nvme", "fio", "mkfs.ext4", "mkfs.f2fs", "blkdiscard"]
+INIT = """#!/bin/busybox sh
+/bin/busybox mkdir -p /proc /sys /dev /tmp /mnt /run /etc
+/bin/busybox --install -s /bin
+mount -t proc none /proc; mount -t sysfs none /sys; mount -t devtmpfs none /dev
+mkdir -p /dev/shm; mount -t tmpfs none /dev/shm; mount -t tmpfs none /tmp
+export PATH=/bin:/sbin:/usr/bin:/usr/sbin
+while read name; do insmod /modules/$name.ko || echo "no $name"; done < /modules/order
+ip link set lo up; ip link set eth0 up; ip addr add 10.0.2.15/24 dev eth0; ip route add default via 10.0.2.2
+echo "@begin"
+( nvme connect -t tcp -a 10.0.2.2 -s @port@ -n @nqn@ @options@ || exit 90
+  for try in 1 2 3 4 5 6 7 8 9 10; do [ -b /dev/nvme0n1 ] && break; sleep 1; done
+  [ -b /dev/nvme0n1 ] || { echo "no /dev/nvme0n1"; exit 91; }
+  sh /script ) 2>&1
+echo "@end $?"
+nvme disconnect-all
+poweroff -f
+"""
+
+
+def fail(text):
+    sys.exit(f"nvme_host.py: {text}")
+
+
+def run(*command, **options):
+    return subprocess.run(command, check=True, stdout=subprocess.PIPE, text=True, **options).stdout
+
+
+def kernel():
+    """The kernel and the folder of its modules, downloaded if they are not here yet."""
+    cache = os.path.join(os.environ.get("XDG_CACHE_HOME") or os.path.expanduser("~/.cache"), "strobe", "nvme-host")
+    depends = re.search(r"Depends: (linux-image-\S+)", run("apt-cache", "depends", KERNEL_PACKAGE))
+    if not depends:
+        fail(f"the distribution has no package {KERNEL_PACKAGE}: only Debian's kernel is known here")
+    name = depends[1]
+    root = os.path.join(cache, name)
+    if not os.path.isdir(root):
+        os.makedirs(cache, exist_ok=True)
+        with tempfile.TemporaryDirectory(dir=cache) as folder:
+            try:
+                run("apt-get", "-q", "-o", "APT::Sandbox::User=root", "download", name, cwd=folder)
+            except subprocess.CalledProcessError:
+                run("apt-get", "-q", "update")
+                run("apt-get", "-q", "-o", "APT::Sandbox::User=root", "download", name, cwd=folder)
+            (archive,) = (file for file in os.listdir(folder) if file.endswith(".deb"))
+            run("dpkg-deb", "-x", os.path.join(folder, archive), os.path.join(folder, "root"))
+            os.rename(os.path.join(folder, "root"), root)
+    version = name.removeprefix("linux-image-")
+    return os.path.join(root, "boot", f"vmlinuz-{version}"), os.path.join(root, "lib", "modules", version)
+
+
+def copy(path, root):
+    """Copies a file to its own path below `root`."""
+    to = root + path
+    os.makedirs(os.path.dirname(to), exist_ok=True)
+    if not os.path.exists(to):
+        shutil.copy(os.path.realpath(path), to)
+
+
+def in_order(modules):
+    """Files of the modules and of those that they need, which come first. A module that is built in has none."""
+    subprocess.run(["depmod", "-b", os.path.join(modules, "..", "..", ".."), os.path.basename(modules)], check=True)
+    needs = {}
+    with open(os.path.join(modules, "modules.dep")) as file:
+        for line in file:
+            path, _, others = line.partition(":")
+            needs[path] = others.split()
+    paths = {os.path.basename(path).split(".ko")[0].replace("-", "_"): path for path in needs}
+    order = []
+    for name in MODULES:
+        if path := paths.get(name.replace("-", "_")):
+            order += [other for other in [*reversed(needs[path]), path] if other not in order]
+    return [os.path.join(modules, path) for path in order]
+
+
+def initramfs(modules, script, port, nqn, options, archive):
+    """Packs what the guest needs into `archive`."""
+    with tempfile.TemporaryDirectory() as root:
+        for folder in ("bin", "modules", "sbin"):
+            os.makedirs(os.path.join(root, folder))
+        busybox = shutil.which("busybox") or fail("busybox is missing: apt-get install busybox-static")
+        shutil.copy(busybox, os.path.join(root, "bin", "busybox"))
+        for name in PROGRAMS:
+            path = shutil.which(name) or fail(f"{name} is missing")
+            shutil.copy(os.path.realpath(path), os.path.join(root, "bin", name))
+            for library in re.findall(r"(/\S+)", run("ldd", path)):
+                copy(library, root)
+        order = []
+        for path in in_order(modules):
+            name = os.path.basename(path).split(".ko")[0]
+            with open(os.path.join(root, "modules", name + ".ko"), "wb") as out:
+                unpack = ["xz", "-dc"] if path.endswith(".xz") else ["cat"]
+                subprocess.run([*unpack, path], check=True, stdout=out)
+            order.append(name)
+        with open(os.path.join(root, "modules", "order"), "w") as out:
+            out.write("".join(name + "\n" for name in order))
+        init = INIT.replace("@port@", str(port)).replace("@nqn@", nqn).replace("@options@", options)
+        for name, text in (("init", init), ("script", script)):
+            with open(os.path.join(root, name), "w") as out:
+                out.write(text)
+            os.chmod(os.path.join(root, name), 0o755)
+        with open(archive, "wb") as out:
+            names = subprocess.run(["find", ".", "-mindepth", "1"], cwd=root, check=True, stdout=subprocess.PIPE).stdout
+            subprocess.run(["cpio", "-o", "-H", "newc", "--quiet"], cwd=root, input=names, stdout=out, check=True)
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__.split("\n\n")[0])
+    parser.add_argument("port", type=int)
+    parser.add_argument("script", nargs="?", default="nvme list")
+    parser.add_argument("--nqn", default="nqn.2014-08.org.nvmexpress:uuid:57b0be00-0000-4000-8000-000000000001")
+    parser.add_argument("--options", default="", help="more options of nvme connect: -g -G for digests")
+    parser.add_argument("--timeout", type=int, default=300, help="seconds")
+    parser.add_argument("--verbose", action="store_true", help="show the kernel's messages")
+    args = parser.parse_args()
+    vmlinuz, modules = kernel()
+    with tempfile.TemporaryDirectory() as folder:
+        archive = os.path.join(folder, "initramfs")
+        initramfs(modules, args.script, args.port, args.nqn, args.options, archive)
+        command = [
+            "qemu-system-x86_64", "-accel", "tcg", "-cpu", "max", "-m", "1024", "-nographic", "-no-reboot", "-kernel", vmlinuz,
+            "-initrd", archive, "-append", "console=ttyS0 panic=-1 mitigations=off" + ("" if args.verbose else " quiet"),
+            "-netdev", "user,id=n", "-device", "virtio-net-pci,netdev=n",
+        ]
+        try:
+            done = subprocess.run(command, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, timeout=args.timeout, check=False)
+            text = done.stdout.decode(errors="replace").replace("\r", "")
+        except subprocess.TimeoutExpired as late:
+            text = (late.stdout or b"").decode(errors="replace").replace("\r", "")
+            print(text)
+            fail(f"the guest was not done after {args.timeout} s")
+    if args.verbose:
+        print(text)
+    body = re.search(r"@begin\n(.*)@end (\d+)", text, re.S)
+    if not body:
+        print(text)
+        fail("the guest did not come to the script")
+    print(body[1], end="")
+    sys.exit(int(body[2]))
+
+
+main()

@@ -83,6 +83,7 @@ class CrashOptions(Guest, total=False):
     places: str
     at: int
     image: Path
+    faults: int
     twice: bool
     until_first: bool
     strict_names: bool
@@ -112,7 +113,8 @@ class LinuxResult(Result):
 
 
 class CrashResult(JsonMapping):
-    """What power cuts have left: the JSON of ``strobe crash --json``, as a mapping; ``found`` has the cuts."""
+    """What power cuts have left, or reads that fail: the JSON of ``strobe crash --json``, as a mapping; ``found`` has the cuts
+    or places."""
 
     @property
     def wrong(self) -> list[dict[str, Any]]:
@@ -126,7 +128,8 @@ class CrashResult(JsonMapping):
         return in_frame(self._page("power cuts"), _HEIGHT)
 
     def __repr__(self) -> str:
-        return f"<strobe.CrashResult: {len(self['found'])} power cuts, {len(self.wrong)} of them left something wrong>"
+        what = "power cuts" if "operations" in self else "places that could not be read"
+        return f"<strobe.CrashResult: {len(self['found'])} {what}, {len(self.wrong)} of them left something wrong>"
 
 
 def linux(command: str | Sequence[Path], **options: Unpack[LinuxOptions]) -> LinuxResult:

@@ -1,5 +1,5 @@
-//! Crash tests of real file systems: power fails while a guest runs a program of the user's, and a check of theirs says
-//! what is left.
+//! Crash tests of real file systems: power fails while a guest runs a program of the user's, or places cannot be read
+//! afterwards, and a check of theirs says what is left.
 //!
 //! [`Explorer`] lets the program run once, takes a snapshot of the drive at many flash operations, and boots a machine
 //! with each.
@@ -9,8 +9,8 @@
 mod explore;
 
 pub use explore::{
-    ACKNOWLEDGED, CrashReport, ExploreError, Explorer, FileCall, Found, Group, Kept, Origin, Places,
-    Rehearsed, UnderWay, Verdict, groups,
+    ACKNOWLEDGED, CrashReport, ExploreError, Explorer, FaultReport, FileCall, Found, Group, KINDS, Kept,
+    Origin, Places, Rehearsed, UnderWay, Unreadable, Verdict, groups,
 };
 
 /// True if a kernel line reports trouble.

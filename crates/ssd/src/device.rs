@@ -415,6 +415,10 @@ pub trait Simulated: Device + Inspect {
         false
     }
 
+    /// Makes the unit with sector `lba` unreadable where it lies now: reads fail until it is written again. Nothing happens
+    /// if it holds no data, or lies in the write buffer.
+    fn fail_reads(&mut self, _lba: Lba) {}
+
     /// Cuts power during flash operation `operation`, counted as [`Inspect::operations`] does; later ones only, not one
     /// that is done. The page that it programs, or the block that it erases, is left half done. The drive itself runs
     /// on, as a simulation can: [`Simulated::was_cut`] tells after each command whether it should have, and

@@ -187,7 +187,8 @@ fn undone(of: &Undo) -> String {
     }
 }
 
-fn verdict(of: Verdict) -> &'static str {
+/// Verdict in words.
+pub(super) fn verdict(of: Verdict) -> &'static str {
     match of {
         Verdict::Fine => "fine",
         Verdict::Lost => "lost",

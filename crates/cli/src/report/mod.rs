@@ -4,6 +4,7 @@ mod brief;
 #[cfg(target_os = "linux")]
 mod crash;
 pub mod diff;
+mod faults;
 mod latency;
 mod linux;
 mod overview;
@@ -26,6 +27,7 @@ use std::fmt::Write as _;
 use crate::chart::{self, bars};
 #[cfg(target_os = "linux")]
 pub use crash::{crash_summary, crash_table};
+pub use faults::fault_summary;
 pub use linux::{linux_brief, linux_summary};
 use overview::{drive_line, headline, is_changed, trace_line, workload_line, wrapped};
 #[cfg(target_os = "linux")]

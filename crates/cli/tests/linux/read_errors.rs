@@ -1,5 +1,8 @@
 //! Reads that fail on the drive, as a guest sees them.
 
+use serde_json::Value;
+
+use super::crash::crash;
 use super::nvme::nvme_kernel;
 use super::{has, kernel, strobe, text};
 
@@ -56,5 +59,57 @@ fn ext4_remounts_read_only_when_its_metadata_cannot_be_read() {
         ["/mnt/d/x: Input/output error", "Remounting filesystem read-only", "changing permissions of"]
     {
         assert!(printed.contains(words), "{words}: {printed}");
+    }
+}
+
+/// `strobe crash --faults`: a place of each kind cannot be read after the program. F2FS has two superblocks, ext4 mounts only
+/// with its first; a lost place of a file is an error of the check, in the file that is named.
+#[test]
+fn places_that_cannot_be_read_show_what_depends_on_them() {
+    let Some(kernel) = kernel() else { return };
+    let folder = tempfile::tempdir().expect("a folder");
+    let job = "mkdir d; for i in 1 2 3; do head -c 100k /dev/zero | tr '\\0' $i > d/$i; sync d/$i; echo saved $i; done";
+    let run = |fs: &str, options: &[&str]| -> Value {
+        let common = ["--faults=14", "--json=-", "--fs", fs];
+        let output = crash(&kernel, folder.path(), &[&common, options, &["--", "sh", "-c", job]].concat());
+        assert_eq!(output.status.code(), Some(0), "{}{}", text(&output.stdout), text(&output.stderr));
+        serde_json::from_slice(&output.stdout).expect("JSON alone")
+    };
+    let of = |report: &Value, kind: &str| -> Vec<Value> {
+        let found = report["found"].as_array().expect("places").iter();
+        found.filter(|one| one["kind"] == kind).cloned().collect()
+    };
+    let mut tried = Vec::new();
+    if has("mkfs.ext4") {
+        let ext4 = run("ext4", &[]);
+        assert_eq!(of(&ext4, "superblock")[0]["verdict"], "does-not-mount", "{ext4}");
+        assert!(of(&ext4, "journal").iter().all(|one| one["was_read"] == false), "{ext4}");
+        tried.push(ext4);
+    }
+    if has("mkfs.f2fs") {
+        let f2fs = run("f2fs", &[]);
+        let superblock = &of(&f2fs, "superblock")[0];
+        assert!(superblock["verdict"] == "fine" && superblock["was_read"] == true, "{f2fs}");
+        tried.push(f2fs);
+    }
+    for report in &tried {
+        let files = of(report, "file");
+        assert!(files.len() >= 3, "{report}");
+        for file in files {
+            let path = file["path"].as_str().expect("a path");
+            assert!(
+                path.starts_with("/d/") && file["verdict"] == "lost" && file["was_read"] == true,
+                "{file}"
+            );
+            let reason = file["reason"].as_str().expect("text");
+            assert!(reason.contains(&format!(".{path}: Input/output error")), "{file}");
+        }
+    }
+    // A check of one's own, which reads one file.
+    let own =
+        run("ext4", &["--check", "cat d/2 > /dev/null && test \"$(wc -l < $STROBE_ACKNOWLEDGED)\" = 3"]);
+    for file in of(&own, "file") {
+        let depends = file["path"] == "/d/2";
+        assert_eq!(file["verdict"] != "fine", depends, "{file}");
     }
 }

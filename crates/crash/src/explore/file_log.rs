@@ -119,6 +119,9 @@ fn unescaped(text: &str) -> String {
     String::from_utf8_lossy(&out).into_owned()
 }
 
+/// Sectors of a page of the guest's memory.
+const PAGE_SECTORS: usize = 8;
+
 /// State of the log at a cut.
 #[derive(Default)]
 pub(super) struct FileLog {
@@ -132,6 +135,8 @@ pub(super) struct FileLog {
     /// The last call that is complete.
     last: Option<FileCall>,
     names: Names,
+    /// Origin of each page of 4 KiB that the drive was given, by its first sector.
+    written: BTreeMap<u64, Origin>,
 }
 
 impl FileLog {
@@ -215,7 +220,10 @@ impl FileLog {
                 let first = first.map_or(range.lba.get(), |(at, _)| *at);
                 let found: Vec<u64> = self.coming.range(first..end).map(|(at, _)| *at).collect();
                 for at in found {
-                    let Some((_, origin)) = self.coming.remove(&at) else { continue };
+                    let Some((sectors, origin)) = self.coming.remove(&at) else { continue };
+                    for page in (at..at + sectors).step_by(PAGE_SECTORS) {
+                        self.written.insert(page, origin.clone());
+                    }
                     if !origins.contains(&origin) {
                         origins.push(origin);
                     }
@@ -235,6 +243,11 @@ impl FileLog {
     /// The last call that is complete.
     pub(super) fn last(&self) -> Option<FileCall> {
         self.last.clone()
+    }
+
+    /// Origin of each page of 4 KiB that the drive was given, by its first sector.
+    pub(super) fn into_written(self) -> BTreeMap<u64, Origin> {
+        self.written
     }
 
     /// Names that no sync covers.

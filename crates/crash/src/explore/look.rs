@@ -39,6 +39,8 @@ pub(super) struct Look<'a> {
     pub(super) run: LinuxRun,
     pub(super) kernel: &'a KernelInfo,
     pub(super) stop: &'a StopFlag,
+    /// True if the kernel may report errors: reads of the drive fail.
+    pub(super) may_fail: bool,
 }
 
 /// Outcome of a boot.
@@ -100,7 +102,7 @@ impl Look<'_> {
             Err(error) => return Err(error),
         };
         if outcome.ended.end != End::PowerCut {
-            let (verdict, reason) = judge(&outcome, &steps, check, &said);
+            let (verdict, reason) = judge(&outcome, &steps, check, &said, self.may_fail);
             return Ok(Came::To(verdict, reason));
         }
         match outcome.drive.restart(outcome.at) {
@@ -123,7 +125,7 @@ fn ends_badly(error: &LinuxError) -> bool {
 }
 
 /// Verdict on a guest's result.
-fn judge(outcome: &Outcome, steps: &[Step], check: usize, said: &Said) -> (Verdict, String) {
+fn judge(outcome: &Outcome, steps: &[Step], check: usize, said: &Said, may_fail: bool) -> (Verdict, String) {
     if let Some((step, reason)) = &outcome.failed {
         let verdict = match steps.get(*step) {
             Some(Step::Mount { .. }) => Verdict::DoesNotMount,
@@ -149,7 +151,7 @@ fn judge(outcome: &Outcome, steps: &[Step], check: usize, said: &Said) -> (Verdi
     }
     let kernel = String::from_utf8_lossy(&said.kernel);
     match kernel.lines().find(|line| is_alarm(line)) {
-        Some(line) => (Verdict::Corrupt, format!("the kernel says: {line}")),
-        None => (Verdict::Fine, String::new()),
+        Some(line) if !may_fail => (Verdict::Corrupt, format!("the kernel says: {line}")),
+        _ => (Verdict::Fine, String::new()),
     }
 }

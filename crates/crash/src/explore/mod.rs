@@ -1,4 +1,4 @@
-//! Exploration of power cuts under any program.
+//! Exploration of power cuts, and of reads that fail, under any program.
 //!
 //! 1. The program runs once without a cut, and its result is checked.
 //! 2. It runs again while its drive takes a snapshot at each chosen flash operation, as a power cut would leave it.
@@ -8,6 +8,7 @@
 //! user's check compares the volume with these lines.
 
 mod error;
+mod faults;
 mod file_log;
 mod hear;
 mod look;
@@ -16,6 +17,7 @@ mod places;
 mod report;
 mod snapshot;
 
+use std::collections::BTreeMap;
 use std::ops::RangeInclusive;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -35,6 +37,7 @@ use look::{Look, Looked};
 use snapshot::{Printed, RunLog, Snapshot, SnapshotDrive};
 
 pub use error::ExploreError;
+pub use faults::{FaultReport, KINDS, Unreadable};
 pub use file_log::{FileCall, Origin, UnderWay};
 pub use look::Verdict;
 pub use places::Places;
@@ -78,6 +81,11 @@ pub struct Rehearsed {
     flushed: Vec<u64>,
     lines: Vec<Printed>,
     took_ns: u64,
+    /// The drive after the program, unmounted, and when.
+    left: Mutex<Box<dyn Simulated>>,
+    left_at: SimTime,
+    /// Origin of each page of 4 KiB that was written last, by its first sector.
+    written: BTreeMap<u64, Origin>,
 }
 
 impl Rehearsed {
@@ -135,7 +143,7 @@ impl Explorer {
         let mut left = outcome.drive;
         let last = left.operations();
         let at = left.settle(outcome.at).map_err(|error| LinuxRunError::from(RunError::Command(error)))?;
-        let RunLog { lines, flushed, .. } = std::mem::take(&mut *lock(&log));
+        let RunLog { lines, flushed, files, .. } = std::mem::take(&mut *lock(&log));
         drop(said);
         let rehearsed = Rehearsed {
             kernel,
@@ -145,6 +153,9 @@ impl Explorer {
             flushed,
             lines,
             took_ns,
+            left: Mutex::new(left.freeze()),
+            left_at: at,
+            written: files.into_written(),
         };
         if last < first {
             return Err(ExploreError::Nothing);
@@ -237,7 +248,7 @@ impl Explorer {
         if let GuestRoot::Host { environment, .. } = &mut run.root {
             environment.push((ACKNOWLEDGED.to_owned(), acknowledged.display().to_string()));
         }
-        Look { run, kernel: &rehearsed.kernel, stop }
+        Look { run, kernel: &rehearsed.kernel, stop, may_fail: false }
     }
 
     /// Runs the program again, takes snapshots of its drive at `operations`, and examines each. `tell` is called for
@@ -421,6 +432,25 @@ impl Explorer {
         drive.settle(recovery.finished).map_err(|error| lost(error.to_string()))?;
         Ok(())
     }
+}
+
+/// Guest for a volume that was unmounted in order, given the acknowledged output: without repair and the file system's own
+/// check.
+fn fresh_look<'a>(
+    explorer: &Explorer,
+    rehearsed: &'a Rehearsed,
+    acknowledged: &Path,
+    stop: &'a StopFlag,
+) -> Look<'a> {
+    let mut look = explorer.look(rehearsed, acknowledged, stop);
+    look.run.before_mount = Vec::new();
+    look.run.fsck = false;
+    if explorer.check.is_empty() {
+        // All of it is read.
+        look.run.command =
+            ["sh", "-c", "find . -type f -exec cat {} + > /dev/null"].map(str::to_owned).into();
+    }
+    look
 }
 
 /// Receives the next snapshot; `None` after the last one.

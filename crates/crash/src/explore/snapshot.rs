@@ -263,6 +263,10 @@ impl Inspect for SnapshotDrive {
         self.drive.mapped_units()
     }
 
+    fn is_allocated(&self, lba: Lba) -> bool {
+        self.drive.is_allocated(lba)
+    }
+
     fn free_blocks(&self) -> u32 {
         self.drive.free_blocks()
     }
@@ -316,6 +320,10 @@ impl Simulated for SnapshotDrive {
 
     fn is_stopped(&self) -> bool {
         self.drive.is_stopped()
+    }
+
+    fn fail_reads(&mut self, lba: Lba) {
+        self.drive.fail_reads(lba);
     }
 
     fn plan_cut(&mut self, operation: u64) {

@@ -52,6 +52,13 @@ impl<F: Inspectable> Drive<F> {
         self.faults = faults;
     }
 
+    /// Makes `lpn` unreadable where it lies now.
+    pub(super) fn lose(&mut self, lpn: Lpn) {
+        if let Some(ppa) = self.ftl.locate(lpn) {
+            self.ftl.nand_mut().lose(ppa, Lasts::UntilErased);
+        }
+    }
+
     /// Brings `fault` about; false if nothing is stored at its place.
     fn bring(&mut self, fault: &Fault) -> bool {
         let nand = self.ftl.nand();

@@ -2,7 +2,7 @@
 
 use strobe_ftl::{Inspectable, Recoverable, Recovery, RecoveryError};
 use strobe_nand::{CutPlan, EventLog, Met, Nand, PowerCuts, Snapshot, Timing};
-use strobe_types::{Lpn, SimTime, State, StateError, StateReader, StateWriter, StopFlag};
+use strobe_types::{Lba, Lpn, SimTime, State, StateError, StateReader, StateWriter, StopFlag};
 
 use super::Drive;
 use super::events::Events;
@@ -104,6 +104,10 @@ where
             cuts.push(PowerCut { operation, begun, met, drive });
         }
         cuts
+    }
+
+    fn fail_reads(&mut self, lba: Lba) {
+        self.lose(self.geometry.lpn_of(lba));
     }
 
     fn cut_now(&mut self) -> PowerCut {

@@ -1,5 +1,6 @@
 //! `strobe crash`: power cuts under any program on a real file system, and what is found after them.
 
+mod faults;
 mod kept;
 
 use std::io::Write as _;
@@ -65,6 +66,11 @@ pub(crate) struct CrashArgs {
     /// With --at: leave the drive as the cut does in FILE, for `strobe linux --image FILE`
     #[arg(help_heading = CUTS, long, value_name = "FILE", requires = "at")]
     image: Option<PathBuf>,
+    /// Instead of power cuts: after the program has ended, make N places unreadable, one at a time, and run the check on each.
+    /// As many places of each kind as of another: superblock, journal, metadata, folders, files, and what was written before
+    /// the program. Without --check all files are read. The exit code says nothing of what was found
+    #[arg(help_heading = CUTS, long, value_name = "N", conflicts_with_all = ["cuts", "places", "at", "until_first", "strict_names", "twice", "lying_flushes", "report", "keep"], value_parser = clap::value_parser!(u32).range(1..=1_000_000))]
+    faults: Option<u32>,
     /// Stop at the first cut that leaves something wrong, and look for the earliest one between it and the last that left
     /// all fine
     #[arg(help_heading = CUTS, long, conflicts_with = "at")]
@@ -152,6 +158,9 @@ pub(crate) fn crash(args: &CrashArgs) -> Result<(), Failure> {
         explorers.push(explorer);
     }
     let stop = signals::listen_for_long();
+    if let Some(count) = args.faults {
+        return faults::faults(args, &explorers, count as usize, json.as_ref(), &stop);
+    }
     let takes_stdout = output::takes_stdout([&json, &page]);
     let mut reports = Vec::new();
     for explorer in &explorers {

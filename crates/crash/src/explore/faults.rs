@@ -1,0 +1,231 @@
+//! Reads that fail: one place of the volume at a time cannot be read when the program has ended.
+//!
+//! 1. Every logical unit that holds data has a [kind](Unreadable::kind): the file log says what the program's run wrote
+//!    there last.
+//! 2. Units are chosen in turn from each kind, equally far from each other.
+//! 3. For each, a machine boots with a copy of the drive on which reads of that unit fail, mounts the volume without
+//!    repairing it, and runs the check.
+
+use std::collections::BTreeMap;
+use std::sync::Mutex;
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+use serde::Serialize;
+use strobe_linux::command::FileSystem;
+use strobe_ssd::Simulated;
+use strobe_types::{Lba, StopFlag};
+
+use super::error::ExploreError;
+use super::file_log::Origin;
+use super::hear::lock;
+use super::look::{Look, Looked, Verdict};
+use super::{Explorer, Rehearsed, fresh_look};
+
+/// Kinds of data, in the order of the report.
+pub const KINDS: [&str; 6] = ["superblock", "journal", "metadata", "folder", "file", "earlier"];
+
+/// A place that could not be read, and what came of it.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct Unreadable {
+    /// First sector, of 512 bytes.
+    pub lba: u64,
+    /// Sectors: a mapping unit of the drive.
+    pub sectors: u32,
+    /// Kind of data: superblock (the first one), journal (written by ext4's journal thread, or from
+    /// memory that belongs to no file),
+    /// metadata, folder, file, or earlier (written before the program's run).
+    pub kind: &'static str,
+    /// File, if the kernel reports it.
+    pub path: String,
+    /// True if the guest's kernel met the error.
+    pub was_read: bool,
+    /// Verdict of the check.
+    pub verdict: Verdict,
+    /// Why; empty if the check passed.
+    pub reason: String,
+    /// The guest's kernel on it: its first line about an error, if any.
+    pub kernel: String,
+}
+
+/// Report on reads that fail.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct FaultReport {
+    /// Version of Strobe that made it.
+    pub strobe_version: String,
+    /// Seed of everything random.
+    pub seed: u64,
+    /// The program, with its arguments.
+    pub program: Vec<String>,
+    /// File system.
+    pub file_system: String,
+    /// Options of its mount.
+    pub mount_options: String,
+    /// Mapping units that hold data, by kind.
+    pub units: BTreeMap<&'static str, u64>,
+    /// Each place, in the order of kinds and addresses.
+    pub found: Vec<Unreadable>,
+}
+
+/// A unit, what it is, and the file.
+type Place = (Lba, &'static str, String);
+
+fn kind_of(origin: Option<&Origin>) -> &'static str {
+    let Some(origin) = origin else { return "earlier" };
+    match &*origin.kind {
+        "file" => "file",
+        "folder" => "folder",
+        _ if origin.process.starts_with("jbd2") => "journal",
+        "block" | "other" => "metadata",
+        _ => "journal",
+    }
+}
+
+/// Units that hold data, by kind and address.
+fn units_of(rehearsed: &Rehearsed, superblock: u64) -> BTreeMap<&'static str, Vec<Place>> {
+    let left = lock(&rehearsed.left);
+    let unit_sectors = u64::from(left.geometry().sectors_per_unit());
+    let mut units: BTreeMap<&'static str, Vec<Place>> = BTreeMap::new();
+    for at in 0..left.sectors() / unit_sectors {
+        let lba = Lba::new(at * unit_sectors);
+        if left.is_allocated(lba) {
+            let sectors = lba.get()..lba.get() + unit_sectors;
+            let origin = rehearsed.written.range(sectors.clone()).next().map(|(_, origin)| origin);
+            let kind = if sectors.contains(&superblock) { "superblock" } else { kind_of(origin) };
+            let path = origin.map_or_else(String::new, |origin| origin.path.clone());
+            units.entry(kind).or_default().push((lba, kind, path));
+        }
+    }
+    units
+}
+
+/// At most `count` places: as many of each kind as of another, as far as there are any.
+fn chosen(units: &BTreeMap<&'static str, Vec<Place>>, count: usize) -> Vec<Place> {
+    let mut shares: BTreeMap<&str, usize> = BTreeMap::new();
+    let mut left = count;
+    while left > 0 {
+        let before = left;
+        for kind in KINDS {
+            let most = units.get(kind).map_or(0, Vec::len);
+            let share = shares.entry(kind).or_default();
+            if left > 0 && *share < most {
+                *share += 1;
+                left -= 1;
+            }
+        }
+        if left == before {
+            break;
+        }
+    }
+    let mut chosen = Vec::new();
+    for kind in KINDS {
+        let (Some(all), Some(&share)) = (units.get(kind), shares.get(kind)) else { continue };
+        chosen.extend((0..share).map(|at| all[at * all.len() / share].clone()));
+    }
+    chosen
+}
+
+impl Explorer {
+    /// Makes at most `count` places unreadable, one at a time, and examines each. `tell` is called for each one.
+    pub fn fail_reads(
+        &self,
+        rehearsed: &Rehearsed,
+        count: usize,
+        stop: &StopFlag,
+        tell: &(dyn Fn(&Unreadable) + Sync),
+    ) -> Result<FaultReport, ExploreError> {
+        // Sectors of the first superblock: Btrfs leaves 64 KiB free.
+        let superblock = if self.run.file_system == FileSystem::Btrfs { 128 } else { 0 };
+        let units = units_of(rehearsed, superblock);
+        let places = chosen(&units, count);
+        let (next, found) = (AtomicUsize::new(0), Mutex::new(Vec::new()));
+        let work = || -> Result<(), ExploreError> {
+            while let Some((lba, kind, path)) = places.get(next.fetch_add(1, Ordering::Relaxed))
+                && !stop.is_raised()
+            {
+                let one = self.unreadable(rehearsed, *lba, kind, path, stop)?;
+                tell(&one);
+                lock(&found).push(one);
+            }
+            Ok(())
+        };
+        std::thread::scope(|scope| {
+            let workers: Vec<_> = (0..self.workers.max(1)).map(|_| scope.spawn(work)).collect();
+            workers
+                .into_iter()
+                .try_for_each(|worker| worker.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic)))
+        })?;
+        if stop.is_raised() {
+            return Err(strobe_linux::command::LinuxRunError::Interrupted.into());
+        }
+        let mut found = found.into_inner().unwrap_or_else(std::sync::PoisonError::into_inner);
+        let order = |kind: &str| KINDS.iter().position(|known| *known == kind);
+        found.sort_by_key(|one: &Unreadable| (order(one.kind), one.lba));
+        let run = &self.run;
+        Ok(FaultReport {
+            strobe_version: env!("CARGO_PKG_VERSION").to_owned(),
+            seed: run.experiment.seed,
+            program: run.command.clone(),
+            file_system: run.file_system.kernel_name().unwrap_or_default().to_owned(),
+            mount_options: run.mount_options.clone(),
+            units: units.iter().map(|(kind, all)| (*kind, all.len() as u64)).collect(),
+            found,
+        })
+    }
+
+    fn unreadable(
+        &self,
+        rehearsed: &Rehearsed,
+        lba: Lba,
+        kind: &'static str,
+        path: &str,
+        stop: &StopFlag,
+    ) -> Result<Unreadable, ExploreError> {
+        let mut drive: Box<dyn Simulated> = lock(&rehearsed.left).freeze();
+        drive.fail_reads(lba);
+        let sectors = drive.geometry().sectors_per_unit();
+        let acknowledged = self.note(&rehearsed.lines, &format!("unreadable-{}", lba.get()))?;
+        let mut look: Look<'_> = fresh_look(self, rehearsed, &acknowledged, stop);
+        look.may_fail = true;
+        let Looked { verdict, reason, kernel_log, .. } = look.at(drive, rehearsed.left_at, None)?;
+        let trouble = |line: &&str| line.contains("I/O error") || line.contains("read error");
+        let kernel = kernel_log
+            .lines()
+            .find(trouble)
+            .or_else(|| kernel_log.lines().find(|line| crate::is_alarm(line)));
+        let (was_read, kernel) = (kernel.is_some(), kernel.unwrap_or_default().trim().to_owned());
+        Ok(Unreadable {
+            lba: lba.get(),
+            sectors,
+            kind,
+            path: path.to_owned(),
+            was_read,
+            verdict,
+            reason,
+            kernel,
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn units(counts: &[(&'static str, u64)]) -> BTreeMap<&'static str, Vec<Place>> {
+        let all = |&(kind, count): &(&'static str, u64)| {
+            (kind, (0..count).map(|at| (Lba::new(8 * at), kind, String::new())).collect())
+        };
+        counts.iter().map(all).collect()
+    }
+
+    #[test]
+    fn each_kind_gets_its_share_and_what_it_has_not_goes_to_the_others() {
+        let units = units(&[("superblock", 1), ("file", 100), ("journal", 3)]);
+        let chosen = chosen(&units, 14);
+        let of = |kind: &str| chosen.iter().filter(|(_, of, _)| *of == kind).count();
+        assert_eq!((of("superblock"), of("journal"), of("file"), chosen.len()), (1, 3, 10, 14));
+        let files: Vec<u64> =
+            chosen.iter().filter(|(_, of, _)| *of == "file").map(|(lba, ..)| lba.get() / 8).collect();
+        assert_eq!(files, [0, 10, 20, 30, 40, 50, 60, 70, 80, 90], "equally far from each other");
+        assert_eq!(super::chosen(&units, 1000).len(), 104, "no more than there are");
+    }
+}

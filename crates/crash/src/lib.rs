@@ -7,6 +7,7 @@
 #![cfg(target_os = "linux")]
 
 mod explore;
+pub mod programs;
 
 pub use explore::{
     ACKNOWLEDGED, CrashReport, ExploreError, Explorer, FaultReport, FileCall, Found, Group, KINDS, Kept,

@@ -1,0 +1,187 @@
+//! Promises of each operation that makes something durable, and whether they are kept.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use super::Op;
+use super::model::{Model, Node, folder_of, is_within};
+
+/// An entry of a tree that was found.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Entry {
+    /// A folder.
+    Folder,
+    /// A file, with its content.
+    File(Vec<u8>),
+}
+
+/// Entries that were found, by path relative to the top.
+pub type Tree = BTreeMap<String, Entry>;
+
+/// Operations behind the one that promises, and the file system before each of them.
+struct Later<'a> {
+    ops: &'a [Op],
+    models: &'a [Model],
+}
+
+impl Later<'_> {
+    /// True if one of them changes what `path` names.
+    fn touch_name(&self, path: &str) -> bool {
+        self.ops.iter().any(|op| touches_name(op, path))
+    }
+
+    /// Bytes of `file` that they change, and true if its length is set.
+    fn touched(&self, file: usize) -> (Vec<(usize, usize)>, bool) {
+        let (mut ranges, mut is_cut) = (Vec::new(), false);
+        for (op, model) in self.ops.iter().zip(self.models) {
+            match op {
+                Op::Write { path, at, bytes, .. } if model.file(path) == Some(file) => {
+                    ranges.push((*at as usize, (at + bytes) as usize));
+                }
+                Op::Truncate { path, .. } => is_cut |= model.file(path) == Some(file),
+                _ => {}
+            }
+        }
+        (ranges, is_cut)
+    }
+
+    /// The path that the only rename of `path` gives it, if nothing else touches either.
+    fn renamed(&self, path: &str) -> Option<&str> {
+        let mut touching = self.ops.iter().filter(|op| touches_name(op, path));
+        let (Some(Op::Rename(from, to)), None) = (touching.next(), touching.next()) else { return None };
+        let others = self.ops.iter().filter(|op| touches_name(op, to)).count();
+        (from == path && others == 1).then_some(to)
+    }
+}
+
+/// True if `op` changes what `path` names: itself, or a folder that it is in.
+fn touches_name(op: &Op, path: &str) -> bool {
+    match op {
+        Op::Create(other) | Op::Mkdir(other) | Op::Unlink(other) | Op::Link(_, other) => other == path,
+        Op::Rename(from, to) => is_within(path, from) || is_within(path, to),
+        _ => false,
+    }
+}
+
+/// The first promise that `tree` breaks when the first `done` of `ops` are complete, and perhaps the next in part.
+pub(super) fn broken(ops: &[Op], done: usize, tree: &Tree) -> Option<String> {
+    // The file system before each operation, and behind the last that is complete.
+    let mut models = vec![Model::new()];
+    for op in &ops[..done] {
+        let mut next = models[models.len() - 1].clone();
+        next.apply(op);
+        models.push(next);
+    }
+    let until = (done + 1).min(ops.len());
+    let later = |from: usize| Later { ops: &ops[from..until], models: &models[from..] };
+    // What was there at first is durable.
+    all_kept("before the program", &models[..1], &later(0), tree).or_else(|| {
+        (0..done).find_map(|at| {
+            let after = &models[..at + 2];
+            let model = &after[at + 1];
+            let by = format!("by operation {} ({})", at + 1, super::command(&ops[at]));
+            match &ops[at] {
+                Op::Sync => all_kept(&by, after, &later(at + 1), tree),
+                Op::Fsync(path) | Op::Fdatasync(path) => match model.file(path) {
+                    Some(file) => file_kept(&by, path, file, model, &later(at + 1), tree),
+                    None => folder_kept(&by, path.trim_start_matches('.'), after, &later(at + 1), tree),
+                },
+                _ => None,
+            }
+        })
+    })
+}
+
+/// A file whose data and path are durable.
+fn file_kept(
+    by: &str,
+    path: &str,
+    file: usize,
+    model: &Model,
+    later: &Later<'_>,
+    tree: &Tree,
+) -> Option<String> {
+    let paths: Vec<&str> = match later.renamed(path) {
+        Some(to) => vec![path, to],
+        None if later.touch_name(path) => return None,
+        None => vec![path],
+    };
+    let named = paths.join(" or ");
+    let found: Vec<&Vec<u8>> = paths
+        .iter()
+        .filter_map(|path| match tree.get(*path) {
+            Some(Entry::File(data)) => Some(data),
+            _ => None,
+        })
+        .collect();
+    if found.is_empty() {
+        return Some(format!("{named} is not there, a file that was made durable {by}"));
+    }
+    let (ranges, is_cut) = later.touched(file);
+    if is_cut {
+        return None;
+    }
+    let expected = &model.data[file];
+    let is_changed = |at: usize| ranges.iter().any(|&(from, to)| (from..to).contains(&at));
+    let differs = |data: &&Vec<u8>| {
+        (0..expected.len()).find(|&at| !is_changed(at) && data.get(at) != Some(&expected[at]))
+    };
+    let is_long = |data: &&Vec<u8>| ranges.is_empty() && data.len() != expected.len();
+    if found.iter().any(|data| differs(data).is_none() && !is_long(data)) {
+        return None;
+    }
+    let (first, bytes) = (found[0], expected.len());
+    Some(match differs(&first) {
+        Some(at) if at < first.len() => {
+            let (is, was) = (shown(first[at]), shown(expected[at]));
+            format!("{named} has {is} at offset {at} of {bytes}, not {was} as was made durable {by}")
+        }
+        _ => format!("{named} has {} bytes, not {bytes} as were made durable {by}", first.len()),
+    })
+}
+
+fn shown(byte: u8) -> String {
+    if byte == 0 { "a zero".to_owned() } else { char::from(byte).to_string() }
+}
+
+/// The names in a folder are durable, and so is the absence of those that were there before. The last of `models` is the
+/// file system then.
+fn folder_kept(by: &str, folder: &str, models: &[Model], later: &Later<'_>, tree: &Tree) -> Option<String> {
+    let is_in = |path: &str| folder_of(path) == folder;
+    names_kept(by, &is_in, models, later, tree)
+}
+
+fn names_kept(
+    by: &str,
+    is_in: &dyn Fn(&str) -> bool,
+    models: &[Model],
+    later: &Later<'_>,
+    tree: &Tree,
+) -> Option<String> {
+    let now = models.last()?;
+    for (path, node) in now.names.iter().filter(|(path, _)| is_in(path)) {
+        let is_there = match (node, tree.get(path)) {
+            (Node::Folder, Some(Entry::Folder)) | (Node::File(_), Some(Entry::File(_))) => true,
+            (..) => later.renamed(path).is_some_and(|to| tree.contains_key(to)),
+        };
+        if !is_there && (!later.touch_name(path) || later.renamed(path).is_some()) {
+            return Some(format!("{path} is not there, a name that was made durable {by}"));
+        }
+    }
+    let before: BTreeSet<&String> = models.iter().flat_map(|model| model.names.keys()).collect();
+    let gone = |path: &&&String| is_in(path) && !now.names.contains_key(path.as_str());
+    // A name below a folder that is gone is gone with it.
+    let is_back = |path: &&&String| tree.contains_key(path.as_str()) && !later.touch_name(path);
+    before
+        .iter()
+        .find(|path| gone(path) && is_back(path))
+        .map(|path| format!("{path} is there again, a name whose removal was made durable {by}"))
+}
+
+/// All of the file system is durable.
+fn all_kept(by: &str, models: &[Model], later: &Later<'_>, tree: &Tree) -> Option<String> {
+    let now = models.last()?;
+    let files = || now.names.iter().filter_map(|(path, _)| Some((path, now.file(path)?)));
+    files()
+        .find_map(|(path, file)| file_kept(by, path, file, now, later, tree))
+        .or_else(|| names_kept(by, &|_| true, models, later, tree))
+}

@@ -1,0 +1,126 @@
+use super::*;
+
+fn path(text: &str) -> String {
+    text.to_owned()
+}
+
+fn write(path: &str, at: u64, bytes: u64, fill: char) -> Op {
+    Op::Write { path: path.to_owned(), at, bytes, fill }
+}
+
+/// The tree of a program that has run to its end, as a file system without a cut has it.
+fn tree_of(program: &Program) -> Tree {
+    let mut model = Model::new();
+    program.0.iter().for_each(|op| assert!(model.apply(op), "{op:?}"));
+    let entry = |(path, node): (&String, &model::Node)| {
+        let found = match node {
+            model::Node::Folder => Entry::Folder,
+            model::Node::File(number) => Entry::File(model.data[*number].clone()),
+        };
+        (path.clone(), found)
+    };
+    model.names.iter().map(entry).collect()
+}
+
+#[test]
+fn programs_are_possible_differ_and_are_the_same_again() {
+    let mut seen = std::collections::BTreeSet::new();
+    for number in 0..500 {
+        let program = Program::random(7, number, 6);
+        assert_eq!(program.0.len(), 7);
+        assert!(program.is_possible());
+        assert_eq!(program, Program::random(7, number, 6));
+        // A file system that loses nothing keeps every promise.
+        let tree = tree_of(&program);
+        assert_eq!(program.broken_promise(7, &tree), None, "{program:?}");
+        seen.insert(program.script());
+    }
+    assert!(seen.len() > 490, "{}", seen.len());
+}
+
+#[test]
+fn what_is_not_kept_is_named() {
+    let program = Program(vec![
+        Op::Create(path("B/y")),
+        write("B/y", 0, 3000, 'a'),
+        Op::Fsync(path("B/y")),
+        Op::Rename(path("A/x"), path("C")),
+        Op::Fsync(path(".")),
+    ]);
+    let whole = tree_of(&program);
+    let broken = |done, change: &dyn Fn(&mut Tree)| {
+        let mut tree = whole.clone();
+        change(&mut tree);
+        program.broken_promise(done, &tree).unwrap_or_default()
+    };
+    assert_eq!(broken(5, &|_| ()), "");
+    let gone = broken(3, &|tree| drop(tree.remove("B/y")));
+    assert!(
+        gone.starts_with("B/y is not there, a file that was made durable by operation 3 (sync B/y)"),
+        "{gone}"
+    );
+    let early = broken(2, &|tree| {
+        tree.remove("B/y");
+        let file = tree.remove("C").expect("a file");
+        tree.insert(path("A/x"), file);
+    });
+    assert_eq!(early, "", "not yet durable");
+    let short = broken(5, &|tree| drop(tree.insert(path("B/y"), Entry::File(vec![b'a'; 2999]))));
+    assert!(short.contains("has 2999 bytes, not 3000"), "{short}");
+    let zeros = broken(5, &|tree| drop(tree.insert(path("B/y"), Entry::File(vec![0; 3000]))));
+    assert!(zeros.contains("has a zero at offset 0 of 3000, not a"), "{zeros}");
+    let lost = broken(5, &|tree| drop(tree.remove("C")));
+    assert!(lost.starts_with("A/x or C is not there, a file that was made durable before the program"), "{lost}");
+    let back = broken(5, &|tree| drop(tree.insert(path("A/x"), Entry::File(Vec::new()))));
+    assert_eq!(back, "", "A was not synced");
+    // The rename may have taken place or not before the folder is synced; the file is there in any case.
+    assert_eq!(broken(4, &|_| ()), "");
+    let both = broken(4, &|tree| {
+        tree.remove("C");
+    });
+    assert!(both.contains("A/x or C is not there"), "{both}");
+    let old = broken(4, &|tree| {
+        let file = tree.remove("C").expect("a file");
+        tree.insert(path("A/x"), file);
+    });
+    assert_eq!(old, "");
+}
+
+#[test]
+fn later_changes_excuse_what_they_touch_and_no_more() {
+    let program = Program(vec![
+        write("y", 0, 100, 'b'),
+        Op::Fsync(path("y")),
+        write("y", 4096, 100, 'c'),
+        Op::Unlink(path("A/x")),
+        Op::Fsync(path("A")),
+        Op::Create(path("A/x")),
+    ]);
+    let whole = tree_of(&program);
+    let with = |change: &dyn Fn(&mut Vec<u8>)| {
+        let mut tree = whole.clone();
+        if let Some(Entry::File(data)) = tree.get_mut("y") {
+            change(data);
+        }
+        program.broken_promise(4, &tree).unwrap_or_default()
+    };
+    // The write behind the fsync may be there or not, and so may what it makes of its own bytes.
+    assert_eq!(with(&|data| data[4096..4196].fill(0)), "");
+    assert!(with(&|data| data[4095] = 0).contains("a zero at offset 4095"));
+    assert!(with(&|data| data[50] = b'q').contains("has q at offset 50"));
+    assert!(with(&|data| data.truncate(5000)).contains("has 5000 bytes"));
+    // A name that was removed durably is back: an error, unless the next operation makes it.
+    let mut back = whole.clone();
+    back.insert(path("A/x"), Entry::File(vec![b'p'; 6000]));
+    assert_eq!(program.broken_promise(5, &back), None);
+    let shorter = Program(program.0[..5].to_vec());
+    let told = shorter.broken_promise(5, &back).expect("it is back");
+    assert!(told.starts_with("A/x is there again"), "{told}");
+}
+
+#[test]
+fn the_script_prints_a_line_for_each_operation() {
+    let program = Program(vec![Op::Link(path("y"), path("B/x")), Op::Fdatasync(path("y")), Op::Sync]);
+    assert_eq!(program.script(), "set -e\nln y B/x; echo 1\nsync -d y; echo 2\nsync; echo 3\n");
+    assert!(!Program(vec![Op::Link(path("y"), path("C/x"))]).is_possible(), "there is no C");
+}

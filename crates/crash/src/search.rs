@@ -1,0 +1,123 @@
+//! Search for broken promises: random programs, each with power cuts behind each of its operations.
+
+use std::path::{Path, PathBuf};
+
+use serde::Serialize;
+use strobe_types::StopFlag;
+
+use crate::programs::{Entry, Op, Program, Tree};
+use crate::{ExploreError, Explorer, Found, Places, Verdict};
+
+/// Power cuts of a program, at most.
+const CUTS: usize = 64;
+
+/// A search.
+#[derive(Clone, Debug)]
+pub struct Search {
+    /// Drive, machine and file system, on which [`Program::before`] has run; its program and check are replaced.
+    pub explorer: Explorer,
+    /// The program of the check and its arguments; the file of the plan follows.
+    pub check: Vec<String>,
+    /// Seed of the programs.
+    pub seed: u64,
+    /// Operations of a program, without the last.
+    pub length: usize,
+}
+
+/// A program after which a promise was broken.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct Broken {
+    /// Number of the program.
+    pub number: u64,
+    /// File system.
+    pub file_system: String,
+    /// The smallest program found that still shows it.
+    pub program: Program,
+    /// The program for a shell.
+    pub script: String,
+    /// Operations that were complete when power was cut.
+    pub done: usize,
+    /// Verdict.
+    pub verdict: Verdict,
+    /// The promise, or what else was found.
+    pub reason: String,
+}
+
+impl Search {
+    /// Tries program `number`; returns what it breaks, if anything, with the program made as small as possible.
+    pub fn one(&self, number: u64, stop: &StopFlag) -> Result<Option<Broken>, ExploreError> {
+        let program = Program::random(self.seed, number, self.length);
+        let Some(mut found) = self.try_out(&program, stop)? else { return Ok(None) };
+        let mut smallest = program;
+        let mut at = smallest.0.len();
+        while at > 0 {
+            at -= 1;
+            let smaller = smallest.without(at);
+            if !smaller.is_possible() || smaller.0.is_empty() {
+                continue;
+            }
+            if let Some(still) = self.try_out(&smaller, stop)? {
+                (smallest, found) = (smaller, still);
+            }
+        }
+        let file_system = self.explorer.run.file_system.kernel_name().unwrap_or_default().to_owned();
+        let Found { acknowledged: done, verdict, reason, .. } = found;
+        let script = smallest.script();
+        Ok(Some(Broken { number, file_system, program: smallest, script, done, verdict, reason }))
+    }
+
+    /// The first cut of `program` that leaves something wrong.
+    fn try_out(&self, program: &Program, stop: &StopFlag) -> Result<Option<Found>, ExploreError> {
+        let mut explorer = self.explorer.clone();
+        let plan = explorer.folder.join("plan.json");
+        let json = serde_json::to_string(program).unwrap_or_default();
+        std::fs::write(&plan, json).map_err(|error| ExploreError::File(plan.clone(), error))?;
+        explorer.run.command = ["sh", "-c", &program.script()].map(str::to_owned).into();
+        explorer.check = [&self.check[..], &[plan.display().to_string()]].concat();
+        let rehearsed = match explorer.rehearse(stop) {
+            // It never reached the drive.
+            Err(ExploreError::Nothing) => return Ok(None),
+            rehearsed => rehearsed?,
+        };
+        let cuts = rehearsed.choose(Places::Lines, CUTS, self.seed);
+        let found = explorer.cut(&rehearsed, &cuts, stop, &|_| ())?;
+        Ok(found.into_iter().find(|one| one.verdict != Verdict::Fine))
+    }
+}
+
+/// The check of a search: compares the folder `top` with the promises of the program in the file `plan`, of which the file
+/// `acknowledged` says how many operations were complete. Returns the first promise that is broken.
+pub fn check_program(plan: &Path, acknowledged: &Path, top: &Path) -> Result<Option<String>, ExploreError> {
+    let failed = |path: &Path| {
+        let path = path.to_owned();
+        move |error| ExploreError::File(path, error)
+    };
+    let text = std::fs::read(plan).map_err(failed(plan))?;
+    let ops: Vec<Op> = serde_json::from_slice(&text).map_err(std::io::Error::from).map_err(failed(plan))?;
+    let lines = std::fs::read_to_string(acknowledged).map_err(failed(acknowledged))?;
+    let done = lines.lines().count().min(ops.len());
+    let mut tree = Tree::new();
+    read_tree(top, String::new(), &mut tree)?;
+    Ok(Program(ops).broken_promise(done, &tree))
+}
+
+fn read_tree(top: &Path, below: String, tree: &mut Tree) -> Result<(), ExploreError> {
+    let folder: PathBuf = top.join(&below);
+    let failed = |error| ExploreError::File(folder.clone(), error);
+    for entry in std::fs::read_dir(&folder).map_err(failed)? {
+        let entry = entry.map_err(failed)?;
+        let name = entry.file_name().to_string_lossy().into_owned();
+        if below.is_empty() && name == "lost+found" {
+            continue;
+        }
+        let path = if below.is_empty() { name } else { format!("{below}/{name}") };
+        if entry.file_type().map_err(failed)?.is_dir() {
+            tree.insert(path.clone(), Entry::Folder);
+            read_tree(top, path, tree)?;
+        } else {
+            let data = std::fs::read(entry.path()).map_err(|error| ExploreError::File(entry.path(), error))?;
+            tree.insert(path, Entry::File(data));
+        }
+    }
+    Ok(())
+}

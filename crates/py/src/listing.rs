@@ -3,7 +3,7 @@
 use std::path::{Path, PathBuf};
 
 use pyo3::prelude::*;
-use strobe_lab::{Experiment, load_drive_table};
+use strobe_lab::{Experiment, load_drive_table, only_format};
 use strobe_ssd::{DriveConfig, MAPPINGS, POLICIES, presets};
 use strobe_types::Op;
 use toml::Table;
@@ -26,7 +26,7 @@ fn _preset_json(name: &str) -> PyResult<String> {
 /// Name of the only format that the start of a trace is in.
 #[pyfunction]
 fn _format_of(path: PathBuf) -> PyResult<&'static str> {
-    strobe_workload::trace::only_format(&path).map_err(|looks| {
+    only_format(&path).map_err(|looks| {
         let text = format!("format is missing, the format of the trace: {looks}");
         errors::raised::ConfigError::new_err(text)
     })

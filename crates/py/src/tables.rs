@@ -1,4 +1,4 @@
-//! What a drive shows as tables. Columns have the names of the variables of formulas where they are the same thing.
+//! Tables of blocks, completions and latencies. Columns have the names of the variables of formulas where they are the same thing.
 
 use std::sync::Arc;
 

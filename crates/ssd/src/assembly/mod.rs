@@ -12,7 +12,10 @@ mod slc;
 mod watermarks;
 mod word_lines;
 
-use strobe_ftl::gc::{AnyPolicy, Formula, Greedy, Kinetic, LinearScore, Sampled, Sampling, VictimPolicy};
+use strobe_ftl::gc::{
+    AnyPolicy, Formula, Greedy, Kinetic, LinearScore, Sampled, Sampling, SecondChance, TwoRegions,
+    VictimPolicy,
+};
 use strobe_ftl::wear::Leveling;
 use strobe_ftl::{
     BlockMap, BlockMapConfig, DieAllocation, FormulaPlacement, GcStream, Inspectable, PageMap, PageMapConfig,
@@ -476,6 +479,10 @@ impl<'a> Plan<'a> {
             Some(Victim::Fifo) => sampled(Sampling::Fifo),
             Some(Victim::Random) => sampled(Sampling::Choices(1)),
             Some(Victim::DChoices) => sampled(Sampling::Choices(gc.choices)),
+            Some(Victim::TwoRegions) => {
+                AnyPolicy::new(TwoRegions::new(blocks, self.config.ftl.placement.kind().host_streams()))
+            }
+            Some(Victim::SecondChance) => AnyPolicy::new(SecondChance::new(blocks)),
             None => AnyPolicy::new(Formula::new(blocks, units, &gc.victim)?),
         })
     }

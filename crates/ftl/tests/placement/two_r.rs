@@ -5,7 +5,7 @@ use std::collections::VecDeque;
 use strobe_ftl::gc::{AnyPolicy, SecondChance, TwoRegions};
 use strobe_ftl::{Inspectable as _, MappingScheme as _, PageMap, PageMapConfig, PlacementKind, WriteContext};
 use strobe_nand::{Chip, Nand as _, NandOp, NoMedium, Unit, Untimed, WearConfig};
-use strobe_types::{BlockId, Lpn, Prng};
+use strobe_types::{BlockId, Lpn, Prng, State as _, StateReader, StateWriter};
 
 use super::{T0, geometry, skewed};
 
@@ -315,5 +315,37 @@ fn full_drives_of_several_planes_make_progress() {
         }
         ftl.check().expect("sound");
         assert_eq!(ftl.mapped_units(), room);
+    }
+}
+
+#[test]
+fn neither_batches_nor_saved_states_change_anything() {
+    for kind in [Kind::Greedy, Kind::Fifo] {
+        let run = |batch: usize, is_saved: bool| {
+            let new = || drive(kind, 2, 40, 16, PageMapConfig::new(900));
+            let mut ftl = new();
+            let mut rng = Prng::new(5);
+            let units: Vec<_> =
+                (0..20_000).map(|_| Unit { lpn: skewed(&mut rng, 900), payload: () }).collect();
+            for (at, units) in units.chunks(batch).enumerate() {
+                ftl.write(T0, units, WriteContext::HOST).expect("progress");
+                if is_saved && at == 15_000 {
+                    let mut bytes = Vec::new();
+                    let mut out = StateWriter::new(&mut bytes);
+                    ftl.save_state(&mut out);
+                    out.finish().expect("saved");
+                    ftl = new();
+                    let length = bytes.len() as u64;
+                    ftl.load_state(&mut StateReader::new(&mut bytes.as_slice(), length)).expect("loaded");
+                }
+            }
+            ftl.check().expect("sound");
+            (0..80).map(|block| ftl.block_info(BlockId::new(block))).collect::<Vec<_>>()
+        };
+        let one = run(1, false);
+        assert_eq!(run(1, true), one, "{kind:?}, saved");
+        for batch in [7, 500] {
+            assert_eq!(run(batch, false), one, "{kind:?}: {batch} units at a time");
+        }
     }
 }

@@ -127,13 +127,13 @@ pub const POLICIES: &[PolicyInfo] = &[
     PolicyInfo {
         victim: Victim::TwoRegions,
         name: "2r-greedy",
-        picks: "min valid in one region, the host's blocks or those of relocation, until the victims give a block",
+        picks: "min valid in the host's blocks or in those of relocation, in batches",
         source: "2R-Greedy: Kang et al. 2020",
     },
     PolicyInfo {
         victim: Victim::SecondChance,
         name: "2r-fifo",
-        picks: "the next closed block with u < 0.7, until the victims give a block",
+        picks: "the next closed block with u < 0.7, in batches",
         source: "2R-FIFO: Kang et al. 2020",
     },
 ];
@@ -214,12 +214,7 @@ pub const PLACEMENTS: &[PlacementInfo] = &[
         ["by the time to the next write, from a trace", "the same"],
         "FK, an oracle: Wang et al. 2022",
     ),
-    placement(
-        SchemeName::TwoR,
-        "2r",
-        ["one", "one; what a collection leaves open is the host's"],
-        "2R: Kang et al. 2020",
-    ),
+    placement(SchemeName::TwoR, "2r", ["one", "one; the host fills its last block"], "2R: Kang et al. 2020"),
     placement(SchemeName::Hints, "hints", ["data, hinted metadata", "one"], ""),
     placement(
         SchemeName::Handles,

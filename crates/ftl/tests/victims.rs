@@ -250,11 +250,11 @@ fn compare(policy: impl VictimPolicy, rule: Rule, (blocks, units): (u32, u32), s
 
 /// Plays a random history, then empties blocks until the policy names none: what is left is full of valid units. Blocks
 /// with an odd number are of stream 1.
-fn name_all_with_something_to_gain(policy: impl VictimPolicy, (blocks, units): (u32, u32), seed: u64) {
+fn name_all_with_something_to_gain<V: VictimPolicy>(policy: V, (blocks, units): (u32, u32), seed: u64) {
     let state = vec![Block::default(); blocks as usize];
     let mut play = Play { policy, rng: Prng::new(seed), state, units, tick: 1, closings: 0 };
     let streams: Vec<u8> = (0..blocks).map(|id| 1 + (id % 2) as u8).collect();
-    let mut choose = |play: &mut Play<_>| {
+    let choose = |play: &mut Play<V>| {
         let valid: Vec<u32> = play.state.iter().map(|b| b.valid).collect();
         let view = BlockView::new(&valid, units, play.tick).with_streams(&streams);
         let chosen = play.policy.choose(&view, &mut Prng::new(0)).map(BlockId::get)?;

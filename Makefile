@@ -36,7 +36,8 @@ lint:           ## Formatting and clippy, determinism bans included; the fuzz ta
 	$(CARGO) clippy --workspace --all-targets --quiet -- -D warnings
 	$(CARGO) check --manifest-path fuzz/Cargo.toml --no-default-features --quiet --target-dir $${CARGO_TARGET_DIR:-target}
 
-docs:           ## The documentation of all crates, warnings are errors
+docs:           ## The documentation of all crates, warnings are errors; users' pages have at most 15,000 words
+	python3 scripts/words.py --most 15000
 	$(CARGO) doc --workspace --no-deps --quiet
 
 site:           ## The documentation as a site, target/site: with the figures of notebooks that the tests have run

@@ -20,6 +20,17 @@ import tempfile
 ROOT = pathlib.Path(__file__).resolve().parent.parent
 OUT = ROOT / "target" / "report-browser"
 NAMES = ["chromium", "chromium-browser", "google-chrome", "google-chrome-stable"]
+# A drive of so few blocks that the X-ray shows the units of each.
+TOY = """[drive]
+preset = "generic-8g"
+nand.blocks_per_plane = 8
+nand.pages_per_block = 4
+nand.channels = 1
+ftl.logical_pages = 12
+[run]
+warmup = 0
+measure = 60
+"""
 # Goes through everything that can be pressed, when the X-ray is there; says what came of it.
 PROBE = """(async () => {
   const xray = document.getElementById("xray"), is_ready = () => !xray || xray.dataset.ready === "yes";
@@ -33,7 +44,7 @@ PROBE = """(async () => {
     document.querySelectorAll("[data-by=valid], .view:first-child").forEach(button => button.click());
   }
   return JSON.stringify({ ready: is_ready(), opened, width: document.documentElement.scrollWidth, window: innerWidth,
-    figures: document.querySelectorAll("figure").length });
+    legend: xray ? xray.querySelector(".legend").textContent : "", figures: document.querySelectorAll("figure").length });
 })()"""
 
 
@@ -125,6 +136,8 @@ def look(browser, page, name):
             sys.exit(f"{name}: {said['width']} pixels wide in a window of {width}")
         if said["opened"] == 0:
             sys.exit(f"{name}: the X-ray opens on its first frame, which shows nothing after a prefill")
+        if name == "toy" and "stale unit" not in said["legend"]:
+            sys.exit(f"{name}: the X-ray does not show the units of blocks: {said['legend']}")
         if said["figures"] == 0:
             sys.exit(f"{name}: no figures")
         browser.picture(OUT / f"{name}-{kind}.png")
@@ -161,6 +174,8 @@ def main():
             "dies": ["examples/latency-under-load.toml", "--set", "run.measure=2s", "--set", "run.interval=50ms",
                      "--set", "run.latency_bins=true"],
         }
+        (folder / "toy.toml").write_text(TOY)
+        runs["toy"] = [str(folder / "toy.toml")]
         for name, arguments in runs.items():
             run("run", *arguments, "--set", "run.xray=60", "--quiet", "--json", str(folder / f"{name}.json"))
         pages = {name: [name] for name in runs} | {"several": ["quickstart", "dies"], "sweep": []}

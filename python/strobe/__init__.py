@@ -146,9 +146,11 @@ def run(
     its ``report`` is the page of ``strobe run --report``, which takes 60.
     ``progress(phase, done, total, virtual_ns)`` is called some times a second; if it returns False the run ends with a
     partial result. ``victim`` chooses the victims of garbage collection: the name or formula of a policy, or a function.
-    A function is called with a ``Table`` of the closed blocks that have invalid units (``block``, ``valid``, ``u``, ``erase_count``, and in ticks ``age_opened``,
-    ``age_closed``, ``age_invalidated``) and returns an array or list of scores; the largest wins. That costs a look at all
-    blocks and a call for every choice, tens of microseconds on small drives: a formula does the same much faster. ``placement`` chooses the streams of units:
+    A function is called with a ``Table`` of the closed blocks that have invalid units. Its columns are ``block`` and the
+    variables of formulas (``u``, ``valid``, ``invalid``, ``units``, ``age``, ``age_closed``, ``age_last_invalid``,
+    ``age_first_invalid``, ``age_newest_valid``, ``age_invalid_sum``, ``stream``, ``erase_count``; ``strobe list policies`` says
+    what they are). It returns an array or list of scores; the largest wins. That costs a look at all blocks and a call for
+    every choice, tens of microseconds on small drives, and 8 bytes for each mapping unit: a formula does the same much faster. ``placement`` chooses the streams of units:
     the name or formula of a scheme, or a ``Placement``. ``from_state`` begins with a drive that was saved, ``save_state`` saves it: before the measurement
     begins, or with ``save_at="end"`` when all is done.
     """
@@ -168,15 +170,25 @@ def run(
 
 def replay(
     trace: Path,
-    format: str,
+    format: str | None = None,
     drive: str | Mapping[str, Any] = "generic-8g",
     *,
+    victim: str | Victim | None = None,
+    placement: str | Placement | None = None,
     workload: Mapping[str, Any] | None = None,
     run_keys: Mapping[str, Any] | None = None,
     seed: int = 1,
     progress: Progress | None = None,
 ) -> Result:
-    """Replays a trace, as ``strobe replay`` does; ``workload`` and ``run_keys`` are further keys of those tables."""
+    """Replays a trace, as ``strobe replay`` does.
+
+    ``format`` is recognised from the first lines of the trace if they fit one format only. ``workload`` and ``run_keys`` are
+    further keys of those tables; ``victim`` and ``placement`` are as for ``run``.
+    """
+    if format is None:
+        if not os.path.exists(trace):
+            raise MissingFileError(f"{os.fspath(trace)}: no such file")
+        format = _strobe._format_of(trace)
     keys = {"preset": drive} if isinstance(drive, str) else dict(drive)
     table = {
         "seed": seed,
@@ -184,7 +196,7 @@ def replay(
         "workload": {"kind": "trace", "path": os.fspath(trace), "format": format, **(workload or {})},
         "run": dict(run_keys or {}),
     }
-    return run(table, progress=progress)
+    return run(table, progress=progress, victim=victim, placement=placement)
 
 
 def preset(name: str) -> dict[str, Any]:

@@ -23,7 +23,7 @@ TRIM: Final[int]
 FLUSH: Final[int]
 
 class StrobeError(Exception):
-    """What this package raises: the base of all its exceptions."""
+    """Base of all exceptions of this package."""
 
 class ConfigError(StrobeError, ValueError):
     """A configuration is refused; the message names the key and the cure."""
@@ -67,25 +67,29 @@ class Table:
 
 @final
 class Experiment:
-    """An experiment, checked and complete: from a mapping with the keys of an experiment file, or its text."""
+    """An experiment, checked and complete.
+
+    It is made from a mapping with the keys of an experiment file, or from its text; sets are
+    "key.path=value".
+    """
 
     def __new__(
         cls, experiment: Mapping[str, Any] | str | None = None, *, sets: Sequence[str] = ...
     ) -> Experiment: ...
     @staticmethod
     def load(path: _Path, *, sets: Sequence[str] = ...) -> Experiment:
-        """The experiment in a file; sets are "key.path=value", as --set takes them."""
+        """Reads the experiment in a file; sets are "key.path=value", as --set takes them."""
 
     @property
     def seed(self) -> int:
-        """The seed of everything random."""
+        """Seed of everything random."""
 
     @property
     def config_hash(self) -> str:
-        """Identifies the configuration, without the seed."""
+        """Hash that identifies the configuration, without the seed."""
 
     def to_toml(self) -> str:
-        """It as TOML that means the same, every default filled in."""
+        """Experiment as TOML that means the same, every default filled in."""
 
     def _with_sets(self, sets: Sequence[str]) -> Experiment: ...
     def _given(self) -> dict[str, Any]: ...
@@ -95,11 +99,12 @@ class Experiment:
 
 @final
 class Drive:
-    """A drive with a clock of its own, in virtual nanoseconds; alone, a command begins when the one before is done.
+    """A drive with a clock of its own, in virtual nanoseconds.
 
-    config is the name of a preset or the path of a file, a mapping with the keys of [drive], or an Experiment. Without
-    timing it only counts, several times as fast. victim is the name or formula of a victim policy, or a function as for
-    strobe.run; placement the name or formula of a placement, or an object as for strobe.run.
+    Alone, a command begins when the one before is done. config is the name of a preset or the path of a
+    file, a mapping with the keys of a table `drive`, or an Experiment. With timing=False it only
+    counts, several times as fast. victim is the name or formula of a victim policy, or a function as
+    for strobe.run; placement the name or formula of a placement, or an object as for strobe.run.
     """
 
     def __new__(
@@ -113,13 +118,13 @@ class Drive:
     ) -> Drive: ...
     @staticmethod
     def load(path: _Path) -> Drive:
-        """The drive that was saved at path, with all that was on its way."""
+        """Reads the drive that was saved at path, with all that was on its way."""
 
     def save(self, path: _Path, *, overwrite: bool = False) -> None:
         """Saves all of its state. A file that is there is replaced only with overwrite=True."""
 
     def fork(self) -> Drive:
-        """An independent copy, as it is now."""
+        """Returns an independent copy, as it is now."""
 
     @property
     def now(self) -> int:
@@ -135,19 +140,19 @@ class Drive:
 
     @property
     def seed(self) -> int:
-        """The seed it was made with."""
+        """Seed it was made with."""
 
     @property
     def timing(self) -> bool:
-        """Whether it keeps time."""
+        """True if it keeps time."""
 
     @property
     def outstanding(self) -> int:
-        """Commands that were submitted and have not been handed over as complete."""
+        """Commands that were submitted and whose completion was not handed over."""
 
     @property
     def next_event(self) -> int | None:
-        """When something happens next that a host could notice, in ns."""
+        """Time of the next thing that a host could notice, in ns."""
 
     @property
     def mapped_units(self) -> int:
@@ -164,34 +169,34 @@ class Drive:
     def write(
         self, lba: int, sectors: int | None = None, *, data: bytes | None = None, fua: bool = False, handle: int = 0
     ) -> int:
-        """Writes sectors, or data if the drive keeps any; returns when that is done, as the others do.
+        """Writes sectors, or data if the drive keeps any; returns when that is done, in ns.
 
-        `handle` is a placement handle (drive.ftl.placement.handles).
+        handle is a placement handle (drive.ftl.placement.handles).
         """
 
     def read(self, lba: int, sectors: int) -> bytes | None:
         """Reads sectors; returns their bytes, if the drive keeps any."""
 
     def trim(self, lba: int, sectors: int) -> int:
-        """Deallocates sectors."""
+        """Deallocates sectors; returns when that is done."""
 
     def flush(self) -> int:
-        """Makes all completed writes durable."""
+        """Makes all completed writes durable; returns when that is done."""
 
     def write_zeroes(self, lba: int, sectors: int, *, deallocate: bool = False) -> int:
-        """Writes zeroes, or deallocates."""
+        """Writes zeroes, or deallocates; returns when that is done."""
 
     def copy(self, destination: int, source: int, sectors: int) -> int:
-        """Copies sectors within the drive."""
+        """Copies sectors within the drive; returns when that is done."""
 
     def settle(self) -> int:
-        """Ends work in order, as before power is switched off."""
+        """Ends work in order, as before power is switched off; returns when that is done."""
 
     def submit(self, op: str | int | _Array, lba: int | _Array, sectors: int | _Array) -> int:
         """Submits commands now, all at once, and returns the tag of the first; those of the others follow it."""
 
     def advance(self, until: int | None = None) -> Table:
-        """Lets time pass until then, or until all is done; returns what is complete: tag, at_ns, error."""
+        """Lets time pass until then, or until all is done; returns completed commands: tag, at_ns, error."""
 
     def run(
         self,
@@ -203,8 +208,12 @@ class Drive:
         queue_depth: int = 1,
         interval_ns: int = 0,
     ) -> int:
-        """Runs many commands: so many outstanding and no more than one in interval_ns, or at times of their own, in ns
-        from now on. Returns when all are complete. Each column is an array, or one number for all."""
+        """Runs many commands and returns when all are complete.
+
+        Each column is an array, or one number for all. At most queue_depth are outstanding, and no more
+        than one begins in interval_ns. With arrivals_ns they begin at times of their own, in ns from now
+        on.
+        """
 
     def stats(self) -> dict[str, Any]:
         """All counters since the drive was new."""
@@ -213,7 +222,7 @@ class Drive:
         """Latencies of "read", "write", "trim" or "flush" since they were cleared, in ns."""
 
     def latencies(self, op: str) -> Table:
-        """How many of them there were of each length, exact to three digits: ns, count."""
+        """Latencies since they were cleared as a table: ns, exact to three digits, and count."""
 
     def clear_latency(self) -> None:
         """Forgets latencies."""
@@ -222,8 +231,13 @@ class Drive:
         """Commands of a kind since the drive was new."""
 
     def blocks(self) -> Table:
-        """All blocks, a row each: stage ("erased", "open", "full", "emptying", "tables", "bad"), stream, and in mapping
-        units valid, written since the erase, and units that it has room for; erases. Costs a pass over all blocks."""
+        """All blocks, a row each. Costs a pass over all of them.
+
+        Columns have the names of the variables of victim formulas: block, stream (-1 if unknown), u, valid,
+        invalid, units and erase_count; ages are known to victim policies only. Further columns are stage
+        ("erased", "open", "full", "emptying", "tables" or "bad"), purpose, the name of the stream, and
+        written, the units programmed since the erase.
+        """
 
     def wear(self) -> dict[str, float]:
         """Erase counts and bad blocks."""
@@ -237,12 +251,13 @@ def presets() -> list[tuple[str, str]]:
     """Ready-made drives: name, and what they are."""
 
 def policies() -> list[tuple[str, str]]:
-    """Victim policies: name, and what they pick. A formula over the statistics of blocks is one, too."""
+    """Victim policies: name, and what they pick. A formula over the variables of blocks is one, too."""
 
 def mappings() -> list[str]:
     """Mapping schemes."""
 
 def _preset_json(name: str) -> str: ...
+def _format_of(path: _Path) -> str: ...
 def _run(
     experiment: Experiment,
     progress: Callable[[str, int, int | None, int], object] | None,
@@ -268,10 +283,15 @@ class _Sweep:
     def __new__(
         cls, table: Mapping[str, Any], folder: _Path, out: _Path, shared: bool, own: Mapping[str, str]
     ) -> _Sweep: ...
-    def next_task(self) -> tuple[int, str] | None: ...
+    def next_task(self) -> tuple[int, str] | None:
+        """Returns a task and its point; None if no task can begin now."""
     def done(self, point: int, answer: str) -> None: ...
     def lost(self, point: int, reason: str) -> None: ...
-    def progress(self) -> tuple[int, int, int]: ...
-    def clear(self) -> None: ...
-    def write(self) -> str: ...
-    def rows(self) -> Table: ...
+    def progress(self) -> tuple[int, int, int]:
+        """Points done, wanted, failed."""
+    def clear(self) -> None:
+        """Removes states that are left."""
+    def write(self) -> str:
+        """Writes all files and returns their paths and what was found, as JSON."""
+    def rows(self) -> Table:
+        """All rows."""

@@ -158,6 +158,7 @@ def sweep(
     *,
     out: Path,
     points: Sequence[Mapping[str, Any]] | None = None,
+    names: Mapping[str, str] | None = None,
     seeds: int | Sequence[int] | None = None,
     seeds_max: int | None = None,
     until: str | float | None = None,
@@ -178,6 +179,8 @@ def sweep(
 
     ``grid`` has keys of the experiment with lists of values, ``points`` tables of keys that go together; ``experiment``
     may also be the path of a file for ``strobe sweep``, whose ``[sweep]`` then counts where nothing is given here.
+    ``names`` has names for formulas: ``{"mine": "age * (1-u)"}`` makes ``"mine"`` a value of ``drive.ftl.gc.victim`` (or of
+    ``drive.ftl.placement.scheme``) in the grid, and tables and figures show the name.
     ``seeds`` is a number or a list. With ``until="1%"`` and ``seeds_max`` each configuration gets more seeds until half of
     the interval of the first ``measure`` is at most that share of its mean.
 
@@ -206,6 +209,7 @@ def sweep(
     keys: dict[str, Any] = {
         "grid": grid and {key: [own.named(key, value) for value in values] for key, values in grid.items()},
         "points": points and [{key: own.named(key, value) for key, value in point.items()} for point in points],
+        "names": names and dict(names),
         "seeds": seeds if seeds is None or isinstance(seeds, int) else list(seeds),
         "seeds_max": seeds_max,
         "until": until,

@@ -330,3 +330,30 @@ def test_blocks_are_shown_as_they_are():
     assert blocks["stage"].count("erased") >= drive.free_blocks > 0
     drive.trim(0, 8)
     assert drive.blocks()["valid"].sum() == units - 1
+    assert blocks["block"].tolist() == list(range(len(blocks))) and set(blocks["stream"]) <= {-1, 0, 1}
+    assert (blocks["u"] == blocks["valid"] / blocks["units"]).all()
+    assert (blocks["invalid"] + blocks["valid"] == blocks["written"]).all()
+    assert "host" in blocks["purpose"] and blocks["erase_count"].max() <= drive.wear()["erase_max"]
+
+
+VARIABLES = [
+    "u", "valid", "invalid", "units", "age", "age_closed", "age_last_invalid", "age_first_invalid", "age_newest_valid",
+    "age_invalid_sum", "stream", "erase_count",
+]
+
+
+@pytest.mark.parametrize("scored", VARIABLES)
+def test_a_function_sees_what_a_formula_sees(scored):
+    """Each variable decides in turn: the same name is the same number."""
+    columns = []
+
+    def function(blocks):
+        columns.append(blocks.columns)
+        return blocks[scored] - 0.5 * blocks["u"].astype(float)
+
+    keys = {"drive": {**SMALL, "nand": {"blocks_per_plane": 40}, "ftl": {"logical_pages": 8000}}, "workload": {"kind": "zipf"},
+            "run": {"warmup": "1x", "measure": "1x", "timing": False}}
+    by_name = strobe.run(keys, victim=f"{scored} - 0.5 * u")
+    by_function = strobe.run(keys, victim=function)
+    assert columns[0] == ["block", *VARIABLES]
+    assert by_function["waf"] == by_name["waf"] > 1 and by_function["wear"] == by_name["wear"]

@@ -124,6 +124,44 @@ def test_a_trace_is_replayed(tmp_path):
         strobe.replay(tmp_path / "none.csv", "msr")
 
 
+def test_the_format_of_a_trace_is_recognised(tmp_path):
+    lines = [f"128166372003061629,host,0,Write,{4096 * n},4096,100" for n in range(50)]
+    (tmp_path / "trace.csv").write_text("\n".join(lines) + "\n")
+    result = strobe.replay(tmp_path / "trace.csv")
+    assert result["config"]["workload"]["format"] == "msr" and result["trace"]["requests"] == {"write": 50}
+    (tmp_path / "trace").write_text("1 0 1000 8 1\n")
+    with pytest.raises(strobe.ConfigError, match="format is missing, .*trace may be disksim, mqsim or ssdsim"):
+        strobe.replay(tmp_path / "trace")
+    with pytest.raises(strobe.MissingFileError, match="none.csv: no such file"):
+        strobe.replay(tmp_path / "none.csv")
+
+
+def test_a_trace_is_replayed_with_policies(tmp_path):
+    offsets = [4096 * (n * 7919 % 8000) for n in range(30_000)]
+    (tmp_path / "trace.csv").write_text("".join(f"{n},host,0,Write,{offset},4096,100\n" for n, offset in enumerate(offsets)))
+    drive = {"preset": "generic-8g", "nand": {"blocks_per_plane": 40}, "ftl": {"logical_pages": 8000}}
+    keys = {"run_keys": {"prefill": True, "timing": False}}
+
+    class OneStream:
+        streams = 1
+
+        def on_write(self, units):
+            return [0] * len(units)
+
+        on_relocate = on_write
+
+    def config(**policies):
+        result = strobe.replay(tmp_path / "trace.csv", "msr", drive, **keys, **policies)
+        ftl = result["config"]["drive"]["ftl"]
+        return ftl["gc"]["victim"], ftl.get("placement", {}).get("scheme", "none"), result["waf"]
+
+    assert config()[:2] == ("greedy", "none")
+    assert config(victim="fifo", placement="sep-gc")[:2] == ("fifo", "sep-gc")
+    by_function = config(victim=lambda blocks: blocks["age"], placement=OneStream())
+    assert by_function[0] == "<lambda>()" and by_function[1].startswith("OneStream")
+    assert config(victim="age", placement=OneStream())[2] == by_function[2] > 1
+
+
 def test_presets_and_policies_are_those_of_the_library():
     names = [name for name, _ in strobe.presets()]
     assert "generic-8g" in names and strobe.preset("generic-8g")["nand"]["page_bytes"] == 4096

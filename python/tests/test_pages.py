@@ -46,6 +46,7 @@ NEEDED = {
 #: Sections of the page on databases: the program that each needs, its package, and something that is shown in the end.
 DATABASES = {
     "PostgreSQL": ("pgbench", "postgresql", "number of failed transactions: 0 "),
+    "MariaDB": ("mariadbd", "mariadb-server", "300"),
     "SQLite": ("sqlite3", "sqlite3", "300"),
     "RocksDB": ("db_bench", "rocksdb-tools", "overwrite"),
     "LMDB": ("mdb_load", "lmdb-utils", "Entries: 2000"),

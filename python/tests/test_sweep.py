@@ -125,6 +125,16 @@ def test_ctrl_c_ends_a_sweep_and_it_goes_on(expected, tmp_path):
     assert sweep(tmp_path, workers=1).parquet.read_bytes() == expected[1]
 
 
+def test_formulas_have_names(tmp_path):
+    grid = {"drive.ftl.gc.victim": ["fifo", "youngest"]}
+    found = strobe.sweep(SMALL, grid, names={"youngest": "age * (1-u) / (1+u)^2"}, out=tmp_path / "named", workers=1)
+    assert found.rows["drive.ftl.gc.victim"] == ["fifo", "youngest"]
+    assert found.rows["waf"][1] == strobe.run(SMALL, victim="age * (1-u) / (1+u)^2")["waf"]
+    assert "youngest" in found.page.read_text() and "youngest" in (tmp_path / "named" / "summary.csv").read_text()
+    with pytest.raises(strobe.ConfigError, match='sweep.names: .*"oldest"'):
+        strobe.sweep(SMALL, grid, names={"youngest": "age", "oldest": "age"}, out=tmp_path / "other")
+
+
 def test_differences_and_pictures(expected):
     found, _ = expected
     assert [one["done"] for one in found.configurations] == [2] * 4

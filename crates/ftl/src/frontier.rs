@@ -242,6 +242,20 @@ impl Frontier {
         self.current.next = self.current.end;
     }
 
+    /// Gives up the open block of the lane whose turn it is to another frontier. Returns it and its programmed pages.
+    pub(crate) fn hand_over(&mut self, geometry: &Geometry) -> Option<(BlockId, u32)> {
+        let (next, _) = self.next_pages()?;
+        self.abandon();
+        Some((geometry.block_of_page(next), geometry.page_in_block(next)))
+    }
+
+    /// Goes on with `block`, `pages` pages of which are programmed, on the lane whose turn it is.
+    pub(crate) fn take_over(&mut self, (block, pages): (BlockId, u32), geometry: &Geometry) {
+        let lane = self.turn as u32;
+        let is_taken = self.resume(lane, block, pages, geometry);
+        debug_assert!(is_taken, "lane has an open block");
+    }
+
     /// The open blocks with their lanes, and the number of pages programmed in each.
     pub(crate) fn open_lanes<'a>(
         &'a self,

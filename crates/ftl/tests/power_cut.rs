@@ -1,6 +1,6 @@
 //! Power cuts at every flash operation of page-mapped drives, those whose map is paged on demand among them.
 
-use strobe_ftl::gc::{Greedy, Grouped};
+use strobe_ftl::gc::{AnyPolicy, Greedy, Grouped, SecondChance, TwoRegions};
 use strobe_ftl::wear::Leveling;
 use strobe_ftl::{
     Allocation, DieAllocation, GcStream, Isolation, MappingScheme, PageMap, PageMapConfig, PlacementKind,
@@ -62,19 +62,25 @@ impl Case {
         self.wear.program_fail_rate > 0.0 || self.wear.endurance_pe.is_some()
     }
 
-    /// A policy for each reclaim group.
-    fn policy(&self) -> Grouped<Greedy> {
+    /// A policy for each reclaim group: greedy, with 2R also those of 2R.
+    fn policy(&self) -> Grouped<AnyPolicy> {
         let groups = match self.config.placement {
             PlacementKind::Handles { groups, .. } => groups.into(),
             _ => 1,
         };
         let geometry = self.geometry();
-        Grouped::new(vec![Greedy::new(geometry.blocks()); groups], &geometry)
+        let blocks = geometry.blocks();
+        let policy = match (self.config.placement, self.config.seed % 3) {
+            (PlacementKind::TwoR, 0) => AnyPolicy::new(TwoRegions::new(blocks, 1)),
+            (PlacementKind::TwoR, 1) => AnyPolicy::new(SecondChance::new(blocks)),
+            _ => AnyPolicy::new(Greedy::new(blocks)),
+        };
+        Grouped::new(vec![policy; groups], &geometry)
     }
 }
 
 impl<T: Pace> Subject<T> for Case {
-    type Ftl = PageMap<TestChip<T>, Grouped<Greedy>>;
+    type Ftl = PageMap<TestChip<T>, Grouped<AnyPolicy>>;
 
     fn units(&self) -> u32 {
         self.config.logical_units
@@ -292,6 +298,12 @@ fn any_placed_case(rng: &mut Prng) -> Option<Case> {
     any_case_placed(rng, choices, placement, streams)
 }
 
+/// A drive of any kind on which the host goes on in the blocks that relocation leaves open.
+fn any_case_of_two_r(rng: &mut Prng) -> Option<Case> {
+    let choices = any_choices(rng);
+    any_case_placed(rng, choices, PlacementKind::TwoR, 2)
+}
+
 /// A drive of any kind with placement handles.
 fn any_case_of_handles(rng: &mut Prng) -> Option<Case> {
     let choices = any_choices(rng);
@@ -372,6 +384,12 @@ fn nothing_durable_is_lost_whatever_the_placement() {
 #[test]
 fn nothing_durable_is_lost_whatever_the_placement_while_operations_are_on_their_way() {
     torture_placed_until::<ArrayTiming>(any_placed_case, 20_000, 8000);
+}
+
+#[test]
+fn nothing_durable_is_lost_of_blocks_that_are_handed_over() {
+    torture_placed_until::<Untimed>(any_case_of_two_r, 20_000, 9800);
+    torture_placed_until::<ArrayTiming>(any_case_of_two_r, 20_000, 9900);
 }
 
 #[test]

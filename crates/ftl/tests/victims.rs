@@ -2,7 +2,8 @@
 
 use proptest::prelude::*;
 use strobe_ftl::gc::{
-    BlockView, Formula, Greedy, Kinetic, LinearScore, Sampled, Sampling, ScataAge, VictimPolicy,
+    BlockView, Formula, Greedy, Kinetic, LinearScore, Sampled, Sampling, ScataAge, SecondChance, TwoRegions,
+    VictimPolicy,
 };
 use strobe_types::{BlockId, Ppa, Prng};
 
@@ -247,6 +248,42 @@ fn compare(policy: impl VictimPolicy, rule: Rule, (blocks, units): (u32, u32), s
     }
 }
 
+/// Plays a random history, then empties blocks until the policy names none: what is left is full of valid units. Blocks
+/// with an odd number are of stream 1.
+fn name_all_with_something_to_gain<V: VictimPolicy>(policy: V, (blocks, units): (u32, u32), seed: u64) {
+    let state = vec![Block::default(); blocks as usize];
+    let mut play = Play { policy, rng: Prng::new(seed), state, units, tick: 1, closings: 0 };
+    let streams: Vec<u8> = (0..blocks).map(|id| 1 + (id % 2) as u8).collect();
+    let choose = |play: &mut Play<V>| {
+        let valid: Vec<u32> = play.state.iter().map(|b| b.valid).collect();
+        let view = BlockView::new(&valid, units, play.tick).with_streams(&streams);
+        let chosen = play.policy.choose(&view, &mut Prng::new(0)).map(BlockId::get)?;
+        assert!(play.state[chosen as usize].phase == Phase::Closed, "{chosen} is not closed");
+        Some(chosen)
+    };
+    for _ in 0..2000 {
+        let id = play.rng.below(blocks);
+        match (play.state[id as usize].phase, play.rng.below(16)) {
+            (Phase::Erased, _) => play.fill(id),
+            (Phase::Open, 0..8) => play.close(id),
+            (Phase::Closed, 0) => play.take(id),
+            (Phase::Closed, 1..4) => {
+                if let Some(victim) = choose(&mut play).filter(|_| id % 3 > 0) {
+                    play.take(victim);
+                }
+            }
+            _ => play.invalidate(id),
+        }
+        let closed = play.state.iter().filter(|b| b.phase == Phase::Closed).count();
+        assert_eq!(play.policy.candidates() as usize, closed);
+    }
+    while let Some(victim) = choose(&mut play) {
+        play.take(victim);
+    }
+    let mut closed = play.state.iter().filter(|b| b.phase == Phase::Closed);
+    assert!(closed.all(|block| block.valid == units), "a block with something to gain is left");
+}
+
 const LINEAR: [LinearScore; 5] =
     [LinearScore::CostBenefit, LinearScore::Lfs, LinearScore::Cat, LinearScore::FeGc, LinearScore::CaPi];
 
@@ -303,6 +340,16 @@ proptest! {
     #[test]
     fn fifo_agrees_with_the_scan(blocks in 1u32..200, units in 1u32..40, seed in any::<u64>()) {
         compare(Sampled::new(blocks, Sampling::Fifo), Rule::Fifo, (blocks, units), seed, Ties::Exact);
+    }
+
+    #[test]
+    fn victims_in_batches_leave_no_block_with_something_to_gain(
+        blocks in 1u32..100,
+        units in 1u32..40,
+        seed in any::<u64>(),
+    ) {
+        name_all_with_something_to_gain(TwoRegions::new(blocks, 1), (blocks, units), seed);
+        name_all_with_something_to_gain(SecondChance::new(blocks), (blocks, units), seed);
     }
 
     /// So many draws miss a given block of fifty with a probability of 10⁻¹⁷.

@@ -33,7 +33,7 @@ pub const MODEL: &str = env!("STROBE_MODEL");
 pub use config_error::ConfigError;
 pub use experiment::{
     Amount, Experiment, HostConfig, Ignored, JobConfig, PaceConfig, PacingName, RateAt, RunConfig,
-    SteadyMetric, SyntheticWorkload, Time, TraceConfig, WorkloadConfig,
+    SteadyMetric, SyntheticWorkload, Time, TraceConfig, WorkloadConfig, apply_sets,
 };
 pub use fit::{Changes, Fit, FitError, Late};
 pub use lifetime::{BadBlockPoint, EndedBy, ideal_host_pages};
@@ -43,5 +43,6 @@ pub use result::{RunResult, SCHEMA_VERSION};
 pub use run_error::RunError;
 pub use series::{Sample, SteadyState};
 pub use steady::SteadyRounds;
+pub use strobe_workload::trace::only_format;
 pub use syntax::load_table;
 pub use verdict::{CapacityResult, JobLoad, LoadResult, WindowResult, WindowVerdict};

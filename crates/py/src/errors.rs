@@ -16,12 +16,7 @@ pub(crate) mod raised {
     use pyo3::types::{PyDict, PyType};
     use pyo3::{PyTypeInfo, create_exception};
 
-    create_exception!(
-        strobe,
-        StrobeError,
-        PyException,
-        "What this package raises: the base of all its exceptions."
-    );
+    create_exception!(strobe, StrobeError, PyException, "Base of all exceptions of this package.");
     create_exception!(
         strobe,
         CommandError,

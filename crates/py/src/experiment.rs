@@ -15,6 +15,9 @@ use crate::score::{Scored, Trouble};
 use crate::watch::Watcher;
 
 /// An experiment, checked and complete.
+///
+/// It is made from a mapping with the keys of an experiment file, or from its text; sets are
+/// "key.path=value".
 #[pyclass(frozen, module = "strobe", name = "Experiment", from_py_object)]
 #[derive(Clone)]
 pub(crate) struct PyExperiment {
@@ -133,6 +136,7 @@ impl PyExperiment {
         Self::of(table, &sets, Path::new(""))
     }
 
+    /// Reads the experiment in a file; sets are "key.path=value", as --set takes them.
     #[staticmethod]
     #[pyo3(signature = (path, *, sets = Vec::new()))]
     fn load(path: PathBuf, sets: Vec<String>) -> PyResult<Self> {
@@ -148,16 +152,19 @@ impl PyExperiment {
         self.with(&sets)
     }
 
+    /// Seed of everything random.
     #[getter]
     fn seed(&self) -> u64 {
         self.experiment.seed
     }
 
+    /// Hash that identifies the configuration, without the seed.
     #[getter]
     fn config_hash(&self) -> String {
         self.experiment.config_hash()
     }
 
+    /// Experiment as TOML that means the same, every default filled in.
     fn to_toml(&self) -> String {
         self.experiment.to_toml()
     }
@@ -285,8 +292,8 @@ impl OwnPolicies {
         trouble: &Trouble,
     ) -> Result<Box<dyn Simulated>, BuildError> {
         if let Some(function) = self.victim {
-            let blocks = builder.geometry().blocks();
-            builder = builder.with_victims(Scored::new(blocks, function, trouble.clone()));
+            let (blocks, units) = (builder.geometry().blocks(), builder.geometry().units_per_block());
+            builder = builder.with_victims(Scored::new(blocks, units, function, trouble.clone()));
         }
         if let Some(object) = self.placement {
             builder = builder.with_placement(object.layout, object.placement(trouble.clone()));

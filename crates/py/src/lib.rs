@@ -1,9 +1,10 @@
 //! The Python package `strobe`: drives and experiments, driven from Python.
 //!
-//! It holds no logic. `drive.rs` is one drive, command by command or many at a time; `experiment.rs` reads and runs
+//! It holds no logic. `drive/` is one drive, command by command or many at a time; `experiment.rs` reads and runs
 //! experiments; `sweep.rs` says what is to be run of a sweep; `score.rs` lets a Python function choose victims,
-//! `placed.rs` an object streams; `arrays.rs` takes NumPy and Arrow in and gives them out, `table.rs` is a table that goes out; `pictures.rs` draws results; `errors.rs` makes errors exceptions. What each does is said in
-//! `python/strobe/_strobe.pyi`, which a test compares with this.
+//! `placed.rs` an object streams; `arrays.rs` takes NumPy and Arrow in and gives them out, `table.rs` is a table that
+//! goes out, `tables.rs` what a drive shows as such; `pictures.rs` draws results; `errors.rs` makes errors exceptions. Doc
+//! comments of what Python sees are its documentation: `python/strobe/_strobe.pyi` repeats them, and a test compares.
 
 mod arrays;
 mod counts;
@@ -16,6 +17,7 @@ mod placed;
 mod score;
 mod sweep;
 mod table;
+mod tables;
 mod watch;
 
 use pyo3::prelude::*;

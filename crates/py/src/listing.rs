@@ -1,17 +1,17 @@
 //! Lists of presets and policies.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use pyo3::prelude::*;
-use strobe_lab::{Experiment, load_drive_table};
+use strobe_lab::{Experiment, load_drive_table, only_format};
 use strobe_ssd::{DriveConfig, MAPPINGS, POLICIES, presets};
 use strobe_types::Op;
 use toml::Table;
 
 use crate::errors;
 
-/// Ready-made drives: name and what they are.
-#[pyfunction]
+/// Ready-made drives: name, and what they are.
+#[pyfunction(name = "presets")]
 fn presets_() -> Vec<(&'static str, &'static str)> {
     presets::PRESETS.iter().map(|preset| (preset.name, preset.summary)).collect()
 }
@@ -21,6 +21,15 @@ fn presets_() -> Vec<(&'static str, &'static str)> {
 fn _preset_json(name: &str) -> PyResult<String> {
     let config = drive_config(preset_table(name)?, &[])?;
     Ok(serde_json::to_string(&config).expect("a configuration is plain data"))
+}
+
+/// Name of the only format that the start of a trace is in.
+#[pyfunction]
+fn _format_of(path: PathBuf) -> PyResult<&'static str> {
+    only_format(&path).map_err(|looks| {
+        let text = format!("format is missing, the format of the trace: {looks}");
+        errors::raised::ConfigError::new_err(text)
+    })
 }
 
 /// The keys of the drive that a preset or a file describes.
@@ -36,7 +45,7 @@ pub(crate) fn drive_config(keys: Table, sets: &[String]) -> PyResult<DriveConfig
         .map_err(errors::config)
 }
 
-/// Victim policies: name, and what they pick.
+/// Victim policies: name, and what they pick. A formula over the variables of blocks is one, too.
 #[pyfunction]
 fn policies() -> Vec<(&'static str, &'static str)> {
     POLICIES.iter().map(|policy| (policy.name, policy.picks)).collect()
@@ -49,8 +58,9 @@ fn mappings() -> Vec<&'static str> {
 }
 
 pub(crate) fn add_to(module: &Bound<'_, PyModule>) -> PyResult<()> {
-    module.add("presets", wrap_pyfunction!(presets_, module)?)?;
+    module.add_function(wrap_pyfunction!(presets_, module)?)?;
     module.add_function(wrap_pyfunction!(_preset_json, module)?)?;
+    module.add_function(wrap_pyfunction!(_format_of, module)?)?;
     module.add_function(wrap_pyfunction!(policies, module)?)?;
     module.add_function(wrap_pyfunction!(mappings, module)?)?;
     module.add("READ", Op::Read as u8)?;

@@ -2,12 +2,12 @@
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use arrow_array::{ArrayRef, Float64Array, UInt32Array, UInt64Array};
+use arrow_array::{ArrayRef, Float64Array, Int64Array, UInt32Array};
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 use pyo3::types::{PyList, PyTuple};
 use pyo3_arrow::input::AnyArray;
-use strobe_ftl::gc::{BlockView, VictimPolicy};
+use strobe_ftl::gc::{BlockView, Formula, VARIABLES, VictimPolicy};
 use strobe_types::{BlockId, Ppa, Prng};
 
 use crate::table::Table;
@@ -36,60 +36,41 @@ impl Trouble {
     }
 }
 
-/// Block statistics for a victim score.
-#[derive(Clone, Copy, Default)]
-struct Block {
-    is_closed: bool,
-    erase_count: u32,
-    opened: u64,
-    closed: u64,
-    invalidated: u64,
-}
-
-/// Picks the closed block with the largest score, of equals the one with the lowest number; the scores are those of a
-/// function that gets a table of the closed blocks. Blocks without an invalid unit are not among them.
+/// Picks the closed block with the largest score, of equals the one with the lowest number. The scores are those of a
+/// function that gets a table of the closed blocks, whose columns are the variables of formulas. Blocks without an
+/// invalid unit are not among them.
 #[derive(Clone)]
 pub(crate) struct Scored {
     function: Arc<Py<PyAny>>,
-    blocks: Vec<Block>,
-    candidates: u32,
+    observed: Formula,
     trouble: Trouble,
 }
 
 impl Scored {
-    pub(crate) fn new(blocks: u32, function: Arc<Py<PyAny>>, trouble: Trouble) -> Self {
-        Self { function, blocks: vec![Block::default(); blocks as usize], candidates: 0, trouble }
+    pub(crate) fn new(blocks: u32, units_per_block: u32, function: Arc<Py<PyAny>>, trouble: Trouble) -> Self {
+        Self { function, observed: Formula::observer(blocks, units_per_block), trouble }
     }
 
-    /// The numbers of the blocks that may be chosen.
-    fn choices(&self, view: &BlockView<'_>) -> Vec<u32> {
-        let numbers = (0..).zip(&self.blocks).filter(|(_, block)| block.is_closed).map(|(number, _)| number);
-        numbers.filter(|&number| view.valid(BlockId::new(number)) < view.units_per_block()).collect()
-    }
-
-    fn asked(&self, numbers: &[u32], view: &BlockView<'_>) -> PyResult<usize> {
-        let of = |what: &dyn Fn(&Block) -> u64| -> ArrayRef {
-            let values: Vec<u64> =
-                numbers.iter().map(|&number| what(&self.blocks[number as usize])).collect();
-            Arc::new(UInt64Array::from(values))
-        };
-        let tick = view.tick();
-        let valid: Vec<u32> = numbers.iter().map(|&number| view.valid(BlockId::new(number))).collect();
-        let units = f64::from(view.units_per_block());
-        let used: Vec<f64> = valid.iter().map(|&valid| f64::from(valid) / units).collect();
-        let erases = numbers.iter().map(|&number| self.blocks[number as usize].erase_count);
-        let table = Table::new(vec![
-            ("block", Arc::new(UInt32Array::from(numbers.to_vec())) as ArrayRef),
-            ("valid", Arc::new(UInt32Array::from(valid))),
-            ("u", Arc::new(Float64Array::from(used))),
-            ("erase_count", Arc::new(UInt32Array::from_iter_values(erases))),
-            ("age_opened", of(&|block| tick.saturating_sub(block.opened))),
-            ("age_closed", of(&|block| tick.saturating_sub(block.closed))),
-            ("age_invalidated", of(&|block| tick.saturating_sub(block.invalidated))),
-        ])?;
+    /// The place in `choices` of the block that the function scores highest.
+    fn asked(&self, choices: &[BlockId], view: &BlockView<'_>) -> PyResult<usize> {
+        let numbers = UInt32Array::from_iter_values(choices.iter().map(|block| block.get()));
+        let mut columns: Vec<(&str, ArrayRef)> = vec![("block", Arc::new(numbers))];
+        for variable in VARIABLES {
+            let all = self.observed.values(variable, view);
+            let values = choices.iter().map(|block| all[block.index()]);
+            let column: ArrayRef = match variable.name {
+                "valid" | "invalid" | "units" | "erase_count" => {
+                    Arc::new(UInt32Array::from_iter_values(values.map(|value| value as u32)))
+                }
+                "stream" => Arc::new(Int64Array::from_iter_values(values.map(|value| value as i64))),
+                _ => Arc::new(Float64Array::from_iter_values(values)),
+            };
+            columns.push((variable.name, column));
+        }
+        let table = Table::new(columns)?;
         Python::attach(|py| {
             let answer = self.function.bind(py).call1((Bound::new(py, table)?,))?;
-            let scores = numbers_of(&answer, numbers.len(), "the victim function", "scores", "row")?;
+            let scores = numbers_of(&answer, choices.len(), "the victim function", "scores", "row")?;
             let best = scores.iter().enumerate().filter(|(_, score)| !score.is_nan());
             let best = best.reduce(|best, other| if other.1 > best.1 { other } else { best });
             best.map(|(at, _)| at).ok_or_else(|| PyValueError::new_err("all scores are NaN"))
@@ -159,50 +140,46 @@ fn floats(array: &ArrayRef) -> Option<Vec<f64>> {
 
 impl VictimPolicy for Scored {
     fn opened(&mut self, block: BlockId, erase_count: u32, tick: u64) {
-        let invalidated = tick;
-        self.blocks[block.index()] =
-            Block { is_closed: false, erase_count, opened: tick, closed: tick, invalidated };
+        self.observed.opened(block, erase_count, tick);
     }
 
-    fn closed(&mut self, block: BlockId, _valid: u32, tick: u64) {
-        let block = &mut self.blocks[block.index()];
-        (block.is_closed, block.closed) = (true, tick);
-        self.candidates += 1;
+    fn written(&mut self, unit: Ppa, tick: u64) {
+        self.observed.written(unit, tick);
     }
 
-    fn invalidated(&mut self, _unit: Ppa, block: BlockId, _valid: u32, tick: u64) {
-        self.blocks[block.index()].invalidated = tick;
+    fn closed(&mut self, block: BlockId, valid: u32, tick: u64) {
+        self.observed.closed(block, valid, tick);
+    }
+
+    fn invalidated(&mut self, unit: Ppa, block: BlockId, valid: u32, tick: u64) {
+        self.observed.invalidated(unit, block, valid, tick);
     }
 
     fn taken(&mut self, block: BlockId) {
-        self.blocks[block.index()].is_closed = false;
-        self.candidates -= 1;
+        self.observed.taken(block);
     }
 
     fn choose(&mut self, view: &BlockView<'_>, _rng: &mut Prng) -> Option<BlockId> {
-        let numbers = self.choices(view);
-        if numbers.is_empty() {
-            return None;
-        }
+        let choices = self.observed.choices(view);
         // Once something is wrong the run is on its way to its end, and any good choice will do until then.
-        let fewest =
-            || (0..numbers.len()).min_by_key(|&at| view.valid(BlockId::new(numbers[at]))).unwrap_or(0);
-        let at = if self.trouble.is_there() {
-            fewest()
-        } else {
-            self.asked(&numbers, view).unwrap_or_else(|error| {
+        let fewest = choices.iter().copied().min_by_key(|&block| view.valid(block))?;
+        if self.trouble.is_there() {
+            return Some(fewest);
+        }
+        match self.asked(&choices, view) {
+            Ok(at) => Some(choices[at]),
+            Err(error) => {
                 self.trouble.put(error);
-                fewest()
-            })
-        };
-        Some(BlockId::new(numbers[at]))
+                Some(fewest)
+            }
+        }
     }
 
     fn candidates(&self) -> u32 {
-        self.candidates
+        self.observed.candidates()
     }
 
     fn bytes_per_block() -> u64 {
-        size_of::<Block>() as u64
+        Formula::bytes_per_block()
     }
 }

@@ -14,7 +14,7 @@ use pyo3_arrow::ffi::{ArrayIterator, to_schema_pycapsule, to_stream_pycapsule};
 
 use crate::errors;
 
-/// A table of columns.
+/// A table of columns. pyarrow.table(t), polars.DataFrame(t) and pandas take it as it is.
 #[pyclass(frozen, module = "strobe")]
 pub(crate) struct Table {
     batch: RecordBatch,
@@ -48,6 +48,7 @@ impl Table {
 
 #[pymethods]
 impl Table {
+    /// Names of the columns.
     #[getter]
     fn columns(&self) -> Vec<String> {
         self.column_names().into_iter().map(str::to_owned).collect()
@@ -61,6 +62,9 @@ impl Table {
         format!("<strobe.Table of {} rows: {}>", self.batch.num_rows(), self.column_names().join(", "))
     }
 
+    /// A column: a NumPy array of numbers that may not be written, or a list of texts.
+    ///
+    /// Where values are missing it is a copy with NaN, or a list with None.
     fn __getitem__<'py>(&self, py: Python<'py>, name: &str) -> PyResult<Bound<'py, PyAny>> {
         let column = self.column(name)?;
         if column.null_count() > 0 {
@@ -78,6 +82,7 @@ impl Table {
         numpy.call_method1("frombuffer", (Bound::new(py, buffer)?, dtype))
     }
 
+    /// All columns by name.
     fn to_dict<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyDict>> {
         let all = PyDict::new(py);
         for name in self.column_names() {

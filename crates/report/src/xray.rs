@@ -85,10 +85,21 @@ pub(crate) fn of(run: &Run) -> Option<Value> {
     for key in TEXTS {
         out.insert(key.to_owned(), digits(xray.get(key)?)?);
     }
+    // A page shows the units of a few large cells.
+    if let Some(units) = units_per_block(run) {
+        out.insert("units_per_block".to_owned(), units.into());
+    }
     if let Some(held) = xray.get("held") {
         out.insert("held".to_owned(), digits(held)?);
     }
     Some(out.into())
+}
+
+/// Mapping units of a block, by the configuration of `run`.
+fn units_per_block(run: &Run) -> Option<u64> {
+    let of = |path: &str| run.at(path).as_u64().filter(|&value| value > 0);
+    let bytes = of("config/drive/nand/pages_per_block")?.checked_mul(of("config/drive/nand/page_bytes")?)?;
+    Some(bytes / of("config/drive/ftl/mapping_unit_bytes")?).filter(|&units| units > 0)
 }
 
 /// A text in base64, and nothing else.
@@ -96,4 +107,31 @@ fn digits(value: &Value) -> Option<Value> {
     let text = value.as_str()?;
     let is_digit = |byte: u8| byte.is_ascii_alphanumeric() || matches!(byte, b'+' | b'/' | b'=');
     text.bytes().all(is_digit).then(|| text.into())
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    /// A page shows the units of each block of a toy drive.
+    #[test]
+    fn a_page_knows_the_units_of_a_block() {
+        let of = |drive: Value| {
+            let frames = json!([{ "at_ns": 0, "host_pages": 0 }]);
+            let xray = json!({
+                "channels": 1, "dies": 1, "planes_per_die": 1, "blocks_per_plane": 8, "blocks_per_cell": 1,
+                "cells_per_plane": 8, "wear_min": 0, "wear_step": 1, "frames": frames, "stage": "", "stream": "",
+                "valid": "", "written": "", "changed": "", "wear": "",
+            });
+            let result = json!({ "schema_version": 1, "config": { "drive": drive }, "host": {}, "nand": {},
+                                 "wear": {}, "xray": xray });
+            super::of(&Run::new("x", result).expect("a result")).expect("an X-ray")["units_per_block"].clone()
+        };
+        let nand = json!({ "pages_per_block": 4, "page_bytes": 16384 });
+        assert_eq!(of(json!({ "nand": nand, "ftl": { "mapping_unit_bytes": 4096 } })), 16);
+        assert_eq!(of(json!({ "nand": nand, "ftl": { "mapping_unit_bytes": 0 } })), Value::Null);
+        assert_eq!(of(json!({})), Value::Null);
+    }
 }

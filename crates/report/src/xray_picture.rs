@@ -22,7 +22,8 @@ const RIM: f64 = 3.0;
 /// Shades of a share.
 const SHADES: usize = 16;
 /// Sides of cells that are tried.
-const SIDES: [f64; 12] = [14.0, 11.0, 9.0, 7.0, 5.5, 4.0, 3.0, 2.0, 1.5, 1.0, 0.5, 0.25];
+const SIDES: [f64; 17] =
+    [100.0, 70.0, 50.0, 35.0, 25.0, 14.0, 11.0, 9.0, 7.0, 5.5, 4.0, 3.0, 2.0, 1.5, 1.0, 0.5, 0.25];
 
 const ERASED: u8 = 0;
 const BAD: u8 = 5;
@@ -310,7 +311,7 @@ mod tests {
     fn cells_are_where_they_belong_and_equal_neighbours_are_one_stroke() {
         let frames = Frames::read(&xray()).expect("sound");
         let (side, columns) = frames.layout();
-        assert_eq!((side, columns), (14.0, 3));
+        assert_eq!((side, columns), (70.0, 3));
         let shades =
             |by: By, frame: usize| (0..6).map(|cell| frames.shade(by, frame * 6 + cell)).collect::<Vec<_>>();
         assert_eq!(shades(By::Valid, 0), [Some(15), Some(15), None, None, Some(0), Some(7)]);
@@ -319,11 +320,11 @@ mod tests {
         assert_eq!(shades(By::Wear, 0), [Some(0), Some(0), Some(0), None, Some(0), Some(15)]);
         let svg = frames.svg("x", By::Valid);
         // Two cells that are all valid, side by side, in the first plane of the first frame.
-        assert!(svg.contains("d=\"M4.00,31.00h28.00\""), "{svg}");
+        assert!(svg.contains("d=\"M4.00,59.00h140.00\""), "{svg}");
         assert!(svg.contains(">0 ns<") && svg.contains(">1 ms<"), "{svg}");
         assert!(frames.svg("x", By::Wear).contains(">13 erases<"));
         // Erased cells are seen, and the legend says so; where all cells have a colour it does not.
-        assert!(svg.contains("stroke=\"#e3e5e9\" stroke-width=\"14\"") && svg.contains(">erased<"), "{svg}");
+        assert!(svg.contains("stroke=\"#e3e5e9\" stroke-width=\"70\"") && svg.contains(">erased<"), "{svg}");
         assert!(!frames.svg("x", By::Wear).contains(">erased<"));
         let streams = frames.svg("x", By::Stream);
         assert!(streams.contains(">moved<") && !streams.contains(">unknown<"), "{streams}");

@@ -82,6 +82,17 @@ pub enum SweepError {
         /// Runs in it that are none of this sweep.
         others: usize,
     },
+    /// A folder that does not say what its sweep is.
+    #[error(
+        "{path} does not say which sweep it holds (sweep.json: {error}); name the file of the sweep as well: strobe report \
+         SWEEP.toml --from {path}"
+    )]
+    NotDescribed {
+        /// Path of the folder.
+        path: PathBuf,
+        /// Why its description cannot be read.
+        error: String,
+    },
     /// A worker of another version.
     #[error("a worker has another version or model ({theirs}; this is {ours}): install the same everywhere")]
     OtherWorker {
@@ -123,6 +134,7 @@ impl SweepError {
             | Self::ValueRefused { .. }
             | Self::OtherSweep { .. }
             | Self::Foreign { .. }
+            | Self::NotDescribed { .. }
             | Self::NoMeasure { .. } => true,
             Self::Store(error) => error.is_bad_request(),
             _ => false,

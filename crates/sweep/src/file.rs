@@ -3,16 +3,17 @@
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
-use strobe_lab::load_table;
+use strobe_lab::{apply_sets, load_table};
 use strobe_ssd::schema::nearest;
 use toml::{Table, Value};
 
-use crate::{Seeds, SweepError};
+use crate::{Names, Seeds, SweepError};
 
 /// Keys of `[sweep]`.
-const KEYS: [&str; 11] = [
+const KEYS: [&str; 12] = [
     "grid",
     "points",
+    "names",
     "seeds",
     "seeds_max",
     "until",
@@ -36,6 +37,9 @@ pub struct SweepFile {
     /// `sweep.points`: tables of keys and values that go together; each is combined with the whole grid. Default: one
     /// without keys.
     pub points: Vec<Vec<(String, Value)>>,
+    /// `sweep.names`: names that stand for formulas among the values of `drive.ftl.gc.victim` and
+    /// `drive.ftl.placement.scheme`; tables and figures show the name.
+    pub names: Names,
     /// `sweep.seeds` (a number, default 1, or a list), `sweep.seeds_max` and `sweep.until`.
     pub seeds: Seeds,
     /// `sweep.measure`: columns that are estimated, compared and drawn. Default `waf`.
@@ -60,9 +64,29 @@ pub struct SweepFile {
 }
 
 impl SweepFile {
-    /// Reads the file at `path`.
-    pub fn load(path: &Path) -> Result<Self, SweepError> {
-        Self::of(load_table(path)?, path.parent().unwrap_or(Path::new("")))
+    /// Reads the file at `path` and applies `sets` (`key.path=value`), whose paths start from the current folder.
+    pub fn load(path: &Path, sets: &[String]) -> Result<Self, SweepError> {
+        let mut table = load_table(path)?;
+        apply_sets(&mut table, sets)?;
+        let is_set = |key: &str| sets.iter().any(|set| set.split('=').next().map(str::trim) == Some(key));
+        for (inner, name) in [("workload", "path"), ("drive", "preset")] {
+            let key = format!("{inner}.{name}");
+            if let Some(Value::String(text)) = table.get_mut(inner).and_then(|inner| inner.get_mut(name))
+                && is_set(&key)
+                && is_file(&key, text)
+                && let Ok(path) = std::path::absolute(&*text)
+            {
+                *text = path.display().to_string();
+            }
+        }
+        let file = Self::of(table, path.parent().unwrap_or(Path::new("")))?;
+        match file.keys().iter().find(|key| is_set(key)) {
+            None => Ok(file),
+            Some(key) => Err(SweepError::key(
+                "grid",
+                format!("--set {key} would have no effect, as the sweep has values of it; set another key"),
+            )),
+        }
     }
 
     /// Reads a sweep from `table`; paths in it start from `folder`.
@@ -99,8 +123,11 @@ impl SweepFile {
                 ));
             }
         }
+        let of_grid = grid.iter().flat_map(|(key, values)| values.iter().map(|value| (key.as_str(), value)));
+        let of_points = points.iter().flatten().map(|(key, value)| (key.as_str(), value));
         let file = Self {
             folder: folder.to_owned(),
+            names: Names::read(sweep.get("names"), of_grid.chain(of_points))?,
             seeds: Seeds::read(sweep.get("seeds"), sweep.get("seeds_max"), sweep.get("until"), seed)?,
             measure: measures(sweep.get("measure"))?,
             compare: compare(sweep.get("compare"), &grid, &points)?,
@@ -145,6 +172,11 @@ fn number(sweep: &Table, key: &str, (least, most): (f64, f64)) -> Result<Option<
     number
         .map(Some)
         .ok_or_else(|| SweepError::key(key, format!("{value} is given; allowed is {least} to {most}")))
+}
+
+/// True if `text`, the value of `key`, is the path of a file.
+pub(crate) fn is_file(key: &str, text: &str) -> bool {
+    key == "workload.path" || key == "drive.preset" && text.ends_with(".toml")
 }
 
 /// A value of a key of an experiment.

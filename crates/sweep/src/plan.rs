@@ -10,6 +10,7 @@ use strobe_lab::{ConfigError, Experiment, MODEL, WorkloadConfig, points};
 use strobe_ssd::{BuildError, memory_bytes};
 use toml::Value;
 
+use crate::file::is_file;
 use crate::measures::Features;
 use crate::{SweepError, SweepFile};
 
@@ -236,9 +237,8 @@ impl SweepFile {
                 if value.as_str().is_some_and(|name| self.own.contains_key(name)) {
                     return None;
                 }
-                let is_file =
-                    |text: &str| key == "workload.path" || text.ends_with(".toml") && key == "drive.preset";
-                match value.as_str().filter(|text| is_file(text)) {
+                let value = &self.names.resolved(key, value);
+                match value.as_str().filter(|text| is_file(key, text)) {
                     Some(text) => {
                         let path = self.folder.join(text);
                         let path = std::path::absolute(&path).unwrap_or(path);

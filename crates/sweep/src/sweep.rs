@@ -40,17 +40,23 @@ impl Sweep {
     /// The sweep `plan`, which is kept in `folder` and goes on there. A folder with runs that are none of its points is
     /// refused: one that has fewer values or seeds is fine.
     pub fn new(plan: Plan, folder: &Path) -> Result<Self, SweepError> {
-        let sweep = Self::shared(plan, folder)?;
-        let ours: BTreeSet<&str> = sweep.plan.points.iter().map(|point| point.key.as_str()).collect();
-        match sweep.store.keys().filter(|key| !ours.contains(key)).count() {
-            0 => Ok(sweep),
+        let store = open_store(folder)?;
+        let ours: BTreeSet<&str> = plan.points.iter().map(|point| point.key.as_str()).collect();
+        match store.keys().filter(|key| !ours.contains(key)).count() {
+            0 => Self::described(plan, store, folder),
             others => Err(SweepError::OtherSweep { path: folder.to_owned(), others }),
         }
     }
 
     /// [`Sweep::new`] in a folder that other sweeps use, too, one after the other.
     pub fn shared(plan: Plan, folder: &Path) -> Result<Self, SweepError> {
-        Ok(Self { plan: Arc::new(plan), store: open_store(folder)?, folder: folder.to_owned() })
+        Self::described(plan, open_store(folder)?, folder)
+    }
+
+    /// Writes into `folder` which sweep it holds.
+    fn described(plan: Plan, store: Store, folder: &Path) -> Result<Self, SweepError> {
+        plan.file.keep(folder)?;
+        Ok(Self { plan: Arc::new(plan), store, folder: folder.to_owned() })
     }
 
     /// Runs all points that are not done and returns the points that were wanted. Each of `workers` is a process that

@@ -13,10 +13,7 @@ pub fn about_intervals(plan: &Plan, summary: &Summary) -> String {
     if found().any(has_interval) {
         let same =
             if found().any(|found| found.is_same) { " Without ±: the same for every seed." } else { "" };
-        return format!(
-            "Means; ± is half of the {} % interval over seeds.{same}",
-            summary.confidence * 100.0
-        );
+        return format!("± is half of the {} % interval over seeds.{same}", summary.confidence * 100.0);
     }
     let text = if found().next().is_some() && found().all(|found| found.is_same) {
         "The same for every seed: nothing is random in these runs, so there are no intervals."

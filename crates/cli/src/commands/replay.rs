@@ -3,8 +3,7 @@
 use std::path::Path;
 
 use clap::Args;
-use strobe_lab::{Experiment, load_drive_table};
-use strobe_workload::trace;
+use strobe_lab::{Experiment, load_drive_table, only_format};
 use toml::{Table, Value};
 
 use super::execute::{Common, execute, with_options};
@@ -109,20 +108,11 @@ pub(crate) fn replay(args: &ReplayArgs) -> Result<(), Failure> {
     execute(experiment, Path::new(&args.drive), &args.common)
 }
 
-/// The only format that the first lines of `trace` fit, which a note tells. Formats of one shape differ in units and op
-/// codes: where several fit, somebody has to say.
+/// The only format that the first lines of `trace` fit, which a note tells.
 fn recognised(trace: &str) -> Result<&'static str, Failure> {
-    let path = Path::new(trace);
-    // What is in a pipe can be read only once.
-    let fitting = if path.is_file() { trace::guess(path).unwrap_or_default() } else { Vec::new() };
-    let names: Vec<&str> = fitting.iter().map(|format| format.name).collect();
-    let looks = match names[..] {
-        [] => "`strobe list formats` has the names".to_owned(),
-        [name] => {
-            output::note(&format!("note: {trace} is read as {name}; --format overrides that"));
-            return Ok(name);
-        }
-        [ref others @ .., last] => format!("{trace} may be {} or {last}", others.join(", ")),
-    };
-    Err(Failure::Request(anyhow::anyhow!("--format is missing, the format of the trace: {looks}")))
+    let name = only_format(Path::new(trace)).map_err(|looks| {
+        Failure::Request(anyhow::anyhow!("--format is missing, the format of the trace: {looks}"))
+    })?;
+    output::note(&format!("note: {trace} is read as {name}; --format overrides that"));
+    Ok(name)
 }

@@ -26,7 +26,7 @@ const RESULTS_MAX: usize = 1000;
   strobe report greedy.json fifo.json --out both.html        runs side by side, named as their files
   strobe report out.json --pdf figures --width-mm 85  each figure as a PDF file, as wide as a column, for LaTeX
   strobe report out.json --svg figures                the same as SVG files
-  strobe report examples/sweep.toml --out sweep.html  means with intervals, differences (strobe sweep writes it, too)
+  strobe report sweep-sweep --out sweep.html          means with intervals, differences of the sweep in a folder
 
 What is in the page is what the result has. More of it comes from:
   --set run.xray=60              the X-ray: every block of the drive, in so many frames
@@ -35,8 +35,8 @@ What is in the page is what the result has. More of it comes from:
   strobe linux --interval 1s     a guest over time: its drive, its memory, the commits of its file system")]
 pub(crate) struct ReportArgs {
     /// Results that strobe run, strobe replay or strobe linux have written with --json, or "-" for standard input; several
-    /// are compared. Or one sweep (TOML), for what it has come to so far
-    #[arg(value_name = "RESULT.json|SWEEP.toml", required = true)]
+    /// are compared. Or the folder of one sweep, or its file (TOML), for what it has come to so far
+    #[arg(value_name = "RESULT.json|FOLDER|SWEEP.toml", required = true)]
     results: Vec<String>,
     /// Folder of the sweep [default: the name of its file with -sweep, here]
     #[arg(long, value_name = "DIR")]
@@ -66,7 +66,10 @@ fn width(text: &str) -> Result<f64, String> {
 pub(crate) fn report(args: &ReportArgs) -> Result<(), Failure> {
     let inputs: Vec<&Path> = args.results.iter().map(Path::new).collect();
     let page = args.out.as_deref().map(|given| Output::new("--out", given, &inputs)).transpose()?;
-    let is_sweep = |name: &&String| Path::new(name).extension().is_some_and(|kind| kind == "toml");
+    let is_sweep = |name: &&String| {
+        let path = Path::new(name);
+        path.extension().is_some_and(|kind| kind == "toml") || path.is_dir()
+    };
     let (html, pictures) = match args.results.iter().find(is_sweep) {
         Some(file) if args.results.len() == 1 => of_sweep(Path::new(file), args)?,
         Some(file) => {
@@ -128,22 +131,7 @@ fn wants_figures(args: &ReportArgs) -> bool {
 
 /// Report on a sweep, finished or not.
 fn of_sweep(file: &Path, args: &ReportArgs) -> Result<(String, Vec<Picture>), Failure> {
-    if !load_table(file)?.contains_key("sweep") {
-        let file = file.display();
-        return Err(request(format!(
-            "{file} is an experiment, and a page is made of its result: run it first (strobe run {file} --json out.json), \
-             then strobe report out.json --out PAGE.html; a sweep has a table [sweep.grid]"
-        )));
-    }
-    let plan = Plan::new(SweepFile::load(file)?)?;
-    let folder = args.from.clone().unwrap_or_else(|| sweep::folder_of(file));
-    if !has_store(&folder) {
-        let (file, folder) = (file.display(), folder.display());
-        let cure = format!(
-            "{folder}: there is no sweep in it; run it first (strobe sweep {file}), or say where it is kept (--from DIR)"
-        );
-        return Err(request(cure));
-    }
+    let (plan, folder) = if file.is_dir() { kept_sweep(file, args)? } else { sweep_of_file(file, args)? };
     let store = open_store(&folder)?;
     let all: Vec<usize> = (0..plan.points.len()).collect();
     let summary = Summary::of(&plan, &store, &all)?;
@@ -153,8 +141,45 @@ fn of_sweep(file: &Path, args: &ReportArgs) -> Result<(String, Vec<Picture>), Fa
     let of = |chart: Chart| Some(Picture { svg: chart.svg()?, name: chart.name });
     let charts = || strobe_sweep::charts(&plan, &summary).into_iter();
     let pictures = if wants_figures(args) { charts().filter_map(of).collect() } else { Vec::new() };
-    let name = file.file_stem().unwrap_or_default().to_string_lossy();
+    let whole = file.canonicalize().unwrap_or_else(|_| file.to_owned());
+    let name = if whole.is_dir() { whole.file_name() } else { whole.file_stem() };
+    let name = name.unwrap_or_default().to_string_lossy();
     Ok((strobe_sweep::page(&name, &plan, &summary), pictures))
+}
+
+/// The sweep that `folder` holds.
+fn kept_sweep(folder: &Path, args: &ReportArgs) -> Result<(Plan, PathBuf), Failure> {
+    let shown = folder.display();
+    if args.from.is_some() {
+        return Err(request(format!("{shown} is a folder: leave --from out, or name the file of the sweep")));
+    }
+    if !has_store(folder) {
+        return Err(request(format!(
+            "{shown}: there is no sweep in it (no points.jsonl); a sweep's folder is what `strobe sweep FILE` names at its end"
+        )));
+    }
+    Ok((Plan::new(SweepFile::kept(folder)?)?, folder.to_owned()))
+}
+
+/// The sweep in `file`, and the folder that it is kept in.
+fn sweep_of_file(file: &Path, args: &ReportArgs) -> Result<(Plan, PathBuf), Failure> {
+    if !load_table(file)?.contains_key("sweep") {
+        let file = file.display();
+        return Err(request(format!(
+            "{file} is an experiment, and a page is made of its result: run it first (strobe run {file} --json out.json), \
+             then strobe report out.json --out PAGE.html; a sweep has a table [sweep.grid]"
+        )));
+    }
+    let plan = Plan::new(SweepFile::load(file, &[])?)?;
+    let folder = args.from.clone().unwrap_or_else(|| sweep::folder_of(file));
+    if !has_store(&folder) {
+        let (file, folder) = (file.display(), folder.display());
+        let cure = format!(
+            "{folder}: there is no sweep in it; run it first (strobe sweep {file}), or say where it is kept (--from DIR)"
+        );
+        return Err(request(cure));
+    }
+    Ok((plan, folder))
 }
 
 /// Loads the results and gives each a unique name.

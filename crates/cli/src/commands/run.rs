@@ -126,10 +126,8 @@ fn no_experiment() -> Failure {
 
 pub(crate) fn check(args: &CheckArgs) -> Result<(), Failure> {
     let experiment = match Experiment::load(&args.file, &args.sets) {
-        Err(ConfigError::In { error, .. })
-            if matches!(*error, ConfigError::IsSweep) && args.sets.is_empty() =>
-        {
-            return sweep::check(&args.file);
+        Err(ConfigError::In { error, .. }) if matches!(*error, ConfigError::IsSweep) => {
+            return sweep::check(&args.file, &args.sets);
         }
         experiment => experiment?,
     };

@@ -22,6 +22,7 @@ The file is an experiment (strobe run) with one more table:
   \"drive.ftl.gc.victim\" = [\"greedy\", \"fifo\"]
 
 Further keys of [sweep]:
+  names         names for formulas in the grid, which tables and figures show: names = { mine = \"age * (1-u)\" }
   points        a list of tables of keys that go together, combined with the grid
   seeds_max, until = \"1%\"   more seeds, one by one, until the interval of the first measure is so narrow
   compare       key to compare along; its first value is the baseline [the last non-numeric key]
@@ -40,6 +41,7 @@ Examples:
   strobe sweep examples/sweep.toml
   strobe sweep mine.toml --check           how many points, what is refused
   strobe sweep mine.toml --out /data/mine --workers 16
+  strobe sweep mine.toml --set sweep.seeds=1 --set run.measure=1x --out quick
   strobe sweep mine.toml --table latex > mine.tex";
 
 #[derive(Args)]
@@ -48,6 +50,9 @@ pub(crate) struct SweepArgs {
     /// The sweep (TOML): an experiment with a table [sweep]
     #[arg(value_name = "FILE")]
     file: PathBuf,
+    /// Override a key of the experiment or of [sweep], as for `strobe run`; repeatable
+    #[arg(long = "set", value_name = "KEY.PATH=VALUE")]
+    sets: Vec<String>,
     /// Output folder [default: the name of the file with -sweep, here]
     #[arg(long, value_name = "DIR")]
     out: Option<PathBuf>,
@@ -81,9 +86,9 @@ impl From<SweepError> for Failure {
 
 pub(crate) fn sweep(args: &SweepArgs) -> Result<(), Failure> {
     if args.check {
-        return check(&args.file);
+        return check(&args.file, &args.sets);
     }
-    let plan = Plan::new(SweepFile::load(&args.file)?)?;
+    let plan = Plan::new(SweepFile::load(&args.file, &args.sets)?)?;
     let folder = args.out.clone().unwrap_or_else(|| folder_of(&args.file));
     let count = args.workers.map_or_else(threads, usize::from).min(plan.points.len());
     let watcher = Watcher::new(args.quiet, "runs");
@@ -135,8 +140,8 @@ pub(crate) fn folder_of(file: &Path) -> PathBuf {
 }
 
 /// Says what a sweep would run, and what of it is refused.
-pub(crate) fn check(file: &Path) -> Result<(), Failure> {
-    let plan = Plan::new(SweepFile::load(file)?)?;
+pub(crate) fn check(file: &Path, sets: &[String]) -> Result<(), Failure> {
+    let plan = Plan::new(SweepFile::load(file, sets)?)?;
     output::print(report::sweep::plan(&plan).trim_end())
 }
 

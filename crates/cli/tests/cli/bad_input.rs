@@ -325,6 +325,10 @@ fn keys_of_time_without_effect_are_refused_with_what_makes_them_count() {
     refused("drive.ftl.placement.streams=5", "drive.ftl.placement.scheme=hints", "scheme = \"sepbit\"");
     refused("drive.ftl.placement.streams=5", "drive.ftl.placement.scheme=uw", "scheme = \"sepbit\"");
     refused("drive.ftl.gc.stream=host", "drive.ftl.placement.scheme=sep-gc", "scheme = \"none\"");
+    let two_r = "drive.ftl.placement.scheme=2r";
+    refused(two_r, "run.timing=true", "drive.ftl.gc.mode = \"stop-the-world\"");
+    refused(two_r, "drive.ftl.gc.garbage_share=0.1", "drive.ftl.gc.garbage_share = 0");
+    refused("drive.ftl.gc.pad_moved=true", two_r, "a placement other than 2r");
     let garbage = "drive.ftl.gc.garbage_share=0.15";
     for set in
         ["drive.ftl.gc.victim=cost-benefit", "drive.ftl.mapping=dftl", "drive.ftl.slc_cache.static_blocks=4"]

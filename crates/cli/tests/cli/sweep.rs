@@ -65,6 +65,7 @@ fn a_sweep_prints_means_differences_and_files_and_its_rows_do_not_depend_on_work
     for part in ["$\\pm$", "\\midrule\n", "p (Holm) & verdict \\\\"] {
         assert!(latex.contains(part), "{part}: {latex}");
     }
+    assert!(latex.contains("\\caption{Means. $\\pm$ is half of the 95"), "{latex}");
     assert_eq!(latex.matches("\\toprule").count(), latex.matches("\\end{table}").count());
     let markdown = table("markdown");
     assert!(markdown.contains("| ---: |") && markdown.contains("| p (Holm) | verdict |"), "{markdown}");
@@ -110,6 +111,48 @@ fn the_report_of_a_sweep_has_its_charts_means_and_differences() {
     folder.strobe(&["report", "s.toml", "--from", "figures", "--out", "-"]).refused(&["figures", "no sweep"]);
     folder.write("tiny.toml", TINY);
     folder.strobe(&["report", "tiny.toml", "--out", "-"]).refused(&["an experiment", "[sweep.grid]"]);
+}
+
+/// Without the file: what the folder holds is enough, wherever one stands.
+#[test]
+fn the_report_of_a_folder_is_the_page_that_the_sweep_has_written() {
+    let folder = folder();
+    folder.strobe(&["sweep", "s.toml", "--quiet", "--out", "v1.0"]).ok();
+    folder.write("s.toml", "nothing");
+    folder.strobe(&["report", "v1.0", "--out", "page.html", "--svg", "figures"]).ok();
+    assert_eq!(folder.read("page.html"), folder.read("v1.0/report.html"));
+    assert_eq!(folder.read("figures/waf.svg"), folder.read("v1.0/waf.svg"));
+    folder.strobe(&["report", "figures", "--out", "-"]).refused(&["figures", "no sweep in it"]);
+    folder.strobe(&["report", "v1.0", "--from", "v1.0", "--out", "-"]).refused(&["--from"]);
+    std::fs::remove_file(folder.path().join("v1.0/sweep.json")).expect("there");
+    folder.strobe(&["report", "v1.0", "--out", "-"]).refused(&["strobe report SWEEP.toml --from v1.0"]);
+}
+
+/// `--set` has the meaning that it has for a run, and reaches [sweep] as well.
+#[test]
+fn keys_of_a_sweep_are_set_on_the_command_line() {
+    let folder = folder();
+    let set =
+        ["--set", "sweep.seeds=1", "--set", "drive.ftl.wear_leveling.kind=none", "--set", "run.measure=2x"];
+    let ended = folder.strobe(&[&["sweep", "s.toml", "--out", "set"][..], &set].concat()).ok();
+    assert!(ended.out.contains("One seed each"), "{}", ended.out);
+    let page = folder.read("set/report.html");
+    for part in ["4 runs of 4", "kind = &quot;none&quot;", "measure = &quot;2x&quot;"] {
+        assert!(page.contains(part), "{part} is missing in {page}");
+    }
+    folder.strobe(&["report", "set", "--out", "page.html"]).ok();
+    assert_eq!(folder.read("page.html"), page);
+    for command in [&["sweep", "s.toml", "--check"][..], &["check", "s.toml"]] {
+        let ended = folder.strobe(&[command, &["--set", "sweep.seeds=2"]].concat()).ok();
+        assert!(ended.out.contains("8 runs: 4 configurations with 2 seeds each"), "{}", ended.out);
+    }
+    let refused =
+        |set: &str, parts: &[&str]| folder.strobe(&["sweep", "s.toml", "--set", set]).refused(parts);
+    refused("drive.ftl.gc.victim=random", &["--set drive.ftl.gc.victim would have no effect"]);
+    refused("drive.ftl.gc.victm=random", &["did you mean drive.ftl.gc.victim?"]);
+    refused("sweep.seds=3", &["did you mean sweep.seeds?"]);
+    refused("sweep.seeds", &["sweep.seeds"]);
+    assert!(!folder.path().join("s-sweep").exists());
 }
 
 #[test]

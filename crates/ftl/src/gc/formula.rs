@@ -57,6 +57,30 @@ impl Formula {
         })
     }
 
+    /// An index that observes all [`VARIABLES`] of `blocks` blocks, for scores that are computed elsewhere.
+    pub fn observer(blocks: u32, units_per_block: u32) -> Self {
+        let names: Vec<&str> = VARIABLES.iter().map(|variable| variable.name).collect();
+        Self::new(blocks, units_per_block, &names.join(" + ")).expect("a sum of variables is a formula")
+    }
+
+    /// Blocks that may be chosen, in their order.
+    pub fn choices(&self, view: &BlockView<'_>) -> Vec<BlockId> {
+        let of = (0..).zip(view.valid.iter().zip(&self.candidate));
+        let may = of.filter(|(_, (valid, candidate))| **candidate && **valid <= view.most_valid);
+        may.map(|(block, _)| BlockId::new(block)).collect()
+    }
+
+    /// The values of `variable` for all blocks. It must be one that the formula uses.
+    pub fn values(&self, variable: &Variable, view: &BlockView<'_>) -> Vec<f64> {
+        let mut values = Vec::with_capacity(view.valid.len());
+        let mut column = [0.0; LANES];
+        for chunk in chunks(view) {
+            (variable.column)(&self.histories, &chunk, &mut column);
+            values.extend_from_slice(&column[..chunk.valid.len()]);
+        }
+        values
+    }
+
     /// Refuses a `text` that is not a formula, without building one.
     pub fn check(text: &str) -> Result<(), FormulaError> {
         Self::parse(text).map(|_| ())
@@ -69,6 +93,16 @@ impl Formula {
         let variables: Vec<Variable> = expression.variables().iter().filter_map(named).copied().collect();
         Ok((expression, variables))
     }
+}
+
+/// All blocks, as many at a time as are evaluated together.
+fn chunks<'a>(view: &BlockView<'a>) -> impl Iterator<Item = Chunk<'a>> {
+    let (streams, units, tick) = (view.streams, f64::from(view.units_per_block()), (view.tick() + 1) as f64);
+    view.valid.chunks(LANES).enumerate().map(move |(at, valid)| {
+        let first = at * LANES;
+        let streams = streams.get(first..first + valid.len()).unwrap_or(&[]);
+        Chunk { first, valid, streams, units, tick }
+    })
 }
 
 impl VictimPolicy for Formula {
@@ -123,12 +157,8 @@ impl VictimPolicy for Formula {
 
     fn choose(&mut self, view: &BlockView<'_>, _rng: &mut Prng) -> Option<BlockId> {
         let mut best: Option<(f64, usize)> = None;
-        let units = view.units_per_block();
-        for (at, valid) in view.valid.chunks(LANES).enumerate() {
-            let first = at * LANES;
-            let streams = view.streams.get(first..first + valid.len()).unwrap_or(&[]);
-            let tick = (view.tick() + 1) as f64;
-            let chunk = Chunk { first, valid, streams, units: f64::from(units), tick };
+        for chunk in chunks(view) {
+            let Chunk { first, valid, .. } = chunk;
             let (variables, histories) = (&self.variables, &self.histories);
             let scores = self.expression.evaluate(&mut self.stack, |variable, out| {
                 (variables[variable].column)(histories, &chunk, out);

@@ -15,7 +15,9 @@ mod linear;
 mod order;
 mod sampled;
 mod scata;
+mod second_chance;
 mod tournament;
+mod two_r;
 mod variables;
 mod write_ticks;
 
@@ -26,7 +28,9 @@ pub use kinetic::Kinetic;
 pub use linear::{BlockHistory, Line, LinearScore};
 pub use sampled::{Sampled, Sampling};
 pub use scata::{Parabola, Scata, ScataAge, ScataBlock};
+pub use second_chance::SecondChance;
 pub use tournament::{Curve, Score};
+pub use two_r::TwoRegions;
 pub use variables::{VARIABLES, Variable};
 
 use std::ops::Range;

@@ -59,6 +59,12 @@ impl ClosingOrder {
         (self.len > 0).then(|| BlockId::new(self.links[self.ends()].next))
     }
 
+    /// The block closed after `block`, which is in the list.
+    pub(crate) fn next(&self, block: BlockId) -> Option<BlockId> {
+        let next = self.links[block.index()].next;
+        (next as usize != self.ends()).then(|| BlockId::new(next))
+    }
+
     pub(crate) fn len(&self) -> u32 {
         self.len
     }

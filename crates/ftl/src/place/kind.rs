@@ -13,6 +13,7 @@ use super::layout::StreamLayout;
 use super::sepbit::SepBit;
 use super::sfs::Sfs;
 use super::sorted::Sorted;
+use super::two_r::TwoR;
 use super::warcip::Warcip;
 use crate::heat::{HeatTable, Temperature};
 
@@ -58,6 +59,9 @@ pub enum PlacementKind {
         /// Streams, one for each cluster.
         streams: u8,
     },
+    /// One stream of the host and one of relocated units. The host goes on in the blocks that relocation has left open (2R:
+    /// Kang et al. 2020).
+    TwoR,
     /// Writes hinted as metadata have a stream of their own.
     Hints,
     /// The host chooses the stream by a placement handle, as with FDP (NVMe TP4146).
@@ -85,10 +89,21 @@ impl PlacementKind {
         (host.end.max(copies.end).into(), of_victim.into())
     }
 
+    /// Streams that the host writes: those with lower numbers.
+    pub fn host_streams(self) -> u8 {
+        let spec = PlacementSpec {
+            kind: self,
+            temperature: Temperature::default(),
+            shares_host: false,
+            logical_units: 0,
+        };
+        spec.streams().0.end
+    }
+
     /// True if [`Placement::for_write`] is called. The streams of other schemes depend on relocations alone.
     #[inline]
     pub(crate) fn chooses_for_host(self) -> bool {
-        !matches!(self, Self::Single | Self::HotCold | Self::Sorted)
+        !matches!(self, Self::Single | Self::HotCold | Self::Sorted | Self::TwoR)
     }
 }
 
@@ -119,6 +134,7 @@ impl PlacementSpec {
             PlacementKind::Fadac { streams } => Box::new(Fadac::new(streams, units)),
             PlacementKind::Warcip { streams } => Box::new(Warcip::new(streams, units, geometry)),
             PlacementKind::Sfs { streams } => Box::new(Sfs::new(streams, units, geometry)),
+            PlacementKind::TwoR => Box::new(TwoR),
             PlacementKind::Hints => Box::new(ByTag::hints()),
             PlacementKind::Handles { count, isolation, groups, .. } => {
                 Box::new(ByTag::handles(count, isolation, groups, geometry))
@@ -142,6 +158,7 @@ impl PlacementSpec {
             | PlacementKind::Fadac { streams }
             | PlacementKind::Sfs { streams } => (0..streams, 0..streams, streams),
             PlacementKind::Warcip { streams } => (0..streams - 1, streams - 1..streams, 1),
+            PlacementKind::TwoR => (0..1, 1..2, 1),
             // All units of a block come from one stream of the host.
             PlacementKind::Hints => (0..2, 2..3, 1),
             PlacementKind::Handles { count, isolation, groups, .. } => {
@@ -158,6 +175,7 @@ impl PlacementSpec {
         let units = u64::from(self.logical_units);
         match self.kind {
             PlacementKind::Single
+            | PlacementKind::TwoR
             | PlacementKind::Hints
             | PlacementKind::Handles { .. }
             | PlacementKind::Own(_) => 0,

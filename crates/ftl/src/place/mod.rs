@@ -23,6 +23,7 @@ mod layout;
 mod sepbit;
 mod sfs;
 mod sorted;
+mod two_r;
 mod warcip;
 
 use std::fmt::Debug;
@@ -161,6 +162,12 @@ pub trait Placement: Debug + Send + Sync {
     /// True if units of several streams may share a page that none of them fills. Otherwise the page is padded.
     fn shares_pages(&self) -> bool {
         true
+    }
+
+    /// True if the host takes over the blocks that relocation has left partly filled: it goes on in them when few blocks are
+    /// erased, and only then are more collected. Collection in steps does not wait for the host, and keeps its blocks.
+    fn hands_over(&self) -> bool {
+        false
     }
 
     /// The part of `tag` that [`Placement::for_write`] looks at. Writes with equal parts may be programmed together.

@@ -4,6 +4,7 @@
 mod formulas;
 mod naive;
 mod schemes;
+mod two_r;
 
 use strobe_ftl::gc::{Formula, Greedy, Grouped};
 use strobe_ftl::{

@@ -124,11 +124,24 @@ pub(super) const OF_DRIVES: &[Rule] = &[
     Rule {
         keys: &["drive.ftl.gc.pad_moved"],
         switches: &["drive.ftl.gc.mode", "run.timing", "drive.ftl.gc.stream", "drive.ftl.placement.scheme"],
-        wants: "drive.ftl.gc.mode = \"stop-the-world\", and blocks of its own (drive.ftl.gc.stream = \"own\" or a placement)",
+        wants: "drive.ftl.gc.mode = \"stop-the-world\", and blocks of its own (drive.ftl.gc.stream = \"own\" or a placement other \
+                than 2r)",
+        counts: |e| {
+            let (gc, scheme) = (&e.drive.ftl.gc, &e.drive.ftl.placement.scheme);
+            let stops = !e.run.timing || gc.mode == GcMode::StopTheWorld;
+            let has_own = gc.stream == GcStream::Own || *scheme != SchemeName::None;
+            stops && has_own && *scheme != SchemeName::TwoR
+        },
+    },
+    Rule {
+        keys: &["drive.ftl.placement.scheme"],
+        switches: &["drive.ftl.gc.mode", "run.timing", "drive.ftl.gc.garbage_share"],
+        wants: "drive.ftl.gc.mode = \"stop-the-world\" or run.timing = false, and drive.ftl.gc.garbage_share = 0; with \
+                drive.ftl.placement.scheme = \"2r\" the host goes on in what a collection that it waits for has left",
         counts: |e| {
             let gc = &e.drive.ftl.gc;
             let stops = !e.run.timing || gc.mode == GcMode::StopTheWorld;
-            stops && (gc.stream == GcStream::Own || e.drive.ftl.placement.scheme != SchemeName::None)
+            e.drive.ftl.placement.scheme != SchemeName::TwoR || stops && gc.garbage_share == 0.0
         },
     },
     Rule {

@@ -22,6 +22,7 @@ pub use jobs::JobConfig;
 pub use pace::{PaceConfig, RateAt};
 pub(crate) use run::INTERVALS_MAX;
 pub use run::{RunConfig, SteadyMetric};
+pub use settings::apply_sets;
 pub use synthetic::{HostConfig, SyntheticWorkload};
 pub use time::Time;
 pub use workload::{PacingName, TraceConfig, TraceKind, WorkloadConfig};
@@ -38,7 +39,7 @@ use crate::power::PowerConfig;
 use crate::syntax::{parse_table, read_text};
 use crate::{ConfigError, preset};
 use effect::Given;
-use settings::{apply_set, remove, sub_table};
+use settings::{remove, sub_table};
 
 /// A complete, checked experiment.
 #[derive(Clone, Debug, PartialEq)]
@@ -131,9 +132,7 @@ impl Experiment {
     /// [`Experiment::from_table`] with errors that do not say who gave what is wrong.
     fn of(mut table: Table, sets: &[String], folder: &Path) -> Result<Self, ConfigError> {
         let given = Given::new(&table, sets);
-        for set in sets {
-            apply_set(&mut table, set)?;
-        }
+        apply_sets(&mut table, sets)?;
         // A path on the command line starts where one stands, one in a file where that is.
         let at = |key: &str| if given.on_command_line(key) { Path::new("") } else { folder };
         let folders = (at("drive.preset"), at("workload.path"));

@@ -107,6 +107,11 @@ fn descend<'a>(table: &'a mut Table, keys: &[&str], done: usize) -> Result<&'a m
     }
 }
 
+/// Applies `sets` (`key.path=value`) to the `table` of a file.
+pub fn apply_sets(table: &mut Table, sets: &[String]) -> Result<(), ConfigError> {
+    sets.iter().try_for_each(|set| apply_set(table, set))
+}
+
 /// Applies one `key.path=value`. The value is TOML; what is not valid TOML is taken as text.
 pub(super) fn apply_set(table: &mut Table, set: &str) -> Result<(), ConfigError> {
     let bad = || ConfigError::BadSet(set.to_owned());

@@ -34,6 +34,13 @@ pub(super) const CELLS: [Cell; 5] = [
     Cell { name: "U", what: "uniform", seed: 101, draw: Draw::Uniform },
 ];
 
+/// Cells on which SSD-iq's simulator was run.
+pub(super) const SSD_IQ: [Cell; 3] = [
+    Cell { name: "2r U", what: "uniform", seed: 401, draw: Draw::Uniform },
+    Cell { name: "2r Z08", what: "zipf 0.8", seed: 408, draw: Draw::Zipf(0.8) },
+    Cell { name: "2r H90", what: "90 % of writes to 10 %", seed: 490, draw: Draw::HotCold },
+];
+
 /// splitmix64.
 pub(super) struct SplitMix(u64);
 

@@ -5,6 +5,7 @@ mod cells;
 mod fdp;
 mod figures;
 mod timed;
+mod two_regions;
 
 use serde::{Deserialize, Serialize};
 use strobe_ftl::{Fk, Future, FutureBuilder};
@@ -29,7 +30,8 @@ pub(super) const PAPER: Paper = Paper {
             Log-Structured Storage",
     authors: "Qiuping Wang, Jinhong Li, Patrick P. C. Lee, Tao Ouyang, Chao Shi, Lilong Huang, FAST 2022",
     reproduces: "write amplification of SepBIT and seven other placement schemes, equal to that of its authors' \
-                 simulator; the same on a drive of fixed size; and what a lower one is worth in latency",
+                 simulator; the same on a drive of fixed size; 2R as in SSD-iq's simulator; and what a lower one is worth in \
+                 latency",
     takes: "several minutes with --quick, a quarter of an hour in full; no kernel",
     make,
 };
@@ -247,13 +249,18 @@ fn make(options: &Options, bench: &Bench<'_>) -> Result<Made, PaperError> {
     let wafs = bench.points("placement", &points, |point| point.measure(options.seed, bench.watch))?;
     let loads = fdp::Point::all(options)?;
     let of_loads = bench.points("placement fdp", &loads, |point| point.measure(options.seed, bench.watch))?;
+    let regions = two_regions::Point::all(options)?;
+    let of_regions =
+        bench.points("placement 2r", &regions, |point| point.measure(options.seed, bench.watch))?;
     let timings = bench.points("placement timed", &timed, |point| point.measure(bench.watch))?;
     let counted = Counted { points, wafs };
     let mut figures = figures::counted(&counted);
     figures.push(fdp::figure(&loads, &of_loads));
+    figures.push(two_regions::figure(&regions, &of_regions));
     figures.push(timed::figure(&timed, &timings));
     let mut values = figures::values(&counted);
     fdp::measured(&loads, &of_loads, &mut values);
+    two_regions::measured(&regions, &of_regions, &mut values);
     Ok(Made { notes: notes(options.scale), claims: values.judged(CLAIMS, ""), figures })
 }
 

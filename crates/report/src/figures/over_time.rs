@@ -68,7 +68,7 @@ const FIGURES: &[Over] = &[
     },
     Over {
         has_log: true,
-        alone: &[("read", &["read/bw_bytes"]), ("write", &["write/bw_bytes"]), ("trim", &["trim/bw_bytes"])],
+        alone: &[("read", &["read/bw_bytes"]), ("write", &["write/bw_bytes"])],
         ..plain(
             "bandwidth",
             "Bandwidth",
@@ -77,6 +77,8 @@ const FIGURES: &[Over] = &[
             &[("", &["read/bw_bytes", "write/bw_bytes"])],
         )
     },
+    // A trim moves no data. One of mkfs is as large as the drive: on one scale nothing else would be seen.
+    plain("trimmed", "Trimmed", "", Unit::BytesPerSecond, &[("", &["trim/bw_bytes"])]),
     latency(
         "latency-read",
         "Read latency",
@@ -375,6 +377,30 @@ mod tests {
             // A dot for each point that there is.
             assert_eq!(figure.views[0].svg.matches("<circle").count(), 2, "{name}: {}", figure.views[0].svg);
         }
+    }
+
+    /// mkfs trims the whole drive in one interval.
+    #[test]
+    fn trims_have_a_scale_of_their_own() {
+        let of = |interval: u64, trim: u64| {
+            json!({ "start_ns": interval, "end_ns": interval + 1, "measured": true, "write": { "bw_bytes": 2e6 },
+                    "trim": { "bw_bytes": trim } })
+        };
+        let result = json!({
+            "schema_version": 1, "config": {}, "host": {}, "nand": {}, "wear": {}, "intervals": [of(0, 1 << 50), of(1, 0)],
+        });
+        let found = figures(&[Run::new("x", result).expect("a result")]);
+        let svg = |name: &str| {
+            let figure = found.iter().find(|figure| figure.name == name).unwrap_or_else(|| panic!("{name}"));
+            figure.views[0].svg.clone()
+        };
+        assert!(
+            svg("bandwidth").contains("MB/s") && !svg("bandwidth").contains("TB/s"),
+            "{}",
+            svg("bandwidth")
+        );
+        assert!(svg("trimmed").contains("TB/s"), "{}", svg("trimmed"));
+        assert!(figures(&[run(&[json!(1.0)], 0)]).iter().all(|figure| figure.name != "trimmed"));
     }
 
     #[test]

@@ -40,6 +40,8 @@
       const before = x.age[at - x.cells];
       x.age[at] = x.changed[at] ? 0 : before >= 254 ? before : before + 1;
     }
+    // So few blocks that the units of each can be seen; a label is above each.
+    x.slots = x.blocks_per_cell === 1 && x.cells <= 64 && x.units_per_block <= 64 ? x.units_per_block : 0;
     x.wearMost = 0;
     for (const wear of x.wear) if (wear > x.wearMost) x.wearMost = wear;
     // Times are those of the machine, or pages where nothing takes time.
@@ -49,6 +51,7 @@
     const planes = x.planes_per_die > 1 ? `, a row of cells for each of its ${x.planes_per_die} planes` : "";
     find(".about").textContent = `${per}; ${x.dies === 1 ? "one die" : x.dies + " dies"}${planes}. ` +
       `${frames} frames of the measurement. Orange rims: open, being written; red: being emptied by collection; crosses: bad.` +
+      (x.slots ? " In each block the valid units come first, then stale and unwritten ones, whatever their order on flash." : "") +
       (x.held ? " The bar of a die says what held it at that moment." : "");
     place(); key(); paint();
   }
@@ -70,13 +73,13 @@
   // The largest cells with which all dies fit, so many beside each other.
   function place() {
     const width = section.clientWidth - 2 * parseFloat(getComputedStyle(section).paddingLeft);
-    const most = Math.max(260, Math.min(560, innerHeight * .62)), head = xray.dies > 1 || xray.held ? 17 : 4;
+    const most = Math.max(260, Math.min(560, innerHeight * .62)), head = xray.dies > 1 || xray.held ? xray.slots ? 28 : 17 : 4;
     const gap = 10, rim = 3;
     let best = null;
     for (let across = 1; across <= xray.dies; across++) {
       const room = (width - gap * (across - 1)) / across, down = Math.ceil(xray.dies / across);
       if (room < 12) break;
-      for (let size = 22; size >= 1; size -= size > 4 ? 1 : .5) {
+      for (let size = xray.slots ? 150 : 22; size >= 1; size -= size > 4 ? 1 : .5) {
         const columns = Math.floor(room / size);
         if (columns < 1) continue;
         const rows = Math.ceil(xray.cells_per_plane / columns);
@@ -118,24 +121,51 @@
     return [x + (cell % columns) * size, y + head + plane * layout.plane + Math.floor(cell / columns) * size];
   }
 
+  const isDetailed = () => xray.slots > 0 && layout.size >= 40;
+  // A block with its number and its units; colours other than validity and stream are those of the whole block.
+  function detail(at, cell, x, y, inner) {
+    const stage = xray.stage[at], top = 17, high = inner - top - 4, wide = inner - 4;
+    draw.fillStyle = css("--soft"); draw.font = "13px system-ui,sans-serif";
+    draw.fillText(inner > 110 ? `block ${cell}: ${STAGES[stage]}` : `${cell}`, x, y + 12);
+    const [valid, written] = [xray.valid, xray.written].map(of => Math.round(of[at] / 255 * xray.slots));
+    const across = xray.slots <= 8 ? 1 : Math.ceil(Math.sqrt(xray.slots)), down = Math.ceil(xray.slots / across);
+    const isSlotted = stage < 4 && (by === "valid" || by === "stream");
+    for (let slot = 0; slot < (isSlotted ? xray.slots : 1); slot++) {
+      const isStale = isSlotted && slot >= valid && slot < written;
+      draw.fillStyle = !isSlotted ? colour(at) || css("--line") : slot >= written ? css("--line")
+        : by === "stream" ? STREAM[xray.stream[at]] || STREAM[0] : isStale ? RAMP[1] : RAMP[RAMP.length - 1];
+      draw.globalAlpha = isStale && by === "stream" ? .3 : 1;
+      if (isSlotted) draw.fillRect(x + 2 + slot % across * wide / across, y + top + 2 + Math.floor(slot / across) * high / down, wide / across - 2, high / down - 2);
+      else draw.fillRect(x + 2, y + top + 2, wide - 2, high - 2);
+    }
+    draw.globalAlpha = 1;
+    if (stage === 1 || stage === 3) { draw.strokeStyle = STAGE[stage]; draw.lineWidth = 3; draw.strokeRect(x + .5, y + top + .5, wide + 1, high + 1); }
+  }
+
   function paint() {
     const { size, width, height } = layout, inner = size >= 4 ? size - 1 : size;
     const soft = css("--soft"), line = css("--line"), back = css("--back");
     draw.fillStyle = back; draw.fillRect(0, 0, width, height);
-    draw.font = "11px system-ui,sans-serif"; draw.textBaseline = "alphabetic";
+    draw.textBaseline = "alphabetic";
+    const thick = isDetailed() ? 6 : 3;
     for (let die = 0; die < xray.dies; die++) {
+      draw.font = `${isDetailed() ? 14 : 11}px system-ui,sans-serif`;
       const [left, top] = corner(die, 0, 0);
       if (layout.head > 10) {
         const held = xray.held ? xray.held[frame * xray.dies + die] : 0;
         const wide = Math.min(layout.columns * size, layout.room);
-        draw.fillStyle = held ? HOLD[held] : line; draw.fillRect(left, top - 4, wide - 1, 3);
+        draw.fillStyle = held ? HOLD[held] : line; draw.fillRect(left, top - thick - 1, wide - 1, thick);
         draw.fillStyle = soft;
         const text = layout.room > 110 && xray.held ? `die ${die}  ${HELD[held]}` : layout.room > 46 ? `die ${die}` : `${die}`;
-        draw.fillText(text, left, top - 7);
+        draw.fillText(text, left, top - thick - 4);
       }
       for (let plane = 0; plane < xray.planes_per_die; plane++) for (let cell = 0; cell < xray.cells_per_plane; cell++) {
         const at = frame * xray.cells + (die * xray.planes_per_die + plane) * xray.cells_per_plane + cell;
         const [x, y] = corner(die, plane, cell), stage = xray.stage[at], fill = colour(at);
+        if (isDetailed() && stage !== 5) {
+          detail(at, die * xray.planes_per_die * xray.cells_per_plane + plane * xray.cells_per_plane + cell, x, y, inner);
+          continue;
+        }
         draw.fillStyle = fill || line;
         if (stage !== 5) draw.fillRect(x, y, inner, inner);
         if (stage === 5) {
@@ -194,7 +224,9 @@
       mark.className = "ramp"; mark.style.background = `linear-gradient(90deg,${RAMP.join()})`;
       legend.append(high);
     };
-    if (by === "valid") scale("nothing valid", "all valid");
+    const isOfUnits = isDetailed() && (by === "valid" || by === "stream");
+    if (isOfUnits && by === "valid") entry(RAMP[RAMP.length - 1], "valid unit"), entry(RAMP[1], "stale unit");
+    else if (by === "valid") scale("nothing valid", "all valid");
     if (by === "age") scale("not written in the window", "written just now");
     if (by === "wear") scale(`${xray.wear_min} erases`, `${xray.wear_min + xray.wearMost * xray.wear_step} erases`);
     if (by === "stream") STREAMS.forEach((text, at) => { if (xray.stream.includes(at)) entry(STREAM[at], text); });
@@ -202,7 +234,8 @@
     if (by === "stage") STAGES.forEach((text, at) => { if (at !== 5 && isThere(at)) entry(STAGE[at] || css("--line"), text); });
     if (by === "valid" && isThere(4)) entry(STAGE[4], STAGES[4]);
     // Age and wear are those of erased blocks, too.
-    if ((by === "valid" || by === "stream") && isThere(0)) entry(css("--line"), STAGES[0]);
+    if (isOfUnits) entry(css("--line"), "unwritten" + (by === "stream" ? "; pale: stale" : ""));
+    else if ((by === "valid" || by === "stream") && isThere(0)) entry(css("--line"), STAGES[0]);
     if (xray.held) HELD.forEach((text, at) => { if (at) entry(HOLD[at], "die: " + text); });
   }
 
@@ -212,7 +245,7 @@
     if (timer) return stop();
     if (frame === xray.at_ns.length - 1) show(0);
     go.textContent = "Pause";
-    timer = setInterval(() => frame + 1 < xray.at_ns.length ? show(frame + 1) : plays ? show(0) : stop(), 160);
+    timer = setInterval(() => frame + 1 < xray.at_ns.length ? show(frame + 1) : plays ? show(0) : stop(), xray.slots ? 500 : 160);
   };
   slider.oninput = () => { stop(); show(+slider.value); };
   section.querySelectorAll("[data-by]").forEach(button => button.onclick = () => {

@@ -9,10 +9,11 @@ mod map_pages;
 mod memory;
 mod own;
 mod slc;
+mod victims;
 mod watermarks;
 mod word_lines;
 
-use strobe_ftl::gc::{AnyPolicy, Formula, Greedy, Kinetic, LinearScore, Sampled, Sampling, VictimPolicy};
+use strobe_ftl::gc::{AnyPolicy, VictimPolicy};
 use strobe_ftl::wear::Leveling;
 use strobe_ftl::{
     BlockMap, BlockMapConfig, DieAllocation, FormulaPlacement, GcStream, Inspectable, PageMap, PageMapConfig,
@@ -462,36 +463,5 @@ impl<'a> Plan<'a> {
         )?;
         let drive = self.finished(Drive::reopened(ftl, controller, before))?;
         Ok((Box::new(drive), Some(recovery)))
-    }
-
-    /// The victim policy that the configuration names or spells out.
-    fn policy_of_group(&self) -> Result<AnyPolicy, BuildError> {
-        let gc = &self.config.ftl.gc;
-        let (blocks, units) = (self.geometry.blocks(), self.geometry.units_per_block());
-        let sampled = |how| AnyPolicy::new(Sampled::new(blocks, how));
-        Ok(match Victim::named(&gc.victim) {
-            Some(Victim::Greedy { windowed }) => AnyPolicy::new(self.greedy(windowed)),
-            Some(Victim::Score(score)) => AnyPolicy::new(self.kinetic(score)?),
-            Some(Victim::Scata(age)) => AnyPolicy::new(Kinetic::scata(blocks, self.units_of_exact()?, age)),
-            Some(Victim::Fifo) => sampled(Sampling::Fifo),
-            Some(Victim::Random) => sampled(Sampling::Choices(1)),
-            Some(Victim::DChoices) => sampled(Sampling::Choices(gc.choices)),
-            None => AnyPolicy::new(Formula::new(blocks, units, &gc.victim)?),
-        })
-    }
-
-    fn greedy(&self, windowed: bool) -> Greedy {
-        let blocks = self.geometry.blocks();
-        if windowed { Greedy::windowed(blocks, self.config.ftl.gc.window) } else { Greedy::new(blocks) }
-    }
-
-    fn kinetic(&self, score: LinearScore) -> Result<Kinetic<LinearScore>, BuildError> {
-        Ok(Kinetic::new(self.geometry.blocks(), self.units_of_exact()?, score))
-    }
-
-    /// Mapping units of a block, if the integers of exact scores hold so many.
-    fn units_of_exact(&self) -> Result<u32, BuildError> {
-        let units = self.geometry.units_per_block();
-        if units <= Kinetic::UNITS_PER_BLOCK_MAX { Ok(units) } else { Err(BuildError::BlockTooLarge(units)) }
     }
 }

@@ -24,6 +24,10 @@ pub enum Victim {
     Random,
     /// The fewest valid units among `choices` drawn at random.
     DChoices,
+    /// 2R-Greedy: batches from one of two regions.
+    TwoRegions,
+    /// 2R-FIFO: batches from a queue with second chances.
+    SecondChance,
 }
 
 impl Victim {
@@ -120,6 +124,18 @@ pub const POLICIES: &[PolicyInfo] = &[
         picks: "min valid of `choices` blocks drawn at random",
         source: "Van Houdt 2013",
     },
+    PolicyInfo {
+        victim: Victim::TwoRegions,
+        name: "2r-greedy",
+        picks: "min valid in the host's blocks or in those of relocation, in batches",
+        source: "2R-Greedy: Kang et al. 2020",
+    },
+    PolicyInfo {
+        victim: Victim::SecondChance,
+        name: "2r-fifo",
+        picks: "the next closed block with u < 0.7, in batches",
+        source: "2R-FIFO: Kang et al. 2020",
+    },
 ];
 
 /// A placement scheme, for `strobe list placements`.
@@ -198,6 +214,7 @@ pub const PLACEMENTS: &[PlacementInfo] = &[
         ["by the time to the next write, from a trace", "the same"],
         "FK, an oracle: Wang et al. 2022",
     ),
+    placement(SchemeName::TwoR, "2r", ["one", "one; the host fills its last block"], "2R: Kang et al. 2020"),
     placement(SchemeName::Hints, "hints", ["data, hinted metadata", "one"], ""),
     placement(
         SchemeName::Handles,

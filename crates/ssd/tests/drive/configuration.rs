@@ -58,7 +58,7 @@ fn every_allocation_is_the_one_that_its_name_says() {
 /// Every placement scheme leaves other blocks behind, but for the two names of one: relocated data in blocks of its own.
 #[test]
 fn every_placement_is_the_one_that_its_name_says() {
-    use SchemeName::{Dac, Fadac, Gw, HotCold, None, SepGc, Sepbit, Sfs, Uw, Warcip};
+    use SchemeName::{Dac, Fadac, Gw, HotCold, None, SepGc, Sepbit, Sfs, TwoR, Uw, Warcip};
     let totals = |scheme: SchemeName, stream, garbage_share| {
         let mut config = config();
         config.nand.blocks_per_plane = 70;
@@ -75,7 +75,7 @@ fn every_placement_is_the_one_that_its_name_says() {
         engine.stats().nand.total(NandOp::Program)
     };
     let (own, host) = (GcStream::Own, GcStream::Host);
-    let mut seen: Vec<_> = [None, Sepbit, Uw, Gw, Dac, Fadac, Warcip, Sfs, HotCold]
+    let mut seen: Vec<_> = [None, Sepbit, Uw, Gw, Dac, Fadac, Warcip, Sfs, HotCold, TwoR]
         .map(|scheme| totals(scheme, own, 0.0))
         .to_vec();
     assert_eq!(totals(SepGc, host, 0.0), seen[0]);

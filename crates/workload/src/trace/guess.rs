@@ -29,6 +29,19 @@ pub fn guess(path: &Path) -> Result<Vec<&'static Format>, TraceError> {
     Ok(fitting)
 }
 
+/// The only format that the start of the trace at `path` is in, or words on why there is none to name. Formats of one
+/// shape differ in units and op codes: of several that fit, somebody has to name one.
+pub fn only_format(path: &Path) -> Result<&'static str, String> {
+    // A pipe can be read only once.
+    let fitting = if path.is_file() { guess(path).unwrap_or_default() } else { Vec::new() };
+    let names: Vec<&'static str> = fitting.iter().map(|format| format.name).collect();
+    match names[..] {
+        [] => Err("`strobe list formats` has the names".to_owned()),
+        [name] => Ok(name),
+        [ref others @ .., last] => Err(format!("{} may be {} or {last}", path.display(), others.join(", "))),
+    }
+}
+
 /// True if `start` has a record and nothing but records of `format`. The last line or record may be cut off unless the
 /// file `is_whole`.
 fn fits(format: &Format, start: &[u8], is_whole: bool) -> bool {

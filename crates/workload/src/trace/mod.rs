@@ -5,8 +5,8 @@
 //! the file holds, and nothing in a file can cause a panic: it yields records, or one
 //! [`TraceError`] that names the place and the cure, and then ends.
 //!
-//! No trace is read in a format that was guessed from its content: several formats have the same shape
-//! and opposite meanings (1 is a read for `mqsim` and a write for `tencent`). [`guess`] is for messages.
+//! Several formats have the same shape and opposite meanings (1 is a read for `mqsim` and a write for `tencent`): a trace
+//! is read in a format that nobody named only if it fits no other ([`only_format`]). [`guess`] is for messages.
 //!
 //! To add a text format, copy `spc.rs`, change its table entry and its `parse_line`, and add one
 //! line to [`FORMATS`] in `formats.rs`. A binary one: `vscsi.rs`.
@@ -50,7 +50,7 @@ pub use detail::Detail;
 pub use error::{Position, TraceError};
 pub use format::Format;
 pub use formats::{FORMATS, find_format};
-pub use guess::guess;
+pub use guess::{guess, only_format};
 pub use options::{Action, TraceOptions};
 pub use reader::{TraceReader, TraceRecord, from_reader, open, recorded_action};
 pub use skipped::{SkipReason, Skipped};

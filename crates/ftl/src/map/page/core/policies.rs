@@ -165,6 +165,12 @@ impl<V: VictimPolicy> Policies<V> {
         self.placement.as_ref().is_some_and(|placement| placement.sorts_victims())
     }
 
+    /// True if the host takes over the blocks that relocation has left partly filled.
+    #[inline]
+    pub(crate) fn hands_over(&self) -> bool {
+        self.placement.as_ref().is_some_and(|placement| placement.hands_over())
+    }
+
     /// True if units of several streams may share a page that none of them fills.
     pub(crate) fn shares_pages(&self) -> bool {
         self.placement.as_ref().is_none_or(|placement| placement.shares_pages())

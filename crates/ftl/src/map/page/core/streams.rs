@@ -104,6 +104,12 @@ impl StreamTable {
         self.copies.clone().map(StreamId::new)
     }
 
+    /// Streams of relocated units that the host does not write.
+    pub(crate) fn copies_alone(&self) -> impl Iterator<Item = StreamId> + use<> {
+        let host = self.host.clone();
+        self.copy_streams().filter(move |stream| !host.contains(&stream.get()))
+    }
+
     /// Streams of the host.
     pub(crate) fn host_streams(&self) -> impl Iterator<Item = StreamId> + use<> {
         self.host.clone().map(StreamId::new)

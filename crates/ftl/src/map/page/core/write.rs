@@ -310,8 +310,11 @@ impl<N: Nand, V: VictimPolicy> Core<N, V> {
             self.space.group = self.streams.table.group_of(stream);
         }
         if is_for_host(cause) && stream != self.streams.table.slc && self.must_collect() {
-            // The world stands still until it is done.
-            ready = reclaim(self, now)?;
+            match self.take_over(stream) {
+                Some(full) => ready = self.nand.both(now, full),
+                // The world stands still until it is done.
+                None => ready = reclaim(self, now)?,
+            }
         }
         loop {
             // Collection may have written to this very stream, and passed the turn on.
@@ -338,8 +341,7 @@ impl<N: Nand, V: VictimPolicy> Core<N, V> {
             self.policies.on_opened(block, stream, erases, is_leveled, self.tick);
             let place = |block| self.nand.geometry().place_of_block(block);
             let erased = self.nand.timing().last_program(|| place(block));
-            let last = self.streams[stream].last_block(self.nand.geometry());
-            let full = last.map_or(When::START, |last| self.nand.timing().last_program(|| place(last)));
+            let full = self.last_block_full(stream);
             self.streams[stream].open(block, self.nand.geometry());
             match &mut self.store {
                 MapStore::Memory => {}
@@ -362,6 +364,33 @@ impl<N: Nand, V: VictimPolicy> Core<N, V> {
                 }
             }
         }
+    }
+
+    /// Lets `stream` of the host go on in a block that relocation has left partly filled, if the placement says so.
+    /// Returns when the last block of the lane is full on flash.
+    fn take_over(&mut self, stream: StreamId) -> Option<When> {
+        // Victims under way go on in it themselves.
+        if !self.policies.hands_over() || self.blocks.emptying > 0 {
+            return None;
+        }
+        let mut copies = self.streams.table.copies_alone();
+        let from = copies.find(|&from| self.streams[from].turn_to_open_lane())?;
+        let open = self.streams[from].hand_over(self.nand.geometry())?;
+        // After a power cut, recovery expects no more blocks that are not full than there are lanes.
+        let full = self.last_block_full(stream);
+        self.streams[stream].take_over(open, self.nand.geometry());
+        self.blocks.open(open.0, stream);
+        self.log().opened(open.0, stream);
+        // The last epoch names the block that was open before, which may be collected next.
+        self.store.blocks_changed();
+        Some(full)
+    }
+
+    /// The end of the last program of the block that was open last on the lane of `stream` whose turn it is.
+    fn last_block_full(&self, stream: StreamId) -> When {
+        let geometry = self.nand.geometry();
+        let last = self.streams[stream].last_block(geometry);
+        last.map_or(When::START, |last| self.nand.timing().last_program(|| geometry.place_of_block(last)))
     }
 
     /// An erased block for the lane of `stream` whose turn it is.

@@ -1,16 +1,16 @@
 //! A drive: command by command, or many at a time.
 
-use std::ops::ControlFlow;
-use std::path::PathBuf;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+mod many;
 
-use arrow_array::{ArrayRef, StringArray, UInt64Array};
+use std::path::PathBuf;
+use std::sync::{Mutex, MutexGuard, PoisonError};
+
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyDict};
 use strobe_ssd::{
-    BlockInfo, Command, CommandError, Completion, DataTag, DriveBuilder, DriveConfig, HostQueue, Pacing,
-    Range, Simulated, StateFile, StateHeader, StateReader, Stored, build, write_state,
+    Command, CommandError, DataTag, DriveBuilder, DriveConfig, Pacing, Range, Simulated, StateFile,
+    StateHeader, StateReader, Stored, build, write_state,
 };
 use strobe_types::{Lba, Op, SECTOR_BYTES, SimTime};
 
@@ -20,10 +20,7 @@ use crate::listing::{drive_config, preset_table};
 use crate::score::Trouble;
 use crate::table::Table as Out;
 use crate::watch::Watcher;
-use crate::{counts, errors};
-
-/// Requests handed to the drive between two looks at what Python wants.
-const BATCH: usize = 4096;
+use crate::{counts, errors, tables};
 
 /// A drive, its clock, and what belongs to it.
 struct Inner {
@@ -33,7 +30,12 @@ struct Inner {
     tag: u64,
 }
 
-/// A simulated drive with its own clock.
+/// A drive with a clock of its own, in virtual nanoseconds.
+///
+/// Alone, a command begins when the one before is done. config is the name of a preset or the path of a
+/// file, a mapping with the keys of a table `drive`, or an Experiment. With timing=False it only
+/// counts, several times as fast. victim is the name or formula of a victim policy, or a function as
+/// for strobe.run; placement the name or formula of a placement, or an object as for strobe.run.
 #[pyclass(frozen, module = "strobe", name = "Drive")]
 pub(crate) struct PyDrive {
     inner: Mutex<Inner>,
@@ -125,6 +127,7 @@ impl PyDrive {
         Ok(Self::of(inner, config, timing, seed, trouble))
     }
 
+    /// Reads the drive that was saved at path, with all that was on its way.
     #[staticmethod]
     fn load(py: Python<'_>, path: PathBuf) -> PyResult<Self> {
         let file = StateFile::open(&path).map_err(errors::state_file)?;
@@ -143,6 +146,7 @@ impl PyDrive {
         Ok(Self::of(inner, header.drive, header.timing, header.seed, Trouble::default()))
     }
 
+    /// Saves all of its state. A file that is there is replaced only with overwrite=True.
     #[pyo3(signature = (path, *, overwrite = false))]
     fn save(&self, py: Python<'_>, path: PathBuf, overwrite: bool) -> PyResult<()> {
         self.work(py, |inner| {
@@ -156,6 +160,7 @@ impl PyDrive {
         })
     }
 
+    /// Returns an independent copy, as it is now.
     fn fork(&self, py: Python<'_>) -> PyResult<Self> {
         self.work(py, |inner| {
             let inner = Inner { drive: inner.drive.freeze(), now: inner.now, tag: inner.tag };
@@ -163,51 +168,61 @@ impl PyDrive {
         })
     }
 
+    /// Virtual time, in ns.
     #[getter]
     fn now(&self) -> u64 {
         self.lock().now.as_ns()
     }
 
+    /// Sectors of 512 bytes offered to the host.
     #[getter]
     fn sectors(&self) -> u64 {
         self.lock().drive.sectors()
     }
 
+    /// Sectors of a mapping unit: writes of whole ones are written as they are.
     #[getter]
     fn unit_sectors(&self) -> u32 {
         self.lock().drive.geometry().sectors_per_unit()
     }
 
+    /// Seed it was made with.
     #[getter]
     fn seed(&self) -> u64 {
         self.seed
     }
 
+    /// True if it keeps time.
     #[getter]
     fn timing(&self) -> bool {
         self.timing
     }
 
+    /// Commands that were submitted and whose completion was not handed over.
     #[getter]
     fn outstanding(&self) -> usize {
         self.lock().drive.outstanding()
     }
 
+    /// Time of the next thing that a host could notice, in ns.
     #[getter]
     fn next_event(&self) -> Option<u64> {
         self.lock().drive.next_event().map(SimTime::as_ns)
     }
 
+    /// Logical mapping units that hold data on flash.
     #[getter]
     fn mapped_units(&self) -> u32 {
         self.lock().drive.mapped_units()
     }
 
+    /// Erased blocks at hand.
     #[getter]
     fn free_blocks(&self) -> u32 {
         self.lock().drive.free_blocks()
     }
 
+    /// Write amplification since the drive was new; None before the first write.
     #[getter]
     fn waf(&self) -> Option<f64> {
         let inner = self.lock();
@@ -218,6 +233,9 @@ impl PyDrive {
         serde_json::to_string(&self.config).expect("a configuration is plain data")
     }
 
+    /// Writes sectors, or data if the drive keeps any; returns when that is done, in ns.
+    ///
+    /// handle is a placement handle (drive.ftl.placement.handles).
     #[pyo3(signature = (lba, sectors = None, *, data = None, fua = false, handle = 0))]
     fn write(
         &self,
@@ -244,21 +262,11 @@ impl PyDrive {
             if inner.drive.outstanding() > 0 {
                 return Err(errors::command(CommandError::Busy(inner.drive.outstanding())));
             }
-            inner.drive.submit(inner.now, inner.tag, &command, data.as_deref());
-            let mut done: Vec<Completion> = Vec::new();
-            let mut until = inner.now;
-            loop {
-                inner.drive.advance(until, &mut done);
-                if let Some(Completion { at, result, .. }) = done.pop() {
-                    result.map_err(errors::command)?;
-                    inner.now = at;
-                    return Ok(at.as_ns());
-                }
-                until = inner.drive.next_event().unwrap_or(until);
-            }
+            many::wait(inner, &command, data.as_deref())
         })
     }
 
+    /// Reads sectors; returns their bytes, if the drive keeps any.
     #[pyo3(signature = (lba, sectors))]
     fn read<'py>(&self, py: Python<'py>, lba: u64, sectors: u32) -> PyResult<Option<Bound<'py, PyBytes>>> {
         let bytes = self.work(py, |inner| {
@@ -284,24 +292,29 @@ impl PyDrive {
         Ok(bytes.map(|bytes| PyBytes::new(py, &bytes)))
     }
 
+    /// Deallocates sectors; returns when that is done.
     fn trim(&self, py: Python<'_>, lba: u64, sectors: u32) -> PyResult<u64> {
         self.alone(py, &Command::Deallocate(&[Range::new(Lba::new(lba), sectors)]))
     }
 
+    /// Makes all completed writes durable; returns when that is done.
     fn flush(&self, py: Python<'_>) -> PyResult<u64> {
         self.alone(py, &Command::Flush)
     }
 
+    /// Writes zeroes, or deallocates; returns when that is done.
     #[pyo3(signature = (lba, sectors, *, deallocate = false))]
     fn write_zeroes(&self, py: Python<'_>, lba: u64, sectors: u32, deallocate: bool) -> PyResult<u64> {
         self.alone(py, &Command::WriteZeroes { range: Range::new(Lba::new(lba), sectors), deallocate })
     }
 
+    /// Copies sectors within the drive; returns when that is done.
     fn copy(&self, py: Python<'_>, destination: u64, source: u64, sectors: u32) -> PyResult<u64> {
         let sources = [Range::new(Lba::new(source), sectors)];
         self.alone(py, &Command::Copy { destination: Lba::new(destination), sources: &sources })
     }
 
+    /// Ends work in order, as before power is switched off; returns when that is done.
     fn settle(&self, py: Python<'_>) -> PyResult<u64> {
         self.work(py, |inner| {
             inner.now = inner.drive.settle(inner.now).map_err(errors::command)?;
@@ -309,6 +322,7 @@ impl PyDrive {
         })
     }
 
+    /// Submits commands now, all at once, and returns the tag of the first; those of the others follow it.
     #[pyo3(signature = (op, lba, sectors))]
     fn submit(
         &self,
@@ -330,39 +344,18 @@ impl PyDrive {
         })
     }
 
+    /// Lets time pass until then, or until all is done; returns completed commands: tag, at_ns, error.
     #[pyo3(signature = (until = None))]
     fn advance(&self, py: Python<'_>, until: Option<u64>) -> PyResult<Out> {
-        let done = self.work(py, |inner| {
-            let mut done = Vec::new();
-            match until.map(SimTime::from_ns) {
-                Some(until) if until < inner.now => {
-                    let text = format!("until={}; it is {} already", until.as_ns(), inner.now.as_ns());
-                    return Err(PyValueError::new_err(text));
-                }
-                Some(until) => {
-                    inner.drive.advance(until, &mut done);
-                    inner.now = until;
-                }
-                // Until all is done.
-                None => {
-                    while inner.drive.outstanding() > 0
-                        && let Some(next) = inner.drive.next_event()
-                    {
-                        inner.now = inner.now.max(next);
-                        inner.drive.advance(inner.now, &mut done);
-                    }
-                }
-            }
-            Ok(done)
-        })?;
-        let errors = done.iter().map(|done| done.result.as_ref().err().map(ToString::to_string));
-        Out::new(vec![
-            ("tag", Arc::new(UInt64Array::from_iter_values(done.iter().map(|done| done.tag))) as ArrayRef),
-            ("at_ns", Arc::new(UInt64Array::from_iter_values(done.iter().map(|done| done.at.as_ns())))),
-            ("error", Arc::new(StringArray::from_iter(errors))),
-        ])
+        let done = self.work(py, |inner| many::advance(inner, until.map(SimTime::from_ns)))?;
+        tables::completions(&done)
     }
 
+    /// Runs many commands and returns when all are complete.
+    ///
+    /// Each column is an array, or one number for all. At most queue_depth are outstanding, and no more
+    /// than one begins in interval_ns. With arrivals_ns they begin at times of their own, in ns from now
+    /// on.
     #[pyo3(signature = (op, lba, sectors, *, arrivals_ns = None, queue_depth = 1, interval_ns = 0))]
     #[allow(clippy::too_many_arguments, reason = "they have names in Python")]
     fn run(
@@ -385,106 +378,57 @@ impl PyDrive {
             Pacing::Closed { depth: queue_depth, interval_ns }
         };
         let mut watcher = Watcher::new(None, self.trouble.clone());
-        self.work(py, |inner| {
-            if inner.drive.outstanding() > 0 {
-                return Err(errors::command(CommandError::Busy(inner.drive.outstanding())));
-            }
-            let start = inner.now;
-            let mut queue = HostQueue::new(pacing, start);
-            let (mut batch, mut arrivals) = (Vec::with_capacity(BATCH), Vec::new());
-            let mut result = Ok(());
-            let mut next = 0;
-            while next < requests.len && result.is_ok() {
-                let end = requests.len.min(next + BATCH);
-                batch.clear();
-                arrivals.clear();
-                for at in next..end {
-                    match requests.get(at).and_then(|request| Ok((request, requests.arrival_ns(at)?))) {
-                        Ok((request, arrival_ns)) => {
-                            batch.push(request);
-                            if requests.has_arrivals() {
-                                arrivals.push(start + arrival_ns);
-                            }
-                        }
-                        Err(text) => {
-                            result = Err(PyValueError::new_err(text));
-                            break;
-                        }
-                    }
-                }
-                let issued = inner.drive.issue(&batch, &arrivals, &mut queue);
-                let issued = issued.map_err(|(at, error)| {
-                    errors::raised::CommandError::new_err(format!("request {}: {error}", next + at))
-                });
-                result = issued.and(result);
-                if watcher.look(None) == ControlFlow::Break(()) {
-                    break;
-                }
-                next = end;
-            }
-            // What was issued is waited for, whatever has come.
-            while queue.in_flight() > 0 {
-                let finished = queue.finish(&mut *inner.drive).map_err(errors::command);
-                result = result.and(finished);
-            }
-            inner.now = inner.now.max(queue.finished());
-            result.map(|()| inner.now.as_ns())
-        })
+        self.work(py, |inner| many::run(inner, &requests, pacing, &mut watcher))
     }
 
+    /// All counters since the drive was new.
     fn stats<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyDict>> {
         let stats = self.lock().drive.stats();
         counts::stats(py, &stats)
     }
 
+    /// Latencies of "read", "write", "trim" or "flush" since they were cleared, in ns.
     #[pyo3(signature = (op))]
     fn latency<'py>(&self, py: Python<'py>, op: &str) -> PyResult<Bound<'py, PyDict>> {
         let op: Op = op_named(op)?;
         counts::latency(py, self.lock().drive.latency().of(op))
     }
 
+    /// Latencies since they were cleared as a table: ns, exact to three digits, and count.
     #[pyo3(signature = (op))]
     fn latencies(&self, op: &str) -> PyResult<Out> {
-        let counts = self.lock().drive.latency().of(op_named(op)?).counts();
-        Out::new(vec![
-            ("ns", Arc::new(UInt64Array::from_iter_values(counts.iter().map(|&(ns, _)| ns))) as ArrayRef),
-            ("count", Arc::new(UInt64Array::from_iter_values(counts.iter().map(|&(_, count)| count)))),
-        ])
+        tables::latencies(&self.lock().drive.latency().of(op_named(op)?).counts())
     }
 
+    /// All blocks, a row each. Costs a pass over all of them.
+    ///
+    /// Columns have the names of the variables of victim formulas: block, stream (-1 if unknown), u, valid,
+    /// invalid, units and erase_count; ages are known to victim policies only. Further columns are stage
+    /// ("erased", "open", "full", "emptying", "tables" or "bad"), purpose, the name of the stream, and
+    /// written, the units programmed since the erase.
     fn blocks(&self) -> PyResult<Out> {
-        let blocks = self.lock().drive.blocks();
-        let texts =
-            |of: fn(&BlockInfo) -> &str| Arc::new(StringArray::from_iter_values(blocks.iter().map(of)));
-        let numbers = |of: fn(&BlockInfo) -> u32| {
-            Arc::new(UInt64Array::from_iter_values(blocks.iter().map(|block| of(block).into()))) as ArrayRef
-        };
-        Out::new(vec![
-            ("stage", texts(|block| block.stage.name()) as ArrayRef),
-            ("stream", texts(|block| block.stream.name())),
-            ("valid", numbers(|block| block.valid)),
-            ("written", numbers(|block| block.written)),
-            ("units", numbers(|block| block.units)),
-            ("erases", numbers(|block| block.erases)),
-        ])
+        tables::blocks(&self.lock().drive.blocks())
     }
 
+    /// Forgets latencies.
     fn clear_latency(&self) {
         self.lock().drive.clear_latency();
     }
 
+    /// Erase counts and bad blocks.
     fn wear<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyDict>> {
         let wear = self.lock().drive.wear();
         counts::wear(py, &wear)
     }
 
+    /// Runs the whole-state checker; raises what it finds.
     fn check(&self, py: Python<'_>) -> PyResult<()> {
         self.work(py, |inner| {
             inner.drive.check().map_err(|error| errors::raised::StrobeError::new_err(error.to_string()))
         })
     }
 
-    /// Commands of a kind, for whom a whole dictionary is too much.
+    /// Commands of a kind since the drive was new.
     fn commands(&self, kind: &str) -> PyResult<u64> {
         Ok(self.lock().drive.stats().host.commands(kind_named(kind)?))
     }

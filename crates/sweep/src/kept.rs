@@ -1,0 +1,48 @@
+//! The description of a sweep in its folder, of which a report can be made without its file.
+
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+
+use serde::{Deserialize, Serialize};
+
+use crate::{SweepError, SweepFile};
+
+/// Name of the file in the folder of a sweep.
+const FILE: &str = "sweep.json";
+
+#[derive(Serialize, Deserialize)]
+struct Kept {
+    /// The file as TOML, with the keys of `--set`.
+    sweep: String,
+    /// Folder that paths start from.
+    folder: PathBuf,
+    /// Policies of the caller.
+    own: BTreeMap<String, String>,
+}
+
+impl SweepFile {
+    /// Writes the sweep into its `folder`.
+    pub(crate) fn keep(&self, folder: &Path) -> Result<(), SweepError> {
+        let kept = Kept {
+            sweep: self.text.clone(),
+            folder: std::path::absolute(&self.folder).unwrap_or_else(|_| self.folder.clone()),
+            own: self.own.clone(),
+        };
+        let text = serde_json::to_string_pretty(&kept).expect("a description is plain data");
+        let path = folder.join(FILE);
+        std::fs::write(&path, text + "\n").map_err(|error| SweepError::File { path, error })
+    }
+
+    /// Reads the sweep that is kept in `folder`.
+    pub fn kept(folder: &Path) -> Result<Self, SweepError> {
+        let path = folder.join(FILE);
+        let text = std::fs::read_to_string(&path).map_err(|error| SweepError::NotDescribed {
+            path: folder.to_owned(),
+            error: error.to_string(),
+        })?;
+        let wrong = |error: String| SweepError::NotDescribed { path: folder.to_owned(), error };
+        let kept: Kept = serde_json::from_str(&text).map_err(|error| wrong(error.to_string()))?;
+        let table = kept.sweep.parse().map_err(|error: toml::de::Error| wrong(error.to_string()))?;
+        Ok(Self { own: kept.own, ..Self::of(table, &kept.folder)? })
+    }
+}

@@ -84,6 +84,9 @@ class CrashOptions(Guest, total=False):
     at: int
     image: Path
     faults: int
+    explore: int
+    first_program: int
+    program_length: int
     twice: bool
     until_first: bool
     strict_names: bool

@@ -115,7 +115,8 @@ fn read_tree(top: &Path, below: String, tree: &mut Tree) -> Result<(), ExploreEr
             tree.insert(path.clone(), Entry::Folder);
             read_tree(top, path, tree)?;
         } else {
-            let data = std::fs::read(entry.path()).map_err(|error| ExploreError::File(entry.path(), error))?;
+            let data =
+                std::fs::read(entry.path()).map_err(|error| ExploreError::File(entry.path(), error))?;
             tree.insert(path, Entry::File(data));
         }
     }

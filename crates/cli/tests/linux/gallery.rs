@@ -52,11 +52,13 @@ fn findings_of_the_gallery_are_found_and_their_controls_pass() {
     let mut parts = page.split("\n## ");
     let first = typed(block(parts.next().expect("a beginning")));
     assert!(first.status.success(), "{}", text(&first.stderr));
-    let has_btrfs = kernel::inspect(&path).expect("a kernel").has_file_system("btrfs") && has("mkfs.btrfs");
+    let built = kernel::inspect(&path).expect("a kernel");
+    let can_use = |name: &str, mkfs: &str| built.has_file_system(name) && has(mkfs);
+    let (has_btrfs, has_xfs) = (can_use("btrfs", "mkfs.btrfs"), can_use("xfs", "mkfs.xfs"));
     let mut tried = 0;
     for part in parts.filter(|part| !block(part).contains("$PY")) {
         let title = part.lines().next().unwrap_or_default();
-        if title.contains("Btrfs") && !has_btrfs {
+        if title.contains("Btrfs") && !has_btrfs || title.contains("XFS") && !has_xfs {
             continue;
         }
         let output = typed(block(part));

@@ -109,3 +109,28 @@ fn xfs_mounts_after_a_cut_and_keeps_lines_that_were_synced() {
     assert_eq!((output.status.code(), verdicts(&output, "fine")), (Some(0), 8), "{}", text(&output.stdout));
     assert_eq!(text(&crash(&path, folder.path(), &arguments).stdout), text(&output.stdout));
 }
+
+/// Random programs on a drive that flushes keep their promises; one that lies breaks them, and the smallest program is shown.
+#[test]
+fn random_programs_find_a_drive_that_lies() {
+    let Some(kernel) = installed() else { return };
+    if !has("mkfs.ext4") {
+        return;
+    }
+    let folder = tempfile::tempdir().expect("a folder");
+    let common = ["--explore=2", "--first-program=3", "--json=-"];
+    let honest = crash(&kernel, folder.path(), &common);
+    assert_eq!(honest.status.code(), Some(0), "{}{}", text(&honest.stdout), text(&honest.stderr));
+    // Little of what it has not flushed is in its cache.
+    let lies = ["--lying-flushes", "--set", "drive.controller.write_buffer_bytes=131072"];
+    let lying = crash(&kernel, folder.path(), &[&common[..], &lies].concat());
+    assert_eq!(lying.status.code(), Some(1), "{}{}", text(&lying.stdout), text(&lying.stderr));
+    let found: serde_json::Value = serde_json::from_slice(&lying.stdout).expect("JSON alone");
+    let broken = found["broken"].as_array().expect("programs");
+    assert!(!broken.is_empty(), "{found}");
+    for one in broken {
+        let script = one["script"].as_str().expect("a script");
+        assert!(script.starts_with("set -e\n") && script.contains("sync"), "{script}");
+        assert!(script.lines().count() <= 8, "{script}");
+    }
+}

@@ -180,7 +180,7 @@ fn names_kept(
 /// All of the file system is durable.
 fn all_kept(by: &str, models: &[Model], later: &Later<'_>, tree: &Tree) -> Option<String> {
     let now = models.last()?;
-    let files = || now.names.iter().filter_map(|(path, _)| Some((path, now.file(path)?)));
+    let files = || now.names.keys().filter_map(|path| Some((path, now.file(path)?)));
     files()
         .find_map(|(path, file)| file_kept(by, path, file, now, later, tree))
         .or_else(|| names_kept(by, &|_| true, models, later, tree))

@@ -70,7 +70,10 @@ fn what_is_not_kept_is_named() {
     let zeros = broken(5, &|tree| drop(tree.insert(path("B/y"), Entry::File(vec![0; 3000]))));
     assert!(zeros.contains("has a zero at offset 0 of 3000, not a"), "{zeros}");
     let lost = broken(5, &|tree| drop(tree.remove("C")));
-    assert!(lost.starts_with("A/x or C is not there, a file that was made durable before the program"), "{lost}");
+    assert!(
+        lost.starts_with("A/x or C is not there, a file that was made durable before the program"),
+        "{lost}"
+    );
     let back = broken(5, &|tree| drop(tree.insert(path("A/x"), Entry::File(Vec::new()))));
     assert_eq!(back, "", "A was not synced");
     // The rename may have taken place or not before the folder is synced; the file is there in any case.

@@ -19,7 +19,8 @@ pub(super) fn explore(
     json: Option<&Output>,
     stop: &StopFlag,
 ) -> Result<(), Failure> {
-    let own = std::env::current_exe().map_err(|error| Failure::Run(anyhow!("where is this program? {error}")))?;
+    let own =
+        std::env::current_exe().map_err(|error| Failure::Run(anyhow!("where is this program? {error}")))?;
     if let Some(folder) = strobe_linux::hidden_by(&own) {
         let text = format!("{} is below {folder}, which guests have of their own: move it", own.display());
         return Err(Failure::Request(anyhow!(text)));
@@ -27,7 +28,8 @@ pub(super) fn explore(
     let check = [&*own.display().to_string(), "crash", "--program-check"].map(str::to_owned);
     let programs = args.first_program..args.first_program + count;
     let shows = !args.quiet && !json.is_some_and(Output::is_stdout);
-    let bar = if args.quiet { ProgressBar::hidden() } else { ProgressBar::new(count * explorers.len() as u64) };
+    let bar =
+        if args.quiet { ProgressBar::hidden() } else { ProgressBar::new(count * explorers.len() as u64) };
     progress::restyle(&bar, "{msg} {wide_bar} {pos} of {len} programs  {left}");
     bar.set_message("nothing broken");
     let mut broken: Vec<Broken> = Vec::new();
@@ -52,7 +54,11 @@ pub(super) fn explore(
     bar.finish_and_clear();
     if shows {
         let names: Vec<&str> = explorers.iter().filter_map(|one| one.run.file_system.kernel_name()).collect();
-        output::print(&format!("{count} programs on {}: {} broke a promise\n", names.join(", "), broken.len()))?;
+        output::print(&format!(
+            "{count} programs on {}: {} broke a promise\n",
+            names.join(", "),
+            broken.len()
+        ))?;
     }
     output::json(&serde_json::json!({ "programs": count, "broken": broken }), json)?;
     if broken.is_empty() { Ok(()) } else { Err(Failure::Found) }
@@ -66,7 +72,7 @@ fn told(of: &Broken) -> String {
         done => format!("after line {done}"),
     };
     format!(
-        "program {} on {}, power cut {cut}: {}\n{script}  again: --fs {} --explore 1 --first-program {}\n",
+        "program {} on {}, power cut {cut}: {}\n{script}  again: the same command with --fs {} --explore 1 --first-program {}\n",
         of.number,
         of.file_system,
         of.reason.lines().next().unwrap_or(""),

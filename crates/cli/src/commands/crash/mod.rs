@@ -1,5 +1,6 @@
 //! `strobe crash`: power cuts under any program on a real file system, and what is found after them.
 
+mod explore;
 mod faults;
 mod kept;
 
@@ -11,6 +12,7 @@ use anyhow::anyhow;
 use clap::Args;
 use indicatif::ProgressBar;
 use strobe_cli::report;
+use strobe_crash::programs::Program;
 use strobe_crash::{CrashReport, ExploreError, Explorer, Found, Places, Verdict};
 use strobe_linux::command::{FileSystem, GuestRoot};
 use strobe_types::StopFlag;
@@ -71,6 +73,20 @@ pub(crate) struct CrashArgs {
     /// the program. Without --check all files are read. The exit code says nothing of what was found
     #[arg(help_heading = CUTS, long, value_name = "N", conflicts_with_all = ["cuts", "places", "at", "until_first", "strict_names", "twice", "lying_flushes", "report", "keep"], value_parser = clap::value_parser!(u32).range(1..=1_000_000))]
     faults: Option<u32>,
+    /// Instead of PROGRAM: try N short programs of file operations made at random, by --seed, cut power behind each operation, and
+    /// compare what is left with what fsync, fdatasync and sync had promised. A program that breaks a promise is made as
+    /// small as possible and printed; the exit code is then 1
+    #[arg(help_heading = CUTS, long, value_name = "N", conflicts_with_all = ["faults", "cuts", "places", "at", "until_first", "report", "keep", "check", "command"], value_parser = clap::value_parser!(u64).range(1..=10_000_000))]
+    explore: Option<u64>,
+    /// With --explore: number of the first program
+    #[arg(help_heading = CUTS, long, value_name = "NUMBER", default_value_t = 0, requires = "explore", value_parser = clap::value_parser!(u64).range(..=1_000_000_000_000))]
+    first_program: u64,
+    /// With --explore: operations of a program
+    #[arg(help_heading = CUTS, long, value_name = "N", default_value_t = 6, requires = "explore", value_parser = clap::value_parser!(u32).range(1..=100))]
+    program_length: u32,
+    /// The check of --explore, in the guest
+    #[arg(long, hide = true, value_name = "PLAN")]
+    program_check: Option<PathBuf>,
     /// Stop at the first cut that leaves something wrong, and look for the earliest one between it and the last that left
     /// all fine
     #[arg(help_heading = CUTS, long, conflicts_with = "at")]
@@ -121,8 +137,11 @@ impl From<ExploreError> for Failure {
 }
 
 pub(crate) fn crash(args: &CrashArgs) -> Result<(), Failure> {
+    if let Some(plan) = &args.program_check {
+        return explore::check(plan);
+    }
     let wrong = |text: String| Err(Failure::Request(anyhow!(text)));
-    if args.command.is_empty() {
+    if args.command.is_empty() && args.explore.is_none() {
         return wrong(
             "what is to be run? strobe crash [OPTIONS] -- PROGRAM ...; `strobe crash --help` has an example"
                 .into(),
@@ -158,6 +177,9 @@ pub(crate) fn crash(args: &CrashArgs) -> Result<(), Failure> {
         explorers.push(explorer);
     }
     let stop = signals::listen_for_long();
+    if let Some(count) = args.explore {
+        return explore::explore(args, &explorers, count, json.as_ref(), &stop);
+    }
     if let Some(count) = args.faults {
         return faults::faults(args, &explorers, count as usize, json.as_ref(), &stop);
     }
@@ -200,7 +222,12 @@ pub(crate) fn crash(args: &CrashArgs) -> Result<(), Failure> {
 fn explorer(args: &CrashArgs, fs: FileSystem, kernel: &Path, folder: &Path) -> Result<Explorer, Failure> {
     let mut guest = args.guest.clone();
     guest.fs = vec![fs];
-    let run = guest.linux_run(kernel.to_owned(), GuestRoot::host(), &args.command)?;
+    if args.explore.is_some() {
+        guest.before.push(Program::before().to_owned());
+    }
+    let nothing = ["true".to_owned()];
+    let command = if args.explore.is_some() { &nothing[..] } else { &args.command };
+    let run = guest.linux_run(kernel.to_owned(), GuestRoot::host(), command)?;
     if run.file_system == FileSystem::None {
         let error = anyhow!("--fs none has no file system that could lose anything");
         return Err(Failure::Request(error));

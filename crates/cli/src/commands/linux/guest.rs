@@ -67,7 +67,7 @@ pub(in super::super) struct GuestArgs {
     /// A program of this machine (./script.sh), or shell commands, before the measured window, in the mounted file system;
     /// $OLDPWD is the folder where you are: 'tar xf "$OLDPWD/big.tar"' (repeatable)
     #[arg(help_heading = PROGRAM, long, value_name = "PROGRAM|SCRIPT")]
-    before: Vec<String>,
+    pub(in super::super) before: Vec<String>,
     /// Copy a file or folder to the drive's file system before the measured window, and forget what the guest has cached
     /// of it (repeatable)
     #[arg(long, value_name = "PATH")]

@@ -23,8 +23,16 @@ for disk in strobe-a strobe-b; do
     echo 1 > memory_backed; echo 1 > discard; echo $MIB > size; echo 1 > power
 done
 """
+# No udevd runs in a guest: what waits for it would wait for ever.
+NO_UDEV = """
+mkdir -p /tmp/bin
+printf '#!/bin/sh\\nexit 0\\n' > /tmp/bin/udevadm
+chmod +x /tmp/bin/udevadm
+export PATH=/tmp/bin:$PATH DM_DISABLE_UDEV=1
+"""
 XFSTESTS = """
 cd {checkout}
+{no_udev}
 mount -t configfs none /sys/kernel/config 2>/dev/null
 mount -t cgroup2 none /sys/fs/cgroup 2>/dev/null
 printf '%s:x:%s::/tmp:/bin/bash\\n' fsgqa 900:900 fsgqa2 901:901 123456-fsgqa 902:902 >> /etc/passwd
@@ -47,6 +55,7 @@ on /dev/strobe-a /dev/strobe-b $failed
 """
 BLKTESTS = """
 cd {checkout}
+{no_udev}
 mount -t configfs none /sys/kernel/config 2>/dev/null
 mount -t cgroup2 none /sys/fs/cgroup 2>/dev/null
 printf 'TEST_DEVS=(/dev/nvme0n1)\\n' > /tmp/drive
@@ -166,7 +175,7 @@ class Guests:
         """The output of a guest that runs `tests`, and why it ended early, if it did."""
         options = self.options
         checkout = shlex.quote(os.path.abspath(options.checkout))
-        words = {"checkout": checkout, "tests": " ".join(tests), "again": AGAIN, "memory_disks": MEMORY_DISKS}
+        words = {"checkout": checkout, "tests": " ".join(tests), "again": AGAIN, "memory_disks": MEMORY_DISKS, "no_udev": NO_UDEV}
         if options.suite == "xfstests":
             force = {"ext4": "-F"}.get(self.kind, "-f")
             script, disk = XFSTESTS.format(kind=self.kind, force=force, **words), ["--partitions", "2"]

@@ -4,7 +4,7 @@ use proptest::prelude::*;
 use strobe_ftl::gc::{AnyPolicy, Greedy, Kinetic, LinearScore, Sampled, Sampling};
 use strobe_ftl::wear::Leveling;
 use strobe_ftl::{
-    Allocation, FtlError, GcStream, Inspectable, MappingScheme, PageMap, PageMapConfig, PlacementKind, Stage,
+    Allocation, DieAllocation, FtlError, GcStream, Inspectable, MappingScheme, PageMap, PageMapConfig, PlacementKind, Stage,
     Stream, Temperature, WriteContext,
 };
 use strobe_nand::{Cause, Chip, Nand, NandOp, StampMedium, Unit, Untimed, WearConfig, When};
@@ -301,4 +301,36 @@ proptest! {
         prop_assume!(ftl.is_some());
         exercise(&mut ftl.expect("there is room"), seed, 400, 3);
     }
+}
+
+/// Where the address decides the bank, each page of it lies on one plane whatever is written, trimmed, copied by reading
+/// and writing, and collected; and each plane has the pages of one remainder.
+#[test]
+fn a_page_lies_on_the_plane_of_its_address() {
+    let spec = GeometrySpec { channels: 2, dies_per_channel: 2, planes_per_die: 2, blocks_per_plane: 16, ..spec() };
+    let by_address =
+        PageMapConfig { die_allocation: DieAllocation::ByAddress, ..stream(GcStream::Own) };
+    let mut ftl = full_drive(spec, Policy::Greedy, by_address, WearConfig::default()).expect("room");
+    let geometry = Geometry::new(spec).expect("valid geometry");
+    let (units, planes) = (ftl.logical_units(), geometry.planes());
+    let (mut model, mut rng) = (Model::new(units), Prng::new(3));
+    for _ in 0..4 * units {
+        let first = rng.below(units);
+        let count = 1 + rng.below((units - first).min(5));
+        model.write(&mut ftl, first, count).expect("progress is guaranteed");
+    }
+    assert!(ftl.stats().gc.units_moved > u64::from(units), "it has collected");
+    let mut plane_of = vec![None; planes as usize];
+    for lpn in (0..units).map(Lpn::new) {
+        let Some(ppa) = ftl.locate(lpn) else { continue };
+        let plane = geometry.plane_of(geometry.block_of(ppa));
+        let expected = plane_of[(lpn.get() % planes) as usize].get_or_insert(plane);
+        assert_eq!(plane, *expected, "{lpn:?}");
+    }
+    let mut seen: Vec<_> = plane_of.into_iter().flatten().collect();
+    seen.sort_unstable();
+    seen.dedup();
+    assert_eq!(seen.len(), planes as usize, "each remainder has a plane of its own");
+    ftl.check().expect("sound");
+    model.compare(&mut ftl);
 }

@@ -133,6 +133,8 @@ def main():
     parser.add_argument("--timeout", type=int, default=300, help="seconds")
     parser.add_argument("--verbose", action="store_true", help="show the kernel's messages")
     args = parser.parse_args()
+    # Where mkfs and depmod are, also for those who are not root.
+    os.environ["PATH"] += ":/usr/sbin:/sbin"
     vmlinuz, modules = kernel()
     with tempfile.TemporaryDirectory() as folder:
         archive = os.path.join(folder, "initramfs")

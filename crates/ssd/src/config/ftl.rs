@@ -33,8 +33,8 @@ pub struct FtlConfig {
     #[serde(default)]
     pub allocation: Allocation,
     /// Die of the next pages: free-first (the one with the least work waiting), stripe (in turn) or by-address (the
-    /// number of the page in the logical space modulo that of the planes; needs gc.mode = "stop-the-world"). Default
-    /// free-first.
+    /// number of the page in the logical space modulo that of the planes; pages of a plane without an erased block go to
+    /// another one; needs gc.mode = "stop-the-world"). Default free-first.
     #[serde(default)]
     pub die_allocation: DieAllocation,
     /// Data placement: which data shares blocks.

@@ -46,10 +46,20 @@ def run(*command, **options):
     return subprocess.run(command, check=True, stdout=subprocess.PIPE, text=True, **options).stdout
 
 
+def kernel_package():
+    """The package of the kernel's present version, if it is known."""
+    known = subprocess.run(["apt-cache", "depends", KERNEL_PACKAGE], stdout=subprocess.PIPE, text=True, check=False)
+    return re.search(r"Depends: (linux-image-\S+)", known.stdout)
+
+
 def kernel():
     """The kernel and the folder of its modules, downloaded if they are not here yet."""
     cache = os.path.join(os.environ.get("XDG_CACHE_HOME") or os.path.expanduser("~/.cache"), "strobe", "nvme-host")
-    depends = re.search(r"Depends: (linux-image-\S+)", run("apt-cache", "depends", KERNEL_PACKAGE))
+    depends = kernel_package()
+    if not depends:
+        # Perhaps the lists of packages have never been fetched.
+        subprocess.run(["apt-get", "-q", "update"], stdout=subprocess.DEVNULL, check=False)
+        depends = kernel_package()
     if not depends:
         fail(f"the distribution has no package {KERNEL_PACKAGE}: only Debian's kernel is known here")
     name = depends[1]

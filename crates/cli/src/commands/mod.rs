@@ -67,7 +67,7 @@ enum Command {
     /// Run any program on a file system of a real Linux kernel on the drive, in virtual time.
     #[cfg(target_os = "linux")]
     Linux(linux::LinuxArgs),
-    /// Offer the drive as a block device to programs of this machine, over NBD.
+    /// Offer the drive as a block device to programs of this machine, over NBD or NVMe/TCP.
     #[cfg(target_os = "linux")]
     Serve(Box<serve::ServeArgs>),
     /// Ask a server for its counters, cut its drive's power, keep snapshots of the drive and go back to them, age it.

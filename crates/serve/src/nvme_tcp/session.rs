@@ -184,10 +184,13 @@ impl Session {
                 break;
             }
             count += 1;
-            let pdu = self.input.take(header.bytes).to_vec();
-            if let Err(fatal) = self.take(id, &header, &pdu, subsystem, engine, now) {
+            // The PDU stays where it is while it is carried out.
+            let mut input = std::mem::take(&mut self.input);
+            let pdu = input.take(header.bytes);
+            if let Err(fatal) = self.take(id, &header, pdu, subsystem, engine, now) {
                 self.terminate(fatal, &pdu[..wire::HEADER_BYTES]);
             }
+            self.input = input;
         }
         count
     }

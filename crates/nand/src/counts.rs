@@ -16,7 +16,7 @@ named! {
         /// Translation pages and map journal.
         Map => "map",
         /// Work of logical copies on the map: pages of its journal of which the virtual map is more than half,
-        /// those of checkpoints that it is a part of, and owners' lists.
+        /// and those of checkpoints that it is a part of.
         Meta => "meta",
         /// Wear levelling.
         Wear => "wear",
@@ -28,6 +28,8 @@ named! {
         Recovery => "recovery",
         /// Pages that hold nothing but padding.
         Pad => "pad",
+        /// Owners' lists of full blocks (P2L), with `durable_map = "pages"`.
+        P2l => "p2l",
     }
 }
 

@@ -21,7 +21,7 @@ use crate::device::Simulated;
 
 const MAGIC: &[u8; 8] = b"strobe\xf0S";
 /// Raised with every change of what is in a state.
-const VERSION: u32 = 10;
+const VERSION: u32 = 11;
 /// Most content of a frame.
 const FRAME_BYTES: usize = 1 << 20;
 /// Longest header.

@@ -140,6 +140,7 @@ fn main_cause(nand: &NandResult) -> Option<String> {
         "gc" => "GC",
         "merge" => "merges",
         "map" | "meta" => "the map",
+        "p2l" => "P2L",
         "wear" => "wear levelling",
         "copy" => "copy commands",
         "cache" => "the write cache",

@@ -247,9 +247,9 @@ fn what_is_no_image_of_this_drive_is_refused() {
         .strobe(&[&onto_itself, &DRIVE[..]].concat())
         .refused(&["--json a.img: that is an input of this run"]);
     let mut newer = fs::read(folder.path().join("a.img")).expect("reads");
-    newer[8] = 3;
+    newer[8] = 4;
     folder.write("newer.img", newer);
-    let version = "image newer.img: it has format version 3, this program reads versions 1 and 2";
+    let version = "image newer.img: it has format version 4, this program reads version 3";
     folder.strobe(&["fsck", "newer.img"]).refused(&[version]);
     for (file, message) in [
         ("tiny.toml", "it is not an image of a Strobe drive"),

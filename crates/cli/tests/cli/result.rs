@@ -56,7 +56,8 @@ const FIELDS: &[(&str, &str)] = &[
     ("smart/media_errors", "count"),
 ];
 
-const CAUSES: [&str; 10] = ["host", "gc", "merge", "map", "meta", "wear", "copy", "cache", "recovery", "pad"];
+const CAUSES: [&str; 11] =
+    ["host", "gc", "merge", "map", "meta", "wear", "copy", "cache", "recovery", "pad", "p2l"];
 
 #[track_caller]
 fn assert_contract(result: &Json) {

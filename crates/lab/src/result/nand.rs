@@ -73,6 +73,8 @@ causes! {
     recovery: Recovery,
     /// Pages of padding only.
     pad: Pad,
+    /// Owners' lists of full blocks (P2L), with `durable_map = "pages"`.
+    p2l: P2l,
 }
 
 impl NandResult {

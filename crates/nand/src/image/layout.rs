@@ -15,9 +15,8 @@ use crate::{BlockState, Cause, UnitBytes, WearConfig};
 
 /// First bytes of every image. Not text, and a transfer that mangles line ends breaks it.
 pub(super) const MAGIC: [u8; 8] = *b"\x89STROBE\n";
-/// The version of images whose blocks cannot be in SLC mode, and of those whose blocks can: this program reads both.
-pub(super) const VERSION: u32 = 1;
-pub(super) const VERSION_SLC: u32 = 2;
+/// The version of images that this program writes and reads.
+pub(super) const VERSION: u32 = 3;
 
 /// Alignment of regions, and size of the header.
 pub(super) const ALIGN: u64 = 4096;
@@ -82,7 +81,7 @@ impl Header {
         let spec = geometry.spec();
         Self {
             magic: MAGIC,
-            version: if *slc_bits > 0 { VERSION_SLC } else { VERSION }.into(),
+            version: VERSION.into(),
             channels: spec.channels.into(),
             dies_per_channel: spec.dies_per_channel.into(),
             planes_per_die: spec.planes_per_die.into(),
@@ -318,7 +317,7 @@ mod tests {
     #[test]
     fn structures_have_the_documented_sizes_and_fit_their_slots() {
         assert_eq!(size_of::<Header>(), 80);
-        assert_eq!(size_of::<BlockEntry>(), 176);
+        assert_eq!(size_of::<BlockEntry>(), 192);
         assert_eq!(size_of::<PageRecord>(), RECORD_SLOT - 4);
         assert_eq!(size_of::<UnitEntry>(), UNIT_ENTRY);
     }

@@ -33,7 +33,7 @@ use strobe_types::{BlockId, Geometry};
 
 use crate::wear::factory_bad;
 use crate::{BlockState, Chip, Timing, WearConfig};
-use layout::{ALIGN, BLOCK_SLOT, BlockEntry, CONFIG_MAX, Header, Layout, MAGIC, VERSION, VERSION_SLC};
+use layout::{ALIGN, BLOCK_SLOT, BlockEntry, CONFIG_MAX, Header, Layout, MAGIC, VERSION};
 use medium::FileMedium;
 use storage::Storage;
 
@@ -62,7 +62,9 @@ pub enum ImageError {
     #[error("it is blank: not an image, or one whose creation was cut short")]
     Blank,
     /// A version this program does not know.
-    #[error("it has format version {0}, this program reads versions {VERSION} and {VERSION_SLC}")]
+    #[error(
+        "it has format version {0}, this program reads version {VERSION}: use the version of Strobe that wrote it"
+    )]
     Version(u32),
     /// The header cannot be trusted.
     #[error("its header is damaged: {0}")]
@@ -184,7 +186,7 @@ impl Image {
             return Err(ImageError::Foreign);
         };
         let found = u32::from_le_bytes(*version);
-        if ![VERSION, VERSION_SLC].contains(&found) {
+        if found != VERSION {
             return Err(ImageError::Version(found));
         }
         if length < ALIGN {
@@ -256,9 +258,8 @@ fn shape(header: &Header) -> Result<(Geometry, Layout), ImageError> {
     if header.endurance_limited.get() > 1 || !(0.0..=1.0).contains(&header.wear().program_fail_rate) {
         return Err(wrong("impossible wear"));
     }
-    let (bits, version) = (header.slc_bits.get(), header.version.get());
-    let fits = bits > 0 && geometry.pages_per_block().is_multiple_of(bits);
-    if (version == VERSION && bits > 0) || (version == VERSION_SLC && !fits) {
+    let bits = header.slc_bits.get();
+    if bits > 0 && !geometry.pages_per_block().is_multiple_of(bits) {
         return Err(wrong("impossible cells"));
     }
     let config_bytes = header.config_bytes.get();

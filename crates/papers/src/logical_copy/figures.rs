@@ -66,6 +66,7 @@ fn models(runs: &Runs<'_>, premises: &[Premise]) -> Figure {
                 ("programs", "per page of data", first.map(Window::all_programs)),
                 ("for map", "per page of data", first.map(|window| window.programs(Cause::Map))),
                 ("for meta", "per page of data", first.map(|window| window.programs(Cause::Meta))),
+                ("for P2L", "per page of data", first.map(|window| window.programs(Cause::P2l))),
             ] {
                 let line = format!("{}: {quantity}", label(mode.name));
                 rows.push(Row::new(

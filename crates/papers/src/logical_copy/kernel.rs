@@ -81,7 +81,7 @@ impl Measured {
 
     /// The drive's metadata, map and journal, in percent of what the host has written: as the paper has it.
     pub(super) fn map_share(&self) -> f64 {
-        100.0 * self.written(&[Cause::Map, Cause::Meta]) / self.data()
+        100.0 * self.written(&[Cause::Map, Cause::Meta, Cause::P2l]) / self.data()
     }
 }
 

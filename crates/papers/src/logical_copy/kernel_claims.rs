@@ -11,6 +11,9 @@ use crate::figure::reduced;
 use crate::mean::Ratio;
 use crate::table::Values;
 
+/// Causes of what the paper calls updates of P2L: the virtual map and the owners' lists.
+const P2L: [Cause; 2] = [Cause::Meta, Cause::P2l];
+
 pub(super) fn claims(results: &Results) -> Vec<Claim> {
     let mut values = Values::default();
     speeds(&mut values, results);
@@ -101,7 +104,7 @@ fn amounts(values: &mut Values, results: &Results) {
     let virtual_map = |program| {
         let (ours, theirs) = (judged(Mode::NlLc, program)?, judged(Mode::Ext4, program)?);
         let more = ours.all_written() - theirs.all_written();
-        Some(100.0 * (ours.written(&[Cause::Meta]) - theirs.written(&[Cause::Meta])) / more)
+        Some(100.0 * (ours.written(&P2L) - theirs.written(&P2L)) / more)
     };
     values.add("virtual-map", reduced(two.map(virtual_map), f64::max));
     for program in [Program::Varmail, Program::Dbench] {

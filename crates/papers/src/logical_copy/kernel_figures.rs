@@ -50,11 +50,12 @@ fn speed(results: &Results) -> Figure {
     .noted("u: share of what an empty F2FS offers that the files of the ageing take; those of the benchmark come on top")
 }
 
-const CAUSES: [(&str, &[Cause]); 4] = [
+const CAUSES: [(&str, &[Cause]); 5] = [
     ("data", &[Cause::Host, Cause::Pad]),
     ("drive's own collection", &[Cause::Gc, Cause::Copy, Cause::Wear, Cause::Recovery]),
     ("map (L2P)", &[Cause::Map]),
-    ("virtual map (P2L)", &[Cause::Meta]),
+    ("virtual map", &[Cause::Meta]),
+    ("owners' lists (P2L)", &[Cause::P2l]),
 ];
 
 fn writes(results: &Results) -> Figure {

@@ -58,7 +58,8 @@ impl<'a> Runs<'a> {
     /// Map and journal, in percent of what the host has written.
     pub(super) fn map_share(&self, setup: Setup) -> Option<f64> {
         let window = self.first(setup)?;
-        let map = window.programs(Cause::Map) + window.programs(Cause::Meta);
+        let map =
+            [Cause::Map, Cause::Meta, Cause::P2l].map(|cause| window.programs(cause)).iter().sum::<f64>();
         Some(100.0 * map / window.programs(Cause::Host))
     }
 

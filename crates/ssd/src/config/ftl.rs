@@ -58,7 +58,7 @@ pub struct FtlConfig {
     pub durable_map: DurableMap,
     /// True if owners' lists (P2L: the logical units of each block) are on flash, programmed with the map pages. A list is
     /// due when its block is full, and again when a logical copy, or the write or trim that ends the sharing, has changed
-    /// owners in it. Needs map pages. Cause meta. Default false.
+    /// owners in it. Needs map pages. Cause p2l. Default false.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub owner_lists: bool,
     /// True if each flush ends with a page of metadata on every plane (open and free blocks, erase counts), behind the map

@@ -207,7 +207,7 @@ impl<N: Nand, V: VictimPolicy> Pager<'_, N, V> {
             {
                 continue;
             }
-            let done = self.program_unmapped(now, Cause::Meta)?;
+            let done = self.program_unmapped(now, Cause::P2l)?;
             finished = self.0.core.nand.both(finished, done);
         }
         Ok(finished)

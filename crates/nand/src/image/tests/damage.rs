@@ -130,7 +130,10 @@ fn damage_is_named() {
     let b = block.get();
     let (first, ppa) = (geometry.page(block, 0), geometry.first_unit(block));
     assert_eq!(message(0), "it is not an image of a Strobe drive");
-    assert_eq!(message(8), "it has format version 17, this program reads versions 1 and 2");
+    assert_eq!(
+        message(8),
+        "it has format version 19, this program reads version 3: use the version of Strobe that wrote it"
+    );
     assert_eq!(message(12), "its header is damaged: it does not match its checksum");
     assert_eq!(message(ALIGN), "its header is damaged: the configuration does not match its checksum");
     assert_eq!(message(layout.block(block)), format!("block {b}: its entry in the block table is damaged"));

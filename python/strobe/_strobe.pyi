@@ -56,7 +56,7 @@ class Table:
 
     def __len__(self) -> int: ...
     def __getitem__(self, name: str, /) -> Any:
-        """A column: a NumPy array of numbers that may not be written, or a list of texts. Where values are missing it is a
+        """A column: a NumPy array of numbers that may not be written, or a list of texts. A column with missing values is a
         copy with NaN, or a list with None."""
 
     def to_dict(self) -> dict[str, Any]:

@@ -64,7 +64,7 @@ impl Table {
 
     /// A column: a NumPy array of numbers that may not be written, or a list of texts.
     ///
-    /// Where values are missing it is a copy with NaN, or a list with None.
+    /// A column with missing values is a copy with NaN, or a list with None.
     fn __getitem__<'py>(&self, py: Python<'py>, name: &str) -> PyResult<Bound<'py, PyAny>> {
         let column = self.column(name)?;
         if column.null_count() > 0 {

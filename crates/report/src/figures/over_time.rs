@@ -235,10 +235,15 @@ impl Over {
         let views: Vec<_> = order.iter().filter_map(|&(is_log, label)| plot(is_log).view(label)).collect();
         let longest = timed.iter().map(|(run, _)| run.list("intervals").len()).max().unwrap_or(0);
         let joined = longest.div_ceil(600);
-        let note = (joined > 1).then(|| {
+        let mut notes = Vec::new();
+        if joined > 1 {
             let what = if self.is_largest { "the largest" } else { "the mean" };
-            format!("Each point is {what} of {joined} intervals.")
-        });
+            notes.push(format!("Each point is {what} of {joined} intervals."));
+        }
+        if self.is_ratio {
+            notes.push("Intervals with less than 1 % of the mean's host writes have no point.".to_owned());
+        }
+        let note = (!notes.is_empty()).then(|| notes.join(" "));
         (!views.is_empty()).then(|| Figure {
             name: self.name.into(),
             title: self.title.to_owned(),
@@ -256,11 +261,16 @@ impl Over {
     ) -> Vec<Line> {
         let mut lines = Vec::new();
         for (run, begin) in timed {
+            let least = if self.is_ratio { least_written(run) } else { 0.0 };
             for (what, paths) in paths {
                 let style = lines.len();
                 let point = |interval: &Value| {
                     let there = paths.iter().filter_map(|path| number(at(interval, path)));
-                    let y = there.reduce(|sum, value| sum + value).filter(|&y| !self.is_ratio || y > 0.0);
+                    let is_shown = |y: &f64| {
+                        !self.is_ratio
+                            || *y > 0.0 && written_bytes(interval).is_none_or(|bytes| bytes >= least)
+                    };
+                    let y = there.reduce(|sum, value| sum + value).filter(is_shown);
                     let end = number(at(interval, "end_ns")).unwrap_or(begin.measured_ns);
                     ((end - begin.measured_ns) / clock.ns, y)
                 };
@@ -282,6 +292,20 @@ impl Over {
         }
         lines
     }
+}
+
+/// Bytes that the host has written in `interval`.
+fn written_bytes(interval: &Value) -> Option<f64> {
+    let ns = number(at(interval, "end_ns"))? - number(at(interval, "start_ns"))?;
+    Some(number(at(interval, "write/bw_bytes"))? * ns / 1e9)
+}
+
+/// Bytes that an interval of `run` must have for its write amplification to be shown: 1 % of the mean of those with
+/// writes. A drive that collects behind a trim while the host writes a few pages would hide all other intervals.
+fn least_written(run: &Run) -> f64 {
+    let written: Vec<f64> =
+        run.list("intervals").iter().filter_map(written_bytes).filter(|&bytes| bytes > 0.0).collect();
+    0.01 * written.iter().sum::<f64>() / written.len().max(1) as f64
 }
 
 /// Write amplification over what the host has written, which every run has.
@@ -401,6 +425,23 @@ mod tests {
         );
         assert!(svg("trimmed").contains("TB/s"), "{}", svg("trimmed"));
         assert!(figures(&[run(&[json!(1.0)], 0)]).iter().all(|figure| figure.name != "trimmed"));
+    }
+
+    /// A drive collects behind a trim while the host writes a page.
+    #[test]
+    fn an_interval_of_hardly_any_writes_does_not_set_the_scale_of_write_amplification() {
+        let of = |interval: u64, bytes: u64, waf: f64| {
+            json!({ "start_ns": interval * 1_000_000_000, "end_ns": (interval + 1) * 1_000_000_000, "measured": true,
+                    "write": { "bw_bytes": bytes }, "waf": waf })
+        };
+        let intervals = [of(0, 1 << 30, 1.25), of(1, 4096, 4000.0), of(2, 1 << 30, 1.5), of(3, 0, 0.0)];
+        let result = json!({
+            "schema_version": 1, "config": {}, "host": {}, "nand": {}, "wear": {}, "intervals": intervals,
+        });
+        let found = figures(&[Run::new("x", result).expect("a result")]);
+        let svg = &found.iter().find(|figure| figure.name == "waf-time").expect("a figure").views[0].svg;
+        assert_eq!(svg.matches("<circle").count(), 2, "{svg}");
+        assert!(!svg.contains("4,000") && !svg.contains("4000"), "{svg}");
     }
 
     #[test]

@@ -9,6 +9,7 @@ import argparse
 import os
 import re
 import shlex
+import signal
 import subprocess
 import sys
 import tempfile
@@ -203,10 +204,10 @@ class Guests:
                 said.seek(0)
                 return said.read(), ended
 
-    def run(self, tests):
-        """What came of `tests`, and of those that failed on disks in memory."""
+    def run(self, tests, found, memory):
+        """Adds what came of `tests` to `found`, and of those that failed on disks in memory to `memory`."""
         parse = parse_xfstests if self.options.suite == "xfstests" else parse_blktests
-        found, memory, left = {}, {}, list(tests)
+        left = list(tests)
         while left:
             batch, left = left[: self.options.batch], left[self.options.batch :]
             text, ended = self.boot(batch)
@@ -220,8 +221,8 @@ class Guests:
                 left = missing[1:] + left
             for name in batch:
                 if name in found and (name not in missing or name == missing[0]):
-                    print(f"{self.kind} {name}: {found[name].state} {found[name].why}", file=sys.stderr, flush=True)
-        return found, memory
+                    again = f" (in memory: {memory[name]})" if name in memory else ""
+                    print(f"{self.kind} {name}: {found[name].state} {found[name].why}{again}", file=sys.stderr, flush=True)
 
 
 def cell(text):
@@ -276,15 +277,22 @@ def main(arguments):
     options = parser.parse_intermixed_args(arguments)
     check_checkout(options.suite, options.checkout)
     options.kernel = options.kernel or kernel_for_suites(options.strobe)
-    results = {}
     if options.suite == "xfstests":
-        tests = options.tests or quick_tests(options.checkout)
-        for kind in options.fs.split(","):
-            results[kind] = Guests(options, kind).run(tests)
+        runs = {kind: (kind, options.tests or quick_tests(options.checkout)) for kind in options.fs.split(",")}
     else:
-        results["/dev/nvme0n1"] = Guests(options, "nvme").run(blk_tests(options.checkout, options.tests))
+        runs = {"/dev/nvme0n1": ("nvme", blk_tests(options.checkout, options.tests))}
+    results, code = {}, 0
+    # A run of hours that is stopped has a table of what it got to.
+    signal.signal(signal.SIGTERM, signal.default_int_handler)
+    try:
+        for heading, (kind, tests) in runs.items():
+            results[heading] = ({}, {})
+            Guests(options, kind).run(tests, *results[heading])
+    except KeyboardInterrupt:
+        print(f"suites: stopped in {heading}; the table has what was run", file=sys.stderr)
+        code = 130
     print(table(results))
-    return 0
+    return code
 
 
 if __name__ == "__main__":

@@ -1,11 +1,14 @@
 #!/usr/bin/env python3
 """Tests of suites.py. Run by the tests of the command line."""
+import contextlib
 import importlib.util
+import io
 import os
 import subprocess
 import sys
 import tempfile
 import unittest
+import unittest.mock
 
 HERE = os.path.dirname(os.path.abspath(__file__))
 SPEC = importlib.util.spec_from_file_location("suites", os.path.join(HERE, "suites.py"))
@@ -97,7 +100,8 @@ class Runs(unittest.TestCase):
                 return f"generic/029  1s\ngeneric/030  [failed]\n{suites.AGAIN}\ngeneric/030  1s", None
 
         options = type("Options", (), {"suite": "xfstests", "batch": 4, "wall": 1})
-        found, memory = Fake(options, "ext4").run([f"generic/0{number}" for number in ("01", "28", "29", "30")])
+        found, memory = {}, {}
+        Fake(options, "ext4").run([f"generic/0{number}" for number in ("01", "28", "29", "30")], found, memory)
         self.assertEqual(Fake.boots[1], ["generic/029", "generic/030"])
         self.assertEqual(found["generic/028"], Found("not finished", "no end"))
         self.assertEqual((found["generic/029"].state, memory), ("pass", {"generic/030": "pass"}))
@@ -105,6 +109,21 @@ class Runs(unittest.TestCase):
         self.assertIn("| ext4 | 4 | 2 | 1 | 0 | 1 |", said)
         self.assertIn("| ext4 | generic/028 | no end | not tried |", said)
         self.assertIn("| ext4 | generic/030 | [failed] | pass |", said)
+
+    def test_a_run_that_is_stopped_prints_what_it_has(self):
+        class Fake(suites.Guests):
+            def boot(self, tests):
+                if tests == ["generic/002"]:
+                    raise KeyboardInterrupt
+                return f"{tests[0]}  1s", None
+
+        arguments = ["xfstests", ".", "--kernel", "K", "--fs", "xfs,ext4", "--batch", "1", "generic/001", "generic/002"]
+        said = io.StringIO()
+        with unittest.mock.patch.multiple(suites, Guests=Fake, check_checkout=lambda *_: None):
+            with contextlib.redirect_stdout(said), contextlib.redirect_stderr(io.StringIO()) as errors:
+                self.assertEqual(suites.main(arguments), 130)
+        self.assertIn("| xfs | 1 | 1 | 0 | 0 | 0 |", said.getvalue())
+        self.assertIn("stopped in xfs", errors.getvalue())
 
 
 if __name__ == "__main__":

@@ -248,7 +248,7 @@ def schemes_have_only_their_own_causes(case: Case) -> None:
         causes = case.result["nand"][operation]["by_cause"]
         alien = ["merge"] if paged else ["gc", "wear"]
         alien += [] if (case.controller.get("nvram") or {}).get("bytes") else ["cache"]
-        alien += ["copy", "meta", "recovery"]
+        alien += ["copy", "meta", "p2l", "recovery"]
         if paged and (case.ftl.get("wear_leveling") or {}).get("kind", "none") == "none":
             alien.append("wear")
         found = {cause: causes[cause] for cause in alien if causes[cause]}

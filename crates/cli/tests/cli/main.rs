@@ -215,7 +215,7 @@ pub(crate) fn finish_with(mut child: Child, limit: Duration) -> Ended {
 pub(crate) fn assert_causes_add_up(result: &Json) {
     for op in ["program", "read", "erase"] {
         let by_cause = result["nand"][op]["by_cause"].as_object().expect("a table of causes");
-        assert_eq!(by_cause.len(), 10, "{by_cause:?}");
+        assert_eq!(by_cause.len(), 11, "{by_cause:?}");
         let sum: u64 = by_cause.values().map(|n| n.as_u64().expect("a count")).sum();
         assert_eq!(result["nand"][op]["total"].as_u64(), Some(sum), "{op}");
     }

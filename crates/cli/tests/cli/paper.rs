@@ -445,7 +445,7 @@ fn logical_copy_programs_what_physical_copies_and_writes_would() {
                 |quantity, cleaning| at(figure, &[("v", u), ("quantity", quantity), ("cleaning", cleaning)]);
             let [written, physical, logical] =
                 ["read and write", "physical copy", "logical copy"].map(|cleaning| {
-                    let causes = ["for host", "for gc", "for map", "for meta", "for copy"]
+                    let causes = ["for host", "for gc", "for map", "for meta", "for copy", "for p2l"]
                         .map(|cause| of(cause, cleaning));
                     let all = of("programs", cleaning);
                     assert!((causes.iter().sum::<f64>() - all).abs() < 1e-9, "{u}, {cleaning}: {causes:?}");

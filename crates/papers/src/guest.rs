@@ -7,7 +7,7 @@ use strobe_linux::command::{FileSystem, LinuxRun, LinuxRunError, keep_data};
 use strobe_linux::job::Step;
 use strobe_linux::kernel::{self, KernelInfo};
 use strobe_linux::{DiskOptions, Machine, Outcome, PoweredDrive};
-use strobe_ssd::{DriveConfig, Simulated};
+use strobe_ssd::{Ageing, DriveConfig, Simulated};
 use strobe_types::{SimTime, StopFlag};
 
 use super::{Options, PaperError};
@@ -57,6 +57,8 @@ pub(super) struct Task {
     pub(super) command: Vec<String>,
     pub(super) disk: DiskOptions,
     pub(super) memory_mib: u32,
+    /// Writes before the guest boots, of a new drive.
+    pub(super) ageing: Option<Ageing>,
 }
 
 /// A drive, and its time.
@@ -105,11 +107,14 @@ pub(super) fn run(
         mkfs_options: task.mkfs_options.clone(),
         mount_options: task.mount_options.clone(),
         setup: task.setup.clone(),
+        ageing: task.ageing,
         ..LinuxRun::new(experiment.clone(), machine, task.file_system, task.command.clone())
     };
     let mut drive = match drive {
         Some(aged) => PoweredDrive::new(aged.drive, aged.at),
-        None => PoweredDrive::new(job.new_drive().map_err(failed)?, SimTime::ZERO),
+        None => {
+            PoweredDrive::new(job.new_drive(&kernel.stop, &mut |_, _| ()).map_err(failed)?, SimTime::ZERO)
+        }
     };
     prepare(&mut drive);
     let mut said = Vec::new();

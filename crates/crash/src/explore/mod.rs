@@ -133,7 +133,7 @@ impl Explorer {
         if self.strict_names && !kernel.can_log_files() {
             return Err(ExploreError::NoFileLog(self.run.machine.kernel.clone()));
         }
-        let drive = self.run.new_drive()?;
+        let drive = self.run.new_drive(stop, &mut |_, _| ())?;
         let (drive, start) = self.made(&kernel, drive, SimTime::ZERO, stop)?;
         let first = drive.operations() + 1;
         let log = Arc::<Mutex<RunLog>>::default();

@@ -256,7 +256,7 @@ impl LinuxRun {
         run.machine.memory_left = Some(available_bytes);
         let mut recovery = None;
         let mut drive = match &self.image {
-            None => PoweredDrive::new(self.drive_for(stop, ages)?, SimTime::ZERO),
+            None => PoweredDrive::new(self.new_drive(stop, ages)?, SimTime::ZERO),
             Some(path) => {
                 self.check_memory()?;
                 let (config, seed) = (&self.experiment.drive, self.experiment.seed);
@@ -299,15 +299,18 @@ impl LinuxRun {
         run
     }
 
-    /// A new drive, aged if that is asked for.
-    fn drive_for(
+    /// A new drive, aged if that is asked for: `ages` is told how many units of how many have been written, raising `stop`
+    /// ends it.
+    pub fn new_drive(
         &self,
         stop: &StopFlag,
         ages: &mut dyn FnMut(u64, u64),
     ) -> Result<Box<dyn Simulated>, LinuxRunError> {
-        let Some(ageing) = self.ageing else { return self.new_drive() };
         self.check_memory()?;
         let (drive, seed) = (&self.experiment.drive, self.experiment.seed);
+        let Some(ageing) = self.ageing else {
+            return Ok(strobe_ssd::build(drive, true, seed).map_err(RunError::from)?);
+        };
         strobe_ssd::build_aged(drive, seed, ageing, stop, ages).map_err(|error| match error {
             AgeingError::Build(error) => LinuxRunError::Drive(error.into()),
             _ => LinuxRunError::Interrupted,
@@ -325,13 +328,6 @@ impl LinuxRun {
     fn check_memory(&self) -> Result<(), RunError> {
         let guest = u64::from(self.machine.memory_mib) << 20;
         runner::check_empty_memory(&self.experiment, self.image.is_some(), guest)
-    }
-
-    /// A new drive.
-    pub fn new_drive(&self) -> Result<Box<dyn Simulated>, LinuxRunError> {
-        self.check_memory()?;
-        let seed = self.experiment.seed;
-        Ok(strobe_ssd::build(&self.experiment.drive, true, seed).map_err(RunError::from)?)
     }
 
     /// Runs the command on `drive`; what came of it, and which step it was. All steps have succeeded.

@@ -116,6 +116,7 @@ impl Room {
             command: ["sh", "-c", script].map(str::to_owned).into(),
             disk: DiskOptions::default(),
             memory_mib: 256,
+            ageing: None,
         };
         let (_, said) = guest::run(kernel, &task, experiment, None, |_| ())?;
         Self::parse(&said).ok_or_else(|| PaperError::Guest {
@@ -151,6 +152,7 @@ impl Runs<'_> {
             command,
             disk: DiskOptions::default(),
             memory_mib: case.memory_mib,
+            ageing: None,
         }
     }
 

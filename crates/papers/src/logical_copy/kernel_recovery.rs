@@ -107,6 +107,7 @@ fn task(name: &str, setup: Vec<Step>, command: Vec<String>) -> Task {
         command,
         disk: DiskOptions::default(),
         memory_mib: 512,
+        ageing: None,
     }
 }
 

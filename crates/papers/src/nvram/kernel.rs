@@ -62,6 +62,7 @@ fn on_kernel(workload: Workload, kernel: &Kernel, options: &Options) -> Result<W
         command,
         disk: DiskOptions { discard_segments: 0, ..DiskOptions::default() },
         memory_mib: 256,
+        ageing: None,
     };
     let failed = |error: std::io::Error| {
         let error = LinuxRunError::Guest(error.into());

@@ -4,7 +4,7 @@ use serde::{Deserialize, Serialize};
 use strobe_linux::DiskOptions;
 use strobe_linux::command::{FileSystem, window};
 use strobe_linux::job::{Run, Step};
-use strobe_ssd::DriveConfig;
+use strobe_ssd::{Ageing, DriveConfig};
 use strobe_types::{Op, named};
 
 use super::RANGES;
@@ -68,6 +68,9 @@ pub(super) struct Case {
     pub(super) size_max_bytes: u32,
     /// Blocks of the drive in thousandths of the preset's: more of them is more spare space.
     pub(super) blocks_permille: u32,
+    /// True if all of the drive has been written before, and mkfs does not discard it: free space is what TRIMs give.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    pub(super) is_full: bool,
     /// Runs of which the mean is taken, see [`Case::of_run`].
     runs: u32,
 }
@@ -90,6 +93,7 @@ impl Case {
             trim_us: TRIM_US,
             size_max_bytes: SIZE_MAX_BYTES,
             blocks_permille: BLOCKS_PERMILLE[1],
+            is_full: false,
             runs,
         }
     }
@@ -137,26 +141,28 @@ impl Case {
         })
     }
 
-    /// Sensitivity: PostMark on a drive with less spare space, or more.
+    /// PostMark on a full drive with so much spare space: with commands of one range, and of 64.
     pub(super) fn spares(blocks_permille: u32, unlink_ns: u32) -> [Case; 2] {
         [1, 64].map(|ranges| {
             let case = Case::new(Work::PmA, ranges, Sends::AtCommit, unlink_ns);
-            let runs = if blocks_permille == case.blocks_permille { case.runs } else { 3 };
-            Case { blocks_permille, runs, ..case }
+            Case { blocks_permille, is_full: true, runs: 3, ..case }
         })
     }
 
-    /// PostMark without TRIM.
-    pub(super) fn without(unlink_ns: u32) -> Case {
-        Case::new(Work::PmA, 1, Sends::Never, unlink_ns)
+    /// And without TRIM.
+    pub(super) fn without(blocks_permille: u32, unlink_ns: u32) -> Case {
+        let case = Case::new(Work::PmA, 1, Sends::Never, unlink_ns);
+        Case { blocks_permille, is_full: true, ..case }
     }
 
     fn all(unlink_ns: u32) -> Vec<Case> {
         let works = [Work::PmA, Work::PmB, Work::Delete];
         let mut cases: Vec<Case> = works.into_iter().flat_map(|work| Case::of(work, unlink_ns)).collect();
         cases.extend(Case::at_once(unlink_ns));
-        cases.push(Case::without(unlink_ns));
-        cases.extend(BLOCKS_PERMILLE.into_iter().flat_map(|blocks| Case::spares(blocks, unlink_ns)));
+        for blocks in BLOCKS_PERMILLE {
+            cases.extend(Case::spares(blocks, unlink_ns));
+            cases.push(Case::without(blocks, unlink_ns));
+        }
         for trim_us in TRIMS_US {
             cases.extend(UNLINKS_NS.into_iter().flat_map(|unlink_ns| Case::deletions(trim_us, unlink_ns)));
             let postmarks = |size| Case::postmarks(trim_us, size, unlink_ns);
@@ -281,16 +287,21 @@ fn task(case: Case, options: &Options, seed: u64) -> Task {
             at_once(folders.iter().map(removal).collect())
         }
     };
+    // mkfs would make smaller blocks on a small drive.
+    let mut mkfs_options = vec!["-b", "4096"];
+    if case.is_full {
+        mkfs_options.extend(["-E", "nodiscard"]);
+    }
     Task {
         name: format!("{} with {} ranges, {}", case.work.name(), case.ranges, case.sends.name()),
         file_system: FileSystem::Ext4,
-        // mkfs would make smaller ones on a small drive.
-        mkfs_options: ["-b", "4096"].map(str::to_owned).into(),
+        mkfs_options: mkfs_options.into_iter().map(str::to_owned).collect(),
         mount_options: case.work.mount_options(case.sends, options.scale).into(),
         setup,
         command,
         disk: DiskOptions { discard_segments: case.ranges, ..DiskOptions::default() },
         memory_mib: memory_mib(options.scale),
+        ageing: case.is_full.then_some(Ageing { overwrites: 1.0 }),
     }
 }
 

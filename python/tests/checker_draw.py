@@ -139,7 +139,7 @@ def draw_controller(r: Random, timing: bool) -> Table:
 
 
 # Placement schemes with a number of streams.
-OF_STREAMS = ["sepbit", "gw", "dac", "fadac", "warcip", "sfs"]
+OF_STREAMS = ["sepbit", "gw", "dac", "fadac", "warcip", "sfs", "midas"]
 
 
 def draw_page_map(r: Random, drive: Table, timing: bool) -> None:

@@ -32,7 +32,8 @@ pub use map::page::{
 };
 pub use place::{
     CopyContext, DataTag, Fk, FormulaPlacement, Future, FutureBuilder, Hint, Isolation, Placement,
-    PlacementKind, Relocated, StreamId, StreamLayout, UNIT_VARIABLES, UnitVariable, WriteContext,
+    PlacementKind, Relocated, StreamId, StreamLayout, UNIT_VARIABLES, UnitVariable, VictimGroup,
+    WriteContext,
 };
 pub use recovery::{Recovery, RecoveryError};
 pub use stats::{CopyStats, FtlStats, GcStats, MergeStats, SlcStats, TranslationStats};

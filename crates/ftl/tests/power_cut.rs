@@ -1,6 +1,6 @@
 //! Power cuts at every flash operation of page-mapped drives, those whose map is paged on demand among them.
 
-use strobe_ftl::gc::{AnyPolicy, Greedy, Grouped, SecondChance, TwoRegions};
+use strobe_ftl::gc::{AnyPolicy, Greedy, Grouped, Midas, SecondChance, TwoRegions};
 use strobe_ftl::wear::Leveling;
 use strobe_ftl::{
     Allocation, DieAllocation, GcStream, Isolation, MappingScheme, PageMap, PageMapConfig, PlacementKind,
@@ -62,7 +62,7 @@ impl Case {
         self.wear.program_fail_rate > 0.0 || self.wear.endurance_pe.is_some()
     }
 
-    /// A policy for each reclaim group: greedy, with 2R also those of 2R.
+    /// A policy for each reclaim group: greedy, with 2R or MiDAS also theirs.
     fn policy(&self) -> Grouped<AnyPolicy> {
         let groups = match self.config.placement {
             PlacementKind::Handles { groups, .. } => groups.into(),
@@ -71,6 +71,7 @@ impl Case {
         let geometry = self.geometry();
         let blocks = geometry.blocks();
         let policy = match (self.config.placement, self.config.seed % 3) {
+            (PlacementKind::Midas { .. }, 0 | 1) => AnyPolicy::new(Midas::new(blocks)),
             (PlacementKind::TwoR, 0) => AnyPolicy::new(TwoRegions::new(blocks, 1)),
             (PlacementKind::TwoR, 1) => AnyPolicy::new(SecondChance::new(blocks)),
             _ => AnyPolicy::new(Greedy::new(blocks)),
@@ -294,7 +295,8 @@ fn any_placed_case(rng: &mut Prng) -> Option<Case> {
         PlacementKind::Fadac { streams },
         PlacementKind::Warcip { streams },
         PlacementKind::Sfs { streams },
-    ][rng.below(6) as usize];
+        PlacementKind::Midas { streams },
+    ][rng.below(7) as usize];
     any_case_placed(rng, choices, placement, streams)
 }
 

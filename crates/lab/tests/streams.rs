@@ -24,7 +24,7 @@ fn run(text: &str) -> RunResult {
 #[test]
 fn streams_add_up_to_what_the_chip_and_the_collection_did() {
     for scheme in
-        ["hot-cold", "sepbit", "gw", "dac", "sfs", "warcip", "fadac", "min(writes, 3) + 4 * is_copy"]
+        ["hot-cold", "sepbit", "gw", "dac", "sfs", "warcip", "fadac", "midas", "min(writes, 3) + 4 * is_copy"]
     {
         let result = run(&format!(
             "[drive.ftl.placement]\nscheme = '{scheme}'\n[workload]\nkind = 'zipf'\n[run]\nwarmup = '3x'\nmeasure = '4x'"

@@ -2,7 +2,7 @@
 //! Explained in docs/your-own-policy.md; run with `cargo run --release -p strobe-sim --example own_policy`.
 
 use strobe_sim::{
-    BlockId, BlockView, ConfigError, Experiment, Ppa, Prng, RunResult, VictimPolicy, build_with, runner,
+    BlockId, BlockView, ConfigError, DriveBuilder, Experiment, Ppa, Prng, RunResult, VictimPolicy, runner,
 };
 
 /// Greedy that leaves a block alone for a while after it was filled: hot data in it is about to
@@ -63,10 +63,11 @@ fn experiment() -> Result<Experiment, ConfigError> {
 }
 
 fn patient(experiment: &Experiment) -> Result<RunResult, Box<dyn std::error::Error>> {
-    let drive = build_with(&experiment.drive, experiment.run.timing, experiment.seed, |geometry| Patient {
-        patience: u64::from(geometry.units()) / 4,
-        closed: vec![None; geometry.blocks() as usize],
-    })?;
+    let builder = DriveBuilder::new(&experiment.drive, experiment.run.timing, experiment.seed)?;
+    let geometry = builder.geometry();
+    let patient =
+        Patient { patience: u64::from(geometry.units()) / 4, closed: vec![None; geometry.blocks() as usize] };
+    let drive = builder.with_victims(patient).build()?;
     Ok(runner::run_on(experiment, drive, &mut ())?)
 }
 

@@ -131,7 +131,7 @@ pub use strobe_nand::{Cause, NandOp, OpCounts};
 pub use strobe_ssd::{
     BuildError, Command, CommandError, CommandKind, Completion, DataMode, Device, DriveBuilder, DriveConfig,
     DriveStats, Hint, HostQueue, Inspect, KeyError, Latency, Pacing, Range, Recovery, RecoveryError,
-    Simulated, Verdict, build, build_on_image, build_with, memory_bytes, presets,
+    Simulated, Verdict, build, build_on_image, memory_bytes, presets,
 };
 #[doc(no_inline)]
 pub use strobe_types::{BlockId, Geometry, Lba, Lpn, Op, Ppa, Prng, Request, SECTOR_BYTES, SimTime};

@@ -29,7 +29,7 @@ mod witness;
 
 pub use assembly::{
     Aged, AgedOn, Ageing, AgeingError, BuildError, DriveBuilder, Examined, ImageDrive, ImageProblem, build,
-    build_aged, build_on_image, build_with, collection_read_pages, empty_memory_bytes, examine, image_config,
+    build_aged, build_on_image, collection_read_pages, empty_memory_bytes, examine, image_config,
     image_memory_bytes, kept_blocks, memory_bytes,
 };
 pub use command::{Command, CommandKind, DataTag, Hint, RANGES_MAX, Range};

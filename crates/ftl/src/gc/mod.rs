@@ -12,6 +12,7 @@ mod greedy;
 mod grouped;
 mod kinetic;
 mod linear;
+mod midas;
 mod order;
 mod sampled;
 mod scata;
@@ -26,6 +27,7 @@ pub use greedy::Greedy;
 pub use grouped::Grouped;
 pub use kinetic::Kinetic;
 pub use linear::{BlockHistory, Line, LinearScore};
+pub use midas::Midas;
 pub use sampled::{Sampled, Sampling};
 pub use scata::{Parabola, Scata, ScataAge, ScataBlock};
 pub use second_chance::SecondChance;
@@ -40,7 +42,7 @@ use serde::{Deserialize, Serialize};
 use strobe_types::{BlockId, Ppa, Prng, StateError, StateReader, StateWriter};
 
 pub use crate::formula::FormulaError;
-use crate::place::StreamId;
+use crate::place::{StreamId, VictimGroup};
 
 /// Input of a policy's choice.
 #[derive(Clone, Copy, Debug)]
@@ -57,12 +59,15 @@ pub struct BlockView<'a> {
     pub(crate) most_valid: u32,
     /// Reclaim group that the victim is to be of.
     pub(crate) group: u32,
+    /// Groups of the placement. Only [`Midas`] looks at them.
+    victim_group: Option<VictimGroup<'a>>,
 }
 
 impl<'a> BlockView<'a> {
     /// A view for tests and external drivers of a policy. `valid` is indexed by block.
     pub fn new(valid: &'a [u32], units_per_block: u32, tick: u64) -> Self {
-        Self { valid, streams: &[], units_per_block, tick, most_valid: units_per_block - 1, group: 0 }
+        let most_valid = units_per_block - 1;
+        Self { valid, streams: &[], units_per_block, tick, most_valid, group: 0, victim_group: None }
     }
 
     /// Adds the stream of each block plus one, indexed by block; 0 if the stream is unknown.
@@ -78,6 +83,16 @@ impl<'a> BlockView<'a> {
     /// Asks for a victim of a reclaim group. Only [`Grouped`] looks at it.
     pub fn with_group(self, group: u32) -> Self {
         Self { group, ..self }
+    }
+
+    /// Adds the groups of the placement.
+    pub fn with_victim_group(self, victim_group: Option<VictimGroup<'a>>) -> Self {
+        Self { victim_group, ..self }
+    }
+
+    /// The groups of the placement, if it has some.
+    pub fn victim_group(&self) -> Option<VictimGroup<'a>> {
+        self.victim_group
     }
 
     /// The stream that filled `block`, if it is known.

@@ -10,6 +10,7 @@ use super::fadac::Fadac;
 use super::handles::{ByTag, Isolation};
 use super::hot_cold::HotCold;
 use super::layout::StreamLayout;
+use super::midas::Midas;
 use super::sepbit::SepBit;
 use super::sfs::Sfs;
 use super::sorted::Sorted;
@@ -57,6 +58,12 @@ pub enum PlacementKind {
     /// Clusters of the hotness of blocks (SFS: Min et al. 2012).
     Sfs {
         /// Streams, one for each cluster.
+        streams: u8,
+    },
+    /// A hot stream, and a chain of groups that units move along with each relocation. Their number and sizes follow the
+    /// writes (MiDAS: Oh et al. 2024).
+    Midas {
+        /// Streams in all, at least 3: the most groups.
         streams: u8,
     },
     /// One stream of the host and one of relocated units. The host goes on in the blocks that relocation has left open (2R:
@@ -134,6 +141,7 @@ impl PlacementSpec {
             PlacementKind::Fadac { streams } => Box::new(Fadac::new(streams, units)),
             PlacementKind::Warcip { streams } => Box::new(Warcip::new(streams, units, geometry)),
             PlacementKind::Sfs { streams } => Box::new(Sfs::new(streams, units, geometry)),
+            PlacementKind::Midas { streams } => Box::new(Midas::new(streams, units, geometry)),
             PlacementKind::TwoR => Box::new(TwoR),
             PlacementKind::Hints => Box::new(ByTag::hints()),
             PlacementKind::Handles { count, isolation, groups, .. } => {
@@ -158,6 +166,8 @@ impl PlacementSpec {
             | PlacementKind::Fadac { streams }
             | PlacementKind::Sfs { streams } => (0..streams, 0..streams, streams),
             PlacementKind::Warcip { streams } => (0..streams - 1, streams - 1..streams, 1),
+            // All units of a block go to one group.
+            PlacementKind::Midas { streams } => (0..2, 1..streams, 1),
             PlacementKind::TwoR => (0..1, 1..2, 1),
             // All units of a block come from one stream of the host.
             PlacementKind::Hints => (0..2, 2..3, 1),
@@ -189,6 +199,7 @@ impl PlacementSpec {
             PlacementKind::Fadac { .. } => 4 * units,
             PlacementKind::Warcip { .. } => 16 * units,
             PlacementKind::Sfs { .. } => Sfs::bytes(self.logical_units, geometry),
+            PlacementKind::Midas { .. } => Midas::bytes(self.logical_units, geometry),
         }
     }
 }

@@ -20,6 +20,7 @@ mod handles;
 mod hot_cold;
 mod kind;
 mod layout;
+mod midas;
 mod sepbit;
 mod sfs;
 mod sorted;
@@ -139,6 +140,31 @@ pub struct Relocated {
     pub to: StreamId,
 }
 
+/// Groups of blocks, and the one that the next victim is to be of.
+#[derive(Clone, Copy, Debug)]
+pub struct VictimGroup<'a> {
+    /// Group of each full block.
+    pub labels: &'a [u8],
+    /// The group whose oldest block is to be collected, unless `is_last`.
+    pub group: u8,
+    /// True if the best block of the last group is to be collected.
+    pub is_last: bool,
+    /// First label of the last group, which has all from there on.
+    pub last: u8,
+}
+
+impl VictimGroup<'_> {
+    /// True if `block` is of the group whose turn it is.
+    pub fn has(&self, block: BlockId) -> bool {
+        self.labels[block.index()] == self.group
+    }
+
+    /// True if `block` is of the last group.
+    pub fn is_in_last(&self, block: BlockId) -> bool {
+        self.labels[block.index()] >= self.last
+    }
+}
+
 /// Decides the stream of each unit.
 ///
 /// Streams are numbered from 0. Stream 0 belongs to the host; each stream may be written by the host, by relocation, or by
@@ -229,6 +255,12 @@ pub trait Placement: Debug + Send + Sync {
 
     /// Notes that the block has been emptied.
     fn on_collected(&mut self, _from: &CopyContext) {}
+
+    /// Groups of blocks that the placement wants to be collected in turn; `None` if it has none. The victim policy
+    /// [`Midas`](crate::gc::Midas) goes by them.
+    fn victim_group(&self) -> Option<VictimGroup<'_>> {
+        None
+    }
 
     /// A copy of it, state included.
     fn boxed(&self) -> Box<dyn Placement>;

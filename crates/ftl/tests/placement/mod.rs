@@ -2,6 +2,8 @@
 //! streams.
 
 mod formulas;
+mod midas;
+mod midas_layout;
 mod naive;
 mod schemes;
 mod two_r;

@@ -185,7 +185,7 @@ impl Naive {
 }
 
 /// splitmix64, as the published numbers were made with.
-struct SplitMix(u64);
+pub(super) struct SplitMix(pub(super) u64);
 
 impl SplitMix {
     fn next(&mut self) -> u64 {
@@ -196,11 +196,11 @@ impl SplitMix {
         z ^ z >> 31
     }
 
-    fn fraction(&mut self) -> f64 {
+    pub(super) fn fraction(&mut self) -> f64 {
         (self.next() >> 11) as f64 / (1_u64 << 53) as f64
     }
 
-    fn below(&mut self, bound: usize) -> usize {
+    pub(super) fn below(&mut self, bound: usize) -> usize {
         ((u128::from(self.next()) * bound as u128) >> 64) as usize
     }
 }

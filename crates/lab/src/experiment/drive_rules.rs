@@ -339,11 +339,11 @@ pub(super) const OF_DRIVES: &[Rule] = &[
     Rule {
         keys: &["drive.ftl.placement.streams"],
         switches: &["drive.ftl.placement.scheme"],
-        wants: "drive.ftl.placement.scheme = \"sepbit\", \"gw\", \"dac\", \"fadac\", \"warcip\", \"sfs\", \"fk\" or a formula",
+        wants: "drive.ftl.placement.scheme = \"sepbit\", \"gw\", \"dac\", \"fadac\", \"warcip\", \"sfs\", \"fk\", \"midas\" or a formula",
         counts: |e| {
-            use SchemeName::{Dac, Fadac, Fk, Gw, Sepbit, Sfs, Warcip};
+            use SchemeName::{Dac, Fadac, Fk, Gw, Midas, Sepbit, Sfs, Warcip};
             let scheme = e.drive.ftl.placement.scheme.name();
-            scheme.is_none_or(|name| matches!(name, Sepbit | Gw | Dac | Fadac | Warcip | Sfs | Fk))
+            scheme.is_none_or(|name| matches!(name, Sepbit | Gw | Dac | Fadac | Warcip | Sfs | Fk | Midas))
         },
     },
     Rule {

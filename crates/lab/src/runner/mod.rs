@@ -106,7 +106,7 @@ pub fn run_with<'a>(
 }
 
 /// Runs `experiment` on a fresh drive that you have built yourself, for example with a victim
-/// policy of your own by [`strobe_ssd::build_with`]. [`with_future`] gives it the future of its trace.
+/// policy of your own by [`strobe_ssd::DriveBuilder`]. [`with_future`] gives it the future of its trace.
 pub fn run_on(
     experiment: &Experiment,
     drive: Box<dyn Simulated>,

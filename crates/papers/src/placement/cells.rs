@@ -41,6 +41,12 @@ pub(super) const SSD_IQ: [Cell; 3] = [
     Cell { name: "2r H90", what: "90 % of writes to 10 %", seed: 490, draw: Draw::HotCold },
 ];
 
+/// Cells on which MiDAS's simulator was run.
+pub(super) const MIDAS: [Cell; 2] = [
+    Cell { name: "MiDAS Z10", what: "zipf 1.0", seed: 310, draw: Draw::Zipf(1.0) },
+    Cell { name: "MiDAS H90", what: "90 % of writes to 10 %", seed: 390, draw: Draw::HotCold },
+];
+
 /// splitmix64.
 pub(super) struct SplitMix(u64);
 

@@ -4,6 +4,7 @@
 mod cells;
 mod fdp;
 mod figures;
+mod groups;
 mod timed;
 mod two_regions;
 
@@ -30,7 +31,7 @@ pub(super) const PAPER: Paper = Paper {
             Log-Structured Storage",
     authors: "Qiuping Wang, Jinhong Li, Patrick P. C. Lee, Tao Ouyang, Chao Shi, Lilong Huang, FAST 2022",
     reproduces: "write amplification of SepBIT and seven other placement schemes, equal to that of its authors' \
-                 simulator; the same on a drive of fixed size; 2R as in SSD-iq's simulator; and what a lower one is worth in \
+                 simulator; the same on a drive of fixed size; 2R as in SSD-iq's simulator; MiDAS as in its authors'; and what a lower one is worth in \
                  latency",
     takes: "several minutes with --quick, a quarter of an hour in full; no kernel",
     make,
@@ -252,15 +253,20 @@ fn make(options: &Options, bench: &Bench<'_>) -> Result<Made, PaperError> {
     let regions = two_regions::Point::all(options)?;
     let of_regions =
         bench.points("placement 2r", &regions, |point| point.measure(options.seed, bench.watch))?;
+    let groups = groups::Point::all(options)?;
+    let of_groups =
+        bench.points("placement midas", &groups, |point| point.measure(options.seed, bench.watch))?;
     let timings = bench.points("placement timed", &timed, |point| point.measure(bench.watch))?;
     let counted = Counted { points, wafs };
     let mut figures = figures::counted(&counted);
     figures.push(fdp::figure(&loads, &of_loads));
     figures.push(two_regions::figure(&regions, &of_regions));
+    figures.push(groups::figure(&groups, &of_groups));
     figures.push(timed::figure(&timed, &timings));
     let mut values = figures::values(&counted);
     fdp::measured(&loads, &of_loads, &mut values);
     two_regions::measured(&regions, &of_regions, &mut values);
+    groups::measured(&groups, &of_groups, &mut values);
     Ok(Made { notes: notes(options.scale), claims: values.judged(CLAIMS, ""), figures })
 }
 

@@ -1,7 +1,7 @@
 //! Host memory of a drive, before it is built.
 
 use strobe_ftl::gc::{
-    Formula, Greedy, Kinetic, LinearScore, Sampled, Scata, SecondChance, TwoRegions, VictimPolicy as _,
+    Formula, Greedy, Kinetic, LinearScore, Midas, Sampled, Scata, SecondChance, TwoRegions, VictimPolicy as _,
 };
 use strobe_nand::{Chip, DataMedium, NoMedium, StampMedium, Untimed};
 use strobe_types::Geometry;
@@ -63,6 +63,7 @@ fn policy_bytes(gc: &GcConfig, geometry: &Geometry) -> u64 {
     let per_block = match victim {
         Some(Victim::Greedy { .. }) => Greedy::bytes_per_block(),
         Some(Victim::Fifo | Victim::Random | Victim::DChoices) => Sampled::bytes_per_block(),
+        Some(Victim::Midas) => Midas::bytes_per_block(),
         Some(Victim::TwoRegions) => TwoRegions::bytes_per_block(),
         Some(Victim::SecondChance) => SecondChance::bytes_per_block(),
         Some(Victim::Scata(_)) => Kinetic::<Scata>::bytes_per_block(),

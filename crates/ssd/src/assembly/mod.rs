@@ -43,7 +43,7 @@ pub use self::watermarks::{collection_read_pages, kept_blocks};
 /// Builds a fresh drive. `timing = false` counts operations only; `seed` decides bad blocks,
 /// program failures and the chance of policies.
 ///
-/// Memory is proportional to the drive; ask [`memory_bytes`] first.
+/// Memory is proportional to the drive; ask [`memory_bytes`] first. [`DriveBuilder`] takes policies of your own.
 pub fn build(config: &DriveConfig, timing: bool, seed: u64) -> Result<Box<dyn Simulated>, BuildError> {
     let plan = Plan::new(config, seed)?;
     // Runs that only count are worth a type of their own for the policies that most of them use.
@@ -57,23 +57,6 @@ pub fn build(config: &DriveConfig, timing: bool, seed: u64) -> Result<Box<dyn Si
         .map(|(drive, _)| drive);
     }
     plan.build(timing, || plan.policy())
-}
-
-/// [`build`] with a victim policy of your own, made for the drive's geometry; what the
-/// configuration says about the victim is ignored. Each of its hooks costs a virtual call. [`DriveBuilder`] also takes a
-/// placement.
-pub fn build_with<V>(
-    config: &DriveConfig,
-    timing: bool,
-    seed: u64,
-    policy: impl FnOnce(&Geometry) -> V,
-) -> Result<Box<dyn Simulated>, BuildError>
-where
-    V: VictimPolicy + Clone + Send + 'static,
-{
-    let builder = DriveBuilder::new(config, timing, seed)?;
-    let policy = policy(builder.geometry());
-    builder.with_victims(policy).build()
 }
 
 /// A drive, and how it was found again if it is not new.

@@ -1,7 +1,9 @@
 //! Drives with policies of your own.
 
 use strobe_ftl::gc::{AnyPolicy, VictimPolicy};
-use strobe_ftl::{CopyContext, DataTag, Placement, Relocated, StreamId, StreamLayout, WriteContext};
+use strobe_ftl::{
+    CopyContext, DataTag, Placement, Relocated, StreamId, StreamLayout, VictimGroup, WriteContext,
+};
 use strobe_nand::{NoMedium, Untimed};
 use strobe_types::{BlockId, Geometry, Lpn, Ppa, StateError, StateReader, StateWriter};
 
@@ -42,7 +44,7 @@ impl<'a> DriveBuilder<'a> {
         self.logical_units
     }
 
-    /// Chooses victims by `policy`. Each of its hooks costs a virtual call.
+    /// Chooses victims by `policy`; what the configuration says about the victim is ignored. Each of its hooks costs a virtual call.
     pub fn with_victims(self, policy: impl VictimPolicy + Clone + Send + 'static) -> Self {
         Self { policy: Some(AnyPolicy::new(policy)), ..self }
     }
@@ -170,6 +172,10 @@ impl Placement for OwnPlacement {
 
     fn on_collected(&mut self, from: &CopyContext) {
         self.placement.on_collected(from);
+    }
+
+    fn victim_group(&self) -> Option<VictimGroup<'_>> {
+        self.placement.victim_group()
     }
 
     fn boxed(&self) -> Box<dyn Placement> {

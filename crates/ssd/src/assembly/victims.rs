@@ -1,7 +1,7 @@
 //! Victim policies of a configuration.
 
 use strobe_ftl::gc::{
-    AnyPolicy, Formula, Greedy, Kinetic, LinearScore, Sampled, Sampling, SecondChance, TwoRegions,
+    AnyPolicy, Formula, Greedy, Kinetic, LinearScore, Midas, Sampled, Sampling, SecondChance, TwoRegions,
 };
 
 use super::{BuildError, Plan};
@@ -20,6 +20,7 @@ impl Plan<'_> {
             Some(Victim::Fifo) => sampled(Sampling::Fifo),
             Some(Victim::Random) => sampled(Sampling::Choices(1)),
             Some(Victim::DChoices) => sampled(Sampling::Choices(gc.choices)),
+            Some(Victim::Midas) => AnyPolicy::new(Midas::new(blocks)),
             Some(Victim::TwoRegions) => {
                 AnyPolicy::new(TwoRegions::new(blocks, self.config.ftl.placement.kind().host_streams()))
             }

@@ -24,6 +24,8 @@ pub enum Victim {
     Random,
     /// The fewest valid units among `choices` drawn at random.
     DChoices,
+    /// MiDAS: groups of the placement that exceed their size, else the last one.
+    Midas,
     /// 2R-Greedy: batches from one of two regions.
     TwoRegions,
     /// 2R-FIFO: batches from a queue with second chances.
@@ -125,6 +127,12 @@ pub const POLICIES: &[PolicyInfo] = &[
         source: "Van Houdt 2013",
     },
     PolicyInfo {
+        victim: Victim::Midas,
+        name: "midas",
+        picks: "the oldest of a group above its size, else best of the last group by (1−u) / u · √age_closed",
+        source: "MiDAS: Oh et al. 2024",
+    },
+    PolicyInfo {
         victim: Victim::TwoRegions,
         name: "2r-greedy",
         picks: "min valid in the host's blocks or in those of relocation, in batches",
@@ -214,6 +222,7 @@ pub const PLACEMENTS: &[PlacementInfo] = &[
         ["by the time to the next write, from a trace", "the same"],
         "FK, an oracle: Wang et al. 2022",
     ),
+    placement(SchemeName::Midas, "midas", ["hot, others", "the next group"], "MiDAS: Oh et al. 2024"),
     placement(SchemeName::TwoR, "2r", ["one", "one; the host fills its last block"], "2R: Kang et al. 2020"),
     placement(SchemeName::Hints, "hints", ["data, hinted metadata", "one"], ""),
     placement(

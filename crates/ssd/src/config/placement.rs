@@ -36,6 +36,9 @@ pub enum SchemeName {
     Sfs,
     /// Units are separated by the time to their next write or trim, which only a trace tells beforehand (FK, an oracle).
     Fk,
+    /// Hot host writes have blocks of their own, all others enter a chain of groups, and go on by one with each relocation.
+    /// Number and sizes of groups follow the update intervals of a sample (MiDAS).
+    Midas,
     /// Relocated data has blocks of its own, and the host goes on in the one that a collection leaves partly filled (2R).
     #[serde(rename = "2r")]
     TwoR,
@@ -109,11 +112,11 @@ defaults! {
     #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
     #[serde(deny_unknown_fields, default)]
     pub struct PlacementTable {
-        /// Scheme: none, sep-gc, hot-cold, sorted, sepbit, uw, gw, dac, fadac, warcip, sfs, fk, 2r, hints or handles, or a formula
+        /// Scheme: none, sep-gc, hot-cold, sorted, sepbit, uw, gw, dac, fadac, warcip, sfs, fk, midas, 2r, hints or handles, or a formula
         /// such as "min(writes / 4, 2) + 3 * is_copy", whose value is the stream; see `strobe list placements` for both. The page
         /// map and dftl have it; 2r needs drive.ftl.gc.mode = "stop-the-world". Default none.
         pub scheme: Scheme = Scheme::Name(SchemeName::None);
-        /// Streams of sepbit, gw, dac, fadac, warcip, sfs and fk, those of the host and of relocated data together; the most of a
+        /// Streams of sepbit, gw, dac, fadac, warcip, sfs, fk and midas, those of the host and of relocated data together; the most of a
         /// formula. Default 6.
         #[schemars(range(min = 3, max = 16))]
         pub streams: u8 = 6;
@@ -180,6 +183,7 @@ impl PlacementTable {
             SchemeName::Warcip => PlacementKind::Warcip { streams },
             SchemeName::Sfs => PlacementKind::Sfs { streams },
             SchemeName::Fk => PlacementKind::Own(Fk::layout(streams)),
+            SchemeName::Midas => PlacementKind::Midas { streams },
             SchemeName::TwoR => PlacementKind::TwoR,
             SchemeName::Hints => PlacementKind::Hints,
             SchemeName::Handles => PlacementKind::Handles {

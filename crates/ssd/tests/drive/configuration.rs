@@ -3,10 +3,10 @@
 use strobe_ftl::gc::Greedy;
 use strobe_nand::NandOp;
 use strobe_ssd::{
-    Allocation, BuildError, DataMode, DriveConfig, GcMode, GcStream, POLICIES, Room, SchemeName,
-    SuspendConfig, build, build_on_image, build_with, memory_bytes, presets,
+    Allocation, BuildError, DataMode, DriveBuilder, DriveConfig, GcMode, GcStream, POLICIES, Room,
+    SchemeName, SuspendConfig, build, build_on_image, memory_bytes, presets,
 };
-use strobe_types::{Geometry, Op};
+use strobe_types::Op;
 
 use crate::setup::{ERASE, PROGRAM, T0, TRANSFER, buffered, closed, config, shaped, unit_writes, write_unit};
 
@@ -58,7 +58,7 @@ fn every_allocation_is_the_one_that_its_name_says() {
 /// Every placement scheme leaves other blocks behind, but for the two names of one: relocated data in blocks of its own.
 #[test]
 fn every_placement_is_the_one_that_its_name_says() {
-    use SchemeName::{Dac, Fadac, Gw, HotCold, None, SepGc, Sepbit, Sfs, TwoR, Uw, Warcip};
+    use SchemeName::{Dac, Fadac, Gw, HotCold, Midas, None, SepGc, Sepbit, Sfs, TwoR, Uw, Warcip};
     let totals = |scheme: SchemeName, stream, garbage_share| {
         let mut config = config();
         config.nand.blocks_per_plane = 70;
@@ -75,7 +75,7 @@ fn every_placement_is_the_one_that_its_name_says() {
         engine.stats().nand.total(NandOp::Program)
     };
     let (own, host) = (GcStream::Own, GcStream::Host);
-    let mut seen: Vec<_> = [None, Sepbit, Uw, Gw, Dac, Fadac, Warcip, Sfs, HotCold, TwoR]
+    let mut seen: Vec<_> = [None, Sepbit, Uw, Gw, Dac, Fadac, Warcip, Sfs, HotCold, Midas, TwoR]
         .map(|scheme| totals(scheme, own, 0.0))
         .to_vec();
     assert_eq!(totals(SepGc, host, 0.0), seen[0]);
@@ -151,12 +151,14 @@ fn values_outside_their_documented_ranges_are_refused_whoever_builds() {
         // An image must have these.
         (config.nand.data, config.ftl.durable_map) = (DataMode::Bytes, true.into());
         change(&mut config);
-        let policy = |geometry: &Geometry| Greedy::new(geometry.blocks());
         let folder = tempfile::tempdir().expect("a folder");
         let image = folder.path().join("image");
         for built in [
             build(&config, false, 1),
-            build_with(&config, false, 1, policy),
+            DriveBuilder::new(&config, false, 1).and_then(|builder| {
+                let policy = Greedy::new(builder.geometry().blocks());
+                builder.with_victims(policy).build()
+            }),
             build_on_image(&config, false, 1, &image).map(|(drive, _)| drive),
         ] {
             let Err(BuildError::Key(error)) = built else { panic!("{key} is refused for what it is") };
@@ -418,7 +420,6 @@ fn transfers_follow_the_channel_rate() {
 fn a_policy_that_would_never_be_asked_is_refused() {
     let mut config = config();
     config.ftl.mapping = "fast".to_owned();
-    let policy = |geometry: &Geometry| Greedy::new(geometry.blocks());
-    let Err(error) = build_with(&config, false, 1, policy) else { panic!("it is built") };
+    let Err(error) = DriveBuilder::new(&config, false, 1) else { panic!("it is built") };
     assert!(matches!(&error, BuildError::NoVictims(mapping) if mapping == "fast"), "{error}");
 }

@@ -124,7 +124,8 @@ impl<V: VictimPolicy> Policies<V> {
 
     /// The next victim, if there is a candidate.
     pub(crate) fn choose(&mut self, view: &BlockView<'_>) -> Option<BlockId> {
-        self.victims.choose(view, &mut self.rng)
+        let groups = self.placement.as_ref().and_then(|placement| placement.victim_group());
+        self.victims.choose(&view.with_victim_group(groups), &mut self.rng)
     }
 
     /// True if one question about the stream will do for all units of a write.

@@ -1,0 +1,84 @@
+//! The victims of MiDAS (Oh et al., FAST 2024): the oldest block of a group that has too many, else the best of the last
+//! group by (1 - u)/u · √age.
+//!
+//! The groups, and the one whose turn it is, are those of the placement
+//! ([`Placement::victim_group`](crate::Placement::victim_group)). With one that has no groups, all blocks are of the last.
+//! Blocks without an invalid unit are passed over.
+
+use strobe_types::{BlockId, Ppa, Prng, State};
+
+use super::order::ClosingOrder;
+use super::{BlockView, VictimPolicy};
+use crate::place::VictimGroup;
+
+/// Full blocks in closing order. A choice looks at all of them.
+#[derive(Clone, Debug, State)]
+pub struct Midas {
+    order: ClosingOrder,
+    /// Tick at which each block closed.
+    #[state(table)]
+    closed: Vec<u64>,
+}
+
+impl Midas {
+    /// An order of `blocks` blocks.
+    pub fn new(blocks: u32) -> Self {
+        Self { order: ClosingOrder::new(blocks), closed: vec![0; blocks as usize] }
+    }
+
+    /// Full blocks with something to gain, the one closed first ahead.
+    fn candidates<'a>(&'a self, view: &'a BlockView<'_>) -> impl Iterator<Item = BlockId> + 'a {
+        let blocks = std::iter::successors(self.order.first(), |&block| self.order.next(block));
+        blocks.filter(|&block| view.valid(block) < view.units_per_block())
+    }
+
+    /// Score of `block`; 0 if the present write has filled it, unless it is empty.
+    fn cost_benefit(&self, block: BlockId, view: &BlockView<'_>) -> f64 {
+        let (units, valid) = (f64::from(view.units_per_block()), f64::from(view.valid(block)));
+        let age = (view.tick() - self.closed[block.index()]) as f64;
+        if valid == 0.0 { f64::INFINITY } else { (units - valid) / valid * age.sqrt() }
+    }
+
+    /// The block of the highest score; of equals the one closed first.
+    fn best(&self, view: &BlockView<'_>, is_of_group: impl Fn(BlockId) -> bool) -> Option<BlockId> {
+        let mut best: Option<(f64, BlockId)> = None;
+        for block in self.candidates(view).filter(|&block| is_of_group(block)) {
+            let score = self.cost_benefit(block, view);
+            if best.is_none_or(|(top, _)| score > top) {
+                best = Some((score, block));
+            }
+        }
+        best.map(|(_, block)| block)
+    }
+}
+
+impl VictimPolicy for Midas {
+    fn closed(&mut self, block: BlockId, _valid: u32, tick: u64) {
+        self.order.push(block);
+        self.closed[block.index()] = tick;
+    }
+
+    fn invalidated(&mut self, _unit: Ppa, _block: BlockId, _valid: u32, _tick: u64) {}
+
+    fn taken(&mut self, block: BlockId) {
+        self.order.remove(block);
+    }
+
+    fn choose(&mut self, view: &BlockView<'_>, _rng: &mut Prng) -> Option<BlockId> {
+        let Some(group) = view.victim_group() else { return self.best(view, |_| true) };
+        let oldest = |group: VictimGroup<'_>| self.candidates(view).find(|&block| group.has(block));
+        let by_age = if group.is_last { None } else { oldest(group) };
+        let of_last = || self.best(view, |block| group.is_in_last(block));
+        by_age.or_else(of_last).or_else(|| self.best(view, |_| true))
+    }
+
+    super::by_state!();
+
+    fn candidates(&self) -> u32 {
+        self.order.len()
+    }
+
+    fn bytes_per_block() -> u64 {
+        16
+    }
+}

@@ -1,0 +1,150 @@
+//! Steps 4 to 6 of MiDAS: layouts that are looked for, taken, and given up.
+
+use super::intervals::Intervals;
+use super::layout::{Facts, Layout};
+use super::{EXCESS, GROUPS_MOST, Midas, NOWHERE, Stage};
+
+impl Midas {
+    /// Gives each full block the label that `relabel` makes of its own.
+    fn relabel(&mut self, relabel: impl Fn(u8) -> u8) {
+        self.counts.fill(0);
+        for (label, block) in self.labels.iter_mut().zip(&self.blocks) {
+            if block.stage == Stage::Full {
+                *label = relabel(*label);
+                self.counts[usize::from(*label)] += 1;
+            }
+        }
+    }
+
+    /// Makes `to` the last group, of all from there on.
+    pub(super) fn merge(&mut self, to: u8) {
+        let last = std::mem::replace(&mut self.last, to);
+        self.relabel(|label| if label > last { label - (last - to) } else { label.min(to) });
+        self.is_chain = true;
+        self.has_failed |= usize::from(to) <= self.promised.len() / 2;
+        if to == 1 {
+            (self.uncollected, self.since) = (0, None);
+        }
+        self.need((2 << to) - 1);
+    }
+
+    /// Does what is due from time to time.
+    pub(super) fn look_around(&mut self) {
+        let written = self.clock - self.period.0;
+        if written >= self.scale.drive {
+            self.waf = (written + self.period.1) as f64 / written as f64;
+            self.period = (self.clock, 0);
+        }
+        if self.intervals.is_over() {
+            self.lay_out();
+        }
+        if let Some(since) = self.since
+            && self.clock - since > 3 * self.intervals.length() / 10
+        {
+            let end = if self.is_chain { self.last } else { self.last + 1 };
+            let share = |group: u8| {
+                let (sum, victims) = self.measured[usize::from(group)];
+                sum / f64::from(victims)
+            };
+            let is_wrong = |&group: &u8| share(group) - self.promised[usize::from(group)] >= EXCESS;
+            let wrong = (1..end).find(is_wrong);
+            self.measure();
+            if let Some(group) = wrong {
+                self.merge(group);
+            }
+        }
+    }
+
+    /// Forgets the groups without a bit in `groups`: no victim of them is waited for any more.
+    pub(super) fn need(&mut self, groups: u32) {
+        if self.uncollected > 0 {
+            self.uncollected &= groups;
+            if self.uncollected == 0 {
+                self.measure();
+            }
+        }
+    }
+
+    /// Measures valid shares from now on.
+    fn measure(&mut self) {
+        self.since = Some(self.clock);
+        self.measured.fill((0.0, 0));
+    }
+
+    /// Looks for the best layout, and takes it if it is worth it.
+    #[cold]
+    fn lay_out(&mut self) {
+        let scale = self.scale;
+        let windows = self.intervals.windows();
+        let intervals = std::mem::replace(&mut self.intervals, Intervals::new(&scale, windows));
+        let [traffic, valid, size] = self.filter.take_known();
+        let hot = (size + 1.5) as u32;
+        if valid > if hot > 1 { 0.18 } else { 0.3 } || self.counts[usize::from(self.top())] == 0 {
+            self.intervals = Intervals::new(&scale, 2 * windows);
+            return;
+        }
+        let step = (scale.grain / 4).max(1) as f64 / scale.grain as f64;
+        let live = self.place.iter().filter(|&&place| place != NOWHERE).count() as f64 / scale.grain as f64;
+        let mut facts = Facts::new(&intervals.finish(), step, self.grains_in_use(), live, self.untouched());
+        facts.hot = (valid > 0.1 || traffic < 0.15).then_some((traffic, valid));
+        let groups = (self.streams - 1).min(GROUPS_MOST);
+        let Some(layout) = facts.search(hot, groups.into()) else { return };
+        if layout.sizes.is_empty() || self.waf < layout.waf {
+            return;
+        }
+        self.failures = if std::mem::take(&mut self.has_failed) { self.failures + 1 } else { 0 };
+        if self.failures >= 2 {
+            self.intervals = Intervals::new(&scale, 2 * windows);
+        }
+        self.take(layout);
+    }
+
+    fn grains_in_use(&self) -> u32 {
+        let blocks =
+            self.blocks.iter().filter(|block| matches!(block.stage, Stage::Open | Stage::Full)).count();
+        self.scale.grains(blocks as f64) as u32
+    }
+
+    /// Grains of the last group's full blocks of which no unit was ever written again, if that is a fifth of the drive.
+    fn untouched(&self) -> f64 {
+        let mut valid = vec![0_u64; self.blocks.len()];
+        for place in &self.place {
+            if let Some(valid) = valid.get_mut(place.index()) {
+                *valid += 1;
+            }
+        }
+        let of_last = |at: &usize| self.blocks[*at].stage == Stage::Full && self.labels[*at] >= self.last;
+        let full: Vec<usize> = (0..self.blocks.len()).filter(of_last).collect();
+        let untouched = full.iter().filter(|&&at| valid[at] == self.scale.block).count() as f64;
+        // Some have just been filled.
+        let untouched = untouched - 0.05 * full.len() as f64;
+        if untouched < 0.2 * self.blocks.len() as f64 { 0.0 } else { self.scale.grains(untouched) }
+    }
+
+    /// Takes `layout` from now on.
+    fn take(&mut self, layout: Layout) {
+        let new = layout.sizes.len() as u8 + 1;
+        let first = self.last.min(new);
+        self.relabel(|label| if label >= first { new } else { label });
+        (self.last, self.is_chain) = (new, false);
+        // One grain of each group is open, of group 1 another.
+        let per_grain = (self.scale.grain / self.scale.block) as u32;
+        let size = |grains: &u32| grains.saturating_sub(1) * per_grain;
+        self.sizes = std::iter::once(&layout.hot).chain(&layout.sizes).map(size).collect();
+        self.sizes[1] = self.sizes[1].saturating_sub(per_grain);
+        let mut full: Vec<usize> = (0..self.blocks.len()).collect();
+        full.retain(|&at| self.blocks[at].stage == Stage::Full);
+        full.sort_by_key(|&at| self.blocks[at].closed);
+        for at in full {
+            let group = usize::from(self.labels[at]);
+            if group < self.sizes.len() && self.counts[group] > self.sizes[group] {
+                self.labels[at] = new;
+                self.counts[group] -= 1;
+                self.counts[usize::from(new)] += 1;
+            }
+        }
+        self.promised = layout.shares;
+        self.uncollected = (2 << new) - 1;
+        self.since = None;
+    }
+}

@@ -1,0 +1,147 @@
+//! The update interval distribution (UID): after how many writes of the host a unit is written again.
+//!
+//! Intervals are counted in steps of a quarter of a grain, over a window of several drives. A sample of the units is
+//! observed. Intervals within one step would be too few in a sample: they are counted of all units, in ten steps spread
+//! over the window.
+
+use strobe_types::{Lpn, Stored};
+
+use super::Scale;
+
+/// Steps of a window in which all units are observed.
+const PROBES: u64 = 10;
+/// Longest window, in times the shortest.
+const WINDOWS_MOST: u32 = 16;
+/// Units observed at least, and the largest distance between two of them.
+const SAMPLE: u32 = 4096;
+const STRIDE: u32 = 100;
+
+/// Counts of a window.
+#[derive(Clone, Debug, Stored)]
+pub(super) struct Intervals {
+    /// Writes of a step, and the distance of observed units.
+    step: u64,
+    stride: u32,
+    /// Length of the window, in times the shortest.
+    windows: u32,
+    /// Writes until now.
+    now: u64,
+    /// Intervals of each length in steps.
+    counts: Vec<u64>,
+    /// For each observed unit, twice the time of its last write, counted from 1, and 1 more if it was the only one. 0: none.
+    last: Vec<u64>,
+    /// Units written in the present step, if all are observed, and writes that were not the first of their unit.
+    probed: Vec<u32>,
+    repeats: u64,
+}
+
+impl Intervals {
+    /// An empty window of `windows` times four drives.
+    pub(super) fn new(scale: &Scale, windows: u32) -> Self {
+        let stride = (scale.logical / SAMPLE).clamp(1, STRIDE);
+        let windows = windows.min(WINDOWS_MOST);
+        let step = (scale.grain / 4).max(1);
+        Self {
+            step,
+            stride,
+            windows,
+            now: 0,
+            counts: vec![0; (u64::from(windows) * 4 * scale.drive / step) as usize],
+            last: vec![0; scale.logical.div_ceil(stride) as usize],
+            probed: Vec::new(),
+            repeats: 0,
+        }
+    }
+
+    /// Bytes of host memory of the shortest window.
+    pub(super) fn bytes(scale: &Scale) -> u64 {
+        let counts = 4 * scale.drive / (scale.grain / 4).max(1);
+        let stride = (scale.logical / SAMPLE).clamp(1, STRIDE);
+        8 * (counts + u64::from(scale.logical.div_ceil(stride)))
+    }
+
+    pub(super) fn windows(&self) -> u32 {
+        self.windows
+    }
+
+    /// Writes of a window.
+    pub(super) fn length(&self) -> u64 {
+        self.counts.len() as u64 * self.step
+    }
+
+    pub(super) fn is_over(&self) -> bool {
+        self.now >= self.length()
+    }
+
+    /// Notes a write of `lpn`.
+    #[inline]
+    pub(super) fn write(&mut self, lpn: Lpn) {
+        if self.is_over() {
+            return;
+        }
+        if self.is_probed() {
+            self.probed.push(lpn.get());
+        } else if !self.probed.is_empty() {
+            self.finish_probe();
+        }
+        if lpn.get().is_multiple_of(self.stride) {
+            let last = &mut self.last[(lpn.get() / self.stride) as usize];
+            let is_only = *last == 0;
+            if !is_only && *last != GONE {
+                Self::count(&mut self.counts, (self.now + 1 - *last / 2) / self.step);
+            }
+            *last = 2 * (self.now + 1) + u64::from(is_only);
+        }
+        self.now += 1;
+    }
+
+    /// Notes that `lpn` holds nothing any more: its interval ends.
+    pub(super) fn unmapped(&mut self, lpn: Lpn) {
+        if lpn.get().is_multiple_of(self.stride) && !self.is_over() {
+            let last = &mut self.last[(lpn.get() / self.stride) as usize];
+            if *last > GONE {
+                Self::count(&mut self.counts, (self.now + 1 - *last / 2) / self.step);
+                *last = GONE;
+            }
+        }
+    }
+
+    fn count(counts: &mut [u64], interval: u64) {
+        let longest = counts.len() - 1;
+        counts[(interval as usize).min(longest)] += 1;
+    }
+
+    /// True if all units are observed in the present step.
+    fn is_probed(&self) -> bool {
+        let distance = (self.counts.len() as u64 / (PROBES + 1)).max(1);
+        let at = self.now / self.step;
+        at.is_multiple_of(distance) && (1..=PROBES).contains(&(at / distance))
+    }
+
+    #[cold]
+    fn finish_probe(&mut self) {
+        let writes = self.probed.len();
+        self.probed.sort_unstable();
+        self.probed.dedup();
+        self.repeats += (writes - self.probed.len()) as u64;
+        self.probed.clear();
+    }
+
+    /// The distribution. Units that were written once have an interval as long as the window.
+    pub(super) fn finish(mut self) -> Vec<u64> {
+        self.finish_probe();
+        let mut counts = self.counts;
+        let all = counts.len();
+        counts[all - 1] += self.last.iter().filter(|&&last| last % 2 == 1).count() as u64;
+        counts[0] = self.repeats * all as u64 / PROBES / u64::from(self.stride);
+        for (at, count) in counts.iter_mut().enumerate().skip(1) {
+            // As many more would have been seen to end in the rest of the window that is left by whole ones.
+            let rest = (all % at) as f64 / at as f64 + 0.5;
+            *count += (rest * *count as f64 * at as f64 / all as f64) as u64;
+        }
+        counts
+    }
+}
+
+/// Last write of a unit that holds nothing, but was written in the window.
+const GONE: u64 = 2;

@@ -17,6 +17,7 @@ pub mod nvme_tcp;
 mod result;
 #[cfg(target_os = "linux")]
 mod server;
+mod session;
 
 pub use clock::Pace;
 #[cfg(target_os = "linux")]
@@ -26,3 +27,4 @@ pub use engine::{Engine, Lag};
 pub use result::{Beginning, LagResult, ServeResult, ServeTime, Served, ServerResult, SpaceResult};
 #[cfg(target_os = "linux")]
 pub use server::{Address, Protocol, ServeError, Server, Sockets};
+pub use session::{Buffers, Session};

@@ -9,6 +9,7 @@ use super::listen::Stream;
 use crate::engine::Engine;
 use crate::nbd::{self, Failed, Op};
 use crate::nvme_tcp::{self, Subsystem};
+use crate::session::Session;
 
 /// Parts of one write to a socket.
 const PARTS: usize = 64;
@@ -21,28 +22,8 @@ pub(super) struct Shared<'a> {
     pub(super) now: Duration,
 }
 
-/// A connection's protocol, at work.
-pub(super) trait Session {
-    /// Room for bytes from the client.
-    fn room(&mut self) -> &mut [u8];
-    /// `count` bytes have come into the room.
-    fn received(&mut self, count: usize);
-    /// The next bytes to send, in at most `slices.len()` parts; returns how many parts there are.
-    fn output<'a>(&'a self, slices: &mut [IoSlice<'a>]) -> usize;
-    /// Bytes to send.
-    fn output_bytes(&self) -> usize;
-    /// `count` bytes have been sent.
-    fn sent(&mut self, count: usize);
-    /// True once the client has found what it wants.
-    fn is_ready(&self) -> bool;
-    /// True if no more bytes are wanted now.
-    fn is_full(&self) -> bool;
-    /// True if the connection has done its work and can be closed.
-    fn is_over(&self) -> bool;
-    /// Requests without an answer.
-    fn in_flight(&self) -> usize;
-    /// Takes no more requests.
-    fn end(&mut self);
+/// A session whose requests the drive carries out.
+pub(super) trait Client: Session {
     /// True if nobody is there any more, although the connection is.
     fn is_deserted(&self, _shared: &mut Shared<'_>) -> bool {
         false
@@ -55,54 +36,7 @@ pub(super) trait Session {
     fn leave(&self, _shared: &mut Shared<'_>) {}
 }
 
-/// The methods of a [`Session`] that both kinds have themselves.
-macro_rules! own {
-    ($kind:ty) => {
-        fn room(&mut self) -> &mut [u8] {
-            <$kind>::room(self)
-        }
-
-        fn received(&mut self, count: usize) {
-            <$kind>::received(self, count);
-        }
-
-        fn output<'a>(&'a self, slices: &mut [IoSlice<'a>]) -> usize {
-            <$kind>::output(self, slices)
-        }
-
-        fn output_bytes(&self) -> usize {
-            <$kind>::output_bytes(self)
-        }
-
-        fn sent(&mut self, count: usize) {
-            <$kind>::sent(self, count);
-        }
-
-        fn is_ready(&self) -> bool {
-            <$kind>::is_ready(self)
-        }
-
-        fn is_full(&self) -> bool {
-            <$kind>::is_full(self)
-        }
-
-        fn is_over(&self) -> bool {
-            <$kind>::is_over(self)
-        }
-
-        fn in_flight(&self) -> usize {
-            <$kind>::in_flight(self)
-        }
-
-        fn end(&mut self) {
-            <$kind>::end(self);
-        }
-    };
-}
-
-impl Session for nbd::Session {
-    own!(nbd::Session);
-
+impl Client for nbd::Session {
     fn submit(&mut self, id: u32, shared: &mut Shared<'_>) -> usize {
         let mut count = 0;
         while let Some(request) = self.next_request() {
@@ -124,9 +58,7 @@ impl Session for nbd::Session {
     }
 }
 
-impl Session for nvme_tcp::Session {
-    own!(nvme_tcp::Session);
-
+impl Client for nvme_tcp::Session {
     fn is_deserted(&self, shared: &mut Shared<'_>) -> bool {
         nvme_tcp::Session::is_deserted(self, shared.subsystem, shared.now)
     }
@@ -147,21 +79,27 @@ impl Session for nvme_tcp::Session {
 /// A connected client.
 pub(super) struct Connection {
     pub(super) stream: Stream,
-    pub(super) session: Box<dyn Session>,
-    /// Time of the server at which it connected.
+    pub(super) session: Box<dyn Client>,
+    /// Time of the server at which it connected, or since which no more requests are taken.
     since: Duration,
+    had_ended: bool,
     /// True once the other end has gone.
     is_gone: bool,
 }
 
 impl Connection {
-    pub(super) fn new(stream: Stream, session: Box<dyn Session>, since: Duration) -> Self {
-        Self { stream, session, since, is_gone: false }
+    pub(super) fn new(stream: Stream, session: Box<dyn Client>, since: Duration) -> Self {
+        Self { stream, session, since, had_ended: false, is_gone: false }
     }
 
-    /// True if it can be forgotten: the client has gone, is done, or has not got through the handshake in time.
-    pub(super) fn is_over(&self, shared: &mut Shared<'_>, patience: Duration) -> bool {
-        let is_idle = !self.session.is_ready() && self.session.in_flight() == 0;
+    /// True if it can be forgotten: the client has gone, is done, or has neither got through the handshake nor taken its last
+    /// answers in time.
+    pub(super) fn is_over(&mut self, shared: &mut Shared<'_>, patience: Duration) -> bool {
+        let has_ended = self.session.has_ended();
+        if has_ended && !self.had_ended {
+            (self.had_ended, self.since) = (true, shared.now);
+        }
+        let is_idle = (has_ended || !self.session.is_ready()) && self.session.in_flight() == 0;
         let is_late = is_idle && shared.now.saturating_sub(self.since) > patience;
         self.is_gone || is_late || self.session.is_over() || self.session.is_deserted(shared)
     }

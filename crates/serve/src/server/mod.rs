@@ -22,7 +22,7 @@ use strobe_types::{SimTime, StopFlag};
 
 pub use self::listen::Address;
 
-use self::connection::{Connection, Session, Shared};
+use self::connection::{Connection, Shared};
 use self::lines::{Asker, Form};
 use self::listen::Listener;
 use crate::clock::Clock;
@@ -340,7 +340,7 @@ impl Server {
         while self.connections.len() < self.connections_max
             && let Ok(stream) = self.listeners[at].0.accept()
         {
-            let session: Box<dyn Session> = match self.listeners[at].1 {
+            let session: Box<dyn connection::Client> = match self.listeners[at].1 {
                 Protocol::Nbd => Box::new(nbd::Session::new(Arc::clone(&self.export))),
                 Protocol::NvmeTcp => Box::new(nvme_tcp::Session::new()),
             };

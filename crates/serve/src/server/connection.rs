@@ -1,15 +1,18 @@
 //! A client: its socket and its session.
 
 use std::io::{self, IoSlice};
+use std::os::fd::BorrowedFd;
 use std::time::Duration;
 
 use strobe_ssd::CommandError;
+use strobe_virtio::{Message, Received, Receiver};
 
 use super::listen::Stream;
 use crate::engine::Engine;
 use crate::nbd::{self, Failed, Op};
 use crate::nvme_tcp::{self, Subsystem};
-use crate::session::Session;
+use crate::session::{Buffers, Session};
+use crate::vhost;
 
 /// Parts of one write to a socket.
 const PARTS: usize = 64;
@@ -24,6 +27,22 @@ pub(super) struct Shared<'a> {
 
 /// A session whose requests the drive carries out.
 pub(super) trait Client: Session {
+    /// Takes bytes that have come at `stream`; none if the other end is closed.
+    fn receive(&mut self, stream: &mut Stream) -> io::Result<usize> {
+        let count = stream.read(self.room())?;
+        self.received(count);
+        Ok(count)
+    }
+    /// Files by which the client signals, with their numbers.
+    fn signals(&self) -> Vec<(usize, BorrowedFd<'_>)> {
+        Vec::new()
+    }
+    /// The client has signalled by the file `number`.
+    fn signalled(&mut self, _number: usize) {}
+    /// True if requests wait that nothing will announce.
+    fn has_pending(&self) -> bool {
+        false
+    }
     /// True if nobody is there any more, although the connection is.
     fn is_deserted(&self, _shared: &mut Shared<'_>) -> bool {
         false
@@ -76,6 +95,91 @@ impl Client for nvme_tcp::Session {
     }
 }
 
+/// A guest's device at a socket.
+pub(super) struct Guest {
+    session: vhost::Session,
+    receiver: Receiver,
+    /// A message to be served.
+    message: Option<Message>,
+}
+
+impl Guest {
+    pub(super) fn new(session: vhost::Session) -> Self {
+        Self { session, receiver: Receiver::default(), message: None }
+    }
+
+    /// Ends the connection if the guest has broken a rule.
+    fn judge<T: Default>(&mut self, outcome: Result<T, String>) -> T {
+        outcome.unwrap_or_else(|_| {
+            self.end();
+            T::default()
+        })
+    }
+}
+
+impl Session for Guest {
+    fn buffers(&self) -> &Buffers {
+        self.session.buffers()
+    }
+
+    fn buffers_mut(&mut self) -> &mut Buffers {
+        self.session.buffers_mut()
+    }
+
+    fn is_ready(&self) -> bool {
+        self.session.is_owned()
+    }
+
+    fn is_busy(&self) -> bool {
+        self.message.is_some()
+    }
+
+    fn in_flight(&self) -> usize {
+        self.session.requests()
+    }
+}
+
+impl Client for Guest {
+    fn receive(&mut self, stream: &mut Stream) -> io::Result<usize> {
+        match self.receiver.receive(&*stream)? {
+            Received::Message(message) => self.message = Some(message),
+            Received::Part => {}
+            Received::Closed => return Ok(0),
+            Received::Broken(what) => return Err(io::Error::other(what)),
+        }
+        Ok(1)
+    }
+
+    fn signals(&self) -> Vec<(usize, BorrowedFd<'_>)> {
+        self.session.kicks()
+    }
+
+    fn signalled(&mut self, number: usize) {
+        let kicked = self.session.kicked(number);
+        self.judge(kicked);
+    }
+
+    fn has_pending(&self) -> bool {
+        self.session.has_pending()
+    }
+
+    fn submit(&mut self, id: u32, shared: &mut Shared<'_>) -> usize {
+        if let Some(message) = self.message.take() {
+            let heard = self.session.hear(message, shared.engine.drive());
+            self.message = self.judge(heard);
+        }
+        let taken = if self.has_ended() { Ok(0) } else { self.session.take(id, shared.engine) };
+        let told = self.session.tell();
+        self.judge(told);
+        self.judge(taken)
+    }
+
+    fn answer(&mut self, slot: u32, result: Result<Vec<u8>, CommandError>, _shared: &mut Shared<'_>) {
+        let finished = self.session.finish(slot, result);
+        self.judge(finished);
+    }
+}
+
 /// A connected client.
 pub(super) struct Connection {
     pub(super) stream: Stream,
@@ -110,10 +214,10 @@ impl Connection {
             self.is_gone |= is_cut;
             return;
         }
-        match self.stream.read(self.session.room()) {
+        match self.session.receive(&mut self.stream) {
             // What is under way is still done, and answered to nobody.
             Ok(0) => self.is_gone = true,
-            Ok(count) => self.session.received(count),
+            Ok(_) => {}
             Err(error) if is_late(&error) => {}
             Err(_) => self.is_gone = true,
         }

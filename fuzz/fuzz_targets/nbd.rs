@@ -9,6 +9,7 @@ use std::io::IoSlice;
 use std::sync::Arc;
 
 use libfuzzer_sys::fuzz_target;
+use strobe_serve::Session as _;
 use strobe_serve::nbd::{Export, OUTPUT_BYTES_MAX, Op, PAYLOAD_BYTES_MAX, Session};
 
 const SECTORS: u64 = 64;

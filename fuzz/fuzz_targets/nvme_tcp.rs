@@ -10,7 +10,7 @@ use std::time::Duration;
 
 use libfuzzer_sys::fuzz_target;
 use strobe_serve::nvme_tcp::{GATHERED_BYTES_MAX, NQN, Options, Session, Subsystem};
-use strobe_serve::{Engine, Pace};
+use strobe_serve::{Engine, Pace, Session as _};
 use strobe_types::SimTime;
 
 fuzz_target!(|input: &[u8]| {

@@ -27,12 +27,10 @@ mod process;
 mod program;
 mod real_time;
 mod record;
-mod ring;
 mod root;
 mod run;
 mod session;
 pub mod time;
-pub mod vhost;
 mod watch;
 
 pub use attached::DiskOptions;

@@ -5,12 +5,11 @@ use std::os::fd::{AsFd, BorrowedFd};
 use std::os::unix::net::{UnixListener, UnixStream};
 use std::time::Duration;
 
-use vm_memory::GuestMemoryMmap;
+use strobe_virtio::message::{self, Request};
+use strobe_virtio::{Chain, GuestMemoryMmap, Memory, Received, Receiver, Returned, Ring};
 
 use crate::LinuxError;
-use crate::link::{gone, receive};
-use crate::ring::{Chain, Memory, Returned, Ring};
-use crate::vhost::{self, Request};
+use crate::link::gone;
 
 /// Timeout for the answer to an interrupt, before other messages of the guest are served.
 const ANSWER_PATIENCE: Duration = Duration::from_millis(10);
@@ -67,6 +66,7 @@ pub(crate) enum Heard {
 pub(crate) struct Port {
     socket: UnixListener,
     link: Option<UnixStream>,
+    receiver: Receiver,
     /// Socket for our interrupts.
     pub(crate) backend: Option<UnixStream>,
     memory: Memory,
@@ -78,7 +78,14 @@ impl Port {
     pub(crate) fn new(socket: UnixListener, rings: usize) -> Result<Self, LinuxError> {
         let rings =
             (0..rings).map(|_| Ring::new()).collect::<Result<_, _>>().map_err(LinuxError::Protocol)?;
-        Ok(Self { socket, link: None, backend: None, memory: Memory::default(), rings })
+        Ok(Self {
+            socket,
+            link: None,
+            receiver: Receiver::default(),
+            backend: None,
+            memory: Memory::default(),
+            rings,
+        })
     }
 
     /// Socket to poll for messages.
@@ -99,18 +106,24 @@ impl Port {
             self.link = Some(self.socket.accept()?.0);
             return Ok(Heard::Nothing);
         };
-        let Some((header, payload, files)) = receive(link)? else {
-            return Ok(Heard::Gone);
+        // The guest sends whole messages, and waits for the answers to them.
+        let (header, payload, files) = loop {
+            match self.receiver.receive(&*link)? {
+                Received::Message(message) => break message,
+                Received::Part => {}
+                Received::Closed => return Ok(Heard::Gone),
+                Received::Broken(what) => return Err(LinuxError::Protocol(what)),
+            }
         };
         let request = Request::parse(header.request, &payload).map_err(LinuxError::Protocol)?;
         let mut answer = None;
         match request {
-            Request::GetFeatures => answer = Some(device.offered_features() | vhost::F_PROTOCOL_FEATURES),
-            Request::GetProtocolFeatures => answer = Some(vhost::protocol::OFFERED),
+            Request::GetFeatures => answer = Some(device.offered_features() | message::F_PROTOCOL_FEATURES),
+            Request::GetProtocolFeatures => answer = Some(message::protocol::VIRTUAL_TIME),
             Request::SetFeatures(features) => device.set_features(features),
             Request::SetOwner => {}
             Request::SetProtocolFeatures(features) => {
-                if features & vhost::protocol::OFFERED != vhost::protocol::OFFERED {
+                if features & message::protocol::VIRTUAL_TIME != message::protocol::VIRTUAL_TIME {
                     let what = format!("its driver of vhost-user devices lacks features ({features:#x})");
                     return Err(LinuxError::Protocol(what));
                 }
@@ -138,18 +151,27 @@ impl Port {
                 self.backend = Some(backend);
             }
             Request::GetConfig { message, .. } => {
-                self.answer(&vhost::config_reply(&message, &device.config_space()))?;
+                self.answer(&message::config_reply(&message, &device.config_space()))?;
                 return Ok(Heard::Nothing);
             }
             Request::SetConfig { offset, bytes } => device.set_config(offset, &bytes),
+            Request::GetVringBase(_)
+            | Request::SetVringKick { .. }
+            | Request::SetVringCall { .. }
+            | Request::SetVringError
+            | Request::GetQueueCount => {
+                let what =
+                    format!("vhost-user message {}, which virtual time has no use for", header.request);
+                return Err(LinuxError::Protocol(what));
+            }
             Request::Kick(ring) => {
                 self.ring(ring)?;
                 return Ok(Heard::Kick { ring, needs_reply: header.needs_reply });
             }
         }
         match (answer, header.needs_reply) {
-            (Some(answer), _) => self.answer(&vhost::reply(header.request, &answer.to_le_bytes()))?,
-            (None, true) => self.answer(&vhost::reply(header.request, &0_u64.to_le_bytes()))?,
+            (Some(answer), _) => self.answer(&message::reply(header.request, &answer.to_le_bytes()))?,
+            (None, true) => self.answer(&message::reply(header.request, &0_u64.to_le_bytes()))?,
             (None, false) => {}
         }
         Ok(Heard::Nothing)
@@ -171,9 +193,10 @@ impl Port {
     ) -> Result<(), LinuxError> {
         let at = ring as usize;
         self.ring(ring)?;
-        let taken = self.rings[at]
-            .take_all(&self.memory, &mut |memory, chain| device.take(at, guest_ns, memory, chain));
-        taken.map_err(LinuxError::Protocol)
+        let taken = self.rings[at].take_all(&self.memory, &mut |memory, chain| {
+            device.take(at, guest_ns, memory, chain).map(|()| true)
+        });
+        taken.map(drop).map_err(LinuxError::Protocol)
     }
 
     /// Gives back what `device` answers at once. The guest looks for that itself, and is not told.
@@ -189,7 +212,7 @@ impl Port {
 
     /// Answers a kick.
     pub(crate) fn acknowledge_kick(&mut self) -> Result<(), LinuxError> {
-        self.answer(&vhost::reply(vhost::KICK, &0_u64.to_le_bytes()))
+        self.answer(&message::reply(message::KICK, &0_u64.to_le_bytes()))
     }
 
     /// Gives back what `device` has done by `guest_ns`; the rings of which the guest wants to be told.

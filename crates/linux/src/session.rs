@@ -12,6 +12,7 @@ use std::time::Duration;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::process::{Signal, pidfd_send_signal};
 use strobe_types::StopFlag;
+use strobe_virtio::message;
 
 use crate::LinuxError;
 use crate::calendar::{Calendar, Served};
@@ -23,7 +24,6 @@ use crate::machine::{Clock, Machine};
 use crate::port::{Device, Heard, Port};
 use crate::process::{End, Ended, Guest, Pipe, Sockets, Stream};
 use crate::real_time::RealTime;
-use crate::vhost;
 
 /// Receiver of the guest's output.
 pub trait Listener {
@@ -362,12 +362,12 @@ impl Session<'_> {
 
     fn interrupt_by(&mut self, backend: &mut UnixStream, ring: u32) -> Result<(), LinuxError> {
         let is_virtual = self.clock == Clock::Virtual;
-        backend.write_all(&vhost::vring_call(ring, is_virtual)).map_err(gone)?;
+        backend.write_all(&message::vring_call(ring, is_virtual)).map_err(gone)?;
         if !is_virtual {
             return Ok(());
         }
         let silent = RealTime::start();
-        let (mut ack, mut got) = ([0; vhost::ACK_BYTES], 0);
+        let (mut ack, mut got) = ([0; message::ACK_BYTES], 0);
         loop {
             // Hardly ever anything comes before the answer: then this is all, and nobody is asked what has come.
             match backend.read(&mut ack[got..]) {
@@ -377,7 +377,7 @@ impl Session<'_> {
                 Err(error) => return Err(gone(error)),
             }
             if got == ack.len() {
-                return if vhost::is_positive(ack) {
+                return if message::is_positive(ack) {
                     Ok(())
                 } else {
                     Err(LinuxError::Protocol("it refuses an interrupt of its device".into()))

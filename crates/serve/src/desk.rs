@@ -1,11 +1,11 @@
-//! Commands of the control socket: counters, power cuts, snapshots, ageing.
+//! Commands of the control socket: counters, power cuts, snapshots, ageing, reads that fail.
 
 use std::collections::BTreeMap;
 
 use serde_json::{Value, json};
 use strobe_lab::machine::Stopwatch;
 use strobe_ssd::{Ageing, Simulated, build_aged};
-use strobe_types::{SimTime, StopFlag};
+use strobe_types::{Lba, Prng, SimTime, StopFlag};
 
 use crate::engine::Engine;
 use crate::metrics;
@@ -13,6 +13,8 @@ use crate::result::{Beginning, ServeResult, Served};
 
 /// Snapshots that are kept at most: each shares what has not changed since, and holds the rest.
 const SNAPSHOTS_MAX: usize = 8;
+/// Units that one command makes unreadable at random places.
+const RANDOM_FAULTS_MAX: usize = 10_000;
 /// Name of a snapshot that is given none.
 const UNNAMED: &str = "default";
 
@@ -39,12 +41,15 @@ pub struct Desk {
     watch: Stopwatch,
     stop: StopFlag,
     snapshots: BTreeMap<String, (Box<dyn Simulated>, SimTime)>,
+    /// Places of faults.
+    chance: Prng,
 }
 
 impl Desk {
     /// The desk of a server that began as `beginning` says. Raising `stop` ends the ageing of a drive.
     pub fn new(beginning: Beginning, watch: Stopwatch, stop: StopFlag) -> Self {
-        Self { beginning, watch, stop, snapshots: BTreeMap::new() }
+        let chance = Prng::derive(beginning.experiment().seed, "serve-faults");
+        Self { beginning, watch, stop, snapshots: BTreeMap::new(), chance }
     }
 
     /// Counters so far.
@@ -86,8 +91,8 @@ impl Desk {
                 stays(result.map_err(|error| error.to_string())?)
             }
             "cut" | "snapshot" | "rewind" | "age" if self.beginning.is_on_image() => Err(format!(
-                "{command} is for drives in memory: this one is on an image. `kill -9` of the server is a power cut, and a \
-                 copy of the file a snapshot"
+                "{command} is for drives in memory, and this one is on an image: {}",
+                instead_of(command)
             )),
             "cut" => self.cut(engine),
             "snapshot" => {
@@ -103,8 +108,9 @@ impl Desk {
             "stop" => Ok(Done { answer: json!({ "stops": true }), then: Then::End }),
             "rewind" => self.rewind(argument.unwrap_or(UNNAMED), engine),
             "age" => self.age(argument, engine),
+            "faults" => stays(self.faults(argument, engine)?),
             _ => Err(format!(
-                "{command:?} is no command; there are stats, cut, snapshot, rewind, age and stop"
+                "{command:?} is no command; there are stats, cut, snapshot, rewind, age, faults and stop"
             )),
         }
     }
@@ -139,6 +145,31 @@ impl Desk {
         Ok(Done { answer: json!({ "rewound": name, "at_ns": at.as_ns() }), then: Then::OtherDrive })
     }
 
+    /// Makes units unreadable: as many as `argument` says at random places, or those in a range of sectors.
+    fn faults(&mut self, argument: Option<&str>, engine: &mut Engine) -> Result<Value, String> {
+        let sectors = engine.drive().sectors();
+        let Some(faults) = argument.and_then(|text| Faults::parse(text, sectors)) else {
+            return Err(format!(
+                "faults takes a number of units from 1 to {RANDOM_FAULTS_MAX}, or a range of sectors FIRST-LAST below {sectors}"
+            ));
+        };
+        let unit_sectors = u64::from(engine.drive().geometry().sectors_per_unit());
+        let drive = engine.drive_mut();
+        match faults {
+            Faults::Sectors { first, last } => {
+                let units = first / unit_sectors..=last / unit_sectors;
+                let lost = units.filter(|unit| drive.fail_reads(Lba::new(unit * unit_sectors))).count();
+                Ok(json!({ "unreadable_units": lost }))
+            }
+            Faults::Random(count) => {
+                let mut lbas = random_units(drive, count, unit_sectors, &mut self.chance);
+                lbas.retain(|&lba| drive.fail_reads(Lba::new(lba)));
+                lbas.sort_unstable();
+                Ok(json!({ "unreadable_units": lbas.len(), "lbas": lbas }))
+            }
+        }
+    }
+
     fn age(&mut self, argument: Option<&str>, engine: &mut Engine) -> Result<Done, String> {
         let overwrites = argument.unwrap_or("2").parse().ok().filter(|times| (0.0..=100.0).contains(times));
         let Some(overwrites) = overwrites else {
@@ -149,5 +180,54 @@ impl Desk {
             build_aged(&experiment.drive, experiment.seed, Ageing { overwrites }, &self.stop, &mut |_, _| ());
         engine.replace(drive.map_err(|error| error.to_string())?, SimTime::ZERO);
         Ok(Done { answer: json!({ "aged": overwrites }), then: Then::OtherDrive })
+    }
+}
+
+/// First sectors of `count` units that hold data, or of all if there are fewer: each is as likely as any other (Vitter 1985,
+/// algorithm R).
+fn random_units(drive: &dyn Simulated, count: usize, unit_sectors: u64, chance: &mut Prng) -> Vec<u64> {
+    let units = (0..drive.sectors() / unit_sectors).map(|unit| unit * unit_sectors);
+    let mut chosen = Vec::new();
+    for (seen, lba) in (1..).zip(units.filter(|&lba| drive.is_allocated(Lba::new(lba)))) {
+        if chosen.len() < count {
+            chosen.push(lba);
+        } else if let Some(place) = chosen.get_mut(chance.below_u64(seen) as usize) {
+            *place = lba;
+        }
+    }
+    chosen
+}
+
+/// Places at which reads are to fail.
+enum Faults {
+    Random(usize),
+    /// Sectors, both ends included.
+    Sectors {
+        first: u64,
+        last: u64,
+    },
+}
+
+impl Faults {
+    /// Parses a number of units, or a range of sectors of a drive that has `sectors`.
+    fn parse(text: &str, sectors: u64) -> Option<Self> {
+        let Some((first, last)) = text.split_once('-') else {
+            let count = text.parse().ok()?;
+            return (1..=RANDOM_FAULTS_MAX).contains(&count).then_some(Self::Random(count));
+        };
+        let (first, last) = (first.parse().ok()?, last.parse().ok()?);
+        (first <= last && last < sectors).then_some(Self::Sectors { first, last })
+    }
+}
+
+/// Advice for a drive on an image, which does not take `command`.
+fn instead_of(command: &str) -> &'static str {
+    match command {
+        "cut" => {
+            "end the server with `kill -9`, which is a power cut, and start it again with the same --image"
+        }
+        "snapshot" => "end the server, and copy the file",
+        "rewind" => "end the server, put a copy of the file in its place, and start it again",
+        _ => "start a server without --image, or let a client write",
     }
 }

@@ -144,6 +144,22 @@ impl Engine {
         }
     }
 
+    /// Submits `commands` of one kind as one request, with the `data` of a write. `is_forced` deallocations are followed by a
+    /// flush before they are answered.
+    #[cfg(target_os = "linux")]
+    pub(crate) fn send(&mut self, tag: u64, commands: &[Command<'_>], data: Option<&[u8]>, is_forced: bool) {
+        self.outstanding += 1;
+        self.force(tag, is_forced);
+        self.target.submit(self.now, tag, commands, data);
+    }
+
+    /// Answers a request that is not for the drive.
+    #[cfg(target_os = "linux")]
+    pub(crate) fn answer(&mut self, tag: u64, result: Result<Vec<u8>, CommandError>) {
+        self.outstanding += 1;
+        self.target.answer(self.now, tag, result);
+    }
+
     /// Submits a command of NVMe; returns what is left to do with its answer.
     pub(crate) fn work(&mut self, tag: u64, work: Work) -> After {
         self.outstanding += 1;

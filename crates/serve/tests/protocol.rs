@@ -4,6 +4,7 @@ use std::io::IoSlice;
 use std::sync::Arc;
 
 use proptest::prelude::*;
+use strobe_serve::Session as _;
 use strobe_serve::nbd::{ErrorCode, Export, Failed, OUTPUT_BYTES_MAX, Op, PAYLOAD_BYTES_MAX, Session};
 
 const SECTORS: u64 = 2048;

@@ -415,9 +415,11 @@ pub trait Simulated: Device + Inspect {
         false
     }
 
-    /// Makes the unit with sector `lba` unreadable where it lies now: reads fail until it is written again. Nothing happens
-    /// if it holds no data, or lies in the write buffer.
-    fn fail_reads(&mut self, _lba: Lba) {}
+    /// Makes the unit with sector `lba` unreadable where it lies now: reads fail until it is written again. Returns false, and
+    /// does nothing, if the unit holds no data or lies in a cache.
+    fn fail_reads(&mut self, _lba: Lba) -> bool {
+        false
+    }
 
     /// Cuts power during flash operation `operation`, counted as [`Inspect::operations`] does; later ones only, not one
     /// that is done. The page that it programs, or the block that it erases, is left half done. The drive itself runs

@@ -26,11 +26,11 @@ use super::{Failure, output, signals};
 /// Heading of options of the server.
 const SERVER: &str = "Server";
 
-/// Offer the drive as a block device to programs of this machine, over NBD or NVMe/TCP.
+/// Offer the drive as a block device to programs of this machine, over NBD, NVMe/TCP or vhost-user.
 ///
 /// Needs no root and no kernel module: nbdinfo, nbdcopy, nbdsh, qemu, qemu-img, qemu-io, fio, nbdkit and nbd-client
 /// connect to its socket, which belongs to its owner alone; Linux hosts and guests connect with --nvme as to any NVMe/TCP
-/// target. SIGTERM or SIGINT ends it: what was submitted is done, the drive
+/// target; virtual machines of QEMU take it as a virtio disk with --vhost. SIGTERM or SIGINT ends it: what was submitted is done, the drive
 /// settles, and a summary is printed.
 #[derive(Args)]
 #[command(after_help = "Examples:\n  strobe serve --socket ssd.sock\n  \
@@ -38,7 +38,8 @@ const SERVER: &str = "Server";
     strobe serve --pace none --run 'fio --name=a --ioengine=nbd --uri=\"$uri\" --rw=randwrite --size=64m --bs=4k'\n  \
     strobe serve --image ssd.img --socket ssd.sock --drive generic-8g\n  \
     strobe serve --port 10809\n  \
-    strobe serve --nvme 4420")]
+    strobe serve --nvme 4420\n  \
+    strobe serve --vhost ssd.vhost")]
 pub(crate) struct ServeArgs {
     /// A preset (`strobe list presets`) or a TOML file with the keys of [drive]
     #[arg(long, value_name = "PRESET|FILE.toml", default_value = "tlc-nvme-1t")]
@@ -57,7 +58,8 @@ pub(crate) struct ServeArgs {
     /// only while requests are under way, as fast as they can be simulated (none)
     #[arg(long, value_name = "PACE", default_value = Pace::Model.name(), value_parser = one_of(&Pace::ALL, Pace::name))]
     pace: Pace,
-    /// Listen at this Unix socket [default: strobe.sock, or a hidden one with --run, unless --port or --nvme is given]
+    /// Listen at this Unix socket [default: strobe.sock, or a hidden one with --run, unless --port, --nvme or
+    /// --vhost is given]
     #[arg(help_heading = SERVER, long, value_name = "PATH")]
     socket: Option<PathBuf>,
     /// Listen at this TCP port of this machine, or at ADDRESS:PORT, which must be of this machine too; port 0 is any free one
@@ -67,6 +69,9 @@ pub(crate) struct ServeArgs {
     /// otherwise
     #[arg(help_heading = SERVER, long, value_name = "[ADDRESS:]PORT", value_parser = tcp)]
     nvme: Option<SocketAddr>,
+    /// Offer the drive at this Unix socket to virtual machines that speak vhost-user, as a virtio block device
+    #[arg(help_heading = SERVER, long, value_name = "PATH")]
+    vhost: Option<PathBuf>,
     /// NVMe qualified name of the drive, by which hosts connect
     #[arg(help_heading = SERVER, long, value_name = "NAME", default_value = nvme_tcp::NQN, value_parser = nqn)]
     nqn: String,
@@ -97,8 +102,8 @@ pub(crate) struct ServeArgs {
     /// Offer metrics in the text format of Prometheus at this TCP port of this machine: http://127.0.0.1:PORT/metrics
     #[arg(help_heading = SERVER, long, value_name = "[ADDRESS:]PORT", value_parser = tcp)]
     metrics: Option<SocketAddr>,
-    /// Serve while the shell runs COMMAND, with the address in $uri, the path of the socket in $unixsocket and the
-    /// port of NVMe/TCP in $nvme_port; its exit code is that of this program
+    /// Serve while the shell runs COMMAND, with the address in $uri, the path of the socket in $unixsocket, the
+    /// port of NVMe/TCP in $nvme_port and the socket of --vhost in $vhost; its exit code is that of this program
     #[arg(help_heading = SERVER, long, value_name = "COMMAND")]
     run: Option<String>,
     /// Write the result as JSON to FILE, or to standard output with "-"
@@ -202,25 +207,33 @@ pub(crate) fn serve(args: &ServeArgs) -> Result<(), Failure> {
 impl ServeArgs {
     /// Sockets to listen at; `hidden` is a folder for those that only --run knows.
     fn sockets(&self, hidden: &Path) -> Sockets {
-        let socket = match (&self.socket, self.port.or(self.nvme), &self.run) {
-            (Some(path), ..) => Some(path.clone()),
-            (None, Some(_), _) => None,
-            (None, None, Some(_)) => Some(hidden.join("nbd.sock")),
-            (None, None, None) => Some("strobe.sock".into()),
+        let is_elsewhere = self.port.or(self.nvme).is_some() || self.vhost.is_some();
+        let socket = match (&self.socket, &self.run) {
+            (Some(path), _) => Some(path.clone()),
+            (None, _) if is_elsewhere => None,
+            (None, Some(_)) => Some(hidden.join("nbd.sock")),
+            (None, None) => Some("strobe.sock".into()),
         };
-        let control = self.control.clone().or_else(|| socket.as_deref().map(super::control::socket_of));
+        let of_clients = socket.as_deref().or(self.vhost.as_deref());
+        let control = self.control.clone().or_else(|| of_clients.map(super::control::socket_of));
+        let vhost = self.vhost.clone().map(|path| (Address::Unix(path), Protocol::VhostUser));
         let nbd = socket.map(Address::Unix).into_iter().chain(self.port.map(Address::Tcp));
         let nvme = self.nvme.map(|address| (Address::Tcp(address), Protocol::NvmeTcp));
-        let addresses = nbd.map(|address| (address, Protocol::Nbd)).chain(nvme).collect();
+        let addresses = nbd.map(|address| (address, Protocol::Nbd)).chain(nvme).chain(vhost).collect();
         Sockets { addresses, control, metrics: self.metrics }
     }
 
-    /// The address of a server for people: a URI of NBD, or the command of nvme-cli that connects.
+    /// The address of a server for people: a URI of NBD, the command of nvme-cli that connects, or options of QEMU.
     fn uri(&self, address: &(Address, Protocol)) -> String {
         match address {
             (Address::Tcp(tcp), Protocol::NvmeTcp) => {
                 format!("nvme connect -t tcp -a {} -s {} -n {}", tcp.ip(), tcp.port(), self.nqn)
             }
+            (Address::Unix(path), Protocol::VhostUser) => format!(
+                "qemu-system-x86_64 -m 1G -object memory-backend-memfd,id=memory,size=1G,share=on -machine memory-backend=memory \
+                 -chardev socket,id=strobe,path={},reconnect=1 -device vhost-user-blk-pci,chardev=strobe",
+                path.display()
+            ),
             (address, _) => address.uri(&self.export),
         }
     }
@@ -260,9 +273,10 @@ fn start_client(command: &str, uris: &[String], addresses: &[(Address, Protocol)
     shell.args(["-c", command]);
     for (uri, address) in uris.iter().zip(addresses).rev() {
         match address {
+            (Address::Unix(path), Protocol::VhostUser) => shell.env("vhost", path),
             (Address::Unix(path), _) => shell.env("uri", uri).env("unixsocket", path),
-            (Address::Tcp(_), Protocol::Nbd) => shell.env("uri", uri),
             (Address::Tcp(tcp), Protocol::NvmeTcp) => shell.env("nvme_port", tcp.port().to_string()),
+            (Address::Tcp(_), _) => shell.env("uri", uri),
         };
     }
     shell.spawn().map_err(|error| Failure::Run(anyhow!("--run: cannot start a shell: {error}")))

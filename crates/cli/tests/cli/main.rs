@@ -36,6 +36,7 @@ mod sweep;
 mod trace_formats;
 mod traces;
 mod twin;
+mod vhost;
 mod words;
 
 use std::path::{Path, PathBuf};

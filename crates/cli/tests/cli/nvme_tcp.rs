@@ -56,7 +56,7 @@ fn a_distribution_s_kernel_connects_and_works() {
     let folder = Folder::new();
     folder.write("ssd.toml", DRIVE);
     folder.write("host.sh", HOST);
-    let script = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../scripts/nvme_host.py");
+    let script = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../scripts/qemu_host.py");
     let run = format!(
         "python3 '{}' $nvme_port \"$(cat host.sh)\" --options='-g -G' --timeout 500 >&2",
         script.display()

@@ -344,11 +344,61 @@ fn a_running_drive_is_cut_rewound_and_aged() {
     let aged = ctl(&["stats"]).ok().json();
     assert!(aged["space"]["mapped_units"].as_u64() > Some(16_000), "{}", aged["space"]);
     ctl(&["rewind", "second"]).refused(&["second", "there are: first"]);
-    ctl(&["melt"]).refused(&["melt", "stats, cut, snapshot, rewind, age and stop"]);
+    ctl(&["melt"]).refused(&["melt", "stats, cut, snapshot, rewind, age, faults and stop"]);
     ctl(&["age", "1000"]).refused(&["from 0 to 100"]);
     ctl(&["stop"]).ok();
     assert_eq!(server.0.wait().expect("it ends").code(), Some(0));
     ctl(&["stats"]).refused(&["s.sock", "no server"]);
+}
+
+/// Units made unreadable fail with the protocol's own code until they are written again; others do not.
+#[test]
+fn reads_fail_where_faults_are_asked_for() {
+    if !clients(&[("nbdsh", "python3-libnbd")]) {
+        return;
+    }
+    let folder = folder();
+    let server = Running::start(&folder, &["--pace", "none"]);
+    let nbdsh = |script: &str| {
+        let mut nbdsh = std::process::Command::new("/usr/bin/python3");
+        nbdsh.current_dir(folder.path()).args([
+            "-m",
+            "nbd",
+            "-u",
+            "nbd+unix:///?socket=s.sock",
+            "-c",
+            script,
+        ]);
+        let out = nbdsh.output().expect("nbdsh runs");
+        assert!(out.status.success(), "{}", String::from_utf8_lossy(&out.stderr));
+        String::from_utf8_lossy(&out.stdout).into_owned()
+    };
+    let ctl = |argument: &str| folder.strobe(&["ctl", "s.sock", "faults", argument]);
+    let failing = r#"
+import nbd, errno
+failing = []
+for unit in range(256):
+    try:
+        h.pread(4096, unit * 4096)
+    except nbd.Error as error:
+        assert error.errnum == errno.EIO, error
+        failing.append(unit * 8)
+print(failing)
+"#;
+    assert_eq!(ctl("3").ok().json()["unreadable_units"], 0, "nothing is stored");
+    nbdsh("h.pwrite(b'a' * (1 << 20), 0); h.flush()");
+    assert_eq!(ctl("9-16").ok().json()["unreadable_units"], 2, "units of 8 sectors");
+    assert_eq!(nbdsh(failing).trim(), "[8, 16]");
+    nbdsh("h.pwrite(b'b' * 8192, 4096); h.flush(); assert h.pread(8192, 4096) == b'b' * 8192");
+    let chosen = ctl("5").ok().json();
+    assert_eq!(chosen["unreadable_units"], 5);
+    let lbas: Vec<u64> = serde_json::from_value(chosen["lbas"].clone()).expect("places");
+    assert_eq!(nbdsh(failing).trim(), format!("{lbas:?}"));
+    for wrong in ["0", "10001", "8-7", "0-131072", "all"] {
+        ctl(wrong).refused(&["from 1 to 10000", "FIRST-LAST below 131072"]);
+    }
+    ctl("1").ok();
+    server.kill();
 }
 
 #[test]
@@ -357,9 +407,16 @@ fn a_drive_on_an_image_is_not_rewound() {
     let server = Running::start(&folder, &["--image", "ssd.img"]);
     let mode = std::fs::metadata(folder.path().join("s.sock.ctl")).expect("a socket").permissions().mode();
     assert_eq!(mode & 0o777, 0o600);
-    for command in ["cut", "snapshot", "rewind", "age"] {
-        folder.strobe(&["ctl", "s.sock", command]).refused(&[command, "kill -9"]);
+    let cures = [
+        ("cut", "kill -9"),
+        ("snapshot", "copy the file"),
+        ("rewind", "a copy of the file"),
+        ("age", "without --image"),
+    ];
+    for (command, cure) in cures {
+        folder.strobe(&["ctl", "s.sock", command]).refused(&[command, "on an image", cure]);
     }
+    assert_eq!(folder.strobe(&["ctl", "s.sock", "faults", "0-7"]).ok().json()["unreadable_units"], 0);
     assert!(folder.strobe(&["ctl", "s.sock", "stats"]).ok().json()["image"].is_object());
     server.kill();
 }

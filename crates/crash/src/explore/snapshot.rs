@@ -322,8 +322,8 @@ impl Simulated for SnapshotDrive {
         self.drive.is_stopped()
     }
 
-    fn fail_reads(&mut self, lba: Lba) {
-        self.drive.fail_reads(lba);
+    fn fail_reads(&mut self, lba: Lba) -> bool {
+        self.drive.fail_reads(lba)
     }
 
     fn plan_cut(&mut self, operation: u64) {

@@ -4,13 +4,13 @@ use std::io::{self, Read as _};
 use std::os::unix::ffi::OsStrExt as _;
 use std::path::Path;
 
+use strobe_virtio::{Chain, Returned};
 use vm_memory::{Bytes as _, GuestAddress, GuestMemoryBackend as _, GuestMemoryMmap, GuestMemoryRegion as _};
 
 use super::fuse::{self, Header, IN_HEADER_BYTES, OUT_HEADER_BYTES, errno, op, u32_at, u64_at};
 use super::tree::{HostUse, Refused, Tree};
 use crate::job::Job;
 use crate::port::Device;
-use crate::ring::{Chain, Returned};
 
 /// By which name the guest mounts the files.
 pub(crate) const TAG: &str = "host";

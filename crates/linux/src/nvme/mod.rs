@@ -14,13 +14,13 @@ mod tests;
 use std::collections::VecDeque;
 use std::io::Read as _;
 
+use strobe_virtio::{Chain, Returned};
 use vm_memory::{Bytes as _, GuestAddress, GuestMemoryMmap};
 
 use self::controller::Controller;
 use self::pci::{Message, Op, Space};
 use crate::attached::{Attached, DiskOptions};
 use crate::port::Device;
-use crate::ring::{Chain, Returned};
 
 const COMMANDS: usize = 0;
 const INTERRUPTS: usize = 1;

@@ -1,6 +1,5 @@
 //! One connection: its messages in order, and the answers it is owed.
 
-use std::io::IoSlice;
 use std::sync::Arc;
 
 use strobe_ssd::CommandError;
@@ -9,7 +8,7 @@ use strobe_types::{Lba, Range, SECTOR_BYTES};
 use super::export::{Export, PAYLOAD_BYTES_MAX};
 use super::handshake::{Handshake, Step};
 use super::wire::{self, ErrorCode, RequestHeader, command, flag};
-use crate::buffers::{Input, Output};
+use crate::session::{Buffers, Session as _};
 
 /// Bytes of answers, waiting or to come, beyond which no request is taken up.
 pub const OUTPUT_BYTES_MAX: usize = 32 << 20;
@@ -106,105 +105,59 @@ struct Asked {
     owed: usize,
 }
 
-#[derive(Debug)]
-enum State {
-    Handshake,
-    Transmission,
-    /// No more is read; what is owed is still sent.
-    Over,
-}
-
 /// A connection of a client.
 #[derive(Debug)]
 pub struct Session {
     export: Arc<Export>,
     handshake: Handshake,
-    state: State,
-    input: Input,
+    /// True once the handshake is done.
+    has_export: bool,
+    buffers: Buffers,
     /// Bytes of a refused message that are still to come.
     skip: u64,
-    /// Bytes that the message at hand needs to be understood.
-    needed: usize,
-    output: Output,
     asked: Vec<Option<Asked>>,
     free: Vec<u32>,
     /// Bytes of the answers to requests under way.
     owed: usize,
 }
 
+impl crate::session::Session for Session {
+    fn buffers(&self) -> &Buffers {
+        &self.buffers
+    }
+
+    fn buffers_mut(&mut self) -> &mut Buffers {
+        &mut self.buffers
+    }
+
+    fn is_ready(&self) -> bool {
+        self.has_export
+    }
+
+    fn is_busy(&self) -> bool {
+        self.buffers.output.len() + self.owed > OUTPUT_BYTES_MAX || self.in_flight() >= IN_FLIGHT_MAX
+    }
+
+    fn in_flight(&self) -> usize {
+        self.asked.len() - self.free.len()
+    }
+}
+
 impl Session {
     /// A connection that has just been accepted.
     pub fn new(export: Arc<Export>) -> Self {
-        let mut output = Output::default();
-        output.add(Handshake::greet);
+        let mut buffers = Buffers::default();
+        buffers.output.add(Handshake::greet);
         Self {
             handshake: Handshake::default(),
-            state: State::Handshake,
-            input: Input::default(),
+            has_export: false,
+            buffers,
             skip: 0,
-            needed: 0,
-            output,
             asked: Vec::new(),
             free: Vec::new(),
             owed: 0,
             export,
         }
-    }
-
-    /// Room for bytes from the client; [`Session::received`] says how many have come.
-    pub fn room(&mut self) -> &mut [u8] {
-        self.input.room(self.needed)
-    }
-
-    /// `count` bytes have come into the room.
-    pub fn received(&mut self, count: usize) {
-        self.input.filled(count);
-    }
-
-    /// The next bytes to send, in at most `slices.len()` parts; returns how many parts there are.
-    pub fn output<'a>(&'a self, slices: &mut [IoSlice<'a>]) -> usize {
-        self.output.slices(slices)
-    }
-
-    /// Bytes to send.
-    pub fn output_bytes(&self) -> usize {
-        self.output.len()
-    }
-
-    /// `count` bytes have been sent.
-    pub fn sent(&mut self, count: usize) {
-        self.output.consume(count);
-    }
-
-    /// True once the handshake is done.
-    pub fn is_ready(&self) -> bool {
-        matches!(self.state, State::Transmission)
-    }
-
-    /// True if no more bytes are wanted now: too much is owed to this client, or it has said goodbye.
-    pub fn is_full(&self) -> bool {
-        match self.state {
-            State::Over => true,
-            State::Handshake => self.output.len() > OUTPUT_BYTES_MAX,
-            State::Transmission => {
-                self.output.len() + self.owed > OUTPUT_BYTES_MAX || self.in_flight() >= IN_FLIGHT_MAX
-            }
-        }
-    }
-
-    /// True if the connection has done its work and can be closed.
-    pub fn is_over(&self) -> bool {
-        matches!(self.state, State::Over) && self.in_flight() == 0 && self.output.len() == 0
-    }
-
-    /// Requests without an answer.
-    pub fn in_flight(&self) -> usize {
-        self.asked.len() - self.free.len()
-    }
-
-    /// Takes no more requests.
-    pub fn end(&mut self) {
-        self.state = State::Over;
     }
 
     /// Returns the next request among the bytes that have come; `None` if more must come, or go, first.
@@ -213,12 +166,12 @@ impl Session {
             if self.is_full() || !self.skip_refused() {
                 return None;
             }
-            if matches!(self.state, State::Handshake) {
+            if !self.has_export {
                 self.shake_hands()?;
                 continue;
             }
-            let Some(bytes) = self.input.bytes().first_chunk() else {
-                self.needed = RequestHeader::BYTES;
+            let Some(bytes) = self.buffers.input.bytes().first_chunk() else {
+                self.buffers.needed = RequestHeader::BYTES;
                 return None;
             };
             let Some(header) = RequestHeader::parse(bytes) else {
@@ -233,46 +186,47 @@ impl Session {
             match self.understand(&header) {
                 Ok((op, range)) => {
                     let data = if header.command == command::WRITE { header.bytes as usize } else { 0 };
-                    self.needed = RequestHeader::BYTES + data;
-                    if self.input.bytes().len() < self.needed {
+                    self.buffers.needed = RequestHeader::BYTES + data;
+                    if self.buffers.input.bytes().len() < self.buffers.needed {
                         return None;
                     }
                     break (header, range, op);
                 }
                 Err(failed) => {
-                    self.input.consume(RequestHeader::BYTES);
+                    self.buffers.input.consume(RequestHeader::BYTES);
                     self.refuse(header.cookie, &failed);
                     self.skip = if header.command == command::WRITE { header.bytes.into() } else { 0 };
                 }
             }
         };
-        self.input.consume(RequestHeader::BYTES);
+        self.buffers.input.consume(RequestHeader::BYTES);
         let (offset, cookie) = (header.offset, header.cookie);
         let owed = if op == Op::Read { header.bytes as usize } else { 0 };
         self.owed += owed;
         let slot = self.keep(Asked { cookie, op, offset, owed });
-        let data = self.input.take(if header.command == command::WRITE { header.bytes as usize } else { 0 });
+        let data =
+            self.buffers.input.take(if header.command == command::WRITE { header.bytes as usize } else { 0 });
         Some(Request { slot, op, range, data })
     }
 
     /// Goes on with the handshake; `None` if more must come first.
     fn shake_hands(&mut self) -> Option<()> {
-        let Self { handshake, export, input, output, .. } = self;
+        let Self { handshake, export, buffers: Buffers { input, output, .. }, .. } = self;
         let mut step = Step::More(0);
         output.add(|out| step = handshake.step(export, input.bytes(), out));
         match step {
             Step::More(needed) => {
-                self.needed = needed;
+                self.buffers.needed = needed;
                 None
             }
             Step::Done { bytes, skip } => {
-                self.input.consume(bytes);
+                self.buffers.input.consume(bytes);
                 self.skip = skip;
                 Some(())
             }
             Step::Ready { bytes } => {
-                self.input.consume(bytes);
-                self.state = State::Transmission;
+                self.buffers.input.consume(bytes);
+                self.has_export = true;
                 Some(())
             }
             Step::Over => {
@@ -285,10 +239,10 @@ impl Session {
     /// Drops what has come of a refused message; false if more of it is to come.
     fn skip_refused(&mut self) -> bool {
         if self.skip > 0 {
-            let held = self.input.bytes().len().min(usize::try_from(self.skip).unwrap_or(usize::MAX));
-            self.input.consume(held);
+            let held = self.buffers.input.bytes().len().min(usize::try_from(self.skip).unwrap_or(usize::MAX));
+            self.buffers.input.consume(held);
             self.skip -= held as u64;
-            self.needed = 0;
+            self.buffers.needed = 0;
         }
         self.skip == 0
     }
@@ -391,13 +345,13 @@ impl Session {
             Err(failed) => self.refuse(cookie, &failed),
             Ok(mut data) => {
                 data.resize(owed, 0);
-                self.output.add(|out| match op {
+                self.buffers.output.add(|out| match op {
                     Op::Read if structured => wire::data(out, cookie, offset, owed),
                     _ if structured => wire::done(out, cookie),
                     _ => wire::simple_reply(out, cookie, None),
                 });
                 if op == Op::Read {
-                    self.output.add_data(data);
+                    self.buffers.output.add_data(data);
                 }
             }
         }
@@ -410,12 +364,12 @@ impl Session {
             (sectors * SECTOR_BYTES as u32, if is_allocated { 0 } else { wire::HOLE_OF_ZEROS })
         };
         let extents: Vec<_> = runs.iter().map(extent).collect();
-        self.output.add(|out| wire::block_status(out, cookie, super::handshake::CONTEXT, &extents));
+        self.buffers.output.add(|out| wire::block_status(out, cookie, super::handshake::CONTEXT, &extents));
     }
 
     fn refuse(&mut self, cookie: u64, failed: &Failed) {
         let structured = self.handshake.structured;
-        self.output.add(|out| {
+        self.buffers.output.add(|out| {
             if structured {
                 wire::error(out, cookie, failed.code, &failed.text);
             } else {

@@ -9,6 +9,7 @@ use super::session::{BY_PDUS, CONNECT, FABRICS, Room, Session};
 use super::subsystem::{Connected, PropertySet, Subsystem};
 use super::wire::{self, flag, kind};
 use crate::engine::Engine;
+use crate::session::Session as _;
 
 /// Types of commands of fabrics.
 mod fabrics {
@@ -156,10 +157,10 @@ impl Session {
         rest[8..12].copy_from_slice(&(data.len() as u32).to_le_bytes());
         let form = self.form;
         let digest = form.data_digest.then(|| crc32c::crc32c(&data).to_le_bytes());
-        self.output.add(|out| wire::begin(out, kind::C2H_DATA, flags, &rest, &data, &form));
-        self.output.add_data(data);
+        self.buffers.output.add(|out| wire::begin(out, kind::C2H_DATA, flags, &rest, &data, &form));
+        self.buffers.output.add_data(data);
         if let Some(digest) = digest {
-            self.output.add(|out| out.extend(digest));
+            self.buffers.output.add(|out| out.extend(digest));
         }
         if !is_all {
             self.complete(id, result.into(), Status::SUCCESS);
@@ -176,6 +177,6 @@ impl Session {
         rest[12..14].copy_from_slice(&id.to_le_bytes());
         rest[14..].copy_from_slice(&(status.0 << 1).to_le_bytes());
         let form = self.form;
-        self.output.add(|out| wire::begin(out, kind::RESPONSE, 0, &rest, &[], &form));
+        self.buffers.output.add(|out| wire::begin(out, kind::RESPONSE, 0, &rest, &[], &form));
     }
 }

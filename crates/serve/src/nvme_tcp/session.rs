@@ -1,15 +1,14 @@
 //! One connection: a queue, its PDUs in order, and the completions that it is owed.
 
 use std::collections::VecDeque;
-use std::io::IoSlice;
 use std::time::Duration;
 
 use strobe_nvme::{After, Entry, Queue, Status};
 
 use super::subsystem::{CONNECT_BYTES, Connected, Subsystem};
 use super::wire::{self, Fatal, Form, Header, flag, half, kind, word};
-use crate::buffers::{Input, Output};
 use crate::engine::Engine;
+use crate::session::{Buffers, Session as _};
 
 /// Bytes of data on their way from the host beyond which no more are asked for.
 pub const GATHERED_BYTES_MAX: usize = 8 << 20;
@@ -41,8 +40,6 @@ enum State {
     New,
     /// The form of PDUs is agreed.
     Open,
-    /// No more is read; what is owed is still sent.
-    Over,
 }
 
 /// A connection of a host.
@@ -51,10 +48,7 @@ pub struct Session {
     state: State,
     pub(super) form: Form,
     pub(super) connected: Option<Connected>,
-    input: Input,
-    /// Bytes of the PDU at hand.
-    needed: usize,
-    pub(super) output: Output,
+    pub(super) buffers: Buffers,
     pub(super) rooms: Vec<Option<Room>>,
     pub(super) free: Vec<u32>,
     /// Commands whose data has not been asked for.
@@ -73,6 +67,30 @@ impl Default for Session {
     }
 }
 
+impl crate::session::Session for Session {
+    fn buffers(&self) -> &Buffers {
+        &self.buffers
+    }
+
+    fn buffers_mut(&mut self) -> &mut Buffers {
+        &mut self.buffers
+    }
+
+    fn is_ready(&self) -> bool {
+        self.connected.is_some()
+    }
+
+    fn is_busy(&self) -> bool {
+        self.buffers.output.len() + self.owed > OUTPUT_BYTES_MAX
+    }
+
+    fn in_flight(&self) -> usize {
+        // Commands whose data is still to come may never become whole.
+        let works = |room: &&Option<Room>| !matches!(room, None | Some(Room::Gathering { .. }));
+        self.rooms.iter().filter(works).count()
+    }
+}
+
 impl Session {
     /// A connection that has just been accepted.
     pub fn new() -> Self {
@@ -80,9 +98,7 @@ impl Session {
             state: State::New,
             form: Form::default(),
             connected: None,
-            input: Input::default(),
-            needed: 0,
-            output: Output::default(),
+            buffers: Buffers::default(),
             rooms: Vec::new(),
             free: Vec::new(),
             waiting: VecDeque::new(),
@@ -90,57 +106,6 @@ impl Session {
             owed: 0,
             head: 0,
         }
-    }
-
-    /// Room for bytes from the host; [`Session::received`] says how many have come.
-    pub fn room(&mut self) -> &mut [u8] {
-        self.input.room(self.needed)
-    }
-
-    /// `count` bytes have come into the room.
-    pub fn received(&mut self, count: usize) {
-        self.input.filled(count);
-    }
-
-    /// The next bytes to send, in at most `slices.len()` parts; returns how many parts there are.
-    pub fn output<'a>(&'a self, slices: &mut [IoSlice<'a>]) -> usize {
-        self.output.slices(slices)
-    }
-
-    /// Bytes to send.
-    pub fn output_bytes(&self) -> usize {
-        self.output.len()
-    }
-
-    /// `count` bytes have been sent.
-    pub fn sent(&mut self, count: usize) {
-        self.output.consume(count);
-    }
-
-    /// True once it is a queue of a controller.
-    pub fn is_ready(&self) -> bool {
-        self.connected.is_some()
-    }
-
-    /// True if no more bytes are wanted now.
-    pub fn is_full(&self) -> bool {
-        self.state == State::Over || self.output.len() + self.owed > OUTPUT_BYTES_MAX
-    }
-
-    /// True if the connection has done its work and can be closed.
-    pub fn is_over(&self) -> bool {
-        self.state == State::Over && self.in_flight() == 0 && self.output.len() == 0
-    }
-
-    /// Commands that the drive works on.
-    pub fn in_flight(&self) -> usize {
-        let works = |room: &&Option<Room>| !matches!(room, None | Some(Room::Gathering { .. }));
-        self.rooms.iter().filter(works).count()
-    }
-
-    /// Takes no more commands.
-    pub fn end(&mut self) {
-        self.state = State::Over;
     }
 
     /// True if its controller is gone, or its host has not been heard of for too long.
@@ -167,8 +132,8 @@ impl Session {
     ) -> usize {
         let mut count = 0;
         while !self.is_full() {
-            let Some(bytes) = self.input.bytes().first_chunk() else {
-                self.needed = wire::COMMON_BYTES;
+            let Some(bytes) = self.buffers.input.bytes().first_chunk() else {
+                self.buffers.needed = wire::COMMON_BYTES;
                 break;
             };
             let header = match Header::parse(bytes, &self.form) {
@@ -179,25 +144,25 @@ impl Session {
                     break;
                 }
             };
-            self.needed = header.bytes;
-            if self.input.bytes().len() < header.bytes {
+            self.buffers.needed = header.bytes;
+            if self.buffers.input.bytes().len() < header.bytes {
                 break;
             }
             count += 1;
             // The PDU stays where it is while it is carried out.
-            let mut input = std::mem::take(&mut self.input);
+            let mut input = std::mem::take(&mut self.buffers.input);
             let pdu = input.take(header.bytes);
             if let Err(fatal) = self.take(id, &header, pdu, subsystem, engine, now) {
                 self.terminate(fatal, &pdu[..wire::HEADER_BYTES]);
             }
-            self.input = input;
+            self.buffers.input = input;
         }
         count
     }
 
     /// Ends the connection because of a PDU with this `header`.
     fn terminate(&mut self, fatal: Fatal, header: &[u8]) {
-        self.output.add(|out| wire::terminate(out, fatal, header));
+        self.buffers.output.add(|out| wire::terminate(out, fatal, header));
         self.end();
     }
 
@@ -260,7 +225,7 @@ impl Session {
         };
         self.state = State::Open;
         let form = self.form;
-        self.output.add(|out| wire::initialize(out, &form));
+        self.buffers.output.add(|out| wire::initialize(out, &form));
         Ok(())
     }
 
@@ -349,7 +314,7 @@ impl Session {
             rest[2..4].copy_from_slice(&(slot as u16).to_le_bytes());
             rest[8..12].copy_from_slice(&(wanted as u32).to_le_bytes());
             let form = self.form;
-            self.output.add(|out| wire::begin(out, kind::R2T, 0, &rest, &[], &form));
+            self.buffers.output.add(|out| wire::begin(out, kind::R2T, 0, &rest, &[], &form));
         }
     }
 

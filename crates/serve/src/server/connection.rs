@@ -1,14 +1,18 @@
 //! A client: its socket and its session.
 
 use std::io::{self, IoSlice};
+use std::os::fd::BorrowedFd;
 use std::time::Duration;
 
 use strobe_ssd::CommandError;
+use strobe_virtio::{Message, Received, Receiver};
 
 use super::listen::Stream;
 use crate::engine::Engine;
 use crate::nbd::{self, Failed, Op};
 use crate::nvme_tcp::{self, Subsystem};
+use crate::session::{Buffers, Session};
+use crate::vhost;
 
 /// Parts of one write to a socket.
 const PARTS: usize = 64;
@@ -21,28 +25,24 @@ pub(super) struct Shared<'a> {
     pub(super) now: Duration,
 }
 
-/// A connection's protocol, at work.
-pub(super) trait Session {
-    /// Room for bytes from the client.
-    fn room(&mut self) -> &mut [u8];
-    /// `count` bytes have come into the room.
-    fn received(&mut self, count: usize);
-    /// The next bytes to send, in at most `slices.len()` parts; returns how many parts there are.
-    fn output<'a>(&'a self, slices: &mut [IoSlice<'a>]) -> usize;
-    /// Bytes to send.
-    fn output_bytes(&self) -> usize;
-    /// `count` bytes have been sent.
-    fn sent(&mut self, count: usize);
-    /// True once the client has found what it wants.
-    fn is_ready(&self) -> bool;
-    /// True if no more bytes are wanted now.
-    fn is_full(&self) -> bool;
-    /// True if the connection has done its work and can be closed.
-    fn is_over(&self) -> bool;
-    /// Requests without an answer.
-    fn in_flight(&self) -> usize;
-    /// Takes no more requests.
-    fn end(&mut self);
+/// A session whose requests the drive carries out.
+pub(super) trait Client: Session {
+    /// Takes bytes that have come at `stream`; none if the other end is closed.
+    fn receive(&mut self, stream: &mut Stream) -> io::Result<usize> {
+        let count = stream.read(self.room())?;
+        self.received(count);
+        Ok(count)
+    }
+    /// Files by which the client signals, with their numbers.
+    fn signals(&self) -> Vec<(usize, BorrowedFd<'_>)> {
+        Vec::new()
+    }
+    /// The client has signalled by the file `number`.
+    fn signalled(&mut self, _number: usize) {}
+    /// True if requests wait that nothing will announce.
+    fn has_pending(&self) -> bool {
+        false
+    }
     /// True if nobody is there any more, although the connection is.
     fn is_deserted(&self, _shared: &mut Shared<'_>) -> bool {
         false
@@ -55,54 +55,7 @@ pub(super) trait Session {
     fn leave(&self, _shared: &mut Shared<'_>) {}
 }
 
-/// The methods of a [`Session`] that both kinds have themselves.
-macro_rules! own {
-    ($kind:ty) => {
-        fn room(&mut self) -> &mut [u8] {
-            <$kind>::room(self)
-        }
-
-        fn received(&mut self, count: usize) {
-            <$kind>::received(self, count);
-        }
-
-        fn output<'a>(&'a self, slices: &mut [IoSlice<'a>]) -> usize {
-            <$kind>::output(self, slices)
-        }
-
-        fn output_bytes(&self) -> usize {
-            <$kind>::output_bytes(self)
-        }
-
-        fn sent(&mut self, count: usize) {
-            <$kind>::sent(self, count);
-        }
-
-        fn is_ready(&self) -> bool {
-            <$kind>::is_ready(self)
-        }
-
-        fn is_full(&self) -> bool {
-            <$kind>::is_full(self)
-        }
-
-        fn is_over(&self) -> bool {
-            <$kind>::is_over(self)
-        }
-
-        fn in_flight(&self) -> usize {
-            <$kind>::in_flight(self)
-        }
-
-        fn end(&mut self) {
-            <$kind>::end(self);
-        }
-    };
-}
-
-impl Session for nbd::Session {
-    own!(nbd::Session);
-
+impl Client for nbd::Session {
     fn submit(&mut self, id: u32, shared: &mut Shared<'_>) -> usize {
         let mut count = 0;
         while let Some(request) = self.next_request() {
@@ -124,9 +77,7 @@ impl Session for nbd::Session {
     }
 }
 
-impl Session for nvme_tcp::Session {
-    own!(nvme_tcp::Session);
-
+impl Client for nvme_tcp::Session {
     fn is_deserted(&self, shared: &mut Shared<'_>) -> bool {
         nvme_tcp::Session::is_deserted(self, shared.subsystem, shared.now)
     }
@@ -144,24 +95,115 @@ impl Session for nvme_tcp::Session {
     }
 }
 
+/// A guest's device at a socket.
+pub(super) struct Guest {
+    session: vhost::Session,
+    receiver: Receiver,
+    /// A message to be served.
+    message: Option<Message>,
+}
+
+impl Guest {
+    pub(super) fn new(session: vhost::Session) -> Self {
+        Self { session, receiver: Receiver::default(), message: None }
+    }
+
+    /// Ends the connection if the guest has broken a rule.
+    fn judge<T: Default>(&mut self, outcome: Result<T, String>) -> T {
+        outcome.unwrap_or_else(|_| {
+            self.end();
+            T::default()
+        })
+    }
+}
+
+impl Session for Guest {
+    fn buffers(&self) -> &Buffers {
+        self.session.buffers()
+    }
+
+    fn buffers_mut(&mut self) -> &mut Buffers {
+        self.session.buffers_mut()
+    }
+
+    fn is_ready(&self) -> bool {
+        self.session.is_owned()
+    }
+
+    fn is_busy(&self) -> bool {
+        self.message.is_some()
+    }
+
+    fn in_flight(&self) -> usize {
+        self.session.requests()
+    }
+}
+
+impl Client for Guest {
+    fn receive(&mut self, stream: &mut Stream) -> io::Result<usize> {
+        match self.receiver.receive(&*stream)? {
+            Received::Message(message) => self.message = Some(message),
+            Received::Part => {}
+            Received::Closed => return Ok(0),
+            Received::Broken(what) => return Err(io::Error::other(what)),
+        }
+        Ok(1)
+    }
+
+    fn signals(&self) -> Vec<(usize, BorrowedFd<'_>)> {
+        self.session.kicks()
+    }
+
+    fn signalled(&mut self, number: usize) {
+        let kicked = self.session.kicked(number);
+        self.judge(kicked);
+    }
+
+    fn has_pending(&self) -> bool {
+        self.session.has_pending()
+    }
+
+    fn submit(&mut self, id: u32, shared: &mut Shared<'_>) -> usize {
+        if let Some(message) = self.message.take() {
+            let heard = self.session.hear(message, shared.engine.drive());
+            self.message = self.judge(heard);
+        }
+        let taken = if self.has_ended() { Ok(0) } else { self.session.take(id, shared.engine) };
+        let told = self.session.tell();
+        self.judge(told);
+        self.judge(taken)
+    }
+
+    fn answer(&mut self, slot: u32, result: Result<Vec<u8>, CommandError>, _shared: &mut Shared<'_>) {
+        let finished = self.session.finish(slot, result);
+        self.judge(finished);
+    }
+}
+
 /// A connected client.
 pub(super) struct Connection {
     pub(super) stream: Stream,
-    pub(super) session: Box<dyn Session>,
-    /// Time of the server at which it connected.
+    pub(super) session: Box<dyn Client>,
+    /// Time of the server at which it connected, or since which no more requests are taken.
     since: Duration,
+    had_ended: bool,
     /// True once the other end has gone.
     is_gone: bool,
 }
 
 impl Connection {
-    pub(super) fn new(stream: Stream, session: Box<dyn Session>, since: Duration) -> Self {
-        Self { stream, session, since, is_gone: false }
+    pub(super) fn new(stream: Stream, session: Box<dyn Client>, since: Duration) -> Self {
+        Self { stream, session, since, had_ended: false, is_gone: false }
     }
 
-    /// True if it can be forgotten: the client has gone, is done, or has not got through the handshake in time.
-    pub(super) fn is_over(&self, shared: &mut Shared<'_>, patience: Duration) -> bool {
-        let is_idle = !self.session.is_ready() && self.session.in_flight() == 0;
+    /// True if it can be forgotten: the client has gone, is done, or has neither got through the handshake nor taken its last
+    /// answers in time.
+    pub(super) fn is_over(&mut self, shared: &mut Shared<'_>, patience: Duration) -> bool {
+        let has_ended = self.session.has_ended();
+        if has_ended && !self.had_ended {
+            (self.had_ended, self.since) = (true, shared.now);
+        }
+        let is_idle = (has_ended || !self.session.is_ready()) && self.session.in_flight() == 0;
         let is_late = is_idle && shared.now.saturating_sub(self.since) > patience;
         self.is_gone || is_late || self.session.is_over() || self.session.is_deserted(shared)
     }
@@ -172,10 +214,10 @@ impl Connection {
             self.is_gone |= is_cut;
             return;
         }
-        match self.stream.read(self.session.room()) {
+        match self.session.receive(&mut self.stream) {
             // What is under way is still done, and answered to nobody.
             Ok(0) => self.is_gone = true,
-            Ok(count) => self.session.received(count),
+            Ok(_) => {}
             Err(error) if is_late(&error) => {}
             Err(_) => self.is_gone = true,
         }

@@ -22,7 +22,7 @@ use strobe_types::{SimTime, StopFlag};
 
 pub use self::listen::Address;
 
-use self::connection::{Connection, Session, Shared};
+use self::connection::{Connection, Guest, Shared};
 use self::lines::{Asker, Form};
 use self::listen::Listener;
 use crate::clock::Clock;
@@ -31,6 +31,7 @@ use crate::engine::Engine;
 use crate::nbd::{self, Export};
 use crate::nvme_tcp::{self, Subsystem};
 use crate::result::{ServeResult, Served};
+use crate::vhost;
 
 /// Longest wait without a look at the stop flag.
 const LOOK_UP: Duration = Duration::from_millis(50);
@@ -40,6 +41,8 @@ const HANDSHAKE: Duration = Duration::from_secs(20);
 const ASKERS_MAX: usize = 16;
 /// Time for answers to be taken when the server ends.
 const GRACE: Duration = Duration::from_secs(5);
+/// Requests are submitted so often in one turn, before others are looked after.
+const ROUNDS_MAX: usize = 64;
 
 /// Why there is no server, or why it ended.
 #[derive(Debug, thiserror::Error)]
@@ -85,6 +88,8 @@ struct Ready {
     knocks: Vec<usize>,
     /// Connections that can go on, each with true if its other end is closed.
     clients: Vec<(u32, bool)>,
+    /// Files by which clients have signalled, each with its number in the connection.
+    signals: Vec<(u32, usize)>,
     /// True if somebody asks about the server.
     asks: bool,
 }
@@ -96,6 +101,8 @@ pub enum Protocol {
     Nbd,
     /// NVMe over TCP.
     NvmeTcp,
+    /// A virtio block device for a virtual machine.
+    VhostUser,
 }
 
 /// Sockets of a server.
@@ -210,7 +217,7 @@ impl Server {
     }
 
     fn turn(&mut self, accepts: bool) -> Result<(), ServeError> {
-        let Ready { knocks, clients, asks } = self.wait(accepts)?;
+        let Ready { knocks, clients, signals, asks } = self.wait(accepts)?;
         for at in knocks {
             self.accept(at);
         }
@@ -224,8 +231,14 @@ impl Server {
                 connection.session.submit(id, &mut shared);
             }
         }
+        for (id, number) in signals {
+            if let Some(connection) = connections.get_mut(&id) {
+                connection.session.signalled(number);
+                connection.session.submit(id, &mut shared);
+            }
+        }
         let mut answers = Vec::new();
-        loop {
+        for _ in 0..ROUNDS_MAX {
             shared.engine.advance(&mut answers);
             for (tag, result) in answers.drain(..) {
                 // Nobody may be there to hear it.
@@ -306,33 +319,43 @@ impl Server {
         let mut fds: Vec<_> =
             listeners.iter().map(|(listener, _)| PollFd::new(listener, PollFlags::IN)).collect();
         let mut ids = Vec::with_capacity(self.connections.len());
+        let mut signals = Vec::new();
+        let mut has_pending = false;
         for (&id, connection) in &self.connections {
             let mut flags = PollFlags::empty();
             flags.set(PollFlags::IN, !connection.session.is_full());
             flags.set(PollFlags::OUT, connection.session.output_bytes() > 0);
             ids.push(id);
             fds.push(PollFd::new(&connection.stream, flags));
+            has_pending |= connection.session.has_pending();
+            signals.extend(connection.session.signals().into_iter().map(|(number, file)| (id, number, file)));
         }
         let connected = fds.len();
+        fds.extend(signals.iter().map(|(.., file)| PollFd::from_borrowed_fd(*file, PollFlags::IN)));
+        let signalling = fds.len();
         fds.extend(self.windows.iter().map(|(listener, _)| PollFd::new(listener, PollFlags::IN)));
         for asker in &self.askers {
             let flags = if asker.has_output() { PollFlags::OUT } else { PollFlags::IN };
             fds.push(PollFd::new(&asker.stream, flags));
         }
-        let due = self.engine.due_in_ns().map_or(LOOK_UP, Duration::from_nanos).min(LOOK_UP);
+        let due = if has_pending { Some(0) } else { self.engine.due_in_ns() };
+        let due = due.map_or(LOOK_UP, Duration::from_nanos).min(LOOK_UP);
         let timeout = Timespec { tv_sec: 0, tv_nsec: due.as_nanos() as _ };
         match poll(&mut fds, Some(&timeout)) {
             Ok(_) | Err(rustix::io::Errno::INTR) => {}
             Err(error) => return Err(std::io::Error::from(error).into()),
         }
         let is_ready = |fd: &PollFd<'_>| !fd.revents().is_empty();
-        let (clients, others) = fds.split_at(connected);
+        let (clients, others) = fds.split_at(signalling);
+        let (clients, signalled) = clients.split_at(connected);
         let (listening, connected) = clients.split_at(listeners.len());
         let knocks = (0..).zip(listening).filter(|(_, fd)| is_ready(fd)).map(|(at, _)| at).collect();
         let ready = ids.iter().zip(connected).filter(|(_, fd)| is_ready(fd));
         let is_cut = |fd: &PollFd<'_>| fd.revents().intersects(PollFlags::HUP | PollFlags::ERR);
         let clients = ready.map(|(&id, fd)| (id, is_cut(fd))).collect();
-        Ok(Ready { knocks, clients, asks: others.iter().any(is_ready) })
+        let signalled = signals.iter().zip(signalled).filter(|(_, fd)| is_ready(fd));
+        let signals = signalled.map(|(&(id, number, _), _)| (id, number)).collect();
+        Ok(Ready { knocks, clients, signals, asks: others.iter().any(is_ready) })
     }
 
     fn accept(&mut self, at: usize) {
@@ -340,9 +363,13 @@ impl Server {
         while self.connections.len() < self.connections_max
             && let Ok(stream) = self.listeners[at].0.accept()
         {
-            let session: Box<dyn Session> = match self.listeners[at].1 {
+            let session: Box<dyn connection::Client> = match self.listeners[at].1 {
                 Protocol::Nbd => Box::new(nbd::Session::new(Arc::clone(&self.export))),
                 Protocol::NvmeTcp => Box::new(nvme_tcp::Session::new()),
+                Protocol::VhostUser => match vhost::Session::new(self.export.read_only) {
+                    Ok(session) => Box::new(Guest::new(session)),
+                    Err(_) => continue,
+                },
             };
             let mut connection = Connection::new(stream, session, self.now());
             connection.send();

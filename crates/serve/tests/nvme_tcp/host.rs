@@ -4,7 +4,7 @@ use std::io::IoSlice;
 use std::time::Duration;
 
 use strobe_serve::nvme_tcp::{NQN, Options, Session, Subsystem};
-use strobe_serve::{Engine, Pace};
+use strobe_serve::{Engine, Pace, Session as _};
 use strobe_ssd::DriveConfig;
 use strobe_types::SimTime;
 

@@ -5,6 +5,7 @@ mod host;
 use std::time::Duration;
 
 use proptest::prelude::*;
+use strobe_serve::Session as _;
 use strobe_serve::nvme_tcp::{DISCOVERY_NQN, NQN, Options, Session};
 
 use host::{Entry, Pdu, SECTORS_OF_UNIT, Target, UNIT, Wire, capsule, connect, finished, h2c, hello, text};

@@ -52,11 +52,13 @@ impl<F: Inspectable> Drive<F> {
         self.faults = faults;
     }
 
-    /// Makes `lpn` unreadable where it lies now.
-    pub(super) fn lose(&mut self, lpn: Lpn) {
-        if let Some(ppa) = self.ftl.locate(lpn) {
+    /// Makes `lpn` unreadable where it lies now; false if it does not lie on flash.
+    pub(super) fn lose(&mut self, lpn: Lpn) -> bool {
+        let place = self.ftl.locate(lpn);
+        if let Some(ppa) = place {
             self.ftl.nand_mut().lose(ppa, Lasts::UntilErased);
         }
+        place.is_some()
     }
 
     /// Brings `fault` about; false if nothing is stored at its place.

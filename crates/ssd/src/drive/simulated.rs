@@ -106,8 +106,11 @@ where
         cuts
     }
 
-    fn fail_reads(&mut self, lba: Lba) {
-        self.lose(self.geometry.lpn_of(lba));
+    fn fail_reads(&mut self, lba: Lba) -> bool {
+        let lpn = self.geometry.lpn_of(lba);
+        let is_cached = self.nvram.as_ref().is_some_and(|nvram| nvram.get(lpn).is_some())
+            || self.buffer.as_ref().is_some_and(|buffer| buffer.get(lpn).is_some());
+        !is_cached && self.lose(lpn)
     }
 
     fn cut_now(&mut self) -> PowerCut {

@@ -1,13 +1,15 @@
-//! Messages of vhost-user, as far as User-Mode Linux speaks it, and nothing about sockets.
+//! Messages of vhost-user, as far as User-Mode Linux and QEMU speak it, and nothing about sockets.
 //!
-//! The guest asks for in-band notifications, so kicks and calls are messages too. That is what makes
-//! the time of a request exact: no other channel can overtake it.
+//! User-Mode Linux has in-band notifications, so kicks and calls are messages too. That is what makes the time of a request
+//! exact: no other channel can overtake it. QEMU sends event file descriptors for both.
 
 /// Feature bit that means: there are protocol features.
 pub const F_PROTOCOL_FEATURES: u64 = 1 << 30;
 
 /// Protocol features.
 pub mod protocol {
+    /// The device tells how many rings it has.
+    pub const MQ: u64 = 1;
     /// Every request can be acknowledged.
     pub const REPLY_ACK: u64 = 1 << 3;
     /// The device can send its own requests.
@@ -16,13 +18,13 @@ pub mod protocol {
     pub const CONFIG: u64 = 1 << 9;
     /// Notifications are messages.
     pub const INBAND_NOTIFICATIONS: u64 = 1 << 14;
-    /// All that we offer, and all that is needed.
-    pub const OFFERED: u64 = REPLY_ACK | BACKEND_REQ | CONFIG | INBAND_NOTIFICATIONS;
+    /// All that virtual time needs.
+    pub const VIRTUAL_TIME: u64 = REPLY_ACK | BACKEND_REQ | CONFIG | INBAND_NOTIFICATIONS;
 }
 
 const VERSION: u32 = 1;
 /// The number of [`Request::Kick`].
-pub(crate) const KICK: u32 = 35;
+pub const KICK: u32 = 35;
 const FLAG_REPLY: u32 = 1 << 2;
 const FLAG_NEED_REPLY: u32 = 1 << 3;
 /// The number of the message by which the device interrupts.
@@ -58,6 +60,11 @@ impl Header {
         Ok(Self { request, needs_reply: flags & FLAG_NEED_REPLY != 0, bytes: length })
     }
 }
+
+/// Most regions of a guest's memory.
+const REGIONS_MAX: u32 = 8;
+/// Bit of a message with a ring's file that says that none comes along.
+const NO_FILE: u64 = 1 << 8;
 
 /// A part of the guest's memory: where it is for its devices, in its own addresses, and in the file that
 /// comes with the message.
@@ -113,6 +120,26 @@ pub enum Request {
         /// Entry.
         base: u32,
     },
+    /// Stops a ring and asks for the next index to serve.
+    GetVringBase(u32),
+    /// File by which the guest says that there is something to do in a ring; none: it is to be polled.
+    SetVringKick {
+        /// Ring.
+        index: u32,
+        /// True if the file comes along.
+        has_file: bool,
+    },
+    /// File by which the guest is told that requests of a ring are complete; none: it polls.
+    SetVringCall {
+        /// Ring.
+        index: u32,
+        /// True if the file comes along.
+        has_file: bool,
+    },
+    /// File for errors of a ring, which is not used.
+    SetVringError,
+    /// Request for the number of rings.
+    GetQueueCount,
     /// Starts or stops a ring.
     EnableVring {
         /// Ring.
@@ -159,7 +186,11 @@ impl Request {
             2 => Self::SetFeatures(long(0)?),
             3 => Self::SetOwner,
             5 => {
-                let regions = (0..word(0)?.min(8) as usize).map(|region| {
+                let count = word(0)?;
+                if count > REGIONS_MAX {
+                    return Err(format!("{count} regions of memory; at most {REGIONS_MAX} are taken"));
+                }
+                let regions = (0..count as usize).map(|region| {
                     let at = 8 + region * REGION_BYTES;
                     let (guest, bytes) = (long(at)?, long(at + 8)?);
                     Ok::<_, String>(Region { guest, bytes, user: long(at + 16)?, offset: long(at + 24)? })
@@ -174,8 +205,20 @@ impl Request {
                 available: long(24)?,
             },
             10 => Self::SetVringBase { index: word(0)?, base: word(4)? },
+            11 => Self::GetVringBase(word(0)?),
+            12 | 13 => {
+                let value = long(0)?;
+                let (index, has_file) = ((value & 0xff) as u32, value & NO_FILE == 0);
+                if number == 12 {
+                    Self::SetVringKick { index, has_file }
+                } else {
+                    Self::SetVringCall { index, has_file }
+                }
+            }
+            14 => Self::SetVringError,
             15 => Self::GetProtocolFeatures,
             16 => Self::SetProtocolFeatures(long(0)?),
+            17 => Self::GetQueueCount,
             18 => Self::EnableVring { index: word(0)?, enable: word(4)? != 0 },
             21 => Self::SetBackendChannel,
             24 => Self::GetConfig { offset: word(0)?, message: payload.to_vec() },
@@ -193,6 +236,11 @@ impl Request {
 /// A message to the guest with these contents.
 pub fn reply(request: u32, payload: &[u8]) -> Vec<u8> {
     message(request, VERSION | FLAG_REPLY, payload)
+}
+
+/// The answer to [`Request::GetVringBase`] of ring `index`: the next entry to serve.
+pub fn base_reply(index: u32, base: u16) -> Vec<u8> {
+    reply(11, &[index.to_le_bytes(), u32::from(base).to_le_bytes()].concat())
 }
 
 /// The answer to [`Request::GetConfig`]: the bytes of `space` from the offset of the `message` on, zeros
@@ -249,12 +297,22 @@ mod tests {
         assert_eq!(config_reply(&message, &[1, 2, 3])[Header::BYTES + 12..], [1, 2, 3, 0]);
         let set = Request::parse(25, &config);
         assert_eq!(set, Ok(Request::SetConfig { offset: 0, bytes: vec![9; 4] }));
+        let kick = Request::parse(12, &3_u64.to_le_bytes());
+        assert_eq!(kick, Ok(Request::SetVringKick { index: 3, has_file: true }));
+        let call = Request::parse(13, &0x103_u64.to_le_bytes());
+        assert_eq!(call, Ok(Request::SetVringCall { index: 3, has_file: false }));
+        assert_eq!(base_reply(1, 9)[Header::BYTES..], [1, 0, 0, 0, 9, 0, 0, 0]);
     }
 
     #[test]
     fn wrong_messages_say_so() {
         assert!(Request::parse(2, &[0; 7]).unwrap_err().contains("too short"));
         assert!(Request::parse(99, &[]).unwrap_err().contains("99"));
+        assert!(
+            Request::parse(5, &[[9, 0, 0, 0].as_slice(), &[0; 400]].concat())
+                .unwrap_err()
+                .contains("at most 8")
+        );
         assert!(Header::parse([0; 12]).unwrap_err().contains("version 0"));
         let large = [1, 0, 0, 0, 1, 0, 0, 0, 1, 2, 0, 0];
         assert!(Header::parse(large).unwrap_err().contains("513 bytes"));

@@ -1,8 +1,9 @@
 #!/usr/bin/env python3
-"""A host for NVMe over TCP: boots a distribution's kernel in QEMU, without root and without KVM, connects it to a drive
-at a port of this machine, and runs a shell script there.
+"""A host for a drive: boots a distribution's kernel in QEMU, without root and without KVM, connects it to the drive, and
+runs a shell script there. The script's output and exit code are this program's.
 
-    nvme_host.py PORT [SCRIPT]      the drive is /dev/nvme0n1; the script's output and exit code are this program's
+    qemu_host.py PORT [SCRIPT]      over NVMe/TCP at a port of this machine: /dev/nvme0n1
+    qemu_host.py SOCKET [SCRIPT]    by vhost-user: /dev/vda, with a queue for each of two processors
 
 The kernel, its modules and the programs come from the distribution's packages, which are downloaded and unpacked below
 ~/.cache/strobe, not installed. Programs that are installed here (nvme, fio, mkfs.ext4, mkfs.f2fs, blkdiscard) are
@@ -17,7 +18,7 @@ import sys
 import tempfile
 
 KERNEL_PACKAGE = "linux-image-amd64"
-MODULES = ["virtio_pci", "virtio_net", "nvme-tcp", "crc32c_generic", "crc32_generic", "ext4", "f2fs"]
+MODULES = ["virtio_pci", "virtio_net", "virtio_blk", "nvme-tcp", "crc32c_generic", "crc32_generic", "ext4", "f2fs"]
 PROGRAMS = ["nvme", "fio", "mkfs.ext4", "mkfs.f2fs", "blkdiscard"]
 INIT = """#!/bin/busybox sh
 /bin/busybox mkdir -p /proc /sys /dev /tmp /mnt /run /etc
@@ -28,18 +29,18 @@ export PATH=/bin:/sbin:/usr/bin:/usr/sbin
 while read name; do insmod /modules/$name.ko || echo "no $name"; done < /modules/order
 ip link set lo up; ip link set eth0 up; ip addr add 10.0.2.15/24 dev eth0; ip route add default via 10.0.2.2
 echo "@begin"
-( nvme connect -t tcp -a 10.0.2.2 -s @port@ -n @nqn@ @options@ || exit 90
-  for try in 1 2 3 4 5 6 7 8 9 10; do [ -b /dev/nvme0n1 ] && break; sleep 1; done
-  [ -b /dev/nvme0n1 ] || { echo "no /dev/nvme0n1"; exit 91; }
+( @connect@ || exit 90
+  for try in 1 2 3 4 5 6 7 8 9 10; do [ -b @drive@ ] && break; sleep 1; done
+  [ -b @drive@ ] || { echo "no @drive@"; exit 91; }
   sh /script ) 2>&1
 echo "@end $?"
-nvme disconnect-all
+@disconnect@
 poweroff -f
 """
 
 
 def fail(text):
-    sys.exit(f"nvme_host.py: {text}")
+    sys.exit(f"qemu_host.py: {text}")
 
 
 def run(*command, **options):
@@ -103,7 +104,7 @@ def in_order(modules):
     return [os.path.join(modules, path) for path in order]
 
 
-def initramfs(modules, script, port, nqn, options, archive):
+def initramfs(modules, script, init, archive):
     """Packs what the guest needs into `archive`."""
     with tempfile.TemporaryDirectory() as root:
         for folder in ("bin", "modules", "sbin"):
@@ -124,7 +125,6 @@ def initramfs(modules, script, port, nqn, options, archive):
             order.append(name)
         with open(os.path.join(root, "modules", "order"), "w") as out:
             out.write("".join(name + "\n" for name in order))
-        init = INIT.replace("@port@", str(port)).replace("@nqn@", nqn).replace("@options@", options)
         for name, text in (("init", init), ("script", script)):
             with open(os.path.join(root, name), "w") as out:
                 out.write(text)
@@ -136,8 +136,8 @@ def initramfs(modules, script, port, nqn, options, archive):
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__.split("\n\n")[0])
-    parser.add_argument("port", type=int)
-    parser.add_argument("script", nargs="?", default="nvme list")
+    parser.add_argument("at", metavar="PORT|SOCKET", help="port of NVMe/TCP, or path of a socket of vhost-user")
+    parser.add_argument("script", nargs="?", default="cat /proc/partitions")
     parser.add_argument("--nqn", default="nqn.2014-08.org.nvmexpress:uuid:57b0be00-0000-4000-8000-000000000001")
     parser.add_argument("--options", default="", help="more options of nvme connect: -g -G for digests")
     parser.add_argument("--timeout", type=int, default=300, help="seconds")
@@ -148,9 +148,20 @@ def main():
     vmlinuz, modules = kernel()
     with tempfile.TemporaryDirectory() as folder:
         archive = os.path.join(folder, "initramfs")
-        initramfs(modules, args.script, args.port, args.nqn, args.options, archive)
+        connect = f"nvme connect -t tcp -a 10.0.2.2 -s {args.at} -n {args.nqn} {args.options}"
+        words, devices = (connect, "/dev/nvme0n1", "nvme disconnect-all"), ["-m", "1024"]
+        if not args.at.isdigit():
+            words, devices = ("true", "/dev/vda", ""), [
+                "-m", "1024", "-smp", "2", "-object", "memory-backend-memfd,id=memory,size=1024M,share=on",
+                "-machine", "memory-backend=memory", "-chardev", f"socket,id=strobe,path={args.at}",
+                "-device", "vhost-user-blk-pci,chardev=strobe,num-queues=2",
+            ]
+        init = INIT
+        for name, word in zip(("@connect@", "@drive@", "@disconnect@"), words):
+            init = init.replace(name, word)
+        initramfs(modules, args.script, init, archive)
         command = [
-            "qemu-system-x86_64", "-accel", "tcg", "-cpu", "max", "-m", "1024", "-nographic", "-no-reboot", "-kernel", vmlinuz,
+            "qemu-system-x86_64", "-accel", "tcg", "-cpu", "max", *devices, "-nographic", "-no-reboot", "-kernel", vmlinuz,
             "-initrd", archive, "-append", "console=ttyS0 panic=-1 mitigations=off" + ("" if args.verbose else " quiet"),
             "-netdev", "user,id=n", "-device", "virtio-net-pci,netdev=n",
         ]

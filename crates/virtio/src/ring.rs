@@ -6,40 +6,49 @@ use std::os::fd::OwnedFd;
 use virtio_queue::{DescriptorChain, Queue, QueueOwnedT, QueueT};
 use vm_memory::{FileOffset, GuestAddress, GuestMemoryMmap, GuestRegionMmap};
 
-use crate::vhost::Region;
+use crate::message::Region;
 
-/// Descriptors that a ring may have; User-Mode Linux uses 256.
-const SIZE_MAX: u16 = 1024;
+/// Descriptors that a ring may have; User-Mode Linux uses 256, QEMU 128.
+pub const SIZE_MAX: u16 = 1024;
 
 /// A request as its descriptors say where it lies.
-pub(crate) type Chain<'a> = DescriptorChain<&'a GuestMemoryMmap>;
+pub type Chain<'a> = DescriptorChain<&'a GuestMemoryMmap>;
 
 /// A request that is complete.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Returned {
+pub struct Returned {
     /// Its ring.
-    pub(crate) ring: usize,
+    pub ring: usize,
     /// Its name there.
-    pub(crate) head: u16,
+    pub head: u16,
     /// Bytes written to the guest's memory.
-    pub(crate) written: u32,
+    pub written: u32,
 }
 
 /// The memory that the guest shares with a device.
-#[derive(Default)]
-pub(crate) struct Memory {
+#[derive(Debug, Default)]
+pub struct Memory {
     mapped: Option<GuestMemoryMmap>,
     regions: Vec<Region>,
 }
 
 impl Memory {
     /// Maps the guest's memory: each region is a part of the file that came with it.
-    pub(crate) fn map(&mut self, regions: Vec<Region>, files: Vec<OwnedFd>) -> Result<(), String> {
+    pub fn map(&mut self, regions: Vec<Region>, files: Vec<OwnedFd>) -> Result<(), String> {
         if regions.len() != files.len() {
             return Err(format!("{} regions of memory with {} files", regions.len(), files.len()));
         }
         let mapped = regions.iter().zip(files).map(|(region, file)| {
-            let file = FileOffset::new(File::from(file), region.offset);
+            let file = File::from(file);
+            // Memory behind the end of a file ends the process that touches it.
+            let file_bytes = file.metadata().map_err(|error| error.to_string())?.len();
+            if region.offset.checked_add(region.bytes).is_none_or(|end| end > file_bytes) {
+                return Err(format!(
+                    "a region of {} bytes at offset {} of a file of {file_bytes} bytes",
+                    region.bytes, region.offset
+                ));
+            }
+            let file = FileOffset::new(file, region.offset);
             let bytes = usize::try_from(region.bytes).map_err(|error| error.to_string())?;
             GuestRegionMmap::from_range(GuestAddress(region.guest), bytes, Some(file))
                 .map_err(|error| format!("cannot map the guest's memory: {error}"))
@@ -51,7 +60,7 @@ impl Memory {
     }
 
     /// None before the guest's driver has begun.
-    pub(crate) fn mapped(&self) -> Option<&GuestMemoryMmap> {
+    pub fn mapped(&self) -> Option<&GuestMemoryMmap> {
         self.mapped.as_ref()
     }
 
@@ -69,21 +78,33 @@ impl Memory {
 }
 
 /// One ring of a device.
-pub(crate) struct Ring {
+#[derive(Debug)]
+pub struct Ring {
     queue: Queue,
 }
 
 impl Ring {
-    pub(crate) fn new() -> Result<Self, String> {
+    /// A ring that nobody has set up.
+    pub fn new() -> Result<Self, String> {
         Ok(Self { queue: Queue::new(SIZE_MAX).map_err(|error| error.to_string())? })
     }
 
-    pub(crate) fn set_size(&mut self, size: u32) -> Result<(), String> {
-        let size = u16::try_from(size).map_err(|_| format!("a ring of {size} descriptors"))?;
-        self.queue.try_set_size(size).map_err(|error| format!("a ring of {size} descriptors: {error}"))
+    /// Descriptors that it has.
+    pub fn size(&self) -> u16 {
+        self.queue.size()
     }
 
-    pub(crate) fn set_addresses(
+    /// Sets the number of its descriptors.
+    pub fn set_size(&mut self, size: u32) -> Result<(), String> {
+        let refused = |reason: &dyn std::fmt::Display| {
+            format!("a ring of {size} descriptors; a power of two up to {SIZE_MAX} is taken: {reason}")
+        };
+        let count = u16::try_from(size).map_err(|error| refused(&error))?;
+        self.queue.try_set_size(count).map_err(|error| refused(&error))
+    }
+
+    /// Sets the places of its parts, in the guest's own addresses: descriptors, used and available ring.
+    pub fn set_addresses(
         &mut self,
         memory: &Memory,
         [descriptors, used, available]: [u64; 3],
@@ -94,22 +115,30 @@ impl Ring {
         self.queue.try_set_avail_ring_address(memory.guest_address(available)?).map_err(refused)
     }
 
-    pub(crate) fn set_base(&mut self, base: u32) {
+    /// Goes on at entry `base`.
+    pub fn set_base(&mut self, base: u32) {
         self.queue.set_next_avail(base as u16);
         self.queue.set_next_used(base as u16);
     }
 
-    pub(crate) fn enable(&mut self, enable: bool, event_index: bool) {
+    /// Next entry to be taken.
+    pub fn base(&self) -> u16 {
+        self.queue.next_avail()
+    }
+
+    /// Starts or stops it. With `event_index` both sides state in each entry when they want the next notification.
+    pub fn enable(&mut self, enable: bool, event_index: bool) {
         self.queue.set_event_idx(event_index);
         self.queue.set_ready(enable);
     }
 
-    /// Hands every request that waits to `take`.
-    pub(crate) fn take_all(
+    /// Hands requests that wait to `take`, which returns true if it can take another. Returns true if none is left: then the
+    /// guest announces the next one.
+    pub fn take_all(
         &mut self,
         memory: &Memory,
-        take: &mut dyn FnMut(&GuestMemoryMmap, Chain<'_>) -> Result<(), String>,
-    ) -> Result<(), String> {
+        take: &mut dyn FnMut(&GuestMemoryMmap, Chain<'_>) -> Result<bool, String>,
+    ) -> Result<bool, String> {
         let memory = memory.mapped().ok_or("a request before the memory is known")?;
         loop {
             // Kicks while we look are not needed; after the last look they are.
@@ -117,16 +146,18 @@ impl Ring {
             loop {
                 let chain = self.queue.iter(memory).map_err(|error| error.to_string())?.next();
                 let Some(chain) = chain else { break };
-                take(memory, chain)?;
+                if !take(memory, chain)? {
+                    return Ok(false);
+                }
             }
             if !self.queue.enable_notification(memory).map_err(|error| error.to_string())? {
-                return Ok(());
+                return Ok(true);
             }
         }
     }
 
     /// Gives back a request; returns whether the guest wants to be told.
-    pub(crate) fn give_back(&mut self, memory: &GuestMemoryMmap, returned: Returned) -> Result<bool, String> {
+    pub fn give_back(&mut self, memory: &GuestMemoryMmap, returned: Returned) -> Result<bool, String> {
         let added = self.queue.add_used(memory, returned.head, returned.written);
         added.map_err(|error| error.to_string())?;
         self.queue.needs_notification(memory).map_err(|error| error.to_string())
@@ -138,14 +169,12 @@ mod tests {
     use std::os::fd::OwnedFd;
 
     use proptest::prelude::*;
-    use strobe_ssd::{Command, DriveConfig, Hint, Range};
-    use strobe_types::{Lba, SimTime};
+    use strobe_ssd::{Command, CommandError, DriveConfig, Target};
+    use strobe_types::SimTime;
     use vm_memory::{Bytes as _, GuestAddress};
 
     use super::*;
-    use crate::attached::{Attached, DiskOptions};
-    use crate::block::Block;
-    use crate::port::Device as _;
+    use crate::block::{Block, BlockOptions, Host};
 
     const MEMORY_BYTES: u64 = 1 << 16;
     const SIZE: u16 = 16;
@@ -158,7 +187,51 @@ mod tests {
     const STATUS: u64 = 0x3800;
     const DATA: u64 = 0x4000;
 
-    fn disk(options: DiskOptions) -> Block {
+    /// A drive behind a block device.
+    struct Disk {
+        block: Block,
+        target: Target,
+        tag: u64,
+    }
+
+    /// The drive at a moment.
+    struct At<'a>(&'a mut Target, SimTime);
+
+    impl Host for At<'_> {
+        fn send(&mut self, tag: u64, commands: &[Command<'_>], data: Option<&[u8]>) {
+            self.0.submit(self.1, tag, commands, data);
+        }
+
+        fn answer(&mut self, tag: u64, result: Result<Vec<u8>, CommandError>) {
+            self.0.answer(self.1, tag, result);
+        }
+    }
+
+    impl Disk {
+        fn take(&mut self, now: u64, memory: &GuestMemoryMmap, chain: Chain<'_>) -> Result<(), String> {
+            self.tag += 1;
+            self.block.take(0, memory, chain, self.tag, &mut At(&mut self.target, SimTime::from_ns(now)))
+        }
+
+        fn next_event(&self) -> Option<u64> {
+            self.target.next_event().map(SimTime::as_ns)
+        }
+
+        fn advance(&mut self, now: u64, memory: &GuestMemoryMmap) -> Result<Vec<Returned>, String> {
+            let mut answers = Vec::new();
+            self.target.advance(SimTime::from_ns(now), &mut answers);
+            let finish =
+                |answer: strobe_ssd::Answer| self.block.finish(answer.tag, answer.result, Some(memory));
+            answers.into_iter().filter_map(finish).collect()
+        }
+    }
+
+    /// All that a block device can offer.
+    fn all() -> BlockOptions {
+        BlockOptions { copy: true, hints: true, ..BlockOptions::default() }
+    }
+
+    fn disk(options: BlockOptions) -> Disk {
         let config = serde_json::json!({
             "nand": {
                 "channels": 1, "dies_per_channel": 1, "planes_per_die": 1, "blocks_per_plane": 64, "pages_per_block": 32,
@@ -170,7 +243,7 @@ mod tests {
         });
         let config: DriveConfig = serde_json::from_value(config).expect("a configuration");
         let drive = strobe_ssd::build(&config, true, 1).expect("a drive");
-        Block::new(Attached::new(drive, SimTime::ZERO), options)
+        Disk { block: Block::new(options), target: Target::new(drive), tag: 0 }
     }
 
     fn ring() -> (Ring, Memory) {
@@ -185,15 +258,15 @@ mod tests {
         (ring, memory)
     }
 
-    fn take_all(ring: &mut Ring, memory: &Memory, disk: &mut Block, now: u64) -> Result<(), String> {
-        ring.take_all(memory, &mut |memory, chain| disk.take(0, now, memory, chain))
+    fn take_all(ring: &mut Ring, memory: &Memory, disk: &mut Disk, now: u64) -> Result<(), String> {
+        ring.take_all(memory, &mut |memory, chain| disk.take(now, memory, chain).map(|()| true)).map(drop)
     }
 
     /// Returns completions to the ring. True if the guest wants a notification.
-    fn give_back(ring: &mut Ring, memory: &Memory, disk: &mut Block, now: u64) -> Result<bool, String> {
+    fn give_back(ring: &mut Ring, memory: &Memory, disk: &mut Disk, now: u64) -> Result<bool, String> {
         let memory = memory.mapped().expect("mapped");
         let mut tell = false;
-        for returned in disk.advance(now, Some(memory))? {
+        for returned in disk.advance(now, memory)? {
             tell |= ring.give_back(memory, returned)?;
         }
         Ok(tell)
@@ -257,24 +330,6 @@ mod tests {
         }
     }
 
-    #[test]
-    fn a_drive_goes_on_before_the_guest_has_a_ring() {
-        let mut disk = disk(DiskOptions::default());
-        // Complete when it is in the write buffer; flash is at work behind it.
-        for lpn in 0..64 {
-            let range = Range::new(Lba::new(8 * lpn), 8);
-            let write = Command::Write { range, fua: false, tag: Hint::None.into() };
-            disk.drive.target.submit(SimTime::ZERO, lpn, &[write], None);
-        }
-        let mut last = 0;
-        while let Some(next) = disk.next_event() {
-            assert!(next >= last);
-            last = next;
-            assert_eq!(disk.advance(next, None), Ok(Vec::new()));
-        }
-        assert!(last > 10_000, "programs take so long: {last}");
-    }
-
     proptest! {
         #![proptest_config(ProptestConfig { cases: 1000, ..ProptestConfig::default() })]
 
@@ -287,8 +342,8 @@ mod tests {
             segments in proptest::collection::vec((0..15_000_u64, 0..64_u32, 0..3_u32), 16),
             write_cache in any::<bool>(),
         ) {
-            let mut disk = disk(DiskOptions { write_cache, ..DiskOptions::default() });
-            disk.set_features(u64::MAX);
+            let mut disk = disk(BlockOptions { write_cache, ..all() });
+            disk.block.set_features(u64::MAX);
             let (mut ring, shared) = ring();
             let memory = shared.mapped().expect("memory").clone();
             // What the data of discards and copies looks like.
@@ -325,14 +380,14 @@ mod tests {
             let places = [places[0] % (2 * MEMORY_BYTES), places[1], places[2] % (2 * MEMORY_BYTES)];
             let _ = ring.set_addresses(&memory, places);
             ring.set_base(base);
-            let _ = take_all(&mut ring, &memory, &mut disk(DiskOptions::default()), 0);
+            let _ = take_all(&mut ring, &memory, &mut disk(all()), 0);
         }
     }
 
     #[test]
     fn a_read_reaches_the_guest_when_it_is_complete_and_one_larger_than_the_memory_is_refused() {
         let request = |length: u32| {
-            let mut disk = disk(DiskOptions::default());
+            let mut disk = disk(all());
             let (mut ring, shared) = ring();
             let memory = shared.mapped().expect("memory").clone();
             put(&memory, HEADERS, &[0; 16]);

@@ -1,0 +1,268 @@
+//! One connection: a guest's device, its messages in order, and its rings.
+
+use std::os::fd::{AsFd, BorrowedFd};
+
+use strobe_ssd::{Command, CommandError, Simulated};
+use strobe_virtio::message::{self, Request, protocol};
+use strobe_virtio::{Block, BlockOptions, Host, Memory, Message};
+
+use super::line::{Line, patient};
+use crate::engine::Engine;
+use crate::session::Buffers;
+
+/// Rings that a device may have.
+pub const RINGS: u16 = 64;
+/// Requests under way beyond which no other is taken.
+pub const IN_FLIGHT_MAX: usize = 1024;
+/// Bytes of requests under way beyond which no other is taken.
+pub const OWED_BYTES_MAX: usize = 32 << 20;
+/// Most bytes of one request.
+const REQUEST_BYTES_MAX: usize = 32 << 20;
+/// Protocol features that are offered.
+const OFFERED: u64 = protocol::MQ | protocol::REPLY_ACK | protocol::CONFIG;
+
+/// A connection of a guest.
+#[derive(Debug)]
+pub struct Session {
+    buffers: Buffers,
+    is_owned: bool,
+    memory: Memory,
+    lines: Vec<Line>,
+    block: Block,
+    last_slot: u32,
+}
+
+/// The drive, for requests of connection `id`.
+struct To<'a> {
+    engine: &'a mut Engine,
+    id: u32,
+    /// True if requests complete when they are durable.
+    is_forced: bool,
+}
+
+impl To<'_> {
+    fn tag(&self, slot: u64) -> u64 {
+        u64::from(self.id) << 32 | slot
+    }
+}
+
+impl Host for To<'_> {
+    fn send(&mut self, slot: u64, commands: &[Command<'_>], data: Option<&[u8]>) {
+        let leaves_holes =
+            matches!(commands.first(), Some(Command::Deallocate(_) | Command::WriteZeroes { .. }));
+        self.engine.send(self.tag(slot), commands, data, self.is_forced && leaves_holes);
+    }
+
+    fn answer(&mut self, slot: u64, result: Result<Vec<u8>, CommandError>) {
+        self.engine.answer(self.tag(slot), result);
+    }
+}
+
+impl Session {
+    /// A connection that has just been accepted. The error says why rings cannot be made.
+    pub fn new(read_only: bool) -> Result<Self, String> {
+        let options =
+            BlockOptions { rings: RINGS, read_only, bytes_max: REQUEST_BYTES_MAX, ..BlockOptions::default() };
+        Ok(Self {
+            buffers: Buffers::default(),
+            is_owned: false,
+            memory: Memory::default(),
+            lines: (0..RINGS).map(|_| Line::new()).collect::<Result<_, _>>()?,
+            block: Block::new(options),
+            last_slot: 0,
+        })
+    }
+
+    /// Bytes to the guest.
+    pub fn buffers(&self) -> &Buffers {
+        &self.buffers
+    }
+
+    /// Bytes to the guest, to be sent.
+    pub fn buffers_mut(&mut self) -> &mut Buffers {
+        &mut self.buffers
+    }
+
+    /// True once the guest has taken the device.
+    pub fn is_owned(&self) -> bool {
+        self.is_owned
+    }
+
+    /// Requests without an answer.
+    pub fn requests(&self) -> usize {
+        self.block.in_flight()
+    }
+
+    /// True if requests can be taken of which the guest will not speak again.
+    pub fn has_pending(&self) -> bool {
+        !self.buffers.has_ended && self.has_room() && self.lines.iter().any(Line::can_take)
+    }
+
+    fn has_room(&self) -> bool {
+        has_room(&self.block)
+    }
+
+    /// Files by which the guest says that requests wait in a ring, with the ring's number.
+    pub fn kicks(&self) -> Vec<(usize, BorrowedFd<'_>)> {
+        let lines = self.lines.iter().enumerate();
+        lines.filter_map(|(at, line)| Some((at, line.kick.as_ref()?.as_fd()))).collect()
+    }
+
+    /// The guest has signalled `ring`.
+    pub fn kicked(&mut self, ring: usize) -> Result<(), String> {
+        self.lines.get_mut(ring).map_or(Ok(()), Line::kicked)
+    }
+
+    fn line(&mut self, index: u32) -> Result<&mut Line, String> {
+        let line = self.lines.get_mut(index as usize);
+        line.ok_or_else(|| format!("ring {index} of a device that has {RINGS}"))
+    }
+
+    /// Serves a message. One that has to wait for answers of the drive is given back.
+    pub fn hear(&mut self, message: Message, drive: &dyn Simulated) -> Result<Option<Message>, String> {
+        let (header, payload, files) = message;
+        let mut answer = None;
+        let long = |value: u64| Some(message::reply(header.request, &value.to_le_bytes()));
+        match Request::parse(header.request, &payload)? {
+            Request::GetFeatures => {
+                answer = long(self.block.offered_features() | message::F_PROTOCOL_FEATURES);
+            }
+            Request::SetFeatures(features) => {
+                self.block.set_features(features);
+                // Without these features there is no message that enables a ring.
+                let is_enabled = features & message::F_PROTOCOL_FEATURES == 0;
+                self.lines.iter_mut().for_each(|line| line.is_enabled |= is_enabled);
+            }
+            Request::SetOwner => self.is_owned = true,
+            Request::GetProtocolFeatures => answer = long(OFFERED),
+            Request::SetProtocolFeatures(features) if features & !OFFERED != 0 => {
+                return Err(format!("protocol features {features:#x}, of which {OFFERED:#x} were offered"));
+            }
+            Request::SetProtocolFeatures(_) | Request::SetVringError => {}
+            Request::GetQueueCount => answer = long(RINGS.into()),
+            Request::SetMemory(regions) => self.memory.map(regions, files)?,
+            Request::GetConfig { message, .. } => {
+                answer = Some(message::config_reply(&message, &self.block.config_space(drive)));
+            }
+            Request::SetConfig { offset, bytes } => self.block.set_config(offset, &bytes),
+            Request::GetVringBase(index) => {
+                let line = self.line(index)?;
+                line.kick = None;
+                if line.in_flight > 0 {
+                    return Ok(Some((header, payload, Vec::new())));
+                }
+                answer = Some(message::base_reply(index, line.ring.base()));
+            }
+            Request::SetBackendChannel | Request::Kick(_) => {
+                return Err(format!("vhost-user message {}, whose feature was not offered", header.request));
+            }
+            request => self.set_ring(request, files.into_iter().next())?,
+        }
+        self.start_rings();
+        match answer {
+            Some(answer) => self.buffers.output.add(|out| out.extend(answer)),
+            None if header.needs_reply => {
+                let done = message::reply(header.request, &0_u64.to_le_bytes());
+                self.buffers.output.add(|out| out.extend(done));
+            }
+            None => {}
+        }
+        Ok(None)
+    }
+
+    /// Serves a message about one ring, with the file that came along.
+    fn set_ring(&mut self, request: Request, file: Option<std::os::fd::OwnedFd>) -> Result<(), String> {
+        let file_of = |index: u32| {
+            let file = file.ok_or_else(|| format!("a file for ring {index} that did not come along"));
+            file.and_then(patient)
+        };
+        match request {
+            Request::SetVringSize { index, size } => self.line(index)?.ring.set_size(size),
+            Request::SetVringAddress { index, descriptors, used, available } => {
+                self.line(index)?;
+                let line = &mut self.lines[index as usize];
+                line.is_placed = true;
+                line.ring.set_addresses(&self.memory, [descriptors, used, available])
+            }
+            Request::SetVringBase { index, base } => {
+                self.line(index)?.ring.set_base(base);
+                Ok(())
+            }
+            Request::SetVringKick { index, has_file: false } => {
+                Err(format!("ring {index} is to be polled, which this device does not do"))
+            }
+            Request::SetVringKick { index, .. } => {
+                self.line(index)?.kick = Some(file_of(index)?);
+                Ok(())
+            }
+            Request::SetVringCall { index, has_file } => {
+                self.line(index)?.call = has_file.then(|| file_of(index)).transpose()?;
+                Ok(())
+            }
+            Request::EnableVring { index, enable } => {
+                self.line(index)?.is_enabled = enable;
+                Ok(())
+            }
+            _ => Ok(()),
+        }
+    }
+
+    /// Starts rings that have all they need, and stops the others.
+    fn start_rings(&mut self) {
+        let event_index = self.block.uses_event_index();
+        for line in &mut self.lines {
+            let is_running = line.is_running() && self.memory.mapped().is_some();
+            line.ring.enable(is_running, event_index);
+            line.is_pending = is_running;
+        }
+    }
+
+    /// Takes requests that wait and hands them to `engine`, with tags of the connection `id`. Returns how many there were.
+    pub fn take(&mut self, id: u32, engine: &mut Engine) -> Result<usize, String> {
+        let Self { lines, memory, block, last_slot, .. } = self;
+        let mut count = 0;
+        for (at, line) in lines.iter_mut().enumerate() {
+            if !line.can_take() || !has_room(block) {
+                continue;
+            }
+            let Line { ring, in_flight, .. } = line;
+            let most = usize::from(ring.size());
+            let has_taken_all = ring.take_all(memory, &mut |memory, chain| {
+                let slot = loop {
+                    *last_slot = last_slot.wrapping_add(1);
+                    if !block.is_used((*last_slot).into()) {
+                        break *last_slot;
+                    }
+                };
+                let mut to = To { engine: &mut *engine, id, is_forced: block.is_forced() };
+                block.take(at, memory, chain, slot.into(), &mut to)?;
+                *in_flight += 1;
+                count += 1;
+                Ok(*in_flight < most && has_room(block))
+            })?;
+            line.is_pending = !has_taken_all;
+        }
+        Ok(count)
+    }
+
+    /// Writes the answer to the request in `slot` to the guest's memory.
+    pub fn finish(&mut self, slot: u32, result: Result<Vec<u8>, CommandError>) -> Result<(), String> {
+        let Some(memory) = self.memory.mapped() else { return Ok(()) };
+        let Some(returned) = self.block.finish(slot.into(), result, Some(memory)) else { return Ok(()) };
+        let returned = returned?;
+        let line = &mut self.lines[returned.ring];
+        line.in_flight -= 1;
+        line.is_to_tell |= line.ring.give_back(memory, returned)?;
+        Ok(())
+    }
+
+    /// Tells the guest of completions.
+    pub fn tell(&mut self) -> Result<(), String> {
+        self.lines.iter_mut().try_for_each(Line::tell)
+    }
+}
+
+/// True if another request can be taken.
+fn has_room(block: &Block) -> bool {
+    block.in_flight() < IN_FLIGHT_MAX && block.owed_bytes() <= OWED_BYTES_MAX
+}

@@ -1,0 +1,476 @@
+//! The drive as a virtio block device: its configuration space, and its requests as commands of the drive.
+//!
+//! Beside the requests of the standard (virtio 1.2, section 5.2) there are two of our own, which the kernel patches of this
+//! project use: copy ranges within the device, and write metadata of a file system. A write may say, too, how long its data
+//! is expected to live, which is its placement handle.
+
+use std::collections::BTreeMap;
+
+use strobe_ssd::{Command, CommandError, CommandKind, DataTag, Hint, Range, Simulated};
+use strobe_types::{Lba, SECTOR_BYTES};
+use vm_memory::{Bytes as _, GuestAddress, GuestMemoryMmap};
+
+use crate::parts::{HEADER_BYTES, PARTS_MAX, Parts};
+use crate::ring::{Chain, Returned};
+
+/// Feature bits.
+mod feature {
+    pub(super) const SEG_MAX: u64 = 1 << 2;
+    pub(super) const RO: u64 = 1 << 5;
+    pub(super) const BLK_SIZE: u64 = 1 << 6;
+    pub(super) const FLUSH: u64 = 1 << 9;
+    pub(super) const TOPOLOGY: u64 = 1 << 10;
+    pub(super) const CONFIG_WCE: u64 = 1 << 11;
+    pub(super) const MQ: u64 = 1 << 12;
+    pub(super) const DISCARD: u64 = 1 << 13;
+    pub(super) const WRITE_ZEROES: u64 = 1 << 14;
+    pub(super) const RING_INDIRECT_DESC: u64 = 1 << 28;
+    pub(super) const RING_EVENT_IDX: u64 = 1 << 29;
+    pub(super) const VERSION_1: u64 = 1 << 32;
+    /// Ours: copies within the device.
+    pub(super) const COPY: u64 = 1 << 60;
+    /// Ours: writes that say that they are metadata.
+    pub(super) const META: u64 = 1 << 61;
+    /// Ours: writes that say how long their data is expected to live.
+    pub(super) const LIFE: u64 = 1 << 62;
+}
+
+/// Requests.
+mod kind {
+    pub(super) const IN: u32 = 0;
+    pub(super) const OUT: u32 = 1;
+    pub(super) const FLUSH: u32 = 4;
+    pub(super) const GET_ID: u32 = 8;
+    pub(super) const DISCARD: u32 = 11;
+    pub(super) const WRITE_ZEROES: u32 = 13;
+    /// Ours.
+    pub(super) const COPY: u32 = 0x5343_0001;
+    /// Ours: [`OUT`] of metadata.
+    pub(super) const OUT_META: u32 = 0x5343_0003;
+}
+
+/// Status of a completed request.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[repr(u8)]
+enum Status {
+    Ok = 0,
+    IoError = 1,
+    Unsupported = 2,
+}
+
+/// Descriptors of one request, header and status aside.
+const SEG_MAX: u32 = PARTS_MAX as u32 - 2;
+/// Entries of a copy, at 24 bytes each.
+const COPIES_MAX: usize = 128;
+/// Sectors of all ranges of a discard. The kernel counts a request's bytes in 32 bits.
+const DISCARD_SECTORS_MAX: u32 = (2 << 30) / SECTOR_BYTES as u32;
+/// Offset of the byte in the configuration space that turns the write cache on and off.
+const WCE_OFFSET: u32 = 32;
+
+/// Guest buffers for the answer to a request.
+#[derive(Debug)]
+struct Room {
+    ring: usize,
+    /// The request's name in the ring.
+    head: u16,
+    /// Guest buffers for data; their last byte is for the status.
+    segments: Vec<(GuestAddress, usize)>,
+    /// Bytes of the request's data, both ways.
+    owed: usize,
+}
+
+/// A drive at a moment, as requests see it.
+pub trait Host {
+    /// Hands over the request `tag`: `commands` of one kind, all at once, with the `data` of a write.
+    fn send(&mut self, tag: u64, commands: &[Command<'_>], data: Option<&[u8]>);
+    /// Answers the request `tag`, which is not for the drive.
+    fn answer(&mut self, tag: u64, result: Result<Vec<u8>, CommandError>);
+}
+
+/// Properties of a block device.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct BlockOptions {
+    /// Rings that it has.
+    pub rings: u16,
+    /// Ranges that one discard may have, 1 to 256; 0: no discard at all. The drive may take fewer.
+    pub discard_segments: u32,
+    /// True to offer copies within the device, which only patched kernels know.
+    pub copy: bool,
+    /// True to offer that writes say what they are and how long they live, which only patched kernels do.
+    pub hints: bool,
+    /// True to let writes wait in a volatile cache until the guest flushes. The guest can change this.
+    pub write_cache: bool,
+    /// True to refuse what changes data.
+    pub read_only: bool,
+    /// Most bytes of a request's data; more are refused with an error.
+    pub bytes_max: usize,
+    /// Placement handles of the drive.
+    pub handles: u16,
+}
+
+impl Default for BlockOptions {
+    fn default() -> Self {
+        Self {
+            rings: 1,
+            discard_segments: 64,
+            copy: false,
+            hints: false,
+            write_cache: true,
+            read_only: false,
+            bytes_max: usize::MAX,
+            handles: 1,
+        }
+    }
+}
+
+/// A virtio block device.
+#[derive(Debug)]
+pub struct Block {
+    options: BlockOptions,
+    write_cache: bool,
+    features: u64,
+    /// Buffers for the answers to outstanding requests, by tag.
+    rooms: BTreeMap<u64, Room>,
+    /// Bytes of the data of outstanding requests.
+    owed: usize,
+    data: Vec<u8>,
+}
+
+impl Block {
+    /// A device that no driver has begun to use.
+    pub fn new(options: BlockOptions) -> Self {
+        let write_cache = options.write_cache;
+        Self { options, write_cache, features: 0, rooms: BTreeMap::new(), owed: 0, data: Vec::new() }
+    }
+
+    /// True if writes must be durable when they complete: a guest that cannot flush has no use for a cache that must be
+    /// flushed.
+    pub fn is_forced(&self) -> bool {
+        !self.write_cache || self.features & feature::FLUSH == 0
+    }
+
+    /// Requests without an answer.
+    pub fn in_flight(&self) -> usize {
+        self.rooms.len()
+    }
+
+    /// Bytes of the data of requests without an answer.
+    pub fn owed_bytes(&self) -> usize {
+        self.owed
+    }
+
+    /// True if a request without an answer has this tag.
+    pub fn is_used(&self, tag: u64) -> bool {
+        self.rooms.contains_key(&tag)
+    }
+
+    /// Turns a request into commands of the drive, or answers it.
+    fn ask(&self, host: &mut dyn Host, tag: u64, Asked { kind, life, lba, data, room }: Asked<'_>) {
+        let range = |bytes: usize| {
+            // More than the drive has is refused by the drive.
+            Range::new(lba, u32::try_from(bytes as u64 / SECTOR_BYTES).unwrap_or(u32::MAX))
+        };
+        match kind {
+            kind::OUT | kind::OUT_META | kind::DISCARD | kind::WRITE_ZEROES | kind::COPY
+                if self.options.read_only =>
+            {
+                host.answer(tag, Err(CommandError::Unsupported));
+            }
+            kind::IN if !(room as u64).is_multiple_of(SECTOR_BYTES) => {
+                let error =
+                    CommandError::Length { op: CommandKind::Read, lba: lba.get(), bytes: room as u64 };
+                host.answer(tag, Err(error));
+            }
+            kind::IN => host.send(tag, &[Command::Read { range: range(room) }], None),
+            kind::OUT | kind::OUT_META => {
+                let hint = if kind == kind::OUT { Hint::None } else { Hint::Metadata };
+                let tag_of_data = DataTag { hint, handle: self.handle_of(life) };
+                let write =
+                    Command::Write { range: range(data.len()), fua: self.is_forced(), tag: tag_of_data };
+                host.send(tag, &[write], Some(data));
+            }
+            kind::FLUSH => host.send(tag, &[Command::Flush], None),
+            kind::DISCARD => {
+                let segments = data.chunks(Segment::BYTES).map(Segment::parse);
+                let ranges: Option<Vec<Range>> = segments.map(|segment| segment?.plain()).collect();
+                match ranges {
+                    None => host.answer(tag, Err(CommandError::Unsupported)),
+                    Some(ranges) if ranges.len() > self.options.discard_segments as usize => {
+                        let error = CommandError::Ranges { op: CommandKind::Trim, ranges: ranges.len() };
+                        host.answer(tag, Err(error));
+                    }
+                    Some(ranges) => host.send(tag, &[Command::Deallocate(&ranges)], None),
+                }
+            }
+            kind::WRITE_ZEROES => match Segment::parse(data) {
+                // Flag 0: the blocks may be unmapped.
+                Some(Segment { range, flags: flags @ 0..=1 }) => {
+                    host.send(tag, &[Command::WriteZeroes { range, deallocate: flags == 1 }], None);
+                }
+                _ => host.answer(tag, Err(CommandError::Unsupported)),
+            },
+            kind::COPY if self.options.copy => copy(host, tag, data),
+            kind::GET_ID => {
+                let mut serial = b"strobe".to_vec();
+                serial.resize(room, 0);
+                host.answer(tag, Ok(serial));
+            }
+            _ => host.answer(tag, Err(CommandError::Unsupported)),
+        }
+    }
+
+    /// The placement handle of data of this expected lifetime: the lifetimes in order, the last handle taking the rest.
+    fn handle_of(&self, life: u16) -> u16 {
+        if self.features & feature::LIFE == 0 { 0 } else { life.min(self.options.handles - 1) }
+    }
+    /// Feature bits that it offers.
+    pub fn offered_features(&self) -> u64 {
+        let options = &self.options;
+        let always = feature::SEG_MAX
+            | feature::BLK_SIZE
+            | feature::FLUSH
+            | feature::TOPOLOGY
+            | feature::CONFIG_WCE
+            | feature::WRITE_ZEROES
+            | feature::RING_INDIRECT_DESC
+            | feature::RING_EVENT_IDX
+            | feature::VERSION_1;
+        [
+            (options.read_only, feature::RO),
+            (options.rings > 1, feature::MQ),
+            (options.discard_segments > 0, feature::DISCARD),
+            (options.copy, feature::COPY),
+            (options.hints, feature::META),
+            (options.hints && options.handles > 1, feature::LIFE),
+        ]
+        .into_iter()
+        .filter(|(is_offered, _)| *is_offered)
+        .fold(always, |features, (_, feature)| features | feature)
+    }
+
+    /// Feature bits that the guest uses.
+    pub fn set_features(&mut self, features: u64) {
+        self.features = features;
+    }
+
+    /// True if both sides state in each entry when they want the next notification.
+    pub fn uses_event_index(&self) -> bool {
+        self.features & feature::RING_EVENT_IDX != 0
+    }
+
+    /// The configuration space of `drive` (`struct virtio_blk_config`).
+    pub fn config_space(&self, drive: &dyn Simulated) -> Vec<u8> {
+        let (unit_sectors, limits) = (drive.geometry().sectors_per_unit(), drive.limits());
+        let within = |limit: u64, most: u32| match limit {
+            0 => most,
+            limit => u32::try_from(limit).map_or(most, |limit| limit.min(most)),
+        };
+        let mut space = [0; 64];
+        let mut put = |at: usize, bytes: &[u8]| space[at..at + bytes.len()].copy_from_slice(bytes);
+        put(0, &drive.sectors().to_le_bytes());
+        put(12, &SEG_MAX.to_le_bytes());
+        put(20, &(SECTOR_BYTES as u32).to_le_bytes());
+        put(24, &[unit_sectors.trailing_zeros() as u8]);
+        put(26, &(unit_sectors as u16).to_le_bytes());
+        put(WCE_OFFSET as usize, &[u8::from(self.write_cache)]);
+        if self.options.rings > 1 {
+            put(34, &self.options.rings.to_le_bytes());
+        }
+        // One limit serves for a range and for all: that of a range, as a request of one range has both.
+        let sectors = within(limits.trim_sectors, DISCARD_SECTORS_MAX);
+        put(36, &within(limits.trim_range_sectors.into(), sectors).to_le_bytes());
+        put(40, &within(limits.trim_ranges.into(), self.options.discard_segments).to_le_bytes());
+        put(44, &unit_sectors.to_le_bytes());
+        put(48, &DISCARD_SECTORS_MAX.to_le_bytes());
+        put(52, &1_u32.to_le_bytes());
+        put(56, &[1]);
+        space.to_vec()
+    }
+
+    /// Takes what the guest writes to the configuration space. Only the switch of the write cache can be written.
+    pub fn set_config(&mut self, offset: u32, bytes: &[u8]) {
+        if let (WCE_OFFSET, [cache]) = (offset, bytes) {
+            self.write_cache = *cache != 0;
+        }
+    }
+
+    /// Takes a request of a ring under the name `tag`. Fails only if the guest breaks the rules.
+    pub fn take(
+        &mut self,
+        ring: usize,
+        memory: &GuestMemoryMmap,
+        chain: Chain<'_>,
+        tag: u64,
+        host: &mut dyn Host,
+    ) -> Result<(), String> {
+        let broken = |what: &str| format!("a request of the guest {what}");
+        let head = chain.head_index();
+        let parts = Parts::of(memory, chain).map_err(|what| broken(&what))?;
+        // Kept from request to request, as filling it with zeros first takes longer than what follows.
+        let mut buffer = std::mem::take(&mut self.data);
+        let (has_too_much, bytes) = (parts.data_bytes() > self.options.bytes_max, parts.readable_bytes());
+        let wanted = if has_too_much { HEADER_BYTES } else { bytes };
+        if buffer.len() < wanted {
+            buffer.resize(wanted, 0);
+        }
+        parts.read(memory, &mut buffer[..wanted]).map_err(|_| broken("has less data than it says"))?;
+        let Some((header, data)) = buffer[..wanted].split_first_chunk::<HEADER_BYTES>() else {
+            return Err(broken("has no header"));
+        };
+        // The priority, of which only the lower half is one, is not used.
+        let &[k0, k1, k2, k3, _, _, l0, l1, ref sector @ ..] = header;
+        let asked = Asked {
+            kind: u32::from_le_bytes([k0, k1, k2, k3]),
+            life: u16::from_le_bytes([l0, l1]),
+            lba: Lba::new(u64::from_le_bytes(*sector)),
+            data,
+            room: parts.writable_bytes() - 1,
+        };
+        let owed = if has_too_much { 0 } else { parts.data_bytes() };
+        self.owed += owed;
+        self.rooms.insert(tag, Room { ring, head, segments: parts.writable, owed });
+        if has_too_much {
+            let error = CommandError::Length {
+                op: CommandKind::Write,
+                lba: asked.lba.get(),
+                bytes: (bytes + asked.room) as u64,
+            };
+            host.answer(tag, Err(error));
+        } else {
+            self.ask(host, tag, asked);
+        }
+        self.data = buffer;
+        Ok(())
+    }
+
+    /// Writes the answer to the request `tag` to the guest's memory. None if the request is not known, or if there is no
+    /// memory: then its ring is gone.
+    pub fn finish(
+        &mut self,
+        tag: u64,
+        result: Result<Vec<u8>, CommandError>,
+        memory: Option<&GuestMemoryMmap>,
+    ) -> Option<Result<Returned, String>> {
+        let room = self.rooms.remove(&tag)?;
+        self.owed -= room.owed;
+        Some(give(&room, memory?, result))
+    }
+}
+
+/// Hands over a copy, or refuses it.
+fn copy(host: &mut dyn Host, tag: u64, data: &[u8]) {
+    let count = data.len().div_ceil(CopyEntry::BYTES);
+    if count == 0 || count > COPIES_MAX {
+        let error = CommandError::Ranges { op: CommandKind::Copy, ranges: count };
+        return host.answer(tag, Err(error));
+    }
+    let entries: Option<Vec<_>> = data.chunks(CopyEntry::BYTES).map(CopyEntry::parse).collect();
+    let Some(entries) = entries else {
+        return host.answer(tag, Err(CommandError::Unsupported));
+    };
+    let sources: Vec<Range> = entries.iter().map(|entry| entry.source).collect();
+    // What goes to one place after the other is one command of the drive.
+    let mut commands = Vec::new();
+    let mut first = 0;
+    for at in 1..=entries.len() {
+        let end = |entry: &CopyEntry| entry.to.saturating_add(entry.source.sectors.into());
+        if entries.get(at).is_some_and(|next| next.to == end(&entries[at - 1])) {
+            continue;
+        }
+        let destination = Lba::new(entries[first].to);
+        commands.push(Command::Copy { destination, sources: &sources[first..at] });
+        first = at;
+    }
+    host.send(tag, &commands, None);
+}
+
+/// A request as it lies in the guest's memory.
+struct Asked<'a> {
+    kind: u32,
+    /// Expected lifetime of written data, as of fcntl(2).
+    life: u16,
+    lba: Lba,
+    data: &'a [u8],
+    /// Bytes that the guest expects.
+    room: usize,
+}
+
+/// Writes the answer to a request to where the guest expects it.
+fn give(
+    room: &Room,
+    memory: &GuestMemoryMmap,
+    result: Result<Vec<u8>, CommandError>,
+) -> Result<Returned, String> {
+    let (data, status) = match result {
+        Ok(data) => (data, Status::Ok),
+        Err(CommandError::Unsupported) => (Vec::new(), Status::Unsupported),
+        Err(_) => (Vec::new(), Status::IoError),
+    };
+    let written = data.len() as u32 + 1;
+    let end: usize = room.segments.iter().map(|(_, bytes)| bytes).sum();
+    // The status is the last byte of the room; what lies between it and the data stays as it is.
+    let mut at = 0;
+    for &(address, bytes) in &room.segments {
+        let part = data.len().saturating_sub(at).min(bytes);
+        let put = |bytes: &[u8], address| {
+            memory.write_slice(bytes, address).map_err(|error| format!("the guest's memory: {error}"))
+        };
+        put(&data[at.min(data.len())..][..part], address)?;
+        at += bytes;
+        if at == end && bytes > 0 {
+            let last =
+                address.0.checked_add(bytes as u64 - 1).ok_or("the guest's memory ends before the status")?;
+            put(&[status as u8], GuestAddress(last))?;
+        }
+    }
+    Ok(Returned { ring: room.ring, head: room.head, written })
+}
+
+fn u32_at(bytes: &[u8], at: usize) -> Option<u32> {
+    Some(u32::from_le_bytes(bytes.get(at..at + 4)?.try_into().ok()?))
+}
+
+fn u64_at(bytes: &[u8], at: usize) -> Option<u64> {
+    Some(u64::from_le_bytes(bytes.get(at..at + 8)?.try_into().ok()?))
+}
+
+/// A range of a discard or of write zeroes.
+struct Segment {
+    range: Range,
+    flags: u32,
+}
+
+impl Segment {
+    const BYTES: usize = 16;
+
+    fn parse(bytes: &[u8]) -> Option<Self> {
+        if bytes.len() != Self::BYTES {
+            return None;
+        }
+        let range = Range::new(Lba::new(u64_at(bytes, 0)?), u32_at(bytes, 8)?);
+        Some(Self { range, flags: u32_at(bytes, 12)? })
+    }
+
+    /// The range, if it has no flags.
+    fn plain(self) -> Option<Range> {
+        (self.flags == 0).then_some(self.range)
+    }
+}
+
+/// An entry of a copy.
+struct CopyEntry {
+    source: Range,
+    to: u64,
+}
+
+impl CopyEntry {
+    const BYTES: usize = 24;
+
+    fn parse(bytes: &[u8]) -> Option<Self> {
+        if bytes.len() != Self::BYTES || u32_at(bytes, 20)? != 0 {
+            return None;
+        }
+        let source = Range::new(Lba::new(u64_at(bytes, 0)?), u32_at(bytes, 16)?);
+        Some(Self { source, to: u64_at(bytes, 8)? })
+    }
+}

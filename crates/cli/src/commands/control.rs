@@ -18,15 +18,15 @@ use super::{Failure, output};
 /// Prints the answer as JSON. After cut, rewind and age the clients' connections are closed, as what they know is of another
 /// drive; they connect again. A drive on an image has `stats`, `faults` and `stop` only.
 #[derive(Args)]
-#[command(
-    after_help = "Commands:\n  stats            the counters since the server began, as --json writes them\n  \
+#[command(after_help = "Commands:\n  stats            the counters, as --json writes them\n  \
     cut              cut the power at this moment; the drive recovers and goes on\n  \
     snapshot [NAME]  keep the drive as it is now\n  \
-    rewind [NAME]    go back to a snapshot\n  \
-    age [N]          a new drive, written once in order and N times (2) at random; what was stored is gone\n  \
+    rewind [NAME]    go back to a snapshot, the drive's counters, too\n  \
+    age [N]          a new drive, written once in order and N times (2) at random; what was stored is gone,\n                   \
+    and the drive's counters begin anew\n  \
     faults N         N units at random places cannot be read until they are written again\n  \
-    faults A-B       the units that hold sectors A to B cannot be read until they are written again"
-)]
+    faults A-B       the units that hold sectors A to B cannot be read until they are written again\n  \
+    stop             end the server")]
 pub(crate) struct CtlArgs {
     /// Socket of the server: that of clients, or its control socket
     #[arg(value_name = "SOCKET")]

@@ -112,9 +112,9 @@ pub(super) fn amplification(
     let Some(waf) = waf else {
         return labelled("WAF", "none: the host wrote nothing in the measured window");
     };
-    let unit = f64::from(drive.ftl.mapping_unit_bytes);
-    let (written, programmed) = (size(unit), size(waf * unit));
-    let mut text = format!("{waf:.2}: {written} written programs {programmed} of flash");
+    let programmed = nand.program.total as f64 * f64::from(drive.nand.page_bytes);
+    let written = programmed / by_bytes.unwrap_or(waf);
+    let mut text = format!("{waf:.2}: {} written, {} of flash programmed", size(written), size(programmed));
     if let Some(cause) = main_cause(nand) {
         let _ = write!(text, ", {cause}");
     }

@@ -55,6 +55,9 @@ pub fn crash_summary(report: &CrashReport, is_full: bool, with_place: bool) -> S
             kept.operation, kept.image, kept.kernel_log
         );
     }
+    if let Some(note) = unsynced(report) {
+        let _ = writeln!(out, "\n{}", wrapped(&note));
+    }
     if report.lines == 0 && report.has_check {
         let note = "The program printed nothing: the check cannot know what it had acknowledged.";
         let _ = writeln!(out, "\n{}", wrapped(note));
@@ -65,6 +68,21 @@ pub fn crash_summary(report: &CrashReport, is_full: bool, with_place: bool) -> S
         let _ = writeln!(out, "\n{}", wrapped(note));
     }
     out
+}
+
+/// Warning that a file system has kept names which it need not keep, where that is all that made cuts look fine.
+fn unsynced(report: &CrashReport) -> Option<String> {
+    let cuts = report.found.iter().filter(|found| found.unsynced_names > 0).count();
+    let has_damage = !report.groups.is_empty();
+    let other = if report.file_system == "f2fs" { "xfs" } else { "f2fs" };
+    (cuts > 0 && !report.strict_names && !has_damage).then(|| {
+        format!(
+            "At {} of these cuts names were new or moved and their folder was not synced. {} has kept them and need not: \
+             --strict-names takes such names away before the check, --fs {other} tries another file system.",
+            count(cuts as u64),
+            report.file_system
+        )
+    })
 }
 
 /// One kind of damage: its reason, its cuts, and the place of the first.
@@ -253,6 +271,7 @@ mod tests {
             unflushed: Vec::new(),
             syncs: Vec::new(),
             last_call: None,
+            unsynced_names: 0,
             undone: Vec::new(),
             was_cut_again: false,
             verdict,
@@ -353,6 +372,18 @@ mod tests {
         assert!(text.contains("and 2 more kinds") && !text.contains("1 lost: g"), "{text}");
         assert!(text.contains("does not report files"), "{text}");
         assert!(crash_summary(&report, true, false).contains("1 lost: h"));
+    }
+
+    #[test]
+    fn names_that_a_file_system_need_not_keep_are_told_where_all_is_fine() {
+        let fine = |names| Found { unsynced_names: names, ..found(5, Verdict::Fine, "") };
+        let said = |report: &CrashReport| crash_summary(report, false, false).contains("--strict-names");
+        let mut all_fine = report(vec![fine(2), fine(0), fine(1)]);
+        assert!(crash_summary(&all_fine, false, false).contains("At 2 of these cuts"), "{all_fine:?}");
+        all_fine.strict_names = true;
+        assert!(!said(&all_fine));
+        assert!(!said(&report(vec![fine(0)])));
+        assert!(!said(&report(vec![fine(1), found(6, Verdict::Lost, "a row")])));
     }
 
     #[test]

@@ -43,13 +43,16 @@ enum Unit {
     Factor,
     Count,
     Ns,
+    MegaBytes,
     BytesPerSecond,
     PerSecond,
 }
 
 /// Headline figures, the most important first: name, path, unit. Those of kinds of requests that neither result has are left out.
-const FIGURES: [(&str, &str, Unit); 16] = [
+const FIGURES: [(&str, &str, Unit); 18] = [
     ("WAF", "waf", Unit::Factor),
+    ("MB written", "host.write.bytes", Unit::MegaBytes),
+    ("pages programmed", "nand.program.total", Unit::Count),
     ("erases", "nand.erase.total", Unit::Count),
     ("units copied by GC", "gc.units_moved", Unit::Count),
     ("read MB/s", "read.bw_bytes", Unit::BytesPerSecond),
@@ -240,7 +243,7 @@ impl Unit {
             Unit::Factor => format!("{value:.3}"),
             Unit::Count => count(value.round() as u64),
             Unit::Ns => duration(value),
-            Unit::BytesPerSecond => format!("{:.1}", value / 1e6),
+            Unit::MegaBytes | Unit::BytesPerSecond => format!("{:.1}", value / 1e6),
             Unit::PerSecond => rate(value),
         }
     }

@@ -28,15 +28,18 @@ pub fn top(before: &Value, now: &Value) -> String {
         rate("/jobs/0/read/io_bytes") / 1e6,
         rate("/jobs/0/write/io_bytes") / 1e6,
     );
-    let latency = |op: &str, what: &str| number(now, &format!("/jobs/0/{op}/clat_ns/{what}"));
+    let latency = |op: &str, percentile: &str| match number(now, &format!("/jobs/0/{op}/clat_ns/N")) {
+        0.0 => "-".to_owned(),
+        _ => duration(number(now, &format!("/jobs/0/{op}/clat_ns/percentile/{percentile}"))),
+    };
     let _ = writeln!(
         out,
-        "{:>8}  p50 {} p99 {}  write p50 {} p99 {}",
+        "{:>8}  read p50 {} p99 {}  write p50 {} p99 {}",
         "latency",
-        duration(latency("read", "percentile/50.000000")),
-        duration(latency("read", "percentile/99.000000")),
-        duration(latency("write", "percentile/50.000000")),
-        duration(latency("write", "percentile/99.000000")),
+        latency("read", "50.000000"),
+        latency("read", "99.000000"),
+        latency("write", "50.000000"),
+        latency("write", "99.000000"),
     );
     let _ = writeln!(out, "{:>8}  {}", "WAF", amplification(before, now));
     let _ = writeln!(

@@ -62,6 +62,8 @@ fn strict_names_show_what_a_file_system_hides() {
     let run = |options: &[&str]| planted(&kernel, folder.path(), "new-file", options, "bad");
     let hidden = run(&[]);
     assert_eq!(hidden.status.code(), Some(0), "{}{}", text(&hidden.stdout), text(&hidden.stderr));
+    let is_told = found(&hidden).iter().any(|found| found["unsynced_names"].as_u64() > Some(0));
+    assert!(is_told, "{}", text(&hidden.stdout));
     let strict = run(&["--strict-names", "--places=lines"]);
     assert!(verdicts(&strict, "lost") > 0, "{}{}", text(&strict.stdout), text(&strict.stderr));
     let lost = found(&strict).into_iter().find(|found| found["verdict"] == "lost").expect("one");

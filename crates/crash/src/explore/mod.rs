@@ -365,6 +365,7 @@ impl Explorer {
     ) -> Result<Found, ExploreError> {
         let Snapshot { operation, drive, at, lines, place } = snapshot;
         let lines = &rehearsed.lines[..lines.min(rehearsed.lines.len())];
+        let unsynced = if self.has_synchronous_names() { Vec::new() } else { place.undo };
         let mut found = Found {
             operation,
             at_ns: at.as_ns().saturating_sub(rehearsed.start.as_ns()),
@@ -374,7 +375,8 @@ impl Explorer {
             unflushed: place.unflushed,
             syncs: place.syncs,
             last_call: place.last_call,
-            undone: if self.strict_names && !self.has_synchronous_names() { place.undo } else { Vec::new() },
+            unsynced_names: unsynced.len(),
+            undone: if self.strict_names { unsynced } else { Vec::new() },
             was_cut_again: false,
             verdict: Verdict::Corrupt,
             reason: String::new(),

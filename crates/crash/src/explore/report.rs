@@ -27,6 +27,8 @@ pub struct Found {
     pub syncs: Vec<FileCall>,
     /// The last call on a file that was complete, if the kernel reports it.
     pub last_call: Option<FileCall>,
+    /// Names that are new or moved and that no sync covers.
+    pub unsynced_names: usize,
     /// Names that were taken back before the check, as no sync covered them (--strict-names).
     pub undone: Vec<Undo>,
     /// True if power failed once more during recovery of the volume.

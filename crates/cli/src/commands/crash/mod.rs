@@ -37,7 +37,7 @@ use strobe_cli::output::Output;
     2. Write a check: a command that runs in the mounted file system after each cut, and reads in the file \
     $STROBE_ACKNOWLEDGED which lines had been printed, each as it was. Program and check see this machine's files, so give \
     scripts of yours that they call by their whole path. Exit code 0: all is there; 1: something is lost; others: something \
-    is wrong. What it prints is the reason that is shown.\n\
+    is wrong. A Python program that raises an exception ends with 1: catch it. What it prints is the reason that is shown.\n\
     3. strobe crash --check ./check.sh -- ./program.sh\n\n\
     An example: a program that replaces a file by a new one, but never calls fsync.\n\n  \
     strobe crash --fs ext4 --mount-opts noauto_da_alloc \\\n    \
@@ -45,7 +45,8 @@ use strobe_cli::output::Output;
     --check 'grep -q . config || exit 1' \\\n    \
     -- sh -c 'echo new > config.tmp; mv config.tmp config; echo saved; sync -f .'\n\n\
     It prints how many cuts left what, for each kind of damage the reason and the place of the first cut in the program, \
-    and the command that shows the first again. The exit code is 0 if nothing was wrong, 1 if something was.")]
+    and the command that shows the first again. The exit code is 0 if nothing was wrong, 1 if something was, 2 if it could \
+    not look.")]
 pub(crate) struct CrashArgs {
     #[command(flatten)]
     guest: GuestArgs,
@@ -92,7 +93,8 @@ pub(crate) struct CrashArgs {
     #[arg(help_heading = CUTS, long, conflicts_with = "at")]
     until_first: bool,
     /// Take away what POSIX does not promise before the check: names that are new or moved, and whose folder was not
-    /// synced since. A file system may keep them, another one does not. Needs a kernel by `strobe linux build-kernel`
+    /// synced since. A file system may keep them, another one does not. Names that replaced others stay. Needs a kernel by
+    /// `strobe linux build-kernel`
     #[arg(help_heading = CUTS, long)]
     strict_names: bool,
     /// Folder for the drive after the first cut that left something wrong, and for the kernel's log of the boot after it;
@@ -137,6 +139,14 @@ impl From<ExploreError> for Failure {
 }
 
 pub(crate) fn crash(args: &CrashArgs) -> Result<(), Failure> {
+    // Exit code 1 says that something was found.
+    look(args).map_err(|failure| match failure {
+        Failure::Run(error) => Failure::Request(error),
+        other => other,
+    })
+}
+
+fn look(args: &CrashArgs) -> Result<(), Failure> {
     if let Some(plan) = &args.program_check {
         return explore::check(plan);
     }

@@ -15,7 +15,7 @@
 const MARGIN: u32 = 50;
 /// The hot group is smaller.
 const HOT_END: u32 = 30;
-/// What another grain of hot units is to bring in write amplification.
+/// Least gain in write amplification for which the hot group grows.
 const HOT_GAIN: f64 = 0.05;
 const REFINEMENTS: u32 = 4;
 /// Differences of write amplification below are none.

@@ -63,7 +63,7 @@ pub(super) struct Scale {
 impl Scale {
     pub(super) fn new(logical: u32, geometry: &Geometry) -> Self {
         let block = u64::from(geometry.units_per_block());
-        let grain = geometry.planes().max(geometry.blocks() / GRAINS_MOST);
+        let grain = geometry.planes().max(geometry.blocks().div_ceil(GRAINS_MOST));
         Self { logical, block, grain: u64::from(grain) * block, drive: u64::from(geometry.units()) }
     }
 

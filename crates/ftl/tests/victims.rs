@@ -2,8 +2,8 @@
 
 use proptest::prelude::*;
 use strobe_ftl::gc::{
-    BlockView, Formula, Greedy, Kinetic, LinearScore, Sampled, Sampling, ScataAge, SecondChance, TwoRegions,
-    VictimPolicy,
+    BlockView, Formula, Greedy, Kinetic, LinearScore, Midas, Sampled, Sampling, ScataAge, SecondChance,
+    TwoRegions, VictimPolicy,
 };
 use strobe_types::{BlockId, Ppa, Prng};
 
@@ -343,13 +343,14 @@ proptest! {
     }
 
     #[test]
-    fn victims_in_batches_leave_no_block_with_something_to_gain(
+    fn victims_of_published_schemes_leave_no_block_with_something_to_gain(
         blocks in 1u32..100,
         units in 1u32..40,
         seed in any::<u64>(),
     ) {
         name_all_with_something_to_gain(TwoRegions::new(blocks, 1), (blocks, units), seed);
         name_all_with_something_to_gain(SecondChance::new(blocks), (blocks, units), seed);
+        name_all_with_something_to_gain(Midas::new(blocks), (blocks, units), seed);
     }
 
     /// So many draws miss a given block of fifty with a probability of 10⁻¹⁷.

@@ -1,10 +1,24 @@
 //! Steps 4 to 6 of MiDAS: layouts that are looked for, taken, and given up.
 
+use strobe_types::BlockId;
+
 use super::intervals::Intervals;
 use super::layout::{Facts, Layout};
-use super::{EXCESS, GROUPS_MOST, Midas, NOWHERE, Stage};
+use super::{Midas, NOWHERE, Stage};
+
+/// Valid share of victims above what was promised that ends a layout.
+const EXCESS: f64 = 0.1;
+/// Most groups beside the hot one.
+const GROUPS_MOST: u8 = 9;
 
 impl Midas {
+    /// Takes a full `block` out of its group.
+    pub(super) fn leave(&mut self, block: BlockId) {
+        if self.blocks[block.index()].stage == Stage::Full {
+            self.counts[usize::from(self.labels[block.index()])] -= 1;
+        }
+    }
+
     /// Gives each full block the label that `relabel` makes of its own.
     fn relabel(&mut self, relabel: impl Fn(u8) -> u8) {
         self.counts.fill(0);

@@ -4,9 +4,7 @@
 //! observed. Intervals within one step would be too few in a sample: they are counted of all units, in ten steps spread
 //! over the window.
 
-use strobe_types::{Lpn, Stored};
-
-use super::Scale;
+use strobe_types::{Geometry, Lpn, Stored};
 
 /// Steps of a window in which all units are observed.
 const PROBES: u64 = 10;
@@ -15,6 +13,32 @@ const WINDOWS_MOST: u32 = 16;
 /// Units observed at least, and the largest distance between two of them.
 const SAMPLE: u32 = 4096;
 const STRIDE: u32 = 100;
+
+/// Grains of a drive at most.
+const GRAINS_MOST: u32 = 2048;
+
+/// Sizes of a drive, in units.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Scale {
+    pub(super) logical: u32,
+    pub(super) block: u64,
+    /// The measure of group sizes: some blocks.
+    pub(super) grain: u64,
+    pub(super) drive: u64,
+}
+
+impl Scale {
+    pub(super) fn new(logical: u32, geometry: &Geometry) -> Self {
+        let block = u64::from(geometry.units_per_block());
+        let grain = geometry.planes().max(geometry.blocks().div_ceil(GRAINS_MOST));
+        Self { logical, block, grain: u64::from(grain) * block, drive: u64::from(geometry.units()) }
+    }
+
+    /// `blocks` in grains.
+    pub(super) fn grains(&self, blocks: f64) -> f64 {
+        blocks * self.block as f64 / self.grain as f64
+    }
+}
 
 /// Counts of a window.
 #[derive(Clone, Debug, Stored)]
@@ -28,7 +52,7 @@ pub(super) struct Intervals {
     now: u64,
     /// Intervals of each length in steps.
     counts: Vec<u64>,
-    /// For each observed unit, twice the time of its last write, counted from 1, and 1 more if it was the only one. 0: none.
+    /// Twice the time of each observed unit's last write, counted from 1, plus 1 if it was the only one. 0: none.
     last: Vec<u64>,
     /// Units written in the present step, if all are observed, and writes that were not the first of their unit.
     probed: Vec<u32>,

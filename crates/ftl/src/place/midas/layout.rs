@@ -8,14 +8,14 @@
 //!
 //! A = 1 + r/(e^{r σ/(f A)} - 1) + (1 - r)/(e^{(1-r) σ/((1-f) A)} - 1),
 //!
-//! for σ times the space of its live units, of which f are hot and take r of the writes: those with an interval up to 0.7
-//! of the mean.
+//! where σ is its space over that of its live units. A share f of these is hot, with intervals up to 0.7 of the mean, and
+//! takes a share r of the writes.
 
 /// Grains of a window behind which no group may end, and grains of the last group at least.
 const MARGIN: u32 = 50;
 /// The hot group is smaller.
 const HOT_END: u32 = 30;
-/// What another grain of hot units is to bring in write amplification.
+/// Least gain in write amplification for which the hot group grows.
 const HOT_GAIN: f64 = 0.05;
 const REFINEMENTS: u32 = 4;
 /// Differences of write amplification below are none.
@@ -56,10 +56,11 @@ pub(super) struct Facts {
     pub(super) hot: Option<(f64, f64)>,
     /// Grains of a step.
     step: f64,
-    /// By step: intervals that are as long, or longer, and sums over all steps before of what is longer than each, of the
-    /// intervals and of their lengths.
+    /// Intervals of as many steps or more, by step.
     longer: Vec<u64>,
+    /// Sum of `longer` from step 1 on, by step.
     held: Vec<u64>,
+    /// Sum of the lengths of all shorter intervals, by step.
     lengths: Vec<u64>,
 }
 
@@ -93,8 +94,7 @@ impl Facts {
         self.longer[step] as f64
     }
 
-    /// Grains of live units with an age in `steps`, of a share `rate` of the writes of which those with a longer interval than
-    /// the first step's are left.
+    /// Grains of live units with an age in `steps`. They got a share `rate` of the writes, of which `all` had such an age.
     fn held(&self, steps: std::ops::Range<usize>, all: f64, rate: f64) -> f64 {
         (self.held[steps.end] - self.held[steps.start]) as f64 / all * rate * self.step
     }

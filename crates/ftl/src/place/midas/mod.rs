@@ -1,5 +1,4 @@
-//! A chain of groups, as long and as large as the writes call for (MiDAS: Oh et al., FAST 2024), as its authors' simulator
-//! has it.
+//! A chain of groups whose number and sizes follow the writes (MiDAS: Oh et al., FAST 2024), as in its authors' simulator.
 //!
 //! Time is counted in units that the host has written. W is the age of hot blocks at collection.
 //!
@@ -15,7 +14,7 @@
 //!    between make the group of their last victim the last one.
 //! 6. A last group that was merged is a chain of up to four streams, without sizes. At first there is such a group alone.
 //!
-//! Steps 4 and 5 wait for a block that is opened. Example: groups of 4, 19 and 25 blocks before the last. Group 1 has 20
+//! Step 4 and the check of step 5 wait for a block that is opened. Example: groups of 4, 19 and 25 blocks before the last. Group 1 has 20
 //! full blocks, so its oldest is collected, and what is valid in it goes to group 2.
 //!
 //! Streams are groups: one that exists no more keeps its open block. Sizes are in grains, of a block on each plane or more
@@ -32,46 +31,16 @@ mod layout;
 use strobe_types::{BlockId, Geometry, Lpn, State, Stored, prefetch_write};
 
 use self::filter::Filter;
-use self::intervals::Intervals;
+use self::intervals::{Intervals, Scale};
 use super::{CopyContext, Placement, StreamId, VictimGroup, WriteContext, by_state};
 
 /// Streams of a last group that was merged.
 const CHAIN: u8 = 4;
 /// Collections without a write of the host between that end a layout.
 const IN_ROW: u32 = 25;
-/// Valid share of victims above what was promised that ends a layout.
-const EXCESS: f64 = 0.1;
-/// Grains of a drive at most.
-const GRAINS_MOST: u32 = 2048;
-/// Most groups beside the hot one.
-const GROUPS_MOST: u8 = 9;
-
 /// Place of a unit that lies nowhere, or will be on its stream soon.
 const NOWHERE: BlockId = BlockId::new(u32::MAX);
 const AT_HAND: [BlockId; 2] = [BlockId::new(u32::MAX - 1), BlockId::new(u32::MAX - 2)];
-
-/// Sizes of a drive, in units.
-#[derive(Clone, Copy, Debug)]
-pub(super) struct Scale {
-    logical: u32,
-    block: u64,
-    /// The measure of group sizes: some blocks.
-    grain: u64,
-    drive: u64,
-}
-
-impl Scale {
-    pub(super) fn new(logical: u32, geometry: &Geometry) -> Self {
-        let block = u64::from(geometry.units_per_block());
-        let grain = geometry.planes().max(geometry.blocks() / GRAINS_MOST);
-        Self { logical, block, grain: u64::from(grain) * block, drive: u64::from(geometry.units()) }
-    }
-
-    /// `blocks` in grains.
-    fn grains(&self, blocks: f64) -> f64 {
-        blocks * self.block as f64 / self.grain as f64
-    }
-}
 
 /// State of a block.
 #[derive(Clone, Copy, Debug, Default, Stored, PartialEq, Eq)]
@@ -173,14 +142,8 @@ impl Midas {
     fn top(&self) -> u8 {
         if self.is_chain { (self.last + CHAIN - 1).min(self.streams - 1) } else { self.last }
     }
-
-    /// Takes a full `block` out of its group.
-    fn leave(&mut self, block: BlockId) {
-        if self.blocks[block.index()].stage == Stage::Full {
-            self.counts[usize::from(self.labels[block.index()])] -= 1;
-        }
-    }
 }
+
 impl Placement for Midas {
     fn is_cold(&self, stream: StreamId) -> bool {
         stream.get() >= self.top()

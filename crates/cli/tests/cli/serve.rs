@@ -307,6 +307,63 @@ fn addresses_of_other_machines_are_refused() {
     }
 }
 
+/// Clients with the right certificate read and write; nothing is said to others.
+#[test]
+fn connections_are_encrypted() {
+    if !clients(&[("nbdinfo", "libnbd-bin"), ("nbdcopy", "libnbd-bin"), ("openssl", "openssl")]) {
+        return;
+    }
+    let folder = folder();
+    let make = |name: &str| {
+        let mut openssl = std::process::Command::new("openssl");
+        openssl.args([
+            "req",
+            "-x509",
+            "-newkey",
+            "ec",
+            "-pkeyopt",
+            "ec_paramgen_curve:P-256",
+            "-nodes",
+            "-days",
+            "2",
+        ]);
+        openssl.args(["-subj", "/CN=localhost", "-addext", "subjectAltName=DNS:localhost,IP:127.0.0.1"]);
+        openssl.args(["-keyout", &format!("{name}.key"), "-out", &format!("{name}.pem")]);
+        assert!(openssl.current_dir(folder.path()).output().expect("openssl runs").status.success());
+        std::fs::create_dir(folder.path().join(name)).expect("a folder");
+        let ca = folder.path().join(name).join("ca-cert.pem");
+        std::fs::copy(folder.path().join(format!("{name}.pem")), ca).expect("a certificate");
+    };
+    make("mine");
+    make("other");
+    folder.write("in", vec![7; 40 << 20]);
+    let tls = ["--pace", "none", "--port", "127.0.0.1:0", "--tls-cert", "mine.pem", "--tls-key", "mine.key"];
+    let script = r#"
+        case "$uri" in nbds://127.0.0.1:*) ;; *) echo "$uri"; exit 1;; esac
+        uri=$(echo "$uri" | sed s/127.0.0.1/localhost/)
+        nbdinfo --size "$uri?tls-certificates=$PWD/mine" || exit 2
+        nbdcopy in "$uri?tls-certificates=$PWD/mine" || exit 3
+        nbdcopy "$uri?tls-certificates=$PWD/mine" out || exit 4
+        cmp -n 41943040 in out || exit 5
+        nbdinfo --size "$uri?tls-certificates=$PWD/other" && exit 6
+        nbdinfo --size "$(echo "$uri" | sed s/nbds/nbd/)" && exit 7
+        head -c 100000 /dev/urandom | timeout 5 openssl s_client -connect "$(echo "$uri" | cut -d / -f 3)"
+        nbdinfo --size "$uri?tls-certificates=$PWD/mine""#;
+    let out = serve(&folder, &[&["--quiet"], &tls[..]].concat(), script).ok().out;
+    assert!(out.lines().filter(|line| *line == "67108864").count() == 2, "{out}");
+    // Encrypted, it may be offered to other machines.
+    let everywhere = ["--quiet", "--port", "0.0.0.0:0", "--tls-cert", "mine.pem", "--tls-key", "mine.key"];
+    serve(&folder, &everywhere, "true").ok();
+    serve(&folder, &["--port", "0", "--tls-cert", "ssd.toml", "--tls-key", "mine.key"], "true")
+        .refused(&["ssd.toml", "no certificate is in it"]);
+    serve(&folder, &["--port", "0", "--tls-cert", "mine.pem", "--tls-key", "other.key"], "true")
+        .refused(&["other.key"]);
+    serve(&folder, &["--port", "0", "--tls-cert", "mine.pem"], "true").refused(&["--tls-key"]);
+    serve(&folder, &["--tls-cert", "mine.pem", "--tls-key", "mine.key"], "true").refused(&["--port"]);
+    let both = [&["--nvme", "0.0.0.0:0"], &tls[..]].concat();
+    serve(&folder, &both, "true").refused(&["0.0.0.0:0", "not encrypted"]);
+}
+
 /// Flushed data survives a cut, a rewind brings back the snapshot, ageing makes another drive.
 #[test]
 fn a_running_drive_is_cut_rewound_and_aged() {

@@ -215,7 +215,7 @@ impl Connection {
 
     /// True if it can be forgotten: the client has gone, is done, or has neither got through the handshake nor taken its last
     /// answers in time.
-    pub(super) fn is_over(&mut self, shared: &mut Shared<'_>, patience: Duration) -> bool {
+    pub(super) fn check_over(&mut self, shared: &mut Shared<'_>, patience: Duration) -> bool {
         let has_ended = self.session.has_ended();
         if has_ended && !self.had_ended {
             (self.had_ended, self.since) = (true, shared.now);

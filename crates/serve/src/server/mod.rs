@@ -274,7 +274,7 @@ impl Server {
             }
         }
         connections.retain(|_, connection| {
-            let is_over = connection.is_over(&mut shared, HANDSHAKE);
+            let is_over = connection.check_over(&mut shared, HANDSHAKE);
             if is_over {
                 connection.session.leave(&mut shared);
             }

@@ -24,7 +24,7 @@ command -v rsvg-convert >/dev/null || optional="$optional librsvg2-bin"
 command -v fsck.fat >/dev/null || [ -x /usr/sbin/fsck.fat ] || [ -x /sbin/fsck.fat ] || optional="$optional dosfstools"
 # Clients of `strobe serve`.
 for client in nbdcopy:libnbd-bin nbdsh:python3-libnbd qemu-io:qemu-utils fio:fio nbdkit:nbdkit nvme:nvme-cli \
-    qemu-system-x86_64:qemu-system-x86 busybox:busybox-static cpio:cpio mkfs.f2fs:f2fs-tools depmod:kmod; do
+    qemu-system-x86_64:qemu-system-x86 openssl:openssl busybox:busybox-static cpio:cpio mkfs.f2fs:f2fs-tools depmod:kmod; do
     PATH=$PATH:/usr/sbin:/sbin command -v "${client%%:*}" >/dev/null || optional="$optional ${client#*:}"
 done
 [ -n "$missing$optional" ] || exit 0

@@ -28,5 +28,5 @@ pub use engine::{Engine, Lag};
 #[cfg(target_os = "linux")]
 pub use result::{Beginning, LagResult, ServeResult, ServeTime, Served, ServerResult, SpaceResult};
 #[cfg(target_os = "linux")]
-pub use server::{Address, Protocol, ServeError, Server, Sockets};
+pub use server::{Address, Protocol, ServeError, Server, Sockets, Tls};
 pub use session::{Buffers, Session};

@@ -342,6 +342,47 @@ fn a_client_that_takes_no_answers_gets_no_more() {
     assert!(!client.session.is_full());
 }
 
+/// Nothing is told to a client that has not asked for encryption, and what it has said before does not count.
+#[test]
+fn options_wait_for_encryption() {
+    const START_TLS: u32 = 5;
+    const TLS_REQUIRED: u32 = 1 << 31 | 5;
+    let flags = 3_u32.to_be_bytes();
+    let option = |number: u32, payload: &[u8]| {
+        [&b"IHAVEOPT"[..], &number.to_be_bytes(), &(payload.len() as u32).to_be_bytes(), payload].concat()
+    };
+    let client = || {
+        let mut client = Client { session: Session::to_be_encrypted(export()), ..Client::new() };
+        client.say(&flags);
+        client.got.clear();
+        client
+    };
+    let reply = |client: &Client| u32::from_be_bytes(client.got[12..16].try_into().expect("four bytes"));
+    for (number, payload) in [(3, &[][..]), (7, &[0; 6]), (8, &[])] {
+        let mut client = client();
+        client.say(&option(number, payload));
+        assert_eq!(reply(&client), TLS_REQUIRED, "option {number}");
+        assert!(!client.session.is_ready());
+    }
+    let mut by_name = client();
+    by_name.say(&option(1, b""));
+    assert!(by_name.session.is_over(), "another answer than the end is not possible");
+    let mut client_of_tls = client();
+    client_of_tls.say(&option(START_TLS, &[]));
+    assert_eq!(reply(&client_of_tls), 1, "granted");
+    assert!(client_of_tls.session.wants_encryption() && client_of_tls.session.is_full());
+    client_of_tls.session.set_encrypted();
+    client_of_tls.got.clear();
+    client_of_tls.say(&option(START_TLS, &[]));
+    assert_eq!(reply(&client_of_tls), 1 << 31 | 3, "not twice");
+    client_of_tls.say(&option(7, &[0; 6]));
+    assert!(client_of_tls.session.is_ready());
+    // Bytes that somebody on the way has put behind the request.
+    let mut client = client();
+    client.say(&[option(START_TLS, &[]), option(8, &[])].concat());
+    assert!(!client.session.wants_encryption() && client.session.is_over());
+}
+
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(256))]
 

@@ -13,7 +13,7 @@ use strobe_lab::{Experiment, RunError, runner};
 use strobe_serve::nbd::Export;
 use strobe_serve::nvme_tcp::{self, Subsystem};
 use strobe_serve::{
-    Address, Beginning, Desk, Engine, Pace, Protocol, ServeError, ServeResult, Server, Sockets,
+    Address, Beginning, Desk, Engine, Pace, Protocol, ServeError, ServeResult, Server, Sockets, Tls,
 };
 use strobe_ssd::{Ageing, Recovery, Simulated};
 use strobe_types::{SimTime, StopFlag};
@@ -65,6 +65,13 @@ pub(crate) struct ServeArgs {
     /// Listen at this TCP port of this machine, or at ADDRESS:PORT, which must be of this machine too; port 0 is any free one
     #[arg(help_heading = SERVER, long, value_name = "[ADDRESS:]PORT", value_parser = tcp)]
     port: Option<SocketAddr>,
+    /// Encrypt NBD at --port with this certificate in PEM, followed by those that it is signed by: clients connect by nbds://,
+    /// and addresses of other machines are allowed
+    #[arg(help_heading = SERVER, long, value_name = "FILE", requires_all = ["tls_key", "port"])]
+    tls_cert: Option<PathBuf>,
+    /// Private key of --tls-cert in PEM
+    #[arg(help_heading = SERVER, long, value_name = "FILE", requires = "tls_cert")]
+    tls_key: Option<PathBuf>,
     /// Offer the drive over NVMe/TCP at this port of this machine, or at ADDRESS:PORT; hosts use port 4420 unless told
     /// otherwise
     #[arg(help_heading = SERVER, long, value_name = "[ADDRESS:]PORT", value_parser = tcp)]
@@ -156,7 +163,7 @@ pub(crate) fn serve(args: &ServeArgs) -> Result<(), Failure> {
     let json = output::json_output(&args.json, &inputs)?;
     let hidden = tempfile::Builder::new().prefix("strobe-serve-").tempdir();
     let hidden = hidden.map_err(|error| Failure::Run(anyhow!("no temporary folder: {error}")))?;
-    let sockets = args.sockets(hidden.path());
+    let sockets = args.sockets(hidden.path())?;
     let stop = signals::listen();
     let (mut drive, recovery) = args.drive(&experiment, &stop)?;
     drive.clear_latency();
@@ -206,7 +213,7 @@ pub(crate) fn serve(args: &ServeArgs) -> Result<(), Failure> {
 
 impl ServeArgs {
     /// Sockets to listen at; `hidden` is a folder for those that only --run knows.
-    fn sockets(&self, hidden: &Path) -> Sockets {
+    fn sockets(&self, hidden: &Path) -> Result<Sockets, Failure> {
         let is_elsewhere = self.port.or(self.nvme).is_some() || self.vhost.is_some();
         let socket = match (&self.socket, &self.run) {
             (Some(path), _) => Some(path.clone()),
@@ -220,7 +227,9 @@ impl ServeArgs {
         let nbd = socket.map(Address::Unix).into_iter().chain(self.port.map(Address::Tcp));
         let nvme = self.nvme.map(|address| (Address::Tcp(address), Protocol::NvmeTcp));
         let addresses = nbd.map(|address| (address, Protocol::Nbd)).chain(nvme).chain(vhost).collect();
-        Sockets { addresses, control, metrics: self.metrics }
+        let tls = self.tls_cert.as_deref().zip(self.tls_key.as_deref());
+        let tls = tls.map(|(certificate, key)| Tls::load(certificate, key)).transpose()?;
+        Ok(Sockets { addresses, control, metrics: self.metrics, tls })
     }
 
     /// The address of a server for people: a URI of NBD, the command of nvme-cli that connects, or options of QEMU.
@@ -234,7 +243,7 @@ impl ServeArgs {
                  -chardev socket,id=strobe,path={},reconnect=1 -device vhost-user-blk-pci,chardev=strobe",
                 path.display()
             ),
-            (address, _) => address.uri(&self.export),
+            (address, _) => address.uri(&self.export, self.tls_cert.is_some()),
         }
     }
 

@@ -5,6 +5,7 @@ mod bad_input;
 mod brief;
 mod commands;
 mod contract;
+mod control;
 mod determinism;
 mod diff;
 mod endings;

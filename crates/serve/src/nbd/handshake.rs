@@ -22,10 +22,24 @@ pub(super) enum Step {
     More(usize),
     /// The first `bytes` are done with, and the next `skip` are of no interest.
     Done { bytes: usize, skip: u64 },
+    /// The first `bytes` are done with, and the connection is to be encrypted before the next.
+    Encrypt { bytes: usize },
     /// The first `bytes` were the last of the handshake.
     Ready { bytes: usize },
     /// The connection is to be closed.
     Over,
+}
+
+/// Encryption of a connection.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(super) enum Encryption {
+    /// The server has no certificate, or the connection needs none.
+    #[default]
+    None,
+    /// It comes before everything else.
+    Wanted,
+    /// The connection is encrypted.
+    Done,
 }
 
 /// Choices of a client.
@@ -34,6 +48,7 @@ pub(super) struct Handshake {
     /// True once the client has sent its flags.
     has_flags: bool,
     no_zeroes: bool,
+    encryption: Encryption,
     options: u32,
     /// True if replies are structured.
     pub(super) structured: bool,
@@ -42,6 +57,17 @@ pub(super) struct Handshake {
 }
 
 impl Handshake {
+    /// A handshake whose options wait for encryption.
+    pub(super) fn to_be_encrypted() -> Self {
+        Self { encryption: Encryption::Wanted, ..Self::default() }
+    }
+
+    /// Goes on in encryption. Choices made before do not count.
+    pub(super) fn set_encrypted(&mut self) {
+        let (has_flags, no_zeroes) = (self.has_flags, self.no_zeroes);
+        *self = Self { has_flags, no_zeroes, encryption: Encryption::Done, ..Self::default() };
+    }
+
     /// Adds the first bytes of a server.
     pub(super) fn greet(out: &mut Vec<u8>) {
         out.extend_from_slice(&wire::MAGIC.to_be_bytes());
@@ -78,6 +104,7 @@ impl Handshake {
         let bytes = OptionHeader::BYTES + length;
         match self.choose(export, option, payload, out) {
             Choice::Next => Step::Done { bytes, skip: 0 },
+            Choice::Encrypt => Step::Encrypt { bytes },
             Choice::Ready => Step::Ready { bytes },
             Choice::Over => Step::Over,
         }
@@ -89,6 +116,18 @@ impl Handshake {
             Choice::Next
         };
         match number {
+            option::START_TLS if self.encryption == Encryption::Wanted && payload.is_empty() => {
+                answer(reply::ACK, "");
+                Choice::Encrypt
+            }
+            option::START_TLS if self.encryption != Encryption::None => {
+                answer(reply::INVALID, "this option has no payload, and comes once")
+            }
+            // It cannot be refused but by closing.
+            option::EXPORT_NAME if self.encryption == Encryption::Wanted => Choice::Over,
+            number if number != option::ABORT && self.encryption == Encryption::Wanted => {
+                answer(reply::TLS_REQUIRED, "this server wants encryption first: STARTTLS")
+            }
             option::EXPORT_NAME => self.begin_at_once(export, payload, out),
             option::ABORT => {
                 answer(reply::ACK, "");
@@ -167,6 +206,7 @@ impl Handshake {
 /// Consequence of an option.
 enum Choice {
     Next,
+    Encrypt,
     Ready,
     Over,
 }

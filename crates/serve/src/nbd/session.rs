@@ -110,6 +110,8 @@ struct Asked {
 pub struct Session {
     export: Arc<Export>,
     handshake: Handshake,
+    /// True if the connection is to be encrypted before it goes on.
+    wants_encryption: bool,
     /// True once the handshake is done.
     has_export: bool,
     buffers: Buffers,
@@ -135,7 +137,9 @@ impl crate::session::Session for Session {
     }
 
     fn is_busy(&self) -> bool {
-        self.buffers.output.len() + self.owed > OUTPUT_BYTES_MAX || self.in_flight() >= IN_FLIGHT_MAX
+        self.wants_encryption
+            || self.buffers.output.len() + self.owed > OUTPUT_BYTES_MAX
+            || self.in_flight() >= IN_FLIGHT_MAX
     }
 
     fn in_flight(&self) -> usize {
@@ -150,6 +154,7 @@ impl Session {
         buffers.output.add(Handshake::greet);
         Self {
             handshake: Handshake::default(),
+            wants_encryption: false,
             has_export: false,
             buffers,
             skip: 0,
@@ -158,6 +163,22 @@ impl Session {
             owed: 0,
             export,
         }
+    }
+
+    /// A connection that has just been accepted and is to be encrypted.
+    pub fn to_be_encrypted(export: Arc<Export>) -> Self {
+        Self { handshake: Handshake::to_be_encrypted(), ..Self::new(export) }
+    }
+
+    /// True if the connection is to be encrypted as soon as the output is sent.
+    pub fn wants_encryption(&self) -> bool {
+        self.wants_encryption
+    }
+
+    /// The connection is encrypted from here on.
+    pub fn set_encrypted(&mut self) {
+        self.wants_encryption = false;
+        self.handshake.set_encrypted();
     }
 
     /// Returns the next request among the bytes that have come; `None` if more must come, or go, first.
@@ -223,6 +244,17 @@ impl Session {
                 self.buffers.input.consume(bytes);
                 self.skip = skip;
                 Some(())
+            }
+            Step::Encrypt { bytes } => {
+                self.buffers.input.consume(bytes);
+                // What somebody has put behind the request would count as encrypted.
+                let is_alone = self.buffers.input.bytes().is_empty();
+                if is_alone {
+                    self.wants_encryption = true
+                } else {
+                    self.end()
+                }
+                None
             }
             Step::Ready { bytes } => {
                 self.buffers.input.consume(bytes);

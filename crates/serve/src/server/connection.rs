@@ -8,6 +8,7 @@ use strobe_ssd::CommandError;
 use strobe_virtio::{Message, Received, Receiver};
 
 use super::listen::Stream;
+use super::tls::Tls;
 use crate::engine::Engine;
 use crate::nbd::{self, Failed, Op};
 use crate::nvme_tcp::{self, Subsystem};
@@ -43,6 +44,12 @@ pub(super) trait Client: Session {
     fn has_pending(&self) -> bool {
         false
     }
+    /// True if the connection is to be encrypted as soon as the output is sent.
+    fn wants_encryption(&self) -> bool {
+        false
+    }
+    /// The connection is encrypted from here on.
+    fn set_encrypted(&mut self) {}
     /// True if nobody is there any more, although the connection is.
     fn is_deserted(&self, _shared: &mut Shared<'_>) -> bool {
         false
@@ -56,6 +63,14 @@ pub(super) trait Client: Session {
 }
 
 impl Client for nbd::Session {
+    fn wants_encryption(&self) -> bool {
+        nbd::Session::wants_encryption(self)
+    }
+
+    fn set_encrypted(&mut self) {
+        nbd::Session::set_encrypted(self);
+    }
+
     fn submit(&mut self, id: u32, shared: &mut Shared<'_>) -> usize {
         let mut count = 0;
         while let Some(request) = self.next_request() {
@@ -184,6 +199,8 @@ impl Client for Guest {
 pub(super) struct Connection {
     pub(super) stream: Stream,
     pub(super) session: Box<dyn Client>,
+    /// Certificate of a connection that is to be encrypted.
+    tls: Option<Tls>,
     /// Time of the server at which it connected, or since which no more requests are taken.
     since: Duration,
     had_ended: bool,
@@ -192,20 +209,25 @@ pub(super) struct Connection {
 }
 
 impl Connection {
-    pub(super) fn new(stream: Stream, session: Box<dyn Client>, since: Duration) -> Self {
-        Self { stream, session, since, had_ended: false, is_gone: false }
+    pub(super) fn new(stream: Stream, session: Box<dyn Client>, tls: Option<Tls>, since: Duration) -> Self {
+        Self { stream, session, tls, since, had_ended: false, is_gone: false }
     }
 
     /// True if it can be forgotten: the client has gone, is done, or has neither got through the handshake nor taken its last
     /// answers in time.
-    pub(super) fn is_over(&mut self, shared: &mut Shared<'_>, patience: Duration) -> bool {
+    pub(super) fn check_over(&mut self, shared: &mut Shared<'_>, patience: Duration) -> bool {
         let has_ended = self.session.has_ended();
         if has_ended && !self.had_ended {
             (self.had_ended, self.since) = (true, shared.now);
         }
         let is_idle = (has_ended || !self.session.is_ready()) && self.session.in_flight() == 0;
         let is_late = is_idle && shared.now.saturating_sub(self.since) > patience;
-        self.is_gone || is_late || self.session.is_over() || self.session.is_deserted(shared)
+        self.is_gone || is_late || self.is_done() || self.session.is_deserted(shared)
+    }
+
+    /// True if the session is over and all of its bytes are sent.
+    fn is_done(&self) -> bool {
+        self.session.is_over() && !self.stream.has_output()
     }
 
     /// Takes bytes that have come, if there is room for them; `is_cut` is true if the other end is closed.
@@ -225,6 +247,7 @@ impl Connection {
 
     /// Sends what the socket takes.
     pub(super) fn send(&mut self) {
+        self.is_gone |= self.stream.flush().is_err();
         while self.session.output_bytes() > 0 && !self.is_gone {
             let mut parts = [IoSlice::new(&[]); PARTS];
             let count = self.session.output(&mut parts);
@@ -235,6 +258,11 @@ impl Connection {
                 Err(error) if error.kind() == io::ErrorKind::WouldBlock => break,
                 Err(_) => self.is_gone = true,
             }
+        }
+        if self.session.wants_encryption() && self.session.output_bytes() == 0 {
+            let encrypted = self.tls.as_ref().map(|tls| self.stream.encrypt(tls));
+            self.is_gone |= !matches!(encrypted, Some(Ok(())));
+            self.session.set_encrypted();
         }
     }
 }

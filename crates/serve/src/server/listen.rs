@@ -11,6 +11,7 @@ use std::path::{Path, PathBuf};
 use rustix::fs::Mode;
 
 use super::ServeError;
+use super::tls::{Encrypted, Tls};
 
 /// Address of a server.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -22,13 +23,16 @@ pub enum Address {
 }
 
 impl Address {
-    /// Its URI, as clients of NBD take it.
-    pub fn uri(&self, export: &str) -> String {
+    /// Its URI, as clients of NBD take it; that of a port says whether connections are encrypted.
+    pub fn uri(&self, export: &str, is_encrypted: bool) -> String {
         match self {
             Address::Unix(path) => {
                 format!("nbd+unix:///{}?socket={}", encoded(export), encoded(&path.display().to_string()))
             }
-            Address::Tcp(address) => format!("nbd://{address}/{}", encoded(export)),
+            Address::Tcp(address) => {
+                let scheme = if is_encrypted { "nbds" } else { "nbd" };
+                format!("{scheme}://{address}/{}", encoded(export))
+            }
         }
     }
 }
@@ -55,11 +59,13 @@ pub(super) enum Listener {
 }
 
 impl Listener {
-    /// Listens at `address`. A TCP port is offered to this machine only, as nothing is encrypted.
-    pub(super) fn bind(address: &Address) -> Result<Self, ServeError> {
+    /// Listens at `address`. A TCP port is offered to this machine only, unless connections are encrypted.
+    pub(super) fn bind(address: &Address, is_encrypted: bool) -> Result<Self, ServeError> {
         let failed = |source| ServeError::Listen { address: shown(address), source };
         match address {
-            Address::Tcp(tcp) if !tcp.ip().is_loopback() => Err(ServeError::NotLoopback(*tcp)),
+            Address::Tcp(tcp) if !is_encrypted && !tcp.ip().is_loopback() => {
+                Err(ServeError::NotLoopback(*tcp))
+            }
             Address::Tcp(tcp) => {
                 let listener = TcpListener::bind(tcp).map_err(failed)?;
                 listener.set_nonblocking(true).map_err(failed)?;
@@ -146,13 +152,38 @@ fn make_way(path: &Path) -> Result<(), ServeError> {
 pub(super) enum Stream {
     Unix(UnixStream),
     Tcp(TcpStream),
+    Tls(Box<Encrypted>),
 }
 
 impl Stream {
+    /// Begins to encrypt.
+    pub(super) fn encrypt(&mut self, tls: &Tls) -> io::Result<()> {
+        if let Self::Tcp(socket) = self {
+            *self = Self::Tls(Box::new(Encrypted::new(socket.try_clone()?, tls)?));
+        }
+        Ok(())
+    }
+
+    /// True if bytes have come that no read has taken and no poll announces.
+    pub(super) fn has_buffered(&self) -> bool {
+        matches!(self, Self::Tls(stream) if stream.has_buffered())
+    }
+
+    /// True if bytes that were written wait to be sent.
+    pub(super) fn has_output(&self) -> bool {
+        matches!(self, Self::Tls(stream) if stream.has_output())
+    }
+
+    /// Sends bytes that were written, as far as the socket takes them.
+    pub(super) fn flush(&mut self) -> io::Result<()> {
+        if let Self::Tls(stream) = self { stream.flush() } else { Ok(()) }
+    }
+
     pub(super) fn read(&mut self, room: &mut [u8]) -> io::Result<usize> {
         match self {
             Self::Unix(stream) => stream.read(room),
             Self::Tcp(stream) => stream.read(room),
+            Self::Tls(stream) => stream.read(room),
         }
     }
 
@@ -160,6 +191,7 @@ impl Stream {
         match self {
             Self::Unix(stream) => stream.write_vectored(parts),
             Self::Tcp(stream) => stream.write_vectored(parts),
+            Self::Tls(stream) => stream.write(parts),
         }
     }
 }
@@ -169,6 +201,7 @@ impl AsFd for Stream {
         match self {
             Self::Unix(stream) => stream.as_fd(),
             Self::Tcp(stream) => stream.as_fd(),
+            Self::Tls(stream) => stream.socket().as_fd(),
         }
     }
 }

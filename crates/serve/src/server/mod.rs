@@ -9,6 +9,7 @@
 mod connection;
 mod lines;
 mod listen;
+mod tls;
 
 use std::collections::BTreeMap;
 use std::net::SocketAddr;
@@ -21,10 +22,11 @@ use strobe_ssd::CommandError;
 use strobe_types::{SimTime, StopFlag};
 
 pub use self::listen::Address;
+pub use self::tls::Tls;
 
 use self::connection::{Connection, Guest, Shared};
 use self::lines::{Asker, Form};
-use self::listen::Listener;
+use self::listen::{Listener, Stream};
 use crate::clock::Clock;
 use crate::desk::{Desk, Then};
 use crate::engine::Engine;
@@ -58,7 +60,8 @@ pub enum ServeError {
     },
     /// Anybody could connect.
     #[error(
-        "cannot listen at {0}: connections are not encrypted, so only addresses of this machine are offered: 127.0.0.1 or [::1]"
+        "cannot listen at {0}: connections are not encrypted, so only addresses of this machine are offered: 127.0.0.1 or [::1]. \
+         NBD with --tls-cert and --tls-key is offered at others"
     )]
     NotLoopback(SocketAddr),
     /// Another server has the socket.
@@ -67,6 +70,14 @@ pub enum ServeError {
     /// A file is in the way.
     #[error("cannot listen at {}: a file that is no socket has this name", .0.display())]
     NotASocket(PathBuf),
+    /// Certificate or key are of no use.
+    #[error("{}: not a certificate or key in PEM that can be used: {reason}", .path.display())]
+    Tls {
+        /// The file.
+        path: PathBuf,
+        /// The reason.
+        reason: String,
+    },
     /// Waiting failed.
     #[error("cannot wait for clients: {0}")]
     Wait(#[from] std::io::Error),
@@ -114,6 +125,8 @@ pub struct Sockets {
     pub control: Option<PathBuf>,
     /// TCP address of the metrics, of this machine.
     pub metrics: Option<SocketAddr>,
+    /// Certificate with which NBD at TCP addresses is encrypted.
+    pub tls: Option<Tls>,
 }
 
 /// A drive offered to clients.
@@ -121,6 +134,7 @@ pub struct Server {
     listeners: Vec<(Listener, Protocol)>,
     engine: Engine,
     export: Arc<Export>,
+    tls: Option<Tls>,
     subsystem: Subsystem,
     connections: BTreeMap<u32, Connection>,
     desk: Desk,
@@ -146,11 +160,14 @@ impl Server {
         desk: Desk,
         connections_max: usize,
     ) -> Result<Self, ServeError> {
-        let Sockets { addresses, control, metrics } = sockets;
+        let Sockets { addresses, control, metrics, tls } = sockets;
         let control = control.iter().map(|path| (Address::Unix(path.clone()), Form::Control));
         let metrics = metrics.iter().map(|&address| (Address::Tcp(address), Form::Metrics));
-        let window = |(address, form)| Ok((Listener::bind(&address)?, form));
-        let listener = |(address, protocol): &_| Ok((Listener::bind(address)?, *protocol));
+        let window = |(address, form)| Ok((Listener::bind(&address, false)?, form));
+        let listener = |(address, protocol): &_| {
+            let is_encrypted = tls.is_some() && *protocol == Protocol::Nbd;
+            Ok((Listener::bind(address, is_encrypted)?, *protocol))
+        };
         let listeners: Vec<_> = addresses.iter().map(listener).collect::<Result<_, ServeError>>()?;
         let nvme = listeners.iter().find(|(_, protocol)| *protocol == Protocol::NvmeTcp);
         if let Some(Ok(Address::Tcp(address))) = nvme.map(|(listener, _)| listener.address()) {
@@ -164,6 +181,7 @@ impl Server {
             listeners,
             engine,
             export: Arc::new(export),
+            tls: tls.clone(),
             subsystem,
             connections: BTreeMap::new(),
             connections_max,
@@ -256,7 +274,7 @@ impl Server {
             }
         }
         connections.retain(|_, connection| {
-            let is_over = connection.is_over(&mut shared, HANDSHAKE);
+            let is_over = connection.check_over(&mut shared, HANDSHAKE);
             if is_over {
                 connection.session.leave(&mut shared);
             }
@@ -320,14 +338,17 @@ impl Server {
             listeners.iter().map(|(listener, _)| PollFd::new(listener, PollFlags::IN)).collect();
         let mut ids = Vec::with_capacity(self.connections.len());
         let mut signals = Vec::new();
-        let mut has_pending = false;
+        let (mut has_pending, mut buffered) = (false, Vec::with_capacity(self.connections.len()));
         for (&id, connection) in &self.connections {
             let mut flags = PollFlags::empty();
             flags.set(PollFlags::IN, !connection.session.is_full());
-            flags.set(PollFlags::OUT, connection.session.output_bytes() > 0);
+            let has_output = connection.session.output_bytes() > 0 || connection.stream.has_output();
+            flags.set(PollFlags::OUT, has_output);
             ids.push(id);
             fds.push(PollFd::new(&connection.stream, flags));
-            has_pending |= connection.session.has_pending();
+            let has_buffered = connection.stream.has_buffered() && !connection.session.is_full();
+            buffered.push(has_buffered);
+            has_pending |= has_buffered || connection.session.has_pending();
             signals.extend(connection.session.signals().into_iter().map(|(number, file)| (id, number, file)));
         }
         let connected = fds.len();
@@ -350,9 +371,10 @@ impl Server {
         let (clients, signalled) = clients.split_at(connected);
         let (listening, connected) = clients.split_at(listeners.len());
         let knocks = (0..).zip(listening).filter(|(_, fd)| is_ready(fd)).map(|(at, _)| at).collect();
-        let ready = ids.iter().zip(connected).filter(|(_, fd)| is_ready(fd));
+        let ready = ids.iter().zip(connected).zip(buffered);
+        let ready = ready.filter(|((_, fd), has_buffered)| *has_buffered || is_ready(fd));
         let is_cut = |fd: &PollFd<'_>| fd.revents().intersects(PollFlags::HUP | PollFlags::ERR);
-        let clients = ready.map(|(&id, fd)| (id, is_cut(fd))).collect();
+        let clients = ready.map(|((&id, fd), _)| (id, is_cut(fd))).collect();
         let signalled = signals.iter().zip(signalled).filter(|(_, fd)| is_ready(fd));
         let signals = signalled.map(|(&(id, number, _), _)| (id, number)).collect();
         Ok(Ready { knocks, clients, signals, asks: others.iter().any(is_ready) })
@@ -363,15 +385,19 @@ impl Server {
         while self.connections.len() < self.connections_max
             && let Ok(stream) = self.listeners[at].0.accept()
         {
-            let session: Box<dyn connection::Client> = match self.listeners[at].1 {
-                Protocol::Nbd => Box::new(nbd::Session::new(Arc::clone(&self.export))),
+            let (protocol, export) = (self.listeners[at].1, Arc::clone(&self.export));
+            let is_encrypted = protocol == Protocol::Nbd && matches!(stream, Stream::Tcp(_));
+            let tls = self.tls.clone().filter(|_| is_encrypted);
+            let session: Box<dyn connection::Client> = match protocol {
+                Protocol::Nbd if tls.is_some() => Box::new(nbd::Session::to_be_encrypted(export)),
+                Protocol::Nbd => Box::new(nbd::Session::new(export)),
                 Protocol::NvmeTcp => Box::new(nvme_tcp::Session::new()),
                 Protocol::VhostUser => match vhost::Session::new(self.export.read_only) {
                     Ok(session) => Box::new(Guest::new(session)),
                     Err(_) => continue,
                 },
             };
-            let mut connection = Connection::new(stream, session, self.now());
+            let mut connection = Connection::new(stream, session, tls, self.now());
             connection.send();
             self.connections.insert(self.next_id, connection);
             self.next_id = self.next_id.wrapping_add(1);

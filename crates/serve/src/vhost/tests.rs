@@ -17,11 +17,11 @@ use crate::clock::Pace;
 use crate::engine::Engine;
 
 const MEMORY_BYTES: usize = 64 << 20;
-/// Where a ring lies: descriptors, used and available entries.
+/// Parts of a ring: descriptors, used and available entries.
 const RING_BYTES: u64 = 0x1000;
 const USED: u64 = 0x400;
 const AVAILABLE: u64 = 0x800;
-/// Where requests lie.
+/// Addresses of requests.
 const HEADERS: u64 = 0x1_0000;
 const STATUS: u64 = 0x1_1000;
 const DATA: u64 = 0x2_0000;
@@ -56,7 +56,7 @@ struct Guest {
     session: Session,
     memory: GuestMemoryMmap,
     file: File,
-    /// What the device reads kicks from, and where it says that requests are complete.
+    /// Files by which the device says that requests are complete.
     calls: Vec<File>,
     /// Entries that each ring has had.
     entries: Vec<u16>,

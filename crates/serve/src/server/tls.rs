@@ -1,0 +1,121 @@
+//! Encryption of connections: the server's side of TLS.
+
+use std::io::{self, IoSlice, Read as _, Write as _};
+use std::net::TcpStream;
+use std::path::Path;
+use std::sync::Arc;
+
+use rustls::pki_types::pem::PemObject as _;
+use rustls::pki_types::{CertificateDer, PrivateKeyDer};
+use rustls::{ServerConfig, ServerConnection};
+
+use super::ServeError;
+
+/// Looks at a socket in one read, so that a client that sends without end does not keep the server.
+const LOOKS_MAX: usize = 16;
+
+/// Certificate and private key of a server.
+#[derive(Clone, Debug)]
+pub struct Tls(Arc<ServerConfig>);
+
+impl Tls {
+    /// Reads a certificate, with those that it is signed by, and its private key, both in PEM.
+    pub fn load(certificate: &Path, key: &Path) -> Result<Self, ServeError> {
+        let wrong = |path: &Path, reason: &dyn std::fmt::Display| ServeError::Tls {
+            path: path.to_owned(),
+            reason: reason.to_string(),
+        };
+        let chain = CertificateDer::pem_file_iter(certificate)
+            .and_then(Iterator::collect::<Result<Vec<_>, _>>)
+            .map_err(|error| wrong(certificate, &error))?;
+        if chain.is_empty() {
+            return Err(wrong(certificate, &"no certificate is in it"));
+        }
+        let private = PrivateKeyDer::from_pem_file(key).map_err(|error| wrong(key, &error))?;
+        let provider = Arc::new(rustls::crypto::ring::default_provider());
+        let config = ServerConfig::builder_with_provider(provider)
+            .with_safe_default_protocol_versions()
+            .and_then(|builder| builder.with_no_client_auth().with_single_cert(chain, private))
+            .map_err(|error| wrong(key, &error))?;
+        Ok(Self(Arc::new(config)))
+    }
+}
+
+/// A socket on which everything is encrypted.
+#[derive(Debug)]
+pub(super) struct Encrypted {
+    socket: TcpStream,
+    tls: ServerConnection,
+    has_buffered: bool,
+}
+
+impl Encrypted {
+    /// Begins the handshake on `socket`.
+    pub(super) fn new(socket: TcpStream, Tls(config): &Tls) -> io::Result<Self> {
+        let tls = ServerConnection::new(Arc::clone(config)).map_err(io::Error::other)?;
+        Ok(Self { socket, tls, has_buffered: false })
+    }
+
+    pub(super) fn socket(&self) -> &TcpStream {
+        &self.socket
+    }
+
+    /// True if bytes have come that no read has taken.
+    pub(super) fn has_buffered(&self) -> bool {
+        self.has_buffered
+    }
+
+    /// True if encrypted bytes wait to be sent.
+    pub(super) fn has_output(&self) -> bool {
+        self.tls.wants_write()
+    }
+
+    pub(super) fn read(&mut self, room: &mut [u8]) -> io::Result<usize> {
+        let mut filled = 0;
+        self.has_buffered = false;
+        for _ in 0..LOOKS_MAX {
+            match self.tls.reader().read(&mut room[filled..]) {
+                Ok(0) => return Ok(filled),
+                Ok(count) => filled += count,
+                Err(error) if error.kind() == io::ErrorKind::WouldBlock => {}
+                Err(error) => return if filled > 0 { Ok(filled) } else { Err(error) },
+            }
+            if filled == room.len() {
+                break;
+            }
+            match self.tls.read_tls(&mut self.socket) {
+                Ok(0) => return Ok(filled),
+                Ok(_) => {}
+                Err(_) if filled > 0 => return Ok(filled),
+                Err(error) => return Err(error),
+            }
+            let outcome = self.tls.process_new_packets();
+            // An alert says what is wrong.
+            self.flush()?;
+            outcome.map_err(|error| io::Error::new(io::ErrorKind::InvalidData, error))?;
+        }
+        self.has_buffered =
+            self.tls.process_new_packets().is_ok_and(|state| state.plaintext_bytes_to_read() > 0);
+        if filled > 0 { Ok(filled) } else { Err(io::ErrorKind::WouldBlock.into()) }
+    }
+
+    pub(super) fn write(&mut self, parts: &[IoSlice<'_>]) -> io::Result<usize> {
+        let count = self.tls.writer().write_vectored(parts)?;
+        self.flush()?;
+        if count > 0 { Ok(count) } else { Err(io::ErrorKind::WouldBlock.into()) }
+    }
+
+    /// Sends what the socket takes.
+    pub(super) fn flush(&mut self) -> io::Result<()> {
+        while self.tls.wants_write() {
+            match self.tls.write_tls(&mut self.socket) {
+                Ok(0) => return Err(io::ErrorKind::WriteZero.into()),
+                Ok(_) => {}
+                Err(error) if error.kind() == io::ErrorKind::WouldBlock => break,
+                Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+                Err(error) => return Err(error),
+            }
+        }
+        Ok(())
+    }
+}

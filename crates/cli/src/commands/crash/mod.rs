@@ -257,7 +257,7 @@ fn explore(args: &CrashArgs, explorer: &Explorer, stop: &StopFlag) -> Result<Cra
     let bar = if args.quiet { ProgressBar::hidden() } else { ProgressBar::new(1) };
     if !args.quiet && !std::io::stderr().is_terminal() {
         // There is no bar.
-        eprintln!("strobe: {}", begins(args, explorer));
+        output::note(&format!("strobe: {}", begins(args, explorer)));
     }
     progress::restyle(&bar, "{msg} {wide_bar} {pos} of {len} cuts  {left}");
     bar.set_message("without a cut");

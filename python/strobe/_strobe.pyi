@@ -239,6 +239,13 @@ class Drive:
         written, the units programmed since the erase.
         """
 
+    def units(self) -> Table:
+        """Logical units that have a place on flash, a row each. Costs a pass over all of them.
+
+        Columns are unit, the block that holds it, and slot, its place in that block from 0 on. Slots below the block's
+        written that no row names are stale. Units in the write buffer are where they were last programmed.
+        """
+
     def wear(self) -> dict[str, float]:
         """Erase counts and bad blocks."""
 

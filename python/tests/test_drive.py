@@ -320,6 +320,21 @@ def test_others_work_while_a_drive_does():
     assert ticks > 20 and drive.commands("write") == 2_000_000
 
 
+def test_units_are_where_they_were_programmed():
+    toy = {"channels": 1, "dies_per_channel": 1, "planes_per_die": 1, "blocks_per_plane": 8, "pages_per_block": 4}
+    drive = strobe.Drive({"preset": "generic-8g", "nand": toy, "ftl": {"logical_pages": 12}})
+    assert len(drive.units()["unit"]) == 0
+    for unit in (5, 6, 7, 8, 6):
+        drive.write(unit * 8, 8)
+    drive.flush()
+    table = drive.units()
+    where = {int(unit): (int(b), int(s)) for unit, b, s in zip(table["unit"], table["block"], table["slot"])}
+    first = where[5][0]
+    assert where == {5: (first, 0), 6: (where[6][0], 0), 7: (first, 2), 8: (first, 3)} and where[6][0] != first
+    drive.trim(5 * 8, 8)
+    assert drive.units()["unit"].tolist() == [6, 7, 8]
+
+
 def test_blocks_are_shown_as_they_are():
     drive = small(timing=False)
     units = drive.sectors // 8

@@ -4,7 +4,8 @@ use std::sync::Arc;
 
 use arrow_array::{ArrayRef, Float64Array, Int64Array, StringArray, UInt64Array};
 use pyo3::prelude::*;
-use strobe_ssd::{BlockInfo, Completion};
+use strobe_ssd::{BlockInfo, Completion, Simulated};
+use strobe_types::Lpn;
 
 use crate::table::Table;
 
@@ -31,6 +32,18 @@ pub(crate) fn blocks(blocks: &[BlockInfo]) -> PyResult<Table> {
         ("units", numbers(|block| block.units)),
         ("written", numbers(|block| block.written)),
         ("erase_count", numbers(|block| block.erases)),
+    ])
+}
+
+/// Logical units with a place on flash, a row each.
+pub(crate) fn units(drive: &dyn Simulated) -> PyResult<Table> {
+    let place = |unit| drive.locate(Lpn::new(unit)).map(|(block, slot)| (unit, block.get(), slot));
+    let places: Vec<(u32, u32, u32)> = (0..drive.logical_units()).filter_map(place).collect();
+    let column = |of: fn(&(u32, u32, u32)) -> u32| whole(places.iter().map(|place| of(place).into()));
+    Table::new(vec![
+        ("unit", column(|place| place.0)),
+        ("block", column(|place| place.1)),
+        ("slot", column(|place| place.2)),
     ])
 }
 

@@ -3,7 +3,8 @@
 use strobe_ftl::{BlockInfo, CheckError, Recovery, RecoveryError, WearSummary};
 use strobe_nand::{Class, EventLog, Met};
 use strobe_types::{
-    Geometry, Lba, Op, Request, SECTOR_BYTES, SimTime, StateError, StateReader, StateWriter, StopFlag,
+    BlockId, Geometry, Lba, Lpn, Op, Request, SECTOR_BYTES, SimTime, StateError, StateReader, StateWriter,
+    StopFlag,
 };
 
 use crate::command::{Command, CommandKind, DataTag, Hint, Range};
@@ -321,6 +322,12 @@ pub trait Inspect {
     /// State of each block, by number; empty if the drive does not show it. Cost: a pass over all blocks.
     fn blocks(&self) -> Vec<BlockInfo> {
         Vec::new()
+    }
+
+    /// Block that holds a logical unit, and its place in it, counted in units from 0; `None` if it is not on flash, or if
+    /// the drive does not show it.
+    fn locate(&self, _unit: Lpn) -> Option<(BlockId, u32)> {
+        None
     }
 
     /// Class of the operation that holds each die now, `None` for an idle die; empty without timing.

@@ -2,3 +2,15 @@
 assert len(cuts) == 8 and all(cut["verified"]["wrong"] == 0 for cut in cuts)
 assert sum(older) > sum(newest) > 0
 assert programs == sorted(programs) and programs[-1] > 1.5 * programs[0]
+
+
+# The notebook has the experiment of the example; the exercise asks what falls.
+assert strobe.with_keys(BASE, {}).config_hash == strobe.with_keys("../examples/power-cut.toml", {}).config_hash
+
+
+def pages_read(every):
+    cuts = strobe.run(strobe.with_keys(BASE, {"workload.flush_every": every}))["power_cuts"]
+    return sum(cut["recovery"]["scanned_pages"] for cut in cuts) / len(cuts)
+
+
+assert pages_read(0) > pages_read(100) > 3 * pages_read(1)

@@ -281,7 +281,12 @@ pub(super) fn lifetime(drive: &DriveConfig, wear: &WearResult, host_pages: u64, 
     let written = pages as f64 * f64::from(drive.ftl.mapping_unit_bytes);
     let capacity = drive.logical_bytes() as f64;
     let dwpd = written / capacity / (WARRANTY_YEARS * 365.25);
-    let mut text = format!("{} TBW, {} DWPD ({WARRANTY_YEARS:.0} years)", short(written / 1e12), short(dwpd));
+    let total = match written {
+        n if n >= 1e10 => format!("{} TBW", short(n / 1e12)),
+        n if n >= 1e7 => format!("{} GB written", short(n / 1e9)),
+        n => format!("{} MB written", short(n / 1e6)),
+    };
+    let mut text = format!("{total}, {} DWPD ({WARRANTY_YEARS:.0} years)", short(dwpd));
     let host = host_pages as f64 * f64::from(drive.ftl.mapping_unit_bytes);
     let seconds = virtual_ns as f64 / 1e9;
     if seconds > 0.0 && host > 0.0 {

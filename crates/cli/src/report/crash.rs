@@ -46,6 +46,9 @@ pub fn crash_summary(report: &CrashReport, is_full: bool, with_place: bool) -> S
     }
     if let ([only], true, []) = (&report.found[..], with_place, &report.groups[..]) {
         let _ = writeln!(out, "\nfine");
+        for line in only.said.lines() {
+            let _ = writeln!(out, "    {line}");
+        }
         out += &place(report, only);
     }
     if let Some(kept) = &report.kept {
@@ -276,6 +279,7 @@ mod tests {
             was_cut_again: false,
             verdict,
             reason: reason.to_owned(),
+            said: String::new(),
             kernel_log: String::new(),
         }
     }
@@ -388,10 +392,12 @@ mod tests {
 
     #[test]
     fn one_cut_that_left_all_fine_has_its_place() {
-        let report = report(vec![found(5, Verdict::Fine, "")]);
+        let mut report = report(vec![found(5, Verdict::Fine, "")]);
+        report.found[0].said = "saved 7 is there\nall is well".to_owned();
         let text = crash_summary(&report, false, true);
         assert!(
-            text.contains("\nfine\n  first       5, after") && text.contains("in the background"),
+            text.contains("\nfine\n    saved 7 is there\n    all is well\n  first       5, after")
+                && text.contains("in the background"),
             "{text}"
         );
         let table = crash_table(&[report.clone(), report]);

@@ -43,15 +43,18 @@ fn the_first_summary_says_what_the_numbers_mean() {
     let mib = |bytes: f64| format!("{:.1} MiB", bytes / f64::from(1 << 20)).replace(".0 ", " ");
     let totals = format!("{} written, {} of flash programmed", mib(written), mib(programmed * page_bytes));
     assert!(text.contains(&format!("WAF       {waf:.2}: {totals}")), "{totals} in {text}");
-    // TBW is the ideal lifetime in bytes, DWPD that by capacity and by five years.
+    // The ideal lifetime in bytes (TBW, in GB of a drive of 640 KiB), DWPD that by capacity and by five years.
     let bytes = result["wear"]["ideal_host_pages"].as_f64().expect("pages") * 4096.0;
     let dwpd = bytes / (160.0 * 4096.0) / (5.0 * 365.25);
-    assert!(text.contains(&format!("{:.2} TBW, {dwpd:.2} DWPD (5 years)", bytes / 1e12)), "{text}");
+    assert!(text.contains(&format!("{:.2} GB written, {dwpd:.2} DWPD (5 years)", bytes / 1e9)), "{text}");
     let max = result["jobs"][0]["write"]["clat_ns"]["max"].as_f64().expect("a latency");
     assert!(
         text.contains(&format!("slowest   a write took {}", strobe_lab::numbers::duration(max))),
         "{text}"
     );
+    folder.strobe(&["run", "tiny.toml", "--report", "tiny.html", "--quiet"]).ok();
+    let page = std::fs::read_to_string(folder.path().join("tiny.html")).expect("a page");
+    assert!(page.contains("640 KiB offered"), "{page}");
     let endless = shown(&folder, &["drive.nand.endurance_pe=0"]);
     assert!(endless.contains("no endurance (drive.nand.endurance_pe = 0)"), "{endless}");
     let counted = shown(&folder, &["run.timing=false", "workload.flush_every=10"]);

@@ -234,8 +234,10 @@ fn a_truncated_image_is_refused_and_named() {
 fn what_is_no_image_of_this_drive_is_refused() {
     let folder = Folder::new();
     run(&folder, &[]).ok();
-    let geometry =
-        ["it holds a drive of another geometry: ", "pages_per_block is 8 in the image, 16 is asked for"];
+    let geometry = [
+        "it holds a drive of another geometry: ",
+        "pages_per_block is 8 in the image, 16 is asked for; it opens as the drive that it was made for: name that with --drive",
+    ];
     run(&folder, &["--set", "drive.nand.pages_per_block=16"]).refused(&geometry);
     run(&folder, &["--set", "drive.ftl.logical_pages=150"])
         .refused(&["the capacity in mapping units is 160 in the image, 150 is asked for"]);

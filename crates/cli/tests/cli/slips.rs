@@ -36,7 +36,8 @@ fn options_of_other_commands_are_taken_or_answered_with_those_of_this_one() {
 fn numbers_shares_and_keys_are_answered_with_the_likely_cure() {
     let folder = Folder::new();
     let set = |set: &str| folder.strobe(&["run", "tiny.toml", "--set", set]);
-    set("drive.ftl.over_provisioning=28").refused(&["from 0 to 10; a share, not percent: 0.28?"]);
+    set("drive.ftl.over_provisioning=28")
+        .refused(&["from 0 to 10; a share, not percent: try 0.28. Spare share"]);
     let seven = set("drive.ftl.over_provisioning=7").ok().out;
     let seven = seven.split_whitespace().collect::<Vec<_>>().join(" ");
     assert!(seven.contains("= 7 means 700 % of spare flash; did you mean 0.07?"), "{seven}");

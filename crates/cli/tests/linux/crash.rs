@@ -32,7 +32,7 @@ fn settings(folder: &Path, syncs: bool) {
         "#!/bin/sh\nfor n in $(seq 20); do echo setting $n > config.new; {sync} mv config.new config; echo saved $n; \
          sleep 1; done\n"
     );
-    let check = "#!/bin/sh\ntest -s config || { echo nothing there; exit 1; }\n";
+    let check = "#!/bin/sh\ntest -s config || { echo nothing there; exit 1; }\necho all there\n";
     for (name, script) in [("save.sh", save.as_str()), ("check.sh", check)] {
         fs::write(folder.join(name), script).expect("written");
         let made = Command::new("chmod").arg("+x").arg(folder.join(name)).status().expect("chmod");
@@ -153,6 +153,11 @@ fn a_program_that_renames_without_a_sync_is_found_out_and_one_that_syncs_is_not(
     let again = run(&["--cuts", "12", "--json", "-", "--workers", "1"]);
     assert_eq!(text(&again.stdout), text(&output.stdout));
 
+    // The command below what was kept opens it.
+    let told = run(&["--cuts", "12"]);
+    let told = text(&told.stdout);
+    let opens = told.lines().find(|line| line.starts_with("  strobe linux --image strobe-crash/ext4-"));
+    assert!(opens.is_some_and(|line| line.contains(" --drive ") && line.contains(" --fs ext4")), "{told}");
     // The first of them alone, with the drive kept.
     let at = format!("--at={}", lost[0]["operation"]);
     let alone = run(&[&at, "--image", "cut.img"]);
@@ -169,6 +174,13 @@ fn a_program_that_renames_without_a_sync_is_found_out_and_one_that_syncs_is_not(
     settings(folder.path(), true);
     let output = run(&["--cuts", "12", "--json", "-"]);
     assert_eq!((output.status.code(), verdicts(&output, "fine")), (Some(0), 12), "{}", text(&output.stdout));
+    // One of them alone shows what the check printed, and where there is no bar a line says what begins.
+    let alone = run(&[&format!("--at={}", found(&output)[0]["operation"])]);
+    assert!(text(&alone.stdout).contains("\nfine\n    all there\n"), "{}", text(&alone.stdout));
+    assert!(
+        text(&alone.stderr)
+            .starts_with("strobe: ./save.sh runs on ext4 once without a cut, then with power cut at")
+    );
     // Unless the drive lies.
     let output = run(&["--cuts", "12", "--lying-flushes", "--json", "-"]);
     assert_eq!(output.status.code(), Some(1), "{}", text(&output.stdout));

@@ -30,6 +30,8 @@ pub(super) struct Looked {
     pub(super) verdict: Verdict,
     pub(super) reason: String,
     pub(super) was_cut_again: bool,
+    /// End of what programs printed in the last boot.
+    pub(super) said: String,
     /// The kernel's log of the last boot.
     pub(super) kernel_log: String,
 }
@@ -45,8 +47,8 @@ pub(super) struct Look<'a> {
 
 /// Outcome of a boot.
 enum Came {
-    /// It found this.
-    To(Verdict, String),
+    /// It found this: verdict, reason, and what programs printed.
+    To(Verdict, String, String),
     /// Power failed again; the drive is back, at this time.
     Cut(Box<dyn Simulated>, SimTime),
 }
@@ -67,8 +69,8 @@ impl Look<'_> {
                 drive.plan_cut(drive.operations() + 1 + after);
             }
             match self.once(drive, start, &mut kernel_log)? {
-                Came::To(verdict, reason) => {
-                    return Ok(Looked { verdict, reason, was_cut_again, kernel_log });
+                Came::To(verdict, reason, said) => {
+                    return Ok(Looked { verdict, reason, was_cut_again, said, kernel_log });
                 }
                 Came::Cut(found, at) => (drive, start, was_cut_again) = (found, at, true),
             }
@@ -81,7 +83,7 @@ impl Look<'_> {
         start: SimTime,
         kernel_log: &mut String,
     ) -> Result<Came, LinuxRunError> {
-        let corrupt = |reason| Ok(Came::To(Verdict::Corrupt, reason));
+        let corrupt = |reason| Ok(Came::To(Verdict::Corrupt, reason, String::new()));
         if let Err(error) = drive.check() {
             return corrupt(format!("the drive's own state is wrong: {error}"));
         }
@@ -103,7 +105,7 @@ impl Look<'_> {
         };
         if outcome.ended.end != End::PowerCut {
             let (verdict, reason) = judge(&outcome, &steps, check, &said, self.may_fail);
-            return Ok(Came::To(verdict, reason));
+            return Ok(Came::To(verdict, reason, said.tail()));
         }
         match outcome.drive.restart(outcome.at) {
             Ok((drive, recovery)) => Ok(Came::Cut(drive, recovery.finished)),

@@ -380,6 +380,7 @@ impl Explorer {
             was_cut_again: false,
             verdict: Verdict::Corrupt,
             reason: String::new(),
+            said: String::new(),
             kernel_log: String::new(),
         };
         let (drive, recovery) = match drive.restart(at) {
@@ -402,6 +403,7 @@ impl Explorer {
             verdict: found.verdict,
             reason: found.reason,
             was_cut_again: found.was_cut_again,
+            said: found.said,
             kernel_log: found.kernel_log,
         } = looked;
         Ok(found)

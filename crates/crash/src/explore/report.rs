@@ -37,6 +37,9 @@ pub struct Found {
     pub verdict: Verdict,
     /// Why; empty if all is fine.
     pub reason: String,
+    /// The last lines that the check printed.
+    #[serde(skip)]
+    pub said: String,
     /// The kernel's log of the boot after the cut.
     #[serde(skip)]
     pub kernel_log: String,

@@ -74,8 +74,8 @@ defaults! {
         #[serde(skip_serializing_if = "Option::is_none")]
         pub interval: Option<Time> = None;
         /// Number of X-ray frames taken during the measurement, at equal distances; `strobe report` shows them.
-        /// If the length of the measurement is not known beforehand, between half and all of them are taken. No
-        /// two frames are within 1024 requests of a generator or trace. Default: none.
+        /// If the length of the measurement is not known beforehand, between half and all of them are taken.
+        /// Without timing, frames are at least 1024 requests apart. Default: none.
         #[serde(skip_serializing_if = "Option::is_none")]
         #[schemars(range(min = 2, max = 1000))]
         pub xray: Option<u32> = None;

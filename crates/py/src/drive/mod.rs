@@ -410,6 +410,14 @@ impl PyDrive {
         tables::blocks(&self.lock().drive.blocks())
     }
 
+    /// Logical units that have a place on flash, a row each. Costs a pass over all of them.
+    ///
+    /// Columns are unit, the block that holds it, and slot, its place in that block from 0 on. Slots below the block's
+    /// written that no row names are stale. Units in the write buffer are where they were last programmed.
+    fn units(&self) -> PyResult<Out> {
+        tables::units(&*self.lock().drive)
+    }
+
     /// Forgets latencies.
     fn clear_latency(&self) {
         self.lock().drive.clear_latency();

@@ -170,7 +170,7 @@ fn time_line(report: &Value, cuts: &[Value]) -> Figure {
     let rows = VERDICTS.into_iter().filter_map(|(verdict, name, style)| {
         let of = cuts.iter().filter(|cut| cut["verdict"] == verdict);
         let places: Vec<f64> = of.filter_map(|cut| number(&cut["at_ns"])).collect();
-        (!places.is_empty()).then(|| Row { name: name.to_owned(), style, places })
+        (!places.is_empty()).then(|| Row { name: format!("{name}: {}", places.len()), style, places })
     });
     let rows: Vec<Row> = rows.collect();
     let last = rows.iter().flat_map(|row| &row.places).fold(0.0, |last: f64, &at| last.max(at));

@@ -120,9 +120,10 @@ fn about(run: &Run) -> String {
     let mut add = |text: Option<String>| parts.extend(text);
     add(run.text("config/drive/preset").map(str::to_owned));
     let bytes = run.number("capacity/logical_bytes");
-    add(bytes.map(|bytes| match bytes / (1u64 << 30) as f64 {
-        gib if gib >= 1.0 => format!("{gib:.0} GiB offered"),
-        gib => format!("{:.0} MiB offered", gib * 1024.0),
+    add(bytes.map(|bytes| match bytes / 1024.0 {
+        kib if kib >= 1_048_576.0 => format!("{:.0} GiB offered", kib / 1_048_576.0),
+        kib if kib >= 1024.0 => format!("{:.0} MiB offered", kib / 1024.0),
+        kib => format!("{kib:.0} KiB offered"),
     }));
     let mapping = run.text("config/drive/ftl/mapping");
     let victim = run.text("config/drive/ftl/gc/victim").filter(|_| matches!(mapping, Some("page" | "dftl")));

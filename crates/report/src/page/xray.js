@@ -44,6 +44,7 @@
     x.slots = x.blocks_per_cell === 1 && x.cells <= 64 && x.units_per_block <= 64 ? x.units_per_block : 0;
     x.wearMost = 0;
     for (const wear of x.wear) if (wear > x.wearMost) x.wearMost = wear;
+    x.shares = spread(x);
     // Times are those of the machine, or pages where nothing takes time.
     x.isTimed = x.at_ns[frames - 1] > x.at_ns[0];
     xray = x; frame = telling(x); slider.max = frames - 1; slider.value = frame;
@@ -54,6 +55,16 @@
       (x.slots ? " In each block the valid units come first, then stale and unwritten ones, whatever their order on flash." : "") +
       (x.held ? " The bar of a die says what held it at that moment." : "");
     place(); key(); paint();
+  }
+
+  // Valid shares of full blocks from least to most, but for the hundredth at each end: colours are of what is between. A
+  // twentieth of a block is no difference.
+  function spread(x) {
+    const counts = new Array(256).fill(0); let all = 0;
+    for (let at = 0; at < x.valid.length; at++) if (x.stage[at] === 2) counts[x.valid[at]]++, all++;
+    const reach = share => { let seen = 0; return counts.findIndex(count => (seen += count) > share * (all - 1)); };
+    const [low, high] = all ? [reach(.01), reach(.99)] : [0, 255];
+    return high - low < 13 ? [Math.max(0, high - 13), Math.max(13, high)] : [low, high];
   }
 
   // The frame of the second half whose full blocks differ most in what is valid in them. After a prefill the first has
@@ -112,7 +123,7 @@
     if (by === "stage") return STAGE[stage];
     if (stage === 0) return null;
     if (by === "stream") return STREAM[xray.stream[at]] || STREAM[0];
-    return stage === 4 ? STAGE[4] : ramp[xray.valid[at]];
+    return stage === 4 ? STAGE[4] : ramp[Math.round(255 * Math.max(0, Math.min(1, (xray.valid[at] - xray.shares[0]) / (xray.shares[1] - xray.shares[0]))))];
   }
 
   function corner(die, plane, cell) {
@@ -126,7 +137,8 @@
   function detail(at, cell, x, y, inner) {
     const stage = xray.stage[at], top = 17, high = inner - top - 4, wide = inner - 4;
     draw.fillStyle = css("--soft"); draw.font = "13px system-ui,sans-serif";
-    draw.fillText(inner > 110 ? `block ${cell}: ${STAGES[stage]}` : `${cell}`, x, y + 12);
+    const texts = [`block ${cell}: ${STAGES[stage]}`, `${cell}: ${STAGES[stage]}`, `${cell}`];
+    draw.fillText(texts.find(text => draw.measureText(text).width < inner - 4) || texts[2], x, y + 12);
     const [valid, written] = [xray.valid, xray.written].map(of => Math.round(of[at] / 255 * xray.slots));
     const across = xray.slots <= 8 ? 1 : Math.ceil(Math.sqrt(xray.slots)), down = Math.ceil(xray.slots / across);
     const isSlotted = stage < 4 && (by === "valid" || by === "stream");
@@ -226,7 +238,7 @@
     };
     const isOfUnits = isDetailed() && (by === "valid" || by === "stream");
     if (isOfUnits && by === "valid") entry(RAMP[RAMP.length - 1], "valid unit"), entry(RAMP[1], "stale unit");
-    else if (by === "valid") scale("nothing valid", "all valid");
+    else if (by === "valid") scale(...xray.shares.map(share => share === 0 ? "nothing valid" : share === 255 ? "all valid" : `${(share / 2.55).toFixed(0)} % valid`));
     if (by === "age") scale("not written in the window", "written just now");
     if (by === "wear") scale(`${xray.wear_min} erases`, `${xray.wear_min + xray.wearMost * xray.wear_step} erases`);
     if (by === "stream") STREAMS.forEach((text, at) => { if (xray.stream.includes(at)) entry(STREAM[at], text); });

@@ -10,6 +10,9 @@ const LEFT: f64 = 118.0;
 const RIGHT: f64 = WIDTH - 12.0;
 /// Height of a row.
 const ROW: f64 = 26.0;
+/// Distance of two marks below which they look like one, and room for a number.
+const COVERED: f64 = 4.0;
+const NUMBER: f64 = 26.0;
 
 /// Places of one kind.
 pub(crate) struct Row {
@@ -41,18 +44,26 @@ impl Rows {
                  y=\"{:.1}\">{}</text>",
                 bottom + 4.0,
                 bottom + 17.0,
-                escaped(&text)
+                escaped(if value == 0.0 { "0" } else { &text })
             );
         }
         for (at, row) in self.rows.iter().enumerate() {
             let (middle, style) = (6.0 + ROW * (at as f64 + 0.5), row.style % STYLES);
             let name = cut(&row.name, LEFT - 8.0);
             let _ = write!(body, "<text x=\"4\" y=\"{:.1}\">{}</text>", middle + 4.0, escaped(&name));
-            for &place in &row.places {
+            let places: Vec<f64> = row.places.iter().map(|&place| x.place(place)).collect();
+            for at in &places {
                 let _ = write!(
                     body,
-                    "<circle class=\"dot f{style}\" cx=\"{:.1}\" cy=\"{middle:.1}\" r=\"4\"/>",
-                    x.place(place)
+                    "<circle class=\"dot f{style}\" cx=\"{at:.1}\" cy=\"{middle:.1}\" r=\"4\"/>"
+                );
+            }
+            for (at, count) in piles(places) {
+                let _ = write!(
+                    body,
+                    "<text class=\"tick\" x=\"{:.1}\" y=\"{:.1}\">×{count}</text>",
+                    at + 6.0,
+                    middle - 3.0
                 );
             }
         }
@@ -65,5 +76,31 @@ impl Rows {
         );
         let drawing = Drawing { height: bottom + 2.0 * TEXT + 8.0, body };
         View { label: "", svg: drawing.svg(&self.title), points: None }
+    }
+}
+
+/// Places at which several marks cover each other and there is room for their number, with that.
+fn piles(mut places: Vec<f64>) -> Vec<(f64, usize)> {
+    places.sort_by(f64::total_cmp);
+    let mut piles: Vec<(f64, f64, usize)> = Vec::new();
+    for at in places {
+        match piles.last_mut() {
+            Some((_, last, count)) if at - *last < COVERED => (*last, *count) = (at, *count + 1),
+            _ => piles.push((at, at, 1)),
+        }
+    }
+    let next = piles.iter().skip(1).map(|pile| pile.0).chain([f64::INFINITY]);
+    let shown = piles.iter().zip(next).filter(|((_, last, count), next)| *count > 1 && next - last > NUMBER);
+    shown.map(|(&(_, last, count), _)| (last, count)).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn marks_that_cover_each_other_have_their_number() {
+        assert_eq!(piles(vec![300.0, 100.0, 101.0, 200.0, 100.0]), [(101.0, 3)]);
+        assert_eq!(piles(vec![100.0, 100.0, 110.0, 110.0]), [(110.0, 2)], "no room for the first");
     }
 }

@@ -414,7 +414,9 @@ pub enum ImageProblem {
         needed: &'static str,
     },
     /// The image holds a drive of another kind.
-    #[error("it holds another drive: {0}")]
+    #[error(
+        "{0}; it opens as the drive that it was made for: name that with --drive, or in [drive] of the experiment"
+    )]
     Unlike(String),
     /// The configuration in the image is not one that this version knows.
     #[error("the configuration in it cannot be read: {0}")]

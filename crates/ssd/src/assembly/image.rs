@@ -99,7 +99,7 @@ fn check_keys(config: &DriveConfig) -> Result<(), ImageProblem> {
 
 /// Refuses an image on which this drive would not find what another one has left there.
 fn check_alike(info: &ImageInfo, plan: &Plan<'_>) -> Result<(), ImageProblem> {
-    info.expect_geometry(&plan.geometry)?;
+    info.expect_geometry(&plan.geometry).map_err(|error| ImageProblem::Unlike(error.to_string()))?;
     let (was, is) = (&drive_of(info)?, plan.config);
     let mut differences = Vec::new();
     let mut compare = |key: &str, image: String, wanted: String| {
@@ -120,7 +120,11 @@ fn check_alike(info: &ImageInfo, plan: &Plan<'_>) -> Result<(), ImageProblem> {
         plan.slc_bits().to_string(),
     );
     compare("drive.ftl.virtual_map_entries", entries(was_plan.map_config()), entries(plan.map_config()));
-    if differences.is_empty() { Ok(()) } else { Err(ImageProblem::Unlike(differences.join("; "))) }
+    if differences.is_empty() {
+        Ok(())
+    } else {
+        Err(ImageProblem::Unlike(format!("it holds another drive: {}", differences.join("; "))))
+    }
 }
 
 fn table(config: &DriveConfig) -> toml::Value {

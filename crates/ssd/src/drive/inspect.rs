@@ -61,6 +61,12 @@ impl<F: Inspectable> Inspect for Drive<F> {
         (0..self.geometry.blocks()).map(|block| self.ftl.block_info(BlockId::new(block))).collect()
     }
 
+    fn locate(&self, unit: Lpn) -> Option<(BlockId, u32)> {
+        let place = self.ftl.locate(unit)?;
+        let block = self.geometry.block_of(place);
+        Some((block, place.get() - self.geometry.first_unit(block).get()))
+    }
+
     fn die_holders(&self) -> Vec<Option<Class>> {
         let timing = self.ftl.nand().timing();
         let dies = if timing.is_timed() { self.geometry.dies() } else { 0 };

@@ -218,7 +218,7 @@ const WHOLE_MAX: f64 = (1u64 << 53) as f64;
 fn percent_hint(given: f64, property: &Json, schema: &Json) -> String {
     let is_share = meaning(property).to_lowercase().contains("share");
     if is_share && given > 1.0 && given <= 100.0 && in_range(given / 100.0, property, schema) {
-        format!("; a share, not percent: {}?", given / 100.0)
+        format!("; a share, not percent: try {}", given / 100.0)
     } else {
         String::new()
     }
@@ -301,7 +301,7 @@ mod tests {
             drive(&complete("logical_pages = 1_635_778", &format!("over_provisioning = {value}")))
         };
         let error = with("28").expect_err("percent").to_string();
-        assert!(error.contains("from 0 to 10; a share, not percent: 0.28?"), "{error}");
+        assert!(error.contains("from 0 to 10; a share, not percent: try 0.28"), "{error}");
         assert!(with("12.5").expect_err("percent").to_string().contains("percent: 0.125?"));
         assert!(!with("-28").expect_err("negative").to_string().contains("percent"));
         for value in ["0.28", "1.0", "4.0", "10"] {

@@ -4,7 +4,7 @@ mod explore;
 mod faults;
 mod kept;
 
-use std::io::Write as _;
+use std::io::{IsTerminal as _, Write as _};
 use std::path::{Path, PathBuf};
 use std::sync::atomic::Ordering;
 
@@ -219,8 +219,14 @@ fn look(args: &CrashArgs) -> Result<(), Failure> {
         match (bad, args.at, &args.image) {
             (Some((report, bad)), None, _) => {
                 output::print(&again(bad.operation, several.then_some(&*report.file_system)))?;
+                if let Some(kept) = &report.kept {
+                    output::print(&look_at(args, &kept.image, &report.file_system))?;
+                }
             }
-            (_, Some(_), Some(image)) => output::print(&look_at(args, image))?,
+            (_, Some(_), Some(image)) => {
+                let fs = args.guest.fs.first().map_or("", |fs| fs.name());
+                output::print(&look_at(args, &image.display().to_string(), fs))?;
+            }
             _ => {}
         }
     }
@@ -259,6 +265,10 @@ fn explorer(args: &CrashArgs, fs: FileSystem, kernel: &Path, folder: &Path) -> R
 /// Rehearses, cuts, and keeps what the options ask for.
 fn explore(args: &CrashArgs, explorer: &Explorer, stop: &StopFlag) -> Result<CrashReport, Failure> {
     let bar = if args.quiet { ProgressBar::hidden() } else { ProgressBar::new(1) };
+    if !args.quiet && !std::io::stderr().is_terminal() {
+        // There is no bar.
+        output::note(&format!("strobe: {}", begins(args, explorer)));
+    }
     progress::restyle(&bar, "{msg} {wide_bar} {pos} of {len} cuts  {left}");
     bar.set_message("without a cut");
     bar.tick();
@@ -292,6 +302,18 @@ fn explore(args: &CrashArgs, explorer: &Explorer, stop: &StopFlag) -> Result<Cra
     Ok(report)
 }
 
+/// What is about to run, and how often power is cut.
+fn begins(args: &CrashArgs, explorer: &Explorer) -> String {
+    let cuts = match (args.at, args.places) {
+        (Some(operation), _) => format!("with power cut at operation {operation}"),
+        (None, Places::All) => "with power cut at each of its flash operations".to_owned(),
+        (None, _) if args.cuts == 1 => "with one power cut".to_owned(),
+        (None, _) => format!("with up to {} power cuts", args.cuts),
+    };
+    let fs = explorer.run.file_system.kernel_name().unwrap_or_default();
+    format!("{} runs on {fs} once without a cut, then {cuts}", explorer.run.command.join(" "))
+}
+
 /// The command that shows a cut again; `on`: the file system, if --fs names several.
 fn again(operation: u64, on: Option<&str>) -> String {
     let given: Vec<String> = std::env::args().skip(2).collect();
@@ -322,15 +344,15 @@ fn again(operation: u64, on: Option<&str>) -> String {
     )
 }
 
-/// Command line that opens a kept drive for inspection.
-fn look_at(args: &CrashArgs, image: &Path) -> String {
+/// Command line that opens a kept drive, with the file system `fs`, for inspection.
+fn look_at(args: &CrashArgs, image: &str, fs: &str) -> String {
     let mut words: Vec<String> = ["strobe", "linux", "--image"].map(str::to_owned).into();
     words.extend([
-        image.display().to_string(),
+        image.to_owned(),
         "--drive".into(),
         args.guest.drive().to_owned(),
         "--fs".into(),
-        args.guest.fs.first().map_or("", |fs| fs.name()).to_owned(),
+        fs.to_owned(),
     ]);
     words.extend(args.guest.sets.iter().map(|set| format!("--set={set}")));
     words.extend(["--", "ls", "-la"].map(str::to_owned));

@@ -78,19 +78,28 @@ class _Own:
 
     def __init__(self) -> None:
         self.policies: dict[str, Any] = {}
+        self.texts: set[str] = set()
 
     def named(self, key: str, value: Any) -> Any:
         """``value``, or the name of the policy that it is."""
         if isinstance(value, (str, int, float, bool, list, tuple, Mapping)) or value is None:
-            return value
+            self.texts.update([value] if isinstance(value, str) and key in (_VICTIM, _PLACEMENT) else [])
+            return self._alone(key, value)
         if key not in (_VICTIM, _PLACEMENT):
             raise TypeError(f"{key}: a {type(value).__name__} is no value; objects are victim policies and placements")
-        name = _strobe._name_of(value)
+        name = getattr(value, "name", None)
+        name = name if isinstance(name, str) and name else _strobe._name_of(value)
         known = [other for other, policy in self.policies.items() if policy is value]
         if not known and name in self.policies:
-            raise ValueError(f"{key}: two policies are called {name}; give each a name of its own")
+            raise ValueError(f'{key}: two policies are called {name}; give each an attribute "name" with a text of its own')
         self.policies.setdefault(name, value)
-        return name
+        return self._alone(key, name)
+
+    def _alone(self, key: str, value: Any) -> Any:
+        """``value``, unless it is a text and the name of a policy, too."""
+        if isinstance(value, str) and value in self.texts and value in self.policies:
+            raise ValueError(f'{key}: "{value}" is a value of its own, and the "name" of a policy; choose another name')
+        return value
 
     def packed(self) -> bytes | None:
         """All of them for the workers."""
@@ -185,7 +194,8 @@ def sweep(
     the interval of the first ``measure`` is at most that share of its mean.
 
     ``victim`` and ``placement`` are those of all points, or values of ``"drive.ftl.gc.victim"`` and ``"drive.ftl.placement.scheme"`` in
-    the grid: names, formulas, or functions and objects as for ``run``. What is no text goes to the workers pickled, so it is
+    the grid: names, formulas, or functions and objects as for ``run``. Several of one class are told apart by an attribute
+    ``name``, a text, which tables and figures show. What is no text goes to the workers pickled, so it is
     defined in a module that they can import, unless cloudpickle is installed; each run has a copy of its own, and what is kept
     counts as long as its code and its attributes are the same.
 

@@ -218,6 +218,40 @@ def test_functions_and_objects_are_values_like_names(tmp_path):
     assert single[0]["config_hash"] != strobe.Experiment(SMALL).config_hash
 
 
+class Splitting:
+    """The streams of the host that are used are a parameter."""
+
+    streams = (2, 1)
+
+    def __init__(self, used, name=None):
+        self.used = used
+        if name is not None:
+            self.name = name
+
+    def on_write(self, units):
+        return units % self.used
+
+    def on_relocate(self, units):
+        return 0 * units + 2
+
+
+def test_objects_of_one_class_are_told_apart_by_their_names(tmp_path):
+    def grid(*policies):
+        return {"drive.ftl.placement.scheme": list(policies)}
+
+    with pytest.raises(ValueError, match=r'two policies are called Splitting\(\); give each an attribute "name"'):
+        strobe.sweep(SMALL, grid(Splitting(1), Splitting(2)), out=tmp_path / "no")
+    with pytest.raises(ValueError, match='two policies are called one; give each an attribute "name"'):
+        strobe.sweep(SMALL, grid(Splitting(1, "one"), Splitting(2, "one")), out=tmp_path / "no")
+    for policies in [("sepbit", Splitting(1, "sepbit")), (Splitting(1, "sepbit"), "sepbit")]:
+        with pytest.raises(ValueError, match='"sepbit" is a value of its own'):
+            strobe.sweep(SMALL, grid(*policies), out=tmp_path / "no")
+    found = strobe.sweep(SMALL, grid(Splitting(1, "one"), Splitting(2, "two"), "sep-gc"), out=tmp_path / "yes", workers=2)
+    assert [row["drive.ftl.placement.scheme"] for row in found.rows] == ["one", "two", "sep-gc"]
+    waf = {found["values"]["drive.ftl.placement.scheme"]: found["measures"]["waf"]["mean"] for found in found.configurations}
+    assert waf["one"] == waf["sep-gc"] != waf["two"]
+
+
 def test_policies_of_all_kinds_go_to_sweeps_as_keywords(tmp_path):
     def waf(**policies):
         found = strobe.sweep(SMALL, {"run.measure": ["1x"]}, out=tmp_path / str(len(list(tmp_path.iterdir()))), workers=1, **policies)

@@ -43,6 +43,6 @@ pub use result::{RunResult, SCHEMA_VERSION};
 pub use run_error::RunError;
 pub use series::{Sample, SteadyState};
 pub use steady::SteadyRounds;
-pub use strobe_workload::trace::only_format;
+pub use strobe_workload::trace::{NoFormat, only_format};
 pub use syntax::load_table;
 pub use verdict::{CapacityResult, JobLoad, LoadResult, WindowResult, WindowVerdict};

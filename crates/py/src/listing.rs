@@ -26,10 +26,7 @@ fn _preset_json(name: &str) -> PyResult<String> {
 /// Name of the only format that the start of a trace is in.
 #[pyfunction]
 fn _format_of(path: PathBuf) -> PyResult<&'static str> {
-    only_format(&path).map_err(|looks| {
-        let text = format!("format is missing, the format of the trace: {looks}");
-        errors::raised::ConfigError::new_err(text)
-    })
+    only_format(&path).map_err(|error| errors::raised::ConfigError::new_err(error.to_string()))
 }
 
 /// The keys of the drive that a preset or a file describes.

@@ -1,7 +1,7 @@
 //! A chart of means with their intervals: what many runs have come to.
 
 use crate::paper::standalone;
-use crate::plot::{Axis, Bar, Bars, Figure, Line, Part, Plot, View};
+use crate::plot::{Axis, Figure, Grouped, Line, Plot, View};
 
 /// From where on a range of positive places has a logarithmic axis: largest over smallest.
 const LOG_FROM: f64 = 50.0;
@@ -12,7 +12,7 @@ const ZERO_BELOW: f64 = 0.6;
 /// A mean, where its interval is known with that.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Mean {
-    /// Its place on the lying axis; of bars the number of the row.
+    /// Its place on the lying axis; of bars the index of the group.
     pub x: f64,
     /// The mean.
     pub mean: f64,
@@ -23,13 +23,13 @@ pub struct Mean {
 /// Means that belong together.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Curve {
-    /// Its name; of bars the name of a bar.
+    /// Its name; of bars that of one bar of each group.
     pub name: String,
     /// In the order of their places.
     pub points: Vec<Mean>,
 }
 
-/// A chart: curves over a number, or a bar for each curve.
+/// A chart: curves over a number, or groups of bars.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Chart {
     /// Its name in files, of letters, digits and dashes.
@@ -38,8 +38,10 @@ pub struct Chart {
     pub title: String,
     /// Caption below it.
     pub note: Option<String>,
-    /// Quantity that the curves go over; `None`: each curve is a bar.
+    /// Quantity that the curves go over; `None`: each point is a bar.
     pub over: Option<String>,
+    /// Names of the groups of bars.
+    pub groups: Vec<String>,
     /// Measured quantity. Its ending says the unit: `_ns`, `bw_bytes`.
     pub measure: String,
     /// The curves.
@@ -97,19 +99,20 @@ impl Chart {
     }
 
     fn bars(&self) -> Option<View> {
-        let bar = |curve: &Curve| {
-            let point = curve.points.first()?;
-            let part = Part { style: 1, name: self.measure.clone(), value: point.mean };
-            let range = point.range.filter(|(low, high)| high > low);
-            Some(Bar { name: curve.name.clone(), parts: vec![part], range })
+        let bar = |curve: &Curve, group: usize| {
+            let point = curve.points.iter().find(|point| point.x == group as f64)?;
+            Some((point.mean, point.range))
         };
-        let bars: Vec<Bar> = self.curves.iter().filter_map(bar).collect();
-        let groups = if bars.is_empty() {
-            Vec::new()
-        } else {
-            vec![(String::new(), Axis::named(&self.measure).unit, bars)]
+        let group = |(at, name): (usize, &String)| {
+            (name.clone(), self.curves.iter().map(|curve| bar(curve, at)).collect())
         };
-        Bars { title: self.title.clone(), legend: Vec::new(), groups, log_from: None }.view("")
+        let grouped = Grouped {
+            title: self.title.clone(),
+            axis: Axis::named(&self.measure),
+            kinds: self.curves.iter().map(|curve| curve.name.clone()).collect(),
+            groups: self.groups.iter().enumerate().map(group).collect(),
+        };
+        grouped.view()
     }
 }
 
@@ -142,6 +145,7 @@ mod tests {
             title: "waf".to_owned(),
             note: None,
             over: over.map(str::to_owned),
+            groups: Vec::new(),
             measure: "waf".to_owned(),
             curves: curves.iter().map(curve).collect(),
         }
@@ -176,16 +180,44 @@ mod tests {
         }
     }
 
+    /// Bars of `kinds` in `groups`: means, each with half of its interval.
+    fn bars(groups: &[&str], kinds: &[(&str, &[Point])]) -> String {
+        let chart =
+            Chart { groups: groups.iter().map(|&name| name.to_owned()).collect(), ..chart(None, kinds) };
+        chart.svg().expect("something")
+    }
+
+    /// Texts of a picture, with those of bars behind it.
+    fn texts(svg: &str) -> Vec<&str> {
+        svg.split("<text").skip(1).filter_map(|part| part.split(['>', '<']).nth(1)).collect()
+    }
+
     #[test]
-    fn bars_stand_for_curves_without_a_number_to_go_over() {
-        let svg = chart(None, &[("greedy", &[(0.0, 2.0, 0.1)]), ("fifo", &[(1.0, 3.0, 0.0)])]).svg();
-        let svg = svg.expect("something");
-        assert!(svg.contains(">greedy<") && svg.contains(">fifo<"), "{svg}");
-        assert_eq!(
-            (svg.matches("<rect class=\"fill").count(), svg.matches("class=\"whisker").count()),
-            (2, 1)
+    fn groups_have_a_bar_and_a_colour_for_each_kind_over_an_axis_with_a_title() {
+        let svg = bars(
+            &["greedy", "fifo"],
+            &[("none", &[(0.0, 3.7, 0.1), (1.0, 3.0, 0.0)]), ("sepbit", &[(0.0, 3.07, 0.0)])],
         );
+        let texts = texts(&svg);
+        for text in ["greedy", "fifo", "none", "sepbit", "3.70", "3.07", "3.00", "Write amplification", "0"] {
+            assert_eq!(texts.iter().filter(|other| **other == text).count(), 1, "{text}: {texts:?}");
+        }
+        // Three bars, and two entries of the key.
+        let count = |text: &str| svg.matches(text).count();
+        assert_eq!((count("<rect class=\"fill f0"), count("<rect class=\"fill f1")), (3, 2), "{svg}");
+        assert_eq!(count("class=\"whisker"), 1);
         assert_eq!(chart(None, &[]).svg(), None);
         assert_eq!(chart(Some("x"), &[("a", &[])]).svg(), None);
+    }
+
+    #[test]
+    fn long_names_of_groups_and_kinds_are_whole() {
+        let formula = "age*(1-u)/(1+u)^2+min(writes/4,2)*sqrt(age_closed)/max(erase_count,1)+valid/64";
+        let point: &[Point] = &[(0.0, 2.0, 0.0)];
+        for svg in [bars(&[formula], &[("", point)]), bars(&["a"], &[(formula, point), ("b", point)])] {
+            assert!(texts(&svg).concat().contains(formula) && !svg.contains('…'), "{svg}");
+        }
+        let alone = bars(&["cost-benefit, sepbit with words"], &[("", point)]);
+        assert!(alone.contains(">cost-benefit, sepbit with<") && alone.contains(">words<"), "{alone}");
     }
 }

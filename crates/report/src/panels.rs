@@ -130,7 +130,7 @@ fn rows(kinds: &[String], groups: &[(String, Vec<Option<f64>>)]) -> Bars {
     let group = |(name, values): &(String, Vec<Option<f64>>)| {
         let bars = kinds.iter().zip(values).enumerate().filter_map(|(style, (kind, value))| {
             let part = Part { style, name: kind.clone(), value: (*value)? };
-            Some(Bar { name: kind.clone(), parts: vec![part], range: None })
+            Some(Bar { name: kind.clone(), parts: vec![part] })
         });
         (name.clone(), Unit::Plain, bars.collect())
     };

@@ -55,26 +55,51 @@ pub(crate) enum Unit {
     Share,
 }
 
+impl Unit {
+    /// Multiples with their names, the largest first; and the name of the unit itself.
+    fn scales(self) -> (&'static [(f64, &'static str)], &'static str) {
+        match self {
+            Unit::Plain => (&[(1e9, "G"), (1e6, "M"), (1e4, "k")], ""),
+            Unit::Ns => (&[(1e9, " s"), (1e6, " ms"), (1e3, " µs")], " ns"),
+            Unit::BytesPerSecond => {
+                (&[(1e15, " PB/s"), (1e12, " TB/s"), (1e9, " GB/s"), (1e6, " MB/s"), (1e3, " kB/s")], " B/s")
+            }
+            Unit::Bytes => (&[(1e15, " PB"), (1e12, " TB"), (1e9, " GB"), (1e6, " MB"), (1e3, " kB")], " B"),
+            Unit::Share => (&[], " %"),
+        }
+    }
+}
+
 /// `value` to three digits, with its unit.
 pub(crate) fn number(value: f64, unit: Unit) -> String {
+    let (scales, name) = unit.scales();
     match unit {
-        Unit::Plain => scaled(value, &[(1e9, "G"), (1e6, "M"), (1e4, "k")], ""),
-        Unit::Ns => scaled(value, &[(1e9, " s"), (1e6, " ms"), (1e3, " µs")], " ns"),
-        Unit::BytesPerSecond => scaled(
-            value,
-            &[(1e15, " PB/s"), (1e12, " TB/s"), (1e9, " GB/s"), (1e6, " MB/s"), (1e3, " kB/s")],
-            " B/s",
-        ),
-        Unit::Bytes => {
-            let scales = [(1e15, " PB"), (1e12, " TB"), (1e9, " GB"), (1e6, " MB"), (1e3, " kB")];
-            scaled(value, &scales, " B")
-        }
         Unit::Share => match value * 100.0 {
             // The tail of a distribution: more nines than digits.
             percent if percent > 0.0 && percent < 0.01 => format!("{}e-{} %", 1, -exponent(percent)),
             percent => format!("{} %", digits(percent)),
         },
+        _ => scaled(value, scales, name),
     }
+}
+
+/// `values` in one multiple of their unit and with one number of decimals: three digits of the largest, and of the
+/// smallest one at least, but no more than two decimals beyond.
+pub(crate) fn aligned(values: &[f64], unit: Unit) -> Vec<String> {
+    let sizes = || values.iter().map(|value| value.abs()).filter(|size| *size > 0.0);
+    let (least, most) = (sizes().fold(f64::MAX, f64::min), sizes().fold(0.0, f64::max));
+    let (scales, name) = unit.scales();
+    let (scale, name) = match scales.iter().find(|(scale, _)| most >= *scale) {
+        _ if unit == Unit::Share => (0.01, " %"),
+        Some((_, "k")) => (1e3, "k"),
+        Some(&(scale, name)) => (scale, name),
+        None => (1.0, name),
+    };
+    let needed = |size: f64, digits: i32| if size > 0.0 { digits - 1 - exponent(size / scale) } else { 0 };
+    let coarse = needed(most, 3);
+    let fine = if most > 0.0 { needed(least, 1) } else { 0 };
+    let places = coarse.max(fine.min(coarse + 2)).clamp(0, 9) as usize;
+    values.iter().map(|value| format!("{:.places$}{name}", value / scale)).collect()
 }
 
 fn exponent(value: f64) -> i32 {
@@ -128,6 +153,16 @@ mod tests {
         assert!(!script(&hostile).contains(['<', '>', '&']), "{}", script(&hostile));
         let back: serde_json::Value = serde_json::from_str(&script(&hostile)).expect("still JSON");
         assert_eq!(back, hostile);
+    }
+
+    #[test]
+    fn aligned_numbers_have_one_unit_and_one_number_of_decimals() {
+        assert_eq!(aligned(&[3.7, 3.07, 3.0], Unit::Plain), ["3.70", "3.07", "3.00"]);
+        assert_eq!(aligned(&[1.5e6, 250_000.0], Unit::Ns), ["1.50 ms", "0.25 ms"]);
+        assert_eq!(aligned(&[120.0, 0.2], Unit::Plain), ["120.0", "0.2"]);
+        assert_eq!(aligned(&[0.25, 0.071], Unit::Share), ["25.0 %", "7.1 %"]);
+        assert_eq!(aligned(&[0.0, 0.0], Unit::Bytes), ["0 B", "0 B"]);
+        assert_eq!(aligned(&[45_000.0, 9000.0], Unit::Plain), ["45.0k", "9.0k"]);
     }
 
     #[test]

@@ -1,7 +1,5 @@
 //! Measures over the key of the sweep that is a number, as charts.
 
-use std::collections::BTreeMap;
-
 use strobe_report::{Chart, Curve, Mean};
 
 use crate::plan::{short, shown};
@@ -11,7 +9,7 @@ use crate::{Estimate, Plan, Summary};
 const CURVES_MAX: usize = 8;
 
 /// A chart for each measure that was found. Curves over the first key that has several numbers, one for each combination
-/// of the others; without such a key a bar for each configuration.
+/// of the others. Without such a key bars: in groups by all keys but the last, with a colour for each value of that.
 pub fn charts(plan: &Plan, summary: &Summary) -> Vec<Chart> {
     let over = (0..plan.keys.len()).find(|&at| {
         let mut values: Vec<f64> = Vec::new();
@@ -26,7 +24,10 @@ pub fn charts(plan: &Plan, summary: &Summary) -> Vec<Chart> {
             && plan.configurations.iter().all(|configuration| is_number(&configuration.values[at]))
     });
     let chart = |(at, measure): (usize, &String)| {
-        let curves = curves(plan, summary, at, over);
+        let (groups, curves) = match over {
+            Some(over) => (Vec::new(), curves(plan, summary, at, over)),
+            None => bars(plan, summary, at),
+        };
         let letter = |letter: char| if letter.is_ascii_alphanumeric() { letter } else { '-' };
         let has_several = curves.iter().flat_map(|curve| &curve.points).any(|point| point.range.is_some());
         let title = if has_several {
@@ -34,14 +35,16 @@ pub fn charts(plan: &Plan, summary: &Summary) -> Vec<Chart> {
         } else {
             measure.clone()
         };
-        let many = over.is_some() && curves.len() > CURVES_MAX;
-        let note =
-            many.then(|| format!("More than {CURVES_MAX} curves: some look alike; rows.parquet has all."));
+        let note = (curves.len() > CURVES_MAX).then(|| {
+            let what = if over.is_some() { "curves" } else { "values" };
+            format!("More than {CURVES_MAX} {what}: some look alike; rows.parquet has all.")
+        });
         (!curves.is_empty()).then(|| Chart {
             name: measure.chars().map(letter).collect(),
             title,
             note,
             over: over.map(|at| plan.keys[at].clone()),
+            groups,
             measure: measure.clone(),
             curves,
         })
@@ -54,32 +57,72 @@ fn number(value: Option<&toml::Value>) -> Option<f64> {
     value.as_float().or_else(|| value.as_integer().map(|whole| whole as f64))
 }
 
-/// Curves of one measure.
-fn curves(plan: &Plan, summary: &Summary, measure: usize, over: Option<usize>) -> Vec<Curve> {
+/// The values of a configuration for which `is_meant` holds, as a name.
+fn named(plan: &Plan, configuration: usize, is_meant: impl Fn(usize) -> bool) -> String {
+    let values = plan.configurations[configuration].values.iter().enumerate();
+    let parts: Vec<String> = values
+        .filter(|(at, _)| is_meant(*at))
+        .filter_map(|(at, value)| Some((at, value.as_ref()?)))
+        .map(|(at, value)| match value.as_str() {
+            Some(text) => text.to_owned(),
+            None => format!("{} {}", short(&plan.keys[at]), shown(value)),
+        })
+        .collect();
+    parts.join(", ")
+}
+
+/// The place of `name` in `all`, at whose end it is put if it is new.
+fn place(all: &mut Vec<String>, name: String) -> usize {
+    all.iter().position(|other| *other == name).unwrap_or_else(|| {
+        all.push(name);
+        all.len() - 1
+    })
+}
+
+/// Estimates of one measure by configuration.
+fn estimates(summary: &Summary, measure: usize) -> impl Iterator<Item = (usize, &Estimate)> {
+    let found = summary.configurations.iter();
+    found.filter_map(move |found| Some((found.configuration, found.measures[measure].as_ref()?)))
+}
+
+/// Names of the groups of bars, and for each value of the last key its bars. Where most groups would lack bars, as with
+/// points of keys that go together, each configuration is a group.
+fn bars(plan: &Plan, summary: &Summary, measure: usize) -> (Vec<String>, Vec<Curve>) {
+    let last = plan.keys.len().saturating_sub(1);
+    let (mut groups, mut kinds) = (Vec::new(), Vec::new());
+    for configuration in 0..plan.configurations.len() {
+        place(&mut groups, named(plan, configuration, |at| at != last));
+        place(&mut kinds, named(plan, configuration, |at| at == last));
+    }
+    let is_grid = last > 0 && groups.len() * kinds.len() < 2 * plan.configurations.len();
+    (groups, kinds) = (Vec::new(), Vec::new());
     let mut curves: Vec<Curve> = Vec::new();
-    let mut places: BTreeMap<String, usize> = BTreeMap::new();
-    for (row, found) in summary.configurations.iter().enumerate() {
-        let Some(estimate) = &found.measures[measure] else { continue };
-        let values = &plan.configurations[found.configuration].values;
-        let parts: Vec<String> = values
-            .iter()
-            .enumerate()
-            .filter(|(at, _)| Some(*at) != over)
-            .filter_map(|(at, value)| Some((at, value.as_ref()?)))
-            .map(|(at, value)| match value.as_str() {
-                Some(text) => text.to_owned(),
-                None => format!("{} {}", short(&plan.keys[at]), shown(value)),
-            })
-            .collect();
-        let name = parts.join(", ");
-        let x = match over {
-            Some(at) => number(values[at].as_ref()).unwrap_or_default(),
-            None => row as f64,
+    for (configuration, estimate) in estimates(summary, measure) {
+        let (group, kind) = if is_grid {
+            let kind = named(plan, configuration, |at| at == last);
+            (named(plan, configuration, |at| at != last), kind)
+        } else {
+            (named(plan, configuration, |_| true), String::new())
         };
-        let at = *places.entry(name.clone()).or_insert_with(|| {
-            curves.push(Curve { name, points: Vec::new() });
-            curves.len() - 1
-        });
+        let (group, at) = (place(&mut groups, group), place(&mut kinds, kind));
+        if at == curves.len() {
+            curves.push(Curve { name: kinds[at].clone(), points: Vec::new() });
+        }
+        curves[at].points.push(Mean { x: group as f64, mean: estimate.mean, range: range(estimate) });
+    }
+    (groups, curves)
+}
+
+/// Curves of one measure over the key at `over`.
+fn curves(plan: &Plan, summary: &Summary, measure: usize, over: usize) -> Vec<Curve> {
+    let mut curves: Vec<Curve> = Vec::new();
+    let mut names = Vec::new();
+    for (configuration, estimate) in estimates(summary, measure) {
+        let x = number(plan.configurations[configuration].values[over].as_ref()).unwrap_or_default();
+        let at = place(&mut names, named(plan, configuration, |at| at != over));
+        if at == curves.len() {
+            curves.push(Curve { name: names[at].clone(), points: Vec::new() });
+        }
         curves[at].points.push(Mean { x, mean: estimate.mean, range: range(estimate) });
     }
     for curve in &mut curves {

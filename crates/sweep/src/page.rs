@@ -4,7 +4,8 @@ use strobe_report::{Collection, Table, collection};
 
 use crate::plan::{short, shown};
 use crate::words::{
-    NOT_STEADY, about_differences, about_intervals, about_steadiness, estimated, p_value, percent, verdict,
+    NOT_STEADY, about_differences, about_intervals, about_left_out, about_steadiness, estimated, p_value,
+    percent, verdict,
 };
 use crate::{ConfigurationSummary, Difference, Plan, Summary, charts};
 
@@ -87,9 +88,12 @@ fn means(plan: &Plan, summary: &Summary) -> Table {
     };
     let has_mark = summary.configurations.iter().any(|found| found.not_steady_runs() > 0);
     let note = if has_mark { format!(" {NOT_STEADY} has runs that were not steady.") } else { String::new() };
+    // Where there are differences, it stands with them.
+    let left_out = about_left_out(plan, summary).filter(|_| summary.differences.is_empty());
+    let left_out = left_out.map(|line| format!(" {line}")).unwrap_or_default();
     Table {
         title: "Means".to_owned(),
-        note: Some(about_intervals(plan, summary) + &note),
+        note: Some(about_intervals(plan, summary) + &note + &left_out),
         columns,
         rows: summary.configurations.iter().enumerate().map(row).collect(),
     }
@@ -128,13 +132,15 @@ fn differences(plan: &Plan, summary: &Summary, measure: usize) -> Option<Table> 
     let rows: Vec<Vec<String>> = found.map(row).collect();
     let of_measure = summary.differences.iter().filter(|found| found.measure == measure);
     let tested = of_measure.filter(|found| found.p.is_some()).count();
+    let test = (tested > 0).then(|| about_differences(tested, summary.confidence));
+    let notes: Vec<String> = test.into_iter().chain(about_left_out(plan, summary)).collect();
     Some(Table {
         title: if is_each {
             format!("{}, each {} beside each", summary.measures[measure], short(key))
         } else {
             format!("{}, beside {} {}", summary.measures[measure], short(key), value(baseline, place))
         },
-        note: (tested > 0).then(|| about_differences(tested, summary.confidence)),
+        note: (!notes.is_empty()).then(|| notes.join(" ")),
         columns,
         rows,
     })

@@ -170,6 +170,13 @@ impl Plan {
         }
     }
 
+    /// All keys of a configuration but the one at `place`, as a text: configurations with the same can be compared.
+    pub(crate) fn all_else(&self, configuration: usize, place: usize) -> String {
+        let mut values = self.configurations[configuration].values.clone();
+        values[place] = None;
+        format!("{values:?}")
+    }
+
     /// A configuration as a person would name it: `over_provisioning 0.15, victim fifo`.
     pub fn label(&self, configuration: usize) -> String {
         let named = self.keys.iter().zip(&self.configurations[configuration].values);

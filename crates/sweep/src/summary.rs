@@ -230,17 +230,11 @@ fn differences(
     else {
         return Vec::new();
     };
-    // All else being the same: what the other keys are is a text.
-    let rest = |configuration: usize| {
-        let mut values = plan.configurations[configuration].values.clone();
-        values[at] = None;
-        format!("{values:?}")
-    };
     // Configurations that differ in the compared key only, in their order.
     let mut alike: BTreeMap<String, Vec<usize>> = BTreeMap::new();
     let mut found = Vec::new();
     for configuration in 0..plan.configurations.len() {
-        let earlier = alike.entry(rest(configuration)).or_default();
+        let earlier = alike.entry(plan.all_else(configuration, at)).or_default();
         let baselines = if plan.file.all_pairs { &earlier[..] } else { &earlier[..earlier.len().min(1)] };
         for &baseline in baselines {
             let (Some(ours), Some(theirs)) = (values.get(&configuration), values.get(&baseline)) else {

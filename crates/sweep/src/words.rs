@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 
+use crate::plan::{short, shown};
 use crate::{ConfigurationSummary, Difference, Estimate, Plan, Summary};
 
 /// A line about the signs next to the means.
@@ -13,7 +14,15 @@ pub fn about_intervals(plan: &Plan, summary: &Summary) -> String {
     if found().any(has_interval) {
         let same =
             if found().any(|found| found.is_same) { " Without ±: the same for every seed." } else { "" };
-        return format!("± is half of the {} % interval over seeds.{same}", summary.confidence * 100.0);
+        let trace = if found().any(|found| has_interval(found) && is_trace(found)) {
+            " Each seed replays the same trace: ± shows chance in the drive (prefill, warm-up) only."
+        } else {
+            ""
+        };
+        return format!(
+            "± is half of the {} % interval over seeds.{same}{trace}",
+            summary.confidence * 100.0
+        );
     }
     let text = if found().next().is_some() && found().all(|found| found.is_same) {
         "The same for every seed: nothing is random in these runs, so there are no intervals."
@@ -85,9 +94,54 @@ pub fn about_differences(differences: usize, confidence: f64) -> String {
     let plural = if differences == 1 { "comparison" } else { "comparisons" };
     format!(
         "Pairs of runs with the same seed, all else being the same. p: Student's t test on the pairs, corrected by Holm's \
-         method for {differences} {plural}; a verdict of more or less needs p < {level} %. Intervals are not corrected."
+         method for {differences} {plural}; a verdict of more or less needs p < {level} %. ± is half of the {} % interval of the pairs' differences, over the \
+         baseline's mean, and not corrected.",
+        confidence * 100.0
     )
 }
+
+/// A line about configurations that are compared with none, as each other one differs in more than the compared key;
+/// nothing if there is none.
+pub fn about_left_out(plan: &Plan, summary: &Summary) -> Option<String> {
+    let key = summary.compare.as_deref()?;
+    let place = plan.keys.iter().position(|other| other == key)?;
+    let all = || 0..plan.configurations.len();
+    let value = |configuration: usize, at: usize| plan.configurations[configuration].values[at].as_ref();
+    let mut alike: BTreeMap<String, usize> = BTreeMap::new();
+    all().for_each(|configuration| *alike.entry(plan.all_else(configuration, place)).or_default() += 1);
+    let has_several = all().any(|other| value(other, place) != value(0, place));
+    let is_left_out =
+        |configuration: &usize| has_several && alike[&plan.all_else(*configuration, place)] == 1;
+    let left_out: Vec<usize> = all().filter(is_left_out).collect();
+    // Keys in which it differs from the configuration that is nearest to it.
+    let others = |configuration: usize| -> Vec<&str> {
+        let differing = |other: usize| -> Vec<&str> {
+            let keys = (0..plan.keys.len())
+                .filter(|&at| at != place && value(configuration, at) != value(other, at));
+            keys.map(|at| short(&plan.keys[at])).collect()
+        };
+        let rest = all().filter(|&other| value(other, place) != value(configuration, place));
+        rest.map(differing).min_by_key(Vec::len).unwrap_or_default()
+    };
+    let first = *left_out.first()?;
+    let labels: Vec<String> = left_out.iter().take(LABELS_MAX).map(|&at| plan.label(at)).collect();
+    let more = left_out.len() - labels.len();
+    let more = if more > 0 { format!("; and {more} more") } else { String::new() };
+    let baseline = summary.differences.first().map(|found| value(found.baseline, place));
+    let is_moved = !plan.file.all_pairs && baseline.is_some_and(|of| of != value(0, place));
+    let moved = baseline.flatten().filter(|_| is_moved);
+    let moved = moved.map(|value| format!(" The baseline is {} instead.", shown(value))).unwrap_or_default();
+    Some(format!(
+        "Not compared: {}{more}. Configurations are compared that differ in {} only; {} differs from each in {}, too.{moved}",
+        labels.join("; "),
+        short(key),
+        if left_out.len() == 1 { "this one".to_owned() } else { plan.label(first) },
+        others(first).join(" and ")
+    ))
+}
+
+/// Most configurations that a line names.
+const LABELS_MAX: usize = 6;
 
 /// A difference with its interval.
 pub fn percent(relative: &Estimate) -> String {

@@ -11,6 +11,7 @@ mod execute;
 mod files;
 mod fio_job;
 mod fsck;
+mod lines;
 #[cfg(target_os = "linux")]
 mod linux;
 mod list;

@@ -3,7 +3,7 @@
 use std::path::Path;
 
 use clap::Args;
-use strobe_lab::{Experiment, load_drive_table, only_format};
+use strobe_lab::{Experiment, NoFormat, load_drive_table, only_format};
 use toml::{Table, Value};
 
 use super::execute::{Common, execute, with_options};
@@ -110,8 +110,9 @@ pub(crate) fn replay(args: &ReplayArgs) -> Result<(), Failure> {
 
 /// The only format that the first lines of `trace` fit, which a note tells.
 fn recognised(trace: &str) -> Result<&'static str, Failure> {
-    let name = only_format(Path::new(trace)).map_err(|looks| {
-        Failure::Request(anyhow::anyhow!("--format is missing, the format of the trace: {looks}"))
+    let name = only_format(Path::new(trace)).map_err(|error| {
+        let option = if matches!(error, NoFormat::Unclear(_)) { "--" } else { "" };
+        Failure::Request(anyhow::anyhow!("{option}{error}"))
     })?;
     output::note(&format!("note: {trace} is read as {name}; --format overrides that"));
     Ok(name)

@@ -12,7 +12,8 @@ use strobe_lab::load_table;
 use strobe_report::{Chart, Picture, Run};
 use strobe_sweep::{Plan, Summary, SweepFile, has_store, open_store};
 
-use super::{Failure, sweep};
+use super::sweep::{self, TableForm};
+use super::{Failure, output};
 
 /// Largest result that is read; those of runs have some megabytes at most.
 const BYTES_MAX: u64 = 1 << 28;
@@ -27,6 +28,7 @@ const RESULTS_MAX: usize = 1000;
   strobe report out.json --pdf figures --width-mm 85  each figure as a PDF file, as wide as a column, for LaTeX
   strobe report out.json --svg figures                the same as SVG files
   strobe report sweep-sweep --out sweep.html          means with intervals, differences of the sweep in a folder
+  strobe report sweep-sweep --table latex > sweep.tex the same as tables for a paper
 
 What is in the page is what the result has. More of it comes from:
   --set run.xray=60              the X-ray: every block of the drive, in so many frames
@@ -42,7 +44,7 @@ pub(crate) struct ReportArgs {
     #[arg(long, value_name = "DIR")]
     from: Option<PathBuf>,
     /// Write the page to FILE: one HTML file that needs nothing else
-    #[arg(long, value_name = "FILE|-", required_unless_present_any = ["svg", "pdf"])]
+    #[arg(long, value_name = "FILE|-", required_unless_present_any = ["svg", "pdf", "table"])]
     out: Option<String>,
     /// Write each figure as an SVG file into DIR, which is made if it is not there
     #[arg(long, value_name = "DIR")]
@@ -50,6 +52,9 @@ pub(crate) struct ReportArgs {
     /// Write each figure as a PDF file into DIR, which is made if it is not there; its font is in it
     #[arg(long, value_name = "DIR")]
     pdf: Option<PathBuf>,
+    /// Print the tables of a sweep as LaTeX (booktabs) or Markdown
+    #[arg(long, value_name = "FORM", value_enum)]
+    table: Option<TableForm>,
     /// Width of figures on paper, in mm: 85 is a column of most journals [default: 116 as PDF, none as SVG]
     #[arg(long, value_name = "MM", value_parser = width)]
     width_mm: Option<f64>,
@@ -70,7 +75,7 @@ pub(crate) fn report(args: &ReportArgs) -> Result<(), Failure> {
         let path = Path::new(name);
         path.extension().is_some_and(|kind| kind == "toml") || path.is_dir()
     };
-    let (html, pictures) = match args.results.iter().find(is_sweep) {
+    let (html, pictures, tables) = match args.results.iter().find(is_sweep) {
         Some(file) if args.results.len() == 1 => of_sweep(Path::new(file), args)?,
         Some(file) => {
             return Err(request(format!("{file} is a sweep, of which a page has one and nothing else")));
@@ -80,8 +85,18 @@ pub(crate) fn report(args: &ReportArgs) -> Result<(), Failure> {
                 "--from says where a sweep is kept: name its file (strobe report mine.toml --from DIR)";
             return Err(request(cure.to_owned()));
         }
+        None if args.table.is_some() => {
+            let cure = "--table: it is that of a sweep; name the sweep's folder (strobe report FOLDER --table latex), \
+                        or for runs write a page (--out PAGE.html)";
+            return Err(request(cure.to_owned()));
+        }
         None => of_runs(args)?,
     };
+    if args.table.is_some() && args.out.as_deref() == Some("-") {
+        return Err(request(
+            "--table and --out -: both are for standard output; name a file (--out PAGE.html)".into(),
+        ));
+    }
     if args.width_mm.is_some() && args.svg.is_none() && args.pdf.is_none() {
         return Err(request(
             "--width-mm: it is that of figures; name a folder for them (--svg DIR, --pdf DIR)".into(),
@@ -105,6 +120,9 @@ pub(crate) fn report(args: &ReportArgs) -> Result<(), Failure> {
     if let Some(page) = &page {
         page.write(html.trim_end())?;
     }
+    if let Some(tables) = &tables {
+        output::print(tables.trim_end())?;
+    }
     Ok(())
 }
 
@@ -118,11 +136,14 @@ fn figure(picture: &Picture, kind: &str, width_mm: Option<f64>) -> Result<Vec<u8
     if kind == "pdf" { strobe_report::pdf(&svg).map_err(failed) } else { Ok(svg.into_bytes()) }
 }
 
+/// A page, the pictures in it, and tables as text.
+type Found = (String, Vec<Picture>, Option<String>);
+
 /// The page of results, and their pictures if somebody wants them.
-fn of_runs(args: &ReportArgs) -> Result<(String, Vec<Picture>), Failure> {
+fn of_runs(args: &ReportArgs) -> Result<Found, Failure> {
     let runs = runs(&args.results)?;
     let pictures = if wants_figures(args) { strobe_report::pictures(&runs) } else { Vec::new() };
-    Ok((strobe_report::page(&runs), pictures))
+    Ok((strobe_report::page(&runs), pictures, None))
 }
 
 fn wants_figures(args: &ReportArgs) -> bool {
@@ -130,7 +151,7 @@ fn wants_figures(args: &ReportArgs) -> bool {
 }
 
 /// Report on a sweep, finished or not.
-fn of_sweep(file: &Path, args: &ReportArgs) -> Result<(String, Vec<Picture>), Failure> {
+fn of_sweep(file: &Path, args: &ReportArgs) -> Result<Found, Failure> {
     let (plan, folder) = if file.is_dir() { kept_sweep(file, args)? } else { sweep_of_file(file, args)? };
     let store = open_store(&folder)?;
     let all: Vec<usize> = (0..plan.points.len()).collect();
@@ -144,7 +165,8 @@ fn of_sweep(file: &Path, args: &ReportArgs) -> Result<(String, Vec<Picture>), Fa
     let whole = file.canonicalize().unwrap_or_else(|_| file.to_owned());
     let name = if whole.is_dir() { whole.file_name() } else { whole.file_stem() };
     let name = name.unwrap_or_default().to_string_lossy();
-    Ok((strobe_sweep::page(&name, &plan, &summary), pictures))
+    let tables = args.table.map(|form| form.written(&plan, &summary));
+    Ok((strobe_sweep::page(&name, &plan, &summary), pictures, tables))
 }
 
 /// The sweep that `folder` holds.

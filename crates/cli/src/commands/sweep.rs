@@ -1,14 +1,19 @@
 //! `strobe sweep`.
 
 use std::path::{Path, PathBuf};
+use std::time::Duration;
 
 use clap::{Args, ValueEnum};
 use strobe_cli::report;
 use strobe_lab::points::threads;
-use strobe_sweep::{Plan, Sweep, SweepError, SweepFile};
+use strobe_report::Table;
+use strobe_sweep::{Plan, Summary, Sweep, SweepError, SweepFile};
 
 use super::watcher::Watcher;
 use super::{Failure, output, signals};
+
+/// Time between two lines of progress where there is no terminal for a bar.
+const LINE_EVERY: Duration = Duration::from_secs(30);
 
 /// An example, and what there is to know.
 const HELP: &str = "\
@@ -71,7 +76,7 @@ pub(crate) struct SweepArgs {
 }
 
 #[derive(Clone, Copy, ValueEnum)]
-enum TableForm {
+pub(crate) enum TableForm {
     /// LaTeX, with the rules of the package booktabs
     Latex,
     /// Markdown
@@ -84,14 +89,33 @@ impl From<SweepError> for Failure {
     }
 }
 
+impl TableForm {
+    /// The tables of a sweep, one after the other.
+    pub(crate) fn written(self, plan: &Plan, summary: &Summary) -> String {
+        let tables = strobe_sweep::tables(plan, summary);
+        let text = |table: &Table| match self {
+            TableForm::Latex => table.latex(),
+            TableForm::Markdown => table.markdown(),
+        };
+        tables.iter().map(text).collect::<Vec<_>>().join("\n")
+    }
+}
+
 pub(crate) fn sweep(args: &SweepArgs) -> Result<(), Failure> {
+    if args.file.is_dir() {
+        let folder = args.file.display();
+        return Err(Failure::Request(anyhow::anyhow!(
+            "{folder} is a folder, and a sweep is run from its file (strobe sweep FILE); what the folder of a sweep holds \
+             tells strobe report {folder} --table latex, or --out PAGE.html"
+        )));
+    }
     if args.check {
         return check(&args.file, &args.sets);
     }
     let plan = Plan::new(SweepFile::load(&args.file, &args.sets)?)?;
     let folder = args.out.clone().unwrap_or_else(|| folder_of(&args.file));
     let count = args.workers.map_or_else(threads, usize::from).min(plan.points.len());
-    let watcher = Watcher::new(args.quiet, "runs");
+    let watcher = Watcher::new(args.quiet, "runs").with_lines(LINE_EVERY);
     let mut sweep = Sweep::new(plan, &folder)?;
     let command = || {
         let mut command = std::process::Command::new(strobe_linux::this_program());
@@ -100,6 +124,7 @@ pub(crate) fn sweep(args: &SweepArgs) -> Result<(), Failure> {
     };
     let points = sweep.run(count, command, &watcher);
     watcher.end();
+    drop(watcher);
     let points = points.map_err(|error| match error {
         SweepError::Interrupted => Failure::Run(anyhow::anyhow!(
             "interrupted; what is done is kept in {}: the same command goes on",
@@ -108,15 +133,10 @@ pub(crate) fn sweep(args: &SweepArgs) -> Result<(), Failure> {
         error => error.into(),
     })?;
     let outputs = sweep.write(points)?;
-    let tables = || strobe_sweep::tables(&sweep.plan, &outputs.summary).into_iter();
-    let texts: Vec<String> = match args.table {
-        Some(TableForm::Latex) => tables().map(|table| table.latex()).collect(),
-        Some(TableForm::Markdown) => tables().map(|table| table.markdown()).collect(),
-        None if args.quiet => Vec::new(),
-        None => vec![report::sweep::summary(&sweep.plan, &outputs)],
-    };
-    if !texts.is_empty() {
-        output::print(texts.join("\n").trim_end())?;
+    match args.table {
+        Some(form) => output::print(form.written(&sweep.plan, &outputs.summary).trim_end())?,
+        None if args.quiet => {}
+        None => output::print(report::sweep::summary(&sweep.plan, &outputs).trim_end())?,
     }
     let (done, failed) = outputs
         .summary

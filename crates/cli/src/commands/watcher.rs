@@ -1,28 +1,40 @@
 //! Progress bar and cancellation of sweeps, papers, checks and fits.
 
 use std::io::IsTerminal as _;
+use std::time::Duration;
 
 use indicatif::ProgressBar;
 use strobe_lab::points::Watch;
 use strobe_types::StopFlag;
 
-use super::{progress, signals};
+use super::lines::Lines;
+use super::{output, progress, signals};
 
 /// Shows progress on a terminal, and passes Ctrl-C, TERM and HUP on.
 pub(super) struct Watcher {
     stop: StopFlag,
     bar: Option<ProgressBar>,
+    lines: Option<Lines>,
+    is_quiet: bool,
+    points: &'static str,
 }
 
 impl Watcher {
     /// From now on a signal raises the stop flag. `points` is the plural of a point, as "runs".
-    pub(super) fn new(is_quiet: bool, points: &str) -> Self {
+    pub(super) fn new(is_quiet: bool, points: &'static str) -> Self {
         let show = !is_quiet && std::io::stderr().is_terminal();
         let bar = show.then(|| {
             let template = format!("{{msg}}{{wide_bar}} {{pos}} of {{len}} {points}  {{prefix}}{{left}}");
             ProgressBar::new(0).with_style(progress::style(&template))
         });
-        Self { stop: signals::listen_for_long(), bar }
+        Self { stop: signals::listen_for_long(), bar, lines: None, is_quiet, points }
+    }
+
+    /// Prints a line of progress after each interval of `every` where no bar is shown.
+    pub(super) fn with_lines(self, every: Duration) -> Self {
+        let is_wanted = self.bar.is_none() && !self.is_quiet;
+        let lines = is_wanted.then(|| Lines::start(every, self.points, output::note));
+        Self { lines, ..self }
     }
 
     pub(super) fn end(&self) {
@@ -40,6 +52,9 @@ impl Watch for Watcher {
             if failed > 0 {
                 bar.set_prefix(format!("{failed} failed  "));
             }
+        }
+        if let Some(lines) = &self.lines {
+            lines.set(done, total, failed);
         }
     }
 

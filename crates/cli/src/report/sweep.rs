@@ -3,7 +3,7 @@
 use std::fmt::Write as _;
 
 use strobe_report::Table;
-use strobe_sweep::words::{about_intervals, about_steadiness};
+use strobe_sweep::words::{about_intervals, about_left_out, about_steadiness};
 use strobe_sweep::{Outputs, Plan, failures};
 
 use super::{broken, count, table, terminal_width, wrapped};
@@ -37,8 +37,11 @@ pub fn summary(plan: &Plan, outputs: &Outputs) -> String {
     let tables = strobe_sweep::tables(plan, summary);
     let (means, differences) = tables.split_at(1);
     let mut out: String = means.iter().map(written).collect();
-    let _ = writeln!(out, "\n{}", about_intervals(plan, summary));
+    let _ = writeln!(out, "\n{}", broken(&about_intervals(plan, summary), terminal_width()).join("\n"));
     if let Some(line) = about_steadiness(plan, summary) {
+        let _ = writeln!(out, "{}", broken(&line, terminal_width()).join("\n"));
+    }
+    if let Some(line) = about_left_out(plan, summary).filter(|_| differences.is_empty()) {
         let _ = writeln!(out, "{}", broken(&line, terminal_width()).join("\n"));
     }
     for failure in failures(plan, summary) {

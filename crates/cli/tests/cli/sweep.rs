@@ -70,6 +70,17 @@ fn a_sweep_prints_means_differences_and_files_and_its_rows_do_not_depend_on_work
     let markdown = table("markdown");
     assert!(markdown.contains("| ---: |") && markdown.contains("| p (Holm) | verdict |"), "{markdown}");
     assert!(!markdown.contains("report.html"), "{markdown}");
+    // The folder is enough, as for a sweep of Python, which has no file.
+    let of_folder = |form: &str| folder.strobe(&["report", "s-sweep", "--table", form]).ok().out;
+    assert_eq!((of_folder("latex"), of_folder("markdown")), (latex, markdown));
+    let refused = |args: &[&str], parts: &[&str]| folder.strobe(args).refused(parts);
+    refused(
+        &["sweep", "s-sweep", "--table", "latex"],
+        &["is a folder", "strobe report s-sweep --table latex"],
+    );
+    folder.write("x.json", "{}");
+    refused(&["report", "x.json", "--table", "latex"], &["--table", "strobe report FOLDER --table latex"]);
+    refused(&["report", "s-sweep", "--table", "latex", "--out", "-"], &["--table and --out -"]);
     // All is known: nothing runs again.
     let points = folder.read("one/points.jsonl");
     folder.strobe(&["sweep", "s.toml", "--out", "one", "--quiet"]).ok();

@@ -143,6 +143,10 @@ fn a_missing_format_is_recognised_and_a_wrong_one_answered_with_what_the_trace_l
     let none = with("Dear reader,\n");
     none.strobe(&["replay", "t"]).refused(&["--format is missing", "strobe list formats"]);
     none.strobe(&["replay", "-"]).refused(&["--format is missing", "strobe list formats"]);
+    none.strobe(&["replay", "nothere.csv"]).refused(&["cannot open trace nothere.csv"]);
+    let line = "128166372003061629,hm,1,Write,0,4096,413\n";
+    let bad = with(&format!("{}{}", line.repeat(5), line.replace("Write", "Wrote")));
+    bad.strobe(&["replay", "t"]).refused(&["--format is missing", "t is msr but for line 6"]);
     let refused = none.replay("t", "msr", &[]);
     refused.refused(&["line 1"]);
     assert!(!refused.err.contains("looks like format"), "{}", refused.err);

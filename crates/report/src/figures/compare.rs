@@ -58,7 +58,7 @@ pub(super) fn figure(runs: &[Run]) -> Option<Figure> {
         let bar = |(run, headlines): (&Run, &Vec<Headline>)| {
             let headline = &headlines[at];
             let part = Part { style: 1, name: headline.name.to_owned(), value: headline.value? };
-            Some(Bar { name: run.name.clone(), parts: vec![part], range: None })
+            Some(Bar { name: run.name.clone(), parts: vec![part] })
         };
         let bars: Vec<Bar> = runs.iter().zip(&all).filter_map(bar).collect();
         (!bars.is_empty()).then(|| (first.name.to_owned(), first.unit, bars))

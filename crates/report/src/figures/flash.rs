@@ -28,7 +28,7 @@ fn stacked(runs: &[Run], title: &str, unit: Unit, paths: &[(&str, &str)]) -> Opt
     let bar = |run: &Run, path: &str| {
         let part = |(name, value)| Part { style: style(name), name: words(name), value };
         let parts: Vec<Part> = parts(run, path).into_iter().map(part).collect();
-        Some(Bar { name: named(runs, run, ""), parts, range: None })
+        Some(Bar { name: named(runs, run, ""), parts })
             .filter(|bar| bar.parts.iter().any(|part| part.value > 0.0))
     };
     let group = |&(name, path): &(&str, &str)| {

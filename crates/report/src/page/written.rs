@@ -9,8 +9,11 @@ impl Table {
     pub fn latex(&self) -> String {
         let align: String =
             self.columns.iter().map(|(_, is_number)| if *is_number { 'r' } else { 'l' }).collect();
-        let line = |cells: &[String]| {
-            let cells: Vec<String> = cells.iter().map(|cell| in_latex(cell)).collect();
+        let row = |cells: &[String]| {
+            let cell = |(cell, (_, is_number)): (&String, &(String, bool))| {
+                if *is_number { number_in_latex(cell) } else { text_in_latex(cell) }
+            };
+            let cells: Vec<String> = cells.iter().zip(&self.columns).map(cell).collect();
             format!("{} \\\\", cells.join(" & "))
         };
         let caption = match &self.note {
@@ -20,10 +23,10 @@ impl Table {
         let mut text = String::from("% \\usepackage{booktabs}\n\\begin{table}\n\\centering\n");
         let _ =
             writeln!(text, "\\caption{{{}}}\n\\begin{{tabular}}{{{align}}}\n\\toprule", in_latex(&caption));
-        let names: Vec<String> = self.columns.iter().map(|(name, _)| name.clone()).collect();
-        let _ = writeln!(text, "{}\n\\midrule", line(&names));
-        self.rows.iter().for_each(|row| {
-            let _ = writeln!(text, "{}", line(row));
+        let names: Vec<String> = self.columns.iter().map(|(name, _)| in_latex(name)).collect();
+        let _ = writeln!(text, "{} \\\\\n\\midrule", names.join(" & "));
+        self.rows.iter().for_each(|cells| {
+            let _ = writeln!(text, "{}", row(cells));
         });
         text.push_str("\\bottomrule\n\\end{tabular}\n\\end{table}\n");
         text
@@ -76,6 +79,41 @@ fn in_latex(text: &str) -> String {
     out
 }
 
+/// Characters that only formulas, paths and comparisons have.
+const OF_FORMULAS: [char; 7] = ['(', '*', '^', '/', '<', '>', '='];
+
+/// A cell of text: a formula in the letters of a typewriter, where it reads as it was written.
+fn text_in_latex(text: &str) -> String {
+    if !text.contains(OF_FORMULAS) {
+        return in_latex(text);
+    }
+    let escape = |c: char| match c {
+        '^' => "\\^{}".to_owned(),
+        // Letters of a typewriter have these.
+        '<' | '>' | '*' => c.to_string(),
+        c => in_latex(&c.to_string()),
+    };
+    format!("\\texttt{{{}}}", text.chars().map(escape).collect::<String>())
+}
+
+/// A cell of a number in math mode, where a minus is one; its unit behind it is text.
+fn number_in_latex(text: &str) -> String {
+    let is_math = |c: char| c.is_ascii_digit() || "+-−.±<>* ".contains(c);
+    let end = text.find(|c| !is_math(c)).unwrap_or(text.len());
+    let number = text[..end].trim_end();
+    if !number.contains(|c: char| c.is_ascii_digit()) {
+        return in_latex(text);
+    }
+    let symbol = |c: char| match c {
+        '±' => "\\pm".to_owned(),
+        '−' => "-".to_owned(),
+        '*' => "^{*}".to_owned(),
+        c => c.to_string(),
+    };
+    let number_in_math: String = number.chars().map(symbol).collect();
+    format!("${number_in_math}${}", in_latex(&text[number.len()..]))
+}
+
 /// `text` with the characters that end a cell or begin emphasis or a tag.
 fn in_markdown(text: &str) -> String {
     let mut out = String::new();
@@ -101,6 +139,10 @@ mod tests {
             rows: vec![
                 vec!["age * (1-u) / (1+u)^2".to_owned(), "3.16 ± 0.02".to_owned()],
                 vec!["a|b & \\c".to_owned(), "−1 %".to_owned()],
+                vec!["d-choices".to_owned(), "-17.11 ± 0.44 %".to_owned()],
+                vec!["x_1".to_owned(), "< 0.001".to_owned()],
+                vec!["y".to_owned(), "5*".to_owned()],
+                vec!["z".to_owned(), "-".to_owned()],
             ],
         }
     }
@@ -109,15 +151,17 @@ mod tests {
     fn latex_has_rules_of_booktabs_and_no_character_that_it_takes_for_a_command() {
         let wanted = "% \\usepackage{booktabs}\n\\begin{table}\n\\centering\n\\caption{waf\\_1, 50 \\%. $*$ has runs.}\n\
                       \\begin{tabular}{lr}\n\\toprule\nvictim & waf \\\\\n\\midrule\n\
-                      age $*$ (1-u) / (1+u)\\textasciicircum{}2 & 3.16 $\\pm$ 0.02 \\\\\n\
-                      a|b \\& \\textbackslash{}c & $-$1 \\% \\\\\n\\bottomrule\n\\end{tabular}\n\\end{table}\n";
+                      \\texttt{age * (1-u) / (1+u)\\^{}2} & $3.16 \\pm 0.02$ \\\\\n\
+                      a|b \\& \\textbackslash{}c & $-1$ \\% \\\\\n\
+                      d-choices & $-17.11 \\pm 0.44$ \\% \\\\\nx\\_1 & $< 0.001$ \\\\\ny & $5^{*}$ \\\\\nz & - \\\\\n\\bottomrule\n\\end{tabular}\n\\end{table}\n";
         assert_eq!(table().latex(), wanted);
     }
 
     #[test]
     fn markdown_aligns_numbers_and_keeps_cells_whole() {
         let wanted = "**waf\\_1, 50 %**\n\n| victim | waf |\n| --- | ---: |\n\
-                      | age \\* (1-u) / (1+u)^2 | 3.16 ± 0.02 |\n| a\\|b & \\\\c | −1 % |\n\n\\* has runs.\n";
+                      | age \\* (1-u) / (1+u)^2 | 3.16 ± 0.02 |\n| a\\|b & \\\\c | −1 % |\n\
+                      | d-choices | -17.11 ± 0.44 % |\n| x\\_1 | \\< 0.001 |\n| y | 5\\* |\n| z | - |\n\n\\* has runs.\n";
         assert_eq!(table().markdown(), wanted);
     }
 }

@@ -23,8 +23,6 @@ pub(crate) struct Part {
 pub(crate) struct Bar {
     pub(crate) name: String,
     pub(crate) parts: Vec<Part>,
-    /// Range of its end.
-    pub(crate) range: Option<(f64, f64)>,
 }
 
 /// Lying bars in groups, each with an axis of its own unless they share a logarithmic one.
@@ -85,17 +83,6 @@ impl Bars {
                     );
                     x += length;
                 }
-                if let Some((low, high)) = bar.range {
-                    let place = |value: f64| left + (RIGHT - left) * self.share(value, most).max(0.0);
-                    let (from, to, middle) = (place(low), place(high), y + BAR / 2.0);
-                    let _ = write!(
-                        body,
-                        "<path class=\"whisker\" d=\"M{from:.1},{middle:.1}H{to:.1}M{from:.1},{:.1}v6M{to:.1},{:.1}v6\"/>",
-                        middle - 3.0,
-                        middle - 3.0
-                    );
-                    x = x.max(to);
-                }
                 let text = number(total(bar), *unit);
                 let _ = write!(
                     body,
@@ -126,8 +113,7 @@ fn total(bar: &Bar) -> f64 {
 
 /// The farthest end of `bars`.
 fn most<'a>(bars: impl IntoIterator<Item = &'a Bar>) -> f64 {
-    let reach = |bar: &Bar| total(bar).max(bar.range.map_or(0.0, |(_, high)| high));
-    bars.into_iter().map(reach).fold(0.0, f64::max)
+    bars.into_iter().map(total).fold(0.0, f64::max)
 }
 
 /// Standing bars that touch, of bins of equal width.

@@ -3,6 +3,7 @@
 
 mod axis;
 mod bars;
+mod grouped;
 mod lines;
 mod map;
 mod rows;
@@ -10,6 +11,7 @@ mod standing;
 
 pub(crate) use axis::Axis;
 pub(crate) use bars::{Bar, Bars, Histogram, Part};
+pub(crate) use grouped::Grouped;
 pub(crate) use lines::{Line, Look, Plot};
 pub(crate) use map::Map;
 pub(crate) use rows::{Row, Rows};
@@ -119,6 +121,32 @@ fn cut(text: &str, most: f64) -> String {
     }
 }
 
+/// A text in lines of a width, broken between words, or where a word is longer than a line.
+fn wrapped(text: &str, most: f64) -> Vec<String> {
+    let chars = ((most / 6.8) as usize).max(1);
+    let mut lines: Vec<String> = Vec::new();
+    for word in text.split_whitespace() {
+        let mut word: Vec<char> = word.chars().collect();
+        match lines.last_mut() {
+            Some(line) if line.chars().count() + 1 + word.len() <= chars => {
+                line.push(' ');
+                line.extend(word);
+                continue;
+            }
+            _ => {}
+        }
+        while word.len() > chars {
+            // Behind an operator or a dash if there is one in the second half.
+            let breaks =
+                |&at: &usize| !word[at - 1].is_alphanumeric() && word[at - 1] != '_' && word[at - 1] != '(';
+            let at = (chars / 2 + 1..=chars).rev().find(breaks).unwrap_or(chars);
+            lines.push(word.drain(..at).collect());
+        }
+        lines.push(word.into_iter().collect());
+    }
+    lines
+}
+
 /// Look of an entry of a legend.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Key {
@@ -135,8 +163,8 @@ fn legend(svg: &mut String, names: &[(String, usize, Key)]) -> f64 {
         return 4.0;
     }
     for (name, style, key) in names {
-        let name = cut(name, WIDTH - 60.0);
-        let needs = 30.0 + width(&name) + 10.0;
+        let lines = wrapped(name, WIDTH - 60.0);
+        let needs = 30.0 + lines.iter().map(|line| width(line)).fold(0.0, f64::max) + 10.0;
         if x + needs > WIDTH && x > 8.0 {
             (x, y) = (8.0, y + TEXT);
         }
@@ -159,7 +187,10 @@ fn legend(svg: &mut String, names: &[(String, usize, Key)]) -> f64 {
             ),
             Key::Mark => format!("<path class=\"stroke\" d=\"M{:.1},{:.1}h12\"/>", x + 8.0, y + 8.0),
         };
-        *svg += &format!("<text x=\"{:.1}\" y=\"{:.1}\">{}</text>", x + 29.0, y + 12.0, escaped(&name));
+        for (at, line) in lines.iter().enumerate() {
+            y += if at > 0 { TEXT } else { 0.0 };
+            *svg += &format!("<text x=\"{:.1}\" y=\"{:.1}\">{}</text>", x + 29.0, y + 12.0, escaped(line));
+        }
         x += needs;
     }
     y + TEXT + 4.0

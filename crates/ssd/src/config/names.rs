@@ -170,7 +170,12 @@ const fn placement(
 
 /// Every placement scheme with a name.
 pub const PLACEMENTS: &[PlacementInfo] = &[
-    placement(SchemeName::None, "none", ["one", "one; the host's with gc.stream = \"host\""], ""),
+    placement(
+        SchemeName::None,
+        "none",
+        ["one", "one of their own; the host's with gc.stream = \"host\""],
+        "SepGC; NoSep with gc.stream = \"host\"",
+    ),
     placement(SchemeName::SepGc, "sep-gc", ["one", "one of their own"], "SepGC"),
     placement(
         SchemeName::HotCold,

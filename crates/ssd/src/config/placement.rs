@@ -10,7 +10,8 @@ use strobe_types::defaults;
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum SchemeName {
-    /// Host writes share blocks, and relocated data does (drive.ftl.gc.stream).
+    /// Host writes share blocks. Relocated data shares blocks of its own (SepGC), or those of the host with
+    /// drive.ftl.gc.stream = "host" (NoSep).
     #[default]
     None,
     /// Relocated units at least as hot as the mean of their victim go to one stream, the others to another (CAT, FeGC).
@@ -113,7 +114,8 @@ defaults! {
     #[serde(deny_unknown_fields, default)]
     pub struct PlacementTable {
         /// Scheme: none, sep-gc, hot-cold, sorted, sepbit, uw, gw, dac, fadac, warcip, sfs, fk, midas, 2r, hints or handles, or a formula
-        /// such as "min(writes / 4, 2) + 3 * is_copy", whose value is the stream; see `strobe list placements` for both. The page
+        /// such as "min(writes / 4, 2) + 3 * is_copy", whose value is the stream; see `strobe list placements` for both. NoSep of the
+        /// literature is none with drive.ftl.gc.stream = "host"; none alone keeps relocated data apart (SepGC). The page
         /// map and dftl have it; 2r needs drive.ftl.gc.mode = "stop-the-world". Default none.
         pub scheme: Scheme = Scheme::Name(SchemeName::None);
         /// Streams of sepbit, gw, dac, fadac, warcip, sfs, fk and midas, those of the host and of relocated data together; the most of a

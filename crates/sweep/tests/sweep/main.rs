@@ -1,5 +1,6 @@
 //! Sweeps against what they should come to: the same rows whoever runs them, in whatever order, however often killed.
 
+mod figures;
 mod names;
 mod refusals;
 

@@ -31,10 +31,10 @@ fn a_name_stands_for_its_formula_and_is_what_people_see() {
     assert!(summary.configurations.iter().all(|found| found.runs == (2, 0)), "{summary:?}");
     let csv = summary.csv(&named);
     let rows = strobe_sweep::tables(&named, &summary)[0].latex();
-    let curves: Vec<String> =
-        charts(&named, &summary)[0].curves.iter().map(|curve| curve.name.clone()).collect();
+    let chart = charts(&named, &summary).remove(0);
+    let bars = chart.svg().expect("bars");
     let page = page("s", &named, &summary);
-    for (place, text) in [("csv", &csv), ("table", &rows), ("figure", &curves.join(" ")), ("page", &page)] {
+    for (place, text) in [("csv", &csv), ("table", &rows), ("figure", &bars), ("page", &page)] {
         assert!(text.contains("youngest") && text.contains("halves"), "{place}: {text}");
         assert!(
             place == "page" || !text.contains("age * ") && !text.contains("writes / 4"),

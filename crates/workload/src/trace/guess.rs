@@ -3,9 +3,10 @@
 use std::io::Cursor;
 use std::path::Path;
 
+use super::error::Position;
 use super::input::Input;
 use super::line::Line;
-use super::problem::Problem;
+use super::problem::{Problem, Reason};
 use super::{FORMATS, Format, TraceError, TraceOptions, oracle_general, per_cpu};
 
 /// Bytes at the start of a file that decide.
@@ -14,31 +15,125 @@ const LOOKED_AT_BYTES: usize = 64 << 10;
 /// The formats that everything at the start of the trace at `path` is in. Several formats have lines of one shape, so
 /// there may be more than one; none if it is a trace of none.
 pub fn guess(path: &Path) -> Result<Vec<&'static Format>, TraceError> {
+    Ok(all_fitting(&start_of(path)?))
+}
+
+/// The bytes at the start of a trace.
+fn start_of(path: &Path) -> Result<Vec<u8>, TraceError> {
     let mut input = Input::open(&per_cpu::files(path)[0])?;
     let mut start = vec![0; LOOKED_AT_BYTES];
     // Damaged compressed data look like nothing.
     let length = input.read(&mut start).unwrap_or(0);
     start.truncate(length);
-    let is_whole = length < LOOKED_AT_BYTES;
+    Ok(start)
+}
+
+/// The formats that all of `start` is in.
+fn all_fitting(start: &[u8]) -> Vec<&'static Format> {
+    let is_whole = start.len() < LOOKED_AT_BYTES;
     let mut fitting: Vec<&'static Format> =
-        FORMATS.iter().filter(|format| fits(format, &start, is_whole)).collect();
+        FORMATS.iter().filter(|format| fits(format, start, is_whole)).collect();
     // It has nothing to recognise it by, so records of others may pass for its own.
     if fitting.len() > 1 {
         fitting.retain(|format| format.name != oracle_general::FORMAT.name);
     }
-    Ok(fitting)
+    fitting
+}
+
+/// Why no format of a trace can be named.
+#[derive(Debug, thiserror::Error)]
+pub enum NoFormat {
+    /// The trace cannot be opened.
+    #[error(transparent)]
+    Unreadable(#[from] TraceError),
+    /// Its start does not say; the text is what it looks like.
+    #[error("format is missing, the format of the trace: {0}")]
+    Unclear(String),
 }
 
 /// The only format that the start of the trace at `path` is in, or words on why there is none to name. Formats of one
 /// shape differ in units and op codes: of several that fit, somebody has to name one.
-pub fn only_format(path: &Path) -> Result<&'static str, String> {
+pub fn only_format(path: &Path) -> Result<&'static str, NoFormat> {
     // A pipe can be read only once.
-    let fitting = if path.is_file() { guess(path).unwrap_or_default() } else { Vec::new() };
-    let names: Vec<&'static str> = fitting.iter().map(|format| format.name).collect();
-    match names[..] {
-        [] => Err("`strobe list formats` has the names".to_owned()),
-        [name] => Ok(name),
-        [ref others @ .., last] => Err(format!("{} may be {} or {last}", path.display(), others.join(", "))),
+    let is_pipe = path == Path::new("-") || path.exists() && !path.is_file();
+    let start = if is_pipe { Vec::new() } else { start_of(path)? };
+    let names: Vec<&'static str> = all_fitting(&start).iter().map(|format| format.name).collect();
+    let looks = match names[..] {
+        [name] => return Ok(name),
+        [] => match nearly_fitting(&start) {
+            Some((name, line, reason)) => format!(
+                "{} is {name} but for line {line} ({reason}); remove or mend that line, or name another format",
+                path.display()
+            ),
+            None => "`strobe list formats` has the names".to_owned(),
+        },
+        [ref others @ .., last] => format!("{} may be {} or {last}", path.display(), others.join(", ")),
+    };
+    Err(NoFormat::Unclear(looks))
+}
+
+/// Lines at the start of a trace that may be wrong for a format to be named nevertheless.
+const MISFITS_MAX: usize = 3;
+
+/// The only format that all but some lines of `start` are in, with its first line that is not, and the reason. Of
+/// several formats the one with the fewest such lines counts; a tie names none.
+fn nearly_fitting(start: &[u8]) -> Option<(&'static str, u64, Reason)> {
+    let found = FORMATS.iter().filter_map(|format| Some((format.name, misfits(format, start)?)));
+    let mut found: Vec<(&'static str, Misfits)> = found.collect();
+    found.sort_by_key(|(_, misfits)| misfits.lines);
+    match &mut found[..] {
+        [(_, first), (_, second), ..] if first.lines == second.lines => None,
+        [(name, first), ..] => Some((*name, first.line, std::mem::take(&mut first.reason))),
+        [] => None,
+    }
+}
+
+/// Lines that are not of a format.
+struct Misfits {
+    lines: usize,
+    /// The first of them, counted from 1.
+    line: u64,
+    reason: Reason,
+}
+
+/// The lines of `start` that are not in `format`; nothing if that is no text, or if they are too many. A line that is
+/// refused is blanked, and the rest is read again.
+fn misfits(format: &Format, start: &[u8]) -> Option<Misfits> {
+    let end = if start.len() < LOOKED_AT_BYTES { start.len() } else { memchr::memrchr(b'\n', start)? };
+    let mut lines: Vec<&[u8]> = start[..end].split(|&byte| byte == b'\n').collect();
+    let mut first: Option<Misfits> = None;
+    loop {
+        let (records, problem) = decoded(format, &lines.join(&b'\n'));
+        let Some((line, reason)) = problem? else {
+            return first.filter(|misfits| records > misfits.lines);
+        };
+        let found = first.get_or_insert(Misfits { lines: 0, line, reason });
+        found.lines += 1;
+        if found.lines > MISFITS_MAX {
+            return None;
+        }
+        *lines.get_mut(usize::try_from(line).ok()?.checked_sub(1)?)? = b"";
+    }
+}
+
+/// Records of `bytes` up to the first line that is not in `format`, and that line; no line if it is not one of a text.
+fn decoded(format: &Format, bytes: &[u8]) -> (usize, Option<Option<(u64, Reason)>>) {
+    let mut records = 0;
+    let Ok(input) = Input::new(Box::new(Cursor::new(bytes.to_vec())), "") else { return (0, None) };
+    let mut source = format.decoder(input, Vec::new(), &TraceOptions::default());
+    loop {
+        let problem = match source.next() {
+            Ok(Some(Line::Nothing)) => continue,
+            Ok(Some(Line::Record { .. } | Line::Skip(_))) => {
+                records += 1;
+                continue;
+            }
+            Ok(None) => return (records, Some(None)),
+            Err(Problem::Malformed(reason)) => reason,
+            Err(Problem::Io(_) | Problem::Truncated(_)) => return (records, None),
+        };
+        let Position::Line(line) = source.position() else { return (records, None) };
+        return (records, Some(Some((line, problem))));
     }
 }
 
@@ -98,6 +193,32 @@ mod tests {
         ] {
             assert_eq!(guessed(text.as_bytes()), expected, "{text}");
         }
+    }
+
+    #[test]
+    fn a_file_that_is_there_is_named_by_all_but_some_of_its_lines() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let path = folder.path().join("t");
+        let said = |text: &str| {
+            fs::write(&path, text).expect("writable");
+            only_format(&path).map_err(|error| error.to_string())
+        };
+        let line = "128166372003061629,hm,1,Write,0,4096,413\n";
+        let header = "Timestamp,Hostname,DiskNumber,Type,Offset,Size,ResponseTime\n";
+        let error = said(&format!("{header}{}", line.repeat(5))).expect_err("a header");
+        assert!(error.contains("is msr but for line 1 (column Timestamp must be"), "{error}");
+        let bad = line.replace("Write", "Wrote");
+        let error =
+            said(&format!("{}{bad}{}{bad}", line.repeat(5), line.repeat(3))).expect_err("an operation");
+        assert!(error.contains("is msr but for line 6 (column Type must be"), "{error}");
+        // Half of the lines are no "some", and too many are none either.
+        for text in [format!("{line}{bad}"), format!("{}{}", line.repeat(50), bad.repeat(4))] {
+            let error = said(&text).expect_err("no format");
+            assert!(error.contains("strobe list formats"), "{error}");
+        }
+        assert_eq!(said(line), Ok("msr"));
+        let error = only_format(&folder.path().join("nothere.csv")).expect_err("no file");
+        assert!(matches!(error, NoFormat::Unreadable(TraceError::Open { .. })), "{error}");
     }
 
     #[test]

@@ -50,7 +50,7 @@ pub use detail::Detail;
 pub use error::{Position, TraceError};
 pub use format::Format;
 pub use formats::{FORMATS, find_format};
-pub use guess::{guess, only_format};
+pub use guess::{NoFormat, guess, only_format};
 pub use options::{Action, TraceOptions};
 pub use reader::{TraceReader, TraceRecord, from_reader, open, recorded_action};
 pub use skipped::{SkipReason, Skipped};

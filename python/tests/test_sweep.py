@@ -247,7 +247,7 @@ def test_objects_of_one_class_are_told_apart_by_their_names(tmp_path):
         with pytest.raises(ValueError, match='"sepbit" is a value of its own'):
             strobe.sweep(SMALL, grid(*policies), out=tmp_path / "no")
     found = strobe.sweep(SMALL, grid(Splitting(1, "one"), Splitting(2, "two"), "sep-gc"), out=tmp_path / "yes", workers=2)
-    assert [row["drive.ftl.placement.scheme"] for row in found.rows] == ["one", "two", "sep-gc"]
+    assert list(found.rows["drive.ftl.placement.scheme"]) == ["one", "two", "sep-gc"]
     waf = {found["values"]["drive.ftl.placement.scheme"]: found["measures"]["waf"]["mean"] for found in found.configurations}
     assert waf["one"] == waf["sep-gc"] != waf["two"]
 

@@ -15,7 +15,7 @@ pub fn about_intervals(plan: &Plan, summary: &Summary) -> String {
         let same =
             if found().any(|found| found.is_same) { " Without ±: the same for every seed." } else { "" };
         let trace = if found().any(|found| has_interval(found) && is_trace(found)) {
-            " Each seed replays the same trace: ± shows chance in the drive (prefill, warm-up) only."
+            " Each seed replays the same trace: ± shows chance in the drive (prefill, warm-up, policies) only."
         } else {
             ""
         };

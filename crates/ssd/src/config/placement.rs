@@ -114,9 +114,9 @@ defaults! {
     #[serde(deny_unknown_fields, default)]
     pub struct PlacementTable {
         /// Scheme: none, sep-gc, hot-cold, sorted, sepbit, uw, gw, dac, fadac, warcip, sfs, fk, midas, 2r, hints or handles, or a formula
-        /// such as "min(writes / 4, 2) + 3 * is_copy", whose value is the stream; see `strobe list placements` for both. NoSep of the
-        /// literature is none with drive.ftl.gc.stream = "host"; none alone keeps relocated data apart (SepGC). The page
-        /// map and dftl have it; 2r needs drive.ftl.gc.mode = "stop-the-world". Default none.
+        /// such as "min(writes / 4, 2) + 3 * is_copy", whose value is the stream; see `strobe list placements` for both. The page
+        /// map and dftl have it; 2r needs drive.ftl.gc.mode = "stop-the-world". NoSep of the literature is none with
+        /// drive.ftl.gc.stream = "host"; none alone keeps relocated data apart (SepGC). Default none.
         pub scheme: Scheme = Scheme::Name(SchemeName::None);
         /// Streams of sepbit, gw, dac, fadac, warcip, sfs, fk and midas, those of the host and of relocated data together; the most of a
         /// formula. Default 6.

@@ -62,18 +62,3 @@ fn a_value_that_differs_in_another_key_too_is_named_below_the_differences() {
     let note = strobe_sweep::tables(&plan, &summary).remove(0).note.expect("a note");
     assert!(note.contains("Not compared: scheme none"), "{note}");
 }
-
-#[test]
-fn intervals_over_a_trace_are_said_to_be_those_of_the_drive() {
-    let folder = tempfile::tempdir().expect("a folder");
-    let trace = folder.path().join("t.csv");
-    let line = |at: u64| format!("{},h,0,Write,{},4096,1\n", 1000 + at, at * 7 % 1000 * 4096);
-    std::fs::write(&trace, (0..4000).map(line).collect::<String>()).expect("written");
-    let (plan, summary) = found(&format!(
-        "[workload]\nkind = \"trace\"\nformat = \"msr\"\npacing = \"closed\"\npath = \"{}\"\n\
-         [sweep]\nseeds = 3\n[sweep.grid]\n\"drive.ftl.gc.victim\" = [\"random\"]\n",
-        trace.display()
-    ));
-    let line = about_intervals(&plan, &summary);
-    assert!(line.contains("same trace: ± shows chance in the drive"), "{line} {summary:?}");
-}

@@ -369,7 +369,7 @@ fn a_trace_is_the_same_for_every_seed_and_has_no_interval() {
     // A policy that draws lots is random, whatever the requests are.
     let (runs, page, ..) = found("\"random\", \"d-choices\"", "random");
     assert_eq!(runs, 10);
-    assert!(page.contains("interval over seeds"), "{page}");
+    assert!(page.contains("interval over seeds. Each seed replays the same trace: ± shows chance"), "{page}");
 }
 
 #[test]

@@ -26,7 +26,7 @@ struct Filter {
 }
 
 impl Filter {
-    fn is_warm(&mut self, size: usize) -> bool {
+    fn warm_up(&mut self, size: usize) -> bool {
         if self.cold > 0 {
             self.cold -= 1;
             return false;
@@ -169,7 +169,7 @@ impl Naive {
         let size = self.count(0);
         let is_full = self.blocks[old].len() == self.dimensions[1];
         let age = if is_full { self.clock - self.closed[old].0 } else { 0 };
-        if self.filter.is_warm(size) {
+        if self.filter.warm_up(size) {
             self.filter.left = self.filter.left.saturating_sub(1);
             let counter = &mut self.filter.counters[lpn as usize];
             if self.labels[old] == 0 || self.labels[old] == 1 && age <= self.filter.window {
@@ -237,7 +237,7 @@ impl Naive {
             self.blocks[victim].iter().enumerate().filter(is_valid).map(|(_, &lpn)| lpn).collect();
         let size = self.count(0);
         for &lpn in &units {
-            if label <= 1 && self.filter.is_warm(size) {
+            if label <= 1 && self.filter.warm_up(size) {
                 let counter = &mut self.filter.counters[lpn as usize];
                 *counter = counter.saturating_sub(if label == 0 { 2 } else { 1 });
             }

@@ -302,7 +302,7 @@ fn explore(args: &CrashArgs, explorer: &Explorer, stop: &StopFlag) -> Result<Cra
     Ok(report)
 }
 
-/// What is about to run, and how often power is cut.
+/// Line before the first cut: how often power is cut.
 fn begins(args: &CrashArgs, explorer: &Explorer) -> String {
     let cuts = match (args.at, args.places) {
         (Some(operation), _) => format!("with power cut at operation {operation}"),

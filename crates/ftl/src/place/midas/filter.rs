@@ -61,7 +61,7 @@ impl Filter {
     /// Returns true if the unit is hot.
     #[inline]
     pub(super) fn overwrite(&mut self, lpn: Lpn, label: u8, age: u64, size: impl Fn() -> f64) -> bool {
-        if self.is_warm(size) {
+        if self.warm_up(size) {
             self.left = self.left.saturating_sub(1);
             let counter = &mut self.counters[lpn.index()];
             match label {
@@ -80,7 +80,7 @@ impl Filter {
     /// Notes that `lpn` is relocated from group `label`.
     #[inline]
     pub(super) fn relocate(&mut self, lpn: Lpn, label: u8, size: impl Fn() -> f64) {
-        if label <= 1 && self.is_warm(size) {
+        if label <= 1 && self.warm_up(size) {
             let counter = &mut self.counters[lpn.index()];
             *counter = counter.saturating_sub(2 - label);
         }
@@ -93,8 +93,8 @@ impl Filter {
         self.valid += valid;
     }
 
-    /// True if counting has begun. Ends the window if it is time.
-    fn is_warm(&mut self, size: impl Fn() -> f64) -> bool {
+    /// Counts a write of the start; true if counting has begun. Ends the window if it is time.
+    fn warm_up(&mut self, size: impl Fn() -> f64) -> bool {
         if self.cold > 0 {
             self.cold -= 1;
             return false;

@@ -103,5 +103,5 @@ def test_power_cuts_find_what_was_not_synced(tmp_path, monkeypatch):
     assert len(result["found"]) == 6 and {cut["verdict"] for cut in result.wrong} == {"lost"}
     again = strobe.crash(save, at=result.wrong[0]["operation"], **options, **SMALL)
     assert again["found"][0]["verdict"] == "lost"
-    with pytest.raises(strobe.RunError, match="no-such-command"):
+    with pytest.raises(strobe.ConfigError, match="no-such-command"):
         strobe.crash("no-such-command", cuts=1, **SMALL)

@@ -35,7 +35,10 @@ pub enum ExploreError {
     )]
     Differs,
     /// There is nothing to cut.
-    #[error("the program lets the drive do nothing: no flash operation to cut")]
+    #[error(
+        "the program lets the drive do nothing: no flash operation to cut. What it writes may still be in the drive's write \
+         buffer: let it sync, or take a smaller one (--set drive.controller.write_buffer_bytes=131072)"
+    )]
     Nothing,
     /// The operation is not among the program's.
     #[error("operation {0} is not one of the program's, which are {1} to {2}")]

@@ -1,9 +1,9 @@
 //! The server's side of the NBD protocol, without sockets, clocks and drives.
 //!
-//! 1. The connection's bytes go into [`Session::room`].
+//! 1. The connection's bytes go into [`room`](crate::Session::room).
 //! 2. [`Session::next_request`] answers the handshake by itself and returns requests to the drive.
 //! 3. [`Session::answer`] takes their results, in any order.
-//! 4. [`Session::output`] are the bytes to send.
+//! 4. [`output`](crate::Session::output) has the bytes to send.
 //!
 //! **Memory** of a connection is bounded: at most one message is buffered, and no request is taken up while
 //! more than [`OUTPUT_BYTES_MAX`] of answers wait or are to come.

@@ -3,10 +3,10 @@
 //! A connection is a queue. The first of a host is its admin queue: Connect makes a [controller](Subsystem) for it; further
 //! connections are I/O queues of that controller. Each connection is a [`Session`]:
 //!
-//! 1. The connection's bytes go into [`Session::room`].
+//! 1. The connection's bytes go into [`room`](crate::Session::room).
 //! 2. [`Session::submit`] takes PDUs apart, gathers the data of commands, and hands them to the drive.
 //! 3. [`Session::answer`] takes the drive's answers, in any order.
-//! 4. [`Session::output`] are the bytes to send.
+//! 4. [`output`](crate::Session::output) has the bytes to send.
 //!
 //! **Memory** of a connection is bounded: at most one PDU is buffered, a queue has at most 128 commands, and data is
 //! asked for only while less than [`GATHERED_BYTES_MAX`] is on its way.

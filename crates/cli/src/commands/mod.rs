@@ -68,10 +68,11 @@ enum Command {
     /// Run any program on a file system of a real Linux kernel on the drive, in virtual time.
     #[cfg(target_os = "linux")]
     Linux(linux::LinuxArgs),
-    /// Offer the drive as a block device to programs of this machine, over NBD or NVMe/TCP.
+    /// Offer the drive as a block device to programs of this machine, over NBD, NVMe/TCP or vhost-user.
     #[cfg(target_os = "linux")]
     Serve(Box<serve::ServeArgs>),
-    /// Ask a server for its counters, cut its drive's power, keep snapshots of the drive and go back to them, age it.
+    /// Ask a server for its counters, cut its drive's power, keep snapshots of the drive and go back to them, age it, make
+    /// reads fail.
     #[cfg(target_os = "linux")]
     Ctl(control::CtlArgs),
     /// Show what a server's drive does, second by second.

@@ -212,6 +212,20 @@ pub(crate) fn finish_with(mut child: Child, limit: Duration) -> Ended {
     Ended { code, out, err }
 }
 
+/// True if what `scripts/qemu_host.py` needs to boot a distribution's kernel is there.
+pub(crate) fn has_qemu_host() -> bool {
+    let needed = [
+        ("qemu-system-x86_64", "qemu-system-x86"),
+        ("nvme", "nvme-cli"),
+        ("fio", "fio"),
+        ("busybox", "busybox-static"),
+        ("mkfs.f2fs", "f2fs-tools"),
+        ("cpio", "cpio"),
+        ("apt-get", "apt"),
+    ];
+    needed.iter().all(|(name, package)| strobe_testing::program(name, package).is_some())
+}
+
 /// Every cause adds up to the chip's own totals.
 #[track_caller]
 pub(crate) fn assert_causes_add_up(result: &Json) {

@@ -185,9 +185,13 @@ impl<N: Nand, V: VictimPolicy> MappingScheme for PageMap<N, V> {
         let done = if self.core.slc.is_some() {
             self.write_cached(now, cause, units)
         } else if self.separates_host() {
-            self.write_separated(now, context, units, |core, run, first| core.settle_host(run, first))
+            self.write_separated(now, context, units, &mut |core, run, first| {
+                core.settle_host(run, first);
+            })
         } else if self.core.store.is_paged() {
-            self.write_paged(now, HOST, cause, units, |core, run, first| core.settle_host(run, first))
+            self.write_paged(now, HOST, cause, units, &mut |core, run, first| {
+                core.settle_host(run, first);
+            })
         } else {
             self.fill(now, HOST, cause, units, |core, run, first| core.settle_host(run, first))
         };

@@ -20,7 +20,7 @@ impl<N: Nand, V: VictimPolicy> PageMap<N, V> {
         stream: StreamId,
         cause: Cause,
         units: &[Unit<N::Payload>],
-        mut settle: impl FnMut(&mut Core<N, V>, &[Unit<N::Payload>], Ppa),
+        settle: &mut dyn FnMut(&mut Core<N, V>, &[Unit<N::Payload>], Ppa),
     ) -> Done {
         let per_page = self.core.nand.geometry().units_per_page() as usize;
         let mut finished = now;

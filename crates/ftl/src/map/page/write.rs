@@ -19,10 +19,10 @@ impl<N: Nand, V: VictimPolicy> PageMap<N, V> {
         now: When,
         context: WriteContext,
         units: &[Unit<N::Payload>],
-        settle: impl FnMut(&mut Core<N, V>, &[Unit<N::Payload>], Ppa),
+        mut settle: impl FnMut(&mut Core<N, V>, &[Unit<N::Payload>], Ppa),
     ) -> Result<When, FtlError> {
         if self.separates_host() {
-            return self.write_separated(now, context, units, settle);
+            return self.write_separated(now, context, units, &mut settle);
         }
         self.write_to(now, HOST, context.cause, units, settle)
     }
@@ -34,10 +34,10 @@ impl<N: Nand, V: VictimPolicy> PageMap<N, V> {
         stream: StreamId,
         cause: Cause,
         units: &[Unit<N::Payload>],
-        settle: impl FnMut(&mut Core<N, V>, &[Unit<N::Payload>], Ppa),
+        mut settle: impl FnMut(&mut Core<N, V>, &[Unit<N::Payload>], Ppa),
     ) -> Result<When, FtlError> {
         if self.core.store.is_paged() {
-            self.write_paged(now, stream, cause, units, settle)
+            self.write_paged(now, stream, cause, units, &mut settle)
         } else {
             self.fill(now, stream, cause, units, settle)
         }
@@ -54,14 +54,14 @@ impl<N: Nand, V: VictimPolicy> PageMap<N, V> {
         now: When,
         context: WriteContext,
         units: &[Unit<N::Payload>],
-        mut settle: impl FnMut(&mut Core<N, V>, &[Unit<N::Payload>], Ppa),
+        settle: &mut dyn FnMut(&mut Core<N, V>, &[Unit<N::Payload>], Ppa),
     ) -> Result<When, FtlError> {
         if let (Some(first), true) = (units.first(), self.core.policies.goes_by_tag()) {
             let named = self.core.stream_for(first.lpn, context, 0);
             let mut finished = now;
             for part in units.chunks(self.units_of_group()) {
                 let stream = self.core.with_room(named, part.len() as u32);
-                let done = self.write_to(now, stream, context.cause, part, &mut settle)?;
+                let done = self.write_to(now, stream, context.cause, part, &mut *settle)?;
                 finished = self.core.nand.both(finished, done);
             }
             return Ok(finished);
@@ -86,7 +86,7 @@ impl<N: Nand, V: VictimPolicy> PageMap<N, V> {
                 count += 1;
             }
             let (run, behind) = rest.split_at(count);
-            let done = self.write_to(now, stream, context.cause, run, &mut settle)?;
+            let done = self.write_to(now, stream, context.cause, run, &mut *settle)?;
             finished = self.core.nand.both(finished, done);
             rest = behind;
             if let Some(unit) = rest.first() {
@@ -109,7 +109,7 @@ impl<N: Nand, V: VictimPolicy> PageMap<N, V> {
         now: When,
         context: WriteContext,
         units: &[Unit<N::Payload>],
-        mut settle: impl FnMut(&mut Core<N, V>, &[Unit<N::Payload>], Ppa),
+        settle: &mut dyn FnMut(&mut Core<N, V>, &[Unit<N::Payload>], Ppa),
     ) -> Result<When, FtlError> {
         let mut placed: Vec<(StreamId, Unit<N::Payload>)> = units
             .iter()
@@ -120,7 +120,7 @@ impl<N: Nand, V: VictimPolicy> PageMap<N, V> {
         let mut finished = now;
         for run in placed.chunk_by(|a, b| a.0 == b.0) {
             let units: Vec<_> = run.iter().map(|(_, unit)| unit.clone()).collect();
-            let done = self.write_to(now, run[0].0, context.cause, &units, &mut settle)?;
+            let done = self.write_to(now, run[0].0, context.cause, &units, &mut *settle)?;
             finished = self.core.nand.both(finished, done);
         }
         Ok(finished)

@@ -300,7 +300,7 @@ impl<N: Nand, V: VictimPolicy> Core<N, V> {
         now: When,
         stream: StreamId,
         cause: Cause,
-        reclaim: &mut impl FnMut(&mut Self, When) -> Done,
+        reclaim: &mut dyn FnMut(&mut Self, When) -> Done,
     ) -> Result<((Ppn, u32), When), FtlError> {
         if self.nand.is_stopped() {
             self.heed_stop()?;

@@ -106,6 +106,12 @@ class Result(JsonMapping):
     drive if the run has taken one (``xray=60``).
     """
 
+    @property
+    def waf(self) -> float | None:
+        """Write amplification of the measured window: units programmed per unit that the host wrote, or None."""
+        waf: float | None = self["waf"]
+        return waf
+
     def reproducible(self) -> dict[str, Any]:
         """Without what the simulation itself cost: the same wherever and whenever it is made."""
         values: dict[str, Any] = json.loads(self._text)

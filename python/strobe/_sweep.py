@@ -87,8 +87,7 @@ class _Own:
             return self._alone(key, value)
         if key not in (_VICTIM, _PLACEMENT):
             raise TypeError(f"{key}: a {type(value).__name__} is no value; objects are victim policies and placements")
-        name = getattr(value, "name", None)
-        name = name if isinstance(name, str) and name else _strobe._name_of(value)
+        name = _strobe._name_of(value)
         known = [other for other, policy in self.policies.items() if policy is value]
         if not known and name in self.policies:
             raise ValueError(f'{key}: two policies are called {name}; give each an attribute "name" with a text of its own')

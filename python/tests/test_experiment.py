@@ -198,7 +198,11 @@ def test_a_placement_is_a_name_a_formula_or_an_object():
         def on_relocate(self, units):
             return np.ones(len(units), np.uint8)
 
-    assert strobe.run(SMALL, placement=Apart())["waf"] == result["waf"]
+    scheme = lambda run: run["config"]["drive"]["ftl"]["placement"]["scheme"]
+    apart = strobe.run(SMALL, placement=Apart())
+    assert apart.waf == result.waf and scheme(apart) == "Apart()"
+    Apart.name = "apart"
+    assert scheme(strobe.run(SMALL, placement=Apart())) == "apart", "a name of its own counts more"
     with pytest.raises(strobe.ConfigError, match="a placement object"):
         strobe.run(SMALL, placement=Apart(), save_state="never")
 

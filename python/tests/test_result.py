@@ -55,6 +55,12 @@ def test_figures_are_drawn_without_another_library(result, tmp_path):
         result.plot(name).save(tmp_path / f"{name}.pdf")
 
 
+def test_the_headline_figure_is_an_attribute(result):
+    assert result.waf == result["waf"] > 1
+    reads = {"workload.kind": "uniform", "workload.write_fraction": 0.0, "run.warmup": "0s", "run.measure": "1ms"}
+    assert strobe.run(strobe.with_keys(SMALL, reads)).waf is None, "nothing was written"
+
+
 def test_wrong_names_are_answered_as_python_does(result, tmp_path):
     with pytest.raises(KeyError, match="did you mean 'waf'"):
         result["wafs"]

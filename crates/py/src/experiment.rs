@@ -222,8 +222,13 @@ pub(crate) fn written<T>(
 pub(crate) const VICTIM: &str = "drive.ftl.gc.victim";
 pub(crate) const PLACEMENT: &str = "drive.ftl.placement.scheme";
 
-/// The name that stands for a policy of Python's in results: `score()`.
+/// The name that stands for a policy of Python's in results: its attribute `name`, or `score()` after its function or
+/// class.
 pub(crate) fn name_of(policy: &Bound<'_, PyAny>) -> PyResult<String> {
+    let own = policy.getattr_opt("name")?.and_then(|name| name.extract::<String>().ok());
+    if let Some(own) = own.filter(|own| !own.is_empty()) {
+        return Ok(own);
+    }
     let name = match policy.getattr_opt("__qualname__")? {
         Some(name) => name,
         None => policy.get_type().getattr("__qualname__")?,

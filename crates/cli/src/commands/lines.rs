@@ -18,6 +18,7 @@ struct Shared {
 
 #[derive(Default)]
 struct Counts {
+    stage: Option<String>,
     done: usize,
     total: usize,
     failed: usize,
@@ -58,12 +59,18 @@ impl Lines {
         let mut counts = self.shared.counts();
         (counts.done, counts.total, counts.failed) = (done, total, failed);
     }
+
+    /// Takes down that a stage with points of its own begins.
+    pub(super) fn begin(&self, stage: &str) {
+        *self.shared.counts() = Counts { stage: Some(stage.to_owned()), ..Counts::default() };
+    }
 }
 
 impl Counts {
     fn line(&self, points: &str) -> String {
         let failed = if self.failed > 0 { format!(", {} failed", self.failed) } else { String::new() };
-        format!("{} of {} {points} done{failed}", self.done, self.total)
+        let stage = self.stage.as_ref().map_or_else(String::new, |stage| format!("{stage}: "));
+        format!("{stage}{} of {} {points} done{failed}", self.done, self.total)
     }
 }
 
@@ -91,10 +98,11 @@ mod tests {
         });
         printed.set(3, 12, 1);
         assert_eq!(lines.recv().as_deref(), Ok("3 of 12 runs done, 1 failed"));
+        printed.begin("figure 4");
         printed.set(4, 12, 0);
-        assert!(lines.iter().any(|line| line == "4 of 12 runs done"));
+        assert!(lines.iter().any(|line| line == "figure 4: 4 of 12 runs done"));
         drop(printed);
         // Its thread has ended, and with it the other end of the channel.
-        assert!(lines.iter().all(|line| line == "4 of 12 runs done"));
+        assert!(lines.iter().all(|line| line == "figure 4: 4 of 12 runs done"));
     }
 }

@@ -1,7 +1,6 @@
 //! `strobe sweep`.
 
 use std::path::{Path, PathBuf};
-use std::time::Duration;
 
 use clap::{Args, ValueEnum};
 use strobe_cli::report;
@@ -11,9 +10,6 @@ use strobe_sweep::{Plan, Summary, Sweep, SweepError, SweepFile};
 
 use super::watcher::Watcher;
 use super::{Failure, output, signals};
-
-/// Time between two lines of progress where there is no terminal for a bar.
-const LINE_EVERY: Duration = Duration::from_secs(30);
 
 /// An example, and what there is to know.
 const HELP: &str = "\
@@ -115,7 +111,7 @@ pub(crate) fn sweep(args: &SweepArgs) -> Result<(), Failure> {
     let plan = Plan::new(SweepFile::load(&args.file, &args.sets)?)?;
     let folder = args.out.clone().unwrap_or_else(|| folder_of(&args.file));
     let count = args.workers.map_or_else(threads, usize::from).min(plan.points.len());
-    let watcher = Watcher::new(args.quiet, "runs").with_lines(LINE_EVERY);
+    let watcher = Watcher::new(args.quiet, "runs");
     let mut sweep = Sweep::new(plan, &folder)?;
     let command = || {
         let mut command = std::process::Command::new(strobe_linux::this_program());

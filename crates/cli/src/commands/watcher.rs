@@ -10,13 +10,14 @@ use strobe_types::StopFlag;
 use super::lines::Lines;
 use super::{output, progress, signals};
 
-/// Shows progress on a terminal, and passes Ctrl-C, TERM and HUP on.
+/// Where there is no terminal, a line of progress is printed after each such interval.
+const LINE_EVERY: Duration = Duration::from_secs(30);
+
+/// Shows progress, and passes Ctrl-C, TERM and HUP on.
 pub(super) struct Watcher {
     stop: StopFlag,
     bar: Option<ProgressBar>,
     lines: Option<Lines>,
-    is_quiet: bool,
-    points: &'static str,
 }
 
 impl Watcher {
@@ -27,14 +28,9 @@ impl Watcher {
             let template = format!("{{msg}}{{wide_bar}} {{pos}} of {{len}} {points}  {{prefix}}{{left}}");
             ProgressBar::new(0).with_style(progress::style(&template))
         });
-        Self { stop: signals::listen_for_long(), bar, lines: None, is_quiet, points }
-    }
-
-    /// Prints a line of progress after each interval of `every` where no bar is shown.
-    pub(super) fn with_lines(self, every: Duration) -> Self {
-        let is_wanted = self.bar.is_none() && !self.is_quiet;
-        let lines = is_wanted.then(|| Lines::start(every, self.points, output::note));
-        Self { lines, ..self }
+        let is_logged = bar.is_none() && !is_quiet;
+        let lines = is_logged.then(|| Lines::start(LINE_EVERY, points, output::note));
+        Self { stop: signals::listen_for_long(), bar, lines }
     }
 
     pub(super) fn end(&self) {
@@ -62,6 +58,9 @@ impl Watch for Watcher {
         if let Some(bar) = &self.bar {
             bar.reset();
             bar.set_message(format!("{text}  "));
+        }
+        if let Some(lines) = &self.lines {
+            lines.begin(text);
         }
     }
 

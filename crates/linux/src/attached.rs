@@ -21,6 +21,8 @@ defaults! {
         /// True to let writes wait in a volatile cache until the guest flushes. Otherwise each is durable when
         /// it completes. The guest can change this.
         pub write_cache: bool = true;
+        /// Number of the disk among those of its guest, from 0. NVMe drives are named by it.
+        pub number: u8 = 0;
     }
 }
 

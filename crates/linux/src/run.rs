@@ -6,6 +6,7 @@ use std::path::Path;
 use strobe_ssd::{DriveStats, EventLog, Latency, Requests, Simulated};
 use strobe_types::{SimTime, StopFlag};
 
+use crate::attached::DiskOptions;
 use crate::disk::Disk;
 use crate::host::{HostFiles, HostUse};
 use crate::job::{Job, Report};
@@ -132,8 +133,9 @@ impl Machine {
         if let Some(watch) = drive.watch {
             disk.watch(watch);
         }
-        let disk_of = |drive| Disk::new(drive, SimTime::ZERO, self.disk.clone());
-        let mut others: Vec<_> = drive.others.into_iter().map(disk_of).collect();
+        let disk_of =
+            |(number, drive)| Disk::new(drive, SimTime::ZERO, DiskOptions { number, ..self.disk.clone() });
+        let mut others: Vec<_> = (1..).zip(drive.others).map(disk_of).collect();
         let mut notes = Notes {
             hears,
             events: drive.log,

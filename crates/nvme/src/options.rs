@@ -16,6 +16,8 @@ defaults! {
         pub read_only: bool = false;
         /// I/O queues.
         pub io_queues: u16 = 64;
+        /// Number of the drive among those of its host, from 0: serial numbers and names differ by it.
+        pub number: u8 = 0;
         /// Identity on a fabric; `None` on PCI.
         pub fabrics: Option<Fabrics> = None;
     }

@@ -23,9 +23,13 @@ pub(crate) const ALL_NAMESPACES: u32 = u32::MAX;
 /// The only endurance group, on a drive with placement handles.
 pub(crate) const ENDURANCE_GROUP: u16 = 1;
 
-const IDENTITY: [u8; 16] = [0x57, 0xb0, 0xbe, 0, 0, 0, 0x40, 0, 0x80, 0, 0, 0, 0, 0, 0, 1];
-/// NVMe qualified name of the drive.
+/// NVMe qualified name of a host's first drive. It ends in the last byte of the namespace's identifier.
 pub const NQN: &str = "nqn.2014-08.org.nvmexpress:uuid:57b0be00-0000-4000-8000-000000000001";
+
+/// Identifier of the namespace, a UUID.
+fn identity(options: &Options) -> [u8; 16] {
+    [0x57, 0xb0, 0xbe, 0, 0, 0, 0x40, 0, 0x80, 0, 0, 0, 0, 0, 0, options.number.saturating_add(1)]
+}
 
 /// Bytes of a page, filled from left to right or anywhere.
 pub(crate) struct Page(pub(crate) Vec<u8>);
@@ -78,7 +82,7 @@ pub(crate) fn identify(
         0x02 if namespace < ALL_NAMESPACES - 1 => {}
         // An identifier of 16 bytes: a UUID; and the command set: NVM.
         0x03 if namespace == NAMESPACE => {
-            page.put(0, &[3, 16]).put(4, &IDENTITY).put(20, &[4, 1]);
+            page.put(0, &[3, 16]).put(4, &identity(options)).put(20, &[4, 1]);
         }
         // What the NVM command set adds: nothing about namespaces, limits of the controller.
         0x05 if namespace == NAMESPACE => {}
@@ -103,7 +107,11 @@ pub(crate) fn identify(
 
 fn describe_controller(page: &mut Page, drive: &dyn Simulated, options: &Options) {
     page.put(0, &0x5354_u16.to_le_bytes()).put(2, &0x5354_u16.to_le_bytes());
-    page.text(4, "strobe", 20);
+    let serial = match options.number {
+        0 => "strobe".to_owned(),
+        number => format!("strobe-{}", u32::from(number) + 1),
+    };
+    page.text(4, &serial, 20);
     page.text(24, "Strobe simulated drive", 40);
     page.text(64, "1", 8);
     page.put(77, &[DATA_PAGES_LOG]);
@@ -129,7 +137,8 @@ fn describe_controller(page: &mut Page, drive: &dyn Simulated, options: &Options
     page.put(534, &u16::from(options.copy).to_le_bytes());
     match &options.fabrics {
         None => {
-            page.put(768, NQN.as_bytes());
+            let [.., last] = identity(options);
+            page.put(768, format!("{}{last:02x}", &NQN[..NQN.len() - 2]).as_bytes());
         }
         Some(fabrics) => describe_fabrics(page, fabrics),
     }
@@ -175,7 +184,7 @@ fn describe_namespace(page: &mut Page, drive: &dyn Simulated, options: &Options)
     page.put(80, &[(within(limits.copy_ranges.into(), RANGES_MAX as u64) - 1) as u8]);
     // Several controllers of a fabric share it; it may be read only.
     page.put(30, &[u8::from(options.fabrics.is_some())]).put(99, &[u8::from(options.read_only)]);
-    page.put(104, &IDENTITY);
+    page.put(104, &identity(options));
     page.put(130, &[SECTOR_BYTES.trailing_zeros() as u8]);
 }
 

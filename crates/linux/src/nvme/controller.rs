@@ -43,9 +43,10 @@ pub(super) struct Controller {
 
 impl Controller {
     pub(super) fn new(options: DiskOptions) -> Self {
-        let DiskOptions { discard_segments, copy, write_cache, .. } = options;
+        let DiskOptions { discard_segments, copy, write_cache, number, .. } = options;
         let io_queues = IO_QUEUES_MAX;
-        let options = Options { discard_segments, copy, write_cache, io_queues, ..Options::default() };
+        let options =
+            Options { discard_segments, copy, write_cache, io_queues, number, ..Options::default() };
         Self {
             registers: Registers::default(),
             queues: Queues::default(),

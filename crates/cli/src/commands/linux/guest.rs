@@ -141,11 +141,6 @@ impl GuestArgs {
                 self.drives.len()
             )));
         }
-        if self.drives.len() > 1 && self.interface == Interface::Nvme {
-            return Err(Failure::Request(anyhow!(
-                "--drive: a guest finds one NVMe drive; leave out --interface nvme for several drives, or give one"
-            )));
-        }
         self.drives
             .iter()
             .skip(1)
@@ -193,6 +188,7 @@ impl GuestArgs {
                 discard_segments: self.discard_segments,
                 copy: !self.no_copy,
                 write_cache: !self.write_through,
+                ..DiskOptions::default()
             },
             ..Machine::new(kernel)
         };

@@ -34,7 +34,7 @@ impl Plan<'_> {
         if windowed { Greedy::windowed(blocks, self.config.ftl.gc.window) } else { Greedy::new(blocks) }
     }
 
-    pub(super) fn kinetic(&self, score: LinearScore) -> Result<Kinetic<LinearScore>, BuildError> {
+    fn kinetic(&self, score: LinearScore) -> Result<Kinetic<LinearScore>, BuildError> {
         Ok(Kinetic::new(self.geometry.blocks(), self.units_of_exact()?, score))
     }
 

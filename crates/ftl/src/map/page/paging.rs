@@ -1,7 +1,7 @@
 //! Demand paging at work: fetching entries, evicting them, and telling translation pages what has moved.
 
 use strobe_nand::{Cause, Nand, Unit, When};
-use strobe_types::{Lpn, Ppa};
+use strobe_types::Lpn;
 
 use crate::gc::VictimPolicy;
 use crate::map::page::PageMap;
@@ -9,6 +9,7 @@ use crate::map::page::core::Core;
 use crate::map::page::core::blocks::BlockState;
 use crate::map::page::core::tables::{TablePages, Update};
 use crate::map::page::reclaim::Reclaimer;
+use crate::map::page::write::Settle;
 use crate::place::StreamId;
 use crate::{Done, FtlError};
 
@@ -20,7 +21,7 @@ impl<N: Nand, V: VictimPolicy> PageMap<N, V> {
         stream: StreamId,
         cause: Cause,
         units: &[Unit<N::Payload>],
-        settle: &mut dyn FnMut(&mut Core<N, V>, &[Unit<N::Payload>], Ppa),
+        settle: &mut Settle<'_, N, V>,
     ) -> Done {
         let per_page = self.core.nand.geometry().units_per_page() as usize;
         let mut finished = now;

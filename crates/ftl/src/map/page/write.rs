@@ -12,6 +12,9 @@ use crate::map::page::reclaim::Reclaimer;
 use crate::place::{StreamId, WriteContext};
 use crate::{Done, FtlError};
 
+/// What maps units just written: it gets them and the address of the first.
+pub(super) type Settle<'a, N, V> = dyn FnMut(&mut Core<N, V>, &[Unit<<N as Nand>::Payload>], Ppa) + 'a;
+
 impl<N: Nand, V: VictimPolicy> PageMap<N, V> {
     /// Writes `units` of the host to the streams that the placement chooses and lets `settle` map each run of them.
     pub(super) fn write_host(
@@ -54,7 +57,7 @@ impl<N: Nand, V: VictimPolicy> PageMap<N, V> {
         now: When,
         context: WriteContext,
         units: &[Unit<N::Payload>],
-        settle: &mut dyn FnMut(&mut Core<N, V>, &[Unit<N::Payload>], Ppa),
+        settle: &mut Settle<'_, N, V>,
     ) -> Result<When, FtlError> {
         if let (Some(first), true) = (units.first(), self.core.policies.goes_by_tag()) {
             let named = self.core.stream_for(first.lpn, context, 0);
@@ -109,7 +112,7 @@ impl<N: Nand, V: VictimPolicy> PageMap<N, V> {
         now: When,
         context: WriteContext,
         units: &[Unit<N::Payload>],
-        settle: &mut dyn FnMut(&mut Core<N, V>, &[Unit<N::Payload>], Ppa),
+        settle: &mut Settle<'_, N, V>,
     ) -> Result<When, FtlError> {
         let mut placed: Vec<(StreamId, Unit<N::Payload>)> = units
             .iter()

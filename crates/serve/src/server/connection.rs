@@ -142,15 +142,15 @@ impl Session for Guest {
     }
 
     fn is_ready(&self) -> bool {
-        self.session.is_owned()
+        self.session.is_ready()
     }
 
     fn is_busy(&self) -> bool {
-        self.message.is_some()
+        self.message.is_some() || self.session.is_busy()
     }
 
     fn in_flight(&self) -> usize {
-        self.session.requests()
+        self.session.in_flight()
     }
 }
 

@@ -8,7 +8,7 @@ use strobe_virtio::{Block, BlockOptions, Host, Memory, Message};
 
 use super::line::{Line, patient};
 use crate::engine::Engine;
-use crate::session::Buffers;
+use crate::session::{Buffers, Session as _};
 
 /// Rings that a device may have.
 pub const RINGS: u16 = 64;
@@ -16,6 +16,8 @@ pub const RINGS: u16 = 64;
 pub const IN_FLIGHT_MAX: usize = 1024;
 /// Bytes of requests under way beyond which no other is taken.
 pub const OWED_BYTES_MAX: usize = 32 << 20;
+/// Bytes of unread answers to messages beyond which no other message is taken.
+pub const OUTPUT_BYTES_MAX: usize = 64 << 10;
 /// Most bytes of one request.
 const REQUEST_BYTES_MAX: usize = 32 << 20;
 /// Protocol features that are offered.
@@ -58,6 +60,28 @@ impl Host for To<'_> {
     }
 }
 
+impl crate::session::Session for Session {
+    fn buffers(&self) -> &Buffers {
+        &self.buffers
+    }
+
+    fn buffers_mut(&mut self) -> &mut Buffers {
+        &mut self.buffers
+    }
+
+    fn is_ready(&self) -> bool {
+        self.is_owned
+    }
+
+    fn is_busy(&self) -> bool {
+        self.output_bytes() >= OUTPUT_BYTES_MAX
+    }
+
+    fn in_flight(&self) -> usize {
+        self.block.in_flight()
+    }
+}
+
 impl Session {
     /// A connection that has just been accepted. The error says why rings cannot be made.
     pub fn new(read_only: bool) -> Result<Self, String> {
@@ -73,33 +97,9 @@ impl Session {
         })
     }
 
-    /// Bytes to the guest.
-    pub fn buffers(&self) -> &Buffers {
-        &self.buffers
-    }
-
-    /// Bytes to the guest, to be sent.
-    pub fn buffers_mut(&mut self) -> &mut Buffers {
-        &mut self.buffers
-    }
-
-    /// True once the guest has taken the device.
-    pub fn is_owned(&self) -> bool {
-        self.is_owned
-    }
-
-    /// Requests without an answer.
-    pub fn requests(&self) -> usize {
-        self.block.in_flight()
-    }
-
     /// True if requests can be taken of which the guest will not speak again.
     pub fn has_pending(&self) -> bool {
-        !self.buffers.has_ended && self.has_room() && self.lines.iter().any(Line::can_take)
-    }
-
-    fn has_room(&self) -> bool {
-        has_room(&self.block)
+        !self.has_ended() && has_room(&self.block) && self.lines.iter().any(Line::can_take)
     }
 
     /// Files by which the guest says that requests wait in a ring, with the ring's number.

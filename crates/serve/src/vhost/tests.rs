@@ -15,6 +15,7 @@ use strobe_virtio::{GuestMemoryMmap, Message};
 use super::{IN_FLIGHT_MAX, OWED_BYTES_MAX, RINGS, Session};
 use crate::clock::Pace;
 use crate::engine::Engine;
+use crate::session::Session as _;
 
 const MEMORY_BYTES: usize = 64 << 20;
 /// Parts of a ring: descriptors, used and available entries.
@@ -163,7 +164,7 @@ impl Guest {
         let (mut count, mut answers) = (0, Vec::new());
         loop {
             let taken = self.session.take(7, engine)?;
-            assert!(self.session.requests() <= IN_FLIGHT_MAX);
+            assert!(self.session.in_flight() <= IN_FLIGHT_MAX);
             engine.advance(&mut answers);
             for (tag, result) in answers.drain(..) {
                 assert_eq!(tag >> 32, 7, "the connection's number");
@@ -328,7 +329,7 @@ fn memory_for_requests_is_bounded() {
     }
     guest.offer(0, 0);
     assert!(guest.kick(&mut engine, 0).expect_err("too large").contains("more data than its memory"));
-    assert_eq!(guest.session.requests(), 0);
+    assert_eq!(guest.session.in_flight(), 0);
 }
 
 proptest! {

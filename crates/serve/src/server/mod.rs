@@ -37,6 +37,8 @@ use crate::vhost;
 
 /// Longest wait without a look at the stop flag.
 const LOOK_UP: Duration = Duration::from_millis(50);
+/// Time before an event of the drive that is spent awake.
+const SPIN: Duration = Duration::from_micros(50);
 /// Time for the handshake.
 const HANDSHAKE: Duration = Duration::from_secs(20);
 /// Most clients of the control socket and of the metrics at a time.
@@ -378,7 +380,8 @@ impl Server {
             fds.push(PollFd::new(&asker.stream, flags));
         }
         let due = if has_pending { Some(0) } else { self.engine.due_in_ns() };
-        let due = due.map_or(LOOK_UP, Duration::from_nanos).min(LOOK_UP);
+        // The system wakes a sleeper late, so the last moment before an event is spent awake.
+        let due = due.map_or(LOOK_UP, |ns| Duration::from_nanos(ns).saturating_sub(SPIN)).min(LOOK_UP);
         let timeout = Timespec { tv_sec: 0, tv_nsec: due.as_nanos() as _ };
         match poll(&mut fds, Some(&timeout)) {
             Ok(_) | Err(rustix::io::Errno::INTR) => {}

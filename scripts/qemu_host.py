@@ -3,7 +3,8 @@
 runs a shell script there. The script's output and exit code are this program's.
 
     qemu_host.py PORT [SCRIPT]      over NVMe/TCP at a port of this machine: /dev/nvme0n1
-    qemu_host.py SOCKET [SCRIPT]    by vhost-user: /dev/vda, with a queue for each of two processors
+    qemu_host.py SOCKET [SCRIPT]    by vhost-user: /dev/vda, with a queue for each of two processors; it waits for a server
+                                    that is gone
 
 The kernel, its modules and the programs come from the distribution's packages, which are downloaded and unpacked below
 ~/.cache/strobe, not installed. Programs that are installed here (nvme, fio, mkfs.ext4, mkfs.f2fs, blkdiscard) are
@@ -153,7 +154,7 @@ def main():
         if not args.at.isdigit():
             words, devices = ("true", "/dev/vda", ""), [
                 "-m", "1024", "-smp", "2", "-object", "memory-backend-memfd,id=memory,size=1024M,share=on",
-                "-machine", "memory-backend=memory", "-chardev", f"socket,id=strobe,path={args.at}",
+                "-machine", "memory-backend=memory", "-chardev", f"socket,id=strobe,path={args.at},reconnect=1",
                 "-device", "vhost-user-blk-pci,chardev=strobe,num-queues=2",
             ]
         init = INIT

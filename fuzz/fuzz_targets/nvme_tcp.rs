@@ -22,6 +22,7 @@ fuzz_target!(|input: &[u8]| {
             "endurance_pe": 1000, "data": "bytes",
         },
         "ftl": { "mapping": "page", "mapping_unit_bytes": 4096, "logical_pages": 64 },
+        "controller": { "command_ns": 1000, "link_mb_s": 500, "write_buffer_bytes": 65_536 },
     });
     let config = serde_json::from_value(config).expect("a configuration");
     let drive = strobe_ssd::build(&config, true, 1).expect("a drive");

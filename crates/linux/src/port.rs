@@ -159,7 +159,9 @@ impl Port {
             | Request::SetVringKick { .. }
             | Request::SetVringCall { .. }
             | Request::SetVringError
-            | Request::GetQueueCount => {
+            | Request::GetQueueCount
+            | Request::GetInflight(_)
+            | Request::SetInflight(_) => {
                 let what =
                     format!("vhost-user message {}, which virtual time has no use for", header.request);
                 return Err(LinuxError::Protocol(what));

@@ -287,6 +287,16 @@ impl Block {
         space.to_vec()
     }
 
+    /// True if writes may wait in a volatile cache.
+    pub fn has_write_cache(&self) -> bool {
+        self.write_cache
+    }
+
+    /// Switches the write cache on or off.
+    pub fn set_write_cache(&mut self, is_on: bool) {
+        self.write_cache = is_on;
+    }
+
     /// Takes what the guest writes to the configuration space. Only the switch of the write cache can be written.
     pub fn set_config(&mut self, offset: u32, bytes: &[u8]) {
         if let (WCE_OFFSET, [cache]) = (offset, bytes) {

@@ -16,6 +16,8 @@ pub mod protocol {
     pub const BACKEND_REQ: u64 = 1 << 5;
     /// The device has a configuration space.
     pub const CONFIG: u64 = 1 << 9;
+    /// Requests in flight are kept in memory that outlives the device's process.
+    pub const INFLIGHT: u64 = 1 << 12;
     /// Notifications are messages.
     pub const INBAND_NOTIFICATIONS: u64 = 1 << 14;
     /// All that virtual time needs.
@@ -78,6 +80,19 @@ pub struct Region {
     pub user: u64,
     /// Offset of the region in its file.
     pub offset: u64,
+}
+
+/// Memory for requests in flight, in the file that comes with the message.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct InflightArea {
+    /// Bytes.
+    pub bytes: u64,
+    /// Offset in the file.
+    pub offset: u64,
+    /// Number of rings.
+    pub rings: u16,
+    /// Descriptors of each ring.
+    pub size: u16,
 }
 
 /// Request of the guest.
@@ -163,6 +178,10 @@ pub enum Request {
         /// Bytes to write.
         bytes: Vec<u8>,
     },
+    /// Asks for memory for requests in flight. Bytes and offset are those of the answer.
+    GetInflight(InflightArea),
+    /// Memory for requests in flight, which the guest was given, perhaps by another process.
+    SetInflight(InflightArea),
     /// There is something to do in a ring.
     Kick(u32),
 }
@@ -227,6 +246,12 @@ impl Request {
                 let bytes = contents.get(..word(4)? as usize).ok_or_else(short)?.to_vec();
                 Self::SetConfig { offset: word(0)?, bytes }
             }
+            31 | 32 => {
+                let counts = word(16)?;
+                let (rings, size) = (counts as u16, (counts >> 16) as u16);
+                let area = InflightArea { bytes: long(0)?, offset: long(8)?, rings, size };
+                if number == 31 { Self::GetInflight(area) } else { Self::SetInflight(area) }
+            }
             KICK => Self::Kick(word(0)?),
             other => return Err(format!("vhost-user message {other}, which this device does not know")),
         })
@@ -241,6 +266,15 @@ pub fn reply(request: u32, payload: &[u8]) -> Vec<u8> {
 /// The answer to [`Request::GetVringBase`] of ring `index`: the next entry to serve.
 pub fn base_reply(index: u32, base: u16) -> Vec<u8> {
     reply(11, &[index.to_le_bytes(), u32::from(base).to_le_bytes()].concat())
+}
+
+/// The answer to [`Request::GetInflight`], which the file accompanies. It has as many bytes as the request:
+/// the structure has 20, QEMU pads it to 24 and takes no other length.
+pub fn inflight_reply(area: InflightArea, bytes: usize) -> Vec<u8> {
+    let counts = [area.rings.to_le_bytes(), area.size.to_le_bytes()].concat();
+    let mut answer = [&area.bytes.to_le_bytes()[..], &area.offset.to_le_bytes(), &counts].concat();
+    answer.resize(bytes.max(answer.len()), 0);
+    reply(31, &answer)
 }
 
 /// The answer to [`Request::GetConfig`]: the bytes of `space` from the offset of the `message` on, zeros
@@ -301,6 +335,11 @@ mod tests {
         assert_eq!(kick, Ok(Request::SetVringKick { index: 3, has_file: true }));
         let call = Request::parse(13, &0x103_u64.to_le_bytes());
         assert_eq!(call, Ok(Request::SetVringCall { index: 3, has_file: false }));
+        let area = InflightArea { bytes: 0, offset: 0, rings: 2, size: 128 };
+        assert_eq!(inflight_reply(area, 20).len(), Header::BYTES + 20);
+        let answer = inflight_reply(area, 24);
+        assert_eq!(answer.len(), Header::BYTES + 24);
+        assert_eq!(Request::parse(31, &answer[Header::BYTES..]), Ok(Request::GetInflight(area)));
         assert_eq!(base_reply(1, 9)[Header::BYTES..], [1, 0, 0, 0, 9, 0, 0, 0]);
     }
 

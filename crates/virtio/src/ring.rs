@@ -2,14 +2,21 @@
 
 use std::fs::File;
 use std::os::fd::OwnedFd;
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
 
 use virtio_queue::{DescriptorChain, Queue, QueueOwnedT, QueueT};
-use vm_memory::{FileOffset, GuestAddress, GuestMemoryMmap, GuestRegionMmap};
+use vm_memory::{
+    Bytes as _, FileOffset, GuestAddress, GuestMemoryBackend as _, GuestMemoryMmap, GuestRegionMmap,
+};
 
 use crate::message::Region;
 
 /// Descriptors that a ring may have; User-Mode Linux uses 256, QEMU 128.
 pub const SIZE_MAX: u16 = 1024;
+
+/// Bytes of a page, which has room for the available ring of any size.
+const PAGE_BYTES: u64 = 4096;
 
 /// A request as its descriptors say where it lies.
 pub type Chain<'a> = DescriptorChain<&'a GuestMemoryMmap>;
@@ -126,6 +133,18 @@ impl Ring {
         self.queue.next_avail()
     }
 
+    /// Index of its used entries in the guest's memory.
+    pub fn used(&self, memory: &GuestMemoryMmap) -> Result<u16, String> {
+        let used = self.queue.used_idx(memory, Ordering::Acquire).map_err(|error| error.to_string())?;
+        Ok(used.0)
+    }
+
+    /// Goes on behind `again` requests that another process has taken, with `used` as the next used entry.
+    pub fn resume(&mut self, used: u16, again: u16) {
+        self.queue.set_next_used(used);
+        self.queue.set_next_avail(used.wrapping_add(again));
+    }
+
     /// Starts or stops it. With `event_index` both sides state in each entry when they want the next notification.
     pub fn enable(&mut self, enable: bool, event_index: bool) {
         self.queue.set_event_idx(event_index);
@@ -154,6 +173,47 @@ impl Ring {
                 return Ok(true);
             }
         }
+    }
+
+    /// Hands the requests with these `heads`, which another process has taken, to `take`, which returns true
+    /// if it can take another. Returns how many were handed over, and whether there can be another.
+    pub fn take_again(
+        &mut self,
+        memory: &Memory,
+        heads: &[u16],
+        take: &mut dyn FnMut(&GuestMemoryMmap, Chain<'_>) -> Result<bool, String>,
+    ) -> Result<(usize, bool), String> {
+        let memory = memory.mapped().ok_or("a request before the memory is known")?;
+        // The guest may have used their places in the available ring for others, so they get such a ring of
+        // their own, in memory behind that of the guest.
+        let at = memory.last_addr().0.checked_add(1).map(|end| end.next_multiple_of(PAGE_BYTES));
+        let at = GuestAddress(at.ok_or("the guest's memory ends at the last address")?);
+        let page =
+            GuestRegionMmap::from_range(at, PAGE_BYTES as usize, None).map_err(|error| error.to_string())?;
+        let memory = memory.insert_region(Arc::new(page)).map_err(|error| error.to_string())?;
+        let entries: Vec<u8> =
+            [0, heads.len() as u16].iter().chain(heads).flat_map(|entry| entry.to_le_bytes()).collect();
+        memory.write_slice(&entries, at).map_err(|error| error.to_string())?;
+        let mut queue = Queue::new(SIZE_MAX).map_err(|error| error.to_string())?;
+        queue.set_size(self.queue.size());
+        queue
+            .try_set_desc_table_address(GuestAddress(self.queue.desc_table()))
+            .map_err(|error| error.to_string())?;
+        queue.try_set_avail_ring_address(at).map_err(|error| error.to_string())?;
+        queue.set_ready(true);
+        let mut count = 0;
+        for chain in queue.iter(&memory).map_err(|error| error.to_string())? {
+            count += 1;
+            if !take(&memory, chain)? {
+                return Ok((count, false));
+            }
+        }
+        Ok((count, true))
+    }
+
+    /// Index of the next used entry.
+    pub fn next_used(&self) -> u16 {
+        self.queue.next_used()
     }
 
     /// Gives back a request; returns whether the guest wants to be told.

@@ -5,6 +5,7 @@ use std::os::unix::net::UnixStream;
 use std::path::Path;
 
 use super::Folder;
+use super::serve::Running;
 
 /// 512 MiB.
 const DRIVE: &str = "\
@@ -101,4 +102,58 @@ fn nonsense_ends_a_connection_and_nothing_else() {
     let stopped = folder.strobe(&["ctl", "v.sock", "stop"]).ok();
     assert_eq!(stopped.json()["stops"], true);
     assert_eq!(child.wait().expect("it ends").code(), Some(0));
+}
+
+/// Script of a guest whose drive goes and comes back. Without a write cache, a write that is complete is
+/// durable.
+const THROUGH_KILLS: &str = r#"
+set -e
+echo 'write through' > /sys/block/vda/cache_type
+fio --name=v --filename=/dev/vda --rw=randwrite --bs=4k --iodepth=8 --ioengine=io_uring --direct=1 --size=24m \
+    --numjobs=2 --offset_increment=24m --verify=crc32c --verify_state_save=0 --minimal > /dev/null && echo verified
+cat /sys/block/vda/cache_type
+"#;
+
+/// The guest's requests in flight are repeated by the next server, and it finds all that it has written.
+#[test]
+fn a_guest_goes_on_when_the_server_is_killed_and_started_again() {
+    if !crate::has_qemu_host() {
+        return;
+    }
+    let folder = Folder::new();
+    folder.write("ssd.toml", DRIVE);
+    let args = [
+        "serve", "--drive", "ssd.toml", "--vhost", "v.sock", "--pace", "none", "--image", "ssd.img",
+        "--quiet",
+    ];
+    let start = || Running(folder.command(&args).spawn().expect("the program starts"));
+    let writes = || {
+        let stats = folder.strobe(&["ctl", "v.sock", "stats"]);
+        (stats.code == 0).then(|| stats.json()["requests"]["write"].as_u64().expect("a count"))
+    };
+    let wait_for = |count: u64| {
+        let is_there = |_| {
+            std::thread::sleep(std::time::Duration::from_millis(20));
+            writes() >= Some(count)
+        };
+        assert!((0..12_000).any(is_there), "{count} writes");
+    };
+    let mut server = start();
+    wait_for(0);
+    let script = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../scripts/qemu_host.py");
+    let mut guest = std::process::Command::new("python3");
+    guest.arg(script).args(["v.sock", THROUGH_KILLS, "--timeout", "500"]).current_dir(folder.path());
+    let guest = guest.stdout(std::process::Stdio::piped()).spawn().expect("python3");
+    for _ in 0..4 {
+        wait_for(1000);
+        server.kill();
+        server = start();
+    }
+    let ended = guest.wait_with_output().expect("it ends");
+    let out = String::from_utf8_lossy(&ended.stdout);
+    assert!(ended.status.success() && out.contains("verified"), "{out}");
+    assert!(out.contains("write through"), "{out}");
+    assert!(writes() > Some(0), "the last server has served it, too");
+    server.kill();
+    assert_eq!(folder.strobe(&["fsck", "ssd.img"]).code, 0);
 }

@@ -34,6 +34,10 @@ pub(super) trait Client: Session {
         self.received(count);
         Ok(count)
     }
+    /// File that goes with the first byte of the output.
+    fn file(&self) -> Option<BorrowedFd<'_>> {
+        None
+    }
     /// Files by which the client signals, with their numbers.
     fn signals(&self) -> Vec<(usize, BorrowedFd<'_>)> {
         Vec::new()
@@ -142,15 +146,19 @@ impl Session for Guest {
     }
 
     fn is_ready(&self) -> bool {
-        self.session.is_owned()
+        self.session.is_ready()
     }
 
     fn is_busy(&self) -> bool {
-        self.message.is_some()
+        self.message.is_some() || self.session.is_busy()
     }
 
     fn in_flight(&self) -> usize {
-        self.session.requests()
+        self.session.in_flight()
+    }
+
+    fn sent(&mut self, count: usize) {
+        self.session.sent(count);
     }
 }
 
@@ -163,6 +171,10 @@ impl Client for Guest {
             Received::Broken(what) => return Err(io::Error::other(what)),
         }
         Ok(1)
+    }
+
+    fn file(&self) -> Option<BorrowedFd<'_>> {
+        self.session.file()
     }
 
     fn signals(&self) -> Vec<(usize, BorrowedFd<'_>)> {
@@ -251,7 +263,11 @@ impl Connection {
         while self.session.output_bytes() > 0 && !self.is_gone {
             let mut parts = [IoSlice::new(&[]); PARTS];
             let count = self.session.output(&mut parts);
-            match self.stream.write(&parts[..count]) {
+            let sent = match self.session.file() {
+                Some(file) => self.stream.write_with_file(&parts[..count], file),
+                None => self.stream.write(&parts[..count]),
+            };
+            match sent {
                 Ok(0) => self.is_gone = true,
                 Ok(sent) => self.session.sent(sent),
                 Err(error) if error.kind() == io::ErrorKind::Interrupted => {}

@@ -2,6 +2,7 @@
 
 use std::fs;
 use std::io::{self, IoSlice, Read, Write};
+use std::mem::MaybeUninit;
 use std::net::{SocketAddr, TcpListener, TcpStream};
 use std::os::fd::{AsFd, BorrowedFd};
 use std::os::unix::fs::FileTypeExt as _;
@@ -9,6 +10,7 @@ use std::os::unix::net::{UnixListener, UnixStream};
 use std::path::{Path, PathBuf};
 
 use rustix::fs::Mode;
+use rustix::net::{SendAncillaryBuffer, SendAncillaryMessage, SendFlags, sendmsg};
 
 use super::ServeError;
 use super::tls::{Encrypted, Tls};
@@ -185,6 +187,19 @@ impl Stream {
             Self::Tcp(stream) => stream.read(room),
             Self::Tls(stream) => stream.read(room),
         }
+    }
+
+    /// Sends `parts` with `file`, which goes with the first byte. Only Unix sockets carry files.
+    pub(super) fn write_with_file(
+        &mut self,
+        parts: &[IoSlice<'_>],
+        file: BorrowedFd<'_>,
+    ) -> io::Result<usize> {
+        let Self::Unix(stream) = self else { return Err(io::ErrorKind::Unsupported.into()) };
+        let (files, mut space) = ([file], [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(1))]);
+        let mut control = SendAncillaryBuffer::new(&mut space);
+        control.push(SendAncillaryMessage::ScmRights(&files));
+        Ok(sendmsg(stream, parts, &mut control, SendFlags::NOSIGNAL)?)
     }
 
     pub(super) fn write(&mut self, parts: &[IoSlice<'_>]) -> io::Result<usize> {

@@ -37,12 +37,16 @@ use crate::vhost;
 
 /// Longest wait without a look at the stop flag.
 const LOOK_UP: Duration = Duration::from_millis(50);
+/// Time before an event of the drive that is spent awake.
+const SPIN: Duration = Duration::from_micros(50);
 /// Time for the handshake.
 const HANDSHAKE: Duration = Duration::from_secs(20);
 /// Most clients of the control socket and of the metrics at a time.
 const ASKERS_MAX: usize = 16;
 /// Time for answers to be taken when the server ends.
 const GRACE: Duration = Duration::from_secs(5);
+/// Time without accepting after the system had no resources for a connection, unless one closes earlier.
+const ACCEPT_RETRY: Duration = Duration::from_millis(100);
 /// Requests are submitted so often in one turn, before others are looked after.
 const ROUNDS_MAX: usize = 64;
 
@@ -145,6 +149,8 @@ pub struct Server {
     ends: bool,
     /// Most connections at a time; others wait.
     connections_max: usize,
+    /// Time before which no client is accepted.
+    accepts_from: Duration,
     next_id: u32,
     clock: Clock,
     served: Served,
@@ -185,6 +191,7 @@ impl Server {
             subsystem,
             connections: BTreeMap::new(),
             connections_max,
+            accepts_from: Duration::ZERO,
             next_id: 0,
             clock: Clock::from(SimTime::ZERO),
             served: Served::default(),
@@ -273,6 +280,7 @@ impl Server {
                 break;
             }
         }
+        let before = connections.len() + self.askers.len();
         connections.retain(|_, connection| {
             let is_over = connection.check_over(&mut shared, HANDSHAKE);
             if is_over {
@@ -284,6 +292,10 @@ impl Server {
             self.hear();
         }
         self.askers.retain(|asker| !asker.is_over(now));
+        if self.connections.len() + self.askers.len() < before {
+            // A connection has closed, so there is a file descriptor again.
+            self.accepts_from = Duration::ZERO;
+        }
         Ok(())
     }
 
@@ -291,10 +303,14 @@ impl Server {
     fn hear(&mut self) {
         let now = self.now();
         for (listener, form) in &self.windows {
-            while self.askers.len() < ASKERS_MAX
-                && let Ok(stream) = listener.accept()
-            {
-                self.askers.push(Asker::new(stream, *form, now));
+            while self.askers.len() < ASKERS_MAX {
+                match listener.accept() {
+                    Ok(stream) => self.askers.push(Asker::new(stream, *form, now)),
+                    Err(error) => {
+                        defer_accepting(&error, now, &mut self.accepts_from);
+                        break;
+                    }
+                }
             }
         }
         let mut then = Then::Nothing;
@@ -332,8 +348,12 @@ impl Server {
 
     /// Waits for something to do.
     fn wait(&self, accepts: bool) -> Result<Ready, ServeError> {
-        let has_room = accepts && self.connections.len() < self.connections_max;
+        // A listener that is polled but not accepted from would end every wait at once.
+        let is_deferred = self.now() < self.accepts_from;
+        let has_room = accepts && !is_deferred && self.connections.len() < self.connections_max;
         let listeners = if has_room { &self.listeners[..] } else { &[] };
+        let has_window = !is_deferred && self.askers.len() < ASKERS_MAX;
+        let windows = if has_window { &self.windows[..] } else { &[] };
         let mut fds: Vec<_> =
             listeners.iter().map(|(listener, _)| PollFd::new(listener, PollFlags::IN)).collect();
         let mut ids = Vec::with_capacity(self.connections.len());
@@ -354,13 +374,14 @@ impl Server {
         let connected = fds.len();
         fds.extend(signals.iter().map(|(.., file)| PollFd::from_borrowed_fd(*file, PollFlags::IN)));
         let signalling = fds.len();
-        fds.extend(self.windows.iter().map(|(listener, _)| PollFd::new(listener, PollFlags::IN)));
+        fds.extend(windows.iter().map(|(listener, _)| PollFd::new(listener, PollFlags::IN)));
         for asker in &self.askers {
             let flags = if asker.has_output() { PollFlags::OUT } else { PollFlags::IN };
             fds.push(PollFd::new(&asker.stream, flags));
         }
         let due = if has_pending { Some(0) } else { self.engine.due_in_ns() };
-        let due = due.map_or(LOOK_UP, Duration::from_nanos).min(LOOK_UP);
+        // The system wakes a sleeper late, so the last moment before an event is spent awake.
+        let due = due.map_or(LOOK_UP, |ns| Duration::from_nanos(ns).saturating_sub(SPIN)).min(LOOK_UP);
         let timeout = Timespec { tv_sec: 0, tv_nsec: due.as_nanos() as _ };
         match poll(&mut fds, Some(&timeout)) {
             Ok(_) | Err(rustix::io::Errno::INTR) => {}
@@ -381,10 +402,11 @@ impl Server {
     }
 
     fn accept(&mut self, at: usize) {
-        // A client that has gone again, or too many open files: the next turn sees.
-        while self.connections.len() < self.connections_max
-            && let Ok(stream) = self.listeners[at].0.accept()
-        {
+        while self.connections.len() < self.connections_max {
+            let stream = match self.listeners[at].0.accept() {
+                Ok(stream) => stream,
+                Err(error) => return defer_accepting(&error, self.now(), &mut self.accepts_from),
+            };
             let (protocol, export) = (self.listeners[at].1, Arc::clone(&self.export));
             let is_encrypted = protocol == Protocol::Nbd && matches!(stream, Stream::Tcp(_));
             let tls = self.tls.clone().filter(|_| is_encrypted);
@@ -404,5 +426,16 @@ impl Server {
             self.served.connections += 1;
             self.served.most = self.served.most.max(self.connections.len());
         }
+    }
+}
+
+/// Moves `accepts_from` if `error` says that the system has no resources for a connection. The client stays
+/// in the queue, so that another attempt would fail at once. Other errors concern one client, or say that
+/// none waits.
+fn defer_accepting(error: &std::io::Error, now: Duration, accepts_from: &mut Duration) {
+    use rustix::io::Errno;
+    let errno = Errno::from_io_error(error);
+    if matches!(errno, Some(Errno::MFILE | Errno::NFILE | Errno::NOBUFS | Errno::NOMEM)) {
+        *accepts_from = now + ACCEPT_RETRY;
     }
 }

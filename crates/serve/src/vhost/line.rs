@@ -5,7 +5,7 @@ use std::io::{Read as _, Write as _};
 use std::os::fd::OwnedFd;
 
 use rustix::fs::{OFlags, fcntl_getfl, fcntl_setfl};
-use strobe_virtio::Ring;
+use strobe_virtio::{GuestMemoryMmap, Inflight, Ring};
 
 /// A ring, and how guest and device tell each other about it.
 #[derive(Debug)]
@@ -19,6 +19,10 @@ pub(super) struct Line {
     pub(super) is_enabled: bool,
     /// Requests without an answer.
     pub(super) in_flight: usize,
+    /// First descriptors of requests that were in flight in another process, oldest first.
+    pub(super) again: Vec<u16>,
+    /// True if it was started with the memory for requests in flight.
+    pub(super) is_recovered: bool,
     /// True if requests may wait of which the guest will not speak again.
     pub(super) is_pending: bool,
     /// True if the guest is to be told of completions.
@@ -34,6 +38,8 @@ impl Line {
             is_placed: false,
             is_enabled: false,
             in_flight: 0,
+            again: Vec::new(),
+            is_recovered: false,
             is_pending: false,
             is_to_tell: false,
         })
@@ -46,7 +52,27 @@ impl Line {
 
     /// True if a request may wait that can be taken.
     pub(super) fn can_take(&self) -> bool {
-        self.is_running() && self.is_pending && self.in_flight < self.ring.size().into()
+        let has_more = self.is_pending || !self.again.is_empty();
+        self.is_running() && has_more && self.in_flight < self.ring.size().into()
+    }
+
+    /// Finds requests that were in flight in another process when the ring starts, the one with the number
+    /// `at`.
+    pub(super) fn recover(
+        &mut self,
+        at: usize,
+        inflight: &mut Inflight,
+        memory: &GuestMemoryMmap,
+    ) -> Result<(), String> {
+        if self.is_recovered || !inflight.has(at) {
+            return Ok(());
+        }
+        let used = self.ring.used(memory)?;
+        self.again = inflight.recover(at, used, self.ring.size())?;
+        self.ring.resume(used, self.again.len() as u16);
+        // The process before may have ended before it told the guest of completions.
+        (self.is_recovered, self.is_to_tell) = (true, true);
+        Ok(())
     }
 
     /// Takes the guest's signal.

@@ -8,13 +8,17 @@
 //! 3. [`Session::finish`] writes the drive's answers to the guest's memory, in any order.
 //! 4. [`Session::tell`] signals rings with completions.
 //!
-//! **Memory** of a connection is bounded: at most [`IN_FLIGHT_MAX`] requests are under way, and none is taken while they hold
-//! more than [`OWED_BYTES_MAX`]. **The guest is not trusted**: what breaks the rules of its rings ends the connection. It
-//! must not shrink the file of its memory, which QEMU's `memory-backend-memfd` seals against that.
+//! Requests in flight are noted in memory that the guest's machine keeps ([`strobe_virtio::Inflight`]), so
+//! that the next server repeats them.
+//!
+//! **Memory** of a connection is bounded: at most [`IN_FLIGHT_MAX`] requests are under way, and none is taken
+//! while they hold more than [`OWED_BYTES_MAX`]. No message is taken while [`OUTPUT_BYTES_MAX`] bytes of
+//! answers are unread. **The guest is not trusted**: what breaks the rules of its rings ends the connection.
+//! It must not shrink the file of its memory, which QEMU's `memory-backend-memfd` seals against that.
 
 mod line;
 mod session;
 #[cfg(test)]
 mod tests;
 
-pub use session::{IN_FLIGHT_MAX, OWED_BYTES_MAX, RINGS, Session};
+pub use session::{IN_FLIGHT_MAX, OUTPUT_BYTES_MAX, OWED_BYTES_MAX, RINGS, Session};

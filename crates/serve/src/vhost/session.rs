@@ -1,14 +1,14 @@
 //! One connection: a guest's device, its messages in order, and its rings.
 
-use std::os::fd::{AsFd, BorrowedFd};
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 
 use strobe_ssd::{Command, CommandError, Simulated};
-use strobe_virtio::message::{self, Request, protocol};
-use strobe_virtio::{Block, BlockOptions, Host, Memory, Message};
+use strobe_virtio::message::{self, InflightArea, Request, protocol};
+use strobe_virtio::{Block, BlockOptions, Chain, GuestMemoryMmap, Host, Inflight, Memory, Message};
 
 use super::line::{Line, patient};
 use crate::engine::Engine;
-use crate::session::Buffers;
+use crate::session::{Buffers, Session as _};
 
 /// Rings that a device may have.
 pub const RINGS: u16 = 64;
@@ -16,10 +16,12 @@ pub const RINGS: u16 = 64;
 pub const IN_FLIGHT_MAX: usize = 1024;
 /// Bytes of requests under way beyond which no other is taken.
 pub const OWED_BYTES_MAX: usize = 32 << 20;
+/// Bytes of unread answers to messages beyond which no other message is taken.
+pub const OUTPUT_BYTES_MAX: usize = 64 << 10;
 /// Most bytes of one request.
 const REQUEST_BYTES_MAX: usize = 32 << 20;
 /// Protocol features that are offered.
-const OFFERED: u64 = protocol::MQ | protocol::REPLY_ACK | protocol::CONFIG;
+const OFFERED: u64 = protocol::MQ | protocol::REPLY_ACK | protocol::CONFIG | protocol::INFLIGHT;
 
 /// A connection of a guest.
 #[derive(Debug)]
@@ -29,6 +31,10 @@ pub struct Session {
     memory: Memory,
     lines: Vec<Line>,
     block: Block,
+    /// Memory for requests in flight, once the guest has set it.
+    inflight: Option<Inflight>,
+    /// File that is sent with the first byte of the output.
+    file: Option<OwnedFd>,
     last_slot: u32,
 }
 
@@ -58,6 +64,35 @@ impl Host for To<'_> {
     }
 }
 
+impl crate::session::Session for Session {
+    fn buffers(&self) -> &Buffers {
+        &self.buffers
+    }
+
+    fn buffers_mut(&mut self) -> &mut Buffers {
+        &mut self.buffers
+    }
+
+    fn is_ready(&self) -> bool {
+        self.is_owned
+    }
+
+    fn is_busy(&self) -> bool {
+        self.output_bytes() >= OUTPUT_BYTES_MAX
+    }
+
+    fn in_flight(&self) -> usize {
+        self.block.in_flight()
+    }
+
+    fn sent(&mut self, count: usize) {
+        if count > 0 {
+            self.file = None;
+        }
+        self.buffers.output.consume(count);
+    }
+}
+
 impl Session {
     /// A connection that has just been accepted. The error says why rings cannot be made.
     pub fn new(read_only: bool) -> Result<Self, String> {
@@ -69,37 +104,20 @@ impl Session {
             memory: Memory::default(),
             lines: (0..RINGS).map(|_| Line::new()).collect::<Result<_, _>>()?,
             block: Block::new(options),
+            inflight: None,
+            file: None,
             last_slot: 0,
         })
     }
 
-    /// Bytes to the guest.
-    pub fn buffers(&self) -> &Buffers {
-        &self.buffers
-    }
-
-    /// Bytes to the guest, to be sent.
-    pub fn buffers_mut(&mut self) -> &mut Buffers {
-        &mut self.buffers
-    }
-
-    /// True once the guest has taken the device.
-    pub fn is_owned(&self) -> bool {
-        self.is_owned
-    }
-
-    /// Requests without an answer.
-    pub fn requests(&self) -> usize {
-        self.block.in_flight()
+    /// File that is to be sent with the first byte of the output.
+    pub fn file(&self) -> Option<BorrowedFd<'_>> {
+        self.file.as_ref().map(OwnedFd::as_fd)
     }
 
     /// True if requests can be taken of which the guest will not speak again.
     pub fn has_pending(&self) -> bool {
-        !self.buffers.has_ended && self.has_room() && self.lines.iter().any(Line::can_take)
-    }
-
-    fn has_room(&self) -> bool {
-        has_room(&self.block)
+        !self.has_ended() && has_room(&self.block) && self.lines.iter().any(Line::can_take)
     }
 
     /// Files by which the guest says that requests wait in a ring, with the ring's number.
@@ -144,7 +162,18 @@ impl Session {
             Request::GetConfig { message, .. } => {
                 answer = Some(message::config_reply(&message, &self.block.config_space(drive)));
             }
-            Request::SetConfig { offset, bytes } => self.block.set_config(offset, &bytes),
+            Request::SetConfig { offset, bytes } => {
+                self.block.set_config(offset, &bytes);
+                self.keep_write_cache()?;
+            }
+            // The file goes with the first byte of its answer.
+            Request::GetInflight(_) if self.output_bytes() > 0 => return Ok(Some((header, payload, files))),
+            Request::GetInflight(area) => {
+                let (file, area) = Inflight::create(area, RINGS)?;
+                self.file = Some(file);
+                answer = Some(message::inflight_reply(area, payload.len()));
+            }
+            Request::SetInflight(area) => self.set_inflight(area, files.into_iter().next())?,
             Request::GetVringBase(index) => {
                 let line = self.line(index)?;
                 line.kick = None;
@@ -158,7 +187,7 @@ impl Session {
             }
             request => self.set_ring(request, files.into_iter().next())?,
         }
-        self.start_rings();
+        self.start_rings()?;
         match answer {
             Some(answer) => self.buffers.output.add(|out| out.extend(answer)),
             None if header.needs_reply => {
@@ -168,6 +197,27 @@ impl Session {
             None => {}
         }
         Ok(None)
+    }
+
+    /// Takes over memory for requests in flight, perhaps from another process.
+    fn set_inflight(&mut self, area: InflightArea, file: Option<OwnedFd>) -> Result<(), String> {
+        if self.lines.iter().any(|line| line.is_running() || line.in_flight > 0) {
+            return Err("memory for requests in flight of rings that are running".to_owned());
+        }
+        let file = file.ok_or("memory for requests in flight whose file did not come along")?;
+        let inflight = Inflight::open(file, area, RINGS)?;
+        if inflight.is_write_through()? {
+            self.block.set_write_cache(false);
+        }
+        self.inflight = Some(inflight);
+        self.lines.iter_mut().for_each(|line| line.is_recovered = false);
+        self.keep_write_cache()
+    }
+
+    /// Keeps the switch of the write cache for the next process.
+    fn keep_write_cache(&self) -> Result<(), String> {
+        let inflight = self.inflight.as_ref();
+        inflight.map_or(Ok(()), |inflight| inflight.set_write_through(!self.block.has_write_cache()))
     }
 
     /// Serves a message about one ring, with the file that came along.
@@ -196,7 +246,11 @@ impl Session {
                 Ok(())
             }
             Request::SetVringCall { index, has_file } => {
-                self.line(index)?.call = has_file.then(|| file_of(index)).transpose()?;
+                let has_inflight = self.inflight.is_some();
+                let line = self.line(index)?;
+                line.call = has_file.then(|| file_of(index)).transpose()?;
+                // A guest whose device comes back may have missed a call.
+                line.is_to_tell |= has_inflight;
                 Ok(())
             }
             Request::EnableVring { index, enable } => {
@@ -208,39 +262,54 @@ impl Session {
     }
 
     /// Starts rings that have all they need, and stops the others.
-    fn start_rings(&mut self) {
+    fn start_rings(&mut self) -> Result<(), String> {
         let event_index = self.block.uses_event_index();
-        for line in &mut self.lines {
-            let is_running = line.is_running() && self.memory.mapped().is_some();
+        let Self { lines, memory, inflight, .. } = self;
+        for (at, line) in lines.iter_mut().enumerate() {
+            let is_running = line.is_running() && memory.mapped().is_some();
             line.ring.enable(is_running, event_index);
             line.is_pending = is_running;
+            match (memory.mapped(), &mut *inflight) {
+                (Some(memory), Some(inflight)) if is_running => line.recover(at, inflight, memory)?,
+                _ => line.is_recovered &= is_running,
+            }
         }
+        Ok(())
     }
 
     /// Takes requests that wait and hands them to `engine`, with tags of the connection `id`. Returns how many there were.
     pub fn take(&mut self, id: u32, engine: &mut Engine) -> Result<usize, String> {
-        let Self { lines, memory, block, last_slot, .. } = self;
+        let Self { lines, memory, block, inflight, last_slot, .. } = self;
         let mut count = 0;
         for (at, line) in lines.iter_mut().enumerate() {
             if !line.can_take() || !has_room(block) {
                 continue;
             }
-            let Line { ring, in_flight, .. } = line;
+            let Line { ring, in_flight, again, is_pending, .. } = line;
             let most = usize::from(ring.size());
-            let has_taken_all = ring.take_all(memory, &mut |memory, chain| {
+            let mut take = |memory: &GuestMemoryMmap, chain: Chain<'_>| {
                 let slot = loop {
                     *last_slot = last_slot.wrapping_add(1);
                     if !block.is_used((*last_slot).into()) {
                         break *last_slot;
                     }
                 };
+                if let Some(inflight) = inflight.as_mut().filter(|inflight| inflight.has(at)) {
+                    inflight.take(at, chain.head_index())?;
+                }
                 let mut to = To { engine: &mut *engine, id, is_forced: block.is_forced() };
                 block.take(at, memory, chain, slot.into(), &mut to)?;
                 *in_flight += 1;
                 count += 1;
                 Ok(*in_flight < most && has_room(block))
-            })?;
-            line.is_pending = !has_taken_all;
+            };
+            // Requests that were in flight in another process come before later ones.
+            let (taken, has_room) =
+                if again.is_empty() { (0, true) } else { ring.take_again(memory, again, &mut take)? };
+            again.drain(..taken);
+            if has_room {
+                *is_pending = !ring.take_all(memory, &mut take)?;
+            }
         }
         Ok(count)
     }
@@ -252,8 +321,15 @@ impl Session {
         let returned = returned?;
         let line = &mut self.lines[returned.ring];
         line.in_flight -= 1;
+        let inflight = self.inflight.as_ref().filter(|inflight| inflight.has(returned.ring));
+        if let Some(inflight) = inflight {
+            inflight.begin_return(returned.ring, returned.head)?;
+        }
         line.is_to_tell |= line.ring.give_back(memory, returned)?;
-        Ok(())
+        match inflight {
+            Some(inflight) => inflight.end_return(returned.ring, returned.head, line.ring.next_used()),
+            None => Ok(()),
+        }
     }
 
     /// Tells the guest of completions.

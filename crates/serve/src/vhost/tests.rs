@@ -1,5 +1,7 @@
 //! A guest made of a file of memory and of event file descriptors.
 
+mod inflight;
+
 use std::fs::File;
 use std::io::Read as _;
 use std::os::fd::OwnedFd;
@@ -15,6 +17,7 @@ use strobe_virtio::{GuestMemoryMmap, Message};
 use super::{IN_FLIGHT_MAX, OWED_BYTES_MAX, RINGS, Session};
 use crate::clock::Pace;
 use crate::engine::Engine;
+use crate::session::Session as _;
 
 const MEMORY_BYTES: usize = 64 << 20;
 /// Parts of a ring: descriptors, used and available entries.
@@ -26,6 +29,9 @@ const HEADERS: u64 = 0x1_0000;
 const STATUS: u64 = 0x1_1000;
 const DATA: u64 = 0x2_0000;
 const SIZE: u16 = 16;
+/// Requests that can be in flight at a time, each with descriptors and buffers of its own.
+const PLACES: u16 = 5;
+const PLACE_BYTES: u64 = 0x1_0000;
 const NEXT: u16 = 1;
 const WRITE: u16 = 2;
 
@@ -56,6 +62,8 @@ struct Guest {
     session: Session,
     memory: GuestMemoryMmap,
     file: File,
+    /// Memory for requests in flight: its file, and the payload that describes it. None: they are not kept.
+    inflight: Option<(File, Vec<u8>)>,
     /// Files by which the device says that requests are complete.
     calls: Vec<File>,
     /// Entries that each ring has had.
@@ -81,34 +89,55 @@ fn clone(file: &File) -> OwnedFd {
 impl Guest {
     /// A guest whose driver uses `rings`.
     fn new(engine: &Engine, rings: usize) -> Self {
+        let mut guest = Self::boot(rings);
+        guest.connect(engine);
+        guest
+    }
+
+    /// A guest that is not yet connected.
+    fn boot(rings: usize) -> Self {
         let file = tempfile::tempfile().expect("a file");
         file.set_len(MEMORY_BYTES as u64).expect("memory");
         let offset = FileOffset::new(file.try_clone().expect("another of it"), 0);
         let memory = GuestMemoryMmap::from_ranges_with_files([(GuestAddress(0), MEMORY_BYTES, Some(offset))]);
-        let mut guest = Self {
+        Self {
             session: Session::new(false).expect("a session"),
             memory: memory.expect("it maps"),
             file,
+            inflight: None,
             calls: (0..rings).map(|_| event()).collect(),
             entries: vec![0; rings],
-        };
-        guest.say(engine, 3, &[], Vec::new());
-        guest.say(engine, 2, &words(&[FEATURES]), Vec::new());
+        }
+    }
+
+    /// Connects to a device that has just been made. Rings go on at their used entries, as QEMU lets them.
+    fn connect(&mut self, engine: &Engine) {
+        self.session = Session::new(false).expect("a session");
+        self.say(engine, 3, &[], Vec::new());
+        self.say(engine, 2, &words(&[FEATURES]), Vec::new());
+        if let Some((file, area)) = &self.inflight {
+            let (file, area) = (clone(file), area.clone());
+            self.say(engine, 32, &area, vec![file]);
+        }
         let table = words(&[1, 0, MEMORY_BYTES as u64, 0, 0]);
-        let files = vec![clone(&guest.file)];
-        guest.say(engine, 5, &table, files);
-        for ring in 0..rings as u64 {
+        let files = vec![clone(&self.file)];
+        self.say(engine, 5, &table, files);
+        for ring in 0..self.calls.len() as u64 {
             let at = ring * RING_BYTES;
             let index = ring as u32;
-            guest.say(engine, 8, &[index.to_le_bytes(), u32::from(SIZE).to_le_bytes()].concat(), Vec::new());
-            guest.say(engine, 10, &words(&[ring]), Vec::new());
-            guest.say(engine, 9, &words(&[ring, at, at + USED, at + AVAILABLE, 0]), Vec::new());
-            guest.say(engine, 12, &words(&[ring]), vec![event().into()]);
-            let call = vec![clone(&guest.calls[ring as usize])];
-            guest.say(engine, 13, &words(&[ring]), call);
-            guest.say(engine, 18, &words(&[ring | 1 << 32]), Vec::new());
+            self.say(engine, 8, &[index.to_le_bytes(), u32::from(SIZE).to_le_bytes()].concat(), Vec::new());
+            self.say(engine, 10, &words(&[ring | u64::from(self.used(ring)) << 32]), Vec::new());
+            self.say(engine, 9, &words(&[ring, at, at + USED, at + AVAILABLE, 0]), Vec::new());
+            self.say(engine, 12, &words(&[ring]), vec![event().into()]);
+            let call = vec![clone(&self.calls[ring as usize])];
+            self.say(engine, 13, &words(&[ring]), call);
+            self.say(engine, 18, &words(&[ring | 1 << 32]), Vec::new());
         }
-        guest
+    }
+
+    /// Index of the used entries of a ring.
+    fn used(&self, ring: u64) -> u16 {
+        u16::from_le_bytes(self.get::<2>(ring * RING_BYTES + USED + 2))
     }
 
     fn say(&mut self, engine: &Engine, request: u32, payload: &[u8], files: Vec<OwnedFd>) {
@@ -128,17 +157,27 @@ impl Guest {
 
     /// Puts a request of one buffer of `bytes` at [`DATA`] into a ring.
     fn ask(&mut self, ring: usize, kind: u32, sector: u64, bytes: u32) {
-        let (base, header) = (ring as u64 * RING_BYTES, HEADERS + 16 * ring as u64);
+        self.ask_in(0, ring, kind, sector, bytes);
+    }
+
+    /// Puts a request into a ring, with the buffers and descriptors of `place`: up to [`PLACES`] are in
+    /// flight at a time.
+    fn ask_in(&mut self, place: u16, ring: usize, kind: u32, sector: u64, bytes: u32) {
+        assert!(place < PLACES);
+        let at = u64::from(place);
+        let (base, header) = (ring as u64 * RING_BYTES, HEADERS + 0x100 * at + 16 * ring as u64);
+        let (status, buffer, first) = (STATUS + at, DATA + PLACE_BYTES * at, 3 * place);
         self.put(header, &[&kind.to_le_bytes()[..], &[0; 4], &sector.to_le_bytes()].concat());
-        self.put(STATUS, &[0xff]);
+        self.put(status, &[0xff]);
         let data = if kind == IN { WRITE } else { 0 };
-        let parts = [(header, 16, NEXT, 1), (DATA, bytes, NEXT | data, 2), (STATUS, 1, WRITE, 0)];
-        for (at, (address, length, flags, next)) in (0..).zip(parts) {
+        let parts =
+            [(header, 16, NEXT, first + 1), (buffer, bytes, NEXT | data, first + 2), (status, 1, WRITE, 0)];
+        for (at, (address, length, flags, next)) in (u64::from(first)..).zip(parts) {
             let descriptor =
                 [&address.to_le_bytes()[..], &u32::to_le_bytes(length), &u16::to_le_bytes(flags)];
             self.put(base + 16 * at, &[&descriptor.concat()[..], &u16::to_le_bytes(next)].concat());
         }
-        self.offer(ring, 0);
+        self.offer(ring, first);
     }
 
     fn offer(&mut self, ring: usize, head: u16) {
@@ -163,7 +202,7 @@ impl Guest {
         let (mut count, mut answers) = (0, Vec::new());
         loop {
             let taken = self.session.take(7, engine)?;
-            assert!(self.session.requests() <= IN_FLIGHT_MAX);
+            assert!(self.session.in_flight() <= IN_FLIGHT_MAX);
             engine.advance(&mut answers);
             for (tag, result) in answers.drain(..) {
                 assert_eq!(tag >> 32, 7, "the connection's number");
@@ -232,7 +271,7 @@ fn messages_are_answered_as_the_protocol_says() {
     };
     let word = |bytes: &[u8]| u64::from_le_bytes(bytes[12..20].try_into().expect("eight bytes"));
     assert_eq!(word(&answer(1, &[])) & FEATURES, FEATURES);
-    assert_eq!(word(&answer(15, &[])), 1 | 1 << 3 | 1 << 9);
+    assert_eq!(word(&answer(15, &[])), 1 | 1 << 3 | 1 << 9 | 1 << 12);
     assert_eq!(word(&answer(17, &[])), u64::from(RINGS));
     let config = answer(24, &[&[0, 0, 0, 0, 60, 0, 0, 0, 0, 0, 0, 0][..], &[0; 60]].concat());
     assert_eq!(config.len(), 12 + 12 + 60);
@@ -328,7 +367,7 @@ fn memory_for_requests_is_bounded() {
     }
     guest.offer(0, 0);
     assert!(guest.kick(&mut engine, 0).expect_err("too large").contains("more data than its memory"));
-    assert_eq!(guest.session.requests(), 0);
+    assert_eq!(guest.session.in_flight(), 0);
 }
 
 proptest! {

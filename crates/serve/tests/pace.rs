@@ -1,0 +1,112 @@
+//! `--pace model`: latencies that a client sees, compared with those of the model.
+
+#![cfg(target_os = "linux")]
+#![allow(clippy::disallowed_types, reason = "the client measures real time")]
+
+use std::io::{Read as _, Write as _};
+use std::os::unix::net::UnixStream;
+use std::path::Path;
+use std::thread::scope;
+use std::time::Instant;
+
+use strobe_lab::Experiment;
+use strobe_lab::machine::Stopwatch;
+use strobe_serve::nbd::Export;
+use strobe_serve::nvme_tcp::{NQN, Options, Subsystem};
+use strobe_serve::{Address, Beginning, Desk, Engine, Pace, Protocol, Server, Sockets};
+use strobe_types::{SimTime, StopFlag};
+
+/// A read takes 2 ms of array time.
+const EXPERIMENT: &str = "\
+[drive.nand]
+blocks_per_plane = 32
+pages_per_block = 8
+read_ns = 2000000
+program_ns = 100000
+data = \"bytes\"
+[drive.ftl]
+logical_pages = 160
+";
+const UNIT_BYTES: u64 = 4096;
+const UNITS: u64 = 100;
+/// Attempts, as other programs of a busy machine delay completions.
+const ATTEMPTS: usize = 60;
+
+/// Mean and 99th percentile, in ns.
+type Latency = [f64; 2];
+
+/// Reads units one at a time at the server's socket, after it has written them.
+fn client(socket: &Path) -> Latency {
+    let mut stream = UnixStream::connect(socket).expect("it listens");
+    stream.read_exact(&mut [0; 18]).expect("a greeting");
+    stream.write_all(&[&[0, 0, 0, 3][..], b"IHAVEOPT\0\0\0\x01\0\0\0\0"].concat()).expect("an option");
+    stream.read_exact(&mut [0; 10]).expect("size and flags");
+    let mut request = |command: u16, unit: u64, bytes: u64, data: &[u8], answer: &mut [u8]| {
+        let head = [&0x2560_9513_u32.to_be_bytes()[..], &[0, 0], &command.to_be_bytes(), &[7; 8]].concat();
+        let range = [&(unit * UNIT_BYTES).to_be_bytes()[..], &(bytes as u32).to_be_bytes()].concat();
+        let message = [&head[..], &range, data].concat();
+        let start = Instant::now();
+        stream.write_all(&message).expect("it hears");
+        stream.read_exact(answer).expect("it answers");
+        assert_eq!(answer[4..8], [0; 4], "no error");
+        start.elapsed().as_nanos() as f64
+    };
+    for unit in 0..UNITS {
+        request(1, unit, UNIT_BYTES, &[1; UNIT_BYTES as usize], &mut [0; 16]);
+    }
+    request(3, 0, 0, &[], &mut [0; 16]);
+    let mut seen: Vec<f64> = (0..UNITS)
+        .map(|unit| request(0, unit, UNIT_BYTES, &[], &mut [0; 16 + UNIT_BYTES as usize]))
+        .collect();
+    seen.sort_by(f64::total_cmp);
+    [seen.iter().sum::<f64>() / UNITS as f64, seen[UNITS as usize * 99 / 100 - 1]]
+}
+
+/// Latencies of reads at a client, and those of the model.
+fn measure() -> (Latency, Latency) {
+    let folder = tempfile::tempdir().expect("a folder");
+    let socket = folder.path().join("s");
+    let experiment = Experiment::from_toml(EXPERIMENT).expect("an experiment");
+    let drive = strobe_ssd::build(&experiment.drive, true, 1).expect("a drive");
+    let export = Export {
+        name: "strobe".into(),
+        description: String::new(),
+        sectors: drive.sectors(),
+        block_bytes: UNIT_BYTES as u32,
+        read_only: false,
+    };
+    let beginning = Beginning::of(experiment, &*drive, SimTime::ZERO, None, false);
+    let desk = Desk::new(beginning, Stopwatch::start(), StopFlag::default());
+    let subsystem = Subsystem::new(NQN, Options::default());
+    let engine = Engine::new(drive, SimTime::ZERO, Pace::Model);
+    let sockets =
+        Sockets { addresses: vec![(Address::Unix(socket.clone()), Protocol::Nbd)], ..Sockets::default() };
+    let mut server = Server::bind(&sockets, engine, export, subsystem, desk, 1).expect("it listens");
+    let seen = scope(|threads| {
+        let client = threads.spawn(|| client(&socket));
+        server.serve(&StopFlag::default(), &mut || client.is_finished()).expect("it serves");
+        client.join().expect("the client is done")
+    });
+    let result = serde_json::to_value(server.result()).expect("JSON");
+    let read = &result["jobs"][0]["read"];
+    assert_eq!(read["total_ios"], UNITS);
+    let said = |value: &serde_json::Value| value.as_f64().expect("a time");
+    let model = [said(&read["clat_ns"]["mean"]), said(&read["clat_ns"]["percentile"]["99.000000"])];
+    (seen, model)
+}
+
+#[test]
+fn mean_and_99th_percentile_are_within_10_percent_of_the_model() {
+    let mut all = Vec::new();
+    for _ in 0..ATTEMPTS {
+        let (seen, model) = measure();
+        assert!(model[0] >= 2e6, "{model:?}");
+        assert!(seen[0] >= model[0], "earlier than the model: {seen:?}, {model:?}");
+        println!("client {seen:.0?} ns, model {model:.0?} ns");
+        if seen.iter().zip(model).all(|(seen, model)| *seen <= 1.1 * model) {
+            return;
+        }
+        all.push((seen, model));
+    }
+    panic!("client and model, mean and 99th percentile in ns: {all:.0?}");
+}

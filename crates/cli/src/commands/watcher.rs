@@ -10,7 +10,7 @@ use strobe_types::StopFlag;
 use super::lines::Lines;
 use super::{output, progress, signals};
 
-/// Where there is no terminal, a line of progress is printed after each such interval.
+/// Interval between two lines of progress where there is no terminal.
 const LINE_EVERY: Duration = Duration::from_secs(30);
 
 /// Shows progress, and passes Ctrl-C, TERM and HUP on.

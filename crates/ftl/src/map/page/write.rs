@@ -12,7 +12,7 @@ use crate::map::page::reclaim::Reclaimer;
 use crate::place::{StreamId, WriteContext};
 use crate::{Done, FtlError};
 
-/// What maps units just written: it gets them and the address of the first.
+/// Callback that maps units just written: it gets them and the address of the first.
 pub(super) type Settle<'a, N, V> = dyn FnMut(&mut Core<N, V>, &[Unit<<N as Nand>::Payload>], Ppa) + 'a;
 
 impl<N: Nand, V: VictimPolicy> PageMap<N, V> {

@@ -36,7 +36,7 @@ cd {checkout}
 {no_udev}
 mount -t configfs none /sys/kernel/config 2>/dev/null
 mount -t cgroup2 none /sys/fs/cgroup 2>/dev/null
-printf '%s:x:%s::/tmp:/bin/bash\\n' fsgqa 900:900 fsgqa2 901:901 123456-fsgqa 902:902 >> /etc/passwd
+printf '%s:*:%s::/tmp:/bin/bash\\n' fsgqa 900:900 fsgqa2 901:901 123456-fsgqa 902:902 >> /etc/passwd
 printf '%s:x:\\n' fsgqa:900 fsgqa2:901 >> /etc/group
 mkdir -p /mnt/test /mnt/scratch
 export FSTYP={kind} TEST_DIR=/mnt/test SCRATCH_MNT=/mnt/scratch RESULT_BASE=/tmp/results
@@ -195,8 +195,9 @@ class Guests:
                 try:
                     _, errors = process.communicate(timeout=options.wall * len(tests))
                     if process.returncode == 1:
-                        ended = errors.decode(errors="replace").strip().splitlines()[-1:]
-                        ended = ended[0][:100] if ended and ended[0].startswith("strobe") else None
+                        # The kernel's last words are behind what the program says.
+                        lines = errors.decode(errors="replace").splitlines()
+                        ended = next((line[:100] for line in lines if line.startswith("strobe:")), None)
                 except subprocess.TimeoutExpired:
                     process.terminate()
                     process.communicate()

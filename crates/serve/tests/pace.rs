@@ -3,30 +3,19 @@
 #![cfg(target_os = "linux")]
 #![allow(clippy::disallowed_types, reason = "the client measures real time")]
 
+mod common;
+
 use std::io::{Read as _, Write as _};
 use std::os::unix::net::UnixStream;
 use std::path::Path;
 use std::thread::scope;
 use std::time::Instant;
 
-use strobe_lab::Experiment;
-use strobe_lab::machine::Stopwatch;
-use strobe_serve::nbd::Export;
-use strobe_serve::nvme_tcp::{NQN, Options, Subsystem};
-use strobe_serve::{Address, Beginning, Desk, Engine, Pace, Protocol, Server, Sockets};
-use strobe_types::{SimTime, StopFlag};
+use strobe_serve::{Address, Pace, Protocol, Sockets};
+use strobe_types::StopFlag;
 
 /// A read takes 2 ms of array time.
-const EXPERIMENT: &str = "\
-[drive.nand]
-blocks_per_plane = 32
-pages_per_block = 8
-read_ns = 2000000
-program_ns = 100000
-data = \"bytes\"
-[drive.ftl]
-logical_pages = 160
-";
+const NAND: &str = "read_ns = 2000000\nprogram_ns = 100000";
 const UNIT_BYTES: u64 = 4096;
 const UNITS: u64 = 100;
 /// Attempts, as other programs of a busy machine delay completions.
@@ -66,22 +55,9 @@ fn client(socket: &Path) -> Latency {
 fn measure() -> (Latency, Latency) {
     let folder = tempfile::tempdir().expect("a folder");
     let socket = folder.path().join("s");
-    let experiment = Experiment::from_toml(EXPERIMENT).expect("an experiment");
-    let drive = strobe_ssd::build(&experiment.drive, true, 1).expect("a drive");
-    let export = Export {
-        name: "strobe".into(),
-        description: String::new(),
-        sectors: drive.sectors(),
-        block_bytes: UNIT_BYTES as u32,
-        read_only: false,
-    };
-    let beginning = Beginning::of(experiment, &*drive, SimTime::ZERO, None, false);
-    let desk = Desk::new(beginning, Stopwatch::start(), StopFlag::default());
-    let subsystem = Subsystem::new(NQN, Options::default());
-    let engine = Engine::new(drive, SimTime::ZERO, Pace::Model);
     let sockets =
         Sockets { addresses: vec![(Address::Unix(socket.clone()), Protocol::Nbd)], ..Sockets::default() };
-    let mut server = Server::bind(&sockets, engine, export, subsystem, desk, 1).expect("it listens");
+    let mut server = common::server(NAND, Pace::Model, &sockets);
     let seen = scope(|threads| {
         let client = threads.spawn(|| client(&socket));
         server.serve(&StopFlag::default(), &mut || client.is_finished()).expect("it serves");

@@ -4,7 +4,7 @@ set -eu
 cd "$(dirname "$0")/.."
 packages="flex bison bc gcc make libc6-dev tar xz-utils patch e2fsprogs f2fs-tools dosfstools exfatprogs btrfs-progs nvme-cli fio dbench sqlite3 linux-source-6.12"
 # What tests run in guests besides.
-[ "${1:-}" != --tests ] || packages="$packages git postgresql libleveldb-dev rocksdb-tools lmdb-utils"
+[ "${1:-}" != --tests ] || packages="$packages git postgresql libleveldb-dev rocksdb-tools lmdb-utils mariadb-server-core mariadb-client-core"
 missing=""
 for package in $packages; do
     dpkg -s "$package" >/dev/null 2>&1 || missing="$missing $package"

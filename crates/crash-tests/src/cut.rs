@@ -415,15 +415,15 @@ impl Prepared {
             report.violations.push(format!("{reason}\n{}", left.said));
         }
         let steps = self.verify_steps();
-        for (step, code) in &left.outcome.exits {
-            if let Step::Run(run) = &steps[*step]
+        for exit in &left.outcome.exits {
+            if let Step::Run(run) = &steps[exit.step]
                 && run.allowed.is_empty()
-                && *code != 0
+                && exit.code != 0
                 && (run.argv[0] != GUEST || !left.said.contains(VIOLATION))
             {
                 let what = run.argv.join(" ");
                 let said = format!("{}{}", left.said, left.errors);
-                report.violations.push(format!("{what} ended with exit code {code}:\n{said}"));
+                report.violations.push(format!("{what} ended with exit code {}:\n{said}", exit.code));
             }
         }
         // What fsck.f2fs says of faults, whatever its exit code is.

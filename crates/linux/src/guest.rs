@@ -196,18 +196,16 @@ impl Init {
         }
         let (status, said) = if run.quiet {
             let output = command.output().map_err(|error| cannot_run(program, &error))?;
-            (output.status, [output.stdout, output.stderr].concat())
+            (output.status, String::from_utf8_lossy(&[output.stdout, output.stderr].concat()).into_owned())
         } else {
             command.stdout(self.output.try_clone()?).stderr(self.error.try_clone()?);
-            (command.status().map_err(|error| cannot_run(program, &error))?, Vec::new())
+            (command.status().map_err(|error| cannot_run(program, &error))?, String::new())
         };
         let code = code(status);
-        self.report(&Report::Exit { step: number, code })?;
-        if run.allowed.is_empty() || run.allowed.contains(&code) {
-            Ok(())
-        } else {
-            Err(io::Error::other(format!("exit code {code}\n{}", String::from_utf8_lossy(&said))))
-        }
+        let refused = !run.allowed.is_empty() && !run.allowed.contains(&code);
+        let reason = format!("exit code {code}\n{said}");
+        self.report(&Report::Exit { step: number, code, said })?;
+        if refused { Err(io::Error::other(reason)) } else { Ok(()) }
     }
 }
 

@@ -201,6 +201,8 @@ pub enum Report {
         step: usize,
         /// Its code; 128 and the number of the signal that ended it.
         code: i32,
+        /// What a quiet program has printed.
+        said: String,
     },
     /// A step has failed and the guest is going down.
     Failed {

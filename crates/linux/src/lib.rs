@@ -43,6 +43,6 @@ pub use process::{End, Ended, Stream};
 pub use program::{MissingProgram, find_program, this_program};
 pub use record::{Recorder, TraceForm};
 pub use root::Root;
-pub use run::{Mark, OtherOutcome, Outcome, PoweredDrive};
+pub use run::{Exit, Mark, OtherOutcome, Outcome, PoweredDrive};
 pub use session::{Listener, boot};
 pub use watch::Watch;

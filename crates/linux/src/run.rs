@@ -32,6 +32,17 @@ pub struct Mark {
     pub latency: Latency,
 }
 
+/// End of a program that a step ran.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Exit {
+    /// The step.
+    pub step: usize,
+    /// Exit code; 128 and the number of the signal that ended it.
+    pub code: i32,
+    /// What a quiet program printed.
+    pub said: String,
+}
+
 /// Outcome of a job.
 pub struct Outcome {
     /// The drive, as the guest left it; to be restarted after a power cut.
@@ -42,8 +53,8 @@ pub struct Outcome {
     pub at: SimTime,
     /// The marks that were reached.
     pub marks: Vec<Mark>,
-    /// Steps that ran programs, and their exit codes.
-    pub exits: Vec<(usize, i32)>,
+    /// Ends of the programs that steps ran.
+    pub exits: Vec<Exit>,
     /// The step that failed, and why.
     pub failed: Option<(usize, String)>,
     /// The first error of the drive that the guest has seen.
@@ -80,7 +91,7 @@ impl OtherOutcome {
 impl Outcome {
     /// The exit code of the program of step `step`.
     pub fn exit_code(&self, step: usize) -> Option<i32> {
-        self.exits.iter().find(|(of, _)| *of == step).map(|(_, code)| *code)
+        self.exits.iter().find(|exit| exit.step == step).map(|exit| exit.code)
     }
 
     /// The mark `name`.
@@ -182,7 +193,7 @@ struct Notes<'a> {
     /// An unfinished line.
     control: Vec<u8>,
     marks: Vec<Mark>,
-    exits: Vec<(usize, i32)>,
+    exits: Vec<Exit>,
     failed: Option<(usize, String)>,
     is_done: bool,
     out_of_memory: bool,
@@ -252,7 +263,7 @@ impl Notes<'_> {
                 }
                 self.marks.push(Mark { name, at_ns, stats, requests, latency });
             }
-            Report::Exit { step, code } => self.exits.push((step, code)),
+            Report::Exit { step, code, said } => self.exits.push(Exit { step, code, said }),
             Report::Failed { step, reason } => self.failed = Some((step, reason)),
             Report::Done => self.is_done = true,
         }

@@ -61,6 +61,9 @@ pub fn crash_summary(report: &CrashReport, is_full: bool, with_place: bool) -> S
     if let Some(note) = unsynced(report) {
         let _ = writeln!(out, "\n{}", wrapped(&note));
     }
+    if let Some(lines) = repairs(report) {
+        let _ = write!(out, "\n{lines}");
+    }
     if report.lines == 0 && report.has_check {
         let note = "The program printed nothing: the check cannot know what it had acknowledged.";
         let _ = writeln!(out, "\n{}", wrapped(note));
@@ -84,6 +87,34 @@ fn unsynced(report: &CrashReport) -> Option<String> {
              --strict-names takes such names away before the check, --fs {other} tries another file system.",
             count(cuts as u64),
             report.file_system
+        )
+    })
+}
+
+/// Lines that repairs before the mount printed, digits aside, and at how many cuts.
+fn repairs(report: &CrashReport) -> Option<String> {
+    let mut lines: Vec<(String, &str, u64)> = Vec::new();
+    let mut repaired = 0;
+    for said in report.found.iter().filter_map(|found| found.repair.as_deref()) {
+        repaired += 1;
+        let mut of_this: Vec<String> = Vec::new();
+        for line in said.lines().map(str::trim).filter(|line| !line.is_empty()) {
+            let kind = line.replace(|symbol: char| symbol.is_ascii_digit(), "");
+            if of_this.contains(&kind) {
+                continue;
+            }
+            of_this.push(kind.clone());
+            match lines.iter_mut().find(|(of, ..)| *of == kind) {
+                Some((.., cuts)) => *cuts += 1,
+                None => lines.push((kind, line, 1)),
+            }
+        }
+    }
+    (repaired > 0).then(|| {
+        let (fs, cuts) = (&report.file_system, count(repaired));
+        lines.iter().fold(
+            format!("The repair of {fs} changed the volume before the mount at {cuts} of these cuts:\n"),
+            |out, (_, line, cuts)| out + &format!("  {cuts:>9}  {line}\n"),
         )
     })
 }
@@ -277,6 +308,7 @@ mod tests {
             unsynced_names: 0,
             undone: Vec::new(),
             was_cut_again: false,
+            repair: None,
             verdict,
             reason: reason.to_owned(),
             said: String::new(),
@@ -388,6 +420,21 @@ mod tests {
         assert!(!said(&all_fine));
         assert!(!said(&report(vec![fine(0)])));
         assert!(!said(&report(vec![fine(1), found(6, Verdict::Lost, "a row")])));
+    }
+
+    #[test]
+    fn lines_of_repairs_are_counted_once_a_cut_whatever_their_numbers() {
+        let fine =
+            |said: Option<&str>| Found { repair: said.map(str::to_owned), ..found(5, Verdict::Fine, "") };
+        let dirty = "dirty bit is set\n\n cut to 7 bytes\ncut to 8 bytes\n";
+        let text = crash_summary(
+            &report(vec![fine(Some(dirty)), fine(None), fine(Some("cut to 9 bytes"))]),
+            false,
+            false,
+        );
+        let end = "at 2 of these cuts:\n          1  dirty bit is set\n          2  cut to 7 bytes\n";
+        assert!(text.ends_with(end), "{text}");
+        assert!(!crash_summary(&report(vec![fine(None)]), false, false).contains("repair"));
     }
 
     #[test]

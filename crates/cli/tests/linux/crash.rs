@@ -317,17 +317,16 @@ fn power_may_fail_again_while_a_journal_is_replayed() {
 }
 
 /// A file system without a journal is repaired before it is mounted; lines that were synced are there.
-#[test]
-fn exfat_keeps_lines_that_were_synced() {
-    let Some(kernel) = kernel() else { return };
-    if !has("mkfs.exfat") {
-        return;
+fn keeps_lines_that_were_synced(file_system: &str) -> Option<Output> {
+    let kernel = kernel()?;
+    if !has(&format!("mkfs.{file_system}")) {
+        return None;
     }
     let folder = tempfile::tempdir().expect("a folder");
     let append = "for n in $(seq 20); do echo line $n >> log; sync log; echo $n; sleep 1; done";
     let check = "last=$(tail -n1 $STROBE_ACKNOWLEDGED); test -z \"$last\" || grep -qx \"line $last\" log";
     let arguments =
-        ["--fs", "exfat", "--cuts", "12", "--json", "-", "--check", check, "--", "sh", "-c", append];
+        ["--fs", file_system, "--cuts", "12", "--json", "-", "--check", check, "--", "sh", "-c", append];
     let output = crash(&kernel, folder.path(), &arguments);
     assert_eq!(
         (output.status.code(), verdicts(&output, "fine")),
@@ -338,6 +337,22 @@ fn exfat_keeps_lines_that_were_synced() {
     );
     let again = crash(&kernel, folder.path(), &arguments);
     assert_eq!(text(&again.stdout), text(&output.stdout));
+    Some(output)
+}
+
+#[test]
+fn exfat_keeps_lines_that_were_synced() {
+    keeps_lines_that_were_synced("exfat");
+}
+
+/// fsck.fat takes back at least the mark of a volume that was not unmounted, which it finds after every cut.
+#[test]
+fn vfat_keeps_lines_that_were_synced_and_its_repairs_are_told() {
+    let Some(output) = keeps_lines_that_were_synced("vfat") else { return };
+    for cut in found(&output) {
+        let said = cut["repair"].as_str().unwrap_or_default();
+        assert!(said.contains("removing dirty bit"), "{cut}");
+    }
 }
 
 /// The how-to is typed as it is.

@@ -25,11 +25,13 @@ pub enum Verdict {
     DoesNotMount,
 }
 
-/// Verdict, its reason, and whether power failed once more during recovery.
+/// Verdict, its reason, and what happened during recovery.
 pub(super) struct Looked {
     pub(super) verdict: Verdict,
     pub(super) reason: String,
     pub(super) was_cut_again: bool,
+    /// Output of the repair, if it changed something.
+    pub(super) repair: Option<String>,
     /// End of what programs printed in the last boot.
     pub(super) said: String,
     /// The kernel's log of the last boot.
@@ -62,15 +64,15 @@ impl Look<'_> {
         mut start: SimTime,
         mut again: Option<u64>,
     ) -> Result<Looked, LinuxRunError> {
-        let mut was_cut_again = false;
+        let (mut was_cut_again, mut repair) = (false, None);
         let mut kernel_log = String::new();
         loop {
             if let Some(after) = again.take() {
                 drive.plan_cut(drive.operations() + 1 + after);
             }
-            match self.once(drive, start, &mut kernel_log)? {
+            match self.once(drive, start, &mut kernel_log, &mut repair)? {
                 Came::To(verdict, reason, said) => {
-                    return Ok(Looked { verdict, reason, was_cut_again, said, kernel_log });
+                    return Ok(Looked { verdict, reason, was_cut_again, repair, said, kernel_log });
                 }
                 Came::Cut(found, at) => (drive, start, was_cut_again) = (found, at, true),
             }
@@ -82,6 +84,7 @@ impl Look<'_> {
         drive: Box<dyn Simulated>,
         start: SimTime,
         kernel_log: &mut String,
+        repair: &mut Option<String>,
     ) -> Result<Came, LinuxRunError> {
         let corrupt = |reason| Ok(Came::To(Verdict::Corrupt, reason, String::new()));
         if let Err(error) = drive.check() {
@@ -103,6 +106,11 @@ impl Look<'_> {
             Err(LinuxRunError::Guest(error)) if ends_badly(&error) => return corrupt(error.to_string()),
             Err(error) => return Err(error),
         };
+        // Before the mount only a repair that has changed something may end with 1.
+        let mount = steps.iter().position(|step| matches!(step, Step::Mount { .. })).unwrap_or(steps.len());
+        if let Some(exit) = outcome.exits.iter().find(|exit| exit.step < mount && exit.code == 1) {
+            *repair = Some(exit.said.clone());
+        }
         if outcome.ended.end != End::PowerCut {
             let (verdict, reason) = judge(&outcome, &steps, check, &said, self.may_fail);
             return Ok(Came::To(verdict, reason, said.tail()));

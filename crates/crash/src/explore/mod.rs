@@ -378,6 +378,7 @@ impl Explorer {
             unsynced_names: unsynced.len(),
             undone: if self.strict_names { unsynced } else { Vec::new() },
             was_cut_again: false,
+            repair: None,
             verdict: Verdict::Corrupt,
             reason: String::new(),
             said: String::new(),
@@ -403,6 +404,7 @@ impl Explorer {
             verdict: found.verdict,
             reason: found.reason,
             was_cut_again: found.was_cut_again,
+            repair: found.repair,
             said: found.said,
             kernel_log: found.kernel_log,
         } = looked;

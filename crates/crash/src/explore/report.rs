@@ -33,6 +33,9 @@ pub struct Found {
     pub undone: Vec<Undo>,
     /// True if power failed once more during recovery of the volume.
     pub was_cut_again: bool,
+    /// Output of the file system's repair, if it changed the volume before the mount: of FAT and exFAT, which have no
+    /// journal.
+    pub repair: Option<String>,
     /// Verdict.
     pub verdict: Verdict,
     /// Why; empty if all is fine.

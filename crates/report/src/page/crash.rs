@@ -197,9 +197,10 @@ fn table(out: &mut String, title: &str, cuts: &[&Value]) {
         let text = |key: &str| cut[key].as_str().unwrap_or_default();
         let verdict = verdict(cut);
         let again = if cut["was_cut_again"] == true { ", cut again while it recovered" } else { "" };
+        let repaired = if cut["repair"].is_null() { "" } else { ", repaired before the mount" };
         let _ = write!(
             out,
-            "<tr><td class=\"n\">{}</td><td class=\"n\">{}</td><td class=\"n\">{}</td><td>{}</td><td>{verdict}{again}</td>\
+            "<tr><td class=\"n\">{}</td><td class=\"n\">{}</td><td class=\"n\">{}</td><td>{}</td><td>{verdict}{again}{repaired}</td>\
              <td><pre>{}</pre></td><td><pre>{}</pre></td></tr>",
             cut["operation"].as_u64().unwrap_or(0),
             in_unit(number(&cut["at_ns"]).unwrap_or(0.0), Unit::Ns),

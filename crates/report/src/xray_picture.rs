@@ -26,6 +26,7 @@ const SIDES: [f64; 17] =
     [100.0, 70.0, 50.0, 35.0, 25.0, 14.0, 11.0, 9.0, 7.0, 5.5, 4.0, 3.0, 2.0, 1.5, 1.0, 0.5, 0.25];
 
 const ERASED: u8 = 0;
+const FULL: u8 = 2;
 const BAD: u8 = 5;
 /// Colour of erased cells, which the paper must not have.
 const ERASED_COLOUR: &str = "#e3e5e9";
@@ -59,6 +60,8 @@ struct Frames {
     wear: (u64, u64),
     stage: Vec<u8>,
     coloured: [Vec<u8>; 3],
+    /// Valid shares that have the first and the last colour, of 255.
+    shares: (u8, u8),
 }
 
 /// The pictures of all `runs` that have an X-ray; with the number of the run where there are several.
@@ -103,12 +106,14 @@ impl Frames {
         let planes = (of("dies")? * of("planes_per_die")?) as usize;
         let cells_per_plane = of("cells_per_plane")? as usize;
         let unpack = |key: &str| unpacked(xray.get(key)?, at_ns.len(), planes * cells_per_plane);
+        let (stage, valid) = (unpack("stage")?, unpack("valid")?);
         Some(Self {
             planes,
+            shares: spread(&stage, &valid),
             cells_per_plane,
             wear: (of("wear_min")?, of("wear_step")?),
-            stage: unpack("stage")?,
-            coloured: [unpack("valid")?, unpack("stream")?, unpack("wear")?],
+            stage,
+            coloured: [valid, unpack("stream")?, unpack("wear")?],
             at_ns,
             host_pages,
         })
@@ -163,12 +168,16 @@ impl Frames {
     /// A colour for the cell at `at`; `None` for one that holds nothing.
     fn shade(&self, by: By, at: usize) -> Option<usize> {
         let stage = self.stage[at];
-        let share = |value: u8, most: usize| usize::from(value) * (SHADES - 1) / most.max(1);
+        let share =
+            |value: u8, most: u8| usize::from(value.min(most)) * (SHADES - 1) / usize::from(most.max(1));
         match by {
             _ if stage == BAD => None,
-            By::Wear => Some(share(self.coloured[2][at], usize::from(self.most_worn()))),
+            By::Wear => Some(share(self.coloured[2][at], self.most_worn())),
             _ if stage == ERASED => None,
-            By::Valid => Some(share(self.coloured[0][at], 255)),
+            By::Valid => {
+                let (low, high) = self.shares;
+                Some(share(self.coloured[0][at].saturating_sub(low), high - low))
+            }
             By::Stream => Some(usize::from(self.coloured[1][at]).min(STREAMS.len() - 1)),
         }
     }
@@ -250,7 +259,7 @@ impl Frames {
                 let most = least + step * u64::from(self.most_worn());
                 (format!("{least} erases"), format!("{most} erases"))
             }
-            _ => ("nothing valid".to_owned(), "all valid".to_owned()),
+            _ => (valid(self.shares.0), valid(self.shares.1)),
         };
         text(svg, &mut x, &low);
         for shade in 0..SHADES {
@@ -258,6 +267,25 @@ impl Frames {
         }
         x += 8.0;
         text(svg, &mut x, &high);
+    }
+}
+
+/// Least and most valid share of full blocks, but for a hundredth of them at each end, and at least a twentieth of a block
+/// apart: as on the page.
+fn spread(stage: &[u8], valid: &[u8]) -> (u8, u8) {
+    let mut shares: Vec<u8> =
+        stage.iter().zip(valid).filter(|(stage, _)| **stage == FULL).map(|(_, &share)| share).collect();
+    let Some(last) = shares.len().checked_sub(1) else { return (0, u8::MAX) };
+    shares.sort_unstable();
+    let (low, high) = (shares[last / 100], shares[last - last / 100]);
+    if high - low < 13 { (high.saturating_sub(13), high.max(13)) } else { (low, high) }
+}
+
+fn valid(share: u8) -> String {
+    match share {
+        0 => "nothing valid".to_owned(),
+        u8::MAX => "all valid".to_owned(),
+        share => format!("{:.0} % valid", f64::from(share) / 2.55),
     }
 }
 
@@ -328,6 +356,19 @@ mod tests {
         assert!(!frames.svg("x", By::Wear).contains(">erased<"));
         let streams = frames.svg("x", By::Stream);
         assert!(streams.contains(">moved<") && !streams.contains(">unknown<"), "{streams}");
+    }
+
+    /// Most blocks are nearly full: colours are of what is between them.
+    #[test]
+    fn colours_are_of_the_shares_that_occur() {
+        assert_eq!(spread(&[0, 1, 5], &[3, 4, 5]), (0, 255), "no full block");
+        assert_eq!(spread(&[2, 2, 2, 0], &[150, 255, 200, 7]), (150, 255));
+        assert_eq!((spread(&[2], &[255]), spread(&[2], &[0])), ((242, 255), (0, 13)));
+        // One block of two hundred is a far one.
+        let mut valid = vec![200; 199];
+        valid.push(3);
+        assert_eq!(spread(&[2; 200], &valid), (187, 200));
+        assert_eq!([0, 128, 255].map(super::valid), ["nothing valid", "50 % valid", "all valid"]);
     }
 
     #[test]

@@ -249,6 +249,25 @@ def test_an_xray_adds_up_to_what_is_known_of_the_drive():
     assert max(np.diff(pages)) <= result["window"]["host_pages"] / 20 + 1024
 
 
+TOY = {
+    "preset": "generic-8g",
+    "nand": {"channels": 1, "dies_per_channel": 1, "planes_per_die": 1, "blocks_per_plane": 8,
+             "pages_per_block": 4, "page_bytes": 4096},
+    "ftl": {"logical_pages": 15, "gc": {"mode": "stop-the-world"}},
+}  # fmt: skip
+
+
+def test_an_xray_of_a_toy_drive_has_its_units_in_order():
+    """Fifteen pages in a row, then three of them again: they go behind the last, and leave the first three slots stale."""
+    run = {"warmup": 0, "measure": 3, "xray": 4, "timing": False}
+    xray = strobe.run({"drive": TOY, "workload": {"kind": "sequential"}, "run": run})["xray"]
+    units = np.frombuffer(zlib.decompress(base64.b64decode(xray["units"])), np.uint8)
+    units = units.reshape(len(xray["frames"]), -1).cumsum(0, dtype=np.uint8)
+    assert units[0].tolist() == [1] * 15 + [0] * 17
+    assert units[-1].tolist() == [0] * 3 + [1] * 15 + [0] * 14
+    assert "units" not in strobe.run(strobe.with_keys(SMALL, {"run.timing": False, "run.xray": 2}))["xray"]
+
+
 def test_an_xray_changes_nothing_and_holds_dies_at_work():
     keys = {"drive.nand.dies_per_channel": 4, "drive.nand.blocks_per_plane": 32, "workload.queue_depth": 16}
     plain = strobe.with_keys(SMALL, keys)

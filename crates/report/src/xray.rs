@@ -89,8 +89,10 @@ pub(crate) fn of(run: &Run) -> Option<Value> {
     if let Some(units) = units_per_block(run) {
         out.insert("units_per_block".to_owned(), units.into());
     }
-    if let Some(held) = xray.get("held") {
-        out.insert("held".to_owned(), digits(held)?);
+    for key in ["units", "held"] {
+        if let Some(text) = xray.get(key) {
+            out.insert(key.to_owned(), digits(text)?);
+        }
     }
     Some(out.into())
 }

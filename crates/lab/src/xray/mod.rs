@@ -60,6 +60,10 @@ pub struct Xray {
     pub wear_min: u32,
     /// Erases that a step of `wear` stands for.
     pub wear_step: u32,
+    /// 1 if the unit is valid, in the order of the block's units on flash, block by block. Only on a toy drive, of at
+    /// most 64 blocks of at most 64 units; absent on others.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub units: Option<String>,
     /// Operation that holds each die at the moment of the frame, one byte for each die. 0: none, 1: host read,
     /// 2: host program, 3: read for a copy, 4: program for a copy, 5: erase. Absent without timing.
     #[serde(skip_serializing_if = "Option::is_none")]

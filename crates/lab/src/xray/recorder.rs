@@ -1,7 +1,7 @@
 //! Takes the frames.
 
 use strobe_ssd::{BlockInfo, Simulated, Stage, Stream};
-use strobe_types::SimTime;
+use strobe_types::{Lpn, SimTime};
 
 use super::packed::packed;
 use super::{CELLS_MAX, Xray, XrayFrame};
@@ -19,6 +19,9 @@ pub(crate) enum Clock {
 /// are too many.
 const FIRST_STEP: u64 = 1024;
 
+/// Most blocks, and units of a block, of a drive whose units are recorded.
+const TOY_MAX: u32 = 64;
+
 /// A byte for each cell.
 #[derive(Clone, Debug, Default)]
 struct Frame {
@@ -31,6 +34,8 @@ struct Frame {
     written: Vec<u8>,
     changed: Vec<u8>,
     wear: Vec<u32>,
+    /// A byte for each unit, if the drive is a toy.
+    units: Vec<u8>,
     /// A byte for each die.
     held: Vec<u8>,
 }
@@ -50,6 +55,8 @@ pub(crate) struct Recorder {
     before: Vec<(u32, u32)>,
     /// Cells that have changed in frames that were dropped since the last one that was kept.
     unseen: Vec<u8>,
+    /// True if the drive is a toy whose units are all known.
+    shows_units: bool,
     shape: Xray,
 }
 
@@ -72,6 +79,7 @@ impl Recorder {
             frames: Vec::new(),
             before: Vec::new(),
             unseen: Vec::new(),
+            shows_units: true,
             shape: Xray {
                 channels: spec.channels,
                 dies: geometry.dies(),
@@ -88,6 +96,7 @@ impl Recorder {
                 wear: String::new(),
                 wear_min: 0,
                 wear_step: 1,
+                units: None,
                 held: None,
             },
         };
@@ -161,6 +170,11 @@ impl Recorder {
         }
         self.before = now;
         note(&mut frame.changed, &std::mem::take(&mut self.unseen));
+        if self.shows_units {
+            let units = toy_units(drive, &blocks);
+            self.shows_units = units.is_some();
+            frame.units = units.unwrap_or_default();
+        }
         frame.held =
             drive.die_holders().iter().map(|holder| holder.map_or(0, |class| class as u8 + 1)).collect();
         frame
@@ -173,7 +187,7 @@ impl Recorder {
             let last = self.frame(drive, place, XrayFrame { at_ns: end.as_ns(), host_pages: pages });
             self.frames.push(last);
         }
-        let Self { frames, mut shape, .. } = self;
+        let Self { frames, shows_units, mut shape, .. } = self;
         let erases = || frames.iter().flat_map(|frame| &frame.wear).copied();
         let (min, max) = (erases().min().unwrap_or(0), erases().max().unwrap_or(0));
         let step = (max - min).div_ceil(255).max(1);
@@ -189,11 +203,28 @@ impl Recorder {
         shape.written = of(|frame| &frame.written);
         shape.changed = of(|frame| &frame.changed);
         shape.wear = packed(wear.iter().map(Vec::as_slice));
+        shape.units = shows_units.then(|| of(|frame| &frame.units));
         let has_times = frames.iter().any(|frame| !frame.held.is_empty());
         shape.held = has_times.then(|| of(|frame| &frame.held));
         shape.frames = frames.iter().map(|frame| frame.when).collect();
         shape
     }
+}
+
+/// For each unit of `blocks` whether it is valid, in the order on flash; `None` if the drive is no toy, or does not tell of
+/// all units where they are.
+fn toy_units(drive: &dyn Simulated, blocks: &[BlockInfo]) -> Option<Vec<u8>> {
+    let per_block = drive.geometry().units_per_block();
+    if blocks.len() > TOY_MAX as usize || per_block > TOY_MAX {
+        return None;
+    }
+    let mut units = vec![0; blocks.len() * per_block as usize];
+    for (block, slot) in (0..drive.logical_units()).filter_map(|unit| drive.locate(Lpn::new(unit))) {
+        units[(block.get() * per_block + slot) as usize] = 1;
+    }
+    let located =
+        units.chunks(per_block as usize).map(|block| block.iter().map(|&unit| u32::from(unit)).sum::<u32>());
+    located.eq(blocks.iter().map(|block| block.valid)).then_some(units)
 }
 
 /// Adds what `other` notes, which may be nothing.

@@ -34,14 +34,15 @@
     for (const name of ["stage", "stream", "valid", "written", "changed", "wear"])
       x[name] = await unpack(x[name], frames, x.cells);
     if (x.held) x.held = await unpack(x.held, frames, x.dies);
+    // So few blocks that the units of each can be seen; a label is above each.
+    x.slots = x.blocks_per_cell === 1 && x.cells <= 64 && x.units_per_block <= 64 ? x.units_per_block : 0;
+    x.units = x.units && x.slots ? await unpack(x.units, frames, x.cells * x.slots) : null;
     // How many frames ago each cell was changed; 255: not within the window.
     x.age = new Uint8Array(frames * x.cells).fill(255);
     for (let f = 1; f < frames; f++) for (let c = 0, at = f * x.cells; c < x.cells; c++, at++) {
       const before = x.age[at - x.cells];
       x.age[at] = x.changed[at] ? 0 : before >= 254 ? before : before + 1;
     }
-    // So few blocks that the units of each can be seen; a label is above each.
-    x.slots = x.blocks_per_cell === 1 && x.cells <= 64 && x.units_per_block <= 64 ? x.units_per_block : 0;
     x.wearMost = 0;
     for (const wear of x.wear) if (wear > x.wearMost) x.wearMost = wear;
     x.shares = spread(x);
@@ -52,7 +53,7 @@
     const planes = x.planes_per_die > 1 ? `, a row of cells for each of its ${x.planes_per_die} planes` : "";
     find(".about").textContent = `${per}; ${x.dies === 1 ? "one die" : x.dies + " dies"}${planes}. ` +
       `${frames} frames of the measurement. Orange rims: open, being written; red: being emptied by collection; crosses: bad.` +
-      (x.slots ? " In each block the valid units come first, then stale and unwritten ones, whatever their order on flash." : "") +
+      (x.slots ? x.units ? " Units of a block are in their order on flash." : " In each block the valid units come first, then stale and unwritten ones." : "") +
       (x.held ? " The bar of a die says what held it at that moment." : "");
     place(); key(); paint();
   }
@@ -143,8 +144,9 @@
     const across = xray.slots <= 8 ? 1 : Math.ceil(Math.sqrt(xray.slots)), down = Math.ceil(xray.slots / across);
     const isSlotted = stage < 4 && (by === "valid" || by === "stream");
     for (let slot = 0; slot < (isSlotted ? xray.slots : 1); slot++) {
-      const isStale = isSlotted && slot >= valid && slot < written;
-      draw.fillStyle = !isSlotted ? colour(at) || css("--line") : slot >= written ? css("--line")
+      const isValid = xray.units ? xray.units[at * xray.slots + slot] === 1 : slot < valid;
+      const isStale = isSlotted && !isValid && slot < written;
+      draw.fillStyle = !isSlotted ? colour(at) || css("--line") : !isValid && slot >= written ? css("--line")
         : by === "stream" ? STREAM[xray.stream[at]] || STREAM[0] : isStale ? RAMP[1] : RAMP[RAMP.length - 1];
       draw.globalAlpha = isStale && by === "stream" ? .3 : 1;
       if (isSlotted) draw.fillRect(x + 2 + slot % across * wide / across, y + top + 2 + Math.floor(slot / across) * high / down, wide / across - 2, high / down - 2);

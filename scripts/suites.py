@@ -156,6 +156,15 @@ def quick_tests(checkout):
     return names
 
 
+def named_tests(checkout, wanted):
+    """The tests that `wanted` names; a number alone is one of generic/."""
+    names = [name if "/" in name else f"generic/{name}" for name in wanted]
+    for name in names:
+        if not os.path.isfile(os.path.join(checkout, "tests", name)):
+            sys.exit(f"{checkout} has no test {name}")
+    return names
+
+
 def blk_tests(checkout, wanted):
     """The tests that `wanted` names: tests or groups."""
     names = []
@@ -163,6 +172,9 @@ def blk_tests(checkout, wanted):
         folder = os.path.join(checkout, "tests", one)
         inside = sorted(os.listdir(folder)) if os.path.isdir(folder) else []
         names += [f"{one}/{name}" for name in inside if re.fullmatch(r"\d{3}", name)] or [one]
+    for name in names:
+        if not os.path.isfile(os.path.join(checkout, "tests", name)):
+            sys.exit(f"{checkout} has no test or group {name}")
     return names
 
 
@@ -279,7 +291,8 @@ def main(arguments):
     check_checkout(options.suite, options.checkout)
     options.kernel = options.kernel or kernel_for_suites(options.strobe)
     if options.suite == "xfstests":
-        runs = {kind: (kind, options.tests or quick_tests(options.checkout)) for kind in options.fs.split(",")}
+        tests = named_tests(options.checkout, options.tests) or quick_tests(options.checkout)
+        runs = {kind: (kind, tests) for kind in options.fs.split(",")}
     else:
         runs = {"/dev/nvme0n1": ("nvme", blk_tests(options.checkout, options.tests))}
     results, code = {}, 0

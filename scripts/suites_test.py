@@ -86,6 +86,10 @@ class Runs(unittest.TestCase):
                 with open(path, "w", encoding="utf-8") as file:
                     file.write("_begin_fstest auto quick\n")
             self.assertEqual(suites.quick_tests(folder), ["generic/001"])
+            self.assertEqual(suites.named_tests(folder, ["001", "generic/001"]), ["generic/001"] * 2)
+            for find, name in [(suites.named_tests, "002"), (suites.blk_tests, "blok")]:
+                with self.assertRaisesRegex(SystemExit, f"has no test .*{name}"):
+                    find(folder, [name])
             with self.assertRaisesRegex(SystemExit, "is not built, it has no program ltp/fsstress: run make there"):
                 suites.check_checkout("xfstests", folder)
 
@@ -119,7 +123,9 @@ class Runs(unittest.TestCase):
 
         arguments = ["xfstests", ".", "--kernel", "K", "--fs", "xfs,ext4", "--batch", "1", "generic/001", "generic/002"]
         said = io.StringIO()
-        with unittest.mock.patch.multiple(suites, Guests=Fake, check_checkout=lambda *_: None):
+        with unittest.mock.patch.multiple(
+            suites, Guests=Fake, check_checkout=lambda *_: None, named_tests=lambda _, names: names
+        ):
             with contextlib.redirect_stdout(said), contextlib.redirect_stderr(io.StringIO()) as errors:
                 self.assertEqual(suites.main(arguments), 130)
         self.assertIn("| xfs | 1 | 1 | 0 | 0 | 0 |", said.getvalue())

@@ -17,7 +17,6 @@ use rustix::net::{SendAncillaryBuffer, SendAncillaryMessage, SendFlags, sendmsg}
 use vm_memory::{FileOffset, MmapRegion, VolatileMemory};
 
 use crate::LinuxError;
-use crate::machine::EPOCH_NS;
 use crate::time::{TimeMessage, TimeOp};
 
 /// The version of the shared memory that we speak.
@@ -49,6 +48,7 @@ pub(crate) enum Served {
 
 pub(crate) struct Calendar {
     link: UnixStream,
+    epoch_ns: u64,
     page: Page,
     has_started: bool,
     seq: u32,
@@ -117,8 +117,9 @@ impl Page {
 
 impl Calendar {
     /// The calendar of the guest at the other end of `link`.
-    pub(crate) fn new(link: UnixStream) -> Result<Self, LinuxError> {
-        Ok(Self { link, page: Page::new()?, has_started: false, seq: 0, messages: 0 })
+    /// A calendar whose time begins at `epoch_ns` of Unix time.
+    pub(crate) fn new(link: UnixStream, epoch_ns: u64) -> Result<Self, LinuxError> {
+        Ok(Self { link, epoch_ns, page: Page::new()?, has_started: false, seq: 0, messages: 0 })
     }
 
     /// Socket to poll for messages.
@@ -203,7 +204,7 @@ impl Calendar {
                 return Ok(Served::Waits);
             }
             Ok(TimeOp::Get) => self.send(ack(self.now()))?,
-            Ok(TimeOp::GetTimeOfDay) => self.send(ack(EPOCH_NS + self.now()))?,
+            Ok(TimeOp::GetTimeOfDay) => self.send(ack(self.epoch_ns + self.now()))?,
             Ok(TimeOp::Broadcast) => self.send(ack(0))?,
             Ok(TimeOp::Ack) => {}
             // With shared memory nothing else is sent.

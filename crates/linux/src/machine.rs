@@ -48,6 +48,8 @@ pub struct Machine {
     pub memory_mib: u32,
     /// Clock.
     pub clock: Clock,
+    /// Unix time at which the guest's time begins, in ns.
+    pub epoch_ns: u64,
     /// Seed of the kernel's random numbers.
     pub seed: u64,
     /// Virtual time that a job may take, in ns.
@@ -78,6 +80,7 @@ impl Machine {
             kernel,
             memory_mib: 512,
             clock: Clock::Virtual,
+            epoch_ns: EPOCH_NS,
             seed: 1,
             time_limit_ns: 24 * 3_600_000_000_000,
             stall_limit: Duration::from_secs(300),

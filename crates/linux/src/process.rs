@@ -14,7 +14,7 @@ use rustix::process::{Pid, PidfdFlags, Signal, kill_process_group, pidfd_open};
 
 use crate::LinuxError;
 use crate::interface::Interface;
-use crate::machine::{Clock, CpuCost, EPOCH_NS, Machine};
+use crate::machine::{Clock, CpuCost, Machine};
 use crate::pin::Pinned;
 use crate::program::find_program;
 
@@ -218,7 +218,7 @@ fn arguments(machine: &Machine, has_files: bool, handles: u16, others: usize) ->
         // Before the calendar: from the guest's first message on it may be sent the signal.
         arguments.extend(machine.spin_limit.map(|limit| format!("um_spin_ms={}", limit.as_millis())));
         arguments.push(format!("time-travel=ext:1:{TIME_SOCKET}"));
-        arguments.push(format!("time-travel-start={EPOCH_NS}"));
+        arguments.push(format!("time-travel-start={}", machine.epoch_ns));
         // Not there at 0: the command line is a part of the kernel's entropy.
         let CpuCost { syscall_ns, copy_ns_per_kib } = machine.cpu;
         let costs = [("um_syscall_ns", syscall_ns), ("um_copy_ns_per_kib", copy_ns_per_kib)];

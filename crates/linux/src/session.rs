@@ -72,6 +72,7 @@ pub fn boot(
         time_socket: time,
         calendar: None,
         clock: machine.clock,
+        epoch_ns: machine.epoch_ns,
         started: RealTime::start(),
         waiting: false,
         interrupts: 0,
@@ -110,6 +111,8 @@ struct Session<'a> {
     pipes: Vec<Pipe>,
     time_socket: Option<UnixListener>,
     clock: Clock,
+    /// Unix time at which the guest's time begins.
+    epoch_ns: u64,
     calendar: Option<Calendar>,
     started: RealTime,
     /// The guest waits: time is ours.
@@ -304,7 +307,7 @@ impl Session<'_> {
                 Served::Gone => return Ok(Some(End::Off)),
             },
             (None, Some(socket)) => {
-                let calendar = Calendar::new(socket.accept()?.0)?;
+                let calendar = Calendar::new(socket.accept()?.0, self.epoch_ns)?;
                 // A guest that asks nothing of its disk has to look up now and then, too.
                 calendar.limit(self.free_until(0));
                 self.calendar = Some(calendar);

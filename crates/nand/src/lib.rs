@@ -337,8 +337,15 @@ pub trait Nand {
         None
     }
 
-    /// Makes stored data survive a power loss of the host computer, where the medium can.
-    fn sync(&mut self) {}
+    /// Makes stored data, and the time under power until `now`, survive a power loss of the host computer, where the
+    /// medium can.
+    fn sync(&mut self, _now: SimTime) {}
+
+    /// Virtual time under power before the medium was opened, in ns, until its last [`Nand::sync`]; 0 of a medium that
+    /// keeps none.
+    fn earlier_power_on_ns(&self) -> u64 {
+        0
+    }
 
     /// Hands over the flag by which the simulation of this flash, and of all that is built on it, is asked to end. Copies
     /// of the flash, and what a power cut leaves of it, share the flag.

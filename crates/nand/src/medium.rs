@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::fmt::Debug;
 use std::sync::Arc;
 
-use strobe_types::{BlockId, CellMode, Geometry, Lpn, Ppa, Ppn, State, Stored};
+use strobe_types::{BlockId, CellMode, Geometry, Lpn, Ppa, Ppn, SimTime, State, Stored};
 
 use crate::Cause;
 use crate::sparse::Sparse;
@@ -214,7 +214,12 @@ pub trait Medium: Clone + State {
     }
 
     /// See [`Nand::sync`](crate::Nand::sync).
-    fn sync(&mut self) {}
+    fn sync(&mut self, _now: SimTime) {}
+
+    /// See [`Nand::earlier_power_on_ns`](crate::Nand::earlier_power_on_ns).
+    fn earlier_power_on_ns(&self) -> u64 {
+        0
+    }
 
     /// Bytes of host memory per mapping unit and per page, for the memory estimate: with all of them written.
     fn footprint(geometry: &Geometry) -> (u64, u64);

@@ -319,6 +319,12 @@ pub trait Inspect {
         None
     }
 
+    /// Virtual time for which the drive's image was under power before it was opened, in ns, until its last clean end; 0
+    /// without an image.
+    fn earlier_power_on_ns(&self) -> u64 {
+        0
+    }
+
     /// State of each block, by number; empty if the drive does not show it. Cost: a pass over all blocks.
     fn blocks(&self) -> Vec<BlockInfo> {
         Vec::new()

@@ -55,6 +55,25 @@ fn a_drive_on_an_image_goes_on_where_it_was_also_after_a_kill() {
     assert!(code == Some(2) && errors.contains("blocks_per_plane is 80 in the image"), "{errors}");
 }
 
+/// The second guest's clock is behind the first one's by what the drive takes to recover, and not at the epoch again.
+#[test]
+fn the_clock_goes_on_with_an_image() {
+    let Some(kernel) = kernel() else { return };
+    let folder = tempfile::tempdir().expect("a folder");
+    let image = folder.path().join("drive");
+    let seconds = |script: &str| -> f64 {
+        let (code, said, errors) = on_image(&kernel, &image, &[], script);
+        assert_eq!(code, Some(0), "{errors}");
+        said.trim().parse().expect("seconds since 1970")
+    };
+    let first = seconds("echo a > a; sleep 5000; date +%s.%N");
+    let second = seconds("date +%s.%N");
+    assert!((first..first + 60.0).contains(&second), "{first} and {second}");
+    // A file is as old as its clock says.
+    let age = seconds("echo $(($(date +%s) - $(stat -c %Y a)))");
+    assert!((5000.0..5100.0).contains(&age), "{age}");
+}
+
 #[test]
 fn a_terabyte_boots_and_keeps_what_is_written() {
     let Some(kernel) = kernel() else { return };

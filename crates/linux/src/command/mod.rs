@@ -265,6 +265,8 @@ impl LinuxRun {
                 run.is_made |= found.is_some();
                 let start = found.as_ref().map_or(SimTime::ZERO, |found| found.finished);
                 recovery = found;
+                // The guest's clock goes on where the image's last clean end left it.
+                run.machine.epoch_ns += drive.earlier_power_on_ns();
                 PoweredDrive::new(drive, start)
             }
         };

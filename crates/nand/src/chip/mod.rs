@@ -485,8 +485,12 @@ impl<T: Timing, M: Medium> Nand for Chip<T, M> {
         self.medium.failure()
     }
 
-    fn sync(&mut self) {
-        self.medium.sync();
+    fn sync(&mut self, now: SimTime) {
+        self.medium.sync(now);
+    }
+
+    fn earlier_power_on_ns(&self) -> u64 {
+        self.medium.earlier_power_on_ns()
     }
 
     fn set_stop(&mut self, stop: StopFlag) {

@@ -16,10 +16,12 @@ use crate::{BlockState, Cause, UnitBytes, WearConfig};
 /// First bytes of every image. Not text, and a transfer that mangles line ends breaks it.
 pub(super) const MAGIC: [u8; 8] = *b"\x89STROBE\n";
 /// The version of images that this program writes and reads.
-pub(super) const VERSION: u32 = 3;
+pub(super) const VERSION: u32 = 4;
 
 /// Alignment of regions, and size of the header.
 pub(super) const ALIGN: u64 = 4096;
+/// Longest time under power: 146 years.
+pub(super) const POWER_ON_MAX_NS: u64 = 1 << 62;
 /// Longest configuration text.
 pub(super) const CONFIG_MAX: u32 = 1 << 20;
 /// Bytes of a slot of the block table, of the record table, and of an entry of the unit table.
@@ -73,11 +75,13 @@ pub(super) struct Header {
     /// Bits of the IEEE 754 double.
     pub(super) program_fail_rate: U64,
     pub(super) seed: U64,
+    /// Virtual time under power until the last clean end, in ns.
+    pub(super) power_on_ns: U64,
 }
 
 impl Header {
     pub(super) fn new(info: &ImageInfo) -> Self {
-        let ImageInfo { geometry, wear, seed, slc_bits, config } = info;
+        let ImageInfo { geometry, wear, seed, slc_bits, power_on_ns, config } = info;
         let spec = geometry.spec();
         Self {
             magic: MAGIC,
@@ -97,6 +101,7 @@ impl Header {
             slc_bits: (*slc_bits).into(),
             program_fail_rate: wear.program_fail_rate.to_bits().into(),
             seed: (*seed).into(),
+            power_on_ns: (*power_on_ns).into(),
         }
     }
 
@@ -316,7 +321,7 @@ mod tests {
     /// The numbers of `docs/FORMAT.md`.
     #[test]
     fn structures_have_the_documented_sizes_and_fit_their_slots() {
-        assert_eq!(size_of::<Header>(), 80);
+        assert_eq!(size_of::<Header>(), 88);
         assert_eq!(size_of::<BlockEntry>(), 192);
         assert_eq!(size_of::<PageRecord>(), RECORD_SLOT - 4);
         assert_eq!(size_of::<UnitEntry>(), UNIT_ENTRY);

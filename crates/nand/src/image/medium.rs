@@ -5,12 +5,13 @@ use std::fmt::Display;
 use std::io;
 use std::sync::Arc;
 
-use strobe_types::{BlockId, Geometry, Ppa, Ppn, State, StateError, StateReader, StateWriter};
+use strobe_types::{BlockId, Geometry, Ppa, Ppn, SimTime, State, StateError, StateReader, StateWriter};
 use zerocopy::IntoBytes;
 
 use super::Image;
 use super::layout::{
-    self, BLOCK_SLOT, BlockEntry, DATA, META, PageRecord, RECORD_SLOT, UnitEntry, content_checksum,
+    self, ALIGN, BLOCK_SLOT, BlockEntry, DATA, Header, META, POWER_ON_MAX_NS, PageRecord, RECORD_SLOT,
+    UnitEntry, content_checksum,
 };
 use super::read::Slot;
 use crate::medium::{BlockState, page_checksum};
@@ -128,9 +129,16 @@ impl Medium for DataMedium {
         }
     }
 
-    fn sync(&mut self) {
+    fn sync(&mut self, now: SimTime) {
         if let Place::File(file) = &mut self.0 {
-            file.attempt("written", |file| file.image.storage.sync());
+            file.attempt("written", |file| file.sync(now));
+        }
+    }
+
+    fn earlier_power_on_ns(&self) -> u64 {
+        match &self.0 {
+            Place::File(file) => file.earlier_power_on_ns,
+            Place::Memory(..) => 0,
         }
     }
 
@@ -155,6 +163,8 @@ pub(super) struct FileMedium {
     image: Image,
     /// The block table, but for pages programmed since it was written up to date.
     table: Vec<BlockEntry>,
+    /// Time under power when it was opened.
+    earlier_power_on_ns: u64,
     /// Why nothing is written any more.
     failure: OnceCell<String>,
     entries: Vec<UnitEntry>,
@@ -167,7 +177,9 @@ fn words(doing: &str, error: &dyn Display) -> String {
 
 impl FileMedium {
     pub(super) fn new(image: Image, table: Vec<BlockEntry>) -> Self {
-        Self { image, table, failure: OnceCell::new(), entries: Vec::new(), bytes: Vec::new() }
+        let earlier_power_on_ns = image.info.power_on_ns;
+        let (failure, entries, bytes) = (OnceCell::new(), Vec::new(), Vec::new());
+        Self { image, table, earlier_power_on_ns, failure, entries, bytes }
     }
 
     /// Does something to the file, unless something has failed before.
@@ -289,6 +301,15 @@ impl FileMedium {
         }
         let slot: [u8; BLOCK_SLOT] = layout::seal(block.get(), entry);
         self.image.storage.write(&slot, self.image.layout.block(block))
+    }
+
+    /// Writes the time under power, `now` of which has passed since the image was opened, and syncs.
+    fn sync(&mut self, now: SimTime) -> io::Result<()> {
+        let Image { storage, info, .. } = &mut self.image;
+        info.power_on_ns = self.earlier_power_on_ns.saturating_add(now.as_ns()).min(POWER_ON_MAX_NS);
+        let header: [u8; ALIGN as usize] = layout::seal(0, &Header::new(info));
+        storage.write(&header, 0)?;
+        storage.sync()
     }
 
     fn punch(&mut self, first: Ppa, count: u32) {

@@ -33,7 +33,7 @@ use strobe_types::{BlockId, Geometry};
 
 use crate::wear::factory_bad;
 use crate::{BlockState, Chip, Timing, WearConfig};
-use layout::{ALIGN, BLOCK_SLOT, BlockEntry, CONFIG_MAX, Header, Layout, MAGIC, VERSION};
+use layout::{ALIGN, BLOCK_SLOT, BlockEntry, CONFIG_MAX, Header, Layout, MAGIC, POWER_ON_MAX_NS, VERSION};
 use medium::FileMedium;
 use storage::Storage;
 
@@ -101,7 +101,7 @@ fn failed(doing: &'static str) -> impl FnOnce(io::Error) -> ImageError {
     move |source| ImageError::Io { doing, source }
 }
 
-/// Parameters an image was created with.
+/// Parameters an image was created with, and its time under power.
 #[derive(Clone, Debug, PartialEq)]
 pub struct ImageInfo {
     /// The shape of the array.
@@ -112,6 +112,8 @@ pub struct ImageInfo {
     pub seed: u64,
     /// Bits of a cell, if its blocks can be in SLC mode; 0: they cannot.
     pub slc_bits: u32,
+    /// Virtual time under power until the last clean end, in ns.
+    pub power_on_ns: u64,
     /// Text of the layer above, at most a megabyte; an image does not look into it.
     pub config: String,
 }
@@ -206,7 +208,8 @@ impl Image {
         let config = String::from_utf8(config)
             .map_err(|_| ImageError::Header("the configuration is not text".to_owned()))?;
         let (seed, slc_bits) = (header.seed.get(), header.slc_bits.get());
-        let info = ImageInfo { geometry, wear: header.wear(), seed, slc_bits, config };
+        let power_on_ns = header.power_on_ns.get();
+        let info = ImageInfo { geometry, wear: header.wear(), seed, slc_bits, power_on_ns, config };
         Ok(Self { storage, info, layout, length })
     }
 
@@ -261,6 +264,9 @@ fn shape(header: &Header) -> Result<(Geometry, Layout), ImageError> {
     let bits = header.slc_bits.get();
     if bits > 0 && !geometry.pages_per_block().is_multiple_of(bits) {
         return Err(wrong("impossible cells"));
+    }
+    if header.power_on_ns.get() > POWER_ON_MAX_NS {
+        return Err(wrong("impossible time under power"));
     }
     let config_bytes = header.config_bytes.get();
     if config_bytes > CONFIG_MAX {

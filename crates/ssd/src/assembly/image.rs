@@ -77,7 +77,7 @@ fn on_image(
         error: ImageProblem::Config(error.to_string()),
     })?;
     let (geometry, wear, seed) = (plan.geometry.clone(), plan.wear(), plan.seed);
-    let info = ImageInfo { geometry, wear, seed, slc_bits: plan.slc_bits(), config };
+    let info = ImageInfo { geometry, wear, seed, slc_bits: plan.slc_bits(), power_on_ns: 0, config };
     let chip = plan.worn(Chip::create_image(path, info, timing).map_err(wrong)?.in_word_lines(parts));
     plan.policy().and_then(|policy| plan.page_mapped(chip, policy)).inspect_err(|_| {
         // A drive that cannot work leaves no file behind; if it does, nothing is lost.

@@ -91,7 +91,8 @@ where
         self.write_all_back()?;
         let written = self.buffer.as_ref().map_or(self.at_once(), |buffer| buffer.programmed_at());
         self.make_durable(written)?;
-        self.ftl.nand_mut().sync();
+        let end = self.events_now();
+        self.ftl.nand_mut().sync(end);
         self.check_medium()?;
         self.come_to_rest();
         self.note_settled();

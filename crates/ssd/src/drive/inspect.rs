@@ -57,6 +57,10 @@ impl<F: Inspectable> Inspect for Drive<F> {
         Some(ReclaimUnits { isolation, unit_sectors, groups, sectors_left })
     }
 
+    fn earlier_power_on_ns(&self) -> u64 {
+        self.ftl.nand().earlier_power_on_ns()
+    }
+
     fn blocks(&self) -> Vec<BlockInfo> {
         (0..self.geometry.blocks()).map(|block| self.ftl.block_info(BlockId::new(block))).collect()
     }

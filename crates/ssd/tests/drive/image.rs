@@ -54,7 +54,7 @@ fn open(config: &DriveConfig, path: &Path) -> FileDrive {
     }
     let text = toml::to_string(config).expect("plain data");
     let wear = WearConfig::default();
-    let info = ImageInfo { geometry, wear, seed: 1, slc_bits: 0, config: text };
+    let info = ImageInfo { geometry, wear, seed: 1, slc_bits: 0, power_on_ns: 0, config: text };
     let chip = Chip::create_image(path, info, SwitchedTiming::new(None)).expect("creates");
     Drive::new(PageMap::new(chip, policy, map).expect("room"), &config.controller)
 }

@@ -3,8 +3,11 @@
 use std::fs;
 use std::path::PathBuf;
 
+use strobe_types::SimTime;
+
 use super::*;
 use crate::image::Access;
+use crate::image::layout::POWER_ON_MAX_NS;
 
 fn path(folder: &tempfile::TempDir) -> PathBuf {
     folder.path().join("drive.image")
@@ -28,7 +31,7 @@ fn fill(chip: &mut FileChip, block: u32) {
 fn what_was_stored_is_there_when_the_file_is_opened_again() {
     let (folder, info, mut chip) = made();
     fill(&mut chip, 3);
-    chip.sync();
+    chip.sync(SimTime::ZERO);
     let mut copy = chip.clone();
     // The clone is on its own from here on.
     fill(&mut copy, 4);
@@ -40,6 +43,28 @@ fn what_was_stored_is_there_when_the_file_is_opened_again() {
     fill(&mut chip, 4);
     assert_eq!(compare(&mut chip, &mut copy), Ok(()));
     assert_eq!(chip.failure(), None);
+}
+
+/// Time under power adds up from one clean end to the next; without a clean end it is lost.
+#[test]
+fn time_under_power_adds_up() {
+    let (folder, info, mut chip) = made();
+    assert_eq!(chip.earlier_power_on_ns(), 0);
+    for (now, earlier) in
+        [(Some(5), 0), (None, 5), (Some(70), 5), (Some(u64::MAX), 75), (None, POWER_ON_MAX_NS)]
+    {
+        assert_eq!(chip.earlier_power_on_ns(), earlier);
+        if let Some(now) = now {
+            // A drive may settle several times.
+            chip.sync(SimTime::from_ns(1));
+            chip.sync(SimTime::from_ns(now));
+        }
+        drop(chip);
+        let image = Image::open(&path(&folder), Access::Write).expect("opens");
+        let power_on_ns = image.info().power_on_ns;
+        assert_eq!(image.info(), &ImageInfo { power_on_ns, ..info.clone() });
+        chip = FileChip::open_image(image, Untimed::default()).expect("opens");
+    }
 }
 
 #[cfg(target_os = "linux")]

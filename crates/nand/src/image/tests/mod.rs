@@ -123,7 +123,7 @@ fn geometry(blocks: u32, pages: u32, units_per_page: u32, unit_bytes: u32) -> Ge
 }
 
 fn info(geometry: Geometry, wear: WearConfig) -> ImageInfo {
-    ImageInfo { geometry, wear, seed: 7, slc_bits: 0, config: "colour = \"blue\"".to_owned() }
+    ImageInfo { geometry, wear, seed: 7, slc_bits: 0, power_on_ns: 0, config: "colour = \"blue\"".to_owned() }
 }
 
 /// A new image on a new disk.

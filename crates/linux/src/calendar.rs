@@ -4,6 +4,9 @@
 //! `free_until`, the time of our next event; beyond that, or when it has nothing to do, it leaves the time
 //! at which it wants to go on and sends WAIT. Then time is ours until we send RUN. (Linux,
 //! `Documentation` of `um_timetravel.h`, version 2 of the shared memory.)
+//!
+//! Kernels before 6.12 share nothing. They send REQUEST and UPDATE instead, which are noted in the page as if the
+//! guest had written them there, and wait before time goes on at all.
 
 use std::fs::File;
 use std::io::{self, IoSlice, Read, Write};
@@ -116,8 +119,7 @@ impl Page {
 }
 
 impl Calendar {
-    /// The calendar of the guest at the other end of `link`.
-    /// A calendar whose time begins at `epoch_ns` of Unix time.
+    /// The calendar of the guest at the other end of `link`, whose time begins at `epoch_ns` of Unix time.
     pub(crate) fn new(link: UnixStream, epoch_ns: u64) -> Result<Self, LinuxError> {
         Ok(Self { link, epoch_ns, page: Page::new()?, has_started: false, seq: 0, messages: 0 })
     }
@@ -130,6 +132,11 @@ impl Calendar {
     /// The time, in ns. While the guest runs, that of its last message or request to the disk.
     pub(crate) fn now(&self) -> u64 {
         self.page.now().load(Ordering::Acquire)
+    }
+
+    /// True if the guest shares the page, and so answers an interrupt without a message about time.
+    pub(crate) fn is_shared(&self) -> bool {
+        self.page.guest_capabilities().load(Ordering::Acquire) & TIME_SHARE != 0
     }
 
     /// Messages received and sent so far.
@@ -197,9 +204,6 @@ impl Calendar {
                 self.start(ack(GUEST.into()))?;
             }
             Ok(TimeOp::Wait) => {
-                if self.page.guest_capabilities().load(Ordering::Acquire) & TIME_SHARE == 0 {
-                    return Err(LinuxError::NoSharedCalendar);
-                }
                 self.page.running().store(CONTROLLER, Ordering::Release);
                 return Ok(Served::Waits);
             }
@@ -207,8 +211,16 @@ impl Calendar {
             Ok(TimeOp::GetTimeOfDay) => self.send(ack(self.epoch_ns + self.now()))?,
             Ok(TimeOp::Broadcast) => self.send(ack(0))?,
             Ok(TimeOp::Ack) => {}
-            // With shared memory nothing else is sent.
-            Ok(TimeOp::Request | TimeOp::Update) => return Err(LinuxError::NoSharedCalendar),
+            // From guests that share no memory only.
+            Ok(TimeOp::Request) => {
+                self.page.guest_request().store(message.time, Ordering::Release);
+                self.page.guest_flags().fetch_or(WANTS_TO_RUN, Ordering::AcqRel);
+                self.send(ack(0))?;
+            }
+            Ok(TimeOp::Update) => {
+                self.page.now().fetch_max(message.time.min(NEVER), Ordering::AcqRel);
+                self.send(ack(0))?;
+            }
             Ok(op) => return Err(LinuxError::Protocol(format!("time message {op:?} from the guest"))),
             Err(number) => return Err(LinuxError::Protocol(format!("time message {number} from the guest"))),
         }

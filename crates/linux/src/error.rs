@@ -41,12 +41,6 @@ pub enum LinuxError {
     /// The guest breaks a protocol.
     #[error("the guest breaks the protocol: {0}")]
     Protocol(String),
-    /// The kernel does not share the calendar's memory.
-    #[error(
-        "this kernel's time travel has no shared memory: it needs Linux 6.12 or newer (`strobe linux build-kernel` \
-         makes one), or --real-time"
-    )]
-    NoSharedCalendar,
     /// The guest ended before its work was done.
     #[error("the guest ended before its work was done{}", quoted(.0))]
     Ended(String),

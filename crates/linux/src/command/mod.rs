@@ -88,7 +88,6 @@ impl LinuxRunError {
                     | LinuxError::Hidden { .. }
                     | LinuxError::Library { .. }
                     | LinuxError::Start { .. }
-                    | LinuxError::NoSharedCalendar
             ),
             Self::Step(_) | Self::Interrupted => false,
         }

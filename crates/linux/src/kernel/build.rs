@@ -7,8 +7,8 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
 use super::{
-    Extra, Fragment, KernelError, PATCHES, SOURCE_FOLDER, VERSION_MIN, cache_folder, config, inspect,
-    parse_version, recipe,
+    Extra, Fragment, KernelError, PATCHES, Patch, SOURCE_FOLDER, VERSION, VERSION_MIN, cache_folder, config,
+    inspect, parse_version, recipe,
 };
 use crate::program::find_program;
 
@@ -58,7 +58,7 @@ pub fn find_source() -> Result<PathBuf, KernelError> {
             && version.contains(".tar")
         {
             let version = parse_version(version);
-            if version.as_slice() >= [VERSION_MIN.0, VERSION_MIN.1].as_slice() {
+            if version.as_slice() >= [VERSION.0, VERSION.1].as_slice() {
                 found.push((version, entry.path()));
             }
         }
@@ -66,11 +66,31 @@ pub fn find_source() -> Result<PathBuf, KernelError> {
     found.into_iter().max().map(|(_, path)| path).ok_or(KernelError::NoSource)
 }
 
+/// A kernel that was built, now or before.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Built {
+    /// The kernel.
+    pub path: PathBuf,
+    /// Features that it has not, as it is of an older version than the patches.
+    pub lacks: Vec<&'static str>,
+}
+
+impl Built {
+    /// The kernel at `path`, of `version`.
+    fn new(path: PathBuf, version: &str) -> Self {
+        let is_older = is_older(version);
+        let lacks = PATCHES.iter().filter(|patch| !patch.is_for(is_older)).filter_map(|patch| patch.feature);
+        Self { path, lacks: lacks.collect() }
+    }
+}
+
+/// True if `version` is before that of the patches.
+fn is_older(version: &str) -> bool {
+    parse_version(version).as_slice() < [VERSION.0, VERSION.1].as_slice()
+}
+
 /// Builds the kernel, unless it is there. `progress` hears how far it is.
-pub fn build(
-    options: &BuildOptions,
-    progress: &mut dyn FnMut(BuildProgress),
-) -> Result<PathBuf, KernelError> {
+pub fn build(options: &BuildOptions, progress: &mut dyn FnMut(BuildProgress)) -> Result<Built, KernelError> {
     let missing = missing_tools();
     if !missing.is_empty() {
         return Err(KernelError::Tools(missing));
@@ -89,7 +109,8 @@ pub fn build(
     let recipe = recipe(&wanted);
     let stamp = stamp(&source)?;
     if let Some(kernel) = built_from(&cache, &recipe, &stamp) {
-        return Ok(kernel);
+        let name = kernel.file_name().unwrap_or_default().to_string_lossy().into_owned();
+        return Ok(Built::new(kernel, name.trim_start_matches("linux-")));
     }
     let folder = tempfile::Builder::new().prefix("build-").tempdir_in(&cache)?;
     let mut build = Build {
@@ -103,26 +124,31 @@ pub fn build(
     let version = build.version(&source)?;
     let name = format!("linux-{version}-{recipe}");
     let kernel = cache.join(&name);
-    let stamped = cache.join(format!("{name}{STAMP}"));
     if kernel.exists() {
-        fs::write(stamped, stamp)?;
-        return Ok(kernel);
+        fs::write(beside(&kernel, STAMP), stamp)?;
+        return Ok(Built::new(kernel, &version));
     }
     build.patch(&version)?;
-    build.configure(&wanted, &options.fragments)?;
+    build.configure(&wanted, &options.fragments, &version)?;
     build.compile(options.jobs)?;
     // It appears when it is complete.
     let part = folder.path().join("kernel");
     fs::copy(build.tree.join("linux"), &part)?;
     inspect(&part)?;
-    fs::copy(build.tree.join(".config"), cache.join(format!("{name}.config")))?;
+    fs::copy(build.tree.join(".config"), beside(&kernel, ".config"))?;
     fs::rename(&part, &kernel)?;
-    fs::write(stamped, stamp)?;
-    Ok(kernel)
+    fs::write(beside(&kernel, STAMP), stamp)?;
+    Ok(Built::new(kernel, &version))
 }
 
 /// The end of the name of the file beside a kernel that says what it was made from.
 const STAMP: &str = ".source";
+
+fn beside(kernel: &Path, end: &str) -> PathBuf {
+    let mut name = kernel.as_os_str().to_owned();
+    name.push(end);
+    name.into()
+}
 
 /// Fingerprint of a source without reading it: unpacking one takes longer than any run.
 fn stamp(source: &Path) -> Result<String, KernelError> {
@@ -238,11 +264,11 @@ impl Build<'_> {
         Ok(name)
     }
 
-    /// Applies all patches; names all those that do not apply.
+    /// Applies the patches for `version`; names all those that do not apply.
     fn patch(&mut self, version: &str) -> Result<(), KernelError> {
         self.says("patching", 0);
         let mut names = Vec::new();
-        for (name, text) in PATCHES {
+        for Patch { name, text, .. } in PATCHES.iter().filter(|patch| patch.is_for(is_older(version))) {
             let file = self.tree.join(name);
             fs::write(&file, text)?;
             let mut patch = Command::new("patch");
@@ -274,7 +300,7 @@ impl Build<'_> {
         make
     }
 
-    fn configure(&mut self, wanted: &str, fragments: &[Fragment]) -> Result<(), KernelError> {
+    fn configure(&mut self, wanted: &str, fragments: &[Fragment], version: &str) -> Result<(), KernelError> {
         self.says("configuring", 0);
         fragments.iter().try_for_each(|fragment| fragment.check_known(&self.tree))?;
         let file = self.tree.join("strobe.config");
@@ -287,8 +313,11 @@ impl Build<'_> {
         fragments.iter().try_for_each(|fragment| fragment.check_taken(&made))?;
         // A fragment may turn off what is wanted otherwise.
         let is_off = |line: &str| wanted.contains(&line.replace("=y", "=n"));
-        let mut lines = wanted.lines().filter(|line| line.ends_with("=y") && !is_off(line));
-        match lines.find(|wanted| !made.lines().any(|line| line == *wanted)) {
+        let left_out: Vec<_> = PATCHES.iter().filter(|patch| !patch.is_for(is_older(version))).collect();
+        let is_left_out = |line: &str| left_out.iter().any(|patch| patch.adds(line));
+        let lines = wanted.lines().filter(|line| line.ends_with("=y") && !is_off(line) && !is_left_out(line));
+        let mut not_taken = lines.filter(|wanted| !made.lines().any(|line| line == *wanted));
+        match not_taken.next() {
             None => Ok(()),
             Some(option) => Err(KernelError::Source {
                 path: self.tree.display().to_string(),

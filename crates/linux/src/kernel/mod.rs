@@ -13,13 +13,15 @@ use std::path::PathBuf;
 use sha2::{Digest as _, Sha256};
 use strobe_types::named;
 
-pub use self::build::{BuildOptions, BuildProgress, build, find_source, missing_tools};
+pub use self::build::{BuildOptions, BuildProgress, Built, build, find_source, missing_tools};
 pub use self::error::KernelError;
 pub use self::fragment::Fragment;
 pub use self::inspect::{KernelInfo, inspect, modules_of, needed_modules};
 
-/// The oldest version with shared memory in its time travel, and that of the patches.
-const VERSION_MIN: (u32, u32) = (6, 12);
+/// The version of the patches, and the oldest that is looked for.
+const VERSION: (u32, u32) = (6, 12);
+/// The oldest version that is built if it is named.
+const VERSION_MIN: (u32, u32) = (6, 1);
 /// Folder where distributions install the kernel source.
 const SOURCE_FOLDER: &str = "/usr/src";
 
@@ -59,30 +61,55 @@ fn config(extras: &[Extra]) -> String {
     [CONFIG].into_iter().chain(wanted.map(|extra| extra.config())).collect()
 }
 
+/// A change to the kernel.
+struct Patch {
+    name: &'static str,
+    text: &'static str,
+    /// Feature that it adds, which versions before that of the patches do without; `None`: all versions need it.
+    feature: Option<&'static str>,
+}
+
+impl Patch {
+    /// True if a kernel that is `older` than the patches gets it.
+    fn is_for(&self, older: bool) -> bool {
+        self.feature.is_none() || !older
+    }
+
+    /// True if it adds the option of `line`, "CONFIG_NAME=y".
+    fn adds(&self, line: &str) -> bool {
+        let name = line.trim_start_matches("CONFIG_").trim_end_matches("=y");
+        self.text.lines().any(|added| added.strip_prefix("+config ") == Some(name))
+    }
+}
+
+macro_rules! patch {
+    ($name:literal, $feature:expr) => {
+        Patch {
+            name: $name,
+            text: include_str!(concat!("../../kernel/patches/", $name, ".patch")),
+            feature: $feature,
+        }
+    };
+}
+
 /// Our changes to the kernel, in order.
-pub const PATCHES: &[(&str, &str)] = &[
-    ("0001-um-rng-seed.patch", include_str!("../../kernel/patches/0001-um-rng-seed.patch")),
-    ("0002-ext4-discard-batch.patch", include_str!("../../kernel/patches/0002-ext4-discard-batch.patch")),
-    ("0003-virtio-blk-copy.patch", include_str!("../../kernel/patches/0003-virtio-blk-copy.patch")),
-    ("0004-f2fs-logical-copy.patch", include_str!("../../kernel/patches/0004-f2fs-logical-copy.patch")),
-    ("0005-f2fs-discard-wait.patch", include_str!("../../kernel/patches/0005-f2fs-discard-wait.patch")),
-    ("0006-ext4-discard-wait.patch", include_str!("../../kernel/patches/0006-ext4-discard-wait.patch")),
-    ("0007-um-fp-state.patch", include_str!("../../kernel/patches/0007-um-fp-state.patch")),
-    ("0008-f2fs-first-fsync.patch", include_str!("../../kernel/patches/0008-f2fs-first-fsync.patch")),
-    ("0009-um-cpu-cost.patch", include_str!("../../kernel/patches/0009-um-cpu-cost.patch")),
-    ("0010-block-metadata-hint.patch", include_str!("../../kernel/patches/0010-block-metadata-hint.patch")),
-    ("0011-um-heap-start.patch", include_str!("../../kernel/patches/0011-um-heap-start.patch")),
-    ("0012-block-write-life.patch", include_str!("../../kernel/patches/0012-block-write-life.patch")),
-    ("0013-um-file-log.patch", include_str!("../../kernel/patches/0013-um-file-log.patch")),
-    ("0014-um-cpu-spin.patch", include_str!("../../kernel/patches/0014-um-cpu-spin.patch")),
-    (
-        "0015-um-nothing-of-the-host.patch",
-        include_str!("../../kernel/patches/0015-um-nothing-of-the-host.patch"),
-    ),
-    (
-        "0016-um-4-level-page-tables.patch",
-        include_str!("../../kernel/patches/0016-um-4-level-page-tables.patch"),
-    ),
+const PATCHES: &[Patch] = &[
+    patch!("0001-um-rng-seed", None),
+    patch!("0002-ext4-discard-batch", Some("discards of several ranges in one command of ext4")),
+    patch!("0003-virtio-blk-copy", Some("copies within the device over virtio-blk")),
+    patch!("0004-f2fs-logical-copy", Some("logical copy of F2FS")),
+    patch!("0005-f2fs-discard-wait", None),
+    patch!("0006-ext4-discard-wait", Some("commits of ext4 that wait for their discards")),
+    patch!("0007-um-fp-state", None),
+    patch!("0008-f2fs-first-fsync", None),
+    patch!("0009-um-cpu-cost", None),
+    patch!("0010-block-metadata-hint", Some("marks of metadata writes")),
+    patch!("0011-um-heap-start", None),
+    patch!("0012-block-write-life", Some("write lifetimes as placement handles")),
+    patch!("0013-um-file-log", Some("changes of files in `strobe crash`")),
+    patch!("0014-um-cpu-spin", None),
+    patch!("0015-um-nothing-of-the-host", None),
+    patch!("0016-um-4-level-page-tables", Some("addresses above 511 GiB")),
 ];
 
 /// Folder for built kernels: `$STROBE_CACHE`, or `strobe` in the user's cache. The user's home is found without
@@ -101,7 +128,7 @@ pub fn cache_folder() -> PathBuf {
 /// The end of the file name of a kernel that this program builds with a configuration: its recipe.
 fn recipe(config: &str) -> String {
     let mut hash = Sha256::new();
-    for text in [config].into_iter().chain(PATCHES.iter().map(|(_, text)| *text)) {
+    for text in [config].into_iter().chain(PATCHES.iter().map(|patch| patch.text)) {
         hash.update((text.len() as u64).to_le_bytes());
         hash.update(text);
     }
@@ -143,6 +170,18 @@ fn parse_version(text: &str) -> Vec<u32> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    /// Version 6.1 gets what guests need, and is not asked for options of patches that it does not get.
+    #[test]
+    fn an_older_version_gets_the_patches_that_guests_need() {
+        let of = |older| PATCHES.iter().filter(move |patch| patch.is_for(older));
+        let names: Vec<_> = of(true).map(|patch| &patch.name[..4]).collect();
+        assert_eq!(names, ["0001", "0005", "0007", "0008", "0009", "0011", "0014", "0015"]);
+        assert_eq!(of(false).count(), PATCHES.len());
+        let adds = |older, line: &str| of(older).any(|patch| patch.adds(line));
+        assert!(adds(true, "CONFIG_UML_CPU_SPIN=y") && !adds(true, "CONFIG_UML_FILE_LOG=y"));
+        assert!(adds(false, "CONFIG_UML_FILE_LOG=y") && !adds(false, "CONFIG_UML=y"));
+    }
 
     #[test]
     fn versions_order_as_numbers() {

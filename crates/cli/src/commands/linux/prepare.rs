@@ -9,7 +9,7 @@ use clap::Args;
 use indicatif::ProgressBar;
 use strobe_linux::Machine;
 use strobe_linux::command::{FileSystem, LinuxRun};
-use strobe_linux::kernel::{self, BuildOptions, BuildProgress, Extra, Fragment, KernelError};
+use strobe_linux::kernel::{self, BuildOptions, BuildProgress, Built, Extra, Fragment, KernelError};
 
 use super::super::options::one_of;
 use super::super::{Failure, output};
@@ -18,7 +18,7 @@ use super::guest::experiment;
 
 #[derive(Args)]
 pub(super) struct BuildArgs {
-    /// A tarball or a folder with the source of Linux 6.12 or newer [default: the newest linux-source of /usr/src]
+    /// A tarball or a folder with the source of Linux 6.1 or newer [default: the newest linux-source of /usr/src]
     #[arg(long, value_name = "TARBALL|DIR")]
     source: Option<PathBuf>,
     /// File systems, or what test suites look for (device mapper, loop, null_blk, quotas, access lists and both file
@@ -71,7 +71,12 @@ pub(super) fn build_kernel(args: &BuildArgs) -> Result<(), Failure> {
         bar.finish_and_clear();
     }
     match built {
-        Ok(path) => output::print(&format!("the guest's kernel: {}", path.display())),
+        Ok(Built { path, lacks }) => {
+            if !lacks.is_empty() {
+                output::note(&format!("this version of Linux is without: {}", lacks.join("; ")));
+            }
+            output::print(&format!("the guest's kernel: {}", path.display()))
+        }
         Err(error) => {
             let has_run = matches!(error, KernelError::Failed { .. } | KernelError::Io(_));
             Err(Failure::judged(!has_run, &error))

@@ -129,19 +129,10 @@ impl Port {
                 }
             }
             Request::SetMemory(regions) => self.memory.map(regions, files).map_err(LinuxError::Protocol)?,
-            Request::SetVringSize { index, size } => {
-                self.ring(index)?.set_size(size).map_err(LinuxError::Protocol)?;
-            }
-            Request::SetVringAddress { index, descriptors, used, available } => {
-                self.ring(index)?;
-                let ring = &mut self.rings[index as usize];
-                let set = ring.set_addresses(&self.memory, [descriptors, used, available]);
-                set.map_err(LinuxError::Protocol)?;
-            }
-            Request::SetVringBase { index, base } => self.ring(index)?.set_base(base),
-            Request::EnableVring { index, enable } => {
-                self.ring(index)?.enable(enable, device.uses_event_index());
-            }
+            request @ (Request::SetVringSize { .. }
+            | Request::SetVringAddress { .. }
+            | Request::SetVringBase { .. }
+            | Request::EnableVring { .. }) => self.set_ring(request, device.uses_event_index())?,
             Request::SetBackendChannel => {
                 let Some(file) = files.into_iter().next() else {
                     return Err(LinuxError::Protocol("a channel for interrupts without a file".into()));
@@ -177,6 +168,25 @@ impl Port {
             (None, false) => {}
         }
         Ok(Heard::Nothing)
+    }
+
+    /// Serves a message that sets up one ring. `event_index` is true if that feature is in use.
+    fn set_ring(&mut self, request: Request, event_index: bool) -> Result<(), LinuxError> {
+        match request {
+            Request::SetVringSize { index, size } => {
+                self.ring(index)?.set_size(size).map_err(LinuxError::Protocol)?;
+            }
+            Request::SetVringAddress { index, descriptors, used, available } => {
+                self.ring(index)?;
+                let ring = &mut self.rings[index as usize];
+                let set = ring.set_addresses(&self.memory, [descriptors, used, available]);
+                set.map_err(LinuxError::Protocol)?;
+            }
+            Request::SetVringBase { index, base } => self.ring(index)?.set_base(base),
+            Request::EnableVring { index, enable } => self.ring(index)?.enable(enable, event_index),
+            _ => {}
+        }
+        Ok(())
     }
 
     fn answer(&mut self, message: &[u8]) -> Result<(), LinuxError> {

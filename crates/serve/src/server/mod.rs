@@ -9,6 +9,7 @@
 mod connection;
 mod lines;
 mod listen;
+mod spin;
 mod tls;
 
 use std::collections::BTreeMap;
@@ -17,7 +18,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
-use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use rustix::event::{PollFd, PollFlags};
 use strobe_ssd::CommandError;
 use strobe_types::{SimTime, StopFlag};
 
@@ -27,6 +28,7 @@ pub use self::tls::Tls;
 use self::connection::{Connection, Guest, Shared};
 use self::lines::{Asker, Form};
 use self::listen::{Listener, Stream};
+use self::spin::Spin;
 use crate::clock::Clock;
 use crate::desk::{Desk, Then};
 use crate::engine::Engine;
@@ -38,7 +40,7 @@ use crate::vhost;
 /// Longest wait without a look at the stop flag.
 const LOOK_UP: Duration = Duration::from_millis(50);
 /// Time before an event of the drive that is spent awake.
-const SPIN: Duration = Duration::from_micros(50);
+const AWAKE: Duration = Duration::from_micros(50);
 /// Time for the handshake.
 const HANDSHAKE: Duration = Duration::from_secs(20);
 /// Most clients of the control socket and of the metrics at a time.
@@ -153,6 +155,7 @@ pub struct Server {
     accepts_from: Duration,
     next_id: u32,
     clock: Clock,
+    spin: Spin,
     served: Served,
 }
 
@@ -194,6 +197,7 @@ impl Server {
             accepts_from: Duration::ZERO,
             next_id: 0,
             clock: Clock::from(SimTime::ZERO),
+            spin: Spin::new(),
             served: Served::default(),
         })
     }
@@ -381,12 +385,8 @@ impl Server {
         }
         let due = if has_pending { Some(0) } else { self.engine.due_in_ns() };
         // The system wakes a sleeper late, so the last moment before an event is spent awake.
-        let due = due.map_or(LOOK_UP, |ns| Duration::from_nanos(ns).saturating_sub(SPIN)).min(LOOK_UP);
-        let timeout = Timespec { tv_sec: 0, tv_nsec: due.as_nanos() as _ };
-        match poll(&mut fds, Some(&timeout)) {
-            Ok(_) | Err(rustix::io::Errno::INTR) => {}
-            Err(error) => return Err(std::io::Error::from(error).into()),
-        }
+        let due = due.map_or(LOOK_UP, |ns| Duration::from_nanos(ns).saturating_sub(AWAKE)).min(LOOK_UP);
+        self.spin.wait(&mut fds, due).map_err(std::io::Error::from)?;
         let is_ready = |fd: &PollFd<'_>| !fd.revents().is_empty();
         let (clients, others) = fds.split_at(signalling);
         let (clients, signalled) = clients.split_at(connected);

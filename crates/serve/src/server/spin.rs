@@ -1,0 +1,94 @@
+//! Busy polling before a sleep.
+
+use std::cell::Cell;
+use std::num::NonZero;
+use std::time::Duration;
+
+use rustix::event::{PollFd, Timespec, poll};
+use rustix::io::Errno;
+use strobe_types::SimTime;
+
+use crate::clock::Clock;
+
+/// Longest busy poll before a sleep.
+const SPIN_MAX: Duration = Duration::from_micros(100);
+/// Time between two looks at the clock that says that the thread was preempted: less than a time slice.
+const PREEMPTED: Duration = Duration::from_millis(1);
+/// Time without busy polling after a preemption.
+const BACK_OFF: Duration = Duration::from_secs(1);
+
+/// Adaptive busy polling, after KVM's halt polling.
+///
+/// Waking a sleeper on an idle core takes longer than serving a request from memory. A wait polls for up to
+/// [`SPIN_MAX`] before it sleeps, if two conditions hold:
+///
+/// 1. The wait before it was shorter. A client that pauses costs one busy poll, an idle server none.
+/// 2. The thread was not preempted lately. On a busy machine a spinning thread uses up its time slice, and a
+///    sleeper is woken at once.
+#[derive(Debug)]
+pub(super) struct Spin {
+    clock: Clock,
+    has_cores: bool,
+    /// True if the last wait was short.
+    was_short: Cell<bool>,
+    /// Time of the last look at the clock, while awake.
+    looked: Cell<SimTime>,
+    /// End of the back-off.
+    spins_from: Cell<SimTime>,
+}
+
+impl Spin {
+    /// Busy polling on this machine: none on a single core, which the client needs.
+    pub(super) fn new() -> Self {
+        Self {
+            clock: Clock::from(SimTime::ZERO),
+            has_cores: std::thread::available_parallelism().map_or(1, NonZero::get) > 1,
+            was_short: Cell::new(false),
+            looked: Cell::new(SimTime::ZERO),
+            spins_from: Cell::new(SimTime::ZERO),
+        }
+    }
+
+    /// Waits until one of `fds` is ready, for at most `timeout`.
+    pub(super) fn wait(&self, fds: &mut [PollFd<'_>], timeout: Duration) -> Result<(), Errno> {
+        let began = self.look();
+        let is_worthwhile = self.has_cores && self.was_short.get();
+        let spin = if is_worthwhile { SPIN_MAX.min(timeout) } else { Duration::ZERO };
+        let mut now = began;
+        let mut ready = 0;
+        while ready == 0 && since(now, began) < spin && now >= self.spins_from.get() {
+            ready = poll_for(fds, Duration::ZERO)?;
+            now = self.look();
+        }
+        if ready == 0 {
+            poll_for(fds, timeout.saturating_sub(since(now, began)))?;
+            now = self.clock.now();
+            self.looked.set(now);
+        }
+        self.was_short.set(since(now, began) < SPIN_MAX);
+        Ok(())
+    }
+
+    /// Returns the time, and begins a back-off if the thread was preempted since the last look.
+    fn look(&self) -> SimTime {
+        let now = self.clock.now();
+        if since(now, self.looked.replace(now)) > PREEMPTED {
+            self.spins_from.set(now + BACK_OFF.as_nanos() as u64);
+        }
+        now
+    }
+}
+
+/// Time from `earlier` to `later`.
+fn since(later: SimTime, earlier: SimTime) -> Duration {
+    Duration::from_nanos(later.since(earlier))
+}
+
+/// Polls `fds` and returns the number of those that are ready; 0 if a signal came first.
+fn poll_for(fds: &mut [PollFd<'_>], timeout: Duration) -> Result<usize, Errno> {
+    let timeout = Timespec { tv_sec: 0, tv_nsec: timeout.as_nanos() as _ };
+    match poll(fds, Some(&timeout)) {
+        Err(Errno::INTR) => Ok(0),
+        other => other,
+    }
+}

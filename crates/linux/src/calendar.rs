@@ -6,7 +6,7 @@
 //! `Documentation` of `um_timetravel.h`, version 2 of the shared memory.)
 //!
 //! Kernels before 6.12 share nothing. They send REQUEST and UPDATE instead, which are noted in the page as if the
-//! guest had written them there, and wait before time goes on at all.
+//! guest had written them there, and ask before time goes on at all.
 
 use std::fs::File;
 use std::io::{self, IoSlice, Read, Write};
@@ -204,6 +204,9 @@ impl Calendar {
                 self.start(ack(GUEST.into()))?;
             }
             Ok(TimeOp::Wait) => {
+                if !self.is_shared() {
+                    self.send(ack(0))?;
+                }
                 self.page.running().store(CONTROLLER, Ordering::Release);
                 return Ok(Served::Waits);
             }
@@ -239,5 +242,60 @@ impl Calendar {
         let sent = sendmsg(&self.link, &[IoSlice::new(&bytes)], &mut control, SendFlags::empty());
         sent.map_err(io::Error::from)?;
         Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A guest of before Linux 6.12, at the other end of the calendar's link.
+    struct Guest(UnixStream);
+
+    impl Guest {
+        fn says(&mut self, op: TimeOp, seq: u32, time: u64) {
+            self.0.write_all(&TimeMessage::new(op, seq, time).to_bytes()).expect("sent");
+        }
+
+        fn hears(&mut self) -> (TimeOp, u32, u64) {
+            let mut bytes = [0; TimeMessage::BYTES];
+            self.0.read_exact(&mut bytes).expect("an answer");
+            let message = TimeMessage::from_bytes(bytes);
+            (message.op.expect("a known message"), message.seq, message.time)
+        }
+    }
+
+    #[test]
+    fn a_guest_without_shared_memory_asks_by_messages() {
+        let (link, guest) = UnixStream::pair().expect("a pair");
+        let (mut calendar, mut guest) = (Calendar::new(link, 1000).expect("a calendar"), Guest(guest));
+        let mut asks = |calendar: &mut Calendar, op, seq, time| {
+            guest.says(op, seq, time);
+            let served = calendar.serve().expect("served");
+            (served, guest.hears())
+        };
+        let ack = |seq, time| (TimeOp::Ack, seq, time);
+        assert_eq!(asks(&mut calendar, TimeOp::Start, 1, 7), (Served::Nothing, ack(1, 1)));
+        assert_eq!(asks(&mut calendar, TimeOp::GetTimeOfDay, 2, 0), (Served::Nothing, ack(2, 1000)));
+        assert_eq!(calendar.request(), None);
+        // The last request counts.
+        for (seq, at) in [(3, 900), (4, 50)] {
+            assert_eq!(asks(&mut calendar, TimeOp::Request, seq, at), (Served::Nothing, ack(seq, 0)));
+        }
+        assert_eq!(calendar.request(), Some(50));
+        assert_eq!(asks(&mut calendar, TimeOp::Wait, 5, u64::MAX), (Served::Waits, ack(5, 0)));
+        // An interrupt comes before: the guest asks for the time, and to run now.
+        calendar.advance(20);
+        assert_eq!(asks(&mut calendar, TimeOp::Get, 6, 0), (Served::Nothing, ack(6, 20)));
+        assert_eq!(asks(&mut calendar, TimeOp::Request, 7, 20), (Served::Nothing, ack(7, 0)));
+        calendar.run(20, 100).expect("sent");
+        assert_eq!(calendar.request(), None);
+        // A request to a device follows, and time never goes back.
+        assert_eq!(guest.hears(), (TimeOp::Run, 1, 20));
+        for (seq, time, now) in [(8, 30, 30), (9, 25, 30)] {
+            guest.says(TimeOp::Update, seq, time);
+            assert_eq!(calendar.serve().expect("served"), Served::Nothing);
+            assert_eq!((guest.hears(), calendar.now()), (ack(seq, 0), now));
+        }
     }
 }

@@ -100,7 +100,12 @@ fn notes(result: &LinuxResult) -> Vec<String> {
     });
     let error =
         guest.drive_error.as_ref().map(|error| format!("note: the guest saw an error of the drive: {error}"));
-    memory.into_iter().chain(spun).chain(error).collect()
+    // Where it is no program and no real time, it is the kernel.
+    let is_old = !guest.root.repeatable && guest.spun.is_empty() && guest.clock == "virtual";
+    let kernel = is_old.then(|| {
+        format!("note: not repeatable: before Linux 6.12 not all runs are alike, and this was {}", guest.kernel)
+    });
+    memory.into_iter().chain(spun).chain(kernel).chain(error).collect()
 }
 
 /// The full summary of a command in a guest as text.

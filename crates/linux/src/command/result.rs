@@ -186,8 +186,8 @@ impl CpuResult {
 pub struct RootResult {
     /// "packed": what the command names and nothing else. "host": the files of the host, read only.
     pub kind: String,
-    /// True if the run is repeatable: in virtual time, with no program in `guest.spun`, given equal host files and
-    /// environment ("digest").
+    /// True if the run is repeatable: in virtual time, on Linux 6.12 or newer, with no program in `guest.spun`, given
+    /// equal host files and environment ("digest").
     pub repeatable: bool,
     /// Files of the host whose content was read; null for a packed root.
     pub files: Option<u64>,
@@ -244,7 +244,9 @@ impl LinuxResult {
                 memory_mib: run.machine.memory_mib,
                 root: RootResult {
                     kind: run.root.name().to_owned(),
-                    repeatable: run.machine.clock == Clock::Virtual && outcome.spun.is_empty(),
+                    repeatable: run.machine.clock == Clock::Virtual
+                        && kernel.shares_calendar()
+                        && outcome.spun.is_empty(),
                     files: outcome.host.as_ref().map(|host| host.files),
                     bytes: outcome.host.as_ref().map(|host| host.bytes),
                     digest: outcome.host.as_ref().map(|host| host.digest.clone()),

@@ -84,8 +84,12 @@ impl Built {
     }
 }
 
+/// What versions before that of the patches need besides: else the seed on the command line does not count, and
+/// `/dev/urandom` waits for chance that does not come.
+const OLDER: &str = "CONFIG_RANDOM_TRUST_BOOTLOADER=y\n";
+
 /// True if `version` is before that of the patches.
-fn is_older(version: &str) -> bool {
+pub(super) fn is_older(version: &str) -> bool {
     parse_version(version).as_slice() < [VERSION.0, VERSION.1].as_slice()
 }
 
@@ -129,7 +133,8 @@ pub fn build(options: &BuildOptions, progress: &mut dyn FnMut(BuildProgress)) ->
         return Ok(Built::new(kernel, &version));
     }
     build.patch(&version)?;
-    build.configure(&wanted, &options.fragments, &version)?;
+    let older = if is_older(&version) { OLDER } else { "" };
+    build.configure(&(older.to_owned() + &wanted), &options.fragments, &version)?;
     build.compile(options.jobs)?;
     // It appears when it is complete.
     let part = folder.path().join("kernel");

@@ -5,6 +5,7 @@ use std::process::{Command, Stdio};
 use std::{fs, io};
 
 use super::KernelError;
+use super::build::is_older;
 
 /// The end of the version of a kernel with our patches.
 const LOCAL_VERSION: &str = "-strobe";
@@ -41,6 +42,11 @@ impl KernelInfo {
     /// True if it can report changes of files and the requests that follow from them.
     pub fn can_log_files(&self) -> bool {
         self.has("UML_FILE_LOG")
+    }
+
+    /// True if it shares the calendar's memory, as Linux does from 6.12 on. Runs of others were not all alike.
+    pub fn shares_calendar(&self) -> bool {
+        !is_older(&self.version)
     }
 
     /// True if it can let virtual time go on with programs that compute.

@@ -103,7 +103,10 @@ fn notes(result: &LinuxResult) -> Vec<String> {
     // Where it is no program and no real time, it is the kernel.
     let is_old = !guest.root.repeatable && guest.spun.is_empty() && guest.clock == "virtual";
     let kernel = is_old.then(|| {
-        format!("note: not repeatable: before Linux 6.12 not all runs are alike, and this was {}", guest.kernel)
+        format!(
+            "note: not repeatable: before Linux 6.12 not all runs are alike, and this was {}",
+            guest.kernel
+        )
     });
     memory.into_iter().chain(spun).chain(kernel).chain(error).collect()
 }

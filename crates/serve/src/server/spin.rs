@@ -86,9 +86,45 @@ fn since(later: SimTime, earlier: SimTime) -> Duration {
 
 /// Polls `fds` and returns the number of those that are ready; 0 if a signal came first.
 fn poll_for(fds: &mut [PollFd<'_>], timeout: Duration) -> Result<usize, Errno> {
-    let timeout = Timespec { tv_sec: 0, tv_nsec: timeout.as_nanos() as _ };
+    let timeout = Timespec { tv_sec: timeout.as_secs() as _, tv_nsec: timeout.subsec_nanos().into() };
     match poll(fds, Some(&timeout)) {
         Err(Errno::INTR) => Ok(0),
         other => other,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::io::Write as _;
+    use std::os::unix::net::UnixStream;
+    use std::time::Instant;
+
+    use rustix::event::PollFlags;
+
+    use super::*;
+
+    /// With and without a busy poll before it, a wait lasts its timeout or until something is ready.
+    #[test]
+    fn a_wait_ends_when_something_is_ready_and_not_before_its_timeout() {
+        let (mut other, link) = UnixStream::pair().expect("a pair");
+        let spin = Spin::new();
+        let wait = |timeout| {
+            let began = Instant::now();
+            let mut fds = [PollFd::new(&link, PollFlags::IN)];
+            spin.wait(&mut fds, timeout).expect("waited");
+            (began.elapsed(), !fds[0].revents().is_empty())
+        };
+        for was_short in [false, true] {
+            for timeout in [SPIN_MAX / 2, SPIN_MAX * 5] {
+                spin.was_short.set(was_short);
+                let (waited, is_ready) = wait(timeout);
+                assert!(waited >= timeout && !is_ready, "{waited:?} of {timeout:?}");
+            }
+        }
+        other.write_all(b"x").expect("written");
+        for was_short in [false, true] {
+            spin.was_short.set(was_short);
+            assert!(wait(Duration::from_secs(3600)).1);
+        }
     }
 }

@@ -37,7 +37,7 @@ cd {checkout}
 mount -t configfs none /sys/kernel/config 2>/dev/null
 mount -t cgroup2 none /sys/fs/cgroup 2>/dev/null
 printf '%s:*:%s::/tmp:/bin/bash\\n' fsgqa 900:900 fsgqa2 901:901 123456-fsgqa 902:902 >> /etc/passwd
-printf '%s:x:\\n' fsgqa:900 fsgqa2:901 >> /etc/group
+printf '%s:x:%s:\\n' fsgqa 900 fsgqa2 901 123456-fsgqa 902 >> /etc/group
 mkdir -p /mnt/test /mnt/scratch
 export FSTYP={kind} TEST_DIR=/mnt/test SCRATCH_MNT=/mnt/scratch RESULT_BASE=/tmp/results
 on() {{

@@ -201,7 +201,7 @@ pub enum Report {
         step: usize,
         /// Its code; 128 and the number of the signal that ended it.
         code: i32,
-        /// What a quiet program has printed.
+        /// Output of a quiet program.
         said: String,
     },
     /// A step has failed and the guest is going down.

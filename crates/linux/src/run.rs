@@ -39,7 +39,7 @@ pub struct Exit {
     pub step: usize,
     /// Exit code; 128 and the number of the signal that ended it.
     pub code: i32,
-    /// What a quiet program printed.
+    /// Output of a quiet program.
     pub said: String,
 }
 

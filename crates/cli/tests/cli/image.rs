@@ -249,9 +249,9 @@ fn what_is_no_image_of_this_drive_is_refused() {
         .strobe(&[&onto_itself, &DRIVE[..]].concat())
         .refused(&["--json a.img: that is an input of this run"]);
     let mut newer = fs::read(folder.path().join("a.img")).expect("reads");
-    newer[8] = 4;
+    newer[8] = 5;
     folder.write("newer.img", newer);
-    let version = "image newer.img: it has format version 4, this program reads version 3";
+    let version = "image newer.img: it has format version 5, this program reads version 4";
     folder.strobe(&["fsck", "newer.img"]).refused(&[version]);
     for (file, message) in [
         ("tiny.toml", "it is not an image of a Strobe drive"),

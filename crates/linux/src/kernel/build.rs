@@ -8,7 +8,7 @@ use std::process::{Command, Stdio};
 
 use super::{
     Extra, Fragment, KernelError, PATCHES, Patch, SOURCE_FOLDER, VERSION, VERSION_MIN, cache_folder, config,
-    inspect, parse_version, recipe,
+    inspect, is_older, parse_version, recipe,
 };
 use crate::program::find_program;
 
@@ -84,14 +84,9 @@ impl Built {
     }
 }
 
-/// What versions before that of the patches need besides: else the seed on the command line does not count, and
+/// Option of versions before that of the patches: else the seed on the command line does not count, and
 /// `/dev/urandom` waits for chance that does not come.
 const OLDER: &str = "CONFIG_RANDOM_TRUST_BOOTLOADER=y\n";
-
-/// True if `version` is before that of the patches.
-pub(super) fn is_older(version: &str) -> bool {
-    parse_version(version).as_slice() < [VERSION.0, VERSION.1].as_slice()
-}
 
 /// Builds the kernel, unless it is there. `progress` hears how far it is.
 pub fn build(options: &BuildOptions, progress: &mut dyn FnMut(BuildProgress)) -> Result<Built, KernelError> {

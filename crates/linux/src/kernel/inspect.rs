@@ -4,8 +4,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::{fs, io};
 
-use super::KernelError;
-use super::build::is_older;
+use super::{KernelError, is_older};
 
 /// The end of the version of a kernel with our patches.
 const LOCAL_VERSION: &str = "-strobe";

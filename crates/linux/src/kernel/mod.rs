@@ -161,6 +161,11 @@ pub fn installed() -> Result<PathBuf, KernelError> {
     kernels.into_iter().max().map(|(_, _, path)| path).ok_or(KernelError::None { folder })
 }
 
+/// True if `version` is before that of the patches.
+fn is_older(version: &str) -> bool {
+    parse_version(version).as_slice() < [VERSION.0, VERSION.1].as_slice()
+}
+
 /// The numbers at the start of a version.
 fn parse_version(text: &str) -> Vec<u32> {
     let end = text.find(|c: char| !c.is_ascii_digit() && c != '.').unwrap_or(text.len());

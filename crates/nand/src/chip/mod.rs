@@ -91,16 +91,6 @@ impl<T: Timing, M: Medium> Chip<T, M> {
         Place { mode: self.blocks[place.block.index()].mode(), ..place }
     }
 
-    /// Pages that `units` units fill, the last one perhaps in part; none at all are a page of padding.
-    #[inline(always)]
-    fn pages_for(&self, units: usize) -> u32 {
-        let pages = match self.geometry.units_per_page() {
-            1 => units as u32,
-            per_page => (units as u32).div_ceil(per_page),
-        };
-        pages.max(1)
-    }
-
     #[inline(always)]
     fn write_oob(&mut self, first: Ppa, units: &[Unit<M::Payload>], pages: u32) {
         let places = (pages * self.geometry.units_per_page()) as usize;

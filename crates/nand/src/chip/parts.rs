@@ -9,6 +9,16 @@ use super::urgency::read_class;
 use crate::{Cause, Medium, Nand as _, NandOp, ReadDone, ReadOutcome, Timing, Wanted, When};
 
 impl<T: Timing, M: Medium> Chip<T, M> {
+    /// Pages that `units` units fill, the last one perhaps in part; none at all are a page of padding.
+    #[inline(always)]
+    pub(super) fn pages_for(&self, units: usize) -> u32 {
+        let pages = match self.geometry.units_per_page() {
+            1 => units as u32,
+            per_page => (units as u32).div_ceil(per_page),
+        };
+        pages.max(1)
+    }
+
     /// True if each page is one flash page and its first read succeeds: the fast path.
     #[inline(always)]
     pub(super) fn reads_once(&self) -> bool {

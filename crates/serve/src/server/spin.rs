@@ -97,7 +97,6 @@ fn poll_for(fds: &mut [PollFd<'_>], timeout: Duration) -> Result<usize, Errno> {
 mod tests {
     use std::io::Write as _;
     use std::os::unix::net::UnixStream;
-    use std::time::Instant;
 
     use rustix::event::PollFlags;
 
@@ -109,10 +108,10 @@ mod tests {
         let (mut other, link) = UnixStream::pair().expect("a pair");
         let spin = Spin::new();
         let wait = |timeout| {
-            let began = Instant::now();
+            let began = spin.clock.now();
             let mut fds = [PollFd::new(&link, PollFlags::IN)];
             spin.wait(&mut fds, timeout).expect("waited");
-            (began.elapsed(), !fds[0].revents().is_empty())
+            (since(spin.clock.now(), began), !fds[0].revents().is_empty())
         };
         for was_short in [false, true] {
             for timeout in [SPIN_MAX / 2, SPIN_MAX * 5] {

@@ -171,7 +171,7 @@ def blk_tests(checkout, wanted):
     for one in wanted or ["block", "loop", "dm", "nvme", "scsi", "throtl", "zbd"]:
         folder = os.path.join(checkout, "tests", one)
         inside = sorted(os.listdir(folder)) if os.path.isdir(folder) else []
-        names += [f"{one}/{name}" for name in inside if re.fullmatch(r"\d{3}", name)] or [one]
+        names += [f"{one}/{name}" for name in inside if re.fullmatch(r"\d{3}", name)] or ([one] if wanted else [])
     for name in names:
         if not os.path.isfile(os.path.join(checkout, "tests", name)):
             sys.exit(f"{checkout} has no test or group {name}")

@@ -5,7 +5,7 @@
 
 mod common;
 
-use std::io::{Read as _, Write as _};
+use std::io::{ErrorKind, Read as _, Write as _};
 use std::os::unix::net::UnixStream;
 use std::path::Path;
 use std::thread::scope;
@@ -14,8 +14,8 @@ use std::time::Instant;
 use strobe_serve::{Address, Pace, Protocol, Sockets};
 use strobe_types::StopFlag;
 
-/// A read takes 2 ms of array time.
-const NAND: &str = "read_ns = 2000000\nprogram_ns = 100000";
+/// A read takes 500 µs of array time.
+const NAND: &str = "read_ns = 500000\nprogram_ns = 100000";
 const UNIT_BYTES: u64 = 4096;
 const UNITS: u64 = 100;
 /// Attempts, as other programs of a busy machine delay completions.
@@ -25,6 +25,8 @@ const ATTEMPTS: usize = 60;
 type Latency = [f64; 2];
 
 /// Reads units one at a time at the server's socket, after it has written them.
+///
+/// The client polls for an answer: a client that sleeps adds the time in which the system wakes it.
 fn client(socket: &Path) -> Latency {
     let mut stream = UnixStream::connect(socket).expect("it listens");
     stream.read_exact(&mut [0; 18]).expect("a greeting");
@@ -36,7 +38,16 @@ fn client(socket: &Path) -> Latency {
         let message = [&head[..], &range, data].concat();
         let start = Instant::now();
         stream.write_all(&message).expect("it hears");
-        stream.read_exact(answer).expect("it answers");
+        stream.set_nonblocking(true).expect("set");
+        let mut received = 0;
+        while received < answer.len() {
+            match stream.read(&mut answer[received..]) {
+                Ok(0) => panic!("it hung up"),
+                Ok(bytes) => received += bytes,
+                Err(error) => assert_eq!(error.kind(), ErrorKind::WouldBlock),
+            }
+        }
+        stream.set_nonblocking(false).expect("set");
         assert_eq!(answer[4..8], [0; 4], "no error");
         start.elapsed().as_nanos() as f64
     };
@@ -77,7 +88,7 @@ fn mean_and_99th_percentile_are_within_10_percent_of_the_model() {
     let mut all = Vec::new();
     for _ in 0..ATTEMPTS {
         let (seen, model) = measure();
-        assert!(model[0] >= 2e6, "{model:?}");
+        assert!(model[0] >= 5e5, "{model:?}");
         assert!(seen[0] >= model[0], "earlier than the model: {seen:?}, {model:?}");
         println!("client {seen:.0?} ns, model {model:.0?} ns");
         if seen.iter().zip(model).all(|(seen, model)| *seen <= 1.1 * model) {

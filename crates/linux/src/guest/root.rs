@@ -4,7 +4,7 @@ use std::fs;
 use std::io;
 use std::path::Path;
 
-use rustix::mount::{MountFlags, mount};
+use rustix::mount::{MountFlags, mount, mount_move};
 use rustix::net::netlink::SocketAddrNetlink;
 use rustix::net::{AddressFamily, SendFlags, SocketType, sendto, socket};
 use rustix::process::{chdir, chroot};
@@ -33,7 +33,10 @@ pub(super) fn enter() -> io::Result<()> {
         MountFlags::empty(),
         Some(c"lowerdir=/below,upperdir=/layer/upper,workdir=/layer/work"),
     )?;
-    chroot(ROOT)?;
+    // A root by `chroot` alone may create no user namespace.
+    chdir(ROOT)?;
+    mount_move(".", "/")?;
+    chroot(".")?;
     Ok(chdir("/")?)
 }
 

@@ -14,8 +14,10 @@ use crate::clock::Clock;
 const SPIN_MAX: Duration = Duration::from_micros(100);
 /// Time between two looks at the clock that says that the thread was preempted: less than a time slice.
 const PREEMPTED: Duration = Duration::from_millis(1);
-/// Time without busy polling after a preemption.
-const BACK_OFF: Duration = Duration::from_secs(1);
+/// Time without busy polling after the first preemption; twice the last one after the next.
+const BACK_OFF_MIN: Duration = Duration::from_millis(4);
+/// Longest time without busy polling, and time without a preemption after which the next one is a first.
+const BACK_OFF_MAX: Duration = Duration::from_secs(1);
 
 /// Adaptive busy polling, after KVM's halt polling.
 ///
@@ -24,7 +26,7 @@ const BACK_OFF: Duration = Duration::from_secs(1);
 ///
 /// 1. The wait before it was shorter. A client that pauses costs one busy poll, an idle server none.
 /// 2. The thread was not preempted lately. On a busy machine a spinning thread uses up its time slice, and a
-///    sleeper is woken at once.
+///    sleeper is woken at once. Each preemption doubles the time without busy polling.
 #[derive(Debug)]
 pub(super) struct Spin {
     clock: Clock,
@@ -33,7 +35,9 @@ pub(super) struct Spin {
     was_short: Cell<bool>,
     /// Time of the last look at the clock, while awake.
     looked: Cell<SimTime>,
-    /// End of the back-off.
+    /// Length of the last back-off.
+    back_off: Cell<Duration>,
+    /// End of the last back-off.
     spins_from: Cell<SimTime>,
 }
 
@@ -45,6 +49,7 @@ impl Spin {
             has_cores: std::thread::available_parallelism().map_or(1, NonZero::get) > 1,
             was_short: Cell::new(false),
             looked: Cell::new(SimTime::ZERO),
+            back_off: Cell::new(Duration::ZERO),
             spins_from: Cell::new(SimTime::ZERO),
         }
     }
@@ -73,7 +78,10 @@ impl Spin {
     fn look(&self) -> SimTime {
         let now = self.clock.now();
         if since(now, self.looked.replace(now)) > PREEMPTED {
-            self.spins_from.set(now + BACK_OFF.as_nanos() as u64);
+            let is_first = now >= self.spins_from.get() + BACK_OFF_MAX.as_nanos() as u64;
+            let longer = if is_first { BACK_OFF_MIN } else { (self.back_off.get() * 2).min(BACK_OFF_MAX) };
+            self.back_off.set(longer);
+            self.spins_from.set(now + longer.as_nanos() as u64);
         }
         now
     }

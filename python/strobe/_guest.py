@@ -48,6 +48,7 @@ class Guest(TypedDict, total=False):
     interface: str
     syscall_ns: int
     copy_ns_per_kib: int
+    process_ns: int
     spin_limit: int
     discard_segments: int
     no_copy: bool

@@ -18,20 +18,23 @@ pub enum Clock {
     Real,
 }
 
-/// Virtual time charged for work of the guest's processor: a cost model of system calls. Computation inside
-/// programs costs nothing, up to [`Machine::spin_limit`].
+/// Virtual time charged for work of the guest's processor: a cost model of system calls and processes.
+/// Computation inside programs costs nothing, up to [`Machine::spin_limit`].
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct CpuCost {
     /// ns of every system call, beside what it waits for.
     pub syscall_ns: u32,
     /// ns of a system call for every KiB that it copies between a program and the kernel.
     pub copy_ns_per_kib: u32,
+    /// ns of a fork and the end of its process. Loading a program costs three times as much.
+    pub process_ns: u32,
 }
 
 impl CpuCost {
     /// Costs on a server's processor. Measured on a virtual Xeon with mitigations: 0.6 µs for getppid, 1.5 µs for
-    /// fstat and a cached pread, 2 to 3 µs for stat; 70 to 270 ns for each KiB of a pwrite to cached pages.
-    pub const TYPICAL: Self = Self { syscall_ns: 1000, copy_ns_per_kib: 100 };
+    /// fstat and a cached pread, 2 to 3 µs for stat; 70 to 270 ns for each KiB of a pwrite to cached pages; 190 µs for
+    /// a fork with its exit, 800 µs with an execve of `true` between them.
+    pub const TYPICAL: Self = Self { syscall_ns: 1000, copy_ns_per_kib: 100, process_ns: 200_000 };
 
     /// True if all costs are zero.
     pub fn is_none(self) -> bool {

@@ -220,8 +220,12 @@ fn arguments(machine: &Machine, has_files: bool, handles: u16, others: usize) ->
         arguments.push(format!("time-travel=ext:1:{TIME_SOCKET}"));
         arguments.push(format!("time-travel-start={}", machine.epoch_ns));
         // Not there at 0: the command line is a part of the kernel's entropy.
-        let CpuCost { syscall_ns, copy_ns_per_kib } = machine.cpu;
-        let costs = [("um_syscall_ns", syscall_ns), ("um_copy_ns_per_kib", copy_ns_per_kib)];
+        let CpuCost { syscall_ns, copy_ns_per_kib, process_ns } = machine.cpu;
+        let costs = [
+            ("um_syscall_ns", syscall_ns),
+            ("um_copy_ns_per_kib", copy_ns_per_kib),
+            ("um_process_ns", process_ns),
+        ];
         arguments.extend(costs.iter().filter(|(_, ns)| *ns > 0).map(|(name, ns)| format!("{name}={ns}")));
         // By default what may be dirty is a share of the memory that is left, and this program lies in it as the first
         // process: another build of it, a few pages larger, would have other requests.

@@ -270,7 +270,7 @@ fn run(args: &RunArgs) -> Result<(), Failure> {
     if args.real_time {
         if args.guest.says_cost() {
             return Err(Failure::Request(anyhow!(
-                "--syscall-ns and --copy-ns-per-kib count in virtual time only: with --real-time the processor is the real one"
+                "--syscall-ns, --copy-ns-per-kib and --process-ns count in virtual time only: with --real-time the processor is the real one"
             )));
         }
         (run.machine.clock, run.machine.cpu, run.machine.spin_limit) =

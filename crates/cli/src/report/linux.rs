@@ -149,8 +149,11 @@ pub fn linux_summary(result: &LinuxResult) -> String {
     let processor = match guest.cpu {
         None => "no time: this is what the drive allows".to_owned(),
         Some(cost) => format!(
-            "{} ns for a system call and {} ns for each KiB that it copies, else no time",
-            cost.syscall_ns, cost.copy_ns_per_kib
+            "{} for a system call, {} for each KiB that it copies, {} for a fork and three times that to load a \
+             program, else no time",
+            duration(cost.syscall_ns.into()),
+            duration(cost.copy_ns_per_kib.into()),
+            duration(cost.process_ns.into())
         ),
     };
     let _ = write!(

@@ -23,7 +23,8 @@ fn every_system_call_takes_what_it_is_said_to() {
     assert!(bytes == zero, "0 is as without it");
     let (default, _) = run(&[]);
     let cpu = &default["guest"]["cpu"];
-    assert_eq!((cpu["syscall_ns"].as_u64(), cpu["copy_ns_per_kib"].as_u64()), (Some(1000), Some(100)));
+    let costs = ["syscall_ns", "copy_ns_per_kib", "process_ns"].map(|key| cpu[key].as_u64());
+    assert_eq!(costs, [Some(1000), Some(100), Some(200_000)]);
     let more = window_ns(&default) - window_ns(&free);
     assert!(
         (2_400_000..3_000_000).contains(&more),
@@ -42,6 +43,25 @@ fn every_system_call_takes_what_it_is_said_to() {
     let more = window_ns(&copies) - window_ns(&free);
     // What is written is copied; what is read of /dev/zero is made of nothing.
     assert!((4_000_000..4_800_000).contains(&more), "{more} ns");
+}
+
+/// A subshell is a fork, a command of the shell a fork with a program; builtins are neither.
+#[test]
+fn forks_and_programs_take_what_they_are_said_to() {
+    let Some(kernel) = kernel() else { return };
+    let time = |process_ns: &str, body: &str| {
+        let script = format!("for i in 1 2 3 4 5 6 7 8 9 10; do {body}; done; echo a > a");
+        let more = ["--syscall-ns", "0", "--process-ns", process_ns, "--", "sh", "-c", &script];
+        window_ns(&result(&kernel, &more).0)
+    };
+    // What mkfs, mount and the end of the run cost is in all of them.
+    let charged = |body| time("1000000", body) - time("0", body);
+    let others = charged(":");
+    for (body, costs) in [("(:)", 1), ("/bin/true", 4)] {
+        let more = charged(body) - others;
+        let expected = 10 * costs * 1_000_000;
+        assert!((expected..expected + 1_000_000).contains(&more), "{more} ns for ten times {body}");
+    }
 }
 
 #[test]

@@ -172,12 +172,14 @@ pub struct CpuResult {
     pub syscall_ns: u32,
     /// ns of a system call for every KiB that it copies between a program and the kernel.
     pub copy_ns_per_kib: u32,
+    /// ns of a fork and the end of its process; loading a program takes three times as long.
+    pub process_ns: u32,
 }
 
 impl CpuResult {
     fn of(cost: CpuCost) -> Option<Self> {
-        let CpuCost { syscall_ns, copy_ns_per_kib } = cost;
-        (!cost.is_none()).then_some(Self { syscall_ns, copy_ns_per_kib })
+        let CpuCost { syscall_ns, copy_ns_per_kib, process_ns } = cost;
+        (!cost.is_none()).then_some(Self { syscall_ns, copy_ns_per_kib, process_ns })
     }
 }
 

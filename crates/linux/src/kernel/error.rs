@@ -71,7 +71,7 @@ pub enum KernelError {
     },
     /// It cannot charge its processor.
     #[error(
-        "{path} (Linux {version}) cannot charge system calls: leave out --syscall-ns and --copy-ns-per-kib, or use the \
+        "{path} (Linux {version}) cannot charge system calls and processes: leave out --syscall-ns, --copy-ns-per-kib and --process-ns, or use the \
          kernel that `strobe linux build-kernel` makes"
     )]
     NoCpuCost {

@@ -33,9 +33,9 @@ impl KernelInfo {
         ["VIRTIO_FS", "OVERLAY_FS", "TMPFS_XATTR"].iter().all(|name| self.has(name))
     }
 
-    /// True if it can charge the processor for system calls.
+    /// True if it can charge the processor for system calls and processes.
     pub fn can_charge_cpu(&self) -> bool {
-        self.has("UML_CPU_COST")
+        self.has("UML_PROCESS_COST")
     }
 
     /// True if it can report changes of files and the requests that follow from them.

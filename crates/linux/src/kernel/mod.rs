@@ -110,6 +110,7 @@ const PATCHES: &[Patch] = &[
     patch!("0014-um-cpu-spin", None),
     patch!("0015-um-nothing-of-the-host", None),
     patch!("0016-um-4-level-page-tables", Some("addresses above 511 GiB")),
+    patch!("0017-um-process-cost", None),
 ];
 
 /// Folder for built kernels: `$STROBE_CACHE`, or `strobe` in the user's cache. The user's home is found without
@@ -181,7 +182,7 @@ mod tests {
     fn an_older_version_gets_the_patches_that_guests_need() {
         let of = |older| PATCHES.iter().filter(move |patch| patch.is_for(older));
         let names: Vec<_> = of(true).map(|patch| &patch.name[..4]).collect();
-        assert_eq!(names, ["0001", "0005", "0007", "0008", "0009", "0011", "0014", "0015"]);
+        assert_eq!(names, ["0001", "0005", "0007", "0008", "0009", "0011", "0014", "0015", "0017"]);
         assert_eq!(of(false).count(), PATCHES.len());
         let adds = |older, line: &str| of(older).any(|patch| patch.adds(line));
         assert!(adds(true, "CONFIG_UML_CPU_SPIN=y") && !adds(true, "CONFIG_UML_FILE_LOG=y"));

@@ -79,9 +79,9 @@ impl Spin {
         let now = self.clock.now();
         if since(now, self.looked.replace(now)) > PREEMPTED {
             let is_first = now >= self.spins_from.get() + BACK_OFF_MAX.as_nanos() as u64;
-            let longer = if is_first { BACK_OFF_MIN } else { (self.back_off.get() * 2).min(BACK_OFF_MAX) };
-            self.back_off.set(longer);
-            self.spins_from.set(now + longer.as_nanos() as u64);
+            let doubled = if is_first { BACK_OFF_MIN } else { self.back_off.get() * 2 };
+            self.back_off.set(doubled.clamp(BACK_OFF_MIN, BACK_OFF_MAX));
+            self.spins_from.set(now + self.back_off.get().as_nanos() as u64);
         }
         now
     }
@@ -133,5 +133,23 @@ mod tests {
             spin.was_short.set(was_short);
             assert!(wait(Duration::from_secs(3600)).1);
         }
+    }
+    #[test]
+    fn each_preemption_doubles_the_back_off_until_none_comes_for_a_second() {
+        let spin = Spin { clock: Clock::from(SimTime::from_ns(10_000_000_000)), ..Spin::new() };
+        let preempt = || {
+            std::thread::sleep(PREEMPTED * 2);
+            let now = spin.look();
+            assert_eq!(since(spin.spins_from.get(), now), spin.back_off.get());
+            spin.back_off.get()
+        };
+        assert_eq!([preempt(), preempt(), preempt()], [BACK_OFF_MIN, BACK_OFF_MIN * 2, BACK_OFF_MIN * 4]);
+        spin.back_off.set(BACK_OFF_MAX * 3 / 4);
+        assert_eq!([preempt(), preempt()], [BACK_OFF_MAX; 2]);
+        spin.looked.set(spin.clock.now());
+        let now = spin.look();
+        assert!(spin.spins_from.get() > now, "a look that was not late changes nothing");
+        spin.spins_from.set(SimTime::ZERO);
+        assert_eq!(preempt(), BACK_OFF_MIN);
     }
 }

@@ -87,14 +87,18 @@ pub(in super::super) struct GuestArgs {
     #[arg(help_heading = GUEST, long, value_name = "INTERFACE", default_value = Interface::Virtio.name(),
         value_parser = one_of(&Interface::ALL, Interface::name))]
     interface: Interface,
-    /// Cost of every system call of the guest, in ns: a model of its processor. 0: neither system calls nor copies
-    /// take time [default: 1000]
+    /// Cost of every system call of the guest, in ns: a model of its processor. 0: system calls, copies and processes
+    /// take no time [default: 1000]
     #[arg(help_heading = GUEST, long, value_name = "NS", value_parser = clap::value_parser!(u32).range(0..=1_000_000))]
     syscall_ns: Option<u32>,
     /// Cost of each KiB that a system call copies between a program and the kernel, in ns: 100 is 10 GB/s
     /// [default: 100]
     #[arg(help_heading = GUEST, long, value_name = "NS", value_parser = clap::value_parser!(u32).range(0..=1_000_000))]
     copy_ns_per_kib: Option<u32>,
+    /// Cost of each fork in the guest with the end of its process, in ns. Loading a program costs three times as much
+    /// [default: 200000]
+    #[arg(help_heading = GUEST, long, value_name = "NS", value_parser = clap::value_parser!(u32).range(0..=1_000_000_000))]
+    process_ns: Option<u32>,
     /// Processor time of this machine for which a program may compute without a system call, in seconds. Then virtual
     /// time goes on with it, and the result is not repeatable. 0: virtual time stands still
     #[arg(help_heading = GUEST, long, value_name = "S", default_value_t = 2, value_parser = clap::value_parser!(u32).range(0..=100_000))]
@@ -158,17 +162,18 @@ impl GuestArgs {
 
     /// True if the command line says what the processor costs.
     pub(super) fn says_cost(&self) -> bool {
-        [self.syscall_ns, self.copy_ns_per_kib].iter().flatten().any(|&ns| ns > 0)
+        [self.syscall_ns, self.copy_ns_per_kib, self.process_ns].iter().flatten().any(|&ns| ns > 0)
     }
 
     /// Costs of the processor. A kernel that cannot charge them is asked for those that the command line names only.
     fn cpu_cost(&self, kernel: &Path) -> Result<CpuCost, Failure> {
         let can_charge = kernel::inspect(kernel).map_err(LinuxRunError::from)?.can_charge_cpu();
-        let CpuCost { syscall_ns, copy_ns_per_kib } =
+        let CpuCost { syscall_ns, copy_ns_per_kib, process_ns } =
             if can_charge && self.syscall_ns != Some(0) { CpuCost::TYPICAL } else { CpuCost::default() };
         Ok(CpuCost {
             syscall_ns: self.syscall_ns.unwrap_or(syscall_ns),
             copy_ns_per_kib: self.copy_ns_per_kib.unwrap_or(copy_ns_per_kib),
+            process_ns: self.process_ns.unwrap_or(process_ns),
         })
     }
 

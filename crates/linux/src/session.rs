@@ -210,10 +210,7 @@ impl Session<'_> {
                     .into_iter()
                     .try_for_each(|other| self.complete_until(Which::Other(other), self.now()))?;
                 if self.now() > self.time_limit_ns {
-                    return Err(LinuxError::TimeLimit {
-                        limit_ns: self.time_limit_ns,
-                        log: self.log.last_words(),
-                    });
+                    return Err(LinuxError::TimeLimit { limit_ns: self.time_limit_ns });
                 }
             }
             let ready = self.wait(exit)?;
@@ -328,10 +325,7 @@ impl Session<'_> {
             }
             (_, Some(request)) => {
                 if request > self.time_limit_ns {
-                    return Err(LinuxError::TimeLimit {
-                        limit_ns: self.time_limit_ns,
-                        log: self.log.last_words(),
-                    });
+                    return Err(LinuxError::TimeLimit { limit_ns: self.time_limit_ns });
                 }
                 let until = self.free_until(request);
                 self.waiting = false;

@@ -130,7 +130,11 @@ impl Desk {
     fn rewind(&mut self, name: &str, engine: &mut Engine) -> Result<Done, String> {
         let Some((drive, at)) = self.snapshots.get(name) else {
             let names: Vec<_> = self.snapshots.keys().map(String::as_str).collect();
-            return Err(format!("there is no snapshot {name:?}; there are: {}", names.join(", ")));
+            let others = match &names[..] {
+                [] => "`snapshot` makes one".to_owned(),
+                names => format!("there are: {}", names.join(", ")),
+            };
+            return Err(format!("there is no snapshot {name:?}; {others}"));
         };
         let (mut drive, mut at) = (drive.freeze(), *at);
         // Nobody waits any more for what was under way.

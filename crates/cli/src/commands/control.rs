@@ -1,6 +1,7 @@
 //! `strobe ctl` and `strobe top`: clients of a control socket.
 
 use std::io::{BufRead as _, BufReader, Write as _};
+use std::os::unix::fs::FileTypeExt as _;
 use std::os::unix::net::UnixStream;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
@@ -71,6 +72,13 @@ impl Control {
     fn connect(socket: &Path) -> Result<Self, Failure> {
         let beside = socket_of(socket);
         let path = if beside.exists() { &beside } else { socket };
+        let is_file = |path: &Path| path.metadata().is_ok_and(|found| !found.file_type().is_socket());
+        if is_file(path) {
+            return Err(Failure::Request(anyhow!(
+                "{}: this is no socket; name that of a server (strobe serve --socket PATH)",
+                path.display()
+            )));
+        }
         let stream = UnixStream::connect(path).map_err(|error| {
             Failure::Request(anyhow!(
                 "{}: no server takes commands there ({error}); strobe serve --socket {0} would",
@@ -86,7 +94,10 @@ impl Control {
         let mut line = String::new();
         self.0.read_line(&mut line).map_err(failed)?;
         if line.is_empty() {
-            return Err(Failure::Run(anyhow!("the server has ended")));
+            return Err(Failure::Run(anyhow!(
+                "no answer: the server has ended, or this is no control socket; that is the path of --socket, or without \
+                 one of --vhost, and .ctl"
+            )));
         }
         let answer: Value = serde_json::from_str(&line)
             .map_err(|error| Failure::Run(anyhow!("that is no control socket of strobe serve: {error}")))?;

@@ -103,7 +103,7 @@ pub(crate) struct ServeArgs {
     /// Most clients at a time; others wait
     #[arg(help_heading = SERVER, long, value_name = "N", default_value_t = 64, value_parser = clap::value_parser!(u16).range(1..=512))]
     connections: u16,
-    /// Take commands of `strobe ctl` and `strobe top` at this Unix socket [default: the path of --socket and .ctl]
+    /// Take commands of `strobe ctl` and `strobe top` at this Unix socket [default: the path of --socket, or without one of --vhost, and .ctl]
     #[arg(help_heading = SERVER, long, value_name = "PATH")]
     control: Option<PathBuf>,
     /// Offer metrics in the text format of Prometheus at this TCP port of this machine: http://127.0.0.1:PORT/metrics

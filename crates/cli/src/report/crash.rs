@@ -250,13 +250,16 @@ pub(super) fn verdict(of: Verdict) -> &'static str {
 }
 
 /// Findings on several file systems, one a row.
-pub fn crash_table(reports: &[CrashReport]) -> String {
+pub fn crash_table(reports: &[CrashReport], failed: &[&str]) -> String {
     let mut all = table(&["on", "cuts", "fine", "lost", "corrupt", "do not mount"]);
     for report in reports {
         let of = |verdict| report.found.iter().filter(|found| found.verdict == verdict).count().to_string();
         let verdicts = [Verdict::Fine, Verdict::Lost, Verdict::Corrupt, Verdict::DoesNotMount].map(of);
         let cells: Vec<String> = [report.found.len().to_string()].into_iter().chain(verdicts).collect();
         all.add_row(row(&report.file_system, cells));
+    }
+    for file_system in failed {
+        all.add_row(row(file_system, vec!["not tried".to_owned()]));
     }
     all.to_string()
 }

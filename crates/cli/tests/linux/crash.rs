@@ -279,11 +279,35 @@ fn what_fails_without_a_cut_is_said_before_any_cut() {
         "random numbers are the same every time: {}",
         text(&output.stderr)
     );
+    says(&["--places", "lines", "--", "sh", "-c", "echo > a; sync"], "behind a line that the program prints");
+    says(&["--", "sh", "-c", "echo > a; sync; exec sleep infinity"], "it has to end by itself");
+    says(&["--before", "exit 3", "--", "true"], "before the program: ");
     says(&["--at", "1", "--", "sh", "-c", "echo > a; sync"], "is not one of the program's");
     says(&[], "what is to be run?");
     says(&["--fs", "none", "--", "true"], "no file system");
     says(&["--fs", "ext4,f2fs", "--at", "7", "--", "true"], "for one file system");
     says(&["--cuts", "3", "--at", "7", "--", "true"], "cannot be used with");
+}
+
+/// VFAT has no journal: nothing of what the program writes is on flash when it ends.
+#[test]
+fn a_file_system_without_a_place_to_cut_leaves_the_others_findings() {
+    let Some(kernel) = kernel() else { return };
+    let folder = tempfile::tempdir().expect("a folder");
+    let run = |check: &str| {
+        let program = ["--check", check, "--", "sh", "-c", "echo a > a; echo done; sleep 6"];
+        let options = ["--fs", "vfat,ext4", "--cuts", "3", "--keep", "none", "--json", "all.json"];
+        let output = crash(&kernel, folder.path(), &[&options[..], &program].concat());
+        let json = fs::read(folder.path().join("all.json")).expect("written");
+        let json: Value = serde_json::from_slice(&json).expect("JSON");
+        assert_eq!(json["failed"][0]["file_system"], "vfat");
+        assert!(json["failed"][0]["reason"].as_str().is_some_and(|why| why.contains("no flash operation")));
+        assert_eq!(json["reports"][0]["file_system"], "ext4");
+        assert!(text(&output.stdout).contains("vfat") && text(&output.stdout).contains("not tried"));
+        output.status.code()
+    };
+    assert_eq!(run("grep -q done $STROBE_ACKNOWLEDGED && test ! -s a && exit 1; true"), Some(1), "found on ext4");
+    assert_eq!(run("true"), Some(2), "all that could be tried is fine");
 }
 
 #[test]

@@ -2,9 +2,11 @@
 
 use std::path::PathBuf;
 
+use strobe_linux::LinuxError;
 use strobe_linux::command::LinuxRunError;
 
 use super::look::Verdict;
+use super::places::Places;
 
 /// Why nothing can be said.
 #[derive(Debug, thiserror::Error)]
@@ -12,7 +14,12 @@ use super::look::Verdict;
 pub enum ExploreError {
     /// The guest, or its drive.
     #[error(transparent)]
-    Linux(#[from] LinuxRunError),
+    Linux(LinuxRunError),
+    /// The program does not end.
+    #[error(
+        "the program is not done after {0} s of virtual time; it has to end by itself: `timeout 60 PROGRAM` ends a server"
+    )]
+    Endless(u64),
     /// The program fails by itself.
     #[error("without any power cut the program ended with {code}{}", quoted(.said))]
     Program {
@@ -40,6 +47,12 @@ pub enum ExploreError {
          buffer: let it sync, or take a smaller one (--set drive.controller.write_buffer_bytes=131072)"
     )]
     Nothing,
+    /// Nothing to cut at such places.
+    #[error(
+        "--places {}: no flash operation begins behind {}; `--places spread` has others", .0.name(),
+        if *.0 == Places::Lines { "a line that the program prints" } else { "a flush" }
+    )]
+    NoPlace(Places),
     /// The operation is not among the program's.
     #[error("operation {0} is not one of the program's, which are {1} to {2}")]
     NotThere(u64, u64, u64),
@@ -59,8 +72,17 @@ impl ExploreError {
     pub fn is_bad_request(&self) -> bool {
         match self {
             Self::Linux(error) => error.is_bad_request(),
-            Self::NotThere(..) | Self::NoFileLog(_) => true,
+            Self::NotThere(..) | Self::NoFileLog(_) | Self::NoPlace(_) => true,
             _ => false,
+        }
+    }
+}
+
+impl From<LinuxRunError> for ExploreError {
+    fn from(error: LinuxRunError) -> Self {
+        match error {
+            LinuxRunError::Guest(LinuxError::TimeLimit { limit_ns }) => Self::Endless(limit_ns / 1_000_000_000),
+            error => Self::Linux(error),
         }
     }
 }

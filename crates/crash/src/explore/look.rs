@@ -97,7 +97,7 @@ impl Look<'_> {
         *kernel_log = String::from_utf8_lossy(&said.kernel).into_owned();
         let (outcome, steps, check) = match looked {
             Ok(found) => found,
-            Err(LinuxRunError::Guest(LinuxError::TimeLimit { limit_ns, .. })) => {
+            Err(LinuxRunError::Guest(LinuxError::TimeLimit { limit_ns })) => {
                 let seconds = limit_ns / 1_000_000_000;
                 return corrupt(format!(
                     "not done after {seconds} s of virtual time; --check-limit allows more"

@@ -342,9 +342,13 @@ impl LinuxRun {
         let (outcome, _, step) = self.outcome_on(kernel, drive, stop, hears)?;
         match &outcome.failed {
             None => Ok((outcome, step)),
-            Some((_, reason)) => {
+            Some((failed, reason)) => {
+                // The mark that begins the window is between preparations and the command.
+                let prepares = step.saturating_sub(1 + self.setup.len())..step;
+                let when = if prepares.contains(failed) { "before the program: " } else { "" };
                 let drive = outcome.drive_error.iter().map(|error| format!("\nthe drive: {error}"));
-                Err(LinuxRunError::Step(drive.fold(reason.trim_end().to_owned(), |all, more| all + &more)))
+                let reason = format!("{when}{}", reason.trim_end());
+                Err(LinuxRunError::Step(drive.fold(reason, |all, more| all + &more)))
             }
         }
     }

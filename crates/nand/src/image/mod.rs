@@ -53,7 +53,7 @@ pub enum ImageError {
     #[error("it is not a regular file")]
     NotAFile,
     /// Another process works with it.
-    #[error("another process has it open")]
+    #[error("another process has it open; end that one first (a server: strobe ctl SOCKET stop)")]
     InUse,
     /// The file is of another kind.
     #[error("it is not an image of a Strobe drive")]

@@ -71,7 +71,7 @@ pub enum ServeError {
     )]
     NotLoopback(SocketAddr),
     /// Another server has the socket.
-    #[error("cannot listen at {}: another server listens there; give this one another --socket", .0.display())]
+    #[error("cannot listen at {}: another server listens there; give this one another path", .0.display())]
     InUse(PathBuf),
     /// A file is in the way.
     #[error("cannot listen at {}: a file that is no socket has this name", .0.display())]

@@ -415,7 +415,7 @@ pub enum ImageProblem {
     },
     /// The image holds a drive of another kind.
     #[error(
-        "{0}; it opens as the drive that it was made for: name that with --drive, or in [drive] of the experiment"
+        "it opens as the drive that it was made for: name that with --drive, or in [drive] of the experiment; {0}"
     )]
     Unlike(String),
     /// The configuration in the image is not one that this version knows.

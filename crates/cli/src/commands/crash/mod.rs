@@ -11,6 +11,7 @@ use std::sync::atomic::Ordering;
 use anyhow::anyhow;
 use clap::Args;
 use indicatif::ProgressBar;
+use serde::Serialize;
 use strobe_cli::report;
 use strobe_crash::programs::Program;
 use strobe_crash::{CrashReport, ExploreError, Explorer, Found, Places, Verdict};
@@ -195,16 +196,29 @@ fn look(args: &CrashArgs) -> Result<(), Failure> {
     }
     let takes_stdout = output::takes_stdout([&json, &page]);
     let mut reports = Vec::new();
+    let mut failed = Vec::new();
     for explorer in &explorers {
-        let report = explore(args, explorer, &stop)?;
+        let report = match explore(args, explorer, &stop) {
+            // What another one shows counts all the same.
+            Err(Failure::Run(error) | Failure::Request(error)) if several && !stop.is_raised() => {
+                let file_system = explorer.run.file_system.kernel_name().unwrap_or_default().to_owned();
+                output::note(&format!("strobe: {file_system}: {error:#}"));
+                failed.push(NotTried { file_system, reason: format!("{error:#}") });
+                continue;
+            }
+            explored => explored?,
+        };
         if !args.quiet && !takes_stdout {
             output::print(&report::crash_summary(&report, args.full, args.at.is_some()))?;
         }
         reports.push(report);
     }
     match &reports[..] {
-        [report] => output::json(report, json.as_ref())?,
-        _ => output::json(&serde_json::json!({ "reports": reports }), json.as_ref())?,
+        [report] if !several => output::json(report, json.as_ref())?,
+        _ => {
+            let all = serde_json::json!({ "reports": reports, "failed": failed });
+            output::json(&all, json.as_ref())?;
+        }
     }
     if let (Some(page), [report]) = (&page, &reports[..]) {
         let name = format!("Power cuts under {}", report.program.first().map_or("", String::as_str));
@@ -214,7 +228,8 @@ fn look(args: &CrashArgs) -> Result<(), Failure> {
     let bad = reports.iter().find_map(|report| Some((report, report.first_wrong()?)));
     if !args.quiet && !takes_stdout {
         if several {
-            output::print(&report::crash_table(&reports))?;
+            let failed: Vec<_> = failed.iter().map(|one| &*one.file_system).collect();
+            output::print(&report::crash_table(&reports, &failed))?;
         }
         match (bad, args.at, &args.image) {
             (Some((report, bad)), None, _) => {
@@ -231,7 +246,20 @@ fn look(args: &CrashArgs) -> Result<(), Failure> {
         }
     }
     std::io::stdout().flush().ok();
-    if bad.is_none() { Ok(()) } else { Err(Failure::Found) }
+    match (bad, &failed[..]) {
+        (Some(_), _) => Err(Failure::Found),
+        (None, []) => Ok(()),
+        (None, [first, ..]) => {
+            Err(Failure::Request(anyhow!("not tried on {}: {}", first.file_system, first.reason)))
+        }
+    }
+}
+
+/// A file system of several on which power cuts could not be tried.
+#[derive(Debug, Serialize)]
+struct NotTried {
+    file_system: String,
+    reason: String,
 }
 
 /// The explorer of the program on the file system `fs`.
@@ -277,6 +305,9 @@ fn explore(args: &CrashArgs, explorer: &Explorer, stop: &StopFlag) -> Result<Cra
         Some(operation) => vec![operation],
         None => rehearsed.choose(args.places, args.cuts as usize, explorer.run.experiment.seed),
     };
+    if operations.is_empty() {
+        return Err(ExploreError::NoPlace(args.places).into());
+    }
     bar.set_length(operations.len() as u64);
     bar.set_message("nothing wrong");
     let wrong = std::sync::atomic::AtomicUsize::new(0);

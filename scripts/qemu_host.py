@@ -17,6 +17,7 @@ import shutil
 import subprocess
 import sys
 import tempfile
+import threading
 
 KERNEL_PACKAGE = "linux-image-amd64"
 MODULES = ["virtio_pci", "virtio_net", "virtio_blk", "nvme-tcp", "crc32c_generic", "crc32_generic", "ext4", "f2fs"]
@@ -135,6 +136,36 @@ def initramfs(modules, script, init, archive):
             subprocess.run(["cpio", "-o", "-H", "newc", "--quiet"], cwd=root, input=names, stdout=out, check=True)
 
 
+def boot(command, timeout, is_verbose):
+    """Runs QEMU, shows what the script prints while it runs, and returns the script's exit code."""
+    qemu = subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE)
+    late = threading.Timer(timeout, qemu.kill)
+    late.start()
+    before, is_in_script = [], False
+    try:
+        for line in qemu.stdout:
+            line = line.decode(errors="replace").replace("\r", "")
+            ended = re.search(r"@end (\d+)", line)
+            if ended:
+                print(line[: ended.start()], end="")
+                qemu.stdout.read()
+                return int(ended[1])
+            if is_in_script or is_verbose:
+                print(line, end="", flush=True)
+            else:
+                before.append(line)
+            is_in_script |= "@begin" in line
+    finally:
+        was_late = not late.is_alive()
+        late.cancel()
+        qemu.kill()
+        qemu.wait()
+    if not is_in_script:
+        print("".join(before), end="")
+    where = "in the script" if is_in_script else "before the script"
+    return fail(f"the guest was not done after {timeout} s" if was_late else f"the guest ended {where}")
+
+
 def main():
     parser = argparse.ArgumentParser(description=__doc__.split("\n\n")[0])
     parser.add_argument("at", metavar="PORT|SOCKET", help="port of NVMe/TCP, or path of a socket of vhost-user")
@@ -144,6 +175,8 @@ def main():
     parser.add_argument("--timeout", type=int, default=300, help="seconds")
     parser.add_argument("--verbose", action="store_true", help="show the kernel's messages")
     args = parser.parse_args()
+    if not args.at.isdigit() and not os.path.exists(args.at):
+        fail(f"there is no socket {args.at}; strobe serve --vhost {args.at} makes one")
     # Where mkfs and depmod are, also for those who are not root.
     os.environ["PATH"] += ":/usr/sbin:/sbin"
     vmlinuz, modules = kernel()
@@ -166,21 +199,7 @@ def main():
             "-initrd", archive, "-append", "console=ttyS0 panic=-1 mitigations=off no_timer_check" + ("" if args.verbose else " quiet"),
             "-netdev", "user,id=n", "-device", "virtio-net-pci,netdev=n",
         ]
-        try:
-            done = subprocess.run(command, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, timeout=args.timeout, check=False)
-            text = done.stdout.decode(errors="replace").replace("\r", "")
-        except subprocess.TimeoutExpired as late:
-            text = (late.stdout or b"").decode(errors="replace").replace("\r", "")
-            print(text)
-            fail(f"the guest was not done after {args.timeout} s")
-    if args.verbose:
-        print(text)
-    body = re.search(r"@begin\n(.*)@end (\d+)", text, re.S)
-    if not body:
-        print(text)
-        fail("the guest did not come to the script")
-    print(body[1], end="")
-    sys.exit(int(body[2]))
+        sys.exit(boot(command, args.timeout, args.verbose))
 
 
 main()

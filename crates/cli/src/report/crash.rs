@@ -229,7 +229,8 @@ fn file(of: &Origin) -> Option<String> {
 fn call(of: &FileCall) -> String {
     let path = if of.path.is_empty() { String::new() } else { format!(" {}", of.path) };
     let to = of.to.as_ref().map(|to| format!(" to {to}")).unwrap_or_default();
-    format!("{}{path}{to} by {}", of.call, of.process)
+    let by = if of.process == "init" { "strobe, behind the program" } else { &of.process };
+    format!("{}{path}{to} by {by}", of.call)
 }
 
 fn undone(of: &Undo) -> String {
@@ -450,7 +451,7 @@ mod tests {
                 && text.contains("in the background"),
             "{text}"
         );
-        let table = crash_table(&[report.clone(), report]);
+        let table = crash_table(&[report.clone(), report], &[]);
         assert_eq!(table.matches("ext4").count(), 2, "{table}");
     }
 }

@@ -34,7 +34,7 @@ pub fn top(before: &Value, now: &Value) -> String {
     };
     let _ = writeln!(
         out,
-        "{:>8}  read p50 {} p99 {}  write p50 {} p99 {}",
+        "{:>8}  read p50 {} p99 {}  write p50 {} p99 {}  (of all since the server began)",
         "latency",
         latency("read", "50.000000"),
         latency("read", "99.000000"),
@@ -44,16 +44,22 @@ pub fn top(before: &Value, now: &Value) -> String {
     let _ = writeln!(out, "{:>8}  {}", "WAF", amplification(before, now));
     let _ = writeln!(
         out,
-        "{:>8}  {} of {} blocks free, dies {:.1} % busy, erases {:.1} mean {} max, {} bad",
+        "{:>8}  {} of {} blocks free, dies {}, erases {:.1} mean {} max, {} bad",
         "drive",
         count(number(now, "/space/free_blocks") as u64),
         count(number(now, "/space/blocks") as u64),
-        100.0 * number(now, "/dies/busy"),
+        busy(since("/dies/held_ns"), since("/time/virtual_ns") * number(now, "/dies/count")),
         number(now, "/wear/erase_mean"),
         count(number(now, "/wear/erase_max") as u64),
         count(number(now, "/wear/bad_blocks") as u64),
     );
     out.trim_end().to_owned()
+}
+
+/// Share of the time of all dies, `total_ns`, in which they were busy. It stands still while a server without pacing has
+/// nothing to do.
+fn busy(busy_ns: f64, total_ns: f64) -> String {
+    if total_ns > 0.0 { format!("{:.1} % busy", 100.0 * busy_ns / total_ns) } else { "idle".to_owned() }
 }
 
 /// Write amplification since `before`, by cause: pages programmed for each per page programmed for the host.
@@ -92,7 +98,8 @@ mod tests {
     fn a_picture_shows_what_happened_since_the_one_before() {
         let at = |wall: f64, writes: u64, host: u64, gc: u64| {
             json!({
-                "time": { "wall_s": wall },
+                "time": { "wall_s": wall, "virtual_ns": wall * 1e9 },
+                "dies": { "count": 4, "held_ns": host * 1_000_000 },
                 "requests": { "write": writes },
                 "nand": { "program": { "by_cause": { "host": host, "gc": gc, "map": 0 } } },
                 "space": { "blocks": 100, "free_blocks": 7 },
@@ -101,7 +108,10 @@ mod tests {
         let text = top(&at(1.0, 100, 1000, 0), &at(3.0, 2100, 1200, 100));
         assert!(text.contains("write 1,000/s") && text.contains("read 0/s"), "{text}");
         assert!(text.contains("1.50 = host 1.00 + gc 0.50"), "{text}");
-        assert!(text.contains("7 of 100 blocks free"), "{text}");
+        // 200 ms of the four dies' two seconds.
+        assert!(text.contains("7 of 100 blocks free, dies 2.5 % busy"), "{text}");
+        let later = at(1.0, 0, 5, 5);
+        assert!(top(&later, &later).contains("dies idle"));
         assert!(top(&at(1.0, 0, 5, 5), &at(2.0, 0, 5, 5)).contains("nothing programmed"));
     }
 }

@@ -19,6 +19,8 @@ const VERDICTS: [(&str, &str, usize); 4] = [
 ];
 /// Cuts that the table has; a page with more would be slow.
 const CUTS_MAX: usize = 2000;
+/// Characters of the program and its arguments that the subject has.
+const PROGRAM_MAX: usize = 120;
 
 /// The page of what `strobe crash --json` has written, to be called `name`.
 pub fn crash_page(name: &str, text: &str) -> Result<String, ReadError> {
@@ -62,7 +64,10 @@ fn about(report: &Value) -> String {
         report["program"].as_array().into_iter().flatten().filter_map(Value::as_str).collect();
     let operation = |end: &str| number(at(report, &format!("operations/{end}")));
     let operations = operation("0").zip(operation("1")).map_or(0.0, |(first, last)| last - first + 1.0);
-    let mut parts = vec![words.join(" ")];
+    // A script of several lines is one word.
+    let program = words.join(" ").split_whitespace().collect::<Vec<_>>().join(" ");
+    let shown: String = program.chars().take(PROGRAM_MAX).collect();
+    let mut parts = vec![if shown.len() < program.len() { shown + "…" } else { shown }];
     parts.extend(report["file_system"].as_str().map(|name| format!("on {name}")));
     let options = report["mount_options"].as_str().filter(|options| !options.is_empty());
     parts.extend(options.map(|options| format!("mounted with {options}")));
@@ -120,7 +125,10 @@ fn place(cut: &Value) -> String {
     let list = |key: &str| cut[key].as_array().cloned().unwrap_or_default();
     let call = |of: &Value| {
         let to = of["to"].as_str().map(|to| format!(" to {to}")).unwrap_or_default();
-        format!("{} {}{to} by {}", text(of, "call"), text(of, "path"), text(of, "process"))
+        let path = of["path"].as_str().filter(|path| !path.is_empty());
+        let path = path.map(|path| format!(" {path}")).unwrap_or_default();
+        let by = if of["process"] == "init" { "strobe, behind the program".into() } else { text(of, "process") };
+        format!("{}{path}{to} by {by}", text(of, "call"))
     };
     let mut lines = Vec::new();
     for command in list("under_way") {

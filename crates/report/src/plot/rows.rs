@@ -7,12 +7,12 @@ use crate::plot::axis::Scale;
 use crate::text::escaped;
 
 const LEFT: f64 = 118.0;
-const RIGHT: f64 = WIDTH - 12.0;
 /// Height of a row.
 const ROW: f64 = 26.0;
 /// Distance of two marks below which they look like one, and room for a number.
 const COVERED: f64 = 4.0;
 const NUMBER: f64 = 26.0;
+const RIGHT: f64 = WIDTH - 8.0 - NUMBER;
 
 /// Places of one kind.
 pub(crate) struct Row {

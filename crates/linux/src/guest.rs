@@ -1,5 +1,6 @@
 //! The first process of the guest: this program once more, on the other side.
 
+mod beside;
 mod busy;
 mod root;
 mod sampler;
@@ -7,7 +8,7 @@ mod undo;
 
 use std::fs::{self, File, OpenOptions};
 use std::io::{self, Write};
-use std::os::fd::AsFd;
+use std::os::fd::{AsFd, AsRawFd as _};
 use std::os::unix::process::ExitStatusExt as _;
 use std::path::Path;
 use std::process::{Command, ExitStatus, Stdio};
@@ -15,7 +16,7 @@ use std::process::{Command, ExitStatus, Stdio};
 use rustix::mount::{MountFlags, UnmountFlags, mount, unmount};
 use rustix::system::{RebootCommand, reboot};
 use rustix::termios::{OptionalActions, tcgetattr, tcsetattr};
-use rustix::time::{ClockId, clock_gettime};
+use rustix::time::{ClockId, Timespec, clock_gettime};
 
 use sampler::Sampler;
 
@@ -30,7 +31,7 @@ pub fn is_first_process() -> bool {
 
 /// Does the job and switches the guest off.
 pub fn main() -> ! {
-    if let Err(error) = job().and_then(|job| prepare(&job).and_then(|()| Init::new(job)?.work())) {
+    if let Err(error) = job().and_then(|job| prepare(&job).and_then(|layer| Init::new(job, layer)?.work())) {
         eprintln!("strobe: the guest's first process failed: {error}");
     }
     let _ = reboot(RebootCommand::PowerOff);
@@ -44,10 +45,12 @@ fn job() -> io::Result<Job> {
     Ok(serde_json::from_slice(&fs::read(JOB_PATH)?)?)
 }
 
-/// Mounts the file systems that every Linux system has.
-fn prepare(job: &Job) -> io::Result<()> {
+/// Mounts the file systems that every Linux system has. Returns the folder of what is written over the host's files.
+fn prepare(job: &Job) -> io::Result<Option<File>> {
+    let mut layer = None;
     if job.shows_host {
-        root::enter().map_err(|error| io::Error::new(error.kind(), format!("the host's files: {error}")))?;
+        let entered = root::enter();
+        layer = Some(entered.map_err(|error| io::Error::new(error.kind(), format!("the host's files: {error}")))?);
         mount("tmpfs", "/run", "tmpfs", MountFlags::empty(), Some(c"mode=755"))?;
     }
     for (kind, path) in [("devtmpfs", "/dev"), ("proc", "/proc"), ("sysfs", "/sys"), ("tmpfs", "/dev/shm")] {
@@ -57,7 +60,8 @@ fn prepare(job: &Job) -> io::Result<()> {
     root::complete(job)?;
     // Not in every kernel.
     let _ = mount("debugfs", "/sys/kernel/debug", "debugfs", MountFlags::empty(), None);
-    fs::create_dir_all(MOUNT_POINT)
+    fs::create_dir_all(MOUNT_POINT)?;
+    Ok(layer)
 }
 
 /// Opens a terminal that passes bytes on unchanged.
@@ -76,14 +80,19 @@ struct Init {
     control: File,
     is_mounted: bool,
     sampler: Sampler,
+    /// Folder of what is written over the host's files.
+    layer: Option<File>,
+    /// Time of the first mark, by the clock of files.
+    began: Option<Timespec>,
 }
 
 impl Init {
-    fn new(job: Job) -> io::Result<Self> {
+    fn new(job: Job, layer: Option<File>) -> io::Result<Self> {
         let (output, error) = (terminal("/dev/tty1")?, terminal("/dev/tty2")?);
         let device = if job.device.is_empty() { DEVICE } else { &job.device };
         let sampler = Sampler::new(job.sample_ns, device);
-        Ok(Self { job, output, error, control: terminal("/dev/tty3")?, is_mounted: false, sampler })
+        let control = terminal("/dev/tty3")?;
+        Ok(Self { job, output, error, control, is_mounted: false, sampler, layer, began: None })
     }
 
     fn device(&self) -> String {
@@ -120,6 +129,13 @@ impl Init {
             if let Err(error) = self.step(number, &step) {
                 let reason = format!("{}: {error}", describe(&step));
                 return self.report(&Report::Failed { step: number, reason });
+            }
+        }
+        // Only now, as it takes virtual time.
+        if let (Some(layer), Some(began)) = (&self.layer, self.began) {
+            let path = format!("/proc/self/fd/{}", layer.as_raw_fd());
+            if let Some(beside) = beside::report(Path::new(&path), began)? {
+                self.report(&beside)?;
             }
         }
         self.report(&Report::Done)
@@ -170,6 +186,7 @@ impl Init {
             Step::Get(paths) => get(paths),
             Step::Mark(name) => {
                 let at_ns = now_ns();
+                self.began.get_or_insert_with(beside::file_time);
                 self.report(&Report::Mark { name: name.clone(), at_ns })?;
                 self.sampler.begin(at_ns, self.control.try_clone()?)
             }

@@ -211,6 +211,13 @@ pub enum Report {
         /// Why, with what a quiet program has printed.
         reason: String,
     },
+    /// Files were written since the first mark that are not on the drive: they are in the guest's memory.
+    Beside {
+        /// Number of them.
+        files: u64,
+        /// The first of them.
+        paths: Vec<String>,
+    },
     /// All steps are done.
     Done,
 }

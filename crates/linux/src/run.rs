@@ -69,6 +69,8 @@ pub struct Outcome {
     pub out_of_memory: bool,
     /// Programs that computed for so long that virtual time went on with the host's; see [`Machine::spin_limit`].
     pub spun: Vec<String>,
+    /// Files that were written since the first mark and are not on the drive: their number, and the first of them.
+    pub beside: (u64, Vec<String>),
 }
 
 /// A further drive of a guest, as the guest left it.
@@ -157,6 +159,7 @@ impl Machine {
             is_done: false,
             out_of_memory: false,
             spun: BTreeSet::new(),
+            beside: (0, Vec::new()),
             log: String::new(),
         };
         let mut files = root.shows_host().then(|| HostFiles::new(Path::new("/"), job)).transpose()?;
@@ -181,6 +184,7 @@ impl Machine {
             host: files.map(|files| files.shown()),
             out_of_memory: notes.out_of_memory,
             spun: notes.spun.into_iter().collect(),
+            beside: notes.beside,
             drive: disk.into_drive(),
         })
     }
@@ -198,6 +202,7 @@ struct Notes<'a> {
     is_done: bool,
     out_of_memory: bool,
     spun: BTreeSet<String>,
+    beside: (u64, Vec<String>),
     /// The end of what the kernel said.
     log: String,
 }
@@ -265,6 +270,7 @@ impl Notes<'_> {
             }
             Report::Exit { step, code, said } => self.exits.push(Exit { step, code, said }),
             Report::Failed { step, reason } => self.failed = Some((step, reason)),
+            Report::Beside { files, paths } => self.beside = (files, paths),
             Report::Done => self.is_done = true,
         }
         Ok(())

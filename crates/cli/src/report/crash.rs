@@ -5,7 +5,8 @@ use std::fmt::Write as _;
 use strobe_crash::{CrashReport, FileCall, Found, Group, Origin, UnderWay, Verdict};
 use strobe_linux::job::Undo;
 
-use super::{Table, count, duration, row, table, wrapped};
+use super::{Table, broken, count, duration, row, table};
+use crate::chart::WIDTH;
 
 /// Kinds of damage in one screen.
 const GROUPS_MAX: usize = 6;
@@ -59,19 +60,22 @@ pub fn crash_summary(report: &CrashReport, is_full: bool, with_place: bool) -> S
         );
     }
     if let Some(note) = unsynced(report) {
-        let _ = writeln!(out, "\n{}", wrapped(&note));
+        let _ = writeln!(out, "\n{}", broken(&note, WIDTH).join("\n"));
     }
     if let Some(lines) = repairs(report) {
         let _ = write!(out, "\n{lines}");
     }
+    if let Some(beside) = &report.beside {
+        let _ = writeln!(out, "\n{}", broken(&beside.to_string(), WIDTH).join("\n"));
+    }
     if report.lines == 0 && report.has_check {
         let note = "The program printed nothing: the check cannot know what it had acknowledged.";
-        let _ = writeln!(out, "\n{}", wrapped(note));
+        let _ = writeln!(out, "\n{}", broken(note, WIDTH).join("\n"));
     }
     if !report.has_file_log && !report.found.is_empty() {
         let note =
             "This kernel does not report files and calls; `strobe linux build-kernel` makes one that does.";
-        let _ = writeln!(out, "\n{}", wrapped(note));
+        let _ = writeln!(out, "\n{}", broken(note, WIDTH).join("\n"));
     }
     out
 }
@@ -335,6 +339,7 @@ mod tests {
             flushes: 7,
             lines: 40,
             took_ns: 1,
+            beside: None,
             groups: groups(&found),
             kept: None,
             found,

@@ -108,7 +108,8 @@ fn notes(result: &LinuxResult) -> Vec<String> {
             guest.kernel
         )
     });
-    memory.into_iter().chain(spun).chain(kernel).chain(error).collect()
+    let beside = guest.root.beside.as_ref().map(|beside| format!("note: {beside}"));
+    memory.into_iter().chain(spun).chain(kernel).chain(error).chain(beside).collect()
 }
 
 /// The full summary of a command in a guest as text.

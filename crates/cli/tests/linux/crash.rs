@@ -289,6 +289,23 @@ fn what_fails_without_a_cut_is_said_before_any_cut() {
     says(&["--cuts", "3", "--at", "7", "--", "true"], "cannot be used with");
 }
 
+/// A database with an absolute path is not on the drive: that it survives every cut says nothing.
+#[test]
+fn files_beside_the_drive_are_told() {
+    let Some(kernel) = kernel() else { return };
+    let folder = tempfile::tempdir().expect("a folder");
+    let elsewhere = tempfile::tempdir().expect("a folder");
+    let db = elsewhere.path().join("db");
+    let script = format!("echo a > a; sync; echo b > {}; echo c > /run/c", db.display());
+    let options = ["--cuts", "1", "--keep", "none", "--json", "-", "--", "sh", "-c"];
+    let output = crash(&kernel, folder.path(), &[&options[..], &[&script]].concat());
+    let report: Value = serde_json::from_slice(&output.stdout).expect("JSON");
+    assert_eq!(report["beside"], serde_json::json!({ "files": 1, "paths": [db] }));
+    assert!(!db.exists(), "the host's files stay as they are");
+    let output = crash(&kernel, folder.path(), &["--cuts", "1", "--keep", "none", "--", "sh", "-c", &script]);
+    assert!(text(&output.stdout).contains("not on the drive"), "{}", text(&output.stdout));
+}
+
 /// VFAT has no journal: nothing of what the program writes is on flash when it ends.
 #[test]
 fn a_file_system_without_a_place_to_cut_leaves_the_others_findings() {

@@ -25,7 +25,7 @@ use std::sync::mpsc::{Receiver, sync_channel};
 use std::sync::{Arc, Mutex, PoisonError};
 
 use strobe_lab::RunError;
-use strobe_linux::command::{GuestRoot, LinuxRun, LinuxRunError};
+use strobe_linux::command::{BesideResult, GuestRoot, LinuxRun, LinuxRunError};
 use strobe_linux::job::Step;
 use strobe_linux::kernel::KernelInfo;
 use strobe_linux::{LinuxError, Outcome, PoweredDrive, Stream};
@@ -81,6 +81,7 @@ pub struct Rehearsed {
     flushed: Vec<u64>,
     lines: Vec<Printed>,
     took_ns: u64,
+    beside: Option<BesideResult>,
     /// The drive after the program, unmounted, and when.
     left: Mutex<Box<dyn Simulated>>,
     left_at: SimTime,
@@ -107,6 +108,11 @@ impl Rehearsed {
     /// Virtual time from power-on to power-off, in ns.
     pub fn took_ns(&self) -> u64 {
         self.took_ns
+    }
+
+    /// Files that the program wrote beside the drive.
+    pub fn beside(&self) -> Option<&BesideResult> {
+        self.beside.as_ref()
     }
 
     /// True if the kernel reports calls on files and the origins of requests.
@@ -140,6 +146,7 @@ impl Explorer {
         let (outcome, said) =
             self.perform(&kernel, drive.freeze(), start, &log, Vec::new(), Box::new(drop), stop)?;
         let took_ns = outcome.ended.guest_ns;
+        let beside = BesideResult::of(&outcome.beside);
         let mut left = outcome.drive;
         let last = left.operations();
         let at = left.settle(outcome.at).map_err(|error| LinuxRunError::from(RunError::Command(error)))?;
@@ -153,6 +160,7 @@ impl Explorer {
             flushed,
             lines,
             took_ns,
+            beside,
             left: Mutex::new(left.freeze()),
             left_at: at,
             written: files.into_written(),

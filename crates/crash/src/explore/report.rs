@@ -1,6 +1,7 @@
 //! Report of an exploration.
 
 use serde::Serialize;
+use strobe_linux::command::BesideResult;
 use strobe_linux::job::Undo;
 
 use super::file_log::{FileCall, Origin, UnderWay};
@@ -99,6 +100,9 @@ pub struct CrashReport {
     pub lines: usize,
     /// Virtual time from power-on to power-off, in ns.
     pub took_ns: u64,
+    /// Files that the program wrote beside the drive: no cut takes anything from them. Absent if there are none.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub beside: Option<BesideResult>,
     /// Findings that are not fine, by verdict and reason, in the order of the first of each.
     pub groups: Vec<Group>,
     /// The first of them, if it was kept.
@@ -125,6 +129,7 @@ impl CrashReport {
             flushes: rehearsed.flushes(),
             lines: rehearsed.lines(),
             took_ns: rehearsed.took_ns(),
+            beside: rehearsed.beside().cloned(),
             groups: groups(&found),
             kept: None,
             found,

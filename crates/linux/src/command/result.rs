@@ -197,6 +197,38 @@ pub struct RootResult {
     pub bytes: Option<u64>,
     /// SHA-256 of all that the guest was shown of the host (names, attributes, contents, environment); null for a packed root.
     pub digest: Option<String>,
+    /// Files that the command has written beside the drive, into the guest's memory; absent if there are none.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub beside: Option<BesideResult>,
+}
+
+/// Files written beside the drive.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, JsonSchema)]
+pub struct BesideResult {
+    /// Number of them.
+    pub files: u64,
+    /// The first of them, up to four.
+    pub paths: Vec<String>,
+}
+
+impl BesideResult {
+    /// The result of a guest that wrote `files` beside the drive, the first of which are `paths`.
+    pub fn of((files, paths): &(u64, Vec<String>)) -> Option<Self> {
+        (*files > 0).then(|| Self { files: *files, paths: paths.clone() })
+    }
+}
+
+impl std::fmt::Display for BesideResult {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let more = self.files - self.paths.len() as u64;
+        let more = if more > 0 { format!(" and {more} more") } else { String::new() };
+        write!(
+            f,
+            "The program wrote files that are not on the drive, but in the guest's memory: {}{more}. The drive is its \
+             working folder: use relative paths.",
+            self.paths.join(", ")
+        )
+    }
 }
 
 /// Time.
@@ -252,6 +284,7 @@ impl LinuxResult {
                     files: outcome.host.as_ref().map(|host| host.files),
                     bytes: outcome.host.as_ref().map(|host| host.bytes),
                     digest: outcome.host.as_ref().map(|host| host.digest.clone()),
+                    beside: BesideResult::of(&outcome.beside),
                 },
                 mkfs: kind
                     .filter(|_| !run.is_made)

@@ -17,8 +17,8 @@ const LOWER: &str = "/below";
 const MEMORY: &str = "/layer";
 const ROOT: &str = "/root";
 
-/// Makes the host's files the root.
-pub(super) fn enter() -> io::Result<()> {
+/// Makes the host's files the root. Returns the folder of the layer that has what is written over them.
+pub(super) fn enter() -> io::Result<fs::File> {
     for folder in [LOWER, MEMORY, ROOT] {
         fs::create_dir_all(folder)?;
     }
@@ -33,11 +33,13 @@ pub(super) fn enter() -> io::Result<()> {
         MountFlags::empty(),
         Some(c"lowerdir=/below,upperdir=/layer/upper,workdir=/layer/work"),
     )?;
+    let layer = fs::File::open(format!("{MEMORY}/upper"))?;
     // A root by `chroot` alone may create no user namespace.
     chdir(ROOT)?;
     mount_move(".", "/")?;
     chroot(".")?;
-    Ok(chdir("/")?)
+    chdir("/")?;
+    Ok(layer)
 }
 
 /// Creates the other folders and links that programs expect.

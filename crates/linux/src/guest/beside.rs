@@ -1,0 +1,73 @@
+//! Files written beside the drive, in the layer over the host's files.
+
+use std::fs;
+use std::io;
+use std::os::unix::fs::MetadataExt as _;
+use std::path::Path;
+
+use rustix::time::{ClockId, Timespec, clock_gettime};
+
+use crate::job::Report;
+
+/// Files named at most.
+const NAMED: usize = 4;
+/// Folders that programs fill by the way: nobody takes their files for data.
+const BY_THE_WAY: [&str; 2] = ["__pycache__", ".cache"];
+
+/// The time as the file systems of the guest note it.
+pub(super) fn file_time() -> Timespec {
+    clock_gettime(ClockId::RealtimeCoarse)
+}
+
+/// Report on the regular files below `layer` that were changed from `since` on; `None` if there are none.
+pub(super) fn report(layer: &Path, since: Timespec) -> io::Result<Option<Report>> {
+    let (mut files, mut paths) = (0, Vec::new());
+    let mut folders = vec![String::new()];
+    while let Some(folder) = folders.pop() {
+        let entries = fs::read_dir(layer.join(folder.trim_start_matches('/')))?;
+        let mut entries = entries.collect::<io::Result<Vec<_>>>()?;
+        entries.sort_by_key(fs::DirEntry::file_name);
+        for entry in entries {
+            let (name, meta) = (entry.file_name(), entry.metadata()?);
+            let path = format!("{folder}/{}", name.to_string_lossy());
+            if meta.is_dir() && !BY_THE_WAY.iter().any(|&folder| name == folder) {
+                folders.push(path);
+            } else if meta.is_file() && (meta.ctime(), meta.ctime_nsec()) >= (since.tv_sec, since.tv_nsec) {
+                files += 1;
+                paths.push(path);
+            }
+        }
+    }
+    paths.sort();
+    paths.truncate(NAMED);
+    Ok((files > 0).then_some(Report::Beside { files, paths }))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn files_changed_from_then_on_are_counted_and_named() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let layer = folder.path();
+        fs::write(layer.join("old"), "a").expect("written");
+        std::thread::sleep(std::time::Duration::from_millis(30));
+        let since = file_time();
+        let report = || report(layer, since).expect("read");
+        for name in ["db/__pycache__", ".cache", "db/deep"] {
+            fs::create_dir_all(layer.join(name)).expect("made");
+        }
+        for name in ["db/__pycache__/x.pyc", ".cache/x"] {
+            fs::write(layer.join(name), "a").expect("written");
+        }
+        std::os::unix::fs::symlink("/etc", layer.join("link")).expect("linked");
+        assert!(report().is_none());
+        for at in 0..6 {
+            fs::write(layer.join(format!("db/deep/{at}")), "a").expect("written");
+        }
+        fs::write(layer.join("old"), "b").expect("written");
+        let Some(Report::Beside { files, paths }) = report() else { panic!("some") };
+        assert_eq!((files, &*paths.join(" ")), (7, "/db/deep/0 /db/deep/1 /db/deep/2 /db/deep/3"));
+    }
+}

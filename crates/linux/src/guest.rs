@@ -50,7 +50,9 @@ fn prepare(job: &Job) -> io::Result<Option<File>> {
     let mut layer = None;
     if job.shows_host {
         let entered = root::enter();
-        layer = Some(entered.map_err(|error| io::Error::new(error.kind(), format!("the host's files: {error}")))?);
+        layer = Some(
+            entered.map_err(|error| io::Error::new(error.kind(), format!("the host's files: {error}")))?,
+        );
         mount("tmpfs", "/run", "tmpfs", MountFlags::empty(), Some(c"mode=755"))?;
     }
     for (kind, path) in [("devtmpfs", "/dev"), ("proc", "/proc"), ("sysfs", "/sys"), ("tmpfs", "/dev/shm")] {

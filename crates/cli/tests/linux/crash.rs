@@ -323,7 +323,11 @@ fn a_file_system_without_a_place_to_cut_leaves_the_others_findings() {
         assert!(text(&output.stdout).contains("vfat") && text(&output.stdout).contains("not tried"));
         output.status.code()
     };
-    assert_eq!(run("grep -q done $STROBE_ACKNOWLEDGED && test ! -s a && exit 1; true"), Some(1), "found on ext4");
+    assert_eq!(
+        run("grep -q done $STROBE_ACKNOWLEDGED && test ! -s a && exit 1; true"),
+        Some(1),
+        "found on ext4"
+    );
     assert_eq!(run("true"), Some(2), "all that could be tried is fine");
 }
 

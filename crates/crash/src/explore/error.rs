@@ -81,7 +81,9 @@ impl ExploreError {
 impl From<LinuxRunError> for ExploreError {
     fn from(error: LinuxRunError) -> Self {
         match error {
-            LinuxRunError::Guest(LinuxError::TimeLimit { limit_ns }) => Self::Endless(limit_ns / 1_000_000_000),
+            LinuxRunError::Guest(LinuxError::TimeLimit { limit_ns }) => {
+                Self::Endless(limit_ns / 1_000_000_000)
+            }
             error => Self::Linux(error),
         }
     }

@@ -127,7 +127,8 @@ fn place(cut: &Value) -> String {
         let to = of["to"].as_str().map(|to| format!(" to {to}")).unwrap_or_default();
         let path = of["path"].as_str().filter(|path| !path.is_empty());
         let path = path.map(|path| format!(" {path}")).unwrap_or_default();
-        let by = if of["process"] == "init" { "strobe, behind the program".into() } else { text(of, "process") };
+        let by =
+            if of["process"] == "init" { "strobe, behind the program".into() } else { text(of, "process") };
         format!("{}{path}{to} by {by}", text(of, "call"))
     };
     let mut lines = Vec::new();

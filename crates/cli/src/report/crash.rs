@@ -127,11 +127,14 @@ fn repairs(report: &CrashReport) -> Option<String> {
 fn kind(report: &CrashReport, group: &Group, is_whole: bool) -> String {
     let most = if is_whole { usize::MAX } else { REASON_LINES_MAX };
     let lines: Vec<&str> = group.reason.lines().collect();
+    let first_line = lines.first().copied().unwrap_or("");
+    let differs = |found: &Found| !found.reason.starts_with(first_line);
+    let mut members = report.found.iter().filter(|found| group.operations.contains(&found.operation));
     let mut out = format!(
-        "\n{} {}: {}\n",
+        "\n{} {}: {first_line}{}\n",
         count(group.operations.len() as u64),
         verdict(group.verdict),
-        lines.first().unwrap_or(&"")
+        if members.any(differs) { " (other numbers at other cuts)" } else { "" }
     );
     // The end of what a program says tells most.
     let left_out = lines.len().saturating_sub(1).saturating_sub(most);
@@ -381,7 +384,7 @@ mod tests {
         let text = crash_summary(&report, false, false);
         for wanted in [
             "14 power cuts among 100 flash operations",
-            "\n12 lost: 1 acknowledged, 0 there\n  operations  0, 1, 2, 3, 4, 5 and 6 more\n",
+            "\n12 lost: 1 acknowledged, 0 there (other numbers at other cuts)\n  operations  0, 1, 2, 3, 4, 5 and 6 more\n",
             &format!("\n1 corrupt: {}\n    and the second line\n", whole.lines().next().unwrap_or_default()),
             "  first       12, after 6.30 s and line 7: saved 7\n",
             "  under way   write of 8 sectors at 66048 by jbd2/vda-8: journal\n",

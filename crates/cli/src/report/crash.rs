@@ -134,7 +134,11 @@ fn kind(report: &CrashReport, group: &Group, is_whole: bool) -> String {
         "\n{} {}: {first_line}{}\n",
         count(group.operations.len() as u64),
         verdict(group.verdict),
-        if members.any(differs) { " (other numbers at other cuts)" } else { "" }
+        if group.operations.len() > 1 && members.any(differs) {
+            " (other numbers at other cuts)"
+        } else {
+            ""
+        }
     );
     // The end of what a program says tells most.
     let left_out = lines.len().saturating_sub(1).saturating_sub(most);

@@ -77,13 +77,18 @@ impl Spin {
     /// Returns the time, and begins a back-off if the thread was preempted since the last look.
     fn look(&self) -> SimTime {
         let now = self.clock.now();
+        self.note(now);
+        now
+    }
+
+    /// Notes that the thread was awake at `now`.
+    fn note(&self, now: SimTime) {
         if since(now, self.looked.replace(now)) > PREEMPTED {
             let is_first = now >= self.spins_from.get() + BACK_OFF_MAX.as_nanos() as u64;
             let doubled = if is_first { BACK_OFF_MIN } else { self.back_off.get() * 2 };
             self.back_off.set(doubled.clamp(BACK_OFF_MIN, BACK_OFF_MAX));
             self.spins_from.set(now + self.back_off.get().as_nanos() as u64);
         }
-        now
     }
 }
 
@@ -136,20 +141,19 @@ mod tests {
     }
     #[test]
     fn each_preemption_doubles_the_back_off_until_none_comes_for_a_second() {
-        let spin = Spin { clock: Clock::from(SimTime::from_ns(10_000_000_000)), ..Spin::new() };
-        let preempt = || {
-            std::thread::sleep(PREEMPTED * 2);
-            let now = spin.look();
-            assert_eq!(since(spin.spins_from.get(), now), spin.back_off.get());
-            spin.back_off.get()
+        let spin = Spin::new();
+        let mut now = SimTime::from_ns(10_000_000_000);
+        let mut awake_after = |pause: Duration| {
+            now = now + pause.as_nanos() as u64;
+            spin.note(now);
+            (spin.back_off.get(), since(spin.spins_from.get(), now))
         };
-        assert_eq!([preempt(), preempt(), preempt()], [BACK_OFF_MIN, BACK_OFF_MIN * 2, BACK_OFF_MIN * 4]);
-        spin.back_off.set(BACK_OFF_MAX * 3 / 4);
-        assert_eq!([preempt(), preempt()], [BACK_OFF_MAX; 2]);
-        spin.looked.set(spin.clock.now());
-        let now = spin.look();
-        assert!(spin.spins_from.get() > now, "a look that was not late changes nothing");
-        spin.spins_from.set(SimTime::ZERO);
-        assert_eq!(preempt(), BACK_OFF_MIN);
+        for back_off in [4, 8, 16, 32, 64, 128, 256, 512, 1000, 1000].map(Duration::from_millis) {
+            assert_eq!(awake_after(PREEMPTED * 2), (back_off, back_off));
+        }
+        let (back_off, left) = awake_after(PREEMPTED);
+        assert_eq!((back_off, left), (BACK_OFF_MAX, BACK_OFF_MAX - PREEMPTED), "not late");
+        // A second after the end of the back-off.
+        assert_eq!(awake_after(BACK_OFF_MAX * 2).0, BACK_OFF_MIN);
     }
 }

@@ -31,6 +31,14 @@ printf '#!/bin/sh\\nexit 0\\n' > /tmp/bin/udevadm
 chmod +x /tmp/bin/udevadm
 export PATH=/tmp/bin:$PATH DM_DISABLE_UDEV=1
 """
+# Drivers without parameters are not in /sys/module where they are built in: modprobe is asked.
+BUILT_IN = """
+modules=/lib/modules/$(uname -r)
+mkdir -p $modules
+printf 'kernel/drivers/nvme/target/%s.ko\\n' nvmet nvme-loop > $modules/modules.builtin
+touch $modules/modules.order $modules/modules.builtin.modinfo
+depmod
+"""
 XFSTESTS = """
 cd {checkout}
 {no_udev}
@@ -57,6 +65,7 @@ on /dev/strobe-a /dev/strobe-b $failed
 BLKTESTS = """
 cd {checkout}
 {no_udev}
+{built_in}
 mount -t configfs none /sys/kernel/config 2>/dev/null
 mount -t cgroup2 none /sys/fs/cgroup 2>/dev/null
 printf 'TEST_DEVS=(/dev/nvme0n1)\\n' > /tmp/drive
@@ -188,7 +197,8 @@ class Guests:
         """The output of a guest that runs `tests`, and why it ended early, if it did."""
         options = self.options
         checkout = shlex.quote(os.path.abspath(options.checkout))
-        words = {"checkout": checkout, "tests": " ".join(tests), "again": AGAIN, "memory_disks": MEMORY_DISKS, "no_udev": NO_UDEV}
+        words = {"checkout": checkout, "tests": " ".join(tests), "again": AGAIN, "memory_disks": MEMORY_DISKS}
+        words |= {"no_udev": NO_UDEV, "built_in": BUILT_IN}
         if options.suite == "xfstests":
             force = {"ext4": "-F"}.get(self.kind, "-f")
             script, disk = XFSTESTS.format(kind=self.kind, force=force, **words), ["--partitions", "2"]

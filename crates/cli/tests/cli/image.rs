@@ -236,7 +236,8 @@ fn what_is_no_image_of_this_drive_is_refused() {
     run(&folder, &[]).ok();
     let geometry = [
         "it holds a drive of another geometry: ",
-        "it opens as the drive that it was made for: name that with --drive, or in [drive] of the experiment; pages_per_block is 8 in the image, 16 is asked for",
+        "it opens as the drive that it was made for: name that with --drive, or in [drive] of the experiment; ",
+        "pages_per_block is 8 in the image, 16 is asked for",
     ];
     run(&folder, &["--set", "drive.nand.pages_per_block=16"]).refused(&geometry);
     run(&folder, &["--set", "drive.ftl.logical_pages=150"])

@@ -47,11 +47,13 @@ mount -t cgroup2 none /sys/fs/cgroup 2>/dev/null
 printf '%s:*:%s::/tmp:/bin/bash\\n' fsgqa 900:900 fsgqa2 901:901 123456-fsgqa 902:902 >> /etc/passwd
 printf '%s:x:%s:\\n' fsgqa 900 fsgqa2 901 123456-fsgqa 902 >> /etc/group
 mkdir -p /mnt/test /mnt/scratch
+# As a login gives one: keys of files are added to it.
+session=$(command -v keyctl > /dev/null && echo keyctl session -)
 export FSTYP={kind} TEST_DIR=/mnt/test SCRATCH_MNT=/mnt/scratch RESULT_BASE=/tmp/results
 on() {{
     export TEST_DEV=$1 SCRATCH_DEV=$2; shift 2
     mkfs -t $FSTYP {force} $TEST_DEV > /dev/null 2>&1
-    ./check "$@"
+    $session ./check "$@"
     umount /mnt/test /mnt/scratch 2>/dev/null
 }}
 on /dev/vda1 /dev/vda2 {tests}

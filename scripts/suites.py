@@ -35,7 +35,7 @@ export PATH=/tmp/bin:$PATH DM_DISABLE_UDEV=1
 BUILT_IN = """
 modules=/lib/modules/$(uname -r)
 mkdir -p $modules
-printf 'kernel/drivers/nvme/target/%s.ko\\n' nvmet nvme-loop > $modules/modules.builtin
+printf 'kernel/%s.ko\\n' drivers/nvme/target/nvmet drivers/nvme/target/nvme-loop drivers/md/dm-dust > $modules/modules.builtin
 touch $modules/modules.order $modules/modules.builtin.modinfo
 depmod
 """
@@ -70,14 +70,14 @@ cd {checkout}
 {built_in}
 mount -t configfs none /sys/kernel/config 2>/dev/null
 mount -t cgroup2 none /sys/fs/cgroup 2>/dev/null
-printf 'TEST_DEVS=(/dev/nvme0n1)\\n' > /tmp/drive
+printf 'TEST_DEVS=(/dev/nvme0n1)\\nNORMAL_USER=nobody\\n' > /tmp/drive
 ./check -c /tmp/drive -o /tmp/results {tests} | tee /tmp/said
 failed=$(sed -n 's/^\\([a-z]*.[0-9]*\\) => .*\\[failed\\].*/\\1/p' /tmp/said)
 test -n "$failed" || exit 0
 echo "{again}"
 MIB=1024
 ({memory_disks})
-printf 'TEST_DEVS=(/dev/strobe-a)\\n' > /tmp/memory
+printf 'TEST_DEVS=(/dev/strobe-a)\\nNORMAL_USER=nobody\\n' > /tmp/memory
 ./check -c /tmp/memory -o /tmp/results-memory $failed
 """
 

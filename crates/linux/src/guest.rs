@@ -136,7 +136,7 @@ impl Init {
         // Only now, as it takes virtual time.
         if let (Some(layer), Some(began)) = (&self.layer, self.began) {
             let path = format!("/proc/self/fd/{}", layer.as_raw_fd());
-            if let Some(beside) = beside::report(Path::new(&path), began)? {
+            if let Some(beside) = beside::report(Path::new(&path), began) {
                 self.report(&beside)?;
             }
         }

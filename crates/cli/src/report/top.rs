@@ -56,8 +56,8 @@ pub fn top(before: &Value, now: &Value) -> String {
     out.trim_end().to_owned()
 }
 
-/// Share of the time of all dies, `total_ns`, in which they were busy. It stands still while a server without pacing has
-/// nothing to do.
+/// Share of `total_ns`, the time of all dies, in which they were busy. Without pacing no time passes while there are no
+/// requests: the dies are idle.
 fn busy(busy_ns: f64, total_ns: f64) -> String {
     if total_ns > 0.0 { format!("{:.1} % busy", 100.0 * busy_ns / total_ns) } else { "idle".to_owned() }
 }

@@ -217,16 +217,26 @@ impl<N: Nand, V: VictimPolicy> MappingScheme for PageMap<N, V> {
     }
 
     fn trim(&mut self, now: When, first: Lpn, count: u32) -> Done {
-        let mut done = now;
-        for lpn in (0..count).map(|at| first.plus(at)) {
+        self.core.refuse_without_map()?;
+        let (mut done, mut lpn, end) = (now, first, first.plus(count));
+        while lpn < end {
             if self.core.is_stopped_at(lpn) {
                 self.core.heed_stop()?;
+            }
+            // A map in memory tells at once which units hold nothing. With demand paging their entries are fetched.
+            if !self.core.store.is_paged() {
+                let until = self.core.next_stop_after(lpn).min(end);
+                lpn = self.core.map.first_mapped(lpn, until).unwrap_or(until);
+                if lpn == until {
+                    continue;
+                }
             }
             let next = self.pager().look_up_changed(now, lpn);
             self.core.refuse_without_map()?;
             done = self.core.nand.both(done, next);
             self.core.unmap(lpn);
             done = self.core.commit_if_full(done)?;
+            lpn = lpn.plus(1);
         }
         Ok(done)
     }

@@ -46,6 +46,9 @@ use crate::place::{CopyContext, Placement, PlacementKind, StreamId};
 use crate::wear::Leveler;
 use crate::{FtlError, FtlStats, SlcStats};
 
+/// Units between those at which a pass over logical units looks whether it is to end.
+const STOP_STRIDE: u32 = 1 << 14;
+
 /// Flash, the map and the blocks of a drive.
 #[derive(Clone, Debug, State)]
 pub(crate) struct Core<N: Nand, V> {
@@ -177,6 +180,12 @@ impl<N: Nand, V: VictimPolicy> Core<N, V> {
     /// True if a pass over logical units, which has come to `lpn`, is to end there. It looks at every 16,384th.
     #[inline]
     pub(crate) fn is_stopped_at(&self, lpn: Lpn) -> bool {
-        lpn.get().is_multiple_of(1 << 14) && self.nand.is_stopped()
+        lpn.get().is_multiple_of(STOP_STRIDE) && self.nand.is_stopped()
+    }
+
+    /// The next unit after `lpn` at which [`Core::is_stopped_at`] looks.
+    #[inline]
+    pub(crate) fn next_stop_after(&self, lpn: Lpn) -> Lpn {
+        Lpn::new((lpn.get() / STOP_STRIDE).saturating_add(1).saturating_mul(STOP_STRIDE))
     }
 }

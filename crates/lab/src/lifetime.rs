@@ -60,12 +60,13 @@ pub(crate) fn curve(host_pages: &[u64]) -> Vec<BadBlockPoint> {
 }
 
 /// Host pages that could be written before any block goes bad if all wore alike: a block that
-/// survives E erases is filled E + 1 times, and `waf` programs go into each host page.
+/// survives E erases is filled E + 1 times, and `waf` programs go into each host page. `None` if nothing
+/// was programmed, or blocks do not wear.
 pub fn ideal_host_pages(nand: &NandConfig, geometry: &Geometry, waf: Option<f64>) -> Option<u64> {
     let blocks = f64::from(geometry.blocks() - nand.factory_bad_blocks);
     let fills = f64::from(nand.endurance_pe) + 1.0;
     let programs = fills * blocks * f64::from(geometry.units_per_block());
-    waf.filter(|_| nand.endurance_pe > 0).map(|waf| (programs / waf) as u64)
+    waf.filter(|&waf| nand.endurance_pe > 0 && waf > 0.0).map(|waf| (programs / waf) as u64)
 }
 
 /// Tells when enough blocks have gone bad. Counting them takes a look at every block, so it is

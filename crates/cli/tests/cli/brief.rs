@@ -122,3 +122,15 @@ fn colour_is_for_terminals() {
         assert!(plain.contains("WAF") && !plain.contains("\u{1b}[1m"), "{variables:?}: {plain}");
     }
 }
+
+#[test]
+fn writes_that_stay_in_the_drives_memory_give_no_lifetime() {
+    let folder = Folder::new();
+    folder.write("one.fio", "fio version 2 iolog\nd add\nd open\nd write 0 4096\nd close\n");
+    let replay = ["replay", "one.fio", "--format", "fio", "--drive", "tlc-nvme-1t"];
+    let text = folder.strobe(&replay).ok().out;
+    assert!(text.contains("WAF       0.00: no flash was programmed;"), "{text}");
+    assert!(text.contains("lifetime  no estimate: no flash was programmed in the measured window"), "{text}");
+    let result = folder.strobe(&[&replay[..], &["--json", "-", "-q"]].concat()).ok().json();
+    assert!(result["waf"] == 0.0 && result["wear"].get("ideal_host_pages").is_none_or(|pages| pages.is_null()));
+}

@@ -33,7 +33,7 @@ pub struct WearResult {
     pub bad_block_curve: Vec<BadBlockPoint>,
     /// Host pages that could be written before any block goes bad if all wore alike at the
     /// write amplification of the measured window: (endurance + 1) × mapping units on good flash
-    /// / `waf`. Null if endurance is unlimited or the host wrote nothing.
+    /// / `waf`. Null if endurance is unlimited, the host wrote nothing, or no flash was programmed.
     pub ideal_host_pages: Option<u64>,
     /// Blocks per bin of erase counts, from `erase_min` to `erase_max`, bins of equal width.
     pub histogram: Vec<u32>,

@@ -17,9 +17,9 @@ import tempfile
 PASS, FAIL, NOT_RUN, UNFINISHED = "pass", "fail", "not run", "not finished"
 STATES = [PASS, FAIL, NOT_RUN, UNFINISHED]
 AGAIN = "== the same in memory =="
-# Two disks in memory, of the size of what they stand for.
+# Disks in memory, of the size of what they stand for; the third is for the log of writes.
 MEMORY_DISKS = """
-for disk in strobe-a strobe-b; do
+for disk in strobe-a strobe-b strobe-c; do
     mkdir /sys/kernel/config/nullb/$disk && cd /sys/kernel/config/nullb/$disk || exit 1
     echo 1 > memory_backed; echo 1 > discard; echo $MIB > size; echo 1 > power
 done
@@ -52,18 +52,18 @@ mkdir -p /mnt/test /mnt/scratch
 session=$(command -v keyctl > /dev/null && echo keyctl session -)
 export FSTYP={kind} TEST_DIR=/mnt/test SCRATCH_MNT=/mnt/scratch RESULT_BASE=/tmp/results
 on() {{
-    export TEST_DEV=$1 SCRATCH_DEV=$2; shift 2
+    export TEST_DEV=$1 SCRATCH_DEV=$2 LOGWRITES_DEV=$3; shift 3
     mkfs -t $FSTYP {force} $TEST_DEV > /dev/null 2>&1
     $session ./check "$@"
     umount /mnt/test /mnt/scratch 2>/dev/null
 }}
-on /dev/vda1 /dev/vda2 {tests}
+on /dev/vda1 /dev/vda2 /dev/vdb {tests}
 failed=$(sed -n 's/^Failures: //p' /tmp/results/check.log | tail -n 1)
 test -n "$failed" || exit 0
 echo "{again}"
 MIB=$(($(blockdev --getsz /dev/vda1) / 2048))
 ({memory_disks})
-on /dev/strobe-a /dev/strobe-b $failed
+on /dev/strobe-a /dev/strobe-b /dev/strobe-c $failed
 """
 BLKTESTS = """
 cd {checkout}
@@ -205,7 +205,8 @@ class Guests:
         words |= {"no_udev": NO_UDEV, "built_in": BUILT_IN}
         if options.suite == "xfstests":
             force = {"ext4": "-F"}.get(self.kind, "-f")
-            script, disk = XFSTESTS.format(kind=self.kind, force=force, **words), ["--partitions", "2"]
+            script = XFSTESTS.format(kind=self.kind, force=force, **words)
+            disk = ["--partitions", "2", "--drive", options.drive]
         else:
             script, disk = BLKTESTS.format(**words), ["--interface", "nvme"]
         with tempfile.NamedTemporaryFile("w", suffix=".sh") as file:

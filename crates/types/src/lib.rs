@@ -41,5 +41,5 @@ pub use state::{State, StateError, StateReader, StateWriter, Stored};
 #[doc(hidden)]
 pub use state::{load_part, save_part};
 pub use stop::StopFlag;
-pub use table::Table;
+pub use table::{Table, nonzero};
 pub use time::SimTime;

@@ -113,7 +113,10 @@ pub(super) fn amplification(
         return labelled("WAF", "none: the host wrote nothing in the measured window");
     };
     if waf == 0.0 {
-        return labelled("WAF", "0.00: no flash was programmed; what the host wrote is in the drive's memory");
+        return labelled(
+            "WAF",
+            "0.00: no flash was programmed; what the host wrote is in the drive's memory",
+        );
     }
     let programmed = nand.program.total as f64 * f64::from(drive.nand.page_bytes);
     let written = programmed / by_bytes.unwrap_or(waf);

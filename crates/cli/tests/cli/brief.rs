@@ -132,5 +132,7 @@ fn writes_that_stay_in_the_drives_memory_give_no_lifetime() {
     assert!(text.contains("WAF       0.00: no flash was programmed;"), "{text}");
     assert!(text.contains("lifetime  no estimate: no flash was programmed in the measured window"), "{text}");
     let result = folder.strobe(&[&replay[..], &["--json", "-", "-q"]].concat()).ok().json();
-    assert!(result["waf"] == 0.0 && result["wear"].get("ideal_host_pages").is_none_or(|pages| pages.is_null()));
+    assert!(
+        result["waf"] == 0.0 && result["wear"].get("ideal_host_pages").is_none_or(|pages| pages.is_null())
+    );
 }

@@ -26,7 +26,7 @@ impl<N: Nand, V: VictimPolicy> PageMap<N, V> {
         let mut page_read = None;
         for offset in 0..count {
             let (source, destination) = (from.plus(offset), to.plus(offset));
-            if self.core.is_stopped_at(source) {
+            if self.core.is_stopped_at(source.get()) {
                 self.core.heed_stop()?;
             }
             if self.core.store.is_paged() {

@@ -217,28 +217,24 @@ impl<N: Nand, V: VictimPolicy> MappingScheme for PageMap<N, V> {
     }
 
     fn trim(&mut self, now: When, first: Lpn, count: u32) -> Done {
-        self.core.refuse_without_map()?;
-        let (mut done, mut lpn, end) = (now, first, first.plus(count));
-        while lpn < end {
-            if self.core.is_stopped_at(lpn) {
-                self.core.heed_stop()?;
-            }
-            // A map in memory tells at once which units hold nothing. With demand paging their entries are fetched.
-            if !self.core.store.is_paged() {
-                let until = self.core.next_stop_after(lpn).min(end);
-                lpn = self.core.map.first_mapped(lpn, until).unwrap_or(until);
-                if lpn == until {
-                    continue;
-                }
-            }
-            let next = self.pager().look_up_changed(now, lpn);
-            self.core.refuse_without_map()?;
-            done = self.core.nand.both(done, next);
-            self.core.unmap(lpn);
-            done = self.core.commit_if_full(done)?;
-            lpn = lpn.plus(1);
+        if self.core.store.is_paged() {
+            return self.trim_paged(now, first, count);
         }
-        Ok(done)
+        // A map in memory tells at once which units hold nothing, and mkfs discards a drive that holds nothing at all.
+        if self.core.map.mapped == 0 {
+            return Ok(now);
+        }
+        let (mut done, mut lpn, end) = (now, first, first.plus(count));
+        loop {
+            let Ok(next) = self.core.next_mapped(lpn, end) else {
+                self.core.heed_stop()?;
+                return Ok(done);
+            };
+            let Some(mapped) = next else { return Ok(done) };
+            self.core.unmap(mapped);
+            done = self.core.commit_if_full(done)?;
+            lpn = mapped.plus(1);
+        }
     }
 
     fn flush(&mut self, now: When) -> Done {

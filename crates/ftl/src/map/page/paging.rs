@@ -49,6 +49,22 @@ impl<N: Nand, V: VictimPolicy> PageMap<N, V> {
         Ok(finished)
     }
 
+    /// A trim: the entries of all its units are fetched, those of units that hold nothing, too.
+    pub(super) fn trim_paged(&mut self, now: When, first: Lpn, count: u32) -> Done {
+        let mut done = now;
+        for lpn in (0..count).map(|at| first.plus(at)) {
+            if self.core.is_stopped_at(lpn.get()) {
+                self.core.heed_stop()?;
+            }
+            let next = self.pager().look_up_changed(now, lpn);
+            self.core.refuse_without_map()?;
+            done = self.core.nand.both(done, next);
+            self.core.unmap(lpn);
+            done = self.core.commit_if_full(done)?;
+        }
+        Ok(done)
+    }
+
     /// A flush: the map on flash becomes as it is in memory, then each plane gets its page of metadata, if there are any.
     pub(super) fn flush_map(&mut self, now: When) -> Done {
         let written = self.write_map(now)?;

@@ -78,8 +78,8 @@ impl<N: Nand, V: VictimPolicy> Checker<'_, N, V> {
             let known = std::mem::replace(&mut is_table[block.index()], true);
             ensure!(!known, "{block:?} is twice among the blocks of translation pages");
         }
-        for lpn in self.0.map.lpns() {
-            if self.0.is_stopped_at(lpn) {
+        for (step, lpn) in (0..).zip(self.0.map.mapped_units()) {
+            if self.0.is_stopped_at(step) {
                 return Ok(());
             }
             let Some(ppa) = self.0.map.locate(lpn) else { continue };
@@ -95,8 +95,8 @@ impl<N: Nand, V: VictimPolicy> Checker<'_, N, V> {
     /// Every mapped unit is valid on flash and its out-of-band record names it.
     fn check_map(&self) -> Result<(), CheckError> {
         let mut mapped = 0;
-        for lpn in self.0.map.lpns() {
-            if self.0.is_stopped_at(lpn) {
+        for (step, lpn) in (0..).zip(self.0.map.mapped_units()) {
+            if self.0.is_stopped_at(step) {
                 return Ok(());
             }
             let Some(ppa) = self.0.map.locate(lpn) else { continue };

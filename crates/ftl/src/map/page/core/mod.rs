@@ -49,6 +49,10 @@ use crate::{FtlError, FtlStats, SlcStats};
 /// Units between those at which a pass over logical units looks whether it is to end.
 const STOP_STRIDE: u32 = 1 << 14;
 
+/// A pass over logical units is to end.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Stopped;
+
 /// Flash, the map and the blocks of a drive.
 #[derive(Clone, Debug, State)]
 pub(crate) struct Core<N: Nand, V> {
@@ -177,15 +181,27 @@ impl<N: Nand, V: VictimPolicy> Core<N, V> {
         self.refuse_at_end_of_life()
     }
 
-    /// True if a pass over logical units, which has come to `lpn`, is to end there. It looks at every 16,384th.
+    /// True if a pass over logical units is to end at this step. It looks at every 16,384th.
     #[inline]
-    pub(crate) fn is_stopped_at(&self, lpn: Lpn) -> bool {
-        lpn.get().is_multiple_of(STOP_STRIDE) && self.nand.is_stopped()
+    pub(crate) fn is_stopped_at(&self, step: u32) -> bool {
+        step.is_multiple_of(STOP_STRIDE) && self.nand.is_stopped()
     }
 
-    /// The next unit after `lpn` at which [`Core::is_stopped_at`] looks.
-    #[inline]
-    pub(crate) fn next_stop_after(&self, lpn: Lpn) -> Lpn {
-        Lpn::new((lpn.get() / STOP_STRIDE).saturating_add(1).saturating_mul(STOP_STRIDE))
+    /// The first unit from `first` on, before `end`, whose map entry is not empty: the next step of a pass over such
+    /// units, or the end of it.
+    pub(crate) fn next_mapped(&self, first: Lpn, end: Lpn) -> Result<Option<Lpn>, Stopped> {
+        let mut lpn = first;
+        while lpn < end {
+            if self.is_stopped_at(lpn.get()) {
+                return Err(Stopped);
+            }
+            let next_look = (lpn.get() / STOP_STRIDE).saturating_add(1).saturating_mul(STOP_STRIDE);
+            let until = Lpn::new(next_look).min(end);
+            if let Some(mapped) = self.map.first_mapped(lpn, until) {
+                return Ok(Some(mapped));
+            }
+            lpn = until;
+        }
+        Ok(None)
     }
 }

@@ -1,6 +1,6 @@
 //! The map itself: an entry for each logical unit.
 
-use strobe_types::{Lpn, PackedPpa, Ppa, State, Table, prefetch_write};
+use strobe_types::{Lpn, PackedPpa, Ppa, State, Table, nonzero, prefetch_write};
 
 use crate::map::page::map::sharing::Sharing;
 
@@ -77,19 +77,14 @@ impl Entries {
         held
     }
 
-    /// The first unit from `first` on, before `end`, whose entry is not empty. Empty ones cost a comparison of four bytes,
-    /// on a drive that holds nothing at all not even that. For maps in memory: those of translation pages do not count.
+    /// The first unit from `first` on, before `end`, whose entry is not empty.
     pub(crate) fn first_mapped(&self, first: Lpn, end: Lpn) -> Option<Lpn> {
-        if self.mapped == 0 {
-            return None;
-        }
-        let entries = &self.entries[first.index()..end.index()];
-        // A chunk is compared without a branch: a discard of a whole drive passes over millions of empty entries.
-        let chunks = entries.chunks(64);
-        let empty = chunks.take_while(|chunk| chunk.iter().fold(true, |empty, entry| empty & entry.get().is_none()));
-        let passed = empty.map(<[_]>::len).sum::<usize>();
-        let at = passed + entries[passed..].iter().position(|entry| entry.get().is_some())?;
-        Some(first.plus(at as u32))
+        nonzero(&self.entries[first.index()..end.index()]).next().map(|(at, _)| first.plus(at as u32))
+    }
+
+    /// The logical units that are mapped, from the first to the last.
+    pub(crate) fn mapped_units(&self) -> impl Iterator<Item = Lpn> {
+        nonzero(&self.entries).map(|(at, _)| Lpn::new(at as u32))
     }
 
     /// Place of `lpn`, shared or not.
@@ -117,29 +112,6 @@ impl Entries {
         match at.checked_sub(self.entries.len() as u64) {
             None => self.word(Lpn::new(at as u32)),
             Some(at) => self.sharing.as_ref().map_or(0, |sharing| sharing.word(at)),
-        }
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use strobe_types::Prng;
-
-    use super::*;
-
-    #[test]
-    fn the_first_mapped_unit_is_that_of_a_plain_search() {
-        let mut rng = Prng::new(1);
-        for _ in 0..2_000 {
-            let count = 1 + rng.below(400);
-            let mut entries = Entries::new(count, None);
-            for _ in 0..rng.below(4) {
-                entries.mapped += u32::from(entries.set(Lpn::new(rng.below(count)), Ppa::new(7)).is_none());
-            }
-            let first = rng.below(count + 1);
-            let end = first + rng.below(count - first + 1);
-            let plain = (first..end).map(Lpn::new).find(|&lpn| entries.get(lpn).is_some());
-            assert_eq!(entries.first_mapped(Lpn::new(first), Lpn::new(end)), plain);
         }
     }
 }

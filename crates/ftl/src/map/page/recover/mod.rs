@@ -8,14 +8,14 @@
 mod rescan;
 
 use strobe_nand::{Cause, Nand, When};
-use strobe_types::{BlockId, CellMode, Geometry, Lpn, Ppa, SimTime};
+use strobe_types::{BlockId, CellMode, Geometry, Lpn, Ppa, SimTime, nonzero};
 
 use crate::gc::VictimPolicy;
 use crate::journal::{Journal, Log, Tables};
 use crate::map::page::PageMap;
-use crate::map::page::core::Core;
 use crate::map::page::core::blocks::BlockState;
 use crate::map::page::core::config::PageMapConfig;
+use crate::map::page::core::{Core, Stopped};
 use crate::map::page::map::sharing::Sharing;
 use crate::map::page::map::store::MapStore;
 use crate::map::page::reclaim::Reason;
@@ -174,12 +174,12 @@ impl<N: Nand, V: VictimPolicy> Restorer<'_, N, V> {
         self.0.stats.host_units_written = found.clock.host_units;
         let (map, shared) = found.words.split_at(found.map_words as usize);
         let places = geometry.units() + self.0.config.virtual_map_entries;
-        for (lpn, &word) in self.0.map.lpns().zip(map) {
-            match word.checked_sub(1) {
-                None => {}
-                Some(place) if place < places => drop(self.0.map.set(lpn, Ppa::new(place))),
-                Some(place) => return damaged(format!("a logical unit lies at {place}, which is no place")),
+        for (lpn, word) in nonzero(map) {
+            let place = word - 1;
+            if place >= places {
+                return damaged(format!("a logical unit lies at {place}, which is no place"));
             }
+            let _ = self.0.map.set(Lpn::new(lpn as u32), Ppa::new(place));
         }
         if let Some(sharing) = &mut self.0.map.sharing {
             sharing.restore(shared, self.0.config.logical_units).or_else(damaged)?;
@@ -243,7 +243,7 @@ impl<N: Nand, V: VictimPolicy> Restorer<'_, N, V> {
     pub(crate) fn check_entries(&self) -> Result<(), RecoveryError> {
         let Some(sharing) = &self.0.map.sharing else { return Ok(()) };
         let mut owners = 0;
-        for lpn in self.0.map.lpns() {
+        for lpn in self.0.map.mapped_units() {
             let Some(vpn) = self.0.map.get(lpn).and_then(|entry| sharing.vpn(entry)) else { continue };
             if !sharing.is_owned_by(vpn, lpn) {
                 return damaged(format!("logical unit {lpn} shares a unit that it does not own"));
@@ -268,10 +268,9 @@ impl<N: Nand, V: VictimPolicy> Restorer<'_, N, V> {
 
     /// Derives from the map what is valid and who owns it.
     pub(crate) fn count_valid(&mut self, geometry: &Geometry) -> Result<(), RecoveryError> {
-        for lpn in self.0.map.lpns() {
-            if self.0.is_stopped_at(lpn) {
-                return Err(RecoveryError::Interrupted);
-            }
+        let (mut from, end) = (Lpn::new(0), Lpn::new(self.0.map.count()));
+        while let Some(lpn) = self.0.next_mapped(from, end).map_err(|Stopped| RecoveryError::Interrupted)? {
+            from = lpn.plus(1);
             let (Some(entry), Some(ppa)) = (self.0.map.get(lpn), self.0.map.locate(lpn)) else { continue };
             self.0.map.mapped += 1;
             let is_second =

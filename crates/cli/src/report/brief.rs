@@ -113,10 +113,7 @@ pub(super) fn amplification(
         return labelled("WAF", "none: the host wrote nothing in the measured window");
     };
     if waf == 0.0 {
-        return labelled(
-            "WAF",
-            "0.00: no flash was programmed; what the host wrote is in the drive's memory",
-        );
+        return labelled("WAF", "0.00: no flash was programmed in the measured window");
     }
     let programmed = nand.program.total as f64 * f64::from(drive.nand.page_bytes);
     let written = programmed / by_bytes.unwrap_or(waf);
@@ -282,7 +279,7 @@ pub(super) fn lifetime(drive: &DriveConfig, wear: &WearResult, host_pages: u64, 
         return labelled("lifetime", "unlimited: this drive has no endurance (drive.nand.endurance_pe = 0)");
     }
     let Some(pages) = wear.ideal_host_pages else {
-        return labelled("lifetime", "no estimate: no flash was programmed in the measured window");
+        return labelled("lifetime", "no estimate: nothing that the host wrote reached the flash");
     };
     let written = pages as f64 * f64::from(drive.ftl.mapping_unit_bytes);
     let capacity = drive.logical_bytes() as f64;

@@ -79,10 +79,6 @@ impl Entries {
 
     /// The first unit from `first` on, before `end`, whose entry is not empty.
     pub(crate) fn first_mapped(&self, first: Lpn, end: Lpn) -> Option<Lpn> {
-        // Most trims are of units that are mapped.
-        if first < end && self.get(first).is_some() {
-            return Some(first);
-        }
         nonzero(&self.entries[first.index()..end.index()]).next().map(|(at, _)| first.plus(at as u32))
     }
 

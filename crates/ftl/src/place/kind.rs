@@ -87,13 +87,13 @@ pub enum PlacementKind {
 }
 
 impl PlacementKind {
-    /// Streams of host and relocated units together, and the most of them that the units of one victim go to; `shares_host`:
-    /// relocated units share the host's stream where the scheme allows it.
-    pub fn open_streams(self, shares_host: bool) -> (u32, u32) {
+    /// Streams of host and relocated units together; `shares_host`: relocated units share the host's stream where the
+    /// scheme allows it.
+    pub fn open_streams(self, shares_host: bool) -> u32 {
         let spec =
             PlacementSpec { kind: self, temperature: Temperature::default(), shares_host, logical_units: 0 };
-        let (host, copies, of_victim) = spec.streams();
-        (host.end.max(copies.end).into(), of_victim.into())
+        let (host, copies, _) = spec.streams();
+        host.end.max(copies.end).into()
     }
 
     /// Streams that the host writes: those with lower numbers.

@@ -256,7 +256,7 @@ pub enum BuildError {
     /// The host would wait when there is nothing to wait for.
     #[error(
         "drive.ftl.gc.pace_blocks is {pace}, it must be more than the {least} erased blocks that are always kept \
-         (drive.ftl.gc.min_free_blocks, or one per plane and two more); 0 lets the drive choose"
+         (drive.ftl.gc.min_free_blocks, or what collection and wear levelling need); 0 lets the drive choose"
     )]
     Pace {
         /// The mark given.

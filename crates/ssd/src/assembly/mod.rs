@@ -76,7 +76,7 @@ pub(crate) fn checked(config: &DriveConfig) -> Result<(Geometry, u32), BuildErro
         return Err(BuildError::AllBad { bad: nand.factory_bad_blocks, blocks: geometry.blocks() });
     }
     slc::check(config, &geometry)?;
-    check_time(config, &geometry)?;
+    check_time(config)?;
     let logical = config.logical_units();
     match u32::try_from(logical) {
         Ok(units) if units > 0 && units < u32::MAX => {
@@ -119,9 +119,9 @@ fn geometry(config: &DriveConfig) -> Result<Geometry, BuildError> {
     Ok(Geometry::new(GeometrySpec { pages_per_block, page_bytes: spec.page_bytes * parts, ..spec })?)
 }
 
-/// Refuses watermarks and times that contradict each other.
-fn check_time(config: &DriveConfig, geometry: &Geometry) -> Result<(), BuildError> {
-    let (nand, gc) = (&config.nand, &config.ftl.gc);
+/// Refuses times that contradict each other.
+fn check_time(config: &DriveConfig) -> Result<(), BuildError> {
+    let nand = &config.nand;
     let suspend = &nand.suspend;
     let programs = nand.program_ns;
     let types = |times: &PageTimes| times.types().len() as u32;
@@ -149,22 +149,22 @@ fn check_time(config: &DriveConfig, geometry: &Geometry) -> Result<(), BuildErro
         let (given, program, erase) = (suspend.least_left_ns, programs.longest(), nand.erase_ns);
         return Err(BuildError::LeastLeft { given, program, erase });
     }
+    Ok(())
+}
+
+/// Refuses watermarks that contradict each other, and those that a drive of `logical_units` never reaches.
+fn check_marks(config: &DriveConfig, geometry: &Geometry, logical_units: u32) -> Result<(), BuildError> {
+    let gc = &config.ftl.gc;
     let given = |blocks: u32| (blocks > 0).then_some(blocks);
-    let least = gc.min_free_blocks.max(least_kept(config, geometry));
+    let least = map_config(config, geometry, logical_units, 0).kept_blocks(geometry);
     if let Some(pace) = given(gc.pace_blocks).filter(|&pace| pace <= least) {
         return Err(BuildError::Pace { pace, least });
     }
     // The least that the drive would choose is one more than what is always kept.
     let pace = given(gc.pace_blocks).unwrap_or(least + 1);
-    match given(gc.soft_blocks) {
-        Some(soft) if soft <= pace => Err(BuildError::Soft { soft, pace }),
-        _ => Ok(()),
+    if let Some(soft) = given(gc.soft_blocks).filter(|&soft| soft <= pace) {
+        return Err(BuildError::Soft { soft, pace });
     }
-}
-
-/// Refuses watermarks that a drive of `logical_units` never reaches.
-fn check_marks(config: &DriveConfig, geometry: &Geometry, logical_units: u32) -> Result<(), BuildError> {
-    let gc = &config.ftl.gc;
     let (blocks, spare) = good_and_spare(config, geometry, logical_units);
     for (key, mark) in [("soft_blocks", gc.soft_blocks), ("pace_blocks", gc.pace_blocks)] {
         if mark > spare {
@@ -172,17 +172,6 @@ fn check_marks(config: &DriveConfig, geometry: &Geometry, logical_units: u32) ->
         }
     }
     if gc.victims > blocks { Err(BuildError::Victims { victims: gc.victims, blocks }) } else { Ok(()) }
-}
-
-/// Streams of data with open blocks, and the most of them that the units of one victim go to.
-fn data_streams(config: &DriveConfig) -> (u32, u32) {
-    config.ftl.placement.kind().open_streams(config.ftl.gc.stream == GcStream::Host)
-}
-
-/// Erased blocks that are always kept: one per plane, another if blocks always in SLC mode are emptied, and two more.
-fn least_kept(config: &DriveConfig, geometry: &Geometry) -> u32 {
-    let per_plane = 1 + u32::from(config.ftl.slc_cache.static_blocks > 0);
-    per_plane * geometry.planes() + 2
 }
 
 /// Good blocks, and how many of them are more than the logical units fill.
@@ -215,8 +204,19 @@ pub(crate) fn map_config(
     logical_units: u32,
     seed: u64,
 ) -> PageMapConfig {
+    map_with(config, geometry, logical_units, seed, config.ftl.placement.kind())
+}
+
+/// The choices of a page map with `placement`.
+fn map_with(
+    config: &DriveConfig,
+    geometry: &Geometry,
+    logical_units: u32,
+    seed: u64,
+    placement: PlacementKind,
+) -> PageMapConfig {
     let gc = &config.ftl.gc;
-    PageMapConfig {
+    let map = PageMapConfig {
         logical_units,
         gc_stream: if config.ftl.placement.scheme == SchemeName::SepGc { GcStream::Own } else { gc.stream },
         min_free_blocks: (gc.min_free_blocks > 0).then_some(gc.min_free_blocks),
@@ -224,7 +224,7 @@ pub(crate) fn map_config(
         net_blocks: gc.net_blocks,
         garbage_ppm: (gc.garbage_share > 0.0).then_some((gc.garbage_share * 1e6).round() as u32),
         pad_moved: gc.pad_moved,
-        placement: config.ftl.placement.kind(),
+        placement,
         temperature: config.ftl.placement.temperature,
         allocation: config.ftl.allocation,
         leveling: leveling(&config.ftl.wear_leveling),
@@ -234,7 +234,7 @@ pub(crate) fn map_config(
             CopyMode::Logical => config.ftl.virtual_map_entries.min(u32::MAX - 1 - geometry.units()),
         },
         translation: map_pages::translation(config),
-        watermarks: (gc.mode == GcMode::Background).then(|| watermarks::of(config, geometry, logical_units)),
+        watermarks: None,
         slc: config.ftl.slc_cache.is_on().then_some(config.ftl.slc_cache),
         die_allocation: config.ftl.die_allocation,
         durable: config.ftl.durable_map.is_durable(),
@@ -244,7 +244,10 @@ pub(crate) fn map_config(
         flush_metadata: config.ftl.flush_metadata,
         refresh: config.ftl.refresh.get(config.nand.read_retry.days_per_second),
         seed,
-    }
+    };
+    // They depend on what the rest keeps in hand.
+    let watermarks = (gc.mode == GcMode::Background).then(|| watermarks::of(config, geometry, &map));
+    PageMapConfig { watermarks, ..map }
 }
 
 /// Erased blocks to keep for programs that fail while a block on every plane is filled: so many
@@ -369,9 +372,9 @@ impl<'a> Plan<'a> {
     }
 
     pub(crate) fn map_config(&self) -> PageMapConfig {
-        let config = map_config(self.config, &self.geometry, self.logical, self.seed);
-        let placement = self.own.map_or(config.placement, |own| PlacementKind::Own(own.layout));
-        PageMapConfig { placement, ..config }
+        let configured = || self.config.ftl.placement.kind();
+        let placement = self.own.map_or_else(configured, |own| PlacementKind::Own(own.layout));
+        map_with(self.config, &self.geometry, self.logical, self.seed, placement)
     }
 
     /// The placement that [`PlacementKind::Own`] asks for.

@@ -1,9 +1,9 @@
 //! Watermarks of background collection.
 
-use strobe_ftl::Watermarks;
+use strobe_ftl::{GcStream, PageMapConfig, Watermarks};
 use strobe_types::Geometry;
 
-use super::{BuildError, checked, data_streams, good_and_spare, least_kept, map_config};
+use super::{BuildError, checked, good_and_spare, map_config};
 use crate::config::DriveConfig;
 
 /// When collection in the background begins, and when the host waits for it.
@@ -11,14 +11,13 @@ use crate::config::DriveConfig;
 /// Where nothing else is said, the host waits when the erased blocks are down to the least that is safe and, on average,
 /// every open block of data is full: then it never waits for a block. Little spare makes little room: an eighth of it at
 /// most is kept.
-pub(super) fn of(config: &DriveConfig, geometry: &Geometry, logical_units: u32) -> Watermarks {
+pub(super) fn of(config: &DriveConfig, geometry: &Geometry, map: &PageMapConfig) -> Watermarks {
     let gc = &config.ftl.gc;
-    let (_, spare) = good_and_spare(config, geometry, logical_units);
+    let (_, spare) = good_and_spare(config, geometry, map.logical_units);
     let most = (spare / 8).max(1);
     let lanes = geometry.planes();
-    let (open_streams, of_victim) = data_streams(config);
-    // A plane keeps an erased block for each stream that the units of a victim go to.
-    let least = gc.min_free_blocks.max(least_kept(config, geometry) + (of_victim - 1) * lanes);
+    let open_streams = map.placement.open_streams(map.gc_stream == GcStream::Host);
+    let least = map.kept_blocks(geometry);
     let or = |given: u32, automatic: u32| if given > 0 { given } else { automatic };
     // Room between the watermarks, if only the upper one is given.
     let highest = or(gc.soft_blocks, u32::MAX) - 1;

@@ -312,7 +312,12 @@ impl PageMapConfig {
         Self::translation_blocks(geometry, pages.min(geometry.units_per_block()))
     }
 
-    /// Erased blocks below which garbage collection stops the world.
+    /// Erased blocks that the whole drive keeps in hand: below as many, collection may stop the world.
+    pub fn kept_blocks(&self, geometry: &Geometry) -> u32 {
+        self.groups() * self.trigger(geometry)
+    }
+
+    /// Erased blocks below which garbage collection stops the world, in each reclaim group.
     pub(crate) fn trigger(&self, geometry: &Geometry) -> u32 {
         self.min_free_blocks.unwrap_or(0).max(self.least_free_blocks(geometry))
     }

@@ -1,7 +1,7 @@
 //! Copies as a command of the drive.
 
-use strobe_nand::{Cause, Nand, Unit, When};
-use strobe_types::Lpn;
+use strobe_nand::{Cause, Nand, Unit, Wanted, When};
+use strobe_types::{Lpn, Ppa};
 
 use crate::gc::VictimPolicy;
 use crate::map::page::PageMap;
@@ -60,7 +60,9 @@ impl<N: Nand, V: VictimPolicy> PageMap<N, V> {
             // Neighbours on the same page come with one read.
             let page = (self.core.nand.geometry().page_of(ppa), self.core.nand.part_of(ppa));
             if page_read.replace(page) != Some(page) {
-                let wanted = self.core.nand.wanted([ppa].into_iter());
+                // What waits for the map is read unit by unit.
+                let more = if self.core.store.is_paged() { 1 } else { Self::COPY_UNITS - units.len() };
+                let wanted = self.wanted_of_copy(source, destination, (count - offset).min(more as u32));
                 let next = self.core.nand.read(now, page.0, wanted, Cause::Copy).when;
                 arrived = self.core.nand.both(arrived, next);
             }
@@ -78,6 +80,24 @@ impl<N: Nand, V: VictimPolicy> PageMap<N, V> {
         }
         let written = self.write_copied(arrived, &mut units)?;
         Ok(self.core.nand.both(finished, written))
+    }
+
+    /// Units that a read of `source`'s page transfers for a physical copy of `count` units at most: those that lie on it
+    /// one after the other.
+    fn wanted_of_copy(&self, source: Lpn, destination: Lpn, count: u32) -> Wanted {
+        let nand = &self.core.nand;
+        let mut wanted = Wanted::NONE;
+        let mut read = None;
+        for offset in 0..count {
+            let Some(ppa) = self.core.map.locate(source.plus(offset)) else { break };
+            let place = (nand.geometry().page_of(ppa), nand.part_of(ppa));
+            let is_shared = || self.check_share(source.plus(offset), destination.plus(offset)).is_ok();
+            if *read.get_or_insert(place) != place || offset > 0 && is_shared() {
+                break;
+            }
+            wanted.add(place.1);
+        }
+        wanted
     }
 
     /// When the map entries are known that a copy of one unit needs: that of `source`, and, where it can be shared, all that
@@ -100,10 +120,11 @@ impl<N: Nand, V: VictimPolicy> PageMap<N, V> {
         done
     }
 
-    /// Makes `destination` the second owner of what `source`, which is mapped, holds.
-    fn share(&mut self, source: Lpn, destination: Lpn) -> Result<(), Unshared> {
+    /// Place of `source`, which is mapped, for `destination` to share; `None` if it does already. Refuses what cannot be
+    /// shared.
+    fn check_share(&self, source: Lpn, destination: Lpn) -> Result<Option<Ppa>, Unshared> {
         if source == destination {
-            return Ok(());
+            return Ok(None);
         }
         let (held, replaced) = (self.core.map.get(source), self.core.map.get(destination));
         let (Some(sharing), Some(ppa)) = (&self.core.map.sharing, held) else {
@@ -111,12 +132,15 @@ impl<N: Nand, V: VictimPolicy> PageMap<N, V> {
         };
         if sharing.vpn(ppa).is_some() {
             // Copied before: nothing to do if it was to here.
-            return if held == replaced { Ok(()) } else { Err(Unshared::ThirdOwner) };
+            return if held == replaced { Ok(None) } else { Err(Unshared::ThirdOwner) };
         }
         let frees_entry = replaced.is_some_and(|entry| sharing.vpn(entry).is_some());
-        if !frees_entry && !sharing.has_room() {
-            return Err(Unshared::MapFull);
-        }
+        if frees_entry || sharing.has_room() { Ok(Some(ppa)) } else { Err(Unshared::MapFull) }
+    }
+
+    /// Makes `destination` the second owner of what `source`, which is mapped, holds.
+    fn share(&mut self, source: Lpn, destination: Lpn) -> Result<(), Unshared> {
+        let Some(ppa) = self.check_share(source, destination)? else { return Ok(()) };
         self.core.unmap(destination);
         let sharing = self.core.map.sharing.as_mut().ok_or(Unshared::Physical)?;
         let vpn = sharing.share(ppa, [source, destination]).ok_or(Unshared::MapFull)?;

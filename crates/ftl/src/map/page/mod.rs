@@ -199,7 +199,7 @@ impl<N: Nand, V: VictimPolicy> MappingScheme for PageMap<N, V> {
             self.reclaimer().collect_in_background();
         }
         if self.core.config.refresh.is_some() {
-            self.reclaimer().refresh_if_due(None);
+            self.reclaimer().refresh_if_due(&[]);
         }
         done
     }
@@ -208,10 +208,15 @@ impl<N: Nand, V: VictimPolicy> MappingScheme for PageMap<N, V> {
         let now = self.pager().look_up(now, first, count);
         self.core.refuse_without_map()?;
         let Self { core, background, .. } = self;
-        let (done, last) = Reader { core, background }.read(now, first, count, out);
-        if self.core.config.refresh.is_some() {
-            let block = last.map(|page| self.core.nand.geometry().block_of_page(page));
-            self.reclaimer().refresh_if_due(block);
+        let refreshes = core.config.refresh.is_some();
+        let mut blocks = Vec::new();
+        let done = Reader { core, background }.read(now, first, count, out, |block| {
+            if refreshes && !blocks.contains(&block) {
+                blocks.push(block);
+            }
+        });
+        if refreshes {
+            self.reclaimer().refresh_if_due(&blocks);
         }
         done
     }

@@ -7,7 +7,7 @@
 //! 3. A translation page has no second copy: without it the drive has lost the addresses of its units, and ends.
 
 use strobe_nand::{Cause, Class, Nand, Payload, ReadDone, Timing, Unit, Wanted, When};
-use strobe_types::{Lpn, Ppa, Ppn};
+use strobe_types::{BlockId, Lpn, Ppa};
 
 use crate::gc::VictimPolicy;
 use crate::map::page::core::Core;
@@ -68,19 +68,19 @@ pub(super) struct Reader<'a, N: Nand, V> {
 }
 
 impl<N: Nand, V: VictimPolicy> Reader<'_, N, V> {
-    /// Reads `count` units from `first` on, whose map entries are known at `now`, into `out`. Returns how that ended, and
-    /// the last page that was read.
+    /// Reads `count` units from `first` on, whose map entries are known at `now`, into `out`, and shows the block of each
+    /// page to `on_block`. Returns how that ended.
     pub(super) fn read(
         &mut self,
         now: When,
         first: Lpn,
         count: u32,
         out: &mut Vec<N::Payload>,
-    ) -> (Done, Option<Ppn>) {
+        mut on_block: impl FnMut(BlockId),
+    ) -> Done {
         let mut lost = None;
         let mut finished = now;
         let mut at = 0;
-        let mut last = None;
         while at < count {
             let Some(ppa) = self.core.map.locate(first.plus(at)) else {
                 out.push(N::Payload::zero());
@@ -109,25 +109,31 @@ impl<N: Nand, V: VictimPolicy> Reader<'_, N, V> {
             };
             lost = lost.or(is_lost);
             finished = self.core.nand.both(finished, done);
-            last = Some(page);
+            on_block(self.core.nand.geometry().block_of_page(page));
         }
-        (read_result(finished, lost), last)
+        read_result(finished, lost)
     }
 
     /// Reads `count` units from `first` on, all of a page that is not on flash yet. Returns when they are there, and the
     /// first that was lost in these reads.
     #[cold]
     fn read_on_its_way(&mut self, now: When, first: Lpn, count: u32) -> (When, Option<Lpn>) {
-        let (mut finished, mut lost) = (now, None);
-        for lpn in (0..count).map(|at| first.plus(at)) {
-            let Some(from) = self.core.map.locate(lpn).and_then(|unit| self.flash_place(unit)) else {
-                continue;
-            };
-            let page = self.core.nand.geometry().page_of(from);
-            let wanted = self.core.nand.wanted([from].into_iter());
+        let place = |lpn| self.core.map.locate(lpn).and_then(|unit| self.flash_place(unit));
+        let places: Vec<(Lpn, Ppa)> =
+            (0..count).map(|at| first.plus(at)).filter_map(|lpn| Some((lpn, place(lpn)?))).collect();
+        let geometry = self.core.nand.geometry();
+        let page_of = |&(_, from): &(Lpn, Ppa)| geometry.page_of(from);
+        let runs: Vec<usize> = places.chunk_by(|a, b| page_of(a) == page_of(b)).map(<[_]>::len).collect();
+        let (mut finished, mut lost, mut rest) = (now, None, &places[..]);
+        for run in runs {
+            let (units, others) = rest.split_at(run);
+            rest = others;
+            let page = self.core.nand.geometry().page_of(units[0].1);
+            let wanted = self.core.nand.wanted(units.iter().map(|&(_, from)| from));
             let done = self.core.nand.read(now, page, wanted, Cause::Host);
-            if done.is_uncorrectable() && self.core.nand.has_failed(from) {
-                lost = lost.or(Some(lpn));
+            if done.is_uncorrectable() {
+                let failed = units.iter().find(|&&(_, from)| self.core.nand.has_failed(from));
+                lost = lost.or(failed.map(|&(lpn, _)| lpn));
             }
             finished = self.core.nand.both(finished, done.when);
         }

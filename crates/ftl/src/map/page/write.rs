@@ -165,7 +165,7 @@ impl<N: Nand, V: VictimPolicy> PageMap<N, V> {
             finished = self.core.nand.both(finished, both);
         }
         if self.core.config.refresh.is_some() {
-            self.reclaimer().refresh_if_due(None);
+            self.reclaimer().refresh_if_due(&[]);
         }
         Ok(finished)
     }

@@ -22,13 +22,13 @@ impl<N: Nand, V: VictimPolicy> Reclaimer<'_, N, V> {
             || refresh.after_ns.is_some_and(|after_ns| age_ns >= after_ns)
     }
 
-    /// Moves what the closed `block` holds if it is due, and looks at the next one in turn. While there is no room for it
-    /// the block waits until it is looked at again.
-    pub(crate) fn refresh_if_due(&mut self, block: Option<BlockId>) {
+    /// Moves what closed blocks among `read`, and the next one in turn, hold, if they are due. While there is no room for it
+    /// a block waits until it is looked at again.
+    pub(crate) fn refresh_if_due(&mut self, read: &[BlockId]) {
         let Some(refresh) = self.core.config.refresh else { return };
         let patrolled = BlockId::new(self.background.patrol);
         self.background.patrol = (self.background.patrol + 1) % self.core.nand.geometry().blocks();
-        for block in block.into_iter().chain([patrolled]) {
+        for block in read.iter().copied().chain([patrolled]) {
             if self.core.end_of_life.is_none() && self.is_due(block, refresh) {
                 self.move_out(block);
             }

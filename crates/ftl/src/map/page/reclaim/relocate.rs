@@ -74,7 +74,7 @@ impl<N: Nand, V: VictimPolicy> Relocator<'_, N, V> {
         if reason != Reason::Finish {
             self.core.log().victims(reason.cause(), &task.victims);
         }
-        let emptied = self.empty(now, reason.cause(), &mut task);
+        let emptied = self.empty(now, reason, &mut task);
         let emptied = emptied.and_then(|copied| self.commit_copies(copied, &task));
         let done = emptied.map(|copied| {
             let mut finished = copied;
@@ -110,16 +110,20 @@ impl<N: Nand, V: VictimPolicy> Relocator<'_, N, V> {
     fn empty(
         &mut self,
         now: When,
-        cause: Cause,
+        reason: Reason,
         task: &mut Relocation<N::Payload>,
     ) -> Result<When, FtlError> {
+        let cause = reason.cause();
         task.units.clear();
         task.chunk.clear();
         for &victim in &task.victims {
-            self.core.show_victim(victim);
+            // One that is finished was shown and counted when it was begun.
+            if reason != Reason::Finish {
+                self.core.show_victim(victim);
+            }
             self.core.blocks.take_units(victim, self.core.nand.geometry(), &mut task.units);
         }
-        self.count_emptied(cause, task);
+        self.count_emptied(reason, task);
         let data = self.put_data_first(task);
         task.runs.clear();
         if cause == Cause::Wear {
@@ -140,10 +144,11 @@ impl<N: Nand, V: VictimPolicy> Relocator<'_, N, V> {
     }
 
     /// Counts the victims of `task` and their valid units.
-    fn count_emptied(&mut self, cause: Cause, task: &Relocation<N::Payload>) {
-        let (blocks, units) = (task.victims.len() as u64, task.units.len() as u64);
+    fn count_emptied(&mut self, reason: Reason, task: &Relocation<N::Payload>) {
+        let blocks = if reason == Reason::Finish { 0 } else { task.victims.len() as u64 };
+        let units = task.units.len() as u64;
         let is_folded = task.victims.first().is_some_and(|&block| self.core.is_cached(block));
-        if cause == Cause::Wear {
+        if reason.cause() == Cause::Wear {
             self.core.stats.gc.wear_blocks += blocks;
             self.core.stats.gc.wear_units_moved += units;
         } else if is_folded {

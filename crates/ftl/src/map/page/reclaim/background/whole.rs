@@ -39,12 +39,6 @@ impl<N: Nand, V: VictimPolicy> Reclaimer<'_, N, V> {
             }
             self.relocation.victims.clear();
             self.relocation.victims.push(block);
-            // It is counted already.
-            if self.core.is_cached(block) {
-                self.core.stats.slc().blocks_folded -= 1;
-            } else {
-                self.core.stats.gc.victims -= 1;
-            }
             self.core.blocks.states[block.index()] = BlockState::Closed;
             self.relocator().relocate(copied, Reason::Finish)?;
         }

@@ -46,8 +46,8 @@ impl<F: Inspectable> Drive<F> {
         self.units.clear();
         let done = match self.geometry.whole_units(range.lba, range.sectors) {
             Some((first, count)) if deallocate => {
-                let unmapped = self.discard_units(first, count)?;
-                // The parts of units before and behind them.
+                // The parts of units before and behind them, first: a unit that cannot be read ends the command, and then
+                // nothing of it has happened.
                 let [start, end] = [first, first.plus(count)].map(|lpn| self.geometry.first_sector(lpn));
                 let (head, tail) =
                     (start.get() - range.lba.get(), range.lba.get() + u64::from(range.sectors) - end.get());
@@ -58,6 +58,7 @@ impl<F: Inspectable> Drive<F> {
                         ready = self.both(ready, merged);
                     }
                 }
+                let unmapped = self.discard_units(first, count)?;
                 if self.units.is_empty() {
                     unmapped
                 } else {

@@ -162,6 +162,24 @@ impl Pair {
                 }
                 self.model.errors[2] += u64::from(!is_copied);
             }
+            // From the second sector of one unit to the second of another: all of it or nothing.
+            6 if count > 1 => {
+                let part = Range::new(Lba::new(lpn * SECTORS + 1), ((count - 1) * SECTORS) as u32);
+                let (tail, ends) = (lpn + count - 1, [lpn, lpn + count - 1]);
+                let is_zeroed = self.execute(&Command::WriteZeroes { range: part, deallocate: true });
+                assert_eq!(
+                    is_zeroed,
+                    !ends.iter().any(|end| self.model.lost.contains(end)),
+                    "zeroes at {lpn}"
+                );
+                if is_zeroed {
+                    for lpn in lpn + 1..tail {
+                        self.model.lost.remove(&lpn);
+                        self.model.mapped.remove(&lpn);
+                    }
+                    ends.into_iter().for_each(|end| self.model.stored(end));
+                }
+            }
             _ => {
                 assert!(self.execute(&write(range)));
                 touched.for_each(|lpn| self.model.stored(lpn));

@@ -42,7 +42,7 @@ impl EndedBy {
 pub struct BadBlockPoint {
     /// Blocks that had gone bad in use, this one included.
     pub bad_blocks: u32,
-    /// Host pages (mapping units) written since the drive was new when it did.
+    /// Host pages (mapping units) written since the drive was new, or its image was opened, when it did.
     pub host_pages: u64,
 }
 
@@ -76,9 +76,8 @@ pub(crate) struct BadBlockWatch {
     wanted: u32,
     factory_bad: u32,
     endurance: u32,
-    /// Erases since the drive was new before which no block can be worn out.
-    erases_due: u64,
-    failures_seen: u64,
+    /// Erases before which no block can be worn out, and program failures at the last look; `None` before the first.
+    seen: Option<(u64, u64)>,
 }
 
 impl BadBlockWatch {
@@ -89,8 +88,7 @@ impl BadBlockWatch {
             wanted,
             factory_bad: nand.factory_bad_blocks,
             endurance: nand.endurance_pe,
-            erases_due: u64::from(nand.endurance_pe),
-            failures_seen: 0,
+            seen: None,
         })
     }
 
@@ -98,13 +96,16 @@ impl BadBlockWatch {
     pub(crate) fn check(&mut self, drive: &dyn Simulated) -> bool {
         let stats = drive.stats();
         let erases = stats.nand.total(NandOp::Erase);
-        let may_be_worn = self.endurance > 0 && erases > self.erases_due;
-        if !may_be_worn && stats.gc.program_failures == self.failures_seen {
-            return false;
+        let failures = stats.gc.program_failures;
+        if let Some((erases_due, failures_seen)) = self.seen {
+            let may_be_worn = self.endurance > 0 && erases > erases_due;
+            if !may_be_worn && failures == failures_seen {
+                return false;
+            }
         }
         let wear = drive.wear();
-        self.erases_due = erases + u64::from(self.endurance.saturating_sub(wear.erase_max));
-        self.failures_seen = stats.gc.program_failures;
+        let erases_due = erases + u64::from(self.endurance.saturating_sub(wear.erase_max));
+        self.seen = Some((erases_due, failures));
         wear.bad_blocks.saturating_sub(self.factory_bad) >= self.wanted
     }
 }

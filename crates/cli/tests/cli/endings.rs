@@ -202,6 +202,28 @@ fn a_run_to_the_nth_bad_block_ends_within_a_batch_of_it() {
     assert_eq!(result["wear"]["ideal_host_pages"], Json::Null);
 }
 
+/// The blocks that an image brings are looked at before the run.
+#[test]
+fn a_run_to_the_nth_bad_block_counts_those_of_its_image() {
+    let folder = Folder::new();
+    folder.write("open.toml", crate::TINY.replace("measure = \"4x\"", ""));
+    let worn = || {
+        let sets = ["drive.nand.endurance_pe=20", "run.until_bad_blocks=1", "drive.nand.blocks_per_plane=64"];
+        let mut args = vec!["run", "open.toml", "--image", "worn.img", "--json", "-"];
+        args.extend(sets.into_iter().flat_map(|set| ["--set", set]));
+        folder.strobe(&args)
+    };
+    let first = worn().ok().json();
+    assert_eq!(first["ended_by"], "bad-blocks");
+    assert!(first["wear"]["bad_blocks"].as_u64() >= Some(1));
+    let again = worn();
+    assert_eq!(again.code, 1);
+    again.says(&["before anything was measured"]);
+    let second = again.json();
+    assert_eq!((&second["ended_by"], &second["nand"]["erase"]["total"]), (&"bad-blocks".into(), &0.into()));
+    assert_eq!(second["wear"]["bad_blocks"], first["wear"]["bad_blocks"]);
+}
+
 #[test]
 fn what_comes_before_the_wanted_end_is_told() {
     // The drive dies first.

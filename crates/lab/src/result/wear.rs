@@ -26,10 +26,10 @@ pub struct WearResult {
     pub erase_stddev: f64,
     /// Bad blocks, factory-bad ones included.
     pub bad_blocks: u32,
-    /// Host pages that had been written when the first block went bad in use.
+    /// Host pages that had been written, since the drive was new or its image was opened, when the first block went bad.
     pub first_bad_block_host_writes: Option<u64>,
-    /// Blocks gone bad in use over host pages written, since the drive was new: every block, or 256
-    /// of them spread evenly, the first and the last among them.
+    /// Blocks gone bad in use over host pages written, since the drive was new or its image was opened: every block, or
+    /// 256 of them spread evenly, the first and the last among them.
     pub bad_block_curve: Vec<BadBlockPoint>,
     /// Host pages that could be written before any block goes bad if all wore alike at the
     /// write amplification of the measured window: (endurance + 1) × mapping units on good flash

@@ -146,9 +146,20 @@ pub struct SteadyState {
 }
 
 impl SteadyState {
-    /// Judges the measured part of a series; `None` if it has fewer than five intervals.
+    /// Judges the measured part of a series; `None` if it has fewer than five intervals. The run ends within an interval:
+    /// less than half of one is no interval of its own, but counts with the one before it.
     pub(crate) fn of(samples: &[Sample], has_collected: bool) -> Option<Self> {
-        let measured: Vec<f64> = samples.iter().filter(|s| s.measured).filter_map(|s| s.waf).collect();
+        let counts = samples.iter().filter(|s| s.measured && s.waf.is_some());
+        let mut counts: Vec<(u64, u64)> = counts.map(|s| (s.programmed, s.written)).collect();
+        if let [.., (programmed, written), rest] = &mut counts[..]
+            && rest.1 < written.div_ceil(2)
+        {
+            *programmed += rest.0;
+            *written += rest.1;
+            counts.pop();
+        }
+        let measured: Vec<f64> =
+            counts.iter().filter_map(|&(programmed, written)| ratio(programmed, written)).collect();
         let judged = judge(measured.last_chunk::<5>()?);
         let Judged { mean, range_pct, slope_pct } = judged;
         Some(Self { reached: has_collected && judged.is_steady(), waf_mean: mean, range_pct, slope_pct })
@@ -198,6 +209,22 @@ mod tests {
             of_streams: Vec::new(),
             written: 100,
         }
+    }
+
+    #[test]
+    fn what_is_left_of_an_interval_at_the_end_is_judged_with_the_one_before() {
+        let mut series: Vec<Sample> = [3.0, 2.0, 2.0, 2.0, 2.0, 2.0].map(sample).into();
+        let rest = |written, programmed| Sample { written, programmed, waf: Some(0.0), ..sample(0.0) };
+        series.push(rest(49, 147));
+        let judged = SteadyState::of(&series, true).expect("six intervals");
+        let last = 347.0 / 149.0;
+        assert!((judged.waf_mean - (8.0 + last) / 5.0).abs() < 1e-12, "{judged:?}");
+        // Half of an interval is one.
+        series[6] = rest(50, 50);
+        let judged = SteadyState::of(&series, true).expect("seven intervals");
+        assert!((judged.waf_mean - 9.0 / 5.0).abs() < 1e-12 && !judged.reached, "{judged:?}");
+        // Four intervals and a rest are too few.
+        assert_eq!(SteadyState::of(&[&series[1..5], &[rest(1, 5)]].concat(), true), None);
     }
 
     #[test]

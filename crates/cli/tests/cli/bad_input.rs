@@ -1,7 +1,7 @@
 //! Wrong requests: exit code 2, no output, and a message that names the key, what was given, what
 //! is allowed, and what was probably meant.
 
-use crate::{Folder, TINY};
+use crate::{Folder, TINY, root};
 
 #[test]
 fn unknown_keys_and_names_are_answered_with_the_nearest() {
@@ -280,6 +280,22 @@ fn times_and_marks_that_contradict_each_other_are_refused_with_the_cure() {
     }
 }
 
+/// Handle h of reclaim group g is g * handles + h, also for a workload.
+#[test]
+fn a_job_names_the_handles_of_every_reclaim_group() {
+    let folder = Folder::new();
+    let file = root().join("examples/fdp.toml");
+    let check = |handle: &str| {
+        let sets = ["nand.dies_per_channel=2", "ftl.gc.mode=stop-the-world", "ftl.placement.groups=2"];
+        let mut args = vec!["check".to_owned(), file.display().to_string()];
+        args.extend(sets.iter().flat_map(|set| ["--set".to_owned(), format!("drive.{set}")]));
+        args.extend(["--set".to_owned(), format!("jobs.hot.placement_handle={handle}")]);
+        folder.strobe(&args.iter().map(String::as_str).collect::<Vec<_>>())
+    };
+    check("3").ok();
+    check("4").refused(&["jobs[1].placement_handle", "below 4, the handles", "of 2 groups"]);
+}
+
 /// Keys of what a drive does over time that nothing would come of.
 #[test]
 fn keys_of_time_without_effect_are_refused_with_what_makes_them_count() {
@@ -308,7 +324,12 @@ fn keys_of_time_without_effect_are_refused_with_what_makes_them_count() {
     for set in ["command_ns=300", "cache_read=true", "independent_plane_reads=true"] {
         refused(&format!("drive.nand.{set}"), "run.timing=false", "run.timing = true");
     }
-    refused("drive.nand.cache_read=true", "drive.nand.channel_mb_s=0", "drive.nand.channel_mb_s above 0");
+    for set in ["cache_read=true", "spare_bytes=64"] {
+        refused(&format!("drive.nand.{set}"), "drive.nand.channel_mb_s=0", "drive.nand.channel_mb_s above 0");
+    }
+    for set in &schedule {
+        refused(set, "drive.controller.issue=in-order", "drive.controller.issue = \"per-die\"");
+    }
     refused(
         "drive.nand.independent_plane_reads=true",
         "drive.nand.planes_per_die=1",

@@ -16,11 +16,14 @@ pub(super) fn check_sizes(experiment: &Experiment) -> Result<(), KeyError> {
         let placement = &experiment.drive.ftl.placement;
         let handle = workload.host.placement_handle;
         let has_handles = placement.scheme == SchemeName::Handles || placement.scheme.uses("handle");
-        if has_handles && handle >= placement.handles.into() {
-            let allowed = format!(
-                "below {}, the handles of the drive (drive.ftl.placement.handles)",
-                placement.handles
-            );
+        let handles = u16::from(placement.handles) * u16::from(placement.groups.max(1));
+        if has_handles && handle >= handles {
+            let allowed = match placement.groups {
+                0 | 1 => format!("below {handles}, the handles of the drive (drive.ftl.placement.handles)"),
+                groups => {
+                    format!("below {handles}, the handles (drive.ftl.placement.handles) of {groups} groups")
+                }
+            };
             return Err(KeyError::value(format!("{path}.placement_handle"), handle.to_string(), allowed, ""));
         }
         if generator.trim_fraction > 0.0 {

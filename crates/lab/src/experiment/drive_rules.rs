@@ -1,7 +1,7 @@
 //! Keys of the drive that have an effect only with certain values of others.
 
 use strobe_ssd::{
-    CopyMode, DieAllocation, DurableMap, GcMode, GcStream, NvramPolicyName, SchemeName, Victim,
+    CopyMode, DieAllocation, DurableMap, GcMode, GcStream, Issue, NvramPolicyName, SchemeName, Victim,
     WearLevelingName,
 };
 
@@ -182,6 +182,23 @@ pub(super) const OF_DRIVES: &[Rule] = &[
         switches: &["drive.nand.channel_mb_s"],
         wants: "drive.nand.channel_mb_s above 0; where transfers take no time there is nothing to read beside",
         counts: |e| e.drive.nand.channel_mb_s > 0,
+    },
+    Rule {
+        keys: &["drive.nand.spare_bytes"],
+        switches: &["drive.nand.channel_mb_s"],
+        wants: "drive.nand.channel_mb_s above 0; where transfers take no time their size does not count",
+        counts: |e| e.drive.nand.channel_mb_s > 0,
+    },
+    Rule {
+        keys: &[
+            "drive.controller.schedule.host_program_ns",
+            "drive.controller.schedule.background_read_ns",
+            "drive.controller.schedule.background_program_ns",
+            "drive.controller.schedule.erase_ns",
+        ],
+        switches: &["drive.controller.issue"],
+        wants: "drive.controller.issue = \"per-die\"; in order, no die has a choice",
+        counts: |e| e.drive.controller.issue == Issue::PerDie,
     },
     Rule {
         keys: &["drive.nand.independent_plane_reads"],
@@ -397,8 +414,8 @@ pub(super) const OF_DRIVES: &[Rule] = &[
     },
     Rule {
         keys: &["drive.ftl.map_blocks"],
-        switches: &["drive.ftl.durable_map"],
-        wants: "drive.ftl.durable_map = true",
-        counts: |e| e.drive.ftl.durable_map == DurableMap::Journal,
+        switches: &["drive.ftl.durable_map", "drive.ftl.mapping"],
+        wants: "drive.ftl.durable_map = true and drive.ftl.mapping = \"page\"; others have no journal of their map",
+        counts: |e| e.drive.ftl.durable_map == DurableMap::Journal && e.drive.ftl.mapping == "page",
     },
 ];

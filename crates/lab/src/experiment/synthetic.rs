@@ -28,8 +28,8 @@ defaults! {
         #[serde(skip_serializing_if = "is_default")]
         #[schemars(range(min = 0, max = 4_294_967_295u32))]
         pub flush_every: u32 = 0;
-        /// Placement handle of the writes (fio: plids), below drive.ftl.placement.handles; handle h of reclaim group g is
-        /// g * handles + h. Default 0.
+        /// Placement handle of the writes (fio: plids), below drive.ftl.placement.handles times groups; handle h of reclaim
+        /// group g is g * handles + h. Default 0.
         #[serde(skip_serializing_if = "is_default")]
         #[schemars(range(min = 0, max = 63))]
         pub placement_handle: u16 = 0;

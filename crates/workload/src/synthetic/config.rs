@@ -40,7 +40,7 @@ defaults! {
         #[schemars(range(min = 512), extend("multipleOf" = 512))]
         pub block_bytes: u32 = 4096;
         /// Requests of several sizes: a list of sizes, each with its share. Slots have the smallest size, requests begin
-        /// at a slot, and one that would leave the range ends with it. Instead of `block_bytes`, and not with trims.
+        /// at a slot, and one that would leave the range ends with it (sequential ones begin anew). Instead of `block_bytes`, and not with trims.
         /// Default none. fio: `bssplit`.
         #[serde(skip_serializing_if = "Vec::is_empty")]
         pub block_split: Vec<BlockShare> = Vec::new();

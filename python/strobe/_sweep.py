@@ -11,7 +11,9 @@ import json
 import multiprocessing
 import os
 import pickle
+import sys
 import time
+import types
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path as PurePath
 from typing import Any, Literal, Protocol
@@ -230,6 +232,10 @@ def sweep(
     }
     given = {key: value for key, value in keys.items() if value is not None}
     table["sweep"] = {**table.get("sweep", {}), **given}
+    if getattr(multiprocessing.current_process(), "_inheriting", False):
+        raise SweepError(
+            'a worker runs this script for the policies in it: put what calls sweep or search below if __name__ == "__main__":'
+        )
     running = _strobe._Sweep(table, folder, out, shared, own.identities())
     with _Pool(executor, workers, in_flight, own.packed()) as pool:
         try:
@@ -237,6 +243,23 @@ def sweep(
         finally:
             running.clear()
     return Sweep(running.rows(), json.loads(running.write()), PurePath(out))
+
+
+class _Worker(multiprocessing.context.SpawnProcess):
+    """A process that does not run the caller's script again, so that no script needs ``if __name__ == "__main__"``."""
+
+    def start(self) -> None:
+        script = sys.modules["__main__"]
+        # What is spawned imports the module of this name, if it has a file.
+        sys.modules["__main__"] = types.ModuleType("__main__")
+        try:
+            super().start()
+        finally:
+            sys.modules["__main__"] = script
+
+
+class _Workers(multiprocessing.context.SpawnContext):
+    Process = _Worker
 
 
 class _Pool:
@@ -258,8 +281,9 @@ class _Pool:
         self.futures: dict[Any, int] = {}
 
     def _processes(self) -> concurrent.futures.Executor:
-        # Started anew: what is forked has threads' locks in any state.
-        context = multiprocessing.get_context("spawn")
+        # Started anew: what is forked has threads' locks in any state. Policies of the script itself are imported from it.
+        needs_script = self._own_policies is not None and b"__main__" in self._own_policies
+        context = multiprocessing.get_context("spawn") if needs_script else _Workers()
         return concurrent.futures.ProcessPoolExecutor(self._workers, mp_context=context)
 
     def __enter__(self) -> _Pool:

@@ -6,6 +6,7 @@ import multiprocessing
 import os
 import signal
 import subprocess
+import sys
 
 import numpy as np
 import pyarrow.parquet
@@ -50,6 +51,39 @@ def test_rows_are_the_same_from_threads_and_processes(expected, tmp_path):
         assert sweep(tmp_path / "threads", executor=executor).parquet.read_bytes() == expected[1]
     assert sweep(tmp_path / "processes", workers=2, in_flight=5).parquet.read_bytes() == expected[1]
     assert not (tmp_path / "processes" / "states").exists()
+
+
+SCRIPT = """
+import strobe
+found = strobe.sweep({small}, {grid}, seeds=2, out="swept", workers=2)
+assert found.rows["error"] == [None] * 8, found.rows["error"]
+"""
+OWN = """
+import strobe, sys
+sys.modules["cloudpickle"] = None
+
+class Emptiest:
+    def score(self, blocks, now):
+        return -blocks.valid
+
+strobe.sweep({small}, {{"drive.ftl.gc.victim": ["greedy", Emptiest]}}, out="own", workers=1, retries=0)
+"""
+
+
+def run_script(folder, text):
+    (folder / "script.py").write_text(text.format(small=SMALL, grid=GRID))
+    return subprocess.run([sys.executable, "script.py"], cwd=folder, capture_output=True, text=True, timeout=120)
+
+
+def test_a_script_sweeps_without_a_guard(expected, tmp_path):
+    done = run_script(tmp_path, SCRIPT)
+    assert (done.returncode, done.stderr) == (0, "")
+    assert next((tmp_path / "swept").glob("*.parquet")).read_bytes() == expected[1]
+
+
+def test_a_script_with_policies_of_its_own_is_told_of_the_guard(tmp_path):
+    done = run_script(tmp_path, OWN)
+    assert 'below if __name__ == "__main__":' in done.stderr
 
 
 def test_rows_are_the_same_from_the_command_line(expected, tmp_path):

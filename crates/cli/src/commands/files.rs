@@ -54,7 +54,7 @@ pub(crate) struct FilesArgs {
     #[arg(long, value_name = "DIR")]
     directory: Option<PathBuf>,
     /// Time that each call takes beside what the file system and the drive take, in ns, slept before it: in a guest
-    /// of `strobe linux` the processor itself takes none
+    /// of `strobe linux` beside what --syscall-ns and others charge
     #[arg(long, value_name = "NS", default_value_t = 0, requires = "directory")]
     call_ns: u64,
     /// Time of a call that removes a file, in place of --call-ns

@@ -30,7 +30,7 @@ pub(super) const PAPER: Paper = Paper {
     title: "Separating Data via Block Invalidation Time Inference for Write Amplification Reduction in \
             Log-Structured Storage",
     authors: "Qiuping Wang, Jinhong Li, Patrick P. C. Lee, Tao Ouyang, Chao Shi, Lilong Huang, FAST 2022",
-    reproduces: "write amplification of SepBIT and seven other placement schemes, equal to that of its authors' \
+    reproduces: "write amplification of SepBIT and seven other placement schemes, beside that of its authors' \
                  simulator; the same on a drive of fixed size; 2R as in SSD-iq's simulator; MiDAS as in its authors'; and what a lower one is worth in \
                  latency",
     takes: "several minutes with --quick, a quarter of an hour in full; no kernel",

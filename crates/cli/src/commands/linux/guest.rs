@@ -28,8 +28,8 @@ const DRIVES_MAX: usize = 8;
 
 #[derive(Args, Clone)]
 pub(in super::super) struct GuestArgs {
-    /// A preset (`strobe list presets`) or a TOML file with the keys of [drive]. Given again: a further drive, /dev/vdb and
-    /// so on, new, in memory, with nothing on it; up to eight in all, with --interface virtio
+    /// A preset (`strobe list presets`) or a TOML file with the keys of [drive]. Given again: a further drive, /dev/vdb
+    /// or /dev/nvme1n1 and so on, new, in memory, with nothing on it; up to eight in all
     #[arg(id = "drive", long = "drive", value_name = "PRESET|FILE.toml", default_value = "tlc-nvme-1t")]
     pub(in super::super) drives: Vec<String>,
     /// Override a key of the first drive: --set drive.nand.blocks_per_plane=64 (repeatable)

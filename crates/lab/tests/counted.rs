@@ -1,8 +1,10 @@
 //! Figures of parts that are seldom on together: each says what happened, once.
 
+use std::fmt::Write as _;
 use std::path::Path;
 
 use strobe_lab::{Experiment, RunResult, runner};
+use strobe_types::Prng;
 
 fn attempt(text: &str) -> Result<RunResult, String> {
     let table = text.parse().unwrap_or_else(|error| panic!("{error}\n{text}"));
@@ -96,6 +98,31 @@ fn a_copy_transfers_what_it_reads() {
     // Once tR, and four units at 16 MB/s.
     let of_dies = result.dies.expect("dies").by_class;
     assert_eq!(of_dies.background_read, 50_000 + 4 * 256_000);
+}
+
+/// Copies make collection begin as writes do, and do not wait for whole victims.
+#[test]
+fn copies_begin_collection_in_the_background() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let trace = folder.path().join("copies.trace");
+    let mut rng = Prng::new(5);
+    let mut text = "strobe trace 1\n".to_owned();
+    for at in 0..20_000 {
+        let [from, to] = [(); 2].map(|()| rng.below_u64(6000) * 4096);
+        if from != to {
+            writeln!(text, "{at} copy {to} 4096 {from}").expect("memory");
+        }
+    }
+    std::fs::write(&trace, text).expect("written");
+    let copies = format!(
+        "[workload]\nkind = 'trace'\npath = '{}'\nformat = 'strobe'\npacing = 'closed'\nqueue_depth = 4",
+        trace.display()
+    );
+    let drive = WIDE.replace("= 64\n", "= 32\n").replace("dies_per_channel = 4", "dies_per_channel = 2");
+    let ftl = "[drive.ftl]\nover_provisioning = 0.25";
+    let result = run(&format!("{drive}\n{ftl}\n{copies}\n[run]\nprefill = true"));
+    let (runs, victims) = (result.gc.runs, result.gc.victims);
+    assert!(victims > 1000 && runs * 20 < victims, "{runs} of {victims} victims while a copy waited");
 }
 
 /// Reads of several pages are reads of all their blocks.

@@ -324,6 +324,13 @@ fn keys_of_time_without_effect_are_refused_with_what_makes_them_count() {
     for set in ["command_ns=300", "cache_read=true", "independent_plane_reads=true"] {
         refused(&format!("drive.nand.{set}"), "run.timing=false", "run.timing = true");
     }
+    folder
+        .tiny(&[
+            "drive.ftl.die_allocation=free-first",
+            "drive.ftl.placement.scheme=handles",
+            "drive.ftl.placement.groups=2",
+        ])
+        .refused(&["drive.ftl.die_allocation", "drive.ftl.placement.groups = 1"]);
     for set in ["cache_read=true", "spare_bytes=64"] {
         refused(&format!("drive.nand.{set}"), "drive.nand.channel_mb_s=0", "drive.nand.channel_mb_s above 0");
     }

@@ -247,7 +247,11 @@ impl<N: Nand, V: VictimPolicy> MappingScheme for PageMap<N, V> {
     }
 
     fn copy(&mut self, now: When, from: Lpn, to: Lpn, count: u32) -> Done {
-        self.copy_units(now, from, to, count)
+        let done = self.copy_units(now, from, to, count);
+        if N::TIMED {
+            self.reclaimer().collect_in_background();
+        }
+        done
     }
 
     #[inline]

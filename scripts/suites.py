@@ -29,6 +29,14 @@ NO_UDEV = """
 mkdir -p /tmp/bin
 printf '#!/bin/sh\\nexit 0\\n' > /tmp/bin/udevadm
 chmod +x /tmp/bin/udevadm
+# A name of the device mapper is a link to its node, as udevd makes it: by that xfstests finds it in /sys.
+dmsetup=$(command -v dmsetup) && cat > /tmp/bin/dmsetup <<END && chmod +x /tmp/bin/dmsetup
+#!/bin/sh
+$dmsetup "\\$@" || exit
+for name in /dev/mapper/*; do
+    test ! -b \\$name -o -L \\$name || ln -sf ../dm-\\$((0x\\$(stat -c %T \\$name))) \\$name
+done
+END
 export PATH=/tmp/bin:$PATH DM_DISABLE_UDEV=1
 """
 # Drivers without parameters are not in /sys/module where they are built in: modprobe is asked. Those of an NVMe target

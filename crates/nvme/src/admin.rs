@@ -107,7 +107,10 @@ impl Admin {
         match feature as u8 {
             0x06 if options.write_cache => {
                 self.write_cache = value & 1 == 1;
-                drive.set_write_cache(self.write_cache);
+                // Controllers of a fabric share the drive: each switches its own commands.
+                if options.fabrics.is_none() {
+                    drive.set_write_cache(self.write_cache);
+                }
                 Ok(0)
             }
             // Flexible data placement can be changed only while the endurance group has no namespace.

@@ -17,7 +17,12 @@ pub enum Begun {
     /// It waits for something that does not happen.
     Never,
     /// The drive has a part in it.
-    Work(Work),
+    Work {
+        /// Its part.
+        work: Work,
+        /// True if a flush has to follow before the command is complete.
+        is_forced: bool,
+    },
 }
 
 impl Begun {
@@ -25,8 +30,8 @@ impl Begun {
     pub fn output_bytes(&self) -> usize {
         match self {
             Begun::Done { data, .. } => data.len(),
-            Begun::Work(Work::Read { range }) => range.sectors as usize * SECTOR_BYTES as usize,
-            Begun::Never | Begun::Work(_) => 0,
+            Begun::Work { work: Work::Read { range }, .. } => range.sectors as usize * SECTOR_BYTES as usize,
+            Begun::Never | Begun::Work { .. } => 0,
         }
     }
 }

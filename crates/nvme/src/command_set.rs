@@ -93,7 +93,9 @@ impl CommandSet {
             None => {}
             Some(Managed::Nothing) => return Ok(Begun::Done { data: Vec::new(), result: 0 }),
             Some(Managed::Status(data)) => return Ok(Begun::Done { data, result: 0 }),
-            Some(Managed::Update(handles)) => return Ok(Begun::Work(Work::Update(handles))),
+            Some(Managed::Update(handles)) => {
+                return Ok(Begun::Work { work: Work::Update(handles), is_forced: false });
+            }
         }
         let mut work = match io::parse(entry, data, &self.options, self.admin.write_cache)? {
             Some(work) => work,
@@ -102,7 +104,8 @@ impl CommandSet {
         if let Work::Write { tag, .. } = &mut work {
             tag.handle = self.admin.placement.handle_of(entry, now, drive)?;
         }
-        Ok(Begun::Work(work))
+        let is_forced = io::is_forced(&work, &self.options, self.admin.write_cache);
+        Ok(Begun::Work { work, is_forced })
     }
 
     /// Ends a command with the drive's answer of `now`: data for the host, or why it failed.

@@ -154,6 +154,18 @@ pub(crate) fn parse(
     }))
 }
 
+/// True if a flush has to follow `work` before its command is complete.
+pub(crate) fn is_forced(work: &Work, options: &Options, write_cache: bool) -> bool {
+    // Controllers of a fabric share the drive, so one that writes through leaves the drive's cache on.
+    let writes_through = !write_cache && options.fabrics.is_some();
+    match work {
+        Work::WriteZeroes { .. } | Work::Copy { .. } | Work::Deallocate(_) => writes_through,
+        Work::Flush | Work::Read { .. } | Work::Compare { .. } | Work::Write { .. } | Work::Update(_) => {
+            false
+        }
+    }
+}
+
 fn word(bytes: &[u8], at: usize) -> u32 {
     bytes[at..at + 4].iter().rev().fold(0, |word, &byte| word << 8 | u32::from(byte))
 }

@@ -35,7 +35,7 @@ pub struct Engine {
     clock: Clock,
     /// Time of the drive's last event or submission.
     now: SimTime,
-    /// Deallocations that are to be followed by a flush before they are answered.
+    /// Requests that are to be followed by a flush before they are answered.
     forced: BTreeSet<u64>,
     outstanding: usize,
     limits: LimitsConfig,
@@ -160,9 +160,10 @@ impl Engine {
         self.target.answer(self.now, tag, result);
     }
 
-    /// Submits a command of NVMe; returns what is left to do with its answer.
-    pub(crate) fn work(&mut self, tag: u64, work: Work) -> After {
+    /// Submits a command of NVMe, to be followed by a flush if it `is_forced`. Returns what is left to do with its answer.
+    pub(crate) fn work(&mut self, tag: u64, work: Work, is_forced: bool) -> After {
         self.outstanding += 1;
+        self.force(tag, is_forced);
         let (target, now) = (&mut self.target, self.now);
         work.submit(|command, data| target.submit(now, tag, &[command], data))
     }
@@ -214,7 +215,7 @@ impl Engine {
                 self.tick();
                 self.target.advance(self.now, &mut done);
                 self.take(&mut done, answers);
-                // A forced deallocation has gone on with its flush.
+                // A forced request has gone on with its flush.
                 self.target.advance(self.now, &mut done);
                 self.take(&mut done, answers);
             }

@@ -159,7 +159,7 @@ impl Controller {
                 room.after = if room.to.is_some() { After::Data(data.len()) } else { After::Nothing };
                 drive.answer(now, tag, Ok(data));
             }
-            Begun::Work(work) => {
+            Begun::Work { work, .. } => {
                 room.after = work.submit(|command: Command<'_>, data| drive.send(now, tag, &[command], data));
             }
         }

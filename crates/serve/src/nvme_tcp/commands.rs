@@ -46,15 +46,15 @@ impl Session {
         match of.commands.begin(queue, entry, data, drive_now, engine.drive_mut()).map_err(plain)? {
             Begun::Never => Ok(()),
             Begun::Done { data, result } => self.send(entry, data, result).map_err(plain),
-            begun @ Begun::Work(_) => {
+            begun @ Begun::Work { .. } => {
                 let owed = begun.output_bytes();
                 if owed > 0 && (entry.0[39] != BY_PDUS || (entry.dword(8) as usize) < owed) {
                     return Err(plain(Status::INVALID_SGL_LENGTH));
                 }
-                let Begun::Work(work) = begun else { return Ok(()) };
+                let Begun::Work { work, is_forced } = begun else { return Ok(()) };
                 self.owed += owed;
                 let slot = self.keep(Room::Working { id: entry.id(), after: After::Nothing, owed });
-                let rest = engine.work(u64::from(id) << 32 | u64::from(slot), work);
+                let rest = engine.work(u64::from(id) << 32 | u64::from(slot), work, is_forced);
                 if let Some(Some(Room::Working { after, .. })) = self.rooms.get_mut(slot as usize) {
                     *after = rest;
                 }
@@ -90,7 +90,7 @@ impl Session {
                     PropertySet::Done => self.complete(entry.id(), 0, Status::SUCCESS),
                     PropertySet::Flush => {
                         let slot = self.keep(Room::ShuttingDown { id: entry.id() });
-                        engine.work(u64::from(id) << 32 | u64::from(slot), Work::Flush);
+                        engine.work(u64::from(id) << 32 | u64::from(slot), Work::Flush, false);
                     }
                 }
             }

@@ -6,7 +6,7 @@ use std::time::Duration;
 use strobe_serve::nvme_tcp::{NQN, Options, Session, Subsystem};
 use strobe_serve::{Engine, Pace, Session as _};
 use strobe_ssd::DriveConfig;
-use strobe_types::SimTime;
+use strobe_types::{Lba, SimTime};
 
 pub(crate) const SECTORS_OF_UNIT: u32 = 8;
 pub(crate) const UNIT: usize = 4096;
@@ -14,11 +14,11 @@ pub(crate) const UNIT: usize = 4096;
 pub(crate) fn drive() -> Engine {
     let config = serde_json::json!({
         "nand": {
-            "channels": 1, "dies_per_channel": 1, "planes_per_die": 1, "blocks_per_plane": 64, "pages_per_block": 32,
+            "channels": 1, "dies_per_channel": 1, "planes_per_die": 1, "blocks_per_plane": 160, "pages_per_block": 32,
             "page_bytes": 4096, "read_ns": 1000, "program_ns": 10_000, "erase_ns": 100_000, "channel_mb_s": 100,
             "endurance_pe": 1000, "data": "bytes",
         },
-        "ftl": { "mapping": "page", "mapping_unit_bytes": 4096, "logical_pages": 1700, "copy_mode": "logical" },
+        "ftl": { "mapping": "page", "mapping_unit_bytes": 4096, "logical_pages": 1700, "copy_mode": "logical", "durable_map": true },
         "controller": { "command_ns": 1000, "link_mb_s": 500, "write_buffer_bytes": 65_536 },
     });
     let config: DriveConfig = serde_json::from_value(config).expect("a configuration");
@@ -76,6 +76,15 @@ impl Target {
     pub(crate) fn with(options: Options) -> Self {
         let subsystem = Subsystem::new(NQN, options);
         Self { engine: drive(), subsystem, sessions: Vec::new(), now: Duration::ZERO }
+    }
+
+    /// Bytes from sector `lba` on of the drive after a power cut now.
+    pub(crate) fn after_cut(&self, lba: u64, bytes: usize) -> Vec<u8> {
+        let cut = self.engine.drive().freeze().cut_now();
+        let (mut drive, found) = cut.drive.restart(self.engine.now()).expect("it recovers");
+        let mut data = vec![0; bytes];
+        drive.read_bytes(found.finished, Lba::new(lba), &mut data).expect("a read");
+        data
     }
 
     /// Sends bytes as far as they are wanted; returns what comes back.

@@ -1,5 +1,6 @@
 //! NVMe over TCP as bytes: what a host sends, and what it must get, however the bytes come.
 
+mod durable;
 mod host;
 
 use std::time::Duration;

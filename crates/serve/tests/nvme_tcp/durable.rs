@@ -1,0 +1,73 @@
+//! Durability over NVMe/TCP: what a power cut leaves of commands that are complete.
+
+use strobe_nand::NandOp;
+
+use crate::host::{Entry, SECTORS_OF_UNIT, Target, UNIT, Wire, text};
+
+/// First sector of another unit than the first.
+const OTHER: u32 = 40 * SECTORS_OF_UNIT;
+
+fn set_cache(target: &mut Target, admin: Wire, is_on: bool) {
+    let set = Entry::new(9).word(10, 6).word(11, is_on.into());
+    assert_eq!(target.command(admin, set, &[]).1, (0, 0));
+}
+
+fn cache(target: &mut Target, admin: Wire) -> u32 {
+    target.command(admin, Entry::new(0xa).word(10, 6), &[]).1.1
+}
+
+/// Writes data to the first unit and to [`OTHER`], and flushes.
+fn fill(target: &mut Target, io: Wire) {
+    for (lba, seed) in [(0, 1), (OTHER, 2)] {
+        assert_eq!(target.command(io, Entry::io(1, lba, SECTORS_OF_UNIT), &text(UNIT, seed)).1, (0, 0));
+    }
+    assert_eq!(target.command(io, Entry::new(0).word(1, 1), &[]).1, (0, 0), "flush");
+}
+
+/// Commands that change the first unit, each with its data and with what the unit holds then.
+fn changes(flags: u32) -> [(Entry, Vec<u8>, Vec<u8>); 4] {
+    let last = SECTORS_OF_UNIT - 1;
+    let mut source = vec![0; 32];
+    source[8..12].copy_from_slice(&OTHER.to_le_bytes());
+    source[16] = last as u8;
+    let mut range = vec![0; 16];
+    range[4] = SECTORS_OF_UNIT as u8;
+    let copy = Entry::new(0x19).word(1, 1).word(12, flags);
+    let deallocate = Entry::new(9).word(1, 1).word(11, 4);
+    [
+        (Entry::io(1, 0, SECTORS_OF_UNIT).word(12, last | flags), text(UNIT, 3), text(UNIT, 3)),
+        (Entry::io(8, 0, SECTORS_OF_UNIT).word(12, last | flags), Vec::new(), vec![0; UNIT]),
+        (copy, source, text(UNIT, 2)),
+        (deallocate, range, vec![0; UNIT]),
+    ]
+}
+
+#[test]
+fn changes_of_a_host_without_a_cache_survive_a_power_cut_whatever_another_host_sets() {
+    for (entry, data, expected) in changes(0) {
+        let mut target = Target::new();
+        let ((admin, io), (other, _)) = (target.queues((false, false), 0), target.queues((false, false), 0));
+        set_cache(&mut target, admin, false);
+        set_cache(&mut target, other, true);
+        assert_eq!((cache(&mut target, admin), cache(&mut target, other)), (0, 1));
+        fill(&mut target, io);
+        assert_eq!(target.command(io, entry, &data).1, (0, 0));
+        assert!(target.after_cut(0, UNIT) == expected, "command {:#x}", entry.0[0]);
+    }
+}
+
+#[test]
+fn the_cache_of_one_host_is_not_that_of_another() {
+    let mut target = Target::new();
+    let (admin, _) = target.queues((false, false), 0);
+    set_cache(&mut target, admin, false);
+    let (other, io) = target.queues((false, false), 0);
+    assert_eq!(cache(&mut target, other), 1);
+    let programs = |target: &Target| target.engine.drive().stats().nand.total(NandOp::Program);
+    let before = programs(&target);
+    for unit in 0..8 {
+        let write = Entry::io(1, unit * SECTORS_OF_UNIT, SECTORS_OF_UNIT);
+        assert_eq!(target.command(io, write, &text(UNIT, 1)).1, (0, 0));
+    }
+    assert_eq!(programs(&target), before, "they wait in the cache");
+}

@@ -104,7 +104,7 @@ impl CommandSet {
         if let Work::Write { tag, .. } = &mut work {
             tag.handle = self.admin.placement.handle_of(entry, now, drive)?;
         }
-        let is_forced = io::is_forced(&work, &self.options, self.admin.write_cache);
+        let is_forced = io::is_forced(&work, entry, &self.options, self.admin.write_cache);
         Ok(Begun::Work { work, is_forced })
     }
 

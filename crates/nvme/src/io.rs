@@ -101,10 +101,7 @@ pub(crate) fn parse(
     if entry.namespace() != NAMESPACE && !(is_flush && entry.namespace() == ALL_NAMESPACES) {
         return Err(Status::INVALID_NAMESPACE);
     }
-    let fua = entry.dword(12) >> 30 & 1 == 1;
     let range = range_of(entry);
-    // The drive can make durable at once what it is sent, and nothing else.
-    let only_cached = || if fua && write_cache { Err(Status::INVALID_FIELD) } else { Ok(()) };
     let changes = || if options.read_only { Err(Status::WRITE_PROTECTED) } else { Ok(()) };
     Ok(Some(match entry.opcode() {
         opcode::FLUSH => Work::Flush,
@@ -116,7 +113,7 @@ pub(crate) fn parse(
                 4 | 5 | 8 => Hint::Metadata,
                 _ => Hint::None,
             };
-            Work::Write { range, fua: fua || !write_cache, tag: hint.into(), data }
+            Work::Write { range, fua: has_fua(entry) || !write_cache, tag: hint.into(), data }
         }
         opcode::READ => {
             data_bytes(entry)?;
@@ -125,7 +122,6 @@ pub(crate) fn parse(
         opcode::COMPARE => Work::Compare { range, data },
         opcode::WRITE_ZEROES => {
             changes()?;
-            only_cached()?;
             Work::WriteZeroes { range, deallocate: entry.dword(12) >> 25 & 1 == 1 }
         }
         opcode::DATASET_MANAGEMENT if options.discard_segments > 0 => {
@@ -141,7 +137,6 @@ pub(crate) fn parse(
         }
         opcode::COPY if options.copy => {
             changes()?;
-            only_cached()?;
             // Format 0 is the only one.
             if entry.dword(12) >> 8 & 0xf != 0 {
                 return Err(Status::INVALID_FIELD);
@@ -154,15 +149,22 @@ pub(crate) fn parse(
     }))
 }
 
-/// True if a flush has to follow `work` before its command is complete.
-pub(crate) fn is_forced(work: &Work, options: &Options, write_cache: bool) -> bool {
+/// True if `entry` asks for force unit access.
+fn has_fua(entry: &Entry) -> bool {
+    entry.dword(12) >> 30 & 1 == 1
+}
+
+/// True if a flush has to follow `work`, which is that of `entry`, before the command is complete.
+pub(crate) fn is_forced(work: &Work, entry: &Entry, options: &Options, write_cache: bool) -> bool {
     // Controllers of a fabric share the drive, so one that writes through leaves the drive's cache on.
     let writes_through = !write_cache && options.fabrics.is_some();
     match work {
-        Work::WriteZeroes { .. } | Work::Copy { .. } | Work::Deallocate(_) => writes_through,
-        Work::Flush | Work::Read { .. } | Work::Compare { .. } | Work::Write { .. } | Work::Update(_) => {
-            false
-        }
+        // Data that is read is to be durable. A flush before the read would miss what is written between the two.
+        Work::Read { .. } | Work::Compare { .. } => has_fua(entry),
+        Work::WriteZeroes { .. } | Work::Copy { .. } => has_fua(entry) || writes_through,
+        Work::Deallocate(_) => writes_through,
+        // The drive itself makes writes durable.
+        Work::Flush | Work::Write { .. } | Work::Update(_) => false,
     }
 }
 

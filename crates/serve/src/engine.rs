@@ -1,6 +1,6 @@
 //! The drive behind a server: its time, its requests, their answers.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
 use strobe_nvme::{After, Work};
 use strobe_ssd::{
@@ -37,6 +37,8 @@ pub struct Engine {
     now: SimTime,
     /// Requests that are to be followed by a flush before they are answered.
     forced: BTreeSet<u64>,
+    /// Data of those whose flush is under way.
+    flushing: BTreeMap<u64, Vec<u8>>,
     outstanding: usize,
     limits: LimitsConfig,
     lag: Lag,
@@ -54,6 +56,7 @@ impl Engine {
             clock: Clock::from(start),
             now: start,
             forced: BTreeSet::new(),
+            flushing: BTreeMap::new(),
             outstanding: 0,
             lag: Lag::default(),
             earlier: Requests::default(),
@@ -66,6 +69,7 @@ impl Engine {
         (self.limits, self.target) = (drive.limits(), Target::new(drive));
         (self.clock, self.now, self.outstanding) = (Clock::from(start), start, 0);
         self.forced.clear();
+        self.flushing.clear();
     }
 
     /// The drive after a power cut now.
@@ -233,10 +237,18 @@ impl Engine {
 
     fn take(&mut self, done: &mut Vec<Answer>, answers: &mut Vec<(u64, Result<Vec<u8>, CommandError>)>) {
         for Answer { tag, at, result } in done.drain(..) {
-            if self.forced.remove(&tag) && result.is_ok() {
-                self.target.submit(self.now, tag, &[Command::Flush], None);
-                continue;
-            }
+            let is_forced = self.forced.remove(&tag);
+            let result = match result {
+                Ok(data) if is_forced => {
+                    self.flushing.insert(tag, data);
+                    self.target.submit(self.now, tag, &[Command::Flush], None);
+                    continue;
+                }
+                result => match self.flushing.remove(&tag) {
+                    Some(data) => result.map(|_| data),
+                    None => result,
+                },
+            };
             self.outstanding -= 1;
             if self.pace == Pace::Model {
                 let late = self.clock.now().since(at);

@@ -27,6 +27,10 @@ struct Room {
     result: u32,
     /// Rest of the command once the drive has answered.
     after: After,
+    /// True if a flush has to follow.
+    is_forced: bool,
+    /// Data that the drive has read, while that flush is under way.
+    read: Option<Vec<u8>>,
     /// Status unless the drive reports another one.
     status: Status,
 }
@@ -141,7 +145,8 @@ impl Controller {
     ) {
         let tag = drive.new_tag();
         let (after, status) = (After::Nothing, Status::SUCCESS);
-        let mut room = Room { queue, id: entry.id(), to: None, result: 0, after, status };
+        let (id, is_forced) = (entry.id(), false);
+        let mut room = Room { queue, id, to: None, result: 0, after, is_forced, read: None, status };
         let begun = match self.carry_out(queue, entry, guest_ns, memory, drive, &mut room) {
             Ok(begun) => begun,
             Err(status) => {
@@ -159,7 +164,8 @@ impl Controller {
                 room.after = if room.to.is_some() { After::Data(data.len()) } else { After::Nothing };
                 drive.answer(now, tag, Ok(data));
             }
-            Begun::Work { work, .. } => {
+            Begun::Work { work, is_forced } => {
+                room.is_forced = is_forced;
                 room.after = work.submit(|command: Command<'_>, data| drive.send(now, tag, &[command], data));
             }
         }
@@ -242,12 +248,20 @@ impl Controller {
             if self.last_flush == Some(answer.tag) {
                 self.registers.set_shut_down();
             }
-            let (Some(room), Some(memory)) = (self.rooms.remove(&answer.tag), memory) else { continue };
+            let (Some(mut room), Some(memory)) = (self.rooms.remove(&answer.tag), memory) else { continue };
             let now = drive.time(guest_ns);
-            let finished = match room.status {
-                Status::SUCCESS => {
-                    self.commands.finish(room.after, answer.result, now, drive.target.drive_mut())
+            let result = match (answer.result, room.read.take()) {
+                (Ok(data), None) if room.is_forced => {
+                    (room.is_forced, room.read) = (false, Some(data));
+                    let tag = drive.new_tag();
+                    drive.send(now, tag, &[Command::Flush], None);
+                    self.rooms.insert(tag, room);
+                    continue;
                 }
+                (result, read) => result.map(|data| read.unwrap_or(data)),
+            };
+            let finished = match room.status {
+                Status::SUCCESS => self.commands.finish(room.after, result, now, drive.target.drive_mut()),
                 refused => Err(refused),
             };
             let written = finished.and_then(|data| room.to.map_or(Ok(()), |to| to.write(memory, &data)));

@@ -3,8 +3,8 @@
 mod placement;
 
 use proptest::prelude::*;
-use strobe_ssd::DriveConfig;
-use strobe_types::SimTime;
+use strobe_ssd::{DriveConfig, DurableMap};
+use strobe_types::{Lba, SimTime};
 use vm_memory::{Bytes as _, GuestAddress, GuestMemoryMmap};
 
 use super::controller::Controller;
@@ -205,6 +205,34 @@ fn data_is_written_read_copied_zeroed_and_unmapped() {
     assert_eq!((health[64], health[80]), (2, 3), "two reads; a write, zeros and a copy");
     assert_eq!(host.ask(1, 0x02, 1, DATA, [u32::MAX, u32::MAX, 0]).1, 0x80, "outside of the drive");
     assert_eq!(host.ask(1, 0x02, 1, DATA, [0, 0, 0xffff]).1, Status::INVALID_FIELD.0, "too much");
+}
+
+/// Force unit access: what a command has changed or read survives a power cut once it is complete.
+#[test]
+fn forced_commands_are_durable_when_they_complete() {
+    const FUA: u32 = 1 << 30;
+    let mut config = config();
+    (config.ftl.durable_map, config.nand.blocks_per_plane) = (DurableMap::Journal, 160);
+    let after_cut = |host: &Host| {
+        let cut = host.drive.target.drive().freeze().cut_now();
+        let (mut drive, found) = cut.drive.restart(host.drive.time(host.now)).expect("it recovers");
+        let mut data = vec![0; 4096];
+        drive.read_bytes(found.finished, Lba::new(0), &mut data).expect("a read");
+        data
+    };
+    for (opcode, expected) in [(2, 7), (5, 7), (8, 0)] {
+        let drive = strobe_ssd::build(&config, true, 1).expect("a drive");
+        let mut host = Host::of(Attached::new(drive, SimTime::ZERO));
+        host.put(&[7; 4096]);
+        assert_eq!(host.ask(1, 1, 1, DATA, [0, 0, 7]), (0, 0));
+        if opcode == 8 {
+            assert_eq!(host.ask(1, 0, 1, DATA, [0, 0, 0]), (0, 0), "flush");
+        }
+        assert_ne!(after_cut(&host), [expected; 4096], "without the command");
+        assert_eq!(host.ask(1, opcode, 1, DATA, [0, 0, 7 | FUA]), (0, 0), "command {opcode}");
+        assert_eq!(host.data(4096), [7; 4096]);
+        assert_eq!(after_cut(&host), [expected; 4096], "command {opcode}");
+    }
 }
 
 #[test]

@@ -4,6 +4,8 @@ use strobe_nand::NandOp;
 
 use crate::host::{Entry, SECTORS_OF_UNIT, Target, UNIT, Wire, text};
 
+/// Force unit access, in dword 12.
+const FUA: u32 = 1 << 30;
 /// First sector of another unit than the first.
 const OTHER: u32 = 40 * SECTORS_OF_UNIT;
 
@@ -70,4 +72,31 @@ fn the_cache_of_one_host_is_not_that_of_another() {
         assert_eq!(target.command(io, write, &text(UNIT, 1)).1, (0, 0));
     }
     assert_eq!(programs(&target), before, "they wait in the cache");
+}
+
+#[test]
+fn forced_changes_survive_a_power_cut() {
+    for (entry, data, expected) in changes(FUA).into_iter().take(3) {
+        let mut target = Target::new();
+        let (_, io) = target.queues((false, false), 0);
+        fill(&mut target, io);
+        assert_eq!(target.command(io, entry, &data).1, (0, 0), "command {:#x}", entry.0[0]);
+        assert!(target.after_cut(0, UNIT) == expected, "command {:#x}", entry.0[0]);
+    }
+}
+
+#[test]
+fn data_of_forced_reads_and_compares_survives_a_power_cut() {
+    for opcode in [2, 5] {
+        let mut target = Target::new();
+        let (_, io) = target.queues((false, false), 0);
+        fill(&mut target, io);
+        let data = text(UNIT, 3);
+        assert_eq!(target.command(io, Entry::io(1, 0, SECTORS_OF_UNIT), &data).1, (0, 0));
+        assert!(target.after_cut(0, UNIT) != data, "in the cache alone");
+        let forced = Entry::io(opcode, 0, SECTORS_OF_UNIT).word(12, (SECTORS_OF_UNIT - 1) | FUA);
+        let (read, done) = target.command(io, forced, if opcode == 5 { &data } else { &[] });
+        assert!(done == (0, 0) && (opcode == 5 || read == data), "{done:?}");
+        assert!(target.after_cut(0, UNIT) == data, "command {opcode}");
+    }
 }

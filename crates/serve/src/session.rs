@@ -23,7 +23,7 @@ pub trait Session {
     fn buffers_mut(&mut self) -> &mut Buffers;
     /// True once the client has found what it wants.
     fn is_ready(&self) -> bool;
-    /// True if the session wants no more bytes now: the client is owed too much.
+    /// True if the session wants no more bytes now: too much is under way or waits to be sent.
     fn is_busy(&self) -> bool;
     /// Requests without an answer.
     fn in_flight(&self) -> usize;

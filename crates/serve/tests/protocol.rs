@@ -342,6 +342,25 @@ fn a_client_that_takes_no_answers_gets_no_more() {
     assert!(!client.session.is_full());
 }
 
+#[test]
+fn data_of_writes_under_way_is_bounded() {
+    let mut client = Client::ready();
+    let largest = SECTORS as u32 * 512;
+    let write = [request(0, 1, 1, 0, largest), vec![1; largest as usize]].concat();
+    let mut rest = write.iter().cycle().copied();
+    let mut taken = 0;
+    while !client.session.is_full() && taken < 1000 {
+        let count = client.session.room().len();
+        client.session.room().iter_mut().zip(&mut rest).for_each(|(to, from)| *to = from);
+        client.session.received(count);
+        taken += usize::from(client.session.next_request().is_some());
+    }
+    assert_eq!(taken, OUTPUT_BYTES_MAX / largest as usize + 1);
+    client.session.answer(0, Ok(Vec::new()));
+    client.take();
+    assert!(!client.session.is_full());
+}
+
 /// Nothing is told to a client that has not asked for encryption, and what it has said before does not count.
 #[test]
 fn options_wait_for_encryption() {

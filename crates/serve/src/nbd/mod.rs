@@ -6,7 +6,7 @@
 //! 4. [`output`](crate::Session::output) has the bytes to send.
 //!
 //! **Memory** of a connection is bounded: at most one message is buffered, and no request is taken up while
-//! more than [`OUTPUT_BYTES_MAX`] of answers wait or are to come.
+//! answers that wait and data of requests under way are more than [`OUTPUT_BYTES_MAX`].
 
 mod export;
 mod handshake;

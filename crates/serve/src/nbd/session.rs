@@ -10,7 +10,7 @@ use super::handshake::{Handshake, Step};
 use super::wire::{self, ErrorCode, RequestHeader, command, flag};
 use crate::session::{Buffers, Session as _};
 
-/// Bytes of answers, waiting or to come, beyond which no request is taken up.
+/// Bytes of answers that wait and of data of requests under way beyond which no request is taken up.
 pub const OUTPUT_BYTES_MAX: usize = 32 << 20;
 /// Requests under way beyond which no other is taken up.
 const IN_FLIGHT_MAX: usize = 1024;
@@ -101,7 +101,7 @@ struct Asked {
     cookie: u64,
     op: Op,
     offset: u64,
-    /// Bytes of its answer.
+    /// Bytes of its data, whichever side sends them.
     owed: usize,
 }
 
@@ -119,7 +119,7 @@ pub struct Session {
     skip: u64,
     asked: Vec<Option<Asked>>,
     free: Vec<u32>,
-    /// Bytes of the answers to requests under way.
+    /// Bytes of the data of requests under way.
     owed: usize,
 }
 
@@ -222,7 +222,8 @@ impl Session {
         };
         self.buffers.input.consume(RequestHeader::BYTES);
         let (offset, cookie) = (header.offset, header.cookie);
-        let owed = if op == Op::Read { header.bytes as usize } else { 0 };
+        let has_data = matches!(op, Op::Read | Op::Write { .. });
+        let owed = if has_data { header.bytes as usize } else { 0 };
         self.owed += owed;
         let slot = self.keep(Asked { cookie, op, offset, owed });
         let data =
@@ -376,7 +377,9 @@ impl Session {
         match result {
             Err(failed) => self.refuse(cookie, &failed),
             Ok(mut data) => {
-                data.resize(owed, 0);
+                if op == Op::Read {
+                    data.resize(owed, 0);
+                }
                 self.buffers.output.add(|out| match op {
                     Op::Read if structured => wire::data(out, cookie, offset, owed),
                     _ if structured => wire::done(out, cookie),

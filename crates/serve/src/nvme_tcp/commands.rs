@@ -42,16 +42,17 @@ impl Session {
         if !of.registers.is_ready() {
             return Err(plain(Status::SEQUENCE_ERROR));
         }
-        let drive_now = engine.now();
+        let (drive_now, sent) = (engine.now(), data.len());
         match of.commands.begin(queue, entry, data, drive_now, engine.drive_mut()).map_err(plain)? {
             Begun::Never => Ok(()),
             Begun::Done { data, result } => self.send(entry, data, result).map_err(plain),
             begun @ Begun::Work { .. } => {
-                let owed = begun.output_bytes();
-                if owed > 0 && (entry.0[39] != BY_PDUS || (entry.dword(8) as usize) < owed) {
+                let wanted = begun.output_bytes();
+                if wanted > 0 && (entry.0[39] != BY_PDUS || (entry.dword(8) as usize) < wanted) {
                     return Err(plain(Status::INVALID_SGL_LENGTH));
                 }
                 let Begun::Work { work, is_forced } = begun else { return Ok(()) };
+                let owed = sent + wanted;
                 self.owed += owed;
                 let slot = self.keep(Room::Working { id: entry.id(), after: After::Nothing, owed });
                 let rest = engine.work(u64::from(id) << 32 | u64::from(slot), work, is_forced);

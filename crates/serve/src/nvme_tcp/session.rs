@@ -10,9 +10,9 @@ use super::wire::{self, Fatal, Form, Header, flag, half, kind, word};
 use crate::engine::Engine;
 use crate::session::{Buffers, Session as _};
 
-/// Bytes of data on their way from the host beyond which no more are asked for.
+/// Bytes of data of commands that are not whole beyond which no more are asked for.
 pub const GATHERED_BYTES_MAX: usize = 8 << 20;
-/// Bytes of answers, waiting or to come, beyond which nothing is read.
+/// Bytes of answers that wait and of data of commands under way beyond which nothing is read.
 const OUTPUT_BYTES_MAX: usize = 32 << 20;
 
 /// Operation code of commands of fabrics, and the type of Connect.
@@ -53,9 +53,9 @@ pub struct Session {
     pub(super) free: Vec<u32>,
     /// Commands whose data has not been asked for.
     waiting: VecDeque<u32>,
-    /// Bytes asked for that are to come.
+    /// Bytes of commands that are asked for and not whole.
     granted: usize,
-    /// Bytes of the answers to commands under way.
+    /// Bytes of the data of commands under way.
     pub(super) owed: usize,
     /// Index of the next entry of the queue, modulo its length.
     pub(super) head: u32,
@@ -349,10 +349,10 @@ impl Session {
         if (header.flags & flag::LAST != 0) != is_complete {
             return Err(Fatal::SEQUENCE);
         }
-        self.granted -= data.len();
         if !is_complete {
             return Ok(None);
         }
+        self.granted -= *wanted;
         let taken = place.take();
         self.free.push(slot.into());
         Ok(match taken {

@@ -30,6 +30,8 @@ pub(crate) struct Target {
     pub(crate) engine: Engine,
     pub(crate) subsystem: Subsystem,
     pub(crate) sessions: Vec<Session>,
+    /// True if the drive completes nothing.
+    pub(crate) is_paused: bool,
     pub(crate) now: Duration,
 }
 
@@ -75,7 +77,7 @@ impl Target {
 
     pub(crate) fn with(options: Options) -> Self {
         let subsystem = Subsystem::new(NQN, options);
-        Self { engine: drive(), subsystem, sessions: Vec::new(), now: Duration::ZERO }
+        Self { engine: drive(), subsystem, sessions: Vec::new(), is_paused: false, now: Duration::ZERO }
     }
 
     /// Bytes from sector `lba` on of the drive after a power cut now.
@@ -106,10 +108,12 @@ impl Target {
     }
 
     pub(crate) fn turn(&mut self, at: usize, got: &mut Vec<u8>) {
-        let Self { engine, subsystem, sessions, now } = self;
+        let Self { engine, subsystem, sessions, is_paused, now } = self;
         sessions[at].submit(at as u32, subsystem, engine, *now);
         let mut answers = Vec::new();
-        engine.advance(&mut answers);
+        if !*is_paused {
+            engine.advance(&mut answers);
+        }
         for (tag, result) in answers {
             sessions[(tag >> 32) as usize].answer(tag as u32, result, subsystem, engine);
         }

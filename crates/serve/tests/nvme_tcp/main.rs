@@ -252,6 +252,44 @@ fn much_data_is_asked_for_bit_by_bit() {
     assert_eq!(reason(&last).0, 2);
 }
 
+/// Sends writes of 2 MiB, of which `bytes` come, while the drive completes none. Returns how many are asked for.
+fn write_much(target: &mut Target, io: Wire, bytes: usize) -> usize {
+    const PART: usize = 256 << 10;
+    let (data, mut asked) = (text(bytes, 1), 0);
+    for at in 0..100_u16 {
+        let mut entry = Entry::io(1, 0, 4096);
+        entry.0[2..4].copy_from_slice(&at.to_le_bytes());
+        let Some(answer) = target.ask(io, &capsule(io, &entry, &[])).into_iter().next() else { break };
+        asked += 1;
+        let tag = (answer.word(0) >> 16) as u16;
+        for (number, part) in data.chunks(PART).enumerate() {
+            let from = number * PART;
+            let is_last = from + part.len() == 2 << 20;
+            assert_eq!(target.ask(io, &h2c(io, at, tag, from as u32, part, is_last)), []);
+        }
+    }
+    asked
+}
+
+#[test]
+fn data_of_writes_that_are_not_whole_is_bounded() {
+    let mut target = Target::new();
+    let (_, io) = target.queues((false, false), 0);
+    assert_eq!(write_much(&mut target, io, (2 << 20) - 512), 4, "of 2 MiB each");
+}
+
+#[test]
+fn data_of_writes_under_way_is_bounded() {
+    let mut target = Target::new();
+    let (_, io) = target.queues((false, false), 0);
+    target.is_paused = true;
+    assert_eq!(write_much(&mut target, io, 2 << 20), 17, "32 MiB and one more");
+    assert!(target.sessions[io.session].is_full());
+    target.is_paused = false;
+    target.turn(io.session, &mut Vec::new());
+    assert!(!target.sessions[io.session].is_full());
+}
+
 proptest! {
     /// Nothing that a host sends is more than an error, and another host is served as before.
     #[test]

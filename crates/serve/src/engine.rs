@@ -213,9 +213,9 @@ impl Engine {
 
     /// Adds what is complete now to `answers`. Without pacing that is all that was submitted.
     pub fn advance(&mut self, answers: &mut Vec<(u64, Result<Vec<u8>, CommandError>)>) {
-        let mut done = Vec::new();
         match self.pace {
             Pace::Model => {
+                let mut done = Vec::new();
                 self.tick();
                 self.target.advance(self.now, &mut done);
                 self.take(&mut done, answers);
@@ -223,15 +223,19 @@ impl Engine {
                 self.target.advance(self.now, &mut done);
                 self.take(&mut done, answers);
             }
-            Pace::None => {
-                while self.outstanding > 0
-                    && let Some(next) = self.target.next_event()
-                {
-                    self.now = self.now.max(next);
-                    self.target.advance(self.now, &mut done);
-                    self.take(&mut done, answers);
-                }
-            }
+            Pace::None => self.finish(answers),
+        }
+    }
+
+    /// Does all that was submitted, without waiting for the real time, and adds it to `answers`.
+    pub(crate) fn finish(&mut self, answers: &mut Vec<(u64, Result<Vec<u8>, CommandError>)>) {
+        let mut done = Vec::new();
+        while self.outstanding > 0
+            && let Some(next) = self.target.next_event()
+        {
+            self.now = self.now.max(next);
+            self.target.advance(self.now, &mut done);
+            self.take(&mut done, answers);
         }
     }
 

@@ -45,7 +45,7 @@ const AWAKE: Duration = Duration::from_micros(50);
 const HANDSHAKE: Duration = Duration::from_secs(20);
 /// Most clients of the control socket and of the metrics at a time.
 const ASKERS_MAX: usize = 16;
-/// Time for answers to be taken when the server ends.
+/// Time in which requests are done as the model says, and answers taken, when the server ends.
 const GRACE: Duration = Duration::from_secs(5);
 /// Time without accepting after the system had no resources for a connection, unless one closes earlier.
 const ACCEPT_RETRY: Duration = Duration::from_millis(100);
@@ -235,7 +235,13 @@ impl Server {
         while self.now() < end && (self.engine.outstanding() > 0 || !self.connections.is_empty()) {
             self.turn(false)?;
         }
-        self.connections.clear();
+        // The rest is done too, in no real time.
+        let (mut answers, now) = (Vec::new(), self.now());
+        let Self { engine, subsystem, connections, .. } = self;
+        let mut shared = Shared { engine, subsystem, now };
+        shared.engine.finish(&mut answers);
+        hand_over(&mut answers, connections, &mut shared);
+        connections.clear();
         self.engine.settle()?;
         Ok(())
     }
@@ -269,18 +275,7 @@ impl Server {
         let mut answers = Vec::new();
         for _ in 0..ROUNDS_MAX {
             shared.engine.advance(&mut answers);
-            for (tag, result) in answers.drain(..) {
-                // Nobody may be there to hear it.
-                if let Some(connection) = connections.get_mut(&((tag >> 32) as u32)) {
-                    connection.session.answer(tag as u32, result, &mut shared);
-                }
-            }
-            // Who has taken answers may go on.
-            let waiting = connections.iter_mut().map(|(&id, connection)| {
-                connection.send();
-                connection.session.submit(id, &mut shared)
-            });
-            if waiting.sum::<usize>() == 0 {
+            if hand_over(&mut answers, connections, &mut shared) == 0 {
                 break;
             }
         }
@@ -427,6 +422,25 @@ impl Server {
             self.served.most = self.served.most.max(self.connections.len());
         }
     }
+}
+
+/// Hands `answers` to the connections that they are for. Who has taken answers may go on: returns how many requests follow.
+fn hand_over(
+    answers: &mut Vec<(u64, Result<Vec<u8>, CommandError>)>,
+    connections: &mut BTreeMap<u32, Connection>,
+    shared: &mut Shared<'_>,
+) -> usize {
+    for (tag, result) in answers.drain(..) {
+        // Nobody may be there to hear it.
+        if let Some(connection) = connections.get_mut(&((tag >> 32) as u32)) {
+            connection.session.answer(tag as u32, result, shared);
+        }
+    }
+    let waiting = connections.iter_mut().map(|(&id, connection)| {
+        connection.send();
+        connection.session.submit(id, shared)
+    });
+    waiting.sum()
 }
 
 /// Moves `accepts_from` if `error` says that the system has no resources for a connection. The client stays

@@ -296,12 +296,21 @@ fn split(range: Range, limits: &LimitsConfig, unit_sectors: u32) -> Vec<Range> {
     parts
 }
 
-/// `ranges` in groups that one deallocation can have.
+/// `ranges` in groups that one deallocation can have; each range is one that it can have.
 fn batches<'a>(ranges: &'a [Range], limits: &LimitsConfig) -> Vec<&'a [Range]> {
-    let count = if limits.trim_ranges == 0 { RANGES_MAX } else { limits.trim_ranges as usize };
-    let count = match (limits.trim_sectors, ranges.first()) {
-        (0, _) | (_, None) => count,
-        (most, Some(first)) => count.min((most / u64::from(first.sectors)).max(1) as usize),
-    };
-    ranges.chunks(count).collect()
+    let count_max = if limits.trim_ranges == 0 { RANGES_MAX } else { limits.trim_ranges as usize };
+    let sectors_max = if limits.trim_sectors == 0 { u64::MAX } else { limits.trim_sectors };
+    let (mut groups, mut rest) = (Vec::new(), ranges);
+    while !rest.is_empty() {
+        let mut sectors = 0;
+        let fits = |range: &&Range| {
+            sectors += u64::from(range.sectors);
+            sectors <= sectors_max
+        };
+        let count = rest.iter().take(count_max).take_while(fits).count().max(1);
+        let (group, others) = rest.split_at(count);
+        groups.push(group);
+        rest = others;
+    }
+    groups
 }

@@ -41,8 +41,14 @@ impl Asker {
         self.sent < self.output.len()
     }
 
+    /// True if a command has come and not been taken, which no further byte may announce.
+    pub(super) fn has_question(&self) -> bool {
+        self.form == Form::Control && !self.has_output() && self.input.contains(&b'\n')
+    }
+
     pub(super) fn is_over(&self, now: Duration) -> bool {
-        self.is_gone || self.form == Form::Metrics && now.saturating_sub(self.last) > PATIENCE
+        self.is_gone && !self.has_question()
+            || self.form == Form::Metrics && now.saturating_sub(self.last) > PATIENCE
     }
 
     /// Takes what has come and returns the next question, without its end.

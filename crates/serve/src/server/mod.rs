@@ -374,11 +374,13 @@ impl Server {
         fds.extend(signals.iter().map(|(.., file)| PollFd::from_borrowed_fd(*file, PollFlags::IN)));
         let signalling = fds.len();
         fds.extend(windows.iter().map(|(listener, _)| PollFd::new(listener, PollFlags::IN)));
+        let mut asks = false;
         for asker in &self.askers {
+            asks |= asker.has_question();
             let flags = if asker.has_output() { PollFlags::OUT } else { PollFlags::IN };
             fds.push(PollFd::new(&asker.stream, flags));
         }
-        let due = if has_pending { Some(0) } else { self.engine.due_in_ns() };
+        let due = if has_pending || asks { Some(0) } else { self.engine.due_in_ns() };
         // The system wakes a sleeper late, so the last moment before an event is spent awake.
         let due = due.map_or(LOOK_UP, |ns| Duration::from_nanos(ns).saturating_sub(AWAKE)).min(LOOK_UP);
         self.spin.wait(&mut fds, due).map_err(std::io::Error::from)?;
@@ -393,7 +395,7 @@ impl Server {
         let clients = ready.map(|((&id, fd), _)| (id, is_cut(fd))).collect();
         let signalled = signals.iter().zip(signalled).filter(|(_, fd)| is_ready(fd));
         let signals = signalled.map(|(&(id, number, _), _)| (id, number)).collect();
-        Ok(Ready { knocks, clients, signals, asks: others.iter().any(is_ready) })
+        Ok(Ready { knocks, clients, signals, asks: asks || others.iter().any(is_ready) })
     }
 
     fn accept(&mut self, at: usize) {

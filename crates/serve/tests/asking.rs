@@ -53,3 +53,10 @@ fn commands_that_come_together_are_all_answered() {
         assert_eq!(answers[at]["snapshot"], name, "{answers:?}");
     }
 }
+
+#[test]
+fn silent_clients_of_the_metrics_keep_nobody_from_the_control_socket() {
+    for answers in answers(["snapshot a\n"; 3], 40) {
+        assert_eq!(answers.len(), 1);
+    }
+}

@@ -43,7 +43,7 @@ const LOOK_UP: Duration = Duration::from_millis(50);
 const AWAKE: Duration = Duration::from_micros(50);
 /// Time for the handshake.
 const HANDSHAKE: Duration = Duration::from_secs(20);
-/// Most clients of the control socket and of the metrics at a time.
+/// Most clients of the control socket at a time, and of the metrics.
 const ASKERS_MAX: usize = 16;
 /// Time in which requests are done as the model says, and answers taken, when the server ends.
 const GRACE: Duration = Duration::from_secs(5);
@@ -302,7 +302,7 @@ impl Server {
     fn hear(&mut self) {
         let now = self.now();
         for (listener, form) in &self.windows {
-            while self.askers.len() < ASKERS_MAX {
+            while has_seat(&self.askers, *form) {
                 match listener.accept() {
                     Ok(stream) => self.askers.push(Asker::new(stream, *form, now)),
                     Err(error) => {
@@ -351,8 +351,8 @@ impl Server {
         let is_deferred = self.now() < self.accepts_from;
         let has_room = accepts && !is_deferred && self.connections.len() < self.connections_max;
         let listeners = if has_room { &self.listeners[..] } else { &[] };
-        let has_window = !is_deferred && self.askers.len() < ASKERS_MAX;
-        let windows = if has_window { &self.windows[..] } else { &[] };
+        let is_open = |(_, form): &&(Listener, Form)| !is_deferred && has_seat(&self.askers, *form);
+        let windows = self.windows.iter().filter(is_open);
         let mut fds: Vec<_> =
             listeners.iter().map(|(listener, _)| PollFd::new(listener, PollFlags::IN)).collect();
         let mut ids = Vec::with_capacity(self.connections.len());
@@ -373,7 +373,7 @@ impl Server {
         let connected = fds.len();
         fds.extend(signals.iter().map(|(.., file)| PollFd::from_borrowed_fd(*file, PollFlags::IN)));
         let signalling = fds.len();
-        fds.extend(windows.iter().map(|(listener, _)| PollFd::new(listener, PollFlags::IN)));
+        fds.extend(windows.map(|(listener, _)| PollFd::new(listener, PollFlags::IN)));
         let mut asks = false;
         for asker in &self.askers {
             asks |= asker.has_question();
@@ -424,6 +424,11 @@ impl Server {
             self.served.most = self.served.most.max(self.connections.len());
         }
     }
+}
+
+/// True if another client that asks in this form is accepted beside `askers`.
+fn has_seat(askers: &[Asker], form: Form) -> bool {
+    askers.iter().filter(|asker| asker.form == form).count() < ASKERS_MAX
 }
 
 /// Hands `answers` to the connections that they are for. Who has taken answers may go on: returns how many requests follow.

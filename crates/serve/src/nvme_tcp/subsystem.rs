@@ -18,8 +18,8 @@ pub(super) const CONNECT_BYTES: usize = 1024;
 const ANY: u16 = 0xffff;
 /// Highest controller identifier that is given.
 const CONTROLLER_MAX: u16 = 0xffef;
-/// I/O queues of a controller.
-const IO_QUEUES: u16 = 64;
+/// Most I/O queues of a controller.
+const IO_QUEUES_MAX: u16 = 64;
 /// Time beyond that of Keep Alive before a host counts as gone.
 const GRACE: Duration = Duration::from_secs(1);
 
@@ -68,6 +68,8 @@ pub(super) enum PropertySet {
 pub struct Subsystem {
     nqn: String,
     options: Options,
+    /// I/O queues of a controller.
+    io_queues: u16,
     /// Address that the discovery log names.
     address: Option<SocketAddr>,
     controllers: BTreeMap<u16, Controller>,
@@ -78,7 +80,8 @@ impl Subsystem {
     /// A subsystem named `nqn` with no controllers, of which each begins with `options`.
     pub fn new(nqn: &str, options: Options) -> Self {
         let nqn = nqn.to_owned();
-        Self { nqn, options, address: None, controllers: BTreeMap::new(), next: 1 }
+        let io_queues = IO_QUEUES_MAX;
+        Self { nqn, options, io_queues, address: None, controllers: BTreeMap::new(), next: 1 }
     }
 
     /// NVMe qualified name.
@@ -89,6 +92,14 @@ impl Subsystem {
     /// Says in the discovery log that hosts connect at `address`.
     pub fn set_address(&mut self, address: SocketAddr) {
         self.address = Some(address);
+    }
+
+    /// Gives a controller no more queues than a host can connect, of `connections` that the server takes.
+    #[cfg(target_os = "linux")]
+    pub(crate) fn set_connections(&mut self, connections: usize) {
+        // One is for the admin queue; the number of I/O queues is at least 1.
+        let queues = u16::try_from(connections.saturating_sub(1)).unwrap_or(u16::MAX);
+        self.io_queues = queues.clamp(1, IO_QUEUES_MAX);
     }
 
     /// Number of controllers.
@@ -159,7 +170,7 @@ impl Subsystem {
             capsule_data_bytes: CAPSULE_DATA_BYTES,
             is_discovery,
         };
-        let options = Options { fabrics: Some(fabrics), io_queues: IO_QUEUES, ..self.options.clone() };
+        let options = Options { fabrics: Some(fabrics), io_queues: self.io_queues, ..self.options.clone() };
         let mut commands = CommandSet::new(options);
         commands.set_keep_alive_ms(keep_alive_ms);
         self.controllers.insert(id, Controller { commands, registers: Registers::default(), heard: now });

@@ -182,6 +182,7 @@ impl Server {
         if let Some(Ok(Address::Tcp(address))) = nvme.map(|(listener, _)| listener.address()) {
             subsystem.set_address(address);
         }
+        subsystem.set_connections(connections_max);
         Ok(Self {
             windows: control.chain(metrics).map(window).collect::<Result<_, ServeError>>()?,
             askers: Vec::new(),

@@ -1,7 +1,12 @@
 //! NVMe over TCP as bytes: what a host sends, and what it must get, however the bytes come.
 
+#[cfg(target_os = "linux")]
+#[path = "../common/mod.rs"]
+mod common;
 mod durable;
 mod host;
+#[cfg(target_os = "linux")]
+mod sockets;
 
 use std::time::Duration;
 

@@ -116,8 +116,8 @@ impl Session {
 
     /// The connection is closed: the controller of an admin queue ends with it.
     pub fn leave(&self, subsystem: &mut Subsystem) {
-        if let Some(Connected { controller, queue: 0, .. }) = self.connected {
-            subsystem.remove(controller);
+        if let Some(Connected { controller, queue, .. }) = self.connected {
+            subsystem.disconnect(controller, queue);
         }
     }
 

@@ -1,6 +1,6 @@
 //! The subsystem: its controllers, and the commands by which hosts connect (NVMe base specification 2.0, chapter 6).
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::net::SocketAddr;
 use std::time::Duration;
 
@@ -29,6 +29,8 @@ const CONTROLLER_CONFIGURATION: u32 = 0x14;
 pub(super) struct Controller {
     pub(super) commands: CommandSet,
     pub(super) registers: Registers,
+    /// I/O queues that are connected.
+    queues: BTreeSet<u16>,
     /// Time of the server at which its host was last heard of.
     pub(super) heard: Duration,
 }
@@ -116,8 +118,13 @@ impl Subsystem {
         self.controllers.get_mut(&controller)
     }
 
-    pub(super) fn remove(&mut self, controller: u16) {
-        self.controllers.remove(&controller);
+    /// The connection of a queue is closed: the controller of an admin queue ends with it.
+    pub(super) fn disconnect(&mut self, controller: u16, queue: u16) {
+        if queue == 0 {
+            self.controllers.remove(&controller);
+        } else if let Some(of) = self.controllers.get_mut(&controller) {
+            of.queues.remove(&queue);
+        }
     }
 
     /// Connects a queue, of a new controller if it is an admin queue. The error has dword 0 of the completion: the offset
@@ -151,10 +158,13 @@ impl Subsystem {
             let controller = self.add(wants_discovery, entry.dword(12), now).ok_or(wrong(42))?;
             return Ok(Connected { controller, queue, entries, has_flow_control });
         }
-        let of = self.controllers.get(&asked).filter(|of| of.is_discovery() == wants_discovery);
+        let of = self.controllers.get_mut(&asked).filter(|of| of.is_discovery() == wants_discovery);
         let of = of.ok_or(wrong(16 | IN_DATA))?;
         if queue > of.commands.options().io_queues || of.is_discovery() || !of.registers.is_ready() {
             return Err(wrong(42));
+        }
+        if !of.queues.insert(queue) {
+            return Err((Status::SEQUENCE_ERROR, 0));
         }
         Ok(Connected { controller: asked, queue, entries, has_flow_control })
     }
@@ -173,7 +183,8 @@ impl Subsystem {
         let options = Options { fabrics: Some(fabrics), io_queues: self.io_queues, ..self.options.clone() };
         let mut commands = CommandSet::new(options);
         commands.set_keep_alive_ms(keep_alive_ms);
-        self.controllers.insert(id, Controller { commands, registers: Registers::default(), heard: now });
+        let (registers, queues) = (Registers::default(), BTreeSet::new());
+        self.controllers.insert(id, Controller { commands, registers, queues, heard: now });
         Some(id)
     }
 
@@ -197,7 +208,10 @@ impl Subsystem {
         }
         match of.registers.write(CONTROLLER_CONFIGURATION.into(), entry.dword(12)) {
             Effect::Enable => of.registers.set_ready(),
-            Effect::Reset => of.commands.reset(),
+            Effect::Reset => {
+                of.commands.reset();
+                of.queues.clear();
+            }
             Effect::Shutdown => return Ok(PropertySet::Flush),
             Effect::Nothing | Effect::Submission { .. } | Effect::Completion { .. } => {}
         }

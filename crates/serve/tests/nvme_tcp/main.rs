@@ -295,6 +295,21 @@ fn data_of_writes_under_way_is_bounded() {
     assert!(!target.sessions[io.session].is_full());
 }
 
+#[test]
+fn a_queue_is_connected_once() {
+    let mut target = Target::new();
+    let (_, id) = target.admin((false, false), 0);
+    let connect = |target: &mut Target| {
+        let wire = target.open(false, false, 0);
+        (wire, target.command(wire, connect(1, 31), &hello(NQN, id)).1)
+    };
+    let (first, status) = connect(&mut target);
+    assert_eq!(status.0, 0);
+    assert_eq!(connect(&mut target).1.0, 0x00c, "command sequence error");
+    target.sessions[first.session].leave(&mut target.subsystem);
+    assert_eq!(connect(&mut target).1.0, 0, "its connection is closed");
+}
+
 proptest! {
     /// Nothing that a host sends is more than an error, and another host is served as before.
     #[test]

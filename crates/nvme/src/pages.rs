@@ -240,7 +240,8 @@ pub(crate) fn log(
 /// means not reported. All spare is available.
 fn health(drive: &dyn Simulated, now: SimTime) -> Vec<u8> {
     const HOUR_NS: u64 = 3_600_000_000_000;
-    let host = drive.stats().host;
+    let stats = drive.stats();
+    let host = stats.host;
     let mut page = Page::new(512);
     page.put(3, &[100, 10]);
     let thousands = |kind| host.bytes(kind).div_ceil(1000 * SECTOR_BYTES);
@@ -253,6 +254,7 @@ fn health(drive: &dyn Simulated, now: SimTime) -> Vec<u8> {
         (80, changes.iter().sum()),
         (112, 1),
         (128, now.as_ns() / HOUR_NS),
+        (160, stats.uncorrectable_reads),
     ];
     for (at, number) in numbers {
         page.put(at, &number.to_le_bytes());

@@ -11,8 +11,10 @@ mod sockets;
 use std::time::Duration;
 
 use proptest::prelude::*;
-use strobe_serve::Session as _;
 use strobe_serve::nvme_tcp::{DISCOVERY_NQN, NQN, Options, Session};
+use strobe_serve::{Engine, Pace, Session as _};
+use strobe_ssd::Command;
+use strobe_types::{Lba, SimTime};
 
 use host::{Entry, Pdu, SECTORS_OF_UNIT, Target, UNIT, Wire, capsule, connect, finished, h2c, hello, text};
 
@@ -308,6 +310,26 @@ fn a_queue_is_connected_once() {
     assert_eq!(connect(&mut target).1.0, 0x00c, "command sequence error");
     target.sessions[first.session].leave(&mut target.subsystem);
     assert_eq!(connect(&mut target).1.0, 0, "its connection is closed");
+}
+
+#[test]
+fn reads_that_fail_are_counted_as_media_errors() {
+    let mut target = Target::new();
+    let mut drive = target.engine.drive().freeze();
+    let data = text(UNIT, 1);
+    let (at, lba) = (SimTime::ZERO, Lba::new(0));
+    let at = drive.write_bytes(at, lba, &data).expect("a write");
+    let at = drive.execute(at, &Command::Flush).expect("a flush");
+    assert!(drive.fail_reads(lba));
+    target.engine = Engine::new(drive, at, Pace::None);
+    let (admin, io) = target.queues((false, false), 0);
+    let media_errors = |target: &mut Target| {
+        let (page, _) = target.command(admin, Entry::new(2).word(10, 127 << 16 | 2), &[]);
+        u64::from_le_bytes(page[160..168].try_into().expect("eight bytes"))
+    };
+    assert_eq!(media_errors(&mut target), 0);
+    assert_eq!(target.command(io, Entry::io(2, 0, SECTORS_OF_UNIT), &[]).1.0, 0x281);
+    assert_eq!(media_errors(&mut target), 1);
 }
 
 proptest! {

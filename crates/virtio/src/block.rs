@@ -174,7 +174,8 @@ impl Block {
             kind::OUT | kind::OUT_META | kind::DISCARD | kind::WRITE_ZEROES | kind::COPY
                 if self.options.read_only =>
             {
-                host.answer(tag, Err(CommandError::Unsupported));
+                // An error of I/O, as the standard demands, and not an unknown request.
+                host.answer(tag, Err(CommandError::Medium("the device is read-only".to_owned())));
             }
             kind::IN if !(room as u64).is_multiple_of(SECTOR_BYTES) => {
                 let error =

@@ -112,7 +112,11 @@ impl Guest {
 
     /// Connects to a device that has just been made. Rings go on at their used entries, as QEMU lets them.
     fn connect(&mut self, engine: &Engine) {
-        self.session = Session::new(false).expect("a session");
+        self.connect_to(engine, Session::new(false).expect("a session"));
+    }
+
+    fn connect_to(&mut self, engine: &Engine, device: Session) {
+        self.session = device;
         self.say(engine, 3, &[], Vec::new());
         self.say(engine, 2, &words(&[FEATURES]), Vec::new());
         if let Some((file, area)) = &self.inflight {
@@ -255,6 +259,15 @@ fn requests_of_several_rings_reach_the_drive_and_a_guest_that_comes_back_finds_i
     assert_eq!(guest.run(&mut engine, 0, 99, 0, 512), 2, "unknown");
     let requests = engine.requests();
     assert_eq!((requests.write, requests.flush, requests.discard, requests.write_zeroes), (1, 1, 1, 1));
+}
+
+#[test]
+fn a_read_only_device_fails_what_changes_data_with_an_error_of_io() {
+    let mut engine = engine();
+    let mut guest = Guest::boot(1);
+    guest.connect_to(&engine, Session::new(true).expect("a session"));
+    assert_eq!(guest.run(&mut engine, 0, OUT, 0, 4096), 1);
+    assert_eq!(guest.run(&mut engine, 0, IN, 0, 4096), 0);
 }
 
 #[test]

@@ -1,11 +1,14 @@
 //! `strobe serve`: the drive as a block device of this machine.
 
+use std::io::IsTerminal as _;
 use std::net::SocketAddr;
+use std::os::unix::process::{CommandExt as _, ExitStatusExt as _};
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command};
 
 use anyhow::anyhow;
 use clap::Args;
+use rustix::process::{Pid, Signal, kill_process_group};
 use strobe_cli::output::Output;
 use strobe_cli::report::{self, Style};
 use strobe_lab::machine::Stopwatch;
@@ -183,8 +186,8 @@ pub(crate) fn serve(args: &ServeArgs) -> Result<(), Failure> {
     let mut server = Server::bind(&sockets, engine, export, subsystem, desk, args.connections.into())?;
     let addresses = server.addresses()?;
     let uris: Vec<_> = addresses.iter().map(|address| args.uri(address)).collect();
-    let mut child =
-        args.run.as_deref().map(|command| start_client(command, &uris, &addresses)).transpose()?;
+    let start = |command| Client::start(command, &uris, &addresses);
+    let mut child = args.run.as_deref().map(start).transpose()?;
     let prints_result = json.as_ref().is_some_and(Output::is_stdout);
     if !args.quiet && child.is_none() && !prints_result {
         let metrics = server.metrics_address().map(|address| format!("http://{address}/metrics"));
@@ -192,22 +195,26 @@ pub(crate) fn serve(args: &ServeArgs) -> Result<(), Failure> {
     }
     let mut exit = None;
     let served = server.serve(&stop, &mut || {
-        exit = exit.or_else(|| child.as_mut().and_then(|child| child.try_wait().ok().flatten()));
+        exit = exit.or_else(|| child.as_mut().and_then(|client| client.shell.try_wait().ok().flatten()));
         exit.is_some()
     });
-    if let Some(child) = &mut child
-        && exit.is_none()
-    {
+    let is_cut_short = child.is_some() && exit.is_none();
+    if is_cut_short && let Some(client) = &mut child {
         // It has nobody to talk to any more.
-        let _ = child.kill().and_then(|()| child.wait());
+        client.end();
     }
     let result = server.result();
     drop(server);
     args.tell(&result, json.as_ref())?;
     served?;
-    match exit.map(|exit| exit.code()) {
-        None | Some(Some(0)) => Ok(()),
-        Some(code) => Err(Failure::Command(code.and_then(|code| u8::try_from(code).ok()).unwrap_or(1))),
+    let Some(exit) = exit else {
+        // A server without a command ends in order by a signal.
+        let is_failure = is_cut_short && stop.is_raised();
+        return if is_failure { Err(Failure::Run(anyhow!("--run: interrupted"))) } else { Ok(()) };
+    };
+    match exit.code().unwrap_or_else(|| 128 + exit.signal().unwrap_or(0)) {
+        0 => Ok(()),
+        code => Err(Failure::Command(u8::try_from(code).unwrap_or(1))),
     }
 }
 
@@ -276,17 +283,41 @@ impl ServeArgs {
     }
 }
 
-/// Starts the command that the server serves.
-fn start_client(command: &str, uris: &[String], addresses: &[(Address, Protocol)]) -> Result<Child, Failure> {
-    let mut shell = Command::new("sh");
-    shell.args(["-c", command]);
-    for (uri, address) in uris.iter().zip(addresses).rev() {
-        match address {
-            (Address::Unix(path), Protocol::VhostUser) => shell.env("vhost", path),
-            (Address::Unix(path), _) => shell.env("uri", uri).env("unixsocket", path),
-            (Address::Tcp(tcp), Protocol::NvmeTcp) => shell.env("nvme_port", tcp.port().to_string()),
-            (Address::Tcp(_), _) => shell.env("uri", uri),
-        };
+/// The command that the server serves.
+struct Client {
+    shell: Child,
+    /// True if it has a process group of its own.
+    has_group: bool,
+}
+
+impl Client {
+    /// Starts `command`.
+    fn start(command: &str, uris: &[String], addresses: &[(Address, Protocol)]) -> Result<Self, Failure> {
+        let mut shell = Command::new("sh");
+        shell.args(["-c", command]);
+        for (uri, address) in uris.iter().zip(addresses).rev() {
+            match address {
+                (Address::Unix(path), Protocol::VhostUser) => shell.env("vhost", path),
+                (Address::Unix(path), _) => shell.env("uri", uri).env("unixsocket", path),
+                (Address::Tcp(tcp), Protocol::NvmeTcp) => shell.env("nvme_port", tcp.port().to_string()),
+                (Address::Tcp(_), _) => shell.env("uri", uri),
+            };
+        }
+        // Another group than that of the terminal could not read from it.
+        let has_group = !std::io::stdin().is_terminal();
+        if has_group {
+            shell.process_group(0);
+        }
+        let shell =
+            shell.spawn().map_err(|error| Failure::Run(anyhow!("--run: cannot start a shell: {error}")))?;
+        Ok(Self { shell, has_group })
     }
-    shell.spawn().map_err(|error| Failure::Run(anyhow!("--run: cannot start a shell: {error}")))
+
+    /// Ends it, with all that it has started if it has a group.
+    fn end(&mut self) {
+        if self.has_group {
+            let _ = kill_process_group(Pid::from_child(&self.shell), Signal::KILL);
+        }
+        let _ = self.shell.kill().and_then(|()| self.shell.wait());
+    }
 }

@@ -421,3 +421,30 @@ fn clients_that_misbehave_harm_nobody() {
     }
     server.kill();
 }
+
+/// Nothing of a command outlives its server, and the exit code says who was ended.
+#[test]
+fn a_server_that_is_ended_ends_its_command_as_a_whole() {
+    let folder = folder();
+    let script = "sleep 1000 & echo $! > new && mv new pid; wait";
+    let args = ["serve", "--drive", "ssd.toml", "--quiet", "--run", script];
+    let mut server = folder.command(&args).stdin(Stdio::null()).spawn().expect("the program starts");
+    let pid = (0..3000).find_map(|_| {
+        std::thread::sleep(Duration::from_millis(10));
+        std::fs::read_to_string(folder.path().join("pid")).ok()
+    });
+    let pid = pid.expect("the command runs");
+    let sent = std::process::Command::new("kill").args(["-TERM", &server.id().to_string()]).status();
+    assert!(sent.expect("kill").success());
+    assert_eq!(server.wait().expect("it ends").code(), Some(143));
+    // Its new parent may not have heard of its end yet.
+    let state = std::fs::read_to_string(format!("/proc/{}/stat", pid.trim())).unwrap_or_default();
+    assert!(state.is_empty() || state.contains(") Z "), "it runs on: {state}");
+}
+
+#[test]
+fn the_exit_code_of_a_command_that_a_signal_ended_says_which() {
+    let folder = folder();
+    let args = ["serve", "--drive", "ssd.toml", "--quiet", "--run", "kill -9 $$"];
+    assert_eq!(folder.command(&args).status().expect("the program starts").code(), Some(137));
+}

@@ -186,9 +186,9 @@ pub(crate) fn serve(args: &ServeArgs) -> Result<(), Failure> {
     let mut server = Server::bind(&sockets, engine, export, subsystem, desk, args.connections.into())?;
     let addresses = server.addresses()?;
     let uris: Vec<_> = addresses.iter().map(|address| args.uri(address)).collect();
-    let start = |command| Client::start(command, &uris, &addresses);
-    let mut child = args.run.as_deref().map(start).transpose()?;
     let prints_result = json.as_ref().is_some_and(Output::is_stdout);
+    let start = |command| Client::start(command, &uris, &addresses, prints_result);
+    let mut child = args.run.as_deref().map(start).transpose()?;
     if !args.quiet && child.is_none() && !prints_result {
         let metrics = server.metrics_address().map(|address| format!("http://{address}/metrics"));
         output::print(&uris.into_iter().chain(metrics).collect::<Vec<_>>().join("\n"))?;
@@ -291,8 +291,13 @@ struct Client {
 }
 
 impl Client {
-    /// Starts `command`.
-    fn start(command: &str, uris: &[String], addresses: &[(Address, Protocol)]) -> Result<Self, Failure> {
+    /// Starts `command`. With `prints_result` its output goes to standard error: standard output is for the result.
+    fn start(
+        command: &str,
+        uris: &[String],
+        addresses: &[(Address, Protocol)],
+        prints_result: bool,
+    ) -> Result<Self, Failure> {
         let mut shell = Command::new("sh");
         shell.args(["-c", command]);
         for (uri, address) in uris.iter().zip(addresses).rev() {
@@ -302,6 +307,9 @@ impl Client {
                 (Address::Tcp(tcp), Protocol::NvmeTcp) => shell.env("nvme_port", tcp.port().to_string()),
                 (Address::Tcp(_), _) => shell.env("uri", uri),
             };
+        }
+        if prints_result {
+            shell.stdout(std::io::stderr());
         }
         // Another group than that of the terminal could not read from it.
         let has_group = !std::io::stdin().is_terminal();

@@ -448,3 +448,10 @@ fn the_exit_code_of_a_command_that_a_signal_ended_says_which() {
     let args = ["serve", "--drive", "ssd.toml", "--quiet", "--run", "kill -9 $$"];
     assert_eq!(folder.command(&args).status().expect("the program starts").code(), Some(137));
 }
+
+#[test]
+fn a_command_writes_nothing_into_the_result() {
+    let ended = serve(&folder(), &["--quiet", "--json", "-"], "echo said by the command").ok();
+    assert_eq!(ended.json()["requests"]["failed"], 0);
+    ended.says(&["said by the command"]);
+}

@@ -5,7 +5,7 @@
 mod common;
 
 use std::io::{BufRead as _, BufReader, Write as _};
-use std::net::TcpStream;
+use std::net::{Shutdown, TcpStream};
 use std::os::unix::net::UnixStream;
 use std::thread::scope;
 use std::time::Duration;
@@ -15,8 +15,9 @@ use strobe_serve::{Pace, Sockets};
 use strobe_types::StopFlag;
 
 /// Serves with a control socket and metrics. Clients of the control socket come one after the other, stay, and send their
-/// lines at once; returns the answers to each. Before them `silent` clients connect to the metrics and say nothing.
-fn answers<const N: usize>(clients: [&str; N], silent: usize) -> [Vec<Value>; N] {
+/// lines at once; returns the answers to each. With `shuts` they close their side then. Before them `silent` clients connect
+/// to the metrics and say nothing.
+fn answers<const N: usize>(clients: [&str; N], shuts: bool, silent: usize) -> [Vec<Value>; N] {
     let folder = tempfile::tempdir().expect("a folder");
     let control = folder.path().join("c");
     let any = "127.0.0.1:0".parse().expect("an address");
@@ -32,6 +33,9 @@ fn answers<const N: usize>(clients: [&str; N], silent: usize) -> [Vec<Value>; N]
             // A test that fails does not wait for ever.
             stream.set_read_timeout(Some(Duration::from_secs(10))).expect("a socket");
             stream.write_all(lines.as_bytes()).expect("it hears");
+            if shuts {
+                stream.shutdown(Shutdown::Write).expect("a socket");
+            }
             streams.push(stream.try_clone().expect("another of it"));
             let answers = BufReader::new(stream).lines().take(lines.lines().count());
             let parse = |line: String| serde_json::from_str(&line).expect("JSON");
@@ -47,16 +51,18 @@ fn answers<const N: usize>(clients: [&str; N], silent: usize) -> [Vec<Value>; N]
 
 #[test]
 fn commands_that_come_together_are_all_answered() {
-    let [answers] = answers(["snapshot a\nrewind a\nsnapshot b\ncut\nsnapshot c\n"], 0);
-    assert_eq!(answers.len(), 5, "{answers:?}");
-    for (at, name) in [(0, "a"), (2, "b"), (4, "c")] {
-        assert_eq!(answers[at]["snapshot"], name, "{answers:?}");
+    for shuts in [false, true] {
+        let [answers] = answers(["snapshot a\nrewind a\nsnapshot b\ncut\nsnapshot c\n"], shuts, 0);
+        assert_eq!(answers.len(), 5, "{answers:?}");
+        for (at, name) in [(0, "a"), (2, "b"), (4, "c")] {
+            assert_eq!(answers[at]["snapshot"], name, "{answers:?}");
+        }
     }
 }
 
 #[test]
 fn silent_clients_of_the_metrics_keep_nobody_from_the_control_socket() {
-    for answers in answers(["snapshot a\n"; 3], 40) {
+    for answers in answers(["snapshot a\n"; 3], false, 40) {
         assert_eq!(answers.len(), 1);
     }
 }

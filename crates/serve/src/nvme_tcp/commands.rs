@@ -121,10 +121,13 @@ impl Session {
         let Some(of) = of else { return };
         match room {
             Room::Gathering { .. } => {}
-            Room::ShuttingDown { id } => {
-                of.registers.set_shut_down();
-                self.complete(id, 0, Status::SUCCESS);
-            }
+            Room::ShuttingDown { id } => match result {
+                Ok(_) => {
+                    of.registers.set_shut_down();
+                    self.complete(id, 0, Status::SUCCESS);
+                }
+                Err(error) => self.complete(id, 0, Status::of(&error)),
+            },
             Room::Working { id, after, owed } => {
                 self.owed -= owed;
                 let now = engine.now();

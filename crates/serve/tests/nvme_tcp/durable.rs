@@ -1,8 +1,11 @@
 //! Durability over NVMe/TCP: what a power cut leaves of commands that are complete.
 
 use strobe_nand::NandOp;
+use strobe_serve::{Engine, Pace};
+use strobe_ssd::{Command, Simulated};
+use strobe_types::{Lba, SimTime};
 
-use crate::host::{Entry, SECTORS_OF_UNIT, Target, UNIT, Wire, text};
+use crate::host::{Entry, SECTORS_OF_UNIT, Target, UNIT, Wire, config, text};
 
 /// Force unit access, in dword 12.
 const FUA: u32 = 1 << 30;
@@ -72,6 +75,36 @@ fn the_cache_of_one_host_is_not_that_of_another() {
         assert_eq!(target.command(io, write, &text(UNIT, 1)).1, (0, 0));
     }
     assert_eq!(programs(&target), before, "they wait in the cache");
+}
+
+/// A drive with data in its cache, on flash that has been worn out until it cannot take that.
+fn worn_out() -> (Box<dyn Simulated>, SimTime) {
+    let mut config = config();
+    config.nand.endurance_pe = 2;
+    let mut drive = strobe_ssd::build(&config, true, 1).expect("a drive");
+    let mut now = SimTime::ZERO;
+    loop {
+        now = drive.write_bytes(now, Lba::new(0), &[7; UNIT]).expect("the cache is empty");
+        let before = drive.freeze();
+        match drive.execute(now, &Command::Flush) {
+            Ok(done) => now = done,
+            Err(_) => return (before, now),
+        }
+    }
+}
+
+#[test]
+fn a_shutdown_whose_flush_fails_is_not_complete() {
+    let (drive, now) = worn_out();
+    let mut target = Target::new();
+    target.engine = Engine::new(drive, now, Pace::None);
+    let (admin, _) = target.queues((false, false), 0);
+    let mut set = Entry::new(0x7f).word(11, 0x14).word(12, 0x0046_4001);
+    set.0[4] = 0;
+    assert_ne!(target.command(admin, set, &[]).1.0, 0);
+    let mut get = Entry::new(0x7f).word(11, 0x1c);
+    get.0[4] = 4;
+    assert_eq!(target.command(admin, get, &[]).1, (0, 0b0101), "it occurs");
 }
 
 #[test]

@@ -11,7 +11,7 @@ use strobe_types::{Lba, SimTime};
 pub(crate) const SECTORS_OF_UNIT: u32 = 8;
 pub(crate) const UNIT: usize = 4096;
 
-pub(crate) fn drive() -> Engine {
+pub(crate) fn config() -> DriveConfig {
     let config = serde_json::json!({
         "nand": {
             "channels": 1, "dies_per_channel": 1, "planes_per_die": 1, "blocks_per_plane": 160, "pages_per_block": 32,
@@ -21,8 +21,11 @@ pub(crate) fn drive() -> Engine {
         "ftl": { "mapping": "page", "mapping_unit_bytes": 4096, "logical_pages": 1700, "copy_mode": "logical", "durable_map": true },
         "controller": { "command_ns": 1000, "link_mb_s": 500, "write_buffer_bytes": 65_536 },
     });
-    let config: DriveConfig = serde_json::from_value(config).expect("a configuration");
-    Engine::new(strobe_ssd::build(&config, true, 1).expect("a drive"), SimTime::ZERO, Pace::None)
+    serde_json::from_value(config).expect("a configuration")
+}
+
+pub(crate) fn drive() -> Engine {
+    Engine::new(strobe_ssd::build(&config(), true, 1).expect("a drive"), SimTime::ZERO, Pace::None)
 }
 
 /// A target with its connections, by number.

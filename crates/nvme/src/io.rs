@@ -159,7 +159,8 @@ pub(crate) fn is_forced(work: &Work, entry: &Entry, options: &Options, write_cac
     // Controllers of a fabric share the drive, so one that writes through leaves the drive's cache on.
     let writes_through = !write_cache && options.fabrics.is_some();
     match work {
-        // Data that is read is to be durable. A flush before the read would miss what is written between the two.
+        // Data that is read is to be durable. A flush before the read would miss what is written between the
+        // two.
         Work::Read { .. } | Work::Compare { .. } => has_fua(entry),
         Work::WriteZeroes { .. } | Work::Copy { .. } => has_fua(entry) || writes_through,
         Work::Deallocate(_) => writes_through,

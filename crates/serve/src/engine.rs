@@ -164,7 +164,8 @@ impl Engine {
         self.target.answer(self.now, tag, result);
     }
 
-    /// Submits a command of NVMe, to be followed by a flush if it `is_forced`. Returns what is left to do with its answer.
+    /// Submits a command of NVMe, to be followed by a flush if it `is_forced`. Returns what is left to do
+    /// with its answer.
     pub(crate) fn work(&mut self, tag: u64, work: Work, is_forced: bool) -> After {
         self.outstanding += 1;
         self.force(tag, is_forced);

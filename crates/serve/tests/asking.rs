@@ -14,9 +14,9 @@ use serde_json::Value;
 use strobe_serve::{Pace, Sockets};
 use strobe_types::StopFlag;
 
-/// Serves with a control socket and metrics. Clients of the control socket come one after the other, stay, and send their
-/// lines at once; returns the answers to each. With `shuts` they close their side then. Before them `silent` clients connect
-/// to the metrics and say nothing.
+/// Serves with a control socket and metrics. Clients of the control socket come one after the other, stay,
+/// and send their lines at once; returns the answers to each. With `shuts` they close their side then. Before
+/// them `silent` clients connect to the metrics and say nothing.
 fn answers<const N: usize>(clients: [&str; N], shuts: bool, silent: usize) -> [Vec<Value>; N] {
     let folder = tempfile::tempdir().expect("a folder");
     let control = folder.path().join("c");

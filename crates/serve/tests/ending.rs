@@ -18,7 +18,8 @@ use strobe_types::StopFlag;
 const READS: u64 = 10;
 const UNIT_BYTES: u64 = 4096;
 
-/// Writes units, then reads all of them at once; `has_sent` is set when that is sent. Returns the bytes of the answers.
+/// Writes units, then reads all of them at once; `has_sent` is set when that is sent. Returns the bytes of
+/// the answers.
 fn client(socket: &Path, has_sent: &AtomicBool) -> usize {
     let mut stream = UnixStream::connect(socket).expect("it listens");
     stream.set_read_timeout(Some(Duration::from_secs(60))).expect("a socket");

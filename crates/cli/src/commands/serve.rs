@@ -291,7 +291,8 @@ struct Client {
 }
 
 impl Client {
-    /// Starts `command`. With `prints_result` its output goes to standard error: standard output is for the result.
+    /// Starts `command`. With `prints_result` its output goes to standard error: standard output is for the
+    /// result.
     fn start(
         command: &str,
         uris: &[String],

@@ -9,8 +9,8 @@
 //! 4. [`output`](crate::Session::output) has the bytes to send.
 //!
 //! **Memory** of a connection is bounded: at most one PDU is buffered, a queue has at most 128 commands, and data is
-//! asked for only while commands that are not whole have less than [`GATHERED_BYTES_MAX`]. Nothing is read while commands
-//! under way and answers have more than 32 MiB.
+//! asked for only while commands that are not whole have less than [`GATHERED_BYTES_MAX`]. Nothing is read
+//! while commands under way and answers have more than 32 MiB.
 
 mod commands;
 mod session;

@@ -432,7 +432,8 @@ fn has_seat(askers: &[Asker], form: Form) -> bool {
     askers.iter().filter(|asker| asker.form == form).count() < ASKERS_MAX
 }
 
-/// Hands `answers` to the connections that they are for. Who has taken answers may go on: returns how many requests follow.
+/// Hands `answers` to the connections that they are for. Who has taken answers may go on: returns how many
+/// requests follow.
 fn hand_over(
     answers: &mut Vec<(u64, Result<Vec<u8>, CommandError>)>,
     connections: &mut BTreeMap<u32, Connection>,

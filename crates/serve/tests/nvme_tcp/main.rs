@@ -259,7 +259,8 @@ fn much_data_is_asked_for_bit_by_bit() {
     assert_eq!(reason(&last).0, 2);
 }
 
-/// Sends writes of 2 MiB, of which `bytes` come, while the drive completes none. Returns how many are asked for.
+/// Sends writes of 2 MiB, of which `bytes` come, while the drive completes none. Returns how many are asked
+/// for.
 fn write_much(target: &mut Target, io: Wire, bytes: usize) -> usize {
     const PART: usize = 256 << 10;
     let (data, mut asked) = (text(bytes, 1), 0);

@@ -241,7 +241,10 @@ impl Server {
         let Self { engine, subsystem, connections, .. } = self;
         let mut shared = Shared { engine, subsystem, now };
         shared.engine.finish(&mut answers);
-        hand_over(&mut answers, connections, &mut shared);
+        // What was read of a connection goes on.
+        while hand_over(&mut answers, connections, &mut shared) > 0 {
+            shared.engine.finish(&mut answers);
+        }
         connections.clear();
         self.engine.settle()?;
         Ok(())

@@ -19,8 +19,9 @@ use rustix::termios::{OptionalActions, tcgetattr, tcsetattr};
 use rustix::time::{ClockId, Timespec, clock_gettime};
 
 use sampler::Sampler;
+pub use undo::take_back;
 
-use crate::job::{DEVICE, JOB_PATH, Job, MOUNT_POINT, Report, Run, Step};
+use crate::job::{DEVICE, JOB_PATH, Job, MOUNT_POINT, Report, Run, Step, Undo};
 
 /// True if this process is the first one of a guest, which should call [`main`].
 pub fn is_first_process() -> bool {
@@ -184,7 +185,13 @@ impl Init {
                 rustix::fs::sync();
                 fs::write("/proc/sys/vm/drop_caches", "3")
             }
-            Step::Undo(changes) => undo::all(Path::new(MOUNT_POINT), changes),
+            Step::Undo(changes) => match take_back(Path::new(MOUNT_POINT), changes)? {
+                Some(Undo::MoveBack { from, to }) => writeln!(
+                    self.error,
+                    "strobe: neither {from} nor {to} is there: names that were not synced stay as they are"
+                ),
+                _ => Ok(()),
+            },
             Step::Get(paths) => get(paths),
             Step::Mark(name) => {
                 let at_ns = now_ns();

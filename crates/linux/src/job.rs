@@ -96,7 +96,7 @@ pub enum Step {
     Sync,
     /// Forgets what the kernel has cached of files.
     DropCaches,
-    /// Takes back changes of names on the mounted file system, in this order.
+    /// Takes back changes of names on the mounted file system, those of deeper names first.
     Undo(Vec<Undo>),
     /// Tells the host that this point is reached.
     Mark(String),
@@ -110,7 +110,7 @@ pub enum Step {
 pub enum Undo {
     /// The name disappears, with everything below it; a name that is not there is no error.
     Remove(String),
-    /// `to` gets its old name `from` back, unless `to` is gone or `from` is there.
+    /// `to` gets its old name `from` back, unless the file system has not moved it or the old name is taken.
     MoveBack {
         /// Old name.
         from: String,

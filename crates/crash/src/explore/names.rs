@@ -4,8 +4,10 @@
 //! another version, they are gone. The strict mode takes them away before the check looks:
 //!
 //! - A new name (file, link, folder) disappears, with everything below it.
-//! - A name that was moved to a free one gets its old name back.
-//! - A name that replaced another one stays: what the old one held is gone from the drive.
+//! - A name that was moved to a free one gets its old name back, and leaves new folders before they
+//!   disappear.
+//! - A name that replaced a durable one stays, with its folders: what the old one held is gone from the
+//!   drive.
 //!
 //! Example: `create /d/new`, `fsync /d/new`, cut. Only `/d` was not synced, so `/d/new` is taken away.
 
@@ -32,51 +34,126 @@ impl Names {
         self.changes
     }
 
-    fn note(&mut self, change: Change) {
-        self.open.push((self.changes, change));
-        self.changes += 1;
-    }
-
     /// A name is new.
     pub(super) fn created(&mut self, path: &str) {
-        self.note(Change::Created(path.to_owned()));
+        self.open.push((self.changes, Change::Created(path.to_owned())));
+        self.changes += 1;
     }
 
     /// A name is gone, and what was open about it.
     pub(super) fn removed(&mut self, path: &str) {
         self.changes += 1;
-        self.open.retain(|(_, change)| change.name() != path);
+        self.take(path);
+        self.no_way_back_to(path);
     }
 
     /// `from` is called `to`, which was free if it is `new`.
     pub(super) fn renamed(&mut self, from: &str, to: &str, new: bool) {
-        let was = self.open.iter().position(|(_, change)| change.name() == from);
-        let was = was.map(|at| self.open.remove(at).1);
-        if new {
-            self.note(match was {
-                // Neither name is promised.
-                Some(Change::Created(_)) => Change::Created(to.to_owned()),
-                Some(Change::Moved { from, .. }) => Change::Moved { from, to: to.to_owned() },
-                None => Change::Moved { from: from.to_owned(), to: to.to_owned() },
-            });
-        } else {
-            self.changes += 1;
+        let now = self.changes;
+        self.changes += 1;
+        let replaced = self.take(to);
+        // A name that was never durable is as good as a free one.
+        let is_free = match &replaced {
+            _ if new => true,
+            Some((_, Change::Created(_))) => true,
+            Some((_, Change::Moved { .. })) => false,
+            None => self.origin(to).is_none(),
+        };
+        if !new {
+            self.no_way_back_to(to);
         }
+        // What was not covered before is not covered since.
+        let (at, old) = match self.take(from) {
+            Some((at, Change::Created(_))) => (at, None),
+            Some((at, Change::Moved { from: old, .. })) => (at, Some(old)),
+            None => (now, self.origin(from).map(|_| from.to_owned())),
+        };
         for (_, change) in &mut self.open {
-            change.follow(from, to);
+            change.rename(&|path| moved(path, from, to));
+        }
+        if !is_free {
+            // The content of `to`, or its only other place, is gone: one of them has to be there.
+            if old.is_some() || replaced.is_some() {
+                self.stays(to);
+            }
+            return;
+        }
+        match old {
+            None => self.open.push((at, Change::Created(to.to_owned()))),
+            Some(old) if old == to => {}
+            // Another file was durable there: this one had replaced a third one, and stays.
+            Some(old) if self.has_left(&old) => self.stays(to),
+            Some(from) => self.open.push((at, Change::Moved { from, to: to.to_owned() })),
         }
     }
 
     /// Two names have changed places: both existed, and both stay.
     pub(super) fn exchanged(&mut self, one: &str, other: &str) {
         self.changes += 1;
+        let swapped = |path: &str| moved(path, one, other).or_else(|| moved(path, other, one));
+        match (self.take(one), self.take(other)) {
+            // Neither is promised.
+            (Some(first @ (_, Change::Created(_))), Some(second @ (_, Change::Created(_)))) => {
+                self.open.extend([first, second]);
+            }
+            _ => [one, other].iter().for_each(|path| self.stays(path)),
+        }
         for (_, change) in &mut self.open {
-            if is_below(change.name(), one) {
-                change.follow(one, other);
-            } else {
-                change.follow(other, one);
+            change.rename(&swapped);
+        }
+        // Its old folder may be in the one that was moved.
+        let is_inside = |change: &Change| matches!(change, Change::Moved { from, to } if is_below(from, to));
+        let inside: Vec<_> = self.open.extract_if(.., |(_, change)| is_inside(change)).collect();
+        inside.iter().for_each(|(_, change)| self.stays(change.name()));
+    }
+
+    /// True if a file that was moved has `path` as its old name.
+    fn has_left(&self, path: &str) -> bool {
+        self.open.iter().any(|(_, change)| matches!(change, Change::Moved { from, .. } if from == path))
+    }
+
+    /// Removes the change that made the name `path`.
+    fn take(&mut self, path: &str) -> Option<(u64, Change)> {
+        let at = self.open.iter().position(|(_, change)| change.name() == path)?;
+        Some(self.open.remove(at))
+    }
+
+    /// The folder `path` is gone: names that were moved out of it stay where they are.
+    fn no_way_back_to(&mut self, path: &str) {
+        let is_out = |change: &Change| matches!(change, Change::Moved { from, .. } if is_below(from, path));
+        let out: Vec<_> = self.open.extract_if(.., |(_, change)| is_out(change)).collect();
+        out.iter().for_each(|(_, change)| self.stays(change.name()));
+    }
+
+    /// A durable file is at `path`, and nowhere else: its folders stay, and so does what had this name before.
+    fn stays(&mut self, path: &str) {
+        self.open.retain(|(_, change)| match change {
+            Change::Created(folder) => !is_below(path, folder),
+            Change::Moved { .. } => true,
+        });
+        let was_here = |change: &Change| matches!(change, Change::Moved { from, .. } if from == path);
+        let others: Vec<_> = self.open.extract_if(.., |(_, change)| was_here(change)).collect();
+        others.iter().for_each(|(_, change)| self.stays(change.name()));
+    }
+
+    /// The durable path of what is called `path`, by way of folders that were moved; `None` if one of its
+    /// folders is not durable.
+    fn origin(&self, path: &str) -> Option<String> {
+        // An old name may be taken again: what is below that is looked at no more.
+        let (mut head, mut rest) = (path, String::new());
+        // Each folder is moved once.
+        for _ in 0..=self.open.len() {
+            let above =
+                self.open.iter().map(|(_, change)| change).filter(|change| is_below(head, change.name()));
+            match above.max_by_key(|change| change.name().len()) {
+                None => return Some(format!("{head}{rest}")),
+                Some(Change::Created(_)) => return None,
+                Some(Change::Moved { from, to }) => {
+                    (head, rest) = (from, format!("{}{rest}", &head[to.len()..]))
+                }
             }
         }
+        None
     }
 
     /// A sync of everything that began after `began` changes.
@@ -86,11 +163,15 @@ impl Names {
 
     /// A sync of `folder` (or of a file, which covers no name) that began after `began` changes.
     pub(super) fn folder_synced(&mut self, folder: &str, began: u64) {
+        let mut arrived = Vec::new();
         self.open.retain_mut(|(at, change)| {
             if *at >= began {
                 return true;
             }
             if parent(change.name()) == folder {
+                if let Change::Moved { to, .. } = change {
+                    arrived.push(std::mem::take(to));
+                }
                 return false;
             }
             // The old name is durably gone, and the new one is not promised.
@@ -101,22 +182,23 @@ impl Names {
             }
             true
         });
+        arrived.iter().for_each(|path| self.stays(path));
     }
 
-    /// Steps that take them back: removals, then moves, what lies deeper and what changed later first. Each path is
-    /// valid until its own folder moves.
+    /// Steps that take them back, what lies deeper first, so that each path is valid when its turn comes. Old
+    /// names are those before all of the moves.
     pub(super) fn undo(&self) -> Vec<Undo> {
-        let (mut removals, mut moves) = (Vec::new(), Vec::new());
-        for (_, change) in self.open.iter().rev() {
-            match change.clone() {
-                Change::Created(path) => removals.push(Undo::Remove(path)),
-                Change::Moved { from, to } => {
-                    moves.push((to.matches('/').count(), Undo::MoveBack { from, to }));
-                }
-            }
-        }
-        moves.sort_by_key(|(depth, _)| std::cmp::Reverse(*depth));
-        removals.into_iter().chain(moves.into_iter().map(|(_, undo)| undo)).collect()
+        let mut steps: Vec<_> = self.open.iter().rev().map(|(_, change)| change.clone()).collect();
+        steps.sort_by_key(|change| std::cmp::Reverse(change.name().matches('/').count()));
+        let step = |change| match change {
+            Change::Created(path) => Undo::Remove(path),
+            Change::Moved { from, to } => match self.origin(&from) {
+                Some(from) => Undo::MoveBack { from, to },
+                // Its old folder is not durable any more.
+                None => Undo::Remove(to),
+            },
+        };
+        steps.into_iter().map(step).collect()
     }
 }
 
@@ -128,21 +210,27 @@ impl Change {
         }
     }
 
-    /// A folder `from` has moved to `to`: what lies below it has moved, too.
-    fn follow(&mut self, from: &str, to: &str) {
-        let moved = |path: &mut String| {
-            if is_below(path, from) {
-                path.replace_range(..from.len(), to);
+    /// Folders have moved: gives paths below them the names that `moved` says.
+    fn rename(&mut self, moved: &dyn Fn(&str) -> Option<String>) {
+        let follow = |path: &mut String| {
+            if let Some(to) = moved(path) {
+                *path = to;
             }
         };
         match self {
-            Self::Created(path) => moved(path),
-            Self::Moved { from: old, to: new } => {
-                moved(old);
-                moved(new);
+            Self::Created(path) => follow(path),
+            Self::Moved { from, to } => {
+                follow(from);
+                follow(to);
             }
         }
     }
+}
+
+/// The path of what lies at `path` when the folder `from` has moved to `to`; `None` if it does not lie below
+/// `from`.
+fn moved(path: &str, from: &str, to: &str) -> Option<String> {
+    is_below(path, from).then(|| format!("{to}{}", &path[from.len()..]))
 }
 
 /// True if `path` lies below the folder `folder`.
@@ -158,6 +246,8 @@ fn parent(path: &str) -> &str {
     }
 }
 
+#[cfg(test)]
+mod model;
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -176,7 +266,7 @@ mod tests {
         names.created("/d/a");
         names.created("/b");
         names.folder_synced("/d/a", names.now());
-        assert_eq!(names.undo(), [removal("/b"), removal("/d/a")]);
+        assert_eq!(names.undo(), [removal("/d/a"), removal("/b")]);
         names.folder_synced("/d", names.now());
         assert_eq!(names.undo(), [removal("/b")]);
         names.folder_synced("/", 1);
@@ -228,5 +318,29 @@ mod tests {
         names.created("/f/y");
         names.exchanged("/e", "/f");
         assert_eq!(names.undo(), [removal("/e/y"), removal("/f/x")]);
+    }
+
+    #[test]
+    fn a_durable_file_comes_out_of_a_new_folder_before_that_goes() {
+        let mut names = Names::default();
+        names.created("/archive");
+        names.renamed("/data", "/archive/data", true);
+        assert_eq!(names.undo(), [back("/data", "/archive/data"), removal("/archive")]);
+        names.folder_synced("/archive", names.now());
+        assert!(names.undo().is_empty(), "without its folder the file would be nowhere");
+    }
+
+    #[test]
+    fn a_replaced_name_has_no_old_place() {
+        let mut names = Names::default();
+        names.renamed("/a", "/b", true);
+        names.renamed("/c", "/b", false);
+        assert!(names.undo().is_empty(), "what was called /a is gone");
+        names.created("/new");
+        names.renamed("/d", "/new", false);
+        assert_eq!(names.undo(), [back("/d", "/new")], "nothing durable was replaced");
+        names.created("/other");
+        names.exchanged("/other", "/e");
+        assert_eq!(names.undo(), [back("/d", "/new")], "/other is a durable file now");
     }
 }

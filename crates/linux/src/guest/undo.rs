@@ -6,23 +6,124 @@ use std::path::Path;
 
 use crate::job::Undo;
 
-/// Takes back `changes` below `top`, in order.
-pub(super) fn all(top: &Path, changes: &[Undo]) -> io::Result<()> {
+/// Folder for names on their way back.
+const WAY: &str = ".strobe-names";
+
+/// Takes back `changes` below `top`. The file system may have kept only the first of them, or none.
+///
+/// 1. Removals, and moves to a folder of their own: a path is valid as long as no folder above it has moved.
+/// 2. Moves from there to the old names, from the top downwards.
+///
+/// Returns the change of which neither name is there: then the file system is somewhere between the changes,
+/// and nothing is taken back.
+pub fn take_back<'a>(top: &Path, changes: &'a [Undo]) -> io::Result<Option<&'a Undo>> {
     let below = |path: &str| top.join(path.trim_start_matches('/'));
-    changes.iter().try_for_each(|change| match change {
-        Undo::Remove(path) => remove(&below(path)),
-        Undo::MoveBack { from, to } => {
-            let (from, to) = (below(from), below(to));
-            // The file system has lost the new name, or kept the old one: nothing to take back.
-            if fs::symlink_metadata(&to).is_err() || fs::symlink_metadata(&from).is_ok() {
-                return Ok(());
+    let is_there = |path: &str| fs::symlink_metadata(below(path)).is_ok();
+    // A name that was not moved away yet is not the new name of another one, nor is what lies below it.
+    let is_unmoved = |path: &str| {
+        changes.iter().any(|change| match change {
+            Undo::MoveBack { from, to } => {
+                Path::new(path).starts_with(from) && is_there(from) && !is_there(to)
             }
-            match fs::rename(to, from) {
-                Err(error) if error.kind() != ErrorKind::NotFound => Err(error),
-                _ => Ok(()),
+            Undo::Remove(_) => false,
+        })
+    };
+    let is_moved = |to: &str| is_there(to) && !is_unmoved(to);
+    let is_nowhere =
+        |change: &&Undo| matches!(change, Undo::MoveBack { from, to } if !is_there(from) && !is_moved(to));
+    if let Some(nowhere) = changes.iter().find(is_nowhere) {
+        return Ok(Some(nowhere));
+    }
+    let way = below(WAY);
+    let mut moving = Vec::new();
+    for (number, change) in chosen(changes, &is_there, &is_moved).iter().enumerate() {
+        match change {
+            Undo::Remove(path) => remove(&below(path))?,
+            Undo::MoveBack { from, to } => {
+                if moving.is_empty() {
+                    fs::create_dir(&way)?;
+                }
+                let held = way.join(number.to_string());
+                fs::rename(below(to), &held)?;
+                moving.push((from, held));
             }
         }
-    })
+    }
+    if moving.is_empty() {
+        return Ok(None);
+    }
+    moving.sort_by_key(|(from, _)| from.matches('/').count());
+    for (from, held) in moving {
+        if is_there(from) {
+            return Err(io::Error::new(ErrorKind::AlreadyExists, format!("{from} is there again")));
+        }
+        fs::rename(held, below(from))
+            .map_err(|error| io::Error::new(error.kind(), format!("{from}: {error}")))?;
+    }
+    fs::remove_dir(way)?;
+    Ok(None)
+}
+
+/// The changes that can be taken back: moves whose new name is there and whose old one is free by then, and
+/// removals of what holds no other name that was to be moved back.
+fn chosen<'a>(
+    changes: &'a [Undo],
+    is_there: &dyn Fn(&str) -> bool,
+    is_moved: &dyn Fn(&str) -> bool,
+) -> Vec<&'a Undo> {
+    let mut chosen: Vec<&Undo> = Vec::new();
+    let mut removals: Vec<&Undo> =
+        changes.iter().filter(|change| matches!(change, Undo::Remove(_))).collect();
+    loop {
+        // A name becomes free when it is removed, or moved back itself.
+        chosen.clone_from(&removals);
+        loop {
+            let is_left = |path: &str| {
+                is_there(path)
+                    && !chosen.iter().any(|change| match change {
+                        Undo::Remove(left) | Undo::MoveBack { to: left, .. } => left == path,
+                    })
+            };
+            // The old name's folder is there, or comes back with one of those.
+            let has_home = |old: &str| {
+                let comes = |change: &&Undo| matches!(change, Undo::MoveBack { from, .. } if from != old && Path::new(old).starts_with(from));
+                old.rfind('/').is_none_or(|at| at == 0 || is_there(&format!("{}/.", &old[..at])))
+                    || chosen.iter().any(comes)
+            };
+            let next = changes.iter().find(|change| match change {
+                Undo::MoveBack { from, to } => {
+                    !chosen.contains(change) && is_moved(to) && !is_left(from) && has_home(from)
+                }
+                Undo::Remove(_) => false,
+            });
+            match next {
+                Some(change) => chosen.push(change),
+                None => break,
+            }
+        }
+        // The others stay where they are.
+        let stay: Vec<&String> = changes
+            .iter()
+            .filter(|change| !chosen.contains(change))
+            .filter_map(|change| match change {
+                Undo::MoveBack { from, to } => Some([from, to]),
+                Undo::Remove(_) => None,
+            })
+            .flatten()
+            .filter(|path| is_there(path))
+            .collect();
+        let count = removals.len();
+        removals.retain(|change| match change {
+            Undo::Remove(gone) => !stay
+                .iter()
+                .any(|path| Path::new(path).starts_with(gone) || Path::new(gone).starts_with(path)),
+            Undo::MoveBack { .. } => false,
+        });
+        if removals.len() == count {
+            break;
+        }
+    }
+    changes.iter().filter(|change| chosen.contains(change)).collect()
 }
 
 fn remove(path: &Path) -> io::Result<()> {
@@ -32,7 +133,8 @@ fn remove(path: &Path) -> io::Result<()> {
         Err(error) => Err(error),
     };
     match removed {
-        Err(error) if error.kind() != ErrorKind::NotFound => Err(error),
+        // A folder above it may be a file as yet.
+        Err(error) if !matches!(error.kind(), ErrorKind::NotFound | ErrorKind::NotADirectory) => Err(error),
         _ => Ok(()),
     }
 }
@@ -50,19 +152,29 @@ mod tests {
         ["a", "d/x", "new", "kept", "kept.old"].into_iter().for_each(write);
         let back = |from: &str, to: &str| Undo::MoveBack { from: from.to_owned(), to: to.to_owned() };
         let gone = |path: &str| Undo::Remove(path.to_owned());
-        let changes = [
-            gone("/a"),
-            gone("/d"),
-            gone("/none"),
-            back("/old", "/new"),
-            back("/kept.old", "/kept"),
-            back("/x", "/y"),
-        ];
-        all(top, &changes).expect("taken back");
+        let changes =
+            [gone("/a"), gone("/d"), gone("/none"), back("/old", "/new"), back("/kept.old", "/kept")];
+        assert_eq!(take_back(top, &changes).expect("taken back"), None);
         let mut left: Vec<_> =
             fs::read_dir(top).expect("a folder").flatten().map(|entry| entry.file_name()).collect();
         left.sort();
         assert_eq!(left, ["kept", "kept.old", "old"]);
         assert_eq!(fs::read_to_string(top.join("old")).expect("a file"), "new");
+        // Between two renames: the file has neither the old name nor the last one.
+        let between = [gone("/old"), back("/x", "/y")];
+        assert_eq!(take_back(top, &between).expect("looked at"), Some(&between[1]));
+        assert!(top.join("old").exists(), "nothing is taken back");
+    }
+
+    #[test]
+    fn a_file_leaves_a_new_folder_that_has_its_old_name() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let top = folder.path();
+        fs::create_dir(top.join("data")).expect("a folder");
+        fs::write(top.join("data/data"), "kept").expect("written");
+        let back = Undo::MoveBack { from: "/data".to_owned(), to: "/data/data".to_owned() };
+        take_back(top, &[back, Undo::Remove("/data".to_owned())]).expect("taken back");
+        assert_eq!(fs::read_to_string(top.join("data")).expect("a file"), "kept");
+        assert_eq!(fs::read_dir(top).expect("a folder").count(), 1);
     }
 }

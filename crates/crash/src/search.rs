@@ -8,9 +8,6 @@ use strobe_types::StopFlag;
 use crate::programs::{Entry, Op, Program, Tree};
 use crate::{ExploreError, Explorer, Found, Places, Verdict};
 
-/// Power cuts of a program, at most.
-const CUTS: usize = 64;
-
 /// A search.
 #[derive(Clone, Debug)]
 pub struct Search {
@@ -47,19 +44,8 @@ impl Search {
     /// Tries program `number`; returns what it breaks, if anything, with the program made as small as possible.
     pub fn one(&self, number: u64, stop: &StopFlag) -> Result<Option<Broken>, ExploreError> {
         let program = Program::random(self.seed, number, self.length);
-        let Some(mut found) = self.try_out(&program, stop)? else { return Ok(None) };
-        let mut smallest = program;
-        let mut at = smallest.0.len();
-        while at > 0 {
-            at -= 1;
-            let smaller = smallest.without(at);
-            if !smaller.is_possible() || smaller.0.is_empty() {
-                continue;
-            }
-            if let Some(still) = self.try_out(&smaller, stop)? {
-                (smallest, found) = (smaller, still);
-            }
-        }
+        let Some(found) = self.try_out(&program, stop)? else { return Ok(None) };
+        let (smallest, found) = smallest(program, found, |smaller| self.try_out(smaller, stop))?;
         let file_system = self.explorer.run.file_system.kernel_name().unwrap_or_default().to_owned();
         let Found { acknowledged: done, verdict, reason, .. } = found;
         let script = smallest.script();
@@ -79,9 +65,41 @@ impl Search {
             Err(ExploreError::Nothing) => return Ok(None),
             rehearsed => rehearsed?,
         };
-        let cuts = rehearsed.choose(Places::Lines, CUTS, self.seed);
+        let cuts = rehearsed.choose(Places::Lines, cuts(program), self.seed);
         let found = explorer.cut(&rehearsed, &cuts, stop, &|_| ())?;
         Ok(found.into_iter().find(|one| one.verdict != Verdict::Fine))
+    }
+}
+
+/// Number of power cuts: one behind each operation.
+fn cuts(program: &Program) -> usize {
+    program.0.len()
+}
+
+/// The smallest program found that still shows a fault, and its finding: no operation can be left out.
+/// `shows` tries a program.
+///
+/// Each pass leaves out one operation after the other, the last first. An operation may become superfluous
+/// when an earlier one has gone, so passes are repeated until one leaves out nothing.
+fn smallest<T, E>(
+    mut program: Program,
+    mut found: T,
+    mut shows: impl FnMut(&Program) -> Result<Option<T>, E>,
+) -> Result<(Program, T), E> {
+    loop {
+        let before = program.0.len();
+        for at in (0..before).rev() {
+            let smaller = program.without(at);
+            if !smaller.is_possible() || smaller.0.is_empty() {
+                continue;
+            }
+            if let Some(still) = shows(&smaller)? {
+                (program, found) = (smaller, still);
+            }
+        }
+        if program.0.len() == before {
+            return Ok((program, found));
+        }
     }
 }
 
@@ -121,4 +139,27 @@ fn read_tree(top: &Path, below: String, tree: &mut Tree) -> Result<(), ExploreEr
         }
     }
     Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn power_is_cut_behind_each_operation_of_the_longest_program() {
+        assert_eq!(cuts(&Program::random(1, 1, 100)), 101);
+    }
+
+    #[test]
+    fn no_operation_of_the_smallest_program_can_be_left_out() {
+        let folder = Op::Mkdir("C".to_owned());
+        let file = Op::Create("B/y".to_owned());
+        let program = Program(vec![folder.clone(), file.clone(), Op::Sync]);
+        // The file can go only when the folder has gone, which comes before it.
+        let shows = |program: &Program| {
+            let has = |op| program.0.contains(op);
+            Ok::<_, ()>((has(&Op::Sync) && (has(&file) || !has(&folder))).then_some(program.0.len()))
+        };
+        assert_eq!(smallest(program, 3, shows), Ok((Program(vec![Op::Sync]), 1)));
+    }
 }

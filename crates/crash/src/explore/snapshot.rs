@@ -1,6 +1,6 @@
 //! A drive that takes snapshots of itself at chosen flash operations, as a power cut would leave it.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Arc, Mutex};
 
 use strobe_ftl::{CheckError, Recovery, RecoveryError, WearSummary};
@@ -83,6 +83,10 @@ pub(super) struct SnapshotDrive {
     writes: u64,
     /// Flushes under way by tag, each with the writes that were complete when it came.
     flushes: BTreeMap<u64, u64>,
+    /// Writes under way that are durable when they are complete, by tag.
+    durable: BTreeSet<u64>,
+    /// True if the drive has a volatile write cache.
+    has_cache: bool,
 }
 
 impl SnapshotDrive {
@@ -115,18 +119,22 @@ impl SnapshotDrive {
             unflushed: Vec::new(),
             writes: 0,
             flushes: BTreeMap::new(),
+            durable: BTreeSet::new(),
+            has_cache: true,
         }
     }
 
     /// Notes that the command `tag` is complete.
     fn completed(&mut self, tag: u64, done: u64) {
         let Some(complete) = self.under_way.remove(&tag) else { return };
+        let is_durable = self.durable.remove(&tag);
         match complete.command {
             "flush" => {
                 lock(&self.log).flushed.push(done);
                 let covered = self.flushes.remove(&tag).unwrap_or(0);
                 self.unflushed.retain(|(write, _)| self.lies || *write >= covered);
             }
+            "write" if is_durable => {}
             "write" => {
                 for origin in complete.origins {
                     // The last write of a file is the one that counts.
@@ -182,6 +190,10 @@ impl Device for SnapshotDrive {
         self.under_way.insert(tag, lock(&self.log).files.under_way(command));
         if matches!(command, Command::Flush) {
             self.flushes.insert(tag, self.writes);
+        }
+        let is_forced = matches!(command, Command::Write { fua: true, .. }) && !self.lies;
+        if is_forced || !self.has_cache {
+            self.durable.insert(tag);
         }
         match command {
             Command::Flush if self.lies => {
@@ -240,7 +252,8 @@ impl Device for SnapshotDrive {
     }
 
     fn set_write_cache(&mut self, enabled: bool) {
-        self.drive.set_write_cache(enabled || self.lies);
+        self.has_cache = enabled || self.lies;
+        self.drive.set_write_cache(self.has_cache);
     }
 
     fn begin_unit(&mut self, now: SimTime, handle: u16) -> Result<(), CommandError> {
@@ -358,5 +371,42 @@ impl Simulated for SnapshotDrive {
 
     fn restart(self: Box<Self>, now: SimTime) -> Result<(Box<dyn Simulated>, Recovery), RecoveryError> {
         self.drive.restart(now)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use strobe_ssd::{DataMode, DataTag, DriveConfig};
+
+    use super::*;
+
+    /// Files named as in the drive's cache when a write of /a is complete, and then a forced one of /b.
+    fn in_cache(has_cache: bool, lies: bool) -> Vec<String> {
+        let mut config = DriveConfig::preset("jasmine-4g").expect("a preset");
+        config.nand.data = DataMode::Bytes;
+        let log = Arc::<Mutex<RunLog>>::default();
+        lock(&log)
+            .files
+            .hear(b"bio\t7\tsh\t1\t0\t0\t8\tfile\t12\t/a\nbio\t7\tsh\t1\t0\t8\t8\tfile\t13\t/b\n");
+        let drive = strobe_ssd::build(&config, true, 1).expect("a drive");
+        let mut drive = SnapshotDrive::new(drive, log, Vec::new(), lies, Box::new(drop));
+        drive.set_write_cache(has_cache);
+        for (tag, fua) in [(0, false), (1, true)] {
+            let range = Range::new(Lba::new(8 * tag), 8);
+            let command = Command::Write { range, fua, tag: DataTag::default() };
+            drive.submit(SimTime::ZERO, tag, &command, Some(&[1; 4096]));
+        }
+        let mut completions = Vec::new();
+        drive.advance(SimTime::from_ns(1_000_000_000), &mut completions);
+        assert_eq!(completions.len(), 2);
+        drive.unflushed.iter().map(|(_, origin)| origin.path.clone()).collect()
+    }
+
+    #[test]
+    fn writes_are_in_the_cache_of_a_drive_that_has_one_and_only_if_they_are_not_forced() {
+        assert_eq!(in_cache(true, false), ["/a"]);
+        assert!(in_cache(false, false).is_empty());
+        assert_eq!(in_cache(true, true), ["/a", "/b"]);
+        assert_eq!(in_cache(false, true), ["/a", "/b"], "a drive that lies keeps its cache");
     }
 }

@@ -6,6 +6,7 @@
 //!
 //! The promises are those that Linux's file systems keep to each other's users, after CrashMonkey (Mohan et al., OSDI
 //! 2018): what an fsync of a file covers is its data and the path that was synced; of a folder, its names; of sync, all.
+//! An fdatasync covers data, but no rename, and an fsync of an unchanged file not that of a folder above it.
 //! Nothing is expected of a name or of bytes that a later operation changes, also if that one is not complete.
 
 mod model;

@@ -82,7 +82,11 @@ pub(super) fn broken(ops: &[Op], done: usize, tree: &Tree) -> Option<String> {
             match &ops[at] {
                 Op::Sync => all_kept(&by, after, &later(at + 1), tree),
                 Op::Fsync(path) | Op::Fdatasync(path) => match model.file(path) {
-                    Some(file) => file_kept(&by, path, file, model, &later(at + 1), tree),
+                    Some(file) => {
+                        let is_data = matches!(ops[at], Op::Fdatasync(_));
+                        let old = old_paths(&ops[..at], &models, path, file, is_data);
+                        file_kept(&by, path, &old, file, model, &later(at + 1), tree)
+                    }
                     None => folder_kept(&by, path.trim_start_matches('.'), after, &later(at + 1), tree),
                 },
                 _ => None,
@@ -91,20 +95,45 @@ pub(super) fn broken(ops: &[Op], done: usize, tree: &Tree) -> Option<String> {
     })
 }
 
-/// A file whose data and path are durable.
+/// Paths at which `file`, synced as `path`, may still be, as the sync does not cover its new name.
+///
+/// An fsync writes the inode, with all that was done before the inode's last change. It does nothing for a
+/// file that is unchanged, so the rename of a folder above may be lost. An fdatasync (`is_data`) does not
+/// write an inode for a new name alone. `models` are those before each of `ops`.
+fn old_paths(ops: &[Op], models: &[Model], path: &str, file: usize, is_data: bool) -> Vec<String> {
+    let (mut old, mut path) = (Vec::new(), path.to_owned());
+    for (op, model) in ops.iter().zip(models).rev() {
+        let changes = |path: &str| model.file(path) == Some(file);
+        let before = match op {
+            Op::Create(new) if *new == path => break,
+            Op::Write { path, .. } | Op::Truncate { path, .. } if !is_data && changes(path) => break,
+            Op::Rename(from, _) | Op::Link(from, _) | Op::Unlink(from) if !is_data && changes(from) => break,
+            Op::Rename(from, to) if is_within(&path, to) => format!("{from}{}", &path[to.len()..]),
+            Op::Link(from, to) if *to == path => from.clone(),
+            _ => continue,
+        };
+        old.push(before.clone());
+        path = before;
+    }
+    old
+}
+
+/// A file whose data is durable, and its path or one of the `old` ones.
 fn file_kept(
     by: &str,
     path: &str,
+    old: &[String],
     file: usize,
     model: &Model,
     later: &Later<'_>,
     tree: &Tree,
 ) -> Option<String> {
-    let paths: Vec<&str> = match later.renamed(path) {
+    let mut paths: Vec<&str> = match later.renamed(path) {
         Some(to) => vec![path, to],
         None if later.touch_name(path) => return None,
         None => vec![path],
     };
+    paths.extend(old.iter().map(String::as_str));
     let named = paths.join(" or ");
     let found: Vec<&Vec<u8>> = paths
         .iter()
@@ -182,6 +211,6 @@ fn all_kept(by: &str, models: &[Model], later: &Later<'_>, tree: &Tree) -> Optio
     let now = models.last()?;
     let files = || now.names.keys().filter_map(|path| Some((path, now.file(path)?)));
     files()
-        .find_map(|(path, file)| file_kept(by, path, file, now, later, tree))
+        .find_map(|(path, file)| file_kept(by, path, &[], file, now, later, tree))
         .or_else(|| names_kept(by, &|_| true, models, later, tree))
 }

@@ -121,6 +121,39 @@ fn later_changes_excuse_what_they_touch_and_no_more() {
     assert!(told.starts_with("A/x is there again"), "{told}");
 }
 
+/// ext4 and XFS write nothing for an fdatasync when only the name is new, nor for an fsync of an unchanged
+/// file.
+#[test]
+fn a_sync_that_does_not_write_the_inode_promises_no_new_path() {
+    let broken = |ops: &[Op], change: &dyn Fn(&mut Tree)| {
+        let program = Program(ops.to_vec());
+        let mut tree = tree_of(&program);
+        change(&mut tree);
+        program.broken_promise(ops.len(), &tree).unwrap_or_default()
+    };
+    let moved_back = |from: &'static str, to: &'static str| {
+        move |tree: &mut Tree| {
+            let file = tree.remove(to).expect("a file");
+            tree.insert(path(from), file);
+        }
+    };
+    let data = [Op::Rename(path("A/x"), path("B/x")), Op::Fdatasync(path("B/x"))];
+    assert_eq!(broken(&data, &moved_back("A/x", "B/x")), "");
+    let gone = broken(&data, &|tree| drop(tree.remove("B/x")));
+    assert!(gone.contains("A/x") && gone.contains("is not there"), "{gone}");
+    let whole = [Op::Rename(path("A/x"), path("B/x")), Op::Fsync(path("B/x"))];
+    let lost = broken(&whole, &moved_back("A/x", "B/x"));
+    assert!(lost.starts_with("B/x is not there, a file that was made durable by operation 2"), "{lost}");
+    let folder = [Op::Rename(path("A"), path("C")), Op::Fsync(path("C/x"))];
+    assert_eq!(broken(&folder, &moved_back("A/x", "C/x")), "");
+    let written = [folder[0].clone(), write("C/x", 0, 100, 'b'), folder[1].clone()];
+    let lost = broken(&written, &moved_back("A/x", "C/x"));
+    assert!(lost.starts_with("C/x is not there, a file that was made durable by operation 3"), "{lost}");
+    // By hand: another name, and then the old one is taken away.
+    let link = [Op::Link(path("y"), path("B/y")), Op::Unlink(path("y")), Op::Fdatasync(path("B/y"))];
+    assert_eq!(broken(&link, &moved_back("y", "B/y")), "");
+}
+
 #[test]
 fn the_script_prints_a_line_for_each_operation() {
     let program = Program(vec![Op::Link(path("y"), path("B/x")), Op::Fdatasync(path("y")), Op::Sync]);

@@ -6,9 +6,11 @@ use std::io::{self, BufRead as _, BufReader, Write as _};
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
+use sha2::{Digest as _, Sha256};
+
 use super::{
     Extra, Fragment, KernelError, PATCHES, Patch, SOURCE_FOLDER, VERSION, VERSION_MIN, cache_folder, config,
-    inspect, is_older, parse_version, recipe,
+    inspect, is_older, parse_version, recipe, short,
 };
 use crate::program::find_program;
 
@@ -107,6 +109,9 @@ pub fn build(options: &BuildOptions, progress: &mut dyn FnMut(BuildProgress)) ->
     let wanted = config(&options.extras) + &added;
     let recipe = recipe(&wanted);
     let stamp = stamp(&source)?;
+    // The source that is taken by itself is in no name: its kernels are shared.
+    let is_default =
+        find_source().and_then(|path| Ok(fs::canonicalize(path)?)).is_ok_and(|path| path == source);
     if let Some(kernel) = built_from(&cache, &recipe, &stamp) {
         let name = kernel.file_name().unwrap_or_default().to_string_lossy().into_owned();
         return Ok(Built::new(kernel, name.trim_start_matches("linux-")));
@@ -121,8 +126,7 @@ pub fn build(options: &BuildOptions, progress: &mut dyn FnMut(BuildProgress)) ->
     };
     build.unpack(&source)?;
     let version = build.version(&source)?;
-    let name = format!("linux-{version}-{recipe}");
-    let kernel = cache.join(&name);
+    let kernel = cache.join(kernel_name(&version, (!is_default).then_some(&stamp), &recipe));
     if kernel.exists() {
         fs::write(beside(&kernel, STAMP), stamp)?;
         return Ok(Built::new(kernel, &version));
@@ -150,17 +154,50 @@ fn beside(kernel: &Path, end: &str) -> PathBuf {
     name.into()
 }
 
+/// File name of a kernel; `stamp` is that of a source that the user has named.
+fn kernel_name(version: &str, stamp: Option<&str>, recipe: &str) -> String {
+    match stamp {
+        None => format!("linux-{version}-{recipe}"),
+        Some(stamp) => format!("linux-{version}-s{}-{recipe}", short(Sha256::new().chain_update(stamp))),
+    }
+}
+
 /// Fingerprint of a source without reading it: unpacking one takes longer than any run.
 fn stamp(source: &Path) -> Result<String, KernelError> {
     let unusable = |error: io::Error| KernelError::Source {
         path: source.display().to_string(),
         reason: error.to_string(),
     };
-    // Of a folder, its version tells more than the folder's own time.
-    let file = if source.is_dir() { source.join("Makefile") } else { source.to_owned() };
-    let about = file.metadata().map_err(unusable)?;
-    let changed = about.modified().ok().and_then(|time| time.duration_since(std::time::UNIX_EPOCH).ok());
-    Ok(format!("{}\n{} bytes, {:?}\n", source.display(), about.len(), changed.unwrap_or_default()))
+    let about = if source.is_dir() {
+        let mut tree = Sha256::new();
+        add_folder(source, Path::new(""), &mut tree).map_err(unusable)?;
+        format!("tree {:x}", tree.finalize())
+    } else {
+        about(&source.metadata().map_err(unusable)?)
+    };
+    Ok(format!("{}\n{about}\n", source.display()))
+}
+
+/// Size of a file, and when it was changed.
+fn about(file: &fs::Metadata) -> String {
+    let changed = file.modified().ok().and_then(|time| time.duration_since(std::time::UNIX_EPOCH).ok());
+    format!("{} bytes, {:?}", file.len(), changed.unwrap_or_default())
+}
+
+/// Adds paths, sizes and times of the files in the folder `below` of `source` to `tree`, in one order. Git's
+/// own files change by being looked at.
+fn add_folder(source: &Path, below: &Path, tree: &mut Sha256) -> io::Result<()> {
+    let mut entries = fs::read_dir(source.join(below))?.collect::<Result<Vec<_>, _>>()?;
+    entries.sort_by_key(fs::DirEntry::file_name);
+    for entry in entries.iter().filter(|entry| entry.file_name() != ".git") {
+        let (path, file) = (below.join(entry.file_name()), entry.metadata()?);
+        if file.is_dir() {
+            add_folder(source, &path, tree)?;
+        } else {
+            tree.update(format!("{path:?}: {}\n", about(&file)));
+        }
+    }
+    Ok(())
 }
 
 /// The kernel of `recipe` that was made from the source with this stamp.
@@ -338,5 +375,47 @@ impl Build<'_> {
                 build.says("compiling", compiled);
             }
         })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::time::{Duration, UNIX_EPOCH};
+
+    use super::*;
+
+    #[test]
+    fn a_source_that_has_changed_has_a_kernel_of_its_own() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let (source, cache) = (folder.path().join("source"), folder.path().join("cache"));
+        [source.join("fs/ext4"), cache.clone()]
+            .iter()
+            .for_each(|folder| fs::create_dir_all(folder).expect("a folder"));
+        let set = |name: &str, text: &str, seconds| {
+            fs::write(source.join(name), text).expect("written");
+            let file = File::options().write(true).open(source.join(name)).expect("opened");
+            file.set_modified(UNIX_EPOCH + Duration::from_secs(seconds)).expect("set");
+        };
+        let stamp = || stamp(&source).expect("a source");
+        let name = |stamp: &str| kernel_name("6.12.1", Some(stamp), "0123abcd");
+        set("Makefile", "VERSION = 6", 1);
+        set("fs/ext4/super.c", "one", 1);
+        let first = stamp();
+        set(".git", "looked at", 5);
+        assert_eq!(stamp(), first);
+        // The kernel of the first is found for the first only.
+        fs::write(cache.join(name(&first)), "").expect("written");
+        fs::write(beside(&cache.join(name(&first)), STAMP), &first).expect("written");
+        assert_eq!(built_from(&cache, "0123abcd", &first), Some(cache.join(name(&first))));
+        for (name_of, text, seconds) in
+            [("fs/ext4/super.c", "two", 2), ("fs/new.c", "", 1), ("fs/new.c", "x", 1)]
+        {
+            let before = stamp();
+            set(name_of, text, seconds);
+            assert_ne!(name(&stamp()), name(&before), "{name_of}");
+            assert_eq!(built_from(&cache, "0123abcd", &stamp()), None);
+        }
+        assert!(name(&first).starts_with("linux-6.12.1-s") && name(&first).ends_with("-0123abcd"));
+        assert_eq!(kernel_name("6.12.117", None, "da08105b"), "linux-6.12.117-da08105b");
     }
 }

@@ -133,11 +133,17 @@ fn recipe(config: &str) -> String {
         hash.update((text.len() as u64).to_le_bytes());
         hash.update(text);
     }
+    short(hash)
+}
+
+/// The first digits of a digest.
+fn short(hash: Sha256) -> String {
     hash.finalize().iter().take(4).map(|byte| format!("{byte:02x}")).collect()
 }
 
 /// The kernel to use if none is named: that of `$STROBE_KERNEL`, or the newest one that this program would build, and
-/// of these the one with most extras; the one for suites only if there is no other.
+/// of these the one with most extras and, where sources were named, the one that was built last; the one for
+/// suites only if there is no other.
 pub fn installed() -> Result<PathBuf, KernelError> {
     if let Some(path) = std::env::var_os("STROBE_KERNEL").filter(|path| !path.is_empty()) {
         return Ok(path.into());
@@ -156,10 +162,11 @@ pub fn installed() -> Result<PathBuf, KernelError> {
         if let Some(version) = name.strip_prefix("linux-")
             && let Some((_, extras)) = recipes.iter().find(|(end, _)| version.ends_with(end))
         {
-            kernels.push((parse_version(version), *extras, entry.path()));
+            let built = entry.metadata().and_then(|file| file.modified()).ok();
+            kernels.push((parse_version(version), *extras, built, entry.path()));
         }
     }
-    kernels.into_iter().max().map(|(_, _, path)| path).ok_or(KernelError::None { folder })
+    kernels.into_iter().max().map(|(.., path)| path).ok_or(KernelError::None { folder })
 }
 
 /// True if `version` is before that of the patches.

@@ -55,6 +55,22 @@ fn a_drive_on_an_image_goes_on_where_it_was_also_after_a_kill() {
     assert!(code == Some(2) && errors.contains("blocks_per_plane is 80 in the image"), "{errors}");
 }
 
+#[test]
+fn an_image_gets_a_file_system_even_if_the_first_run_came_to_nothing() {
+    let Some(kernel) = kernel() else { return };
+    let folder = tempfile::tempdir().expect("a folder");
+    let path = folder.path().join("drive.img");
+    let image = path.to_str().expect("text");
+    let run = |arguments: &[&str]| strobe(&kernel, &[&["-q", "--image", image], arguments].concat());
+    assert_eq!(run(&["--", "nosuchprogram"]).status.code(), Some(2));
+    assert!(!path.exists(), "nothing could run on it");
+    // A drive on which nothing was written has no file system.
+    assert!(run(&["--fs", "none", "--", "true"]).status.success());
+    let made = run(&["--fs", "ext4", "--", "sh", "-c", "echo kept > file"]);
+    assert!(made.status.success(), "{}", text(&made.stderr));
+    assert_eq!(text(&run(&["--fs", "ext4", "--", "cat", "file"]).stdout), "kept\n");
+}
+
 /// The second guest's clock is behind the first one's by what the drive takes to recover, and not at the epoch again.
 #[test]
 fn the_clock_goes_on_with_an_image() {

@@ -11,7 +11,9 @@ use std::path::PathBuf;
 
 use crate::job::{Job, Run, Step};
 use crate::kernel::{self, KernelError, KernelInfo};
-use crate::{Clock, Interface, LinuxError, Machine, Mark, Outcome, PoweredDrive, Recorder, Stream, Watch};
+use crate::{
+    Clock, Interface, LinuxError, Machine, Mark, Outcome, PoweredDrive, Recorder, Root, Stream, Watch,
+};
 use strobe_nand::EventLog;
 use strobe_ssd::{Ageing, AgeingError, DataMode, DriveConfig, DurableMap, Simulated};
 use strobe_types::{SimTime, StopFlag};
@@ -92,6 +94,13 @@ impl LinuxRunError {
             Self::Step(_) | Self::Interrupted => false,
         }
     }
+}
+
+/// Programs of a guest: its root, the command as the guest knows it, and modules of its kernel.
+struct Programs {
+    root: Root,
+    command: Vec<String>,
+    modules: Vec<PathBuf>,
 }
 
 /// A command on a file system on a drive.
@@ -253,6 +262,8 @@ impl LinuxRun {
         let kernel = self.check_kernel()?;
         let mut run = self.suited();
         run.machine.memory_left = Some(available_bytes);
+        // An image is made only for a command that can run.
+        let programs = run.programs(&kernel)?;
         let mut recovery = None;
         let mut drive = match &self.image {
             None => PoweredDrive::new(self.new_drive(stop, ages)?, SimTime::ZERO),
@@ -261,7 +272,8 @@ impl LinuxRun {
                 let (config, seed) = (&self.experiment.drive, self.experiment.seed);
                 let (drive, found) =
                     strobe_ssd::build_on_image(config, true, seed, path).map_err(RunError::from)?;
-                run.is_made |= found.is_some();
+                // A run may have ended before it wrote anything.
+                run.is_made |= found.is_some() && drive.mapped_units() > 0;
                 let start = found.as_ref().map_or(SimTime::ZERO, |found| found.finished);
                 recovery = found;
                 // The guest's clock goes on where the image's last clean end left it.
@@ -274,7 +286,8 @@ impl LinuxRun {
         drive.watch = series.clone().map(|series| Box::new(series) as Box<dyn Watch>);
         drive.log = Some((run.log.clone(), [BEGIN, END]));
         drive.others = self.other_drives()?;
-        let (mut outcome, step) = run.run_on(&kernel, drive, stop, hears)?;
+        let (outcome, _, step) = run.run_programs(&kernel, programs, drive, stop, hears)?;
+        let mut outcome = run.succeeded(outcome, step)?;
         let mut result = run.result(&kernel, &outcome, step, &watch)?;
         result.intervals =
             series.map(|series| series.finish(outcome.at, &*outcome.drive)).unwrap_or_default();
@@ -340,8 +353,13 @@ impl LinuxRun {
         hears: &mut dyn FnMut(Stream, &[u8]),
     ) -> Result<(Outcome, usize), LinuxRunError> {
         let (outcome, _, step) = self.outcome_on(kernel, drive, stop, hears)?;
+        Ok((self.succeeded(outcome, step)?, step))
+    }
+
+    /// `outcome`, unless a step has failed; `step` is the command's.
+    fn succeeded(&self, outcome: Outcome, step: usize) -> Result<Outcome, LinuxRunError> {
         match &outcome.failed {
-            None => Ok((outcome, step)),
+            None => Ok(outcome),
             Some((failed, reason)) => {
                 // The mark that begins the window is between preparations and the command.
                 let prepares = step.saturating_sub(1 + self.setup.len())..step;
@@ -361,10 +379,27 @@ impl LinuxRun {
         stop: &StopFlag,
         hears: &mut dyn FnMut(Stream, &[u8]),
     ) -> Result<(Outcome, Vec<Step>, usize), LinuxRunError> {
+        self.run_programs(kernel, self.programs(kernel)?, drive, stop, hears)
+    }
+
+    /// Finds the programs of the guest.
+    fn programs(&self, kernel: &KernelInfo) -> Result<Programs, LinuxRunError> {
         let drivers = [Some("virtio_blk"), self.file_system.kernel_name()];
         let drivers: Vec<_> = drivers.into_iter().flatten().collect();
         let modules = kernel::needed_modules(kernel, &drivers).map_err(KernelError::from)?;
         let (root, command) = self.root.make(self, &modules)?;
+        Ok(Programs { root, command, modules })
+    }
+
+    fn run_programs(
+        &self,
+        kernel: &KernelInfo,
+        programs: Programs,
+        drive: PoweredDrive,
+        stop: &StopFlag,
+        hears: &mut dyn FnMut(Stream, &[u8]),
+    ) -> Result<(Outcome, Vec<Step>, usize), LinuxRunError> {
+        let Programs { root, command, modules } = programs;
         let (job, step) = self.job(command, &modules);
         let spin_limit = self.machine.spin_limit.filter(|_| kernel.can_watch_spin());
         let machine = Machine { seed: self.experiment.seed, spin_limit, ..self.machine.clone() };

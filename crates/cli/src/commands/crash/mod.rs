@@ -1,5 +1,6 @@
 //! `strobe crash`: power cuts under any program on a real file system, and what is found after them.
 
+mod again;
 mod explore;
 mod faults;
 mod kept;
@@ -23,6 +24,8 @@ use super::options::{OUTPUT, one_of};
 use super::{Failure, output};
 use super::{progress, signals};
 use strobe_cli::output::Output;
+
+use again::{again, look_at};
 
 /// Cut the power under a program on a real file system, again and again, and see what is left.
 ///
@@ -233,7 +236,8 @@ fn look(args: &CrashArgs) -> Result<(), Failure> {
         }
         match (bad, args.at, &args.image) {
             (Some((report, bad)), None, _) => {
-                output::print(&again(bad.operation, several.then_some(&*report.file_system)))?;
+                let given = std::env::args_os().skip(2);
+                output::print(&again(given, bad.operation, several.then_some(&*report.file_system)))?;
                 if let Some(kept) = &report.kept {
                     output::print(&look_at(args, &kept.image, &report.file_system))?;
                 }
@@ -343,73 +347,4 @@ fn begins(args: &CrashArgs, explorer: &Explorer) -> String {
     };
     let fs = explorer.run.file_system.kernel_name().unwrap_or_default();
     format!("{} runs on {fs} once without a cut, then {cuts}", explorer.run.command.join(" "))
-}
-
-/// The command that shows a cut again; `on`: the file system, if --fs names several.
-fn again(operation: u64, on: Option<&str>) -> String {
-    let given: Vec<String> = std::env::args().skip(2).collect();
-    let mut words = vec!["strobe".to_owned(), "crash".into(), format!("--at={operation}")];
-    words.extend(on.map(|fs| format!("--fs={fs}")));
-    let mut skips = false;
-    let mut is_program = false;
-    for word in given {
-        is_program |= word == "--";
-        if std::mem::take(&mut skips) {
-            continue;
-        }
-        if word == "--until-first" && !is_program {
-            continue;
-        }
-        let names = ["--cuts", "--places", "--json", "--report", "--keep", "--fs"];
-        let is_place = names[..names.len() - usize::from(on.is_none())].iter().any(|name| {
-            skips |= !is_program && word == *name;
-            word == *name || word.starts_with(&format!("{name}="))
-        });
-        if is_program || !is_place {
-            words.push(word);
-        }
-    }
-    format!(
-        "\nTo see the first of these again, with all that the check prints (and --image FILE to keep the drive):\n\n  {}\n",
-        quoted(&words)
-    )
-}
-
-/// Command line that opens a kept drive, with the file system `fs`, for inspection.
-fn look_at(args: &CrashArgs, image: &str, fs: &str) -> String {
-    let mut words: Vec<String> = ["strobe", "linux", "--image"].map(str::to_owned).into();
-    words.extend([
-        image.to_owned(),
-        "--drive".into(),
-        args.guest.drive().to_owned(),
-        "--fs".into(),
-        fs.to_owned(),
-    ]);
-    words.extend(args.guest.sets.iter().map(|set| format!("--set={set}")));
-    words.extend(["--", "ls", "-la"].map(str::to_owned));
-    format!("\nTo look around on it:\n\n  {}\n", quoted(&words))
-}
-
-/// Words as a shell takes them.
-fn quoted(words: &[String]) -> String {
-    let is_plain = |c: char| c.is_ascii_alphanumeric() || "-_=./,:+%@".contains(c);
-    let word = |word: &String| {
-        if !word.is_empty() && word.chars().all(is_plain) {
-            word.clone()
-        } else {
-            format!("'{}'", word.replace('\'', "'\\''"))
-        }
-    };
-    words.iter().map(word).collect::<Vec<_>>().join(" ")
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn words_are_quoted_for_a_shell() {
-        let words = ["a", "b c", "it's", "", "--x=1"].map(str::to_owned);
-        assert_eq!(quoted(&words), r"a 'b c' 'it'\''s' '' --x=1");
-    }
 }

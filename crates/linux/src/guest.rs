@@ -192,7 +192,14 @@ impl Init {
                 ),
                 _ => Ok(()),
             },
-            Step::Get(paths) => get(paths),
+            Step::Get(paths) => match get(paths) {
+                Ok(()) => Ok(()),
+                // A command that failed may not have made them.
+                Err(error) => {
+                    let reason = format!("{}: {error}", describe(step));
+                    self.report(&Report::NotSent { reason })
+                }
+            },
             Step::Mark(name) => {
                 let at_ns = now_ns();
                 self.began.get_or_insert_with(beside::file_time);
@@ -251,20 +258,30 @@ const FOLDERS_NAMED: usize = 8;
 /// The terminal at whose other end the host takes an archive.
 const FILES_TERMINAL: &str = "/dev/tty4";
 
-/// Sends `paths` to the host, each under its last name.
+/// Sends `paths` to the host, each under its last name. Those that are there are sent even if another is not.
 fn get(paths: &[String]) -> io::Result<()> {
     let mut command = Command::new("tar");
     // Not to its standard output: tar refuses one that is a terminal.
     let _raw = terminal(FILES_TERMINAL)?;
     command.args(["-c", "-f", FILES_TERMINAL]).stdin(Stdio::null());
+    let mut missing = Vec::new();
     for path in paths.iter().map(Path::new) {
         let (Some(folder), Some(name), true) = (path.parent(), path.file_name(), path.exists()) else {
-            return Err(io::Error::other(format!("the guest has no file or folder {}", path.display())));
+            missing.push(path.display().to_string());
+            continue;
         };
         command.arg("-C").arg(folder).arg(Path::new(".").join(name));
     }
-    let status = command.status().map_err(|error| cannot_run("tar", &error))?;
-    if status.success() { Ok(()) } else { Err(io::Error::other(format!("exit code {}", code(status)))) }
+    if missing.len() < paths.len() {
+        let status = command.status().map_err(|error| cannot_run("tar", &error))?;
+        if !status.success() {
+            return Err(io::Error::other(format!("exit code {}", code(status))));
+        }
+    }
+    if missing.is_empty() {
+        return Ok(());
+    }
+    Err(io::Error::other(format!("the guest has no file or folder {}", missing.join(", "))))
 }
 
 /// The guest's time.

@@ -211,6 +211,11 @@ pub enum Report {
         /// Why, with what a quiet program has printed.
         reason: String,
     },
+    /// Files or folders of a [`Step::Get`] were not sent.
+    NotSent {
+        /// Why.
+        reason: String,
+    },
     /// Files were written since the first mark that are not on the drive: they are in the guest's memory.
     Beside {
         /// Number of them.

@@ -57,6 +57,8 @@ pub struct Outcome {
     pub exits: Vec<Exit>,
     /// The step that failed, and why.
     pub failed: Option<(usize, String)>,
+    /// Why files or folders that were to be brought out were not sent.
+    pub not_sent: Option<String>,
     /// The first error of the drive that the guest has seen.
     pub drive_error: Option<String>,
     /// Requests sent by the guest.
@@ -156,6 +158,7 @@ impl Machine {
             marks: Vec::new(),
             exits: Vec::new(),
             failed: None,
+            not_sent: None,
             is_done: false,
             out_of_memory: false,
             spun: BTreeSet::new(),
@@ -178,6 +181,7 @@ impl Machine {
             marks: notes.marks,
             exits: notes.exits,
             failed: notes.failed,
+            not_sent: notes.not_sent,
             drive_error: disk.target().first_error().map(str::to_owned),
             requests: disk.target().requests(),
             others: others.into_iter().map(OtherOutcome::of).collect(),
@@ -199,6 +203,7 @@ struct Notes<'a> {
     marks: Vec<Mark>,
     exits: Vec<Exit>,
     failed: Option<(usize, String)>,
+    not_sent: Option<String>,
     is_done: bool,
     out_of_memory: bool,
     spun: BTreeSet<String>,
@@ -270,6 +275,7 @@ impl Notes<'_> {
             }
             Report::Exit { step, code, said } => self.exits.push(Exit { step, code, said }),
             Report::Failed { step, reason } => self.failed = Some((step, reason)),
+            Report::NotSent { reason } => self.not_sent = Some(reason),
             Report::Beside { files, paths } => self.beside = (files, paths),
             Report::Done => self.is_done = true,
         }

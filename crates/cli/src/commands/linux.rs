@@ -336,7 +336,8 @@ fn run(args: &RunArgs) -> Result<(), Failure> {
         log.complete()?;
     }
     let result = result?;
-    gets.unpack(archive)?;
+    // The results come first, whatever it says.
+    let got = gets.unpack(archive, result.not_sent.as_deref());
     if let Some(trace) = trace {
         trace.complete()?;
     }
@@ -358,8 +359,13 @@ fn run(args: &RunArgs) -> Result<(), Failure> {
         let run = strobe_report::Run::read(&args.command.join(" "), &output::json_text(&result));
         page.write(strobe_report::page(&[run.map_err(|error| Failure::request(&error))?]).trim_end())?;
     }
-    match result.guest.exit_code {
-        0 => Ok(()),
-        code => Err(Failure::Command(u8::try_from(code).unwrap_or(1))),
+    match (result.guest.exit_code, got) {
+        (0, got) => got,
+        (code, got) => {
+            if let Err(Failure::Run(error)) = got {
+                output::note(&format!("strobe: {error:#}"));
+            }
+            Err(Failure::Command(u8::try_from(code).unwrap_or(1)))
+        }
     }
 }

@@ -1,8 +1,9 @@
 //! `strobe crash`: bugs of programs that forget to sync, found by cutting their power.
 
 use std::fs;
+use std::io::{BufRead as _, BufReader, Read as _};
 use std::path::Path;
-use std::process::{Command, Output};
+use std::process::{Command, Output, Stdio};
 
 use serde_json::Value;
 
@@ -329,6 +330,43 @@ fn a_file_system_without_a_place_to_cut_leaves_the_others_findings() {
         "found on ext4"
     );
     assert_eq!(run("true"), Some(2), "all that could be tried is fine");
+}
+
+/// Results of one file system are written though the next one fails before its places cannot be read.
+#[test]
+fn findings_of_faults_are_written_though_another_file_system_fails() {
+    let Some(kernel) = kernel() else { return };
+    let folder = tempfile::tempdir().expect("a folder");
+    let program = ["--", "sh", "-c", "echo a > a; sleep 6"];
+    let options = ["--fs", "ext4,vfat", "--faults", "2", "--json", "-"];
+    let output = crash(&kernel, folder.path(), &[&options[..], &program].concat());
+    assert_eq!(output.status.code(), Some(2), "{}", text(&output.stderr));
+    let json: Value = serde_json::from_slice(&output.stdout).expect("JSON");
+    assert_eq!(json["reports"][0]["file_system"], "ext4", "{json}");
+    assert_eq!(json["failed"][0]["file_system"], "vfat", "{json}");
+}
+
+#[test]
+fn findings_are_printed_though_the_first_cut_cannot_be_kept() {
+    let Some(kernel) = kernel() else { return };
+    let folder = tempfile::tempdir().expect("a folder");
+    settings(folder.path(), false);
+    let mut command = Command::new(env!("CARGO_BIN_EXE_strobe"));
+    command.current_dir(folder.path()).arg("crash").arg("--kernel").arg(&kernel).args(DRIVE);
+    command.args(["--mount-opts", "noauto_da_alloc", "--cuts", "6", "--keep", "kept", "--json", "-"]);
+    command.args(["--check", "./check.sh", "--", "./save.sh"]).stdout(Stdio::piped()).stderr(Stdio::piped());
+    let mut child = command.spawn().expect("it starts");
+    let mut errors = BufReader::new(child.stderr.take().expect("piped"));
+    let mut said = String::new();
+    errors.read_line(&mut said).expect("it speaks");
+    assert!(said.contains("once without a cut"), "{said}");
+    // The folder could be made when this was looked at.
+    fs::write(folder.path().join("kept"), "a file").expect("written");
+    errors.read_to_string(&mut said).expect("it speaks");
+    let output = child.wait_with_output().expect("it ends");
+    assert_eq!(output.status.code(), Some(1), "{said}");
+    assert!(said.contains("the first cut is not kept: --keep kept: "), "{said}");
+    assert!(verdicts(&output, "lost") > 0, "{}", text(&output.stdout));
 }
 
 #[test]

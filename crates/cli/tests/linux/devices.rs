@@ -77,6 +77,26 @@ fn files_come_out_and_overwrite_nothing() {
 }
 
 #[test]
+fn a_file_that_was_not_made_hides_neither_the_exit_code_nor_the_result() {
+    let Some(kernel) = kernel() else { return };
+    let folder = tempfile::tempdir().expect("a folder");
+    let run = |code: &str| {
+        let script = format!("echo made > made-{code}; exit {code}");
+        let (made, json) = (format!("made-{code}"), format!("{code}.json"));
+        let options = ["--get", "log", "--get", &made, "--json", &json, "--", "sh", "-c", &script];
+        let output = in_folder(&kernel, folder.path(), &options);
+        let errors = text(&output.stderr);
+        assert!(errors.contains("the guest has no file or folder /mnt/log"), "{errors}");
+        assert_eq!(std::fs::read_to_string(folder.path().join(made)).expect("it came out"), "made\n");
+        let json = std::fs::read(folder.path().join(json)).expect("written");
+        let json: serde_json::Value = serde_json::from_slice(&json).expect("JSON");
+        assert_eq!(json["guest"]["exit_code"].to_string(), code);
+        output.status.code()
+    };
+    assert_eq!((run("3"), run("0")), (Some(3), Some(1)));
+}
+
+#[test]
 fn what_is_put_under_another_name_than_the_folder_asked_for_is_named() {
     let Some(kernel) = kernel() else { return };
     let folder = tempfile::tempdir().expect("a folder");

@@ -86,6 +86,9 @@ pub struct LinuxResult {
     /// The session in intervals (--interval); not there without.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub intervals: Vec<GuestInterval>,
+    /// Why files or folders that were to be brought out were not sent.
+    #[serde(skip)]
+    pub not_sent: Option<String>,
 }
 
 /// A further drive of the guest. Counters cover the session, from power-on to power-off.
@@ -334,6 +337,7 @@ impl LinuxResult {
             },
             jobs: vec![Job::of_drive(name, &stats, &end.latency, virtual_ns)],
             intervals: Vec::new(),
+            not_sent: outcome.not_sent.clone(),
         }
     }
 

@@ -32,8 +32,9 @@ pub(super) fn explore(
         if args.quiet { ProgressBar::hidden() } else { ProgressBar::new(count * explorers.len() as u64) };
     progress::restyle(&bar, "{msg} {wide_bar} {pos} of {len} programs  {left}");
     bar.set_message("nothing broken");
-    let mut broken: Vec<Broken> = Vec::new();
-    for explorer in explorers {
+    let (mut broken, mut tried): (Vec<Broken>, u64) = (Vec::new(), 0);
+    let mut ended = Ok(());
+    'all: for explorer in explorers {
         let search = Search {
             explorer: explorer.clone(),
             check: check.to_vec(),
@@ -41,26 +42,40 @@ pub(super) fn explore(
             length: args.program_length as usize,
         };
         for number in programs.clone() {
-            if let Some(one) = search.one(number, stop)? {
-                if shows {
-                    bar.suspend(|| output::print(&told(&one)))?;
+            match search.one(number, stop) {
+                Ok(None) => {}
+                Ok(Some(one)) => {
+                    if shows {
+                        bar.suspend(|| output::print(&told(&one)))?;
+                    }
+                    broken.push(one);
+                    bar.set_message(format!("{} broken", broken.len()));
                 }
-                broken.push(one);
-                bar.set_message(format!("{} broken", broken.len()));
+                // What was found before counts all the same.
+                Err(error) => {
+                    ended = Err(error);
+                    break 'all;
+                }
             }
+            tried += 1;
             bar.inc(1);
         }
     }
     bar.finish_and_clear();
+    if tried == 0 {
+        ended?;
+        return Ok(());
+    }
     if shows {
         let names: Vec<&str> = explorers.iter().filter_map(|one| one.run.file_system.kernel_name()).collect();
-        output::print(&format!(
-            "{count} programs on {}: {} broke a promise\n",
-            names.join(", "),
-            broken.len()
-        ))?;
+        let all = count * explorers.len() as u64;
+        let programs = if tried < all { format!("{tried} of {all}") } else { count.to_string() };
+        let (names, broken) = (names.join(", "), broken.len());
+        output::print(&format!("{programs} programs on {names}: {broken} broke a promise\n"))?;
     }
-    output::json(&serde_json::json!({ "programs": count, "broken": broken }), json)?;
+    let programs = if ended.is_ok() { count } else { tried };
+    output::json(&serde_json::json!({ "programs": programs, "broken": broken }), json)?;
+    ended?;
     if broken.is_empty() { Ok(()) } else { Err(Failure::Found) }
 }
 

@@ -10,6 +10,20 @@ use strobe_types::StopFlag;
 
 use super::super::Failure;
 
+/// Refuses a folder that could not be made, or written to, before the cuts take their time. It is not made
+/// yet.
+pub(super) fn check(folder: &Path) -> Result<(), Failure> {
+    let probed = std::path::absolute(folder).and_then(|path| {
+        let there = path.ancestors().find(|path| path.symlink_metadata().is_ok()).unwrap_or(&path);
+        tempfile::Builder::new().prefix(".making-").tempdir_in(there).map(drop)
+    });
+    probed.map_err(|error| failed(folder, &error))
+}
+
+fn failed(folder: &Path, error: &io::Error) -> Failure {
+    Failure::Run(anyhow!("--keep {}: {error}; name another folder, or none", folder.display()))
+}
+
 /// Keeps the first cut of `report` that left something wrong in `folder`. Files that are there stay: equal ones are
 /// named again, others get a neighbour with a number.
 pub(super) fn keep(
@@ -19,20 +33,17 @@ pub(super) fn keep(
     stop: &StopFlag,
 ) -> Result<Option<Kept>, Failure> {
     let Some(wrong) = report.first_wrong() else { return Ok(None) };
-    let failed = |path: &Path, error: io::Error| {
-        Failure::Run(anyhow!("--keep {}: {error}; name another folder, or none", path.display()))
-    };
-    fs::create_dir_all(folder).map_err(|error| failed(folder, error))?;
+    fs::create_dir_all(folder).map_err(|error| failed(folder, &error))?;
     let made = tempfile::Builder::new().prefix(".making-").tempdir_in(folder);
-    let made = made.map_err(|error| failed(folder, error))?;
+    let made = made.map_err(|error| failed(folder, &error))?;
     let (image, log) = (made.path().join("image"), made.path().join("log"));
     explorer.keep(wrong.operation, &image, stop)?;
-    fs::write(&log, &wrong.kernel_log).map_err(|error| failed(&log, error))?;
+    fs::write(&log, &wrong.kernel_log).map_err(|error| failed(&log, &error))?;
     let name = format!("{}-{}", report.file_system, wrong.operation);
     let put = |from: &Path, end: &str| {
         put(from, folder, &name, end)
             .map(|path| path.display().to_string())
-            .map_err(|error| failed(folder, error))
+            .map_err(|error| failed(folder, &error))
     };
     Ok(Some(Kept { operation: wrong.operation, image: put(&image, "img")?, kernel_log: put(&log, "log")? }))
 }
@@ -77,6 +88,19 @@ fn is_same(one: &Path, other: &Path) -> io::Result<bool> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_folder_that_cannot_be_made_is_refused_and_none_is_made_before() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let (new, file) = (folder.path().join("new/below"), folder.path().join("file"));
+        fs::write(&file, "").expect("written");
+        assert!(check(&new).is_ok(), "it can be made");
+        assert_eq!(fs::read_dir(folder.path()).expect("a folder").count(), 1, "only the file is there");
+        for wrong in [&file, &file.join("below")] {
+            let Err(Failure::Run(error)) = check(wrong) else { panic!("{} is refused", wrong.display()) };
+            assert!(error.to_string().contains("name another folder, or none"), "{error}");
+        }
+    }
 
     #[test]
     fn nothing_is_overwritten_and_equal_files_are_named_again() {

@@ -190,6 +190,9 @@ fn look(args: &CrashArgs) -> Result<(), Failure> {
         explorer.run.check_kernel().map_err(strobe_linux::command::LinuxRunError::from)?;
         explorers.push(explorer);
     }
+    if args.keeps() {
+        kept::check(&args.keep)?;
+    }
     let stop = signals::listen_for_long();
     if let Some(count) = args.explore {
         return explore::explore(args, &explorers, count, json.as_ref(), &stop);
@@ -200,16 +203,22 @@ fn look(args: &CrashArgs) -> Result<(), Failure> {
     let takes_stdout = output::takes_stdout([&json, &page]);
     let mut reports = Vec::new();
     let mut failed = Vec::new();
+    let mut ended = Ok(());
     for explorer in &explorers {
         let report = match explore(args, explorer, &stop) {
+            Ok((report, left)) => {
+                ended = left;
+                report
+            }
             // What another one shows counts all the same.
-            Err(Failure::Run(error) | Failure::Request(error)) if several && !stop.is_raised() => {
-                let file_system = explorer.run.file_system.kernel_name().unwrap_or_default().to_owned();
-                output::note(&format!("strobe: {file_system}: {error:#}"));
-                failed.push(NotTried { file_system, reason: format!("{error:#}") });
+            Err(failure) if several => {
+                failed.push(NotTried::of(explorer, failure)?);
+                if stop.is_raised() {
+                    break;
+                }
                 continue;
             }
-            explored => explored?,
+            Err(failure) => return Err(failure),
         };
         if !args.quiet && !takes_stdout {
             output::print(&report::crash_summary(&report, args.full, args.at.is_some()))?;
@@ -242,7 +251,7 @@ fn look(args: &CrashArgs) -> Result<(), Failure> {
                     output::print(&look_at(args, &kept.image, &report.file_system))?;
                 }
             }
-            (_, Some(_), Some(image)) => {
+            (_, Some(_), Some(image)) if ended.is_ok() => {
                 let fs = args.guest.fs.first().map_or("", |fs| fs.name());
                 output::print(&look_at(args, &image.display().to_string(), fs))?;
             }
@@ -250,12 +259,11 @@ fn look(args: &CrashArgs) -> Result<(), Failure> {
         }
     }
     std::io::stdout().flush().ok();
+    ended?;
     match (bad, &failed[..]) {
         (Some(_), _) => Err(Failure::Found),
         (None, []) => Ok(()),
-        (None, [first, ..]) => {
-            Err(Failure::Request(anyhow!("not tried on {}: {}", first.file_system, first.reason)))
-        }
+        (None, [first, ..]) => Err(first.failure()),
     }
 }
 
@@ -264,6 +272,27 @@ fn look(args: &CrashArgs) -> Result<(), Failure> {
 struct NotTried {
     file_system: String,
     reason: String,
+}
+
+impl NotTried {
+    /// The file system of `explorer`, of which the person who waits is told. Other failures are returned.
+    fn of(explorer: &Explorer, failure: Failure) -> Result<Self, Failure> {
+        let (Failure::Run(error) | Failure::Request(error)) = failure else { return Err(failure) };
+        let file_system = explorer.run.file_system.kernel_name().unwrap_or_default().to_owned();
+        output::note(&format!("strobe: {file_system}: {error:#}"));
+        Ok(Self { file_system, reason: format!("{error:#}") })
+    }
+
+    fn failure(&self) -> Failure {
+        Failure::Request(anyhow!("not tried on {}: {}", self.file_system, self.reason))
+    }
+}
+
+impl CrashArgs {
+    /// True if the first cut that leaves something wrong is to be kept.
+    fn keeps(&self) -> bool {
+        self.keep != Path::new("none") && self.at.is_none() && self.explore.is_none() && self.faults.is_none()
+    }
 }
 
 /// The explorer of the program on the file system `fs`.
@@ -294,8 +323,13 @@ fn explorer(args: &CrashArgs, fs: FileSystem, kernel: &Path, folder: &Path) -> R
     })
 }
 
-/// Rehearses, cuts, and keeps what the options ask for.
-fn explore(args: &CrashArgs, explorer: &Explorer, stop: &StopFlag) -> Result<CrashReport, Failure> {
+/// Rehearses, cuts, and keeps what the options ask for. Returns the report, and whether the image that was
+/// asked for is there.
+fn explore(
+    args: &CrashArgs,
+    explorer: &Explorer,
+    stop: &StopFlag,
+) -> Result<(CrashReport, Result<(), Failure>), Failure> {
     let bar = if args.quiet { ProgressBar::hidden() } else { ProgressBar::new(1) };
     if !args.quiet && !std::io::stderr().is_terminal() {
         // There is no bar.
@@ -328,13 +362,21 @@ fn explore(args: &CrashArgs, explorer: &Explorer, stop: &StopFlag) -> Result<Cra
     }
     bar.set_message("keeping the first");
     let mut report = CrashReport::of(explorer, &rehearsed, found);
+    let mut left = Ok(());
+    // What the cuts have shown counts, also where it cannot be kept.
     if let (Some(operation), Some(image)) = (args.at, &args.image) {
-        explorer.keep(operation, image, stop)?;
-    } else if args.keep != Path::new("none") && args.at.is_none() {
-        report.kept = kept::keep(explorer, &report, &args.keep, stop)?;
+        left = explorer.keep(operation, image, stop).map_err(Failure::from);
+    } else if args.keeps() {
+        match kept::keep(explorer, &report, &args.keep, stop) {
+            Ok(kept) => report.kept = kept,
+            Err(Failure::Run(error) | Failure::Request(error)) => {
+                bar.suspend(|| output::note(&format!("strobe: the first cut is not kept: {error:#}")));
+            }
+            Err(failure) => left = Err(failure),
+        }
     }
     bar.finish_and_clear();
-    Ok(report)
+    Ok((report, left))
 }
 
 /// Line before the first cut: how often power is cut.

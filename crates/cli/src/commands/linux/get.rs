@@ -50,8 +50,8 @@ impl Gets {
         tempfile::tempfile().context("--get: cannot make a file for them").map_err(Failure::Run)
     }
 
-    /// Unpacks them here.
-    pub(super) fn unpack(&self, mut archive: File) -> Result<(), Failure> {
+    /// Unpacks here what the guest has sent; `not_sent`: why something is missing.
+    pub(super) fn unpack(&self, mut archive: File, not_sent: Option<&str>) -> Result<(), Failure> {
         if self.0.is_empty() {
             return Ok(());
         }
@@ -67,7 +67,10 @@ impl Gets {
             );
             Ok(())
         };
-        unpacked()
-            .map_err(|error| Failure::Run(anyhow!("--get: cannot unpack what the guest sent: {error:#}")))
+        let unpacked = unpacked();
+        if let Some(reason) = not_sent {
+            return Err(Failure::Run(anyhow!(reason.to_owned())));
+        }
+        unpacked.map_err(|error| Failure::Run(anyhow!("--get: cannot unpack what the guest sent: {error:#}")))
     }
 }

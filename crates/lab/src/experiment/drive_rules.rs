@@ -181,7 +181,9 @@ pub(super) const OF_DRIVES: &[Rule] = &[
         keys: &["drive.ftl.die_allocation"],
         switches: &["drive.ftl.placement.groups"],
         wants: "drive.ftl.placement.groups = 1; in reclaim groups pages are striped",
-        counts: |e| e.drive.ftl.placement.groups <= 1 || e.drive.ftl.die_allocation != DieAllocation::FreeFirst,
+        counts: |e| {
+            e.drive.ftl.placement.groups <= 1 || e.drive.ftl.die_allocation != DieAllocation::FreeFirst
+        },
     },
     Rule {
         keys: &["drive.nand.cache_read"],

@@ -285,15 +285,22 @@ fn times_and_marks_that_contradict_each_other_are_refused_with_the_cure() {
 fn a_job_names_the_handles_of_every_reclaim_group() {
     let folder = Folder::new();
     let file = root().join("examples/fdp.toml");
-    let check = |handle: &str| {
-        let sets = ["nand.dies_per_channel=2", "ftl.gc.mode=stop-the-world", "ftl.placement.groups=2"];
+    let check = |more: &[&str]| {
         let mut args = vec!["check".to_owned(), file.display().to_string()];
-        args.extend(sets.iter().flat_map(|set| ["--set".to_owned(), format!("drive.{set}")]));
-        args.extend(["--set".to_owned(), format!("jobs.hot.placement_handle={handle}")]);
+        let of_drive = ["nand.dies_per_channel=2", "ftl.gc.mode=stop-the-world", "ftl.placement.groups=2"];
+        let sets =
+            of_drive.iter().map(|set| format!("drive.{set}")).chain(more.iter().map(|&set| set.to_owned()));
+        args.extend(sets.flat_map(|set| ["--set".to_owned(), set]));
         folder.strobe(&args.iter().map(String::as_str).collect::<Vec<_>>())
     };
-    check("3").ok();
-    check("4").refused(&["jobs[1].placement_handle", "below 4, the handles", "of 2 groups"]);
+    check(&["jobs.hot.placement_handle=3"]).ok();
+    check(&["drive.ftl.die_allocation=free-first"])
+        .refused(&["drive.ftl.die_allocation", "drive.ftl.placement.groups = 1"]);
+    check(&["jobs.hot.placement_handle=4"]).refused(&[
+        "jobs[1].placement_handle",
+        "below 4, the handles",
+        "of 2 groups",
+    ]);
 }
 
 /// Keys of what a drive does over time that nothing would come of.
@@ -324,13 +331,6 @@ fn keys_of_time_without_effect_are_refused_with_what_makes_them_count() {
     for set in ["command_ns=300", "cache_read=true", "independent_plane_reads=true"] {
         refused(&format!("drive.nand.{set}"), "run.timing=false", "run.timing = true");
     }
-    folder
-        .tiny(&[
-            "drive.ftl.die_allocation=free-first",
-            "drive.ftl.placement.scheme=handles",
-            "drive.ftl.placement.groups=2",
-        ])
-        .refused(&["drive.ftl.die_allocation", "drive.ftl.placement.groups = 1"]);
     for set in ["cache_read=true", "spare_bytes=64"] {
         refused(&format!("drive.nand.{set}"), "drive.nand.channel_mb_s=0", "drive.nand.channel_mb_s above 0");
     }

@@ -53,6 +53,12 @@ pub(crate) fn any_drive(kind: Kind, rng: &mut Prng) -> Option<(DriveConfig, Box<
             Err(BuildError::Capacity(_) | BuildError::BlockMap(_) | BuildError::Spare { .. }) => {
                 logical = logical.checked_sub((logical / 20).max(1)).filter(|&logical| logical > 0)?;
             }
+            // Marks that this drive, with all its parts, would never see.
+            Err(BuildError::Pace { least, .. }) => {
+                let gc = &mut config.ftl.gc;
+                let room = gc.soft_blocks - gc.pace_blocks;
+                (gc.pace_blocks, gc.soft_blocks) = (least + 1, least + 1 + room);
+            }
             Err(error) => panic!("{config:?}: {error}"),
         }
     }

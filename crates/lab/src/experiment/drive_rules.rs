@@ -178,14 +178,6 @@ pub(super) const OF_DRIVES: &[Rule] = &[
         counts: |e| e.run.timing || e.drive.ftl.die_allocation != DieAllocation::FreeFirst,
     },
     Rule {
-        keys: &["drive.ftl.die_allocation"],
-        switches: &["drive.ftl.placement.groups"],
-        wants: "drive.ftl.placement.groups = 1; in reclaim groups pages are striped",
-        counts: |e| {
-            e.drive.ftl.placement.groups <= 1 || e.drive.ftl.die_allocation != DieAllocation::FreeFirst
-        },
-    },
-    Rule {
         keys: &["drive.nand.cache_read"],
         switches: &["drive.nand.channel_mb_s"],
         wants: "drive.nand.channel_mb_s above 0; where transfers take no time there is nothing to read beside",

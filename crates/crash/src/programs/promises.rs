@@ -100,6 +100,8 @@ pub(super) fn broken(ops: &[Op], done: usize, tree: &Tree) -> Option<String> {
 /// An fsync writes the inode, with all that was done before the inode's last change. It does nothing for a
 /// file that is unchanged, so the rename of a folder above may be lost. An fdatasync (`is_data`) does not
 /// write an inode for a new name alone. `models` are those before each of `ops`.
+///
+/// A guess, from how ext4 and XFS log inodes: no cut has shown it.
 fn old_paths(ops: &[Op], models: &[Model], path: &str, file: usize, is_data: bool) -> Vec<String> {
     let (mut old, mut path) = (Vec::new(), path.to_owned());
     for (op, model) in ops.iter().zip(models).rev() {

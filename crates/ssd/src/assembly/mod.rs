@@ -156,7 +156,7 @@ fn check_time(config: &DriveConfig) -> Result<(), BuildError> {
 fn check_marks(config: &DriveConfig, geometry: &Geometry, logical_units: u32) -> Result<(), BuildError> {
     let gc = &config.ftl.gc;
     let given = |blocks: u32| (blocks > 0).then_some(blocks);
-    let least = map_config(config, geometry, logical_units, 0).kept_blocks(geometry);
+    let least = map_config(config, geometry, logical_units, 0).least_erased_blocks(geometry);
     if let Some(pace) = given(gc.pace_blocks).filter(|&pace| pace <= least) {
         return Err(BuildError::Pace { pace, least });
     }

@@ -17,7 +17,7 @@ pub(super) fn of(config: &DriveConfig, geometry: &Geometry, map: &PageMapConfig)
     let most = (spare / 8).max(1);
     let lanes = geometry.planes();
     let open_streams = map.placement.open_streams(map.gc_stream == GcStream::Host);
-    let least = map.kept_blocks(geometry);
+    let least = map.least_erased_blocks(geometry);
     let or = |given: u32, automatic: u32| if given > 0 { given } else { automatic };
     // Room between the watermarks, if only the upper one is given.
     let highest = or(gc.soft_blocks, u32::MAX) - 1;

@@ -312,8 +312,8 @@ impl PageMapConfig {
         Self::translation_blocks(geometry, pages.min(geometry.units_per_block()))
     }
 
-    /// Erased blocks that the whole drive keeps in hand: below as many, collection may stop the world.
-    pub fn kept_blocks(&self, geometry: &Geometry) -> u32 {
+    /// Erased blocks that the drive keeps in hand, in all reclaim groups together: with fewer, collection stops the world.
+    pub fn least_erased_blocks(&self, geometry: &Geometry) -> u32 {
         self.groups() * self.trigger(geometry)
     }
 

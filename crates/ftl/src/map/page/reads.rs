@@ -7,7 +7,7 @@
 //! 3. A translation page has no second copy: without it the drive has lost the addresses of its units, and ends.
 
 use strobe_nand::{Cause, Class, Nand, Payload, ReadDone, Timing, Unit, Wanted, When};
-use strobe_types::{BlockId, Lpn, Ppa};
+use strobe_types::{BlockId, Lpn, Ppa, Ppn};
 
 use crate::gc::VictimPolicy;
 use crate::map::page::core::Core;
@@ -118,22 +118,19 @@ impl<N: Nand, V: VictimPolicy> Reader<'_, N, V> {
     /// first that was lost in these reads.
     #[cold]
     fn read_on_its_way(&mut self, now: When, first: Lpn, count: u32) -> (When, Option<Lpn>) {
-        let place = |lpn| self.core.map.locate(lpn).and_then(|unit| self.flash_place(unit));
-        let places: Vec<(Lpn, Ppa)> =
-            (0..count).map(|at| first.plus(at)).filter_map(|lpn| Some((lpn, place(lpn)?))).collect();
-        let geometry = self.core.nand.geometry();
-        let page_of = |&(_, from): &(Lpn, Ppa)| geometry.page_of(from);
-        let runs: Vec<usize> = places.chunk_by(|a, b| page_of(a) == page_of(b)).map(<[_]>::len).collect();
-        let (mut finished, mut lost, mut rest) = (now, None, &places[..]);
-        for run in runs {
-            let (units, others) = rest.split_at(run);
-            rest = others;
-            let page = self.core.nand.geometry().page_of(units[0].1);
-            let wanted = self.core.nand.wanted(units.iter().map(|&(_, from)| from));
+        let place = |lpn| {
+            let from = self.core.map.locate(lpn).and_then(|unit| self.flash_place(unit))?;
+            Some((lpn, from, self.core.nand.geometry().page_of(from)))
+        };
+        let places: Vec<(Lpn, Ppa, Ppn)> = (0..count).filter_map(|at| place(first.plus(at))).collect();
+        let (mut finished, mut lost) = (now, None);
+        for units in places.chunk_by(|a, b| a.2 == b.2) {
+            let page = units[0].2;
+            let wanted = self.core.nand.wanted(units.iter().map(|&(_, from, _)| from));
             let done = self.core.nand.read(now, page, wanted, Cause::Host);
             if done.is_uncorrectable() {
-                let failed = units.iter().find(|&&(_, from)| self.core.nand.has_failed(from));
-                lost = lost.or(failed.map(|&(lpn, _)| lpn));
+                let failed = units.iter().find(|&&(_, from, _)| self.core.nand.has_failed(from));
+                lost = lost.or(failed.map(|&(lpn, ..)| lpn));
             }
             finished = self.core.nand.both(finished, done.when);
         }

@@ -42,8 +42,6 @@ pub struct Engine {
     outstanding: usize,
     limits: LimitsConfig,
     lag: Lag,
-    /// Requests to drives that this one has replaced.
-    earlier: Requests,
 }
 
 impl Engine {
@@ -59,14 +57,13 @@ impl Engine {
             flushing: BTreeMap::new(),
             outstanding: 0,
             lag: Lag::default(),
-            earlier: Requests::default(),
         }
     }
 
     /// Goes on with `drive`, with its state at `start`. Requests under way are forgotten.
     pub(crate) fn replace(&mut self, drive: Box<dyn Simulated>, start: SimTime) {
-        self.earlier = self.requests();
-        (self.limits, self.target) = (drive.limits(), Target::new(drive));
+        self.limits = drive.limits();
+        self.target.replace_drive(drive);
         (self.clock, self.now, self.outstanding) = (Clock::from(start), start, 0);
         self.forced.clear();
         self.flushing.clear();
@@ -90,7 +87,7 @@ impl Engine {
 
     /// Requests so far.
     pub fn requests(&self) -> Requests {
-        self.earlier.and(&self.target.requests())
+        self.target.requests()
     }
 
     /// The first error of the drive that a client has seen.

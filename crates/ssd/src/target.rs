@@ -120,6 +120,13 @@ impl Target {
         &mut *self.drive
     }
 
+    /// Goes on with another drive. Requests under way are forgotten, what was counted and the first error are not.
+    pub fn replace_drive(&mut self, drive: Box<dyn Simulated>) {
+        self.drive = drive;
+        self.jobs.clear();
+        self.answers.clear();
+    }
+
     /// Gives the drive back.
     pub fn into_drive(self) -> Box<dyn Simulated> {
         self.drive

@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use strobe_ftl::{FtlError, RecoveryError};
 use strobe_ssd::{
     BuildError, Command, CommandError, CommandKind, DataMode, DriveConfig, FaultAt, Hint, Range, Simulated,
-    StateReader, StateWriter, Status, build,
+    StateReader, StateWriter, Status, Target, build,
 };
 use strobe_types::{Lba, Prng, SimTime};
 
@@ -469,4 +469,23 @@ fn faults_beyond_the_drive_are_refused_with_its_last_place() {
     config.nand.faults.read_rate = -0.1;
     let error = build(&config, false, 1).map(drop).expect_err("refused").to_string();
     assert!(error.contains("drive.nand.faults.read_rate") && error.contains("0"), "{error}");
+}
+
+#[test]
+fn a_target_keeps_its_first_error_and_its_counts_when_its_drive_is_replaced() {
+    let mut config = config();
+    config.nand.data = DataMode::Bytes;
+    let drive = || build(&config, true, 1).expect("a drive");
+    let mut target = Target::new(drive());
+    let mut answers = Vec::new();
+    let read = |lpn| [Command::Read { range: unit(lpn) }];
+    target.submit(T0, 1, &read(u32::MAX.into()), None);
+    target.advance(SimTime::from_ns(1_000_000_000), &mut answers);
+    let error = target.first_error().expect("beyond the end").to_owned();
+    target.submit(SimTime::from_ns(1_000_000_000), 2, &read(0), None);
+    assert!(target.next_event().is_some());
+    target.replace_drive(drive());
+    assert_eq!(target.next_event(), None);
+    assert_eq!(target.first_error(), Some(&*error));
+    assert_eq!((target.requests().read, target.requests().failed), (2, 1));
 }

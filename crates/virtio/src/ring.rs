@@ -7,7 +7,8 @@ use std::sync::atomic::Ordering;
 
 use virtio_queue::{DescriptorChain, Queue, QueueOwnedT, QueueT};
 use vm_memory::{
-    Bytes as _, FileOffset, GuestAddress, GuestMemoryBackend as _, GuestMemoryMmap, GuestRegionMmap,
+    Bytes as _, FileOffset, GuestAddress, GuestMemoryBackend as _, GuestMemoryMmap, GuestMemoryRegion as _,
+    GuestRegionMmap,
 };
 
 use crate::message::Region;
@@ -60,7 +61,9 @@ impl Memory {
             GuestRegionMmap::from_range(GuestAddress(region.guest), bytes, Some(file))
                 .map_err(|error| format!("cannot map the guest's memory: {error}"))
         });
-        let mapped = mapped.collect::<Result<Vec<_>, _>>()?;
+        let mut mapped = mapped.collect::<Result<Vec<_>, _>>()?;
+        // The front-end may list them in any order.
+        mapped.sort_by_key(|region| region.start_addr());
         self.mapped = Some(GuestMemoryMmap::from_regions(mapped).map_err(|error| error.to_string())?);
         self.regions = regions;
         Ok(())
@@ -316,6 +319,27 @@ mod tests {
         ring.set_addresses(&memory, [TABLE, USED, AVAILABLE]).expect("addresses");
         ring.enable(true, false);
         (ring, memory)
+    }
+
+    #[test]
+    fn regions_come_in_any_order() {
+        let (high, low) = (1 << 20, 0);
+        let region = |guest, user| Region { guest, bytes: PAGE_BYTES, user, offset: 0 };
+        let files = ["high", "low"].map(|text| {
+            let file = tempfile::tempfile().expect("a file");
+            file.set_len(PAGE_BYTES).expect("memory");
+            std::os::unix::fs::FileExt::write_all_at(&file, text.as_bytes(), 0).expect("written");
+            OwnedFd::from(file)
+        });
+        let mut memory = Memory::default();
+        memory.map(vec![region(high, 4096), region(low, 0)], Vec::from(files)).expect("maps");
+        let mapped = memory.mapped().expect("mapped");
+        for (at, text) in [(high, "high"), (low, "low")] {
+            let mut bytes = vec![0; text.len()];
+            mapped.read_slice(&mut bytes, GuestAddress(at)).expect("read");
+            assert_eq!(bytes, text.as_bytes());
+        }
+        assert_eq!(memory.guest_address(4096 + 8), Ok(GuestAddress(high + 8)));
     }
 
     fn take_all(ring: &mut Ring, memory: &Memory, disk: &mut Disk, now: u64) -> Result<(), String> {

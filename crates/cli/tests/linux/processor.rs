@@ -102,6 +102,18 @@ fn a_loop_without_system_calls_is_ended_by_a_timer_and_marked() {
     assert!(said.contains("not repeatable: sh computed for long"), "{said}");
 }
 
+/// Programs that wake up preempt one that computes: nobody else waits for it by seconds.
+#[test]
+fn a_loop_does_not_hold_up_those_who_wait_for_the_drive() {
+    let Some(kernel) = kernel() else { return };
+    let synced = "dd if=/dev/zero of=f$i bs=4k count=1 conv=fsync 2> /dev/null";
+    let script = format!("(while :; do :; done) & for i in 1 2 3 4 5 6 7 8 9 10; do {synced}; done; kill $!");
+    let (value, _) = result(&kernel, &["--fs", "ext4", "--spin-limit", "1", "--", "sh", "-c", &script]);
+    assert_eq!(value["guest"]["spun"], serde_json::json!(["sh"]));
+    // Each sync waits for the drive several times, and the loop would compute for a second each time.
+    assert!(window_ns(&value) < 1_000_000_000, "{} ns", window_ns(&value));
+}
+
 /// A computation shorter than the limit leaves the result repeatable.
 #[test]
 fn a_computation_within_the_limit_takes_no_time() {

@@ -1,83 +1,91 @@
-# The one entry for people and machines. `make help` lists what there is.
+# Common tasks; `make help` lists them.
 
 CARGO ?= cargo
 export RUSTFLAGS ?=
 export RUSTDOCFLAGS = -D warnings
 
-.PHONY: help build install demo test lint docs examples kernel test-linux test-long check-results torture-nbd papers bench \
-	fuzz publish-check release site wheel test-wheel
+.PHONY: help build install demo test lint docs examples kernel test-linux test-slice test-long check-results torture-nbd papers bench \
+	fuzz mutants publish-check release site wheel test-wheel
 
 help:           ## This list
 	@sed -n 's/^\([a-z-]*\):.*## /\1\t/p' Makefile | expand -t 16
 
-build:          ## The strobe program, optimised in full (about 4 minutes): target/dist/strobe
+build:          ## The strobe program, fully optimised (about 4 minutes): target/dist/strobe
 	$(CARGO) build --profile dist
 
-install:        ## The same into ~/.cargo/bin, with manual pages and completions where the system looks for them
+install:        ## Installs it into ~/.cargo/bin, with manual pages and completions
 	sh scripts/install.sh
 
 demo:           ## Run the first example
 	$(CARGO) run --release -- run examples/quickstart.toml
 
-kernel:         ## The kernel of `strobe linux`, once, from the distribution's source (about 5 minutes on 2 cores)
+kernel:         ## Builds the kernel of `strobe linux` from the distribution's source (once; about 5 minutes on 2 cores)
 	sh scripts/kernel.sh
 
-test: lint      ## Everything that must pass before a change is done (about 7 minutes on 2 cores)
+test: lint      ## All checks of a change (about 7 minutes on 2 cores)
 	python3 scripts/test.py
 	$(MAKE) --no-print-directory examples docs
 
-test-linux:     ## A real kernel on the drive: file systems, power cuts (4 minutes and the kernel)
+test-linux:     ## Tests with a real kernel: file systems, power cuts (4 minutes and the kernel)
 	sh scripts/kernel.sh --tests
 	STROBE_REQUIRE_KERNEL=1 python3 scripts/test.py --linux
 
-lint:           ## Formatting and clippy, determinism bans included; the fuzz targets compile
+lint:           ## Formatting, clippy, determinism bans and plain prose; the fuzz targets compile
 	sh scripts/setup.sh
+	python3 scripts/prose.py --check
 	$(CARGO) fmt --all --check
 	$(CARGO) clippy --workspace --all-targets --quiet -- -D warnings
 	$(CARGO) check --manifest-path fuzz/Cargo.toml --no-default-features --quiet --target-dir $${CARGO_TARGET_DIR:-target}
 
-docs:           ## The documentation of all crates, warnings are errors; users' pages have at most 15,000 words
-	python3 scripts/words.py --most 15000
+docs:           ## API documentation of all crates; users' pages have at most 14,500 words
+	python3 scripts/words.py --most 14500
 	$(CARGO) doc --workspace --no-deps --quiet
 
-site:           ## The documentation as a site, target/site: with the figures of notebooks that the tests have run
+site:           ## The documentation as a site, target/site, with the figures of tested notebooks
 	python3 scripts/site.py
 
 examples:       ## Runs everything in examples/
 	sh scripts/examples.sh
 
-test-long:      ## The full tables of oracles, and millions of power cuts, in release (about 25 minutes; with a kernel much longer)
-	$(CARGO) test --release --workspace -- --ignored --nocapture
+test-slice:     ## Ten minutes of the long suites, with seeds from the commit hash
+	python3 scripts/test.py --slice
 
-torture-nbd:    ## Kills a server of NBD in the midst of writes, over and over for 30 minutes, and looks for what was lost
+test-long:      ## Complete oracle tables and millions of power cuts, in release (about 25 minutes; with a kernel much longer)
+	$(CARGO) test --release --workspace --no-fail-fast -- --ignored --nocapture --skip within_10_percent_of_the_model
+
+torture-nbd:    ## Kills an NBD server during writes for 30 minutes, and checks for lost data
 	$(CARGO) build --release --package strobe-cli --bin strobe
 	python3 scripts/nbd_torture.py $${CARGO_TARGET_DIR:-target}/release/strobe --seconds 1800 --kills 100
 
-check-results:  ## Invariants of COUNT random experiments (default 5000, about 5 minutes), from seed SEED on
+check-results:  ## Checks invariants of COUNT random experiments (default 5000, about 5 minutes), from seed SEED
 	$(CARGO) build --release --package strobe-cli --bin strobe
 	STROBE=$${CARGO_TARGET_DIR:-target}/release/strobe python3 python/tests/checker.py \
 		--count $(or $(COUNT),5000) --seed $(or $(SEED),0)
 
-papers:         ## Published experiments, in full, into papers-out/, where they go on if stopped (20 minutes on 2 cores, two hours with `make kernel`)
+papers:         ## All published experiments into papers-out/, resumable (35 minutes on 2 cores, two hours more with `make kernel`)
 	$(CARGO) run --profile dist -- paper trim --out papers-out
 	$(CARGO) run --profile dist -- paper logical-copy --out papers-out
 	$(CARGO) run --profile dist -- paper nvram --out papers-out
 	$(CARGO) run --profile dist -- paper capi --out papers-out
+	$(CARGO) run --profile dist -- paper placement --out papers-out
 
-bench:          ## Speed beside this machine's memory floor
+bench:          ## Speed of the simulator, compared with this machine's memory floor
 	$(CARGO) run --profile dist -- bench
 
-wheel:          ## The Python package with the program strobe in it, for any Python from 3.11 on (two dist builds): target/wheels/
+wheel:          ## Wheel of the Python package with the strobe program, for Python 3.11 and later (two dist builds): target/wheels/
 	python3 scripts/wheel.py
 
-test-wheel:     ## A wheel of what the tests have built, tried in a new environment without Rust
+test-wheel:     ## Tries a wheel of the dev build in a new environment without Rust
 	python3 scripts/wheel.py --profile dev --check
 
 fuzz:           ## 60 seconds of each fuzz target (needs a nightly toolchain and cargo-fuzz)
 	sh scripts/fuzz.sh 60
 
-publish-check:  ## Packages all crates and builds each from its package, as publishing would (needs a clean tree)
+mutants:        ## Mutations of the FTL, or of FILE, that no test detects (needs cargo-mutants; minutes each)
+	sh scripts/mutants.sh $(FILE)
+
+publish-check:  ## Packages all crates and builds each from its package (needs a clean tree)
 	$(CARGO) publish --dry-run --locked --workspace
 
-release:        ## Archives for Linux on x86-64 and aarch64, with pages and completions: target/release-files/
+release:        ## Archives for Linux on x86-64 and aarch64, with manual pages and completions: target/release-files/
 	sh scripts/release.sh

@@ -1,5 +1,5 @@
 #!/bin/sh
-# Runs every example and checks that it says what it should. Usage: examples.sh [path/to/strobe]
+# Runs every example and checks its result. Usage: examples.sh [path/to/strobe]
 set -eu
 program=${1:-}
 cd "$(dirname "$0")/.."
@@ -51,7 +51,7 @@ cuts = json.load(sys.stdin)["power_cuts"]
 assert len(cuts) > 5, len(cuts)
 assert all(cut["verified"]["wrong"] == 0 for cut in cuts), cuts
 assert sum(cut["recovery"]["units_found"] for cut in cuts) > 0
-print("power cut: %d times, %d units at stake, none lost" % (len(cuts), sum(cut["verified"]["unflushed"] for cut in cuts)))'
+print("power cut: %d times, %d unflushed units, no flushed one lost" % (len(cuts), sum(cut["verified"]["unflushed"] for cut in cuts)))'
 
 "$strobe" run examples/read-errors.toml --quiet --json - | python3 -c '
 import json, sys
@@ -91,7 +91,7 @@ assert len(rows) == 15 and all(row["waf_n"] == "5" for row in rows), rows
 wafs = {}
 for row in rows:
     wafs.setdefault(row["victim"], []).append(float(row["waf"]))
-# Under skewed writes age tells which blocks to leave alone; with more spare flash every policy copies less.
+# With skewed writes, ages show which blocks to skip; with more spare flash every policy copies less.
 assert all(waf == sorted(waf, reverse=True) for waf in wafs.values()), wafs
 assert all(cb < g < f for cb, g, f in zip(wafs["cost-benefit"], wafs["greedy"], wafs["fifo"])), wafs
 print("sweep: WAF of greedy " + ", ".join(f"{waf:.2f}" for waf in wafs["greedy"]))

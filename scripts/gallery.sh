@@ -1,6 +1,6 @@
 #!/bin/sh
-# Makes the Python environment of docs/crash-gallery.md: stores of data from the package index, in versions that the page
-# names. Prints the path of its interpreter.
+# Makes the Python environment of docs/crash-gallery.md: databases from the package index, in the versions that the page
+# names. Prints the path of the interpreter.
 set -eu
 cd "$(dirname "$0")/.."
 folder=${1:-target/gallery}

@@ -1,9 +1,9 @@
 #!/bin/sh
-# Builds the kernel of `strobe linux`, with what that and (with --tests) all of its tests need. Fails if there will be none, and says why.
+# Builds the kernel of `strobe linux` and installs its requirements, with --tests also those of its tests.
 set -eu
 cd "$(dirname "$0")/.."
 packages="flex bison bc gcc make libc6-dev tar xz-utils patch e2fsprogs f2fs-tools dosfstools exfatprogs btrfs-progs nvme-cli fio dbench sqlite3 linux-source-6.12"
-# What tests run in guests besides.
+# Programs that tests run in guests.
 [ "${1:-}" != --tests ] || packages="$packages git postgresql libleveldb-dev rocksdb-tools lmdb-utils mariadb-server-core mariadb-client-core"
 missing=""
 for package in $packages; do
@@ -15,14 +15,14 @@ if [ -n "$missing" ]; then
         $install >/dev/null 2>&1 || { apt-get update -q >/dev/null && $install >/dev/null; } ||
             echo "Some of these packages could not be installed:$missing" >&2
     else
-        # The build says itself what it cannot do without, and tests what they skip.
+        # The build reports missing requirements itself, and tests report what they skip.
         echo "For guests, install as root: $install" >&2
     fi
 fi
 strobe=$(sh scripts/program.sh strobe)
-# A kernel that was named is not built again.
+# A kernel given by STROBE_KERNEL is not built again.
 [ -n "${STROBE_KERNEL:-}" ] || "$strobe" linux build-kernel || {
-    echo "THERE IS NO KERNEL FOR GUESTS, for the reason above: strobe linux and its tests cannot run." >&2
+    echo "NO KERNEL FOR GUESTS, for the reason above: strobe linux and its tests cannot run." >&2
     exit 1
 }
 "$strobe" linux doctor

@@ -1,20 +1,20 @@
 #!/usr/bin/env python3
-"""Measures a drive for `strobe twin fit`: latencies of reads and writes at a row of rates, as CSV.
+"""Measures a drive for `strobe twin fit`: latencies of reads and writes at several rates, as CSV.
 
-EVERYTHING ON THE DRIVE IS LOST. It is written once in order and three times at random, then at each rate for some
-minutes. Without --yes it only says what it would do, how long that takes, and what it costs the drive. What is mounted,
-has partitions, belongs to something (swap, LVM, MD, ZFS, a loop device) or has a file system on it is not touched.
+EVERYTHING ON THE DRIVE IS LOST. It is written once in order and three times at random, then loaded at each rate for some
+minutes. Without --yes the script only prints its plan, the time, and the written amount. Drives that are mounted, have
+partitions or a file system, or belong to swap, LVM, MD, ZFS or a loop device are not touched.
 
     measure-drive.py /dev/nvme1n1 --out my.csv
     measure-drive.py /dev/nvme1n1 --out my.csv --yes /dev/nvme1n1
 
-Stopped, the same command goes on where it was: what has been written, and rates whose row is in the file, are not done
-again; the drive must not be used for anything else until then. Needs fio 3, blkid, and the right to write to the drive.
+After a stop the same command resumes: the filling and finished rates are not repeated. Do not use the drive for anything
+else until then. Needs fio 3, blkid, and the right to write to the drive.
 
 The load is that of published measurements (SSD-iq, Haas et al., PVLDB 2025): 4 KiB requests at random addresses with
-exponential gaps. One job reads and writes in turn, and is looked at; six others write, so that all writes together
-come at the rate. At most 64 requests of a job are outstanding. In the end all jobs write as fast as they can: a row without
-rates. Write amplification is not measured: docs/how-to/twins.md says how it comes to the file.
+exponential gaps. One measured job reads and writes in turn; six others write. All writes together come at the given rate.
+At most 64 requests of a job are in flight. At the end all jobs write as fast as they can: a row without rates. Write
+amplification is not measured: docs/how-to/twins.md explains how to add it to the file.
 """
 import argparse
 import csv
@@ -37,7 +37,7 @@ COLUMNS = ["capacity_bytes", "jobs", "queue_depth", "offered_writes_s", "offered
 JOBS, DEPTH = 7, 64
 # Once in order, three times at random.
 PASSES = 4
-# How the first line of a file of rows begins; what follows says of which drive they are.
+# Start of the first line of the output file; the rest identifies the drive.
 HEAD = "# measure-drive.py: "
 
 
@@ -48,17 +48,17 @@ def refuse(what):
 
 def arguments():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("target", help="the drive, or a file (for a try: its content is lost as well)")
-    parser.add_argument("--out", required=True, help="where the rows go (CSV)")
+    parser.add_argument("target", help="the drive, or a file for a trial (its content is lost as well)")
+    parser.add_argument("--out", required=True, help="output file (CSV)")
     parser.add_argument("--rates", default="10000,20000,30000,40000,50000,60000,80000,100000,150000,250000",
-                        help="writes a second, ascending; the last should be more than the drive carries")
-    parser.add_argument("--reads", type=int, default=5000, help="reads a second of the job that is looked at")
-    parser.add_argument("--seconds", type=int, default=240, help="for each row")
-    parser.add_argument("--settle", type=int, default=60, help="seconds before each, which do not count")
+                        help="writes per second, ascending; the last should exceed the throughput of the drive")
+    parser.add_argument("--reads", type=int, default=5000, help="reads per second of the measured job")
+    parser.add_argument("--seconds", type=int, default=240, help="measured time per rate")
+    parser.add_argument("--settle", type=int, default=60, help="unmeasured seconds before each rate")
     parser.add_argument("--closed-loop", action=argparse.BooleanOptionalAction, default=True,
-                        help="whether, in the end, all jobs write as fast as they can, too")
+                        help="at the end, also let all jobs write as fast as they can")
     parser.add_argument("--skip-filling", action="store_true", help="the drive has been filled and overwritten already")
-    parser.add_argument("--yes", metavar="TARGET", help="the target once more: do it, all that is on it is lost")
+    parser.add_argument("--yes", metavar="TARGET", help="the target again, to start: everything on it is lost")
     parser.add_argument("--fio", default="fio", help="the program")
     parser.add_argument("--engine", default="libaio", help="fio's ioengine")
     options = parser.parse_args()
@@ -69,11 +69,11 @@ def arguments():
     if options.reads < 100 or options.seconds < 1 or options.settle < 0:
         refuse("--reads must be 100 or more, --seconds 1, and --settle 0")
     if sorted(set(options.rates)) != options.rates or options.rates[0] < options.reads:
-        refuse("--rates must ascend, and begin at no less than --reads: the job that is looked at writes as well")
+        refuse("--rates must ascend, and begin at no less than --reads: the measured job writes as well")
     return options
 
 
-# What stands against writing to a target.
+# Reasons not to write to a target.
 
 def text_of(path):
     try:
@@ -88,9 +88,9 @@ def names_in(folder):
 
 
 def listed(path):
-    """The first word of each line of /proc/mounts or /proc/swaps: devices, or files."""
+    """First word of each line of /proc/mounts or /proc/swaps: devices or files."""
     words = [line.split()[0] for line in text_of(path).splitlines() if line.strip()]
-    # Blanks are written as octal numbers.
+    # Blanks are escaped as octal numbers.
     return [re.sub(r"\\([0-7]{3})", lambda code: chr(int(code[1], 8)), word) for word in words]
 
 
@@ -100,7 +100,7 @@ def partitions(name, sysfs):
 
 
 def uses_of_device(name, sysfs="/sys", proc="/proc"):
-    """Who uses the block device `name` or its partitions, in words; nothing if nobody does."""
+    """Users of the block device `name` and its partitions, as texts."""
     found = []
     parts = partitions(name, sysfs)
     for one in [name] + parts:
@@ -118,7 +118,7 @@ def uses_of_device(name, sysfs="/sys", proc="/proc"):
 
 
 def uses_of_file(real, sysfs="/sys", proc="/proc"):
-    """The same for a regular file."""
+    """Users of a regular file, as texts."""
     found = ["it is swap"] if real in map(os.path.realpath, listed(f"{proc}/swaps")) else []
     for name in names_in(f"{sysfs}/class/block"):
         backing = text_of(f"{sysfs}/class/block/{name}/loop/backing_file")
@@ -128,7 +128,7 @@ def uses_of_file(real, sysfs="/sys", proc="/proc"):
 
 
 def content(real):
-    """What blkid recognises on it, in words."""
+    """Signatures found by blkid, as text."""
     done = subprocess.run(["blkid", "-p", "-o", "export", real], stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True)
     tags = dict(line.split("=", 1) for line in done.stdout.splitlines() if "=" in line)
     if done.returncode not in (0, 2):
@@ -138,7 +138,7 @@ def content(real):
 
 
 class Target:
-    """What is measured. As long as this lives nobody else can mount it or make it part of something."""
+    """The measured drive or file. While this object exists, it cannot be mounted or added to an array."""
 
     def __init__(self, given):
         self.given, self.real = given, os.path.realpath(given)
@@ -160,13 +160,13 @@ class Target:
         if self.capacity < 1 << 20:
             refuse(f"{given} has {self.capacity} bytes: there is nothing to measure")
         if not shutil.which("blkid"):
-            refuse(f"blkid (package util-linux) is missing: without it nobody knows what is on {given}")
+            refuse(f"blkid (package util-linux) is missing: without it the content of {given} is unknown")
         found = content(self.real)
         if found:
             refuse(f"{given} is not empty: it has {found} on it. Nothing was done: if all of it may go, wipefs -a {self.real}")
 
     def claim(self):
-        """Takes it for this process and those of fio. The kernel knows of uses that leave no trace elsewhere, ZFS's for one."""
+        """Claims the target for this process and fio. The kernel also knows users without other traces, such as ZFS."""
         try:
             self.descriptor = os.open(self.real, os.O_RDWR | (os.O_EXCL if self.is_device else 0))
             fcntl.flock(self.descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
@@ -176,7 +176,7 @@ class Target:
                    else f"{self.given}: {error.strerror}")
 
     def identity(self):
-        """What tells it from another drive of its capacity."""
+        """Identification, different from other drives of equal capacity."""
         if not self.is_device:
             return self.real
         folder = f"/sys/class/block/{self.name}"
@@ -187,17 +187,17 @@ class Target:
         lines = [f"{self.given}{f' (it is {self.real})' if self.real != self.given else ''}: {self.capacity / 1e9:.3f} GB"]
         if self.is_device:
             below = names_in(f"/sys/class/block/{self.name}/slaves")
-            lines.append(self.identity() + (f", on {', '.join(below)}: what it has of them is lost" if below else ""))
+            lines.append(self.identity() + (f", on {', '.join(below)}: its data there is lost" if below else ""))
         return "; ".join(lines)
 
 
 class Rows:
-    """The file of rows: what has been done, and what was measured. It is whole at any moment."""
+    """The output file: progress and measured rows. It is complete at any moment."""
 
     def __init__(self, path, target):
         self.path, self.done, self.rows = path, {"drive": target.identity(), "capacity_bytes": target.capacity, "passes": 0}, []
         if os.path.realpath(path) == target.real:
-            refuse(f"--out {path} is what is to be measured: name another file")
+            refuse(f"--out {path} is the measured target: name another file")
         if not os.path.isdir(os.path.dirname(os.path.realpath(path))):
             refuse(f"--out {path}: there is no such folder")
         if not os.path.lexists(path):
@@ -238,34 +238,34 @@ class Rows:
                 os.fsync(file.fileno())
             os.replace(part, self.path)
         except OSError as error:
-            refuse(f"--out {self.path}: {error.strerror}; what is there was not changed")
+            refuse(f"--out {self.path}: {error.strerror}; the existing file was not changed")
 
 
-# What is done.
+# Filling and measurement.
 
 def check_fio(program):
     try:
         done = subprocess.run([program, "--version"], stdout=subprocess.PIPE, text=True)
     except OSError as error:
-        refuse(f"{program}: {error.strerror}; install fio 3, or say where it is with --fio")
+        refuse(f"{program}: {error.strerror}; install fio 3, or give its path with --fio")
     version = re.match(r"fio-(\d+)", done.stdout)
     if not version or int(version[1]) < 3:
         refuse(f"{program} --version says \"{done.stdout.partition(chr(10))[0]}\": it takes fio 3, older ones have other units")
 
 
 def fio(options, target, jobs):
-    """Runs fio with the jobs; returns what it measured of each."""
+    """Runs fio with the jobs; returns the results by job."""
     command = [options.fio, "--output-format=json", "--group_reporting=0"]
     common = {"filename": target.real.replace(":", "\\:"), "direct": 1, "ioengine": options.engine, "norandommap": 1,
               "percentile_list": "50:99:99.9:99.99"}
     for name, job in jobs.items():
         command += [f"--name={name}"] + [f"--{key}={value}" for key, value in {**common, **job}.items()]
-    # With the claim on the drive: fio keeps it even if this process is killed.
+    # fio inherits the claim on the drive, and keeps it if this process is killed.
     child = subprocess.Popen(command, stdout=subprocess.PIPE, text=True, pass_fds=[target.descriptor])
     try:
         text, _ = child.communicate()
     except BaseException:
-        # It must not go on writing.
+        # fio must stop writing.
         child.terminate()
         try:
             child.wait(20)
@@ -284,7 +284,7 @@ def fio(options, target, jobs):
 
 
 def write_pass(options, target, done):
-    """One pass over the whole drive; `done` are behind it."""
+    """Writes the whole drive once; `done` passes are complete."""
     if done == 0:
         print("Writing all of it in order ...", flush=True)
         fio(options, target, {"fill": {"rw": "write", "bs": "1M", "iodepth": 16, "size": target.capacity}})
@@ -295,7 +295,7 @@ def write_pass(options, target, done):
 
 
 def timed(options, target, seed):
-    # Each row has addresses of its own: the same once more would empty whole blocks in the order in which they were written.
+    # Each row has different addresses: repeated ones would invalidate whole blocks in the order of their writes.
     return {"time_based": 1, "ramp_time": options.settle, "runtime": options.seconds, "bs": "4k", "size": target.capacity,
             "iodepth": DEPTH, "randseed": seed}
 
@@ -321,13 +321,13 @@ def measure(options, target, rate):
     done = requests_s(found)
     row = {"capacity_bytes": target.capacity, "jobs": JOBS, "queue_depth": DEPTH, "offered_writes_s": rate,
            "offered_reads_s": options.reads,
-           # What comes late by chance is not more than was asked for.
+           # Random excess over the requested rate does not count.
            "completed_s": min(done, rate + options.reads)}
     for kind in ("read", "write"):
         percentiles = probe[kind].get("clat_ns", {}).get("percentile", {})
         for name, of in PERCENTILES.items():
             if of not in percentiles:
-                sys.exit(f"fio says nothing of the {of}th percentile of {kind}s: were there any? Try more --seconds")
+                sys.exit(f"fio reports no {of}th percentile of {kind}s; try more --seconds")
             row[f"{kind}_{name}_us"] = round(percentiles[of] / 1000, 1)
     return row
 
@@ -347,7 +347,7 @@ def main():
     loads = [f"{rate} writes/s" for rate in left] + ["as fast as it can"] * closed_loop
     passes = PASSES - rows.done["passes"] if loads else 0
     seconds = len(loads) * (options.seconds + options.settle)
-    # How much the drive completes at most is not known yet; the last rate is said to be more.
+    # The maximum throughput is not known yet; the last rate should exceed it.
     rates = left + options.rates[-1:] * closed_loop
     written = sum(rates) * 4096 * (options.seconds + options.settle) + passes * target.capacity
     print(target.described())
@@ -397,5 +397,5 @@ if __name__ == "__main__":
     try:
         main()
     except KeyboardInterrupt:
-        print("Stopped. What was measured is in the file; the same command goes on where it was.", file=sys.stderr)
+        print("Stopped. Finished rows are in the file; the same command resumes.", file=sys.stderr)
         sys.exit(130)

@@ -31,7 +31,7 @@ class InUse(unittest.TestCase):
 
     def test_an_unused_drive_is_free(self):
         self.assertEqual(self.uses("zz"), [])
-        # One whose name begins alike.
+        # A device whose name has the same prefix.
         self.put("proc/mounts", "/dev/zza / ext4 rw 0 0\n/dev/zz10 /home ext4 rw 0 0\nzz /mnt nfs rw 0 0\n")
         self.assertEqual(self.uses("zz"), [])
         self.assertEqual(self.uses("zz1"), [])

@@ -1,10 +1,10 @@
-"""Kills a server of NBD (`strobe serve --image`) again and again in the midst of writes, and looks for what was lost.
+"""Kills an NBD server (`strobe serve --image`) repeatedly during writes, and checks for lost data.
 
 Usage: nbd_torture.py STROBE [--seconds 30] [--kills 5] [--seed 1]
 
 Each round writes, trims and flushes over several connections, drops some of them in the midst of a request, and ends with
 kill -9. The next server must give back for every unit what was durable or something newer that was asked for; `strobe
-fsck` finds no damage. Needs nothing but Python and the program.
+fsck` finds no damage. Needs only Python and the program.
 """
 
 import argparse
@@ -63,7 +63,7 @@ class Client:
         return cookie
 
     def drop(self):
-        """Ends the connection; returns when the server has taken note."""
+        """Ends the connection; returns when the server has noticed it."""
         try:
             self.socket.shutdown(socket.SHUT_WR)
             while self.socket.recv(1 << 16):
@@ -81,7 +81,7 @@ class Torture:
     def __init__(self, strobe, folder, seed):
         self.strobe, self.folder, self.random = strobe, folder, random.Random(seed)
         self.socket = os.path.join(folder, "s.sock")
-        #: Versions that a unit may have after a cut: the durable one, then what was asked for since, in order.
+        #: Legal versions of a unit after a cut: the durable one, then later requests in order.
         self.possible = [[0] for _ in range(UNITS)]
         self.version = self.kills = self.requests = self.drops = self.flushes = 0
         with open(os.path.join(folder, "ssd.toml"), "w") as file:
@@ -94,7 +94,7 @@ class Torture:
         return server
 
     def verify(self):
-        """Reads everything; what is there now is durable, as it has survived a cut."""
+        """Reads everything; the found versions survived a cut and are therefore durable."""
         client = Client(self.socket)
         for first in range(0, UNITS, 256):
             client.socket.sendall(client.message(READ, first, 256))
@@ -108,7 +108,7 @@ class Torture:
         client.drop()
 
     def step(self, clients):
-        """A batch of requests, all under way together, then perhaps a flush."""
+        """A batch of requests in flight at the same time, sometimes followed by a flush."""
         batch, units = [[] for _ in clients], self.random.sample(range(UNITS), 24)
         for unit in units:
             at = self.random.randrange(len(clients))
@@ -141,19 +141,19 @@ class Torture:
             client.socket.sendall(client.message(FLUSH))
             client.replied()
             self.flushes += 1
-            # What a dropped connection has left is known when it is read again, after the next cut.
+            # The effect of a dropped connection is known after the next cut, when everything is read.
             self.possible = [
                 versions if unit in self.open else versions[-1:] for unit, versions in enumerate(self.possible)
             ]
 
     def round(self, server, seconds):
-        """Works for a while, is killed, and looks at what is left."""
+        """Serves requests for a while, is killed, and is checked."""
         self.open = set()
         clients = [Client(self.socket) for _ in range(4)]
         end = time.monotonic() + seconds
         while time.monotonic() < end:
             self.step(clients)
-        # Requests are under way when it dies.
+        # Requests are in flight when the server dies.
         client = clients[0]
         for unit in self.random.sample(range(UNITS), 64):
             self.version += 1

@@ -1,11 +1,11 @@
 #!/usr/bin/env python3
-"""Brings a page of docs/papers up to what a run has found: its table of claims, its tally, the paper's sentences, its
-figures, and the result beside it (NAME.json, without figures of more than 600 rows).
+"""Updates a page of docs/papers from a run: the table of claims, the tally, the paper's sentences, the figures, and the
+result next to the page (NAME.json, without figures of more than 600 rows).
 
     paper_page.py NAME DIR        DIR is what `strobe paper NAME --out DIR` has written
     paper_page.py NAME            only the tally and the sentences, from the page's own table
 
-The sentence above the table, which says what kind of run it was, is a person's.
+The sentence above the table, which describes the run, is written by hand.
 """
 import csv
 import json
@@ -17,11 +17,11 @@ import tomllib
 
 SENTENCES = "| claims | section | sentence | translation |\n|---|---|---|---|\n"
 ROWS_MAX = 600
-HEADING = "| figure | claim | paper | ours | verdict | counts as the same | why |\n|---|---|---|---|---|---|---|\n"
+HEADING = "| figure | claim | paper | ours | verdict | accepted band | reason |\n|---|---|---|---|---|---|---|\n"
 
 
 def number(text):
-    """As the pages have numbers: whole ones, or two digits behind the point, or three in all."""
+    """Formats a number: whole, or with two digits after the point, or three significant digits."""
     value = float(text)
     if value == int(value):
         return f"{int(value)}"
@@ -49,7 +49,7 @@ def line(row):
 
 
 def tally(rows):
-    """Two rows: numbers of the paper, and its directions."""
+    """Two rows: numbers of the paper, and directions."""
     verdicts = ("reproduced", "direction only", "missed")
     text = f"| | {' | '.join(verdicts)} |\n|---|---|---|---|\n"
     for name, are_numbers in (("numbers", True), ("directions", False)):
@@ -61,7 +61,7 @@ def tally(rows):
 
 
 def sentences(name):
-    """The paper's sentences with the claims that rest on them, in the order of the claims."""
+    """Sentences of the paper with the claims based on them, in the order of the claims."""
     with open(os.path.join(ROOT, "crates", "papers", "src", name.replace("-", "_"), "claims.toml"), "rb") as file:
         claims = tomllib.load(file)["claim"]
     by_quote = {}
@@ -74,7 +74,7 @@ def sentences(name):
 
 
 def own_rows(text):
-    """Paper's number and verdict of each line of the page's own table."""
+    """Number of the paper and verdict of each line of the page's table."""
     table = text.split(HEADING)[1].split("\n\n")[0]
     cells = [[cell.strip() for cell in line.strip("|").split(" | ")] for line in table.splitlines()]
     return [{"paper": "" if of[2] == "–" else of[2], "verdict": of[4]} for of in cells]

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Builds the Python package into an environment of its own and runs its tests there, notebooks among them.
+"""Builds the Python package into a separate environment and runs its tests there, including notebooks.
 
     python.py                all but those that need a kernel for guests
     python.py -m kernel      those; what follows goes to pytest
@@ -18,7 +18,7 @@ ENVIRONMENT = os.path.join(TARGET, "python")
 PYTHON = os.path.join(ENVIRONMENT, "bin", "python")
 NEEDED = [
     "maturin>=1.9,<2", "numpy>=1.26", "pytest>=8", "mypy>=1.11", "pyarrow>=17", "distributed>=2025", "submitit>=1.5",
-    "optuna>=4", "matplotlib>=3.9", "nbclient>=0.10", "ipykernel>=6",
+    "optuna>=4", "matplotlib>=3.9", "nbclient>=0.10", "ipykernel>=6", "pandas>=2.2",
 ]
 
 
@@ -43,7 +43,7 @@ def main():
     if why := attempt(PYTHON, "-m", "pip", "install", "--quiet", "--disable-pip-version-check", *NEEDED):
         skip(f"pip cannot install what its tests need: {why[0]}")
     environment = {**os.environ, "VIRTUAL_ENV": ENVIRONMENT, "CARGO_TARGET_DIR": TARGET}
-    # The profile of the other tests: nothing is compiled twice.
+    # Same profile as the other tests: nothing is compiled twice.
     build = [PYTHON, "-m", "maturin", "develop", "--profile", "dev", "--quiet"]
     built = subprocess.run(build, env=environment, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
     if built.returncode != 0:
@@ -58,7 +58,7 @@ def main():
     counts = {what: int(count) for count, what in re.findall(r"(\d+) (passed|failed|error|skipped)", done.stdout)}
     passed, skipped = counts.get("passed", 0), counts.get("skipped", 0)
     failed = counts.get("failed", 0) + counts.get("error", 0)
-    # A test that was skipped counts as passed here, and whoever reads this takes it off again.
+    # A skipped test counts as passed here; the caller subtracts it again.
     reasons = set(re.findall(r"^SKIPPED \[\d+\] \S+ (.*)", done.stdout, re.M))
     for reason in reasons:
         print(f"SKIPPED: {reason}")

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
-"""A host for a drive: boots a distribution's kernel in QEMU, without root and without KVM, connects it to the drive, and
-runs a shell script there. The script's output and exit code are this program's.
+"""Boots a distribution's kernel in QEMU, without root and without KVM, connects it to the drive, and runs a shell script
+there. The script's output and exit code become those of this program.
 
     qemu_host.py PORT [SCRIPT]      over NVMe/TCP at a port of this machine: /dev/nvme0n1
     qemu_host.py SOCKET [SCRIPT]    by vhost-user: /dev/vda, with a queue for each of two processors; it waits for a server
@@ -50,17 +50,17 @@ def run(*command, **options):
 
 
 def kernel_package():
-    """The package of the kernel's present version, if it is known."""
+    """Package of the current kernel version, if it is known."""
     known = subprocess.run(["apt-cache", "depends", KERNEL_PACKAGE], stdout=subprocess.PIPE, text=True, check=False)
     return re.search(r"Depends: (linux-image-\S+)", known.stdout)
 
 
 def kernel():
-    """The kernel and the folder of its modules, downloaded if they are not here yet."""
+    """The kernel and the folder of its modules, downloaded if missing."""
     cache = os.path.join(os.environ.get("XDG_CACHE_HOME") or os.path.expanduser("~/.cache"), "strobe", "nvme-host")
     depends = kernel_package()
     if not depends:
-        # Perhaps the lists of packages have never been fetched.
+        # The package lists may never have been fetched.
         subprocess.run(["apt-get", "-q", "update"], stdout=subprocess.DEVNULL, check=False)
         depends = kernel_package()
     if not depends:
@@ -91,7 +91,7 @@ def copy(path, root):
 
 
 def in_order(modules):
-    """Files of the modules and of those that they need, which come first. A module that is built in has none."""
+    """Files of the modules, dependencies first. A built-in module has no file."""
     subprocess.run(["depmod", "-b", os.path.join(modules, "..", "..", ".."), os.path.basename(modules)], check=True)
     needs = {}
     with open(os.path.join(modules, "modules.dep")) as file:
@@ -107,7 +107,7 @@ def in_order(modules):
 
 
 def initramfs(modules, script, init, archive):
-    """Packs what the guest needs into `archive`."""
+    """Packs the guest's files into `archive`."""
     with tempfile.TemporaryDirectory() as root:
         for folder in ("bin", "modules", "sbin"):
             os.makedirs(os.path.join(root, folder))
@@ -137,7 +137,7 @@ def initramfs(modules, script, init, archive):
 
 
 def boot(command, timeout, is_verbose):
-    """Runs QEMU, shows what the script prints while it runs, and returns the script's exit code."""
+    """Runs QEMU, shows the script's output as it comes, and returns the script's exit code."""
     qemu = subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE)
     late = threading.Timer(timeout, qemu.kill)
     late.start()
@@ -163,7 +163,7 @@ def boot(command, timeout, is_verbose):
     if not is_in_script:
         print("".join(before), end="")
     where = "in the script" if is_in_script else "before the script"
-    return fail(f"the guest was not done after {timeout} s" if was_late else f"the guest ended {where}")
+    return fail(f"the guest did not end within {timeout} s" if was_late else f"the guest ended {where}")
 
 
 def main():
@@ -176,8 +176,8 @@ def main():
     parser.add_argument("--verbose", action="store_true", help="show the kernel's messages")
     args = parser.parse_args()
     if not args.at.isdigit() and not os.path.exists(args.at):
-        fail(f"there is no socket {args.at}; strobe serve --vhost {args.at} makes one")
-    # Where mkfs and depmod are, also for those who are not root.
+        fail(f"{args.at}: no such socket; strobe serve --vhost {args.at} creates it")
+    # Folders of mkfs and depmod, which users other than root often lack.
     os.environ["PATH"] += ":/usr/sbin:/sbin"
     vmlinuz, modules = kernel()
     with tempfile.TemporaryDirectory() as folder:

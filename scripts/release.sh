@@ -1,6 +1,6 @@
 #!/bin/sh
-# Builds the strobe program for Linux, optimised in full, and packs it for each processor into target/release-files/,
-# with manual pages, completions, documentation, examples and licences as they lie below /usr/local or ~/.local.
+# Builds the strobe program for Linux, fully optimised, and packs it for each processor into target/release-files/,
+# with manual pages, completions, documentation, examples and licences, in the layout of /usr/local and ~/.local.
 # Usage: release.sh [x86_64 | aarch64]...
 set -eu
 cd "$(dirname "$0")/.."
@@ -8,7 +8,7 @@ cargo=${CARGO:-cargo}
 host=$(rustc -vV | sed -n 's/^host: \([^-]*\).*/\1/p')
 [ $# -gt 0 ] || set -- x86_64 aarch64
 
-# Before minutes are spent: what is missing?
+# Check the requirements before the long builds.
 missing=""
 for processor in "$@"; do
     target=$processor-unknown-linux-gnu
@@ -30,12 +30,12 @@ folder=$PWD/target/release-files
 built=${CARGO_TARGET_DIR:-target}
 version=$("$cargo" pkgid -p strobe-cli)
 version=${version##*[@#]}
-# The same files make the same archive.
+# Equal files give identical archives.
 written=${SOURCE_DATE_EPOCH:-$(git log -1 --format=%ct)}
 rm -rf "$folder"
 mkdir -p "$folder"
 
-# The pages and completions of all come from the program that runs here.
+# Manual pages and completions of all archives come from this machine's program.
 build
 strobe=$built/dist/strobe
 for processor in "$@"; do

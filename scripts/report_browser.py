@@ -1,11 +1,11 @@
 #!/usr/bin/env python3
-"""Makes reports, and looks at them in a headless Chromium.
+"""Makes reports and checks them in a headless Chromium.
 
     report_browser.py [STROBE]        the program; without it, cargo builds one
 
 A page of one run, one of several, one of a sweep, and the X-ray of a drive of several dies: nothing may be written to the console, nothing
 may be wider than a phone of 360 pixels. Screenshots are in target/report-browser: light, dark, phone and grey.
-Without Chromium the test is skipped, aloud.
+Without Chromium the test is skipped with a message.
 """
 import base64
 import fcntl
@@ -20,7 +20,7 @@ import tempfile
 ROOT = pathlib.Path(__file__).resolve().parent.parent
 OUT = ROOT / "target" / "report-browser"
 NAMES = ["chromium", "chromium-browser", "google-chrome", "google-chrome-stable"]
-# A drive of so few blocks that the X-ray shows the units of each.
+# A drive with few blocks: the X-ray shows the units of each.
 TOY = """[drive]
 preset = "generic-8g"
 nand.blocks_per_plane = 8
@@ -31,7 +31,7 @@ ftl.logical_pages = 12
 warmup = 0
 measure = 60
 """
-# Goes through everything that can be pressed, when the X-ray is there; says what came of it.
+# Presses every button once the X-ray is loaded, and returns the outcome.
 PROBE = """(async () => {
   const xray = document.getElementById("xray"), is_ready = () => !xray || xray.dataset.ready === "yes";
   for (let turn = 0; turn < 600 && !is_ready(); turn++) await new Promise(done => setTimeout(done, 100));
@@ -49,15 +49,15 @@ PROBE = """(async () => {
 
 
 class Gone(Exception):
-    """The browser has died, as browsers do on machines with much else to do."""
+    """The browser died, as happens on busy machines."""
 
 
 class Browser:
-    """A headless Chromium, spoken to through pipes in the protocol of its developer tools."""
+    """A headless Chromium, controlled through pipes with the protocol of its developer tools."""
 
     def __init__(self, chromium, folder):
         here, there = os.pipe(), os.pipe()
-        # It wants them at 3 and 4, where other ends may lie now: a process of its own moves them.
+        # Chromium expects descriptors 3 and 4, which may be in use here: a child process moves them.
         ends = [fcntl.fcntl(end, fcntl.F_DUPFD, 50) for end in (here[0], there[1])]
         move = "import os, sys; [os.dup2(int(end), at) for at, end in ((3, sys.argv[1]), (4, sys.argv[2]))]; "
         start = [sys.executable, "-c", move + "os.execv(sys.argv[3], sys.argv[3:])", *map(str, ends)]
@@ -85,7 +85,7 @@ class Browser:
                 return answer["result"]
 
     def next(self):
-        """The next message; notes what was written to the console."""
+        """Returns the next message; records console output."""
         text = bytearray()
         while (byte := self.back.read(1)) != b"\0":
             if not byte:
@@ -104,7 +104,7 @@ class Browser:
         return message
 
     def open(self, page, width, height, scheme="light"):
-        """Opens `page` in a window of this size; returns what the probe says."""
+        """Opens `page` in a window of this size; returns the result of the probe."""
         self.ask("Emulation.setDeviceMetricsOverride", width=width, height=height, deviceScaleFactor=1, mobile=width < 500)
         self.ask("Emulation.setEmulatedMedia", features=[{"name": "prefers-color-scheme", "value": scheme}])
         self.loaded, self.wrong = False, []
@@ -124,14 +124,14 @@ class Browser:
 
 
 def look(browser, page, name):
-    """Opens `page` as on a phone and as on a desk, and takes pictures of it."""
+    """Opens `page` in phone and desktop size, and takes screenshots."""
     for kind, width, height, scheme in [("light", 1280, 1900, "light"), ("dark", 1280, 1900, "dark"), ("phone", 360, 3000, "light")]:
         said = browser.open(page, width, height, scheme)
         print(f"{name}, {kind}: {page.stat().st_size:,} bytes, {said}", flush=True)
         if browser.wrong:
             sys.exit(f"{name}: the console says {browser.wrong}")
         if not said["ready"]:
-            sys.exit(f"{name}: the X-ray did not come")
+            sys.exit(f"{name}: the X-ray was not loaded")
         if said["width"] > width:
             sys.exit(f"{name}: {said['width']} pixels wide in a window of {width}")
         if said["opened"] == 0:
@@ -149,7 +149,7 @@ def look(browser, page, name):
 def main():
     chromium = next(filter(None, map(shutil.which, NAMES)), None)
     if chromium is None:
-        # Where nothing may be skipped, a browser is not demanded: it is larger than all else that is.
+        # A browser is not required even where no test may be skipped: it is larger than all other requirements.
         print("NOT RUN: no Chromium: apt-get install chromium, to see the pages of strobe report in a browser")
         print("test result: ok. 0 passed; 0 failed; 1 ignored")
         return
@@ -197,7 +197,7 @@ def main():
                 except (Gone, BrokenPipeError) as error:
                     print(f"{name}: {error}", flush=True)
             else:
-                sys.exit("The browser dies again and again.")
+                sys.exit("The browser died repeatedly.")
     print(f"test result: ok. {len(pages)} passed; 0 failed; 0 ignored")
 
 

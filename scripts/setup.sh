@@ -1,6 +1,6 @@
 #!/bin/sh
-# Makes sure that what the checks need is there: installs it as root, or says exactly what to install. Without
-# fsck.fat, rsvg-convert, python3-venv or clients of NBD the checks run, and tests that need them say SKIPPED; in CI that fails.
+# Installs the requirements of the checks as root, or names the missing packages. Without fsck.fat, rsvg-convert,
+# python3-venv or NBD clients the checks run, and tests that need them are SKIPPED; in CI that is a failure.
 set -eu
 if ! command -v cargo >/dev/null; then
     echo "Rust is missing: install it from https://rustup.rs (1.90 or newer), then run this again." >&2
@@ -32,7 +32,7 @@ install="apt-get install -qy --no-install-recommends$missing$optional"
 if [ "$(id -u)" = 0 ] && command -v apt-get >/dev/null; then
     $install || { apt-get update -q && $install; }
 elif [ -z "${CI:-}" ] && [ -z "$missing" ]; then
-    echo "Missing:$optional. Tests that need that will be SKIPPED. To install it, as root: $install" >&2
+    echo "Missing:$optional. Tests that need it are SKIPPED. Install as root: $install" >&2
 else
     echo "Missing:$missing$optional. Install as root: $install" >&2
     exit 1

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Builds the documentation as a site, target/site, and looks whether it needs a network.
+"""Builds the documentation as a site, target/site, and checks that it needs no network.
 
 Warnings are errors: a link that leads nowhere, a page that nothing leads to. What MkDocs needs comes from pip into an
 environment of its own, target/site-environment; without a network, or without python3-venv, it is SKIPPED. Notebooks are
@@ -33,7 +33,7 @@ def attempt(*command):
 
 
 class Assets(HTMLParser):
-    """What a browser loads for a page, and where its links lead."""
+    """Addresses that a browser loads for a page, and its links."""
 
     def __init__(self, text):
         super().__init__()
@@ -45,7 +45,7 @@ class Assets(HTMLParser):
         self.ids |= {of[key] for key in ("id", "name") if of.get(key)}
         if tag == "a" and of.get("href"):
             self.links.append(of["href"])
-        # What a canonical link names is not loaded.
+        # Canonical links are not loaded.
         elif tag == "link" and of.get("href") and of.get("rel") not in ("canonical", "prev", "next"):
             self.loaded.append(of["href"])
         elif tag != "a":
@@ -53,7 +53,7 @@ class Assets(HTMLParser):
 
 
 def wrong_in(site):
-    """What needs a network, and links within the site that lead nowhere."""
+    """Addresses that need a network, and broken links within the site."""
     pages = {path: Assets(path.read_text()) for path in site.rglob("*.html")}
     for path, page in pages.items():
         where = path.relative_to(site)
@@ -62,9 +62,9 @@ def wrong_in(site):
             if parts.scheme in ("http", "https") or parts.netloc:
                 yield f"{where} loads {address}"
             elif parts.scheme != "data" and not (path.parent / unquote(parts.path)).exists():
-                # The page for addresses that are not there has addresses from the root.
+                # The error page has addresses from the root.
                 if not (where.name == "404.html" and (site / unquote(parts.path).lstrip("/")).exists()):
-                    yield f"{where} loads {address}, which is not there"
+                    yield f"{where} loads {address}, which does not exist"
         for address in page.links:
             parts = urlsplit(address)
             if parts.scheme or parts.netloc or where.name == "404.html":
@@ -72,9 +72,9 @@ def wrong_in(site):
             to = (path.parent / unquote(parts.path)).resolve() if parts.path else path
             to = to / "index.html" if to.is_dir() else to
             if not to.exists():
-                yield f"{where} links to {address}, which is not there"
+                yield f"{where} links to {address}, which does not exist"
             elif parts.fragment and to in pages and unquote(parts.fragment) not in pages[to].ids:
-                yield f"{where} links to {address}, where nothing is called so"
+                yield f"{where} links to {address}, which has no such anchor"
     for path in site.rglob("*.css"):
         for address in re.findall(r"(?:url\(|@import)\s*[\"']?(https?://[^\"')]+)", path.read_text()):
             yield f"{path.relative_to(site)} loads {address}"

@@ -1,4 +1,4 @@
-"""What MkDocs does not do by itself for our documentation: pages from outside docs/, and links that lead there.
+"""Additions to MkDocs: pages from outside docs/, and links to them.
 
 A link in our Markdown is one of a file in the repository, which is how editors and forges follow it. Here it becomes a
 link to the page made of that file; where no page is made of it, the file's path is named beside the text. A file that is
@@ -15,9 +15,9 @@ from pathlib import Path
 from mkdocs.structure.files import File
 
 ROOT = Path(__file__).resolve().parent.parent
-#: Files outside docs/ that are pages, with the pages' places.
+#: Pages from outside docs/, with their places in the site.
 OUTSIDE = {"CONTRIBUTING.md": "contributing/CONTRIBUTING.md", "CHANGELOG.md": "contributing/CHANGELOG.md"}
-#: Notebooks that have been run, with what they have shown; without them pages have the code alone.
+#: Notebooks with output, as run by the tests; without them pages have only the code.
 RUN = Path(os.environ.get("STROBE_NOTEBOOKS", ROOT / "target" / "notebooks"))
 LINK = re.compile(r"(!?)\[((?:[^\[\]]|\[[^\[\]]*\])*)\]\(([^()\s]+)\)")
 FENCE = re.compile(r"^(```|~~~).*?^\1", re.M | re.S)
@@ -32,7 +32,7 @@ def source_of(cell):
 
 
 def run_or_not(path):
-    """The notebook as it has been run, if that is the same one."""
+    """The notebook with its output, if its cells are unchanged."""
     notebook = json.loads(path.read_text())
     done = RUN / path.name
     if done.exists():
@@ -43,7 +43,7 @@ def run_or_not(path):
 
 
 def shown(output):
-    """What a cell has shown, as Markdown."""
+    """Output of a cell as Markdown."""
     data = output.get("data", {})
     if output["output_type"] == "stream" and output["name"] == "stdout":
         text = "".join(output["text"])
@@ -105,12 +105,12 @@ HEAD = re.compile(r"<th[^>]*>(.*?)</th>", re.S)
 CELL = re.compile(r"<td([^>]*)>")
 #: Pages whose tables are lists of keys.
 KEYS = {"REFERENCE.md", "RESULT.md"}
-#: Columns from which on a table does not fit a telephone.
+#: Tables with this many columns do not fit a phone.
 WIDE = 4
 
 
 def labelled(table, kind):
-    """The table with a class, and in each cell the name of its column, for screens that have no room for columns."""
+    """The table with a class, and with column names in each cell, for narrow screens."""
     names = [re.sub(r"<[^>]*>", "", name).strip() for name in HEAD.findall(table)]
     if len(names) < WIDE:
         return table
@@ -127,7 +127,7 @@ def on_page_content(content, page, config, files):
 
 
 def places(files):
-    """Where in the repository each page comes from, and back."""
+    """Source in the repository by page, and the reverse."""
     of_page = {file.src_uri: "docs/" + file.src_uri for file in files}
     of_page |= {page: path for path, page in OUTSIDE.items()}
     of_page |= {f"notebooks/{path.stem}.md": f"notebooks/{path.name}" for path in notebooks()}

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Runs a suite of the kernel's developers in guests and prints what came of each test, as Markdown.
+"""Runs a test suite of the kernel in guests and prints the outcome of each test as Markdown.
 
 Called by xfstests.sh and blktests.sh. A batch of tests shares a guest. One that does not end in time is noted, and the
 tests behind it go on in the next guest. Tests that fail run again in the same guest on disks in its memory: what fails
@@ -17,14 +17,14 @@ import tempfile
 PASS, FAIL, NOT_RUN, UNFINISHED = "pass", "fail", "not run", "not finished"
 STATES = [PASS, FAIL, NOT_RUN, UNFINISHED]
 AGAIN = "== the same in memory =="
-# Disks in memory, of the size of what they stand for; the third is for the log of writes.
+# Disks in memory, of the same sizes as the drives; the third is for the log of writes.
 MEMORY_DISKS = """
 for disk in strobe-a strobe-b strobe-c; do
     mkdir /sys/kernel/config/nullb/$disk && cd /sys/kernel/config/nullb/$disk || exit 1
     echo 1 > memory_backed; echo 1 > discard; echo $MIB > size; echo 1 > power
 done
 """
-# No udevd runs in a guest: what waits for it would wait for ever.
+# No udevd runs in a guest: programs that wait for it would hang.
 NO_UDEV = """
 mkdir -p /tmp/bin
 printf '#!/bin/sh\\nexit 0\\n' > /tmp/bin/udevadm
@@ -93,7 +93,7 @@ printf 'TEST_DEVS=(/dev/strobe-a)\\nNORMAL_USER=tester\\n' > /tmp/memory
 
 
 class Found:
-    """What came of a test: its state, and why."""
+    """Outcome of a test: state and reason."""
 
     def __init__(self, state, why=""):
         self.state, self.why = state, why
@@ -106,7 +106,7 @@ class Found:
 
 
 def parse_xfstests(text):
-    """The tests in the output of xfstests' check."""
+    """Tests in the output of xfstests' check."""
     found, last = {}, None
     for line in text.splitlines():
         begun = re.match(r"(\w+/\d{3,})(\s.*)?$", line)
@@ -123,7 +123,7 @@ def parse_xfstests(text):
         elif line.startswith("_check_") and last:
             found[last] = Found(FAIL, line)
         elif last and found[last].state == FAIL and re.match(r"    [+-](?![+-])", line):
-            # The first line that should not be there, or is missing.
+            # The first unexpected or missing line.
             if not re.search(r"^.*: [+-]", found[last].why):
                 found[last].why = f"{found[last].why.split(' (see')[0]}: {line.strip()}"
         summary = re.match(r"(Failures|Not run): (.*)", line)
@@ -135,7 +135,7 @@ def parse_xfstests(text):
 
 
 def parse_blktests(text):
-    """The tests in the output of blktests' check."""
+    """Tests in the output of blktests' check."""
     found, last = {}, None
     for line in text.splitlines():
         begun = re.match(r"(\w+/\d{3})(?: => \S+)?.*?(?:\[(passed|failed|not run)\]\s*)?$", line)
@@ -144,7 +144,7 @@ def parse_blktests(text):
             state = {"passed": PASS, "failed": FAIL, "not run": NOT_RUN, None: UNFINISHED}[begun[2]]
             found[last] = Found(state)
         elif last and line.startswith("    ") and "\t" not in line and found[last].state in (FAIL, NOT_RUN):
-            # Neither what was measured, nor the head of a difference, nor what is as it should be.
+            # Skips measurements, heads of differences and expected lines.
             is_news = not re.match(r"    (\w[\w ]*\s+\.\.\.|---|\+\+\+|@@| )", line)
             if not found[last].why and is_news:
                 found[last].why = line.strip()
@@ -152,7 +152,7 @@ def parse_blktests(text):
 
 
 def check_checkout(suite, path):
-    """Refuses what is no checkout of the suite, or one that is not built."""
+    """Refuses a folder that is no built checkout of the suite."""
     needs = {
         "xfstests": (["check", "common/rc", "tests/generic"], "ltp/fsstress"),
         "blktests": (["check", "common/rc", "tests/block"], "src/discontiguous-io"),
@@ -166,7 +166,7 @@ def check_checkout(suite, path):
 
 
 def quick_tests(checkout):
-    """The tests of generic/ that are in the group quick."""
+    """Tests of generic/ in the group quick."""
     folder, names = os.path.join(checkout, "tests", "generic"), []
     for name in sorted(os.listdir(folder)):
         if re.fullmatch(r"\d{3,}", name):
@@ -178,7 +178,7 @@ def quick_tests(checkout):
 
 
 def named_tests(checkout, wanted):
-    """The tests that `wanted` names; a number alone is one of generic/."""
+    """Tests named by `wanted`; a bare number means generic/."""
     names = [name if "/" in name else f"generic/{name}" for name in wanted]
     for name in names:
         if not os.path.isfile(os.path.join(checkout, "tests", name)):
@@ -187,7 +187,7 @@ def named_tests(checkout, wanted):
 
 
 def blk_tests(checkout, wanted):
-    """The tests that `wanted` names: tests or groups."""
+    """Tests named by `wanted`, which has tests or groups."""
     names = []
     for one in wanted or ["block", "loop", "dm", "nvme", "scsi", "throtl", "zbd"]:
         folder = os.path.join(checkout, "tests", one)
@@ -206,7 +206,7 @@ class Guests:
         self.options, self.kind = options, kind
 
     def boot(self, tests):
-        """The output of a guest that runs `tests`, and why it ended early, if it did."""
+        """Output of a guest that runs `tests`, and the reason of an early end."""
         options = self.options
         checkout = shlex.quote(os.path.abspath(options.checkout))
         words = {"checkout": checkout, "tests": " ".join(tests), "again": AGAIN, "memory_disks": MEMORY_DISKS}
@@ -230,7 +230,7 @@ class Guests:
                 try:
                     _, errors = process.communicate(timeout=options.wall * len(tests))
                     if process.returncode == 1:
-                        # The kernel's last words are behind what the program says.
+                        # The kernel's last messages follow the program's output.
                         lines = errors.decode(errors="replace").splitlines()
                         ended = next((line[:100] for line in lines if line.startswith("strobe:")), None)
                 except subprocess.TimeoutExpired:
@@ -241,7 +241,7 @@ class Guests:
                 return said.read(), ended
 
     def run(self, tests, found, memory):
-        """Adds what came of `tests` to `found`, and of those that failed on disks in memory to `memory`."""
+        """Adds the outcomes of `tests` to `found`, and those of failed tests, repeated on disks in memory, to `memory`."""
         parse = parse_xfstests if self.options.suite == "xfstests" else parse_blktests
         left = list(tests)
         while left:
@@ -266,7 +266,7 @@ def cell(text):
 
 
 def table(results):
-    """The tables of {file system: (tests, memory)} as Markdown."""
+    """Tables of {file system: (tests, memory)} as Markdown."""
     lines = ["| | tried | " + " | ".join(STATES) + " |", "|---" * (len(STATES) + 2) + "|"]
     for kind, (found, _) in results.items():
         counts = [sum(what.state == state for what in found.values()) for state in STATES]
@@ -291,10 +291,10 @@ def table(results):
 
 
 def kernel_for_suites(strobe):
-    """The kernel that `--with tests` makes, now if it is not there."""
+    """Returns the kernel of `--with tests`, built if missing."""
     made = subprocess.run([strobe, "linux", "build-kernel", "--with", "tests"], stdout=subprocess.PIPE, check=False)
     if made.returncode:
-        sys.exit("there is no kernel for suites, for the reason above")
+        sys.exit("no kernel for the suites, for the reason above")
     return made.stdout.decode().strip().rsplit(": ", 1)[-1]
 
 
@@ -319,14 +319,14 @@ def main(arguments):
     else:
         runs = {"/dev/nvme0n1": ("nvme", blk_tests(options.checkout, options.tests))}
     results, code = {}, 0
-    # A run of hours that is stopped has a table of what it got to.
+    # A stopped run still prints the table of its finished tests.
     signal.signal(signal.SIGTERM, signal.default_int_handler)
     try:
         for heading, (kind, tests) in runs.items():
             results[heading] = ({}, {})
             Guests(options, kind).run(tests, *results[heading])
     except KeyboardInterrupt:
-        print(f"suites: stopped in {heading}; the table has what was run", file=sys.stderr)
+        print(f"suites: stopped in {heading}; the table has the finished tests", file=sys.stderr)
         code = 130
     print(table(results))
     return code

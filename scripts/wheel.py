@@ -19,7 +19,7 @@ import zipfile
 ROOT = os.path.abspath(os.path.join(os.path.dirname(os.path.abspath(__file__)), ".."))
 TARGET = os.path.abspath(os.path.join(ROOT, os.environ.get("CARGO_TARGET_DIR", "target")))
 ENVIRONMENT = os.path.join(TARGET, "python")
-#: What somebody does first: a run, a figure, and a program under a kernel that is not there.
+#: First steps of a user: a run, a figure, and a guest program without a kernel.
 TRIAL = """
 import os, strobe, sys
 result = strobe.run({"drive": {"nand": {"blocks_per_plane": 64}}, "run": {"measure": "1x", "timing": False}}, xray=5)
@@ -45,7 +45,7 @@ def run(*command, **more):
 
 
 def built(profile):
-    """The wheel of the package alone, and the program."""
+    """Builds the wheel without the program, and the program."""
     python = os.path.join(ENVIRONMENT, "bin", "python")
     if not os.path.exists(python):
         run(sys.executable, "-m", "venv", ENVIRONMENT)
@@ -63,7 +63,7 @@ def built(profile):
 
 
 def with_program(wheel, program):
-    """A wheel that puts `program` beside the interpreter, too."""
+    """Makes a wheel that also installs `program` next to the interpreter."""
     target = os.path.join(TARGET, "wheels", os.path.basename(wheel))
     with zipfile.ZipFile(wheel) as old, zipfile.ZipFile(target, "w", zipfile.ZIP_DEFLATED) as new:
         (record,) = (name for name in old.namelist() if name.endswith(".dist-info/RECORD"))
@@ -83,7 +83,7 @@ def with_program(wheel, program):
 
 
 def check(wheel):
-    """Installs the wheel where no Rust is, and does what somebody does first."""
+    """Installs the wheel in an environment without Rust, and takes the first steps of a user."""
     with tempfile.TemporaryDirectory(prefix="strobe-wheel-") as folder:
         run(sys.executable, "-m", "venv", os.path.join(folder, "new"))
         programs = os.path.join(folder, "new", "bin")

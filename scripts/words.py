@@ -1,11 +1,11 @@
 #!/usr/bin/env python3
-"""Counts the words of prose that users are given to read, page by page.
+"""Counts the words of prose in user documentation, page by page.
 
     words.py                   a line for each page
     words.py --most N          exit code 1 if there are more than N in all
 
 Code blocks, pictures, addresses of links, and the tables of papers are no prose. Not counted are pages that `strobe schema` writes,
-diaries (docs/lab), and pages for those who change Strobe.
+the findings of the lab (docs/lab), and pages for those who change Strobe.
 """
 
 import argparse
@@ -19,7 +19,7 @@ FOR_DEVELOPERS = {"ARCHITECTURE.md", "FORMAT.md", "MECHANISMS.md", "MODEL.md", "
 
 
 def prose(text: str, has_tables: bool) -> str:
-    """The text without what is not read as sentences."""
+    """The text without parts that are no sentences."""
     text = re.sub(r"^```.*?^```", "", text, flags=re.S | re.M)
     text = re.sub(r"<!--.*?-->", "", text, flags=re.S)
     text = re.sub(r"!\[[^\]]*\]\([^)]*\)", "", text)
@@ -29,7 +29,7 @@ def prose(text: str, has_tables: bool) -> str:
 
 
 def words(page: pathlib.Path) -> int:
-    """Words of the prose in `page`; signs alone are none."""
+    """Words of the prose in `page`; bare punctuation does not count."""
     text = prose(page.read_text(encoding="utf-8"), has_tables=page.parent.name != "papers")
     return sum(any(letter.isalnum() for letter in word) for word in text.split())
 
@@ -44,7 +44,7 @@ def main() -> None:
     for page, count in [] if most else sorted(counted.items(), key=lambda found: -found[1]):
         print(f"{count:6,}  {page.relative_to(ROOT)}")
     total = sum(counted.values())
-    print(f"{total:6,}  in all")
+    print(f"{total:6,}  total")
     if most is not None and total > most:
         sys.exit(f"{total:,} words; at most {most:,} are allowed: cut what repeats")
 

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Tries rules by which a drive may hold writes back, on a model of nothing but the load and the rule.
+"""Tries rules by which a drive may delay writes, on a model of the load and the rule only.
 
     write_pauses.py [--seconds S] [--rule NAME] [--measurements FILE]
 
@@ -28,17 +28,17 @@ PERCENTILES = {"p50": 0.5, "p99": 0.99, "p99.9": 0.999, "p99.99": 0.9999}
 
 
 class Free:
-    """Holds nothing back. A rule is asked when a write may be taken that has been first in the queue since `now`."""
+    """Accepts every write immediately. A rule decides when the first write of the queue, first since `now`, is accepted."""
 
     GRID = {}
 
     def take(self, now, waiting):
-        """When the first of `waiting` writes may be taken, or None: not before another one comes."""
+        """Time to accept the first of `waiting` writes; None: not before another one comes."""
         return now
 
 
 class Stops(Free):
-    """After every N writes none is taken for T."""
+    """After every N writes, none is accepted for T."""
 
     GRID = {"writes": (1000, 2000, 4000, 8000, 16000), "stop": (0.002, 0.004, 0.006, 0.009, 0.012)}
 
@@ -55,7 +55,7 @@ class Stops(Free):
 
 
 class TimedStops(Free):
-    """Every P seconds none is taken for T."""
+    """Every P seconds, no write is accepted for T."""
 
     GRID = {"period": (0.0151, 0.0307, 0.0603, 0.1201), "stop": (0.002, 0.004, 0.006, 0.009, 0.012)}
 
@@ -68,7 +68,7 @@ class TimedStops(Free):
 
 
 class Marks(Free):
-    """A buffer, drained at a constant rate; full at the high mark, it takes nothing down to the low one."""
+    """A buffer with a constant drain rate: at the high watermark it accepts nothing until the low watermark."""
 
     GRID = {"drain": (31_000, 45_000, 61_000, 91_000, 121_000), "band": (100, 250, 500, 1000), "high": (1000, 8000)}
 
@@ -87,7 +87,7 @@ class Marks(Free):
 
 
 class Tracking(Free):
-    """Writes are taken at G times the rate at which they were taken in the last W seconds, B at once at most."""
+    """Writes are accepted at G times their rate in the last W seconds, with a burst size of B."""
 
     GRID = {"gain": (0.99, 1.0, 1.02, 1.1), "window": (0.05, 0.2, 1.0), "burst": (1, 30, 300, 1000)}
 
@@ -112,7 +112,7 @@ class Tracking(Free):
 
 
 class Group(Free):
-    """Writes are held until N of them wait, or the first one has waited for T; one of E writes begins such a group."""
+    """Writes wait until there are N of them, or the first has waited for T; one of E writes starts such a group."""
 
     GRID = {"count": (384, 400, 420, 440), "most": (0.006, 0.009, 0.012, 0.015), "every": (1, 1000, 4000)}
 
@@ -136,8 +136,8 @@ class Group(Free):
 
 
 class Drained(Free):
-    """After every N writes none is taken for K times what came in a second; what waits is then taken at G times
-    the rate at which writes come, until nothing waits."""
+    """After every N writes, none is accepted for K times the writes of a second; waiting writes are then accepted at G times
+    the arrival rate, until none waits."""
 
     GRID = {"writes": (4000, 8000, 16000), "per_rate": (5e-8, 1e-7, 2e-7), "gain": (1.0, 1.05, 1.2, 1.5)}
 
@@ -159,7 +159,7 @@ class Drained(Free):
 
 
 class Idle(Free):
-    """When no write has come for I seconds, work begins that takes W; what comes before it is done waits."""
+    """After I seconds without a write, work of length W starts; writes that come during it wait."""
 
     GRID = {"idle": (0.0001, 0.00015, 0.0002, 0.0003, 0.0004, 0.0005), "work": (0.0001, 0.000188, 0.00025)}
 
@@ -175,7 +175,7 @@ class Idle(Free):
 
 
 class Flush(Free):
-    """What has been written waits for N writes, but not longer than T; then less is programmed, and for H none taken."""
+    """Written data waits for N writes, at most for T; then less is programmed, and no write is accepted for H."""
 
     GRID = {
         "writes": (150, 300, 450, 600, 750), "most": (0.00331, 0.00507, 0.00709, 0.01013, 0.01309, 0.01607),
@@ -204,10 +204,10 @@ RULES = {
 
 
 def latencies(rule, rate, seconds, seed=1, forgets=False):
-    """Sorted latencies of the writes that are looked at."""
+    """Sorted latencies of the measured writes."""
     chance = random.Random(seed)
     gap = [1 / WATCHED] + [(THREADS - 1) / (rate - WATCHED)] * (THREADS - 1)
-    # As in the generator with which drives were measured: the gaps of the thread that is looked at do not vary.
+    # As in the generator of the measurements: the gaps of the measured thread are constant.
     between = [lambda each=each: chance.expovariate(1 / each) for each in gap]
     between[0] = lambda: gap[0]
     free, due = [DEPTH] * THREADS, [gap() for gap in between]
@@ -226,7 +226,7 @@ def latencies(rule, rate, seconds, seed=1, forgets=False):
                 free[thread] += 1
                 if thread == 0 and sent > 0.25 * seconds:
                     found.append(now - sent)
-            # A thread with no place left had no time set; all others have one.
+            # A thread whose queue was full has no next time; all others have one.
             if kind == 0 or free[thread] == 1:
                 while free[thread] > 0 and due[thread] <= now:
                     free[thread] -= 1
@@ -251,7 +251,7 @@ def percentiles(found):
 
 
 def measurements(path):
-    """Write percentiles in us by the rate."""
+    """Write percentiles in us, by rate."""
     columns = dict(zip(PERCENTILES, ("write_p50_us", "write_p99_us", "write_p999_us", "write_p9999_us")))
     with open(path, encoding="utf-8") as file:
         rows = csv.DictReader(line for line in file if not line.startswith("#"))
@@ -267,7 +267,7 @@ def distance(ours, measured):
 
 
 def fit(kind, measured, rates, seconds, forgets):
-    """The parameters of the grid that are nearest at these rates."""
+    """Parameters of the grid with the smallest error at these rates."""
     best = (math.inf, None)
     for values in itertools.product(*kind.GRID.values()):
         parameters = dict(zip(kind.GRID, values))
@@ -284,11 +284,11 @@ def fit(kind, measured, rates, seconds, forgets):
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--seconds", type=float, default=4.0, help="of virtual time for each rate (default 4)")
-    parser.add_argument("--fit-seconds", type=float, default=1.0, help="the same while it is fitted (default 1)")
+    parser.add_argument("--fit-seconds", type=float, default=1.0, help="the same during the fit (default 1)")
     parser.add_argument("--fit", type=int, nargs=3, default=(30_000, 60_000, 90_000), metavar="RATE",
-                        help="writes a second that rules are fitted to (default 30000 60000 90000)")
+                        help="writes per second that rules are fitted to (default 30000 60000 90000)")
     parser.add_argument("--rule", choices=RULES, action="append", help="only this one")
-    parser.add_argument("--forget", action="store_true", help="threads do not send later what they could not send")
+    parser.add_argument("--forget", action="store_true", help="threads drop writes that they could not send in time")
     parser.add_argument("--measurements", default=MEASURED, help="CSV file as of crates/twin/data")
     options = parser.parse_args()
     measured = measurements(options.measurements)

@@ -11,7 +11,7 @@ SPEC.loader.exec_module(script)
 
 
 class Paced(script.Free):
-    """One write every so many seconds."""
+    """One write per interval, in seconds."""
 
     def __init__(self, gap):
         self.gap, self.next = gap, 0.0
@@ -31,20 +31,20 @@ class Model(unittest.TestCase):
         self.assertAlmostEqual(found[-1], script.WRITE)
 
     def test_full_queues_wait_as_littles_law_says(self):
-        # 40,000 a second are taken and 80,000 come: six queues of 64 are full, that of the thread looked at is not.
+        # 40,000 per second are accepted and 80,000 come: six queues of 64 are full, but not that of the measured thread.
         found = script.latencies(Paced(1 / 40_000), 80_000, 1.0)
         expected = 6 * script.DEPTH / (40_000 - script.WATCHED)
         self.assertAlmostEqual(found[len(found) // 2] / expected, 1.0, delta=0.02)
 
     def test_stops_hold_a_uniform_share(self):
-        # One fifth of the time nothing is taken, for 2 ms: half of the writes held wait for 1 ms and more.
+        # One fifth of the time nothing is accepted, for 2 ms: half of the delayed writes wait for 1 ms or more.
         found = script.latencies(script.TimedStops(0.010, 0.002), 20_000, 1.0)
         late = sum(latency > 0.001 for latency in found) / len(found)
         self.assertAlmostEqual(late, 0.10, delta=0.01)
         self.assertLess(found[-1], 0.0021)
 
     def test_a_page_is_flushed_while_writes_do_not_fill_it_in_time(self):
-        # 600 writes come in 30 ms at 20,000 a second: each 13.09 ms writes are held for 0.188 ms. At 60,000 in 10 ms.
+        # 600 writes come in 30 ms at 20,000 per second: every 13.09 ms writes are delayed for 0.188 ms. At 60,000 in 10 ms.
         found = script.latencies(script.Flush(600, 0.01309, 0.000188), 20_000, 4.0)
         late = sum(latency > script.WRITE + 0.000094 for latency in found) / len(found)
         self.assertAlmostEqual(late, 0.000094 / (0.01309 + 0.000188), delta=0.0015)
@@ -53,8 +53,8 @@ class Model(unittest.TestCase):
         self.assertAlmostEqual(found[-1], script.WRITE)
 
     def test_work_that_is_begun_when_nothing_comes_holds_what_comes_next(self):
-        # The thread looked at writes each 200 us. The write before it is more than 100 us back if none of the others,
-        # 15,000 a second, has come since: with exp(-1.5). It waits for what is left of the work.
+        # The measured thread writes every 200 us. The write before it is more than 100 us old if none of the others,
+        # 15,000 per second, has come since: probability exp(-1.5). It waits for the rest of the work.
         found = script.latencies(script.Idle(0.0001, 0.0001), 20_000, 4.0)
         late = sum(latency > script.WRITE + 1e-9 for latency in found) / len(found)
         self.assertGreater(late, 0.9 * 0.223)
@@ -64,7 +64,7 @@ class Model(unittest.TestCase):
         self.assertAlmostEqual(found[-1], script.WRITE)
 
     def test_what_could_not_be_sent_is_sent_later_or_not_at_all(self):
-        # Stopped for half of the time, queues are full for most of it; later the rest is sent, or is not.
+        # With half of the time stopped, queues are mostly full; the rest is sent later, or dropped.
         later = script.latencies(script.TimedStops(0.1, 0.05), 60_000, 1.0)
         never = script.latencies(script.TimedStops(0.1, 0.05), 60_000, 1.0, forgets=True)
         self.assertGreater(len(later), 1.2 * len(never))

@@ -1,4 +1,4 @@
 #!/bin/sh
-# Runs tests of an xfstests checkout, which you have built, on drives of guests, and prints a table as Markdown.
+# Runs tests of a built xfstests checkout on drives of guests, and prints a Markdown table.
 # Usage: scripts/xfstests.sh CHECKOUT [--fs ext4,f2fs,xfs,btrfs] [--help] [generic/001 ...]
 exec python3 "$(dirname "$0")/suites.py" xfstests "$@"

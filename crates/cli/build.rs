@@ -1,6 +1,6 @@
-//! Finds the commit that an optimised program is made from, for `strobe --version`.
+//! Finds the commit of a release build, for `strobe --version`.
 //!
-//! Other builds do without: there every commit would compile this crate anew.
+//! Other builds skip it: each commit would recompile this crate.
 
 use std::path::Path;
 use std::process::Command;
@@ -16,7 +16,7 @@ fn main() {
     println!("cargo::rustc-env=STROBE_VERSION={version}{commit}");
 }
 
-/// The commit that a package from a registry says it is made from.
+/// Commit recorded in a package from a registry.
 fn packaged() -> Option<String> {
     let text = std::fs::read_to_string(".cargo_vcs_info.json").ok()?;
     let hash = text.split("\"sha1\":").nth(1)?.split('"').nth(1)?;

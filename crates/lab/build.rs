@@ -1,11 +1,11 @@
-//! Fingerprint of the model that is compiled in. A program built from other sources may give other results.
+//! Fingerprint of the compiled-in model. A program built from other sources may give other results.
 
 use std::path::{Path, PathBuf};
 use std::{fs, io};
 
 use sha2::{Digest as _, Sha256};
 
-/// Crates that results depend on. `linux` counts for results of guests only.
+/// Crates that results depend on. `linux` affects results of guests only.
 const CRATES: [&str; 7] = ["types", "nand", "ftl", "ssd", "workload", "linux", "lab"];
 
 fn main() {
@@ -13,7 +13,7 @@ fn main() {
     let folder = PathBuf::from(std::env::var("CARGO_MANIFEST_DIR").unwrap_or_default());
     let folders: Vec<PathBuf> = CRATES.iter().map(|name| folder.join("..").join(name).join("src")).collect();
     let version = std::env::var("CARGO_PKG_VERSION").unwrap_or_default();
-    // A package from a registry has its neighbours elsewhere; there the version says it all.
+    // A package from a registry is not next to its sibling crates; the version alone identifies the model.
     let model = match fingerprint(&folders) {
         Ok(fingerprint) => format!("{version} {fingerprint}"),
         Err(_) => version,
@@ -21,7 +21,6 @@ fn main() {
     println!("cargo::rustc-env=STROBE_MODEL={model}");
 }
 
-/// A hash of all sources, the same wherever they lie.
 fn fingerprint(folders: &[PathBuf]) -> io::Result<String> {
     let mut hash = Sha256::new();
     for (name, folder) in CRATES.iter().zip(folders) {

@@ -1,5 +1,5 @@
-//! Any stream of commands on any durable drive, with the power cut wherever the input says: commands are
-//! done or refused, nothing flushed is lost, the state is sound.
+//! Any stream of commands on any durable drive, with a power cut at a position from the input. Commands
+//! complete or are refused, no flushed data is lost, and the state is sound.
 
 #![no_main]
 
@@ -50,7 +50,7 @@ fn exercise(u: &mut Unstructured<'_>) -> Result<()> {
     Ok(())
 }
 
-/// Also beyond the end of the drive, and empty.
+/// A range, possibly empty or beyond the end of the drive.
 fn range(u: &mut Unstructured<'_>) -> Result<Range> {
     let sectors = u64::from(UNITS) * 2;
     let lba = if u.ratio(1, 40)? { u.arbitrary()? } else { u.int_in_range(0..=sectors)? };

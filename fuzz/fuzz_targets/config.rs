@@ -1,4 +1,4 @@
-//! Any text as an experiment file: refused with a message, or a run that obeys its contract.
+//! Any text as an experiment file: refused with a message, or a run that fulfils its contract.
 
 #![no_main]
 
@@ -10,7 +10,6 @@ use strobe_lab::runner::{self, Observer, Progress};
 use strobe_lab::{Amount, Experiment, RunResult, WorkloadConfig};
 use strobe_ssd::memory_bytes;
 
-/// Requests of each phase.
 const REQUESTS: u64 = 300;
 
 fuzz_target!(|input: &[u8]| {
@@ -20,7 +19,7 @@ fuzz_target!(|input: &[u8]| {
         Ok(experiment) => experiment,
         Err(error) => return assert!(!error.to_string().is_empty()),
     };
-    // What `strobe check` prints means the same again.
+    // The output of `strobe check` reads back as the same experiment.
     let printed = toml::to_string(&experiment).expect("an experiment is TOML");
     if matches!(experiment.workload, WorkloadConfig::Synthetic(_)) {
         let again = Experiment::from_table(printed.parse().expect("TOML"), &[], Path::new(""));
@@ -30,13 +29,13 @@ fuzz_target!(|input: &[u8]| {
     if memory_bytes(&experiment.drive).is_ok_and(|bytes| bytes > 8 << 20) {
         return;
     }
-    match runner::run(&experiment, &mut Patience(64)) {
+    match runner::run(&experiment, &mut StopAfter(64)) {
         Ok(result) => check(&experiment, &result),
         Err(error) => assert!(error.is_bad_request() && !error.to_string().is_empty(), "{error}"),
     }
 });
 
-/// Makes a run of milliseconds of it, without touching what else was asked for.
+/// Shortens the run to milliseconds without changing the other settings.
 fn shrink(experiment: &mut Experiment) {
     let nand = &mut experiment.drive.nand;
     nand.channels = nand.channels.min(3);
@@ -64,15 +63,14 @@ fn shrink(experiment: &mut Experiment) {
     run.measure = Some(cap(run.measure.unwrap_or(Amount::Capacities(1.0))));
     run.check = true;
     if let WorkloadConfig::Trace(trace) = &mut experiment.workload {
-        // No files from here.
+        // The fuzz target reads no files.
         trace.path = "/nonexistent/trace".to_owned();
     }
 }
 
-/// Stops a run after so many calls.
-struct Patience(u32);
+struct StopAfter(u32);
 
-impl Observer for Patience {
+impl Observer for StopAfter {
     fn progress(&mut self, _: Progress) -> ControlFlow<()> {
         self.0 -= 1;
         if self.0 == 0 { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }

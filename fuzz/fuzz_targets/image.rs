@@ -1,5 +1,5 @@
-//! Any change to an image file: refused, or the damage is named, or every unit reads as it did. Never a
-//! panic, never something else served as good data.
+//! Any change to an image file: it is refused, the damage is reported, or every unit reads as before. Never a
+//! panic, and never wrong data without an error.
 
 #![no_main]
 
@@ -19,7 +19,6 @@ use strobe_types::{Lba, Lpn, SimTime};
 const T0: SimTime = SimTime::ZERO;
 const UNITS: u32 = 40;
 
-/// An image with a past, and what its units hold.
 struct Base {
     path: PathBuf,
     config: DriveConfig,
@@ -55,7 +54,7 @@ fn base() -> &'static Base {
     })
 }
 
-/// Every unit, if nothing is said to be damaged.
+/// Contents of all units, if no damage is reported.
 fn contents(image: &Image) -> Option<Vec<UnitBytes>> {
     let examined = examine(image).ok()?;
     let (drive, _) = examined.drive.ok()?;
@@ -84,7 +83,7 @@ fuzz_target!(|input: &[u8]| {
     {
         assert!(units == base.units, "something else is served as good data");
     }
-    // The drive itself reads the same, or refuses.
+    // The drive reads the same, or refuses.
     if let Ok((mut drive, _)) = build_on_image(&base.config, false, 1, &base.path) {
         for unit in 0..UNITS {
             let _ = drive.execute(T0, &Command::Read { range: Range::new(Lba::new(unit.into()), 1) });

@@ -1,5 +1,5 @@
-//! Any bytes as the map's log: pages that decode mean the same when encoded again, and a drive that finds
-//! them on its flash recovers to a sound state or says what is damaged.
+//! Any bytes as the map's log. Decoded pages re-encode to the same page. A drive that finds such pages on its
+//! flash recovers to a sound state or reports the damage.
 
 #![no_main]
 
@@ -21,7 +21,6 @@ fuzz_target!(|input: &[u8]| {
     let _ = recover(&mut Unstructured::new(input));
 });
 
-/// A drive whose log is made up.
 fn recover(u: &mut Unstructured<'_>) -> Result<()> {
     let geometry = Geometry::new(GeometrySpec {
         channels: 1,
@@ -41,7 +40,7 @@ fn recover(u: &mut Unstructured<'_>) -> Result<()> {
     let chip =
         Chip::<Untimed, StampMedium>::new(geometry.clone(), WearConfig::default(), Untimed::default(), 1);
     let mut drive = PageMap::new(chip, Greedy::new(geometry.blocks()), config).expect("room");
-    // Something real to begin with, and to be referred to.
+    // Real data first, as a target for references.
     for n in 0..u.int_in_range(0..=120u64)? {
         let lpn = Lpn::new(u.int_in_range(0..=UNITS - 1)?);
         drive.write(T0, &[Unit { lpn, payload: n + 1 }], WriteContext::HOST).expect("room");
@@ -93,7 +92,7 @@ fn log_page(u: &mut Unstructured<'_>) -> Result<LogPage> {
     })
 }
 
-/// Mostly one that means something here.
+/// A word, mostly in the valid range.
 fn word(u: &mut Unstructured<'_>) -> Result<u32> {
     if u.ratio(1, 10)? { u.arbitrary() } else { u.int_in_range(0..=210) }
 }

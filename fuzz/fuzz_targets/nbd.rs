@@ -1,7 +1,7 @@
-//! Any bytes as a client of the NBD server: requests inside the drive, bounded memory, and then the end.
+//! Any bytes as a client of the NBD server: requests inside the drive, bounded memory, and termination.
 //!
-//! The first byte says whether the handshake is done before; each further byte that is a multiple of 32 ends a piece, as a
-//! socket would.
+//! The first byte is odd if the handshake is done beforehand. Each further byte that is a multiple of 32 ends
+//! a piece, like a socket read.
 
 #![no_main]
 
@@ -13,7 +13,7 @@ use strobe_serve::Session as _;
 use strobe_serve::nbd::{Export, OUTPUT_BYTES_MAX, Op, PAYLOAD_BYTES_MAX, Session};
 
 const SECTORS: u64 = 64;
-/// Flags of the client, structured replies, the context base:allocation, and GO.
+/// Client flags, structured replies, the context base:allocation, and GO.
 const HELLO: &[u8] = b"\0\0\0\x03IHAVEOPT\0\0\0\x08\0\0\0\0IHAVEOPT\0\0\0\x0a\0\0\0\x1b\0\0\0\0\0\0\0\x01\0\0\0\x0fbase:allocation\
 IHAVEOPT\0\0\0\x07\0\0\0\x06\0\0\0\0\0\0";
 
@@ -36,13 +36,12 @@ fuzz_target!(|input: &[u8]| {
     }
 });
 
-/// Sends `bytes` as far as they are wanted; answers everything.
 fn say(session: &mut Session, mut bytes: &[u8]) {
     while !bytes.is_empty() && !session.is_full() {
-        let room = session.room();
-        assert!(room.len() <= 2 * PAYLOAD_BYTES_MAX as usize);
-        let count = room.len().min(bytes.len());
-        room[..count].copy_from_slice(&bytes[..count]);
+        let free_space = session.free_space();
+        assert!(free_space.len() <= 2 * PAYLOAD_BYTES_MAX as usize);
+        let count = free_space.len().min(bytes.len());
+        free_space[..count].copy_from_slice(&bytes[..count]);
         session.received(count);
         bytes = &bytes[count..];
         serve(session);

@@ -1,7 +1,7 @@
-//! Any bytes as a host of the NVMe/TCP target: bounded memory, answers, and then the end.
+//! Any bytes as a host of the NVMe/TCP target: bounded memory, answers, and termination.
 //!
-//! The first byte says whether the connection is an admin queue already; each further byte that is a multiple of 32 ends a
-//! piece, as a socket would.
+//! The first byte is odd if the connection is an admin queue already. Each further byte that is a multiple of
+//! 32 ends a piece, like a socket read.
 
 #![no_main]
 
@@ -58,13 +58,12 @@ fn hello() -> Vec<u8> {
     bytes
 }
 
-/// Sends `bytes` as far as they are wanted; answers everything.
 fn say(session: &mut Session, mut bytes: &[u8], subsystem: &mut Subsystem, engine: &mut Engine) {
     while !bytes.is_empty() && !session.is_full() {
-        let room = session.room();
-        assert!(room.len() <= GATHERED_BYTES_MAX);
-        let count = room.len().min(bytes.len());
-        room[..count].copy_from_slice(&bytes[..count]);
+        let free_space = session.free_space();
+        assert!(free_space.len() <= GATHERED_BYTES_MAX);
+        let count = free_space.len().min(bytes.len());
+        free_space[..count].copy_from_slice(&bytes[..count]);
         session.received(count);
         bytes = &bytes[count..];
         session.submit(0, subsystem, engine, Duration::ZERO);

@@ -1,4 +1,4 @@
-//! Any drive and any commands, against a plain disk of bytes.
+//! Any drive and any commands, compared with a plain byte disk.
 
 #![no_main]
 
@@ -49,13 +49,13 @@ enum Command {
     Read(Range),
     Trim(Range),
     Flush,
-    /// A length that is no whole number of sectors.
+    /// A length that is not a multiple of the sector size.
     Ragged {
         write: bool,
         lba: u16,
         bytes: u16,
     },
-    /// A range that may lie anywhere, up to the end of the numbers.
+    /// Any range, even at the end of the number space.
     Wild {
         op: u8,
         lba: u64,
@@ -149,7 +149,7 @@ impl Case {
             cache_program: self.seed.is_multiple_of(2),
             cache_read: (self.seed / 2).is_multiple_of(2),
             independent_plane_reads: (self.seed / 3).is_multiple_of(2),
-            patience_ns: [0, 500, 1000, 2000, 4000].map(|ns| ns * u64::from(self.seed % 3)),
+            deadline_ns: [0, 500, 1000, 2000, 4000].map(|ns| ns * u64::from(self.seed % 3)),
             suspend: SuspendConfig {
                 most: u32::from(self.seed % 4),
                 suspend_ns: 10,
@@ -198,8 +198,8 @@ impl Case {
             ..PageMapConfig::new(0)
         };
         let good = geometry.blocks().saturating_sub(factory_bad);
-        let room = choices.capacity(&geometry, good).room_units() as u32;
-        let logical_units = room.saturating_sub(u32::from(self.spare_units % 32)).max(1);
+        let capacity = choices.capacity(&geometry, good).capacity_units() as u32;
+        let logical_units = capacity.saturating_sub(u32::from(self.spare_units % 32)).max(1);
         let map = PageMapConfig { logical_units, ..choices };
         let controller = ControllerConfig {
             write_buffer_bytes: u64::from(self.buffer_units % 70) * u64::from(geometry.unit_bytes()),
@@ -238,7 +238,7 @@ where
     F::Nand: Clone,
 {
     fn exercise(mut self, commands: &[Command]) {
-        // Full from the start, as the hardest case.
+        // Start with a full drive, the hardest case.
         let whole = self.disk.len();
         if self.write(0, whole).is_err() {
             return;
@@ -281,7 +281,7 @@ where
                     }
                 }
                 Err(CommandError::Ftl(error)) => {
-                    // Worn out: what was there before stays consistent.
+                    // Worn out; earlier data must stay consistent.
                     assert!(self.mortal, "{command:?}: {error}");
                     return self.drive.check().expect("consistent at the end of life");
                 }
@@ -292,14 +292,12 @@ where
         let _ = self.request(Request::FLUSH);
     }
 
-    /// Runs one request alone.
     fn request(&mut self, request: Request) -> Result<SimTime, CommandError> {
         let mut queue = HostQueue::new(Pacing::Open, self.now);
         self.drive.run(&[request], &[], &mut queue).map_err(|(_, error)| error)?;
         Ok(queue.finished())
     }
 
-    /// A range on the drive, in bytes.
     fn place(&self, range: Range) -> (usize, usize) {
         let sectors = self.disk.len() / 512;
         let per_unit = self.unit / 512;
@@ -355,7 +353,7 @@ where
         Ok(self.now)
     }
 
-    /// Ranges that leave the drive are refused without a trace; others are read.
+    /// A range beyond the drive is refused without side effects, others are read.
     fn wild(&mut self, op: u8, lba: u64, sectors: u32) -> Result<SimTime, CommandError> {
         let drive_sectors = self.drive.sectors();
         let inside = lba.checked_add(u64::from(sectors)).is_some_and(|end| end <= drive_sectors);

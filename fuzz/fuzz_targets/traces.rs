@@ -1,4 +1,4 @@
-//! Any bytes under any format: records or one error, and then the end.
+//! Any bytes in any trace format: records or one error, and termination.
 //!
 //! The first byte selects the format, the second the options; the rest is the file.
 

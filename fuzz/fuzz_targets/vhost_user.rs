@@ -1,7 +1,7 @@
-//! Any guest of the vhost-user device: served or ended, with bounded memory.
+//! Any guest of the vhost-user device: served or disconnected, with bounded memory.
 //!
-//! The input is a script of messages, writes to the guest's memory, ring entries and kicks, as the included
-//! file says.
+//! The input is a script of messages, guest memory writes, ring entries and kicks, as described in the
+//! included file.
 
 #![no_main]
 

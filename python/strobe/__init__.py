@@ -12,9 +12,10 @@
     found = strobe.sweep({}, {"drive.ftl.over_provisioning": [0.1, 0.2]}, seeds=5, out="op")
     print(found.configurations[0]["measures"]["waf"])
 
-``Experiment`` is an experiment file, checked; ``run`` runs one, ``replay`` a trace, ``sweep`` many runs on any executor; ``linux`` runs a program on
-a real kernel on the drive, ``crash`` cuts its power; ``Drive`` is one drive, command by command or many at a time. Arrays come in from NumPy and Arrow and go out as both without being copied. Long calls let
-other threads work and end with Ctrl-C. The same configuration and seed give the same bytes as the command line.
+``Experiment`` is a validated experiment file. ``run`` runs an experiment, ``replay`` a trace, ``sweep`` many runs on any
+executor. ``linux`` runs a program on a real kernel with the drive, ``crash`` cuts its power. ``Drive`` is a single drive for
+single commands or many. NumPy and Arrow arrays are accepted and returned without a copy. Long calls release the interpreter
+lock and end with Ctrl-C. Equal configurations and seeds give the same bytes as the command line.
 """
 
 from __future__ import annotations
@@ -48,7 +49,7 @@ from ._strobe import (
 )
 from ._guest import CrashResult, LinuxResult, crash, linux
 from ._result import Figure, Result
-from ._sweep import Executor, Sweep, search, sweep
+from ._sweep import Executor, RayExecutor, Sweep, search, sweep
 
 if TYPE_CHECKING:
     import numpy as np
@@ -70,6 +71,7 @@ __all__ = [
     "LinuxResult",
     "MissingFileError",
     "Placement",
+    "RayExecutor",
     "Result",
     "RunError",
     "StateError",
@@ -97,23 +99,23 @@ Victim = Callable[[Table], object]
 
 
 class Placement(Protocol):
-    """Chooses the streams of units, which are open blocks of their own.
+    """Chooses the streams of units; each stream has a separate open block.
 
-    It is asked before each batch of host writes, whose size depends on the run, and before each block is emptied. It
-    returns an array or list with a stream for each unit. An attribute ``streams`` tells how many there are for host writes
-    and relocated units together, or is a pair: streams of the host, and behind them those of relocated units. The default
-    is ``drive.ftl.placement.streams``. A method ``on_collect(block)`` is told of each block that has been emptied.
+    The methods are called before each batch of host writes, whose size depends on the run, and before each block is
+    emptied. They return an array or list with one stream per unit. The optional attribute ``streams`` is the number of
+    streams that host writes and relocated units share, or a pair: streams of host writes, followed by those of relocated
+    units. Default: ``drive.ftl.placement.streams``. The optional method ``on_collect(block)`` is called after each block
+    has been emptied.
     """
 
     def on_write(self, units: npt.NDArray[np.uint32]) -> object:
         """Returns the streams of units that the host writes next, in this order."""
 
     def on_relocate(self, units: npt.NDArray[np.uint32]) -> object:
-        """Returns the streams of the valid units of a block that is about to be emptied."""
+        """Returns the streams of the valid units of the block emptied next."""
 
 
 def _experiment(experiment: Experiment | Mapping[str, Any] | Path | None, keys: Mapping[str, Any]) -> Experiment:
-    """The experiment with some keys changed, checked as a whole."""
     sets = [f"{key}={value if isinstance(value, str) else json.dumps(value)}" for key, value in keys.items()]
     if isinstance(experiment, Experiment):
         return experiment._with_sets(sets) if sets else experiment
@@ -123,7 +125,7 @@ def _experiment(experiment: Experiment | Mapping[str, Any] | Path | None, keys: 
 
 
 def with_keys(experiment: Experiment | Mapping[str, Any] | Path | None, keys: Mapping[str, Any]) -> Experiment:
-    """The experiment with some keys changed: ``{"drive.ftl.gc.victim": "fifo", "seed": 7}``."""
+    """Returns the experiment with some keys changed: ``{"drive.ftl.gc.victim": "fifo", "seed": 7}``."""
     return _experiment(experiment, keys)
 
 
@@ -140,19 +142,23 @@ def run(
     save_at: str = "warm-up",
     overwrite: bool = False,
 ) -> Result:
-    """Runs an experiment: one that was made, a mapping with the keys of an experiment file, or the path of one.
+    """Runs an experiment: an ``Experiment``, a mapping with the keys of an experiment file, or the path of such a file.
 
-    ``xray`` takes so many frames of every block of the drive (``run.xray``) and every latency: the result then plays in a notebook, and
-    its ``report`` is the page of ``strobe run --report``, which takes 60.
-    ``progress(phase, done, total, virtual_ns)`` is called some times a second; if it returns False the run ends with a
-    partial result. ``victim`` chooses the victims of garbage collection: the name or formula of a policy, or a function.
-    A function is called with a ``Table`` of the closed blocks that have invalid units. Its columns are ``block`` and the
-    variables of formulas (``u``, ``valid``, ``invalid``, ``units``, ``age``, ``age_closed``, ``age_last_invalid``,
-    ``age_first_invalid``, ``age_newest_valid``, ``age_invalid_sum``, ``stream``, ``erase_count``; ``strobe list policies`` says
-    what they are). It returns an array or list of scores; the largest wins. That costs a look at all blocks and a call for
-    every choice, tens of microseconds on small drives, and 8 bytes for each mapping unit: a formula does the same much faster. ``placement`` chooses the streams of units:
-    the name or formula of a scheme, or a ``Placement``. ``from_state`` begins with a drive that was saved, ``save_state`` saves it: before the measurement
-    begins, or with ``save_at="end"`` when all is done.
+    ``xray`` is the number of X-ray frames of all blocks (``run.xray``); every latency is recorded as well. The result then
+    plays in a notebook, and its ``report`` is the page of ``strobe run --report``, which takes 60 frames.
+
+    ``progress(phase, done, total, virtual_ns)`` is called several times a second. If it returns False the run ends with a
+    partial result.
+
+    ``victim`` is the victim policy of garbage collection: a name, a formula, or a function. The function gets a ``Table`` of
+    the closed blocks with invalid units. Its columns are ``block`` and the variables of formulas (``u``, ``valid``,
+    ``invalid``, ``units``, ``age``, ``age_closed``, ``age_last_invalid``, ``age_first_invalid``, ``age_newest_valid``,
+    ``age_invalid_sum``, ``stream``, ``erase_count``; ``strobe list policies`` explains them). It returns an array or list of
+    scores; the largest wins. Each choice costs a scan of all blocks and a call, tens of microseconds on small drives, and
+    8 bytes per mapping unit: a formula is much faster.
+
+    ``placement`` is the placement scheme: a name, a formula, or a ``Placement``. ``from_state`` starts with a saved drive.
+    ``save_state`` saves the drive before the measurement, or with ``save_at="end"`` after it.
     """
     keys: dict[str, Any] = {} if seed is None else {"seed": seed}
     if xray is not None:
@@ -182,8 +188,8 @@ def replay(
 ) -> Result:
     """Replays a trace, as ``strobe replay`` does.
 
-    ``format`` is recognised from the first lines of the trace if they fit one format only. ``workload`` and ``run_keys`` are
-    further keys of those tables; ``victim`` and ``placement`` are as for ``run``.
+    Without ``format`` the first lines of the trace must fit a single format. ``workload`` and ``run_keys`` are further keys of
+    the tables ``workload`` and ``run``; ``victim`` and ``placement`` are as for ``run``.
     """
     if format is None:
         if not os.path.exists(trace):
@@ -200,6 +206,6 @@ def replay(
 
 
 def preset(name: str) -> dict[str, Any]:
-    """The keys of the ready-made drive called so, or of the file."""
+    """Returns the keys of a ready-made drive, or of a drive file."""
     keys: dict[str, Any] = json.loads(_strobe._preset_json(name))
     return keys

@@ -1,7 +1,7 @@
-"""Programs on a real Linux kernel on the drive: what ``strobe linux`` and ``strobe crash`` do, with their options as keywords.
+"""Programs on a real Linux kernel with the drive: ``strobe linux`` and ``strobe crash``, with their options as keywords.
 
-The program ``strobe`` does the work, as it is the first process of each guest. It is the one in ``$STROBE``, the one that came with
-this package, or the one on ``PATH``.
+The program ``strobe`` does the work, because it is the first process of each guest. It is looked up in ``$STROBE``, then next to
+this package, then on ``PATH``.
 """
 
 from __future__ import annotations
@@ -21,16 +21,16 @@ from . import _strobe
 from ._result import JsonMapping, Path, Result, in_frame, nearest
 from ._strobe import ConfigError, MissingFileError, RunError, StrobeError
 
-#: Messages about files that are not there.
+#: Messages about missing files.
 _MISSING = re.compile(r"there is no such file|No such file or directory|there is no kernel")
-#: What the parser of the command line says of a value.
+#: Message of the command-line parser about a bad value.
 _BAD_VALUE = re.compile(r"^invalid value '(?P<value>.*?)' for '--(?P<name>[a-z0-9-]+)[^']*':?(?P<why>.*)", re.S)
-#: Height of a page of power cuts in a cell, in pixels.
+#: Pixels of a page of power cuts in a cell.
 _HEIGHT = 520
 
 
 class Guest(TypedDict, total=False):
-    """Options of every guest, as the command line has them (``strobe linux --help``); those with dashes have underscores."""
+    """Options of every guest (``strobe linux --help``), with underscores for dashes."""
 
     drive: Path | Sequence[Path]
     set: Mapping[str, Any]
@@ -98,18 +98,18 @@ class CrashOptions(Guest, total=False):
 
 
 class LinuxResult(Result):
-    """What a program on a guest returns: the JSON of ``strobe linux --json``, as a mapping, and what the program printed."""
+    """Result of a program in a guest: the JSON of ``strobe linux --json`` as a mapping, and the program's output."""
 
     def __init__(self, text: str, stdout: str, stderr: str) -> None:
         super().__init__(text)
         self.stdout = stdout
-        """What the program printed."""
+        """Standard output of the program."""
         self.stderr = stderr
-        """What it printed to standard error."""
+        """Standard error of the program."""
 
     @property
     def exit_code(self) -> int:
-        """The exit code of the program."""
+        """Exit code of the program."""
         return int(self["guest"]["exit_code"])
 
     def __repr__(self) -> str:
@@ -117,12 +117,12 @@ class LinuxResult(Result):
 
 
 class CrashResult(JsonMapping):
-    """What power cuts have left, or reads that fail: the JSON of ``strobe crash --json``, as a mapping; ``found`` has the cuts
-    or places."""
+    """Result of power cuts or read errors: the JSON of ``strobe crash --json`` as a mapping. ``found`` lists the cuts or
+    places."""
 
     @property
     def wrong(self) -> list[dict[str, Any]]:
-        """The cuts that left something wrong."""
+        """Cuts with damage."""
         return [cut for cut in self["found"] if cut["verdict"] != "fine"]
 
     def _page(self, name: str) -> str:
@@ -137,28 +137,28 @@ class CrashResult(JsonMapping):
 
 
 def linux(command: str | Sequence[Path], **options: Unpack[LinuxOptions]) -> LinuxResult:
-    """Runs any program on a file system of a real Linux kernel on the drive, in virtual time, as ``strobe linux`` does.
+    """Runs any program on a real Linux kernel with a file system on the drive, in virtual time, as ``strobe linux`` does.
 
     ``command`` is a program with its arguments, or a text for a shell. The keywords are the options of the command line, with
-    underscores for dashes: ``drive="jasmine-4g"``, ``fs="f2fs"``, ``mount_opts``, ``age=True``, ``before``, ``interval="100ms"``, …;
-    ``set={"drive.ftl.gc.victim": "fifo"}`` has keys with their values, and ``with_`` is ``--with``. ``strobe linux --help`` says
-    what each does. A program that fails is no error: see ``exit_code``. Ctrl-C ends the guest.
+    underscores for dashes: ``drive="jasmine-4g"``, ``fs="f2fs"``, ``mount_opts``, ``age=True``, ``before``, ``interval="100ms"``, …
+    ``set={"drive.ftl.gc.victim": "fifo"}`` maps keys to values, and ``with_`` is ``--with``. ``strobe linux --help`` explains
+    each option. A failed program raises no exception: see ``exit_code``. Ctrl-C ends the guest.
     """
     text, stdout, stderr = _told("linux", command, LinuxOptions, options)
     return LinuxResult(text, stdout, stderr)
 
 
 def crash(command: str | Sequence[Path], **options: Unpack[CrashOptions]) -> CrashResult:
-    """Cuts the power under a program at many flash operations and looks at what is left, as ``strobe crash`` does.
+    """Cuts the power under a program at many flash operations and checks the data after each cut, as ``strobe crash`` does.
 
-    ``command`` and the keywords are as for ``linux``; ``check`` is the command that checks the data after each cut, ``cuts`` the
-    number of cuts, ``at`` the one flash operation of a cut. ``strobe crash --help`` says what each does.
+    ``command`` and the keywords are as for ``linux``. ``check`` is the command that checks the data, ``cuts`` the number of cuts,
+    ``at`` a single flash operation to cut at. ``strobe crash --help`` explains each option.
     """
     return CrashResult(_told("crash", command, CrashOptions, options)[0])
 
 
 def _told(name: str, command: str | Sequence[Path], kind: Any, options: Mapping[str, Any]) -> tuple[str, str, str]:
-    """The JSON of a command of the program, and what was printed."""
+    """Returns the JSON of a run of the program, its standard output and standard error."""
     known = list(kind.__annotations__)
     for option in options:
         if option not in known:
@@ -177,7 +177,6 @@ def _told(name: str, command: str | Sequence[Path], kind: Any, options: Mapping[
 
 
 def _words(option: str, value: Any) -> list[str]:
-    """The words of the command line for an option."""
     name = "--" + option.rstrip("_").replace("_", "-")
     if value is None or value is False:
         return []
@@ -200,7 +199,7 @@ def _run(line: Sequence[str]) -> tuple[int, str, str]:
         try:
             stdout, stderr = running.communicate()
         except BaseException:
-            # It ends its guests, and leaves nothing behind.
+            # SIGINT lets it end its guests and remove temporary files.
             running.send_signal(signal.SIGINT)
             running.communicate()
             raise
@@ -208,7 +207,7 @@ def _run(line: Sequence[str]) -> tuple[int, str, str]:
 
 
 def _error(name: str, code: int, stderr: str, known: Sequence[str]) -> Exception:
-    """What the program complained of, with keywords for options."""
+    """Converts the last message of the program to an exception; options become keywords."""
     lines = stderr.splitlines()
     begins = [at for at, line in enumerate(lines) if line.startswith(("strobe: ", "error: "))]
     said = "\n".join(lines[begins[-1] :] if begins else lines[-5:])
@@ -229,7 +228,7 @@ def _error(name: str, code: int, stderr: str, known: Sequence[str]) -> Exception
 
 
 def _checked(program: str) -> str:
-    """``program``, which is this version."""
+    """Returns ``program`` if it has the version of this package."""
     done = subprocess.run([program, "--version"], stdout=subprocess.PIPE, text=True, check=False)
     version = done.stdout.split()[1:2]
     if version != [_strobe.__version__]:
@@ -241,7 +240,6 @@ def _checked(program: str) -> str:
 
 
 def _program() -> str:
-    """The program ``strobe``."""
     beside = PurePath(sysconfig.get_path("scripts")) / "strobe"
     found = os.environ.get("STROBE") or (str(beside) if beside.exists() else shutil.which("strobe"))
     if not found or not os.access(found, os.X_OK):

@@ -1,4 +1,4 @@
-"""Results: mappings with the JSON of the command line, and what can be drawn of them."""
+"""Results: mappings with the JSON of the command line, and their figures."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from . import _strobe
 
 Path = str | os.PathLike[str]
 
-#: Heights of a cell's picture, in pixels: with an X-ray, and with figures.
+#: Pixels of a cell: with an X-ray, and with figures.
 _XRAY_HEIGHT, _FIGURES_HEIGHT = 860, 620
 
 
@@ -23,12 +23,12 @@ class Figure:
 
     def __init__(self, name: str, svg: str) -> None:
         self.name = name
-        """Its name."""
+        """Name of the figure."""
         self.svg = svg
-        """The whole file."""
+        """Content of the SVG file."""
 
     def save(self, path: Path) -> None:
-        """Writes it: ``.svg`` or ``.pdf`` by the end of the name."""
+        """Writes the figure as ``.svg`` or ``.pdf``, by the suffix of ``path``."""
         target = PurePath(path)
         match target.suffix.lower():
             case ".svg":
@@ -36,7 +36,7 @@ class Figure:
             case ".pdf":
                 target.write_bytes(_strobe._pdf(self.svg))
             case other:
-                raise ValueError(f"{target}: the ending {other!r}; a figure is written as .svg or .pdf")
+                raise ValueError(f"{target}: the suffix is {other!r}; allowed are .svg and .pdf")
 
     def _repr_svg_(self) -> str:
         return self.svg
@@ -46,13 +46,13 @@ class Figure:
 
 
 def nearest(given: str, names: list[str]) -> str:
-    """``; did you mean ...?`` if one of ``names`` is near."""
+    """Returns ``; did you mean ...?`` if one of ``names`` is similar."""
     near = difflib.get_close_matches(given, names, 1)
     return f"; did you mean {near[0]!r}?" if near else ""
 
 
 def in_frame(page: str, height: int) -> str:
-    """``page`` as a frame of a notebook's cell."""
+    """Returns ``page`` as a frame for a notebook cell."""
     return (
         f'<iframe srcdoc="{html.escape(page)}" sandbox="allow-scripts allow-downloads" '
         f'style="width:100%;height:{height}px;border:0"></iframe>'
@@ -60,7 +60,7 @@ def in_frame(page: str, height: int) -> str:
 
 
 class JsonMapping(Mapping[str, Any]):
-    """JSON of the command line, as a mapping."""
+    """JSON of the command line as a mapping."""
 
     def __init__(self, text: str) -> None:
         self._text = text
@@ -80,16 +80,16 @@ class JsonMapping(Mapping[str, Any]):
         return len(self._values)
 
     def to_json(self) -> str:
-        """The JSON."""
+        """Returns the JSON."""
         return self._text
 
     def _page(self, name: str) -> str:
         raise NotImplementedError
 
     def report(self, path: Path | None = None, *, name: str | None = None) -> str | None:
-        """The page of figures, as ``--report`` writes it: one file of HTML that needs nothing else.
+        """Writes the page of figures, as ``--report`` does, to ``path``; without ``path`` returns it.
 
-        It is written to ``path``, or returned if there is none. Its title is ``name``, or that of the file.
+        The page is one self-contained HTML file. Its title is ``name``, by default the name of the file.
         """
         title = name or (PurePath(path).stem if path is not None else "run")
         page = self._page(title)
@@ -100,20 +100,20 @@ class JsonMapping(Mapping[str, Any]):
 
 
 class Result(JsonMapping):
-    """What a run returns: the JSON of ``strobe run --json``, as a mapping.
+    """Result of a run: the JSON of ``strobe run --json`` as a mapping.
 
-    ``strobe schema result`` says what each key is. In a notebook it shows its headline figures, and plays the X-ray of the
-    drive if the run has taken one (``xray=60``).
+    ``strobe schema result`` explains each key. In a notebook the result shows its headline figures, and plays the X-ray of the
+    drive if the run recorded one (``xray=60``).
     """
 
     @property
     def waf(self) -> float | None:
-        """Write amplification of the measured window: units programmed per unit that the host wrote, or None."""
+        """Write amplification of the measured window: units programmed per unit written by the host, or None."""
         waf: float | None = self["waf"]
         return waf
 
     def reproducible(self) -> dict[str, Any]:
-        """Without what the simulation itself cost: the same wherever and whenever it is made."""
+        """Returns the values without the simulator's speed: identical on every machine and in every run."""
         values: dict[str, Any] = json.loads(self._text)
         values["time"].update(wall_s=None, cpu_s=None)
         if "sim" in values:
@@ -129,14 +129,14 @@ class Result(JsonMapping):
         return [name for name, _ in _strobe._figures("run", self._text)]
 
     def plot(self, figure: str | None = None, *, width_mm: float | None = None) -> Figure:
-        """A figure of the result, by default its first, drawn by Strobe: nothing else is needed.
+        """Draws a figure of the result, by default the first; no other package is needed.
 
-        ``figures`` has their names. ``width_mm`` is the width on paper: 85 for a column of most journals. The figure shows
-        in a notebook; ``plot().save("waf.pdf")`` writes it as PDF, or as SVG.
+        ``figures`` lists the names. ``width_mm`` is the printed width: 85 for a column of most journals. The figure shows in a
+        notebook; ``plot().save("waf.pdf")`` writes it as PDF or SVG.
         """
         drawn = dict(_strobe._figures("run", self._text))
         if not drawn:
-            raise ValueError("this result has nothing that a figure could show: nothing was measured")
+            raise ValueError("this result has no figures: nothing was measured")
         name = next(iter(drawn)) if figure is None else figure
         if name not in drawn:
             raise KeyError(f"{name!r}; the figures are {', '.join(drawn)}{nearest(name, list(drawn))}")

@@ -1,7 +1,7 @@
 """The compiled part of strobe."""
 
 import os
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any, Final, Protocol, final
 
 import numpy as np
@@ -26,51 +26,56 @@ class StrobeError(Exception):
     """Base of all exceptions of this package."""
 
 class ConfigError(StrobeError, ValueError):
-    """A configuration is refused; the message names the key and the cure."""
+    """A configuration is refused; the message names the key and the fix."""
 
 class BuildError(StrobeError, ValueError):
-    """A drive that could not work is refused, with the arithmetic that shows why."""
+    """The drive could not work; the message shows the calculation."""
 
 class MissingFileError(StrobeError, FileNotFoundError):
-    """A file that is named is not there."""
+    """A file does not exist."""
 
 class CommandError(StrobeError):
-    """A drive has refused a command, which has changed nothing; or data that it needs cannot be read."""
+    """The drive refused a command, which changed nothing, or data could not be read."""
 
 class RunError(StrobeError):
-    """A run has ended without a result."""
+    """A run ended without a result."""
 
 class SweepError(StrobeError):
-    """A sweep cannot go on; what is done is kept."""
+    """A sweep stopped; finished points are kept."""
 
 class StateError(StrobeError):
-    """A state cannot be saved, or is not one for this drive."""
+    """A state cannot be saved, or does not fit this drive."""
 
 @final
 class Table:
-    """A table of columns. pyarrow.table(t), polars.DataFrame(t) and pandas take it as it is."""
+    """A table of columns. pyarrow.table(t), polars.DataFrame(t) and pandas.DataFrame.from_arrow(t) use it
+    without a copy; pandas.DataFrame(t) copies it.
+    """
 
     @property
     def columns(self) -> list[str]:
         """Names of the columns."""
 
     def __len__(self) -> int: ...
+    def __iter__(self) -> Iterator[dict[str, Any]]:
+        """The rows, each a mapping of its columns."""
+
     def __getitem__(self, name: str, /) -> Any:
         """A column: a NumPy array of numbers that may not be written, or a list of texts. A column with missing values is a
         copy with NaN, or a list with None."""
 
     def to_dict(self) -> dict[str, Any]:
-        """All columns by name."""
+        """Returns all columns by name."""
 
     def __arrow_c_stream__(self, requested_schema: object | None = None) -> object: ...
     def __arrow_c_schema__(self) -> object: ...
 
 @final
 class Experiment:
-    """An experiment, checked and complete.
+    """A validated, complete experiment.
 
-    It is made from a mapping with the keys of an experiment file, or from its text; sets are
-    "key.path=value".
+    experiment is a mapping with the keys of an experiment file, or its TOML text. sets are
+    "key.path=value" strings that override keys.
     """
 
     def __new__(
@@ -78,18 +83,18 @@ class Experiment:
     ) -> Experiment: ...
     @staticmethod
     def load(path: _Path, *, sets: Sequence[str] = ...) -> Experiment:
-        """Reads the experiment in a file; sets are "key.path=value", as --set takes them."""
+        """Reads an experiment file. sets are "key.path=value" strings, as for --set."""
 
     @property
     def seed(self) -> int:
-        """Seed of everything random."""
+        """Seed of all random decisions."""
 
     @property
     def config_hash(self) -> str:
-        """Hash that identifies the configuration, without the seed."""
+        """Hash of the configuration, without the seed."""
 
     def to_toml(self) -> str:
-        """Experiment as TOML that means the same, every default filled in."""
+        """Returns the equivalent experiment as TOML, with all defaults filled in."""
 
     def _with_sets(self, sets: Sequence[str]) -> Experiment: ...
     def _given(self) -> dict[str, Any]: ...
@@ -99,12 +104,14 @@ class Experiment:
 
 @final
 class Drive:
-    """A drive with a clock of its own, in virtual nanoseconds.
+    """A drive with its own clock, in virtual nanoseconds.
 
-    Alone, a command begins when the one before is done. config is the name of a preset or the path of a
-    file, a mapping with the keys of a table `drive`, or an Experiment. With timing=False it only
-    counts, several times as fast. victim is the name or formula of a victim policy, or a function as
-    for strobe.run; placement the name or formula of a placement, or an object as for strobe.run.
+    Methods for a single command wait for its completion: the next command starts afterwards.
+
+    config is a preset name, the path of a file, a mapping with the keys of a table `drive`, or an
+    Experiment. timing=False only counts operations and is several times as fast. victim is the name or
+    formula of a victim policy, or a function as for strobe.run. placement is the name or formula of a
+    placement, or an object as for strobe.run.
     """
 
     def __new__(
@@ -118,13 +125,13 @@ class Drive:
     ) -> Drive: ...
     @staticmethod
     def load(path: _Path) -> Drive:
-        """Reads the drive that was saved at path, with all that was on its way."""
+        """Loads the drive saved at path, including its in-flight commands."""
 
     def save(self, path: _Path, *, overwrite: bool = False) -> None:
-        """Saves all of its state. A file that is there is replaced only with overwrite=True."""
+        """Saves the complete state. An existing file is replaced only with overwrite=True."""
 
     def fork(self) -> Drive:
-        """Returns an independent copy, as it is now."""
+        """Returns an independent copy in the current state."""
 
     @property
     def now(self) -> int:
@@ -132,35 +139,35 @@ class Drive:
 
     @property
     def sectors(self) -> int:
-        """Sectors of 512 bytes offered to the host."""
+        """Capacity in sectors of 512 bytes."""
 
     @property
     def unit_sectors(self) -> int:
-        """Sectors of a mapping unit: writes of whole ones are written as they are."""
+        """Sectors of a mapping unit. Aligned writes of whole units need no read-modify-write."""
 
     @property
     def seed(self) -> int:
-        """Seed it was made with."""
+        """Seed of the drive."""
 
     @property
     def timing(self) -> bool:
-        """True if it keeps time."""
+        """True if timing is simulated."""
 
     @property
     def outstanding(self) -> int:
-        """Commands that were submitted and whose completion was not handed over."""
+        """Submitted commands whose completion has not been returned yet."""
 
     @property
     def next_event(self) -> int | None:
-        """Time of the next thing that a host could notice, in ns."""
+        """Time of the next event visible to a host, in ns; None if there is no event."""
 
     @property
     def mapped_units(self) -> int:
-        """Logical mapping units that hold data on flash."""
+        """Logical mapping units with data on flash."""
 
     @property
     def free_blocks(self) -> int:
-        """Erased blocks at hand."""
+        """Erased blocks."""
 
     @property
     def waf(self) -> float | None:
@@ -169,34 +176,38 @@ class Drive:
     def write(
         self, lba: int, sectors: int | None = None, *, data: bytes | None = None, fua: bool = False, handle: int = 0
     ) -> int:
-        """Writes sectors, or data if the drive keeps any; returns when that is done, in ns.
+        """Writes sectors, or data if the drive stores data; returns the completion time, in ns.
 
         handle is a placement handle (drive.ftl.placement.handles).
         """
 
     def read(self, lba: int, sectors: int) -> bytes | None:
-        """Reads sectors; returns their bytes, if the drive keeps any."""
+        """Reads sectors; returns their bytes if the drive stores data, else None."""
 
     def trim(self, lba: int, sectors: int) -> int:
-        """Deallocates sectors; returns when that is done."""
+        """Deallocates sectors; returns the completion time, in ns."""
 
     def flush(self) -> int:
-        """Makes all completed writes durable; returns when that is done."""
+        """Makes all completed writes durable; returns the completion time, in ns."""
 
     def write_zeroes(self, lba: int, sectors: int, *, deallocate: bool = False) -> int:
-        """Writes zeroes, or deallocates; returns when that is done."""
+        """Writes zeroes, or deallocates with deallocate=True; returns the completion time, in ns."""
 
     def copy(self, destination: int, source: int, sectors: int) -> int:
-        """Copies sectors within the drive; returns when that is done."""
+        """Copies sectors within the drive; returns the completion time, in ns."""
 
     def settle(self) -> int:
-        """Ends work in order, as before power is switched off; returns when that is done."""
+        """Writes back the write buffer and makes it durable, as before power-off; returns the completion time,
+        in ns.
+        """
 
     def submit(self, op: str | int | _Array, lba: int | _Array, sectors: int | _Array) -> int:
-        """Submits commands now, all at once, and returns the tag of the first; those of the others follow it."""
+        """Submits commands now, all at once. Returns the tag of the first; the others have consecutive tags."""
 
     def advance(self, until: int | None = None) -> Table:
-        """Lets time pass until then, or until all is done; returns completed commands: tag, at_ns, error."""
+        """Advances to time until, in ns, or until all commands complete. Returns the completed commands: tag,
+        at_ns, error.
+        """
 
     def run(
         self,
@@ -208,60 +219,60 @@ class Drive:
         queue_depth: int = 1,
         interval_ns: int = 0,
     ) -> int:
-        """Runs many commands and returns when all are complete.
+        """Runs many commands and returns the time at which all are complete, in ns.
 
-        Each column is an array, or one number for all. At most queue_depth are outstanding, and no more
-        than one begins in interval_ns. With arrivals_ns they begin at times of their own, in ns from now
-        on.
+        Each column is an array, or one number for all. At most queue_depth commands are in flight, and at
+        most one starts per interval_ns. With arrivals_ns each command has an arrival time, in ns from now.
         """
 
     def stats(self) -> dict[str, Any]:
-        """All counters since the drive was new."""
+        """Returns all counters since the drive was new."""
 
     def latency(self, op: str) -> dict[str, float]:
-        """Latencies of "read", "write", "trim" or "flush" since they were cleared, in ns."""
+        """Returns latencies of "read", "write", "trim" or "flush" since clear_latency, in ns."""
 
     def latencies(self, op: str) -> Table:
-        """Latencies since they were cleared as a table: ns, exact to three digits, and count."""
+        """Returns latencies since clear_latency as a table: ns, exact to three digits, and count."""
 
     def clear_latency(self) -> None:
-        """Forgets latencies."""
+        """Clears the recorded latencies."""
 
     def commands(self, kind: str) -> int:
-        """Commands of a kind since the drive was new."""
+        """Returns the number of commands of a kind since the drive was new."""
 
     def blocks(self) -> Table:
-        """All blocks, a row each. Costs a pass over all of them.
+        """Returns all blocks, one per row. Scans every block.
 
-        Columns have the names of the variables of victim formulas: block, stream (-1 if unknown), u, valid,
-        invalid, units and erase_count; ages are known to victim policies only. Further columns are stage
-        ("erased", "open", "full", "emptying", "tables" or "bad"), purpose, the name of the stream, and
-        written, the units programmed since the erase.
+        Columns named like the variables of victim formulas: block, stream (-1 if unknown), u, valid, invalid,
+        units and erase_count; only victim policies know ages. Further columns: stage ("erased", "open",
+        "full", "emptying", "tables" or "bad"), purpose (name of the stream) and written (units programmed
+        since the erase).
         """
 
     def units(self) -> Table:
-        """Logical units that have a place on flash, a row each. Costs a pass over all of them.
+        """Returns the logical units stored on flash, one per row. Scans every logical unit.
 
-        Columns are unit, the block that holds it, and slot, its place in that block from 0 on. Slots below the block's
-        written that no row names are stale. Units in the write buffer are where they were last programmed.
+        Columns: unit, block, and slot, the position in the block, counted from 0. A slot without a row is
+        stale if it is below the block's column written. Units in the write buffer appear where they were last
+        programmed.
         """
 
     def wear(self) -> dict[str, float]:
-        """Erase counts and bad blocks."""
+        """Returns erase counts and bad blocks."""
 
     def check(self) -> None:
-        """Runs the whole-state checker; raises what it finds."""
+        """Runs the whole-state checker; raises an exception for a violation."""
 
     def _config_json(self) -> str: ...
 
 def presets() -> list[tuple[str, str]]:
-    """Ready-made drives: name, and what they are."""
+    """Ready-made drives: name and description."""
 
 def policies() -> list[tuple[str, str]]:
-    """Victim policies: name, and what they pick. A formula over the variables of blocks is one, too."""
+    """Built-in victim policies: name and the blocks they pick. A formula over block variables is a policy, too."""
 
 def mappings() -> list[str]:
-    """Mapping schemes."""
+    """Names of the mapping schemes."""
 
 def _preset_json(name: str) -> str: ...
 def _format_of(path: _Path) -> str: ...
@@ -291,14 +302,14 @@ class _Sweep:
         cls, table: Mapping[str, Any], folder: _Path, out: _Path, shared: bool, own: Mapping[str, str]
     ) -> _Sweep: ...
     def next_task(self) -> tuple[int, str] | None:
-        """Returns a task and its point; None if no task can begin now."""
+        """Returns a task and its point; None if no task can start now."""
     def done(self, point: int, answer: str) -> None: ...
     def lost(self, point: int, reason: str) -> None: ...
     def progress(self) -> tuple[int, int, int]:
-        """Points done, wanted, failed."""
+        """Number of points: done, wanted, failed."""
     def clear(self) -> None:
-        """Removes states that are left."""
+        """Removes leftover states."""
     def write(self) -> str:
-        """Writes all files and returns their paths and what was found, as JSON."""
+        """Writes all files; returns their paths and the findings as JSON."""
     def rows(self) -> Table:
         """All rows."""

@@ -1,4 +1,4 @@
-"""Sweeps: what ``strobe sweep`` does, on any executor."""
+"""Sweeps, as of ``strobe sweep``, on any executor."""
 
 from __future__ import annotations
 
@@ -19,52 +19,120 @@ from pathlib import Path as PurePath
 from typing import Any, Literal, Protocol
 
 from . import _strobe
+from ._result import Figure, nearest
 from ._strobe import Experiment, SweepError, Table
 
 Path = str | os.PathLike[str]
 Progress = Callable[[int, int, int], object]
 
-#: Keys whose values may be policies of Python's own.
+#: Keys whose values may be Python functions or objects.
 _VICTIM, _PLACEMENT = "drive.ftl.gc.victim", "drive.ftl.placement.scheme"
-#: How long to wait between two looks at jobs that cannot be waited for.
+#: Polling interval of futures that cannot be waited for.
 _LOOK_S = 0.05
 
 
 class Executor(Protocol):
-    """What runs tasks: any ``concurrent.futures`` executor, Dask's ``client.get_executor()``, submitit's."""
+    """Runs tasks: any ``concurrent.futures`` executor, Dask's ``client.get_executor()``, or submitit's."""
 
     def submit(self, fn: Callable[..., Any], /, *args: Any) -> Any:
-        """Runs ``fn(*args)`` some time; the future has ``done()``, ``result()`` and ``exception()``."""
+        """Schedules ``fn(*args)``. The future has ``done()``, ``result()`` and ``exception()``."""
+
+
+class RayExecutor:
+    """Ray as an executor of ``sweep`` and ``search``, with ``options`` for its tasks (``num_cpus=1``).
+
+    Call ``ray.init`` first: it connects to the cluster.
+    """
+
+    def __init__(self, **options: Any) -> None:
+        self._ray = importlib.import_module("ray")
+        task = self._ray.remote(_call)
+        self._task = task.options(**options) if options else task
+
+    def submit(self, fn: Callable[..., Any], /, *args: Any) -> _RayFuture:
+        """Runs ``fn(*args)`` on the cluster."""
+        return _RayFuture(self._ray, self._task.remote(fn, *args))
+
+
+def _call(fn: Callable[..., Any], *args: Any) -> Any:
+    return fn(*args)
+
+
+class _RayFuture:
+    """Future of a Ray task."""
+
+    def __init__(self, ray: Any, reference: Any) -> None:
+        self._ray, self._reference = ray, reference
+
+    def done(self) -> bool:
+        ended, _ = self._ray.wait([self._reference], timeout=0)
+        return bool(ended)
+
+    def result(self) -> Any:
+        return self._ray.get(self._reference)
+
+    def exception(self) -> Exception | None:
+        try:
+            self.result()
+        except Exception as error:  # noqa: BLE001 an error of the task, or of its worker
+            return error
+        return None
+
+    def cancel(self) -> None:
+        self._ray.cancel(self._reference)
 
 
 def carry_out(line: str, own: bytes | None = None) -> str:
-    """Runs one task; called by the workers. ``own`` has the policies that the task may name, pickled."""
+    """Runs one task; called by the workers. ``own`` has the pickled policies that the task may name."""
     return _strobe._carry_out(line, pickle.loads(own) if own else None)
 
 
 class Sweep:
-    """What came of a sweep."""
+    """Results of a sweep."""
 
     def __init__(self, rows: Table, found: Mapping[str, Any], folder: PurePath) -> None:
         self.rows = rows
-        """Every run a row: keys of the grid, ``seed``, ``status``, ``error``, all numbers of the result, ``result``."""
+        """One row per run: keys of the grid, ``seed``, ``status``, ``error``, all numbers of the result, ``result``."""
         self.folder = folder
-        """Where its files are; the same sweep goes on there."""
+        """Folder of the files; the same sweep resumes there."""
         self.parquet = PurePath(found["parquet"])
-        """The rows as a Parquet file: the same bytes, whoever has run them."""
+        """The rows as a Parquet file: the same bytes on any executor."""
         self.configurations: list[dict[str, Any]] = found["configurations"]
         """For each combination of values: ``values``, ``done``, ``failed``, ``error``, ``not_steady`` (runs by the verdict
-        on their window), ``same_for_every_seed``, and under ``measures`` each
-        measure's ``mean``, ``half_width`` of its interval, ``deviation`` and ``n``, the number of seeds."""
+        on their window) and ``same_for_every_seed``. ``measures`` has for each measure ``mean``, ``half_width`` of the
+        interval, ``deviation`` and ``n``, the number of seeds."""
         self.differences: list[dict[str, Any]] = found["differences"]
-        """For each measure and combination what it differs by, as a share of the ``baseline``, from the same with the first
-        value of the key that is compared: ``relative`` has ``mean`` and ``half_width``; ``p`` is the p value of
-        Student's t test on pairs of runs with the same seed, corrected by Holm's method for all comparisons of the measure
-        (None with one seed); ``shown`` is True if ``p`` is below 1 - ``confidence``."""
+        """For each measure and combination the difference from its ``baseline``, the same combination with the first value
+        of the compared key, as a share of the baseline: ``relative`` has ``mean`` and ``half_width``. ``p`` is the p value of
+        Student's t test on pairs of runs with equal seeds, corrected by Holm's method for all comparisons of the measure
+        (None with one seed). ``shown`` is True if ``p`` is below 1 - ``confidence``."""
         self.page = PurePath(found["page"])
-        """Charts, means and differences as one HTML file that works in any browser without a network."""
+        """Charts, means and differences as one self-contained HTML file."""
         self.pictures = [PurePath(path) for path in found["pictures"]]
-        """A picture of each measure (SVG)."""
+        """SVG files of each measure."""
+        self._tables: dict[str, str] = found["tables"]
+
+    @property
+    def figures(self) -> list[str]:
+        """Names of the figures that ``plot`` draws."""
+        return [path.stem for path in self.pictures]
+
+    def plot(self, figure: str | None = None, *, width_mm: float | None = None) -> Figure:
+        """Returns a figure of the sweep, by default the first, as ``Result.plot`` does for a run."""
+        drawn = dict(zip(self.figures, self.pictures, strict=True))
+        if not drawn:
+            raise ValueError("this sweep has no figures: no run has a measure")
+        name = next(iter(drawn)) if figure is None else figure
+        if name not in drawn:
+            raise KeyError(f"{name!r}; the figures are {', '.join(drawn)}{nearest(name, list(drawn))}")
+        svg = drawn[name].read_text(encoding="utf-8")
+        return Figure(name, svg if width_mm is None else _strobe._sized(svg, width_mm))
+
+    def table(self, form: Literal["latex", "markdown"] = "markdown") -> str:
+        """Returns means and differences as tables for a paper, as ``strobe sweep --table`` prints them."""
+        if form not in self._tables:
+            raise ValueError(f"{form!r}: a table is {' or '.join(self._tables)}")
+        return self._tables[form]
 
     def __repr__(self) -> str:
         failed = sum(one["failed"] for one in self.configurations)
@@ -76,14 +144,14 @@ class Sweep:
 
 
 class _Own:
-    """Policies of Python's own among the values of a sweep: each has a name in the grid, and goes to the workers pickled."""
+    """Python functions and objects among the values of a sweep: each has a name in the grid, and workers get it pickled."""
 
     def __init__(self) -> None:
         self.policies: dict[str, Any] = {}
         self.texts: set[str] = set()
 
     def named(self, key: str, value: Any) -> Any:
-        """``value``, or the name of the policy that it is."""
+        """Returns ``value``, or its name if it is a policy."""
         if isinstance(value, (str, int, float, bool, list, tuple, Mapping)) or value is None:
             self.texts.update([value] if isinstance(value, str) and key in (_VICTIM, _PLACEMENT) else [])
             return self._alone(key, value)
@@ -92,22 +160,21 @@ class _Own:
         name = _strobe._name_of(value)
         known = [other for other, policy in self.policies.items() if policy is value]
         if not known and name in self.policies:
-            raise ValueError(f'{key}: two policies are called {name}; give each an attribute "name" with a text of its own')
+            raise ValueError(f'{key}: two policies are called {name}; give each a different attribute "name"')
         self.policies.setdefault(name, value)
         return self._alone(key, name)
 
     def _alone(self, key: str, value: Any) -> Any:
-        """``value``, unless it is a text and the name of a policy, too."""
+        """Returns ``value``; refuses a text that is also the name of a policy."""
         if isinstance(value, str) and value in self.texts and value in self.policies:
-            raise ValueError(f'{key}: "{value}" is a value of its own, and the "name" of a policy; choose another name')
+            raise ValueError(f'{key}: "{value}" is both a value and the "name" of a policy; choose another name')
         return value
 
     def packed(self) -> bytes | None:
-        """All of them for the workers."""
         if not self.policies:
             return None
         try:
-            # It takes functions of notebooks, and lambdas, with their code.
+            # cloudpickle can pickle lambdas and functions of notebooks.
             packer = importlib.import_module("cloudpickle")
         except ImportError:
             packer = pickle
@@ -115,16 +182,16 @@ class _Own:
             return bytes(packer.dumps(self.policies))
         except (pickle.PicklingError, AttributeError, TypeError) as error:
             raise TypeError(
-                f"{', '.join(self.policies)}: workers cannot have it ({error}); define it at the top of a module, or install cloudpickle"
+                f"{', '.join(self.policies)}: it cannot be pickled for the workers ({error}); define it at the top of a module, or install cloudpickle"
             ) from None
 
     def identities(self) -> dict[str, str]:
-        """What makes a kept result one of the same policy: its code, and its state."""
+        """Digests of the code and state of each policy: a finished run counts only for an equal one."""
         return {name: hashlib.sha256(_identity(policy).encode()).hexdigest() for name, policy in self.policies.items()}
 
 
 def _identity(policy: Any) -> str:
-    """The code of a policy with all that it holds."""
+    """Code and state of a policy."""
     is_function = inspect.isroutine(policy) or isinstance(policy, type)
     named = policy if is_function else type(policy)
     try:
@@ -141,7 +208,7 @@ def _identity(policy: Any) -> str:
 
 
 def _table(experiment: Experiment | Mapping[str, Any] | Path | None) -> tuple[dict[str, Any], PurePath]:
-    """The table of an experiment, or of a sweep, and the folder of its paths."""
+    """Table of an experiment or a sweep, and the folder of its relative paths."""
     if isinstance(experiment, Experiment):
         return experiment._given(), PurePath(experiment._folder())
     if experiment is None or isinstance(experiment, Mapping):
@@ -157,7 +224,7 @@ def _table(experiment: Experiment | Mapping[str, Any] | Path | None) -> tuple[di
 
 
 def _with_key(table: Mapping[str, Any], key: str, value: Any) -> dict[str, Any]:
-    """A copy of the table with ``key`` set, a path with dots."""
+    """Returns a copy of the table with the dotted ``key`` set."""
     first, _, rest = key.partition(".")
     return {**table, first: _with_key(table.get(first, {}), rest, value) if rest else value}
 
@@ -174,6 +241,8 @@ def sweep(
     until: str | float | None = None,
     measure: str | Sequence[str] | None = None,
     compare: str | None = None,
+    pairs: Literal["first", "all"] | None = None,
+    x: str | None = None,
     confidence: float | None = None,
     retries: int | None = None,
     share_warmup: bool | None = None,
@@ -187,26 +256,30 @@ def sweep(
 ) -> Sweep:
     """Runs an experiment for every combination of the values of some keys, with several seeds.
 
-    ``grid`` has keys of the experiment with lists of values, ``points`` tables of keys that go together; ``experiment``
-    may also be the path of a file for ``strobe sweep``, whose ``[sweep]`` then counts where nothing is given here.
-    ``names`` has names for formulas: ``{"mine": "age * (1-u)"}`` makes ``"mine"`` a value of ``drive.ftl.gc.victim`` (or of
+    ``grid`` maps keys of the experiment to lists of values; ``points`` lists tables of keys that vary together.
+    ``experiment`` may also be the path of a file for ``strobe sweep``; its ``[sweep]`` supplies the settings not given here.
+    ``names`` names formulas: ``{"mine": "age * (1-u)"}`` makes ``"mine"`` a value of ``drive.ftl.gc.victim`` (or of
     ``drive.ftl.placement.scheme``) in the grid, and tables and figures show the name.
-    ``seeds`` is a number or a list. With ``until="1%"`` and ``seeds_max`` each configuration gets more seeds until half of
-    the interval of the first ``measure`` is at most that share of its mean.
 
-    ``victim`` and ``placement`` are those of all points, or values of ``"drive.ftl.gc.victim"`` and ``"drive.ftl.placement.scheme"`` in
-    the grid: names, formulas, or functions and objects as for ``run``. Several of one class are told apart by an attribute
-    ``name``, a text, which tables and figures show. What is no text goes to the workers pickled, so it is
-    defined in a module that they can import, unless cloudpickle is installed; each run has a copy of its own, and what is kept
-    counts as long as its code and its attributes are the same.
+    ``seeds`` is a number or a list. With ``until="1%"`` and ``seeds_max``, seeds are added until half the interval of the first
+    ``measure`` is at most that share of the mean; their number is estimated from the spread of the first 8 (``seeds``).
+    ``compare`` is the key whose values are compared with the first of them, or with ``pairs="all"`` each with each. ``x`` is the
+    key on the x axis of figures.
 
-    ``executor`` runs the points: by default ``workers`` processes of this machine (as many as it has cores). Up to
-    ``in_flight`` tasks are given to an executor at a time (64). What is done is kept in the folder ``out``, and the same
-    sweep goes on there; a folder with runs of another sweep is refused unless it is ``shared``. A worker that dies is tried again ``retries`` times; a point that fails is a row with its error.
-    Workers on other machines need this version of Strobe, the traces under the same paths and, to share warm-ups, the
-    folder ``out`` too (else ``share_warmup=False``). ``progress(done, wanted, failed)`` is called after each point.
+    ``victim`` and ``placement`` apply to all points, unless the grid has ``"drive.ftl.gc.victim"`` and
+    ``"drive.ftl.placement.scheme"``: names, formulas, or functions and objects as for ``run``. Several objects of one class need
+    different attributes ``name``, which tables and figures show. Functions and objects are pickled for the workers: define them
+    in a module that workers can import, or install cloudpickle. Each run has a separate copy. Finished runs are reused while
+    code and attributes are unchanged.
 
-    The rows are the same, to the byte, whatever runs them.
+    ``executor`` runs the points; the default is ``workers`` processes of this machine (one per core). An executor gets up to
+    ``in_flight`` tasks at the same time (64). Finished runs are kept in the folder ``out``, where the same sweep resumes; a folder
+    with runs of another sweep is refused unless it is ``shared``. A point whose worker died is tried again ``retries`` times; a
+    failed point is a row with its error. Workers on other machines need this version of Strobe, the traces under the same paths
+    and, to share warm-ups, the folder ``out`` (else ``share_warmup=False``). ``progress(done, wanted, failed)`` is called after
+    each point.
+
+    The rows are the same bytes on any executor.
     """
     table, folder = _table(experiment)
     own = _Own()
@@ -226,6 +299,8 @@ def sweep(
         "until": until,
         "measure": measure if measure is None or isinstance(measure, str) else list(measure),
         "compare": compare,
+        "pairs": pairs,
+        "x": x,
         "confidence": confidence,
         "retries": retries,
         "share_warmup": share_warmup,
@@ -246,11 +321,11 @@ def sweep(
 
 
 class _Worker(multiprocessing.context.SpawnProcess):
-    """A process that does not run the caller's script again, so that no script needs ``if __name__ == "__main__"``."""
+    """A process that does not run the caller's script: scripts need no ``if __name__ == "__main__"``."""
 
     def start(self) -> None:
         script = sys.modules["__main__"]
-        # What is spawned imports the module of this name, if it has a file.
+        # A spawned process imports the module of this name, if it has a file.
         sys.modules["__main__"] = types.ModuleType("__main__")
         try:
             super().start()
@@ -263,17 +338,17 @@ class _Workers(multiprocessing.context.SpawnContext):
 
 
 class _Pool:
-    """Futures on an executor of the user's, or on processes of our own, which are replaced when they die."""
+    """Futures on the user's executor, or on own processes, which are replaced when they die."""
 
     def __init__(
         self, executor: Executor | None, workers: int | None, in_flight: int | None, own: bytes | None
     ) -> None:
         self._own_policies = own
         if executor is not None and workers is not None:
-            raise ValueError("workers: an executor knows its own; say in_flight for the tasks that it gets at a time")
+            raise ValueError("workers has no effect with an executor; set in_flight, the tasks that it gets at the same time")
         for name, value in (("workers", workers), ("in_flight", in_flight)):
             if value is not None and value < 1:
-                raise ValueError(f"{name}={value}: at least 1 is needed")
+                raise ValueError(f"{name}={value}: the minimum is 1")
         self._own = executor is None
         self._workers = workers or os.cpu_count() or 1
         self._executor: Any = executor if executor is not None else self._processes()
@@ -281,7 +356,7 @@ class _Pool:
         self.futures: dict[Any, int] = {}
 
     def _processes(self) -> concurrent.futures.Executor:
-        # Started anew: what is forked has threads' locks in any state. Policies of the script itself are imported from it.
+        # Spawned: a forked process may inherit locked mutexes. Policies defined in the script are imported from it.
         needs_script = self._own_policies is not None and b"__main__" in self._own_policies
         context = multiprocessing.get_context("spawn") if needs_script else _Workers()
         return concurrent.futures.ProcessPoolExecutor(self._workers, mp_context=context)
@@ -295,7 +370,7 @@ class _Pool:
         if self._own:
             processes = list((getattr(self._executor, "_processes", None) or {}).values())
             self._executor.shutdown(wait=not self.futures, cancel_futures=True)
-            # Nobody waits for what they are at.
+            # Their results are no longer needed.
             for process in processes if self.futures else []:
                 process.kill()
 
@@ -303,7 +378,7 @@ class _Pool:
         self.futures[self._executor.submit(carry_out, line, self._own_policies)] = point
 
     def ended(self) -> list[tuple[Any, int]]:
-        """Futures that are done, at least one; they are forgotten here."""
+        """Waits for at least one future; removes and returns all that are done."""
         if all(isinstance(future, concurrent.futures.Future) for future in self.futures):
             concurrent.futures.wait(self.futures, return_when=concurrent.futures.FIRST_COMPLETED)
         while not (done := [future for future in self.futures if future.done()]):
@@ -311,7 +386,7 @@ class _Pool:
         return [(future, self.futures.pop(future)) for future in done]
 
     def replace(self) -> None:
-        """Processes of our own die together; others take their place."""
+        """Replaces own processes: one that dies ends all of its pool."""
         if self._own:
             self._executor.shutdown(wait=False, cancel_futures=True)
             self._executor = self._processes()
@@ -341,7 +416,7 @@ def _drive(running: Any, pool: _Pool, progress: Progress | None) -> None:
 
 def search(
     experiment: Experiment | Mapping[str, Any] | Path | None,
-    space: Mapping[str, Sequence[Any] | tuple[float, float]],
+    space: Mapping[str, Sequence[Any] | tuple[float, float] | tuple[float, float, Literal["log"]]],
     *,
     out: Path,
     trials: int,
@@ -351,20 +426,23 @@ def search(
     sampler: Any = None,
     **more: Any,
 ) -> Any:
-    """Looks for the values of some keys with the best ``measure`` instead of trying all of them, with Optuna.
+    """Searches for the values of some keys with the best ``measure``, with Optuna.
 
-    ``space`` has for each key a list of choices, or a tuple of the lowest and the highest value: whole numbers, or numbers
-    if one of the two is a float. Each trial is a sweep of one configuration in the folder ``out``; its value is the mean
-    over ``seeds``. ``more`` goes to ``sweep``. Returns Optuna's study: ``study.best_params``, ``study.trials_dataframe()``.
-    With the default sampler (TPE, seed 1) the same search makes the same trials; what is known already is not run again.
-    ``rows.parquet`` in ``out`` has all of them in the end.
+    ``space`` has for each key a list of choices, or a tuple of the lowest and the highest value: whole numbers, or floats if one
+    of them is a float; ``(1, 10000, "log")`` samples logarithmically. Each trial is a sweep of one configuration in the folder
+    ``out``; its value is the mean over ``seeds``. ``more`` is passed to ``sweep``. Returns Optuna's study: ``study.best_params``,
+    ``study.trials_dataframe()``. With the default sampler (TPE, seed 1) the same search makes the same trials, and finished runs
+    are not repeated. At the end ``rows.parquet`` in ``out`` has all runs.
     """
     try:
         import optuna
     except ImportError as error:
         raise ImportError("strobe.search needs Optuna: pip install optuna") from error
     if not space:
-        raise ValueError("space: at least one key is needed")
+        raise ValueError("space: it has no key; give at least one")
+    for key, choices in space.items():
+        if isinstance(choices, tuple) and (len(choices) not in (2, 3) or choices[2:] not in ((), ("log",))):
+            raise ValueError(f'{key}: {choices!r}; a range is (lowest, highest) or (lowest, highest, "log")')
     optuna.logging.set_verbosity(optuna.logging.WARNING)
     study = optuna.create_study(direction=direction, sampler=sampler or optuna.samplers.TPESampler(seed=1))
 
@@ -373,10 +451,11 @@ def search(
         for key, choices in space.items():
             if not isinstance(choices, tuple):
                 values[key] = trial.suggest_categorical(key, list(choices))
-            elif any(isinstance(end, float) for end in choices):
-                values[key] = trial.suggest_float(key, *choices)
             else:
-                values[key] = trial.suggest_int(key, *choices)
+                ends, is_log = choices[:2], len(choices) == 3
+                is_float = any(isinstance(end, float) for end in ends)
+                suggest = trial.suggest_float if is_float else trial.suggest_int
+                values[key] = suggest(key, *ends, log=is_log)
         found = sweep(experiment, out=out, points=[values], seeds=seeds, measure=measure, shared=True, **more)
         only = found.configurations[0]
         estimate = only["measures"][measure]
@@ -389,6 +468,6 @@ def search(
     for trial in study.trials:
         if trial.params not in tried:
             tried.append(trial.params)
-    # All of them in one file; nothing is run again.
+    # Writes all runs to one file; none is run again.
     sweep(experiment, out=out, points=tried, seeds=seeds, measure=measure, shared=True, **more)
     return study

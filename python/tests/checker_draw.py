@@ -34,6 +34,9 @@ def draw(seed: int, timing: bool | None = None) -> Table:
     # Windows in pages count what is written: beside a fast reader a slow writer takes for ever.
     in_time = timing and (len(hosts) > 1 or any(0 < host["write_fraction"] < 0.5 for host in hosts))
     experiment["run"] = draw_run(r, timing, in_time, size // drive["ftl"]["mapping_unit_bytes"])
+    if in_time and drive["nand"].get("read_ns") == 0:
+        # Reads that take next to no time are many.
+        experiment["run"].update({key: "3ms" for key in ("measure", "warmup") if key in experiment["run"]})
     return experiment
 
 
@@ -140,6 +143,9 @@ def draw_controller(r: Random, timing: bool) -> Table:
 
 # Placement schemes with a number of streams.
 OF_STREAMS = ["sepbit", "gw", "dac", "fadac", "warcip", "sfs", "midas"]
+# Those of a drive with any victims, and formulas.
+SCHEMES = ["hot-cold", "sorted", "hints", "handles", *OF_STREAMS, "uw", "sep-gc", "2r", "stream + 1 - 2 * is_copy",
+           "is_copy * (1 + min(copies, 2))", "(1 - is_copy) * min(age / 500, 1) + 2 * is_copy"]
 
 
 def draw_page_map(r: Random, drive: Table, timing: bool) -> None:
@@ -153,12 +159,12 @@ def draw_page_map(r: Random, drive: Table, timing: bool) -> None:
         gc["mode"] = "stop-the-world"
     elif timing and ftl["mapping"] == "page" and r.random() < 0.2:
         gc.update({key: value for key, value in {"victims": 2, "read_pages": 3}.items() if r.random() < 0.5})
-    if "victims" not in gc and "read_pages" not in gc and r.random() < 0.2:
-        ftl["placement"] = {"scheme": r.choice(["hot-cold", "sorted", "hints", "handles", *OF_STREAMS, "uw", "sep-gc"])}
+    if "victims" not in gc and "read_pages" not in gc and r.random() < 0.35:
+        ftl["placement"] = {"scheme": r.choice(SCHEMES)}
         scheme = ftl["placement"]["scheme"]
         if scheme in ("hot-cold", "sorted") and r.random() < 0.5:
             ftl["placement"]["temperature"] = r.choice(["update-count", "update-rate", "last-write"])
-        if scheme in OF_STREAMS and r.random() < 0.5:
+        if (scheme in OF_STREAMS or " " in scheme) and r.random() < 0.5:
             ftl["placement"]["streams"] = r.choice([3, 5, 8])
         if scheme == "handles" and r.random() < 0.5:
             ftl["placement"].update(handles=r.choice([1, 3]), isolation="persistent")
@@ -251,6 +257,10 @@ def draw_job(r: Random, size: int, name: str) -> Table:
     keys: Table = {"name": name, **draw_requests(r, size), **draw_host(r)}
     if r.random() < 0.2 and "trim_fraction" not in keys:
         keys["numjobs"] = r.choice([2, 3])
+    if r.random() < 0.15:
+        # It never pauses, beside others that may.
+        keys = {key: of for key, of in keys.items() if key not in ("rate_iops", "rate_process", "thinktime", "thinktime_blocks")}
+        keys["queue_depth"] = r.choice([16, 64, 256])
     if name != "a" and r.random() < 0.2:
         keys["startdelay"] = r.choice(["500us", "20ms"])
     if name != "a" and r.random() < 0.15:

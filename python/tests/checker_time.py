@@ -34,9 +34,18 @@ def latencies_are_of_all_requests(case: Case) -> None:
         assert counted == requests, f"{job['jobname']}.sync: {counted} latencies of {requests} flushes"
 
 
+def percentiles_need_a_request_beyond_them(case: Case) -> None:
+    for name, table in all_latencies(case):
+        for at, value in table["percentile"].items():
+            beyond = table["N"] * min(float(at), 100 - float(at)) / 100
+            told = f"{name}: percentile {at} of {table['N']} is {value}"
+            assert (value is not None) == (beyond > 1 - 1e-9), told
+
+
 def percentiles_rise_between_min_and_max(case: Case) -> None:
     for name, table in all_latencies(case):
-        rising = [value for _, value in sorted((float(at), value) for at, value in table["percentile"].items())]
+        known = {float(at): value for at, value in table["percentile"].items() if value is not None}
+        rising = [value for _, value in sorted(known.items())]
         in_order = rising == sorted(rising) and (not rising or table["min"] <= rising[0] <= rising[-1] <= table["max"])
         assert in_order, f"{name}: percentiles {rising} between {table['min']} and {table['max']}"
 
@@ -80,6 +89,8 @@ def bins_agree_with_the_summary(case: Case) -> None:
         error = 0.002 * table["max"] + (deviation / math.sqrt(n) if n < 100 else 0.01 * deviation)
         assert abs(deviation - table["stddev"]) <= error, f"{name}: stddev of bins {deviation}, told {table['stddev']}"
         for at, value in table["percentile"].items():
+            if value is None:
+                continue
             below = sum(count for ns, count in bins if ns <= value * DIGITS)
             assert below >= n * float(at) / 100 - 1, f"{name}: {below} of {n} at or below percentile {at}, {value} ns"
 
@@ -226,9 +237,8 @@ def intervals_have_the_longest_latency(case: Case) -> None:
         assert expected / DIGITS <= longest <= expected * DIGITS, told
         for interval in measured:
             part = interval[kind]
-            if part["p50_ns"] is not None:
-                rising = part["p50_ns"] <= part["p99_ns"] <= part["p99_9_ns"] <= part["max_ns"]
-                assert rising, f"{kind} at {interval['start_ns']}: {part}"
+            known = [part[of] for of in ("p50_ns", "p99_ns", "p99_9_ns", "max_ns") if part[of] is not None]
+            assert known == sorted(known), f"{kind} at {interval['start_ns']}: {part}"
 
 
 def intervals_obey_littles_law(case: Case) -> None:
@@ -268,6 +278,7 @@ def all_latencies(case: Case) -> list[tuple[str, Table]]:
 
 CHECKS = [
     without_time_there_is_none, window_lasts_as_asked, latencies_are_of_all_requests, percentiles_rise_between_min_and_max,
+    percentiles_need_a_request_beyond_them,
     mean_and_deviation_are_possible, bins_agree_with_the_summary, arrival_latencies_are_no_shorter,
     rates_are_counts_over_time, die_time_adds_up, die_time_is_that_of_the_erases, outstanding_fits_the_queues,
     closed_loop_keeps_its_queues_full, intervals_tile_the_window, intervals_add_up_to_the_window,

@@ -73,6 +73,7 @@ WRONG = [
     ("jobs.0.write.clat_ns.stddev", 1e9, "mean_and_deviation_are_possible"),
     ("jobs.0.write.clat_ns.max", 1_000_000_000, "bins_agree_with_the_summary"),
     ("jobs.0.write.clat_ns.percentile.50.000000", 10_000_000_000, "percentiles_rise_between_min_and_max"),
+    ("jobs.0.write.clat_ns.percentile.50.000000", None, "percentiles_need_a_request_beyond_them"),
     ("jobs.0.read.iops", 1.0, "rates_are_counts_over_time"),
     ("jobs.1.write.lat_ns.mean", -1e8, "arrival_latencies_are_no_shorter"),
     ("jobs.1.load.served", 1, "served_is_what_completed"),
@@ -116,6 +117,6 @@ def test_a_wrong_number_breaks_an_invariant(plain, path, added, invariant):
     table = result
     for key in keys[:-1]:
         table = table[int(key)] if isinstance(table, list) else table[key]
-    table[keys[-1]] += added
+    table[keys[-1]] = None if added is None else table[keys[-1]] + added
     before, after = (checker.failures_of(Case(PLAIN, of)) for of in (plain, result))
     assert after.get(invariant) != before.get(invariant), f"{path} + {added} breaks {sorted(after)}"

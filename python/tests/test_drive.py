@@ -60,7 +60,7 @@ def test_lost_data_raises_until_it_is_written_again():
 def test_refusals_change_nothing_and_say_why():
     drive = small()
     before = drive.stats()
-    with pytest.raises(strobe.CommandError, match="leaves the drive"):
+    with pytest.raises(strobe.CommandError, match="exceeds the drive"):
         drive.write(drive.sectors, 8)
     with pytest.raises(strobe.CommandError, match="request 1: write of 8 sectors"):
         drive.run("write", np.array([0, 2**62], dtype=np.uint64), 8)
@@ -124,7 +124,7 @@ def test_submitted_commands_come_back_as_a_table():
     assert table.column_names == ["tag", "at_ns", "error"] == done.columns
     assert table["at_ns"].to_pylist() == done["at_ns"].tolist()
     drive.submit("read", drive.sectors, 8)
-    assert "leaves the drive" in drive.advance(drive.now)["error"][0]
+    assert "exceeds the drive" in drive.advance(drive.now)["error"][0]
     with pytest.raises(KeyError, match="at_ns"):
         done["at"]
 
@@ -169,7 +169,7 @@ def test_a_damaged_state_is_refused(tmp_path):
     with pytest.raises(strobe.StateError, match="damaged at byte"):
         strobe.Drive.load(tmp_path / "state")
     (tmp_path / "other").write_text("seed = 1")
-    with pytest.raises(strobe.StateError, match="no state"):
+    with pytest.raises(strobe.StateError, match="not a Strobe state file"):
         strobe.Drive.load(tmp_path / "other")
 
 
@@ -192,7 +192,7 @@ def test_a_victim_function_may_return_a_list_and_nothing_else_that_is_no_array()
     for answer, said in [
         (None, "returned None; it must return an array or list of"),
         ([1.0], "returned 1 scores"),
-        (["a"], "more than numbers"),
+        (["a"], "other than numbers"),
         ("abc", "returned a str"),
     ]:
         drive = small(timing=False, victim=lambda blocks, answer=answer: answer)

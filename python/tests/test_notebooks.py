@@ -76,4 +76,4 @@ def test_a_notebook_is_kept_without_what_it_prints(name):
 def test_a_notebook_says_how_long_it_takes_and_what_is_seen(name):
     texts = [cell.source for cell in nbformat.read(FOLDER / name, 4).cells if cell.cell_type == "markdown"]
     assert texts[0].startswith("# ") and re.search(r"\*Run time: \d+ seconds\*|\*Run time: \d+ seconds\.\*", texts[0])
-    assert any("**What is seen.**" in text for text in texts)
+    assert any("**Result.**" in text for text in texts)

@@ -68,7 +68,7 @@ def test_wrong_names_are_answered_as_python_does(result, tmp_path):
         result.plot("wav")
     with pytest.raises(ValueError, match="width_mm: a width of 5 mm; allowed are 20 to 500"):
         result.plot(width_mm=5)
-    with pytest.raises(ValueError, match=r"'.png'; a figure is written as .svg or .pdf"):
+    with pytest.raises(ValueError, match=r"'.png'; allowed are .svg and .pdf"):
         result.plot().save(tmp_path / "waf.png")
     with pytest.raises(FileNotFoundError, match="nothere.toml"):
         strobe.run("nothere.toml")

@@ -80,7 +80,7 @@ def test_help_says_what_everything_is():
         missing += [full for full, value in [(name, here), *of_python] if not inspect.getdoc(value)]
     assert not missing
     for of, parts in {
-        strobe.Drive: ["A drive with a clock of its own", "Runs many commands", "queue_depth=1", "erase_count"],
+        strobe.Drive: ["A drive with its own clock", "Runs many commands", "queue_depth=1", "erase_count"],
         strobe.run: ["age_last_invalid", "placement"],
         strobe.presets: ["presets()", "Ready-made drives"],
     }.items():

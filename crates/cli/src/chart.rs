@@ -1,15 +1,14 @@
-//! Pictures made of characters, at most 80 columns wide.
+//! Charts drawn in text, at most 80 columns wide.
 
 use std::fmt::Write as _;
 
 use strobe_lab::numbers::duration;
 
-/// Columns of a line of text.
 pub(crate) const WIDTH: usize = 80;
 
 const BARS: [char; 8] = ['▁', '▂', '▃', '▄', '▅', '▆', '▇', '█'];
 
-/// One bar character per value, the largest at full height.
+/// One bar character per value; the largest has full height.
 pub(crate) fn bars(values: impl Iterator<Item = f64> + Clone, floor: f64) -> String {
     let top = values.clone().fold(floor, f64::max);
     let height = |value: f64| {
@@ -18,7 +17,7 @@ pub(crate) fn bars(values: impl Iterator<Item = f64> + Clone, floor: f64) -> Str
     values.map(|value| BARS[height(value)]).collect()
 }
 
-/// The part of a column of `eighths` that lies in line `row` from below.
+/// Rows count from below.
 fn block(eighths: usize, row: usize) -> char {
     match eighths.saturating_sub(8 * row) {
         0 => ' ',
@@ -26,11 +25,10 @@ fn block(eighths: usize, row: usize) -> char {
     }
 }
 
-/// Lines of the picture of a series, and its columns beside the axis.
 const SERIES_ROWS: usize = 6;
 const SERIES_COLUMNS: usize = 68;
 
-/// A series from left to right, `split` of its values before a dashed line. The vertical axis begins at `floor`.
+/// A dashed line follows the first `split` values. The vertical axis starts at `floor`.
 pub(crate) fn series(values: &[f64], split: usize, floor: f64) -> String {
     let top = values.iter().copied().fold(floor, f64::max);
     let columns = columns_of(values.len(), split);
@@ -40,7 +38,7 @@ pub(crate) fn series(values: &[f64], split: usize, floor: f64) -> String {
             let range = range.clone()?;
             let mean = values[range.clone()].iter().sum::<f64>() / range.len() as f64;
             let share = if top > floor { (mean - floor) / (top - floor) } else { 0.0 };
-            // What is there is seen: an eighth at least.
+            // A value is always visible: at least one eighth.
             Some(((share * (8 * SERIES_ROWS) as f64).round() as usize).max(1))
         })
         .collect();
@@ -60,13 +58,13 @@ pub(crate) fn series(values: &[f64], split: usize, floor: f64) -> String {
     out
 }
 
-/// Values shown in each column: the mean of several, or one in several columns. `None` is the line between the
-/// first `split` values and the rest.
+/// Each column shows the mean of several values, or one value spreads over several columns. `None` is the
+/// dashed line.
 fn columns_of(count: usize, split: usize) -> Vec<Option<std::ops::Range<usize>>> {
     let has_line = split > 0 && split < count;
-    let room = SERIES_COLUMNS - usize::from(has_line);
-    let wide = count * (room / count.max(1)).max(1);
-    let shown = wide.min(room);
+    let columns = SERIES_COLUMNS - usize::from(has_line);
+    let wide = count * (columns / count.max(1)).max(1);
+    let shown = wide.min(columns);
     let range = |from: usize, to: usize, columns: usize| {
         let span = to - from;
         (0..columns).map(move |column| {
@@ -81,7 +79,7 @@ fn columns_of(count: usize, split: usize) -> Vec<Option<std::ops::Range<usize>>>
     range(0, split, before).chain([None]).chain(range(split, count, shown - before)).collect()
 }
 
-/// Requests of one kind: their latencies in ns with how many had each, and percentiles to point at.
+/// `counts` are pairs of ns and number of requests, `marks` are percentiles.
 pub(crate) struct Distribution<'a> {
     pub(crate) name: &'a str,
     pub(crate) counts: &'a [(u64, u64)],
@@ -90,10 +88,10 @@ pub(crate) struct Distribution<'a> {
 
 const LATENCY_ROWS: usize = 3;
 const LATENCY_COLUMNS: usize = 70;
-/// Shorter latencies are shown as this: no drive answers sooner.
+/// Shorter latencies are shown as this value, because no drive answers sooner.
 const SHORTEST_NS: u64 = 100;
 
-/// Histogram of latencies. Both axes are logarithmic, so that one slow request in a million shows.
+/// Histogram of latencies. Both axes are logarithmic: one slow request in a million is visible.
 pub(crate) fn latencies(of: &[Distribution<'_>]) -> Option<String> {
     let times = || of.iter().flat_map(|one| one.counts).map(|&(ns, _)| ns.max(SHORTEST_NS));
     let (low, high) = (times().min()?, times().max()?);
@@ -130,7 +128,7 @@ pub(crate) fn latencies(of: &[Distribution<'_>]) -> Option<String> {
         let mut marks = String::new();
         for &(name, ns) in &one.marks {
             let (place, written) = (column(ns), marks.chars().count());
-            // A mark that would cover the one before it is left out.
+            // A mark that would overlap the previous one is left out.
             if place >= written {
                 marks.extend(std::iter::repeat_n(' ', place - written));
                 marks.push('↑');
@@ -192,7 +190,7 @@ mod tests {
             .filter(|(_, c)| BARS.contains(c))
             .map(|(at, _)| at)
             .collect();
-        // Two and a half decades apart.
+        // Both are two and a half decades apart.
         assert_eq!(columns.len(), 2, "{picture}");
         assert!((57..=63).contains(&(columns[1] - columns[0])), "{columns:?}");
         assert!(

@@ -1,6 +1,6 @@
-//! Output of the `strobe` program: summaries, tables, pictures, pages of keys, files.
+//! Output of the `strobe` program: summaries, tables, charts, reference pages, files.
 //!
-//! The program itself is the thin shell around this, [`strobe_lab`] and [`strobe_papers`].
+//! The binary is a thin shell around this crate, [`strobe_lab`] and [`strobe_papers`].
 
 mod chart;
 pub mod output;

@@ -4,8 +4,23 @@ mod commands;
 
 use std::process::ExitCode;
 
+/// Records a closed standard output before the runtime replaces it by /dev/null, where prints vanish without
+/// an error.
+#[cfg(target_os = "linux")]
+extern "C" fn look_at_stdout() {
+    if rustix::io::fcntl_getfd(std::io::stdout()).is_err() {
+        strobe_cli::output::note_closed_stdout();
+    }
+}
+
+#[cfg(target_os = "linux")]
+#[used]
+#[allow(unsafe_code, reason = "the loader calls what is in this section before the runtime begins")]
+#[unsafe(link_section = ".init_array")]
+static AT_START: extern "C" fn() = look_at_stdout;
+
 fn main() -> ExitCode {
-    // The first process of a guest is this program too.
+    // A guest boots this program as its first process.
     #[cfg(target_os = "linux")]
     if strobe_linux::guest::is_first_process() {
         strobe_linux::guest::main();

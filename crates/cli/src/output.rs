@@ -1,51 +1,52 @@
 //! Destinations of results: the only code of this program that writes files.
 //!
-//! A regular file appears when it is complete, under its own name (a symbolic link is followed), and what was
-//! there before stays until then. Devices and pipes are written through. "-" is standard output. A file
-//! that the run reads is never written.
+//! A regular file appears under its name only when it is complete; until then the old file stays. Symbolic
+//! links are followed. Devices and pipes are written directly. "-" is standard output. An input of the run is
+//! never overwritten.
 
 use std::fs::{self, File, Metadata, OpenOptions};
 use std::io::{self, ErrorKind, Write};
 use std::os::fd::AsFd as _;
 use std::os::unix::fs::{FileTypeExt as _, MetadataExt as _, PermissionsExt as _};
 use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicBool, Ordering};
 
 use tempfile::TempPath;
 
-/// Why an output cannot be written.
+/// Error of an output that cannot be written.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum OutputError {
-    /// It is read by the same run.
-    #[error("{option} {target}: that is an input of this run (the same file as {input}); name another file")]
+    /// The output is also an input of the run.
+    #[error("{option} {target}: this file is an input of the run ({input}); name another file")]
     IsInput {
         /// The option.
         option: String,
-        /// Its value.
+        /// Value of the option.
         target: String,
         /// The input.
         input: String,
     },
-    /// Two outputs are one file.
+    /// Two outputs are the same file.
     #[error("{option} and {other} are the same file, {target}; name another file for one of them")]
     Twice {
-        /// An option.
+        /// First option.
         option: String,
-        /// The other one.
+        /// Second option.
         other: String,
-        /// The file.
+        /// Shared file.
         target: String,
     },
-    /// It names no file that could be written.
+    /// The name is no writable destination.
     #[error(
         "{option} \"{target}\": {reason}; name a file in an existing folder, a device or a pipe, or \"-\" for standard output"
     )]
     NoFile {
         /// The option.
         option: String,
-        /// Its value.
+        /// Value of the option.
         target: String,
-        /// Why not.
+        /// Reason.
         reason: String,
     },
     /// Writing failed.
@@ -53,7 +54,7 @@ pub enum OutputError {
     Write {
         /// The option.
         option: String,
-        /// Its value.
+        /// Value of the option.
         target: String,
         /// Error of the operating system.
         error: io::Error,
@@ -61,7 +62,7 @@ pub enum OutputError {
 }
 
 impl OutputError {
-    /// True if the request was wrong, rather than its execution.
+    /// True if the request was wrong; false if writing failed.
     pub fn is_bad_request(&self) -> bool {
         !matches!(self, OutputError::Write { .. })
     }
@@ -72,19 +73,34 @@ fn no_file(option: &str, target: &str, reason: &str) -> OutputError {
     OutputError::NoFile { option, target, reason }
 }
 
-/// Links that are followed before a chain of them is taken to have no end.
+/// If true, the runtime has opened /dev/null as standard output.
+static IS_STDOUT_CLOSED: AtomicBool = AtomicBool::new(false);
+
+/// Records that the program started with standard output closed.
+pub fn note_closed_stdout() {
+    IS_STDOUT_CLOSED.store(true, Ordering::Relaxed);
+}
+
+/// Standard output; an error if it was closed at start.
+pub fn stdout() -> io::Result<io::Stdout> {
+    if IS_STDOUT_CLOSED.load(Ordering::Relaxed) {
+        return Err(io::Error::other("it is closed; redirect it to a file or /dev/null"));
+    }
+    Ok(io::stdout())
+}
+
 const LINKS_MAX: usize = 40;
 
 #[derive(Clone, Debug, PartialEq, Eq)]
 enum Target {
     Stdout,
-    /// A regular file, or none yet; links are resolved.
+    /// A regular file or a name that is still free; links are resolved.
     File(PathBuf),
-    /// A device or a pipe, as it was named: some are links that only the kernel can follow.
+    /// A device or pipe under the given name: only the kernel can follow some of these links.
     Stream(PathBuf),
 }
 
-/// Destination of one result, checked before the work that makes it.
+/// Destination of one result, checked before the run.
 #[derive(Clone, Debug)]
 pub struct Output {
     option: String,
@@ -93,7 +109,9 @@ pub struct Output {
 }
 
 impl Output {
-    /// The output that `given`, the value of `option`, names. It must be writable and none of `inputs`.
+    /// Returns the output named by `given`, the value of `option`.
+    ///
+    /// Fails if it is not writable or is one of `inputs`.
     pub fn new(option: &str, given: &str, inputs: &[&Path]) -> Result<Self, OutputError> {
         let output = |target| Self { option: option.to_owned(), given: given.to_owned(), target };
         let refuse = |reason: &str| no_file(option, given, reason);
@@ -123,7 +141,7 @@ impl Output {
             }
             Err(error) if error.kind() == ErrorKind::NotFound => {
                 let file = new_file(path).ok_or_else(|| refuse("there is no such folder"))?;
-                // What the run is about to make counts as well: an image is not there yet.
+                // Inputs the run will create count too: an image may not exist yet.
                 if let Some(input) = inputs.iter().find(|input| new_file(input).as_ref() == Some(&file)) {
                     return Err(is_input(&input));
                 }
@@ -136,24 +154,24 @@ impl Output {
         Ok(output)
     }
 
-    /// Fails now rather than after hours of work, and leaves nothing behind.
+    /// Checks before hours of work that the output can be written. Leaves no file behind.
     fn try_out(&self) -> Result<(), OutputError> {
         let tried = match &self.target {
             Target::Stdout => Ok(()),
-            // A file that may not be written is not to be replaced either.
+            // A read-only file must not be replaced either.
             Target::File(path) if path.exists() => OpenOptions::new()
                 .write(true)
                 .open(path)
                 .and_then(|_| tempfile::tempfile_in(folder(path)).map(drop)),
             Target::File(path) => tempfile::tempfile_in(folder(path)).map(drop),
-            // Opening a pipe would wait for its reader.
+            // Opening a pipe blocks until it has a reader.
             Target::Stream(path) if is_pipe(path) => Ok(()),
             Target::Stream(path) => OpenOptions::new().write(true).open(path).map(drop),
         };
         tried.map_err(|error| no_file(&self.option, &self.given, &error.to_string()))
     }
 
-    /// Refuses two outputs that are one file.
+    /// Refuses two outputs that are the same file.
     pub fn all_differ(outputs: &[&Output]) -> Result<(), OutputError> {
         for (at, output) in outputs.iter().enumerate() {
             if let Some(other) = outputs[..at].iter().find(|other| output.is_same(other)) {
@@ -168,7 +186,7 @@ impl Output {
     }
 
     fn is_same(&self, other: &Output) -> bool {
-        // Two results may well go to /dev/null.
+        // Two results may share /dev/null.
         match (&self.target, &other.target) {
             (Target::Stream(_), _) | (_, Target::Stream(_)) => false,
             (Target::File(one), Target::File(two)) => {
@@ -183,17 +201,17 @@ impl Output {
         matches!(self.target, Target::File(_))
     }
 
-    /// Its name, as it was given.
+    /// Name as given by the user.
     pub fn name(&self) -> &str {
         &self.given
     }
 
-    /// True if it is standard output.
+    /// True for standard output.
     pub fn is_stdout(&self) -> bool {
         self.target == Target::Stdout
     }
 
-    /// Opens it. Nothing is there under its name before [`Sink::complete`], unless it is a stream.
+    /// Opens the output. A regular file appears under its name only with [`Sink::complete`].
     pub fn open(&self) -> Result<Sink, OutputError> {
         self.try_open().map_err(|error| self.failed(error))
     }
@@ -203,19 +221,19 @@ impl Output {
             Target::Stdout => (stdout_file()?, None),
             Target::Stream(path) => (OpenOptions::new().write(true).open(path)?, None),
             Target::File(path) => {
-                let (file, part) = part_of(path)?.into_parts();
+                let (file, part) = Part::beside(path)?;
                 (file, Some((part, path.clone())))
             }
         };
         Ok(Sink { output: self.clone(), file, part })
     }
 
-    /// Writes `text` and the end of its line.
+    /// Writes `text` and a newline.
     pub fn write(&self, text: &str) -> Result<(), OutputError> {
         self.write_bytes(format!("{text}\n").as_bytes())
     }
 
-    /// Writes `bytes`, and nothing else.
+    /// Writes exactly `bytes`.
     pub fn write_bytes(&self, bytes: &[u8]) -> Result<(), OutputError> {
         let mut sink = self.open()?;
         match sink.file.write_all(bytes) {
@@ -227,52 +245,120 @@ impl Output {
 
     fn failed(&self, error: io::Error) -> OutputError {
         let target = if self.is_stdout() { "standard output".to_owned() } else { self.given.clone() };
-        OutputError::Write { option: self.option.clone(), target, error }
+        OutputError::Write { option: self.option.clone(), target, error: explained(error) }
     }
 }
 
-/// An open output. One that is dropped before it is complete leaves nothing.
+/// An open output. Dropping it before it is complete leaves no file.
 #[derive(Debug)]
 pub struct Sink {
     output: Output,
     file: File,
-    /// Temporary file, and the path it is renamed to.
-    part: Option<(TempPath, PathBuf)>,
+    part: Option<(Part, PathBuf)>,
 }
 
 impl Sink {
-    /// File to write to. The caller flushes its buffers before [`Sink::complete`].
+    /// Returns the file to write to. The caller flushes its buffers before [`Sink::complete`].
     pub fn file(&self) -> Result<File, OutputError> {
         self.file.try_clone().map_err(|error| self.output.failed(error))
     }
 
-    /// Puts what was written in its place.
+    /// Syncs the file and moves it to its final path.
     pub fn complete(self) -> Result<(), OutputError> {
         let Sink { output, file, part } = self;
         let Some((part, path)) = part else { return Ok(()) };
-        let placed = file.sync_all().and_then(|()| part.persist(path).map_err(|error| error.error));
+        let placed = file.sync_all().and_then(|()| part.placed(&file, &path));
         placed.map_err(|error| output.failed(error))
     }
 }
 
-/// A temporary file beside `path`, with the rights that `path` has or a new file would have.
-fn part_of(path: &Path) -> io::Result<tempfile::NamedTempFile> {
-    let mut builder = tempfile::Builder::new();
-    let prefix = format!(".{}.", path.file_name().unwrap_or_default().to_string_lossy());
-    builder.prefix(&prefix).suffix(".part");
-    builder.permissions(fs::Permissions::from_mode(0o666));
-    let part = builder.tempfile_in(folder(path))?;
-    if let Ok(there) = fs::metadata(path) {
-        part.as_file().set_permissions(there.permissions())?;
+#[derive(Debug)]
+enum Part {
+    /// Without a name (`O_TMPFILE`): the kernel removes it however the program ends.
+    Unnamed,
+    /// Under a temporary name, on file systems without `O_TMPFILE`.
+    Named(TempPath),
+}
+
+impl Part {
+    /// The permissions are those of `path`, or of a new file.
+    fn beside(path: &Path) -> io::Result<(File, Self)> {
+        let (file, part) = match unnamed(folder(path)) {
+            Some(file) => (file, Self::Unnamed),
+            None => {
+                let (prefix, mut builder) = (prefix_of(path), tempfile::Builder::new());
+                builder.prefix(&prefix).suffix(PART).permissions(fs::Permissions::from_mode(0o666));
+                let (file, part) = builder.tempfile_in(folder(path))?.into_parts();
+                (file, Self::Named(part))
+            }
+        };
+        if let Ok(there) = fs::metadata(path) {
+            file.set_permissions(there.permissions())?;
+        }
+        Ok((file, part))
     }
-    Ok(part)
+
+    /// An unnamed file gets a temporary name first, because a link cannot replace a file.
+    fn placed(self, file: &File, path: &Path) -> io::Result<()> {
+        let part = match self {
+            Self::Named(part) => part,
+            Self::Unnamed => {
+                let (prefix, mut builder) = (prefix_of(path), tempfile::Builder::new());
+                builder.prefix(&prefix).suffix(PART);
+                builder.make_in(folder(path), |name| link(file, name))?.into_temp_path()
+            }
+        };
+        part.persist(path).map_err(|error| error.error)
+    }
+}
+
+const PART: &str = ".part";
+
+fn prefix_of(path: &Path) -> String {
+    format!(".{}.", path.file_name().unwrap_or_default().to_string_lossy())
+}
+
+/// `None` where the file system has no `O_TMPFILE`.
+#[cfg(target_os = "linux")]
+fn unnamed(folder: &Path) -> Option<File> {
+    use rustix::fs::{Mode, OFlags};
+    let flags = OFlags::TMPFILE | OFlags::RDWR | OFlags::CLOEXEC;
+    rustix::fs::open(folder, flags, Mode::from_raw_mode(0o666)).ok().map(File::from)
+}
+
+#[cfg(not(target_os = "linux"))]
+fn unnamed(_: &Path) -> Option<File> {
+    None
+}
+
+#[cfg(target_os = "linux")]
+fn link(file: &File, path: &Path) -> io::Result<()> {
+    use rustix::fs::{AtFlags, CWD};
+    let own = format!("/proc/self/fd/{}", std::os::fd::AsRawFd::as_raw_fd(file));
+    Ok(rustix::fs::linkat(CWD, own, CWD, path, AtFlags::SYMLINK_FOLLOW)?)
+}
+
+#[cfg(not(target_os = "linux"))]
+fn link(_: &File, _: &Path) -> io::Result<()> {
+    Err(ErrorKind::Unsupported.into())
+}
+
+/// Adds a fix to errors whose system message names none.
+pub fn explained(error: io::Error) -> io::Error {
+    if error.kind() == ErrorKind::FileTooLarge {
+        return io::Error::new(
+            error.kind(),
+            "the file is larger than allowed: `ulimit -f unlimited` lifts the limit",
+        );
+    }
+    error
 }
 
 fn folder(path: &Path) -> &Path {
     path.parent().filter(|parent| !parent.as_os_str().is_empty()).unwrap_or(Path::new("."))
 }
 
-/// Path at which creating `path` would make a file. Links may point to a file that does not exist yet.
+/// Path of the file that `path` would create; links may be dangling. `None` if none can be created.
 fn new_file(path: &Path) -> Option<PathBuf> {
     let mut path = path.to_owned();
     for _ in 0..LINKS_MAX {
@@ -280,7 +366,7 @@ fn new_file(path: &Path) -> Option<PathBuf> {
             Ok(link) => path = folder(&path).join(link),
             Err(_) => {
                 let name = path.file_name()?;
-                // "name/" has a file name too.
+                // "name/" has a file name, but can only be a folder.
                 let is_folder = path.as_os_str().to_string_lossy().ends_with('/');
                 let folder = fs::canonicalize(folder(&path)).ok().filter(|folder| folder.is_dir())?;
                 return (!is_folder).then(|| folder.join(name));
@@ -290,7 +376,7 @@ fn new_file(path: &Path) -> Option<PathBuf> {
     None
 }
 
-/// True if `there` is the regular file at `path`; "-" is standard input.
+/// The path "-" is standard input.
 fn is_file(path: &Path, there: &Metadata) -> bool {
     let other = match path.to_str() {
         Some("-") => io::stdin().as_fd().try_clone_to_owned().and_then(|file| File::from(file).metadata()),
@@ -312,7 +398,7 @@ fn is_pipe(path: &Path) -> bool {
 }
 
 fn stdout_file() -> io::Result<File> {
-    Ok(io::stdout().as_fd().try_clone_to_owned()?.into())
+    Ok(stdout()?.as_fd().try_clone_to_owned()?.into())
 }
 
 #[cfg(test)]
@@ -336,6 +422,20 @@ mod tests {
         named(&path).expect("writable").write("new").expect("written");
         assert_eq!(fs::read_to_string(&path).expect("there"), "new\n");
         assert_eq!(fs::read_dir(folder.path()).expect("there").count(), 1, "a part is left");
+    }
+
+    /// `mem::forget` stands for a kill.
+    #[test]
+    fn a_program_that_is_killed_leaves_no_part() {
+        let folder = tempfile::tempdir().expect("a folder");
+        if unnamed(folder.path()).is_none() {
+            println!("SKIPPED: this file system has no files without a name");
+            return;
+        }
+        let sink = named(&folder.path().join("out")).expect("writable").open().expect("open");
+        sink.file().expect("open").write_all(b"new").expect("written");
+        std::mem::forget(sink);
+        assert_eq!(fs::read_dir(folder.path()).expect("there").count(), 0);
     }
 
     #[test]

@@ -1,4 +1,4 @@
-//! All keys on a page, from the same schema that checks them.
+//! Markdown reference of all keys, from the JSON Schema that validates them.
 
 use std::fmt::Write as _;
 
@@ -12,12 +12,13 @@ use strobe_ssd::schema::{enum_names, limit, resolve};
 pub enum Of {
     /// User input: keys have ranges and defaults.
     Input,
-    /// Output: keys are present or absent.
+    /// Output: keys are always present or not always.
     Output,
 }
 
-/// Every key of `schema` in Markdown: a table for each table, a line for each key with its type, unit and meaning;
-/// those that users write also with range and default.
+/// Returns every key of `schema` in Markdown: one table per section, one line per key.
+///
+/// A line has the type, the unit and the meaning; for input also the range and the default.
 pub fn page(title: &str, schema: &Schema, of: Of) -> String {
     let root = schema.as_value();
     let mut out = format!(
@@ -29,10 +30,9 @@ pub fn page(title: &str, schema: &Schema, of: Of) -> String {
     out
 }
 
-/// The table at `path`, then those within it.
 fn section(root: &Json, node: &Json, of: Of, path: &mut Vec<String>, out: &mut String) {
     if of == Of::Output && *path == ["config"] {
-        let keys = "[The experiment file](REFERENCE.md) says what its keys are.";
+        let keys = "[The experiment file](REFERENCE.md) explains its keys.";
         let _ = writeln!(out, "\n## `config`\n\n{} {keys}", one_line(node));
         return;
     }
@@ -51,10 +51,10 @@ fn section(root: &Json, node: &Json, of: Of, path: &mut Vec<String>, out: &mut S
                     let missing = if !required.contains(&key.as_str()) {
                         "–"
                     } else if path.first().is_some_and(|first| first == "drive") && path.len() == 2 {
-                        // The tables of a drive that presets fill.
-                        "that of the preset"
+                        // Presets fill these tables of a drive.
+                        "from the preset"
                     } else {
-                        "none: must be given"
+                        "none: required"
                     };
                     match of {
                         Of::Input => line(key, property, resolved, missing, &mut lines),
@@ -70,7 +70,7 @@ fn section(root: &Json, node: &Json, of: Of, path: &mut Vec<String>, out: &mut S
         if !lines.is_empty() {
             rows += match of {
                 Of::Input => "| key | type | unit | range | default | |\n|---|---|---|---|---|---|\n",
-                Of::Output => "| key | type | unit | there | |\n|---|---|---|---|---|\n",
+                Of::Output => "| key | type | unit | present | |\n|---|---|---|---|---|\n",
             };
             rows += &lines;
         }
@@ -87,7 +87,7 @@ fn section(root: &Json, node: &Json, of: Of, path: &mut Vec<String>, out: &mut S
     }
     for (key, property, table) in inner {
         path.push(key);
-        // A table that holds itself would have no end.
+        // Recursive tables would never end.
         if path.len() < 8 {
             let described = if property["description"].is_string() { property } else { table };
             let mut merged = table.clone();
@@ -102,7 +102,7 @@ fn section(root: &Json, node: &Json, of: Of, path: &mut Vec<String>, out: &mut S
 
 type Alternative<'a> = (Option<String>, &'a Map<String, Json>, Vec<&'a str>);
 
-/// The sets of keys that a table may have: one, or one for each of its kinds.
+/// One set of keys, or one per variant.
 fn alternatives<'a>(root: &'a Json, node: &'a Json) -> Vec<Alternative<'a>> {
     let of = |node: &'a Json, titled: bool| {
         let table = resolve(root, node);
@@ -116,7 +116,7 @@ fn alternatives<'a>(root: &'a Json, node: &'a Json) -> Vec<Alternative<'a>> {
     }
 }
 
-/// The table that `node` is, or a list of which it has, if it is one.
+/// The table itself, or the table of its items.
 fn tables_in<'a>(root: &'a Json, node: &'a Json) -> Option<&'a Json> {
     let is_table = |node: &Json| node["properties"].is_object() || is_choice_of_tables(root, node);
     if is_table(node) {
@@ -132,7 +132,7 @@ fn is_choice_of_tables(root: &Json, node: &Json) -> bool {
     })
 }
 
-/// The line of `key`; `missing` is what holds where neither the schema nor the text names a default.
+/// `missing` is shown if neither the schema nor the text has a default.
 fn line(key: &str, property: &Json, schema: &Json, missing: &str, out: &mut String) {
     let (kind, about) = (kind(schema), about(property, schema));
     let default = match property.get("default").or_else(|| schema.get("default")) {
@@ -151,13 +151,11 @@ fn line(key: &str, property: &Json, schema: &Json, missing: &str, out: &mut Stri
     );
 }
 
-/// The line of `key` of what comes out.
 fn output_line(key: &str, property: &Json, schema: &Json, there: &str, out: &mut String) {
     let (kind, about) = (kind(schema), about(property, schema).replace('|', "\\|"));
     let _ = writeln!(out, "| `{key}` | {kind} | {} | {there} | {about} |", unit(key));
 }
 
-/// Allowed values or types of a key.
 fn kind(schema: &Json) -> String {
     match enum_names(schema) {
         Some(names) => names.iter().map(|name| format!("`{name}`")).collect::<Vec<_>>().join(", "),
@@ -169,7 +167,7 @@ fn about(property: &Json, schema: &Json) -> String {
     one_line(if property["description"].is_string() { property } else { schema })
 }
 
-/// The default that the text of a key names, where the schema does not: "Default 64." at its end.
+/// Finds "Default 64." in the description, for keys without a default in the schema.
 fn said_default(about: &str) -> Option<&str> {
     let (_, rest) = about.rsplit_once("Default ").or_else(|| about.rsplit_once("Default: "))?;
     let end = rest.find(['.', ':', ';', ',']).filter(|&at| !rest[at..].starts_with(".0"));
@@ -197,7 +195,7 @@ fn types(schema: &Json) -> String {
     }
 }
 
-/// Units stand at the end of a key's name.
+/// Unit, from the suffix of the key's name.
 fn unit(key: &str) -> &'static str {
     let units = [
         ("_ns", "ns"),
@@ -216,7 +214,7 @@ fn unit(key: &str) -> &'static str {
 
 fn range(property: &Json, schema: &Json) -> String {
     let number = |name: &str| {
-        // Beyond that the limit is that of the numbers, not of the key.
+        // A larger limit is the number type's, not the key's.
         limit(name, property, schema).filter(|x| x.abs() < 9e18).map(|x| match x {
             x if x == x.trunc() && x.abs() < 1e15 => strobe_lab::numbers::count_signed(x as i64),
             x => format!("{x}"),

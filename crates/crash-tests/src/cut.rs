@@ -1,4 +1,4 @@
-//! Power cuts under a guest, and what is found after them.
+//! Power cuts under a guest, and verification of the volume after them.
 
 use std::ops::RangeInclusive;
 use std::path::PathBuf;
@@ -15,36 +15,37 @@ use strobe_crash::is_alarm;
 
 use crate::{BLOCK_BYTES, GUEST, NOTES_PATH, Promises, SECTOR_BYTES, VIOLATION};
 
-/// A file system on a drive, and how it is used.
+/// File system on a drive, with its usage.
 #[derive(Clone, Debug)]
 pub struct Config {
     /// Name.
     pub name: &'static str,
-    /// The file system.
+    /// File system.
     pub file_system: FileSystem,
-    /// Promises of the file system.
+    /// Guarantees of the file system.
     pub promises: Promises,
-    /// More arguments of mkfs.
+    /// Additional arguments of mkfs.
     pub mkfs_options: Vec<String>,
-    /// Options of the mount, separated by commas.
+    /// Mount options, separated by commas.
     pub mount_options: String,
-    /// Steps after each mount before power fails: kernel switches. A kernel without one of them cannot be
-    /// tested in this configuration.
+    /// Steps after each mount before power fails: kernel switches. The configuration is skipped on kernels that
+    /// lack one.
     pub setup: Vec<Step>,
-    /// Changes to the drive.
+    /// Changes to the drive's configuration.
     pub change: fn(&mut DriveConfig),
-    /// Bytes of the pieces of a file that a write changes all or nothing: the file system's blocks, or sectors.
+    /// Size of the pieces of a file that a write changes atomically: file system blocks or sectors, in bytes.
     pub piece_bytes: u32,
-    /// MiB of files that fill the volume.
+    /// Size of the files that fill the volume, in MiB.
     pub fill_mib: u32,
-    /// Steps of the writer's work.
+    /// Steps of the writer.
     pub steps: u32,
-    /// True if the drive has a volatile write cache. Without one the kernel sends no flushes.
+    /// True if the drive has a volatile write cache. Without one, the kernel sends no flushes.
     pub write_cache: bool,
-    /// True if the file system survives a power cut during recovery from another one. F2FS does not: before its
-    /// checkpoint is complete, recovery overwrites the first nodes of the chain that it follows. (In Linux 6.12
-    /// `recover_data` opens new segments for data only.) Data synced since the previous checkpoint is then
-    /// lost.
+    /// True if the file system survives a power cut during recovery from another one.
+    ///
+    /// F2FS does not. Before its checkpoint is complete, recovery overwrites the first nodes of the chain that it
+    /// follows. In Linux 6.12, `recover_data` opens new segments for data only. Data synced since the previous
+    /// checkpoint is then lost.
     pub recovers_again: bool,
 }
 
@@ -66,19 +67,19 @@ impl Config {
         }
     }
 
-    /// All that are tested.
+    /// Returns all tested configurations.
     pub fn all() -> Vec<Self> {
         let words = |text: &str| text.split_whitespace().map(str::to_owned).collect::<Vec<_>>();
-        // Of 36 MiB that F2FS leaves of such a small drive.
+        // F2FS leaves 36 MiB of such a small drive.
         let f2fs = |name, mode: &str| Self {
             mount_options: format!("mode={mode}"),
-            // A drive with old data: it has to clean.
+            // Without discard at mkfs, the drive holds old data and must collect garbage.
             mkfs_options: words("-t 0"),
             fill_mib: 28,
             recovers_again: false,
-            // One die: what comes first is on flash first. Without fsync_mode=strict, F2FS writes a node after its data
-            // without a flush between the two, and a drive of several dies may have the node first: then roll-forward
-            // finds a node whose blocks hold what was there before (5 of 150 cuts on four dies).
+            // A single die preserves the order of writes. Without fsync_mode=strict, F2FS writes a node after its
+            // data without a flush in between. On several dies, the node may reach flash first. Roll-forward then
+            // finds a node whose blocks hold old data (5 of 150 cuts on four dies).
             change: |drive| one_die(drive, 224),
             ..Self::new(name, FileSystem::F2fs, Promises::Journal)
         };
@@ -93,7 +94,7 @@ impl Config {
         };
         vec![
             Self {
-                // Blocks of 1 KiB on such a small drive: it has to merge them into its units.
+                // Blocks of 1 KiB, which the drive must merge into its mapping units.
                 mkfs_options: words("-K"),
                 piece_bytes: 1024,
                 ..Self::new("ext4", FileSystem::Ext4, Promises::Journal)
@@ -106,7 +107,7 @@ impl Config {
             f2fs("f2fs-lfs", "lfs"),
             f2fs("f2fs-adaptive", "adaptive"),
             copies("f2fs-logical-copy"),
-            // A copy that lasts only after a flush is lost here.
+            // Reveals a copy that is durable only after a flush.
             Self { write_cache: false, ..copies("f2fs-copy-through") },
             Self::new("vfat", FileSystem::Vfat, Promises::Fat),
             Self {
@@ -117,7 +118,7 @@ impl Config {
         ]
     }
 
-    /// A drive of 96 MiB on flash of 112 MiB: small, and with little room to spare.
+    /// 96 MiB on flash of 112 MiB: small, with little over-provisioning.
     fn drive(&self) -> Result<DriveConfig, KeyError> {
         let mut drive = DriveConfig::preset("jasmine-4g")?;
         let nand = &mut drive.nand;
@@ -147,23 +148,23 @@ impl Config {
     }
 }
 
-/// Why a test of power cuts could not be done.
+/// Failure of the test itself.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum CrashError {
-    /// The drive.
+    /// The drive failed.
     #[error(transparent)]
     Drive(#[from] RunError),
-    /// The guest.
+    /// The guest failed.
     #[error(transparent)]
     Guest(#[from] LinuxError),
-    /// A step that has to succeed without a power cut failed.
+    /// A step failed without a power cut.
     #[error("{0}")]
     Step(String),
-    /// The kernel lacks a switch.
+    /// The kernel lacks a required switch.
     #[error("this kernel cannot: {0}")]
     Lacking(String),
-    /// The guest was done before the planned cut.
+    /// The guest finished before the planned cut.
     #[error("no power cut at operation {0}: the guest was done before")]
     NotCut(u64),
 }
@@ -171,37 +172,33 @@ pub enum CrashError {
 /// Components of the guests.
 #[derive(Clone, Debug)]
 pub struct Parts {
-    /// The kernel.
+    /// Path of the kernel.
     pub kernel: PathBuf,
-    /// The program `crash-guest`.
+    /// Path of the program `crash-guest`.
     pub program: PathBuf,
 }
 
-/// Result of one power cut, or of two.
+/// Result of one or two power cuts.
 #[derive(Clone, Debug, Default)]
 pub struct CutReport {
-    /// The flash operation that was cut short.
+    /// Interrupted flash operation.
     pub operation: u64,
-    /// Acknowledgements of durability that the writer had received.
+    /// Number of durability acknowledgements received from the writer.
     pub acknowledged: usize,
-    /// Power failed once more, while the volume was found again.
+    /// True if power failed once more during recovery.
     pub was_cut_again: bool,
-    /// Violations of the promises.
+    /// Violated guarantees.
     pub violations: Vec<String>,
 }
 
-/// Remains of a guest.
 struct Left {
     outcome: Outcome,
-    /// Standard output.
     said: String,
-    /// Standard error.
     errors: String,
-    /// Kernel messages that report trouble.
     alarms: Vec<String>,
 }
 
-/// A volume that is about to be worked on, and what is known of this work.
+/// Filled volume, with the recorded work of an uncut run.
 pub struct Prepared {
     parts: Parts,
     config: Config,
@@ -210,15 +207,16 @@ pub struct Prepared {
     start: SimTime,
     /// Output of the writer while it fills the volume.
     prepared: String,
-    /// Output of the writer while it works without a power cut.
+    /// Output of the writer during the uncut run.
     worked: String,
     operations: RangeInclusive<u64>,
     collected_blocks: u64,
 }
 
 impl Prepared {
-    /// Makes a volume, fills it, and lets the guest work without a power cut to learn the flash operations of that.
-    /// `wrap` makes of the drive what is to be tested.
+    /// Makes and fills a volume, and lets the guest work without a power cut to learn its flash operations.
+    ///
+    /// `wrap` wraps the drive under test.
     pub fn new(
         parts: &Parts,
         config: &Config,
@@ -243,12 +241,13 @@ impl Prepared {
         let left = volume.boot(&steps, "", wrap(drive), start)?;
         volume.must_be_done(&steps, &left)?;
         let Left { mut outcome, said, .. } = left;
-        // Switched off as it should be: nothing waits in a cache any more.
+        // An orderly power-off leaves nothing in the cache.
         volume.start = outcome.drive.settle(outcome.at).map_err(RunError::Command)?;
         volume.prepared = said;
         let (first, before) = (outcome.drive.operations() + 1, outcome.drive.stats().gc);
         volume.drive = Mutex::new(outcome.drive);
 
+        // The uncut run gives the flash operations among which cuts are chosen.
         let steps = volume.work_steps();
         let left = volume.boot(&steps, "", volume.copy(), volume.start)?;
         volume.must_be_done(&steps, &left)?;
@@ -259,12 +258,12 @@ impl Prepared {
         Ok(volume)
     }
 
-    /// The flash operations from the mount before the writer's work to the unmount after it.
+    /// Flash operations from the mount before the writer's work to the unmount after it.
     pub fn operations(&self) -> RangeInclusive<u64> {
         self.operations.clone()
     }
 
-    /// Blocks that the drive's garbage collection emptied meanwhile.
+    /// Number of blocks reclaimed by garbage collection during the work.
     pub fn collected_blocks(&self) -> u64 {
         self.collected_blocks
     }
@@ -280,7 +279,6 @@ impl Prepared {
         steps
     }
 
-    /// Runs `steps` in a guest which finds `notes` in its root.
     fn boot(
         &self,
         steps: &[Step],
@@ -289,6 +287,7 @@ impl Prepared {
         start: SimTime,
     ) -> Result<Left, CrashError> {
         let mut root = Root::new(&self.parts.program)?;
+        // The program of the guest is also its first process.
         root.link(&format!("usr/bin/{GUEST}"), "/init");
         for step in steps {
             if let Step::Run(run) = step
@@ -318,7 +317,6 @@ impl Prepared {
         Ok(Left { outcome, said: text(&said), errors: text(&errors), alarms })
     }
 
-    /// Fails unless the guest has done all that it had to.
     fn must_be_done(&self, steps: &[Step], left: &Left) -> Result<(), CrashError> {
         match &left.outcome.failed {
             Some((step, reason)) if matches!(steps[*step], Step::Set { .. }) => {
@@ -332,11 +330,13 @@ impl Prepared {
         }
     }
 
-    /// Lets the guest work until power fails during flash operation `operation`, then verifies the volume. With
-    /// `again`, power fails once more, `again` operations after the drive was ready, if that many happen.
+    /// Lets the guest work until power fails during flash operation `operation`, then verifies the volume.
+    ///
+    /// With `again`, power fails once more, `again` operations after the drive was ready, if the guest gets that
+    /// far.
     pub fn cut(&self, operation: u64, again: Option<u64>) -> Result<CutReport, CrashError> {
         let mut drive = self.copy();
-        // A second opinion: the drive's own account of what it must keep.
+        // The drive's own oracle also tracks durable data.
         drive.watch();
         drive.plan_cut(operation);
         let Left { mut outcome, said, errors, alarms } =
@@ -345,7 +345,7 @@ impl Prepared {
             return Err(CrashError::Step(format!("{reason}\n{errors}")));
         }
         if outcome.ended.end != End::PowerCut {
-            // It may have been on its way when the guest was done: then power fails behind it.
+            // The operation may have been in progress when the guest finished. Let the drive reach it.
             while !outcome.drive.was_cut()
                 && let Some(next) = outcome.drive.next_event()
             {
@@ -358,7 +358,7 @@ impl Prepared {
         let acknowledged = said.matches("\"synced\"").count() + said.matches("\"folder\"").count();
         let mut report = CutReport { operation, acknowledged, violations: alarms, ..CutReport::default() };
         if !self.worked.starts_with(&said) {
-            report.violations.push("the guest has worked otherwise than without a power cut".into());
+            report.violations.push("the guest's output differs from the uncut run".into());
         }
         let notes = self.prepared.clone() + &said;
         let mut again = again;
@@ -406,7 +406,6 @@ impl Prepared {
         steps
     }
 
-    /// Adds the verifier's violations to `report`.
     fn judge(&self, left: &Left, report: &mut CutReport) {
         let found = left.said.lines().filter_map(|line| line.strip_prefix(VIOLATION));
         report.violations.extend(found.map(str::to_owned));
@@ -426,7 +425,7 @@ impl Prepared {
                 report.violations.push(format!("{what} ended with exit code {}:\n{said}", exit.code));
             }
         }
-        // What fsck.f2fs says of faults, whatever its exit code is.
+        // fsck.f2fs reports faults in its output, whatever its exit code is.
         let faults = left.said.lines().filter(|line| {
             self.config.file_system == FileSystem::F2fs
                 && ["[ASSERT]", "[FIX]", "[Fail]"].iter().any(|word| line.contains(word))
@@ -435,12 +434,11 @@ impl Prepared {
     }
 }
 
-/// All blocks on one die.
 fn one_die(drive: &mut DriveConfig, blocks: u32) {
     (drive.nand.channels, drive.nand.dies_per_channel, drive.nand.blocks_per_plane) = (1, 1, blocks);
 }
 
-/// A drive all of whose units have been written, a third of them twice: it collects garbage from now on.
+/// Every unit is written, and a third twice: the drive collects garbage from now on.
 fn used_drive(config: &Config, seed: u64) -> Result<(Box<dyn Simulated>, SimTime), CrashError> {
     let drive = config.drive().map_err(BuildError::from);
     let mut drive = drive.and_then(|drive| build(&drive, true, seed)).map_err(RunError::from)?;

@@ -1,4 +1,4 @@
-//! The program of the guests of crash tests: their first process, the writer and the verifier.
+//! Program of the crash tests' guests: first process, writer and verifier.
 
 #[cfg(target_os = "linux")]
 fn main() -> std::process::ExitCode {

@@ -1,4 +1,4 @@
-//! The verifier: a model of what files may hold after a power cut, by what the writer has said.
+//! Verifier: a model of the allowed file contents after a power cut, derived from the writer's output.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs::{self, File};
@@ -15,10 +15,10 @@ pub struct VerifierArgs {
     /// Seed of the writer
     #[arg(long)]
     seed: u64,
-    /// Promise of the file system
+    /// Guarantees of the file system
     #[arg(long, value_enum)]
     promises: Promises,
-    /// Bytes of the aligned pieces of a file that a write changes all or nothing: a power of two, 512 to 4096
+    /// Size of the aligned pieces of a file that a write changes atomically, in bytes: a power of two, 512 to 4096
     #[arg(long)]
     piece_bytes: u32,
     /// File with the output of the writer
@@ -26,12 +26,12 @@ pub struct VerifierArgs {
     notes: PathBuf,
 }
 
-/// The verifier: holds the files in the current folder against what the writer has said. Says each violation, and
-/// returns how many there are.
+/// Compares the files in the current folder with the writer's output. Prints each violation and returns their
+/// number.
 pub fn verify(args: &VerifierArgs) -> io::Result<usize> {
     let text = fs::read_to_string(&args.notes)?;
     let mut model = Model::new(args);
-    // A line without an end was cut short: what it announces has not begun.
+    // A line without an end was cut short, and its operation has not started.
     for line in text.split_inclusive('\n').filter(|line| line.ends_with('\n')) {
         model.take(&serde_json::from_str(line)?);
     }
@@ -47,7 +47,6 @@ pub fn verify(args: &VerifierArgs) -> io::Result<usize> {
     Ok(violations.len())
 }
 
-/// A volume that was found again can be written to.
 fn try_volume() -> io::Result<()> {
     let data = span(0, u32::MAX, 0, 100_000, 0);
     let mut file = File::create("probe")?;
@@ -56,27 +55,25 @@ fn try_volume() -> io::Result<()> {
     if fs::read("probe")? == data {
         fs::remove_file("probe")
     } else {
-        Err(io::Error::other("it reads otherwise than it was written"))
+        Err(io::Error::other("the data read differs from the data written"))
     }
 }
 
-/// Allowed state of a file.
 #[derive(Clone, Debug, Default)]
 struct Held {
     /// Bytes that must be there.
     durable: u64,
     /// Bytes that may be there.
     most: u64,
-    /// Versions that a block may have, the newest last; without an entry it has version 0.
+    /// Allowed versions, the newest last. Blocks without an entry have version 0.
     blocks: BTreeMap<u64, Vec<u32>>,
-    /// It has the name that it was created with.
+    /// True if the file has its original name.
     is_plain: bool,
-    /// It must be there, under one of its names.
+    /// True if the file must exist under one of its names.
     exists: bool,
 }
 
 impl Held {
-    /// All that was done to it is durable.
     fn settle(&mut self) {
         self.durable = self.most;
         for versions in self.blocks.values_mut() {
@@ -87,12 +84,11 @@ impl Held {
 
 /// Allowed state after a power cut.
 ///
-/// For each name: the files it may stand for, or none, from the last sync of its folder on. For each file: the
-/// content at its last sync, and all written since.
+/// A name may refer to any of its files since the last sync of its folder, or to none. A file has its content at
+/// its last sync, and any data written since.
 struct Model {
     seed: u64,
     promises: Promises,
-    /// Pieces of a file that are old or new.
     piece_bytes: u64,
     files: BTreeMap<u32, Held>,
     names: BTreeMap<String, Vec<Option<u32>>>,
@@ -108,20 +104,18 @@ impl Model {
         self.files.entry(id).or_default()
     }
 
-    /// File that a name stands for now.
     fn current(&self, path: &str) -> Option<u32> {
         self.names.get(path).and_then(|may| *may.last()?)
     }
 
     fn name(&mut self, path: &str, id: Option<u32>) {
-        // What had the name may be gone.
+        // The previous file of this name may be gone.
         if let Some(old) = self.current(path) {
             self.file(old).exists = false;
         }
         self.names.entry(path.to_owned()).or_insert_with(|| vec![None]).push(id);
     }
 
-    /// The names that `wanted` picks are durable.
     fn settle_names(&mut self, wanted: impl Fn(&str, Option<u32>) -> bool) {
         for (path, may) in &mut self.names {
             let Some(&current) = may.last() else { continue };
@@ -170,9 +164,9 @@ impl Model {
                 let is_bare = self.promises.is_fat();
                 if let Some(id) = id {
                     let held = self.file(id);
-                    // It is under one of both names.
+                    // The file has one of both names.
                     (held.is_plain, held.exists) = (false, exists);
-                    // A new entry of FAT says where a file is, and how long, only when the file is synced.
+                    // The new FAT entry has the file's location and length only after a sync.
                     held.durable = if is_bare { 0 } else { held.durable };
                 }
             }
@@ -183,11 +177,10 @@ impl Model {
         }
     }
 
-    /// Differences between the folder `root` and the allowed states.
     fn violations(&self, root: &Path) -> io::Result<Vec<String>> {
         let mut violations = Vec::new();
         let mut found = BTreeSet::new();
-        // With two entries for its clusters, a file of FAT loses them to either when the volume is repaired.
+        // On FAT, a file with two entries loses its clusters to either of them during repair.
         let changing = self.names.values().filter(|may| may.len() > 1).flatten().flatten();
         let changing: BTreeSet<u32> = changing.copied().collect();
         for (path, may) in &self.names {
@@ -205,11 +198,12 @@ impl Model {
             }
             let mut wrong = None;
             let mut is_right = false;
+            // One matching candidate is enough.
             for candidate in may.iter().collect::<BTreeSet<_>>() {
                 let fault = match (candidate, &bytes) {
                     (None, None) => None,
-                    (None, Some(bytes)) => Some(format!("is there, {} bytes", bytes.len())),
-                    (Some(_), None) => Some("is not there".to_owned()),
+                    (None, Some(bytes)) => Some(format!("exists, {} bytes", bytes.len())),
+                    (Some(_), None) => Some("is missing".to_owned()),
                     (Some(id), Some(bytes)) => self.fault(*id, bytes),
                 };
                 match (fault, candidate) {
@@ -226,23 +220,25 @@ impl Model {
         if self.promises.is_fat() {
             return Ok(violations);
         }
+        // A durable file must have been found under one of its names.
         for (id, _) in self.files.iter().filter(|(id, held)| held.exists && !found.contains(*id)) {
             let names: Vec<_> =
                 self.names.iter().filter(|(_, may)| may.contains(&Some(*id))).map(|(name, _)| name).collect();
             violations.push(format!("file {id} has none of its names {names:?}"));
         }
+        // Names that the writer never announced must not exist.
         for folder in FOLDERS.iter().chain([&FILL]) {
             for entry in fs::read_dir(root.join(folder))? {
                 let path = format!("{folder}/{}", entry?.file_name().display());
                 if !self.names.contains_key(&path) {
-                    violations.push(format!("{path} was never made"));
+                    violations.push(format!("{path} was never created"));
                 }
             }
         }
         Ok(violations)
     }
 
-    /// Fault of `bytes` as the content of file `id`, if any.
+    /// Returns the fault of `bytes` as the content of file `id`.
     fn fault(&self, id: u32, bytes: &[u8]) -> Option<String> {
         let held = self.files.get(&id)?;
         let length = bytes.len() as u64;
@@ -254,13 +250,14 @@ impl Model {
             let block = piece * self.piece_bytes / BLOCK_BYTES;
             let versions = held.blocks.get(&block).map_or(&[0][..], Vec::as_slice);
             let sectors = || (piece * sectors_per_piece..).zip(data.chunks(SECTOR_BYTES));
+            // A write changes a piece atomically, so all its sectors have the same version.
             let is_right = versions.iter().rev().any(|&version| {
                 sectors().all(|(sector, data)| self.may_read(id, held, sector, version, data))
             });
             if !is_right {
                 let heads: Vec<_> = sectors().map(|(_, data)| describe(data)).collect();
                 return Some(format!(
-                    "block {block} (durable are {} bytes, versions {versions:?}) holds {heads:?}",
+                    "block {block} ({} bytes durable, versions {versions:?}) contains {heads:?}",
                     held.durable
                 ));
             }
@@ -268,8 +265,7 @@ impl Model {
         None
     }
 
-    /// True if a sector may read as `data`, given its version. Data that is not durable may also be zero from
-    /// some byte on. Without a promise it may be anything.
+    /// Data that is not durable may be zero from any byte on. Without guarantees, it may be anything.
     fn may_read(&self, id: u32, held: &Held, sector: u64, version: u32, data: &[u8]) -> bool {
         let expected = content(self.seed, id, sector, version);
         let at = sector * SECTOR_BYTES as u64;
@@ -280,7 +276,6 @@ impl Model {
     }
 }
 
-/// Describes the owner of a sector, from the sector's own content.
 fn describe(data: &[u8]) -> String {
     let word = |at: usize| Some(u64::from_le_bytes(data.get(at..at + 8)?.try_into().ok()?));
     match (word(0), word(8)) {
@@ -383,26 +378,26 @@ mod tests {
         }
         let violations =
             |notes: &[Note]| model(Promises::Journal, notes).violations(root.path()).unwrap().len();
-        // Both are synced, so both have their names.
+        // Both files are synced, so both have their names.
         fs::write(&a, content(1)).unwrap();
         assert_ne!(violations(&notes), 0);
         fs::write(&b, content(2)).unwrap();
         assert_eq!(violations(&notes), 0);
-        // One takes the name of the other: before or after, but something is there.
+        // A rename onto the other file: the old or the new one is there.
         notes.push(rename("d0/a", "d0/b"));
         assert_eq!(violations(&notes), 0);
         notes.push(folder("d0"));
         assert_ne!(violations(&notes), 0);
         fs::rename(&a, &b).unwrap();
         assert_eq!(violations(&notes), 0);
-        // To another folder: under either name, but under one.
+        // A move to another folder: the file has exactly one of both names.
         notes.push(rename("d0/b", "d1/c"));
         assert_eq!(violations(&notes), 0);
         fs::rename(&b, &c).unwrap();
         assert_eq!(violations(&notes), 0);
         fs::remove_file(&c).unwrap();
         assert_ne!(violations(&notes), 0);
-        // What is removed may be there until its folder is synced.
+        // A removed file may be there until its folder is synced.
         notes.extend([folder("d1"), folder("d0"), Note::Remove { path: "d1/c".into() }]);
         assert_eq!(violations(&notes), 0);
         fs::write(&c, content(1)).unwrap();
@@ -410,7 +405,7 @@ mod tests {
         notes.push(folder("d1"));
         assert_ne!(violations(&notes), 0);
         fs::remove_file(&c).unwrap();
-        // Nothing else is there.
+        // An unknown file is a violation.
         fs::write(root.path().join("d2/x"), "").unwrap();
         assert_ne!(violations(&notes), 0);
     }

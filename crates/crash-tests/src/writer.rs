@@ -1,4 +1,4 @@
-//! The writer: a program that works on files and says what is durable.
+//! Writer: a program that works on files and prints which data is durable.
 
 use std::fs::{self, File, OpenOptions};
 use std::io::{self, Write as _};
@@ -13,41 +13,40 @@ use crate::{BLOCK_BYTES, FILL, FILL_BLOCKS, FOLDERS, Note, Promises, span};
 /// Arguments of the writer.
 #[derive(Args, Clone, Debug)]
 pub struct WriterArgs {
-    /// Seed of what it does and writes
+    /// Seed of the operations and data
     #[arg(long)]
     seed: u64,
-    /// Promise of the file system
+    /// Guarantees of the file system
     #[arg(long, value_enum)]
     promises: Promises,
-    /// Files of 1 MiB that fill the volume
+    /// Number of 1 MiB files that fill the volume
     #[arg(long)]
     fill: u32,
-    /// Only make these files, and age them
+    /// Only create the filling files and age the volume
     #[arg(long)]
     prepare: bool,
-    /// Steps of work, otherwise
+    /// Number of steps without --prepare
     #[arg(long, default_value_t = 0)]
     steps: u32,
-    /// KiB of files beside those that fill the volume
+    /// Total size of all other files in KiB, above which the writer removes files
     #[arg(long, default_value_t = 2048)]
     spare_kib: u64,
 }
 
-/// The writer: works on files in the current folder and says what is durable.
+/// Works on files in the current folder and prints which data is durable.
 pub fn write(args: &WriterArgs) -> io::Result<()> {
     let phase = if args.prepare { "prepare" } else { "work" };
     let mut writer = Writer {
         args: args.clone(),
         rng: Prng::derive(args.seed, phase),
         files: Vec::new(),
-        // Those that fill the volume come first.
+        // The filling files come first.
         next_id: args.fill + 1,
         version: if args.prepare { 0 } else { 1 << 20 },
     };
     if args.prepare { writer.prepare() } else { (0..args.steps).try_for_each(|_| writer.work()) }
 }
 
-/// A file of the writer's.
 #[derive(Clone, Debug)]
 struct Made {
     id: u32,
@@ -87,8 +86,9 @@ impl Writer {
         self.say(&Note::Folder { path: path.to_owned() })
     }
 
-    /// Syncs a folder, sometimes. On FAT always: clusters that become free before the names are durable may be
-    /// another file's by then.
+    /// Syncs with the given probability, on FAT always.
+    ///
+    /// FAT may reuse freed clusters for another file before the names are durable.
     fn maybe_sync_folder(&mut self, path: &str, percent: u32) -> io::Result<()> {
         if self.args.promises.is_fat() || self.chance(percent) { self.sync_folder(path) } else { Ok(()) }
     }
@@ -104,7 +104,7 @@ impl Writer {
             self.sync(id, &file)?;
         }
         self.sync_folder(FILL)?;
-        // Old and new lie mixed on a volume that is in use.
+        // Mixes old and new blocks, as on a volume in use.
         for _ in 0..self.args.fill * 8 {
             self.overwrite(8, 0)?;
         }
@@ -120,7 +120,6 @@ impl Writer {
         Ok(Made { id, folder, path, bytes: 0 })
     }
 
-    /// A new file with some content; not synced.
     fn create_any(&mut self, bytes_max: u32) -> io::Result<(Made, File)> {
         let id = self.next_id;
         self.next_id += 1;
@@ -136,7 +135,6 @@ impl Writer {
         FOLDERS[self.rng.below(FOLDERS.len() as u32) as usize]
     }
 
-    /// Appends up to `bytes`.
     fn extend(&self, made: &Made, bytes: u64) -> io::Result<File> {
         let id = made.id;
         self.say(&Note::Extend { id, bytes })?;
@@ -146,7 +144,6 @@ impl Writer {
         Ok(file)
     }
 
-    /// A write has returned.
     fn written(&self, id: u32) -> io::Result<()> {
         match self.args.promises {
             Promises::FatSync => self.say(&Note::Synced { id }),
@@ -154,7 +151,6 @@ impl Writer {
         }
     }
 
-    /// Overwrites up to `runs` runs of blocks of a file that fills the volume.
     fn overwrite(&mut self, runs: u32, sync_percent: u32) -> io::Result<()> {
         let id = 1 + self.rng.below(self.args.fill);
         let file = OpenOptions::new().write(true).open(format!("{FILL}/{id}"))?;
@@ -171,7 +167,6 @@ impl Writer {
         if self.chance(sync_percent) { self.sync(id, &file) } else { Ok(()) }
     }
 
-    /// One step of work.
     fn work(&mut self) -> io::Result<()> {
         let used: u64 = self.files.iter().map(|made| made.bytes).sum();
         if used > self.args.spare_kib * 1024 {
@@ -193,13 +188,13 @@ impl Writer {
             76..84 => self.replace(),
             84..92 => self.remove(),
             92..96 => {
-                // Nobody waits for this one.
+                // This file is never synced.
                 let (made, _) = self.create_any(256 << 10)?;
                 self.maybe_sync_folder(made.folder, 0)?;
                 self.files.push(made);
                 Ok(())
             }
-            // What the kernel does in its own time: dirty pages are old after 30 s, and journals commit.
+            // Lets the kernel's own activity happen: dirty pages expire after 30 s, and journals commit.
             _ => {
                 let seconds = u64::from(1 + self.rng.below(40));
                 std::thread::sleep(Duration::from_secs(seconds));
@@ -234,7 +229,7 @@ impl Writer {
         if left == folder { Ok(()) } else { self.maybe_sync_folder(left, 50) }
     }
 
-    /// On FAT, an entry with a new name says where the file is, and how long, only when the file is synced.
+    /// FAT stores the file's location and length in the new entry only at a sync.
     fn sync_entry(&mut self, at: usize) -> io::Result<()> {
         if self.args.promises.is_fat() && self.chance(70) {
             self.sync(self.files[at].id, &File::open(&self.files[at].path)?)
@@ -243,7 +238,7 @@ impl Writer {
         }
     }
 
-    /// Replaces a file atomically: writes a new one, syncs it, and renames it over the old one.
+    /// Writes a new file, syncs it, and renames it over the old one.
     fn replace(&mut self) -> io::Result<()> {
         let Some(at) = self.any_file() else { return Ok(()) };
         let (made, file) = self.create_any(32 << 10)?;

@@ -1,8 +1,8 @@
-//! Power cuts under ext4, F2FS and FAT of a real Linux kernel: what fsync(2) has promised is there afterwards, and
-//! the volume is sound.
+//! Power cuts under ext4, F2FS and FAT of a real Linux kernel: data synced by fsync(2) is intact, and the volume is
+//! sound.
 //!
-//! The kernel is that of `strobe linux build-kernel`, or `STROBE_KERNEL`; without one the tests are skipped, and with
-//! `STROBE_REQUIRE_KERNEL=1` they fail.
+//! The kernel is `STROBE_KERNEL` or the one built by `strobe linux build-kernel`. Without a kernel the tests are
+//! skipped, or fail with `STROBE_REQUIRE_KERNEL=1`.
 
 #![cfg(target_os = "linux")]
 
@@ -16,8 +16,8 @@ use strobe_lab::machine::Stopwatch;
 use strobe_linux::command::FileSystem;
 use strobe_linux::{LinuxError, kernel};
 use strobe_ssd::{
-    Command, CommandError, Completion, Device, DriveStats, HostCounts, Inspect, Latency, LimitsConfig,
-    PowerCut, Range, Simulated, Verdict,
+    Command, CommandError, CommandKind, Completion, Device, DriveStats, HostCounts, Inspect, Latency,
+    LimitsConfig, PowerCut, Range, Simulated, Verdict,
 };
 use strobe_testing::{Need, found};
 use strobe_types::{Geometry, Lba, Prng, SimTime};
@@ -29,7 +29,6 @@ fn parts() -> Option<Parts> {
     Some(Parts { kernel, program: env!("CARGO_BIN_EXE_crash-guest").into() })
 }
 
-/// Does `work` for each item on all processors; results in the order of the items.
 fn in_parallel<T: Sync, R: Send>(items: &[T], work: impl Fn(&T) -> R + Sync) -> Vec<R> {
     let (next, results) = (AtomicUsize::new(0), Mutex::new(Vec::new()));
     let worker = || {
@@ -51,7 +50,6 @@ fn in_parallel<T: Sync, R: Send>(items: &[T], work: impl Fn(&T) -> R + Sync) -> 
     results.into_iter().map(|(_, result)| result).collect()
 }
 
-/// The volume of a configuration, or what this machine lacks for it.
 fn prepare(
     parts: &Parts,
     config: &Config,
@@ -65,8 +63,7 @@ fn prepare(
     }
 }
 
-/// `count` cuts at random operations of the work; after every third, power fails once more, if the file system can
-/// cope with that.
+/// Power fails once more after every third cut, if the file system survives it.
 fn cuts(config: &Config, volume: &Prepared, count: usize) -> Vec<(u64, Option<u64>)> {
     if let Ok(given) = std::env::var("STROBE_CRASH_AT") {
         let number = |text: &str| text.parse().expect("STROBE_CRASH_AT is OPERATION or OPERATION+AGAIN");
@@ -88,13 +85,12 @@ fn cut(config: &Config, volume: &Prepared, (operation, again): (u64, Option<u64>
     volume.cut(operation, again).unwrap_or_else(|error| panic!("{}, {operation}: {error}", config.name))
 }
 
-/// Cuts power `count` times in each configuration, says what came of it, and fails if anything is wrong.
 fn test(configs: &[Config], count: usize) {
     assert!(!configs.is_empty(), "no configuration is left");
     let Some(parts) = parts() else { return };
     let watch = Stopwatch::start();
     let volumes = in_parallel(configs, |config| prepare(&parts, config, |drive| drive));
-    // Here and not where they are prepared: only this thread has the test's name.
+    // Skips happen here, because only this thread has the test's name.
     let volumes: Vec<_> = volumes.into_iter().map(|volume| found(Need::Kernel, volume)).collect();
     let mut items = Vec::new();
     for (config, volume) in configs.iter().zip(&volumes) {
@@ -130,7 +126,7 @@ fn test(configs: &[Config], count: usize) {
     eprintln!("{} cuts in {ran} of {all} configurations in {:.1} s", reports.len(), watch.wall_s());
     assert_eq!(wrong, 0, "volumes with losses or faults");
     assert!(reports.len() >= ran, "a configuration was not cut at all");
-    // If nothing has been promised before any cut, nothing could have been lost.
+    // Without an acknowledgement before a cut, nothing could have been lost.
     let promised: usize = reports.iter().map(|report| report.acknowledged).sum();
     assert!(ran == 0 || promised > 0, "no cut came after an acknowledgement");
 }
@@ -140,8 +136,10 @@ fn what_was_synced_survives_power_cuts() {
     test(&Config::all(), 2);
 }
 
-/// 100 cuts in each configuration; `STROBE_CRASH_CUTS` is another number, `STROBE_CRASH_ONLY` a part of a
-/// configuration's name, and `STROBE_CRASH_AT` the one operation to cut, or OPERATION+AGAIN.
+/// 100 cuts in each configuration by default.
+///
+/// `STROBE_CRASH_CUTS` sets another number, `STROBE_CRASH_ONLY` selects configurations by a part of their names.
+/// `STROBE_CRASH_AT` sets the operation to cut, as OPERATION or OPERATION+AGAIN.
 #[test]
 #[ignore = "200 cuts per file system, many minutes: make test-long"]
 fn what_was_synced_survives_many_power_cuts() {
@@ -151,7 +149,7 @@ fn what_was_synced_survives_many_power_cuts() {
     test(&configs, number.unwrap_or(100));
 }
 
-/// The test itself is tested: a drive that only says that it has flushed is found out on each file system.
+/// Tests the test: a drive that ignores flushes is detected on each file system.
 #[test]
 fn a_drive_that_does_not_flush_is_found_out() {
     let Some(parts) = parts() else { return };
@@ -178,10 +176,8 @@ fn a_drive_that_does_not_flush_is_found_out() {
     eprintln!("a drive that lies was found out on {tried} of 3 file systems");
 }
 
-/// Flushes acknowledged by the drive without flushing.
 static LIES: AtomicUsize = AtomicUsize::new(0);
 
-/// A drive that says that it has flushed, but has not.
 struct Liar(Box<dyn Simulated>);
 
 impl Liar {
@@ -195,7 +191,7 @@ impl Device for Liar {
         match command {
             Command::Flush => {
                 LIES.fetch_add(1, Ordering::Relaxed);
-                // An empty trim: nothing, and an answer.
+                // An empty trim completes without effect.
                 self.0.submit(now, tag, &Command::Deallocate(&[Range::new(Lba::new(0), 0)]), None);
             }
             _ => self.0.submit(now, tag, command, data),
@@ -245,6 +241,10 @@ impl Device for Liar {
 impl Inspect for Liar {
     fn logical_units(&self) -> u32 {
         self.0.logical_units()
+    }
+
+    fn oldest_outstanding(&self) -> Option<(CommandKind, SimTime)> {
+        self.0.oldest_outstanding()
     }
 
     fn mapped_units(&self) -> u32 {

@@ -1,8 +1,8 @@
-//! Crash tests of real file systems: power fails while a guest runs a program of the user's, or places cannot be read
-//! afterwards, and a check of theirs says what is left.
+//! Crash tests of real file systems.
 //!
-//! [`Explorer`] lets the program run once, takes a snapshot of the drive at many flash operations, and boots a machine
-//! with each. [`Search`] does so with programs made at random.
+//! Power fails while a guest runs a user's program, or mapping units become unreadable afterwards. A user's
+//! check judges the result. [`Explorer`] runs the program once, takes snapshots of the drive at many flash
+//! operations, and boots a machine with each. [`Search`] does so with random programs.
 
 #![cfg(target_os = "linux")]
 
@@ -16,7 +16,7 @@ pub use explore::{
 };
 pub use search::{Broken, Search, check_program};
 
-/// True if a kernel line reports trouble.
+/// True if a kernel line reports an error.
 pub fn is_alarm(line: &str) -> bool {
     let words = ["WARNING:", "BUG:", "Call Trace", "I/O error", "EXT4-fs error", "nconsisten", "orrupt"];
     words.iter().any(|word| line.contains(word)) || (line.contains("FAT-fs") && line.contains("error"))

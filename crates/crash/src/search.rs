@@ -1,4 +1,4 @@
-//! Search for broken promises: random programs, each with power cuts behind each of its operations.
+//! Search for violated guarantees: random programs, with a power cut after each operation.
 
 use std::path::{Path, PathBuf};
 
@@ -8,40 +8,41 @@ use strobe_types::StopFlag;
 use crate::programs::{Entry, Op, Program, Tree};
 use crate::{ExploreError, Explorer, Found, Places, Verdict};
 
-/// A search.
+/// Search configuration.
 #[derive(Clone, Debug)]
 pub struct Search {
-    /// Drive, machine and file system, on which [`Program::before`] has run; its program and check are replaced.
+    /// Drive, machine and file system, on which [`Program::before`] has run. The program and check are
+    /// replaced.
     pub explorer: Explorer,
-    /// The program of the check and its arguments; the file of the plan follows.
+    /// Command of the check. The plan's file is appended to its arguments.
     pub check: Vec<String>,
     /// Seed of the programs.
     pub seed: u64,
-    /// Operations of a program, without the last.
+    /// Operations of a program, without the final sync operation.
     pub length: usize,
 }
 
-/// A program after which a promise was broken.
+/// Program with a violated guarantee.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Broken {
-    /// Number of the program.
+    /// Program number.
     pub number: u64,
     /// File system.
     pub file_system: String,
-    /// The smallest program found that still shows it.
+    /// Smallest program found that still fails.
     pub program: Program,
-    /// The program for a shell.
+    /// Shell script of the program.
     pub script: String,
-    /// Operations that were complete when power was cut.
+    /// Operations completed before the cut.
     pub done: usize,
     /// Verdict.
     pub verdict: Verdict,
-    /// The promise, or what else was found.
+    /// Violated guarantee or other finding.
     pub reason: String,
 }
 
 impl Search {
-    /// Tries program `number`; returns what it breaks, if anything, with the program made as small as possible.
+    /// Tries program `number`. Returns a violated guarantee with the minimised program, if any.
     pub fn one(&self, number: u64, stop: &StopFlag) -> Result<Option<Broken>, ExploreError> {
         let program = Program::random(self.seed, number, self.length);
         let Some(found) = self.try_out(&program, stop)? else { return Ok(None) };
@@ -52,7 +53,6 @@ impl Search {
         Ok(Some(Broken { number, file_system, program: smallest, script, done, verdict, reason }))
     }
 
-    /// The first cut of `program` that leaves something wrong.
     fn try_out(&self, program: &Program, stop: &StopFlag) -> Result<Option<Found>, ExploreError> {
         let mut explorer = self.explorer.clone();
         let plan = explorer.folder.join("plan.json");
@@ -61,7 +61,7 @@ impl Search {
         explorer.run.command = ["sh", "-c", &program.script()].map(str::to_owned).into();
         explorer.check = [&self.check[..], &[plan.display().to_string()]].concat();
         let rehearsed = match explorer.rehearse(stop) {
-            // It never reached the drive.
+            // The program wrote nothing to the drive.
             Err(ExploreError::Nothing) => return Ok(None),
             rehearsed => rehearsed?,
         };
@@ -71,16 +71,13 @@ impl Search {
     }
 }
 
-/// Number of power cuts: one behind each operation.
+/// Number of cuts: one after each operation, and one at the end.
 fn cuts(program: &Program) -> usize {
-    program.0.len()
+    program.0.len() + 1
 }
 
-/// The smallest program found that still shows a fault, and its finding: no operation can be left out.
-/// `shows` tries a program.
-///
-/// Each pass leaves out one operation after the other, the last first. An operation may become superfluous
-/// when an earlier one has gone, so passes are repeated until one leaves out nothing.
+/// Minimises a failing program. Each pass tries to leave out one operation after the other, starting with the
+/// last. This may make a later operation superfluous, so passes repeat until one changes nothing.
 fn smallest<T, E>(
     mut program: Program,
     mut found: T,
@@ -103,8 +100,10 @@ fn smallest<T, E>(
     }
 }
 
-/// The check of a search: compares the folder `top` with the promises of the program in the file `plan`, of which the file
-/// `acknowledged` says how many operations were complete. Returns the first promise that is broken.
+/// Check of a search: compares the folder `top` with the guarantees of the program in the file `plan`.
+///
+/// The number of lines in the file `acknowledged` is the number of completed operations. Returns the first
+/// violated guarantee.
 pub fn check_program(plan: &Path, acknowledged: &Path, top: &Path) -> Result<Option<String>, ExploreError> {
     let failed = |path: &Path| {
         let path = path.to_owned();
@@ -146,8 +145,8 @@ mod tests {
     use super::*;
 
     #[test]
-    fn power_is_cut_behind_each_operation_of_the_longest_program() {
-        assert_eq!(cuts(&Program::random(1, 1, 100)), 101);
+    fn power_is_cut_behind_each_operation_of_the_longest_program_and_at_its_end() {
+        assert_eq!(cuts(&Program::random(1, 1, 100)), 101 + 1);
     }
 
     #[test]
@@ -155,7 +154,7 @@ mod tests {
         let folder = Op::Mkdir("C".to_owned());
         let file = Op::Create("B/y".to_owned());
         let program = Program(vec![folder.clone(), file.clone(), Op::Sync]);
-        // The file can go only when the folder has gone, which comes before it.
+        // The file can only be left out after the folder, which comes before it.
         let shows = |program: &Program| {
             let has = |op| program.0.contains(op);
             Ok::<_, ()>((has(&Op::Sync) && (has(&file) || !has(&folder))).then_some(program.0.len()))

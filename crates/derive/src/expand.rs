@@ -1,4 +1,4 @@
-//! The code of an implementation, from a declaration.
+//! Code generation for the derive macros.
 
 use proc_macro2::{TokenStream, TokenTree};
 use quote::{format_ident, quote};
@@ -7,10 +7,9 @@ use syn::{
     Type, parse_quote,
 };
 
-/// Most variants of an enum: their number takes one byte.
+/// Maximum number of variants of an enum: the variant number takes one byte.
 const VARIANTS_MAX: usize = 256;
 
-/// Implements `Stored` for a struct or an enum.
 pub(crate) fn stored(input: DeriveInput) -> Result<TokenStream> {
     let (store, restored) = match &input.data {
         Data::Struct(data) => {
@@ -22,7 +21,7 @@ pub(crate) fn stored(input: DeriveInput) -> Result<TokenStream> {
             let (mut stores, mut restores) = (TokenStream::new(), TokenStream::new());
             for (number, variant) in (0..=u8::MAX).zip(&data.variants) {
                 let (name, at) = (&variant.ident, members(&variant.fields));
-                // A field may be called `out`: bindings have names of their own.
+                // A field may be called `out`, so the bindings have generated names.
                 let bound: Vec<_> = (0..at.len()).map(|n| format_ident!("field_{n}")).collect();
                 stores.extend(quote!(Self::#name { #(#at: #bound),* } => {
                     ::strobe_types::Stored::store(&#number, out);
@@ -31,8 +30,7 @@ pub(crate) fn stored(input: DeriveInput) -> Result<TokenStream> {
                 let restored = values(&variant.fields);
                 restores.extend(quote!(#number => Self::#name #restored,));
             }
-            let unknown =
-                quote!(return Err(::strobe_types::StateError::Unfit("a variant that there is not")));
+            let unknown = quote!(return Err(::strobe_types::StateError::Unfit("an unknown enum variant")));
             let number = quote!(<u8 as ::strobe_types::Stored>::restored(from)?);
             (quote!(match self { #stores }), quote!(Ok(match #number { #restores _ => #unknown })))
         }
@@ -62,7 +60,6 @@ pub(crate) fn stored(input: DeriveInput) -> Result<TokenStream> {
     })
 }
 
-/// Implements `State` for a struct.
 pub(crate) fn state(input: DeriveInput) -> Result<TokenStream> {
     let Data::Struct(data) = &input.data else {
         return Err(refused(&input, "`State` is for structs: derive `Stored` for an enum"));
@@ -101,6 +98,7 @@ pub(crate) fn state(input: DeriveInput) -> Result<TokenStream> {
         };
         saves.extend(save);
         loads.extend(load);
+        // A concrete type needs no bound: it is a `State`, or the generated code does not compile.
         if mentions(&held, &input.generics) {
             generics.make_where_clause().predicates.push(parse_quote!(#held: ::strobe_types::State));
         }
@@ -124,7 +122,6 @@ pub(crate) fn state(input: DeriveInput) -> Result<TokenStream> {
     })
 }
 
-/// Treatment of a field of a `State`.
 #[derive(Clone, Copy)]
 enum Kind {
     Plain,
@@ -134,7 +131,6 @@ enum Kind {
 }
 
 impl Kind {
-    /// Reads the `#[state(…)]` of `field`: at most one word.
     fn of(field: &Field) -> Result<Self> {
         let mut kind = Self::Plain;
         for attribute in field.attrs.iter().filter(|attribute| attribute.path().is_ident("state")) {
@@ -158,7 +154,6 @@ impl Kind {
     }
 }
 
-/// Names of fields, or their numbers, as they follow a dot.
 fn members(fields: &Fields) -> Vec<Member> {
     let member = |(at, field): (usize, &Field)| match &field.ident {
         Some(name) => Member::Named(name.clone()),
@@ -167,13 +162,12 @@ fn members(fields: &Fields) -> Vec<Member> {
     fields.iter().enumerate().map(member).collect()
 }
 
-/// Fields in braces, each read in its turn.
+/// Struct literal that restores the fields in declaration order.
 fn values(fields: &Fields) -> TokenStream {
     let at = members(fields);
     quote!({ #(#at: ::strobe_types::Stored::restored(from)?),* })
 }
 
-/// The type between the brackets of `wrapper<…>`, if `held` is that.
 fn inside<'a>(held: &'a Type, wrapper: &str) -> Option<&'a Type> {
     let Type::Path(path) = held else { return None };
     let last = path.path.segments.last().filter(|last| last.ident == wrapper)?;
@@ -184,7 +178,6 @@ fn inside<'a>(held: &'a Type, wrapper: &str) -> Option<&'a Type> {
     }
 }
 
-/// True if a type parameter of `generics` occurs in `code`.
 fn mentions(code: &TokenStream, generics: &Generics) -> bool {
     code.clone().into_iter().any(|token| match token {
         TokenTree::Ident(name) => generics.type_params().any(|parameter| parameter.ident == name),

@@ -2,9 +2,8 @@
 //!
 //! `cargo run --release -p strobe-ftl --example victim_cost [POLICY...]`
 //!
-//! Drives each policy as a drive in steady state does: the victim is filled anew, and as many units
-//! elsewhere, drawn at random, become invalid as it had. Of the time of each choice (`choose` and
-//! `taken`) the median is printed; that of all other calls is given per unit written.
+//! Drives each policy as in steady state: random units become invalid, one per unit refilled. Prints the
+//! median time of a choice (`choose` and `taken`), and of all other calls per unit written.
 
 // A benchmark reads the clock; the engine does not.
 #![allow(clippy::disallowed_types)]
@@ -17,7 +16,6 @@ use strobe_types::{BlockId, Ppa, Prng};
 
 const UNITS: u32 = 64;
 const SIZES: [u32; 4] = [1_000, 10_000, 100_000, 1_000_000];
-/// Share of units valid, over the drive.
 const UTILISATION: f64 = 0.8;
 const CHOICES_TIMED: usize = 20_000;
 
@@ -57,7 +55,7 @@ fn row(name: &str, wanted: &[String], cost: impl Fn(u32) -> (f64, f64)) {
     println!("{:>10.2}", costs[3] / costs[0].max(1.0));
 }
 
-/// Of a load that depends on the one before, from a table of 64 bytes per block.
+/// Latency of dependent loads from a table of 64 bytes per block.
 fn memory_latency(blocks: u32) -> (f64, f64) {
     let mut rng = Prng::new(1);
     // Sattolo 1986: one cycle through all entries.
@@ -76,13 +74,11 @@ fn memory_latency(blocks: u32) -> (f64, f64) {
     (start.elapsed().as_secs_f64() * 1e9 / f64::from(loads), 0.0)
 }
 
-/// Blocks of 64 units and what is valid in them.
 struct Drive<V> {
     policy: V,
     rng: Prng,
     blocks: u32,
     valid: Vec<u32>,
-    /// A bit per valid unit.
     units: Vec<u64>,
     erase_counts: Vec<u32>,
     tick: u64,

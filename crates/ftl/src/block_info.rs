@@ -1,4 +1,4 @@
-//! State of a block as an observer sees it, independent of the mapping scheme.
+//! State of a block as an observer sees it.
 
 use strobe_nand::Nand;
 use strobe_types::{BlockId, named};
@@ -9,14 +9,14 @@ named! {
     /// State of a block.
     #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
     pub enum Stage {
-        /// Erased, or waiting for its erase with nothing valid in it: it is about to be at hand.
+        /// Erased, or its erase is in flight.
         #[default]
         Erased => "erased",
-        /// Has room, and takes writes.
+        /// Takes writes.
         Open => "open",
         /// Takes no more writes.
         Full => "full",
-        /// Its valid units are being moved elsewhere.
+        /// Valid units are being moved elsewhere.
         Emptying => "emptying",
         /// Reserved for the drive's own tables.
         Tables => "tables",
@@ -26,19 +26,19 @@ named! {
 }
 
 named! {
-    /// Purpose for which a block was opened.
+    /// Purpose a block was opened for.
     #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
     pub enum Stream {
-        /// Nobody knows: it is erased, was found so after a power cut, or the scheme has no streams.
+        /// Unknown: the block is erased, was filled before a power cut, or is in a scheme without streams.
         #[default]
         Unknown => "unknown",
-        /// Host writes; relocated units too, if they have no stream of their own.
+        /// Host writes, and relocated units without a separate stream.
         Host => "host",
-        /// Units that collection has moved.
+        /// Units moved by garbage collection.
         Moved => "moved",
-        /// Cold units that collection has moved.
+        /// Cold units moved by garbage collection.
         Cold => "cold",
-        /// Units that wear levelling has moved.
+        /// Units moved by wear levelling.
         Leveled => "leveled",
         /// Pages of the map.
         Map => "map",
@@ -47,27 +47,26 @@ named! {
     }
 }
 
-/// A block as an observer sees it.
+/// A block, seen independently of the mapping scheme.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct BlockInfo {
     /// State of the block.
     pub stage: Stage,
-    /// Purpose for which it was opened.
+    /// Purpose it was opened for.
     pub stream: Stream,
-    /// Number of its stream, if it is one of those that a placement chooses; `None` if nobody knows.
+    /// Number of its stream; `None` if unknown or not chosen by a placement.
     pub number: Option<StreamId>,
-    /// Units that hold the current version of something; 0 in [`Stage::Tables`].
+    /// Units that hold a current version; 0 in [`Stage::Tables`].
     pub valid: u32,
-    /// Units programmed since its erase, padding included.
+    /// Units programmed since the last erase, padding included.
     pub written: u32,
-    /// Units that it has room for, as its cells are used now.
+    /// Capacity in units in its present cell mode.
     pub units: u32,
     /// Successful erases.
     pub erases: u32,
 }
 
 impl BlockInfo {
-    /// `block` of `nand`, of whose units `valid` are.
     pub(crate) fn of_flash<N: Nand>(nand: &N, block: BlockId, stage: Stage, valid: u32) -> Self {
         let (flash, per_page) = (nand.block(block), nand.geometry().units_per_page());
         Self {

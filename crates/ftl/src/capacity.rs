@@ -1,69 +1,68 @@
-//! Reserve arithmetic: can garbage collection always make progress?
+//! Reserve arithmetic of garbage collection.
 
-/// Contents of a drive and the reserves that they need.
+/// Contents of a drive and the reserves they need.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Demand {
-    /// Logical units the drive offers.
+    /// Logical units of the drive.
     pub logical_units: u32,
-    /// Good blocks.
+    /// Good blocks that can hold data.
     pub usable_blocks: u32,
-    /// Blocks that are open for writing at the same time.
+    /// Blocks open for writing at the same time.
     pub open_blocks: u32,
-    /// Erased blocks that are kept in hand.
+    /// Erased blocks held in reserve.
     pub reserve_blocks: u32,
-    /// Good blocks, not among the usable ones, in which the map is kept.
+    /// Good blocks that hold the map, not counted in `usable_blocks`.
     pub map_blocks: u32,
-    /// Blocks, not among the usable ones, that are always in SLC mode: they pass on what they hold.
+    /// Blocks always in SLC mode, not counted in `usable_blocks`; their data is folded.
     pub slc_blocks: u32,
-    /// Open blocks among `open_blocks` of the SLC cache.
+    /// Blocks of the SLC cache among `open_blocks`.
     pub slc_open_blocks: u32,
     /// Flash pages in a block.
     pub pages_per_block: u32,
     /// Mapping units in a page.
     pub units_per_page: u32,
-    /// Reclaim groups, each with an equal part of the blocks.
+    /// Reclaim groups, each with an equal share of the blocks.
     pub groups: u32,
 }
 
-/// The arithmetic of progress, ready to be printed.
+/// Computes the logical units that garbage collection can sustain.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Capacity {
     demand: Demand,
 }
 
-/// Why a drive could not make progress when full.
+/// Error: garbage collection could not make progress on the full drive.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct CapacityError {
     demand: Demand,
-    room: u64,
+    capacity: u64,
 }
 
 impl Capacity {
-    /// Prepares the arithmetic for `demand`.
+    /// Arithmetic for `demand`.
     pub fn new(demand: Demand) -> Self {
         Self { demand }
     }
 
     /// Most logical units with which garbage collection always frees space.
     ///
-    /// When it starts, all but the open and the reserved blocks are closed. If the logical units
-    /// were spread so that no closed block had a whole page to gain, each would hold more than
-    /// (pages − 1) × units per page valid units; as long as there are fewer logical units than
-    /// that takes, some block yields at least one page, and the reserve lets it be moved.
+    /// When collection starts, all blocks but the open and the reserved ones are closed. If no closed block
+    /// could yield a whole page, each would hold more than (pages − 1) × units per page valid units. With
+    /// fewer logical units than that, some block yields a page, and the reserve has space for its valid
+    /// units.
     ///
-    /// Each of several reclaim groups has such a reserve. The host chooses the group of a write; if that has no room for
-    /// another block, the write goes to one that has, which there is if a block in each group is left over.
-    pub fn room_units(&self) -> u64 {
+    /// Each reclaim group has such a reserve. Host writes to a full group are redirected; a spare block in
+    /// each group guarantees a target.
+    pub fn capacity_units(&self) -> u64 {
         let d = &self.demand;
         if d.groups == 1 {
-            return self.room_of_group();
+            return self.group_capacity_units();
         }
         let block = u64::from(d.pages_per_block) * u64::from(d.units_per_page);
-        self.room_of_group().saturating_sub(block) * u64::from(d.groups)
+        self.group_capacity_units().saturating_sub(block) * u64::from(d.groups)
     }
 
-    /// Most valid units of one reclaim group with which collection in it always frees space.
-    pub(crate) fn room_of_group(&self) -> u64 {
+    pub(crate) fn group_capacity_units(&self) -> u64 {
         let d = &self.demand;
         let closed = (u64::from(d.usable_blocks) / u64::from(d.groups))
             .saturating_sub(u64::from(d.open_blocks / d.groups))
@@ -72,18 +71,20 @@ impl Capacity {
         (closed * too_full).saturating_sub(1)
     }
 
-    /// Accepts the demand or says why not.
+    /// Checks that the demand fits.
+    ///
+    /// # Errors
+    /// A [`CapacityError`] with the arithmetic if it does not.
     pub fn check(&self) -> Result<(), CapacityError> {
-        let room = self.room_units();
-        if u64::from(self.demand.logical_units) <= room {
+        let capacity = self.capacity_units();
+        if u64::from(self.demand.logical_units) <= capacity {
             return Ok(());
         }
-        Err(CapacityError { demand: self.demand, room })
+        Err(CapacityError { demand: self.demand, capacity })
     }
 }
 
 impl CapacityError {
-    /// The demand of the same drive without an SLC cache.
     fn without_slc(&self) -> Demand {
         let Demand { usable_blocks, open_blocks, slc_blocks, slc_open_blocks, .. } = self.demand;
         Demand {
@@ -103,7 +104,7 @@ impl std::fmt::Display for CapacityError {
         let physical = u64::from(d.usable_blocks) * per_block;
         let map = match d.map_blocks {
             0 => String::new(),
-            blocks => format!(", beside {blocks} blocks kept for the map"),
+            blocks => format!(", plus {blocks} blocks reserved for the map"),
         };
         writeln!(
             f,
@@ -116,48 +117,48 @@ impl std::fmt::Display for CapacityError {
         )?;
         writeln!(
             f,
-            "  {:>12} blocks open for writing and {} kept erased cannot be counted on",
+            "  {:>12} blocks open for writing and {} kept erased do not count as capacity",
             d.open_blocks, d.reserve_blocks
         )?;
         if d.groups > 1 {
             writeln!(
                 f,
-                "  {:>12} reclaim groups share these, and need room for a block more in each",
+                "  {:>12} reclaim groups share these, and each needs space for one more block",
                 d.groups
             )?;
         }
-        writeln!(f, "  {:>12} logical units asked for", d.logical_units)?;
-        writeln!(f, "  {:>12} logical units can be served", self.room)?;
+        writeln!(f, "  {:>12} logical units requested", d.logical_units)?;
+        writeln!(f, "  {:>12} logical units can be served", self.capacity)?;
         let slc = u64::from(d.slc_blocks) + u64::from(d.slc_open_blocks);
         if slc > 0 {
             writeln!(
                 f,
-                "  {:>12} blocks are the share of the SLC cache: {} always in SLC mode, {} open in it",
+                "  {:>12} blocks belong to the SLC cache: {} always in SLC mode, {} open in it",
                 slc, d.slc_blocks, d.slc_open_blocks
             )?;
-            if u64::from(d.logical_units) <= Capacity::new(self.without_slc()).room_units() {
+            if u64::from(d.logical_units) <= Capacity::new(self.without_slc()).capacity_units() {
                 return write!(
                     f,
-                    "the SLC cache leaves no room: lower drive.ftl.slc_cache.static_blocks, or set it and \
+                    "the SLC cache is too large: lower drive.ftl.slc_cache.static_blocks, or set it and \
                      drive.ftl.slc_cache.dynamic_blocks to 0; or set drive.ftl.logical_pages to at most {}",
-                    self.room
+                    self.capacity
                 );
             }
         }
-        if self.room == 0 {
+        if self.capacity == 0 {
             return write!(
                 f,
-                "each plane takes up to two open blocks and one of the reserve: use more blocks per plane or \
+                "each plane needs up to two open blocks and one reserve block: use more blocks per plane or \
                  fewer dies and planes, or lower drive.ftl.gc.min_free_blocks and net_blocks"
             );
         }
-        // Rounded up to four digits, so that following the advice is enough.
+        // Rounded up to four digits, so the advised value is enough.
         let with_map = physical + u64::from(d.map_blocks + d.slc_blocks) * per_block;
-        let spare = (with_map as f64 / self.room as f64 - 1.0) * 10_000.0;
+        let spare = (with_map as f64 / self.capacity as f64 - 1.0) * 10_000.0;
         write!(
             f,
             "set drive.ftl.logical_pages to at most {}, or drive.ftl.over_provisioning to at least {:.4}",
-            self.room,
+            self.capacity,
             spare.ceil() / 10_000.0
         )
     }

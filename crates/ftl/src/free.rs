@@ -1,44 +1,34 @@
-//! Erased blocks, waiting to be opened.
+//! Pool of erased blocks.
 
 use std::collections::{BTreeSet, VecDeque};
 use std::ops::Range;
 
 use strobe_types::{BlockId, Geometry, Stored};
 
-/// Choice among the erased blocks.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Want {
-    /// The one erased first.
+    /// The block erased first.
     Next,
-    /// The one erased least often.
     Young,
-    /// The one erased most often.
     Worn,
-    /// The one erased least often of those erased more often than this; the one erased most often if there is none.
+    /// The block with the fewest erases above this count, else with the most.
     Above(u32),
 }
 
-/// Erased blocks by plane.
-///
-/// Streams ask for a block on the plane whose turn it is, which stripes them over the drive; if
-/// that plane has none, the plane with the most gives one, so that a drive never stalls while any
-/// block is free. Planes of another reclaim group give none.
+/// Erased blocks of each plane. A plane without any takes one from the plane with the most in the same
+/// reclaim group, so a request fails only if no plane of its group has an erased block.
 #[derive(Clone, Debug, Stored)]
 pub(crate) struct FreePool {
     planes: Vec<Plane>,
     count: u32,
-    /// Blocks put in so far: of equally worn blocks the first one in counts as the younger.
+    /// Blocks added so far. Of equally worn blocks, the one added first is younger.
     arrivals: u64,
 }
 
-/// The erased blocks of one plane. Both forms give what is wanted; they differ in what is a scan.
 #[derive(Clone, Debug, Stored)]
 enum Plane {
-    /// In order of arrival, with their erase counts. Looking for a worn one is a scan, which only
-    /// static wear levelling over first-in-first-out allocation asks for.
+    /// In order of arrival, with erase counts. Choice by wear is a scan, used only by static levelling.
     Queue(VecDeque<(BlockId, u32)>),
-    /// By erase count, then arrival. Looking for the one erased first is a scan, but
-    /// then it is never wanted.
     ByWear(BTreeSet<(u32, u64, BlockId)>),
 }
 
@@ -70,7 +60,7 @@ impl Plane {
                 let at = match want {
                     Want::Next => 0,
                     Want::Young => (0..blocks.len()).min_by_key(|&at| blocks[at].1)?,
-                    // max_by_key keeps the last of equals: reversed, the first in.
+                    // max_by_key keeps the last of equals: in reverse, the first added.
                     Want::Worn => (0..blocks.len()).rev().max_by_key(|&at| blocks[at].1)?,
                     Want::Above(erases) => {
                         let above = (0..blocks.len()).filter(|&at| blocks[at].1 > erases);
@@ -85,7 +75,6 @@ impl Plane {
 }
 
 impl FreePool {
-    /// No block yet. `by_wear` if young blocks will be wanted.
     pub(crate) fn new(geometry: &Geometry, by_wear: bool) -> Self {
         let plane = if by_wear { Plane::ByWear(BTreeSet::new()) } else { Plane::Queue(VecDeque::new()) };
         Self { planes: vec![plane; geometry.planes() as usize], count: 0, arrivals: 0 }
@@ -95,13 +84,11 @@ impl FreePool {
         self.count
     }
 
-    /// True if `plane` has an erased block of its own.
     #[inline]
     pub(crate) fn has(&self, plane: u32) -> bool {
         self.planes[plane as usize].len() > 0
     }
 
-    /// Blocks of `plane`.
     pub(crate) fn count_on(&self, plane: u32) -> u32 {
         self.planes[plane as usize].len() as u32
     }
@@ -121,12 +108,12 @@ impl FreePool {
         self.take_within(plane, 0..self.planes.len() as u32, want)
     }
 
-    /// An erased block of `plane`, or of the one with the most among `planes`.
+    /// Takes a block of `plane`, else of the plane with the most among `planes`.
     pub(crate) fn take_within(&mut self, plane: u32, planes: Range<u32>, want: Want) -> Option<BlockId> {
         let block = match self.planes[plane as usize].take(want) {
             Some(block) => block,
             None => {
-                // max_by_key keeps the last of equals: reversed, the lowest plane wins.
+                // max_by_key keeps the last of equals: in reverse, the lowest plane.
                 self.planes[planes.start as usize..planes.end as usize]
                     .iter_mut()
                     .rev()
@@ -186,7 +173,6 @@ mod tests {
         assert_eq!(drain(pool(false), Want::Worn), [2, 0, 1, 3]);
     }
 
-    /// The naive free list: what was put in and not yet taken, in order of arrival, with planes and erase counts.
     struct Model {
         by_wear: bool,
         planes: u32,
@@ -210,7 +196,7 @@ mod tests {
                 Want::Above(erases) => counts().filter(|&count| count > erases).min().or(counts().max()),
             }?;
             let mut equals = on(from).filter(|&&(_, _, erases)| erases == wanted);
-            // Of equally worn blocks the last one in counts as the more worn, where that is an order.
+            // Of equally worn blocks, the last added is more worn if blocks are ordered by wear.
             let is_worn = match want {
                 Want::Worn => true,
                 Want::Above(erases) => wanted <= erases,
@@ -227,7 +213,7 @@ mod tests {
 
     #[test]
     fn any_pool_agrees_with_a_naive_list() {
-        // How often the three wishes differed: a pool that grants another one is found out.
+        // Times the choices differed; without differences, a wrong choice would go unnoticed.
         let mut distinct = [0; 4];
         for seed in 0..200 {
             let mut rng = Prng::new(seed);
@@ -236,7 +222,6 @@ mod tests {
             let mut model = Model { by_wear, planes, blocks: Vec::new() };
             for block in 0..400 {
                 let plane = rng.below(planes);
-                // Half of the time it fills up, half of the time it runs empty.
                 if rng.below(100) < if block / 50 % 2 == 0 { 65 } else { 35 } {
                     let erases = rng.below(12);
                     pool.put(plane, BlockId::new(block), erases);

@@ -1,51 +1,45 @@
-//! Write frontiers: where the next page of a stream goes.
+//! Write frontiers: the next page of each stream.
 
 use std::ops::Range;
 
 use strobe_types::{BlockId, Geometry, Ppn, Stored};
 
-/// One open block of a stream.
 #[derive(Clone, Copy, Debug, Stored)]
 struct Lane {
-    /// The plane this lane prefers its blocks from.
     plane: u32,
     /// Next page to program; equal to `end` when no block is open.
     next: u32,
     end: u32,
 }
 
-/// The lanes on the planes of one die.
+/// Lanes of one die if the planes of a die take turns; else all lanes.
 #[derive(Clone, Copy, Debug, Stored)]
 struct Row {
-    /// Lanes that have an open block.
     open: u32,
-    /// The die of the block that was open last on the first of them.
+    /// Die of the block opened last on the first lane.
     die: u32,
 }
 
-/// A stream of writes: pages that belong together, striped over one open block per lane.
+/// A stream of writes, striped over one open block per lane.
 ///
-/// Lanes follow the channels first, then the dies, then the planes, so that consecutive pages
-/// use as many buses as possible and pages a full round apart meet on the planes of one die.
+/// Lanes follow the channels, then the dies, then the planes: consecutive pages use the most buses, and the
+/// lanes a full round of dies apart are planes of one die.
 #[derive(Clone, Debug, Stored)]
 pub(crate) struct Frontier {
-    /// The lane whose turn it is; its entry in `lanes` is stale meanwhile.
+    /// The lane in turn; its entry in `lanes` is stale.
     current: Lane,
     lanes: Vec<Lane>,
     turn: usize,
-    /// Lanes from one turn to the next: one, or as many as there are dies where the planes of a die take turns.
+    /// Distance to the next lane in turn: 1, or the number of dies if planes of a die take turns.
     step: usize,
-    /// The lanes of each die, where the planes of a die take turns; else all lanes.
     rows: Vec<Row>,
-    /// Pages left in all open blocks.
-    room: u32,
-    /// Pages of the blocks that it opens.
+    free: u32,
     pages_per_block: u32,
 }
 
 impl Frontier {
-    /// A stream without an open block, on `planes`. `by_die`: the planes of a die come one behind the other, then
-    /// [`Frontier::turn_to`] may choose the next die. That goes with all planes of the drive.
+    /// With `by_die`, the planes of a die follow each other and [`Frontier::turn_to`] may choose the next
+    /// die; `planes` must be all planes.
     pub(crate) fn new(geometry: &Geometry, planes: Range<u32>, by_die: bool) -> Self {
         let planes_per_die = geometry.spec().planes_per_die;
         let lane = |plane| Lane { plane, next: 0, end: 0 };
@@ -55,38 +49,36 @@ impl Frontier {
         let rows =
             lanes[..step].iter().map(|lane| Row { open: 0, die: lane.plane / planes_per_die }).collect();
         let pages_per_block = geometry.pages_per_block();
-        Self { current: lanes[0], lanes, turn: 0, step, rows, room: 0, pages_per_block }
+        Self { current: lanes[0], lanes, turn: 0, step, rows, free: 0, pages_per_block }
     }
 
-    /// Limits the blocks of this frontier to `pages_per_block` pages.
     pub(crate) fn with_pages(self, pages_per_block: u32) -> Self {
-        debug_assert_eq!(self.room, 0, "a block is open");
+        debug_assert_eq!(self.free, 0, "a block is open");
         Self { pages_per_block, ..self }
     }
 
-    /// True if the first of all lanes is next.
     pub(crate) fn begins_round(&self) -> bool {
         self.turn == 0
     }
 
-    /// True if the first plane of a die is next.
     #[inline]
     pub(crate) fn begins_row(&self) -> bool {
         self.turn < self.step
     }
 
-    /// The die whose turn it is, in the order of lanes.
+    /// Die in turn, as an index in lane order.
     #[inline]
     pub(crate) fn die_in_turn(&self) -> u32 {
         (self.turn % self.step) as u32
     }
 
-    /// The die that the next page goes to if the die at place `at` of that order is given the turn; `None` if one of its
-    /// planes has no open block and, as `has_block` says, cannot open one of its own.
+    /// Die of the next page if the die at index `at` gets the turn. `None` if one of its planes has neither
+    /// an open block nor, by `has_block`, an erased one.
     #[inline]
     pub(crate) fn die_at(&self, at: u32, has_block: impl Fn(u32) -> bool) -> Option<u32> {
         let at = at as usize;
         let row = self.rows[at];
+        // All planes of the die have an open block.
         if row.open as usize * self.step == self.lanes.len() {
             return Some(row.die);
         }
@@ -96,7 +88,6 @@ impl Frontier {
         lanes.all(|at| is_open(lane(at))).then_some(row.die)
     }
 
-    /// Notes that the lane at `at` has an open block now, on `die`.
     fn note_open(&mut self, at: usize, die: u32) {
         let row = &mut self.rows[at % self.step];
         row.open += 1;
@@ -105,45 +96,41 @@ impl Frontier {
         }
     }
 
-    /// Notes that the lane whose turn it is has none any more.
     #[inline]
     fn note_full(&mut self) {
         self.rows[self.turn % self.step].open -= 1;
     }
 
-    /// Gives the turn to the lane to which a page of number `page` belongs where addresses decide.
     #[inline]
     pub(crate) fn turn_to_address(&mut self, page: u32) {
         self.turn_to(page % self.lanes.len() as u32);
     }
 
-    /// Gives the turn to the first plane of the die at place `at`.
+    /// Gives the turn to the first plane of the die at index `at`.
     #[inline]
     pub(crate) fn turn_to(&mut self, at: u32) {
+        // `current` is the up-to-date copy of the lane in turn: store it first.
         self.lanes[self.turn] = self.current;
         self.turn = at as usize;
         self.current = self.lanes[self.turn];
     }
 
-    /// Open blocks a stream may have on `geometry`.
     pub(crate) fn lanes_of(geometry: &Geometry) -> u32 {
         geometry.planes()
     }
 
-    /// Pages that can be programmed before the lane whose turn it is needs another block.
     pub(crate) fn pages_left(&self) -> u32 {
         self.current.end - self.current.next
     }
 
-    /// Pages that are left in open blocks, on all lanes together.
     #[inline(always)]
-    pub(crate) fn room_pages(&self) -> u32 {
-        self.room
+    pub(crate) fn free_pages(&self) -> u32 {
+        self.free
     }
 
-    /// Gives the turn to the next lane that has an open block; false if none has.
+    /// Turns to the next lane with an open block; false if none has.
     pub(crate) fn turn_to_open_lane(&mut self) -> bool {
-        if self.room == 0 {
+        if self.free == 0 {
             return false;
         }
         self.lanes[self.turn] = self.current;
@@ -154,25 +141,22 @@ impl Frontier {
         true
     }
 
-    /// Blocks that have to be opened before so many more pages are written.
     #[inline]
     pub(crate) fn blocks_for(&self, pages: u32, per_block: u32) -> u32 {
         if self.step > 1 {
-            // Whoever has room gets the turn.
-            return pages.saturating_sub(self.room).div_ceil(per_block);
+            // Any lane with space left gets the turn.
+            return pages.saturating_sub(self.free).div_ceil(per_block);
         }
         let is_full = |lane: &Lane| u32::from(lane.next == lane.end);
         let others = self.lanes[self.turn + 1..].iter().chain(&self.lanes[..self.turn]);
         is_full(&self.current) + others.take(pages.saturating_sub(1) as usize).map(is_full).sum::<u32>()
     }
 
-    /// Lanes that have no open block.
-    pub(crate) fn lanes_without_room(&self) -> u32 {
+    pub(crate) fn full_lanes(&self) -> u32 {
         let full = |lane: &Lane| u32::from(lane.end == lane.next);
         self.lanes.iter().map(full).sum::<u32>() - full(&self.lanes[self.turn]) + full(&self.current)
     }
 
-    /// Open blocks this stream may have.
     pub(crate) fn lanes(&self) -> u32 {
         self.lanes.len() as u32
     }
@@ -182,8 +166,8 @@ impl Frontier {
         (0..).zip(&self.lanes).find(|(_, lane)| lane.plane == plane).map(|(at, _)| at)
     }
 
-    /// The page to program next and how many may follow it in one go, if the lane whose turn it
-    /// is has an open block: all that are left of the block if there is only one lane, else one.
+    /// Next page of the lane in turn, and the length of its run: the rest of the block with a single lane,
+    /// else 1.
     #[inline(always)]
     pub(crate) fn next_pages(&self) -> Option<(Ppn, u32)> {
         let left = self.current.end - self.current.next;
@@ -191,32 +175,29 @@ impl Frontier {
         (left > 0).then_some((Ppn::new(self.current.next), run))
     }
 
-    /// The plane on which the lane whose turn it is wants its next block.
     pub(crate) fn wanted_plane(&self) -> u32 {
         self.current.plane
     }
 
-    /// The block that was open last on the lane whose turn it is.
+    /// Block opened last on the lane in turn.
     pub(crate) fn last_block(&self, geometry: &Geometry) -> Option<BlockId> {
         self.current.end.checked_sub(1).map(|page| geometry.block_of_page(Ppn::new(page)))
     }
 
-    /// Opens `block` on the lane whose turn it is.
     pub(crate) fn open(&mut self, block: BlockId, geometry: &Geometry) {
         let lane = &mut self.current;
         debug_assert_eq!(lane.next, lane.end, "lane has an open block");
         lane.next = geometry.page(block, 0).get();
         lane.end = lane.next + self.pages_per_block;
         self.note_open(self.turn, geometry.die_of(block).get());
-        self.room += self.pages_per_block;
+        self.free += self.pages_per_block;
     }
 
-    /// Notes that `pages` of [`Frontier::next_pages`] have been programmed and passes the turn.
-    /// True if the last page of the block was among them.
+    /// Records `pages` as programmed and passes the turn. True if the block is now full.
     #[inline(always)]
     pub(crate) fn advance(&mut self, pages: u32) -> bool {
         self.current.next += pages;
-        self.room -= pages;
+        self.free -= pages;
         let full = self.current.next == self.current.end;
         if full {
             self.note_full();
@@ -225,7 +206,7 @@ impl Frontier {
             self.lanes[self.turn] = self.current;
             self.turn += self.step;
             if self.turn >= self.lanes.len() {
-                // The next die of the row before, or the first lane.
+                // The next die follows the last plane of a die; at the end, the first lane.
                 self.turn = (self.turn + 1) % self.step;
             }
             self.current = self.lanes[self.turn];
@@ -233,30 +214,27 @@ impl Frontier {
         full
     }
 
-    /// Gives up the open block of the lane whose turn it is (its last program failed).
     pub(crate) fn abandon(&mut self) {
         if self.current.next < self.current.end {
             self.note_full();
         }
-        self.room -= self.current.end - self.current.next;
+        self.free -= self.current.end - self.current.next;
         self.current.next = self.current.end;
     }
 
-    /// Gives up the open block of the lane whose turn it is to another frontier. Returns it and its programmed pages.
+    /// Gives up the open block of the lane in turn; returns it and its programmed pages.
     pub(crate) fn hand_over(&mut self, geometry: &Geometry) -> Option<(BlockId, u32)> {
         let (next, _) = self.next_pages()?;
         self.abandon();
         Some((geometry.block_of_page(next), geometry.page_in_block(next)))
     }
 
-    /// Goes on with `block`, `pages` pages of which are programmed, on the lane whose turn it is.
     pub(crate) fn take_over(&mut self, (block, pages): (BlockId, u32), geometry: &Geometry) {
         let lane = self.turn as u32;
         let is_taken = self.resume(lane, block, pages, geometry);
         debug_assert!(is_taken, "lane has an open block");
     }
 
-    /// The open blocks with their lanes, and the number of pages programmed in each.
     pub(crate) fn open_lanes<'a>(
         &'a self,
         geometry: &'a Geometry,
@@ -269,8 +247,8 @@ impl Frontier {
         })
     }
 
-    /// Goes on with `block`, `pages` pages of which are programmed, on `lane`. False if there is no such
-    /// lane or it has an open block.
+    /// Continues `lane` in `block` after `pages` programmed pages. False if `lane` does not exist or has an
+    /// open block.
     pub(crate) fn resume(&mut self, lane: u32, block: BlockId, pages: u32, geometry: &Geometry) -> bool {
         let turn = self.turn;
         let lane_at = match lane as usize {
@@ -288,11 +266,10 @@ impl Frontier {
         if pages < self.pages_per_block {
             self.note_open(lane as usize, geometry.die_of(block).get());
         }
-        self.room += self.pages_per_block - pages;
+        self.free += self.pages_per_block - pages;
         true
     }
 
-    /// The open blocks, with the number of pages programmed in each.
     pub(crate) fn open_blocks<'a>(
         &'a self,
         geometry: &'a Geometry,

@@ -4,20 +4,20 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use strobe_types::{Lpn, State};
 
-/// Measure of a logical unit's temperature. Each is kept per logical unit, if it is used.
+/// Measure of a logical unit's temperature. Only the history that it needs is kept.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum Temperature {
     /// Number of writes (CAPi's update frequency table).
     #[default]
     UpdateCount,
-    /// Number of writes, divided by the ticks since the last one (CAT's hot degree).
+    /// Writes divided by the ticks since the last one (CAT's hot degree).
     UpdateRate,
     /// Tick of the last write (age sort: Rosenblum & Ousterhout 1992).
     LastWrite,
 }
 
-/// Write history of each logical unit: 4, 12 or 8 bytes of it, depending on the measure.
+/// Write history per logical unit: 4, 12 or 8 bytes by measure.
 #[derive(Clone, Debug, State)]
 pub(crate) struct HeatTable {
     #[state(skip)]
@@ -47,7 +47,6 @@ impl HeatTable {
         }
     }
 
-    /// Notes that the host has written `lpn`.
     #[inline]
     pub(crate) fn written(&mut self, lpn: Lpn, tick: u64) {
         if let Some(updates) = self.updates.get_mut(lpn.index()) {
@@ -58,7 +57,7 @@ impl HeatTable {
         }
     }
 
-    /// The temperature of `lpn`: never negative, larger is hotter.
+    /// Temperature of `lpn`, never negative; larger is hotter.
     #[inline]
     pub(crate) fn of(&self, lpn: Lpn, tick: u64) -> f64 {
         let at = lpn.index();

@@ -6,24 +6,23 @@ use strobe_types::{Ppn, SimTime};
 /// Findings, work and duration of a recovery.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Recovery {
-    /// When power was back.
+    /// Time when power returned.
     pub started: SimTime,
-    /// When the drive was ready for commands.
+    /// Time when the drive was ready for commands.
     pub finished: SimTime,
-    /// Pages of the map's log that were read.
+    /// Pages of the map's log read.
     pub log_pages: u64,
-    /// Epochs of the journal that were applied.
+    /// Journal epochs applied.
     pub epochs: u64,
-    /// Segments of checkpoints that were read.
+    /// Checkpoint segments read.
     pub segments: u64,
-    /// Data pages read behind the last epoch, in the blocks that were open.
+    /// Data pages read: those written after the last epoch; with demand paging or block mapping, all.
     pub scanned_pages: u64,
-    /// Mapping units found there and taken over into the map.
+    /// Mapping units found in these pages and added to the map.
     pub units_found: u64,
-    /// Pages, of either kind, that hold nothing legible: cut short by this power cut or an earlier one,
-    /// or failed.
+    /// Illegible pages of the log or of data: failed, or torn by a power cut.
     pub illegible_pages: u64,
-    /// Blocks erased, because their erase had been cut short or to have enough erased ones at hand.
+    /// Blocks erased: their erase was interrupted, or they hold no valid data.
     pub blocks_erased: u64,
 }
 
@@ -37,45 +36,42 @@ impl Recovery {
         self.finished.since(self.started)
     }
 
-    /// When the next operation can be issued.
     pub(crate) fn now(&self) -> When {
         When::At(self.finished)
     }
 
-    /// Waits until all operations on `nand` are complete.
     pub(crate) fn wait(&mut self, nand: &mut impl Nand) {
         self.finished = self.finished.max(nand.drain());
     }
 }
 
-/// Why no map could be found again.
+/// Reason for a failed recovery.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum RecoveryError {
-    /// The drive was not set up to survive.
+    /// The drive keeps no map on flash.
     #[error(
-        "this drive keeps its map in memory only and loses everything with its power; set drive.ftl.durable_map = true"
+        "this drive keeps its map in memory only and loses all data in a power cut; set drive.ftl.durable_map = true"
     )]
     Volatile,
-    /// The flash keeps no contents.
+    /// The simulated flash keeps no contents.
     #[error(
-        "with drive.nand.data = \"none\" flash keeps nothing that could be recovered; use \"stamp\" or \"bytes\""
+        "drive.nand.data = \"none\" stores no contents that could be recovered; use \"stamp\" or \"bytes\""
     )]
     NoContents,
     /// The content of flash contradicts itself.
     #[error("the map on flash is damaged: {0}")]
     Damaged(String),
-    /// A page of the log cannot be read.
+    /// An unreadable page of the log.
     #[error(
-        "the map cannot be found again: flash page {0} of its log cannot be read, and there is no second copy"
+        "the map cannot be recovered: flash page {0} of its log cannot be read, and no second copy exists"
     )]
     MapUnreadable(Ppn),
-    /// Whoever runs the simulation has asked it to end.
+    /// The simulation was stopped.
     #[error("interrupted")]
     Interrupted,
 }
 
-/// Error for contents of flash that contradict themselves.
 pub(crate) fn damaged<T>(what: String) -> Result<T, RecoveryError> {
     Err(RecoveryError::Damaged(what))
 }

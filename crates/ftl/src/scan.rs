@@ -1,4 +1,4 @@
-//! The out-of-band areas of pages: how data is found again that no map on flash tells of.
+//! Scan of out-of-band areas for data that no map on flash refers to.
 
 use strobe_nand::{Cause, Nand, Wanted};
 use strobe_types::{BlockId, Lpn, Ppa, Ppn};
@@ -8,37 +8,33 @@ use crate::place::StreamId;
 use crate::recovery::damaged;
 use crate::{Recovery, RecoveryError};
 
-/// A legible mapping unit.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct UnitFound {
     pub(crate) lpn: Lpn,
     pub(crate) ppa: Ppa,
     pub(crate) sequence: u64,
-    /// True if the sequence number has the mark [`COPIED`].
     pub(crate) copied: bool,
 }
 
-/// A mark in the sequence number of a page that a merge has copied from elsewhere, where it can still be
-/// found until the merge is complete (the fold mark of NFTL).
+/// Mark in the sequence number of a page copied by a merge (the fold mark of NFTL). The original stays
+/// findable until the merge is complete.
 pub(crate) const COPIED: u64 = 1 << 43;
 
-/// First bit of the stream in the number of a page, on drives with placement handles: the stream plus one, 0 if unknown.
+/// First bit of the stream in a page's sequence number, with placement handles: the stream plus one, 0 if
+/// unknown.
 const STREAM_SHIFT: u32 = 48;
 
-/// The number of a page in its out-of-band area: its sequence number, and the stream that it belongs to if that is to be
-/// found again after a power cut.
+/// Sequence number of a page, with the stream if recovery needs it.
 #[inline(always)]
 pub(crate) fn numbered(sequence: u64, stream: Option<StreamId>) -> u64 {
     stream.map_or(sequence, |stream| sequence | (u64::from(stream.get()) + 1) << STREAM_SHIFT)
 }
 
-/// The sequence number in `number`, whatever else it says.
 pub(crate) fn sequence_in(number: u64) -> u64 {
-    // The stream takes eight bits; any above are damage.
+    // The stream takes eight bits; any bit above them is damage.
     number & !(0xff << STREAM_SHIFT)
 }
 
-/// The stream that filled `block`, as the first page that names one has it.
 pub(crate) fn stream_on_flash<N: Nand>(nand: &N, block: BlockId) -> Option<StreamId> {
     let first = nand.geometry().page(block, 0);
     let pages = (0..nand.block(block).pages_programmed).map(|at| Ppn::new(first.get() + at));
@@ -46,20 +42,17 @@ pub(crate) fn stream_on_flash<N: Nand>(nand: &N, block: BlockId) -> Option<Strea
     pages.map(named).find(|&named| named > 0).map(|named| StreamId::new(named as u8 - 1))
 }
 
-/// Result of a scan.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Scanned {
-    /// In the order of the blocks given, then of pages.
+    /// Units in the order of the given blocks, then of pages.
     pub(crate) units: Vec<UnitFound>,
-    /// Blocks with a page whose program has failed: it has a number, and nothing else.
+    /// Blocks with a failed program, whose page has a sequence number but no units.
     pub(crate) failed: Vec<BlockId>,
-    /// The sequence number of the next program.
     pub(crate) next_sequence: u64,
 }
 
-/// Reads the out-of-band area of every programmed page of `blocks`, in each from the page given on. `units` is how
-/// many logical ones the drive has; other owners are damage. Cost: a read of each page, which transfers all of it if
-/// it is to be `whole`.
+/// Reads the out-of-band areas of `blocks`, each from the given page on. A logical unit not below `units` is
+/// damage. Cost: one read per programmed page, with a transfer of the whole page if `whole`.
 pub(crate) fn scan<N: Nand>(
     nand: &mut N,
     blocks: impl Iterator<Item = (BlockId, u32)>,
@@ -96,10 +89,14 @@ pub(crate) fn scan<N: Nand>(
             for ppa in (0..geometry.units_per_page()).map(|at| first.plus(at)) {
                 let Some(lpn) = nand.lpn(ppa) else { continue };
                 if lpn.get() >= units {
-                    return damaged(format!("{ppa:?} belongs to {lpn:?}, which the drive does not have"));
+                    return damaged(format!(
+                        "{ppa:?} names the owner {lpn:?}, which the drive does not have"
+                    ));
                 }
                 scanned.units.push(UnitFound { lpn, ppa, sequence, copied });
             }
+            // A legible page has at least one owner. A sequence number above 0 without an owner marks a
+            // failed program.
             let is_legible = scanned.units.len() > before;
             report.illegible_pages += u64::from(!is_legible);
             if !is_legible && sequence > 0 && scanned.failed.last() != Some(&block) {

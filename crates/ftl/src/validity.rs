@@ -1,8 +1,7 @@
-//! One bit per mapping unit: does it hold the current version of a logical unit?
+//! Validity bitmap: one bit per mapping unit, set for the current version of a logical unit.
 
 use strobe_types::{Ppa, State, prefetch_write};
 
-/// Validity bits of all physical units.
 #[derive(Clone, Debug, State)]
 pub(crate) struct Validity {
     #[state(table)]
@@ -14,7 +13,6 @@ impl Validity {
         Self { words: vec![0; (units as usize).div_ceil(64)] }
     }
 
-    /// Sets the bits of `first..first + count`.
     #[inline(always)]
     pub(crate) fn set_run(&mut self, first: Ppa, count: u32) {
         let (mut at, end) = (first.get(), first.get() + count);
@@ -30,7 +28,7 @@ impl Validity {
         self.words[ppa.index() / 64] |= 1 << (ppa.get() % 64);
     }
 
-    /// Clears a bit that must be set.
+    /// Clears a bit, which must be set.
     #[inline(always)]
     pub(crate) fn clear(&mut self, ppa: Ppa) {
         let word = &mut self.words[ppa.index() / 64];
@@ -43,7 +41,6 @@ impl Validity {
         self.words[ppa.index() / 64] >> (ppa.get() % 64) & 1 == 1
     }
 
-    /// The first unit of `first..end` whose bit is set.
     #[inline]
     pub(crate) fn next(&self, first: Ppa, end: Ppa) -> Option<Ppa> {
         let mut at = first.get();
@@ -63,13 +60,14 @@ impl Validity {
         prefetch_write(&self.words, ppa.index() / 64);
     }
 
-    /// Clears all bits of `first..first + count` and appends the units that were set to `out`.
+    /// Clears `first..first + count` and appends the units that were set to `out`.
     pub(crate) fn take_run(&mut self, first: Ppa, count: u32, out: &mut Vec<Ppa>) {
         let (start, end) = (first.get(), first.get() + count);
         for index in start / 64..end.div_ceil(64) {
             let base = index * 64;
             let from = start.saturating_sub(base);
             let upto = (end - base).min(64);
+            // Bits of this word that belong to the run.
             let mask = (u64::MAX >> (64 - (upto - from))) << from;
             let word = &mut self.words[index as usize];
             let mut set = *word & mask;
@@ -81,7 +79,6 @@ impl Validity {
         }
     }
 
-    /// Set bits in `first..first + count`, for the checker.
     pub(crate) fn count_run(&self, first: Ppa, count: u32) -> u32 {
         (first.get()..first.get() + count).filter(|&unit| self.get(Ppa::new(unit))).count() as u32
     }

@@ -45,7 +45,7 @@ impl<T: Pace> Subject<T> for Case {
     }
 }
 
-/// The default more often than the others.
+/// Repeats the default to test it more often.
 const VICTIMS: [LogVictim; 7] = [
     LogVictim::Lru,
     LogVictim::Lru,
@@ -84,8 +84,8 @@ fn any_case(scheme: BlockScheme, rng: &mut Prng) -> Option<Case> {
         durable: true,
     };
     let geometry = Geometry::new(spec).expect("valid geometry");
-    let room = config.room_units(&geometry, geometry.blocks() - wear.factory_bad_blocks);
-    // The last logical block is whole or not.
+    let room = config.capacity_units(&geometry, geometry.blocks() - wear.factory_bad_blocks);
+    // The last logical block may be partial.
     let logical_units = room.checked_sub(rng.below(spec.pages_per_block)).filter(|&units| units > 0)?;
     let seed = rng.bits();
     let times = any_times(rng);
@@ -94,18 +94,17 @@ fn any_case(scheme: BlockScheme, rng: &mut Prng) -> Option<Case> {
     Some(Case { spec, config, wear, times, any_order, seed })
 }
 
-/// Tortures drives until there were `cuts` cuts.
 fn torture_until<T: Pace>(scheme: BlockScheme, cuts: u64, first_seed: u64) {
-    let mut seed = first_seed;
-    let mut done = 0;
-    while done < cuts {
-        let mut rng = Prng::new(seed);
+    let (mut done, mut seeds) = (0, strobe_testing::seeds(first_seed..u64::MAX));
+    while done < cuts
+        && let Some(seed) = seeds.next()
+    {
+        let mut rng = Prng::new(seed.get());
         if let Some(case) = any_case(scheme, &mut rng) {
-            done += torture::<T, _>(&case, seed, 60, 23);
+            done += torture::<T, _>(&case, seed.get(), 60, 23);
         }
-        seed += 1;
     }
-    eprintln!("{}: {done} cuts, seeds {first_seed}..{seed}", scheme.name());
+    eprintln!("{}: {done} cuts, seeds up to {}", scheme.name(), seeds.next_seed());
 }
 
 #[test]
@@ -123,7 +122,6 @@ fn fast_loses_nothing_durable_wherever_the_power_is_cut() {
     torture_until::<Untimed>(BlockScheme::Fast, 50_000, 1);
 }
 
-/// With timing, so that commands overlap.
 #[test]
 fn block_maps_lose_nothing_durable_while_operations_are_on_their_way() {
     torture_until::<ArrayTiming>(BlockScheme::ReplacementBlock, 6_000, 2000);
@@ -131,8 +129,8 @@ fn block_maps_lose_nothing_durable_while_operations_are_on_their_way() {
     torture_until::<ArrayTiming>(BlockScheme::Fast, 6_000, 2000);
 }
 
-/// A sector went into the block that a merge had made while what was merged was still to be erased: three blocks of
-/// one logical block.
+/// Regression: a sector was written to the result of a merge before the merged blocks were erased. One
+/// logical block then had three blocks.
 #[test]
 fn a_merged_block_takes_nothing_before_the_others_are_erased() {
     torture_until::<ArrayTiming>(BlockScheme::LogBlock, 1, 3_000_028);

@@ -1,4 +1,4 @@
-//! Block-mapped schemes: their merges, rule by rule; closed forms; agreement with a naive model.
+//! Block-mapped schemes: merges rule by rule, closed forms, and a naive model.
 
 use strobe_ftl::BlockScheme::{Fast, LogBlock, ReplacementBlock};
 use strobe_ftl::{
@@ -30,7 +30,6 @@ pub(crate) fn config(scheme: BlockScheme, logical_units: u32, log_blocks: u32) -
     BlockMapConfig::new(scheme, logical_units, log_blocks)
 }
 
-/// 16 logical blocks of 8 sectors, 3 log blocks, on a chip for programs in any order.
 fn drive(scheme: BlockScheme) -> BlockMap<TestChip> {
     let chip = Chip::new(geometry(24, 8), WearConfig::default(), Untimed::default(), 1).in_any_order();
     BlockMap::new(chip, config(scheme, 128, 3)).expect("room")
@@ -50,7 +49,6 @@ pub(crate) fn write(map: &mut BlockMap<TestChip>, lpns: impl IntoIterator<Item =
     }
 }
 
-/// Programs, erases and merges of what `run` does.
 pub(crate) fn cost(
     map: &mut BlockMap<TestChip>,
     run: impl FnOnce(&mut BlockMap<TestChip>),
@@ -66,8 +64,8 @@ pub(crate) fn cost(
     (count(map, NandOp::Program) - before.0, count(map, NandOp::Erase) - before.1, merges)
 }
 
-/// Merges by kind (switched, partial, full), sectors copied and blocks erased, log blocks merged with their pages, and
-/// how many of them thrashed.
+/// Merges (switched, partial, full), sectors copied, blocks erased; log blocks merged, their pages, and
+/// thrashed ones.
 fn merges(
     kinds: [u64; 3],
     copied_erased: [u64; 2],
@@ -99,7 +97,7 @@ fn log_block_overwritten_in_order_is_switched() {
 fn log_block_with_a_prefix_in_order_is_filled_up_and_switched() {
     let mut map = drive(LogBlock);
     (0..4).for_each(|block| write(&mut map, block * 8..block * 8 + 8));
-    // Logs for blocks 0, 1, 2; the fourth takes the place of the one used longest ago.
+    // Logs for blocks 0, 1 and 2; the fourth replaces the least recently used one.
     let cost = cost(&mut map, |map| write(map, [0, 1, 2, 8, 16, 24]));
     assert_eq!(
         cost,
@@ -121,7 +119,7 @@ fn log_block_used_last_is_spared() {
     let mut map = drive(LogBlock);
     (0..4).for_each(|block| write(&mut map, block * 8..block * 8 + 8));
     write(&mut map, [0, 8, 16, 1]);
-    // Block 1's log is the one used longest ago now.
+    // Now the log of block 1 is the least recently used.
     write(&mut map, [24]);
     let cost = cost(&mut map, |map| write(map, [2, 17]));
     assert_eq!(cost.2, MergeStats::default(), "the logs of blocks 0 and 2 are still there");
@@ -133,7 +131,7 @@ fn replacement_blocks_take_an_overwrite_each_and_fold_into_the_last() {
     write(&mut map, 0..8);
     let three = cost(&mut map, |map| write(map, [4, 4, 4]));
     assert_eq!(three, (3, 0, MergeStats::default()));
-    // A fourth replacement block is one too many: the last one has room for the rest.
+    // A fourth replacement block exceeds the limit; the last block of the chain has space for the rest.
     let fold = cost(&mut map, |map| write(map, [4]));
     assert_eq!(
         fold,
@@ -202,7 +200,7 @@ fn fast_shares_its_other_logs_among_all_blocks() {
     // Two log blocks of eight pages take sixteen overwrites.
     let fills = cost(&mut map, |map| write(map, (0..16).map(|block| block * 8 + 3)));
     assert_eq!(fills, (16, 0, MergeStats::default()));
-    // The next one merges all eight blocks that the oldest log has overwrites of.
+    // The next one merges all eight blocks with overwrites in the oldest log.
     let reclaim = cost(&mut map, |map| write(map, [4]));
     assert_eq!(reclaim, (1 + 8 * 8, 9, merges([0, 0, 8], [64, 9], [1, 8, 0])));
 }
@@ -218,7 +216,7 @@ fn fast_erases_a_log_that_is_out_of_date_without_a_merge() {
 #[test]
 fn on_a_chip_that_takes_pages_in_order_gaps_are_padded() {
     let mut map = in_order(LogBlock);
-    // Not the first sector: there is nothing but a log.
+    // Not the first sector: it is written to a log only.
     write(&mut map, [3, 6]);
     write(&mut map, [10, 18]);
     let cost = cost(&mut map, |map| write(map, [26]));
@@ -248,8 +246,8 @@ fn what_cannot_work_is_refused_with_what_would() {
     let error = refused(config(LogBlock, 8 * 20, 3));
     assert_eq!(
         error.to_string(),
-        "log-block needs 25 good blocks: 20 for data, 3 log or replacement blocks, the rest to merge into, \
-         for faults and for trims; the drive has 24, enough for 152 mapping units"
+        "log-block needs 25 good blocks: 20 for data, 3 log or replacement blocks, the rest for merges, \
+         faults and trims; the drive has 24, enough for 152 mapping units"
     );
     BlockMap::new(chip(), config(LogBlock, 152, 3)).expect("as it says");
     assert!(matches!(refused(config(LogBlock, 8, 1)), BlockMapError::FewLogBlocks { given: 1, .. }));
@@ -265,7 +263,7 @@ fn the_log_of_trims_goes_round_for_ever() {
             TestChip::new(geometry(1300, 32), WearConfig::default(), Untimed::default(), 1).in_any_order();
         let mut map = BlockMap::new(chip, config).expect("room");
         for round in 0..12 {
-            // What the writes change is in no epoch until the next trim.
+            // The changes by the writes enter an epoch only at the next trim.
             map.trim(T0, Lpn::new(0), 32_000).expect("trims");
             map.flush(T0).expect("flushes");
             for lpn in 0..32_000 {
@@ -281,7 +279,6 @@ fn the_log_of_trims_goes_round_for_ever() {
 pub(crate) const VICTIMS: [LogVictim; 5] =
     [LogVictim::Lru, LogVictim::Mru, LogVictim::Fifo, LogVictim::Fullest, LogVictim::Emptiest];
 
-/// Random writes, trims, copies and flushes agree with a plain array.
 fn agrees_with_a_model(scheme: BlockScheme, seed: u64) {
     let mut rng = Prng::new(seed);
     let spec = GeometrySpec {
@@ -306,7 +303,7 @@ fn agrees_with_a_model(scheme: BlockScheme, seed: u64) {
         durable: rng.below(2) == 0,
     };
     let config =
-        BlockMapConfig { logical_units: choices.room_units(&geometry, geometry.blocks()), ..choices };
+        BlockMapConfig { logical_units: choices.capacity_units(&geometry, geometry.blocks()), ..choices };
     assert!(config.logical_units > 0, "{config:?}");
     let chip: TestChip = Chip::new(geometry, wear, Untimed::default(), seed);
     let chip = if scheme == ReplacementBlock || rng.below(2) == 0 { chip.in_any_order() } else { chip };
@@ -354,7 +351,7 @@ fn every_scheme_agrees_with_a_plain_array() {
     }
 }
 
-/// The paper's geometry: 2048 data blocks of 32 sectors, 64 log blocks, every sector written once.
+/// The paper's geometry: 2048 data blocks of 32 sectors, 64 log blocks; every sector is written once.
 fn full_drive(scheme: BlockScheme) -> Counting {
     let chip =
         Chip::new(geometry(2048 + 64 + 2, 32), WearConfig::default(), Untimed::default(), 1).in_any_order();
@@ -367,7 +364,6 @@ fn full_drive(scheme: BlockScheme) -> Counting {
 
 type Counting = BlockMap<Chip<Untimed, strobe_nand::NoMedium>>;
 
-/// Write amplification, and erases per write, over `measure` writes after `warmup`.
 fn rates(scheme: BlockScheme, warmup: u32, measure: u32, mut next: impl FnMut() -> u32) -> (f64, f64) {
     let mut map = full_drive(scheme);
     let mut write = |map: &mut Counting, count| {
@@ -403,15 +399,15 @@ fn uniform() -> impl FnMut() -> u32 {
 
 #[test]
 fn uniform_writes_cost_what_the_closed_forms_say() {
-    // A log block holds one overwrite when it is evicted: everything else is copied.
+    // An evicted log block holds one overwrite: everything else is copied.
     let kept = 1.0 - L / B;
     within(rates(LogBlock, 20_000, 60_000, uniform()), (1.0 + kept * PAGES, 2.0 * kept), "log-block");
-    // A reclaimed log block has overwrites of almost as many blocks as it has pages; the others' entries
-    // of these blocks are merged along.
+    // A reclaimed log block holds overwrites of almost one block per page. The entries of these blocks in
+    // other logs are merged too.
     let window = (L - 1.0) * PAGES;
     let fast = (1.0 + PAGES * B / (window + B), B / (window + B) + 1.0 / PAGES);
     within(rates(Fast, 20_000, 60_000, uniform()), fast, "fast");
-    // Each overwrite but those into a replacement block that is there folds a chain of two.
+    // Each overwrite folds a chain of two, unless it fits into an existing replacement block.
     let nftl = rates(ReplacementBlock, 20_000, 60_000, uniform());
     within(nftl, (31.0, 0.973), "replacement-block");
 }

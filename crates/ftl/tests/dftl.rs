@@ -1,5 +1,4 @@
-//! The demand-paged page map: against closed forms, and against a naive model on tiny drives with the whole
-//! state checked. Power cuts are in `power_cut.rs`.
+//! The demand-paged page map: closed forms, and a naive model. Power cuts are in `power_cut.rs`.
 
 use strobe_ftl::gc::{AnyPolicy, Greedy, Sampled, Sampling};
 use strobe_ftl::wear::Leveling;
@@ -16,7 +15,7 @@ type TestChip = Chip<Untimed, StampMedium>;
 type TestMap = PageMap<TestChip, AnyPolicy>;
 pub(crate) type CountingMap = PageMap<Chip<Untimed, NoMedium>, Greedy>;
 
-/// 512-byte pages, as the paper's smallest: 128 entries in a translation page.
+/// 512-byte pages, the paper's smallest: 128 entries per translation page.
 pub(crate) fn spec(blocks: u32) -> GeometrySpec {
     GeometrySpec {
         channels: 1,
@@ -48,7 +47,6 @@ pub(crate) fn counts(map: &CountingMap, op: NandOp, cause: Cause) -> u64 {
     map.nand().counts().get(op, cause)
 }
 
-/// Everything written once; then entries in no order.
 fn fill(map: &mut CountingMap) {
     (0..map.logical_units()).for_each(|lpn| write(map, lpn));
     map.flush(T0).expect("flushes");
@@ -67,7 +65,7 @@ fn uniform_writes_cost_what_the_closed_form_says() {
             batched_eviction: false,
             ..TranslationConfig::new(cached)
         };
-        // So many erased blocks that none is collected.
+        // Enough erased blocks to avoid any collection.
         let mut map = counting(9000, PageMapConfig { translation: Some(how), ..PageMapConfig::new(U) });
         fill(&mut map);
         let mut rng = Prng::new(7);
@@ -91,6 +89,34 @@ fn uniform_writes_cost_what_the_closed_form_says() {
 }
 
 #[test]
+fn first_uses_are_misses_however_large_the_cache() {
+    for cached in [63, 64, 65, 1000] {
+        let translation = Some(TranslationConfig::new(cached));
+        let mut map = counting(80, PageMapConfig { translation, ..PageMapConfig::new(64) });
+        [0, 1, 0, 2].iter().for_each(|&lpn| write(&mut map, lpn));
+        assert_eq!((stats(&map).hits, stats(&map).misses), (1, 3), "{cached}");
+    }
+    let translation = Some(TranslationConfig::loaded());
+    let mut map = counting(80, PageMapConfig { translation, ..PageMapConfig::new(64) });
+    [0, 1, 0, 2].iter().for_each(|&lpn| write(&mut map, lpn));
+    assert_eq!((stats(&map).hits, stats(&map).misses), (4, 0));
+}
+
+#[test]
+fn a_flush_reads_a_translation_page_only_for_entries_that_are_not_cached() {
+    for (cached, reads) in [(100, 1), (200, 0), (256, 0)] {
+        let translation = Some(TranslationConfig::new(cached));
+        let mut map = counting(80, PageMapConfig { translation, ..PageMapConfig::new(256) });
+        fill(&mut map);
+        (0..256).for_each(|lpn| write(&mut map, lpn));
+        let before = stats(&map);
+        map.flush(T0).expect("flushes");
+        let flush = stats(&map).since(&before);
+        assert_eq!((flush.tp_reads, flush.tp_programs > 0), (reads, true), "{cached}");
+    }
+}
+
+#[test]
 fn every_program_is_the_hosts_a_copy_or_a_translation_page() {
     for batched_eviction in [false, true] {
         let how = TranslationConfig { batched_eviction, ..TranslationConfig::new(500) };
@@ -109,16 +135,15 @@ fn every_program_is_the_hosts_a_copy_or_a_translation_page() {
         let total = map.nand().counts().total(NandOp::Program);
         assert_eq!(total, map.stats().host_units_written + map.stats().gc.units_moved + after.tp_programs);
         assert!(after.gc_tp_updates > 0 && map.stats().gc.units_moved > 0);
-        // Uniform use: neither collection nor batching changes what is cached.
+        // Uniform use: collection and batching do not change the cached set.
         let hits = after.hits as f64 / f64::from(writes);
         assert!(is_near(hits, 500.0 / 9000.0, 0.05), "{hits} {after:?}");
-        // The flush of the fill aside, each program has one reason.
+        // Apart from the flush of the fill, each program has one reason.
         let reasons = after.dirty_evictions + after.gc_tp_updates;
         assert!(after.tp_programs - reasons <= 9000 / 128 + 1, "{after:?}");
     }
 }
 
-/// Statistics of `writes` writes where `next` says, after a fill.
 fn run(how: TranslationConfig, writes: u32, mut next: impl FnMut(&mut Prng, u32) -> u32) -> TranslationStats {
     let mut map = counting(400, PageMapConfig { translation: Some(how), ..PageMapConfig::new(8192) });
     fill(&mut map);
@@ -150,7 +175,7 @@ fn batching_lowers_programs_and_nothing_else() {
 fn sequential_writes_need_one_program_and_one_read_for_many_entries() {
     let next = |_: &mut Prng, at| at % 8192;
     let paper = run(TranslationConfig::new(512), 32_768, next);
-    // Nothing is used twice before it is evicted, but all dirty entries of a page go together.
+    // No entry is reused before its eviction, but all dirty entries of a page are evicted together.
     assert_eq!(paper.hits, 0);
     assert!(paper.dirty_evictions <= 32_768 / 128 + 1, "{paper:?}");
 }
@@ -172,7 +197,6 @@ fn hot_entries_stay_and_protection_keeps_a_scan_from_driving_them_out() {
     assert!(segmented.hits > plain.hits + 5000, "{segmented:?} {plain:?}");
 }
 
-/// The most logical units that the arithmetic allows.
 fn most_units(geometry: &Geometry, choices: PageMapConfig, good_blocks: u32) -> Option<u32> {
     (1..geometry.units()).rev().find(|&units| {
         let config = PageMapConfig { logical_units: units, ..choices };
@@ -202,7 +226,6 @@ impl Model {
     }
 }
 
-/// Random commands against the model, with the whole state checked after each.
 fn exercise(map: &mut TestMap, seed: u64, commands: u32) {
     let units = map.logical_units();
     let mut model = Model { stamps: vec![0; units as usize], next: 1 };
@@ -237,7 +260,6 @@ fn exercise(map: &mut TestMap, seed: u64, commands: u32) {
     model.compare(map, 0, units);
 }
 
-/// A completely full demand-paged drive of any kind, if there is one.
 fn any_full_drive(seed: u64) -> Option<TestMap> {
     let mut rng = Prng::new(seed);
     let mut pick = |choices: &[u32]| choices[rng.below(choices.len() as u32) as usize];
@@ -305,7 +327,7 @@ fn too_little_spare_is_refused_with_the_arithmetic() {
     let choices = PageMapConfig { translation: Some(how), ..PageMapConfig::new(0) };
     let most = most_units(&geometry, choices, 64).expect("room");
     let whole = most_units(&geometry, PageMapConfig::new(0), 64).expect("room");
-    // One more open block, two more of the reserve, one full of translation pages.
+    // One more open block, two more in the reserve, and one full of translation pages.
     assert_eq!((whole, most), ((64 - 2 - 2) * 32 - 1, (64 - 3 - 4 - 1) * 32 - 1));
     let build = |logical_units| {
         let chip: TestChip = Chip::new(geometry.clone(), WearConfig::default(), Untimed::default(), 1);
@@ -314,7 +336,7 @@ fn too_little_spare_is_refused_with_the_arithmetic() {
     build(most).expect("fits");
     let refused = build(most + 1).expect_err("too full").to_string();
     assert!(refused.contains(&format!("logical_pages to at most {most}")), "{refused}");
-    assert!(refused.contains("beside 1 blocks kept for the map"), "{refused}");
+    assert!(refused.contains("plus 1 blocks reserved for the map"), "{refused}");
 }
 
 #[test]
@@ -343,18 +365,18 @@ fn a_read_of_what_is_not_cached_reads_its_translation_page_first() {
     let how = TranslationConfig::new(2);
     let mut map = counting(64, PageMapConfig { translation: Some(how), ..PageMapConfig::new(300) });
     let map_reads = |map: &CountingMap| counts(map, NandOp::Read, Cause::Map);
-    // Nothing was ever written: there is no translation page to read.
+    // Nothing was written yet: no translation page exists to be read.
     map.read(T0, Lpn::new(0), 5, &mut Vec::new()).expect("reads");
     assert_eq!((map_reads(&map), stats(&map).misses), (0, 5));
     [7, 8, 9].iter().for_each(|&lpn| write(&mut map, lpn));
-    // 7 has made room for 9: its translation page was written without a read, and read then for 9.
+    // 9 evicted 7: the translation page was written without a read, then read for 9.
     assert_eq!((map_reads(&map), stats(&map).tp_programs), (1, 1));
     map.read(T0, Lpn::new(9), 1, &mut Vec::new()).expect("reads");
     assert_eq!((map_reads(&map), stats(&map).hits), (1, 1));
-    // The batch took 8 along: it goes without a program.
+    // 8 was written with that batch, so its eviction needs no program.
     map.read(T0, Lpn::new(7), 1, &mut Vec::new()).expect("reads");
     assert_eq!((map_reads(&map), stats(&map).tp_programs), (2, 1));
-    // The translation page of these was never written; 9 is protected until 201 is.
+    // The translation page of 200 and 201 was never written; 9 is protected until 201 is.
     for lpn in [200, 201, 201] {
         map.read(T0, Lpn::new(lpn), 1, &mut Vec::new()).expect("reads");
     }
@@ -388,7 +410,8 @@ fn the_log_of_trims_goes_round_for_ever() {
     };
     let mut map = counting(1300, config);
     for round in 0..12 {
-        // Everything trimmed and written again: what the writes change is in no epoch until the next trim.
+        // Everything is trimmed and rewritten. The changes by the writes enter an epoch only at the next
+        // trim.
         map.trim(T0, Lpn::new(0), 32_000).expect("trims");
         map.flush(T0).expect("flushes");
         (0..32_000).for_each(|lpn| write(&mut map, lpn));
@@ -398,7 +421,7 @@ fn the_log_of_trims_goes_round_for_ever() {
     map.check().expect("sound");
 }
 
-/// Recovery took pages of padding for programs that had failed, and gave up their blocks.
+/// Regression: padding pages were taken for failed programs.
 #[test]
 fn recovery_gives_up_no_block_for_its_padding() {
     let shape = GeometrySpec { channels: 2, dies_per_channel: 2, blocks_per_plane: 16, ..spec(0) };

@@ -1,4 +1,4 @@
-//! The map on flash, rule by rule: what it costs, what survives a power cut, what is refused.
+//! The map on flash, rule by rule: cost, power cuts, refusals.
 
 use strobe_ftl::gc::{Greedy, Sampled, Sampling};
 use strobe_ftl::{
@@ -63,7 +63,6 @@ fn read(map: &Map, lpn: u32) -> u64 {
     map.peek(Lpn::new(lpn))
 }
 
-/// The drive after power has failed now.
 fn cut(map: &Map) -> Map {
     try_cut(map).expect("recovers").0
 }
@@ -78,12 +77,11 @@ fn programs(map: &Map, cause: Cause) -> u64 {
     map.nand().counts().get(NandOp::Program, cause)
 }
 
-/// The log-structured file system of the paper: a file block at 10, checkpoint 10 on the drive.
+/// The paper's log-structured file system: file block at 10, checkpoint 10.
 const OLD: u32 = 10;
 const NEW: u32 = 30;
 const CHECKPOINT: u32 = 0;
 
-/// Writes the file block and checkpoint 10, then copies the block to its new place, as cleaning does.
 fn cleaned_after_checkpoint_10() -> Map {
     let mut map = drive();
     write(&mut map, OLD, 77);
@@ -107,7 +105,7 @@ fn c2_power_fails_after_writes_that_follow_and_both_are_back_at_checkpoint_10() 
     write(&mut map, 41, 2);
     let map = cut(&map);
     assert_eq!([CHECKPOINT, OLD, NEW].map(|lpn| read(&map, lpn)), [10, 77, 0]);
-    // The writes themselves are on flash and found there, which the file system does not rely on.
+    // The writes are found on flash, although the file system does not rely on them.
     assert_eq!([40, 41].map(|lpn| read(&map, lpn)), [1, 2]);
 }
 
@@ -119,9 +117,9 @@ fn c3_the_map_is_flushed_as_the_active_block_changes_and_both_owners_are_there()
     (40..48).for_each(|lpn| write(&mut map, lpn, 5));
     assert!(logged(&map) > before, "the maps went to flash with the block");
     let mut map = cut(&map);
-    // The file system is at checkpoint 10 still and reads the old place.
+    // The file system is still at checkpoint 10 and reads the old location.
     assert_eq!([CHECKPOINT, OLD, NEW].map(|lpn| read(&map, lpn)), [10, 77, 77]);
-    // It is shared, not copied: either owner may go.
+    // The unit is shared, not copied: either owner may leave.
     trim(&mut map, NEW);
     assert_eq!([OLD, NEW].map(|lpn| read(&map, lpn)), [77, 0]);
     map.check().expect("state");
@@ -190,12 +188,12 @@ fn a_flush_costs_one_page_of_journal_and_none_if_nothing_has_changed() {
     assert!((1..=2).contains(&added), "{added} pages");
 }
 
-/// Copies and a flush are one page, which counts as what most of its changes are: of one copy two are of L2P and one is of
-/// the virtual map; of four in a row two are runs of L2P, and four of the virtual map.
+/// Counted by the majority of its changes. One copy makes two L2P changes and a virtual one. Four make two
+/// runs of L2P and four virtual changes.
 #[test]
 fn changes_of_p2l_and_of_l2p_share_a_page_that_counts_as_what_most_of_them_are() {
     let counts = |map: &Map| [Cause::Map, Cause::Meta].map(|cause| programs(map, cause));
-    // A segment of the checkpoint follows three pages of the journal; here it is the one of both maps.
+    // After three journal pages follows a segment of the checkpoint; here it holds both maps.
     for (copies, expected) in [(1, [3, 1]), (4, [0, 4])] {
         let mut map = drive();
         (0..12).for_each(|lpn| write(&mut map, lpn, 1));
@@ -270,7 +268,7 @@ fn recovery_takes_time_and_is_charged_to_its_cause() {
     let reads = map.nand().counts().get(NandOp::Read, Cause::Recovery);
     assert_eq!(reads, report.log_pages + report.scanned_pages);
     assert_eq!((report.scanned_pages, report.units_found), (4, 4), "the pages of the open block");
-    // One die: the reads follow each other, then one epoch is written.
+    // One die: the reads are sequential, then one epoch is written.
     assert_eq!(report.duration_ns(), reads * 1000 + 50_000);
 }
 
@@ -287,19 +285,19 @@ fn a_log_with_a_page_missing_is_damaged_not_half_believed() {
             match PageMap::restart(flash, policy(), config(), SimTime::ZERO) {
                 Err(RecoveryError::Damaged(_)) => refused += 1,
                 Err(error) => panic!("{error}"),
-                // What is not needed may go, and what can be found in the open block.
+                // Obsolete pages may be missing, and pages recoverable from the open block.
                 Ok((found, _)) => (0..60).for_each(|lpn| assert_eq!(read(&found, lpn), read(&map, lpn))),
             }
         }
     }
     assert!(refused > 50, "{refused}");
-    // Without any of it, data is there that nobody can find.
+    // Without the whole log, data exists that cannot be found.
     let mut flash = map.nand().clone();
     for block in 0..config().map_blocks(&geometry()) {
         flash.erase(T0, BlockId::new(block), Cause::Host).expect("erases");
     }
     let error = PageMap::restart(flash, policy(), config(), SimTime::ZERO).expect_err("damaged");
-    assert!(error.to_string().contains("after all that is left of the log"), "{error}");
+    assert!(error.to_string().contains("after the last epoch in the log"), "{error}");
 }
 
 #[test]
@@ -338,7 +336,7 @@ fn failing_blocks_of_the_log_are_replaced_until_there_is_none() {
 
 #[test]
 fn a_failed_commit_during_collection_leaves_a_sound_drive_that_recovers() {
-    // Everything but the log's blocks would live for ever; what is collected when the log gives up stays.
+    // Only the log's blocks wear out. Victims collected when the log fails must stay.
     let wear = WearConfig { endurance_pe: Some(12), ..WearConfig::default() };
     let mut worn_out = 0;
     for seed in 0..20 {

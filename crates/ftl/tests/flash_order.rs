@@ -1,6 +1,5 @@
-//! Cause before effect in time: a flash that keeps, for every operation, what must be there before it, and looks at
-//! every instant whether anything has begun too early. Cuts in the order of the calls cannot show that, as an
-//! operation may be issued long before those that it waits for are complete.
+//! Causal order: a flash checks at every instant that no operation has begun before its prerequisites were
+//! complete.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -19,7 +18,6 @@ use strobe_types::{BlockId, Geometry, GeometrySpec, Lpn, Ppa, Ppn, Prng, SimTime
 
 type Timed = Chip<ArrayTiming, StampMedium>;
 
-/// An operation that has not begun, or a command that is not complete, and what must be complete before.
 #[derive(Clone, Debug)]
 struct Reliance {
     dependent: When,
@@ -28,28 +26,20 @@ struct Reliance {
     what: &'static str,
 }
 
-/// A chip that checks, at each instant, what has begun.
 #[derive(Clone)]
 struct Watched {
     chip: Timed,
-    /// Programs that are not complete: of all data, and of what the host has sent.
     data: Vec<When>,
     host_data: Vec<When>,
-    /// Pages of the log that are not complete, and pages of epochs.
     log: Vec<When>,
     epoch: Vec<When>,
-    /// The last page of the last epoch, and the last erase of each block.
     last_epoch: When,
     erased: Vec<When>,
-    /// The program of the last version of each logical unit.
     newest: BTreeMap<Lpn, When>,
-    /// Blocks in use by the log.
     log_blocks: Vec<bool>,
-    /// True if recovery reads only the blocks that the last epoch names.
     epochs_name_blocks: bool,
     reliances: Vec<Reliance>,
     checks: u64,
-    /// Checks of something that had to wait.
     waits: u64,
 }
 
@@ -77,7 +67,6 @@ impl Watched {
         self.chip.timing().has_begun(when).is_none()
     }
 
-    /// `dependent` relies on `on`.
     fn ensure(&mut self, dependent: When, is_command: bool, on: &[When], what: &'static str) {
         self.checks += 1;
         let on: Vec<When> = on.iter().copied().filter(|&when| !self.is_complete(when)).collect();
@@ -86,7 +75,6 @@ impl Watched {
         self.look();
     }
 
-    /// Looks at what has begun until now.
     fn look(&mut self) {
         let timing = self.chip.timing();
         let is_complete = |when: When| timing.has_begun(when).is_none();
@@ -110,7 +98,6 @@ impl Watched {
         self.newest.extend(units.iter().map(|unit| (unit.lpn, done)));
     }
 
-    /// A flush is complete at `done`.
     fn flushed(&mut self, done: When) {
         let (epoch, host_data) = (self.epoch.clone(), self.host_data.clone());
         self.ensure(done, true, &epoch, "a flush ends before its epoch");
@@ -177,7 +164,7 @@ impl Nand for Watched {
         self.chip.read(after, ppn, wanted, cause)
     }
 
-    /// Page by page, as several of them begin one by one.
+    /// The pages of a run begin one by one.
     fn program(
         &mut self,
         after: When,
@@ -187,7 +174,7 @@ impl Nand for Watched {
         cause: Cause,
     ) -> Result<When, ProgramFailed> {
         if units.is_empty() {
-            // Padding is nobody's data.
+            // Padding is not data.
             return self.chip.program(after, first, units, sequence, cause);
         }
         let mut all = after;
@@ -224,7 +211,7 @@ impl Nand for Watched {
         self.ensure(done, false, &log, "a page of the log before the one it follows");
         self.ensure(done, false, &data, "a page of the log before the data it refers to");
         self.log.push(done);
-        // Byte 12 says what the page carries; 0: part of an epoch.
+        // Byte 12 is the kind of page; 0 is part of an epoch.
         if bytes[12] == 0 {
             self.epoch.push(done);
             self.last_epoch = done;
@@ -312,7 +299,7 @@ fn flash(planes: [u32; 2], unit_bytes: u32, wear: WearConfig) -> Watched {
         unit_bytes,
     })
     .expect("valid geometry");
-    // Reads are slow beside programs: what waits for too little is seen.
+    // Slow reads compared with programs reveal a missing prerequisite.
     let timing = TimingConfig {
         read_ns: 40_000.into(),
         program_ns: 200_000.into(),
@@ -324,7 +311,6 @@ fn flash(planes: [u32; 2], unit_bytes: u32, wear: WearConfig) -> Watched {
     Watched::new(Chip::new(geometry, wear, array, 1).in_any_order())
 }
 
-/// Commands of hosts that wait for the last one, for a while or not at all, with a flush now and then.
 fn use_it(drive: &mut impl Inspectable<Payload = u64, Nand = Watched>, seed: u64) {
     let mut rng = Prng::new(seed);
     let units = drive.logical_units();
@@ -332,7 +318,7 @@ fn use_it(drive: &mut impl Inspectable<Payload = u64, Nand = Watched>, seed: u64
         let first = rng.below(units);
         let most = [3, 40][rng.below(2) as usize];
         let count = 1 + rng.below((units - first).min(most));
-        // The data of some commands takes a while to arrive.
+        // The data of some commands arrives late.
         let arrives = drive.nand().timing().now() + [0, 5_000][rng.below(2) as usize];
         let now = When::At(arrives);
         let done = match rng.below(10) {
@@ -368,7 +354,6 @@ fn use_it(drive: &mut impl Inspectable<Payload = u64, Nand = Watched>, seed: u64
     drive.check().expect("state");
 }
 
-/// There was something to check.
 fn assert_checked(nand: &Watched, what: &str) {
     let Watched { checks, waits, .. } = nand;
     assert!(*checks > 1000 && *waits > 200, "{what}: {checks} checks, {waits} of what had to wait");

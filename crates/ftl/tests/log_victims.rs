@@ -1,4 +1,4 @@
-//! Log block that is merged for want of another: rule by rule, against a naive table of log blocks.
+//! Choice of the log block to merge, against a naive table.
 
 use strobe_ftl::BlockScheme::LogBlock;
 use strobe_ftl::{BlockMap, BlockMapConfig, LogVictim, MergeStats};
@@ -7,14 +7,13 @@ use strobe_types::Prng;
 
 use crate::block_maps::{TestChip, VICTIMS, config, cost, geometry, write};
 
-/// A log of the naive model: its logical block, and number and offset of the writes that went there.
+/// Logical block, and number and offset of the writes to its log.
 type NaiveLog = (u32, Vec<(usize, u32)>);
 
-/// Slot of the log that `rule` names in a table that is full.
 fn naive_victim(rule: LogVictim, table: &[Option<NaiveLog>]) -> usize {
     let mut slots: Vec<usize> = (0..table.len()).collect();
     let writes = |slot: usize| &table[slot].as_ref().expect("the table is full").1;
-    // By their last writes, so that the first of equals is the one written longest ago.
+    // Sorted by last write: the first of equals is the least recently written.
     let by_age = |slots: &mut Vec<usize>| slots.sort_by_key(|&slot| writes(slot).last().map(|write| write.0));
     let size = |slot: &usize| writes(*slot).len();
     match rule {
@@ -37,7 +36,6 @@ fn naive_victim(rule: LogVictim, table: &[Option<NaiveLog>]) -> usize {
     slots[0]
 }
 
-/// Merges by the naive log blocks of a drive on which every sector was written once.
 fn naive_merges(rule: LogVictim, per_block: u32, most: usize, writes: &[u32]) -> MergeStats {
     let mut table: Vec<Option<NaiveLog>> = vec![None; most];
     let mut merges = MergeStats::default();
@@ -81,7 +79,7 @@ fn the_log_block_that_is_merged_is_the_one_that_the_rule_names() {
         let mut map: BlockMap<TestChip> = BlockMap::new(chip, config).expect("room");
         write(&mut map, 0..128);
         let mut rng = Prng::new(5);
-        // Runs of some sectors, so that logs differ in how full they are and whether they are in order.
+        // Runs of several sectors: logs then differ in fill and order.
         let mut writes = Vec::new();
         while writes.len() < 6000 {
             let most = 4 + 12 * rng.below(2);

@@ -1,4 +1,4 @@
-//! Logical copy, rule by rule (Kang, Han & Shin; the rules they leave open are ours).
+//! Logical copy, rule by rule (Kang, Han & Shin; rules left open there are Strobe's).
 
 use strobe_ftl::gc::{Sampled, Sampling};
 use strobe_ftl::{
@@ -12,12 +12,12 @@ const UNITS: u32 = 64;
 
 type Map = PageMap<Chip<Untimed, StampMedium>, Sampled>;
 
-/// A drive that has been written once: unit n holds 100 + n, units 60 and up nothing.
+/// Unit n holds 100 + n; units from 60 on are unmapped.
 fn drive(virtual_map_entries: u32) -> Map {
     written(PageMapConfig { virtual_map_entries, ..PageMapConfig::new(UNITS) })
 }
 
-/// A drive with its map on flash, eight entries to a translation page, of which `cached` are in memory.
+/// Eight entries per translation page, `cached` in memory.
 fn paged_drive(virtual_map_entries: u32, cached: u32) -> Map {
     let translation = TranslationConfig { entry_bytes: 512, ..TranslationConfig::new(cached) };
     written(PageMapConfig {
@@ -38,7 +38,7 @@ fn written(config: PageMapConfig) -> Map {
         unit_bytes: 4096,
     })
     .expect("valid geometry");
-    // First in, first out: every block gets collected, full or not.
+    // FIFO: every block is collected, full or not.
     let policy = Sampled::new(geometry.blocks(), Sampling::Fifo);
     let nand = Chip::new(geometry, WearConfig::default(), Untimed::default(), 1);
     let mut map = PageMap::new(nand, policy, config).expect("room");
@@ -104,7 +104,7 @@ fn overwriting_one_owner_leaves_the_other() {
     write(&mut map, 0, 7);
     write(&mut map, 31, 8);
     assert_eq!([0, 30, 1, 31].map(|lpn| read(&mut map, lpn)), [7, 100, 101, 8]);
-    // Both have one owner again, so both can be shared again without a third.
+    // Both have one owner again: each can be shared again without a third.
     copy(&mut map, 30, 40, 1);
     copy(&mut map, 1, 41, 1);
     assert_eq!(map.stats().copies.third_owner_units, 0);
@@ -168,14 +168,13 @@ fn a_full_virtual_map_means_physical_copies_that_are_counted() {
         map.stats().copies,
         CopyStats { logical_units: 2, physical_units: 2, map_full_units: 2, ..CopyStats::default() }
     );
-    // A destination that is itself shared gives its entry up for the new one.
+    // A destination that is itself shared frees its entry for the new one.
     let before = programs(&map);
     copy(&mut map, 10, 30, 1);
     assert_eq!(programs(&map), before);
     assert_eq!([0, 30, 10, 32].map(|lpn| read(&mut map, lpn)), [100, 110, 110, 102]);
 }
 
-/// The naive virtual map: pairs of units that share.
 struct Pairs {
     most: usize,
     pairs: Vec<[u32; 2]>,
@@ -269,7 +268,7 @@ fn the_old_content_of_a_destination_is_given_up() {
 fn garbage_collection_moves_a_shared_unit_once_for_both_owners() {
     let mut map = drive(16);
     copy(&mut map, 0, 30, 4);
-    // Everything else is rewritten until every block has been collected.
+    // Rewrite all other units until every block was collected.
     for round in 0..40 {
         for lpn in (4..30).chain(34..60) {
             write(&mut map, lpn, 1000 * round + u64::from(lpn));
@@ -279,7 +278,7 @@ fn garbage_collection_moves_a_shared_unit_once_for_both_owners() {
     for n in 0..4 {
         assert_eq!((read(&mut map, n), read(&mut map, 30 + n)), (100 + u64::from(n), 100 + u64::from(n)));
     }
-    // Still shared: no third owner was needed to keep them, and one overwrite separates them.
+    // Still shared: moving them needed no third owner, and one overwrite separates them.
     write(&mut map, 0, 1);
     assert_eq!(read(&mut map, 30), 100);
     assert_eq!(map.stats().copies, CopyStats { logical_units: 4, ..CopyStats::default() });
@@ -287,8 +286,8 @@ fn garbage_collection_moves_a_shared_unit_once_for_both_owners() {
 
 #[test]
 fn shared_units_take_room_once() {
-    // 24 blocks of 4 hold 64 logical units; with half of them shared, collection finds the flash
-    // that much emptier.
+    // 24 blocks of 4 hold 64 logical units. With half of them shared, collection finds the flash
+    // correspondingly emptier.
     let moved = |entries| {
         let mut map = drive(entries);
         copy(&mut map, 0, 30, 30);
@@ -338,7 +337,7 @@ fn with_demand_paging_an_owner_that_leaves_changes_the_map_entry_of_the_other() 
     flush(&mut map);
     assert_eq!(table_programs(&map) - before, 2, "that of 0, and that of 30, which has an address again");
     assert_eq!([0, 30].map(|lpn| read(&mut map, lpn)), [7, 100]);
-    // So the only entry of the virtual map is free.
+    // The only entry of the virtual map is now free.
     copy(&mut map, 5, 6, 1);
     assert_eq!(map.stats().copies.map_full_units, 0);
     trim(&mut map, 5);
@@ -349,7 +348,7 @@ fn with_demand_paging_an_owner_that_leaves_changes_the_map_entry_of_the_other() 
 
 #[test]
 fn with_demand_paging_both_map_entries_are_fetched_before_a_shared_unit_is_left() {
-    // So few are cached that each must be fetched anew.
+    // The cache is too small: each entry must be fetched again.
     let mut map = paged_drive(4, 3);
     copy(&mut map, 0, 30, 1);
     [50, 51, 52].iter().for_each(|&lpn| assert!(read(&mut map, lpn) > 0));
@@ -370,7 +369,7 @@ fn with_demand_paging_no_translation_page_is_told_of_a_shared_unit_that_moves() 
     let mut map = paged_drive(32, 4);
     copy(&mut map, 0, 30, 28);
     [28, 29, 58, 59].iter().for_each(|&lpn| trim(&mut map, lpn));
-    // What is written on and on stays cached.
+    // Units written repeatedly stay cached.
     (0..8).for_each(|n| write(&mut map, 60 + n % 4, 1));
     flush(&mut map);
     let (told, moved) =

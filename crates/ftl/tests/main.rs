@@ -1,4 +1,4 @@
-//! The layer seen from outside. One program: what the parts share is compiled and linked once.
+//! Tests of the layer from outside, in one program.
 
 mod block_cut;
 mod block_maps;
@@ -7,6 +7,7 @@ mod dftl;
 mod durable_map;
 mod flash_order;
 mod interrupts;
+mod limits;
 mod log_victims;
 mod logical_copy;
 mod map_pages;

@@ -1,4 +1,4 @@
-//! A map in map pages, of which memory holds all: when its pages, owners' lists and metadata are programmed.
+//! A map in map pages, held in memory: programs of its pages, owners' lists and metadata.
 
 use strobe_ftl::gc::Greedy;
 use strobe_ftl::{Inspectable, MappingScheme, PageMap, PageMapConfig, TranslationConfig};
@@ -7,16 +7,15 @@ use strobe_types::{BlockId, Geometry, GeometrySpec, Lpn};
 
 use crate::dftl::{CountingMap, T0, counting, counts, spec, stats, write};
 
-/// A map of which memory holds all: it is on flash only for a power cut.
 #[test]
 fn a_map_that_is_all_in_memory_is_programmed_at_flushes_and_when_the_host_opens_a_block() {
-    let how = TranslationConfig::new(1000);
+    let how = TranslationConfig::loaded();
     let config = |durable| PageMapConfig { durable, translation: Some(how), ..PageMapConfig::new(1000) };
     let mut map = counting(80, config(true));
-    // 128 entries in a page, 32 pages in a block: units of three map pages, with room left in the first block.
+    // 128 entries per page, 32 pages per block: units of three map pages, with space left in the first block.
     [0, 1, 300, 999].iter().for_each(|&lpn| write(&mut map, lpn));
     let first_open = stats(&map).tp_programs;
-    // The first block of all is opened with nothing but what was written to it.
+    // Opening the very first block programs only the map page of the unit written to it.
     assert_eq!(first_open, 1);
     (0..27).for_each(|lpn| write(&mut map, 130 + lpn));
     assert_eq!(stats(&map).tp_programs, first_open, "no block was opened");
@@ -24,14 +23,14 @@ fn a_map_that_is_all_in_memory_is_programmed_at_flushes_and_when_the_host_opens_
     assert_eq!(stats(&map).tp_programs, first_open + 4, "entries of pages 0, 1, 2 and 7 have changed");
     map.flush(T0).expect("flushes");
     assert_eq!(stats(&map).tp_programs, first_open + 4, "nothing has changed");
-    // One page is left: the next block is opened for 501, and takes the map of both with it.
+    // One page is left. Opening the next block for 501 also programs the map of both units.
     [500, 501].iter().for_each(|&lpn| write(&mut map, lpn));
     assert_eq!(stats(&map).tp_programs, first_open + 5);
     let mut out = Vec::new();
     map.read(T0, Lpn::new(0), 1000, &mut out).expect("reads");
     let after = stats(&map);
     assert_eq!((after.misses, after.tp_reads, counts(&map, NandOp::Read, Cause::Map)), (0, 0, 0));
-    // What need not survive is programmed at flushes only.
+    // A volatile map is programmed at flushes only.
     let mut volatile = counting(80, config(false));
     (0..200).for_each(|lpn| write(&mut volatile, lpn));
     assert_eq!(stats(&volatile).tp_programs, 0);
@@ -43,7 +42,7 @@ fn a_flush_programs_a_page_of_metadata_on_each_plane() {
     let programs = |flush_metadata| {
         let geometry = Geometry::new(shape).expect("valid");
         let chip = Chip::new(geometry.clone(), WearConfig::default(), Untimed::default(), 1);
-        let translation = Some(TranslationConfig::new(1000));
+        let translation = Some(TranslationConfig::loaded());
         let config = PageMapConfig { durable: true, translation, flush_metadata, ..PageMapConfig::new(1000) };
         let mut map: CountingMap = PageMap::new(chip, Greedy::new(geometry.blocks()), config).expect("room");
         for round in 0..300 {
@@ -69,12 +68,12 @@ fn owners_lists_follow_full_blocks_and_logical_copies() {
     let config = |owner_lists| PageMapConfig {
         durable: true,
         virtual_map_entries: 200,
-        translation: Some(TranslationConfig::new(1000)),
+        translation: Some(TranslationConfig::loaded()),
         owner_lists,
         ..PageMapConfig::new(1000)
     };
     let mut maps = [false, true].map(|owner_lists| counting(80, config(owner_lists)));
-    // Lists that a step costs.
+    // Lists programmed for a step.
     let mut seen = 0;
     let mut lists = |step: &dyn Fn(&mut CountingMap)| {
         maps.iter_mut().for_each(|map| {
@@ -89,7 +88,7 @@ fn owners_lists_follow_full_blocks_and_logical_copies() {
     // 32 pages in a block: three are full, and a fourth is open.
     assert_eq!(lists(&|map| (0..100).for_each(|lpn| write(map, lpn))), 3);
     assert_eq!(lists(&|_| {}), 0, "nothing has changed");
-    // Units of the first two blocks, and of the open one, whose list is not there yet.
+    // Units of the first two blocks, and of the open one, which has no list yet.
     assert_eq!(
         lists(&|map| {
             map.copy(T0, Lpn::new(20), Lpn::new(500), 30).expect("copies");
@@ -102,7 +101,7 @@ fn owners_lists_follow_full_blocks_and_logical_copies() {
         }),
         0
     );
-    // The sources leave: the copies have the units alone.
+    // The sources leave: the copies become sole owners.
     assert_eq!(
         lists(&|map| {
             map.trim(T0, Lpn::new(20), 10).expect("trims");
@@ -110,7 +109,7 @@ fn owners_lists_follow_full_blocks_and_logical_copies() {
         1
     );
     assert_eq!(lists(&|map| write(map, 40)), 1);
-    // A trim of what nobody shares changes no owner.
+    // Trimming an unshared unit changes no owner.
     assert_eq!(
         lists(&|map| {
             map.trim(T0, Lpn::new(0), 5).expect("trims");

@@ -67,10 +67,9 @@ fn spec() -> GeometrySpec {
     }
 }
 
-/// The most logical units the arithmetic allows: the hardest drive to keep going.
 fn full_drive(spec: GeometrySpec, kind: Policy, choices: PageMapConfig, wear: WearConfig) -> Option<TestMap> {
     let geometry = Geometry::new(spec).expect("valid geometry");
-    let room = choices.capacity(&geometry, geometry.blocks() - wear.factory_bad_blocks).room_units();
+    let room = choices.capacity(&geometry, geometry.blocks() - wear.factory_bad_blocks).capacity_units();
     if room == 0 {
         return None;
     }
@@ -80,7 +79,6 @@ fn full_drive(spec: GeometrySpec, kind: Policy, choices: PageMapConfig, wear: We
     Some(PageMap::new(nand, policy, config).expect("capacity was computed"))
 }
 
-/// Choices with everything but the stream at its default; `full_drive` fills in the size.
 fn stream(gc_stream: GcStream) -> PageMapConfig {
     PageMapConfig { gc_stream, seed: 1, ..PageMapConfig::new(0) }
 }
@@ -124,7 +122,6 @@ impl Model {
     }
 }
 
-/// Random commands, everything checked after each.
 fn exercise(ftl: &mut TestMap, seed: u64, commands: u32, check_every: u32) {
     let units = ftl.logical_units();
     let mut model = Model::new(units);
@@ -135,7 +132,7 @@ fn exercise(ftl: &mut TestMap, seed: u64, commands: u32, check_every: u32) {
         match rng.below(10) {
             0 => model.trim(ftl, first, count),
             1 | 2 => {
-                // The same number of units from somewhere before or behind, without overlap.
+                // Same number of units from before or after, without overlap.
                 let to = rng.below(units - count + 1);
                 if to + count <= first || first + count <= to {
                     model.copy(ftl, first, to, count);
@@ -222,7 +219,7 @@ fn a_worn_out_drive_refuses_writes_and_still_reads() {
 fn a_clone_goes_its_own_way() {
     let mut ftl =
         full_drive(spec(), Policy::Greedy, stream(GcStream::Own), WearConfig::default()).expect("room");
-    // Boxed policies cannot be cloned; a static one can.
+    // Boxed policies cannot be cloned, static ones can.
     let geometry = ftl.nand().geometry().clone();
     let chip: TestChip = Chip::new(geometry.clone(), WearConfig::default(), Untimed::default(), 1);
     let config = PageMapConfig { seed: 1, ..PageMapConfig::new(20) };
@@ -249,7 +246,7 @@ fn padded_blocks_hold_what_one_collection_moved() {
         for stamp in 0..5000 {
             let lpn = Lpn::new(rng.below(ftl.logical_units()));
             ftl.write(T0, &[Unit { lpn, payload: stamp }], WriteContext::HOST).expect("progress");
-            // Collection ends before the host writes, and leaves no room in what it has opened.
+            // Collection ends before the host writes, and fills the blocks it has opened.
             let geometry = ftl.nand().geometry();
             let open = (0..geometry.blocks()).map(BlockId::new).map(|block| ftl.block_info(block));
             let open = open.filter(|info| info.stage == Stage::Open && info.written > 0);
@@ -263,10 +260,9 @@ fn padded_blocks_hold_what_one_collection_moved() {
 }
 
 proptest! {
-    // Shapes without room for a drive do not count, and may not be the rule.
+    // Shapes without space for a drive are rejected; they must stay the exception.
     #![proptest_config(ProptestConfig { max_global_rejects: 512, ..ProptestConfig::with_cases(512) })]
 
-    /// Geometry, every choice of the collector and the seed are all input.
     #[test]
     fn any_full_drive_agrees_with_the_model(
         channels in 1u32..3,
@@ -303,7 +299,6 @@ proptest! {
     }
 }
 
-/// Pages on each plane, by the remainder of their address.
 fn planes_of(ftl: &TestMap, geometry: &Geometry) -> Vec<Vec<u32>> {
     let planes = geometry.planes();
     let mut counts = vec![vec![0; planes as usize]; planes as usize];
@@ -316,8 +311,7 @@ fn planes_of(ftl: &TestMap, geometry: &Geometry) -> Vec<Vec<u32>> {
     counts
 }
 
-/// The address decides the plane: pages of one remainder lie on one plane until blocks are collected. Then a plane may have
-/// no erased block, and some of its pages lie on another one.
+/// A plane may have no erased block once blocks are collected.
 #[test]
 fn a_page_lies_on_the_plane_of_its_address() {
     let spec =

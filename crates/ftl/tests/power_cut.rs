@@ -1,4 +1,4 @@
-//! Power cuts at every flash operation of page-mapped drives, those whose map is paged on demand among them.
+//! Power cuts at every flash operation of page-mapped drives.
 
 use strobe_ftl::gc::{AnyPolicy, Greedy, Grouped, Midas, SecondChance, TwoRegions};
 use strobe_ftl::wear::Leveling;
@@ -17,14 +17,13 @@ struct Case {
     config: PageMapConfig,
     wear: WearConfig,
     times: TimingConfig,
-    /// Bits of a cell, of drives with an SLC cache.
     slc_bits: u32,
-    /// Half of it is written at first, and what is open filled with padding, as on a drive that was aged.
+    /// True if half is written first and open blocks are padded, as on an aged drive.
     aligned: bool,
 }
 
 impl Case {
-    /// A completely full drive, if there is one with these choices.
+    /// Completely full; `None` if these choices do not allow that.
     fn new(
         spec: GeometrySpec,
         choices: PageMapConfig,
@@ -33,10 +32,10 @@ impl Case {
     ) -> Option<Self> {
         let geometry = Geometry::new(spec).expect("valid geometry");
         let blocks = geometry.blocks() - wear.factory_bad_blocks;
-        // How many blocks the map takes depends on how many units there are.
+        // The number of blocks for the map depends on the number of units.
         let fits = |&units: &u32| {
             let config = PageMapConfig { logical_units: units, ..choices };
-            config.capacity(&geometry, blocks).room_units() >= u64::from(units)
+            config.capacity(&geometry, blocks).capacity_units() >= u64::from(units)
         };
         let logical_units = (1..geometry.units()).rev().find(fits)?;
         let mut case = Self {
@@ -48,7 +47,7 @@ impl Case {
             aligned: false,
         };
         if case.wears_out() {
-            // Failing blocks eat what is spare.
+            // Failing blocks consume the spare capacity.
             case.config.logical_units = logical_units.div_ceil(2);
         }
         Some(case)
@@ -62,7 +61,6 @@ impl Case {
         self.wear.program_fail_rate > 0.0 || self.wear.endurance_pe.is_some()
     }
 
-    /// A policy for each reclaim group: greedy, with 2R or MiDAS also theirs.
     fn policy(&self) -> Grouped<AnyPolicy> {
         let groups = match self.config.placement {
             PlacementKind::Handles { groups, .. } => groups.into(),
@@ -97,7 +95,7 @@ impl<T: Pace> Subject<T> for Case {
         let chip = chip.in_word_lines(self.times.pages_per_program);
         let mut ftl = PageMap::new(chip, self.policy(), self.config).expect("room");
         if self.aligned {
-            // What nobody has written reads as 0, too.
+            // Unwritten units also read as 0.
             for lpn in (0..self.config.logical_units / 2).map(Lpn::new) {
                 ftl.write(When::START, &[Unit { lpn, payload: 0 }], WriteContext::HOST)
                     .expect("it does not wear out");
@@ -112,10 +110,9 @@ impl<T: Pace> Subject<T> for Case {
     }
 }
 
-/// A drive of many kinds, from `rng`; some of them program word lines of three flash pages.
 fn any_case(rng: &mut Prng) -> Option<Case> {
     let (spec, config, wear, times) = any_choices(rng);
-    // As many word lines as there were pages.
+    // Same number of word lines as pages before.
     let pages_per_program = [1, 1, 3][rng.below(3) as usize];
     let spec = GeometrySpec { page_bytes: spec.page_bytes * pages_per_program, ..spec };
     let die_allocation = [DieAllocation::Stripe, DieAllocation::ByAddress][usize::from(rng.below(3) == 0)];
@@ -139,7 +136,7 @@ fn any_choices(rng: &mut Prng) -> (GeometrySpec, PageMapConfig, WearConfig, Timi
         page_bytes: units_per_page * 512,
         unit_bytes: 512,
     };
-    // Entries so large that tiny drives have several translation pages.
+    // Large entries give tiny drives several translation pages.
     let translation = (pick(&[0, 0, 1]) == 1).then(|| TranslationConfig {
         protected_entries: [None, Some(0), Some(1000)][pick(&[0, 1, 2]) as usize],
         entry_bytes: pick(&[4, 64, 128]),
@@ -171,7 +168,6 @@ fn any_choices(rng: &mut Prng) -> (GeometrySpec, PageMapConfig, WearConfig, Timi
     (spec, PageMapConfig { fault_reserve, ..config }, wear, times)
 }
 
-/// A drive with an SLC cache, and more or less room for it; collection may go on in the background.
 fn any_slc_case(rng: &mut Prng) -> Option<Case> {
     let mut pick = |choices: &[u32]| choices[rng.below(choices.len() as u32) as usize];
     let bits = pick(&[2, 3, 4]);
@@ -217,36 +213,25 @@ fn any_slc_case(rng: &mut Prng) -> Option<Case> {
     Some(case)
 }
 
-/// Tortures drives with an SLC cache until there were `cuts` cuts.
-fn torture_slc_until<T: Pace>(cuts: u64, first_seed: u64) {
-    let (mut done, mut seed) = (0, first_seed);
-    while done < cuts {
-        if let Some(case) = any_slc_case(&mut Prng::new(seed)) {
-            done += torture::<T, _>(&case, seed, 60, 23);
-        }
-        seed += 1;
-    }
-    eprintln!("{done} cuts of drives with an SLC cache, seeds {first_seed}..{seed}");
-}
-
 #[test]
 fn nothing_durable_is_lost_of_an_slc_cache() {
-    torture_slc_until::<Untimed>(60_000, 1);
+    torture_drives_until::<Untimed>(any_slc_case, 60_000, 1);
 }
 
 #[test]
 fn nothing_durable_is_lost_of_an_slc_cache_while_operations_are_on_their_way() {
-    torture_slc_until::<ArrayTiming>(60_000, 5000);
+    torture_drives_until::<ArrayTiming>(any_slc_case, 60_000, 5000);
 }
 
-/// Tortures drives until there were `cuts` cuts.
 fn torture_until<T: Pace>(cuts: u64, first_seed: u64) {
-    let (mut done, mut paged, mut resident, mut shares, mut word_lines, mut seed) =
-        (0, 0, 0, 0, 0, first_seed);
-    while done < cuts {
-        let mut rng = Prng::new(seed);
+    let (mut done, mut paged, mut resident, mut shares, mut word_lines) = (0, 0, 0, 0, 0);
+    let mut seeds = strobe_testing::seeds(first_seed..u64::MAX);
+    while done < cuts
+        && let Some(seed) = seeds.next()
+    {
+        let mut rng = Prng::new(seed.get());
         if let Some(case) = any_case(&mut rng) {
-            let these = torture::<T, _>(&case, seed, 60, 23);
+            let these = torture::<T, _>(&case, seed.get(), 60, 23);
             done += these;
             let is_paged = case.config.translation.is_some();
             paged += if is_paged { these } else { 0 };
@@ -255,12 +240,15 @@ fn torture_until<T: Pace>(cuts: u64, first_seed: u64) {
             shares += if is_paged && case.config.virtual_map_entries > 0 { these } else { 0 };
             word_lines += if case.times.pages_per_program > 1 { these } else { 0 };
         }
-        seed += 1;
     }
     eprintln!(
         "{done} cuts, {paged} of drives whose map is paged, {resident} of these with all of it in memory, {shares} of them with logical copy, {word_lines} of programs \
-         of word lines, seeds {first_seed}..{seed}"
+         of word lines, seeds up to {}",
+        seeds.next_seed()
     );
+    if !seeds.is_whole() {
+        return;
+    }
     assert!(paged >= cuts / 8, "too few of drives whose map is paged");
     assert!(resident >= cuts / 100, "too few of those with all of the map in memory");
     assert!(shares >= cuts / 20, "too few of those with logical copy");
@@ -272,19 +260,16 @@ fn nothing_durable_is_lost_wherever_the_power_is_cut() {
     torture_until::<Untimed>(75_000, 1);
 }
 
-/// In two parts, which run at the same time.
 #[test]
 fn nothing_durable_is_lost_in_other_drives() {
     torture_until::<Untimed>(75_000, 1500);
 }
 
-/// With timing, so that commands overlap.
 #[test]
 fn nothing_durable_is_lost_while_operations_are_on_their_way() {
     torture_until::<ArrayTiming>(20_000, 2020);
 }
 
-/// A drive of any kind with a placement that has several streams of the host or of relocated units.
 fn any_placed_case(rng: &mut Prng) -> Option<Case> {
     let choices = any_choices(rng);
     let streams = [3, 4, 6][rng.below(3) as usize];
@@ -300,13 +285,11 @@ fn any_placed_case(rng: &mut Prng) -> Option<Case> {
     any_case_placed(rng, choices, placement, streams)
 }
 
-/// A drive of any kind on which the host goes on in the blocks that relocation leaves open.
 fn any_case_of_two_r(rng: &mut Prng) -> Option<Case> {
     let choices = any_choices(rng);
     any_case_placed(rng, choices, PlacementKind::TwoR, 2)
 }
 
-/// A drive of any kind with placement handles.
 fn any_case_of_handles(rng: &mut Prng) -> Option<Case> {
     let choices = any_choices(rng);
     let isolation = [Isolation::Initial, Isolation::Persistent][rng.below(2) as usize];
@@ -315,13 +298,12 @@ fn any_case_of_handles(rng: &mut Prng) -> Option<Case> {
     let placement = PlacementKind::Handles { count, isolation, unit_blocks, groups: 1 };
     let mut case = any_case_placed(rng, choices, placement, 2 * count)?;
     if isolation == Isolation::Persistent {
-        // It moves the data of all handles to the same blocks.
+        // Wear levelling moves the data of all handles to the same blocks.
         case.config.leveling = None;
     }
     Some(case)
 }
 
-/// A drive of any kind with placement handles in two or four reclaim groups.
 fn any_case_of_groups(rng: &mut Prng) -> Option<Case> {
     let (mut spec, mut config, mut wear, times) = any_choices(rng);
     let groups = [2, 4][rng.below(2) as usize];
@@ -338,14 +320,13 @@ fn any_case_of_groups(rng: &mut Prng) -> Option<Case> {
     Case::new(spec, config, wear, TimingConfig { pages_per_program: 1, ..times })
 }
 
-/// A drive of any kind with `placement`, which has `streams` streams.
 fn any_case_placed(
     rng: &mut Prng,
     (spec, config, wear, times): (GeometrySpec, PageMapConfig, WearConfig, TimingConfig),
     placement: PlacementKind,
     streams: u8,
 ) -> Option<Case> {
-    // Every stream has a block on each plane, and may need another one.
+    // Every stream has a block on each plane, and may need another.
     let spec = GeometrySpec { blocks_per_plane: spec.blocks_per_plane + 3 * u32::from(streams), ..spec };
     let planes = spec.channels * spec.dies_per_channel * spec.planes_per_die;
     let pace = (u32::from(streams) + 2) * planes + 4;
@@ -360,65 +341,65 @@ fn any_case_placed(
         PageMapConfig { watermarks: config.watermarks.filter(|_| config.garbage_ppm.is_none()), ..config };
     let mut case = Case::new(spec, config, wear, TimingConfig { pages_per_program: 1, ..times })?;
     if case.config.garbage_ppm.is_some() {
-        // It needs room to begin.
+        // The drive needs free space to start.
         case.config.logical_units = (case.config.logical_units * 4 / 5).max(1);
     }
     Some(case)
 }
 
-/// Tortures drives with a placement until there were `cuts` cuts.
-fn torture_placed_until<T: Pace>(any_case: fn(&mut Prng) -> Option<Case>, cuts: u64, first_seed: u64) {
-    let (mut done, mut seed) = (0, first_seed);
-    while done < cuts {
-        if let Some(case) = any_case(&mut Prng::new(seed)) {
-            done += torture::<T, _>(&case, seed, 60, 23);
+fn torture_drives_until<T: Pace>(any_case: fn(&mut Prng) -> Option<Case>, cuts: u64, first_seed: u64) {
+    let (mut done, mut seeds) = (0, strobe_testing::seeds(first_seed..u64::MAX));
+    while done < cuts
+        && let Some(seed) = seeds.next()
+    {
+        if let Some(case) = any_case(&mut Prng::new(seed.get())) {
+            done += torture::<T, _>(&case, seed.get(), 60, 23);
         }
-        seed += 1;
     }
-    eprintln!("{done} cuts of drives with a placement, seeds {first_seed}..{seed}");
+    eprintln!("{done} cuts, seeds up to {}", seeds.next_seed());
 }
 
 #[test]
 fn nothing_durable_is_lost_whatever_the_placement() {
-    torture_placed_until::<Untimed>(any_placed_case, 20_000, 7000);
+    torture_drives_until::<Untimed>(any_placed_case, 20_000, 7000);
 }
 
 #[test]
 fn nothing_durable_is_lost_whatever_the_placement_while_operations_are_on_their_way() {
-    torture_placed_until::<ArrayTiming>(any_placed_case, 20_000, 8000);
+    torture_drives_until::<ArrayTiming>(any_placed_case, 20_000, 8000);
 }
 
 #[test]
 fn nothing_durable_is_lost_of_blocks_that_are_handed_over() {
-    torture_placed_until::<Untimed>(any_case_of_two_r, 20_000, 9800);
-    torture_placed_until::<ArrayTiming>(any_case_of_two_r, 20_000, 9900);
+    torture_drives_until::<Untimed>(any_case_of_two_r, 20_000, 9800);
+    torture_drives_until::<ArrayTiming>(any_case_of_two_r, 20_000, 9900);
 }
 
 #[test]
 fn handles_stay_apart_wherever_the_power_is_cut() {
-    torture_placed_until::<Untimed>(any_case_of_handles, 20_000, 9000);
+    torture_drives_until::<Untimed>(any_case_of_handles, 20_000, 9000);
 }
 
 #[test]
 fn handles_stay_apart_wherever_the_power_is_cut_while_operations_are_on_their_way() {
-    torture_placed_until::<ArrayTiming>(any_case_of_handles, 20_000, 9500);
+    torture_drives_until::<ArrayTiming>(any_case_of_handles, 20_000, 9500);
 }
 
 #[test]
 fn reclaim_groups_stay_apart_wherever_the_power_is_cut() {
-    torture_placed_until::<Untimed>(any_case_of_groups, 20_000, 9200);
+    torture_drives_until::<Untimed>(any_case_of_groups, 20_000, 9200);
 }
 
 #[test]
 fn reclaim_groups_stay_apart_wherever_the_power_is_cut_while_operations_are_on_their_way() {
-    torture_placed_until::<ArrayTiming>(any_case_of_groups, 20_000, 9700);
+    torture_drives_until::<ArrayTiming>(any_case_of_groups, 20_000, 9700);
 }
 
-/// An epoch named a block as open whose erase was still to come: pages from before it were taken for new.
+/// Regression: an epoch named a block as open before its erase, and old pages were taken for new.
 #[test]
 fn pages_from_before_an_erase_do_not_come_back() {
     let (spec, config, wear, times) = any_choices(&mut Prng::new(3_000_006));
-    // As it was found.
+    // The timing at the time of discovery.
     let TimingConfig { command_ns, cache_read, independent_plane_reads, .. } = TimingConfig::default();
     let times =
         TimingConfig { pages_per_program: 1, command_ns, cache_read, independent_plane_reads, ..times };
@@ -449,19 +430,19 @@ fn nothing_durable_is_lost_in_ten_million_cuts() {
 #[test]
 #[ignore = "minutes long: make test-long"]
 fn nothing_durable_is_lost_of_an_slc_cache_in_a_million_cuts() {
-    torture_slc_until::<Untimed>(1_000_000, 10_000);
-    torture_slc_until::<ArrayTiming>(2_000_000, 20_000);
+    torture_drives_until::<Untimed>(any_slc_case, 1_000_000, 10_000);
+    torture_drives_until::<ArrayTiming>(any_slc_case, 2_000_000, 20_000);
 }
 
-/// A unit that was copied away and back lay on a page of its own name, with a newer page of that name elsewhere; when the
-/// other owner had left, recovery took the newer one.
+/// Regression: a unit copied away and back lay on a page with its name, and recovery took a newer page of
+/// that name.
 #[test]
 fn a_unit_that_was_copied_back_is_not_found_on_a_newer_page_from_before() {
     let case = any_case(&mut Prng::new(1_002_464)).expect("a drive");
     torture::<Untimed, _>(&case, 1_002_464, 60, 23);
 }
 
-/// At the end of its life a drive went on levelling wear in the background, on blocks that no epoch named.
+/// Regression: wear levelling in the background used blocks that no epoch named.
 #[test]
 fn nothing_is_moved_at_the_end_of_life() {
     let case = any_slc_case(&mut Prng::new(20_055)).expect("a drive");

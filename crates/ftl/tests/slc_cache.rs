@@ -1,7 +1,4 @@
-//! The SLC cache against a naive model, on tiny drives, with the whole state checked.
-//!
-//! The model is written from the rules alone: one plane, a unit to a page, victims in the order of closing, commands one
-//! unit at a time. Contents, every count and what is in use must be the same after each command.
+//! The SLC cache against a naive model with one plane, one unit per page and victims in closing order.
 
 use std::collections::VecDeque;
 
@@ -14,12 +11,10 @@ const T0: When = When::START;
 
 #[derive(Clone, Debug, Default)]
 struct Block {
-    /// Pages programmed since the last erase, in order.
     pages: Vec<u32>,
     is_static: bool,
 }
 
-/// Operations and stages, as counted.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 struct Counts {
     host_programs: u64,
@@ -39,7 +34,6 @@ struct Model {
     slc_pages: usize,
     min_free: usize,
     blocks: Vec<Block>,
-    /// Block and page of each logical unit.
     map: Vec<Option<(usize, usize)>>,
     free: VecDeque<usize>,
     erased_static: VecDeque<usize>,
@@ -92,7 +86,7 @@ impl Model {
         left.min(self.free.len().saturating_sub(self.min_free + 2))
     }
 
-    fn has_cache_room(&self) -> bool {
+    fn has_cache_space(&self) -> bool {
         self.open_slc.is_some() || !self.erased_static.is_empty() || self.dynamic_left() > 0
     }
 
@@ -102,7 +96,7 @@ impl Model {
     }
 
     fn write(&mut self, lpn: u32) {
-        if !self.has_cache_room() {
+        if !self.has_cache_space() {
             match self.slc.when_full {
                 WhenFull::Fold => self.fold_first(),
                 WhenFull::Direct if self.tick >= self.look_at => {
@@ -114,7 +108,7 @@ impl Model {
                 WhenFull::Direct => {}
             }
         }
-        let is_cached = self.has_cache_room();
+        let is_cached = self.has_cache_space();
         let block = if is_cached { self.slc_block() } else { self.host_block() };
         self.tick += 1;
         self.program(block, lpn);
@@ -235,7 +229,6 @@ fn counted(ftl: &TestMap) -> Counts {
     }
 }
 
-/// Random commands on a random drive, and what they came to.
 fn compare(seed: u64) -> Counts {
     let mut rng = Prng::new(seed);
     let mut pick = |choices: &[u32]| choices[rng.below(choices.len() as u32) as usize];
@@ -264,7 +257,7 @@ fn compare(seed: u64) -> Counts {
     };
     let geometry = Geometry::new(spec).expect("valid");
     let config = PageMapConfig { slc: Some(slc), ..PageMapConfig::new(0) };
-    let room = config.capacity(&geometry, blocks).room_units() as u32;
+    let room = config.capacity(&geometry, blocks).capacity_units() as u32;
     let config = PageMapConfig { logical_units: (room * share / 100).max(1), ..config };
     let chip = Chip::new(geometry, WearConfig::default(), Untimed::default(), 1).with_slc(bits);
     let mut ftl: TestMap =
@@ -318,12 +311,11 @@ fn contents_and_counts_are_those_of_a_naive_cache() {
         folded += counts.folded;
         empty += u64::from(counts.folds > counts.folded);
     }
-    // Every way was gone often.
+    // Every path was taken often.
     assert!(cached.min(direct).min(folded) > 50_000, "{cached} cached, {direct} direct, {folded} folded");
     assert!(empty > 20, "{empty} drives erased blocks without copies");
 }
 
-/// 64 blocks of 12 pages of one unit.
 fn geometry() -> Geometry {
     Geometry::new(GeometrySpec {
         channels: 1,
@@ -337,7 +329,7 @@ fn geometry() -> Geometry {
     .expect("valid")
 }
 
-/// A drive of 64 blocks of 12 pages, of three bits, which offers half of that.
+/// 64 three-bit blocks of 12 pages, half of the capacity logical.
 fn half_full(slc: SlcConfig) -> TestMap {
     let geometry = geometry();
     let chip = Chip::new(geometry, WearConfig::default(), Untimed::default(), 1).with_slc(3);
@@ -353,7 +345,7 @@ fn fill(ftl: &mut TestMap) {
 
 #[test]
 fn a_fill_costs_two_programs_a_page_if_all_is_folded_and_one_if_it_goes_past_the_cache() {
-    // Each block is folded as soon as it is full: in the end one is open, or about to be.
+    // Each block is folded as soon as it is full: in the end at most one is open.
     let folded =
         SlcConfig { static_blocks: 4, fold_at: 1, when_full: WhenFull::Fold, ..SlcConfig::default() };
     let mut ftl = half_full(folded);
@@ -361,7 +353,7 @@ fn a_fill_costs_two_programs_a_page_if_all_is_folded_and_one_if_it_goes_past_the
     assert_eq!(ftl.nand().counts().total(NandOp::Program), 2 * 384);
     assert_eq!(ftl.stats().slc.expect("a cache").units_folded, 384);
     assert_eq!(ftl.slc_blocks(), Some(0));
-    // Four blocks of four pages are cached, and stay.
+    // Four blocks of four pages are cached, and stay cached.
     let mut ftl = half_full(SlcConfig { static_blocks: 4, ..SlcConfig::default() });
     fill(&mut ftl);
     assert_eq!(ftl.nand().counts().total(NandOp::Program), 384);

@@ -1,4 +1,4 @@
-//! Every policy agrees with a naive scan on every pick.
+//! Every policy agrees with a naive scan on every choice.
 
 use proptest::prelude::*;
 use strobe_ftl::gc::{
@@ -15,12 +15,10 @@ enum Phase {
     Closed,
 }
 
-/// State of a block in the naive scan.
 #[derive(Clone, Default)]
 struct Block {
     phase: Phase,
     valid: u32,
-    /// When each valid unit was written.
     units: Vec<Option<u64>>,
     closed_order: u64,
     opened: u64,
@@ -29,7 +27,6 @@ struct Block {
     erase_count: u32,
 }
 
-/// Rule by which a victim should be chosen.
 #[derive(Clone, Copy, Debug)]
 enum Rule {
     Fifo,
@@ -73,7 +70,6 @@ impl Rule {
         best.map(|(id, _)| id)
     }
 
-    /// The published score of a block, as a fraction, straight from the formula.
     fn score(self, b: &Block, tick: u64) -> Score {
         let (valid, units) = (u128::from(b.valid), b.units.len() as u128);
         let dead = units - valid;
@@ -105,15 +101,13 @@ impl Rule {
     }
 }
 
-/// Treatment of equal scores: the policy must name the block of the rule, or any with its score. Rounding or
-/// chance may decide among these.
+/// Equal scores: the rule's block exactly, or any with that score.
 #[derive(Clone, Copy, PartialEq)]
 enum Ties {
     Exact,
     Any,
 }
 
-/// A policy and the blocks it chooses from.
 struct Play<V> {
     policy: V,
     rng: Prng,
@@ -128,7 +122,6 @@ impl<V: VictimPolicy> Play<V> {
         self.tick += u64::from(self.rng.below(bound));
     }
 
-    /// Fills an erased block, all at once or over time, at times with padding in between.
     fn fill(&mut self, id: u32) {
         let erase_count = self.state[id as usize].erase_count;
         self.policy.opened(BlockId::new(id), erase_count, self.tick);
@@ -158,7 +151,6 @@ impl<V: VictimPolicy> Play<V> {
         self.policy.closed(BlockId::new(id), block.valid, self.tick);
     }
 
-    /// Invalidates a unit of `id`, if one is valid.
     fn invalidate(&mut self, id: u32) {
         let block = &mut self.state[id as usize];
         let valid: Vec<u32> = (0..).zip(&block.units).filter(|(_, u)| u.is_some()).map(|(s, _)| s).collect();
@@ -180,13 +172,12 @@ impl<V: VictimPolicy> Play<V> {
         self.state[id as usize] = Block { erase_count, ..Block::default() };
     }
 
-    /// Asks for a victim and compares it with that of `rule`.
     fn choose(&mut self, rule: Rule, ties: Ties) -> Option<u32> {
         let valid: Vec<u32> = self.state.iter().map(|b| b.valid).collect();
         let view = BlockView::new(&valid, self.units, self.tick);
         let chosen = self.policy.choose(&view, &mut self.rng).map(BlockId::get);
         let expected = rule.pick(&self.state, self.tick);
-        // A block without invalid units brings nothing: a policy may name it or not.
+        // A block without invalid units gains nothing: a policy may name it or not.
         let useful = |id: Option<u32>| id.filter(|&id| self.state[id as usize].valid < self.units);
         let (chosen, expected) = match ties {
             Ties::Any => (useful(chosen), useful(expected)),
@@ -206,7 +197,6 @@ impl<V: VictimPolicy> Play<V> {
         chosen
     }
 
-    /// Compares the choice among consecutive blocks with the naive one.
     fn choose_among_some(&mut self) {
         let blocks = self.state.len() as u32;
         let start = self.rng.below(blocks);
@@ -218,8 +208,6 @@ impl<V: VictimPolicy> Play<V> {
     }
 }
 
-/// Plays a random history over `blocks` blocks: filling, closing, invalidation, collection, and
-/// blocks that somebody else takes. Compares each choice with `rule`.
 fn compare(policy: impl VictimPolicy, rule: Rule, (blocks, units): (u32, u32), seed: u64, ties: Ties) {
     let state = vec![Block::default(); blocks as usize];
     let mut play = Play { policy, rng: Prng::new(seed), state, units, tick: 1, closings: 0 };
@@ -230,7 +218,7 @@ fn compare(policy: impl VictimPolicy, rule: Rule, (blocks, units): (u32, u32), s
             (Phase::Open, 0..8) => play.close(id),
             (Phase::Closed, 0) => play.take(id),
             (Phase::Closed, 1..3) => {
-                // The best block changes with time alone, too.
+                // The best block also changes with time alone.
                 for bound in [1, 2, 40, 1000] {
                     play.wait(bound);
                     play.choose(rule, ties);
@@ -248,8 +236,7 @@ fn compare(policy: impl VictimPolicy, rule: Rule, (blocks, units): (u32, u32), s
     }
 }
 
-/// Plays a random history, then empties blocks until the policy names none: what is left is full of valid units. Blocks
-/// with an odd number are of stream 1.
+/// Empties blocks until only fully valid ones are left. Odd blocks belong to stream 1.
 fn name_all_with_something_to_gain<V: VictimPolicy>(policy: V, (blocks, units): (u32, u32), seed: u64) {
     let state = vec![Block::default(); blocks as usize];
     let mut play = Play { policy, rng: Prng::new(seed), state, units, tick: 1, closings: 0 };
@@ -353,14 +340,14 @@ proptest! {
         name_all_with_something_to_gain(Midas::new(blocks), (blocks, units), seed);
     }
 
-    /// So many draws miss a given block of fifty with a probability of 10⁻¹⁷.
+    /// 2000 draws miss a given block of fifty with a probability of 10⁻¹⁷.
     #[test]
     fn many_choices_are_greedy(blocks in 1u32..50, units in 1u32..40, seed in any::<u64>()) {
         let policy = Sampled::new(blocks, Sampling::Choices(2000));
         compare(policy, Rule::Greedy, (blocks, units), seed, Ties::Any);
     }
 
-    /// With 64 units per block u is exact, and so is every score but for its divisions.
+    /// With 64 units per block, u is exact, and each score except for its divisions.
     #[test]
     fn published_policies_written_as_formulas_pick_the_same_victims(
         which in 0..FORMULAS.len(),
@@ -412,7 +399,6 @@ fn indices_agree_with_the_scan_on_many_blocks() {
     }
 }
 
-/// A block that closed with padding gains space although nothing in it has become invalid.
 #[test]
 fn padding_alone_is_worth_a_collection() {
     fn choice(mut policy: impl VictimPolicy) -> Option<u32> {

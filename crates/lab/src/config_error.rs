@@ -1,41 +1,38 @@
-//! Why an experiment is refused before it runs.
-
 use strobe_ssd::KeyError;
 use strobe_ssd::schema::short;
 
-/// Why an experiment was refused before it ran. Each message names the key, what was given, what
-/// is allowed, and the nearest valid name.
+/// Reason why an experiment was refused before it ran.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum ConfigError {
     /// A file could not be read.
     #[error("{path}: {source}")]
     File {
-        /// The file.
+        /// Path of the file.
         path: String,
         /// Error of the operating system.
         source: std::io::Error,
     },
-    /// Not TOML.
+    /// The text is not TOML.
     #[error("{path}: not valid TOML: {message}")]
     Syntax {
-        /// The file or option.
+        /// File or option.
         path: String,
-        /// The parser's message, with line and column.
+        /// Message of the parser, with line and column.
         message: String,
     },
-    /// An error with the file it was found in.
+    /// An error with the file that contains it.
     #[error("{path}: {error}")]
     In {
-        /// The file.
+        /// Path of the file.
         path: String,
         /// Underlying error.
         error: Box<ConfigError>,
     },
-    /// An error with the option of the command line that gave what is wrong.
+    /// An error with the command-line option that caused it.
     #[error("{}: {}", short(option), without_repetition(option, &error.to_string()))]
     Given {
-        /// The option with its value.
+        /// Option with its value.
         option: String,
         /// Underlying error.
         error: Box<ConfigError>,
@@ -43,26 +40,24 @@ pub enum ConfigError {
     /// A key is refused.
     #[error(transparent)]
     Key(#[from] KeyError),
-    /// A file that says nothing.
-    #[error(
-        "{0}: there is nothing in it; examples/quickstart.toml is a start, docs/REFERENCE.md has all keys"
-    )]
+    /// The file is empty.
+    #[error("{0}: the file is empty; start from examples/quickstart.toml; docs/REFERENCE.md lists all keys")]
     Empty(String),
-    /// The table of a drive where an experiment should be.
+    /// A drive table instead of an experiment.
     #[error(
-        "this is a drive, not an experiment: name it in one, [drive] with preset = \"FILE.toml\", or use it with \
-         `strobe replay TRACE --drive FILE.toml`"
+        "this is a drive, not an experiment: refer to it from an experiment ([drive] with preset = \
+         \"FILE.toml\"), or run `strobe replay TRACE --drive FILE.toml`"
     )]
     IsDrive,
-    /// A sweep where an experiment should be.
+    /// A sweep instead of an experiment.
     #[error(
         "this is a sweep, not one experiment: run it with `strobe sweep FILE.toml`, or leave [sweep] out"
     )]
     IsSweep,
-    /// A key that would change nothing.
-    #[error("{key} has no effect here: it counts with {wants}; leave it out, or set that too")]
+    /// A key without effect.
+    #[error("{key} has no effect unless {wants}; leave it out, or set that too")]
     NoEffect {
-        /// The key.
+        /// Path of the key.
         key: String,
         /// Condition under which the key has an effect.
         wants: String,
@@ -70,12 +65,12 @@ pub enum ConfigError {
     /// `--set` without `=`.
     #[error("--set {}: expected KEY.PATH=VALUE, for example --set drive.ftl.gc.victim=fifo", short(.0))]
     BadSet(String),
-    /// A key in something that has no keys.
+    /// A key in a value that is not a table.
     #[error("{0} is not a table, so nothing in it can be set")]
     NoTable(String),
 }
 
-/// `message` without the key and the value that the `option` in front of it has just named.
+/// Removes the option from `message`: it is printed in front.
 fn without_repetition(option: &str, message: &str) -> String {
     let rest = option.strip_prefix("--set ").and_then(|set| {
         let (key, value) = set.split_once('=')?;

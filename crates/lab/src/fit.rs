@@ -1,4 +1,4 @@
-//! Making trace requests fit the drive, and counting every change.
+//! Fits trace requests to the drive, and counts every change.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -13,26 +13,26 @@ pub enum Fit {
     /// Stop with an error that names the line.
     #[default]
     Refuse,
-    /// Take offsets modulo the capacity; round misaligned requests outward to sectors. Everything
-    /// changed is counted.
+    /// Take offsets modulo the capacity; round misaligned requests outward (trims: inward) to sectors. Every
+    /// change is counted.
     Wrap,
-    /// Cut off what lies beyond the drive; otherwise like wrap.
+    /// Cut off parts beyond the end of the drive; otherwise like wrap.
     Clip,
 }
 
-/// Treatment of trace requests that come later in the file than their time.
+/// Treatment of trace requests whose timestamp is earlier than a previous one in the file.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum Late {
     /// Stop with an error that names the line.
     #[default]
     Refuse,
-    /// Issue them at once, when their turn comes. They are counted.
+    /// Issue them immediately, in the order of the file. They are counted.
     Issue,
 }
 
 counters! {
-    /// Changes made to a trace's requests so that they fit the drive.
+    /// Changes made to a trace's requests to fit the drive.
     #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, JsonSchema)]
     pub struct Changes {
         /// Requests whose offset was taken modulo the capacity.
@@ -45,9 +45,9 @@ counters! {
         pub rounded: u64,
         /// Requests of zero bytes, dropped, and empty ranges of copies.
         pub empty: u64,
-        /// Requests that came later in the file than their time, issued at once (open loop only).
+        /// Requests with a timestamp earlier than a previous one, issued immediately (open loop only).
         pub late: u64,
-        /// Reads and writes longer than 1 GiB, and trims longer than 2 TiB, that became several requests.
+        /// Reads and writes longer than 1 GiB, and trims longer than 2 TiB, split into several requests.
         pub split: u64,
     }
 }
@@ -62,14 +62,14 @@ impl Changes {
 /// Reasons why a trace request cannot be replayed unchanged.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum FitError {
-    /// It leaves the drive.
+    /// The request exceeds the capacity.
     #[error(
-        "{op} of {bytes} bytes at offset {offset} leaves the drive of {drive_bytes} bytes; \
-         use a larger drive, or --wrap or --clip to change such requests",
+        "{op} of {bytes} bytes at offset {offset} exceeds the drive of {drive_bytes} bytes; use a larger \
+         drive, or --wrap or --clip to change such requests",
         op = .op.name()
     )]
     BeyondEnd {
-        /// The request.
+        /// Kind of the request.
         op: Op,
         /// First byte.
         offset: u64,
@@ -78,21 +78,21 @@ pub enum FitError {
         /// Capacity in bytes.
         drive_bytes: u64,
     },
-    /// It does not start and end on sectors.
+    /// The request does not start and end on sectors.
     #[error(
-        "{op} of {bytes} bytes at offset {offset} is not made of whole 512-byte sectors; \
-         use --wrap or --clip to round such requests",
+        "{op} of {bytes} bytes at offset {offset} is not aligned to 512-byte sectors; use --wrap or --clip \
+         to round such requests",
         op = .op.name()
     )]
     Misaligned {
-        /// The request.
+        /// Kind of the request.
         op: Op,
         /// First byte.
         offset: u64,
         /// Length in bytes.
         bytes: u64,
     },
-    /// It is earlier than the one before.
+    /// The timestamp is earlier than a previous one.
     #[error(
         "time goes backwards; use --late issue (in an experiment late = \"issue\") to issue such requests at \
          once, or replay with --closed-loop"
@@ -100,17 +100,14 @@ pub enum FitError {
     Backwards,
 }
 
-/// Sectors that one read or write carries at most: 1 GiB, more than any interface allows. A
-/// longer record becomes several, so that no line of a trace takes memory in proportion.
+/// Most sectors of a read or write. It bounds the memory that a line of a trace can take.
 const DATA_SECTORS_MAX: u64 = (1 << 30) / SECTOR_BYTES;
 
-/// Turns trace records into requests for a drive.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Fitter {
     fit: Fit,
     late: Late,
     drive_sectors: u64,
-    /// True if timestamps matter.
     open_loop: bool,
     pub(crate) changes: Changes,
 }
@@ -120,8 +117,7 @@ impl Fitter {
         Self { fit, late, drive_sectors, open_loop, changes: Changes::default() }
     }
 
-    /// The requests that stand for `record`: usually one, none if it is dropped, several if it
-    /// is longer than a command can say.
+    /// Returns one request, none if `record` is dropped, several if it is longer than a command allows.
     pub(crate) fn requests(
         &mut self,
         record: &TraceRecord,
@@ -153,18 +149,20 @@ impl Fitter {
         Ok(())
     }
 
-    /// The source range of a copy that goes to byte `to`. Copies are not wrapped or cut: one that does not fit is dropped.
-    /// An empty range stays, with no sectors, as the ranges behind it go to the same place.
+    /// Fits a source range of a copy. Copies are not wrapped or cut: one that does not fit is refused or
+    /// dropped.
     pub(crate) fn source(
         &mut self,
         record: &TraceRecord,
         to: Option<u64>,
     ) -> Result<Option<(Range, Option<Lba>)>, FitError> {
         self.check_time(record)?;
+        // An empty range is kept with no sectors, because later ranges of the copy share its destination.
         if record.bytes == 0 && to.is_none_or(|to| to.is_multiple_of(SECTOR_BYTES)) {
             self.changes.empty += 1;
             return Ok(Some((Range::new(Lba::new(0), 0), to.map(|to| Lba::new(to / SECTOR_BYTES)))));
         }
+        // A copy must fit without changes, even with `wrap` or `clip`: a moved source would copy other data.
         let mut strict = Self { fit: Fit::Refuse, ..*self };
         let mut sectors = |offset| match record.bytes {
             0 => Err(FitError::Misaligned { op: record.op, offset, bytes: 0 }),
@@ -186,7 +184,6 @@ impl Fitter {
         }
     }
 
-    /// The sectors `start..end` that a record with data means on this drive.
     fn sectors(&mut self, record: &TraceRecord) -> Result<(u64, u64), FitError> {
         let TraceRecord { op, offset, bytes, .. } = *record;
         let strict = self.fit == Fit::Refuse;
@@ -196,6 +193,7 @@ impl Fitter {
         }
         let last = offset.saturating_add(bytes);
         let (mut start, mut end) = match op {
+            // Trims round inward, because the rest of a sector keeps its data; others round outward.
             Op::Trim => (offset.div_ceil(SECTOR_BYTES), last / SECTOR_BYTES),
             _ => (offset / SECTOR_BYTES, last.div_ceil(SECTOR_BYTES)),
         };
@@ -211,6 +209,7 @@ impl Fitter {
                 let drive_bytes = capacity * SECTOR_BYTES;
                 return Err(FitError::BeyondEnd { op, offset, bytes, drive_bytes });
             }
+            // Only the start is wrapped: a request across the end of the drive is shortened below.
             if self.fit == Fit::Wrap && start >= capacity {
                 let length = end.saturating_sub(start);
                 start %= capacity;

@@ -1,13 +1,13 @@
 //! Experiments: a drive, a workload, a run, a result.
 //!
-//! [`Experiment`] is what an experiment file says, checked and with every default filled in.
-//! [`runner::run`] executes it in virtual time and returns a [`RunResult`], which is what `strobe run --json`
-//! prints.
+//! [`Experiment`] is a checked experiment file with every default filled in. [`runner::run`] executes it in
+//! virtual time and returns a [`RunResult`], which `strobe run --json` prints.
 
 pub mod bench;
 mod config_error;
 pub mod events;
 pub mod experiment;
+pub mod fio;
 mod fit;
 mod lifetime;
 mod long_wait;
@@ -27,7 +27,7 @@ pub mod timeline;
 mod verdict;
 pub mod xray;
 
-/// The version of Strobe, and a hash of the sources of the model: results of another one may be other results.
+/// Version of Strobe and a hash of the model's sources. A different model may give different results.
 pub const MODEL: &str = env!("STROBE_MODEL");
 
 pub use config_error::ConfigError;
@@ -36,7 +36,7 @@ pub use experiment::{
     SteadyMetric, SyntheticWorkload, Time, TraceConfig, WorkloadConfig, apply_sets,
 };
 pub use fit::{Changes, Fit, FitError, Late};
-pub use lifetime::{BadBlockPoint, EndedBy, ideal_host_pages};
+pub use lifetime::{BadBlockPoint, EndedBy};
 pub use long_wait::LongWait;
 pub use preset::load_drive_table;
 pub use result::{RunResult, SCHEMA_VERSION};
@@ -45,4 +45,6 @@ pub use series::{Sample, SteadyState};
 pub use steady::SteadyRounds;
 pub use strobe_workload::trace::{NoFormat, only_format};
 pub use syntax::load_table;
-pub use verdict::{CapacityResult, JobLoad, LoadResult, WindowResult, WindowVerdict};
+pub use verdict::{
+    CapacityResult, JobLoad, LoadResult, Outstanding, WindowResult, WindowVerdict, ideal_host_pages,
+};

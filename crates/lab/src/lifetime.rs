@@ -1,11 +1,8 @@
-//! Runs that wear a drive out: when they end, and how its blocks died.
-
 use schemars::JsonSchema;
 use serde::Serialize;
 use strobe_ftl::FtlError;
 use strobe_nand::NandOp;
-use strobe_ssd::{NandConfig, Simulated};
-use strobe_types::Geometry;
+use strobe_ssd::Simulated;
 
 use crate::Experiment;
 
@@ -13,17 +10,17 @@ use crate::Experiment;
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum EndedBy {
-    /// All that `run.measure` asked for was done.
+    /// `run.measure` was reached.
     Measure,
-    /// The trace came to its end, as often as `workload.repeat` says.
+    /// The trace ended, after `workload.repeat` repetitions.
     Trace,
-    /// As many blocks had gone bad as `run.until_bad_blocks` says.
+    /// `run.until_bad_blocks` blocks had gone bad.
     BadBlocks,
-    /// The drive refused writes, having lost too many blocks.
+    /// The drive refused writes because too many blocks had gone bad.
     EndOfLife,
-    /// The drive refused writes, as its victim policy frees nothing.
+    /// The drive refused writes because its victim policy freed no space.
     NoProgress,
-    /// Whoever watched the run stopped it.
+    /// The observer of the run stopped it.
     Interrupted,
 }
 
@@ -40,17 +37,16 @@ impl EndedBy {
 /// A point of the curve of bad blocks over host pages written.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, JsonSchema)]
 pub struct BadBlockPoint {
-    /// Blocks that had gone bad in use, this one included.
+    /// Blocks that had gone bad in use, including the block of this point.
     pub bad_blocks: u32,
-    /// Host pages (mapping units) written since the drive was new, or its image was opened, when it did.
+    /// Host pages (mapping units) written before this block went bad, since the drive was new or its image
+    /// was opened.
     pub host_pages: u64,
 }
 
-/// Most points of a curve.
 const CURVE_POINTS_MAX: usize = 256;
 
-/// The curve from the host pages at which each block went bad, thinned evenly if it is long. First
-/// and last block are always there.
+/// Returns the curve. A long one is thinned evenly and keeps both ends.
 pub(crate) fn curve(host_pages: &[u64]) -> Vec<BadBlockPoint> {
     let point = |at: usize| BadBlockPoint { bad_blocks: at as u32 + 1, host_pages: host_pages[at] };
     match host_pages.len() {
@@ -59,29 +55,19 @@ pub(crate) fn curve(host_pages: &[u64]) -> Vec<BadBlockPoint> {
     }
 }
 
-/// Host pages that could be written before any block goes bad if all wore alike: a block that
-/// survives E erases is filled E + 1 times, and `waf` programs go into each host page. `None` if nothing
-/// was programmed, or blocks do not wear.
-pub fn ideal_host_pages(nand: &NandConfig, geometry: &Geometry, waf: Option<f64>) -> Option<u64> {
-    let blocks = f64::from(geometry.blocks() - nand.factory_bad_blocks);
-    let fills = f64::from(nand.endurance_pe) + 1.0;
-    let programs = fills * blocks * f64::from(geometry.units_per_block());
-    waf.filter(|&waf| nand.endurance_pe > 0 && waf > 0.0).map(|waf| (programs / waf) as u64)
-}
-
-/// Tells when enough blocks have gone bad. Counting them takes a look at every block, so it is
-/// done only when one may have gone bad since the last time.
+/// Counting bad blocks visits every block, so it is done only if a block may have gone bad since the last
+/// count.
 #[derive(Debug)]
 pub(crate) struct BadBlockWatch {
     wanted: u32,
     factory_bad: u32,
     endurance: u32,
-    /// Erases before which no block can be worn out, and program failures at the last look; `None` before the first.
+    /// Erases up to which no block can be worn out, and program failures, both as of the last count; `None`
+    /// before the first count.
     seen: Option<(u64, u64)>,
 }
 
 impl BadBlockWatch {
-    /// `None` if the run does not ask for one.
     pub(crate) fn new(experiment: &Experiment) -> Option<Self> {
         let nand = &experiment.drive.nand;
         experiment.run.until_bad_blocks.map(|wanted| Self {
@@ -92,7 +78,6 @@ impl BadBlockWatch {
         })
     }
 
-    /// Returns true once the requested number of blocks has gone bad in use. Wear is read only when it may have changed.
     pub(crate) fn check(&mut self, drive: &dyn Simulated) -> bool {
         let stats = drive.stats();
         let erases = stats.nand.total(NandOp::Erase);

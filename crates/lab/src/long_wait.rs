@@ -1,5 +1,3 @@
-//! Requests that waited much longer than any operation of the flash takes, and why, as far as a result can tell.
-
 use schemars::JsonSchema;
 use serde::Serialize;
 use strobe_ssd::{DriveStats, GcMode};
@@ -9,46 +7,54 @@ use crate::Experiment;
 use crate::numbers::{count, duration};
 use crate::record::{OpRecord, Record};
 
-/// The longest wait of a run, if it was long (`run.long_wait`).
+/// The longest latency of a run, if it exceeded `run.long_wait`.
 #[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
 pub struct LongWait {
-    /// The job whose request it was.
+    /// Job that issued the request.
     pub job: String,
     /// Kind of the request: read, write, trim or flush.
     pub op: String,
     /// Latency from issue to completion, in ns.
     pub latency_ns: u64,
-    /// The slowest operation of the flash: erase, program or read.
+    /// The slowest flash operation: erase, program or read.
     pub slowest: String,
     /// Duration of that operation, in ns.
     pub slowest_ns: u64,
-    /// Requests of all jobs that took longer than run.long_wait times that, exact to three digits of their latency.
+    /// Requests of all jobs above the limit of run.long_wait, from latencies exact to three digits.
     pub requests: u64,
-    /// Possible causes, as far as counters can tell.
+    /// Possible causes, derived from counters.
     pub causes: Vec<String>,
 }
 
+fn slowest(experiment: &Experiment) -> (&'static str, u64) {
+    let nand = &experiment.drive.nand;
+    let (read_ns, program_ns) = (nand.read_ns.longest(), nand.program_ns.longest());
+    let others = [("program", program_ns), ("read", read_ns)];
+    others.into_iter().fold(("erase", nand.erase_ns), |one, other| if other.1 > one.1 { other } else { one })
+}
+
+pub(crate) fn limit_ns(experiment: &Experiment) -> Option<u64> {
+    let limit_ns = u64::from(experiment.run.long_wait).saturating_mul(slowest(experiment).1);
+    (limit_ns > 0).then_some(limit_ns)
+}
+
 impl LongWait {
-    /// The longest wait of `jobs` in a window of `virtual_ns` in which the drive did what `window` says.
     pub(crate) fn of(
         experiment: &Experiment,
         jobs: &[Record],
         window: &DriveStats,
         virtual_ns: u64,
     ) -> Option<Self> {
-        let nand = &experiment.drive.nand;
-        let (read_ns, program_ns) = (nand.read_ns.longest(), nand.program_ns.longest());
-        let (slowest, slowest_ns) = [("erase", nand.erase_ns), ("program", program_ns), ("read", read_ns)]
-            .into_iter()
-            .reduce(|one, other| if other.1 > one.1 { other } else { one })?;
-        let limit_ns = u64::from(experiment.run.long_wait).saturating_mul(slowest_ns);
+        let (slowest, slowest_ns) = slowest(experiment);
+        let limit_ns = limit_ns(experiment)?;
         let of = |job: &'_ Record, op: Op| job.ops[op as usize].latency.extremes().1;
         let all = jobs.iter().flat_map(|job| Op::ALL.map(|op| (job, op)));
+        // The first of equal waits is reported.
         let longer =
             |one: (_, _), other: (_, _)| if of(other.0, other.1) > of(one.0, one.1) { other } else { one };
         let (job, op) = all.reduce(longer)?;
         let latency_ns = of(job, op);
-        if limit_ns == 0 || latency_ns <= limit_ns {
+        if latency_ns <= limit_ns {
             return None;
         }
         let beyond = |op: &OpRecord| -> u64 {
@@ -66,15 +72,14 @@ impl LongWait {
         })
     }
 
-    /// It in a sentence.
     pub(crate) fn warning(&self, times: u32) -> String {
         let causes = match self.causes[..] {
-            [] => "nothing that was counted says why".to_owned(),
+            [] => "no counter explains it".to_owned(),
             ref causes => causes.join("; "),
         };
         format!(
-            "A {} WAITED {}, more than {times} times (run.long_wait) the slowest flash operation, {} of {}; so did {} \
-             requests in all. Possible causes: {causes}",
+            "A {} WAITED {}, more than {times} times (run.long_wait) the slowest flash operation, {} of {}; \
+             {} requests exceeded this limit. Possible causes: {causes}",
             self.op.to_uppercase(),
             duration(self.latency_ns as f64),
             if self.slowest == "erase" { "an erase" } else { &self.slowest },
@@ -84,13 +89,10 @@ impl LongWait {
     }
 }
 
-/// Share of its time from which on a link is called busy.
 const LINK_BUSY: f64 = 0.8;
 
-/// Share of their time from which on dies are called busy.
 const DIES_BUSY: f64 = 0.9;
 
-/// Possible causes of a wait of `wait_ns`: other activity in the same window.
 fn causes(experiment: &Experiment, window: &DriveStats, virtual_ns: u64, wait_ns: u64) -> Vec<String> {
     let mut causes = Vec::new();
     let drive = &experiment.drive;
@@ -99,18 +101,15 @@ fn causes(experiment: &Experiment, window: &DriveStats, virtual_ns: u64, wait_ns
     let dies_are = if dies == 1 { "the die was" } else { "the dies were" };
     let busy = share(window.occupancy.total_ns());
     if busy >= DIES_BUSY {
-        causes.push(format!(
-            "{dies_are} busy for {:.0} % of the time: this is as much as the flash can do",
-            100.0 * busy
-        ));
+        causes.push(format!("{dies_are} busy for {:.0} % of the time: the flash is saturated", 100.0 * busy));
     }
     if window.gc.runs > 0 {
         let time = 100.0 * share(window.background_ns());
         let victims = count(window.gc.victims);
         causes.push(match drive.ftl.gc.mode {
             GcMode::StopTheWorld => format!(
-                "garbage collection, for which everything waits (drive.ftl.gc.mode), emptied {victims} blocks and took \
-                 {time:.0} % of the dies' time"
+                "garbage collection, which stops all other commands (drive.ftl.gc.mode), emptied {victims} \
+                 blocks and took {time:.0} % of the dies' time"
             ),
             GcMode::Background => {
                 format!("garbage collection emptied {victims} blocks and took {time:.0} % of the dies' time")
@@ -119,13 +118,13 @@ fn causes(experiment: &Experiment, window: &DriveStats, virtual_ns: u64, wait_ns
     }
     if window.stalls.writes > 0 {
         causes.push(format!(
-            "{} writes waited for a place in a write cache, or for room on flash, {} in the mean",
+            "{} writes waited for space in a write cache or on flash, {} on average",
             count(window.stalls.writes),
             duration(window.stalls.ns as f64 / window.stalls.writes as f64)
         ));
     }
     if let Some(merges) = window.merges.filter(|merges| merges.full + merges.partial > 0) {
-        causes.push(format!("{} merges went on meanwhile", count(merges.full + merges.partial)));
+        causes.push(format!("{} merges ran in the window", count(merges.full + merges.partial)));
     }
     let depth: u64 = experiment
         .workload
@@ -134,10 +133,10 @@ fn causes(experiment: &Experiment, window: &DriveStats, virtual_ns: u64, wait_ns
         .map(|(_, workload)| u64::from(workload.host.queue_depth))
         .sum();
     let slowest_ns = drive.nand.program_ns.longest().max(drive.nand.read_ns.longest());
-    // All that may be outstanding on one die, one after the other.
+    // Worst case: all outstanding requests are on one die, one after the other.
     if depth > 1 && depth.saturating_mul(slowest_ns) >= wait_ns {
         causes.push(format!(
-            "up to {} requests were outstanding on {} {}, and one may wait for others",
+            "up to {} requests were outstanding on {} {}, so one may wait for others",
             count(depth),
             count(dies),
             if dies == 1 { "die" } else { "dies" }

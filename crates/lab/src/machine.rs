@@ -1,4 +1,4 @@
-//! Host information for the command line. It never reaches the simulation.
+//! Clock and memory of this machine, for progress and limits. The simulation does not use them.
 
 /// A stopwatch for this process: wall and CPU seconds.
 #[derive(Debug)]
@@ -26,12 +26,12 @@ impl Stopwatch {
     }
 }
 
-/// Resident memory of this process in bytes, if the system tells.
+/// Resident memory of this process in bytes; `None` if the system does not report it.
 pub fn resident_bytes() -> Option<u64> {
     proc_kib("/proc/self/status", "VmRSS:")
 }
 
-/// Memory that could still be used without swapping, in bytes, if the system tells.
+/// Memory available without swapping, in bytes; `None` if the system does not report it.
 pub fn available_bytes() -> Option<u64> {
     proc_kib("/proc/meminfo", "MemAvailable:")
 }

@@ -1,6 +1,6 @@
-//! Numbers, most of them for people.
+//! Numbers as text, and ratios.
 
-/// A number with thousands separators.
+/// Formats a number with thousands separators.
 pub fn count(n: u64) -> String {
     let digits = n.to_string();
     let mut out = String::with_capacity(digits.len() + digits.len() / 3);
@@ -19,7 +19,7 @@ pub fn count_signed(n: i64) -> String {
     format!("{sign}{}", count(n.unsigned_abs()))
 }
 
-/// A time in the unit that suits it.
+/// Formats a time in a suitable unit.
 pub fn duration(ns: f64) -> String {
     let scaled = |value: f64, unit: &str| match value {
         v if v >= 100.0 => format!("{v:.0} {unit}"),
@@ -38,7 +38,7 @@ pub fn duration(ns: f64) -> String {
     }
 }
 
-/// A size in binary units.
+/// Formats a size in binary units.
 pub fn bytes(n: f64) -> String {
     let units = [("TiB", 40), ("GiB", 30), ("MiB", 20), ("KiB", 10)];
     for (unit, shift) in units {
@@ -50,7 +50,12 @@ pub fn bytes(n: f64) -> String {
     format!("{n:.0} B")
 }
 
-/// A rate: whole numbers from 100 on, three digits below.
+/// Amount per second of `ns`; `None` if no time passed.
+pub fn per_second(amount: u64, ns: u64) -> Option<f64> {
+    (ns > 0).then(|| amount as f64 * 1e9 / ns as f64)
+}
+
+/// Formats a rate: whole numbers from 100 on, one decimal from 10 on, two below.
 pub fn rate(per_second: f64) -> String {
     match per_second {
         r if r >= 99.95 => count(r.round() as u64),
@@ -59,17 +64,17 @@ pub fn rate(per_second: f64) -> String {
     }
 }
 
-/// A multiple in two or three digits.
+/// Formats a factor: whole numbers from 10 on, two decimals below.
 pub fn times(times: f64) -> String {
     if times >= 10.0 { format!("{times:.0} ×") } else { format!("{times:.2} ×") }
 }
 
-/// `text` without blanks at the ends of its lines, which tables fill up.
+/// Removes blanks at the ends of lines, which tables add as padding.
 pub fn trimmed(text: &str) -> String {
     text.lines().map(str::trim_end).collect::<Vec<_>>().join("\n")
 }
 
-/// `a` by `b`, if that is a number.
+/// `a` / `b`; `None` if `b` is 0.
 pub fn ratio(a: u64, b: u64) -> Option<f64> {
     (b > 0).then(|| a as f64 / b as f64)
 }

@@ -1,4 +1,4 @@
-//! Power cuts during a run: when they come, what recovery took, and whether the drive kept its promise.
+//! Power cuts during a run, recovery, and verification of the drive's durability.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -7,10 +7,10 @@ use strobe_types::SimTime;
 
 use crate::RunError;
 
-/// When power fails. Flash operations are programs and erases, counted from the first one of the drive;
-/// the one that is cut short leaves a page, or a block, that holds nothing. After each cut the drive is
-/// recovered, its every mapping unit is compared with what it may read as, and the run goes on. Needs
-/// drive.ftl.durable_map = true and drive.nand.data = "stamp" or "bytes".
+/// Power cuts, counted in flash operations: programs and erases since the drive was new. An interrupted
+/// operation leaves a page or block without readable content. After each cut the drive recovers, every
+/// mapping unit is compared with its allowed contents, and the run continues. Needs drive.ftl.durable_map =
+/// true or "pages", and drive.nand.data = "stamp" or "bytes".
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 pub struct PowerConfig {
@@ -29,18 +29,17 @@ impl PowerConfig {
         self.cut_at.is_empty() && self.cut_every == 0
     }
 
-    /// Checks that `drive` supports these power cuts.
     pub(crate) fn check(&self, drive: &DriveConfig) -> Result<(), KeyError> {
         let wrong = |key: &str, given: &str, allowed: &str| Err(KeyError::value(key, given, allowed, ""));
         if self.is_steady() {
             return Ok(());
         }
         if !drive.ftl.durable_map.is_durable() {
-            return wrong("drive.ftl.durable_map", "false", "true, as power is cut ([power], --cut)");
+            return wrong("drive.ftl.durable_map", "false", "true with power cuts ([power], --cut)");
         }
         if drive.nand.data == DataMode::None {
             let allowed =
-                "\"stamp\" or \"bytes\", as power is cut and what is on flash then is to be verified";
+                "\"stamp\" or \"bytes\" with power cuts, after which the contents of flash are verified";
             return wrong("drive.nand.data", "\"none\"", allowed);
         }
         if !self.cut_at.is_sorted_by(|a, b| a < b) {
@@ -54,11 +53,11 @@ impl PowerConfig {
 /// One power cut.
 #[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
 pub struct PowerCutResult {
-    /// The flash operation that was cut short.
+    /// Number of the interrupted flash operation.
     pub operation: u64,
-    /// Host commands completed before it.
+    /// Host commands completed before that operation.
     pub host_commands: u64,
-    /// Virtual time at which power was back.
+    /// Virtual time at which power was back, in ns.
     pub virtual_ns: u64,
     /// Recovery of the map.
     pub recovery: RecoveryResult,
@@ -73,15 +72,15 @@ pub struct RecoveryResult {
     pub time_ns: u64,
     /// Pages of the map's log that were read.
     pub log_pages: u64,
-    /// Checkpoint segments among them.
+    /// Checkpoint segments among these pages.
     pub segments: u64,
     /// Epochs of the journal that were replayed.
     pub epochs: u64,
-    /// Data pages behind the last epoch that were read for their out-of-band area.
+    /// Data pages programmed after the last epoch, read for their out-of-band area.
     pub scanned_pages: u64,
-    /// Mapping units found there.
+    /// Mapping units found in these data pages.
     pub units_found: u64,
-    /// Pages, of either kind, that held nothing legible.
+    /// Unreadable log and data pages.
     pub illegible_pages: u64,
     /// Blocks erased.
     pub blocks_erased: u64,
@@ -106,19 +105,19 @@ impl RecoveryResult {
     }
 }
 
-/// Every mapping unit against what it may read as after a cut: what it held at the last flush, or anything
-/// it held since.
+/// Comparison of every mapping unit after a cut with its allowed contents: the content at the last flush, or
+/// any later one.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, JsonSchema)]
 pub struct VerifiedResult {
     /// Mapping units compared: all.
     pub units: u64,
     /// Units changed since the last flush.
     pub unflushed: u64,
-    /// Of these, units that kept their newest content.
+    /// Of `unflushed`, units that kept their newest content.
     pub newest: u64,
-    /// Of these, units that fell back to an older content, as they may.
+    /// Of `unflushed`, units that fell back to an older content, which is allowed.
     pub older: u64,
-    /// Units that read as anything else. More than 0 is a bug in Strobe, and the run fails.
+    /// Units with any other content. More than 0 is a bug in Strobe, and the run fails.
     pub wrong: u64,
 }
 
@@ -129,19 +128,16 @@ impl VerifiedResult {
     }
 }
 
-/// Cuts power during a run.
 pub(crate) struct PowerSwitch {
     config: PowerConfig,
-    /// Operations of `cut_at` to come, the next one last.
+    /// Remaining operations of `cut_at`, the next one last.
     at: Vec<u64>,
-    /// True while `cut_every` counts.
     is_measuring: bool,
     next: Option<u64>,
     pub(crate) cuts: Vec<PowerCutResult>,
 }
 
 impl PowerSwitch {
-    /// A switch for `drive`, if power is to be cut at all.
     pub(crate) fn new(config: &PowerConfig, drive: &mut dyn Simulated) -> Option<Self> {
         if config.is_steady() {
             return None;
@@ -154,7 +150,6 @@ impl PowerSwitch {
         Some(switch)
     }
 
-    /// The measurement begins.
     pub(crate) fn begin_measuring(&mut self, drive: &mut dyn Simulated) {
         self.is_measuring = true;
         self.plan(drive);
@@ -162,7 +157,7 @@ impl PowerSwitch {
 
     fn plan(&mut self, drive: &mut dyn Simulated) {
         let done = drive.operations();
-        // Those that a recovery has passed over cannot come any more.
+        // Operations that were part of a recovery can no longer be cut.
         while self.at.last().is_some_and(|&at| at <= done) {
             self.at.pop();
         }
@@ -176,7 +171,7 @@ impl PowerSwitch {
         }
     }
 
-    /// Describes planned cuts that did not happen in a run of `operations` flash operations, with the cure.
+    /// Warning about planned cuts that did not happen.
     pub(crate) fn missed(&self, operations: u64) -> Option<String> {
         let was_cut = |at: &&u64| self.cuts.iter().any(|cut| cut.operation == **at);
         let missed: Vec<u64> = self.config.cut_at.iter().filter(|at| !was_cut(at)).copied().collect();
@@ -184,8 +179,8 @@ impl PowerSwitch {
             let none = self.config.cut_every > 0 && self.cuts.is_empty();
             return none.then(|| {
                 format!(
-                    "power was to fail every {} flash operations (power.cut_every), but the measurement had fewer: use a \
-                     longer run.measure or a smaller number",
+                    "power was never cut: the measurement had fewer than {} flash operations \
+                     (power.cut_every); use a longer run.measure or a smaller number",
                     self.config.cut_every
                 )
             });
@@ -194,6 +189,7 @@ impl PowerSwitch {
             0 => String::new(),
             more => format!(" and at {more} more"),
         };
+        // An operation that the run passed without a cut was part of a recovery.
         Some(if first > operations {
             format!(
                 "power was never cut at flash operation {first}{others} (power.cut_at, --cut): the run had only \
@@ -201,13 +197,13 @@ impl PowerSwitch {
             )
         } else {
             format!(
-                "power was never cut at flash operation {first}{others} (power.cut_at, --cut): it was one of a \
-                 recovery; use another number"
+                "power was never cut at flash operation {first}{others} (power.cut_at, --cut): it was part \
+                 of a recovery; use another number"
             )
         })
     }
 
-    /// If the last command was cut short: the drive when power is back, checked.
+    /// Restarts and verifies the drive after a cut; returns the time at which recovery ended.
     pub(crate) fn after_command(
         &mut self,
         drive: &mut Box<dyn Simulated>,

@@ -1,4 +1,4 @@
-//! Drives by name: those that come along, those in a folder of the user's, and those in a file.
+//! Drives by name: bundled presets, presets in the user's folder, and files.
 
 use std::path::{Path, PathBuf};
 
@@ -9,7 +9,6 @@ use toml::{Table, Value};
 use crate::ConfigError;
 use crate::syntax::{parse_table, read_text};
 
-/// Presets that refer to one another, one after the other.
 const DEPTH_MAX: usize = 8;
 
 /// Folder of the user's presets: `strobe/presets` in `$XDG_CONFIG_HOME`, or in `~/.config`.
@@ -19,7 +18,7 @@ pub fn user_folder() -> Option<PathBuf> {
     Some(config.join("strobe").join("presets"))
 }
 
-/// Presets of the user's own, by name, with their files.
+/// Presets of the user by name, with their files.
 pub fn of_user() -> Vec<(String, PathBuf)> {
     let Some(entries) = user_folder().and_then(|folder| std::fs::read_dir(folder).ok()) else {
         return Vec::new();
@@ -33,18 +32,16 @@ pub fn of_user() -> Vec<(String, PathBuf)> {
     found
 }
 
-/// True if `name` names a file rather than a preset.
 pub(crate) fn is_path(name: &str) -> bool {
     name.contains('/') || name.ends_with(".toml")
 }
 
-/// The text of the preset that `name` stands for, comments included, and the folder that paths in it are
-/// relative to.
+/// Returns the text of the preset `name`, comments included, and the folder that paths in it are relative to.
 pub fn text(name: &str, folder: &Path, key: &str) -> Result<(String, PathBuf), ConfigError> {
     if let Some(preset) = presets::find(name) {
         if let Some((_, path)) = of_user().into_iter().find(|(own, _)| own == name) {
             let allowed =
-                format!("one drive, but {} has the name of a preset: rename that file", path.display());
+                format!("a unique name, but {} has the name of a preset: rename that file", path.display());
             return Err(KeyError::value(key, format!("\"{name}\""), allowed, "").into());
         }
         return Ok((preset.toml.to_owned(), PathBuf::new()));
@@ -67,21 +64,21 @@ pub fn text(name: &str, folder: &Path, key: &str) -> Result<(String, PathBuf), C
     Ok((read_text(&path)?, path.parent().unwrap_or(Path::new("")).to_owned()))
 }
 
-/// The `[drive]` table named by `option`, as "--drive": a preset, or a TOML file with the keys of `[drive]`.
+/// Returns a `[drive]` table that refers to `name`: a preset, or a TOML file with the keys of `[drive]`.
+/// Errors name `option`, such as "--drive".
 pub fn load_drive_table(name: &str, option: &str) -> Result<Table, ConfigError> {
-    // Looked up at once, so that the message names the option.
+    // Looked up here, so the message names the option.
     text(name, Path::new(""), option)?;
     Ok(Table::from_iter([("preset".to_owned(), name.into())]))
 }
 
-/// The drive that `given` describes, with all that it is based on; files are looked for in `folder`.
 pub(crate) fn drive(given: Table, folder: &Path) -> Result<DriveConfig, ConfigError> {
     let mut table = based_on(&given, folder, 0)?;
     presets::overlay(&mut table, given)?;
     Ok(DriveConfig::from_table(table)?)
 }
 
-/// The complete `[drive]` table of the preset that `drive` names, with all that it is based on.
+/// Returns the complete table of the preset that `drive` is based on.
 fn based_on(drive: &Table, folder: &Path, depth: usize) -> Result<Table, ConfigError> {
     let bad = |given: String, allowed: &str| KeyError::value("drive.preset", given, allowed, "");
     let name = match drive.get("preset") {
@@ -104,7 +101,7 @@ fn based_on(drive: &Table, folder: &Path, depth: usize) -> Result<Table, ConfigE
     let mut own = parse_table(&text, name)?;
     if let Some(Value::Table(drive)) = own.remove("drive") {
         if let Some(key) = own.keys().next() {
-            let wrong = format!("[{key}] beside [drive]");
+            let wrong = format!("[{key}] next to [drive]");
             let allowed = "left out: a preset is the table [drive] or its keys alone, this is an experiment";
             return Err(in_file(bad(wrong, allowed).into()));
         }
@@ -112,7 +109,7 @@ fn based_on(drive: &Table, folder: &Path, depth: usize) -> Result<Table, ConfigE
     }
     let mut base = based_on(&own, &home, depth + 1).map_err(in_file)?;
     presets::overlay(&mut base, own).map_err(|error| in_file(error.into()))?;
-    // Checked before more is put over it, so that the message names this file.
+    // Checked before the caller adds its own keys, so the message names this file.
     DriveConfig::check_table(&mut base).map_err(|error| in_file(error.into()))?;
     base.insert("preset".into(), name.into());
     Ok(base)
@@ -153,10 +150,10 @@ mod tests {
             pages(&["drive.nand.page_bytes=8192", "drive.ftl.mapping_unit_bytes=8192"]),
             Some(1_635_778)
         );
-        let told = &["drive.nand.blocks_per_plane=32768", "drive.ftl.logical_pages=1000"];
-        assert_eq!(pages(told), Some(1000));
-        let told = &["drive.nand.blocks_per_plane=32768", "drive.ftl.over_provisioning=0.1"];
-        assert_eq!(pages(told), None);
+        let sets = &["drive.nand.blocks_per_plane=32768", "drive.ftl.logical_pages=1000"];
+        assert_eq!(pages(sets), Some(1000));
+        let sets = &["drive.nand.blocks_per_plane=32768", "drive.ftl.over_provisioning=0.1"];
+        assert_eq!(pages(sets), None);
     }
 
     #[test]

@@ -1,41 +1,35 @@
-//! Measurements of a job.
-
 use strobe_ssd::{DriveStats, Latency};
 use strobe_types::{Op, SimTime};
 
 use strobe_ssd::Latencies;
 
-/// Requests of one kind.
 #[derive(Clone, Debug)]
 pub(crate) struct OpRecord {
     pub(crate) requests: u64,
+    pub(crate) errors: u64,
     pub(crate) bytes: u64,
-    /// From issue to completion.
     pub(crate) latency: Latencies,
-    /// From arrival to completion; empty in closed loop, where both are the same.
+    /// From arrival to completion; empty in closed loop, where both are equal.
     pub(crate) from_arrival: Latencies,
-    /// Latencies of requests that were issued when they arrived, and so are both; until the window ends.
+    /// Latencies of requests issued on arrival; added to both histograms when the window ends.
     prompt: Latencies,
 }
 
 impl OpRecord {
-    fn new(requests: u64, bytes: u64, latency: Latencies) -> Self {
-        Self { requests, bytes, latency, from_arrival: Latencies::new(), prompt: Latencies::new() }
+    fn new([requests, errors, bytes]: [u64; 3], latency: Latencies) -> Self {
+        Self { requests, errors, bytes, latency, from_arrival: Latencies::new(), prompt: Latencies::new() }
     }
 }
 
-/// Requests that came at their own times.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Offered {
-    /// Requests that arrived within the window.
     pub(crate) arrived: u64,
-    /// Requests that had arrived at its end and were not issued.
+    /// Requests that had arrived at the end of the window and were not issued.
     pub(crate) backlog: u64,
-    /// Time for which the oldest of those had waited, in ns.
+    /// Waiting time of the oldest of these requests, in ns.
     pub(crate) behind_ns: u64,
 }
 
-/// A job within the measured window: requests that completed in it.
 #[derive(Clone, Debug)]
 pub(crate) struct Record {
     pub(crate) name: String,
@@ -43,9 +37,7 @@ pub(crate) struct Record {
     pub(crate) is_open_loop: bool,
     pub(crate) begin: SimTime,
     pub(crate) end: SimTime,
-    /// Arrivals; `None` for jobs together.
     pub(crate) offered: Option<Offered>,
-    /// Arrivals before the window.
     before: u64,
 }
 
@@ -53,7 +45,7 @@ impl Record {
     pub(crate) fn new(name: String, is_open_loop: bool) -> Self {
         Self {
             name,
-            ops: Op::ALL.map(|_| OpRecord::new(0, 0, Latencies::new())),
+            ops: Op::ALL.map(|_| OpRecord::new([0; 3], Latencies::new())),
             is_open_loop,
             begin: SimTime::ZERO,
             end: SimTime::ZERO,
@@ -62,19 +54,20 @@ impl Record {
         }
     }
 
-    /// The only job of a drive, which has counted for it.
     pub(crate) fn of_drive(name: &str, stats: &DriveStats, latency: &Latency) -> Self {
-        let op =
-            |op: Op| OpRecord::new(stats.host.commands(op), stats.host.bytes(op), latency.of(op).clone());
+        let host = &stats.host;
+        let op = |op: Op| {
+            OpRecord::new([host.commands(op), host.errors(op), host.bytes(op)], latency.of(op).clone())
+        };
         Self { ops: Op::ALL.map(op), ..Self::new(name.to_owned(), false) }
     }
 
-    /// Begins the window, before which `arrived` requests have arrived.
     pub(crate) fn begin(&mut self, begin: SimTime, arrived: u64) {
         (self.begin, self.before) = (begin, arrived);
     }
 
-    /// Ends the window: `arrived` requests have arrived in all, and `backlog` of them wait, the oldest for `behind_ns`.
+    /// Ends the window. `arrived` counts all arrivals of the job; `backlog` of them wait, the oldest for
+    /// `behind_ns`.
     pub(crate) fn end(&mut self, end: SimTime, arrived: u64, backlog: u64, behind_ns: u64) {
         self.end = end.max(self.begin);
         self.offered = Some(Offered { arrived: arrived.saturating_sub(self.before), backlog, behind_ns });
@@ -87,18 +80,23 @@ impl Record {
         }
     }
 
-    /// Requests completed, without flushes: those come with the request before them and not by themselves.
+    /// Requests completed, failed ones included, flushes excluded.
     pub(crate) fn served(&self) -> u64 {
-        [Op::Read, Op::Write, Op::Trim].map(|op| self.ops[op as usize].requests).iter().sum()
+        let answered = |op: Op| self.ops[op as usize].requests + self.ops[op as usize].errors;
+        [Op::Read, Op::Write, Op::Trim].map(answered).iter().sum()
     }
 
-    /// Counts a request of `bytes` that has completed.
+    #[cold]
+    pub(crate) fn fail(&mut self, op: Op) {
+        self.ops[op as usize].errors += 1;
+    }
+
     #[inline]
     pub(crate) fn complete(&mut self, op: Op, bytes: u64, latency_ns: u64, from_arrival_ns: u64) {
         let record = &mut self.ops[op as usize];
         record.requests += 1;
         record.bytes += bytes;
-        // Mostly one histogram instead of two.
+        // The common case updates one histogram instead of two.
         if latency_ns == from_arrival_ns {
             record.prompt.record(latency_ns);
         } else {
@@ -107,12 +105,11 @@ impl Record {
         }
     }
 
-    /// Virtual time in which it ran within the window, in ns.
+    /// Time that the job ran within the window, in ns.
     pub(crate) fn span_ns(&self) -> u64 {
         self.end.since(self.begin)
     }
 
-    /// All of `jobs` together.
     pub(crate) fn total(jobs: &[Self]) -> Option<Self> {
         let mut total = jobs.first()?.clone();
         total.name = "total".to_owned();
@@ -124,11 +121,12 @@ impl Record {
     fn add(&mut self, other: &Self) {
         for (ours, theirs) in self.ops.iter_mut().zip(&other.ops) {
             ours.requests += theirs.requests;
+            ours.errors += theirs.errors;
             ours.bytes += theirs.bytes;
             ours.latency.add(&theirs.latency);
             ours.from_arrival.add(&theirs.from_arrival);
         }
-        // Of jobs of which some wait for the drive there is no latency from arrival.
+        // If some jobs run in closed loop, the sum has no latency from arrival.
         self.is_open_loop &= other.is_open_loop;
         (self.begin, self.end) = (self.begin.min(other.begin), self.end.max(other.end));
     }

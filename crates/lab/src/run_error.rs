@@ -1,16 +1,14 @@
-//! Why a run ends without a result.
-
 use strobe_ssd::{BuildError, CommandError, FtlError, RecoveryError};
 use strobe_workload::synthetic::WorkloadError;
 use strobe_workload::trace::{Position, TraceError};
 
 use crate::fit::FitError;
 
-/// Why a run ended without a result.
+/// Reason why a run ended without a result.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum RunError {
-    /// The configuration describes no drive that works.
+    /// The configuration describes no working drive.
     #[error(transparent)]
     Build(#[from] BuildError),
     /// The drive does not fit into memory.
@@ -31,9 +29,9 @@ pub enum RunError {
     /// The workload of a job cannot be generated.
     #[error("jobs[{at}].{error} (job {name})")]
     Job {
-        /// The number of its table, from 0.
+        /// Index of the job's table, from 0.
         at: usize,
-        /// Its name.
+        /// Name of the job.
         name: String,
         /// Underlying error.
         error: WorkloadError,
@@ -44,73 +42,86 @@ pub enum RunError {
     /// A trace request does not fit.
     #[error("{path}, {position}: {error}")]
     Fit {
-        /// The trace.
+        /// Path of the trace.
         path: String,
-        /// Its line or record.
+        /// Line or record.
         position: Position,
         /// Underlying error.
         error: FitError,
     },
-    /// The trace held nothing to replay.
+    /// The trace contains no requests to replay.
     #[error("{path}: no requests to replay{hint}")]
     EmptyTrace {
-        /// The trace.
+        /// Path of the trace.
         path: String,
-        /// Data left out, and the cure.
+        /// Records left out, and the cure.
         hint: String,
     },
-    /// Standard input is gone once it is read.
+    /// Standard input cannot be read twice.
     #[error("workload.repeat (--repeat): standard input can be read only once; write the trace to a file")]
     StdinTwice,
-    /// A trace that is read beforehand can be read only once.
+    /// A pipe cannot be read before the run and again in it.
     #[error(
-        "drive.ftl.placement.scheme = \"fk\" reads the trace before the run, to know the future: standard input and pipes \
-         can be read only once; write the trace to a file"
+        "drive.ftl.placement.scheme = \"fk\" reads the trace before the run: standard input and pipes can be \
+         read only once; write the trace to a file"
     )]
     FutureTwice,
     /// A power cut changes the future.
     #[error(
-        "[power] or --cut with drive.ftl.placement.scheme = \"fk\": commands that a power cut loses are not in the future \
-         that it knows; give another scheme, or no power cuts"
+        "[power] or --cut with drive.ftl.placement.scheme = \"fk\": a power cut changes the future that this \
+         scheme has read from the trace; use another scheme, or no power cuts"
     )]
     PowerOfFuture,
     /// A write cache changes the order of writes.
     #[error(
-        "drive.ftl.placement.scheme = \"fk\" knows the host's writes in their order, and a write cache changes that: set \
-         drive.controller.write_buffer_bytes = 0 and drive.controller.nvram.bytes = 0, or another scheme"
+        "drive.ftl.placement.scheme = \"fk\" needs the writes in the order of the trace, which a write cache \
+         changes: set drive.controller.write_buffer_bytes = 0 and drive.controller.nvram.bytes = 0, or use \
+         another scheme"
     )]
     CachedFuture,
-    /// Virtual time has come to its end.
+    /// Virtual time has reached its end.
     #[error(
         "virtual time has reached its end, 584 years: use shorter times in [drive], a shorter run, or \
          for a trace with a gap in its timestamps --closed-loop"
     )]
     EndOfTime,
-    /// A run that time is to end, on a drive that takes none.
+    /// A run limited by time, without progress in time.
     #[error(
-        "millions of requests have taken no virtual time at all, and none of them brings the run nearer to its end: \
-         give the drive times (drive.controller.command_ns, drive.nand.read_ns, ...) or the workload a rate \
-         (workload.rate_iops); if it reads what was never written, write that first (run.prefill = true)"
+        "millions of requests took no virtual time and made no progress towards the end of the run: set \
+         times of the drive (drive.controller.command_ns, drive.nand.read_ns, ...) or a rate of the workload \
+         (workload.rate_iops); if it reads unwritten data, write it first (run.prefill = true)"
     )]
     NoTime,
-    /// A phase that written pages are to end, when only readers are left.
+    /// A phase limited by host pages, whose commands all fail.
     #[error(
-        "every job that writes has ended (jobs.runtime, jobs.rate_points), and the run is to go on for some host pages, \
-         which are pages written: give run.warmup, run.measure and run.steady_interval as times, such as \"60s\""
+        "{commands} commands failed with unrecovered read errors (drive.nand.faults), and the run made no \
+         progress in between: a partial write of an unreadable mapping unit fails until the whole unit is \
+         written; write whole units (a block size that is a multiple of drive.ftl.mapping_unit_bytes), use \
+         fewer faults, or give run.measure as a time, such as \"10s\""
+    )]
+    OnlyFailures {
+        /// Failed commands since the last host page.
+        commands: u64,
+    },
+    /// A phase limited by written pages, after the last writer ended.
+    #[error(
+        "every job that writes has ended (jobs.runtime, jobs.rate_points) before the run has written its \
+         host pages: give run.warmup, run.measure and run.steady_interval as times, such as \"60s\""
     )]
     NoWriterLeft,
     /// The drive refused a command.
     #[error("{0}")]
     Command(CommandError),
-    /// Power cuts leave the drive in memory.
+    /// Power cuts need a drive in memory.
     #[error(
-        "[power] or --cut with --image: power cuts are simulated on copies in memory; without --image they \
-         work, and with it the real thing does: kill the process"
+        "[power] or --cut with --image: power cuts are simulated on copies in memory; leave --image out, or \
+         kill the process for a real power cut"
     )]
     PowerOnImage,
-    /// Power cuts are kept in no state.
+    /// Power cuts cannot be stored in a state.
     #[error(
-        "[power] or --cut with --save-state or --from-state: what a power cut needs is not kept in a state"
+        "[power] or --cut with --save-state or --from-state: a state does not contain the data that verifies \
+         power cuts"
     )]
     PowerOfState,
     /// A state cannot be loaded.
@@ -119,21 +130,21 @@ pub enum RunError {
     /// A state cannot be saved.
     #[error("--save-state: {0}")]
     Save(strobe_ssd::StateError),
-    /// After a power cut the drive could not find its map again.
+    /// Recovery of the map failed after a power cut.
     #[error("after a power cut: {0}")]
     Recovery(#[from] strobe_ssd::RecoveryError),
-    /// After a power cut the drive read as it must not.
+    /// The drive lost data in a power cut.
     #[error(
-        "after the power cut at flash operation {operation}, {units} mapping units, {unit} the first, read as \
-         nothing they held since the last flush; this is a bug in Strobe, please report it with the \
-         experiment file and the seed"
+        "after the power cut at flash operation {operation}, {units} mapping units (the first is {unit}) \
+         have contents that they did not hold since the last flush; this is a bug in Strobe, please report \
+         it with the experiment file and the seed"
     )]
     Lost {
-        /// The operation.
+        /// Number of the interrupted flash operation.
         operation: u64,
-        /// Wrong units.
+        /// Number of wrong units.
         units: usize,
-        /// The first of them.
+        /// First wrong unit.
         unit: u32,
     },
     /// The whole-state checker found a broken invariant.
@@ -150,7 +161,6 @@ impl From<strobe_ssd::StateFileError> for RunError {
 const GIB: f64 = (1u64 << 30) as f64;
 
 impl RunError {
-    /// Attributes the error to the job with this number.
     pub(crate) fn of_job(self, at: usize, name: &str) -> Self {
         match self {
             RunError::Workload(error) => RunError::Job { at, name: name.to_owned(), error },
@@ -158,7 +168,8 @@ impl RunError {
         }
     }
 
-    /// True if whoever runs the simulation has asked the drive to end ([`Observer::stop_flag`](crate::runner::Observer::stop_flag)).
+    /// True if the user asked the drive to stop
+    /// ([`Observer::stop_flag`](crate::runner::Observer::stop_flag)).
     pub fn is_interruption(&self) -> bool {
         match self {
             RunError::Command(error) => error.is_interruption(),
@@ -175,6 +186,7 @@ impl RunError {
             RunError::Command(_)
                 | RunError::Check(_)
                 | RunError::EndOfTime
+                | RunError::OnlyFailures { .. }
                 | RunError::Recovery(_)
                 | RunError::Save(_)
                 | RunError::Lost { .. }

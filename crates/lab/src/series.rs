@@ -1,5 +1,3 @@
-//! A time series of bounded length.
-
 use serde::Serialize;
 use strobe_nand::NandOp;
 use strobe_ssd::DriveStats;
@@ -14,26 +12,25 @@ pub struct Sample {
     pub measured: bool,
     /// Write amplification within the interval; null if the host wrote nothing.
     pub waf: Option<f64>,
-    /// Erased blocks at the end.
+    /// Erased blocks at the end of the interval.
     pub free_blocks: u32,
-    /// Virtual time at the end, in ns.
+    /// Virtual time at the end of the interval, in ns.
     pub virtual_ns: u64,
-    /// Write amplification of each stream within the interval: mapping units programmed in its blocks per mapping unit that
-    /// the host wrote to the drive. Their sum is `waf`, but for the drive's own tables. Not there without a placement.
+    /// Write amplification of each stream within the interval: mapping units programmed in the stream's
+    /// blocks per mapping unit that the host wrote to the drive. The sum is `waf` without the drive's own
+    /// tables. Absent without a placement.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub streams: Option<Vec<f64>>,
-    /// Flash programs within the interval, in mapping units.
     #[serde(skip)]
     programmed: u64,
-    /// Flash programs of each stream.
     #[serde(skip)]
     of_streams: Vec<u64>,
     #[serde(skip)]
     written: u64,
 }
 
-/// Samples at equal distances in host pages. When there are too many, neighbours are joined and
-/// the distance doubles, so that a run of any length gives between half and all of the most.
+/// Above [`Series::MOST`] samples, neighbours are joined and the distance doubles: a long run has between
+/// half of this number and all.
 #[derive(Clone, Debug, Stored)]
 pub(crate) struct Series {
     interval: u64,
@@ -45,7 +42,6 @@ pub(crate) struct Series {
 impl Series {
     const MOST: usize = 128;
 
-    /// A series whose first interval is `interval` host pages long.
     pub(crate) fn new(interval: u64, start: DriveStats, units_per_page: u32) -> Self {
         Self {
             interval: interval.max(1),
@@ -55,12 +51,12 @@ impl Series {
         }
     }
 
-    /// Host pages at which the next sample is due.
     pub(crate) fn due(&self) -> u64 {
         self.last.host.units_written + self.interval
     }
 
-    /// Ends the current interval.
+    /// A short remainder at the end of a phase joins the interval before it, because the write amplification
+    /// of a few writes is meaningless.
     pub(crate) fn sample(&mut self, now: DriveStats, free_blocks: u32, virtual_ns: u64, measured: bool) {
         let window = now.since(&self.last);
         let (written, programmed) =
@@ -80,27 +76,20 @@ impl Series {
             of_streams,
             written,
         };
-        self.samples.push(sample.with_ratios());
         self.last = now;
+        add(&mut self.samples, self.interval, sample);
         if self.samples.len() > Self::MOST {
             self.join();
         }
     }
 
-    /// Joins neighbours of the same phase.
     fn join(&mut self) {
         let mut joined: Vec<Sample> = Vec::with_capacity(self.samples.len() / 2 + 2);
         let mut mergeable = false;
         for sample in self.samples.drain(..) {
             match joined.last_mut() {
                 Some(last) if mergeable && last.measured == sample.measured => {
-                    let mut both = sample;
-                    both.written += last.written;
-                    both.programmed += last.programmed;
-                    for (sum, last) in both.of_streams.iter_mut().zip(&last.of_streams) {
-                        *sum += last;
-                    }
-                    *last = both.with_ratios();
+                    last.join(sample);
                     mergeable = false;
                 }
                 _ => {
@@ -118,8 +107,23 @@ impl Series {
     }
 }
 
+fn add(samples: &mut Vec<Sample>, interval: u64, sample: Sample) {
+    match samples.last_mut() {
+        Some(last) if last.measured == sample.measured && 2 * sample.written < interval => last.join(sample),
+        _ => samples.push(sample.with_ratios()),
+    }
+}
+
 impl Sample {
-    /// Returns it with the ratios of its counts.
+    fn join(&mut self, mut next: Self) {
+        next.written += self.written;
+        next.programmed += self.programmed;
+        for (sum, before) in next.of_streams.iter_mut().zip(&self.of_streams) {
+            *sum += before;
+        }
+        *self = next.with_ratios();
+    }
+
     fn with_ratios(self) -> Self {
         let streams = self.of_streams.iter().map(|&programmed| ratio(programmed, self.written));
         let streams = streams.collect::<Option<Vec<f64>>>().filter(|streams| !streams.is_empty());
@@ -132,10 +136,11 @@ fn ratio(programmed: u64, written: u64) -> Option<f64> {
 }
 
 /// Steady-state test of write amplification, by the rule of the SNIA performance test specification. Over the
-/// last five intervals it must stay within 20 % of their mean, and a fitted line may change by at most 10 %.
+/// last five intervals it may span at most 20 % of its mean, and a fitted line may change by at most 10 %.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, schemars::JsonSchema)]
 pub struct SteadyState {
-    /// True if both limits hold and garbage was collected. A drive with free blocks left only looks steady.
+    /// True if both limits hold and garbage was collected. Before the first collection a drive only looks
+    /// steady.
     pub reached: bool,
     /// Mean WAF of the last five intervals.
     pub waf_mean: f64,
@@ -146,44 +151,27 @@ pub struct SteadyState {
 }
 
 impl SteadyState {
-    /// Judges the measured part of a series; `None` if it has fewer than five intervals. The run ends within an interval:
-    /// less than half of one is no interval of its own, but counts with the one before it.
     pub(crate) fn of(samples: &[Sample], has_collected: bool) -> Option<Self> {
-        let counts = samples.iter().filter(|s| s.measured && s.waf.is_some());
-        let mut counts: Vec<(u64, u64)> = counts.map(|s| (s.programmed, s.written)).collect();
-        if let [.., (programmed, written), rest] = &mut counts[..]
-            && rest.1 < written.div_ceil(2)
-        {
-            *programmed += rest.0;
-            *written += rest.1;
-            counts.pop();
-        }
-        let measured: Vec<f64> =
-            counts.iter().filter_map(|&(programmed, written)| ratio(programmed, written)).collect();
+        let measured: Vec<f64> = samples.iter().filter(|s| s.measured).filter_map(|s| s.waf).collect();
         let judged = judge(measured.last_chunk::<5>()?);
         let Judged { mean, range_pct, slope_pct } = judged;
         Some(Self { reached: has_collected && judged.is_steady(), waf_mean: mean, range_pct, slope_pct })
     }
 }
 
-/// Five values in a row.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) struct Judged {
     pub(crate) mean: f64,
-    /// (largest − smallest) / mean, in percent.
     pub(crate) range_pct: f64,
-    /// Change along the fitted line / mean, in percent.
     pub(crate) slope_pct: f64,
 }
 
 impl Judged {
-    /// By the rule of SNIA's performance test specification.
     pub(crate) fn is_steady(self) -> bool {
         self.range_pct <= 20.0 && self.slope_pct <= 10.0
     }
 }
 
-/// Spread and slope of five successive values.
 pub(crate) fn judge(last: &[f64; 5]) -> Judged {
     let mean = last.iter().sum::<f64>() / 5.0;
     let spread =
@@ -212,19 +200,23 @@ mod tests {
     }
 
     #[test]
-    fn what_is_left_of_an_interval_at_the_end_is_judged_with_the_one_before() {
-        let mut series: Vec<Sample> = [3.0, 2.0, 2.0, 2.0, 2.0, 2.0].map(sample).into();
-        let rest = |written, programmed| Sample { written, programmed, waf: Some(0.0), ..sample(0.0) };
-        series.push(rest(49, 147));
-        let judged = SteadyState::of(&series, true).expect("six intervals");
-        let last = 347.0 / 149.0;
-        assert!((judged.waf_mean - (8.0 + last) / 5.0).abs() < 1e-12, "{judged:?}");
-        // Half of an interval is one.
-        series[6] = rest(50, 50);
-        let judged = SteadyState::of(&series, true).expect("seven intervals");
+    fn what_is_left_of_an_interval_at_the_end_counts_with_the_one_before() {
+        let rest = |written, programmed| Sample { written, programmed, ..sample(0.0) };
+        let ended = |intervals: &[f64], rest: Sample| {
+            let mut series = Vec::new();
+            let all = intervals.iter().map(|&waf| sample(waf)).chain([rest]);
+            all.for_each(|sample| add(&mut series, 100, sample));
+            series
+        };
+        let six = ended(&[3.0, 2.0, 2.0, 2.0, 2.0, 2.0], rest(49, 147));
+        assert_eq!((six.len(), six[5].waf, six[5].written), (6, Some(347.0 / 149.0), 149));
+        // Half an interval is kept.
+        let seven = ended(&[3.0, 2.0, 2.0, 2.0, 2.0, 2.0], rest(50, 50));
+        let judged = SteadyState::of(&seven, true).expect("seven intervals");
         assert!((judged.waf_mean - 9.0 / 5.0).abs() < 1e-12 && !judged.reached, "{judged:?}");
-        // Four intervals and a rest are too few.
-        assert_eq!(SteadyState::of(&[&series[1..5], &[rest(1, 5)]].concat(), true), None);
+        // Four intervals and a remainder are too few, and the remainder of another phase is kept.
+        assert_eq!(SteadyState::of(&ended(&[2.0; 4], rest(1, 5)), true), None);
+        assert_eq!(ended(&[2.0; 4], Sample { measured: false, ..rest(1, 5) }).len(), 5);
     }
 
     #[test]

@@ -1,5 +1,3 @@
-//! Rounds until something is steady (`run.until_steady`).
-
 use schemars::JsonSchema;
 use serde::Serialize;
 use strobe_nand::NandOp;
@@ -10,7 +8,7 @@ use crate::experiment::{Amount, RunConfig, SteadyMetric};
 use crate::numbers::ratio;
 use crate::series::{Judged, judge};
 
-/// The rounds between warm-up and measurement, and whether what was to be steady was so at their end.
+/// Rounds between warm-up and measurement, and the outcome of the steady-state test.
 #[derive(Clone, Debug, PartialEq, Serialize, JsonSchema, State)]
 pub struct SteadyRounds {
     /// Metric tested for steadiness.
@@ -19,14 +17,14 @@ pub struct SteadyRounds {
     /// Length of a round.
     #[state(skip)]
     pub interval: Amount,
-    /// Rounds that it took.
+    /// Number of rounds run.
     pub rounds: u32,
-    /// True if the metric was steady: over the last five rounds within 20 % of their mean, and a fitted line
-    /// changes by at most 10 %. Write amplification counts only once the drive collects garbage.
+    /// True if the metric was steady: over the last five rounds it spans at most 20 % of its mean, and a
+    /// fitted line changes by at most 10 %. Write amplification also needs an erase in the last round.
     pub reached: bool,
-    /// The last five rounds.
+    /// Values of the last five rounds: WAF, requests per second, bytes per second, or ns.
     pub values: Vec<f64>,
-    /// Their mean; null if there were fewer, as the following two.
+    /// Mean of `values`. Null with fewer than five rounds, like range_pct and slope_pct.
     pub mean: Option<f64>,
     /// (largest − smallest) / mean, in percent.
     pub range_pct: Option<f64>,
@@ -34,7 +32,6 @@ pub struct SteadyRounds {
     pub slope_pct: Option<f64>,
 }
 
-/// Counters at the start of a round.
 pub(crate) struct RoundStart {
     stats: DriveStats,
     now: SimTime,
@@ -51,7 +48,6 @@ impl RoundStart {
 }
 
 impl SteadyRounds {
-    /// No round yet; `None` if the run does not wait for anything.
     pub(crate) fn new(run: &RunConfig) -> Option<Self> {
         run.until_steady.map(|metric| Self {
             metric,
@@ -65,7 +61,6 @@ impl SteadyRounds {
         })
     }
 
-    /// A round that began at `start` is over.
     pub(crate) fn add(&mut self, start: &RoundStart, drive: &dyn Simulated, now: SimTime) {
         let end = RoundStart::of(drive, now);
         let (window, ns) = (end.stats.since(&start.stats), end.now.since(start.now));
@@ -84,7 +79,7 @@ impl SteadyRounds {
         self.rounds += 1;
         match value {
             Some(value) => self.values.push(value),
-            // A round that says nothing is not one of five in a row.
+            // The five rounds must be consecutive: one without a value starts over.
             None => self.values.clear(),
         }
         if self.values.len() > 5 {
@@ -100,13 +95,13 @@ impl SteadyRounds {
         };
     }
 
-    /// Warning for readers of the measurement, if the drive was not steady.
     pub(crate) fn warning(&self) -> Option<String> {
         let metric = self.metric.name();
         (!self.reached).then(|| {
             format!(
-                "NOT STEADY: after {} rounds of {} {metric} was still changing (run.until_steady); the measurement began \
-                 nevertheless. More of run.steady_rounds, or a longer run.steady_interval, may help",
+                "NOT STEADY: after {} rounds of {} {metric} was still changing (run.until_steady); the \
+                 measurement began anyway. A larger run.steady_rounds or a longer run.steady_interval may \
+                 help",
                 self.rounds, self.interval
             )
         })

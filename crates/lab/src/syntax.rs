@@ -1,4 +1,4 @@
-//! Reading TOML files, with errors that show the place and not the whole line.
+//! Reads TOML files. Errors show an excerpt of the line.
 
 use std::io::Read as _;
 use std::path::Path;
@@ -7,10 +7,9 @@ use toml::Table;
 
 use crate::ConfigError;
 
-/// Longest configuration file in bytes: enough for any, and /dev/zero ends.
+/// Bounds the read of an endless file such as /dev/zero.
 const FILE_BYTES_MAX: u64 = 16 << 20;
 
-/// Reads a configuration file; "-" is standard input.
 pub(crate) fn read_text(path: &Path) -> Result<String, ConfigError> {
     let mut bytes = Vec::new();
     let file: std::io::Result<Box<dyn std::io::Read>> = match path.to_str() {
@@ -28,9 +27,8 @@ pub(crate) fn read_text(path: &Path) -> Result<String, ConfigError> {
         .map_err(|source| ConfigError::File { path: path.display().to_string(), source })
 }
 
-/// The text that `bytes` are, in UTF-8.
 fn text_of(bytes: Vec<u8>) -> std::io::Result<String> {
-    // Byte order marks of UTF-16, little and big end first.
+    // Byte order marks of UTF-16, little-endian and big-endian.
     if bytes.starts_with(&[0xff, 0xfe]) || bytes.starts_with(&[0xfe, 0xff]) {
         return Err(std::io::Error::other("this is UTF-16 text; save it as UTF-8"));
     }
@@ -46,9 +44,8 @@ pub fn load_table(path: &Path) -> Result<Table, ConfigError> {
     parse_table(&read_text(path)?, &path.display().to_string())
 }
 
-/// The table that `text` is, which was found in `name`.
 pub(crate) fn parse_table(text: &str, name: &str) -> Result<Table, ConfigError> {
-    // Editors of other systems put a byte order mark in front.
+    // Some editors write a byte order mark.
     let text = text.strip_prefix('\u{feff}').unwrap_or(text);
     text.parse::<Table>().map_err(|error| ConfigError::Syntax {
         path: name.to_owned(),
@@ -59,7 +56,7 @@ pub(crate) fn parse_table(text: &str, name: &str) -> Result<Table, ConfigError> 
     })
 }
 
-/// The parser's `message`, in words of users where it speaks of types of Rust.
+/// Replaces a message of the parser that names Rust types.
 fn reason(message: &str) -> &str {
     let is_too_large = ["as i128", "as u128", "too large"].iter().any(|part| message.contains(part));
     if is_too_large {
@@ -69,10 +66,9 @@ fn reason(message: &str) -> &str {
     }
 }
 
-/// Characters of a line that are shown before and after the place.
 const SHOWN_AROUND: usize = 48;
 
-/// Line and column of the byte `at` of `text`, and what stands there with a mark below.
+/// Line and column of byte `at`, with an excerpt and a mark below.
 fn place(text: &str, at: usize) -> String {
     let (before, after) = text.split_at_checked(at).unwrap_or((text, ""));
     let line_start = before.rfind('\n').map_or(0, |end| end + 1);
@@ -81,7 +77,7 @@ fn place(text: &str, at: usize) -> String {
     let skipped = before.len().saturating_sub(SHOWN_AROUND);
     let mut rest = after.lines().next().unwrap_or_default().chars();
     let dots = |is_cut| if is_cut { "..." } else { "" };
-    // The mark stands right only if every character is as wide as it looks.
+    // Control characters have no width: the mark would be off.
     let harmless = |c: char| if c.is_control() { ' ' } else { c };
     let shown: String =
         before[skipped..].iter().copied().chain(rest.by_ref().take(SHOWN_AROUND)).map(harmless).collect();

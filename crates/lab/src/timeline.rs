@@ -13,9 +13,9 @@ use strobe_ssd::Latencies;
 /// Activity in an interval of virtual time. A request belongs to the interval in which it completes.
 #[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
 pub struct Interval {
-    /// Its begin, in ns since the start of the simulation.
+    /// Begin of the interval, in ns since the start of the simulation.
     pub start_ns: u64,
-    /// Its end; what happens at that instant belongs to it.
+    /// End of the interval, in ns; events at that instant belong to it.
     pub end_ns: u64,
     /// True if the interval belongs to the measured window.
     pub measured: bool,
@@ -27,18 +27,18 @@ pub struct Interval {
     pub trim: IntervalOp,
     /// Flushes.
     pub sync: IntervalOp,
-    /// Requests outstanding, in the mean over time.
+    /// Requests outstanding, as a mean over time.
     pub queue_depth: f64,
-    /// Requests that had arrived at its end and were not issued: they wait for a place in their job's queue.
+    /// Requests that had arrived at the end and were not issued: they wait for a slot in their job's queue.
     pub backlog: u64,
-    /// Write amplification within it; null if the host wrote nothing.
+    /// Write amplification within the interval; null if the host wrote nothing.
     pub waf: Option<f64>,
-    /// Erased blocks at its end.
+    /// Erased blocks at the end.
     pub free_blocks: u32,
-    /// Dies at work, in the mean over time.
+    /// Dies at work, as a mean over time.
     pub busy_dies: f64,
-    /// Share of all dies' time that went to what nobody waits for: copies and erases of garbage collection, merges and
-    /// wear levelling.
+    /// Share of all dies' time used by background work: copies and erases of garbage collection, merges and
+    /// wear levelling. From 0 to 1.
     pub collecting: f64,
 }
 
@@ -49,13 +49,13 @@ pub struct IntervalOp {
     pub iops: f64,
     /// Bytes per second.
     pub bw_bytes: u64,
-    /// Half of them took at most so long from their issue, in ns; null without any, as all of these.
+    /// Median latency from issue, in ns. Null with fewer than two requests.
     pub p50_ns: Option<u64>,
-    /// 99 %.
+    /// 99th percentile of the latency from issue, in ns. Null with fewer than 100 requests.
     pub p99_ns: Option<u64>,
-    /// 99.9 %.
+    /// 99.9th percentile of the latency from issue, in ns. Null with fewer than 1000 requests.
     pub p99_9_ns: Option<u64>,
-    /// All.
+    /// Longest latency from issue, in ns. Null without requests.
     pub max_ns: Option<u64>,
 }
 
@@ -63,14 +63,14 @@ impl IntervalOp {
     fn of(measured: &Measured, length_ns: u64) -> Self {
         let rate = |amount: u64| amount as f64 * 1e9 / length_ns as f64;
         let latency = &measured.latency;
-        let at = |percent: f64| (latency.count() > 0).then(|| latency.percentile(percent));
+        let at = |percent: f64| latency.known_percentile(percent);
         Self {
             iops: rate(latency.count()),
             bw_bytes: rate(measured.bytes) as u64,
             p50_ns: at(50.0),
             p99_ns: at(99.0),
             p99_9_ns: at(99.9),
-            max_ns: at(100.0),
+            max_ns: (latency.count() > 0).then(|| latency.extremes().1),
         }
     }
 }
@@ -81,21 +81,20 @@ struct Measured {
     latency: Latencies,
 }
 
-/// Collects intervals while a run goes on.
+/// Collects intervals during a run.
 #[derive(Clone, Debug)]
 pub struct Timeline {
     length_ns: u64,
     start: SimTime,
-    /// When the interval at hand ends.
     end: SimTime,
     ops: [Measured; Op::ALL.len()],
-    /// Requests outstanding times ns, until `depth_at`.
+    /// Integral of outstanding requests over ns, until `depth_at`.
     depth_ns: u128,
     depth_at: SimTime,
     outstanding: u32,
     before: DriveStats,
     intervals: Vec<Interval>,
-    /// Rows after which intervals become twice as long.
+    /// Number of intervals at which `length_ns` doubles.
     longer_at: usize,
 }
 
@@ -109,7 +108,7 @@ pub struct AtEnd<'a> {
 }
 
 impl<'a> AtEnd<'a> {
-    /// `drive` at `now`.
+    /// State of `drive` at `now`.
     pub fn of(drive: &'a dyn Simulated, now: SimTime, backlog: u64, measured: bool) -> Self {
         let (geometry, free_blocks) = (drive.geometry(), drive.free_blocks());
         Self { stats: drive.stats_at(now), geometry, free_blocks, backlog, measured }
@@ -117,7 +116,7 @@ impl<'a> AtEnd<'a> {
 }
 
 impl Timeline {
-    /// A series of intervals of `length_ns` from `start`, of a drive that has counted `before` until then.
+    /// Creates a series from `start`; `before` are the drive's counters at that time.
     pub fn new(length_ns: u64, start: SimTime, before: DriveStats) -> Self {
         Self {
             length_ns,
@@ -133,20 +132,20 @@ impl Timeline {
         }
     }
 
-    /// When the interval at hand ends.
+    /// End of the current interval.
     #[inline]
     pub fn due(&self) -> SimTime {
         self.end
     }
 
-    /// Notes the number of outstanding requests from `now` on.
+    /// Sets the number of outstanding requests from `now` on.
     #[inline]
     pub fn outstanding(&mut self, now: SimTime, outstanding: u32) {
         self.depth_ns += u128::from(self.outstanding) * u128::from(now.since(self.depth_at));
         (self.depth_at, self.outstanding) = (now, outstanding);
     }
 
-    /// A request is complete.
+    /// Counts a completed request.
     #[inline]
     pub fn complete(&mut self, op: Op, bytes: u64, latency_ns: u64) {
         let measured = &mut self.ops[op as usize];
@@ -154,9 +153,9 @@ impl Timeline {
         measured.latency.record(latency_ns);
     }
 
-    /// Ends the interval at hand at `now`, which is its end or before, and begins the next.
+    /// Ends the current interval at `now` and begins the next.
     pub fn close(&mut self, now: SimTime, at_end: AtEnd<'_>) {
-        // The clock of a guest in real time is another one than the drive's: it may be behind.
+        // A guest in real time has its own clock, which may be behind the drive's.
         let now = now.max(self.start);
         self.outstanding(now, self.outstanding);
         let length_ns = now.since(self.start);
@@ -195,19 +194,18 @@ impl Timeline {
         (self.start, self.end) = (now, now + self.length_ns);
     }
 
-    /// The intervals, and whether the last of them are longer than was asked for.
+    /// Returns the intervals, and true if later ones are longer than requested.
     pub fn take_intervals(&mut self) -> (Vec<Interval>, bool) {
         let is_longer = self.longer_at > INTERVALS_MAX as usize + 1;
         (std::mem::take(&mut self.intervals), is_longer)
     }
 
-    /// Takes all remaining intervals at the end of the run.
     pub(crate) fn into_intervals(mut self) -> (Vec<Interval>, bool) {
         self.take_intervals()
     }
 }
 
-/// Names of the columns of [`csv`].
+/// Column names of [`csv`].
 pub const CSV_NAMES: &str = "start_ns,end_ns,measured,\
     read_iops,read_bw_bytes,read_p50_ns,read_p99_ns,read_p99_9_ns,read_max_ns,\
     write_iops,write_bw_bytes,write_p50_ns,write_p99_ns,write_p99_9_ns,write_max_ns,\
@@ -215,13 +213,13 @@ pub const CSV_NAMES: &str = "start_ns,end_ns,measured,\
     sync_iops,sync_bw_bytes,sync_p50_ns,sync_p99_ns,sync_p99_9_ns,sync_max_ns,\
     queue_depth,backlog,waf,free_blocks,busy_dies,collecting";
 
-/// Formats the intervals as CSV: a line of names, then one for each interval. Unknown values are left empty.
+/// Formats the intervals as CSV. Unknown values are empty.
 pub fn csv(intervals: &[Interval]) -> String {
     let rows = intervals.iter().map(|interval| csv_row(interval) + "\n");
     CSV_NAMES.to_owned() + "\n" + &rows.collect::<String>()
 }
 
-/// One of them, without the end of the line.
+/// One line of [`csv`], without the line break.
 pub fn csv_row(interval: &Interval) -> String {
     let whole = |value: Option<u64>| value.map_or(String::new(), |value| value.to_string());
     let Interval { start_ns, end_ns, measured, queue_depth, backlog, waf, free_blocks, .. } = interval;

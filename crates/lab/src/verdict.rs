@@ -1,47 +1,54 @@
-//! Warnings about the credibility of a run's numbers.
+//! Capacity, load and verdict of a run, with warnings.
 
 use schemars::JsonSchema;
 use serde::Serialize;
-use strobe_ssd::{DriveConfig, DriveStats, Room};
+use strobe_ftl::GcStats;
+use strobe_ssd::{Capacity, DriveConfig, DriveStats, HostCounts, NandConfig, Simulated};
 use strobe_types::{Geometry, SimTime};
 
 use crate::Experiment;
 use crate::lifetime::EndedBy;
+use crate::long_wait::limit_ns;
 use crate::numbers::{count, duration, ratio};
 use crate::record::{Offered, Record};
 use crate::series::SteadyState;
 
-/// Flash, and what the drive offers of it.
+/// Flash capacity, and the part that the drive offers.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, JsonSchema)]
 pub struct CapacityResult {
     /// Bytes of all flash pages, without their spare areas.
     pub raw_bytes: u64,
     /// Bytes offered to the host.
     pub logical_bytes: u64,
-    /// Bytes of flash that never hold data of the host: factory-bad blocks and those of a durable map.
+    /// Bytes of flash that never hold host data: factory-bad blocks, and the blocks of a durable map.
     pub reserved_bytes: u64,
     /// Over-provisioning available to garbage collection: (raw − reserved − logical) / logical.
     pub over_provisioning: f64,
 }
 
 impl CapacityResult {
-    /// The room of `drive`, which could be built.
+    /// Returns the capacity of `drive`; `None` if it cannot be built.
     pub fn of(drive: &DriveConfig) -> Option<Self> {
-        let room = Room::of(drive).ok()?;
-        let Room { raw_bytes, logical_bytes, reserved_bytes } = room;
-        Some(Self { raw_bytes, logical_bytes, reserved_bytes, over_provisioning: room.over_provisioning() })
+        let capacity = Capacity::of(drive).ok()?;
+        let Capacity { raw_bytes, logical_bytes, reserved_bytes } = capacity;
+        Some(Self {
+            raw_bytes,
+            logical_bytes,
+            reserved_bytes,
+            over_provisioning: capacity.over_provisioning(),
+        })
     }
 }
 
-/// Coverage of a measured window.
+/// Verdict on a measured window.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum WindowVerdict {
-    /// Write amplification is that of the steady state.
+    /// Write amplification is in the steady state.
     Steady,
-    /// The drive was still on its way there during the window, or within part of it.
+    /// The drive was not in the steady state for all of the window.
     Transient,
-    /// No block was erased: a drive that still has room says nothing about write amplification.
+    /// No block was erased: the drive still had free space, so its write amplification means nothing.
     NothingCollected,
     /// Fewer than five intervals of an eighth of the capacity were written.
     TooFewIntervals,
@@ -52,76 +59,160 @@ pub enum WindowVerdict {
 /// The measured window.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, JsonSchema)]
 pub struct WindowResult {
-    /// Host pages of it: mapping units written, of which a partially written one counts as one. Of a workload that writes
-    /// nothing: mapping units read or trimmed.
+    /// Host pages of the window: mapping units written; a partially written unit counts as one. For a
+    /// workload without writes: mapping units read or trimmed.
     pub host_pages: u64,
     /// Host pages of the window in logical capacities.
     pub capacities: f64,
-    /// Verdict: whether `waf` is that of the steady state.
+    /// Validity of `waf` as a steady-state value.
     pub verdict: WindowVerdict,
+    /// Commands that the drive had not answered when the window ended; absent if there were none.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub outstanding: Option<Outstanding>,
 }
 
-/// Difference between the write amplification of a window and that of its last five intervals, as a share of the
-/// latter, from which on the window covers a transient.
+/// Commands that a drive has not answered.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, JsonSchema)]
+pub struct Outstanding {
+    /// Number of commands.
+    pub commands: u64,
+    /// Kind of the oldest command.
+    pub oldest: &'static str,
+    /// Time for which the oldest command had been outstanding, in ns.
+    pub oldest_ns: u64,
+}
+
+impl Outstanding {
+    pub(crate) fn of(drive: &dyn Simulated, now: SimTime) -> Option<Self> {
+        let (kind, submitted) = drive.oldest_outstanding()?;
+        Some(Self {
+            commands: drive.outstanding() as u64,
+            oldest: kind.name(),
+            oldest_ns: now.since(submitted.min(now)),
+        })
+    }
+
+    pub(crate) fn warning(&self, experiment: &Experiment) -> Option<String> {
+        let limit_ns = limit_ns(experiment)?;
+        (self.oldest_ns > limit_ns).then(|| {
+            format!(
+                "A {} HAD WAITED {} and was not complete when the measured window ended; no latency includes \
+                 it. {} commands were outstanding then",
+                self.oldest.to_uppercase(),
+                duration(self.oldest_ns as f64),
+                count(self.commands)
+            )
+        })
+    }
+}
+
+const FAILED: f64 = 0.01;
+
+pub(crate) fn failures(host: &HostCounts) -> Option<String> {
+    let (failed, done) = (host.all_errors(), host.all_commands());
+    let share = ratio(failed, failed + done).filter(|&share| share >= FAILED)?;
+    Some(format!(
+        "{} OF {} COMMANDS FAILED ({:.0} %) with unrecovered read errors (drive.nand.faults): rates, \
+         latencies and write amplification exclude them",
+        count(failed),
+        count(failed + done),
+        100.0 * share
+    ))
+}
+
+pub(crate) fn overruled(gc: &GcStats) -> Option<String> {
+    (gc.overruled > 0).then(|| {
+        format!(
+            "the victim policy was overruled for {} of {} victims: its choice would have freed no space, so \
+             the block with the fewest valid units was collected; the results are not due to the policy \
+             alone",
+            count(gc.overruled),
+            count(gc.victims)
+        )
+    })
+}
+
+/// Relative difference from the last five intervals above which the window contains a transient.
 const TRANSIENT: f64 = 0.02;
+
+impl WindowVerdict {
+    /// Verdict on a window. `steady` is the test of its last intervals, `None` if they are too few.
+    pub fn of(waf: Option<f64>, erases: u64, steady: Option<&SteadyState>) -> Self {
+        match (waf, steady) {
+            (None, _) => Self::NoWrites,
+            _ if erases == 0 => Self::NothingCollected,
+            (_, None) => Self::TooFewIntervals,
+            (Some(waf), Some(steady)) => {
+                let is_all_of_it = (waf / steady.waf_mean - 1.0).abs() <= TRANSIENT;
+                if steady.reached && is_all_of_it { Self::Steady } else { Self::Transient }
+            }
+        }
+    }
+}
+
+/// Host pages that could be written before any block goes bad under perfectly even wear: a block that
+/// survives E erases is filled E + 1 times, and each host page takes `waf` programs.
+///
+/// `None` if nothing was programmed or blocks do not wear. Also `None` if the window does not represent the
+/// drive's life: its `verdict` is not steady, and none of the `bad_blocks` went bad in use.
+pub fn ideal_host_pages(
+    nand: &NandConfig,
+    geometry: &Geometry,
+    waf: Option<f64>,
+    verdict: WindowVerdict,
+    bad_blocks: u32,
+) -> Option<u64> {
+    let is_lasting = verdict == WindowVerdict::Steady || bad_blocks > nand.factory_bad_blocks;
+    let blocks = f64::from(geometry.blocks() - nand.factory_bad_blocks);
+    let fills = f64::from(nand.endurance_pe) + 1.0;
+    let programs = fills * blocks * f64::from(geometry.units_per_block());
+    waf.filter(|&waf| is_lasting && nand.endurance_pe > 0 && waf > 0.0).map(|waf| (programs / waf) as u64)
+}
 
 impl WindowResult {
     pub(crate) fn of(
         stats: &DriveStats,
         writes_something: bool,
         logical_units: u32,
-        waf: Option<f64>,
-        steady: Option<&SteadyState>,
+        verdict: WindowVerdict,
+        outstanding: Option<Outstanding>,
     ) -> Self {
-        let verdict = match (waf, steady) {
-            (None, _) => WindowVerdict::NoWrites,
-            _ if stats.nand.total(strobe_nand::NandOp::Erase) == 0 => WindowVerdict::NothingCollected,
-            (_, None) => WindowVerdict::TooFewIntervals,
-            (Some(waf), Some(steady)) => {
-                if steady.reached && (waf / steady.waf_mean - 1.0).abs() <= TRANSIENT {
-                    WindowVerdict::Steady
-                } else {
-                    WindowVerdict::Transient
-                }
-            }
-        };
         let host = &stats.host;
         let host_pages = if writes_something { host.units_written } else { host.units_touched };
-        Self { host_pages, capacities: host_pages as f64 / f64::from(logical_units), verdict }
+        Self { host_pages, capacities: host_pages as f64 / f64::from(logical_units), verdict, outstanding }
     }
 }
 
-/// The requests of a job that came at their own times, and whether the drive kept up with them.
+/// Open-loop load of a job: offered against served requests.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, JsonSchema)]
 pub struct JobLoad {
     /// Requests that arrived within the measured window.
     pub offered: u64,
-    /// Requests that completed within it, whenever they had arrived; flushes do not count here.
+    /// Requests that completed within the window, including earlier arrivals; flushes are not counted.
     pub served: u64,
-    /// Requests that arrived per second, in the time that the job had of the window.
+    /// Requests that arrived per second, in the part of the window in which the job ran.
     pub offered_iops: f64,
     /// Requests that completed per second.
     pub completed_iops: f64,
     /// Requests that had arrived when the window ended and were not issued.
     pub backlog: u64,
-    /// Time for which the oldest of them had waited, in ns.
+    /// Waiting time of the oldest of these requests, in ns.
     pub behind_ns: u64,
-    /// False if less than 95 % of the requests that arrived, and over 16 fewer, completed, or if the oldest that was not
-    /// issued had waited for more than a tenth of the window and more than 100 ms. Latencies are then those of a queue that
-    /// grows without end.
+    /// True if the drive kept up with the arrivals. False if fewer than 95 % of the arrived requests
+    /// completed and more than 16 are missing. Also false if the oldest request not issued had waited for
+    /// more than a tenth of the window and more than 100 ms. If false, latencies are those of an endlessly
+    /// growing queue.
     pub kept_up: bool,
 }
 
-/// Requests by which a drive may be behind within a window without not keeping up: those that are on their way.
+/// Requests that may be outstanding at the end of a window without counting as a lag.
 const ON_THEIR_WAY: u64 = 16;
 
-/// True if `served` of `offered` requests are as many as a drive completes that keeps up.
 fn is_served(offered: u64, served: u64) -> bool {
     served as f64 >= 0.95 * offered as f64 || offered.saturating_sub(served) <= ON_THEIR_WAY
 }
 
 impl JobLoad {
-    /// Load of an open loop; `None` for a closed one.
     pub(crate) fn of(record: &Record) -> Option<Self> {
         let Offered { arrived, backlog, behind_ns } = record.offered.filter(|_| record.is_open_loop)?;
         let (span_ns, served) = (record.span_ns(), record.served());
@@ -137,29 +228,30 @@ impl JobLoad {
     }
 }
 
-/// Requests that come at their own pace, and whether the drive kept up with it.
+/// Open-loop load of a run: offered against completed requests.
 #[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
 pub struct LoadResult {
-    /// Requests per second that were to come: the mean of the trace, or what arrived in all jobs with a rate.
+    /// Requests offered per second: the mean rate of the trace, the arrivals of all jobs with a rate, or
+    /// workload.rate_iops of a trace in closed loop.
     pub offered_iops: f64,
-    /// Requests per second that were completed.
+    /// Requests completed per second.
     pub completed_iops: f64,
-    /// Virtual time from the arrival of the last request until all were complete, in ns, added up over the
-    /// repetitions of the trace; for jobs the time for which the oldest request had waited at the end; null for a trace in
-    /// closed loop.
+    /// Time from the arrival of the last request until all were complete, in ns, summed over the repetitions
+    /// of the trace. For jobs: waiting time of the oldest request at the end. Null for a trace in closed
+    /// loop.
     pub behind_ns: Option<u64>,
-    /// Requests that had arrived at the end and were not issued; not there for traces.
+    /// Requests that had arrived at the end and were not issued; absent for traces.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub backlog: Option<u64>,
-    /// The jobs that fell behind; not there without any.
+    /// Names of the jobs that fell behind; absent if none did.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub late_jobs: Vec<String>,
-    /// False if the drive was behind by more than a tenth of the trace's time and more than 100 ms, if less
-    /// than 95 % of the rate came about, or if the trace has no times; for jobs, if one of them says so. Latencies are then those of a queue that grows without end.
+    /// True if the drive kept up with the load. False if it was behind by more than a tenth of the trace's
+    /// time and more than 100 ms, if it reached less than 95 % of the rate, or if the trace has no times. For
+    /// jobs: false if one of them fell behind. If false, latencies are those of an endlessly growing queue.
     pub kept_up: bool,
 }
 
-/// Progress of an open loop.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Arrivals {
     /// From the first arrival to the last.
@@ -170,7 +262,6 @@ pub(crate) struct Arrivals {
 }
 
 impl Arrivals {
-    /// Adds a repetition that began at `start`.
     pub(crate) fn add(&mut self, requests: u64, start: SimTime, last: SimTime, finished: SimTime) {
         self.requests += requests;
         self.span_ns = self.span_ns.saturating_add(last.since(start));
@@ -178,7 +269,7 @@ impl Arrivals {
     }
 }
 
-/// Being behind for less than this is no sign of anything: one collection takes as long.
+/// Shortest lag that counts: a single collection may take that long.
 const BEHIND_NS_MIN: u64 = 100_000_000;
 
 fn per_second(requests: u64, ns: u64) -> f64 {
@@ -209,7 +300,6 @@ impl LoadResult {
         }
     }
 
-    /// All jobs with a rate together, in a window of `window_ns`; `None` if there are none.
     pub(crate) fn of_jobs(jobs: &[Record], window_ns: u64) -> Option<Self> {
         let load = |job| JobLoad::of(job).map(|load| (job.name.as_str(), load));
         let loads: Vec<(&str, JobLoad)> = jobs.iter().filter_map(load).collect();
@@ -236,42 +326,42 @@ impl LoadResult {
         if self.kept_up {
             return None;
         }
+        // No offered rate means that all requests have the same time.
         if self.offered_iops == 0.0 {
-            let text = "THE TRACE HAS NO TIMES: all its requests came at once, and latencies are those of the queue; \
-                        --closed-loop (workload.pacing = \"closed\") replays it at the drive's own pace";
+            let text = "THE TRACE HAS NO TIMES: all requests arrive at the same time, so latencies are \
+                        mostly waiting time; --closed-loop (workload.pacing = \"closed\") replays it at the \
+                        speed of the drive";
             return Some(text.to_owned());
         }
         let rates = format!(
-            "{} requests/s were to come, {} were completed",
+            "{} requests/s were offered, {} were completed",
             count(self.offered_iops.round() as u64),
             count(self.completed_iops.round() as u64)
         );
         Some(match (self.behind_ns, self.backlog) {
             (behind, Some(backlog)) => format!(
-                "THE DRIVE DID NOT KEEP UP: {rates} ({}). At the end {} requests were waiting, the oldest for {}. \
-                 Latencies from arrival (lat_ns) are those of a queue that grows with the run's length",
+                "THE DRIVE DID NOT KEEP UP: {rates} ({}). At the end {} requests were waiting, the oldest \
+                 for {}. Latencies from arrival (lat_ns) grow with the length of the run",
                 behind_of(&self.late_jobs),
                 count(backlog),
                 duration(behind.unwrap_or(0) as f64)
             ),
             (Some(behind), None) => format!(
-                "THE DRIVE DID NOT KEEP UP: {rates}, and when the last request had come it took {} until all were \
-                 done. Latencies are those of a queue that grows with the trace's length; --closed-loop \
-                 (workload.pacing) replays it at the drive's own pace",
+                "THE DRIVE DID NOT KEEP UP: {rates}, and the last request completed {} after the last \
+                 arrival. Latencies grow with the length of the trace; --closed-loop (workload.pacing) \
+                 replays it at the speed of the drive",
                 duration(behind as f64)
             ),
             (None, None) => format!(
-                "THE DRIVE DID NOT KEEP UP: {rates}. With a larger workload.queue_depth more requests wait at \
-                 the drive"
+                "THE DRIVE DID NOT KEEP UP: {rates}. A larger workload.queue_depth gives the drive more \
+                 requests to work on"
             ),
         })
     }
 }
 
-/// Names that a message has at most.
 const NAMES_MAX: usize = 8;
 
-/// Names of the jobs that fell behind.
 fn behind_of(jobs: &[String]) -> String {
     let names = jobs.iter().take(NAMES_MAX).map(String::as_str).collect::<Vec<_>>().join(", ");
     let more = match jobs.len().saturating_sub(NAMES_MAX) {
@@ -281,11 +371,10 @@ fn behind_of(jobs: &[String]) -> String {
     format!("behind: {names}{more}")
 }
 
-/// A window whose victims are so much fuller than the average block that the policy must have been meant otherwise.
+/// Excess of the victims' valid share that causes a warning, as a share of the empty part.
 const FULLER: f64 = 0.1;
 
-/// Warns about a formula of the wrong sign: its victims are fuller than randomly chosen blocks would be. `fill`
-/// is the share of flash that holds data.
+/// Warns about a formula whose victims are fuller than random blocks: its sign is probably wrong.
 pub(crate) fn wrong_sign(experiment: &Experiment, geometry: &Geometry, stats: &DriveStats) -> Option<String> {
     let victim = &experiment.drive.ftl.gc.victim;
     if strobe_ssd::POLICIES.iter().any(|policy| policy.name == *victim) {
@@ -293,21 +382,23 @@ pub(crate) fn wrong_sign(experiment: &Experiment, geometry: &Geometry, stats: &D
     }
     let copies = ratio(stats.gc.units_moved, stats.gc.victims).filter(|_| stats.gc.victims >= 100)?;
     let valid = copies / f64::from(geometry.units_per_block());
+    // Valid share of a random block: the share of flash that holds data.
     let fill = experiment.drive.logical_bytes() as f64 / geometry.raw_bytes() as f64;
     (valid > fill + FULLER * (1.0 - fill)).then(|| {
         format!(
-            "the formula \"{victim}\" collects blocks that are {:.1} % valid, blocks at random would be {:.1} %: the block \
-             with the LARGEST value is collected, so its sign may be the wrong way round (try \"-({victim})\")",
+            "the formula \"{victim}\" collects blocks that are {:.1} % valid, random blocks would be {:.1} % \
+             valid: the block with the LARGEST value is collected, so the sign may be wrong (try \
+             \"-({victim})\")",
             100.0 * valid,
             100.0 * fill
         )
     })
 }
 
-/// Write amplification from which on it is named as what wore a drive out.
+/// Write amplification from which copies are named as the cause of wear.
 const WORN_BY_COPIES: f64 = 10.0;
 
-/// Reason why a drive refuses writes, unless the host's own writes wore it out.
+/// Reasons why a drive wore out; empty if the host's own writes explain it.
 pub(crate) fn cause_of_death(experiment: &Experiment, geometry: &Geometry, stats: &DriveStats) -> String {
     let programs = stats.nand.total(strobe_nand::NandOp::Program) * u64::from(geometry.units_per_page());
     let mut text = String::new();
@@ -324,7 +415,6 @@ pub(crate) fn cause_of_death(experiment: &Experiment, geometry: &Geometry, stats
     text
 }
 
-/// Everything that somebody should know, the gravest first.
 pub(crate) fn notes(
     experiment: &Experiment,
     ended_by: EndedBy,
@@ -339,10 +429,11 @@ pub(crate) fn notes(
         (None, false) => None,
     };
     let bound = if ended_by == EndedBy::Trace { "the trace" } else { "run.measure" };
-    let not_worn = waited_for.map(|key| format!("what {key} waits for did not come: {bound} ended first"));
-    // Percent taken for a share; presets and experiments with so much spare flash say it in logical_pages.
+    let not_worn = waited_for.map(|key| format!("{key} was not reached: {bound} ended first"));
+    // A share above 1 is probably meant as percent. Presets and experiments with that much spare flash use
+    // logical_pages.
     let spare = experiment.drive.ftl.over_provisioning.filter(|&spare| spare > 1.0).map(|spare| {
-        // Percent to four digits: 1.1 is no 110.00000000000001 %.
+        // Rounded to four digits: 1.1 becomes 110 %, not 110.00000000000001 %.
         let (percent, share) = ((spare * 1e6).round() / 1e4, (spare * 1e4).round() / 1e6);
         format!(
             "drive.ftl.over_provisioning = {spare} means {percent} % of spare flash; did you mean {share}?"

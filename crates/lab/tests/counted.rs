@@ -1,4 +1,4 @@
-//! Figures of parts that are seldom on together: each says what happened, once.
+//! Counters of features that are rarely combined: each event is counted once.
 
 use std::fmt::Write as _;
 use std::path::Path;
@@ -16,7 +16,6 @@ fn run(text: &str) -> RunResult {
     attempt(text).unwrap_or_else(|error| panic!("{error}\n{text}"))
 }
 
-/// Sixteen dies of one plane.
 const WIDE: &str = "
 [drive.nand]
 channels = 4
@@ -36,7 +35,7 @@ fn collected(of_ftl: &str) -> String {
     format!("{WIDE}\n{of_ftl}\n[workload]\n{workload}\n[run]\nwarmup = '1x'\nmeasure = '1x'")
 }
 
-/// Wear levelling that is never due keeps a block for each plane in hand, and costs nothing else.
+/// A lower watermark reserves one block per plane for wear levelling that is never due.
 #[test]
 fn collection_begins_above_what_the_parts_of_a_drive_keep_in_hand() {
     const LEVELED: &str = "[drive.ftl.wear_leveling]\nkind = 'swap'\nthreshold = 4_000_000_000";
@@ -46,14 +45,15 @@ fn collection_begins_above_what_the_parts_of_a_drive_keep_in_hand() {
     assert_eq!(leveled.gc.wear_blocks, 0);
     assert_eq!(leveled.gc.runs, plain.gc.runs);
     assert_eq!(leveled.time.virtual_ns, plain.time.virtual_ns);
-    // A mark below that would never be seen.
+    // A lower watermark would never be reached.
     let low = format!("[drive.ftl.gc]\npace_blocks = 34\n{LEVELED}");
     let error = attempt(&collected(&low)).expect_err("34 blocks are always kept");
     assert!(error.contains("pace_blocks is 34") && error.contains("the 34 erased blocks"), "{error}");
     attempt(&collected(&low.replace("= 34", "= 35"))).expect("above what is kept");
 }
 
-/// With demand paging, translation pages are in hand, too: the host is slowed down, and never waits for whole victims.
+/// Free blocks are reserved for translation pages too: the host is throttled, and never waits for whole
+/// victims.
 #[test]
 fn a_paged_map_does_not_make_the_host_wait_for_whole_victims() {
     let mark = |gc: &str| {
@@ -66,7 +66,6 @@ fn a_paged_map_does_not_make_the_host_wait_for_whole_victims() {
     assert!(by_default < 2 * by_hand, "{by_default} ns by default, {by_hand} ns with marks given");
 }
 
-/// A read of a page transfers all units of it that a copy takes.
 #[test]
 fn a_copy_transfers_what_it_reads() {
     let folder = tempfile::tempdir().expect("a folder");
@@ -95,12 +94,11 @@ fn a_copy_transfers_what_it_reads() {
         pacing = 'closed'",
         trace.display()
     ));
-    // Once tR, and four units at 16 MB/s.
+    // One tR, and four units at 16 MB/s.
     let of_dies = result.dies.expect("dies").by_class;
     assert_eq!(of_dies.background_read, 50_000 + 4 * 256_000);
 }
 
-/// Copies make collection begin as writes do, and do not wait for whole victims.
 #[test]
 fn copies_begin_collection_in_the_background() {
     let folder = tempfile::tempdir().expect("a folder");
@@ -125,7 +123,6 @@ fn copies_begin_collection_in_the_background() {
     assert!(victims > 1000 && runs * 20 < victims, "{runs} of {victims} victims while a copy waited");
 }
 
-/// Reads of several pages are reads of all their blocks.
 #[test]
 fn every_block_of_a_read_is_refreshed() {
     for (pages, reads) in [(1, 200), (2, 200), (4, 100)] {
@@ -163,7 +160,6 @@ fn every_block_of_a_read_is_refreshed() {
     }
 }
 
-/// A victim that is begun in the background and finished on the spot, as the cache on this drive often makes it, is one.
 #[test]
 fn a_victim_that_is_finished_on_the_spot_is_counted_once() {
     let nvram = "[drive.controller.nvram]\nbytes = 262_144";
@@ -176,6 +172,6 @@ fn a_victim_that_is_finished_on_the_spot_is_counted_once() {
     let victims: u64 = result.streams.iter().flatten().map(|stream| stream.victims).sum();
     assert!(result.gc.victims > 100);
     assert_eq!(victims, result.gc.victims);
-    // One may be under way at either end of the window.
+    // One victim may be in progress at either end of the window.
     assert!(result.gc.victims.abs_diff(result.nand.erase.total) <= 2, "{victims} victims");
 }

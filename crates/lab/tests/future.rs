@@ -12,21 +12,19 @@ use strobe_workload::synthetic::{SyntheticConfig, Workload as _};
 const UNITS: u32 = 1024;
 const BLOCK_UNITS: usize = 32;
 
-/// Events of a trace, in units.
 #[derive(Clone, Copy, PartialEq)]
 enum Did {
     Write(u32),
     Trim(u32),
 }
 
-/// A skewed trace with trims and requests of several units, and what it does to units.
 fn trace(name: &str) -> (PathBuf, Vec<Did>) {
     let mut rng = Prng::new(3);
     let (mut text, mut did) = ("fio version 3 iolog\n0 d add\n0 d open\n".to_owned(), Vec::new());
     for at in 0..8000 {
         let first = if rng.chance(0.7) { rng.below(UNITS / 8) } else { rng.below(UNITS - 4) };
         let (units, is_trim) = (1 + rng.below(3), rng.chance(0.1));
-        // A write of one sector more touches another unit; a trim of it does not trim that one.
+        // A write of one sector more touches another unit; a trim of it does not trim that unit.
         let bytes = 4096 * units + if rng.chance(0.3) { 512 } else { 0 };
         let action = if is_trim { "trim" } else { "write" };
         writeln!(text, "{at} d {action} {} {bytes}", 4096 * first).expect("text");
@@ -38,10 +36,9 @@ fn trace(name: &str) -> (PathBuf, Vec<Did>) {
     (path, did)
 }
 
-/// The naive oracle: looks through all that is still to come.
 #[derive(Clone, Debug)]
 struct Naive {
-    /// For each write, the time of the next write or trim of its unit.
+    /// Next write or trim of the unit, for each write.
     deaths: Vec<usize>,
     now: usize,
     death: Vec<usize>,
@@ -127,7 +124,6 @@ fn a_trace_is_placed_by_what_a_look_through_all_of_it_says() {
     std::fs::remove_file(path).expect("removed");
 }
 
-/// Before a trace the drive may be overwritten at random: by the same writes in each run, so they have a future.
 #[test]
 fn the_writes_of_a_warm_up_have_a_future() {
     let (path, did) = trace("warm-up");

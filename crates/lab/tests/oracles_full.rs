@@ -9,7 +9,6 @@ use oracle_support::hot_cold::{Combination, assert_between_separated_and_mixed};
 use oracle_support::{BLOCKS, Cell, Policy, Traffic, assert_agreement};
 use strobe_ssd::{GcStream, SchemeName};
 
-/// Spare shares of 7, 15, 28 and 50 %, and over-provisioning of 7 and 28 %.
 const RHOS: [f64; 6] = [0.93, 0.85, 0.72, 0.50, 1.0 / 1.07, 1.0 / 1.28];
 
 fn uniform(policy: Policy, units_per_block: &[u32]) -> Vec<Cell> {
@@ -23,9 +22,7 @@ fn fifo_under_uniform_writes() {
     assert_agreement(&uniform(Fifo, &[16, 64, 256]));
 }
 
-/// The worst cell, b = 16 at ρ = 1/1.07, is off by 0.5 %, the others by less than 0.1 %: its victims
-/// hold 12.997 units, where the formula passes from one pair of levels to the next with a kink,
-/// which the fluctuations of a finite drive round off (16,384 blocks: 0.1 %, 65,536: 0.03 %).
+/// The error of the worst cell, b = 16 at ρ = 1/1.07, shrinks to 0.1 % with 16,384 blocks, 0.03 % with 65,536.
 #[test]
 #[ignore = "long: make test-long"]
 fn greedy_under_uniform_writes() {
@@ -70,7 +67,6 @@ fn trims_act_on_every_policy_like_spare_space() {
     assert_agreement(&cells);
 }
 
-/// The preset generic-8g: 8192 blocks of 256 units, 1,635,778 of them logical.
 #[test]
 #[ignore = "long: make test-long"]
 fn the_comparison_cell() {
@@ -79,8 +75,6 @@ fn the_comparison_cell() {
     assert_agreement(&[cell]);
 }
 
-/// Every way to keep hot and cold data apart, with each of the victim policies, under the traffic of
-/// one row of the table: ρ, and the hot share of the addresses and of the writes.
 fn hot_and_cold_placement(rho: f64, f: f64, r: f64) {
     let mut combinations = Vec::new();
     for placement in [SchemeName::HotCold, SchemeName::Sorted] {

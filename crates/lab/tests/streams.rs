@@ -47,8 +47,7 @@ fn streams_add_up_to_what_the_chip_and_the_collection_did() {
     }
 }
 
-/// A log that goes round kills a block's data in the order of writing: a full block dies, and is collected, when nearly all
-/// other addresses have been written.
+/// A full block is dead, and collected, when nearly all other addresses have been written.
 #[test]
 fn blocks_of_a_log_are_collected_at_the_age_of_a_round() {
     let result = run(

@@ -1,4 +1,4 @@
-//! Traces and file systems whose run is looked at in intervals: nothing else changes, and the intervals add up.
+//! Traces and file systems recorded in intervals: nothing else changes, and the intervals add up.
 
 use std::fmt::Write as _;
 use std::path::Path;
@@ -7,7 +7,6 @@ use strobe_lab::{Experiment, RunResult, runner};
 use strobe_ssd::{Command, DriveConfig, Range, Simulated, build};
 use strobe_types::{Lba, Op, Prng, Request, SimTime};
 
-/// Four dies and 6 MiB.
 const DRIVE: &str = "
 [drive.nand]
 channels = 2
@@ -24,10 +23,8 @@ channel_mb_s = 400
 over_provisioning = 0.6
 ";
 
-/// A request of a trace: its time, what it does, its first sector and sectors.
 type Row = (u64, &'static str, u64, u64);
 
-/// Requests at random times, some at the same.
 fn rows(seed: u64, count: u32, gap_ns: u64) -> Vec<Row> {
     let mut rng = Prng::new(seed);
     let mut now = 0;
@@ -64,7 +61,6 @@ fn run(text: &str, folder: &Path) -> RunResult {
     runner::run(&experiment, &mut ()).unwrap_or_else(|error| panic!("{error}\n{text}")).reproducible()
 }
 
-/// Runs `text` without intervals and with those of `interval`; nothing but them may differ. Returns the latter.
 fn both(text: &str, interval: &str, folder: &Path) -> RunResult {
     let plain = run(text, folder);
     let watched = run(&text.replace("[run]", &format!("[run]\ninterval = \"{interval}\"")), folder);
@@ -80,10 +76,8 @@ fn assert_sum(what: &str, found: f64, expected: f64) {
     assert!((found - expected).abs() <= 1e-6 * expected.abs().max(1.0), "{what}: {found}, not {expected}");
 }
 
-/// The largest queue depth of a generator here.
 const DEPTH_MAX: f64 = 9.0;
 
-/// The intervals cover the window without a gap; counts, bytes, time outstanding and time of dies add up to its own.
 fn assert_adds_up(result: &RunResult, has_copies: bool) {
     let all = &result.intervals;
     assert!(all.windows(2).all(|pair| pair[0].end_ns == pair[1].start_ns));
@@ -101,7 +95,7 @@ fn assert_adds_up(result: &RunResult, has_copies: bool) {
     assert_sum("trims", sum(&|at| all[at].trim.iops), job.trim.total_ios as f64);
     assert_sum("flushes", sum(&|at| all[at].sync.iops), job.sync.total_ios as f64);
     let bytes = sum(&|at| all[at].write.bw_bytes as f64);
-    // Bytes a second are whole numbers.
+    // Bytes per second are rounded to whole numbers.
     assert!((bytes - job.write.io_bytes as f64).abs() <= all.len() as f64, "{bytes}");
     if !has_copies {
         let [read, write, trim] =
@@ -109,7 +103,7 @@ fn assert_adds_up(result: &RunResult, has_copies: bool) {
         let sync = job.sync.lat_ns.mean * job.sync.total_ios as f64;
         let outstanding = sum(&|at| all[at].queue_depth * 1e9);
         let latencies = read + write + trim + sync;
-        // Requests that were on their way at the beginning count with all of their time, those at the end with none.
+        // Requests outstanding at the begin count with all of their time, those at the end with none.
         let longest = [&job.read.clat_ns, &job.write.clat_ns, &job.trim.clat_ns, &job.sync.lat_ns];
         let longest = longest.map(|latency| latency.max).into_iter().max().unwrap_or(0);
         let straddling =
@@ -152,10 +146,8 @@ fn a_trace_runs_as_it_does_unwatched_and_its_intervals_add_up() {
     assert!(collected > 20, "garbage was collected in {collected} runs");
 }
 
-/// Expected counters of an interval: completions by kind, and the longest latency.
 type Counts = ([u64; 4], u64);
 
-/// Sends `rows` to a drive at their times and bins what is complete.
 fn by_hand(config: &DriveConfig, rows: &[Row], length_ns: u64) -> Vec<Counts> {
     let mut drive = build(config, true, 1).expect("builds");
     let mut issued = Vec::new();
@@ -220,7 +212,7 @@ fn intervals_of_a_trace_hold_what_is_counted_by_hand() {
             (counts, ops.iter().filter_map(|op| op.max_ns).max().unwrap_or(0))
         })
         .collect();
-    // Latencies are kept to three digits; the drive may come to rest in an interval of its own.
+    // Latencies are exact to three digits; the drive may settle in an extra interval.
     for (at, (counted, longest)) in found.iter().enumerate() {
         let (expected, most) = bins.get(at).copied().unwrap_or_default();
         assert_eq!(counted, &expected, "interval {at}");

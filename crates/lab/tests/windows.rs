@@ -16,7 +16,7 @@ fn run(text: &str) -> RunResult {
     runner::run(&experiment(text), &mut ()).unwrap_or_else(|error| panic!("{error}\n{text}")).reproducible()
 }
 
-/// The 1 TB preset cut down, deep queues, and a window that is short beside the time that one collection takes.
+/// The 1 TB preset cut down, deep queues, and a window shorter than one collection.
 const CUT_DOWN: &str = "
 [drive]
 preset = 'tlc-nvme-1t'
@@ -40,11 +40,11 @@ fn a_short_window_of_a_closed_loop_is_that_of_jobs() {
         RunResult { config: jobs.config.clone(), config_hash: jobs.config_hash.clone(), ..workload.clone() };
     assert_eq!(same, jobs);
     let long = run(&format!("{CUT_DOWN}\n[workload]\n{QUEUE}[run]\nwarmup = '3x'\nmeasure = '3x'"));
-    let ratio = workload.jobs[0].write.iops / long.jobs[0].write.iops;
+    let iops = |result: &RunResult| result.jobs[0].write.iops.expect("time passed");
+    let ratio = iops(&workload) / iops(&long);
     assert!((0.8..1.25).contains(&ratio), "the short window has {ratio} of the throughput of the long one");
 }
 
-/// Drives and workloads of all kinds, with their windows in host pages.
 fn drawn(rng: &mut Prng) -> (String, u64, u64) {
     let pick = |rng: &mut Prng, of: &[&str]| of[rng.below(of.len() as u32) as usize].to_owned();
     let mode = pick(rng, &["background", "stop-the-world"]);
@@ -91,7 +91,7 @@ fn drawn(rng: &mut Prng) -> (String, u64, u64) {
         check = true
         "
     );
-    // Without time, keys of times are refused.
+    // Keys of times are refused without timing.
     let has_effect = |line: &&str| {
         let of_time = ["_ns", "channel_mb_s", "queue_depth", "mode ="];
         timing == "true" || !of_time.iter().any(|key| line.contains(key))
@@ -107,7 +107,7 @@ fn two_windows_in_a_row_add_up_to_the_one_over_both() {
         let (text, first, second) = drawn(&mut rng);
         let window =
             |warmup: u64, measure: u64| run(&format!("{text}warmup = {warmup}\nmeasure = {measure}"));
-        // The first may end with more than it was to have: all that completes at that instant.
+        // The first may exceed its length: everything that completes at that instant counts.
         let before = window(0, first);
         let first = before.window.host_pages;
         let after = window(first, second);
@@ -134,7 +134,7 @@ fn two_windows_in_a_row_add_up_to_the_one_over_both() {
         ] {
             assert_eq!(of(&before) + of(&after), of(&both), "{name}: {what}");
         }
-        // One set of requests in all counters.
+        // All counters cover the same requests.
         for result in [&before, &after, &both] {
             let job = &result.jobs[0];
             for (host, op) in [
@@ -268,11 +268,11 @@ fn host_pages_are_mapping_units_written_in_either_loop() {
         let window = pages(keys);
         assert_eq!((window.host_pages, window.capacities), (800, 1.0), "{keys}");
     }
-    // Reads come on top.
+    // Reads are additional.
     let result = run(&format!("{text}write_fraction = 0.25\n[run]\nwarmup = '1x'\nmeasure = '1x'"));
     assert_eq!((result.window.host_pages, result.host.write.commands), (800, 800));
     assert!((2000..2900).contains(&result.host.read.commands), "{:?}", result.host.read);
-    // A workload that writes nothing is measured in what it reads.
+    // A workload without writes is measured by its reads.
     assert_eq!(pages("write_fraction = 0.0").host_pages, 800);
     assert_eq!(pages("write_fraction = 0.0\nrate_iops = 1000").host_pages, 800);
 }
@@ -364,7 +364,6 @@ fn jitter_of_writes_is_that_of_jobs_on_a_drive_without_caches() {
     assert!((1_050_000.0..1_350_000.0).contains(&mean), "{mean}");
 }
 
-/// A result as JSON, without its configuration and what only a drive with placement handles has.
 fn comparable(result: &RunResult) -> serde_json::Value {
     let mut json = serde_json::to_value(result).expect("serializable");
     for key in ["config", "config_hash", "placement_handles", "streams"] {
@@ -400,7 +399,6 @@ fn one_placement_handle_gives_the_result_of_a_drive_without() {
     }
 }
 
-/// Room is kept for the open blocks of all streams: a load that one stream bears makes no scheme wait.
 #[test]
 fn no_placement_makes_the_host_wait_at_a_load_that_the_drive_bears() {
     let drive = CUT_DOWN.replace("blocks_per_plane = 48", "blocks_per_plane = 200");

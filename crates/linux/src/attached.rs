@@ -1,5 +1,3 @@
-//! The drive at the end of a guest's cable, whatever the guest takes it for: its requests, its time, its trace.
-
 use strobe_ssd::{Answer, Command, CommandError, Simulated, Target};
 use strobe_types::{SimTime, defaults};
 
@@ -14,22 +12,20 @@ defaults! {
     pub struct DiskOptions {
         /// Interface of the disk.
         pub interface: Interface = Interface::Virtio;
-        /// Ranges that one discard may have, 1 to 256; 0: no discard at all. The drive may take fewer.
+        /// Maximum ranges of one discard, 1 to 256. 0 disables discard. The drive may have a lower limit.
         pub discard_segments: u32 = 64;
-        /// True to offer copies within the device.
+        /// True to offer Copy within the device.
         pub copy: bool = true;
-        /// True to let writes wait in a volatile cache until the guest flushes. Otherwise each is durable when
-        /// it completes. The guest can change this.
+        /// True to enable the volatile write cache. Otherwise each write is durable on completion. The guest
+        /// can change this.
         pub write_cache: bool = true;
-        /// Number of the disk among those of its guest, from 0. NVMe drives are named by it.
+        /// Index of the disk in its guest, from 0. Names of NVMe drives depend on it.
         pub number: u8 = 0;
     }
 }
 
-/// A drive and its host's requests.
 pub(crate) struct Attached {
     pub(crate) target: Target,
-    /// The drive's time at the guest's time 0.
     start: SimTime,
     pub(crate) recorder: Option<Recorder>,
     pub(crate) watch: Option<Box<dyn Watch>>,
@@ -37,7 +33,7 @@ pub(crate) struct Attached {
 }
 
 impl Attached {
-    /// Placement handles of the drive, 1 if its host does not choose streams. Those of reclaim group 0 have the lowest numbers.
+    /// 1 without streams of the host. Handles of reclaim group 0 have the lowest numbers.
     pub(crate) fn handles(&self) -> u16 {
         self.target.drive().reclaim_units().map_or(1, |units| units.handles())
     }
@@ -46,18 +42,15 @@ impl Attached {
         Self { target: Target::new(drive), start, recorder: None, watch: None, submitted: 0 }
     }
 
-    /// The drive's time at `guest_ns`.
     pub(crate) fn time(&self, guest_ns: u64) -> SimTime {
         self.start + guest_ns
     }
 
-    /// A name for the next request.
     pub(crate) fn new_tag(&mut self) -> u64 {
         self.submitted += 1;
         self.submitted
     }
 
-    /// Hands over a request: `commands` of one kind, all at once, with the `data` of a write.
     pub(crate) fn send(&mut self, now: SimTime, tag: u64, commands: &[Command<'_>], data: Option<&[u8]>) {
         if let Some(recorder) = &mut self.recorder {
             commands.iter().for_each(|command| recorder.command(now, command));
@@ -68,17 +61,14 @@ impl Attached {
         self.target.submit(now, tag, commands, data);
     }
 
-    /// Answers a request that is not for the drive.
     pub(crate) fn answer(&mut self, now: SimTime, tag: u64, result: Result<Vec<u8>, CommandError>) {
         self.target.answer(now, tag, result);
     }
 
-    /// When something happens next, in the guest's time.
     pub(crate) fn next_event(&self) -> Option<u64> {
         self.target.next_event().map(|at| at.since(self.start))
     }
 
-    /// Returns the completions due by `guest_ns`, in order.
     pub(crate) fn advance(&mut self, guest_ns: u64) -> Vec<Answer> {
         let (until, mut answers) = (self.time(guest_ns), Vec::new());
         let Some(watch) = &mut self.watch else {
@@ -93,7 +83,7 @@ impl Attached {
             told = answers.len();
         };
         while watch.due() <= until {
-            // What happens at that time belongs to what follows.
+            // Events at that very time belong to the next interval.
             let before = SimTime::from_ns(watch.due().as_ns().saturating_sub(1));
             self.target.advance(before, &mut answers);
             tell(watch, &answers);
@@ -104,7 +94,6 @@ impl Attached {
         answers
     }
 
-    /// A mark of the guest was reached at `guest_ns`.
     pub(crate) fn mark(&mut self, guest_ns: u64, name: &str) {
         let now = self.time(guest_ns);
         if let Some(watch) = &mut self.watch {
@@ -112,7 +101,6 @@ impl Attached {
         }
     }
 
-    /// The guest's kernel has counted at `guest_ns`.
     pub(crate) fn sample(&mut self, guest_ns: u64, sample: &Sample) {
         let now = self.time(guest_ns);
         if let Some(watch) = &mut self.watch {

@@ -1,5 +1,3 @@
-//! The drive as the guest's virtio block device: what it offers, and the time of its requests.
-
 use strobe_ssd::{Command, CommandError};
 use strobe_types::SimTime;
 use strobe_virtio::{BlockOptions, Chain, GuestMemoryMmap, Host, Returned};
@@ -7,13 +5,11 @@ use strobe_virtio::{BlockOptions, Chain, GuestMemoryMmap, Host, Returned};
 use crate::attached::{Attached, DiskOptions};
 use crate::port::Device;
 
-/// A drive as a virtio block device.
 pub(crate) struct Block {
     pub(crate) drive: Attached,
     device: strobe_virtio::Block,
 }
 
-/// The drive at a moment.
 struct At<'a> {
     drive: &'a mut Attached,
     now: SimTime,
@@ -42,7 +38,6 @@ impl Block {
         Self { drive, device }
     }
 
-    /// Switches the drive's cache as the guest wants it.
     fn switch_cache(&mut self) {
         let waits = !self.device.is_forced();
         self.drive.target.drive_mut().set_write_cache(waits);
@@ -91,8 +86,7 @@ impl Device for Block {
         self.drive.next_event()
     }
 
-    /// Writes completions due by then to the guest's memory, in order. Before the guest's driver has set up a
-    /// ring, completions of older work are dropped: their ring is gone.
+    /// Before the driver has set up a ring, old completions are dropped.
     fn advance(&mut self, guest_ns: u64, memory: Option<&GuestMemoryMmap>) -> Result<Vec<Returned>, String> {
         let answers = self.drive.advance(guest_ns).into_iter();
         answers.filter_map(|answer| self.device.finish(answer.tag, answer.result, memory)).collect()
@@ -120,7 +114,7 @@ mod tests {
         let config: DriveConfig = serde_json::from_value(config).expect("a configuration");
         let drive = strobe_ssd::build(&config, true, 1).expect("a drive");
         let mut disk = Block::new(Attached::new(drive, SimTime::ZERO), DiskOptions::default());
-        // Complete when it is in the write buffer; flash is at work behind it.
+        // Writes complete in the write buffer while flash is still busy.
         for lpn in 0..64 {
             let range = Range::new(Lba::new(8 * lpn), 8);
             let write = Command::Write { range, fua: false, tag: Hint::None.into() };

@@ -1,12 +1,9 @@
-//! The calendar: who runs when, for one guest in virtual time.
+//! The calendar: scheduling of one guest in virtual time.
 //!
-//! The guest and we share a page. While the guest runs, it moves the time there as it likes, up to
-//! `free_until`, the time of our next event; beyond that, or when it has nothing to do, it leaves the time
-//! at which it wants to go on and sends WAIT. Then time is ours until we send RUN. (Linux,
-//! `Documentation` of `um_timetravel.h`, version 2 of the shared memory.)
+//! The protocol is in `docs/MECHANISMS.md` and in Linux, `um_timetravel.h` (version 2 of the shared memory).
 //!
-//! Kernels before 6.12 share nothing. They send REQUEST and UPDATE instead, which are noted in the page as if the
-//! guest had written them there, and ask before time goes on at all.
+//! Kernels before 6.12 share no memory. They send REQUEST and UPDATE, which are stored in the page on their
+//! behalf, and ask before time advances.
 
 use std::fs::File;
 use std::io::{self, IoSlice, Read, Write};
@@ -22,30 +19,24 @@ use vm_memory::{FileOffset, MmapRegion, VolatileMemory};
 use crate::LinuxError;
 use crate::time::{TimeMessage, TimeOp};
 
-/// The version of the shared memory that we speak.
 const VERSION: u32 = 2;
 const HEADER_BYTES: usize = 4096;
 const CLIENT_BYTES: usize = 128;
-/// Numbers of the clients: we are one of them, so that the guest leaves its requests in memory rather than
-/// sending them when we are the one that runs.
+/// Client numbers. The simulator is one, which makes the guest leave its requests in memory instead of sending
+/// them.
 const CONTROLLER: u16 = 0;
 const GUEST: u16 = 1;
 const CLIENTS: u16 = 2;
-/// Capability: shares the page.
 const TIME_SHARE: u32 = 1;
-/// Flag of a client: `req_time` is a request.
 const WANTS_TO_RUN: u32 = 1;
-/// Beyond all times: the kernel panics at S64_MAX.
+/// Time after all others: the kernel panics at S64_MAX.
 const NEVER: u64 = i64::MAX as u64;
 
-/// Effect of a message on the session.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Served {
-    /// Answered; the guest goes on.
     Nothing,
-    /// The guest waits: time is ours.
+    /// The guest waits, and the simulator controls the time.
     Waits,
-    /// The guest has gone.
     Gone,
 }
 
@@ -58,7 +49,6 @@ pub(crate) struct Calendar {
     messages: u64,
 }
 
-/// The page shared with the guest.
 struct Page {
     file: File,
     region: MmapRegion,
@@ -119,51 +109,45 @@ impl Page {
 }
 
 impl Calendar {
-    /// The calendar of the guest at the other end of `link`, whose time begins at `epoch_ns` of Unix time.
+    /// Guest time starts at Unix time `epoch_ns`.
     pub(crate) fn new(link: UnixStream, epoch_ns: u64) -> Result<Self, LinuxError> {
         Ok(Self { link, epoch_ns, page: Page::new()?, has_started: false, seq: 0, messages: 0 })
     }
 
-    /// Socket to poll for messages.
     pub(crate) fn link(&self) -> BorrowedFd<'_> {
         self.link.as_fd()
     }
 
-    /// The time, in ns. While the guest runs, that of its last message or request to the disk.
+    /// Current time in ns. While the guest runs, the time of its last message or disk request.
     pub(crate) fn now(&self) -> u64 {
         self.page.now().load(Ordering::Acquire)
     }
 
-    /// True if the guest shares the page, and so answers an interrupt without a message about time.
+    /// True if the guest shares the page, and answers an interrupt without a time message.
     pub(crate) fn is_shared(&self) -> bool {
         self.page.guest_capabilities().load(Ordering::Acquire) & TIME_SHARE != 0
     }
 
-    /// Messages received and sent so far.
     pub(crate) fn messages(&self) -> u64 {
         self.messages
     }
 
-    /// Lets the guest run ahead until it is `until`.
     pub(crate) fn limit(&self, until: u64) {
         self.page.free_until().store(until.min(NEVER), Ordering::Release);
     }
 
-    /// The time at which the waiting guest wants to go on.
     pub(crate) fn request(&self) -> Option<u64> {
         let wants = self.page.guest_flags().load(Ordering::Acquire) & WANTS_TO_RUN != 0;
         let request = self.page.guest_request().load(Ordering::Acquire);
         (wants && request < NEVER).then_some(request)
     }
 
-    /// Moves time to `now` while the guest waits, for an event of ours.
     pub(crate) fn advance(&self, now: u64) {
         self.page.running().store(CONTROLLER, Ordering::Release);
         self.page.now().store(now.max(self.now()), Ordering::Release);
         self.page.free_until().store(NEVER, Ordering::Release);
     }
 
-    /// Lets the waiting guest run from `now` to `until`.
     pub(crate) fn run(&mut self, now: u64, until: u64) -> Result<(), LinuxError> {
         let now = now.max(self.now());
         self.page.now().store(now, Ordering::Release);
@@ -177,13 +161,12 @@ impl Calendar {
     fn send(&mut self, message: TimeMessage) -> Result<(), LinuxError> {
         self.messages += 1;
         match self.link.write_all(&message.to_bytes()) {
-            // A guest that has just gone is noticed when its end of the link is read.
+            // The end of the guest is detected by the next read.
             Err(error) if error.kind() == io::ErrorKind::BrokenPipe => Ok(()),
             result => Ok(result?),
         }
     }
 
-    /// Reads one message and answers it.
     pub(crate) fn serve(&mut self) -> Result<Served, LinuxError> {
         let mut bytes = [0; TimeMessage::BYTES];
         match self.link.read_exact(&mut bytes) {
@@ -204,6 +187,7 @@ impl Calendar {
                 self.start(ack(GUEST.into()))?;
             }
             Ok(TimeOp::Wait) => {
+                // Guests that share the page expect no ACK of WAIT.
                 if !self.is_shared() {
                     self.send(ack(0))?;
                 }
@@ -214,13 +198,14 @@ impl Calendar {
             Ok(TimeOp::GetTimeOfDay) => self.send(ack(self.epoch_ns + self.now()))?,
             Ok(TimeOp::Broadcast) => self.send(ack(0))?,
             Ok(TimeOp::Ack) => {}
-            // From guests that share no memory only.
+            // Only guests without shared memory send these.
             Ok(TimeOp::Request) => {
                 self.page.guest_request().store(message.time, Ordering::Release);
                 self.page.guest_flags().fetch_or(WANTS_TO_RUN, Ordering::AcqRel);
                 self.send(ack(0))?;
             }
             Ok(TimeOp::Update) => {
+                // Time never moves backwards.
                 self.page.now().fetch_max(message.time.min(NEVER), Ordering::AcqRel);
                 self.send(ack(0))?;
             }
@@ -230,7 +215,7 @@ impl Calendar {
         Ok(Served::Nothing)
     }
 
-    /// Answers START with the shared page. The second file is one for logs, which the kernel closes.
+    /// The second file is for logs; the kernel closes it.
     fn start(&mut self, ack: TimeMessage) -> Result<(), LinuxError> {
         let files = [self.page.file.as_fd(), self.page.file.as_fd()];
         let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(2))];
@@ -249,7 +234,6 @@ impl Calendar {
 mod tests {
     use super::*;
 
-    /// A guest of before Linux 6.12, at the other end of the calendar's link.
     struct Guest(UnixStream);
 
     impl Guest {
@@ -278,19 +262,16 @@ mod tests {
         assert_eq!(asks(&mut calendar, TimeOp::Start, 1, 7), (Served::Nothing, ack(1, 1)));
         assert_eq!(asks(&mut calendar, TimeOp::GetTimeOfDay, 2, 0), (Served::Nothing, ack(2, 1000)));
         assert_eq!(calendar.request(), None);
-        // The last request counts.
         for (seq, at) in [(3, 900), (4, 50)] {
             assert_eq!(asks(&mut calendar, TimeOp::Request, seq, at), (Served::Nothing, ack(seq, 0)));
         }
         assert_eq!(calendar.request(), Some(50));
         assert_eq!(asks(&mut calendar, TimeOp::Wait, 5, u64::MAX), (Served::Waits, ack(5, 0)));
-        // An interrupt comes before: the guest asks for the time, and to run now.
         calendar.advance(20);
         assert_eq!(asks(&mut calendar, TimeOp::Get, 6, 0), (Served::Nothing, ack(6, 20)));
         assert_eq!(asks(&mut calendar, TimeOp::Request, 7, 20), (Served::Nothing, ack(7, 0)));
         calendar.run(20, 100).expect("sent");
         assert_eq!(calendar.request(), None);
-        // A request to a device follows, and time never goes back.
         assert_eq!(guest.hears(), (TimeOp::Run, 1, 20));
         for (seq, time, now) in [(8, 30, 30), (9, 25, 30)] {
             guest.says(TimeOp::Update, seq, time);

@@ -1,5 +1,3 @@
-//! The guest's disk: the drive, and what the guest takes it for.
-
 use strobe_ssd::{Simulated, Target};
 use strobe_types::SimTime;
 
@@ -16,11 +14,11 @@ enum Front {
     Nvme(Box<Nvme>),
 }
 
-/// A drive as a disk of a guest.
+/// Disk of a guest: a drive with its interface.
 pub struct Disk(Front);
 
 impl Disk {
-    /// `drive`, which keeps contents, as a disk. The guest's time 0 is `start` for it.
+    /// Creates a disk from `drive`, which must keep contents. `start` is the drive time at guest time 0.
     pub fn new(drive: Box<dyn Simulated>, start: SimTime, options: DiskOptions) -> Self {
         let drive = Attached::new(drive, start);
         Self(match options.interface {
@@ -29,7 +27,6 @@ impl Disk {
         })
     }
 
-    /// Placement handles of its drive.
     pub(crate) fn handles(&self) -> u16 {
         self.attached().handles()
     }
@@ -48,7 +45,6 @@ impl Disk {
         }
     }
 
-    /// Device as the guest's driver sees it.
     pub(crate) fn device(&mut self) -> &mut dyn Device {
         match &mut self.0 {
             Front::Block(block) => &mut **block,
@@ -63,37 +59,36 @@ impl Disk {
         }
     }
 
-    /// Writes down every request from now on.
+    /// Records every request from now on.
     pub fn record(&mut self, recorder: Recorder) {
         self.attached_mut().recorder = Some(recorder);
     }
 
-    /// The record, if there is one.
+    /// Removes and returns the recorder.
     pub fn take_recorder(&mut self) -> Option<Recorder> {
         self.attached_mut().recorder.take()
     }
 
-    /// Shows everything from now on to `watch`.
+    /// Reports everything from now on to `watch`.
     pub fn watch(&mut self, watch: Box<dyn Watch>) {
         self.attached_mut().watch = Some(watch);
     }
 
-    /// Drive and its watch, for reports from the guest itself.
     pub(crate) fn heard(&mut self) -> &mut Attached {
         self.attached_mut()
     }
 
-    /// The drive, and what the guest has sent.
+    /// Drive with its request counters.
     pub fn target(&self) -> &Target {
         &self.attached().target
     }
 
-    /// Mutable target, to begin a new window of latencies.
+    /// Mutable target.
     pub fn target_mut(&mut self) -> &mut Target {
         &mut self.attached_mut().target
     }
 
-    /// Gives the drive back.
+    /// Returns the drive.
     pub fn into_drive(self) -> Box<dyn Simulated> {
         let drive = match self.0 {
             Front::Block(block) => block.drive,
@@ -102,7 +97,7 @@ impl Disk {
         drive.target.into_drive()
     }
 
-    /// The drive's time at `guest_ns`.
+    /// Converts guest time to drive time.
     pub fn time(&self, guest_ns: u64) -> SimTime {
         self.attached().time(guest_ns)
     }

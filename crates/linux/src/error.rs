@@ -1,95 +1,95 @@
 use std::io;
 
-/// Why a guest could not be run to its end.
+/// Reason why a guest did not run to its end.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum LinuxError {
-    /// Something of the host failed.
+    /// A host operation failed.
     #[error("{0}")]
     Io(#[from] io::Error),
-    /// A program is needed that is not there.
+    /// A required program is missing.
     #[error(transparent)]
     Missing(#[from] crate::program::MissingProgram),
-    /// A file of the host that the guest cannot see.
+    /// The guest cannot see a host file.
     #[error(
-        "{}: the guest has a {folder} of its own, which hides this machine's; {}", .path.display(), cure(.path, *.can_be_put)
+        "{}: the guest's {folder} hides this machine's; {}", .path.display(), cure(.path, *.can_be_put)
     )]
     Hidden {
-        /// The file.
+        /// File.
         path: std::path::PathBuf,
-        /// The folder that hides it.
+        /// Folder of the guest that hides the file.
         folder: &'static str,
         /// True if the guest can be shown the file at another path.
         can_be_put: bool,
     },
-    /// A library of a program is not there.
+    /// A library of a program is missing.
     #[error("{} needs the library {library}, which is not installed", .program.display())]
     Library {
-        /// The program.
+        /// Program.
         program: std::path::PathBuf,
-        /// The library.
+        /// Library.
         library: String,
     },
     /// The kernel could not be started.
     #[error("cannot start the kernel {path}: {error}")]
     Start {
-        /// The kernel.
+        /// Path of the kernel.
         path: String,
-        /// Why.
+        /// Reason.
         error: io::Error,
     },
-    /// The guest breaks a protocol.
-    #[error("the guest breaks the protocol: {0}")]
+    /// The guest violated a protocol.
+    #[error("protocol violation by the guest: {0}")]
     Protocol(String),
     /// The guest ended before its work was done.
-    #[error("the guest ended before its work was done{}", quoted(.0))]
+    #[error("the guest ended before its job was complete{}", quoted(.0))]
     Ended(String),
     /// The kernel panicked.
     #[error("the guest's kernel panicked{}", quoted(.0))]
     Panic(String),
-    /// Nobody has anything to do any more.
+    /// Neither the guest nor the drive has anything to do.
     #[error(
-        "deadlock at {} of virtual time: the guest waits for ever and the drive has nothing to do{}", seconds(*.at_ns),
+        "deadlock at {} of virtual time: the guest waits, and the drive is idle{}", seconds(*.at_ns),
         quoted(.log)
     )]
     Deadlock {
-        /// When, in the guest's time.
+        /// Guest time in ns.
         at_ns: u64,
         /// Last lines printed by the kernel.
         log: String,
     },
-    /// The virtual time that was allowed has passed.
-    #[error("the guest is not done after {} of virtual time; --time-limit allows more", seconds(*.limit_ns))]
+    /// The limit of virtual time was reached.
+    #[error("the guest has not finished after {} of virtual time; raise --time-limit", seconds(*.limit_ns))]
     TimeLimit {
         /// Time limit in ns.
         limit_ns: u64,
     },
     /// The guest computes and virtual time stands still.
     #[error(
-        "the guest has computed for {seconds} s and let no virtual time pass: does a program of it wait in a loop? \
-         --spin-limit 2 and --syscall-ns 1000, which are the defaults where the kernel can do it, let time go on with \
-         such a program; --stall-limit allows more{}",
+        "the guest has computed for {seconds} s without virtual time passing: a program may be waiting in a loop. \
+         --spin-limit 2 and --syscall-ns 1000, the defaults if the kernel supports them, let time continue with \
+         such a program; --stall-limit raises the limit{}",
         quoted(.log)
     )]
     Stalled {
-        /// Wall time.
+        /// Wall time in seconds.
         seconds: u64,
         /// Last lines printed by the kernel.
         log: String,
     },
-    /// Host memory ran out: the data stored on the drive has taken it.
+    /// Host memory ran out because of the data stored on the drive.
     #[error(
-        "what is stored on the drive has taken the memory of this machine, {} MiB are left; --image FILE stores it on \
-         disk", .0 >> 20
+        "the data stored on the drive fills this machine's memory ({} MiB left); --image FILE stores it on disk",
+        .0 >> 20
     )]
     StoredData(
         /// Bytes left.
         u64,
     ),
-    /// A step of the guest failed, and the guest did not come to its end.
+    /// A step failed, and the guest then ended abnormally.
     #[error("{}", .0.trim_end())]
     Step(String),
-    /// The storage of the drive's data failed.
+    /// Storing the drive's data failed.
     #[error("{0}")]
     Drive(String),
     /// The user asked to stop.
@@ -98,7 +98,8 @@ pub enum LinuxError {
 }
 
 impl LinuxError {
-    /// The reason of a step that had `failed` before this, if one had: how a guest goes down then is no news.
+    /// Returns the reason of an earlier `failed` step, if any, because the later end of the guest is a
+    /// consequence.
     pub(crate) fn after(self, failed: Option<(usize, String)>) -> Self {
         match (self, failed) {
             (Self::Interrupted, _) => Self::Interrupted,
@@ -108,7 +109,6 @@ impl LinuxError {
     }
 }
 
-/// Suggests how to give the guest a file that it cannot see.
 fn cure(path: &std::path::Path, can_be_put: bool) -> String {
     match (can_be_put, path.file_name()) {
         (true, Some(name)) => {
@@ -124,7 +124,7 @@ fn cure(path: &std::path::Path, can_be_put: bool) -> String {
 fn quoted(log: &str) -> String {
     match log.trim_end() {
         "" => String::new(),
-        log => format!("; the kernel said last:\n{log}"),
+        log => format!("; last kernel messages:\n{log}"),
     }
 }
 
@@ -141,7 +141,7 @@ mod tests {
         let limit = || LinuxError::TimeLimit { limit_ns: 86_400_000_000_000 };
         let failed = || Some((3, "make: the guest has no folder /mnt/nonexist\n".to_owned()));
         assert_eq!(limit().after(failed()).to_string(), "make: the guest has no folder /mnt/nonexist");
-        assert!(limit().after(None).to_string().contains("not done after 86400"));
+        assert!(limit().after(None).to_string().contains("not finished after 86400"));
         assert!(matches!(LinuxError::Interrupted.after(failed()), LinuxError::Interrupted));
         let stalled = LinuxError::Stalled { seconds: 300, log: String::new() }.to_string();
         assert!(

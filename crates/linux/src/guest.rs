@@ -1,4 +1,4 @@
-//! The first process of the guest: this program once more, on the other side.
+//! First process of the guest: this program, running inside it.
 
 mod beside;
 mod busy;
@@ -23,14 +23,14 @@ pub use undo::take_back;
 
 use crate::job::{DEVICE, JOB_PATH, Job, MOUNT_POINT, Report, Run, Step, Undo};
 
-/// True if this process is the first one of a guest, which should call [`main`].
+/// True if this process is a guest's first one, which should call [`main`].
 pub fn is_first_process() -> bool {
     std::process::id() == 1
         && std::env::args_os().next().is_some_and(|name| name == "/init")
         && Path::new(JOB_PATH).exists()
 }
 
-/// Does the job and switches the guest off.
+/// Executes the job and powers the guest off.
 pub fn main() -> ! {
     if let Err(error) = job().and_then(|job| prepare(&job).and_then(|layer| Init::new(job, layer)?.work())) {
         eprintln!("strobe: the guest's first process failed: {error}");
@@ -46,7 +46,6 @@ fn job() -> io::Result<Job> {
     Ok(serde_json::from_slice(&fs::read(JOB_PATH)?)?)
 }
 
-/// Mounts the file systems that every Linux system has. Returns the folder of what is written over the host's files.
 fn prepare(job: &Job) -> io::Result<Option<File>> {
     let mut layer = None;
     if job.shows_host {
@@ -61,13 +60,12 @@ fn prepare(job: &Job) -> io::Result<Option<File>> {
         mount(kind, path, kind, MountFlags::empty(), None)?;
     }
     root::complete(job)?;
-    // Not in every kernel.
+    // Not every kernel supports it.
     let _ = mount("debugfs", "/sys/kernel/debug", "debugfs", MountFlags::empty(), None);
     fs::create_dir_all(MOUNT_POINT)?;
     Ok(layer)
 }
 
-/// Opens a terminal that passes bytes on unchanged.
 fn terminal(path: &str) -> io::Result<File> {
     let file = OpenOptions::new().read(true).write(true).open(path)?;
     let mut settings = tcgetattr(&file)?;
@@ -83,9 +81,7 @@ struct Init {
     control: File,
     is_mounted: bool,
     sampler: Sampler,
-    /// Folder of what is written over the host's files.
     layer: Option<File>,
-    /// Time of the first mark, by the clock of files.
     began: Option<Timespec>,
 }
 
@@ -105,7 +101,8 @@ impl Init {
         }
     }
 
-    /// Waits for the drives: some drivers look for them while the first process begins. Time passes meanwhile.
+    /// Waits for the drives, because some drivers probe after the first process has started. Virtual time
+    /// passes.
     fn await_devices(&self) -> io::Result<()> {
         const TRIES: u32 = 1000;
         let devices: Vec<_> = match &*self.job.disks {
@@ -118,7 +115,7 @@ impl Init {
             }
             std::thread::sleep(std::time::Duration::from_millis(10));
         }
-        let error = format!("{}: the kernel has found no drive", devices.join(", "));
+        let error = format!("{}: not found by the kernel", devices.join(", "));
         Err(io::Error::new(io::ErrorKind::NotFound, error))
     }
 
@@ -134,7 +131,7 @@ impl Init {
                 return self.report(&Report::Failed { step: number, reason });
             }
         }
-        // Only now, as it takes virtual time.
+        // The scan takes virtual time, so it comes last.
         if let (Some(layer), Some(began)) = (&self.layer, self.began) {
             let path = format!("/proc/self/fd/{}", layer.as_raw_fd());
             if let Some(beside) = beside::report(Path::new(&path), began) {
@@ -174,7 +171,7 @@ impl Init {
                 Ok(())
             }
             Step::Set { path, value } => {
-                // Not created if it is not there.
+                // A missing file is not created.
                 OpenOptions::new().write(true).open(path)?.write_all(value.as_bytes())
             }
             Step::Sync => {
@@ -188,13 +185,13 @@ impl Init {
             Step::Undo(changes) => match take_back(Path::new(MOUNT_POINT), changes)? {
                 Some(Undo::MoveBack { from, to }) => writeln!(
                     self.error,
-                    "strobe: neither {from} nor {to} is there: names that were not synced stay as they are"
+                    "strobe: neither {from} nor {to} exists: unsynced names are left unchanged"
                 ),
                 _ => Ok(()),
             },
             Step::Get(paths) => match get(paths) {
                 Ok(()) => Ok(()),
-                // A command that failed may not have made them.
+                // A failed command may not have created them.
                 Err(error) => {
                     let reason = format!("{}: {error}", describe(step));
                     self.report(&Report::NotSent { reason })
@@ -225,6 +222,7 @@ impl Init {
         }
         command.current_dir(folder);
         if self.job.shows_host {
+            // The environment taken from the host has no PWD.
             command.env("PWD", folder);
         }
         let (status, said) = if run.quiet {
@@ -237,12 +235,12 @@ impl Init {
         let code = code(status);
         let refused = !run.allowed.is_empty() && !run.allowed.contains(&code);
         let reason = format!("exit code {code}\n{said}");
+        // The exit is reported even if its code ends the job.
         self.report(&Report::Exit { step: number, code, said })?;
         if refused { Err(io::Error::other(reason)) } else { Ok(()) }
     }
 }
 
-/// The folders at the top of the drive, for those who look for another one; nothing if there are none.
 fn folders_there() -> String {
     let entries = fs::read_dir(MOUNT_POINT).into_iter().flatten().flatten();
     let folders = entries.filter(|entry| entry.path().is_dir() && entry.file_name() != "lost+found");
@@ -252,16 +250,14 @@ fn folders_there() -> String {
     if names.is_empty() { String::new() } else { format!("; there is {}", names.join(", ")) }
 }
 
-/// Most folders that an error names.
 const FOLDERS_NAMED: usize = 8;
 
-/// The terminal at whose other end the host takes an archive.
 const FILES_TERMINAL: &str = "/dev/tty4";
 
-/// Sends `paths` to the host, each under its last name. Those that are there are sent even if another is not.
+/// Sends `paths` to the host, each under its last component. Existing ones are sent even if others are missing.
 fn get(paths: &[String]) -> io::Result<()> {
     let mut command = Command::new("tar");
-    // Not to its standard output: tar refuses one that is a terminal.
+    // The archive bypasses standard output, because tar refuses a terminal there.
     let _raw = terminal(FILES_TERMINAL)?;
     command.args(["-c", "-f", FILES_TERMINAL]).stdin(Stdio::null());
     let mut missing = Vec::new();
@@ -284,7 +280,6 @@ fn get(paths: &[String]) -> io::Result<()> {
     Err(io::Error::other(format!("the guest has no file or folder {}", missing.join(", "))))
 }
 
-/// The guest's time.
 fn now_ns() -> u64 {
     let now = clock_gettime(ClockId::Monotonic);
     now.tv_sec as u64 * 1_000_000_000 + now.tv_nsec as u64
@@ -308,13 +303,12 @@ fn describe(step: &Step) -> String {
         Step::Set { path, value } => format!("cannot write {value} to {path}"),
         Step::Sync => "sync".into(),
         Step::DropCaches => "cannot drop caches".into(),
-        Step::Undo(_) => "cannot take back names that were not synced".into(),
+        Step::Undo(_) => "cannot undo unsynced names".into(),
         Step::Mark(name) => format!("mark {name}"),
         Step::Get(paths) => format!("--get {}", paths.join(" --get ")),
     }
 }
 
-/// Options that are flags of mount(2), and the rest.
 fn mount_options(options: &str) -> (MountFlags, String) {
     let mut flags = MountFlags::empty();
     let mut rest = Vec::new();

@@ -1,39 +1,37 @@
-//! A guest's job: a list of steps, shipped in its root file system.
+//! Job of a guest: a list of steps, shipped in its root file system.
 
 use serde::{Deserialize, Serialize};
 
-/// Path of the job in the guest's root.
 pub(crate) const JOB_PATH: &str = "/job.json";
 /// Mount point of the file system under test.
 pub const MOUNT_POINT: &str = "/mnt";
-/// The drive as a virtio disk, which steps say for the drive whatever it is.
+/// Device path used in steps for the drive, whatever its interface.
 pub const DEVICE: &str = "/dev/vda";
 
 /// Steps of a guest from power-on to power-off.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Job {
-    /// In this order. If one fails that must not, the guest is switched off.
+    /// Steps in order. A failed mandatory step powers the guest off.
     pub steps: Vec<Step>,
     /// Environment of every program.
     pub environment: Vec<(String, String)>,
     /// True if the root is the host's, read only, below an overlay in memory. Otherwise it is the packed one.
     pub shows_host: bool,
-    /// The name of the block device that steps mount: the drive's, or that of a partition.
+    /// Name of the block device to mount: the drive's or a partition's.
     pub device: String,
-    /// Names of the drives' block devices, for which the first process waits; empty: `device`.
+    /// Names of block devices the first process waits for. If empty, it waits for `device`.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub disks: Vec<String>,
-    /// Period at which the first process reports kernel counters, in ns, counted from each mark; 0: never.
+    /// Period of kernel counter reports in ns, counted from each mark; 0 disables them.
     pub sample_ns: u64,
-    /// Links to make in that layer: where, and what they point to.
+    /// Links to create in the overlay: path and target.
     pub links: Vec<(String, String)>,
-    /// Host files below folders that the guest replaces by its own. File N is shown as [`shown_at`] says.
+    /// Files below host folders that the guest replaces by its own. File N is shown at [`shown_at`].
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub shown: Vec<String>,
 }
 
-/// Path in the guest of file `number` of [`Job::shown`]. The file is at the top of the host's files and in no
-/// listing.
+/// Guest path of file `number` of [`Job::shown`]. The file is in the root folder, but in no listing.
 pub fn shown_at(number: usize) -> String {
     format!("/{}", shown_name(number))
 }
@@ -43,8 +41,8 @@ pub(crate) fn shown_name(number: usize) -> String {
 }
 
 impl Job {
-    /// Adapts the job to a drive with device name `device` instead of the virtio disk. The user's own commands
-    /// do not change.
+    /// Adapts the job to a drive with device name `device` instead of the virtio disk. User commands do not
+    /// change.
     #[must_use]
     pub fn on_device(mut self, device: &str) -> Self {
         device.clone_into(&mut self.device);
@@ -63,12 +61,12 @@ impl Job {
     }
 }
 
-/// `word` of a command, with the drive as the guest knows it for [`DEVICE`].
+/// Replaces [`DEVICE`] in a command's `word` by the guest's device path.
 pub fn on_device(word: String, device: &str) -> String {
     if word == DEVICE { format!("/dev/{device}") } else { word }
 }
 
-/// One step of a job.
+/// Step of a job.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Step {
@@ -80,37 +78,37 @@ pub enum Step {
     Mount {
         /// File system.
         kind: String,
-        /// Options, separated by commas.
+        /// Mount options, separated by commas.
         options: String,
     },
-    /// Unmounts it.
+    /// Unmounts the drive.
     Unmount,
-    /// Writes text to a file: a switch of the kernel.
+    /// Writes text to a file, such as a kernel switch.
     Set {
         /// File.
         path: String,
         /// Text.
         value: String,
     },
-    /// sync(2).
+    /// Calls sync(2).
     Sync,
-    /// Forgets what the kernel has cached of files.
+    /// Drops the kernel's file caches.
     DropCaches,
-    /// Takes back changes of names on the mounted file system, those of deeper names first.
+    /// Undoes changes of names on the mounted file system, deepest names first.
     Undo(Vec<Undo>),
-    /// Tells the host that this point is reached.
+    /// Reports to the host that this point is reached.
     Mark(String),
-    /// Sends files and folders of the guest to the host, as an archive.
+    /// Sends files and folders of the guest to the host as an archive.
     Get(Vec<String>),
 }
 
-/// A change of names that is taken back. Paths are relative to the top of the file system.
+/// Undo of a changed name. Paths are relative to the file system's root.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Undo {
-    /// The name disappears, with everything below it; a name that is not there is no error.
+    /// Removes the name with everything below it. A missing name is no error.
     Remove(String),
-    /// `to` gets its old name `from` back, unless the file system has not moved it or the old name is taken.
+    /// Moves `to` back to its old name `from`, unless the move did not happen or the old name is taken.
     MoveBack {
         /// Old name.
         from: String,
@@ -119,36 +117,36 @@ pub enum Undo {
     },
 }
 
-/// A program to run.
+/// Program to run.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Run {
     /// Program and arguments.
     pub argv: Vec<String>,
-    /// True if the output is discarded unless the program fails.
+    /// True to discard the output unless the program fails.
     pub quiet: bool,
-    /// Exit codes that do not end the job; empty: all of them.
+    /// Exit codes that do not end the job. If empty, all are allowed.
     pub allowed: Vec<i32>,
-    /// Working folder; empty: the mount point, or / if nothing is mounted.
+    /// Working folder; if empty, the mount point, or / without a mounted file system.
     pub folder: String,
 }
 
 impl Run {
-    /// A tool that has to succeed and whose output nobody wants.
+    /// Step for a tool that must succeed, without output.
     pub fn tool<S: Into<String>>(argv: impl IntoIterator<Item = S>) -> Step {
         Self::step(argv, true, vec![0])
     }
 
-    /// A program whose output is the user's, and that has to succeed.
+    /// Step for a program that must succeed, with output for the user.
     pub fn must_succeed<S: Into<String>>(argv: impl IntoIterator<Item = S>) -> Step {
         Self::step(argv, false, vec![0])
     }
 
-    /// A program whose output and exit code are the user's.
+    /// Step for a program with any exit code and output for the user.
     pub fn program<S: Into<String>>(argv: impl IntoIterator<Item = S>) -> Step {
         Self::program_in(argv, "")
     }
 
-    /// A step that runs a program in `folder`; empty: in the mount point.
+    /// Step for a program in `folder`, or in the mount point if empty.
     pub fn program_in<S: Into<String>>(argv: impl IntoIterator<Item = S>, folder: &str) -> Step {
         let argv = argv.into_iter().map(Into::into).collect();
         Step::Run(Self { argv, quiet: false, allowed: Vec::new(), folder: folder.to_owned() })
@@ -164,20 +162,20 @@ impl Run {
     }
 }
 
-/// Kernel counters of a guest since boot.
+/// Kernel counters since boot.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Sample {
-    /// Bytes of files and of the file system that are in memory only.
+    /// Dirty bytes of files and file system metadata, in memory only.
     pub dirty_bytes: u64,
-    /// Bytes on their way to the drive.
+    /// Bytes being written back.
     pub writeback_bytes: u64,
-    /// Commits of the file system: transactions of ext4's journal, checkpoints of F2FS; `None` for others.
+    /// File system commits: ext4 journal transactions or F2FS checkpoints; `None` for other file systems.
     pub commits: Option<u64>,
-    /// Times that F2FS has cleaned; `None` for others.
+    /// Number of F2FS cleanings; `None` for other file systems.
     pub cleanings: Option<u64>,
 }
 
-/// Report from the guest's first process to the host, one line each.
+/// Report from the guest's first process to the host, one per line.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Report {
@@ -185,42 +183,42 @@ pub enum Report {
     Mark {
         /// Name of the mark.
         name: String,
-        /// The guest's time in ns.
+        /// Guest time in ns.
         at_ns: u64,
     },
     /// Kernel counters.
     Sample {
-        /// The guest's time in ns.
+        /// Guest time in ns.
         at_ns: u64,
-        /// It.
+        /// Counters.
         sample: Sample,
     },
     /// A program has ended.
     Exit {
-        /// Its step.
+        /// Index of its step.
         step: usize,
-        /// Its code; 128 and the number of the signal that ended it.
+        /// Exit code; 128 plus the signal number if a signal ended it.
         code: i32,
         /// Output of a quiet program.
         said: String,
     },
-    /// A step has failed and the guest is going down.
+    /// A step has failed, and the guest powers off.
     Failed {
-        /// Its step.
+        /// Index of the step.
         step: usize,
-        /// Why, with what a quiet program has printed.
+        /// Reason, with the output of a quiet program.
         reason: String,
     },
     /// Files or folders of a [`Step::Get`] were not sent.
     NotSent {
-        /// Why.
+        /// Reason.
         reason: String,
     },
-    /// Files were written since the first mark that are not on the drive: they are in the guest's memory.
+    /// Files were written outside the drive since the first mark, into the guest's memory.
     Beside {
-        /// Number of them.
+        /// Number of files.
         files: u64,
-        /// The first of them.
+        /// Some of their paths.
         paths: Vec<String>,
     },
     /// All steps are done.

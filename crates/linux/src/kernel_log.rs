@@ -1,10 +1,6 @@
-//! The end of what a guest's kernel said, for errors.
-
-/// Most of it that is kept.
 const BYTES_MAX: usize = 16 << 10;
 const LINES_QUOTED: usize = 12;
 
-/// The last messages of a kernel.
 #[derive(Default)]
 pub(crate) struct KernelLog(Vec<u8>);
 
@@ -19,7 +15,6 @@ impl KernelLog {
         String::from_utf8_lossy(&self.0).contains(what)
     }
 
-    /// The last lines; from the beginning of a panic if there was one.
     pub(crate) fn last_words(&self) -> String {
         let text = String::from_utf8_lossy(&self.0);
         let from =

@@ -1,8 +1,12 @@
-//! A real Linux kernel in virtual time on the drive.
+//! Runs a real Linux kernel in virtual time on a simulated drive.
 //!
-//! User-Mode Linux runs as a process; its clock and its disk are sockets to us. We are its calendar (the
-//! time-travel protocol with shared memory) and its disk (vhost-user with in-band notifications), on one thread,
-//! so that a run is the same every time. On other systems the crate is empty.
+//! User-Mode Linux runs as a process, connected to the simulator by sockets for its clock and its disk. The
+//! simulator acts as its calendar (time-travel protocol with shared memory) and its disk (vhost-user with
+//! in-band notifications). Everything runs on one thread, which makes runs repeatable. The crate is empty on
+//! systems other than Linux.
+//!
+//! `session.rs` and `calendar.rs` schedule events; `disk.rs` selects the drive's interface (`block.rs`,
+//! `nvme/`), `host/` serves host files, `guest.rs` and `job.rs` are the guest's side.
 
 #![cfg(target_os = "linux")]
 
@@ -29,6 +33,7 @@ mod real_time;
 mod record;
 mod root;
 mod run;
+mod scratch;
 mod session;
 pub mod time;
 mod watch;
@@ -44,5 +49,6 @@ pub use program::{MissingProgram, find_program, this_program};
 pub use record::{Recorder, TraceForm};
 pub use root::Root;
 pub use run::{Exit, Mark, OtherOutcome, Outcome, PoweredDrive};
+pub use scratch::Scratch;
 pub use session::{Listener, boot};
 pub use watch::Watch;

@@ -1,39 +1,40 @@
-//! The machine that a guest runs on.
-
 use std::path::PathBuf;
 use std::time::Duration;
 
 use crate::attached::DiskOptions;
 
-/// The time of day at virtual time 0: a fixed one, 2025-01-01 00:00 UTC, in ns since 1970.
+/// Fixed time of day at virtual time 0: 2025-01-01 00:00 UTC, in ns since 1970.
 pub const EPOCH_NS: u64 = 1_735_689_600_000_000_000;
 
 /// Clock of a guest.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Clock {
-    /// Virtual: the guest's processor takes no time, its disk what the drive's model says.
+    /// Virtual time: the guest's processor is free, and its disk takes the time of the drive's model.
     Virtual,
-    /// The host's own clock, for kernels without time travel. Requests take as long as the model says, and
-    /// what the host needs for them.
+    /// Host clock, for kernels without time travel. A request takes the time of the model plus the host's
+    /// overhead.
     Real,
 }
 
-/// Virtual time charged for work of the guest's processor: a cost model of system calls and processes.
-/// Computation inside programs costs nothing, up to [`Machine::spin_limit`].
+/// Virtual time charged for system calls and processes of the guest.
+///
+/// Computation inside programs is free, up to [`Machine::spin_limit`]. All costs default to 0.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct CpuCost {
-    /// ns of every system call, beside what it waits for.
+    /// Cost of a system call in ns, in addition to its waiting time.
     pub syscall_ns: u32,
-    /// ns of a system call for every KiB that it copies between a program and the kernel.
+    /// Cost of a system call in ns per KiB copied between program and kernel.
     pub copy_ns_per_kib: u32,
-    /// ns of a fork and the end of its process. Loading a program costs three times as much.
+    /// Cost of a fork and the exit of its process in ns. Loading a program costs three times as much.
     pub process_ns: u32,
 }
 
 impl CpuCost {
-    /// Costs on a server's processor. Measured on a virtual Xeon with mitigations: 0.6 µs for getppid, 1.5 µs for
-    /// fstat and a cached pread, 2 to 3 µs for stat; 70 to 270 ns for each KiB of a pwrite to cached pages; 190 µs for
-    /// a fork with its exit, 800 µs with an execve of `true` between them.
+    /// Costs on a server's processor.
+    ///
+    /// Measured on a virtual Xeon with mitigations: 0.6 µs for getppid, 1.5 µs for fstat and a cached pread, 2
+    /// to 3 µs for stat. A pwrite to cached pages takes 70 to 270 ns per KiB. A fork with its exit takes 190
+    /// µs, and 800 µs with an execve of `true` in between.
     pub const TYPICAL: Self = Self { syscall_ns: 1000, copy_ns_per_kib: 100, process_ns: 200_000 };
 
     /// True if all costs are zero.
@@ -42,42 +43,45 @@ impl CpuCost {
     }
 }
 
-/// The machine that a job runs on.
+/// Configuration of a guest's machine.
 #[derive(Clone, Debug)]
 pub struct Machine {
-    /// The kernel: an executable, User-Mode Linux.
+    /// Kernel: a User-Mode Linux executable.
     pub kernel: PathBuf,
-    /// Memory in MiB.
+    /// Memory in MiB, default 512.
     pub memory_mib: u32,
     /// Clock.
     pub clock: Clock,
-    /// Unix time at which the guest's time begins, in ns.
+    /// Unix time at guest time 0, in ns.
     pub epoch_ns: u64,
-    /// Seed of the kernel's random numbers.
+    /// Seed of the kernel's random numbers, default 1.
     pub seed: u64,
-    /// Virtual time that a job may take, in ns.
+    /// Limit of virtual time for a job in ns, default 24 hours.
     pub time_limit_ns: u64,
-    /// Wall time without a sign of life after which a job has failed.
+    /// Wall time without a message or progress after which a job fails, default 300 s.
     pub stall_limit: Duration,
     /// Virtual time charged for the processor's work. The kernel must support it.
     pub cpu: CpuCost,
-    /// Processor time of the host for which a program may compute without a system call before virtual time goes
-    /// on with it, which ends repeatability. None: virtual time stands still. The kernel must support it.
+    /// Host processor time a program may compute without a system call before virtual time continues with it.
+    ///
+    /// Exceeding it ends repeatability. With `None`, the default, virtual time stands still. The kernel must
+    /// support it.
     pub spin_limit: Option<Duration>,
     /// Properties of the disk offered to the guest.
     pub disk: DiskOptions,
-    /// Returns the free memory of the host in bytes. A drive that keeps written data takes more as the guest
-    /// writes. The run ends when almost none is left. None: no check.
+    /// Function that returns the free host memory in bytes; `None` disables the check.
+    ///
+    /// A drive that keeps written data grows as the guest writes. The run ends when less than 256 MiB are left.
     pub memory_left: Option<fn() -> Option<u64>>,
-    /// True to report changes of files and the requests that follow from them, as
+    /// True to report changes of files and the resulting requests on
     /// [`Stream::Changes`](crate::Stream::Changes). The kernel must support it.
     pub file_log: bool,
-    /// More arguments of the kernel.
+    /// Additional kernel arguments.
     pub arguments: Vec<String>,
 }
 
 impl Machine {
-    /// A machine with `kernel` in virtual time.
+    /// Creates a machine with `kernel` in virtual time.
     pub fn new(kernel: PathBuf) -> Self {
         Self {
             kernel,

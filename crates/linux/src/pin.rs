@@ -1,18 +1,18 @@
-//! Guest and disk on one processor.
+//! Runs guest and simulator on one processor.
 //!
-//! They never run at the same time, each waits for the other; on one processor the change from one to the
-//! other costs half of what waking another processor costs.
+//! They never run at the same time, because each waits for the other. A switch on one processor costs half of a
+//! wake-up on another one.
 
 use std::fs::{File, OpenOptions};
 
 use rustix::fs::{FlockOperation, flock};
 use rustix::thread::{CpuSet, sched_getaffinity, sched_getcpu, sched_setaffinity};
 
-/// This thread, and the processes it starts, stay on one processor until this is dropped. If another guest
-/// has each of them, they stay where they like: only speed depends on it.
+/// Pins this thread and the processes it starts to one processor until dropped.
+///
+/// Without a free processor, because other guests claim all, nothing is pinned. Only speed depends on it.
 pub(crate) struct Pinned {
     before: Option<CpuSet>,
-    /// Locked: other guests take other processors.
     _claim: Option<File>,
 }
 
@@ -21,7 +21,7 @@ impl Pinned {
         let Ok(before) = sched_getaffinity(None) else { return Self { before: None, _claim: None } };
         let here = sched_getcpu();
         let allowed = (0..CpuSet::MAX_CPU).filter(|&cpu| before.is_set(cpu));
-        // This one first.
+        // The current processor comes first.
         let mut candidates: Vec<_> = allowed.collect();
         candidates.sort_by_key(|&cpu| cpu != here);
         if candidates.len() < 2 {

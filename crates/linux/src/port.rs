@@ -1,5 +1,3 @@
-//! Connection of the guest to one of its devices: the vhost-user link and the rings.
-
 use std::io::Write as _;
 use std::os::fd::{AsFd, BorrowedFd};
 use std::os::unix::net::{UnixListener, UnixStream};
@@ -12,23 +10,17 @@ use crate::LinuxError;
 use crate::link::gone;
 
 /// Timeout for the answer to an interrupt, before other messages of the guest are served.
-const ANSWER_PATIENCE: Duration = Duration::from_millis(10);
+const ACK_TIMEOUT: Duration = Duration::from_millis(10);
 
-/// A device of the guest: what its rings carry, and when that is done.
 pub(crate) trait Device {
-    /// Rings that it has.
     fn rings(&self) -> usize;
-    /// Feature bits that it offers.
     fn offered_features(&self) -> u64;
-    /// These are used.
     fn set_features(&mut self, features: u64);
-    /// True if both sides state in each entry when they want the next notification.
+    /// True if notifications are suppressed by event indexes.
     fn uses_event_index(&self) -> bool;
-    /// Its configuration space.
     fn config_space(&self) -> Vec<u8>;
-    /// The guest writes to that.
     fn set_config(&mut self, offset: u32, bytes: &[u8]);
-    /// Takes a request of a ring, which comes at `guest_ns`. Fails only if the guest breaks the rules.
+    /// An error if the guest violates the protocol.
     fn take(
         &mut self,
         ring: usize,
@@ -36,45 +28,35 @@ pub(crate) trait Device {
         memory: &GuestMemoryMmap,
         chain: Chain<'_>,
     ) -> Result<(), String>;
-    /// Completions available before the guest continues. The guest waits for them without letting time pass.
     fn answered(&mut self) -> Vec<Returned> {
         Vec::new()
     }
-    /// When the next request is complete, in the guest's time.
     fn next_event(&self) -> Option<u64>;
-    /// Lets time pass until `guest_ns`; what is complete by then. Without a memory nobody waits for it.
+    /// Advances to `guest_ns` and returns the completions. Without `memory` they are dropped.
     fn advance(&mut self, guest_ns: u64, memory: Option<&GuestMemoryMmap>) -> Result<Vec<Returned>, String>;
 }
 
-/// Effect of a device message on the session.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Heard {
-    /// Answered.
     Nothing,
-    /// There are requests in this ring, to be taken before the message is answered.
+    /// A ring has requests to take before the answer.
     Kick {
-        /// Ring.
         ring: u32,
-        /// True if the guest waits for an answer.
         needs_reply: bool,
     },
-    /// The guest is going down.
     Gone,
 }
 
-/// One device's end of the link to the guest.
 pub(crate) struct Port {
     socket: UnixListener,
     link: Option<UnixStream>,
     receiver: Receiver,
-    /// Socket for our interrupts.
     pub(crate) backend: Option<UnixStream>,
     memory: Memory,
     rings: Vec<Ring>,
 }
 
 impl Port {
-    /// A device with `rings` rings, for which the guest comes to `socket`.
     pub(crate) fn new(socket: UnixListener, rings: usize) -> Result<Self, LinuxError> {
         let rings =
             (0..rings).map(|_| Ring::new()).collect::<Result<_, _>>().map_err(LinuxError::Protocol)?;
@@ -88,7 +70,6 @@ impl Port {
         })
     }
 
-    /// Socket to poll for messages.
     pub(crate) fn fd(&self) -> BorrowedFd<'_> {
         self.link.as_ref().map_or(self.socket.as_fd(), AsFd::as_fd)
     }
@@ -99,14 +80,14 @@ impl Port {
         ring.ok_or_else(|| LinuxError::Protocol(format!("ring {index} of a device that has {rings}")))
     }
 
-    /// Serves one message. A kick is left to the session, which then calls [`take_all`](Self::take_all) and
-    /// [`acknowledge`](Self::acknowledge).
+    /// Handles one message. For a kick, the session calls [`take_all`](Self::take_all) and
+    /// [`acknowledge_kick`](Self::acknowledge_kick).
     pub(crate) fn serve(&mut self, device: &mut dyn Device) -> Result<Heard, LinuxError> {
         let Some(link) = &mut self.link else {
             self.link = Some(self.socket.accept()?.0);
             return Ok(Heard::Nothing);
         };
-        // The guest sends whole messages, and waits for the answers to them.
+        // The guest sends whole messages and waits for the answers.
         let (header, payload, files) = loop {
             match self.receiver.receive(&*link)? {
                 Received::Message(message) => break message,
@@ -124,7 +105,7 @@ impl Port {
             Request::SetOwner => {}
             Request::SetProtocolFeatures(features) => {
                 if features & message::protocol::VIRTUAL_TIME != message::protocol::VIRTUAL_TIME {
-                    let what = format!("its driver of vhost-user devices lacks features ({features:#x})");
+                    let what = format!("its vhost-user driver lacks features ({features:#x})");
                     return Err(LinuxError::Protocol(what));
                 }
             }
@@ -138,7 +119,7 @@ impl Port {
                     return Err(LinuxError::Protocol("a channel for interrupts without a file".into()));
                 };
                 let backend = UnixStream::from(file);
-                backend.set_read_timeout(Some(ANSWER_PATIENCE))?;
+                backend.set_read_timeout(Some(ACK_TIMEOUT))?;
                 self.backend = Some(backend);
             }
             Request::GetConfig { message, .. } => {
@@ -153,8 +134,7 @@ impl Port {
             | Request::GetQueueCount
             | Request::GetInflight(_)
             | Request::SetInflight(_) => {
-                let what =
-                    format!("vhost-user message {}, which virtual time has no use for", header.request);
+                let what = format!("vhost-user message {} is not supported in virtual time", header.request);
                 return Err(LinuxError::Protocol(what));
             }
             Request::Kick(ring) => {
@@ -170,7 +150,6 @@ impl Port {
         Ok(Heard::Nothing)
     }
 
-    /// Serves a message that sets up one ring. `event_index` is true if that feature is in use.
     fn set_ring(&mut self, request: Request, event_index: bool) -> Result<(), LinuxError> {
         match request {
             Request::SetVringSize { index, size } => {
@@ -196,7 +175,6 @@ impl Port {
         }
     }
 
-    /// Hands all that waits in `ring` to `device` at `guest_ns`.
     pub(crate) fn take_all(
         &mut self,
         device: &mut dyn Device,
@@ -211,29 +189,27 @@ impl Port {
         taken.map(drop).map_err(LinuxError::Protocol)
     }
 
-    /// Gives back what `device` answers at once. The guest looks for that itself, and is not told.
+    /// The guest polls for these answers, so no notification is needed.
     pub(crate) fn answer_at_once(&mut self, device: &mut dyn Device) -> Result<(), LinuxError> {
         let Some(memory) = self.memory.mapped() else { return Ok(()) };
         for returned in device.answered() {
             let ring = self.rings.get_mut(returned.ring);
-            let ring = ring.ok_or_else(|| LinuxError::Protocol("a request of no ring".into()))?;
+            let ring = ring.ok_or_else(|| LinuxError::Protocol("a request of a missing ring".into()))?;
             ring.give_back(memory, returned).map_err(LinuxError::Protocol)?;
         }
         Ok(())
     }
 
-    /// Answers a kick.
     pub(crate) fn acknowledge_kick(&mut self) -> Result<(), LinuxError> {
         self.answer(&message::reply(message::KICK, &0_u64.to_le_bytes()))
     }
 
-    /// Gives back what `device` has done by `guest_ns`; the rings of which the guest wants to be told.
     pub(crate) fn give_back(&mut self, device: &mut dyn Device, guest_ns: u64) -> Result<Vec<u32>, String> {
         let mut tell = Vec::new();
         let done = device.advance(guest_ns, self.memory.mapped())?;
         let Some(memory) = self.memory.mapped() else { return Ok(tell) };
         for returned in done {
-            let ring = self.rings.get_mut(returned.ring).ok_or("a request of no ring")?;
+            let ring = self.rings.get_mut(returned.ring).ok_or("a request of a missing ring")?;
             let index = returned.ring as u32;
             if ring.give_back(memory, returned)? && !tell.contains(&index) {
                 tell.push(index);

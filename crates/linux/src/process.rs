@@ -1,5 +1,3 @@
-//! The guest as a process of the host: a kernel with a disk, a clock and four pipes.
-
 use std::fs::File;
 use std::io;
 use std::os::fd::OwnedFd;
@@ -17,21 +15,22 @@ use crate::interface::Interface;
 use crate::machine::{Clock, CpuCost, Machine};
 use crate::pin::Pinned;
 use crate::program::find_program;
+use crate::scratch::Scratch;
 
 /// Source of the guest's output.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Stream {
-    /// The kernel's messages.
+    /// Kernel messages.
     Kernel,
     /// Standard output of the command.
     Output,
     /// Standard error of the command.
     Error,
-    /// Lines of the guest's first process for us.
+    /// Reports of the guest's first process.
     Control,
-    /// Changes of files and requests that follow from them, one a line: [`Machine::file_log`].
+    /// Changes of files and the resulting requests, one per line; see [`Machine::file_log`].
     Changes,
-    /// An archive of files for us; see [`Step::Get`](crate::job::Step::Get).
+    /// Archive of files; see [`Step::Get`](crate::job::Step::Get).
     Files,
 }
 
@@ -39,7 +38,7 @@ impl Stream {
     const ALL: [Stream; 6] =
         [Stream::Kernel, Stream::Output, Stream::Error, Stream::Control, Stream::Files, Stream::Changes];
 
-    /// The file of the guest's process that it is: the kernel's console is its standard output.
+    /// File descriptor in the guest's process. The kernel's console is its standard output.
     fn fd(self) -> i32 {
         match self {
             Self::Kernel => 1,
@@ -55,54 +54,45 @@ impl Stream {
 /// End of a guest.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum End {
-    /// It was switched off, or ended otherwise.
+    /// The guest powered off or ended otherwise.
     Off,
-    /// The power cut that was planned for the drive has happened.
+    /// The drive's planned power cut happened.
     PowerCut,
 }
 
-/// Remains of a guest that has ended.
+/// Statistics of a guest that has ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Ended {
     /// Reason for the end.
     pub end: End,
-    /// When, in its own time; in real time, when that was noticed.
+    /// Guest time of the end in ns. With a real clock, the time of its detection.
     pub guest_ns: u64,
-    /// Messages about time.
+    /// Number of time messages.
     pub time_messages: u64,
-    /// Interrupts by the disk.
+    /// Number of interrupts by the disk.
     pub interrupts: u64,
 }
 
-/// Our end of what the guest prints.
 pub(crate) struct Pipe {
     pub(crate) stream: Stream,
-    /// None once the guest has closed its end.
     pub(crate) file: Option<File>,
 }
 
-/// Sockets of the guest's disk and clock.
 pub(crate) struct Sockets {
     pub(crate) disk: UnixListener,
-    /// Sockets of further disks.
     pub(crate) others: Vec<UnixListener>,
-    /// Socket for the host's files.
     pub(crate) files: Option<UnixListener>,
     pub(crate) time: Option<UnixListener>,
 }
 
-/// The guest's process. It ends with this.
 pub(crate) struct Guest {
     child: Child,
-    /// Becomes readable when the process ends.
     pub(crate) exit: OwnedFd,
     _pinned: Pinned,
-    /// Sockets and scratch files.
-    _folder: tempfile::TempDir,
+    _folder: Scratch,
 }
 
 impl Guest {
-    /// Starts it on a drive with `handles` placement handles, and `others` further ones.
     pub(crate) fn start(
         machine: &Machine,
         initramfs: &Path,
@@ -111,7 +101,7 @@ impl Guest {
         others: usize,
     ) -> Result<(Self, Sockets, Vec<Pipe>), LinuxError> {
         let failed = |error| LinuxError::Start { path: machine.kernel.display().to_string(), error };
-        let folder = tempfile::Builder::new().prefix("strobe-linux-").tempdir()?;
+        let folder = Scratch::new("linux")?;
         let path = folder.path();
         let time = match machine.clock {
             Clock::Virtual => Some(UnixListener::bind(path.join(TIME_SOCKET))?),
@@ -129,7 +119,7 @@ impl Guest {
             .args(arguments(machine, has_files, handles, sockets.others.len()))
             .env_clear()
             .env("TMPDIR", memory_folder(path, machine.memory_mib));
-        // A group of its own: the guest has a process for each of its address spaces.
+        // The guest has a process for each address space, so it gets a process group.
         command.env("HOME", path).stdin(Stdio::null()).process_group(0);
         let (mut pipes, mut mappings) = (Vec::new(), Vec::new());
         for stream in Stream::ALL.into_iter().filter(|&stream| stream != Stream::Changes || machine.file_log)
@@ -137,6 +127,7 @@ impl Guest {
             let child_fd = stream.fd();
             let (ours, theirs) = pipe_with(PipeFlags::CLOEXEC).map_err(io::Error::from)?;
             rustix::io::ioctl_fionbio(&ours, true).map_err(io::Error::from)?;
+            // Standard error joins the kernel's console.
             if stream == Stream::Kernel {
                 mappings.push(FdMapping { parent_fd: theirs.try_clone()?, child_fd: 2 });
             }
@@ -149,6 +140,7 @@ impl Guest {
         match pidfd_open(Pid::from_child(&child), PidfdFlags::empty()) {
             Ok(exit) => Ok((Self { child, exit, _pinned: pinned, _folder: folder }, sockets, pipes)),
             Err(error) => {
+                // Without a pidfd, the end of the process would not be noticed.
                 end(&mut child);
                 Err(failed(error.into()))
             }
@@ -162,8 +154,10 @@ impl Drop for Guest {
     }
 }
 
-/// A command that runs `program` and dies with this process, even if that is killed while the guest is busy, where
-/// the host has the tool for it (util-linux). A guest that waits notices that its sockets are closed.
+/// Returns a command that runs `program` and dies with this process.
+///
+/// This uses setpriv (util-linux) and works even if this process is killed while the guest is busy. Without it,
+/// only a waiting guest notices that its sockets are closed.
 fn mortal(program: &Path) -> Command {
     match find_program("setpriv") {
         Ok(setpriv) => {
@@ -180,17 +174,21 @@ fn end(child: &mut Child) {
     let _ = child.wait();
 }
 
-/// Folder for the guest's memory: a file system in memory with enough free space, else `folder`. Containers
-/// often have a small one.
+/// Returns the folder for the guest's memory: /dev/shm if it has enough free space, else `folder`. In
+/// containers it is often small.
 fn memory_folder(folder: &Path, memory_mib: u32) -> PathBuf {
     let memory = Path::new("/dev/shm");
     let is_writable = rustix::fs::access(memory, rustix::fs::Access::WRITE_OK).is_ok();
-    let room = rustix::fs::statvfs(memory).map_or(0, |of| of.f_bavail.saturating_mul(of.f_frsize));
-    if is_writable && room >= u64::from(memory_mib) << 20 { memory.to_owned() } else { folder.to_owned() }
+    let free_bytes = rustix::fs::statvfs(memory).map_or(0, |of| of.f_bavail.saturating_mul(of.f_frsize));
+    if is_writable && free_bytes >= u64::from(memory_mib) << 20 {
+        memory.to_owned()
+    } else {
+        folder.to_owned()
+    }
 }
 
-/// Command line of the kernel, equal in every run because the kernel also feeds it into its entropy. Files are
-/// in the folder in which it is started.
+/// Kernel command line, equal in every run because the kernel also uses it as entropy. Paths are relative to
+/// the start folder.
 fn arguments(machine: &Machine, has_files: bool, handles: u16, others: usize) -> Vec<String> {
     let mut arguments = vec![
         format!("mem={}M", machine.memory_mib),
@@ -204,7 +202,7 @@ fn arguments(machine: &Machine, has_files: bool, handles: u16, others: usize) ->
         "con2=null,fd:4".into(),
         "con3=null,fd:5".into(),
         "con4=null,fd:6".into(),
-        // Addresses are an entropy of their own.
+        // Randomised addresses would add entropy.
         "norandmaps".into(),
         format!("rng_seed={}", machine.seed),
         "panic=-1".into(),
@@ -215,11 +213,11 @@ fn arguments(machine: &Machine, has_files: bool, handles: u16, others: usize) ->
         arguments.push(format!("virtio_uml.device={FILES_SOCKET}:26"));
     }
     if machine.clock == Clock::Virtual {
-        // Before the calendar: from the guest's first message on it may be sent the signal.
+        // Precedes the calendar: the signal may arrive from the guest's first message on.
         arguments.extend(machine.spin_limit.map(|limit| format!("um_spin_ms={}", limit.as_millis())));
         arguments.push(format!("time-travel=ext:1:{TIME_SOCKET}"));
         arguments.push(format!("time-travel-start={}", machine.epoch_ns));
-        // Not there at 0: the command line is a part of the kernel's entropy.
+        // Omitted at 0, because the command line is part of the kernel's entropy.
         let CpuCost { syscall_ns, copy_ns_per_kib, process_ns } = machine.cpu;
         let costs = [
             ("um_syscall_ns", syscall_ns),
@@ -227,8 +225,8 @@ fn arguments(machine: &Machine, has_files: bool, handles: u16, others: usize) ->
             ("um_process_ns", process_ns),
         ];
         arguments.extend(costs.iter().filter(|(_, ns)| *ns > 0).map(|(name, ns)| format!("{name}={ns}")));
-        // By default what may be dirty is a share of the memory that is left, and this program lies in it as the first
-        // process: another build of it, a few pages larger, would have other requests.
+        // By default, dirty limits are a share of free memory, and this program occupies memory as the first
+        // process. A slightly larger build would then change the requests.
         let bytes = u64::from(machine.memory_mib) << 20;
         arguments.push(format!("sysctl.vm.dirty_background_bytes={}", bytes / DIRTY_BACKGROUND_PART));
         arguments.push(format!("sysctl.vm.dirty_bytes={}", bytes / DIRTY_PART));
@@ -236,7 +234,7 @@ fn arguments(machine: &Machine, has_files: bool, handles: u16, others: usize) ->
     if machine.file_log {
         arguments.push(format!("um_file_log={}", Stream::Changes.fd()));
     }
-    // Linux 6.12 does not ask an NVMe drive how many it has.
+    // Linux 6.12 does not query an NVMe drive's number of handles.
     if machine.disk.interface == Interface::Nvme && handles > 1 {
         arguments.push(format!("nvme_core.life_handles={handles}"));
     }
@@ -244,12 +242,11 @@ fn arguments(machine: &Machine, has_files: bool, handles: u16, others: usize) ->
     arguments
 }
 
-/// Dirty-page limits, as divisors of all memory: the start of write-back, and the point where programs wait.
-/// The shares are Linux's own.
+/// Dirty-page limits as divisors of all memory: start of write-back, and throttling of programs. The shares are
+/// Linux's defaults.
 const DIRTY_BACKGROUND_PART: u64 = 10;
 const DIRTY_PART: u64 = 5;
 
-/// Files in the guest's folder.
 const ROOT: &str = "root";
 const DISK_SOCKET: &str = "disk";
 const FILES_SOCKET: &str = "files";

@@ -1,17 +1,15 @@
-//! Programs of the host: where they are, and what to install for those that are not there.
-
 use std::fs;
 use std::os::unix::fs::PermissionsExt as _;
 use std::path::{Path, PathBuf};
 
-/// Folders searched after `PATH`: some distributions hide tools of root.
+/// Folders searched after `PATH`, because some distributions hide root's tools.
 const SYSTEM_FOLDERS: [&str; 6] =
     ["/usr/local/sbin", "/usr/sbin", "/sbin", "/usr/local/bin", "/usr/bin", "/bin"];
-/// A program that is not there.
+/// Missing program.
 #[derive(Debug, thiserror::Error)]
 #[error("{}", missing(.name))]
 pub struct MissingProgram {
-    /// Its name.
+    /// Program name.
     pub name: String,
 }
 
@@ -27,7 +25,6 @@ fn missing(name: &str) -> String {
     }
 }
 
-/// The Debian package of a tool.
 pub(crate) fn package_of(program: &str) -> Option<&'static str> {
     Some(match program {
         "mkfs.ext4" | "e2fsck" | "dumpe2fs" | "debugfs" => "e2fsprogs",
@@ -52,13 +49,12 @@ pub(crate) fn package_of(program: &str) -> Option<&'static str> {
     })
 }
 
-/// The file of the program that runs here. Its name on disk will not do: it may belong to another build by now, or to
-/// nothing, as whoever runs a study for an hour builds the next version meanwhile.
+/// File of the running program. Its name on disk is not used, because a new build may have replaced it.
 pub fn this_program() -> PathBuf {
     format!("/proc/{}/exe", std::process::id()).into()
 }
 
-/// Resolves `program`, a path or a name to search for.
+/// Finds `program`, a path or a name to search for.
 pub fn find_program(program: &str) -> Result<PathBuf, MissingProgram> {
     let missing = || MissingProgram { name: program.to_owned() };
     let is_program = |path: &Path| {

@@ -1,8 +1,7 @@
-//! Time of the host, for limits only: nothing that a guest sees depends on it.
+//! Host time, for limits only: nothing visible to a guest depends on it.
 
 use std::time::Duration;
 
-/// The host's clock.
 #[allow(clippy::disallowed_types, reason = "real time is what is asked for, or how long the guest is silent")]
 pub(crate) struct RealTime(std::time::Instant);
 

@@ -1,5 +1,3 @@
-//! Recording of the guest's disk requests as a block trace.
-
 use std::fs::File;
 use std::io::{self, BufWriter, Write};
 
@@ -8,23 +6,24 @@ use strobe_types::{SECTOR_BYTES, SimTime};
 
 use crate::interface::Interface;
 
-/// The form of a trace.
+/// Trace format.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum TraceForm {
-    /// fio's I/O log, version 3: microseconds, bytes.
+    /// I/O log of fio, version 3: microseconds, bytes.
     Fio,
     /// Output of blkparse: nanoseconds and sectors, one D event per request.
     Blkparse,
-    /// Strobe's own: copies and all ranges of a trim as they are.
+    /// Strobe's format, which preserves copies and all ranges of a trim.
     Strobe,
 }
 
-/// Writer of a trace. Where the format has no multi-range commands, each range of a discard becomes one
-/// request. Each source of a copy becomes a read.
+/// Writer of a trace.
+///
+/// In the formats of fio and blkparse, each range of a discard becomes one request, and each source of a copy
+/// becomes a read.
 pub struct Recorder {
     out: BufWriter<File>,
     form: TraceForm,
-    /// The drive as the guest knows it.
     device: Interface,
     start: SimTime,
     sequence: u64,
@@ -33,7 +32,7 @@ pub struct Recorder {
 }
 
 impl Recorder {
-    /// A trace of the drive as `device` that goes to `file`, with times since `start`.
+    /// Starts a trace of the drive as `device` in `file`, with times relative to `start`.
     pub fn new(file: File, form: TraceForm, device: Interface, start: SimTime) -> io::Result<Self> {
         let mut out = BufWriter::new(file);
         if form == TraceForm::Strobe {
@@ -46,7 +45,7 @@ impl Recorder {
         Ok(Self { out, form, device, start, sequence: 0, last_us: 0, failed: None })
     }
 
-    /// Shifts times to be relative to `start`.
+    /// Changes the time origin to `start`.
     #[must_use]
     pub fn since(self, start: SimTime) -> Self {
         Self { start, ..self }
@@ -101,7 +100,7 @@ impl Recorder {
                 let (offset, bytes) = (lba * SECTOR_BYTES, sectors * SECTOR_BYTES);
                 writeln!(self.out, "{} /dev/{} {action} {offset} {bytes}", ns / 1000, self.device.device())
             }
-            // Its rows are written elsewhere.
+            // Strobe rows are written by `command`.
             TraceForm::Strobe => Ok(()),
             TraceForm::Blkparse => {
                 let major = self.device.major();
@@ -116,7 +115,7 @@ impl Recorder {
         self.failed = written.err();
     }
 
-    /// Writes the end of the trace and all that is still buffered.
+    /// Writes the end of the trace and flushes it.
     pub fn finish(mut self) -> io::Result<()> {
         if let Some(error) = self.failed.take() {
             return Err(error);
@@ -128,7 +127,6 @@ impl Recorder {
     }
 }
 
-/// A command in Strobe's own form, one row for each of its ranges.
 fn rows(ns: u64, command: &Command<'_>) -> String {
     let row = |what: &str, range: Range| {
         let (offset, bytes) = (range.lba.get() * SECTOR_BYTES, u64::from(range.sectors) * SECTOR_BYTES);
@@ -136,6 +134,7 @@ fn rows(ns: u64, command: &Command<'_>) -> String {
     };
     let all = |what: &str, ranges: &[Range], end: &str| {
         let numbered = ranges.iter().enumerate();
+        // Further ranges of a request are rows with `+`.
         let line = |(at, &range): (usize, &Range)| match at {
             0 => format!("{}{end}\n", row(what, range)),
             _ => format!("{}\n", row("+", range)),

@@ -1,7 +1,7 @@
-//! The root of the guest, as a cpio archive in memory: programs of the host with the libraries they need, or only what
-//! finds the host's root.
+//! Root of the guest as a cpio archive in memory: host programs with their libraries, or only the first process
+//! for the host's root.
 //!
-//! It depends on what the host has installed, and on nothing else: no times, no order of directories.
+//! The archive depends only on the host's installed files, not on times or the order of directories.
 
 use std::collections::BTreeMap;
 use std::ffi::OsStr;
@@ -20,7 +20,6 @@ use crate::LinuxError;
 use crate::job::{JOB_PATH, Job};
 use crate::program::find_program;
 
-/// Programs that scripts use implicitly.
 const BASE_PROGRAMS: [&str; 1] = ["sh"];
 
 enum Entry {
@@ -29,22 +28,21 @@ enum Entry {
     File { content: Vec<u8>, mode: u32 },
 }
 
-/// A root under construction.
+/// Root under construction.
 #[derive(Default)]
 pub struct Root {
-    /// Archive that the entries go behind.
     base: Option<Arc<Base>>,
     entries: BTreeMap<PathBuf, Entry>,
     shows_host: bool,
 }
 
-/// Roots of the host that this process has packed, by their first process. They are the same for every guest: packing one
-/// takes longer than many a guest runs.
+/// Archives for the host's root, by first process. They are equal for all guests, and packing one takes longer
+/// than many guests run.
 static HOST_ROOTS: Mutex<BTreeMap<PathBuf, Arc<Base>>> = Mutex::new(BTreeMap::new());
 
 impl Root {
-    /// The host's root, read only, below a layer in memory; `init`, this program, as the first process. It is read once
-    /// in a process.
+    /// Creates the host's root, read only, below an overlay in memory. `init`, this program, is the first
+    /// process. It is read once per process.
     pub fn of_host(init: &Path) -> Result<Self, LinuxError> {
         let mut packed = lock(&HOST_ROOTS);
         let base = match packed.get(init) {
@@ -68,7 +66,7 @@ impl Root {
         self.shows_host
     }
 
-    /// A root with a shell, and `init`, this program, as its first process.
+    /// Creates a root with a shell, and `init`, this program, as its first process.
     pub fn new(init: &Path) -> Result<Self, LinuxError> {
         let mut root = Self::default();
         for folder in ["dev", "proc", "sys", "tmp", "mnt", "etc"] {
@@ -76,7 +74,7 @@ impl Root {
         }
         root.libraries_of(init)?;
         root.put("init", 0o755, loaded_part(fs::read(init)?));
-        // Programs that ask who they are.
+        // For programs that look up their user.
         root.put("etc/passwd", 0o644, b"root:x:0:0:root:/tmp:/bin/sh\n".to_vec());
         root.put("etc/group", 0o644, b"root:x:0:\n".to_vec());
         for program in BASE_PROGRAMS {
@@ -91,12 +89,12 @@ impl Root {
         self.entries.insert(path, Entry::File { content, mode });
     }
 
-    /// Adds a file with a text of our own.
+    /// Adds a file with the content `text`.
     pub fn text(&mut self, path: &str, text: &str) {
         self.put(relative(Path::new(path)), 0o644, text.into());
     }
 
-    /// Adds a link.
+    /// Adds a symbolic link.
     pub fn link(&mut self, path: &str, target: &str) {
         self.parents(Path::new(path));
         self.entries.insert(path.into(), Entry::Link(target.into()));
@@ -108,8 +106,8 @@ impl Root {
         }
     }
 
-    /// Adds a program with its libraries; a script with its interpreter and all programs that it names.
-    /// Returns its path in the guest.
+    /// Adds a program with its libraries, or a script with its interpreter and all programs it names. Returns
+    /// its path in the guest.
     pub fn program(&mut self, program: &str) -> Result<PathBuf, LinuxError> {
         let path = find_program(program)?;
         if self.entries.contains_key(&relative(&path)) {
@@ -144,7 +142,7 @@ impl Root {
         Ok(())
     }
 
-    /// Adds a file or a folder with everything in it, where it is on the host.
+    /// Adds a file, or a folder with its contents, at its host path.
     pub fn tree(&mut self, path: &Path) -> Result<(), LinuxError> {
         let path = std::path::absolute(path)?;
         if !fs::metadata(&path)?.is_dir() {
@@ -156,8 +154,7 @@ impl Root {
         children.iter().try_for_each(|child| self.tree(&child.path()))
     }
 
-    /// Adds a file of the host. Where a folder on the way is a link on the host (/bin is, on some), it is one
-    /// in the guest.
+    /// Folders on its path that are links on the host, such as /bin, become links.
     fn file(&mut self, path: &Path) -> Result<(), LinuxError> {
         let mut real = PathBuf::new();
         let components: Vec<_> = path.components().filter(|part| *part != Component::RootDir).collect();
@@ -177,7 +174,7 @@ impl Root {
         Ok(())
     }
 
-    /// Adds the shared libraries of a program, as the host's loader finds them.
+    /// The host's loader finds the libraries.
     fn libraries_of(&mut self, program: &Path) -> Result<(), LinuxError> {
         let ldd = find_program("ldd")?;
         let output = Command::new(ldd).arg(program).env("LC_ALL", "C").stderr(Stdio::null()).output()?;
@@ -194,14 +191,14 @@ impl Root {
         Ok(())
     }
 
-    /// The archive, with the job in it.
+    /// Returns the archive, including the job.
     pub fn archive(&self, job: &Job) -> Result<Vec<u8>, LinuxError> {
         let mut archive = self.base.as_ref().map_or_else(Vec::new, |base| base.bytes.clone());
         archive.extend(self.tail(job)?);
         Ok(archive)
     }
 
-    /// The archive as a file in memory. Files of a shared base are used again, and only what follows it is written anew.
+    /// Files of a shared base are reused, and only the rest is rewritten.
     pub(crate) fn archive_file(&self, job: &Job) -> Result<ArchiveFile, LinuxError> {
         let (tail, base) = (self.tail(job)?, self.base.clone());
         let idle = base.as_ref().and_then(|base| lock(&base.idle).pop());
@@ -221,7 +218,6 @@ impl Root {
         Ok(ArchiveFile { file: Some(file), base })
     }
 
-    /// The part of the archive that follows the base.
     fn tail(&self, job: &Job) -> Result<Vec<u8>, LinuxError> {
         let mut archive = Vec::new();
         let job = Job { shows_host: self.shows_host, ..job.clone() };
@@ -235,22 +231,18 @@ impl Root {
     }
 }
 
-/// The beginning of archives that many guests share.
 struct Base {
     bytes: Vec<u8>,
     entries: usize,
-    /// Files that begin with it and no guest uses.
     idle: Mutex<Vec<File>>,
 }
 
-/// An archive in memory, for a guest that this process starts.
 pub(crate) struct ArchiveFile {
     file: Option<File>,
     base: Option<Arc<Base>>,
 }
 
 impl ArchiveFile {
-    /// Path by which other processes find it.
     pub(crate) fn path(&self) -> PathBuf {
         let fd = self.file.as_ref().map_or(-1, |file| file.as_fd().as_raw_fd());
         PathBuf::from(format!("/proc/{}/fd/{fd}", std::process::id()))
@@ -269,7 +261,6 @@ fn lock<T>(of: &Mutex<T>) -> MutexGuard<'_, T> {
     of.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// Adds `all` to `archive`, which has `before` entries.
 fn pack<'a>(
     all: impl Iterator<Item = (&'a PathBuf, &'a Entry)>,
     before: usize,
@@ -302,13 +293,13 @@ fn relative(path: &Path) -> PathBuf {
     path.strip_prefix("/").unwrap_or(path).to_owned()
 }
 
-/// Strips a program of everything that is not loaded when it runs. Debugging information is nine tenths of a
-/// development build. A file that is no 64-bit ELF file is not changed.
+/// Strips an ELF program of data that is not loaded. Debugging information is nine tenths of a development
+/// build. Other files are unchanged.
 fn loaded_part(mut program: Vec<u8>) -> Vec<u8> {
     match loaded_bytes(&program) {
         Some(end) if end < program.len() => {
             program.truncate(end);
-            // No section headers any more: e_shoff, then e_shnum and e_shstrndx.
+            // Clears the section headers: e_shoff, then e_shnum and e_shstrndx.
             program[0x28..0x30].fill(0);
             program[0x3c..0x40].fill(0);
             program
@@ -317,7 +308,6 @@ fn loaded_part(mut program: Vec<u8>) -> Vec<u8> {
     }
 }
 
-/// End offset of the last segment of a 64-bit little-endian ELF file.
 fn loaded_bytes(program: &[u8]) -> Option<usize> {
     if program.get(..6)? != b"\x7fELF\x02\x01" {
         return None;

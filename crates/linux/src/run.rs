@@ -1,5 +1,3 @@
-//! A job on a drive: boot, listen, and what came of it.
-
 use std::collections::BTreeSet;
 use std::path::Path;
 
@@ -17,27 +15,27 @@ use crate::session::{self, Listener};
 use crate::watch::Watch;
 use crate::{LinuxError, Root};
 
-/// A [`Step::Mark`](crate::job::Step::Mark) that was reached.
+/// Reached [`Step::Mark`](crate::job::Step::Mark).
 #[derive(Clone, Debug)]
 pub struct Mark {
-    /// Its name.
+    /// Name.
     pub name: String,
-    /// The guest's time.
+    /// Guest time in ns.
     pub at_ns: u64,
     /// Counters of the drive.
     pub stats: DriveStats,
     /// Requests sent by the guest.
     pub requests: Requests,
-    /// Latencies since the mark before.
+    /// Latencies since the previous mark.
     pub latency: Latency,
 }
 
-/// End of a program that a step ran.
+/// Exit of a program run by a step.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Exit {
-    /// The step.
+    /// Index of the step.
     pub step: usize,
-    /// Exit code; 128 and the number of the signal that ended it.
+    /// Exit code; 128 plus the signal number if a signal ended it.
     pub code: i32,
     /// Output of a quiet program.
     pub said: String,
@@ -45,43 +43,44 @@ pub struct Exit {
 
 /// Outcome of a job.
 pub struct Outcome {
-    /// The drive, as the guest left it; to be restarted after a power cut.
+    /// Drive at the end of the guest. Restart it after a power cut.
     pub drive: Box<dyn Simulated>,
     /// End of the guest.
     pub ended: Ended,
-    /// The drive's time then.
+    /// Drive time at the end.
     pub at: SimTime,
-    /// The marks that were reached.
+    /// Reached marks.
     pub marks: Vec<Mark>,
-    /// Ends of the programs that steps ran.
+    /// Exits of programs.
     pub exits: Vec<Exit>,
-    /// The step that failed, and why.
+    /// Failed step and the reason.
     pub failed: Option<(usize, String)>,
-    /// Why files or folders that were to be brought out were not sent.
+    /// Reason why files or folders were not copied out.
     pub not_sent: Option<String>,
-    /// The first error of the drive that the guest has seen.
+    /// First drive error that the guest has seen.
     pub drive_error: Option<String>,
     /// Requests sent by the guest.
     pub requests: Requests,
     /// Further drives.
     pub others: Vec<OtherOutcome>,
-    /// Host files shown to the guest, if they were its root.
+    /// Host files shown to the guest, if the root is the host's.
     pub host: Option<HostUse>,
     /// True if the kernel killed a program because memory ran out.
     pub out_of_memory: bool,
-    /// Programs that computed for so long that virtual time went on with the host's; see [`Machine::spin_limit`].
+    /// Programs that computed so long that virtual time continued with the host's clock; see
+    /// [`Machine::spin_limit`].
     pub spun: Vec<String>,
-    /// Files that were written since the first mark and are not on the drive: their number, and the first of them.
+    /// Number of files written outside the drive since the first mark, and the first of their paths.
     pub beside: (u64, Vec<String>),
 }
 
-/// A further drive of a guest, as the guest left it.
+/// Further drive at the end of the guest.
 pub struct OtherOutcome {
-    /// The drive.
+    /// Drive.
     pub drive: Box<dyn Simulated>,
     /// Requests sent by the guest, from power-on to power-off.
     pub requests: Requests,
-    /// The first error of the drive that the guest has seen.
+    /// First drive error that the guest has seen.
     pub drive_error: Option<String>,
 }
 
@@ -93,43 +92,44 @@ impl OtherOutcome {
 }
 
 impl Outcome {
-    /// The exit code of the program of step `step`.
+    /// Exit code of the program of step `step`.
     pub fn exit_code(&self, step: usize) -> Option<i32> {
         self.exits.iter().find(|exit| exit.step == step).map(|exit| exit.code)
     }
 
-    /// The mark `name`.
+    /// Returns the mark `name`.
     pub fn mark(&self, name: &str) -> Option<&Mark> {
         self.marks.iter().find(|mark| mark.name == name)
     }
 }
 
-/// A drive about to be switched on together with a guest.
+/// Drive to power on with a guest.
 pub struct PoweredDrive {
-    /// The drive, which keeps contents.
+    /// Drive, which must keep contents.
     pub drive: Box<dyn Simulated>,
-    /// Its time at the guest's time 0.
+    /// Drive time at guest time 0.
     pub start: SimTime,
     /// Recorder of the guest's requests.
     pub recorder: Option<Recorder>,
     /// Observer of the run.
     pub watch: Option<Box<dyn Watch>>,
-    /// Event log, and the marks between which it is open.
+    /// Event log, and the marks that open and close it.
     pub log: Option<(EventLog, [&'static str; 2])>,
-    /// Further drives of the guest, at their time 0.
+    /// Further drives, in their state at time 0.
     pub others: Vec<Box<dyn Simulated>>,
 }
 
 impl PoweredDrive {
-    /// A drive with its state at `start`.
+    /// Creates a drive in its state at `start`.
     pub fn new(drive: Box<dyn Simulated>, start: SimTime) -> Self {
         Self { drive, start, recorder: None, watch: None, log: None, others: Vec::new() }
     }
 }
 
 impl Machine {
-    /// Runs `job` with `root` on `drive`; `hears` gets what the guest prints. Raising `stop` ends it. A step
-    /// that fails is an outcome, not an error; a guest that ends without a word is an error.
+    /// Runs `job` with `root` on `drive`. `hears` receives the guest's output. Raising `stop` ends the run.
+    ///
+    /// A failed step is an outcome, not an error. A guest that ends without a report is an error.
     pub fn run(
         &self,
         root: &Root,
@@ -168,7 +168,9 @@ impl Machine {
         let mut files = root.shows_host().then(|| HostFiles::new(Path::new("/"), job)).transpose()?;
         let files_shown = files.as_mut();
         let ended = session::boot(self, &file.path(), &mut disk, &mut others, files_shown, &mut notes, stop);
+        // A failed step explains a later abnormal end.
         let ended = ended.map_err(|error| error.after(notes.failed.take()))?;
+        // A guest that powers off in order has reported Done or a failed step.
         if ended.end == End::Off && !notes.is_done && notes.failed.is_none() {
             return Err(LinuxError::Ended(notes.log));
         }
@@ -194,11 +196,9 @@ impl Machine {
     }
 }
 
-/// Output of the guest so far.
 struct Notes<'a> {
     hears: &'a mut dyn FnMut(Stream, &[u8]),
     events: Option<(EventLog, [&'static str; 2])>,
-    /// An unfinished line.
     control: Vec<u8>,
     marks: Vec<Mark>,
     exits: Vec<Exit>,
@@ -208,14 +208,11 @@ struct Notes<'a> {
     out_of_memory: bool,
     spun: BTreeSet<String>,
     beside: (u64, Vec<String>),
-    /// The end of what the kernel said.
     log: String,
 }
 
-/// Most of the kernel's log that is kept.
 const LOG_BYTES_MAX: usize = 4096;
 
-/// The program of which a line of the kernel's log says that time goes on with it.
 fn spun(line: &str) -> Option<&str> {
     line.strip_prefix("time-travel: ")?.strip_suffix(" computes, time goes on with it")
 }
@@ -228,6 +225,7 @@ impl Listener for Notes<'_> {
                 self.log.push_str(&String::from_utf8_lossy(bytes));
                 self.out_of_memory |= self.log.contains("Out of memory: Killed");
                 self.spun.extend(self.log.lines().filter_map(spun).map(str::to_owned));
+                // Keep the end of the log, cut at a character boundary.
                 let excess = self.log.len().saturating_sub(LOG_BYTES_MAX);
                 let from = (excess..).find(|&at| self.log.is_char_boundary(at)).unwrap_or(0);
                 self.log.drain(..from);
@@ -252,7 +250,7 @@ impl Notes<'_> {
     fn report(&mut self, line: &[u8], disk: &mut Disk) -> Result<(), LinuxError> {
         let report = serde_json::from_slice(line).map_err(|error| {
             let text = String::from_utf8_lossy(line).into_owned();
-            LinuxError::Protocol(format!("its first process says {text:?}: {error}"))
+            LinuxError::Protocol(format!("invalid report {text:?} of its first process: {error}"))
         })?;
         match report {
             Report::Sample { at_ns, sample } => disk.heard().sample(at_ns, &sample),
@@ -261,6 +259,7 @@ impl Notes<'_> {
                 let now = disk.time(at_ns);
                 let (requests, drive) = (disk.target().requests(), disk.target_mut().drive_mut());
                 let (stats, latency) = (drive.stats(), drive.latency().clone());
+                // Latencies of a mark start at the previous mark.
                 drive.clear_latency();
                 if let Some((events, [begin, end])) = &self.events {
                     if name == *begin {

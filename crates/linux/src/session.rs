@@ -1,7 +1,7 @@
-//! One guest from power-on to power-off: its clock, its disk and what it prints.
+//! One guest from power-on to power-off: clock, disks and output.
 //!
-//! Everything happens on one thread. In virtual time either the guest runs or we do, never both, so the
-//! order of all that happens is the same in every run.
+//! Everything happens on one thread. In virtual time, either the guest or the simulator runs, never both. The
+//! order of events is therefore equal in every run.
 
 use std::io::{self, Read, Write};
 use std::os::fd::{AsFd, BorrowedFd};
@@ -27,21 +27,19 @@ use crate::real_time::RealTime;
 
 /// Receiver of the guest's output.
 pub trait Listener {
-    /// The guest has printed `bytes`. All requests that it sent before have been carried out, none that
-    /// it sends later.
+    /// Receives `bytes` printed by the guest. Earlier requests have been executed, later ones have not.
     fn hears(&mut self, stream: Stream, bytes: &[u8], disk: &mut Disk) -> Result<(), LinuxError>;
 }
 
-/// Maximum wait before the stop flag is checked.
 const LOOK_UP: Duration = Duration::from_millis(200);
-/// Memory that is left to the host at least, and how often to look: a message brings 256 requests at most.
+/// Minimum free host memory in bytes, and messages between two checks. A message carries at most 256 requests.
 const MEMORY_LEFT_MIN: u64 = 256 << 20;
 const KICKS_PER_LOOK: u64 = 64;
-/// Maximum time the guest runs without a message while the disk is idle. It bounds how late a hang or the time
-/// limit is noticed.
+/// Maximum time in ns that the guest runs without a message while the disk is idle. It bounds the delay in
+/// detecting a hang or the time limit.
 const QUANTUM_NS: u64 = 1_000_000_000;
 
-/// Boots a guest with `root`, a cpio archive, on `disk` and `others`, with `files` of the host beside it; returns when it
+/// Boots a guest with `root`, a cpio archive, on `disk` and `others`, with host `files`. Returns when the guest
 /// has ended. Raising `stop` ends it.
 pub fn boot(
     machine: &Machine,
@@ -86,10 +84,10 @@ pub fn boot(
     };
     let end = session.run(guest.exit.as_fd());
     drop(guest);
-    // What it printed last.
+    // Output printed before the end.
     let heard = session.hear_everything();
     match end {
-        // A kernel that panics may take the rest with it in any way.
+        // A panicking kernel may end in any way, so its log takes precedence.
         _ if session.log.says("Kernel panic") => Err(LinuxError::Panic(session.log.last_words())),
         Ok(end) => heard.map(|()| Ended {
             end,
@@ -104,46 +102,38 @@ pub fn boot(
 struct Session<'a> {
     disk: &'a mut Disk,
     disk_port: Port,
-    /// Further disks.
     others: Vec<(Port, &'a mut Disk)>,
     files: Option<(Port, &'a mut HostFiles)>,
     listener: &'a mut dyn Listener,
     pipes: Vec<Pipe>,
     time_socket: Option<UnixListener>,
     clock: Clock,
-    /// Unix time at which the guest's time begins.
     epoch_ns: u64,
     calendar: Option<Calendar>,
     started: RealTime,
-    /// The guest waits: time is ours.
     waiting: bool,
     interrupts: u64,
     log: KernelLog,
     stop: &'a StopFlag,
     time_limit_ns: u64,
     stall_limit: Duration,
-    /// True if the guest's kernel is asked for programs that compute.
+    /// True if the guest's kernel can let time pass in computing programs.
     watches_spin: bool,
     memory_left: Option<fn() -> Option<u64>>,
-    /// Messages that requests have come by.
     kicks: u64,
 }
 
-/// True if a read timed out or was interrupted.
 fn is_late(error: &io::Error) -> bool {
     matches!(error.kind(), io::ErrorKind::WouldBlock | io::ErrorKind::TimedOut | io::ErrorKind::Interrupted)
 }
 
-/// A device of the guest.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Which {
     Files,
     Disk,
-    /// A further disk, by number.
     Other(usize),
 }
 
-/// Source of incoming data.
 #[derive(Clone, Copy)]
 enum Source {
     Pipe(usize),
@@ -152,11 +142,9 @@ enum Source {
     Exit,
 }
 
-/// State of the guest after a message: ended, or running.
 type Turn = Result<Option<End>, LinuxError>;
 
 impl Session<'_> {
-    /// The guest's time.
     fn now(&self) -> u64 {
         match (&self.calendar, self.clock) {
             (Some(calendar), _) => calendar.now(),
@@ -165,7 +153,6 @@ impl Session<'_> {
         }
     }
 
-    /// Next completion and its time. At equal times files come before disks, and these in their order.
     fn next_event(&self) -> Option<(u64, Which)> {
         let files = self.files.as_ref().and_then(|(_, files)| files.next_event());
         let others = self.others.iter().enumerate();
@@ -174,13 +161,11 @@ impl Session<'_> {
         all.filter_map(|(at, which)| Some((at?, which))).min_by_key(|&(at, _)| at)
     }
 
-    /// Time until which the guest may run from `now` without asking.
     fn free_until(&self, now: u64) -> u64 {
         let quantum = now.saturating_add(QUANTUM_NS);
         self.next_event().map_or(quantum, |(next, _)| next.max(now).min(quantum))
     }
 
-    /// A device, and where the guest meets it.
     fn device(&mut self, which: Which) -> Option<(&mut Port, &mut dyn Device)> {
         match which {
             Which::Disk => Some((&mut self.disk_port, self.disk.device())),
@@ -193,6 +178,7 @@ impl Session<'_> {
         let mut silent = RealTime::start();
         let mut seen_ns = 0;
         loop {
+            // While the guest waits, only completions and its own next event advance time.
             while self.waiting {
                 if self.stop.is_raised() {
                     return Err(LinuxError::Interrupted);
@@ -218,7 +204,7 @@ impl Session<'_> {
                 return Err(LinuxError::Interrupted);
             }
             if ready.is_empty() && self.clock == Clock::Virtual {
-                // System calls without a message let time pass.
+                // System calls without a message advance time.
                 if self.now() != seen_ns {
                     (seen_ns, silent) = (self.now(), RealTime::start());
                 }
@@ -239,13 +225,13 @@ impl Session<'_> {
         }
     }
 
-    /// Asks a guest of which nothing was heard lately whether one of its programs computes; ends it after the limit.
+    /// Signals a silent guest to check for a computing program. An error after the stall limit.
     fn look_at_silent(&self, silent: &RealTime, guest: BorrowedFd<'_>) -> Result<(), LinuxError> {
         if silent.elapsed() > self.stall_limit {
             let seconds = silent.elapsed().as_secs();
             return Err(LinuxError::Stalled { seconds, log: self.log.last_words() });
         }
-        // Before its first message the guest does not know the signal.
+        // Before its first message, the guest does not handle the signal.
         if self.watches_spin && self.calendar.is_some() {
             match pidfd_send_signal(guest, Signal::USR2) {
                 Ok(()) | Err(rustix::io::Errno::SRCH) => {}
@@ -255,8 +241,8 @@ impl Session<'_> {
         Ok(())
     }
 
-    /// Waits for input. Returns its sources in the order in which to serve them. Output of the guest comes
-    /// first: the guest printed it before it sent the message.
+    /// Sources are in the order of service: the guest's output comes first, because it was printed before the
+    /// message was sent.
     fn wait(&self, exit: BorrowedFd<'_>) -> io::Result<Vec<Source>> {
         let mut sources = Vec::with_capacity(8);
         let mut fds = Vec::with_capacity(8);
@@ -282,11 +268,12 @@ impl Session<'_> {
             (None, None) => {}
         }
         add(Source::Exit, exit);
-        let mut patience = LOOK_UP;
+        let mut wait = LOOK_UP;
+        // In real time, the next completion ends the wait as well.
         if let (Clock::Real, Some((next, _))) = (self.clock, self.next_event()) {
-            patience = patience.min(Duration::from_nanos(next.saturating_sub(self.now())));
+            wait = wait.min(Duration::from_nanos(next.saturating_sub(self.now())));
         }
-        let timeout = Timespec { tv_sec: 0, tv_nsec: patience.as_nanos() as _ };
+        let timeout = Timespec { tv_sec: 0, tv_nsec: wait.as_nanos() as _ };
         match poll(&mut fds, Some(&timeout)) {
             Ok(_) | Err(rustix::io::Errno::INTR) => {}
             Err(error) => return Err(error.into()),
@@ -295,7 +282,6 @@ impl Session<'_> {
         Ok(ready.map(|(&source, _)| source).collect())
     }
 
-    /// Serves one message about time.
     fn serve_time(&mut self) -> Turn {
         match (&mut self.calendar, &self.time_socket) {
             (Some(calendar), _) => match calendar.serve()? {
@@ -305,7 +291,7 @@ impl Session<'_> {
             },
             (None, Some(socket)) => {
                 let calendar = Calendar::new(socket.accept()?.0, self.epoch_ns)?;
-                // A guest that asks nothing of its disk has to look up now and then, too.
+                // A guest without disk requests must also return control now and then.
                 calendar.limit(self.free_until(0));
                 self.calendar = Some(calendar);
             }
@@ -314,8 +300,7 @@ impl Session<'_> {
         Ok(None)
     }
 
-    /// The guest waits: what is next, a completion or the guest's own next event? At the same time,
-    /// the completion.
+    /// At equal times, a completion comes before the guest's next event.
     fn decide(&mut self) -> Result<(), LinuxError> {
         let Some(calendar) = &self.calendar else { return Ok(()) };
         match (self.next_event(), calendar.request()) {
@@ -335,18 +320,17 @@ impl Session<'_> {
         }
     }
 
-    /// Gives back all requests of a device that are complete at `now`, and tells the guest if it wants to know.
     fn complete_until(&mut self, which: Which, now: u64) -> Result<(), LinuxError> {
         let Some((port, device)) = self.device(which) else { return Ok(()) };
         let tell = port.give_back(device, now).map_err(LinuxError::Protocol)?;
         tell.into_iter().try_for_each(|ring| self.interrupt(which, ring))
     }
 
-    /// Interrupts the guest. In virtual time it must have taken note before time goes on, which it
-    /// does by asking to run at this time; meanwhile it may send other messages about time.
+    /// In virtual time, the guest must acknowledge an interrupt before time continues, by asking to run at
+    /// this time. Until then it may send other time messages.
     fn interrupt(&mut self, which: Which, ring: u32) -> Result<(), LinuxError> {
         self.interrupts += u64::from(which == Which::Disk);
-        // Served messages may belong to anybody; the channel is the same for all of this wait.
+        // The wait may serve messages of any device, so the channel is taken out for its duration.
         let Some(mut backend) = self.device(which).and_then(|(port, _)| port.backend.take()) else {
             return Err(LinuxError::Protocol("the guest's device has no channel for interrupts".into()));
         };
@@ -365,8 +349,8 @@ impl Session<'_> {
         }
         let silent = RealTime::start();
         let (mut ack, mut got) = ([0; message::ACK_BYTES], 0);
-        // From a guest that shares the calendar hardly ever anything comes before the answer: then this is all, and
-        // nobody is asked what has come.
+        // A guest that shares the calendar rarely sends anything before the answer. A direct read then saves a
+        // poll.
         let mut may_read = self.calendar.as_ref().is_none_or(Calendar::is_shared);
         loop {
             if may_read {
@@ -381,7 +365,7 @@ impl Session<'_> {
                 return if message::is_positive(ack) {
                     Ok(())
                 } else {
-                    Err(LinuxError::Protocol("it refuses an interrupt of its device".into()))
+                    Err(LinuxError::Protocol("it rejected an interrupt of its device".into()))
                 };
             }
             let Some(calendar) = &self.calendar else { return Ok(()) };
@@ -409,7 +393,6 @@ impl Session<'_> {
         }
     }
 
-    /// Serves one message to a device.
     fn serve_device(&mut self, which: Which) -> Turn {
         let now = self.now();
         let Some((port, device)) = self.device(which) else { return Ok(None) };
@@ -419,7 +402,7 @@ impl Session<'_> {
             Heard::Kick { ring, needs_reply } => {
                 port.take_all(device, ring, now)?;
                 port.answer_at_once(device)?;
-                // Only when its completions are known may the guest go on.
+                // The guest may only continue once the new completion times are known.
                 let until = self.free_until(now);
                 if let Some(calendar) = &self.calendar {
                     calendar.limit(until);
@@ -436,7 +419,8 @@ impl Session<'_> {
         }
     }
 
-    /// Ends a run whose drive can store no more: its guest would only see errors, or the host end it without a word.
+    /// Ends a run whose drive cannot store more data. Otherwise the guest would only see errors, or the host
+    /// would kill it.
     fn check_storage(&mut self) -> Result<(), LinuxError> {
         let disks = [&*self.disk].into_iter().chain(self.others.iter().map(|(_, disk)| &**disk));
         if let Some(reason) = disks.filter_map(|disk| disk.target().drive().failure()).next() {
@@ -452,7 +436,6 @@ impl Session<'_> {
         }
     }
 
-    /// Takes what the guest has printed to one of the pipes.
     fn hear(&mut self, pipe: usize) -> Result<(), LinuxError> {
         let mut buffer = [0; 16 << 10];
         loop {

@@ -3,54 +3,54 @@
 use strobe_types::named;
 
 named! {
-    /// Type of a message. Numbers and names are those of the protocol.
+    /// Message type, with the protocol's numbers and names.
     #[derive(Clone, Copy, Debug, PartialEq, Eq)]
     #[repr(u32)]
     pub enum TimeOp {
-        /// Reply; carries the sequence number of what it answers.
+        /// Reply with the sequence number of the request.
         Ack = 0 => "ACK",
-        /// The guest is there; the time is the identity it was given on its command line.
+        /// Start of the guest. The time field is the identity from its command line.
         Start = 1 => "START",
-        /// The guest wants to run at a time.
+        /// Request to run at a time.
         Request = 2 => "REQUEST",
-        /// The guest has nothing to do until it is told to run.
+        /// Wait for RUN.
         Wait = 3 => "WAIT",
         /// Request for the time.
         Get = 4 => "GET",
-        /// It is this time at the guest.
+        /// Current time of the guest.
         Update = 5 => "UPDATE",
-        /// Run, at this time.
+        /// Permission to run at this time.
         Run = 6 => "RUN",
-        /// No need to ask before this time.
+        /// Time before which no request is needed.
         FreeUntil = 7 => "FREE_UNTIL",
         /// Request for the time of day.
         GetTimeOfDay = 8 => "GET_TOD",
-        /// A message of one guest to all.
+        /// Broadcast of a guest to all.
         Broadcast = 9 => "BROADCAST",
     }
 }
 
-/// One message.
+/// Time message.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct TimeMessage {
-    /// Type; a number that is no [`TimeOp`] is kept for the error.
+    /// Type, or the unknown number for the error.
     pub op: Result<TimeOp, u32>,
     /// Sequence number, repeated in the reply.
     pub seq: u32,
-    /// Time in ns, where it has one.
+    /// Time in ns, if the type has one.
     pub time: u64,
 }
 
 impl TimeMessage {
-    /// Bytes of a message.
+    /// Size of a message in bytes.
     pub const BYTES: usize = 16;
 
-    /// A message.
+    /// Creates a message.
     pub const fn new(op: TimeOp, seq: u32, time: u64) -> Self {
         Self { op: Ok(op), seq, time }
     }
 
-    /// Reads a message. Guest and host are one machine, so its order of bytes is ours.
+    /// Decodes a message in native byte order.
     pub fn from_bytes(bytes: [u8; Self::BYTES]) -> Self {
         let [a, b, c, d, e, f, g, h, time @ ..] = bytes;
         let number = u32::from_ne_bytes([a, b, c, d]);
@@ -58,7 +58,7 @@ impl TimeMessage {
         Self { op, seq: u32::from_ne_bytes([e, f, g, h]), time: u64::from_ne_bytes(time) }
     }
 
-    /// Its bytes.
+    /// Encodes the message.
     pub fn to_bytes(self) -> [u8; Self::BYTES] {
         let op = self.op.map_or_else(|number| number, |op| op as u32);
         let mut bytes = [0; Self::BYTES];

@@ -3,7 +3,7 @@
 use strobe_types::{counters, named};
 
 named! {
-    /// Why a flash operation was done. Every operation has exactly one cause.
+    /// Cause of a flash operation. Every operation has exactly one cause.
     #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
     #[repr(u8)]
     pub enum Cause {
@@ -15,8 +15,8 @@ named! {
         Merge => "merge",
         /// Translation pages and map journal.
         Map => "map",
-        /// Work of logical copies on the map: pages of its journal of which the virtual map is more than half,
-        /// and those of checkpoints that it is a part of.
+        /// Map work for logical copies: journal pages with mostly virtual-map records, and checkpoint pages
+        /// with part of the virtual map.
         Meta => "meta",
         /// Wear levelling.
         Wear => "wear",
@@ -28,13 +28,13 @@ named! {
         Recovery => "recovery",
         /// Pages that hold nothing but padding.
         Pad => "pad",
-        /// Owners' lists of full blocks (P2L), with `durable_map = "pages"`.
+        /// Owner lists of full blocks (P2L), with `durable_map = "pages"`.
         P2l => "p2l",
     }
 }
 
 named! {
-    /// The three things flash can do.
+    /// Kinds of flash operations.
     #[derive(Clone, Copy, Debug, PartialEq, Eq)]
     #[repr(u8)]
     pub enum NandOp {
@@ -68,7 +68,6 @@ impl OpCounts {
         self.done[op as usize][cause as usize] += count;
     }
 
-    /// Takes back one operation that was counted and has not happened.
     pub(crate) fn take_back(&mut self, op: NandOp, cause: Cause) {
         self.done[op as usize][cause as usize] -= 1;
     }
@@ -83,8 +82,8 @@ impl OpCounts {
         self.done[op as usize].iter().sum()
     }
 
-    /// Programs and erases: what power cuts are numbered by. Reads change nothing, so a cut during one is a
-    /// cut before the next change.
+    /// Programs and erases. Power cuts are numbered by this count: reads change nothing, so a cut during a
+    /// read equals a cut before the next change.
     pub fn changes(&self) -> u64 {
         self.total(NandOp::Program) + self.total(NandOp::Erase)
     }

@@ -1,8 +1,5 @@
-//! Event log: operations of flash, commands of the host and decisions of the mapping scheme, as they happen.
-//!
-//! [`EventLog`] is a handle that the flash and all that is built on it share, as they share a
-//! [`StopFlag`](strobe_types::StopFlag). One that is off costs a look at a pointer where an operation begins or ends.
-//! One that is on collects [`Event`]s in memory; files are made of them elsewhere.
+//! Event log: flash operations, host commands and decisions of the mapping scheme. A log that is off costs
+//! one pointer check at the begin and end of an operation; one that is on collects [`Event`]s in memory.
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
@@ -13,7 +10,7 @@ use crate::{Cause, NandOp};
 /// Flash operation in an event.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct FlashOp {
-    /// Number of the operation, in the order of issue within the log, from 0.
+    /// Number in issue order within the log, from 0.
     pub number: u64,
     /// Kind of operation.
     pub op: NandOp,
@@ -27,7 +24,7 @@ pub struct FlashOp {
     pub block: u32,
     /// Page within the block; 0 for an erase.
     pub page: u32,
-    /// Number of the host command that was being served at its issue, if one was.
+    /// Number of the host command being served at issue, if any.
     pub command: Option<u64>,
     /// Time of its issue.
     pub issued: SimTime,
@@ -36,11 +33,11 @@ pub struct FlashOp {
 /// Host command in an event.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct HostCommand {
-    /// Number of the command, in the order of submission within the log, from 0.
+    /// Number in submission order within the log, from 0.
     pub number: u64,
-    /// Tag that the host gave it.
+    /// Host's tag.
     pub tag: u64,
-    /// Name of its kind.
+    /// Name of the command kind.
     pub kind: &'static str,
     /// First sector of its first range.
     pub lba: u64,
@@ -50,23 +47,23 @@ pub struct HostCommand {
     pub issued: SimTime,
 }
 
-/// Block that a victim policy has considered.
+/// Block considered by a victim policy.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Candidate {
     /// Block.
     pub block: u32,
     /// Valid units in it.
     pub valid_units: u32,
-    /// Score that the policy gives it; the highest is chosen. `None` if the policy has no score.
+    /// Score by the policy; the highest is chosen. `None` if the policy has no score.
     pub score: Option<f64>,
 }
 
-/// Happening in a drive.
+/// Kind of event.
 #[derive(Clone, Debug, PartialEq)]
 pub enum EventKind {
     /// A host command has been submitted.
     Submitted(HostCommand),
-    /// A host command is complete; the flag is true if it was refused or could not be read.
+    /// A host command is complete. The flag is true if it was rejected or could not be read.
     Completed(HostCommand, bool),
     /// A die begins a flash operation.
     FlashBegin(FlashOp),
@@ -91,18 +88,18 @@ pub enum EventKind {
     Victim {
         /// The victim.
         chosen: Candidate,
-        /// The block with the next best score, where the policy tells.
+        /// Block with the next best score, if the policy reports it.
         runner_up: Option<Candidate>,
         /// Mapping units of a block.
         units_per_block: u32,
-        /// Erased blocks at that time.
+        /// Erased blocks at the choice.
         erased_blocks: u32,
     },
     /// A block has been opened.
     Opened {
         /// Block.
         block: u32,
-        /// Name of the stream that fills it.
+        /// Name of the stream that writes it.
         stream: &'static str,
         /// Number of that stream.
         stream_number: u32,
@@ -116,88 +113,83 @@ pub enum EventKind {
         /// Valid units in it.
         valid_units: u32,
     },
-    /// A block has been erased and is at hand. The flash operation has events of its own.
+    /// A block has been erased and is available. The flash operation has separate events.
     Erased {
         /// Block.
         block: u32,
         /// Erased blocks, this one included.
         erased_blocks: u32,
     },
-    /// A block has gone out of service.
+    /// A block has been retired.
     Retired {
         /// Block.
         block: u32,
     },
-    /// A host command begins to wait for room in a cache or for erased blocks.
+    /// A host command starts to wait for cache space or erased blocks.
     ThrottleOn {
         /// Number of the command.
         command: u64,
         /// Scarce resource: `erased-blocks`, `write-buffer` or `nonvolatile-cache`.
         waits_for: &'static str,
-        /// Erased blocks at that time.
+        /// Erased blocks at the start of the wait.
         erased_blocks: u32,
     },
-    /// A host command that waited goes on.
+    /// A throttled host command continues.
     ThrottleOff {
         /// Number of the command.
         command: u64,
-        /// Time for which it waited, in ns.
+        /// Waiting time, in ns.
         waited_ns: u64,
     },
-    /// An epoch of the map's journal has ended: changes so far are on their way to flash.
+    /// A map journal epoch has ended: its changes are on their way to flash.
     EpochEnded {
         /// Number of the epoch.
         epoch: u64,
         /// Changes in it.
         changes: u64,
     },
-    /// Power has been cut; operations and commands in flight end here.
+    /// Power has been cut; in-flight operations and commands end here.
     PowerCut,
 }
 
 /// Event and its time.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Event {
-    /// Time at which it happens.
+    /// Time of the event.
     pub at: SimTime,
     /// The event.
     pub kind: EventKind,
 }
 
-/// Events of a log that has ended.
+/// Events of a closed log.
 #[derive(Clone, Debug, Default)]
 pub struct Recorded {
-    /// Begin of the log.
+    /// Start of the log.
     pub from: SimTime,
-    /// End of the log, or the time of the last event of a log that was full.
+    /// End of the log. For a full log, the time of its last event.
     pub until: SimTime,
-    /// Events by time; of equal ones the first known first.
+    /// Events in time order; ties in the order of recording.
     pub events: Vec<Event>,
-    /// Flash operations issued within the log that no die had begun when it ended.
+    /// Flash operations issued within the log that no die had begun at its end.
     pub pending: Vec<FlashOp>,
     /// True if the log was full and events are missing after `until`.
     pub is_cut_off: bool,
 }
 
-/// Events so far, and what is in flight.
 #[derive(Debug)]
 struct Collected {
     is_open: bool,
     most: usize,
     recorded: Recorded,
-    /// Cause of the operations that are issued now.
     cause: Cause,
-    /// Number of the command that is being served.
     command: Option<u64>,
     operations: u64,
     commands: u64,
-    /// Operations in flight by slot, with whether they have begun; `None` if issued before the log began.
     ops: Vec<Option<(FlashOp, bool)>>,
-    /// Commands in flight by slot.
     hosts: Vec<Option<HostCommand>>,
 }
 
-/// Handle of a log of events, shared by all layers of a drive. [`EventLog::default`] is off.
+/// Handle of an event log, shared by all layers of a drive. [`EventLog::default`] is off.
 #[derive(Clone, Debug, Default)]
 pub struct EventLog(Option<Arc<Mutex<Collected>>>);
 
@@ -205,10 +197,10 @@ impl EventLog {
     /// A log that is off.
     pub const OFF: Self = Self(None);
 
-    /// Events that a log takes before it is full, unless told otherwise.
+    /// Default capacity of a log, in events.
     pub const MOST: usize = 2_000_000;
 
-    /// A log of no more than `most` events. It takes none before [`EventLog::open`].
+    /// A log of at most `most` events. It records nothing before [`EventLog::open`].
     pub fn new(most: usize) -> Self {
         Self(Some(Arc::new(Mutex::new(Collected {
             is_open: false,
@@ -233,13 +225,13 @@ impl EventLog {
         Some(self.0.as_ref()?.lock().unwrap_or_else(PoisonError::into_inner))
     }
 
-    /// Begins to take events, at `now`.
+    /// Starts recording at `now`.
     pub fn open(&self, now: SimTime) {
         let Some(mut log) = self.collected() else { return };
         (log.is_open, log.recorded.from) = (true, now);
     }
 
-    /// Takes no more events, from `now` on.
+    /// Stops recording at `now`.
     pub fn close(&self, now: SimTime) {
         let Some(mut log) = self.collected() else { return };
         if std::mem::take(&mut log.is_open) {
@@ -248,11 +240,11 @@ impl EventLog {
         }
     }
 
-    /// Takes the events out of a log that has been closed.
+    /// Takes the events of a closed log.
     pub fn take(&self) -> Recorded {
         let mut recorded =
             self.collected().map(|mut log| std::mem::take(&mut log.recorded)).unwrap_or_default();
-        // A completion may be known before its time.
+        // A completion may be recorded before its time.
         recorded.events.sort_by_key(|event| event.at);
         recorded
     }
@@ -272,7 +264,6 @@ impl EventLog {
         }
     }
 
-    /// Sets the cause of the flash operations that are issued next.
     #[inline(always)]
     pub(crate) fn set_cause(&self, cause: Cause) {
         if let Some(mut log) = self.collected() {
@@ -280,7 +271,6 @@ impl EventLog {
         }
     }
 
-    /// Notes that `op` at `place` is issued at `now` as operation `slot` of the timing model.
     #[cold]
     pub(crate) fn flash_issued(&self, now: SimTime, slot: u32, op: NandOp, place: &Place) {
         let Some(mut log) = self.collected() else { return };
@@ -301,7 +291,6 @@ impl EventLog {
         }
     }
 
-    /// Adds the event that `kind` makes of operation `slot`, unless it was issued before the log began.
     #[cold]
     pub(crate) fn flash(&self, now: SimTime, slot: u32, kind: fn(FlashOp) -> EventKind) {
         let Some(mut log) = self.collected() else { return };
@@ -312,7 +301,6 @@ impl EventLog {
         }
     }
 
-    /// Adds the end of operation `slot`; the slot may be used again.
     #[cold]
     pub(crate) fn flash_ended(&self, now: SimTime, slot: u32) {
         self.flash(now, slot, EventKind::FlashEnd);
@@ -323,7 +311,7 @@ impl EventLog {
         }
     }
 
-    /// Adds the submission of `command`, which the drive keeps in `slot`. Its number is given here.
+    /// Adds the submission of `command`, in slot `slot` of the drive, and assigns its number.
     #[cold]
     pub fn submitted(&self, slot: u32, command: HostCommand) {
         let Some(mut log) = self.collected() else { return };
@@ -333,7 +321,7 @@ impl EventLog {
         log.add(command.issued, EventKind::Submitted(command));
     }
 
-    /// Sets the command that is served from now on to the one in `slot`, or to none.
+    /// Sets the command being served to the one in `slot`, or to none.
     #[inline(always)]
     pub fn serve(&self, slot: Option<u32>) {
         if let Some(mut log) = self.collected() {
@@ -346,7 +334,7 @@ impl EventLog {
         self.collected()?.number_of(slot)
     }
 
-    /// Adds the completion of the command in `slot`; `known` has what the drive still knows of it.
+    /// Adds the completion of the command in `slot`. `known` is used if its submission is not in the log.
     #[cold]
     pub fn completed(&self, at: SimTime, slot: u32, known: HostCommand, has_failed: bool) {
         let Some(mut log) = self.collected() else { return };
@@ -360,7 +348,7 @@ impl EventLog {
         log.add(at, EventKind::Completed(command, has_failed));
     }
 
-    /// Adds a power cut at `now`, which ends all that is in flight.
+    /// Adds a power cut at `now`, which ends everything in flight.
     pub fn power_cut(&self, now: SimTime) {
         let Some(mut log) = self.collected() else { return };
         log.ops.clear();
@@ -396,7 +384,6 @@ impl Collected {
     }
 }
 
-/// Puts `entry` at `slot`, which may lie behind the end.
 fn put<T: Clone>(table: &mut Vec<Option<T>>, slot: u32, entry: T) {
     let slot = slot as usize;
     if table.len() <= slot {

@@ -1,13 +1,12 @@
-//! NAND flash: what a flash translation layer may ask of it, and an exact model of it.
+//! NAND flash: the interface for flash translation layers, and an exact model.
 //!
-//! [`Nand`] is the contract. [`Chip`] is the model behind it: it enforces the flash rules, counts
-//! every operation under exactly one [`Cause`], keeps each unit's out-of-band record, wears out,
-//! and asks a [`Timing`] when things happen and a [`Medium`] to keep what was stored. Timing and
-//! medium are type parameters, so that a run which only counts operations pays for neither.
+//! [`Nand`] is the contract and [`Chip`] the model. The chip enforces the flash rules, counts every operation
+//! under exactly one [`Cause`], keeps each unit's out-of-band record and wears out. A [`Timing`] schedules
+//! its operations and a [`Medium`] stores its data. Both are type parameters, so a run that only counts
+//! operations pays for neither.
 //!
-//! A broken flash rule (a page programmed twice or out of order, a dead block used) is a bug in
-//! the layer above and panics. A media fault (a failed program or erase) is an `Err` that the
-//! layer above must handle.
+//! A violated flash rule (a page programmed twice or out of order, a bad block used) is a bug in the layer
+//! above and panics. A media fault (a failed program or erase) is an `Err` that the layer above must handle.
 
 mod chip;
 mod counts;
@@ -43,52 +42,56 @@ use strobe_types::{BlockId, CellMode, Geometry, Lpn, Ppa, Ppn, SimTime, StopFlag
 
 use medium::page_checksum;
 
-/// A page program reported failure. The page is used up and holds nothing; the block must take
-/// no more programs and should be retired after its valid data has been moved.
+/// A failed page program. The page is used up and holds no data. The block must take no more programs and
+/// should be retired after its valid data has been moved.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("program failed")]
 pub struct ProgramFailed {
     /// Pages of the same call that were programmed before the one that failed.
     pub programmed: u32,
-    /// When the failure is known.
+    /// Time of detection.
     pub at: When,
 }
 
-/// An erase reported failure: the block is bad from now on.
+/// A failed erase. The block is bad from now on.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("erase failed, block worn out")]
 pub struct EraseFailed {
-    /// When the failure is known.
+    /// Time of detection.
     pub at: When,
 }
 
 /// A drive's flash array.
 ///
-/// **The caller promises** to program the pages of a block in order, unless [`Nand::takes_any_order`],
-/// each once between erases;
-/// to read the data of programmed pages only; to leave bad blocks alone; and to order operations that depend
-/// on each other by passing what one returns as `after` of the next.
+/// **The caller promises**
 ///
-/// **The implementer promises** that a page reads back exactly as programmed until its block is
-/// erased, that every operation is counted under its cause, and that operations on one block keep the order of the
-/// calls as far as flash asks for it (see [`Timing`]). What a call does to the content is visible at once, to whoever
-/// asks for it; on flash it is when the operation is complete, and a power cut before that finds it undone.
+/// - to program the pages of a block in order, unless [`Nand::takes_any_order`], each once between erases;
+/// - to read the data of programmed pages only;
+/// - to leave bad blocks alone;
+/// - to order dependent operations by passing the result of one as `after` of the next.
 ///
-/// What only experiments need is apart: [`PowerCuts`] for cuts, [`verify_page`] for checkers.
+/// **The implementer promises**
+///
+/// - that a page reads back exactly as programmed until its block is erased;
+/// - that every operation is counted under its cause;
+/// - that operations on one block keep the order of the calls as far as flash requires it (see [`Timing`]).
+///
+/// The effect of a call on the content is visible immediately. It is on flash when the operation is complete;
+/// an earlier power cut undoes it.
 pub trait Nand {
     /// Content of a unit on this medium.
     type Payload: Payload;
 
-    /// When its operations happen.
+    /// Timing model.
     type Timing: Timing;
 
     /// True if timing may be enabled. If false, the run counts operations only.
     const TIMED: bool = Self::Timing::TIMED;
 
-    /// When its operations happen.
+    /// The timing model.
     fn timing(&self) -> &Self::Timing;
 
-    /// When its operations happen. To let time pass there is [`Nand::run`], as the flash has to know of it.
+    /// The timing model. Use [`Nand::run`] to let time pass, because the flash tracks it too.
     fn timing_mut(&mut self) -> &mut Self::Timing;
 
     /// True if timing is enabled. `SwitchedTiming` decides at construction.
@@ -96,7 +99,7 @@ pub trait Nand {
         self.timing().is_timed()
     }
 
-    /// When both are done.
+    /// Completion of both `a` and `b`.
     #[inline(always)]
     fn both(&mut self, a: When, b: When) -> When {
         self.timing_mut().both(a, b)
@@ -134,17 +137,17 @@ pub trait Nand {
         self.timing_mut().drain()
     }
 
-    /// The shape of the array.
+    /// Geometry of the array.
     fn geometry(&self) -> &Geometry;
 
-    /// Flash pages that one program fills: 1, or those of a word line, which are programmed at once. Then what is a page
-    /// elsewhere in this contract is that word line; reads count, and take their time, for each flash page of it.
+    /// Flash pages that one program fills: 1, or the flash pages of a word line programmed together. In that
+    /// case "page" in this contract means the word line. Reads are counted and timed per flash page.
     #[inline(always)]
     fn pages_per_program(&self) -> u32 {
         1
     }
 
-    /// The flash page of its word line that holds `ppa`, from 0.
+    /// Index of the flash page that holds `ppa` within its word line, from 0.
     #[inline(always)]
     fn part_of(&self, ppa: Ppa) -> u32 {
         match self.pages_per_program() {
@@ -157,7 +160,7 @@ pub trait Nand {
         }
     }
 
-    /// `units`, all of one page, as a read transfers them.
+    /// Transfer sizes for a read of `units`, all of one page.
     #[inline]
     fn wanted(&self, units: impl ExactSizeIterator<Item = Ppa>) -> Wanted {
         if self.pages_per_program() == 1 {
@@ -168,33 +171,35 @@ pub trait Nand {
         wanted
     }
 
-    /// All units of page `ppn`, as a read transfers them.
+    /// Transfer sizes for a read of all units of page `ppn`.
     fn whole_page(&self, ppn: Ppn) -> Wanted {
         let first = self.geometry().first_unit_of_page(ppn);
         self.wanted((0..self.geometry().units_per_page()).map(|at| first.plus(at)))
     }
 
-    /// Reads page `ppn`, not before `after`, and transfers the `wanted` ones of its mapping units. Returns when they have
-    /// arrived; their content is then available from [`Nand::lpn`] and [`Nand::payload`], but for units that
-    /// could not be corrected ([`Nand::has_failed`]). With no unit at all it is the out-of-band area that is read, of a page programmed or not.
+    /// Reads page `ppn`, not before `after`, and transfers the `wanted` mapping units. Returns the arrival
+    /// time. The content is then available from [`Nand::lpn`] and [`Nand::payload`], except for units that
+    /// could not be corrected ([`Nand::has_failed`]). Without any wanted unit, reads the out-of-band area;
+    /// the page need not be programmed.
     fn read(&mut self, after: When, ppn: Ppn, wanted: Wanted, cause: Cause) -> ReadDone;
 
-    /// Reads pages of one block, of each the units wanted, in this order; returns when all have arrived. See
-    /// [`Nand::read`].
+    /// Reads pages of one block in order, each with its wanted units. Returns when all have arrived.
     fn read_pages(&mut self, pages: &[(Ppn, Wanted)], cause: Cause) -> ReadDone {
-        // Reads of one block have their turns in the order of their issue: when the last one is there all are.
+        // Reads of one block are served in issue order, so the last to arrive stands for all.
         pages.iter().fold(ReadDone::clean(When::START), |before, &(ppn, wanted)| {
             let done = self.read(When::START, ppn, wanted, cause);
             ReadDone { outcome: before.outcome.and(done.outcome), ..done }
         })
     }
 
-    /// True if the data of the programmed unit at `ppa` cannot be read until its block is erased. Costs no flash time.
+    /// True if the data of the programmed unit at `ppa` is unreadable until its block is erased. Costs no
+    /// flash time.
     fn is_lost(&self, _ppa: Ppa) -> bool {
         false
     }
 
-    /// True if the last read could not correct the unit at `ppa`: it is lost, or the next read may succeed.
+    /// True if the last read could not correct the unit at `ppa`. The unit is lost, or the next read may
+    /// succeed.
     fn has_failed(&self, ppa: Ppa) -> bool {
         self.is_lost(ppa)
     }
@@ -205,22 +210,30 @@ pub trait Nand {
         false
     }
 
-    /// Loses the data of the programmed unit at `ppa`; its out-of-band record stays legible.
+    /// Loses the data of the programmed unit at `ppa`. Its out-of-band record stays readable.
     fn lose(&mut self, _ppa: Ppa, _lasts: Lasts) {}
 
-    /// Marks the next program of each of these logical units, and of no others, as a copy of a lost unit. The copy is
-    /// lost as well: the mark is part of that program.
+    /// Returns the pages programmed since the last call, if that call enabled watching. `is_watched` enables
+    /// or disables watching from now on.
+    fn watch_programs(&mut self, _is_watched: bool) -> Vec<Ppn> {
+        Vec::new()
+    }
+
+    /// Marks the next program of each of these logical units, and of no others: the copy is lost too. The
+    /// mark is part of that program.
     fn mark_next(&mut self, _lpns: impl Iterator<Item = Lpn>) {}
 
-    /// Reads of flash pages so far that could not be corrected.
+    /// Flash page reads so far that could not be corrected.
     fn uncorrectable(&self) -> u64 {
         0
     }
 
-    /// Programs consecutive pages of one block from `first` on with `units`, a page's worth each;
-    /// the last page may be padded, and no unit at all is a page of padding. Pages are issued together, in
-    /// order; the first gets the sequence number `sequence`. Returns when the last one is on flash, or which
-    /// page failed; pages before that one are programmed, those after it untouched.
+    /// Programs consecutive pages of one block, from `first` on, with a page's worth of `units` each. The
+    /// last page may be padded; without any unit, one page of padding is programmed. Pages are issued
+    /// together, in order. The first gets sequence number `sequence`.
+    ///
+    /// Returns when the last page is on flash. On failure, pages before the failed one are programmed and
+    /// pages after it are untouched.
     fn program(
         &mut self,
         after: When,
@@ -230,8 +243,8 @@ pub trait Nand {
         cause: Cause,
     ) -> Result<When, ProgramFailed>;
 
-    /// Programs page `ppn` with `bytes`, at most a page's worth, of the drive's own tables; like
-    /// [`Nand::program`] of one page, but its units belong to no logical page.
+    /// Programs page `ppn` with `bytes` of the drive's metadata, at most one page. Like [`Nand::program`] of
+    /// one page, but its units belong to no logical page.
     fn program_meta(
         &mut self,
         after: When,
@@ -240,22 +253,22 @@ pub trait Nand {
         cause: Cause,
     ) -> Result<When, ProgramFailed>;
 
-    /// Reads a programmed page of the drive's own tables. `None` if it holds none: its program was
-    /// cut short or failed, or the medium keeps nothing. Bytes that were lost are not to be used.
+    /// Reads a programmed metadata page. `None` if its program was cut short or failed, or if the medium
+    /// keeps no data. The bytes of a lost page must not be used.
     fn read_meta(&mut self, after: When, ppn: Ppn, cause: Cause) -> (ReadDone, Option<Arc<[u8]>>);
 
-    /// Chooses what the cells of the erased `block` are used for, until its next erase; it can be chosen again until the first
-    /// program. Takes no time: it goes with that program.
+    /// Sets the cell mode of the erased `block` until its next erase. It may be changed until the first
+    /// program. Takes no time: it is part of that program.
     fn set_mode(&mut self, block: BlockId, mode: CellMode) {
         assert!(mode == CellMode::Normal, "flash rule broken: {block} cannot be in SLC mode");
     }
 
-    /// Pages of a block in SLC mode; 0 if blocks cannot be.
+    /// Pages of a block in SLC mode; 0 if SLC mode is unavailable.
     fn slc_pages(&self) -> u32 {
         0
     }
 
-    /// Pages of `block` as its cells are used now.
+    /// Pages of `block` in its current cell mode.
     fn pages_of(&self, block: BlockId) -> u32 {
         match self.block(block).mode {
             CellMode::Normal => self.geometry().pages_per_block(),
@@ -263,22 +276,20 @@ pub trait Nand {
         }
     }
 
-    /// Erases `block`. Then its cells are used as normal.
+    /// Erases `block` and returns its cells to normal mode.
     fn erase(&mut self, after: When, block: BlockId, cause: Cause) -> Result<When, EraseFailed>;
 
-    /// Takes `block` out of service for good (after a failed program). A power cut finds it so when everything issued
+    /// Takes `block` out of service after a failed program. A power cut undoes this until everything issued
     /// before is complete.
     fn mark_bad(&mut self, block: BlockId);
 
-    /// The logical page recorded in the out-of-band area of a programmed unit; `None` for
-    /// padding. Costs no flash time: the caller has read the page or is the checker.
+    /// Logical page of a programmed unit; `None` for padding. Costs no flash time.
     fn lpn(&self, ppa: Ppa) -> Option<Lpn>;
 
-    /// The content of a programmed unit, under the same rule as [`Nand::lpn`].
+    /// Content of a programmed unit. Costs no flash time.
     fn payload(&self, ppa: Ppa) -> Self::Payload;
 
-    /// The out-of-band record of a programmed page, under the same rule as [`Nand::lpn`]; `None` if
-    /// the medium keeps none.
+    /// Out-of-band record of a programmed page; `None` if the medium keeps none. Costs no flash time.
     fn record(&self, ppn: Ppn) -> Option<OobRecord>;
 
     /// State of `block`.
@@ -290,17 +301,16 @@ pub trait Nand {
         self.geometry().page_in_block(ppn) < block.pages_programmed
     }
 
-    /// True if the pages of a block may be programmed in any order. [`Nand::is_programmed`] then tells which
-    /// ones are.
+    /// True if the pages of a block may be programmed in any order.
     fn takes_any_order(&self) -> bool {
         false
     }
 
-    /// Everything that has been done, by operation and cause.
+    /// Operations so far, by kind and cause.
     fn counts(&self) -> &OpCounts;
 
     /// True if the program of page `ppn` is in flight: its content is readable but not yet on flash. On chips
-    /// without page order, true if a program of its block is in flight.
+    /// without page order, true if any program of its block is in flight.
     #[inline(always)]
     fn is_on_its_way(&self, ppn: Ppn) -> bool {
         if !Self::TIMED {
@@ -312,7 +322,7 @@ pub trait Nand {
         ahead > 0 && (self.takes_any_order() || is_last())
     }
 
-    /// Number of reads so far that were repetitions. They are also counted under their cause.
+    /// Repeated reads so far. They are also counted under their cause.
     fn retries(&self) -> u64 {
         0
     }
@@ -322,43 +332,41 @@ pub trait Nand {
         None
     }
 
-    /// Number of snapshots of planned power cuts that have not been taken yet.
+    /// Snapshots of planned power cuts not yet taken by the caller.
     fn snapshots(&self) -> usize {
         0
     }
 
-    /// Asks the processor to bring the out-of-band records that start at `ppa` into its cache.
+    /// Prefetches the out-of-band records from `ppa` on into the processor cache.
     fn prefetch_oob(&self, _ppa: Ppa) {}
 
-    /// Why the medium can keep or give back data no more: a full disk, a read error, damage. From then
-    /// on it keeps nothing and reads as zeros, so whoever answers the host must ask this before it
-    /// reports any command as done.
+    /// Error that stopped the medium. A failed medium stores nothing and reads as zeros. Check this before
+    /// reporting any command to the host as done.
     fn failure(&self) -> Option<&str> {
         None
     }
 
-    /// Makes stored data, and the time under power until `now`, survive a power loss of the host computer, where the
+    /// Makes stored data and the power-on time until `now` survive a power loss of the host computer, if the
     /// medium can.
     fn sync(&mut self, _now: SimTime) {}
 
-    /// Virtual time under power before the medium was opened, in ns, until its last [`Nand::sync`]; 0 of a medium that
-    /// keeps none.
+    /// Virtual power-on time before the medium was opened, in ns, as of its last [`Nand::sync`]; 0 if the
+    /// medium keeps none.
     fn earlier_power_on_ns(&self) -> u64 {
         0
     }
 
-    /// Hands over the flag by which the simulation of this flash, and of all that is built on it, is asked to end. Copies
-    /// of the flash, and what a power cut leaves of it, share the flag.
+    /// Installs the stop flag. Copies and power-cut snapshots of the flash share it.
     fn set_stop(&mut self, _stop: StopFlag) {}
 
-    /// True if the simulation is to end: whoever works on this flash gives up as soon as it can.
+    /// True if the simulation was asked to stop; users of this flash then give up as soon as they can.
     fn is_stopped(&self) -> bool {
         false
     }
 }
 
-/// Checks a programmed page against its out-of-band record, where the medium keeps one: `Err` names the difference.
-/// Pages of the drive's own tables, and those of half-erased blocks, are taken as they are.
+/// Checks a programmed page against its out-of-band record, if any. Half-erased blocks and metadata pages
+/// pass.
 pub fn verify_page<N: Nand>(nand: &N, ppn: Ppn) -> Result<(), String> {
     let geometry = nand.geometry();
     if nand.block(geometry.block_of_page(ppn)).half_erased {

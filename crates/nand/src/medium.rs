@@ -1,4 +1,4 @@
-//! Stored content of pages: none, stamps, or bytes.
+//! Stored page content: nothing, stamps, or bytes.
 
 use std::collections::BTreeMap;
 use std::fmt::Debug;
@@ -9,31 +9,30 @@ use strobe_types::{BlockId, CellMode, Geometry, Lpn, Ppa, Ppn, SimTime, State, S
 use crate::Cause;
 use crate::sparse::Sparse;
 
-/// One mapping unit on its way to or from flash: whose it is, and what it holds.
+/// Mapping unit to be programmed: its owner and its content.
 #[derive(Clone, Debug, PartialEq, Eq, Stored)]
 pub struct Unit<P> {
-    /// The logical page the unit belongs to; goes into the out-of-band area.
+    /// Logical page that owns the unit; stored in the out-of-band area.
     pub lpn: Lpn,
-    /// Content of the unit, as far as the medium keeps it.
+    /// Content, as far as the medium keeps it.
     pub payload: P,
 }
 
-/// The content of one mapping unit.
+/// Content of one mapping unit.
 pub trait Payload: Clone + PartialEq + Debug + Send + Stored + 'static {
-    /// Content read from an unmapped unit.
+    /// Content of an unmapped unit.
     fn zero() -> Self;
 
-    /// Content for a write whose data nobody supplied (generators, traces): the same for the
-    /// same `stamp`, different for different ones.
+    /// Content for a write without data (generators, traces). Equal for equal stamps, different for different
+    /// stamps.
     fn synthetic(stamp: u64, unit_bytes: u32) -> Self;
 
-    /// The content after sectors `first..first + count` of the unit (512 bytes each) have been
-    /// replaced by those of `newer`.
+    /// Content with sectors `first..first + count` (512 bytes each) replaced by the sectors of `newer`.
     #[must_use]
     fn merge(self, newer: &Self, first: u32, count: u32, unit_bytes: u32) -> Self;
 
-    /// The content after `count` sectors from sector `to` of the unit on have been replaced by those of
-    /// `source`, another unit, from its sector `from` on.
+    /// Content with `count` sectors from sector `to` on replaced by those of the unit `source` from its
+    /// sector `from` on.
     #[must_use]
     fn splice(self, source: &Self, from: u32, to: u32, count: u32, unit_bytes: u32) -> Self;
 
@@ -43,18 +42,18 @@ pub trait Payload: Clone + PartialEq + Debug + Send + Stored + 'static {
     /// True if the medium keeps every byte instead of a stamp.
     const KEEPS_BYTES: bool = false;
 
-    /// The content `bytes`, a unit long; what stands for all of them if they are not kept.
+    /// Content from the `bytes` of a unit. Returns [`Payload::zero`] if the medium keeps no bytes.
     fn from_bytes(_bytes: &[u8]) -> Self {
         Self::zero()
     }
 
-    /// Writes the content to `out`, which is as long as a unit; zeros if the bytes are not kept.
+    /// Writes the content to `out`, one unit long; zeros if bytes are not kept.
     fn copy_to(&self, out: &mut [u8]) {
         out.fill(0);
     }
 }
 
-/// Nothing is stored.
+/// No content.
 impl Payload for () {
     fn zero() {}
     fn synthetic(_stamp: u64, _unit_bytes: u32) {}
@@ -65,8 +64,8 @@ impl Payload for () {
     }
 }
 
-/// An 8-byte stamp stands for the whole unit: enough to tell whether the newest version is read,
-/// at a five-hundredth of the memory. A partial write or copy stamps the whole unit.
+/// An 8-byte stamp in place of a whole unit. It identifies the version read, at a five-hundredth of the
+/// memory. A partial write or copy stamps the whole unit.
 impl Payload for u64 {
     fn zero() -> Self {
         0
@@ -85,18 +84,17 @@ impl Payload for u64 {
     }
 }
 
-/// The bytes of one unit; zeros are kept as nothing. Copies share the bytes, as copies made by
-/// garbage collection never change them.
+/// Bytes of one unit; an all-zero unit takes no memory. Copies share the bytes, because garbage collection
+/// never changes them.
 #[derive(Clone, Debug, PartialEq, Eq, Stored)]
 pub struct UnitBytes(Option<Arc<[u8]>>);
 
 impl UnitBytes {
-    /// Takes a unit's bytes.
+    /// Content from the bytes of a unit.
     pub fn new(bytes: &[u8]) -> Self {
         Self(bytes.iter().any(|&b| b != 0).then(|| bytes.into()))
     }
 
-    /// The bytes, unless they are all zero.
     pub(crate) fn bytes(&self) -> Option<&[u8]> {
         self.0.as_deref()
     }
@@ -144,10 +142,10 @@ impl Payload for UnitBytes {
     }
 }
 
-/// The part of a page's out-of-band area beyond the LPNs: written with the page, never changed.
+/// Out-of-band area of a page without the LPNs: written with the page, never changed.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Stored)]
 pub struct OobRecord {
-    /// Position in the order of all programs of the drive.
+    /// Position in the program order of the whole drive.
     pub sequence: u64,
     /// CRC-32C over LPNs and content.
     pub checksum: u32,
@@ -158,11 +156,11 @@ pub struct OobRecord {
 pub struct BlockState {
     /// Successful erases.
     pub erase_count: u32,
-    /// Pages programmed since the last of them; where pages are programmed in order, the next one.
+    /// Pages programmed since the last erase. With in-order programming, also the next page to program.
     pub pages_programmed: u32,
-    /// Out of service, from the factory, worn out or marked so.
+    /// Out of service: bad from the factory, worn out, or retired.
     pub bad: bool,
-    /// The last erase was cut short: it must be erased again before anything else.
+    /// The last erase was cut short. The block must be erased before any other use.
     pub half_erased: bool,
     /// Cell mode.
     pub mode: CellMode,
@@ -177,8 +175,8 @@ impl BlockState {
 
 /// Storage for the content of programmed pages.
 ///
-/// The chip guarantees that each page is stored once between erases of its block. A medium that can
-/// fail keeps its first error for [`Medium::failure`] and does nothing more.
+/// The chip stores each page once between erases of its block. A medium that fails keeps its first error for
+/// [`Medium::failure`] and does nothing more.
 pub trait Medium: Clone + State {
     /// Content of a unit.
     type Payload: Payload;
@@ -186,26 +184,26 @@ pub trait Medium: Clone + State {
     /// An empty medium for a whole array.
     fn new(geometry: &Geometry) -> Self;
 
-    /// Keeps a programmed page. `first` is its first unit.
+    /// Stores a programmed page. `first` is its first unit.
     fn store(&mut self, ppn: Ppn, first: Ppa, units: &[Unit<Self::Payload>], sequence: u64, cause: Cause);
 
-    /// The content of a unit.
+    /// Content of a unit.
     fn load(&self, ppa: Ppa) -> Self::Payload;
 
-    /// The out-of-band record of a page, if this medium keeps one.
+    /// Out-of-band record of a page, if this medium keeps one.
     fn record(&self, ppn: Ppn) -> Option<OobRecord>;
 
-    /// Keeps a programmed page of the drive's own tables.
+    /// Stores a programmed metadata page.
     fn store_meta(&mut self, ppn: Ppn, bytes: &[u8], cause: Cause);
 
     /// Returns the metadata kept by [`Medium::store_meta`] since the block's last erase.
     fn load_meta(&self, ppn: Ppn) -> Option<Arc<[u8]>>;
 
-    /// Keeps the new state of a block. If an erase, done or failed, led to it, `erase` is its cause, and
-    /// [`Medium::erase`] comes only after this.
+    /// Stores the new state of a block. `erase` is the cause of the erase that led to it, if any.
+    /// [`Medium::erase`] comes after this call.
     fn set_block(&mut self, _block: BlockId, _state: BlockState, _erase: Option<Cause>) {}
 
-    /// Forgets the `count` units from `first` on.
+    /// Discards `count` units from `first` on.
     fn erase(&mut self, first: Ppa, count: u32);
 
     /// See [`Nand::failure`](crate::Nand::failure).
@@ -221,17 +219,17 @@ pub trait Medium: Clone + State {
         0
     }
 
-    /// Bytes of host memory per mapping unit and per page, for the memory estimate: with all of them written.
+    /// Host memory in bytes per mapping unit and per page, with all of them written.
     fn footprint(geometry: &Geometry) -> (u64, u64);
 
-    /// Bytes of host memory before anything is written, if it takes more only as that happens.
+    /// Host memory in bytes before any write, for media that allocate on write.
     fn empty_footprint(geometry: &Geometry) -> u64 {
         let (per_unit, per_page) = Self::footprint(geometry);
         u64::from(geometry.units()) * per_unit + u64::from(geometry.pages()) * per_page
     }
 }
 
-/// Keeps nothing: for runs that only count and time.
+/// A medium without storage, for runs that only count and time.
 #[derive(Clone, Copy, Debug, Default, Stored)]
 pub struct NoMedium;
 
@@ -263,21 +261,21 @@ impl Medium for NoMedium {
     }
 }
 
-/// Contents and out-of-band records in memory, one entry per unit; of blocks that were never written, nothing.
+/// Contents and out-of-band records in memory. Blocks never written take no memory.
 #[derive(Clone, Debug, State)]
 pub struct TableMedium<P> {
     #[state(skip)]
     units_per_page: u32,
-    /// Pages of the drive's own tables: few beside the others.
+    /// Metadata pages: few compared with data pages.
     meta: BTreeMap<Ppn, Arc<[u8]>>,
     contents: Sparse<P>,
     records: Sparse<OobRecord>,
 }
 
-/// Keeps an 8-byte stamp per unit.
+/// Medium with an 8-byte stamp per unit.
 pub type StampMedium = TableMedium<u64>;
 
-/// Keeps every byte, in memory.
+/// Medium with every byte, in memory.
 pub type ByteMedium = TableMedium<UnitBytes>;
 
 impl<P: Payload> Medium for TableMedium<P> {
@@ -331,13 +329,12 @@ impl<P: Payload> Medium for TableMedium<P> {
     }
 
     fn footprint(geometry: &Geometry) -> (u64, u64) {
-        // All is counted at its worst: every unit full.
+        // Worst case: every unit is full.
         let content = if std::mem::size_of::<P>() == 8 { 8 } else { 32 + u64::from(geometry.unit_bytes()) };
         (content, std::mem::size_of::<OobRecord>() as u64)
     }
 }
 
-/// The checksum that belongs into the out-of-band area of a page with these units.
 pub(crate) fn page_checksum<P: Payload>(units: &[Unit<P>]) -> u32 {
     units
         .iter()

@@ -1,11 +1,11 @@
-//! The result of a read: when its data arrives, and whether it could be corrected.
+//! Result of a read.
 
 use crate::When;
 
-/// A read of flash.
+/// Arrival time of a read and result of its error correction.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ReadDone {
-    /// When its data has arrived, all repetitions included.
+    /// Arrival of the data, all retries included.
     pub when: When,
     /// Result of its error correction.
     pub outcome: ReadOutcome,
@@ -14,14 +14,14 @@ pub struct ReadDone {
 /// Result of the error correction of a read.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ReadOutcome {
-    /// The first read of each page was enough.
+    /// Corrected at the first attempt.
     Clean,
-    /// Pages were read again until the code could correct them.
+    /// Corrected after retries.
     Corrected {
-        /// Repeated reads of all pages together.
+        /// Retries of all pages together.
         retries: u32,
     },
-    /// Some units could not be corrected; [`Nand::has_failed`](crate::Nand::has_failed) says which.
+    /// Some units could not be corrected; see [`Nand::has_failed`](crate::Nand::has_failed).
     Uncorrectable,
 }
 
@@ -40,7 +40,7 @@ impl ReadDone {
 }
 
 impl ReadOutcome {
-    /// The outcome of two reads that belong together.
+    /// Combines the outcomes of two reads.
     pub fn and(self, other: Self) -> Self {
         match (self, other) {
             (Self::Uncorrectable, _) | (_, Self::Uncorrectable) => Self::Uncorrectable,

@@ -1,23 +1,20 @@
-//! A table that takes memory only for the blocks in which something was written.
+//! A table that allocates memory only for written blocks.
 
 use strobe_types::{State, StateError, StateReader, StateWriter, Stored};
 
-/// Values by number, in pieces of one length: a piece that holds nothing but defaults need not be there.
+/// Values by index, in pieces of equal length.
 #[derive(Clone, Debug)]
 pub(crate) struct Sparse<T> {
-    /// Empty where there is none.
     pieces: Vec<Vec<T>>,
     per_piece: usize,
     default: T,
 }
 
 impl<T: Clone + PartialEq> Sparse<T> {
-    /// `pieces` pieces of `per_piece` values each, all of them `default`.
     pub(crate) fn new(pieces: u32, per_piece: u32, default: T) -> Self {
         Self { pieces: vec![Vec::new(); pieces as usize], per_piece: per_piece as usize, default }
     }
 
-    /// Bytes that each piece takes while it is not there.
     pub(crate) const fn bytes_per_piece() -> u64 {
         std::mem::size_of::<Vec<T>>() as u64
     }
@@ -39,7 +36,6 @@ impl<T: Clone + PartialEq> Sparse<T> {
         piece[at % self.per_piece] = value;
     }
 
-    /// Makes `count` values from `first` on the default again. They lie in one piece.
     pub(crate) fn clear(&mut self, first: usize, count: usize) {
         let (piece, from) = (&mut self.pieces[first / self.per_piece], first % self.per_piece);
         if count == self.per_piece {

@@ -2,20 +2,19 @@
 
 use strobe_types::Stored;
 
-/// Number of units that a read transfers from each flash page of a word line. Where one program fills several
+/// Number of units that a read transfers from each flash page of a word line. If one program fills several
 /// flash pages ([`Nand::pages_per_program`](crate::Nand::pages_per_program)), flash pages without a requested
-/// unit are not read. Elsewhere all units count for the first.
+/// unit are not read. Otherwise all units count for the first.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Stored)]
 pub struct Wanted(u64);
 
-/// Bits for the units of one flash page.
 const BITS: u32 = u64::BITS / Wanted::PARTS_MOST as u32;
 
 impl Wanted {
-    /// The most flash pages that one program fills.
+    /// Most flash pages that one program fills.
     pub const PARTS_MOST: usize = 4;
 
-    /// None: it is the out-of-band area that is read, of each flash page.
+    /// No unit: the read is of the out-of-band area of each flash page.
     pub const NONE: Self = Self(0);
 
     /// `units` units of the first flash page; fewer than 65,536.
@@ -25,7 +24,7 @@ impl Wanted {
         Self(units.into())
     }
 
-    /// One unit more of flash page `part`, from 0.
+    /// Adds one unit of flash page `part`, from 0.
     #[inline(always)]
     pub fn add(&mut self, part: u32) {
         self.0 += 1 << (BITS * part);

@@ -1,4 +1,4 @@
-//! The admin commands (NVMe base specification 2.0, section 5).
+//! Admin commands (NVMe base specification 2.0, section 5).
 
 use strobe_ssd::Simulated;
 use strobe_types::SimTime;
@@ -22,15 +22,12 @@ mod opcode {
     pub(super) const DIRECTIVE_RECEIVE: u8 = 0x1a;
 }
 
-/// Features that the host has set.
 pub(crate) struct Admin {
     pub(crate) write_cache: bool,
-    /// Requested event notifications. The controller reports none.
+    /// Asynchronous events enabled by the host. The controller reports none.
     events: u32,
     events_waiting: u32,
-    /// Time without Keep Alive after which the host counts as gone; 0: never.
     pub(crate) keep_alive_ms: u32,
-    /// Events of data placement.
     pub(crate) placement: Placement,
 }
 
@@ -45,13 +42,12 @@ impl Admin {
         }
     }
 
-    /// The features after a reset, which does not touch the events of data placement.
+    /// Resets the features. FDP events survive a reset.
     pub(crate) fn reset(&mut self, options: &Options) {
         let placement = std::mem::take(&mut self.placement);
         *self = Self { placement, ..Self::new(options) };
     }
 
-    /// Bytes that the host sends with a command.
     pub(crate) fn input_bytes(&self, entry: &Entry) -> usize {
         if entry.opcode() == opcode::SET_FEATURES && is_events(entry) {
             Placement::events_bytes(entry)
@@ -76,7 +72,7 @@ impl Admin {
                 let (structure, element) = (entry.dword(10) as u8, entry.dword(11) as u16);
                 pages::identify(drive, options, structure, element, entry.namespace()).map(page)
             }
-            // It is not aborted: it is being carried out.
+            // Result 1: the command is not aborted, because it has already started.
             opcode::ABORT => Ok(done(1)),
             opcode::SET_FEATURES if is_events(entry) => {
                 self.placement.set_events(entry, data, drive).map(done)
@@ -100,23 +96,23 @@ impl Admin {
 
     fn set(&mut self, entry: &Entry, drive: &mut dyn Simulated, options: &Options) -> Result<u32, Status> {
         let (feature, value) = (entry.dword(10), entry.dword(11));
-        // Bit 31: for ever. Nothing is kept over power-off.
+        // Bit 31 requests a saved value, but no feature survives a power-off.
         if feature >> 31 == 1 {
             return Err(Status::NOT_SAVEABLE);
         }
         match feature as u8 {
             0x06 if options.write_cache => {
                 self.write_cache = value & 1 == 1;
-                // Controllers of a fabric share the drive: each switches its own commands.
+                // Controllers of a fabric share the drive, so each switches only its own commands.
                 if options.fabrics.is_none() {
                     drive.set_write_cache(self.write_cache);
                 }
                 Ok(0)
             }
-            // Flexible data placement can be changed only while the endurance group has no namespace.
+            // FDP can be changed only while the endurance group has no namespace.
             0x1d if has_handles(drive) => Err(Status::SEQUENCE_ERROR),
             0x07 if value as u16 == u16::MAX || value >> 16 == 0xffff => Err(Status::INVALID_FIELD),
-            // As many as there are, whatever was asked for.
+            // Allocates all queues, regardless of the requested number.
             0x07 => Ok(queues(options)),
             0x0b => {
                 self.events = value;
@@ -131,7 +127,7 @@ impl Admin {
     }
 
     fn get(&self, entry: &Entry, drive: &dyn Simulated, options: &Options) -> Result<u32, Status> {
-        // Bits 8 to 10: the value now.
+        // Bits 8 to 10: only the current value can be read.
         if entry.dword(10) >> 8 & 7 != 0 {
             return Err(Status::INVALID_FIELD);
         }
@@ -140,22 +136,22 @@ impl Admin {
             0x07 => Ok(queues(options)),
             0x0b => Ok(self.events),
             0x0f if options.fabrics.is_some() => Ok(self.keep_alive_ms),
-            // Enabled, in configuration 0.
+            // FDP is enabled, in configuration 0.
             0x1d if has_handles(drive) && entry.dword(11) as u16 == ENDURANCE_GROUP => Ok(1),
-            // Arbitration, power state, error recovery, coalescing, write atomicity: as they come.
+            // Arbitration, power state, error recovery, coalescing and write atomicity have fixed defaults.
             0x01 | 0x02 | 0x05 | 0x08 | 0x0a => Ok(0),
             _ => Err(Status::INVALID_FIELD),
         }
     }
 }
 
-/// Queues of each kind, which count from 0.
+/// Submission and completion queue counts, zero-based.
 fn queues(options: &Options) -> u32 {
     let most = u32::from(options.io_queues) - 1;
     most << 16 | most
 }
 
-/// True if the feature of the command is "FDP events", whose value does not fit into a dword.
+/// True if the command accesses the feature "FDP events", whose value does not fit into a dword.
 fn is_events(entry: &Entry) -> bool {
     entry.dword(10) as u8 == 0x1e && entry.dword(10) >> 8 & 7 == 0 && entry.dword(10) >> 31 == 0
 }
@@ -182,6 +178,7 @@ fn get_log(
         identifier => pages::log(drive, options, identifier, now)?,
     };
     let from = usize::try_from(entry.qword(12)).unwrap_or(usize::MAX);
+    // The offset must be inside the log. Bytes beyond the end of the log are zeros.
     let Some(part) = log.get(from..).filter(|_| from.is_multiple_of(4)) else {
         return Err(Status::INVALID_FIELD);
     };

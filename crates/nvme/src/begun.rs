@@ -1,32 +1,30 @@
-//! The outcome of a command's beginning.
-
 use strobe_types::SECTOR_BYTES;
 
 use crate::io::Work;
 
-/// Outcome of a command's beginning.
+/// Outcome of starting a command.
 #[derive(Debug, PartialEq, Eq)]
 pub enum Begun {
-    /// It is done: data for the host, and dword 0 of its completion.
+    /// Completed without the drive.
     Done {
         /// Data for the host.
         data: Vec<u8>,
-        /// Dword 0.
+        /// Dword 0 of the completion.
         result: u32,
     },
-    /// It waits for something that does not happen.
+    /// Never completes (an asynchronous event request).
     Never,
-    /// The drive has a part in it.
+    /// Needs the drive.
     Work {
-        /// Its part.
+        /// Drive work.
         work: Work,
-        /// True if a flush has to follow before the command is complete.
+        /// True if the command completes only after a subsequent flush.
         is_forced: bool,
     },
 }
 
 impl Begun {
-    /// Bytes of data that go to the host.
+    /// Number of bytes to send to the host.
     pub fn output_bytes(&self) -> usize {
         match self {
             Begun::Done { data, .. } => data.len(),

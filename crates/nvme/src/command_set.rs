@@ -1,5 +1,3 @@
-//! The commands of a controller: which data they come with, what they do, what they answer.
-
 use strobe_ssd::{Command, CommandError, Simulated};
 use strobe_types::{SECTOR_BYTES, SimTime};
 
@@ -13,63 +11,65 @@ use crate::placement::Managed;
 /// Kind of a queue.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Queue {
-    /// For administration.
+    /// Admin queue.
     Admin,
-    /// For data.
+    /// I/O queue.
     Io,
 }
 
-/// Rest of a command that the drive works on.
+/// Step that follows the drive's answer.
 #[derive(Debug, PartialEq, Eq)]
 pub enum After {
-    /// Nothing.
+    /// No further step.
     Nothing,
-    /// So many bytes go to the host.
+    /// Send this many bytes to the host.
     Data(usize),
-    /// The data is compared with these bytes.
+    /// Compare the data with these bytes.
     Compare(Vec<u8>),
-    /// Placement handles with these numbers get empty reclaim units.
+    /// Give the placement handles with these numbers empty reclaim units.
     Update(Vec<u16>),
 }
 
-/// Commands of one controller, with the features that its host has set.
+/// Command processor of one controller, with the features that its host has set.
 pub struct CommandSet {
     options: Options,
     admin: Admin,
 }
 
 impl CommandSet {
-    /// The commands of a controller after its reset.
+    /// Creates a command set in its state after reset.
     pub fn new(options: Options) -> Self {
         Self { admin: Admin::new(&options), options }
     }
 
-    /// Sets all features back, as a reset does.
+    /// Resets all features.
     pub fn reset(&mut self) {
         self.admin.reset(&self.options);
     }
 
-    /// True if writes may wait in a volatile cache now.
+    /// True if the volatile write cache is enabled.
     pub fn write_cache(&self) -> bool {
         self.admin.write_cache
     }
 
-    /// Properties.
+    /// Controller properties.
     pub fn options(&self) -> &Options {
         &self.options
     }
 
-    /// Time after which a host that has sent no Keep Alive counts as gone, in ms; 0: never.
+    /// Keep Alive timeout in ms; 0 disables it.
     pub fn keep_alive_ms(&self) -> u32 {
         self.admin.keep_alive_ms
     }
 
-    /// Sets that time, as Connect does.
+    /// Sets the Keep Alive timeout, as Connect does.
     pub fn set_keep_alive_ms(&mut self, ms: u32) {
         self.admin.keep_alive_ms = ms;
     }
 
-    /// Bytes that the host sends with a command. Refuses more than a command may carry.
+    /// Returns the number of bytes the host sends with a command.
+    ///
+    /// Returns an error if it exceeds the maximum transfer size.
     pub fn input_bytes(&self, queue: Queue, entry: &Entry) -> Result<usize, Status> {
         match queue {
             Queue::Admin => Ok(self.admin.input_bytes(entry)),
@@ -77,7 +77,7 @@ impl CommandSet {
         }
     }
 
-    /// Begins a command at `now`, with the `data` that the host has sent.
+    /// Starts a command at `now` with the `data` sent by the host.
     pub fn begin(
         &mut self,
         queue: Queue,
@@ -101,6 +101,7 @@ impl CommandSet {
             Some(work) => work,
             None => return Ok(Begun::Done { data: Vec::new(), result: 0 }),
         };
+        // A write's directive may name a placement handle; an unknown one may be logged as an event.
         if let Work::Write { tag, .. } = &mut work {
             tag.handle = self.admin.placement.handle_of(entry, now, drive)?;
         }
@@ -108,7 +109,7 @@ impl CommandSet {
         Ok(Begun::Work { work, is_forced })
     }
 
-    /// Ends a command with the drive's answer of `now`: data for the host, or why it failed.
+    /// Completes a command with the drive's answer at `now`. Returns the data for the host.
     pub fn finish(
         &mut self,
         after: After,
@@ -134,8 +135,8 @@ impl CommandSet {
 }
 
 impl Work {
-    /// Hands the commands of it, which are one, to `submit`, with the data of a write. Returns what is left to do when the
-    /// drive has answered.
+    /// Passes the drive command and the data of a write to `submit`. Returns the step that follows the drive's
+    /// answer.
     pub fn submit(self, submit: impl FnOnce(Command<'_>, Option<&[u8]>)) -> After {
         let bytes = |sectors: u32| sectors as usize * SECTOR_BYTES as usize;
         match self {
@@ -158,7 +159,7 @@ impl Work {
             Work::Copy { destination, sources } => {
                 submit(Command::Copy { destination, sources: &sources }, None);
             }
-            // What has been written belongs to the units of before, also what is still in the write buffer.
+            // A flush first writes the buffered data to the old reclaim units.
             Work::Update(handles) => {
                 submit(Command::Flush, None);
                 return After::Update(handles);

@@ -1,8 +1,8 @@
-//! A command as the host writes it, and the status of its completion (section 3.3.3).
+//! Submission queue entries and completion status (section 3.3.3).
 
 use strobe_ssd::CommandError;
 
-/// Status of a completed command: status code type in bits 8 to 10, status code below.
+/// Completion status: status code type in bits 8 to 10, status code below.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Status(pub u16);
 
@@ -34,14 +34,14 @@ impl Status {
     pub const SIZE_EXCEEDED: Self = Self(0x183);
     pub const COMPARE_FAILURE: Self = Self(0x285);
 
-    /// The status of a command that the drive has refused.
+    /// Converts the drive's error.
     pub fn of(error: &CommandError) -> Self {
         let status = error.status();
         Self(u16::from(status.sct) << 8 | u16::from(status.sc))
     }
 }
 
-/// A command as it lies in a submission queue or a capsule.
+/// Submission queue entry, from a queue or a capsule.
 #[derive(Clone, Copy, Debug)]
 pub struct Entry(pub [u8; Self::BYTES]);
 
@@ -49,23 +49,23 @@ impl Entry {
     /// Length in bytes.
     pub const BYTES: usize = 64;
 
-    /// Dword `at`, 0 to 15.
+    /// Returns dword `at`, 0 to 15.
     pub fn dword(&self, at: usize) -> u32 {
         let bytes = &self.0[4 * at..4 * at + 4];
         bytes.iter().rev().fold(0, |word, &byte| word << 8 | u32::from(byte))
     }
 
-    /// Dwords `at` and the next.
+    /// Returns dwords `at` and `at + 1`.
     pub fn qword(&self, at: usize) -> u64 {
         u64::from(self.dword(at)) | u64::from(self.dword(at + 1)) << 32
     }
 
-    /// Operation code.
+    /// Opcode.
     pub fn opcode(&self) -> u8 {
         self.0[0]
     }
 
-    /// Flags: fused operations, and how the data is described (00h: by PRPs, 40h: by an SGL).
+    /// Flags: fused operation and data pointer type (00h: PRPs, 40h: SGL).
     pub fn flags(&self) -> u8 {
         self.0[1]
     }

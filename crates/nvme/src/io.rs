@@ -1,4 +1,4 @@
-//! The commands of the NVM command set as work for the drive (NVM command set specification 1.0, section 3).
+//! Decoding of NVM commands into drive work (NVM command set specification 1.0, section 3).
 
 use strobe_ssd::{DataTag, Hint, Range};
 use strobe_types::{Lba, SECTOR_BYTES};
@@ -21,63 +21,61 @@ mod opcode {
 /// Work for the drive.
 #[derive(Debug, PartialEq, Eq)]
 pub enum Work {
-    /// Makes durable what is complete.
+    /// Makes completed writes durable.
     Flush,
-    /// Reads.
+    /// Reads a range.
     Read {
-        /// Its sectors.
+        /// Sectors to read.
         range: Range,
     },
-    /// Compares data with what is there.
+    /// Compares stored data with the host's data.
     Compare {
-        /// Its sectors.
+        /// Sectors to compare.
         range: Range,
         /// Expected data.
         data: Vec<u8>,
     },
-    /// Writes.
+    /// Writes a range.
     Write {
-        /// Its sectors.
+        /// Sectors to write.
         range: Range,
-        /// True if it completes only when it is durable.
+        /// True for Force Unit Access.
         fua: bool,
-        /// The host's description of the data.
+        /// Hint and placement handle.
         tag: DataTag,
-        /// Data, as long as the range.
+        /// Data of the whole range.
         data: Vec<u8>,
     },
     /// Writes zeros.
     WriteZeroes {
-        /// Its sectors.
+        /// Sectors to zero.
         range: Range,
         /// True if the range may be unmapped.
         deallocate: bool,
     },
-    /// Unmaps.
+    /// Unmaps ranges.
     Deallocate(Vec<Range>),
     /// Copies within the drive.
     Copy {
-        /// First sector of the copy.
+        /// First destination sector.
         destination: Lba,
-        /// Sectors to copy.
+        /// Source ranges.
         sources: Vec<Range>,
     },
-    /// Gives placement handles with these numbers empty reclaim units.
+    /// Gives the placement handles with these numbers empty reclaim units.
     Update(Vec<u16>),
 }
 
-/// Sectors that a command with a range names.
 fn range_of(entry: &Entry) -> Range {
     Range::new(Lba::new(entry.qword(10)), (entry.dword(12) & 0xffff) + 1)
 }
 
-/// Bytes of those sectors, if a command may carry as many.
+/// Returns the size of the range in bytes, or an error above the maximum transfer size.
 fn data_bytes(entry: &Entry) -> Result<usize, Status> {
     let bytes = range_of(entry).sectors as usize * SECTOR_BYTES as usize;
     if bytes > DATA_BYTES_MAX { Err(Status::INVALID_FIELD) } else { Ok(bytes) }
 }
 
-/// Bytes that the host sends with a command.
 pub(crate) fn input_bytes(entry: &Entry, options: &Options) -> Result<usize, Status> {
     Ok(match entry.opcode() {
         opcode::WRITE | opcode::COMPARE => data_bytes(entry)?,
@@ -89,8 +87,10 @@ pub(crate) fn input_bytes(entry: &Entry, options: &Options) -> Result<usize, Sta
     })
 }
 
-/// Decodes `entry` with the `data` sent along. `write_cache`: true if writes may wait in a volatile cache. `None`: advice
-/// that the drive does not take.
+/// Decodes `entry` and the `data` sent with it.
+///
+/// `write_cache` is true if writes may stay in a volatile cache. Returns `None` for Dataset Management hints,
+/// which the drive ignores.
 pub(crate) fn parse(
     entry: &Entry,
     data: Vec<u8>,
@@ -107,8 +107,8 @@ pub(crate) fn parse(
         opcode::FLUSH => Work::Flush,
         opcode::WRITE => {
             changes()?;
-            // Access frequency in the dataset management field: frequent writes, with few reads or many, and
-            // what is going to be written over in the near future.
+            // Access frequencies of metadata: frequent writes with few (4) or many reads (5), overwrite in
+            // the near future (8).
             let hint = match entry.dword(13) & 0xf {
                 4 | 5 | 8 => Hint::Metadata,
                 _ => Hint::None,
@@ -137,7 +137,7 @@ pub(crate) fn parse(
         }
         opcode::COPY if options.copy => {
             changes()?;
-            // Format 0 is the only one.
+            // Only descriptor format 0 is supported.
             if entry.dword(12) >> 8 & 0xf != 0 {
                 return Err(Status::INVALID_FIELD);
             }
@@ -149,18 +149,17 @@ pub(crate) fn parse(
     }))
 }
 
-/// True if `entry` asks for force unit access.
 fn has_fua(entry: &Entry) -> bool {
     entry.dword(12) >> 30 & 1 == 1
 }
 
-/// True if a flush has to follow `work`, which is that of `entry`, before the command is complete.
+/// True if a flush must follow `work`, decoded from `entry`, before the command completes.
 pub(crate) fn is_forced(work: &Work, entry: &Entry, options: &Options, write_cache: bool) -> bool {
-    // Controllers of a fabric share the drive, so one that writes through leaves the drive's cache on.
+    // Controllers of a fabric share the drive, so a write-through controller leaves the drive's cache on.
     let writes_through = !write_cache && options.fabrics.is_some();
     match work {
-        // Data that is read is to be durable. A flush before the read would miss what is written between the
-        // two.
+        // With FUA, the returned data must be durable. A flush before the read would miss data written in
+        // between.
         Work::Read { .. } | Work::Compare { .. } => has_fua(entry),
         Work::WriteZeroes { .. } | Work::Copy { .. } => has_fua(entry) || writes_through,
         Work::Deallocate(_) => writes_through,

@@ -1,13 +1,13 @@
-//! NVMe commands for a drive of the simulator, whatever brings them.
+//! NVMe command set of a simulated drive, independent of the transport.
 //!
-//! A transport (PCI in a guest, TCP of a server) has queues, memory and a controller of its own. For each command it asks
-//! three things of a [`CommandSet`]:
+//! A transport (PCI in a guest, TCP of a server) has its own queues, memory and controller. It calls a
+//! [`CommandSet`] three times per command:
 //!
-//! 1. [`CommandSet::input_bytes`]: the data that the host sends along. The transport gets them.
-//! 2. [`CommandSet::begin`]: the command is refused, answered at once, or [`Work`] for the drive.
-//! 3. [`CommandSet::finish`]: the drive's answer becomes data and a status for the host.
+//! 1. [`CommandSet::input_bytes`] returns the number of bytes to fetch from the host.
+//! 2. [`CommandSet::begin`] refuses the command, answers it, or returns [`Work`] for the drive.
+//! 3. [`CommandSet::finish`] turns the drive's answer into data and a status for the host.
 //!
-//! Numbers of sections are those of the NVMe base specification 2.0 unless said.
+//! Section numbers refer to the NVMe base specification 2.0 unless stated otherwise.
 
 mod admin;
 mod begun;

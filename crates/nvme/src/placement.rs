@@ -1,9 +1,10 @@
-//! Flexible Data Placement (NVMe TP4146), on a drive with placement handles: its log pages, its events, and the commands
+//! Flexible Data Placement (FDP, NVMe TP4146) on a drive with placement handles: log pages, events and commands
 //! on reclaim units.
 //!
-//! There is one endurance group with one configuration. A placement identifier has the reclaim group in its top bits, as
-//! many as it takes (RGIF), and below them the placement handle of the namespace, which is the reclaim unit handle with its
-//! number. With one reclaim group it is the handle. The drive numbers handle h of group g as g times handles plus h.
+//! The drive has one endurance group with one configuration. The top bits of a placement identifier (RGIF
+//! bits) are the reclaim group. The bits below are the namespace's placement handle, which equals the reclaim
+//! unit handle. With one reclaim group, the identifier is the handle. The drive numbers handle h of group g
+//! as g × handles + h.
 
 use std::collections::VecDeque;
 
@@ -15,18 +16,16 @@ use crate::entry::{Entry, Status};
 use crate::options::Options;
 use crate::pages::{DATA_BYTES_MAX, ENDURANCE_GROUP, NAMESPACE, PAGE_BYTES, Page, has_handles};
 
-/// Type of the data placement directive.
 const DIRECTIVE: u32 = 2;
 const EVENT_BYTES: usize = 64;
-/// Events that the log holds; the oldest leave first.
+/// Capacity of the event log. The oldest events are dropped first.
 const EVENTS_MAX: usize = 63;
 
-/// A kind of event of the host.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Event {
-    /// A handle has left a reclaim unit before it was full.
+    /// A handle moved to a new reclaim unit before the old one was full.
     NotFull = 0x00,
-    /// A write has named a placement identifier that the namespace does not have.
+    /// A write named an unknown placement identifier.
     InvalidIdentifier = 0x03,
 }
 
@@ -34,46 +33,37 @@ impl Event {
     const ALL: [Self; 2] = [Self::NotFull, Self::InvalidIdentifier];
 }
 
-/// Events that have happened, and those that the host wants to know of.
 #[derive(Default)]
 pub(crate) struct Placement {
-    /// By handle, a bit for each of [`Event::ALL`].
+    /// Enabled events by handle, a bit for each of [`Event::ALL`].
     wanted: Vec<u8>,
     log: VecDeque<[u8; EVENT_BYTES]>,
 }
 
-/// A command on reclaim units.
 pub(crate) enum Managed {
-    /// Nothing is to be done.
     Nothing,
-    /// Bytes for the host.
+    /// Reclaim unit handle status for the host.
     Status(Vec<u8>),
-    /// The reclaim units with these numbers are followed by empty ones.
     Update(Vec<u16>),
 }
 
-/// Bits of a placement identifier for the reclaim group.
 fn group_bits(units: &ReclaimUnits) -> u32 {
     u16::BITS - (units.groups - 1).leading_zeros()
 }
 
-/// The identifier of a reclaim unit, of which the drive has the number `at`.
 fn identifier_of(units: &ReclaimUnits, at: u16) -> u16 {
     let (group, handle) = (at / units.handles(), at % units.handles());
     group.checked_shl(u16::BITS - group_bits(units)).unwrap_or(0) | handle
 }
 
-/// The number that the drive has for a reclaim unit, if there is one with this identifier.
 fn unit_of(units: &ReclaimUnits, identifier: u16) -> Option<u16> {
     (0..units.sectors_left.len() as u16).find(|&at| identifier_of(units, at) == identifier)
 }
 
-/// The handles of `drive`, or the status of a command that needs them.
 fn units(drive: &dyn Simulated) -> Result<ReclaimUnits, Status> {
     drive.reclaim_units().ok_or(Status::FDP_DISABLED)
 }
 
-/// Bytes that the host sends with a command on reclaim units.
 pub(crate) fn input_bytes(entry: &Entry) -> usize {
     if entry.opcode() == 0x1d && entry.dword(10) as u8 == 1 {
         2 * ((entry.dword(10) >> 16) as usize + 1)
@@ -83,8 +73,9 @@ pub(crate) fn input_bytes(entry: &Entry) -> usize {
 }
 
 impl Placement {
-    /// The handle of a write: the one that its directive names, 0 if it names none. An identifier that the namespace does
-    /// not have counts as none and makes an event.
+    /// Returns the handle number in a write's directive, or 0 without a directive.
+    ///
+    /// An unknown placement identifier selects handle 0, and is logged if the event is enabled.
     pub(crate) fn handle_of(
         &mut self,
         entry: &Entry,
@@ -96,7 +87,7 @@ impl Placement {
             DIRECTIVE => {}
             _ => return Err(Status::INVALID_FIELD),
         }
-        // A directive that is not enabled is refused.
+        // A directive that is not enabled is an invalid field.
         let units = units(drive).map_err(|_| Status::INVALID_FIELD)?;
         let identifier = (entry.dword(13) >> 16) as u16;
         if let Some(unit) = unit_of(&units, identifier) {
@@ -106,14 +97,13 @@ impl Placement {
         Ok(0)
     }
 
-    /// Notes an event of `handle` in `group`, if the host wants to know of it.
     fn happened(&mut self, event: Event, (group, handle): (u16, u16), identifier: u16, now: SimTime) {
         let wanted = self.wanted.get(usize::from(handle)).copied().unwrap_or(0);
         if wanted & bit_of(event) == 0 {
             return;
         }
         let mut bytes = [0; EVENT_BYTES];
-        // The identifier and the namespace are valid; so is the place of the unit, if the handle has one.
+        // Valid fields: identifier, namespace and, for [`Event::NotFull`], the location.
         let flags = if event == Event::NotFull { 0b111 } else { 0b011 };
         bytes[..2].copy_from_slice(&[event as u8, flags]);
         bytes[2..4].copy_from_slice(&identifier.to_le_bytes());
@@ -127,12 +117,11 @@ impl Placement {
         self.log.push_back(bytes);
     }
 
-    /// Bytes that the host sends to set the feature "FDP events".
     pub(crate) fn events_bytes(entry: &Entry) -> usize {
         (entry.dword(11) >> 16 & 0xff) as usize
     }
 
-    /// Sets the feature "FDP events": which events of a handle make entries in the log.
+    /// Sets the feature "FDP events" of a handle.
     pub(crate) fn set_events(
         &mut self,
         entry: &Entry,
@@ -156,8 +145,7 @@ impl Placement {
         Ok(0)
     }
 
-    /// The feature "FDP events" of a handle: the kinds of events, and which of them the host wants to know of; and their
-    /// number.
+    /// Returns the event types of a handle with their enabled flags, and their number.
     pub(crate) fn events(&self, entry: &Entry, drive: &dyn Simulated) -> Result<(Vec<u8>, u32), Status> {
         let handle = Self::handle_asked(entry, drive)?;
         let wanted = self.wanted.get(handle).copied().unwrap_or(0);
@@ -173,7 +161,6 @@ impl Placement {
         if has_handle { Ok(handle) } else { Err(Status::INVALID_FIELD) }
     }
 
-    /// The log page `identifier` of the endurance group that the command names.
     pub(crate) fn log(
         &self,
         entry: &Entry,
@@ -190,7 +177,7 @@ impl Placement {
             0x20 => configurations(&units, options),
             0x21 => usage(&units),
             0x22 => statistics(drive),
-            // Of the host or, without that bit, of the controller, which reports none.
+            // Host events if the bit is set, else controller events, of which none are reported.
             _ if entry.dword(10) >> 8 & 1 == 1 => self.event_log(),
             _ => Page::new(EVENT_BYTES).0,
         })
@@ -203,7 +190,7 @@ impl Placement {
         page.0
     }
 
-    /// Decodes I/O Management Receive and Send; `None` for other commands.
+    /// Decodes I/O Management Receive and Send. Returns `None` for other commands.
     pub(crate) fn manage(
         &self,
         entry: &Entry,
@@ -220,6 +207,7 @@ impl Placement {
         let units = units(drive)?;
         match (opcode, operation) {
             (_, 0) => Ok(Some(Managed::Nothing)),
+            // Receive: status of the reclaim unit handles.
             (0x12, 1) => {
                 let bytes = 4 * (u64::from(entry.dword(11)) + 1);
                 let bytes = usize::try_from(bytes).unwrap_or(usize::MAX);
@@ -230,6 +218,7 @@ impl Placement {
                 status.resize(bytes, 0);
                 Ok(Some(Managed::Status(status)))
             }
+            // Send: update of reclaim unit handles.
             (0x1d, 1) => {
                 let identifiers = list.chunks_exact(2).map(|two| u16::from_le_bytes([two[0], two[1]]));
                 let numbers: Option<Vec<u16>> = identifiers.map(|named| unit_of(&units, named)).collect();
@@ -240,7 +229,6 @@ impl Placement {
         }
     }
 
-    /// Gives `handles` empty units.
     pub(crate) fn update(
         &mut self,
         handles: &[u16],
@@ -248,6 +236,7 @@ impl Placement {
         drive: &mut dyn Simulated,
     ) -> Result<(), Status> {
         for &handle in handles {
+            // Leaving a partly written unit is an event; leaving an unused one is not.
             let units = units(drive)?;
             let is_begun =
                 units.sectors_left.get(usize::from(handle)).is_some_and(|&left| left < units.unit_sectors);
@@ -266,13 +255,13 @@ fn bit_of(event: Event) -> u8 {
     1 << Event::ALL.iter().position(|&known| known == event).unwrap_or(0)
 }
 
-/// Reclaim unit handle status: for each handle in each group, its identifier and the sectors left in its unit.
+/// Identifier and sectors left of each handle in each group.
 fn status(units: &ReclaimUnits) -> Vec<u8> {
     let mut page = Page::new(16 + 32 * units.sectors_left.len());
     page.put(14, &(units.sectors_left.len() as u16).to_le_bytes());
     for (number, left) in (0_u16..).zip(&units.sectors_left) {
         let at = 16 + 32 * usize::from(number);
-        // No time limit of the unit.
+        // Reclaim units have no time limit.
         page.put(at, &identifier_of(units, number).to_le_bytes())
             .put(at + 2, &(number % units.handles()).to_le_bytes())
             .put(at + 8, &left.to_le_bytes());
@@ -280,7 +269,6 @@ fn status(units: &ReclaimUnits) -> Vec<u8> {
     page.0
 }
 
-/// The only configuration.
 fn configurations(units: &ReclaimUnits, options: &Options) -> Vec<u8> {
     const HEADER: usize = 16;
     let handles = usize::from(units.handles());
@@ -288,11 +276,11 @@ fn configurations(units: &ReclaimUnits, options: &Options) -> Vec<u8> {
     let mut page = Page::new(HEADER + bytes);
     page.put(4, &((HEADER + bytes) as u32).to_le_bytes());
     page.put(HEADER, &(bytes as u16).to_le_bytes());
-    // Valid; whether there is a volatile write cache; bits of an identifier for the reclaim group.
+    // Flags: configuration valid, volatile write cache, number of reclaim group bits.
     page.put(HEADER + 2, &[0x80 | u8::from(options.write_cache) << 4 | group_bits(units) as u8]);
     page.put(HEADER + 4, &u32::from(units.groups).to_le_bytes());
     page.put(HEADER + 8, &(handles as u16).to_le_bytes());
-    // Counted from 0.
+    // Maximum placement identifiers, zero-based.
     page.put(HEADER + 10, &(units.sectors_left.len() as u16 - 1).to_le_bytes());
     page.put(HEADER + 12, &1_u32.to_le_bytes());
     page.put(HEADER + 16, &(units.unit_sectors * SECTOR_BYTES).to_le_bytes());
@@ -306,7 +294,7 @@ fn configurations(units: &ReclaimUnits, options: &Options) -> Vec<u8> {
     page.0
 }
 
-/// Use of the handles: the namespace has all of them.
+/// Returns the handle usage page: the namespace has all handles.
 fn usage(units: &ReclaimUnits) -> Vec<u8> {
     let handles = usize::from(units.handles());
     let mut page = Page::new(8 + 8 * handles);
@@ -317,7 +305,6 @@ fn usage(units: &ReclaimUnits) -> Vec<u8> {
     page.0
 }
 
-/// Bytes that the host wrote, bytes programmed and bytes erased.
 fn counters(drive: &dyn Simulated) -> [u64; 3] {
     let (stats, geometry) = (drive.stats(), drive.geometry());
     let (page, block) = (u64::from(geometry.page_bytes()), u64::from(geometry.pages_per_block()));
@@ -334,7 +321,7 @@ fn statistics(drive: &dyn Simulated) -> Vec<u8> {
     page.0
 }
 
-/// Endurance group information, in units of 10⁹ bytes. No estimate of the endurance is reported.
+/// Endurance group log. Data units are 10⁹ bytes. No endurance estimate is reported.
 fn endurance(drive: &dyn Simulated) -> Vec<u8> {
     const UNIT: u64 = 1_000_000_000;
     let host = drive.stats().host;
@@ -357,9 +344,9 @@ fn endurance(drive: &dyn Simulated) -> Vec<u8> {
     page.0
 }
 
-/// Directives: Identify, and data placement, which is enabled and stays so.
+/// Returns the Identify directive's parameters. Data placement is always enabled.
 pub(crate) fn directives(entry: &Entry, drive: &dyn Simulated) -> Result<Vec<u8>, Status> {
-    // Return Parameters of the Identify directive.
+    // Only Return Parameters of the Identify directive is supported.
     if !has_handles(drive) || entry.dword(11) & 0xffff != 0x0001 {
         return Err(Status::INVALID_FIELD);
     }

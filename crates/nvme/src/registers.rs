@@ -1,47 +1,48 @@
-//! The controller's registers (NVMe base specification 2.0, section 3.1.3).
+//! Controller registers (NVMe base specification 2.0, section 3.1.3).
 
-/// Entries that a queue may have (CAP.MQES, which counts from 0). On PCI a doorbell is a message that the guest does not wait
-/// for; its driver has room for 256 of them, loses what does not fit, and takes them back only when it is interrupted. So a
-/// queue has room for fewer commands than that.
+/// Maximum entries of a queue (CAP.MQES plus 1).
+///
+/// A doorbell on PCI is a message that the guest does not wait for. The guest's driver holds 256 such
+/// messages, drops further ones, and frees messages only on an interrupt. Queues therefore have fewer
+/// entries.
 pub const ENTRIES_MAX: u32 = 128;
 
-/// Offset of the doorbells; each has four bytes.
+/// Offset of the doorbells, four bytes each.
 const DOORBELLS: u64 = 0x1000;
 const CC: u64 = 0x14;
 const AQA: u64 = 0x24;
 const ASQ: u64 = 0x28;
 const ACQ: u64 = 0x30;
-/// The version that the controller complies with: 2.0.
 pub(crate) const VERSION: u32 = 0x0002_0000;
 
-/// Effect of a register write on the controller.
+/// Controller action after a register write.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Effect {
-    /// None.
+    /// No action.
     Nothing,
-    /// The controller is to become ready.
+    /// Enable the controller.
     Enable,
-    /// The controller is to forget its queues.
+    /// Delete all queues.
     Reset,
-    /// The controller is to make its data durable.
+    /// Make all data durable.
     Shutdown,
-    /// There are commands in a submission queue up to `tail`.
+    /// A submission queue has new commands up to `tail`.
     Submission {
-        /// Its number.
+        /// Queue number.
         queue: u16,
-        /// Index behind the last command.
+        /// Index after the last command.
         tail: u32,
     },
-    /// Entries of a completion queue are consumed up to `head`.
+    /// The host has consumed a completion queue up to `head`.
     Completion {
-        /// Its number.
+        /// Queue number.
         queue: u16,
-        /// Index of the first entry that is not.
+        /// Index of the first unconsumed entry.
         head: u32,
     },
 }
 
-/// Registers of a controller.
+/// Controller registers.
 #[derive(Debug, Default)]
 pub struct Registers {
     configuration: u32,
@@ -54,9 +55,9 @@ pub struct Registers {
 }
 
 impl Registers {
-    /// `bytes` from `address` on; zeros where there is nothing.
+    /// Reads `bytes` bytes at `address`. Undefined registers read as zeros.
     pub fn read(&self, address: u64, bytes: usize) -> Vec<u8> {
-        // Queues must lie in one piece, the controller is ready within ten seconds, its commands are those of NVM.
+        // Capabilities: contiguous queues, ready within ten seconds, NVM command set.
         let capabilities = u64::from(ENTRIES_MAX - 1) | 1 << 16 | 20 << 24 | 1 << 37;
         let status = u32::from(self.is_ready) | u32::from(self.is_fatal) << 1 | self.shutdown << 2;
         let mut all = [0; 0x40];
@@ -72,7 +73,7 @@ impl Registers {
         (0..bytes).map(|at| from.checked_add(at).and_then(|at| all.get(at)).copied().unwrap_or(0)).collect()
     }
 
-    /// Writes four bytes.
+    /// Writes a four-byte register.
     pub fn write(&mut self, address: u64, value: u32) -> Effect {
         let part = |base: u64, is_high: bool| {
             if is_high {
@@ -84,7 +85,7 @@ impl Registers {
         match address {
             CC => return self.configure(value),
             AQA => self.admin_sizes = value & 0x0fff_0fff,
-            // They lie on pages.
+            // Queues are page aligned.
             ASQ | 0x2c => self.admin_bases[0] = part(self.admin_bases[0], address != ASQ) & !0xfff,
             ACQ | 0x34 => self.admin_bases[1] = part(self.admin_bases[1], address != ACQ) & !0xfff,
             DOORBELLS.. if address.is_multiple_of(4) => {
@@ -118,30 +119,31 @@ impl Registers {
         }
     }
 
-    /// Entries of the administrators' queues, and where they are: submission, completion. None if the guest asks for
-    /// what the controller does not have: other commands, other pages, another order of queues.
+    /// Returns entries and address of the admin submission and completion queue.
+    ///
+    /// `None` if the guest selects an unsupported command set, page size or arbitration.
     pub fn admin(&self) -> Option<[(u32, u64); 2]> {
         let is_plain = self.configuration >> 4 & 0x3ff == 0;
         let entries = |shift: u32| (self.admin_sizes >> shift & 0xfff) + 1;
         is_plain.then(|| [(entries(0), self.admin_bases[0]), (entries(16), self.admin_bases[1])])
     }
 
-    /// The controller takes commands.
+    /// Reports the controller as ready.
     pub fn set_ready(&mut self) {
         self.is_ready = true;
     }
 
-    /// True if the controller takes commands.
+    /// True if the controller is ready and has had no fatal error.
     pub fn is_ready(&self) -> bool {
         self.is_ready && !self.is_fatal
     }
 
-    /// Something is wrong that no command can say: only a reset helps.
+    /// Reports a fatal error, which only a reset clears.
     pub fn set_fatal(&mut self) {
         self.is_fatal = true;
     }
 
-    /// The data is durable.
+    /// Reports a completed shutdown.
     pub fn set_shut_down(&mut self) {
         self.shutdown = 2;
     }

@@ -11,37 +11,36 @@ named! {
     pub enum Verdict {
         /// Within the band.
         Reproduced => "reproduced",
-        /// Outside the band, but on the side of it that the paper says.
+        /// Outside the band, but in the direction that the paper claims.
         DirectionOnly => "direction only",
-        /// Neither.
+        /// Neither in the band nor in the direction.
         Missed => "missed",
-        /// It had to come out, being arithmetic or what something was fitted to: no evidence.
+        /// Follows from arithmetic or a fit, so it is no evidence.
         ByConstruction => "by construction",
-        /// There is no measurement.
+        /// Not measured.
         NotRun => "not run",
     }
 }
 
 impl Verdict {
-    /// True if it counts in the tally: the others say nothing about the paper.
+    /// True if the verdict counts in the tally, as evidence about the paper.
     pub fn counts(self) -> bool {
         matches!(self, Verdict::Reproduced | Verdict::DirectionOnly | Verdict::Missed)
     }
 }
 
-/// Within which limits a measurement counts as what the paper found: declared before it was measured.
+/// Band of values that reproduce a claim, declared before the measurement.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Band {
-    /// The lowest value; null is no limit.
+    /// Lowest value; null is no limit.
     pub low: Option<f64>,
-    /// The highest value; null is no limit.
+    /// Highest value; null is no limit.
     pub high: Option<f64>,
-    /// Values that count at least as the direction: lowest and highest. Null where the band itself is no more than a
-    /// direction.
+    /// Lowest and highest value that agree in direction. Null if the band itself is only a direction.
     pub direction: Option<[Option<f64>; 2]>,
-    /// Why it is as wide as it is.
+    /// Reason for its width.
     pub reason: String,
-    /// Its form before it was changed, if it was.
+    /// Previous form, if the band was changed.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub was: Option<String>,
 }
@@ -55,12 +54,12 @@ impl Band {
         Self { low, high, direction, reason: reason.to_owned(), was: None }
     }
 
-    /// `value` give or take `by`; the direction is that of `value` from 0.
+    /// `value` ± `by`; the direction is the sign of `value`.
     pub(crate) fn around(value: f64, by: f64, reason: &str) -> Self {
         Self::from_neutral(value, by, 0.0, reason)
     }
 
-    /// `value` give or take the share `by` of it; the direction is that of `value` from 1: for ratios.
+    /// `value` ± the share `by` of it, for ratios; the direction is the side of 1.
     pub(crate) fn ratio(value: f64, by: f64, reason: &str) -> Self {
         Self::from_neutral(value, by * value, 1.0, reason)
     }
@@ -70,27 +69,23 @@ impl Band {
         Self::new(Some(value - by), Some(value + by), Some(direction), reason)
     }
 
-    /// A value without a side: `value` give or take `by`, or missed.
+    /// `value` ± `by` without a direction.
     pub(crate) fn level(value: f64, by: f64, reason: &str) -> Self {
         Self::new(Some(value - by), Some(value + by), None, reason)
     }
 
-    /// From `low` to `high`; at least `direction`, if there is one.
     pub(crate) fn range(low: f64, high: f64, direction: Option<[Option<f64>; 2]>, reason: &str) -> Self {
         Self::new(Some(low), Some(high), direction, reason)
     }
 
-    /// The paper says no more than that it is at least `low`.
     pub(crate) fn at_least(low: f64, reason: &str) -> Self {
         Self::new(Some(low), None, None, reason)
     }
 
-    /// The paper says no more than that it is at most `high`.
     pub(crate) fn at_most(high: f64, reason: &str) -> Self {
         Self::new(None, Some(high), None, reason)
     }
 
-    /// Sets the form before it was changed.
     #[must_use]
     pub(crate) fn was(self, before: &str) -> Self {
         Self { was: Some(before.to_owned()), ..self }
@@ -107,50 +102,49 @@ impl Band {
     }
 }
 
-/// Sentence of a paper that a claim rests on.
+/// Sentence of a paper behind a claim.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Quote {
     /// Section of the paper.
     pub section: String,
-    /// The sentence, or the part of it that the claim is about, in the paper's language.
+    /// The sentence, or its relevant part, in the paper's language.
     pub original: String,
-    /// Its translation.
+    /// Translation into English.
     pub translation: String,
 }
 
-/// A sentence of a paper, as a number.
+/// A claim of a paper as a number.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Claim {
-    /// Its id in the table of the paper. It is not part of the JSON.
+    /// Id in the paper's claim table; not part of the JSON.
     #[serde(skip)]
     pub id: String,
-    /// The figure, table or section of the paper.
+    /// Figure, table or section of the paper.
     pub place: String,
-    /// Its statement.
+    /// Text of the claim.
     pub claim: String,
-    /// The paper's own words; null where the paper is in English.
+    /// Original sentence; null if the paper is in English.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub quote: Option<Quote>,
-    /// The unit of the numbers.
+    /// Unit of the numbers.
     pub unit: String,
-    /// Number of the paper; null where it gives none.
+    /// Number in the paper; null if the claim is only a direction.
     pub paper: Option<f64>,
-    /// Measured value; null if it was not measured.
+    /// Measured value; null if not measured.
     pub measured: Option<f64>,
-    /// Standard error of that, where it is a mean of several runs.
+    /// Standard error of the measured value, if it is a mean of several runs.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub error: Option<f64>,
     /// Values that count as reproduced.
     pub band: Band,
     /// Verdict on the measured value.
     pub verdict: Verdict,
-    /// Why, in a few words: what makes the difference, or by what construction it had to come out.
+    /// Short reason: cause of a deviation, or construction that forces the value.
     pub why: String,
 }
 
 impl Claim {
-    /// `claim`, which stands in the paper at `place`.
     pub(crate) fn new(
         place: &str,
         claim: impl Into<String>,
@@ -177,7 +171,7 @@ impl Claim {
         }
     }
 
-    /// It had to come out: `why`. If it has not, what was to make it so does not hold, and it is missed.
+    /// Marks a claim that must hold because of `why`. If it does not hold, it counts as missed.
     #[must_use]
     pub(crate) fn by_construction(mut self, why: &str) -> Self {
         match self.verdict {
@@ -194,23 +188,22 @@ impl Claim {
         self
     }
 
-    /// True if the paper gives a number; otherwise it gives a direction.
+    /// True if the paper gives a number, false if only a direction.
     pub fn is_number(&self) -> bool {
         self.paper.is_some()
     }
 
-    /// True if the verdict is the one of the measured value.
     pub(crate) fn is_consistent(&self) -> bool {
         let judged = self.measured.map_or(Verdict::NotRun, |measured| self.band.verdict(measured));
         match self.verdict {
             Verdict::ByConstruction => judged == Verdict::Reproduced,
-            // What had to come out and did not is missed.
+            // A violated construction counts as missed.
             Verdict::Missed => matches!(judged, Verdict::Missed | Verdict::DirectionOnly),
             verdict => verdict == judged,
         }
     }
 
-    /// Adds the reason, if it was not reproduced.
+    /// Sets the reason if the claim was not reproduced.
     #[must_use]
     pub(crate) fn because(mut self, why: &str) -> Self {
         if matches!(self.verdict, Verdict::Missed | Verdict::DirectionOnly) {
@@ -219,7 +212,6 @@ impl Claim {
         self
     }
 
-    /// Adds a remark that holds for every verdict.
     #[must_use]
     pub(crate) fn noted(mut self, why: &str) -> Self {
         if self.verdict != Verdict::NotRun && self.why.is_empty() {
@@ -228,10 +220,11 @@ impl Claim {
         self
     }
 
-    /// Adds the standard error of the measured value, and says if another verdict lies within it.
+    /// Sets the standard error; the reason then notes if another verdict lies within it.
     #[must_use]
     pub(crate) fn give_or_take(mut self, error: Option<f64>) -> Self {
         self.error = error;
+        // A verdict that changes within one standard error is marked.
         let other = self.measured.zip(error).and_then(|(measured, error)| {
             let at = [measured - error, measured + error].map(|value| self.band.verdict(value));
             at.into_iter().find(|&verdict| verdict != self.band.verdict(measured))
@@ -243,7 +236,6 @@ impl Claim {
         self
     }
 
-    /// Adds the reason, if it was not run.
     #[must_use]
     pub(crate) fn unless_run(mut self, why: &str) -> Self {
         if self.verdict == Verdict::NotRun {
@@ -253,7 +245,7 @@ impl Claim {
     }
 }
 
-/// All claims as CSV.
+/// Formats claims as CSV.
 pub fn csv(claims: &[Claim]) -> String {
     let mut out =
         "place,claim,section,original,translation,unit,paper,measured,error,band_low,band_high,band_reason,band_was,\

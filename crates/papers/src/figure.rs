@@ -4,40 +4,40 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
-/// One number of a figure. Its coordinates (mode, data set, policy, unit …) come first, each under
-/// its own name.
+/// One number of a figure. Its coordinates (mode, data set, policy, unit …) come first, each under its own
+/// name.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Row {
-    /// Place in the figure, and the unit of the numbers.
+    /// Coordinates in the figure, and the unit of the numbers.
     #[serde(flatten)]
     pub at: Map<String, Value>,
-    /// Number of the paper; null where it says nothing or its figure cannot be read.
+    /// Number in the paper; null if it gives none or its figure is not legible.
     pub paper: Option<f64>,
-    /// Measured value; null if it was not measured.
+    /// Measured value; null if not measured.
     pub measured: Option<f64>,
 }
 
 impl Row {
-    /// A measurement.
+    /// Returns a row with the coordinates `at`.
     pub fn new(at: &[(&str, &str)], measured: Option<f64>) -> Self {
         let at = at.iter().map(|&(key, value)| (key.to_owned(), value.into())).collect();
         Self { at, paper: None, measured }
     }
 
-    /// Sets the number of the paper.
+    /// Sets the paper's number.
     #[must_use]
-    pub fn beside(self, paper: f64) -> Self {
+    pub fn with_paper(self, paper: f64) -> Self {
         Self { paper: Some(paper), ..self }
     }
 
-    /// Adds a coordinate that is a number.
+    /// Adds a numeric coordinate.
     #[must_use]
     pub fn at(mut self, name: &str, value: f64) -> Self {
         self.at.insert(name.to_owned(), value.into());
         self
     }
 
-    /// A coordinate as text; empty if the row has none of this name.
+    /// Coordinate `name` as text; empty if the row has none.
     pub fn coordinate(&self, name: &str) -> String {
         match self.at.get(name) {
             None => String::new(),
@@ -50,60 +50,58 @@ impl Row {
 /// Presentation of a figure.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub enum View {
-    /// All rows, one below the other.
+    /// All rows as a list.
     #[default]
     List,
-    /// A table: the coordinates `down` name its lines, `across` its columns.
+    /// Table.
     Table {
         /// Coordinates of a line.
         down: &'static [&'static str],
         /// Coordinate of a column.
         across: &'static str,
     },
-    /// Bars: those of one value of `group` stand together, one for each value of `bar`; a picture of
-    /// its own for each value of `panel`. In text a table.
+    /// Grouped bars; a table in text output.
     Bars {
-        /// Coordinates that name a picture.
+        /// Coordinates of a chart.
         panel: &'static [&'static str],
-        /// Coordinate that bars beside each other share.
+        /// Coordinate of a group of bars.
         group: &'static str,
-        /// Coordinate that tells them apart.
+        /// Coordinate of a bar within its group.
         bar: &'static str,
     },
-    /// One curve for each value of the coordinate `of`, over the coordinate `over`; a picture of its own for
-    /// each value of `panel`.
+    /// Curves.
     Curves {
-        /// Coordinates that name a picture.
+        /// Coordinates of a chart.
         panel: &'static [&'static str],
-        /// Coordinate that names a curve.
+        /// Coordinate of a curve.
         of: &'static str,
-        /// Coordinate on the horizontal axis, a number.
+        /// Numeric coordinate on the horizontal axis.
         over: &'static str,
     },
-    /// One map for each value of the coordinate `of`: darker where there is more.
+    /// Heat maps; darker is more.
     Map {
-        /// Coordinate that names a map.
+        /// Coordinate of a map.
         of: &'static str,
-        /// Coordinate on the horizontal axis: where a cell begins.
+        /// Coordinate on the horizontal axis, the start of a cell.
         across: &'static str,
-        /// Coordinate on the vertical axis, from below, likewise.
+        /// Coordinate on the vertical axis, the start of a cell from below.
         up: &'static str,
     },
 }
 
-/// A figure or table of a paper, or one beside them.
+/// A figure or table of a paper, or an additional one.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Figure {
-    /// Its number in the paper, or a name.
+    /// Number in the paper, or a name.
     pub figure: String,
-    /// Its subject.
+    /// Subject of the figure.
     pub title: String,
-    /// Remarks to know before comparing.
+    /// Remarks for a comparison with the paper.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub note: Option<String>,
-    /// Its numbers.
+    /// Numbers of the figure.
     pub rows: Vec<Row>,
-    /// Its presentation.
+    /// Presentation of the figure.
     #[serde(skip)]
     pub view: View,
 }
@@ -113,12 +111,11 @@ impl Figure {
         Self { figure: name.into(), title: title.into(), note: None, rows, view }
     }
 
-    /// Adds a remark to know before comparing.
     pub(crate) fn noted(self, note: impl Into<String>) -> Self {
         Self { note: Some(note.into()), ..self }
     }
 
-    /// Names of all coordinates, in the order in which they first appear.
+    /// Names of all coordinates in order of first appearance.
     pub fn coordinates(&self) -> Vec<&str> {
         let mut names: Vec<&str> = Vec::new();
         for name in self.rows.iter().flat_map(|row| row.at.keys()) {
@@ -129,7 +126,7 @@ impl Figure {
         names
     }
 
-    /// The rows as CSV: coordinates, then paper and measured; empty where a row has none.
+    /// Formats the rows as CSV: coordinates, paper, measured; missing values are empty.
     pub fn csv(&self) -> String {
         let names = self.coordinates();
         let header: Vec<String> =
@@ -145,7 +142,7 @@ impl Figure {
     }
 }
 
-/// All `values` put together by `with`; nothing if one is missing.
+/// `None` if a value is missing.
 pub(crate) fn reduced(
     values: impl IntoIterator<Item = Option<f64>>,
     with: fn(f64, f64) -> f64,
@@ -153,18 +150,17 @@ pub(crate) fn reduced(
     values.into_iter().collect::<Option<Vec<f64>>>()?.into_iter().reduce(with)
 }
 
-/// The mean of `values`; nothing if one is missing.
+/// `None` if a value is missing.
 pub(crate) fn mean(values: impl IntoIterator<Item = Option<f64>>) -> Option<f64> {
     let values = values.into_iter().collect::<Option<Vec<f64>>>()?;
     (!values.is_empty()).then(|| values.iter().sum::<f64>() / values.len() as f64)
 }
 
-/// Excess of `a` over `b`, in percent.
 pub(crate) fn percent_more(a: f64, b: f64) -> f64 {
     100.0 * (a / b - 1.0)
 }
 
-/// A CSV field after RFC 4180.
+/// RFC 4180.
 pub(crate) fn field(text: &str) -> String {
     if text.contains([',', '"', '\n']) {
         format!("\"{}\"", text.replace('"', "\"\""))
@@ -180,7 +176,7 @@ mod tests {
     fn figure() -> Figure {
         let rows = vec![
             Row::new(&[("policy", "GA"), ("unit", "%")], Some(1.5)),
-            Row::new(&[("claim", "a, \"b\"")], None).beside(-2.0).at("x", 0.5),
+            Row::new(&[("claim", "a, \"b\"")], None).with_paper(-2.0).at("x", 0.5),
         ];
         Figure { figure: "4".into(), title: "t".into(), note: None, rows, view: View::List }
     }

@@ -1,4 +1,4 @@
-//! Runs of papers that need a real kernel on the drive.
+//! Paper runs that need a real kernel on the drive.
 
 use std::time::Duration;
 
@@ -13,21 +13,18 @@ use strobe_types::{SimTime, StopFlag};
 use super::{Options, PaperError};
 use strobe_lab::points::Watch;
 
-/// Why there is no number: there is none to run on, or none is to be used.
-const NO_KERNEL: &str = "needs a kernel for guests: `strobe linux build-kernel` makes one";
-const LEFT_OUT: &str = "needs a kernel, which --no-kernel leaves out";
+const NO_KERNEL: &str = "needs a kernel for guests: `strobe linux build-kernel` builds one";
+const LEFT_OUT: &str = "needs a kernel; omitted by --no-kernel";
 
-/// A kernel for guests.
 #[derive(Clone, Debug)]
 pub(super) struct Kernel {
     machine: Machine,
     info: KernelInfo,
-    /// Ends what runs on it.
     stop: StopFlag,
 }
 
 impl Kernel {
-    /// The one that is installed, or why there is none.
+    /// The error is the reason for its absence.
     pub(super) fn find(options: &Options, watch: &dyn Watch) -> Result<Self, &'static str> {
         if !options.kernel {
             return Err(LEFT_OUT);
@@ -38,16 +35,13 @@ impl Kernel {
         Ok(Self { machine, info, stop: watch.stop_flag() })
     }
 
-    /// Its version.
     pub(super) fn version(&self) -> &str {
         &self.info.version
     }
 }
 
-/// A command in a guest, without its drive.
 #[derive(Clone, Debug)]
 pub(super) struct Task {
-    /// For errors.
     pub(super) name: String,
     pub(super) file_system: FileSystem,
     pub(super) mkfs_options: Vec<String>,
@@ -57,29 +51,26 @@ pub(super) struct Task {
     pub(super) command: Vec<String>,
     pub(super) disk: DiskOptions,
     pub(super) memory_mib: u32,
-    /// Writes before the guest boots, of a new drive.
+    /// Writes to a new drive before the guest boots.
     pub(super) ageing: Option<Ageing>,
 }
 
-/// A drive, and its time.
 pub(super) struct Aged {
     pub(super) drive: Box<dyn Simulated>,
     pub(super) at: SimTime,
 }
 
 impl Aged {
-    /// A copy of it.
     pub(super) fn freeze(&self) -> Self {
         Self { drive: self.drive.freeze(), at: self.at }
     }
 
     pub(super) fn of(outcome: Outcome) -> Self {
-        // A moment of peace between two guests.
+        // One idle second between two guests.
         Self { at: outcome.at + 1_000_000_000, drive: outcome.drive }
     }
 }
 
-/// A guest's drive: that of `preset`, with what is different about it.
 pub(super) fn experiment(
     preset: &str,
     change: impl FnOnce(&mut DriveConfig),
@@ -91,8 +82,8 @@ pub(super) fn experiment(
     Ok(Experiment { seed: options.seed, ..Experiment::new(drive, workload) })
 }
 
-/// Runs `task` on a new drive, or on one that has its file system already; `prepare` adds a recorder or a watcher. The
-/// command has succeeded; what it printed comes with the outcome.
+/// Runs `task` on a new drive, or on `drive` with its existing file system; also returns the command's output.
+/// `prepare` may add a recorder or watcher.
 pub(super) fn run(
     kernel: &Kernel,
     task: &Task,
@@ -117,6 +108,7 @@ pub(super) fn run(
         }
     };
     prepare(&mut drive);
+    // Keep the output: several callers parse it, and a failed command shows it.
     let mut said = Vec::new();
     let mut hears = |stream, bytes: &[u8]| {
         if matches!(stream, strobe_linux::Stream::Output | strobe_linux::Stream::Error) {
@@ -134,7 +126,6 @@ pub(super) fn run(
     }
 }
 
-/// A program of this one's file workloads.
 pub(super) fn workload(program: &str, settings: &[(&str, String)], folder: &str, seed: u64) -> Vec<String> {
     let mut command: Vec<String> =
         ["strobe", "files", program, "--buffered", "--directory", folder, "--seed"].map(str::to_owned).into();

@@ -1,8 +1,11 @@
-//! Published experiments, run again: what the paper says beside what Strobe measures.
+//! Reproduction of published experiments: the paper's statements compared with Strobe's measurements.
 //!
-//! A paper is a list of [`Claim`]s, sentences of it as numbers, each with a band declared before it was measured and a
-//! verdict, and of [`Figure`]s, whose rows say where in the figure they stand and what was measured there. Both are pure
-//! functions of the results of independent points, which worker threads run in any order and which a file may keep.
+//! A paper is a list of [`Claim`]s and [`Figure`]s. A claim is a statement as a number, with a band declared
+//! before the measurement and a verdict. A figure has rows with coordinates and measured values. Both are pure
+//! functions of the results of independent points, which run in any order.
+//!
+//! Numbers, bands and reasons are in `claims.toml` in the folder of a paper, measured values in its
+//! `claims.rs`; its page is in `docs/papers/`.
 
 mod capi;
 pub mod claim;
@@ -35,18 +38,18 @@ use strobe_workload::files::FileWorkloadError;
 
 use pool::Bench;
 
-/// Version of the layout of [`PaperResult`]. Fields are only added within a version. Version 2 has claims apart from
+/// Layout version of [`PaperResult`]. Within a version fields are only added. Version 2 separates claims from
 /// figures.
 pub const SCHEMA_VERSION: u32 = 2;
 
 /// Share of the paper's experiment to simulate.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 pub enum Scale {
-    /// All of it.
+    /// Full experiment.
     Full,
-    /// Less of it: the notes of the result say what was left out. Figures differ from those in full.
+    /// Reduced experiment; notes of the result list the reductions. Its figures differ from the full ones.
     Quick,
-    /// A drive of a few blocks, to try the machinery out: the numbers mean nothing.
+    /// A drive of a few blocks for tests; its numbers are meaningless.
     Tiny,
 }
 
@@ -55,78 +58,77 @@ pub enum Scale {
 pub struct Options {
     /// Share of the experiment.
     pub scale: Scale,
-    /// Seed of everything random.
+    /// Seed of all random numbers.
     pub seed: u64,
-    /// Settings (`drive.key=value`) over those of every drive of the paper.
+    /// Settings (`drive.key=value`) applied to every drive of the paper.
     pub sets: Vec<String>,
-    /// True to run what needs a kernel for guests, if there is one.
+    /// True to run parts that need a guest kernel, if one is installed.
     pub kernel: bool,
-    /// File that keeps the points that are done.
+    /// File of finished points, for resuming.
     pub points: Option<PathBuf>,
-    /// Settings of `sets` that a drive has taken.
+    /// Settings of `sets` that a drive has accepted.
     pub taken: Taken,
 }
 
 impl Options {
-    /// `scale` of it with `seed`: drives as they are, with a kernel if there is one, nothing kept.
+    /// Default options: drives unchanged, kernel used if installed, no file of points.
     pub fn new(scale: Scale, seed: u64) -> Self {
         Self { scale, seed, sets: Vec::new(), kernel: true, points: None, taken: Taken::default() }
     }
 }
 
-/// Why a paper gave no result.
+/// Error of a paper run.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum PaperError {
-    /// One of its experiments failed.
+    /// An experiment failed.
     #[error("{run}: {error}")]
     Run {
         /// Name of the run.
         run: String,
-        /// Why.
+        /// Cause.
         error: Box<RunError>,
     },
-    /// A setting does not fit one of its drives.
+    /// A setting does not fit one of the drives.
     #[error(transparent)]
     Set(Box<ConfigError>),
-    /// A setting counts for none of its drives.
-    #[error("no drive of this paper takes it: {0}")]
+    /// A setting has no effect on any of the drives.
+    #[error("no drive of this paper uses this key: {0}")]
     NoDrive(Arc<ConfigError>),
-    /// A setting that is not about drives.
-    #[error("--set {0}: a paper says what is done; only keys of its drives (drive.KEY=VALUE) can be set")]
+    /// A setting does not concern drives.
+    #[error("--set {0}: the paper fixes the workload; only keys of its drives (drive.KEY=VALUE) can be set")]
     NotDrive(String),
-    /// A file workload did not run to its end.
+    /// A file workload failed.
     #[error("{run}: {error}")]
     Files {
         /// Name of the run.
         run: String,
-        /// Why.
+        /// Cause.
         error: Box<FileWorkloadError>,
     },
-    /// A guest did not run to its end.
+    /// A guest failed.
     #[cfg(target_os = "linux")]
     #[error("{run}: {error}")]
     Guest {
         /// Name of the run.
         run: String,
-        /// Why.
+        /// Cause.
         error: Box<strobe_linux::command::LinuxRunError>,
     },
-    /// Finished points cannot be used or kept.
+    /// The file of finished points cannot be read or written.
     #[error(transparent)]
     Store(#[from] StoreError),
-    /// Stopped by whoever watched.
-    #[error("interrupted; a paper gives no partial result")]
+    /// The watcher asked to stop.
+    #[error("interrupted; a paper has no partial result")]
     Interrupted,
 }
 
 impl PaperError {
-    /// A failure of the experiment `run`.
     pub(crate) fn run(run: String, error: RunError) -> Self {
         Self::Run { run, error: Box::new(error) }
     }
 
-    /// True if the request was wrong, rather than its execution.
+    /// True if the request was invalid; false if its execution failed.
     pub fn is_bad_request(&self) -> bool {
         match self {
             PaperError::Run { error, .. } => error.is_bad_request(),
@@ -137,23 +139,22 @@ impl PaperError {
     }
 }
 
-/// A paper that can be run again.
+/// A reproducible paper.
 #[derive(Clone, Copy, Debug)]
 pub struct Paper {
     /// Name on the command line.
     pub name: &'static str,
-    /// Its title.
+    /// Title of the paper.
     pub title: &'static str,
-    /// Authors, place and year.
+    /// Authors, venue and year.
     pub authors: &'static str,
-    /// Results that are reproduced.
+    /// Reproduced results.
     pub reproduces: &'static str,
-    /// Time on two cores, quick and in full, and the parts that need a kernel for guests.
+    /// Run time on two cores, quick and full, and the parts that need a guest kernel.
     pub takes: &'static str,
     make: fn(&Options, &Bench<'_>) -> Result<Made, PaperError>,
 }
 
-/// Results of a paper's own code.
 #[derive(Default)]
 struct Made {
     notes: Vec<String>,
@@ -162,7 +163,6 @@ struct Made {
 }
 
 impl Made {
-    /// Together with `more`.
     fn and(mut self, more: Made) -> Self {
         self.notes.extend(more.notes);
         self.claims.extend(more.claims);
@@ -171,70 +171,72 @@ impl Made {
     }
 }
 
-/// Every paper.
+/// All papers.
 pub const PAPERS: &[Paper] = &[capi::PAPER, logical_copy::PAPER, nvram::PAPER, placement::PAPER, trim::PAPER];
 
-/// The paper called `name`.
+/// Returns the paper called `name`.
 pub fn find(name: &str) -> Option<&'static Paper> {
     PAPERS.iter().find(|paper| paper.name == name)
 }
 
-/// The claims and figures of a paper, measured.
+/// Measured claims and figures of a paper.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct PaperResult {
     /// Version of this layout.
     pub schema_version: u32,
-    /// Version of Strobe that made it.
+    /// Version of Strobe.
     pub strobe_version: String,
     /// Name of the paper.
     pub paper: String,
-    /// True if less was simulated than the paper did; `notes` says what.
+    /// True if the run was reduced; `notes` list the reductions.
     pub quick: bool,
-    /// Seed of everything random.
+    /// Seed of all random numbers.
     pub seed: u64,
-    /// Settings over those of the paper's drives.
+    /// Settings applied to the paper's drives.
     pub sets: Vec<String>,
     /// Notes on all figures.
     pub notes: Vec<String>,
-    /// Claims of the paper, with verdicts.
+    /// Claims with verdicts.
     pub claims: Vec<Claim>,
-    /// The figures.
+    /// Figures of the paper.
     pub figures: Vec<Figure>,
 }
 
-/// Reason why a text is not the result of a paper.
+/// Reason why a text is not a valid result of a paper.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum ResultProblem {
-    /// It is not JSON of this layout.
+    /// Not JSON of this layout.
     #[error("not the result of a paper (`strobe paper NAME --json FILE` writes one): {0}")]
     Form(#[from] serde_json::Error),
-    /// Its layout has another version.
-    #[error("its schema_version is {0}, this program reads {SCHEMA_VERSION}; run the paper again")]
+    /// Layout of another version.
+    #[error("schema_version is {0}, but this program reads {SCHEMA_VERSION}; run the paper again")]
     Version(u32),
-    /// It is that of another paper.
-    #[error("it is a result of the paper \"{0}\": strobe paper {0} --from FILE")]
+    /// Result of another paper.
+    #[error("the file has the result of the paper \"{0}\": use strobe paper {0} --from FILE")]
     Paper(String),
-    /// A verdict is not the one of its number.
-    #[error("\"{claim}\" has the verdict \"{verdict}\", which {measured:?} is not within its band")]
+    /// A verdict contradicts its number.
+    #[error(
+        "\"{claim}\" has the verdict \"{verdict}\", which contradicts its measured value {measured:?} and its band"
+    )]
     Verdict {
-        /// The claim.
+        /// Text of the claim.
         claim: String,
-        /// Its verdict.
+        /// Verdict in the text.
         verdict: &'static str,
-        /// Its measured value.
+        /// Measured value in the text.
         measured: Option<f64>,
     },
 }
 
 impl PaperResult {
-    /// Claims with each verdict: numbers of the paper, or its directions.
+    /// Number of claims with `verdict`, counting either numbers or directions.
     pub fn tally(&self, verdict: Verdict, are_numbers: bool) -> usize {
         let is_counted = |claim: &&Claim| claim.verdict == verdict && claim.is_number() == are_numbers;
         self.claims.iter().filter(is_counted).count()
     }
 
-    /// The result that `json` holds. Verdicts are compared with their numbers and bands.
+    /// Parses a result from `json` and checks verdicts against numbers and bands.
     pub fn from_json(json: &str, paper: &str) -> Result<Self, ResultProblem> {
         #[derive(Deserialize)]
         struct Version {
@@ -259,16 +261,16 @@ impl PaperResult {
 }
 
 impl Paper {
-    /// Runs everything, on as many threads as the machine offers. The result does not depend on
-    /// how many those are, nor on what was kept of an earlier run.
+    /// Runs all points on all cores. The result depends neither on the number of threads nor on points of an
+    /// earlier run.
     pub fn run(&self, options: &Options, watch: &dyn Watch) -> Result<PaperResult, PaperError> {
-        // The key of a point has its model and its drive: one file serves all scales and seeds of a paper.
+        // Point keys include model and drive: one file serves all scales and seeds of a paper.
         let of = format!("paper {}", self.name);
         let store = options.points.as_deref().map(|path| Store::open(path, &of)).transpose()?;
         let bench = Bench { watch, store: store.map(Mutex::new), taken: &options.taken };
         let Made { mut notes, claims, figures } = (self.make)(options, &bench)?;
         if !options.sets.is_empty() {
-            notes.insert(0, format!("NOT THE PAPER'S DRIVE: {} is set over it", options.sets.join(", ")));
+            notes.insert(0, format!("NOT THE PAPER'S DRIVE: it is changed by {}", options.sets.join(", ")));
         }
         Ok(PaperResult {
             schema_version: SCHEMA_VERSION,
@@ -284,7 +286,6 @@ impl Paper {
     }
 }
 
-/// The drive of `preset`, with what is different about it, and what the user sets over that.
 fn drive(
     preset: &str,
     options: &Options,

@@ -1,17 +1,17 @@
-//! Means of several runs, and how far they can be trusted.
+//! Means of several runs with standard errors.
 
-/// A mean over another one.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) struct Ratio {
     pub(crate) value: f64,
-    /// Its standard error, the runs of both being independent; nothing where one of them is a single run.
+    /// Standard error, with independent runs; `None` if one of the means is of a single run.
     pub(crate) error: Option<f64>,
 }
 
 impl Ratio {
-    /// The mean of `above` over that of `below`; both have something.
+    /// Both slices are non-empty.
     pub(crate) fn of(above: &[f64], below: &[f64]) -> Self {
         let value = mean(above) / mean(below);
+        // Relative errors of independent means add in squares.
         let both = relative_error(above).zip(relative_error(below));
         Self { value, error: both.map(|(a, b)| value * libm::hypot(a, b)) }
     }
@@ -21,7 +21,6 @@ fn mean(of: &[f64]) -> f64 {
     of.iter().sum::<f64>() / of.len() as f64
 }
 
-/// Standard error of the mean, as a part of it.
 fn relative_error(of: &[f64]) -> Option<f64> {
     let (n, mean) = (of.len() as f64, mean(of));
     let squares: f64 = of.iter().map(|x| (x - mean) * (x - mean)).sum();
@@ -34,7 +33,7 @@ mod tests {
 
     #[test]
     fn an_error_is_that_of_both_means() {
-        // Means 10 and 5; variances 4 and 1 of three runs each: errors of 2/√3 of 10 and of 1/√3 of 5, 11.55 % each.
+        // Means 10 and 5, variances 4 and 1 of three runs each. The errors are 2/√3 and 1/√3, 11.55 % each.
         let ratio = Ratio::of(&[8.0, 10.0, 12.0], &[4.0, 5.0, 6.0]);
         assert!((ratio.value - 2.0).abs() < 1e-12);
         let error = ratio.error.expect("three runs");

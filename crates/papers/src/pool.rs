@@ -1,4 +1,4 @@
-//! Points of a paper: computed on all cores, kept in the store of the run.
+//! Parallel computation of a paper's points, with a store of finished ones.
 
 use std::sync::{Mutex, PoisonError};
 
@@ -9,18 +9,15 @@ use strobe_lab::points::{Store, StoreError, Watch, in_parallel, key};
 
 use super::{PaperError, Taken};
 
-/// A run of a paper: its watcher and the points that are finished.
 pub(super) struct Bench<'a> {
     pub(super) watch: &'a dyn Watch,
-    /// Finished points; none of them is kept without a file.
     pub(super) store: Option<Mutex<Store<Value>>>,
-    /// Drives that have taken the settings. Nothing runs where none of the points has taken one.
+    /// Points run only if every setting was accepted by some drive.
     pub(super) taken: &'a Taken,
 }
 
 impl Bench<'_> {
-    /// Results of `work` for each of `points`, in their order. A finished point is not computed again; `kind` and its
-    /// fields identify it.
+    /// `kind` and the fields of a point identify it; finished points are not recomputed.
     pub(super) fn points<P: Serialize + Sync, R: Serialize + DeserializeOwned + Send>(
         &self,
         kind: &str,
@@ -31,13 +28,13 @@ impl Bench<'_> {
         let results = in_parallel(points, self.watch, |point| {
             let key = key(kind, point);
             let known = self.with_store(|store| store.find(&key))?.flatten();
-            // A value of another form is one of an older build of this model.
+            // A value of another form was stored by an older build.
             if let Some(known) = known.and_then(|value| serde_json::from_value(value).ok()) {
                 return Ok(known);
             }
             let result = work(point)?;
             if self.watch.stopped() {
-                // The drive may have given up a command.
+                // A stopped drive may have abandoned a command.
                 return Err(PaperError::Interrupted);
             }
             self.with_store(|store| {

@@ -1,4 +1,4 @@
-//! Settings of the user over the drives of a paper.
+//! User settings for the drives of a paper.
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -10,8 +10,8 @@ use toml::{Table, Value};
 
 use super::{Options, PaperError};
 
-/// Settings that some drive of the paper has taken, and why the others have not: a key may count for one of its mapping
-/// schemes only. A run fills it.
+/// Settings accepted by some drive of the paper, and errors for the others: a key may apply to only one of its
+/// mapping schemes. Filled by a run.
 #[derive(Clone, Debug, Default)]
 pub struct Taken(Arc<Mutex<BTreeMap<String, Option<Arc<ConfigError>>>>>);
 
@@ -24,7 +24,7 @@ impl Taken {
         }
     }
 
-    /// Refuses what no drive so far has taken.
+    /// Fails if a setting was not accepted by any drive so far.
     pub(crate) fn check(&self) -> Result<(), PaperError> {
         let known = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         match known.values().flatten().next() {
@@ -34,8 +34,7 @@ impl Taken {
     }
 }
 
-/// `drive`, which is `before` with what the paper changes, with what is set over that. Keys and values are read, and errors
-/// told, as for an experiment.
+/// Applies the user's settings to `drive`, which is `before` with the paper's changes.
 pub(crate) fn over(
     preset: &str,
     before: &DriveConfig,
@@ -49,18 +48,19 @@ pub(crate) fn over(
     let mut changed = difference(&table(before), &table(&drive));
     changed.insert("preset".to_owned(), preset.into());
     let mut sets = options.sets.clone();
+    // Retry without the settings and changes that have no effect on this drive.
     let given = loop {
         let experiment = Table::from_iter([("drive".to_owned(), Value::Table(changed.clone()))]);
         match Experiment::from_table(experiment, &sets, Path::new("")) {
             Ok(experiment) => break experiment.drive,
             Err(error) => match idle_key(&error) {
-                // Not on this drive; perhaps on another one of the paper.
+                // No effect on this drive, but perhaps on another one of the paper.
                 Some(key) if sets.iter().any(|set| key_of(set) == key) => {
                     let is_it = |set: &String| key_of(set) == key;
                     let set = sets.iter().position(is_it).map(|at| sets.remove(at));
                     options.taken.note(&set.unwrap_or_default(), Some(error));
                 }
-                // The paper says more than counts on this drive.
+                // The paper sets a key without effect on this drive.
                 Some(key) if remove(&mut changed, &key.split('.').skip(1).collect::<Vec<_>>()) => {}
                 _ => return Err(PaperError::Set(Box::new(error))),
             },
@@ -69,6 +69,7 @@ pub(crate) fn over(
     let (given, mut whole) = (table(&given), table(&drive));
     for set in &sets {
         options.taken.note(set, None);
+        // The paper's own changes stay unless the user sets the same key.
         carry_over(&given, &mut whole, &key_of(set).split('.').skip(1).collect::<Vec<_>>());
     }
     Ok(whole.try_into().unwrap_or(drive))
@@ -78,7 +79,6 @@ fn key_of(set: &str) -> &str {
     set.split('=').next().unwrap_or_default().trim()
 }
 
-/// The key that has no effect, if that is what is wrong.
 fn idle_key(error: &ConfigError) -> Option<String> {
     match error {
         ConfigError::Given { error, .. } | ConfigError::In { error, .. } => idle_key(error),
@@ -87,7 +87,6 @@ fn idle_key(error: &ConfigError) -> Option<String> {
     }
 }
 
-/// Keys of `after` that `before` lacks, or has with another value.
 fn difference(before: &Table, after: &Table) -> Table {
     let mut changed = Table::new();
     for (key, value) in after {
@@ -105,7 +104,7 @@ fn difference(before: &Table, after: &Table) -> Table {
     changed
 }
 
-/// Takes what is at `path` out of `from`; whether there was something.
+/// True if the value existed.
 fn remove(from: &mut Table, path: &[&str]) -> bool {
     let [first, rest @ ..] = path else { return false };
     match (from.get_mut(*first), rest) {
@@ -115,11 +114,10 @@ fn remove(from: &mut Table, path: &[&str]) -> bool {
     }
 }
 
-/// Gives `to` what `from` has at `path`.
 fn carry_over(from: &Table, to: &mut Table, path: &[&str]) {
     let [first, rest @ ..] = path else { return };
     match (from.get(*first), rest) {
-        // What is at its default may be left out.
+        // A default value may be omitted.
         (None, _) => drop(to.remove(*first)),
         (Some(Value::Table(inner)), [_, ..]) => {
             let place = to.entry(*first).or_insert_with(|| Table::new().into());

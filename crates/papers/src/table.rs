@@ -1,7 +1,7 @@
-//! Claims of a paper as data: a table in TOML, and the values measured for it.
+//! Claims of a paper as data: a TOML table, and measured values.
 //!
-//! The table of a paper, `claims.toml` in its folder, has place, sentence, number and band of each claim. Code computes
-//! the value of each id; [`Values::judged`] brings both together.
+//! The file `claims.toml` in a paper's folder has place, sentence, number and band of each claim. Code computes
+//! a value per id; [`Values::judged`] combines both.
 
 use std::collections::BTreeMap;
 
@@ -15,7 +15,6 @@ struct Table {
     claim: Vec<Entry>,
 }
 
-/// A claim as its paper makes it.
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
 struct Entry {
@@ -34,7 +33,6 @@ struct Entry {
     unless_run: Option<String>,
 }
 
-/// Limits of a band; those around a value are around the paper's number.
 #[derive(Deserialize)]
 #[serde(rename_all = "snake_case")]
 enum Limits {
@@ -51,51 +49,47 @@ enum Limits {
 struct Measured {
     value: Option<f64>,
     error: Option<f64>,
-    /// Upper end of the direction, where it was measured, too.
+    /// Upper end of the direction, if it was measured as well.
     limit: Option<f64>,
 }
 
-/// Values measured for claims, by the ids of these.
 #[derive(Default)]
 pub(crate) struct Values {
     measured: BTreeMap<String, Measured>,
-    /// Replacements for `{name}` in the reasons of the table.
+    /// Replacements for `{name}` in the table's reasons.
     texts: BTreeMap<&'static str, String>,
 }
 
-/// An id: letters and digits of `name` in lower case, with a hyphen for everything between.
+/// Id of `name`: its letters and digits in lower case, with hyphens between.
 fn id(name: &str) -> String {
     let words = name.split(|c: char| !c.is_ascii_alphanumeric()).filter(|word| !word.is_empty());
     words.collect::<Vec<_>>().join("-").to_ascii_lowercase()
 }
 
 impl Values {
-    /// Adds the value of the claim `name`; nothing if it was not measured.
     pub(crate) fn add(&mut self, name: &str, value: Option<f64>) {
         self.add_with_error(name, value, None);
     }
 
-    /// Adds the value of the claim `name` with its standard error.
     pub(crate) fn add_with_error(&mut self, name: &str, value: Option<f64>, error: Option<f64>) {
         self.measured.insert(id(name), Measured { value, error, limit: None });
     }
 
-    /// Ends the direction of the claim `name`, which has been added, at `limit`.
     pub(crate) fn limit(&mut self, name: &str, limit: Option<f64>) {
         self.measured.entry(id(name)).or_default().limit = limit;
     }
 
-    /// Replaces `{name}` in reasons by `text`.
     pub(crate) fn text(&mut self, name: &'static str, text: String) {
         self.texts.insert(name, text);
     }
 
-    /// Claims of `table` that have been added, in the order of the table; `missing` is why others were not run.
+    /// Returns the added claims of `table` in its order; `missing` is the reason for those not run.
     ///
     /// # Panics
     ///
     /// If an id is not in the table: the table is part of the program.
     pub(crate) fn judged(self, table: &str, missing: &str) -> Vec<Claim> {
+        // A value without an entry would be lost silently.
         let table = entries(table);
         if let Some(stray) = self.measured.keys().find(|id| table.iter().all(|entry| entry.id != **id)) {
             panic!("claims.toml: no claim has the id \"{stray}\"");
@@ -173,7 +167,7 @@ pub(crate) mod tests {
         include_str!("trim/claims.toml"),
     ];
 
-    /// Each claim of `table` is among `computed`; [`Values::judged`] sees to the reverse.
+    /// Checks that each claim of `table` is computed; [`Values::judged`] checks the reverse.
     #[track_caller]
     pub(crate) fn assert_all_computed(table: &str, computed: &[Claim]) {
         let computed: BTreeSet<&str> = computed.iter().map(|claim| claim.id.as_str()).collect();
@@ -182,7 +176,6 @@ pub(crate) mod tests {
         }
     }
 
-    /// Number of the paper in the claim `id`, for constants of fits that must be the same.
     pub(crate) fn paper(table: &str, id: &str) -> Option<f64> {
         entries(table).into_iter().find(|entry| entry.id == id).and_then(|entry| entry.paper)
     }
@@ -206,7 +199,7 @@ pub(crate) mod tests {
         }
     }
 
-    /// The papers in Korean are quoted, line by line.
+    /// Papers in Korean are quoted for each claim.
     #[test]
     fn claims_have_the_sentence_that_they_rest_on() {
         let is_korean = |text: &str| text.chars().any(|letter| ('가'..='힣').contains(&letter));

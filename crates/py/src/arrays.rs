@@ -1,4 +1,4 @@
-//! Columns of requests that come in: a number for all, or NumPy and Arrow arrays, of which nothing is copied.
+//! Input columns of requests: one number for all, or NumPy and Arrow arrays, which are not copied.
 
 use std::fmt::Display;
 
@@ -13,9 +13,7 @@ use pyo3_arrow::input::AnyArray;
 use strobe_ssd::CommandKind;
 use strobe_types::{Lba, Op, Request};
 
-/// Whole numbers, one for each request.
 pub(crate) enum Column {
-    /// One value for all rows.
     Same(u64),
     U64(ScalarBuffer<u64>),
     I64(ScalarBuffer<i64>),
@@ -25,23 +23,23 @@ pub(crate) enum Column {
 }
 
 impl Column {
-    /// The column that `given` is, `name` in messages.
+    /// Converts `given`. Messages call the column `name`.
     pub(crate) fn of(name: &str, given: &Bound<'_, PyAny>) -> PyResult<Self> {
         if let Ok(same) = given.extract::<u64>() {
             return Ok(Self::Same(same));
         }
         let wrong = |what: &dyn Display| {
             PyTypeError::new_err(format!(
-                "{name}: {what}; it must be a whole number from 0 on, or an array of them (NumPy or Arrow, contiguous, \
-                 of 8, 32 or 64 bits)"
+                "{name}: {what}; give a whole number from 0 on, or an array of them (NumPy or Arrow, contiguous, of \
+                 8, 32 or 64 bits)"
             ))
         };
-        let array = given.extract::<AnyArray>().map_err(|_| wrong(&"that is neither"))?;
+        let array = given.extract::<AnyArray>().map_err(|_| wrong(&"unsupported type"))?;
         let (chunks, _) = array.into_chunked_array()?.into_inner();
         match &chunks[..] {
             [array] if array.null_count() == 0 => Self::of_array(array),
             [] => Some(Self::U64(Vec::new().into())),
-            [_] => return Err(wrong(&"there are nulls in it")),
+            [_] => return Err(wrong(&"it contains nulls")),
             _ => return Err(wrong(&"it is in several chunks; make it one (combine_chunks, rechunk)")),
         }
         .ok_or_else(|| wrong(&format!("its type is {}", chunks[0].data_type())))
@@ -69,7 +67,7 @@ impl Column {
         }
     }
 
-    /// The number of request `at`; `None` if it is negative.
+    /// `None` for a negative number.
     pub(crate) fn get(&self, at: usize) -> Option<u64> {
         match self {
             Self::Same(same) => Some(*same),
@@ -82,7 +80,6 @@ impl Column {
     }
 }
 
-/// Requests in columns.
 pub(crate) struct Requests {
     ops: Column,
     lbas: Column,
@@ -92,7 +89,7 @@ pub(crate) struct Requests {
 }
 
 impl Requests {
-    /// Columns of one length; those that are one number count for all.
+    /// Columns must be equally long. A single number applies to all requests.
     pub(crate) fn new(
         op: &Bound<'_, PyAny>,
         lba: &Bound<'_, PyAny>,
@@ -121,7 +118,6 @@ impl Requests {
         self.arrivals_ns.is_some()
     }
 
-    /// Request `at`.
     pub(crate) fn get(&self, at: usize) -> Result<Request, String> {
         let wrong = |what: &str| format!("request {at}: {what}");
         let number = |column: &Column, what: &str| column.get(at).ok_or_else(|| wrong(what));
@@ -134,7 +130,7 @@ impl Requests {
         Ok(Request::new(op, Lba::new(lba), sectors))
     }
 
-    /// When request `at` arrives, in ns; those without times of their own do so at 0.
+    /// Arrival time in ns; 0 without arrival times.
     pub(crate) fn arrival_ns(&self, at: usize) -> Result<u64, String> {
         match &self.arrivals_ns {
             None => Ok(0),
@@ -143,7 +139,6 @@ impl Requests {
     }
 }
 
-/// The op called `name`.
 pub(crate) fn op_named(name: &str) -> PyResult<Op> {
     Op::ALL.into_iter().find(|op| op.name() == name).ok_or_else(|| {
         let names = Op::ALL.map(Op::name).join(", ");
@@ -151,7 +146,6 @@ pub(crate) fn op_named(name: &str) -> PyResult<Op> {
     })
 }
 
-/// The kind of command called `name`.
 pub(crate) fn kind_named(name: &str) -> PyResult<CommandKind> {
     CommandKind::ALL.into_iter().find(|kind| kind.name() == name).ok_or_else(|| {
         let names = CommandKind::ALL.map(CommandKind::name).join(", ");

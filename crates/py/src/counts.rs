@@ -6,7 +6,6 @@ use strobe_ftl::WearSummary;
 use strobe_nand::{Cause, NandOp};
 use strobe_ssd::{CommandKind, DriveStats, Latencies};
 
-/// All counters.
 pub(crate) fn stats<'py>(py: Python<'py>, stats: &DriveStats) -> PyResult<Bound<'py, PyDict>> {
     let all = PyDict::new(py);
     let host = PyDict::new(py);
@@ -39,7 +38,7 @@ pub(crate) fn stats<'py>(py: Python<'py>, stats: &DriveStats) -> PyResult<Bound<
     Ok(all)
 }
 
-/// Latencies of one kind, in ns.
+/// Latencies in ns. A percentile is None if too few requests were measured.
 pub(crate) fn latency<'py>(py: Python<'py>, latencies: &Latencies) -> PyResult<Bound<'py, PyDict>> {
     let (min, max) = latencies.extremes();
     let all = PyDict::new(py);
@@ -48,12 +47,11 @@ pub(crate) fn latency<'py>(py: Python<'py>, latencies: &Latencies) -> PyResult<B
     all.set_item("mean", latencies.mean())?;
     all.set_item("max", max)?;
     for percent in [50.0, 90.0, 99.0, 99.9, 99.99] {
-        all.set_item(format!("p{percent}"), latencies.percentile(percent))?;
+        all.set_item(format!("p{percent}"), latencies.known_percentile(percent))?;
     }
     Ok(all)
 }
 
-/// Erase counts and bad blocks.
 pub(crate) fn wear<'py>(py: Python<'py>, wear: &WearSummary) -> PyResult<Bound<'py, PyDict>> {
     let all = PyDict::new(py);
     all.set_item("erase_min", wear.erase_min)?;

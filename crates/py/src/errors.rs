@@ -1,5 +1,7 @@
-//! Errors as exceptions: one for each kind of error of the library, below one of all. What Python has a word for is that,
-//! too: a refused configuration is a `ValueError`, a file that is not there a `FileNotFoundError`.
+//! Errors as Python exceptions: one per kind, all below `StrobeError`.
+//!
+//! If Python has a matching exception, the class also derives from it: a refused configuration is a
+//! `ValueError`, a missing file a `FileNotFoundError`.
 
 use std::error::Error;
 use std::io::ErrorKind;
@@ -8,7 +10,7 @@ use pyo3::prelude::*;
 use strobe_lab::{ConfigError, RunError};
 use strobe_ssd::{BuildError, CommandError, StateError, StateFileError};
 
-/// The exceptions, under the names that they have in Python.
+/// Exceptions, under their Python names.
 pub(crate) mod raised {
     use pyo3::exceptions::{PyException, PyFileNotFoundError, PyValueError};
     use pyo3::prelude::*;
@@ -21,25 +23,23 @@ pub(crate) mod raised {
         strobe,
         CommandError,
         StrobeError,
-        "A drive has refused a command, which has changed nothing; or data that it needs cannot be read."
+        "The drive refused a command, which changed nothing, or data could not be read."
     );
-    create_exception!(strobe, RunError, StrobeError, "A run has ended without a result.");
-    create_exception!(strobe, SweepError, StrobeError, "A sweep cannot go on; what is done is kept.");
+    create_exception!(strobe, RunError, StrobeError, "A run ended without a result.");
+    create_exception!(strobe, SweepError, StrobeError, "A sweep stopped; finished points are kept.");
     create_exception!(
         strobe,
         StateError,
         StrobeError,
-        "A state cannot be saved, or is not one for this drive."
+        "A state cannot be saved, or does not fit this drive."
     );
 
-    /// An exception below `StrobeError` and one of Python's own.
     macro_rules! exception_of_both {
         ($name:ident, $own:ty, $doc:literal) => {
             #[doc = $doc]
             pub(crate) struct $name;
 
             impl $name {
-                /// The class.
                 pub(crate) fn class(py: Python<'_>) -> PyResult<Bound<'_, PyType>> {
                     static CLASS: PyOnceLock<Py<PyType>> = PyOnceLock::new();
                     let class = CLASS.get_or_try_init(py, || {
@@ -53,7 +53,6 @@ pub(crate) mod raised {
                     Ok(class.bind(py).clone())
                 }
 
-                /// The exception with this text.
                 pub(crate) fn new_err(text: impl Into<String>) -> PyErr {
                     let text = text.into();
                     Python::attach(|py| match Self::class(py) {
@@ -68,14 +67,14 @@ pub(crate) mod raised {
     exception_of_both!(
         ConfigError,
         PyValueError,
-        "A configuration is refused; the message names the key and the cure."
+        "A configuration is refused; the message names the key and the fix."
     );
     exception_of_both!(
         BuildError,
         PyValueError,
-        "A drive that could not work is refused, with the arithmetic that shows why."
+        "The drive could not work; the message shows the calculation."
     );
-    exception_of_both!(MissingFileError, PyFileNotFoundError, "A file that is named is not there.");
+    exception_of_both!(MissingFileError, PyFileNotFoundError, "A file does not exist.");
 }
 
 pub(crate) fn add_to(module: &Bound<'_, PyModule>) -> PyResult<()> {
@@ -90,7 +89,7 @@ pub(crate) fn add_to(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add("StateError", py.get_type::<raised::StateError>())
 }
 
-/// True if `error` comes from a file that is not there.
+/// True if a missing file is among the causes.
 fn is_missing(error: &(dyn Error + 'static)) -> bool {
     let of_system =
         error.downcast_ref::<std::io::Error>().is_some_and(|error| error.kind() == ErrorKind::NotFound);
@@ -99,13 +98,13 @@ fn is_missing(error: &(dyn Error + 'static)) -> bool {
 
 pub(crate) fn config(error: ConfigError) -> PyErr {
     match error {
-        // An option of the command line, which nobody has typed: the error itself names the key.
+        // The outer error names a command-line option, the inner one names the key.
         ConfigError::Given { error, .. } => config(*error),
         ConfigError::IsSweep => {
-            raised::ConfigError::new_err("this is a sweep, not one experiment: strobe.sweep runs it")
+            raised::ConfigError::new_err("this is a sweep, not an experiment: run it with strobe.sweep")
         }
         ConfigError::IsDrive => raised::ConfigError::new_err(
-            "this is a drive, not an experiment: strobe.Drive makes it; an experiment has it under the key \"drive\"",
+            "this is a drive, not an experiment: use strobe.Drive, or put it under the key \"drive\" of an experiment",
         ),
         ConfigError::File { source, path } if source.kind() == ErrorKind::NotFound => {
             raised::MissingFileError::new_err(format!("{path}: {source}"))

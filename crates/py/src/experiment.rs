@@ -1,4 +1,4 @@
-//! Experiments: read, changed, run.
+//! Experiments: reading, changing and running them.
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -14,15 +14,15 @@ use crate::placed::PlacementObject;
 use crate::score::{Scored, Trouble};
 use crate::watch::Watcher;
 
-/// An experiment, checked and complete.
+/// A validated, complete experiment.
 ///
-/// It is made from a mapping with the keys of an experiment file, or from its text; sets are
-/// "key.path=value".
+/// experiment is a mapping with the keys of an experiment file, or its TOML text. sets are
+/// "key.path=value" strings that override keys.
 #[pyclass(frozen, module = "strobe", name = "Experiment", from_py_object)]
 #[derive(Clone)]
 pub(crate) struct PyExperiment {
     pub(crate) experiment: Experiment,
-    /// Source table, kept for changes.
+    /// Table to which changes apply.
     table: Table,
     folder: PathBuf,
 }
@@ -30,7 +30,7 @@ pub(crate) struct PyExperiment {
 impl PyExperiment {
     fn of(table: Table, sets: &[String], folder: &Path) -> PyResult<Self> {
         let experiment = Experiment::from_table(table.clone(), sets, folder).map_err(errors::config)?;
-        // The next change is one of the whole experiment, defaults of the presets of drives included where they were.
+        // Later changes start from this table, without the defaults that presets filled in.
         let mut table = table;
         for set in sets {
             set_key(&mut table, set)?;
@@ -38,17 +38,16 @@ impl PyExperiment {
         Ok(Self { experiment, table, folder: folder.to_owned() })
     }
 
-    /// A copy with some keys set.
     pub(crate) fn with(&self, sets: &[String]) -> PyResult<Self> {
         Self::of(self.table.clone(), sets, &self.folder)
     }
 }
 
-/// Puts `key.path=value` into a table that takes it: it was checked as a whole before.
+/// The setting was validated before, as part of the experiment.
 fn set_key(table: &mut Table, set: &str) -> PyResult<()> {
-    let wrong = || errors::raised::ConfigError::new_err(format!("{set:?}: KEY.PATH=VALUE is wanted"));
+    let wrong = || errors::raised::ConfigError::new_err(format!("{set:?}: expected KEY.PATH=VALUE"));
     let (key, value) = set.split_once('=').ok_or_else(wrong)?;
-    // What is no value of TOML is a text, as on the command line.
+    // A value that is not TOML is text, as on the command line.
     let value = format!("value = {value}").parse::<Table>().ok().and_then(|mut table| table.remove("value"));
     let value =
         value.unwrap_or_else(|| Value::String(set.split_once('=').map_or("", |(_, text)| text).to_owned()));
@@ -63,7 +62,7 @@ fn set_key(table: &mut Table, set: &str) -> PyResult<()> {
     Ok(())
 }
 
-/// A table from what Python gives: a mapping, or TOML text.
+/// Table from a Python mapping or TOML text.
 pub(crate) fn table_of(given: &Bound<'_, PyAny>) -> PyResult<Table> {
     if let Ok(text) = given.extract::<String>() {
         return text.parse().map_err(|error: toml::de::Error| {
@@ -76,12 +75,12 @@ pub(crate) fn table_of(given: &Bound<'_, PyAny>) -> PyResult<Table> {
     let value: serde_json::Value = serde_json::from_str(&json).map_err(|error| wrong(&error))?;
     match Value::try_from(without_null(value)) {
         Ok(Value::Table(table)) => undotted(table),
-        Ok(_) => Err(wrong(&"a mapping is wanted, as the tables of an experiment file are, or its text")),
+        Ok(_) => Err(wrong(&"expected a mapping with the tables of an experiment file, or its text")),
         Err(error) => Err(wrong(&error)),
     }
 }
 
-/// The table with keys such as "drive.preset" put where they belong; those of a sweep stay as they are.
+/// Expands dotted keys, except in the table of a sweep.
 fn undotted(table: Table) -> PyResult<Table> {
     let mut all = Table::new();
     for (key, value) in table {
@@ -94,7 +93,7 @@ fn undotted(table: Table) -> PyResult<Table> {
         let mut at = &mut all;
         for part in path {
             let below = at.entry(part).or_insert_with(|| Table::new().into());
-            let wrong = || errors::raised::ConfigError::new_err(format!("{key}: {part} is no table"));
+            let wrong = || errors::raised::ConfigError::new_err(format!("{key}: {part} is not a table"));
             at = below.as_table_mut().ok_or_else(wrong)?;
         }
         put(at, last, value, &key)?;
@@ -102,7 +101,7 @@ fn undotted(table: Table) -> PyResult<Table> {
     Ok(all)
 }
 
-/// Puts `value` under `key`, which is `path` from the top; tables grow together.
+/// Inserts `value`. Tables are merged; other duplicates are errors, which name `path`.
 fn put(table: &mut Table, key: &str, value: Value, path: &str) -> PyResult<()> {
     match (table.get_mut(key), value) {
         (Some(Value::Table(there)), Value::Table(more)) => {
@@ -116,7 +115,7 @@ fn put(table: &mut Table, key: &str, value: Value, path: &str) -> PyResult<()> {
     }
 }
 
-/// Without keys that are None: TOML has no such value, and leaving a key out means the same.
+/// Removes keys that are None: TOML has no null, and an absent key means the same.
 fn without_null(value: serde_json::Value) -> serde_json::Value {
     match value {
         serde_json::Value::Object(entries) => {
@@ -136,40 +135,38 @@ impl PyExperiment {
         Self::of(table, &sets, Path::new(""))
     }
 
-    /// Reads the experiment in a file; sets are "key.path=value", as --set takes them.
+    /// Reads an experiment file. sets are "key.path=value" strings, as for --set.
     #[staticmethod]
     #[pyo3(signature = (path, *, sets = Vec::new()))]
     fn load(path: PathBuf, sets: Vec<String>) -> PyResult<Self> {
-        // It is read as the command line does, so that messages name the file.
+        // Load like the command line, to name the file in messages.
         Experiment::load(&path, &sets).map_err(errors::config)?;
         let text = std::fs::read_to_string(&path)?;
         let table = text.parse().unwrap_or_default();
         Self::of(table, &sets, path.parent().unwrap_or(Path::new("")))
     }
 
-    /// Returns a copy with some keys set.
     fn _with_sets(&self, sets: Vec<String>) -> PyResult<Self> {
         self.with(&sets)
     }
 
-    /// Seed of everything random.
+    /// Seed of all random decisions.
     #[getter]
     fn seed(&self) -> u64 {
         self.experiment.seed
     }
 
-    /// Hash that identifies the configuration, without the seed.
+    /// Hash of the configuration, without the seed.
     #[getter]
     fn config_hash(&self) -> String {
         self.experiment.config_hash()
     }
 
-    /// Experiment as TOML that means the same, every default filled in.
+    /// Returns the equivalent experiment as TOML, with all defaults filled in.
     fn to_toml(&self) -> String {
         self.experiment.to_toml()
     }
 
-    /// Source table and base folder of its paths.
     fn _given<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
         let text = serde_json::to_string(&self.table).expect("a table is plain data");
         py.import("json")?.call_method1("loads", (text,))
@@ -192,17 +189,17 @@ impl PyExperiment {
     }
 }
 
-/// Temporary file for a state, which replaces `path` only when complete.
+/// Temporary file that replaces `path` when complete.
 fn part_of(path: &Path, overwrite: bool) -> PyResult<tempfile::NamedTempFile> {
     if !overwrite && path.exists() {
-        let text = format!("{} is there already; give another name, or overwrite=True", path.display());
+        let text = format!("{} exists; give another name, or overwrite=True", path.display());
         return Err(pyo3::exceptions::PyFileExistsError::new_err(text));
     }
     let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
     Ok(tempfile::NamedTempFile::new_in(folder)?)
 }
 
-/// Writes a file by `write`: it appears when it is complete.
+/// Writes a file, which appears only when complete.
 pub(crate) fn written<T>(
     path: &Path,
     overwrite: bool,
@@ -218,12 +215,10 @@ pub(crate) fn written<T>(
     Ok(value)
 }
 
-/// The keys of policies that Python may bring.
 pub(crate) const VICTIM: &str = "drive.ftl.gc.victim";
 pub(crate) const PLACEMENT: &str = "drive.ftl.placement.scheme";
 
-/// The name that stands for a policy of Python's in results: its attribute `name`, or `score()` after its function or
-/// class.
+/// Name of a policy: its attribute `name`, or the name of its function or class, such as `score()`.
 pub(crate) fn name_of(policy: &Bound<'_, PyAny>) -> PyResult<String> {
     let own = policy.getattr_opt("name")?.and_then(|name| name.extract::<String>().ok());
     if let Some(own) = own.filter(|own| !own.is_empty()) {
@@ -237,11 +232,10 @@ pub(crate) fn name_of(policy: &Bound<'_, PyAny>) -> PyResult<String> {
     Ok(format!("{}()", name.rsplit('.').next().unwrap_or(&name)))
 }
 
-/// Policies that Python gives as a function or an object.
+/// Policies given as Python functions or objects.
 pub(crate) struct OwnPolicies {
     victim: Option<Arc<Py<PyAny>>>,
     placement: Option<PlacementObject>,
-    /// Names of both.
     names: (Option<String>, Option<String>),
 }
 
@@ -264,7 +258,7 @@ impl OwnPolicies {
         Ok(Self { victim: victim.map(|victim| Arc::new(victim.clone().unbind())), placement, names })
     }
 
-    /// Runs `experiment` with these policies, whose names are in the result's configuration.
+    /// The configuration in the result names these policies.
     pub(crate) fn run(
         self,
         experiment: &Experiment,
@@ -290,7 +284,7 @@ impl OwnPolicies {
         self.victim.is_some() || self.placement.is_some()
     }
 
-    /// The drive of `builder` with these policies, which put what goes wrong in Python into `trouble`.
+    /// Python exceptions are stored in `trouble`.
     pub(crate) fn build(
         self,
         mut builder: DriveBuilder<'_>,
@@ -307,7 +301,7 @@ impl OwnPolicies {
     }
 }
 
-/// Runs an experiment; the result is the JSON that the command line prints.
+/// Runs an experiment; returns the JSON that the command line prints.
 #[pyfunction(name = "_run")]
 #[pyo3(signature = (experiment, progress, victim, placement, from_state, save_state, save_at, overwrite))]
 #[allow(clippy::too_many_arguments, reason = "the Python function above it names them all")]
@@ -329,8 +323,8 @@ pub(crate) fn run_json(
         errors::raised::ConfigError::new_err(format!("save_at={save_at:?}; allowed are {names}"))
     })?;
     if (victim.is_some() || placement.is_some()) && (from_state.is_some() || save_state.is_some()) {
-        let text = "from_state or save_state with a victim function or a placement object: what these remember is not kept \
-                    in a state";
+        let text = "from_state or save_state with a victim function or a placement object: a state does not contain \
+                    their data";
         return Err(errors::raised::ConfigError::new_err(text));
     }
     let from = from_state.map(|path| StateFile::open(&path)).transpose().map_err(errors::state_file)?;
@@ -350,7 +344,7 @@ pub(crate) fn run_json(
             runner::run_with(experiment, States { from, save: None }, &mut watcher).map_err(errors::run)
         }),
     };
-    // What went wrong in Python is the reason of all else.
+    // A Python exception is the cause of any other failure.
     trouble.raised()?;
     let result = result?;
     Ok(py.detach(|| serde_json::to_string(&result).expect("results are plain data")))

@@ -1,10 +1,19 @@
-//! The Python package `strobe`: drives and experiments, driven from Python.
+//! Python package `strobe`: drives and experiments from Python. It contains no simulation logic.
 //!
-//! It holds no logic. `drive/` is one drive, command by command or many at a time; `experiment.rs` reads and runs
-//! experiments; `sweep.rs` says what is to be run of a sweep; `score.rs` lets a Python function choose victims,
-//! `placed.rs` an object streams; `arrays.rs` takes NumPy and Arrow in and gives them out, `table.rs` is a table that
-//! goes out, `tables.rs` what a drive shows as such; `pictures.rs` draws results; `errors.rs` makes errors exceptions. Doc
-//! comments of what Python sees are its documentation: `python/strobe/_strobe.pyi` repeats them, and a test compares.
+//! - `drive/`: one drive, for single commands or many
+//! - `experiment.rs`: reads and runs experiments
+//! - `sweep.rs`: tasks of a sweep
+//! - `score.rs`: victims chosen by a Python function
+//! - `placed.rs`: streams chosen by a Python object
+//! - `arrays.rs`: NumPy and Arrow input
+//! - `table.rs`: output tables
+//! - `tables.rs`: tables of a drive's state
+//! - `pictures.rs`: pages and figures of results
+//! - `errors.rs`: exceptions
+//!
+//! Doc comments of Python items are their docstrings. `python/strobe/_strobe.pyi` repeats them, and a test
+//! compares both.
+//! `STROBE_BLESS=1 pytest python/tests/test_stubs.py` rewrites the file.
 
 mod arrays;
 mod counts;
@@ -22,7 +31,7 @@ mod watch;
 
 use pyo3::prelude::*;
 
-/// The compiled part of `strobe`.
+/// Compiled part of `strobe`.
 #[pymodule]
 fn _strobe(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add("__version__", env!("CARGO_PKG_VERSION"))?;

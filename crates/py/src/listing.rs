@@ -10,31 +10,29 @@ use toml::Table;
 
 use crate::errors;
 
-/// Ready-made drives: name, and what they are.
+/// Ready-made drives: name and description.
 #[pyfunction(name = "presets")]
 fn presets_() -> Vec<(&'static str, &'static str)> {
     presets::PRESETS.iter().map(|preset| (preset.name, preset.summary)).collect()
 }
 
-/// All keys of a preset, or of a drive in a file, as JSON.
+/// All keys of a preset, or of a drive file, as JSON.
 #[pyfunction]
 fn _preset_json(name: &str) -> PyResult<String> {
     let config = drive_config(preset_table(name)?, &[])?;
     Ok(serde_json::to_string(&config).expect("a configuration is plain data"))
 }
 
-/// Name of the only format that the start of a trace is in.
+/// Name of the only format that fits the start of a trace.
 #[pyfunction]
 fn _format_of(path: PathBuf) -> PyResult<&'static str> {
     only_format(&path).map_err(|error| errors::raised::ConfigError::new_err(error.to_string()))
 }
 
-/// The keys of the drive that a preset or a file describes.
 pub(crate) fn preset_table(name: &str) -> PyResult<Table> {
     load_drive_table(name, "drive").map_err(errors::config)
 }
 
-/// The drive with these keys and those that are set, checked.
 pub(crate) fn drive_config(keys: Table, sets: &[String]) -> PyResult<DriveConfig> {
     let table = Table::from_iter([("drive".to_owned(), keys.into())]);
     Experiment::from_table(table, sets, Path::new(""))
@@ -42,13 +40,13 @@ pub(crate) fn drive_config(keys: Table, sets: &[String]) -> PyResult<DriveConfig
         .map_err(errors::config)
 }
 
-/// Victim policies: name, and what they pick. A formula over the variables of blocks is one, too.
+/// Built-in victim policies: name and the blocks they pick. A formula over block variables is a policy, too.
 #[pyfunction]
 fn policies() -> Vec<(&'static str, &'static str)> {
     POLICIES.iter().map(|policy| (policy.name, policy.picks)).collect()
 }
 
-/// Mapping schemes.
+/// Names of the mapping schemes.
 #[pyfunction]
 fn mappings() -> Vec<&'static str> {
     MAPPINGS.iter().map(|mapping| mapping.name).collect()

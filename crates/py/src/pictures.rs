@@ -1,4 +1,4 @@
-//! Results as pages and figures: what `strobe report` draws.
+//! Pages and figures of results, as drawn by `strobe report`.
 
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
@@ -11,7 +11,7 @@ fn read(name: &str, result: &str) -> PyResult<Run> {
     Run::read(name, result).map_err(|error| errors::report(&error))
 }
 
-/// The page of results, given as names with their JSON.
+/// Page of results, given as names with their JSON.
 #[pyfunction]
 fn _page(py: Python<'_>, results: Vec<(String, String)>) -> PyResult<String> {
     py.detach(|| {
@@ -20,13 +20,13 @@ fn _page(py: Python<'_>, results: Vec<(String, String)>) -> PyResult<String> {
     })
 }
 
-/// The page of a result for a cell of a notebook.
+/// Page of a result for a notebook cell.
 #[pyfunction]
 fn _cell(py: Python<'_>, name: &str, result: &str) -> PyResult<String> {
     py.detach(|| Ok(strobe_report::cell(&read(name, result)?)))
 }
 
-/// The figures of a result: names, and SVG.
+/// Figures of a result: names and SVG.
 #[pyfunction]
 fn _figures(py: Python<'_>, name: &str, result: &str) -> PyResult<Vec<(String, String)>> {
     py.detach(|| {
@@ -35,20 +35,20 @@ fn _figures(py: Python<'_>, name: &str, result: &str) -> PyResult<Vec<(String, S
     })
 }
 
-/// A figure with a width on paper.
+/// SVG figure with a printed width.
 #[pyfunction]
 fn _sized(svg: &str, width_mm: f64) -> PyResult<String> {
     strobe_report::sized(svg, width_mm).map_err(|error| PyValueError::new_err(format!("width_mm: {error}")))
 }
 
-/// A figure as PDF.
+/// SVG figure converted to PDF.
 #[pyfunction]
 fn _pdf<'py>(py: Python<'py>, svg: &str) -> PyResult<Bound<'py, PyBytes>> {
     let file = strobe_report::pdf(svg).map_err(|error| PyValueError::new_err(error.to_string()))?;
     Ok(PyBytes::new(py, &file))
 }
 
-/// The page of power cuts.
+/// Page of power cuts.
 #[pyfunction]
 fn _crash_page(name: &str, result: &str) -> PyResult<String> {
     strobe_report::crash_page(name, result).map_err(|error| errors::report(&error))

@@ -1,8 +1,8 @@
-//! Streams chosen by a Python object: for exploration, as each batch of writes and each victim costs a call.
+//! Streams chosen by a Python object, for exploration: each batch of writes and each victim costs a call.
 //!
-//! 1. `on_write(units)` is asked before a batch of host writes, and its answers are kept until each unit is written.
-//! 2. `on_relocate(units)` is asked before a block is emptied, and its answers are kept until that is done.
-//! 3. `on_collect(block)`, which an object need not have, is told that a block has been emptied.
+//! 1. `on_write(units)` is called before a batch of host writes; its answers apply as each unit is written.
+//! 2. `on_relocate(units)` is called before a block is emptied; its answers apply until the block is empty.
+//! 3. `on_collect(block)`, optional, is called after a block has been emptied.
 
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
@@ -27,7 +27,7 @@ pub(crate) struct PlacementObject {
 }
 
 impl PlacementObject {
-    /// `given`, with the streams of its attribute `streams`, else `default`.
+    /// The attribute `streams` gives the number of streams; without it, there are `default`.
     pub(crate) fn of(given: &Bound<'_, PyAny>, default: u8) -> PyResult<Self> {
         for method in [ON_WRITE, ON_RELOCATE] {
             if !given.getattr(method).is_ok_and(|method| method.is_callable()) {
@@ -41,6 +41,7 @@ impl PlacementObject {
         }
         let layout = match given.getattr_opt("streams")? {
             None => StreamLayout::shared(default),
+            // One number: host writes and copies share these streams. A pair separates them.
             Some(streams) => match (streams.extract::<u8>(), streams.extract::<(u8, u8)>()) {
                 (Ok(shared), _) => StreamLayout::shared(shared),
                 (_, Ok((host, copies))) if host.checked_add(copies).is_some() => {
@@ -48,8 +49,8 @@ impl PlacementObject {
                 }
                 _ => {
                     let text = format!(
-                        "streams = {streams}: a number of streams is wanted, or (streams of host writes, streams of \
-                         relocated units), {} together at most",
+                        "streams = {streams}: expected a number of streams, or (streams of host writes, streams of \
+                         relocated units), at most {} together",
                         StreamLayout::MOST
                     );
                     return Err(PyValueError::new_err(text));
@@ -59,21 +60,20 @@ impl PlacementObject {
         Ok(Self { object: Arc::new(given.clone().unbind()), layout })
     }
 
-    /// The placement, which puts what goes wrong in Python into `trouble`.
+    /// Python exceptions are stored in `trouble`.
     pub(crate) fn placement(&self, trouble: Trouble) -> Placed {
         let (object, layout) = (self.object.clone(), self.layout);
         Placed { object, layout, coming: VecDeque::new(), leaving: BTreeMap::new(), trouble }
     }
 }
 
-/// The placement of a Python object.
 #[derive(Clone)]
 pub(crate) struct Placed {
     object: Arc<Py<PyAny>>,
     layout: StreamLayout,
-    /// Units that the host writes next, with their streams.
+    /// Streams of coming writes, in order.
     coming: VecDeque<(Lpn, StreamId)>,
-    /// Streams of the units of each block that is emptied.
+    /// Streams of relocated units, for each block being emptied.
     leaving: BTreeMap<BlockId, BTreeMap<Lpn, StreamId>>,
     trouble: Trouble,
 }
@@ -85,7 +85,7 @@ impl std::fmt::Debug for Placed {
 }
 
 impl Placed {
-    /// The streams, from `first` to below `end`, that `method` chooses for `units`.
+    /// Calls `method`. Valid streams are `first` to `end - 1`.
     fn asked(&self, method: &str, units: &[Lpn], (first, end): (u8, u8)) -> PyResult<Vec<StreamId>> {
         let numbers = units.iter().map(|lpn| lpn.get());
         let table = Table::new(vec![("unit", Arc::new(UInt32Array::from_iter_values(numbers)) as ArrayRef)])?;
@@ -98,8 +98,8 @@ impl Placed {
                 is_one.then(|| StreamId::new(stream as u8)).ok_or_else(|| {
                     let (unit, last) = (units[row].get(), end - 1);
                     PyValueError::new_err(format!(
-                        "{method} returned stream {stream} in row {row} (unit {unit}); a whole number from {first} to \
-                         {last} is wanted"
+                        "{method} returned stream {stream} in row {row} (unit {unit}); expected a whole number from \
+                         {first} to {last}"
                     ))
                 })
             });
@@ -107,7 +107,7 @@ impl Placed {
         })
     }
 
-    /// [`Placed::asked`], or the first stream once something is wrong: the run is on its way to its end.
+    /// After an exception the first stream is used: the run is about to end.
     fn streams(&self, method: &str, units: &[Lpn], range: (u8, u8)) -> Vec<StreamId> {
         let first = || vec![StreamId::new(range.0); units.len()];
         if self.trouble.is_there() || units.is_empty() {
@@ -131,7 +131,7 @@ impl Placement for Placed {
     fn on_batch(&mut self, lpns: &mut dyn Iterator<Item = Lpn>, _: WriteContext) {
         let units: Vec<Lpn> = lpns.collect();
         let streams = self.streams(ON_WRITE, &units, (0, self.layout.host));
-        // What a batch that has failed leaves is not written.
+        // Overwrites the rest of a failed batch, which is never written.
         self.coming = units.into_iter().zip(streams).collect();
     }
 

@@ -1,4 +1,5 @@
-//! Victims chosen by a Python function: for exploration, as each choice costs a call and a look at every closed block.
+//! Victims chosen by a Python function, for exploration: each choice costs a call and a scan of all closed
+//! blocks.
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
@@ -12,7 +13,7 @@ use strobe_types::{BlockId, Ppa, Prng};
 
 use crate::table::Table;
 
-/// First Python exception raised during a simulation, kept until control returns to Python.
+/// First Python exception, kept until control returns to Python.
 #[derive(Clone, Default)]
 pub(crate) struct Trouble(Arc<Mutex<Option<PyErr>>>);
 
@@ -21,7 +22,6 @@ impl Trouble {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Keeps `error`, if it is the first.
     pub(crate) fn put(&self, error: PyErr) {
         self.lock().get_or_insert(error);
     }
@@ -30,15 +30,15 @@ impl Trouble {
         self.lock().is_some()
     }
 
-    /// Raises the kept exception, if any.
     pub(crate) fn raised(&self) -> PyResult<()> {
         self.lock().take().map_or(Ok(()), Err)
     }
 }
 
-/// Picks the closed block with the largest score, of equals the one with the lowest number. The scores are those of a
-/// function that gets a table of the closed blocks, whose columns are the variables of formulas. Blocks without an
-/// invalid unit are not among them.
+/// Victim policy that calls a Python function. On equal scores, the lowest block number wins.
+///
+/// The Python function scores a table of the closed blocks, whose columns are the variables of formulas.
+/// Blocks without invalid units are left out.
 #[derive(Clone)]
 pub(crate) struct Scored {
     function: Arc<Py<PyAny>>,
@@ -51,7 +51,6 @@ impl Scored {
         Self { function, observed: Formula::observer(blocks, units_per_block), trouble }
     }
 
-    /// The place in `choices` of the block that the function scores highest.
     fn asked(&self, choices: &[BlockId], view: &BlockView<'_>) -> PyResult<usize> {
         let numbers = UInt32Array::from_iter_values(choices.iter().map(|block| block.get()));
         let mut columns: Vec<(&str, ArrayRef)> = vec![("block", Arc::new(numbers))];
@@ -78,8 +77,8 @@ impl Scored {
     }
 }
 
-/// Numbers that `who`, a Python function, has returned for `rows` rows: an array, or a list. `what` and `row` say what they
-/// are and what a row is of.
+/// Converts the array or list that the function `who` returned, one number per row. `what` names the numbers
+/// and `row` a row, for messages.
 pub(crate) fn numbers_of(
     answer: &Bound<'_, PyAny>,
     rows: usize,
@@ -99,7 +98,7 @@ pub(crate) fn numbers_of(
     };
     if answer.is_instance_of::<PyList>() || answer.is_instance_of::<PyTuple>() {
         let numbers =
-            answer.extract().map_err(|_| wanted("a list that holds more than numbers".to_owned()))?;
+            answer.extract().map_err(|_| wanted("a list with items other than numbers".to_owned()))?;
         return checked(numbers);
     }
     let Ok(array) = answer.extract::<AnyArray>() else {
@@ -111,7 +110,7 @@ pub(crate) fn numbers_of(
     match &array[..] {
         [numbers] => checked(floats(numbers).ok_or_else(|| {
             PyValueError::new_err(format!(
-                "{what} of type {}; numbers such as float64 are wanted",
+                "{what} of type {}; expected numbers such as float64",
                 numbers.data_type()
             ))
         })?),
@@ -119,7 +118,6 @@ pub(crate) fn numbers_of(
     }
 }
 
-/// The values of an array of floats or whole numbers.
 fn floats(array: &ArrayRef) -> Option<Vec<f64>> {
     use arrow_array::cast::AsArray as _;
     use arrow_array::types::{
@@ -161,7 +159,7 @@ impl VictimPolicy for Scored {
 
     fn choose(&mut self, view: &BlockView<'_>, _rng: &mut Prng) -> Option<BlockId> {
         let choices = self.observed.choices(view);
-        // Once something is wrong the run is on its way to its end, and any good choice will do until then.
+        // After an exception the run ends soon; until then any reasonable victim will do.
         let fewest = choices.iter().copied().min_by_key(|&block| view.valid(block))?;
         if self.trouble.is_there() {
             return Some(fewest);

@@ -1,4 +1,4 @@
-//! Sweeps: planned points and their results. Python decides which process runs them.
+//! Sweeps: planned points and their results. Python decides which process runs each point.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -6,7 +6,7 @@ use std::sync::{Arc, Mutex, MutexGuard};
 
 use arrow_array::{ArrayRef, BooleanArray, Float64Array, Int64Array, StringArray};
 use pyo3::prelude::*;
-use strobe_sweep::{Outcome, Plan, Rows, Schedule, Step, Sweep, SweepFile, Values};
+use strobe_sweep::{Naming, Outcome, Plan, Rows, Schedule, Step, Sweep, SweepFile, Values};
 
 use crate::errors;
 use crate::experiment::{OwnPolicies, PLACEMENT, VICTIM, name_of, table_of};
@@ -14,7 +14,8 @@ use crate::score::Trouble;
 use crate::table::Table;
 use crate::watch::Watcher;
 
-/// Runs a task, a line of text, and returns its answer, another one. `own` has the policies that the task names.
+/// Runs a task given as a line of text, and returns its result as one. `own` has the policies that the task
+/// names.
 #[pyfunction(name = "_carry_out")]
 #[pyo3(signature = (line, own = None))]
 pub(crate) fn carry_out(
@@ -34,7 +35,7 @@ pub(crate) fn carry_out(
             });
             let mut watcher = Watcher::new(None, trouble.clone());
             let result = own.map_err(|error| error.to_string())?.run(experiment, &mut watcher, &trouble);
-            // What went wrong in Python is the reason of all else.
+            // A Python exception is the cause of any other failure.
             trouble.raised().map_err(|error| error.to_string())?;
             result.map_err(|error| error.to_string())
         })
@@ -42,7 +43,6 @@ pub(crate) fn carry_out(
     Ok(answer)
 }
 
-/// The name that stands for a policy in the grid.
 #[pyfunction(name = "_name_of")]
 pub(crate) fn name_of_policy(policy: &Bound<'_, PyAny>) -> PyResult<String> {
     name_of(policy)
@@ -61,15 +61,15 @@ pub(crate) struct PySweep {
 
 impl PySweep {
     fn running(&self) -> PyResult<MutexGuard<'_, Running>> {
-        let poisoned = |_| errors::raised::SweepError::new_err("this sweep has failed before");
+        let poisoned = |_| errors::raised::SweepError::new_err("this sweep has already failed");
         self.running.lock().map_err(poisoned)
     }
 }
 
 #[pymethods]
 impl PySweep {
-    /// Opens a sweep of `table`, whose paths start from `folder`, with results in `out`. `shared`: other sweeps
-    /// use `out` as well. `own`: names of policies of Python's in the grid, with what identifies each.
+    /// Opens a sweep of `table`, with paths relative to `folder` and results in `out`. `shared`: other sweeps
+    /// also use `out`. `own`: names of Python policies in the grid, with an identity for each.
     #[new]
     fn new(
         table: &Bound<'_, PyAny>,
@@ -83,7 +83,7 @@ impl PySweep {
         Ok(Self { running: Mutex::new(running) })
     }
 
-    /// Returns a task and its point; None if no task can begin now.
+    /// Returns a task and its point; None if no task can start now.
     fn next_task(&self) -> PyResult<Option<(usize, String)>> {
         let mut running = self.running()?;
         match running.schedule.next_step().map_err(errors::sweep)? {
@@ -103,21 +103,22 @@ impl PySweep {
         schedule.lost(point, reason, &mut sweep.store).map_err(errors::sweep)
     }
 
-    /// Points done, wanted, failed.
+    /// Number of points: done, wanted, failed.
     fn progress(&self) -> PyResult<(usize, usize, usize)> {
         Ok(self.running()?.schedule.progress())
     }
 
-    /// Removes states that are left.
+    /// Removes leftover states.
     fn clear(&self) -> PyResult<()> {
         self.running()?.schedule.clear();
         Ok(())
     }
 
-    /// Writes all files and returns their paths and what was found, as JSON.
+    /// Writes all files; returns their paths and the findings as JSON.
     fn write(&self, py: Python<'_>) -> PyResult<String> {
         let running = self.running()?;
         let Running { sweep, schedule } = &*running;
+        // Other Python threads run while files are written and figures drawn.
         py.detach(|| {
             let outputs = sweep.write(schedule.wanted()).map_err(errors::sweep)?;
             let estimate = |found: &strobe_sweep::Estimate| {
@@ -144,11 +145,15 @@ impl PySweep {
                     "measure": summary.measures[found.measure], "relative": estimate(&found.relative),
                     "p": found.p, "shown": found.is_shown(summary.confidence) })
             });
+            let tables = strobe_sweep::tables(&sweep.plan, summary, Naming::Words);
+            let written =
+                |form: fn(&strobe_report::Table) -> String| tables.iter().map(form).collect::<Vec<String>>().join("\n");
             let all = serde_json::json!({
                 "parquet": outputs.parquet, "csv": outputs.csv, "page": outputs.page, "pictures": outputs.pictures,
                 "compare": summary.compare, "confidence": summary.confidence,
                 "configurations": configurations.collect::<Vec<_>>(),
                 "differences": differences.collect::<Vec<_>>(),
+                "tables": { "latex": written(|table| table.latex()), "markdown": written(|table| table.markdown()) },
             });
             Ok(all.to_string())
         })

@@ -1,4 +1,4 @@
-//! Tables that go out: Arrow through the PyCapsule interface, columns as NumPy arrays, both without a copy.
+//! Output tables: Arrow through the PyCapsule interface, columns as NumPy arrays; neither is copied.
 
 use std::sync::Arc;
 
@@ -8,20 +8,20 @@ use arrow_array::{Array, ArrayRef, RecordBatch, StructArray};
 use arrow_schema::{DataType, Field};
 use pyo3::exceptions::PyKeyError;
 use pyo3::prelude::*;
-use pyo3::types::{PyCapsule, PyDict, PyList};
+use pyo3::types::{PyCapsule, PyDict, PyIterator, PyList};
 use pyo3_arrow::buffer::PyArrowBuffer;
 use pyo3_arrow::ffi::{ArrayIterator, to_schema_pycapsule, to_stream_pycapsule};
 
 use crate::errors;
 
-/// A table of columns. pyarrow.table(t), polars.DataFrame(t) and pandas take it as it is.
+/// A table of columns. pyarrow.table(t), polars.DataFrame(t) and pandas.DataFrame.from_arrow(t) use it
+/// without a copy; pandas.DataFrame(t) copies it.
 #[pyclass(frozen, module = "strobe")]
 pub(crate) struct Table {
     batch: RecordBatch,
 }
 
 impl Table {
-    /// The table of these columns, all of one length.
     pub(crate) fn new<N: AsRef<str>>(columns: Vec<(N, ArrayRef)>) -> PyResult<Self> {
         let batch = RecordBatch::try_from_iter(columns);
         batch
@@ -36,7 +36,6 @@ impl Table {
         })
     }
 
-    /// A column as Python gets it.
     pub(crate) fn column_of<'py>(&self, py: Python<'py>, name: &str) -> PyResult<Bound<'py, PyAny>> {
         self.__getitem__(py, name)
     }
@@ -62,7 +61,7 @@ impl Table {
         format!("<strobe.Table of {} rows: {}>", self.batch.num_rows(), self.column_names().join(", "))
     }
 
-    /// A column: a NumPy array of numbers that may not be written, or a list of texts.
+    /// Returns a column: a read-only NumPy array of numbers, or a list of strings.
     ///
     /// A column with missing values is a copy with NaN, or a list with None.
     fn __getitem__<'py>(&self, py: Python<'py>, name: &str) -> PyResult<Bound<'py, PyAny>> {
@@ -82,7 +81,21 @@ impl Table {
         numpy.call_method1("frombuffer", (Bound::new(py, buffer)?, dtype))
     }
 
-    /// All columns by name.
+    /// Iterates over the rows, each a dictionary by column name.
+    fn __iter__<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyIterator>> {
+        let rows = PyList::empty(py);
+        for _ in 0..self.batch.num_rows() {
+            rows.append(PyDict::new(py))?;
+        }
+        for name in self.column_names() {
+            for (row, value) in rows.iter().zip(self.__getitem__(py, name)?.try_iter()?) {
+                row.set_item(name, value?)?;
+            }
+        }
+        rows.try_iter()
+    }
+
+    /// Returns all columns by name.
     fn to_dict<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyDict>> {
         let all = PyDict::new(py);
         for name in self.column_names() {
@@ -108,7 +121,7 @@ impl Table {
     }
 }
 
-/// A column in which values may be missing, as a copy: numbers with NaN there, all else as a list with None.
+/// Missing numbers are NaN; other columns become a list with None.
 fn with_gaps<'py>(py: Python<'py>, column: &ArrayRef) -> PyResult<Bound<'py, PyAny>> {
     let numbers: Option<Vec<f64>> = match column.data_type() {
         DataType::Float64 => {

@@ -1,4 +1,5 @@
-//! Tables of blocks, completions and latencies. Columns have the names of the variables of formulas where they are the same thing.
+//! Tables of blocks, units, completions and latencies. Columns share the names of the equivalent formula
+//! variables.
 
 use std::sync::Arc;
 
@@ -13,7 +14,6 @@ fn whole(values: impl Iterator<Item = u64>) -> ArrayRef {
     Arc::new(UInt64Array::from_iter_values(values))
 }
 
-/// Blocks, a row each.
 pub(crate) fn blocks(blocks: &[BlockInfo]) -> PyResult<Table> {
     let texts = |of: fn(&BlockInfo) -> &str| -> ArrayRef {
         Arc::new(StringArray::from_iter_values(blocks.iter().map(of)))
@@ -35,7 +35,6 @@ pub(crate) fn blocks(blocks: &[BlockInfo]) -> PyResult<Table> {
     ])
 }
 
-/// Logical units with a place on flash, a row each.
 pub(crate) fn units(drive: &dyn Simulated) -> PyResult<Table> {
     let place = |unit| drive.locate(Lpn::new(unit)).map(|(block, slot)| (unit, block.get(), slot));
     let places: Vec<(u32, u32, u32)> = (0..drive.logical_units()).filter_map(place).collect();
@@ -47,7 +46,6 @@ pub(crate) fn units(drive: &dyn Simulated) -> PyResult<Table> {
     ])
 }
 
-/// Commands that are complete, a row each.
 pub(crate) fn completions(done: &[Completion]) -> PyResult<Table> {
     let errors = done.iter().map(|done| done.result.as_ref().err().map(ToString::to_string));
     Table::new(vec![
@@ -57,7 +55,6 @@ pub(crate) fn completions(done: &[Completion]) -> PyResult<Table> {
     ])
 }
 
-/// Latencies in ns with how many there were of each.
 pub(crate) fn latencies(counts: &[(u64, u64)]) -> PyResult<Table> {
     Table::new(vec![
         ("ns", whole(counts.iter().map(|&(ns, _)| ns))),

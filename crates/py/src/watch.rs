@@ -8,10 +8,10 @@ use strobe_lab::runner::{Observer, Progress};
 
 use crate::score::Trouble;
 
-/// Minimum interval between calls into Python: each one takes the interpreter lock.
+/// Minimum time between calls, as each takes the interpreter lock.
 const EVERY: Duration = Duration::from_millis(50);
 
-/// Watches a run from Python; what goes wrong there stops it.
+/// Watches a run from Python; an exception there stops it.
 pub(crate) struct Watcher {
     progress: Option<Py<PyAny>>,
     trouble: Trouble,
@@ -23,13 +23,12 @@ pub(crate) struct Watcher {
 }
 
 impl Watcher {
-    /// A watcher that reports to `progress`, if given. Exceptions are stored in `trouble`.
     #[allow(clippy::disallowed_types, clippy::disallowed_methods, reason = "see above")]
     pub(crate) fn new(progress: Option<Py<PyAny>>, trouble: Trouble) -> Self {
         Self { progress, trouble, asked: std::time::Instant::now() }
     }
 
-    /// Looks whether something is wrong; asks Python if that was long ago.
+    /// Stops the run after an exception; calls Python if [`EVERY`] has passed.
     #[allow(clippy::disallowed_types, clippy::disallowed_methods, reason = "see above")]
     pub(crate) fn look(&mut self, progress: Option<Progress>) -> ControlFlow<()> {
         if self.trouble.is_there() {
@@ -43,9 +42,9 @@ impl Watcher {
         let asked = Python::attach(|py| {
             py.check_signals()?;
             let (Some(function), Some(progress)) = (&self.progress, progress) else { return Ok(true) };
-            let Progress { phase, done, total, virtual_ns } = progress;
+            let Progress { phase, done, total, virtual_ns, .. } = progress;
             let answer = function.bind(py).call1((phase, done, total, virtual_ns))?;
-            // Only a plain False stops a run: a function that returns nothing does not.
+            // Only a plain False stops a run: a function without a return value does not.
             Ok(!answer.is_instance_of::<pyo3::types::PyBool>() || answer.is_truthy()?)
         });
         match asked {

@@ -1,55 +1,55 @@
-//! A chart of means with their intervals: what many runs have come to.
+//! Charts of means with their intervals, over many runs.
 
 use crate::paper::standalone;
 use crate::plot::{Axis, Figure, Grouped, Line, Plot, View};
 
-/// From where on a range of positive places has a logarithmic axis: largest over smallest.
+/// From this ratio of largest to smallest x value on, the x axis is logarithmic.
 const LOG_FROM: f64 = 50.0;
-/// An axis of means begins at 0 unless the lowest is at least so much of the highest: then it would hide what there is
-/// to see.
+/// An axis of means starts at 0 if the lowest value is below this share of the highest. Otherwise 0 would
+/// hide the differences.
 const ZERO_BELOW: f64 = 0.6;
 
-/// A mean, where its interval is known with that.
+/// A mean, with its interval if known.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Mean {
-    /// Its place on the lying axis; of bars the index of the group.
+    /// Position on the x axis; for bars, the index of the group.
     pub x: f64,
-    /// The mean.
+    /// Mean of the measured values.
     pub mean: f64,
-    /// Ends of its interval.
+    /// Ends of the interval.
     pub range: Option<(f64, f64)>,
 }
 
-/// Means that belong together.
+/// Related means.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Curve {
-    /// Its name; of bars that of one bar of each group.
+    /// Name in the legend; for bars, the name of one bar of each group.
     pub name: String,
-    /// In the order of their places.
+    /// Points in order of x.
     pub points: Vec<Mean>,
 }
 
 /// A chart: curves over a number, or groups of bars.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Chart {
-    /// Its name in files, of letters, digits and dashes.
+    /// Name in files, of letters, digits and dashes.
     pub name: String,
-    /// Heading above it.
+    /// Heading above the chart.
     pub title: String,
-    /// Caption below it.
+    /// Caption below the chart.
     pub note: Option<String>,
-    /// Quantity that the curves go over; `None`: each point is a bar.
+    /// Quantity of the x axis. If `None`, each point is a bar.
     pub over: Option<String>,
     /// Names of the groups of bars.
     pub groups: Vec<String>,
-    /// Measured quantity. Its ending says the unit: `_ns`, `bw_bytes`.
+    /// Measured quantity. The suffix gives the unit: `_ns`, `bw_bytes`.
     pub measure: String,
     /// The curves.
     pub curves: Vec<Curve>,
 }
 
 impl Chart {
-    /// The chart as a file, black on white; `None` if there is nothing to see.
+    /// The chart as a standalone SVG file, black on white; `None` without a point.
     pub fn svg(&self) -> Option<String> {
         self.view().map(|view| standalone(&view.svg))
     }
@@ -75,6 +75,7 @@ impl Chart {
         let points = || self.curves.iter().flat_map(|curve| &curve.points);
         let places = || points().map(|point| point.x);
         let (least, most) = (places().fold(f64::MAX, f64::min), places().fold(f64::MIN, f64::max));
+        // The range of the axis includes whiskers as well as means.
         let ends =
             || points().flat_map(|point| [point.mean].into_iter().chain(low(point)).chain(high(point)));
         let (lowest, highest) = (ends().fold(f64::MAX, f64::min), ends().fold(f64::MIN, f64::max));
@@ -128,7 +129,6 @@ fn high(point: &Mean) -> Option<f64> {
 mod tests {
     use super::*;
 
-    /// Place, mean, and half of the interval.
     type Point = (f64, f64, f64);
 
     fn chart(over: Option<&str>, curves: &[(&str, &[Point])]) -> Chart {
@@ -151,7 +151,6 @@ mod tests {
         }
     }
 
-    /// The coordinates of the upright strokes of whiskers.
     fn whiskers(svg: &str) -> Vec<(f64, f64, f64)> {
         let strokes = svg.split("class=\"whisker").skip(1);
         let of = |text: &str| {
@@ -170,7 +169,7 @@ mod tests {
         let found = whiskers(&svg);
         assert_eq!(found.len(), 2, "{svg}");
         let heights: Vec<f64> = found.iter().map(|(_, low, high)| low - high).collect();
-        // The axis is linear: twice the width is twice as high. Down is more.
+        // The axis is linear: twice the width is twice as high. y grows downwards.
         assert!((heights[0] / heights[1] - 2.0).abs() < 0.02, "{found:?}");
         assert!(found[0].0 < found[1].0);
         let dots: Vec<f64> =
@@ -180,14 +179,12 @@ mod tests {
         }
     }
 
-    /// Bars of `kinds` in `groups`: means, each with half of its interval.
     fn bars(groups: &[&str], kinds: &[(&str, &[Point])]) -> String {
         let chart =
             Chart { groups: groups.iter().map(|&name| name.to_owned()).collect(), ..chart(None, kinds) };
         chart.svg().expect("something")
     }
 
-    /// Texts of a picture, with those of bars behind it.
     fn texts(svg: &str) -> Vec<&str> {
         svg.split("<text").skip(1).filter_map(|part| part.split(['>', '<']).nth(1)).collect()
     }
@@ -202,7 +199,7 @@ mod tests {
         for text in ["greedy", "fifo", "none", "sepbit", "3.70", "3.07", "3.00", "Write amplification", "0"] {
             assert_eq!(texts.iter().filter(|other| **other == text).count(), 1, "{text}: {texts:?}");
         }
-        // Three bars, and two entries of the key.
+        // Three bars, and two legend entries.
         let count = |text: &str| svg.matches(text).count();
         assert_eq!((count("<rect class=\"fill f0"), count("<rect class=\"fill f1")), (3, 2), "{svg}");
         assert_eq!(count("class=\"whisker"), 1);

@@ -1,13 +1,14 @@
-//! Results as pictures: one page of HTML that needs nothing else, or each figure as an SVG file.
+//! Results as figures: a self-contained HTML page, or one SVG file per figure.
 //!
-//! [`Run::read`] takes what `strobe run --json` has written, [`page`] makes the page of one or several of them, [`pictures`]
-//! the files. Nothing here reads or writes files, and nothing of a result is trusted: texts are escaped, numbers that are
-//! none are left out, what is too long is cut.
+//! [`Run::read`] reads the output of `strobe run --json`. [`page`] makes the page of one or several results,
+//! [`pictures`] a file per figure. This crate does no file I/O. It does not trust results: texts are escaped,
+//! invalid numbers left out, long texts cut.
 //!
-//! [`collection`] makes the page of many runs that belong together, from tables and [`Chart`]s of their means.
-//! [`Panels`] are figures of anything else that is compared: bars, curves, rows, maps.
+//! [`collection`] makes the page of many related runs, from tables and [`Chart`]s of their means.
+//! [`Panels`] are figures of other comparisons: bars, curves, rows, maps.
 //!
-//! `figures/` says what is shown, `plot/` draws it, `page/` puts it together; `xray.rs` is the drive, block by block.
+//! `figures/` chooses the data, `plot/` draws it, `page/` assembles the page; `xray.rs` shows the drive block
+//! by block. `scripts/report_browser.py` opens a page in a browser and checks it.
 
 mod chart;
 mod figures;
@@ -33,13 +34,13 @@ use plot::Figure;
 /// A figure as a file.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Picture {
-    /// Its name, of letters, digits and dashes; a file adds ".svg".
+    /// File name without ".svg", of letters, digits and dashes.
     pub name: String,
-    /// The whole file.
+    /// Content of the file.
     pub svg: String,
 }
 
-/// Every figure of `runs`, each a file of its own, black on white; of X-rays the first, the middle and the last frame.
+/// All figures of `runs` as files, black on white. X-rays show the first, middle and last frame.
 pub fn pictures(runs: &[Run]) -> Vec<Picture> {
     let files = |figure: Figure| {
         let name = figure.name;

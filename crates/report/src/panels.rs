@@ -1,90 +1,90 @@
-//! Figures of several panels: what papers and real drives are compared in.
+//! Figures of several panels, for comparisons with papers and real drives.
 
 use crate::paper::standalone;
 use crate::plot::{Axis, Bar, Bars, Drawing, Line, Look, Map, Part, Plot, Standing, stacked};
 use crate::text::Unit;
 
-/// Panels below each other, each with its heading.
+/// Panels below each other, each with a heading.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Panels {
-    /// Heading above all.
+    /// Heading of the figure.
     pub title: String,
     /// Headings and panels.
     pub panels: Vec<(String, Panel)>,
 }
 
-/// A value, and the one to compare it with.
+/// A value and its reference value.
 pub type Compared = (f64, Option<f64>);
 
 /// A panel of a figure.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Panel {
-    /// Standing bars in groups.
+    /// Vertical bars in groups.
     Bars {
         /// Measured quantity.
         measure: String,
         /// Names of the bars of each group.
         kinds: Vec<String>,
-        /// Name of the values that bars are compared with.
+        /// Name of the reference values.
         mark: String,
-        /// Groups, each with a value for each kind.
+        /// Groups, each with a value per kind.
         groups: Vec<(String, Vec<Option<Compared>>)>,
     },
     /// Lines over a number.
     Curves {
-        /// Quantity of the lying axis.
+        /// Quantity of the x axis.
         over: String,
-        /// Quantity of the upright axis.
+        /// Quantity of the y axis.
         measure: String,
-        /// True if values are nanoseconds on a logarithmic axis; others begin at 0.
+        /// True if values are nanoseconds on a logarithmic axis; others start at 0.
         is_latency: bool,
         /// The lines.
         series: Vec<Series>,
     },
-    /// Lying bars in groups over one logarithmic axis from 1.
+    /// Horizontal bars in groups over one logarithmic axis from 1.
     Rows {
         /// Names of the bars of each group.
         kinds: Vec<String>,
-        /// Groups, each with a value for each kind.
+        /// Groups, each with a value per kind.
         groups: Vec<(String, Vec<Option<f64>>)>,
     },
-    /// Cells, the darker the more.
+    /// Cells; darker is more.
     Map {
-        /// Label of the lying axis.
+        /// Label of the x axis.
         across: String,
-        /// Label of the upright axis.
+        /// Label of the y axis.
         up: String,
-        /// Lines from above: darkness of each cell, 0 to 1.
+        /// Lines from the top: darkness of each cell, 0 to 1.
         lines: Vec<Vec<f64>>,
     },
 }
 
-/// Points of a panel that belong together.
+/// Related points of a panel.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Series {
     /// Name.
     pub name: String,
-    /// Number of its colour; two series that belong together have the same.
+    /// Index of the colour; related series share it.
     pub colour: usize,
-    /// Drawing of the points.
+    /// Style of the points.
     pub shape: Shape,
-    /// Places and values, in the order of places.
+    /// Positions and values, in order of position.
     pub points: Vec<(f64, f64)>,
 }
 
-/// Drawing of the points of a series.
+/// Style of the points of a series.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Shape {
     /// Joined by a line.
     Line,
-    /// Joined by a thin line: a reference.
+    /// Joined by a thin line, for references.
     Thin,
-    /// Dots.
+    /// Separate dots.
     Dots,
 }
 
 impl Panels {
-    /// The figure as a file, black on white; `None` if there is nothing to see.
+    /// The figure as a standalone SVG file, black on white; `None` if all panels are empty.
     pub fn svg(&self) -> Option<String> {
         let drawn = |(heading, panel): &(String, Panel)| Some((heading.clone(), panel.drawing()?));
         let parts: Vec<(String, Drawing)> = self.panels.iter().filter_map(drawn).collect();
@@ -172,7 +172,7 @@ mod tests {
         let drawn = |shape| {
             let svg = figure(curves(shape)).expect("a curve");
             assert!(svg.contains("t &lt; u") && svg.contains(">heading<") && !svg.contains("var("), "{svg}");
-            // The legend has one of each as well.
+            // The legend contains one of each as well.
             let classes = ["class=\"line s2\"", "class=\"line thin s2\"", "class=\"dot f2\""];
             classes.map(|class| svg.matches(class).count())
         };

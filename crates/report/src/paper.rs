@@ -1,9 +1,8 @@
-//! Pictures as files of their own, and how pictures look.
+//! Standalone picture files, and their style.
 
-/// Styles of pictures. Colours are custom properties, which the page defines for light and dark.
+/// Style sheet whose colours are custom properties, defined by the page for light and dark.
 pub(crate) const PICTURES: &str = include_str!("page/picture.css");
 
-/// Colours on white paper, by the custom properties of [`PICTURES`].
 const PAPER: [(&str, &str); 12] = [
     ("--ink", "#1a1c20"),
     ("--soft", "#5b616b"),
@@ -19,14 +18,13 @@ const PAPER: [(&str, &str); 12] = [
     ("--s7", "#9aa0a8"),
 ];
 
-/// The style sheet of a picture on white paper. It holds colours only: outside browsers, custom properties are black.
+/// Style sheet with fixed colours: outside browsers, custom properties are black.
 pub(crate) fn on_paper() -> String {
     PAPER.iter().fold(PICTURES.trim().to_owned(), |sheet, (name, colour)| {
         sheet.replace(&format!("var({name})"), colour)
     })
 }
 
-/// `svg` as a file, black on white.
 pub(crate) fn standalone(svg: &str) -> String {
     let sheet = on_paper();
     let head = format!("><style>{sheet}</style><rect width=\"100%\" height=\"100%\" fill=\"#fff\"/>");

@@ -1,54 +1,53 @@
-//! A result, read from its JSON, and what figures ask of it.
+//! A result parsed from JSON, and queries of figures on it.
 
 use serde_json::Value;
 
-/// The version of results that is understood.
 const SCHEMA_VERSION: u64 = 1;
 
-/// Why a text is no result.
+/// Error of a text that is not a result.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum ReadError {
-    /// It ends too early.
+    /// The JSON is truncated.
     #[error(
-        "{name}: the JSON ends in the middle ({error}); was the run stopped, or the disk full? Run it again with --json"
+        "{name}: the JSON is truncated ({error}); was the run stopped, or the disk full? Run it again with --json"
     )]
     Truncated {
         /// Name of the input.
         name: String,
-        /// Message of the reader.
+        /// Parser error.
         error: serde_json::Error,
     },
-    /// It is no JSON.
+    /// The text is not JSON.
     #[error(
-        "{name}: that is no JSON ({error}); results are what strobe run or strobe replay write with --json FILE"
+        "{name}: not JSON ({error}); results are written by strobe run or strobe replay with --json FILE"
     )]
     NoJson {
         /// Name of the input.
         name: String,
-        /// Message of the reader.
+        /// Parser error.
         error: serde_json::Error,
     },
-    /// It is JSON of another kind.
+    /// The JSON is not the result of a run.
     #[error(
-        "{name}: that is no result of a run: it has no \"{missing}\"; results are what strobe run or strobe replay write \
+        "{name}: not a result of a run: it has no \"{missing}\"; results are written by strobe run or strobe replay \
          with --json FILE"
     )]
     NoResult {
         /// Name of the input.
         name: String,
-        /// The first key that every result has, and this has not.
+        /// First required key that is missing.
         missing: &'static str,
     },
-    /// It is a result of another version.
+    /// The result has another schema version.
     #[error(
-        "{name}: a result of schema_version {found}; this strobe reads version {SCHEMA_VERSION}; run it again with this \
+        "{name}: the result has schema_version {found}, this strobe reads version {SCHEMA_VERSION}; run it again with this \
          strobe, or use the one that wrote it"
     )]
     Version {
         /// Name of the input.
         name: String,
-        /// Its version.
+        /// Schema version found.
         found: String,
     },
 }
@@ -56,16 +55,16 @@ pub enum ReadError {
 /// A result with its name.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Run {
-    /// Its name in legends.
+    /// Name in legends.
     pub name: String,
     result: Value,
 }
 
-/// Keys that every result has, and hardly anything else; that of a guest has its drive where others have a configuration.
+/// Keys that identify a result. The result of a guest has "drive" instead of "config".
 const KEYS: [&str; 4] = ["config", "host", "nand", "wear"];
 
 impl Run {
-    /// The result in `text`, which is what `--json` writes, to be called `name`.
+    /// Parses `text`, the output of `--json`, as a result called `name`.
     pub fn read(name: &str, text: &str) -> Result<Self, ReadError> {
         let owned = || name.to_owned();
         let result: Value = serde_json::from_str(text).map_err(|error| {
@@ -78,7 +77,7 @@ impl Run {
         Self::new(name, result)
     }
 
-    /// `result`, to be called `name`.
+    /// Checks `result` and calls it `name`.
     pub fn new(name: &str, result: Value) -> Result<Self, ReadError> {
         let owned = || name.to_owned();
         match result.get("schema_version") {
@@ -102,8 +101,8 @@ impl Run {
         &self.result
     }
 
-    /// Value at `path`, keys with slashes between; null if there is nothing. The drive of a guest is found where that of
-    /// others is.
+    /// Value at `path`, keys separated by slashes; null if absent. A path to "config/drive" also finds the
+    /// drive of a guest.
     pub(crate) fn at(&self, path: &str) -> &Value {
         match path.strip_prefix("config/") {
             Some(drive) if self.result.get("config").is_none() => at(&self.result, drive),
@@ -111,23 +110,20 @@ impl Run {
         }
     }
 
-    /// The number at `path`.
     pub(crate) fn number(&self, path: &str) -> Option<f64> {
         number(self.at(path))
     }
 
-    /// The list at `path`, which may be empty.
     pub(crate) fn list(&self, path: &str) -> &[Value] {
         self.at(path).as_array().map_or(&[], Vec::as_slice)
     }
 
-    /// The text at `path`.
     pub(crate) fn text(&self, path: &str) -> Option<&str> {
         self.at(path).as_str()
     }
 }
 
-/// Value at `path` below `value`.
+/// Null if absent.
 pub(crate) fn at<'a>(value: &'a Value, path: &str) -> &'a Value {
     path.split('/').fold(value, |value, key| match value {
         Value::Array(items) => key.parse().ok().and_then(|at: usize| items.get(at)).unwrap_or(&Value::Null),
@@ -135,7 +131,6 @@ pub(crate) fn at<'a>(value: &'a Value, path: &str) -> &'a Value {
     })
 }
 
-/// A finite number.
 pub(crate) fn number(value: &Value) -> Option<f64> {
     value.as_f64().filter(|number| number.is_finite())
 }

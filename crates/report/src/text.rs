@@ -1,11 +1,11 @@
-//! Texts and numbers for people.
+//! Texts and numbers for display.
 
-/// Most characters of a text that comes from a result.
+/// Maximum characters of a text from a result.
 const CHARS_MAX: usize = 200;
-/// And of one that is ours.
+/// Maximum characters of a text from Strobe itself.
 const LONG_MAX: usize = 40_000;
 
-/// `text` inside HTML, in an element or an attribute in quotes; long ones are cut.
+/// Escapes a text for HTML, cut if long.
 pub(crate) fn escaped(text: &str) -> String {
     let mut out = String::with_capacity(text.len().min(CHARS_MAX));
     for c in text.chars().take(CHARS_MAX) {
@@ -25,7 +25,7 @@ pub(crate) fn escaped(text: &str) -> String {
     out
 }
 
-/// A longer text, lines and all: what is ours and may be long.
+/// Escapes a longer text, such as a configuration, and keeps its lines.
 pub(crate) fn escaped_lines(text: &str) -> String {
     let chars: Vec<char> = text.chars().take(LONG_MAX).collect();
     let lines = chars.split(|&c| c == '\n').map(|line| {
@@ -34,29 +34,22 @@ pub(crate) fn escaped_lines(text: &str) -> String {
     lines.collect::<Vec<_>>().join("\n")
 }
 
-/// `value` as JSON inside a script element.
 pub(crate) fn script(value: &serde_json::Value) -> String {
-    // Nothing that ends the element, or begins a comment in it.
+    // Escape characters that could end the element or start a comment.
     value.to_string().replace('<', "\\u003c").replace('>', "\\u003e").replace('&', "\\u0026")
 }
 
-/// Quantity that a number counts.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Unit {
-    /// Nothing in particular.
     Plain,
-    /// Nanoseconds.
     Ns,
-    /// Bytes per second.
     BytesPerSecond,
-    /// Bytes.
     Bytes,
-    /// A share, from 0 to 1.
     Share,
 }
 
 impl Unit {
-    /// Multiples with their names, the largest first; and the name of the unit itself.
+    /// Scales, largest first, and the name of the unit.
     fn scales(self) -> (&'static [(f64, &'static str)], &'static str) {
         match self {
             Unit::Plain => (&[(1e9, "G"), (1e6, "M"), (1e4, "k")], ""),
@@ -70,12 +63,12 @@ impl Unit {
     }
 }
 
-/// `value` to three digits, with its unit.
+/// Formats `value` with three digits and its unit.
 pub(crate) fn number(value: f64, unit: Unit) -> String {
     let (scales, name) = unit.scales();
     match unit {
         Unit::Share => match value * 100.0 {
-            // The tail of a distribution: more nines than digits.
+            // Tails of distributions are shown as powers of ten.
             percent if percent > 0.0 && percent < 0.01 => format!("{}e-{} %", 1, -exponent(percent)),
             percent => format!("{} %", digits(percent)),
         },
@@ -83,8 +76,10 @@ pub(crate) fn number(value: f64, unit: Unit) -> String {
     }
 }
 
-/// `values` in one multiple of their unit and with one number of decimals: three digits of the largest, and of the
-/// smallest one at least, but no more than two decimals beyond.
+/// Formats all values in one multiple of the unit, with equal decimals.
+///
+/// The largest value gets three digits. The smallest gets at least one, for which at most two decimals are
+/// added.
 pub(crate) fn aligned(values: &[f64], unit: Unit) -> Vec<String> {
     let sizes = || values.iter().map(|value| value.abs()).filter(|size| *size > 0.0);
     let (least, most) = (sizes().fold(f64::MAX, f64::min), sizes().fold(0.0, f64::max));
@@ -116,7 +111,7 @@ fn scaled(value: f64, scales: &[(f64, &str)], unit: &str) -> String {
     }
 }
 
-/// Three digits that count, and those before the point.
+/// Three significant digits, and all digits before the point.
 fn digits(value: f64) -> String {
     let places = match value.abs() {
         size if size >= 99.95 => 0,
@@ -128,7 +123,6 @@ fn digits(value: f64) -> String {
     if text.contains('.') { text.trim_end_matches('0').trim_end_matches('.').to_owned() } else { text }
 }
 
-/// A whole number with commas.
 pub(crate) fn count(value: u64) -> String {
     let text = value.to_string();
     let mut out = String::new();

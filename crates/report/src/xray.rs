@@ -1,17 +1,17 @@
-//! The drive, block by block: what a page needs of a result to draw it.
+//! X-ray: the drive, block by block, as data for a page.
 
 use serde_json::{Map, Value};
 
 use crate::Run;
 use crate::run::number;
 
-/// Most bytes of the X-rays of a page together: those of more runs are left out, and the page says so.
+/// Maximum bytes of X-rays; further ones are left out, and the page says so.
 pub(crate) const BYTES_MAX: usize = 4_000_000;
 
-/// Shares, from least to most, in order of lightness, so that they are told apart without colours.
+/// Colours from least to most, ordered by lightness: they differ in greyscale.
 pub(crate) const RAMP: [&str; 7] =
     ["#101c4a", "#2a3f74", "#4d5f83", "#727d86", "#989a7f", "#c3b766", "#efdb57"];
-/// Purpose that a cell was opened for, or the stream of a placement, with its colour.
+/// Purposes or placement streams, with their colours.
 pub(crate) const STREAMS: [(&str, &str); 23] = [
     ("unknown", "#8a8f98"),
     ("the host", "#1f4e9c"),
@@ -38,17 +38,15 @@ pub(crate) const STREAMS: [(&str, &str); 23] = [
     ("stream 15 or above", "#c3b766"),
 ];
 
-/// The colours for the script of the page.
 pub(crate) fn colours() -> Value {
     let (names, colours): (Vec<&str>, Vec<&str>) = STREAMS.into_iter().unzip();
     serde_json::json!({ "ramp": RAMP, "streams": names, "stream": colours })
 }
 
-/// Cells, and frames, that a page can draw.
 const CELLS_MAX: u64 = 1 << 20;
 const FRAMES_MAX: usize = 4096;
 
-/// Numbers that a page needs, and what each is at most.
+/// Numeric keys with their maximum.
 const NUMBERS: [(&str, u64); 8] = [
     ("channels", CELLS_MAX),
     ("dies", CELLS_MAX),
@@ -61,7 +59,7 @@ const NUMBERS: [(&str, u64); 8] = [
 ];
 const TEXTS: [&str; 6] = ["stage", "stream", "valid", "written", "changed", "wear"];
 
-/// The X-ray of `run` for a page, if it has a sound one.
+/// X-ray of `run`; `None` if it is missing or malformed.
 pub(crate) fn of(run: &Run) -> Option<Value> {
     let xray = run.at("xray").as_object()?;
     let mut out = Map::new();
@@ -85,7 +83,7 @@ pub(crate) fn of(run: &Run) -> Option<Value> {
     for key in TEXTS {
         out.insert(key.to_owned(), digits(xray.get(key)?)?);
     }
-    // A page shows the units of a few large cells.
+    // With a few large cells, a page shows single units.
     if let Some(units) = units_per_block(run) {
         out.insert("units_per_block".to_owned(), units.into());
     }
@@ -97,14 +95,13 @@ pub(crate) fn of(run: &Run) -> Option<Value> {
     Some(out.into())
 }
 
-/// Mapping units of a block, by the configuration of `run`.
 fn units_per_block(run: &Run) -> Option<u64> {
     let of = |path: &str| run.at(path).as_u64().filter(|&value| value > 0);
     let bytes = of("config/drive/nand/pages_per_block")?.checked_mul(of("config/drive/nand/page_bytes")?)?;
     Some(bytes / of("config/drive/ftl/mapping_unit_bytes")?).filter(|&units| units > 0)
 }
 
-/// A text in base64, and nothing else.
+/// Base64 text; `None` for any other value.
 fn digits(value: &Value) -> Option<Value> {
     let text = value.as_str()?;
     let is_digit = |byte: u8| byte.is_ascii_alphanumeric() || matches!(byte, b'+' | b'/' | b'=');

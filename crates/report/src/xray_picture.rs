@@ -1,4 +1,4 @@
-//! Frames of an X-ray as a picture: the drive before, in the midst of it, and after.
+//! X-ray frames as pictures: the drive at the start, halfway and at the end.
 
 use std::fmt::Write as _;
 use std::io::Read as _;
@@ -13,25 +13,21 @@ use crate::text::{Unit, count, escaped, number};
 use crate::xray::{self, RAMP, STREAMS};
 use crate::{Picture, Run};
 
-/// Width of a frame, and the most that it is high.
 const WIDTH: f64 = 220.0;
 const HEIGHT: f64 = 300.0;
 const GAP: f64 = 16.0;
-/// Between the cells of two planes.
+/// Gap between the cells of two planes.
 const RIM: f64 = 3.0;
-/// Shades of a share.
 const SHADES: usize = 16;
-/// Sides of cells that are tried.
 const SIDES: [f64; 17] =
     [100.0, 70.0, 50.0, 35.0, 25.0, 14.0, 11.0, 9.0, 7.0, 5.5, 4.0, 3.0, 2.0, 1.5, 1.0, 0.5, 0.25];
 
 const ERASED: u8 = 0;
 const FULL: u8 = 2;
 const BAD: u8 = 5;
-/// Colour of erased cells, which the paper must not have.
+/// Distinct from the paper.
 const ERASED_COLOUR: &str = "#e3e5e9";
 
-/// Quantity that colours the cells.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum By {
     Valid,
@@ -51,7 +47,6 @@ impl By {
     }
 }
 
-/// An X-ray of which the frames are known.
 struct Frames {
     planes: usize,
     cells_per_plane: usize,
@@ -60,11 +55,11 @@ struct Frames {
     wear: (u64, u64),
     stage: Vec<u8>,
     coloured: [Vec<u8>; 3],
-    /// Valid shares that have the first and the last colour, of 255.
+    /// Valid shares at the first and last colour, out of 255.
     shares: (u8, u8),
 }
 
-/// The pictures of all `runs` that have an X-ray; with the number of the run where there are several.
+/// Pictures, numbered if there are several runs.
 pub(crate) fn pictures(runs: &[Run]) -> Vec<Picture> {
     let mut pictures = Vec::new();
     for (at, run) in runs.iter().enumerate() {
@@ -78,7 +73,7 @@ pub(crate) fn pictures(runs: &[Run]) -> Vec<Picture> {
     pictures
 }
 
-/// The bytes of `frames` frames of `cells` cells.
+/// Unpacks frames, each stored as the difference from the previous one.
 fn unpacked(text: &Value, frames: usize, cells: usize) -> Option<Vec<u8>> {
     let zlib = STANDARD.decode(text.as_str()?).ok()?;
     let length = frames.checked_mul(cells)?;
@@ -143,7 +138,7 @@ impl Frames {
         svg + "</svg>"
     }
 
-    /// When a frame was taken.
+    /// Time of a frame, or host pages without timing.
     fn when(&self, frame: usize) -> String {
         let first = self.at_ns[0];
         if self.at_ns.last() > Some(&first) {
@@ -153,19 +148,19 @@ impl Frames {
         }
     }
 
-    /// The largest cells with which all planes fit, and how many of them are beside each other.
+    /// The largest cell size that fits all planes, and cells per row.
     fn layout(&self) -> (f64, usize) {
         let fits = |side: &f64| {
             let rows = self.cells_per_plane.div_ceil((WIDTH / side) as usize) as f64;
             self.planes as f64 * (rows * side + RIM) <= HEIGHT
         };
         let side = SIDES.into_iter().find(fits).unwrap_or(SIDES[SIDES.len() - 1]);
-        // Rows of equal length, if they can be.
+        // Equal rows, if possible.
         let rows = self.cells_per_plane.div_ceil((WIDTH / side) as usize).max(1);
         (side, self.cells_per_plane.div_ceil(rows).max(1))
     }
 
-    /// A colour for the cell at `at`; `None` for one that holds nothing.
+    /// Shade of a cell; `None` for a bad cell and, except by wear, for an erased one.
     fn shade(&self, by: By, at: usize) -> Option<usize> {
         let stage = self.stage[at];
         let share =
@@ -194,7 +189,7 @@ impl Frames {
         (left, top): (f64, f64),
         (side, columns, plane): (f64, usize, f64),
     ) {
-        // The last path is of erased cells.
+        // The last path is for erased cells.
         let count = if by == By::Stream { STREAMS.len() } else { SHADES };
         let mut paths = vec![String::new(); count + 1];
         let cells = self.planes * self.cells_per_plane;
@@ -206,7 +201,7 @@ impl Frames {
                     self.shade(by, at).or_else(|| (self.stage[at] == ERASED).then_some(count))
                 };
                 let shade = of(cell);
-                // As far as this row has the same.
+                // One stroke covers equal cells of a row.
                 let row_end = ((cell / columns + 1) * columns).min(self.cells_per_plane);
                 let end = (cell + 1..row_end).find(|&next| of(next) != shade).unwrap_or(row_end);
                 if let Some(shade) = shade {
@@ -238,6 +233,7 @@ impl Frames {
             );
             *x += wide;
         };
+        // By wear, erased blocks are coloured like the others.
         if by != By::Wear && self.stage.contains(&ERASED) {
             mark(svg, &mut x, ERASED_COLOUR, 10.0);
             x += 5.0;
@@ -270,8 +266,8 @@ impl Frames {
     }
 }
 
-/// Least and most valid share of full blocks, but for a hundredth of them at each end, and at least a twentieth of a block
-/// apart: as on the page.
+/// 1st and 99th percentile of full blocks, at least a twentieth of a block apart. The page's script does the
+/// same.
 fn spread(stage: &[u8], valid: &[u8]) -> (u8, u8) {
     let mut shares: Vec<u8> =
         stage.iter().zip(valid).filter(|(stage, _)| **stage == FULL).map(|(_, &share)| share).collect();
@@ -347,24 +343,23 @@ mod tests {
         assert_eq!(shades(By::Stream, 1), [Some(1), Some(1), Some(1), None, Some(2), None]);
         assert_eq!(shades(By::Wear, 0), [Some(0), Some(0), Some(0), None, Some(0), Some(15)]);
         let svg = frames.svg("x", By::Valid);
-        // Two cells that are all valid, side by side, in the first plane of the first frame.
+        // Two fully valid cells, side by side, in the first plane of the first frame.
         assert!(svg.contains("d=\"M4.00,59.00h140.00\""), "{svg}");
         assert!(svg.contains(">0 ns<") && svg.contains(">1 ms<"), "{svg}");
         assert!(frames.svg("x", By::Wear).contains(">13 erases<"));
-        // Erased cells are seen, and the legend says so; where all cells have a colour it does not.
+        // Erased cells are visible and in the legend, unless all cells have a colour.
         assert!(svg.contains("stroke=\"#e3e5e9\" stroke-width=\"70\"") && svg.contains(">erased<"), "{svg}");
         assert!(!frames.svg("x", By::Wear).contains(">erased<"));
         let streams = frames.svg("x", By::Stream);
         assert!(streams.contains(">moved<") && !streams.contains(">unknown<"), "{streams}");
     }
 
-    /// Most blocks are nearly full: colours are of what is between them.
     #[test]
     fn colours_are_of_the_shares_that_occur() {
         assert_eq!(spread(&[0, 1, 5], &[3, 4, 5]), (0, 255), "no full block");
         assert_eq!(spread(&[2, 2, 2, 0], &[150, 255, 200, 7]), (150, 255));
         assert_eq!((spread(&[2], &[255]), spread(&[2], &[0])), ((242, 255), (0, 13)));
-        // One block of two hundred is a far one.
+        // One block of two hundred is an outlier.
         let mut valid = vec![200; 199];
         valid.push(3);
         assert_eq!(spread(&[2; 200], &valid), (187, 200));

@@ -1,5 +1,3 @@
-//! Time of the drive at this moment.
-
 #![allow(clippy::disallowed_types, reason = "a server answers people and programs of the real world")]
 
 use std::time::Instant;
@@ -7,17 +5,16 @@ use std::time::Instant;
 use strobe_types::{SimTime, named};
 
 named! {
-    /// Relation of the drive's time to the real one.
+    /// Relation of virtual time to real time.
     #[derive(Clone, Copy, Debug, PartialEq, Eq)]
     pub enum Pace {
-        /// The drive's time passes as the real one: nothing completes earlier than the model says.
+        /// Virtual time follows real time: no command completes earlier than in the model.
         Model => "model",
-        /// The drive's time passes only while requests are under way, as fast as they can be simulated.
+        /// Virtual time passes only while requests are in flight, as fast as they can be simulated.
         None => "none",
     }
 }
 
-/// The drive's clock.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Clock {
     began: Instant,
@@ -25,12 +22,10 @@ pub(crate) struct Clock {
 }
 
 impl Clock {
-    /// A clock that shows `start` now, and runs.
     pub(crate) fn from(start: SimTime) -> Self {
         Self { began: Instant::now(), start }
     }
 
-    /// Time that it shows.
     pub(crate) fn now(&self) -> SimTime {
         self.start + u64::try_from(self.began.elapsed().as_nanos()).unwrap_or(u64::MAX / 2)
     }

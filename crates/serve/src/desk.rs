@@ -1,4 +1,4 @@
-//! Commands of the control socket: counters, power cuts, snapshots, ageing, reads that fail.
+//! Commands of the control socket: counters, power cuts, snapshots, ageing, read faults.
 
 use std::collections::BTreeMap;
 
@@ -11,27 +11,22 @@ use crate::engine::Engine;
 use crate::metrics;
 use crate::result::{Beginning, ServeResult, Served};
 
-/// Snapshots that are kept at most: each shares what has not changed since, and holds the rest.
+/// Maximum snapshots. A snapshot shares unchanged data with the drive and holds the rest.
 const SNAPSHOTS_MAX: usize = 8;
-/// Units that one command makes unreadable at random places.
+/// Maximum units that one command makes unreadable at random.
 const RANDOM_FAULTS_MAX: usize = 10_000;
-/// Name of a snapshot that is given none.
 const UNNAMED: &str = "default";
 
-/// Outcome of a command that was understood.
 pub(crate) struct Done {
     pub(crate) answer: Value,
     pub(crate) then: Then,
 }
 
-/// Consequence of a command for the server.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Then {
-    /// It goes on.
     Nothing,
-    /// The drive is another one now, so that clients must connect again.
+    /// The drive was replaced, and clients must reconnect.
     OtherDrive,
-    /// It ends in order.
     End,
 }
 
@@ -41,23 +36,21 @@ pub struct Desk {
     watch: Stopwatch,
     stop: StopFlag,
     snapshots: BTreeMap<String, (Box<dyn Simulated>, SimTime)>,
-    /// Places of faults.
     chance: Prng,
 }
 
 impl Desk {
-    /// The desk of a server that began as `beginning` says. Raising `stop` ends the ageing of a drive.
+    /// Creates the command processor. Raising `stop` ends the ageing of a drive.
     pub fn new(beginning: Beginning, watch: Stopwatch, stop: StopFlag) -> Self {
         let chance = Prng::derive(beginning.experiment().seed, "serve-faults");
         Self { beginning, watch, stop, snapshots: BTreeMap::new(), chance }
     }
 
-    /// Counters so far.
+    /// Counters since the start.
     pub fn result(&self, engine: &Engine, served: Served) -> ServeResult {
         self.beginning.result(engine, served, &self.watch)
     }
 
-    /// The metrics as an HTTP answer to the request with this `head`.
     pub(crate) fn metrics(&self, head: &str, engine: &Engine, served: Served) -> String {
         let mut words = head.split_whitespace();
         let (status, kind, body) = match (words.next(), words.next()) {
@@ -72,7 +65,7 @@ impl Desk {
         )
     }
 
-    /// Carries out `line`: a command and at most one argument. The error says why that is impossible.
+    /// Executes `line`, a command and at most one argument. The error text is the reason of a failure.
     pub(crate) fn carry_out(
         &mut self,
         line: &str,
@@ -91,15 +84,16 @@ impl Desk {
                 stays(result.map_err(|error| error.to_string())?)
             }
             "cut" | "snapshot" | "rewind" | "age" if self.beginning.is_on_image() => Err(format!(
-                "{command} is for drives in memory, and this one is on an image: {}",
+                "{command} needs a drive in memory, but this one is on an image: {}",
                 instead_of(command)
             )),
             "cut" => self.cut(engine),
             "snapshot" => {
                 let name = argument.unwrap_or(UNNAMED);
+                // An existing name is replaced and needs no free slot.
                 if self.snapshots.len() >= SNAPSHOTS_MAX && !self.snapshots.contains_key(name) {
                     return Err(format!(
-                        "there are {SNAPSHOTS_MAX} snapshots, and no more are kept; name one of them"
+                        "all {SNAPSHOTS_MAX} snapshots are in use; name one of them to replace it"
                     ));
                 }
                 self.snapshots.insert(name.to_owned(), (engine.drive().freeze(), engine.now()));
@@ -110,7 +104,7 @@ impl Desk {
             "age" => self.age(argument, engine),
             "faults" => stays(self.faults(argument, engine)?),
             _ => Err(format!(
-                "{command:?} is no command; there are stats, cut, snapshot, rewind, age, faults and stop"
+                "unknown command {command:?}; allowed: stats, cut, snapshot, rewind, age, faults and stop"
             )),
         }
     }
@@ -131,13 +125,13 @@ impl Desk {
         let Some((drive, at)) = self.snapshots.get(name) else {
             let names: Vec<_> = self.snapshots.keys().map(String::as_str).collect();
             let others = match &names[..] {
-                [] => "`snapshot` makes one".to_owned(),
-                names => format!("there are: {}", names.join(", ")),
+                [] => "take one with `snapshot`".to_owned(),
+                names => format!("existing snapshots: {}", names.join(", ")),
             };
             return Err(format!("there is no snapshot {name:?}; {others}"));
         };
         let (mut drive, mut at) = (drive.freeze(), *at);
-        // Nobody waits any more for what was under way.
+        // Complete in-flight commands, whose clients are gone.
         let mut done = Vec::new();
         while drive.outstanding() > 0
             && let Some(next) = drive.next_event()
@@ -149,7 +143,6 @@ impl Desk {
         Ok(Done { answer: json!({ "rewound": name, "at_ns": at.as_ns() }), then: Then::OtherDrive })
     }
 
-    /// Makes units unreadable: as many as `argument` says at random places, or those in a range of sectors.
     fn faults(&mut self, argument: Option<&str>, engine: &mut Engine) -> Result<Value, String> {
         let sectors = engine.drive().sectors();
         let Some(faults) = argument.and_then(|text| Faults::parse(text, sectors)) else {
@@ -187,8 +180,9 @@ impl Desk {
     }
 }
 
-/// First sectors of `count` units that hold data, or of all if there are fewer: each is as likely as any other (Vitter 1985,
-/// algorithm R).
+/// First sectors of `count` random mapped units, or of all if there are fewer.
+///
+/// Each unit has the same probability (Vitter 1985, algorithm R).
 fn random_units(drive: &dyn Simulated, count: usize, unit_sectors: u64, chance: &mut Prng) -> Vec<u64> {
     let units = (0..drive.sectors() / unit_sectors).map(|unit| unit * unit_sectors);
     let mut chosen = Vec::new();
@@ -202,10 +196,9 @@ fn random_units(drive: &dyn Simulated, count: usize, unit_sectors: u64, chance: 
     chosen
 }
 
-/// Places at which reads are to fail.
 enum Faults {
     Random(usize),
-    /// Sectors, both ends included.
+    /// Inclusive range.
     Sectors {
         first: u64,
         last: u64,
@@ -213,7 +206,6 @@ enum Faults {
 }
 
 impl Faults {
-    /// Parses a number of units, or a range of sectors of a drive that has `sectors`.
     fn parse(text: &str, sectors: u64) -> Option<Self> {
         let Some((first, last)) = text.split_once('-') else {
             let count = text.parse().ok()?;
@@ -224,7 +216,6 @@ impl Faults {
     }
 }
 
-/// Advice for a drive on an image, which does not take `command`.
 fn instead_of(command: &str) -> &'static str {
     match command {
         "cut" => {

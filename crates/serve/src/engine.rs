@@ -1,5 +1,3 @@
-//! The drive behind a server: its time, its requests, their answers.
-
 use std::collections::{BTreeMap, BTreeSet};
 
 use strobe_nvme::{After, Work};
@@ -12,32 +10,30 @@ use strobe_types::{Lba, SimTime};
 use crate::clock::{Clock, Pace};
 use crate::nbd::Op;
 
-/// Mapping units that one request for the status of blocks looks at.
 const UNITS_LOOKED_AT: u64 = 1 << 18;
-/// Runs that it returns at most.
 const RUNS_MAX: usize = 8192;
 
-/// Delay of completions behind the model, in ns of real time: the simulation itself, and this machine.
+/// Delay of completions relative to the model, in ns of real time, due to simulation cost and machine load.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Lag {
-    /// Requests that completed.
+    /// Number of completed requests.
     pub count: u64,
-    /// Sum of their delays.
+    /// Sum of the delays.
     pub sum_ns: u128,
-    /// Longest delay.
+    /// Maximum delay.
     pub max_ns: u64,
 }
 
-/// A drive that serves requests.
+/// Drive with its clock and in-flight requests.
 pub struct Engine {
     target: Target,
     pace: Pace,
     clock: Clock,
     /// Time of the drive's last event or submission.
     now: SimTime,
-    /// Requests that are to be followed by a flush before they are answered.
+    /// Requests that need a flush before completion.
     forced: BTreeSet<u64>,
-    /// Data of those whose flush is under way.
+    /// Data of requests whose flush is in flight.
     flushing: BTreeMap<u64, Vec<u8>>,
     outstanding: usize,
     limits: LimitsConfig,
@@ -45,7 +41,7 @@ pub struct Engine {
 }
 
 impl Engine {
-    /// `drive`, with its state at `start`.
+    /// Creates an engine for `drive` in its state at `start`.
     pub fn new(drive: Box<dyn Simulated>, start: SimTime, pace: Pace) -> Self {
         Self {
             limits: drive.limits(),
@@ -60,7 +56,7 @@ impl Engine {
         }
     }
 
-    /// Goes on with `drive`, with its state at `start`. Requests under way are forgotten.
+    /// Replaces the drive. In-flight requests are dropped.
     pub(crate) fn replace(&mut self, drive: Box<dyn Simulated>, start: SimTime) {
         self.limits = drive.limits();
         self.target.replace_drive(drive);
@@ -69,7 +65,6 @@ impl Engine {
         self.flushing.clear();
     }
 
-    /// The drive after a power cut now.
     pub(crate) fn cut(&mut self) -> PowerCut {
         self.tick();
         self.target.drive_mut().cut_now()
@@ -80,44 +75,44 @@ impl Engine {
         self.target.drive()
     }
 
-    /// Relation of its time to the real one.
+    /// Relation of virtual time to real time.
     pub fn pace(&self) -> Pace {
         self.pace
     }
 
-    /// Requests so far.
+    /// Request counters.
     pub fn requests(&self) -> Requests {
         self.target.requests()
     }
 
-    /// The first error of the drive that a client has seen.
+    /// First drive error that a client has seen.
     pub fn first_error(&self) -> Option<&str> {
         self.target.first_error()
     }
 
-    /// Time of the drive.
+    /// Current time of the drive.
     pub fn now(&self) -> SimTime {
         self.now
     }
 
-    /// Delay behind the model so far; only with [`Pace::Model`].
+    /// Delay relative to the model; only with [`Pace::Model`].
     pub fn lag(&self) -> Lag {
         self.lag
     }
 
-    /// Requests without an answer.
+    /// Number of in-flight requests.
     pub fn outstanding(&self) -> usize {
         self.outstanding
     }
 
-    /// Looks at the clock: what is submitted next is submitted now.
+    /// Reads the clock. Later submissions use this time.
     pub fn tick(&mut self) {
         if self.pace == Pace::Model {
             self.now = self.now.max(self.clock.now());
         }
     }
 
-    /// Submits a request that changes or reads data, or flushes.
+    /// Submits a read, write, flush, trim or write zeroes.
     pub fn submit(&mut self, tag: u64, op: Op, range: Range, data: &[u8]) {
         self.outstanding += 1;
         let now = self.now;
@@ -140,13 +135,12 @@ impl Engine {
                 self.force(tag, fua);
                 self.target.submit(now, tag, &[Command::WriteZeroes { range, deallocate }], None);
             }
-            // It is no command of the drive: [`Engine::status`].
+            // Not a drive command; see [`Engine::status`].
             Op::Status { .. } => self.target.answer(now, tag, Err(CommandError::Unsupported)),
         }
     }
 
-    /// Submits `commands` of one kind as one request, with the `data` of a write. `is_forced` deallocations are followed by a
-    /// flush before they are answered.
+    /// With `is_forced`, a flush follows before the request completes.
     #[cfg(target_os = "linux")]
     pub(crate) fn send(&mut self, tag: u64, commands: &[Command<'_>], data: Option<&[u8]>, is_forced: bool) {
         self.outstanding += 1;
@@ -154,15 +148,13 @@ impl Engine {
         self.target.submit(self.now, tag, commands, data);
     }
 
-    /// Answers a request that is not for the drive.
     #[cfg(target_os = "linux")]
     pub(crate) fn answer(&mut self, tag: u64, result: Result<Vec<u8>, CommandError>) {
         self.outstanding += 1;
         self.target.answer(self.now, tag, result);
     }
 
-    /// Submits a command of NVMe, to be followed by a flush if it `is_forced`. Returns what is left to do
-    /// with its answer.
+    /// Submits `work`, followed by a flush if `is_forced`. Returns the step that follows the drive's answer.
     pub(crate) fn work(&mut self, tag: u64, work: Work, is_forced: bool) -> After {
         self.outstanding += 1;
         self.force(tag, is_forced);
@@ -170,7 +162,6 @@ impl Engine {
         work.submit(|command, data| target.submit(now, tag, &[command], data))
     }
 
-    /// The drive, not for commands.
     pub(crate) fn drive_mut(&mut self) -> &mut dyn Simulated {
         self.target.drive_mut()
     }
@@ -181,8 +172,9 @@ impl Engine {
         }
     }
 
-    /// Runs of sectors of `range` that are alike in whether they are allocated, from its first sector on. Ends early
-    /// in a range that is long or much divided.
+    /// Returns runs of sectors of `range` with the same allocation status, starting at its first sector.
+    ///
+    /// Stops early after 2¹⁸ mapping units or 8192 runs, or after the first run if `one`.
     pub fn status(&self, range: Range, one: bool) -> Vec<(u32, bool)> {
         let drive = self.target.drive();
         let unit_sectors = u64::from(drive.geometry().sectors_per_unit());
@@ -201,7 +193,7 @@ impl Engine {
         runs
     }
 
-    /// When the drive wants to be looked at next, in ns of real time from now; `None` if nothing is to come.
+    /// Returns the real time until the drive's next event, in ns; `None` without an event.
     pub fn due_in_ns(&self) -> Option<u64> {
         match self.pace {
             Pace::Model => self.target.next_event().map(|at| at.since(self.clock.now().min(at))),
@@ -209,7 +201,7 @@ impl Engine {
         }
     }
 
-    /// Adds what is complete now to `answers`. Without pacing that is all that was submitted.
+    /// Adds completed requests to `answers`. Without pacing, it completes all submitted requests.
     pub fn advance(&mut self, answers: &mut Vec<(u64, Result<Vec<u8>, CommandError>)>) {
         match self.pace {
             Pace::Model => {
@@ -217,7 +209,7 @@ impl Engine {
                 self.tick();
                 self.target.advance(self.now, &mut done);
                 self.take(&mut done, answers);
-                // A forced request has gone on with its flush.
+                // Forced requests have submitted a flush, which may be complete now.
                 self.target.advance(self.now, &mut done);
                 self.take(&mut done, answers);
             }
@@ -225,7 +217,6 @@ impl Engine {
         }
     }
 
-    /// Does all that was submitted, without waiting for the real time, and adds it to `answers`.
     pub(crate) fn finish(&mut self, answers: &mut Vec<(u64, Result<Vec<u8>, CommandError>)>) {
         let mut done = Vec::new();
         while self.outstanding > 0
@@ -239,6 +230,7 @@ impl Engine {
 
     fn take(&mut self, done: &mut Vec<Answer>, answers: &mut Vec<(u64, Result<Vec<u8>, CommandError>)>) {
         for Answer { tag, at, result } in done.drain(..) {
+            // A forced request completes after a flush. Its data is kept until then.
             let is_forced = self.forced.remove(&tag);
             let result = match result {
                 Ok(data) if is_forced => {
@@ -262,7 +254,7 @@ impl Engine {
         }
     }
 
-    /// Ends the drive's work in order, as before power is switched off.
+    /// Completes all work of the drive, as before a clean shutdown.
     pub fn settle(&mut self) -> Result<(), CommandError> {
         self.tick();
         let until = self.target.drive_mut().settle(self.now)?;
@@ -270,14 +262,13 @@ impl Engine {
         Ok(())
     }
 
-    /// Gives the drive back.
+    /// Returns the drive.
     pub fn into_drive(self) -> Box<dyn Simulated> {
         self.target.into_drive()
     }
 }
 
-/// `range` in parts that a deallocation can have. They meet between mapping units, since a unit that belongs to two
-/// parts would keep its data.
+/// Splits `range` at unit boundaries, because a unit in two parts would keep its data.
 fn split(range: Range, limits: &LimitsConfig, unit_sectors: u32) -> Vec<Range> {
     let largest = [limits.trim_range_sectors.into(), limits.trim_sectors];
     let largest = largest.into_iter().filter(|&most| most > 0).min().unwrap_or(u64::MAX);
@@ -294,7 +285,7 @@ fn split(range: Range, limits: &LimitsConfig, unit_sectors: u32) -> Vec<Range> {
     parts
 }
 
-/// `ranges` in groups that one deallocation can have; each range is one that it can have.
+/// Groups `ranges`, each within the limits, into valid deallocations.
 fn batches<'a>(ranges: &'a [Range], limits: &LimitsConfig) -> Vec<&'a [Range]> {
     let count_max = if limits.trim_ranges == 0 { RANGES_MAX } else { limits.trim_ranges as usize };
     let sectors_max = if limits.trim_sectors == 0 { u64::MAX } else { limits.trim_sectors };

@@ -1,8 +1,9 @@
-//! A drive of the simulator as a block device of this machine: `strobe serve`.
+//! Serves a simulated drive as a block device of this machine: `strobe serve`.
 //!
-//! [`nbd`] and [`nvme_tcp`] are protocols as functions of bytes; [`vhost`] has a guest's memory and rings, too. [`Engine`] hands requests to the drive and decides what
-//! time it is there. [`Server`] owns the sockets and does both on one thread, so that nothing is locked. Another protocol
-//! needs a session of its own, a variant of [`Protocol`], and shares the rest.
+//! [`nbd`] and [`nvme_tcp`] implement protocols as functions of bytes; [`vhost`] also has a guest's memory and
+//! rings. [`Engine`] submits requests to the drive and keeps its time. [`Server`] owns the sockets and runs
+//! everything on one thread, without locks. Another protocol needs a session type and a variant of
+//! [`Protocol`].
 
 mod buffers;
 mod clock;

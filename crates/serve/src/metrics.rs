@@ -1,10 +1,9 @@
-//! Counters in the text format of Prometheus, which every exporter would pull in a runtime for.
+//! Counters in the text format of Prometheus. An exporter crate would pull in a runtime.
 
 use std::fmt::Write as _;
 
 use crate::result::ServeResult;
 
-/// A metric: its name, its type, its help, and its values with their labels.
 struct Metric<'a> {
     name: &'a str,
     kind: &'a str,
@@ -12,7 +11,6 @@ struct Metric<'a> {
     values: Vec<(String, f64)>,
 }
 
-/// The metrics of `result`.
 pub(crate) fn text(result: &ServeResult) -> String {
     let mut out = String::new();
     for Metric { name, kind, help, values } in metrics(result) {
@@ -33,7 +31,8 @@ fn metrics(result: &ServeResult) -> Vec<Metric<'_>> {
     };
     let latency = |name: &str, clat: &strobe_lab::result::Clat| {
         let quantile = |percent: &str, quantile: &str| {
-            let value = clat.percentile.get(percent).copied().unwrap_or(0) as f64 / 1e9;
+            // Unknown values are NaN in this format.
+            let value = clat.percentile(percent).map_or(f64::NAN, |ns| ns as f64 / 1e9);
             (format!("{{op=\"{name}\",quantile=\"{quantile}\"}}"), value)
         };
         [quantile("50.000000", "0.5"), quantile("99.000000", "0.99"), quantile("99.900000", "0.999")]
@@ -67,7 +66,7 @@ fn metrics(result: &ServeResult) -> Vec<Metric<'_>> {
         metric(
             "latency_seconds",
             "summary",
-            "Latency in the model, since the server began.",
+            "Latency in the model since the server started.",
             [latency("read", &job.read.clat_ns), latency("write", &job.write.clat_ns)].concat(),
         ),
         metric(
@@ -91,33 +90,28 @@ fn metrics(result: &ServeResult) -> Vec<Metric<'_>> {
         metric(
             "write_amplification",
             "gauge",
-            "Units programmed per unit written.",
+            "Write amplification: units programmed per unit written.",
             plain(result.waf.unwrap_or(f64::NAN)),
         ),
-        metric("free_blocks", "gauge", "Erased blocks at hand.", plain(result.space.free_blocks.into())),
+        metric("free_blocks", "gauge", "Erased blocks.", plain(result.space.free_blocks.into())),
         metric(
             "mapped_units",
             "gauge",
             "Mapping units that hold data on flash.",
             plain(result.space.mapped_units.into()),
         ),
-        metric(
-            "erase_count_max",
-            "gauge",
-            "Erases of the block with the most.",
-            plain(result.wear.erase_max.into()),
-        ),
+        metric("erase_count_max", "gauge", "Maximum erases of a block.", plain(result.wear.erase_max.into())),
         metric("erase_count_mean", "gauge", "Mean erases of a block.", plain(result.wear.erase_mean)),
         metric(
             "virtual_seconds_total",
             "counter",
-            "Time of the drive.",
+            "Virtual time of the drive.",
             plain(result.time.virtual_ns as f64 / 1e9),
         ),
         metric(
             "connections_total",
             "counter",
-            "Clients that have connected.",
+            "Accepted connections.",
             plain(result.server.connections as f64),
         ),
     ]

@@ -14,76 +14,76 @@ use strobe_types::SimTime;
 
 use crate::engine::{Engine, Lag};
 
-/// Counters of a server.
+/// Connection counters.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Served {
-    /// Clients that have connected.
+    /// Number of accepted connections.
     pub connections: u64,
-    /// Most of them at a time.
+    /// Maximum of simultaneous connections.
     pub most: usize,
 }
 
-/// The result of a server. Counters cover the time since it began.
+/// Result of a server. Counters start with the server.
 #[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
 pub struct ServeResult {
-    /// Version of this layout.
+    /// Version of this schema.
     pub schema_version: u32,
-    /// Version of Strobe that made it.
+    /// Strobe version.
     pub strobe_version: String,
-    /// Seed of everything random.
+    /// Random seed.
     pub seed: u64,
-    /// The complete drive.
+    /// Complete drive configuration.
     pub drive: DriveConfig,
-    /// The server.
+    /// Server and connections.
     pub server: ServerResult,
-    /// Requests of clients.
+    /// Client requests.
     pub requests: Requests,
-    /// Host commands, as the drive counts them.
+    /// Host commands, as counted by the drive.
     pub host: HostResult,
     /// Flash operations.
     pub nand: NandResult,
-    /// Use of the dies' time.
+    /// Utilisation of the dies.
     pub dies: DiesResult,
-    /// Mapping units programmed for any cause per mapping unit written by the host; null if the host wrote
-    /// nothing.
+    /// Write amplification: mapping units programmed per mapping unit written by the host; null if the host
+    /// wrote nothing.
     pub waf: Option<f64>,
     /// Garbage collection.
     pub gc: GcResult,
-    /// Blocks and mapping units in use now.
+    /// Blocks and mapping units currently in use.
     pub space: SpaceResult,
-    /// The image that the drive's flash is in; not there if it is in memory.
+    /// Image file of the drive's flash; absent if the flash is in memory.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub image: Option<ImageResult>,
-    /// Wear of the drive now.
+    /// Current wear.
     pub wear: WearResult,
-    /// Time.
+    /// Virtual, wall and CPU time.
     pub time: ServeTime,
-    /// Throughput and latency of the drive, as the model says, under fio's names.
+    /// Throughput and latency of the drive in the model, in fio's terms.
     pub jobs: Vec<Job>,
 }
 
-/// The server and its clients.
+/// Server and connections.
 #[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
 pub struct ServerResult {
-    /// "model": nothing completes earlier than the model says. "none": as fast as it can be simulated.
+    /// "model": no command completes earlier than in the model. "none": as fast as it can be simulated.
     pub pace: String,
-    /// Clients that have connected.
+    /// Number of accepted connections.
     pub connections: u64,
-    /// Most of them at a time.
+    /// Maximum of simultaneous connections.
     pub most_connections: usize,
-    /// Delay of completions behind the model; not there with the pace "none".
+    /// Delay of completions relative to the model; absent with pace "none".
     #[serde(skip_serializing_if = "Option::is_none")]
     pub lag_ns: Option<LagResult>,
-    /// The first error of the drive that a client has seen.
+    /// First drive error that a client has seen.
     pub drive_error: Option<String>,
 }
 
-/// Delay of completions behind the model in ns: the time that simulating takes, and that of a busy machine.
+/// Delay of completions relative to the model in ns, due to simulation cost and machine load.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, JsonSchema)]
 pub struct LagResult {
-    /// Mean of all requests.
+    /// Mean delay of all requests.
     pub mean: f64,
-    /// Longest.
+    /// Maximum delay.
     pub max: u64,
 }
 
@@ -92,18 +92,19 @@ pub struct LagResult {
 pub struct SpaceResult {
     /// Blocks of the drive.
     pub blocks: u32,
-    /// Erased blocks at hand.
+    /// Erased blocks.
     pub free_blocks: u32,
     /// Mapping units offered to clients.
     pub logical_units: u32,
-    /// Mapping units that hold data on flash.
+    /// Mapping units with data on flash.
     pub mapped_units: u32,
 }
 
-/// Time.
+/// Virtual, wall and CPU time.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, JsonSchema)]
 pub struct ServeTime {
-    /// Time of the drive since the server began, in ns; with the pace "none" it passes only while requests are under way.
+    /// Virtual time since the server started, in ns. With pace "none", it passes only while requests are in
+    /// flight.
     pub virtual_ns: u64,
     /// Wall time in seconds.
     pub wall_s: f64,
@@ -111,7 +112,7 @@ pub struct ServeTime {
     pub cpu_s: f64,
 }
 
-/// State of a drive when its server begins, which results count from.
+/// State of a drive at the start of its server. Results count from there.
 #[derive(Clone, Debug)]
 pub struct Beginning {
     experiment: Experiment,
@@ -121,7 +122,9 @@ pub struct Beginning {
 }
 
 impl Beginning {
-    /// The beginning of a server of `drive`; `recovery` is how it was found on an image, `on_image` true if it is on one.
+    /// Records the start of a server.
+    ///
+    /// `recovery` describes the recovery from an image. `on_image` is true if the drive is on one.
     pub fn of(
         experiment: Experiment,
         drive: &dyn Simulated,
@@ -132,17 +135,15 @@ impl Beginning {
         Self { experiment, stats: drive.stats(), at, image: on_image.then(|| ImageResult::of(recovery)) }
     }
 
-    /// The drive's configuration and seed.
     pub(crate) fn experiment(&self) -> &Experiment {
         &self.experiment
     }
 
-    /// True if the drive's flash is in a file.
     pub(crate) fn is_on_image(&self) -> bool {
         self.image.is_some()
     }
 
-    /// The result so far.
+    /// Result since the start.
     pub fn result(&self, engine: &Engine, served: Served, watch: &Stopwatch) -> ServeResult {
         let drive = engine.drive();
         let stats = drive.stats().since(&self.stats);

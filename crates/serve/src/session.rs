@@ -1,75 +1,74 @@
-//! A connection's protocol as a function of bytes, whichever it is.
+//! Protocol of a connection as a function of bytes.
 
 use std::io::IoSlice;
 
 use crate::buffers::{Input, Output};
 
-/// Bytes of a connection on their way in and out, and its end.
+/// Input and output buffers of a connection.
 #[derive(Debug, Default)]
 pub struct Buffers {
     pub(crate) input: Input,
-    /// Bytes that the message at hand needs to be understood.
     pub(crate) needed: usize,
     pub(crate) output: Output,
-    /// True once no more is read; what is owed is still sent.
+    /// True once reading has ended. Pending output is still sent.
     pub(crate) has_ended: bool,
 }
 
-/// A connection of a client.
+/// Connection of a client.
 pub trait Session {
-    /// Its bytes.
+    /// Buffers.
     fn buffers(&self) -> &Buffers;
-    /// Its bytes, to be filled or sent.
+    /// Mutable buffers.
     fn buffers_mut(&mut self) -> &mut Buffers;
-    /// True once the client has found what it wants.
+    /// True once the handshake is complete.
     fn is_ready(&self) -> bool;
-    /// True if the session wants no more bytes now: too much is under way or waits to be sent.
+    /// True if the session accepts no bytes now, because too much is in flight or unsent.
     fn is_busy(&self) -> bool;
-    /// Requests without an answer.
+    /// Number of in-flight requests.
     fn in_flight(&self) -> usize;
 
-    /// Room for bytes from the client; [`Session::received`] says how many have come.
-    fn room(&mut self) -> &mut [u8] {
+    /// Returns space for received bytes. Call [`Session::received`] afterwards.
+    fn free_space(&mut self) -> &mut [u8] {
         let Buffers { input, needed, .. } = self.buffers_mut();
-        input.room(*needed)
+        input.free_space(*needed)
     }
 
-    /// `count` bytes have come into the room.
+    /// Records `count` received bytes.
     fn received(&mut self, count: usize) {
         self.buffers_mut().input.filled(count);
     }
 
-    /// The next bytes to send, in at most `slices.len()` parts; returns how many parts there are.
+    /// Stores the next bytes to send in up to `slices.len()` parts. Returns the number of parts.
     fn output<'a>(&'a self, slices: &mut [IoSlice<'a>]) -> usize {
         self.buffers().output.slices(slices)
     }
 
-    /// Bytes to send.
+    /// Number of bytes to send.
     fn output_bytes(&self) -> usize {
         self.buffers().output.len()
     }
 
-    /// `count` bytes have been sent.
+    /// Records `count` sent bytes.
     fn sent(&mut self, count: usize) {
         self.buffers_mut().output.consume(count);
     }
 
-    /// True if no more bytes are wanted now.
+    /// True if no more bytes are accepted now.
     fn is_full(&self) -> bool {
         self.has_ended() || self.is_busy()
     }
 
-    /// Takes no more requests.
+    /// Stops accepting requests.
     fn end(&mut self) {
         self.buffers_mut().has_ended = true;
     }
 
-    /// True once no more requests are taken.
+    /// True once no more requests are accepted.
     fn has_ended(&self) -> bool {
         self.buffers().has_ended
     }
 
-    /// True if the connection has done its work and can be closed.
+    /// True if the connection is done and can be closed.
     fn is_over(&self) -> bool {
         self.has_ended() && self.in_flight() == 0 && self.output_bytes() == 0
     }

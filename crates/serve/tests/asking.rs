@@ -1,4 +1,4 @@
-//! Clients of the control socket and of the metrics.
+//! Clients of the control and metrics sockets.
 
 #![cfg(target_os = "linux")]
 
@@ -14,9 +14,10 @@ use serde_json::Value;
 use strobe_serve::{Pace, Sockets};
 use strobe_types::StopFlag;
 
-/// Serves with a control socket and metrics. Clients of the control socket come one after the other, stay,
-/// and send their lines at once; returns the answers to each. With `shuts` they close their side then. Before
-/// them `silent` clients connect to the metrics and say nothing.
+/// Clients connect one after the other, stay, and send their lines at once.
+///
+/// With `shuts`, they then close their sending side. Before them, `silent` clients connect to the metrics and
+/// send nothing.
 fn answers<const N: usize>(clients: [&str; N], shuts: bool, silent: usize) -> [Vec<Value>; N] {
     let folder = tempfile::tempdir().expect("a folder");
     let control = folder.path().join("c");
@@ -30,7 +31,7 @@ fn answers<const N: usize>(clients: [&str; N], shuts: bool, silent: usize) -> [V
         let mut streams = Vec::new();
         clients.map(|lines| {
             let mut stream = UnixStream::connect(&control).expect("it listens");
-            // A test that fails does not wait for ever.
+            // A failing test must not wait for ever.
             stream.set_read_timeout(Some(Duration::from_secs(10))).expect("a socket");
             stream.write_all(lines.as_bytes()).expect("it hears");
             if shuts {

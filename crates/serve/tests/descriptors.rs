@@ -1,5 +1,5 @@
-//! A server whose process has no file descriptor left. The limit is that of the process, so this is its only
-//! test.
+//! A server whose process has run out of file descriptors. The limit applies to the process, so this is its
+//! only test.
 
 #![cfg(target_os = "linux")]
 
@@ -15,8 +15,6 @@ use strobe_lab::machine::Stopwatch;
 use strobe_serve::{Address, Pace, Protocol, Server, Sockets};
 use strobe_types::StopFlag;
 
-/// Clients and askers wait in the queues of their sockets; the server waits too, instead of trying again at
-/// once.
 #[test]
 fn a_server_without_file_descriptors_waits_for_one() {
     let folder = tempfile::tempdir().expect("a folder");
@@ -41,7 +39,7 @@ fn a_server_without_file_descriptors_waits_for_one() {
     };
     run(&mut server, 0.6, &mut turns);
     assert_eq!(server.result().server.connections, 0, "no file descriptor for it");
-    // Longest wait: 50 ms; an attempt each 100 ms wakes the server twice.
+    // The longest wait is 50 ms. An attempt every 100 ms wakes the server twice.
     assert!(turns <= 40, "{turns} turns in 0.6 s");
     held.take();
     let mut tries = 0;

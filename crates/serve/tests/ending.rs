@@ -1,4 +1,4 @@
-//! The end of a server: requests that the drive has are done, however long they take.
+//! Shutdown of a server: submitted requests complete, however long they take.
 
 #![cfg(target_os = "linux")]
 
@@ -14,12 +14,10 @@ use std::time::Duration;
 use strobe_serve::{Address, Pace, Protocol, Sockets};
 use strobe_types::StopFlag;
 
-/// Reads that a client sends at once. Each takes longer than a server waits.
+/// Each read takes longer than a server waits.
 const READS: u64 = 10;
 const UNIT_BYTES: u64 = 4096;
 
-/// Writes units, then reads all of them at once; `has_sent` is set when that is sent. Returns the bytes of
-/// the answers.
 fn client(socket: &Path, has_sent: &AtomicBool) -> usize {
     let mut stream = UnixStream::connect(socket).expect("it listens");
     stream.set_read_timeout(Some(Duration::from_secs(60))).expect("a socket");
@@ -56,7 +54,7 @@ fn requests_that_the_drive_has_are_answered_before_the_end() {
     let (has_sent, mut turns) = (AtomicBool::new(false), 0);
     let bytes = scope(|threads| {
         let client = threads.spawn(|| client(&socket, &has_sent));
-        // One more turn takes the requests up.
+        // One more turn reads the requests.
         let mut is_over = || {
             turns += u32::from(has_sent.load(Ordering::Relaxed));
             turns > 2 || client.is_finished()

@@ -1,4 +1,4 @@
-//! `--pace model`: latencies that a client sees, compared with those of the model.
+//! `--pace model`: latencies at a client, compared with the model's.
 
 #![cfg(target_os = "linux")]
 #![allow(clippy::disallowed_types, reason = "the client measures real time")]
@@ -18,15 +18,13 @@ use strobe_types::StopFlag;
 const NAND: &str = "read_ns = 500000\nprogram_ns = 100000";
 const UNIT_BYTES: u64 = 4096;
 const UNITS: u64 = 100;
-/// Attempts, as other programs of a busy machine delay completions.
+/// Other programs delay completions on a busy machine.
 const ATTEMPTS: usize = 60;
 
 /// Mean and 99th percentile, in ns.
 type Latency = [f64; 2];
 
-/// Reads units one at a time at the server's socket, after it has written them.
-///
-/// The client polls for an answer: a client that sleeps adds the time in which the system wakes it.
+/// The client polls for an answer, because a sleeping client would add its wake-up time.
 fn client(socket: &Path) -> Latency {
     let mut stream = UnixStream::connect(socket).expect("it listens");
     stream.read_exact(&mut [0; 18]).expect("a greeting");
@@ -62,7 +60,6 @@ fn client(socket: &Path) -> Latency {
     [seen.iter().sum::<f64>() / UNITS as f64, seen[UNITS as usize * 99 / 100 - 1]]
 }
 
-/// Latencies of reads at a client, and those of the model.
 fn measure() -> (Latency, Latency) {
     let folder = tempfile::tempdir().expect("a folder");
     let socket = folder.path().join("s");

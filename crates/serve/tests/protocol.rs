@@ -1,4 +1,4 @@
-//! The protocol as bytes: what a client sends, and what it must get, however the bytes come.
+//! The NBD protocol as bytes: the answers to a client, for any partition of its bytes.
 
 use std::io::IoSlice;
 use std::sync::Arc;
@@ -40,7 +40,6 @@ fn text(text: &str) -> Vec<u8> {
     [&(text.len() as u32).to_be_bytes(), text.as_bytes()].concat()
 }
 
-/// INFO or GO for `name` without wanted information.
 fn go(number: u32, name: &str) -> Vec<u8> {
     option(number, &[text(name), vec![0, 0]].concat())
 }
@@ -49,12 +48,10 @@ fn allocation() -> Vec<u8> {
     option(10, &[text("ssd"), 1_u32.to_be_bytes().to_vec(), text("base:allocation")].concat())
 }
 
-/// Flags of a client, structured replies, the context, and the export.
 fn hello() -> Vec<u8> {
     [3_u32.to_be_bytes().to_vec(), option(8, &[]), allocation(), go(7, "")].concat()
 }
 
-/// A client of a drive that is a vector.
 struct Client {
     session: Session,
     disk: Vec<u8>,
@@ -68,7 +65,6 @@ impl Client {
         Self { session: Session::new(export()), disk, got: Vec::new(), requests: Vec::new() }
     }
 
-    /// Client behind the handshake, with structured replies.
     fn ready() -> Self {
         let mut client = Self::new();
         client.say(&hello());
@@ -77,16 +73,15 @@ impl Client {
         client
     }
 
-    /// Sends `bytes` as far as they are wanted; answers at once.
     fn say(&mut self, mut bytes: &[u8]) -> &[u8] {
         loop {
             self.serve();
             if bytes.is_empty() || self.session.is_full() {
                 break;
             }
-            let room = self.session.room();
-            let count = room.len().min(bytes.len());
-            room[..count].copy_from_slice(&bytes[..count]);
+            let free_space = self.session.free_space();
+            let count = free_space.len().min(bytes.len());
+            free_space[..count].copy_from_slice(&bytes[..count]);
             self.session.received(count);
             bytes = &bytes[count..];
         }
@@ -128,14 +123,13 @@ impl Client {
             let mut parts = [IoSlice::new(&[]); 3];
             let count = self.session.output(&mut parts);
             let bytes: Vec<u8> = parts[..count].iter().flat_map(|part| part.iter().copied()).collect();
-            // A socket takes as much as it likes.
+            // A socket accepts any number of bytes.
             let sent = bytes.len().div_ceil(2);
             self.got.extend_from_slice(&bytes[..sent]);
             self.session.sent(sent);
         }
     }
 
-    /// Code of the only error among the replies, with its text.
     fn error(&mut self, bytes: &[u8]) -> (u32, String) {
         self.got.clear();
         self.say(bytes);
@@ -146,7 +140,6 @@ impl Client {
     }
 }
 
-/// Types of the replies to options, in order.
 fn replies(mut bytes: &[u8]) -> Vec<u32> {
     let mut kinds = Vec::new();
     while bytes.len() >= 20 {
@@ -267,11 +260,11 @@ fn wrong_requests_are_refused_with_the_protocols_codes() {
     for (bytes, code, says) in [
         (request(0, 0, 1, 0, 0), 22, "multiples of 512"),
         (request(0, 0, 1, 511, 512), 22, "multiples of 512"),
-        (request(0, 0, 1, size, 512), 22, "of an export of"),
-        (request(0, 0, 1, u64::MAX - 511, 512), 22, "of an export of"),
+        (request(0, 0, 1, size, 512), 22, "exceed the export of"),
+        (request(0, 0, 1, u64::MAX - 511, 512), 22, "exceed the export of"),
         (request(0, 0, 1, 0, PAYLOAD_BYTES_MAX + 512), 22, "at most 33554432"),
-        (request(0, 4, 1, 0, u32::MAX - 511), 22, "of an export of"),
-        (request(0, 6, 1, size, 512), 28, "of an export of"),
+        (request(0, 4, 1, 0, u32::MAX - 511), 22, "exceed the export of"),
+        (request(0, 6, 1, size, 512), 28, "exceed the export of"),
         (request(16 | 2, 6, 1, 0, 512), 95, "programmed"),
         (request(2, 0, 1, 0, 512), 22, "flags 0x2"),
         (request(0, 5, 1, 0, 512), 22, "command 5 is unknown"),
@@ -281,7 +274,7 @@ fn wrong_requests_are_refused_with_the_protocols_codes() {
         assert_eq!(got, code, "{text}");
         assert!(text.contains(says), "{text}");
     }
-    // The data of a refused write is passed over, even where it is longer than any that is taken.
+    // The data of a refused write is skipped, even above the maximum length.
     for (offset, bytes, code) in [(1, 4096, 22), (size, 512, 28), (0, PAYLOAD_BYTES_MAX + 512, 22)] {
         let (got, _) = client.error(&[request(0, 1, 1, offset, bytes), vec![0x25; bytes as usize]].concat());
         assert_eq!(got, code);
@@ -310,10 +303,10 @@ fn a_read_only_export_refuses_changes() {
 fn lengths_that_are_only_announced_take_no_memory() {
     let mut client = Client::ready();
     client.say(&request(0, 1, 1, 0, PAYLOAD_BYTES_MAX.min(SECTORS as u32 * 512)));
-    assert!(client.session.room().len() <= 256 << 10, "{}", client.session.room().len());
+    assert!(client.session.free_space().len() <= 256 << 10, "{}", client.session.free_space().len());
     let mut session = Session::new(export());
     let absurd = [&3_u32.to_be_bytes()[..], &OPTION.to_be_bytes(), &[0, 0, 0, 9], &[0xff; 4]].concat();
-    session.room()[..absurd.len()].copy_from_slice(&absurd);
+    session.free_space()[..absurd.len()].copy_from_slice(&absurd);
     session.received(absurd.len());
     assert_eq!(session.next_request(), None);
     assert!(session.is_full(), "closed");
@@ -326,7 +319,7 @@ fn a_client_that_takes_no_answers_gets_no_more() {
     let mut taken = 0_usize;
     for cookie in 0..1000 {
         let bytes = request(0, 0, cookie, 0, largest);
-        client.session.room()[..bytes.len()].copy_from_slice(&bytes);
+        client.session.free_space()[..bytes.len()].copy_from_slice(&bytes);
         client.session.received(bytes.len());
         taken += usize::from(client.session.next_request().is_some());
         if client.session.is_full() {
@@ -350,8 +343,8 @@ fn data_of_writes_under_way_is_bounded() {
     let mut rest = write.iter().cycle().copied();
     let mut taken = 0;
     while !client.session.is_full() && taken < 1000 {
-        let count = client.session.room().len();
-        client.session.room().iter_mut().zip(&mut rest).for_each(|(to, from)| *to = from);
+        let count = client.session.free_space().len();
+        client.session.free_space().iter_mut().zip(&mut rest).for_each(|(to, from)| *to = from);
         client.session.received(count);
         taken += usize::from(client.session.next_request().is_some());
     }
@@ -361,7 +354,6 @@ fn data_of_writes_under_way_is_bounded() {
     assert!(!client.session.is_full());
 }
 
-/// Nothing is told to a client that has not asked for encryption, and what it has said before does not count.
 #[test]
 fn options_wait_for_encryption() {
     const START_TLS: u32 = 5;
@@ -396,7 +388,7 @@ fn options_wait_for_encryption() {
     assert_eq!(reply(&client_of_tls), 1 << 31 | 3, "not twice");
     client_of_tls.say(&option(7, &[0; 6]));
     assert!(client_of_tls.session.is_ready());
-    // Bytes that somebody on the way has put behind the request.
+    // Bytes injected after the request.
     let mut client = client();
     client.say(&[option(START_TLS, &[]), option(8, &[])].concat());
     assert!(!client.session.wants_encryption() && client.session.is_over());

@@ -35,7 +35,6 @@ fn ask(engine: &mut Engine, op: Op, sector: u64, sectors: u64, data: &[u8]) {
 }
 
 proptest! {
-    /// A trim of any range is allowed, and unmaps the units that lie in it as a whole.
     #[test]
     fn limits_do_not_show(
         trim_ranges in 0_u32..4, range_units in 0_u32..3, units in 0_u64..4,

@@ -1,18 +1,18 @@
-//! A placement of your own in thirty lines of Rust, compared with none on the same workload.
-//! Explained in docs/your-own-policy.md; run with `cargo run --release -p strobe-sim --example own_placement`.
+//! A user-defined placement in thirty lines of Rust, compared with none on the same workload. See
+//! docs/your-own-policy.md; run with `cargo run --release -p strobe-sim --example own_placement`.
 
 use strobe_sim::{
     ConfigError, CopyContext, DriveBuilder, Experiment, Lpn, Placement, RunResult, StreamId, StreamLayout,
     WriteContext, runner,
 };
 
-/// Separates units that are written again soon from others.
+/// Separates units that are rewritten soon from the others.
 #[derive(Clone, Debug)]
 struct Recent {
-    /// Host writes within which a unit counts as hot.
+    /// Age in host writes below which a unit counts as hot.
     window: u64,
     clock: u64,
-    /// By unit: its last host write.
+    /// Last host write of each unit.
     last_write: Vec<u64>,
 }
 
@@ -55,7 +55,7 @@ fn recent(experiment: &Experiment) -> Result<RunResult, Box<dyn std::error::Erro
     let builder = DriveBuilder::new(&experiment.drive, experiment.run.timing, experiment.seed)?;
     let units = builder.logical_units();
     let placement = Recent { window: u64::from(units) / 4, clock: 0, last_write: vec![0; units as usize] };
-    // Two streams of the host, and one of relocated units.
+    // Two host streams, and one for relocated units.
     let drive = builder.with_placement(StreamLayout::separate(2, 1), placement).build()?;
     Ok(runner::run_on(experiment, drive, &mut ())?)
 }

@@ -1,17 +1,16 @@
-//! A victim policy of your own in thirty lines of Rust, beside greedy on the same workload.
-//! Explained in docs/your-own-policy.md; run with `cargo run --release -p strobe-sim --example own_policy`.
+//! A user-defined victim policy in thirty lines of Rust, compared with greedy on the same workload. See
+//! docs/your-own-policy.md; run with `cargo run --release -p strobe-sim --example own_policy`.
 
 use strobe_sim::{
     BlockId, BlockView, ConfigError, DriveBuilder, Experiment, Ppa, Prng, RunResult, VictimPolicy, runner,
 };
 
-/// Greedy that leaves a block alone for a while after it was filled: hot data in it is about to
-/// die by itself and need not be copied.
+/// Greedy with a minimum age: hot data in a young block will soon be invalidated and need not be copied.
 #[derive(Clone)]
 struct Patient {
-    /// Ticks (host writes) for which a block is left alone.
-    patience: u64,
-    /// By block: the tick at which it was closed, if it is a candidate.
+    /// Minimum age of a victim, in ticks (host writes).
+    min_age: u64,
+    /// Closing tick of each block; `None` if it is not a candidate.
     closed: Vec<Option<u64>>,
 }
 
@@ -29,7 +28,7 @@ impl VictimPolicy for Patient {
     fn choose(&mut self, view: &BlockView<'_>, _rng: &mut Prng) -> Option<BlockId> {
         let candidates = (0..).map(BlockId::new).zip(&self.closed);
         let ranked = candidates.filter_map(|(block, closed)| {
-            let is_young = view.tick() - (*closed)? < self.patience;
+            let is_young = view.tick() - (*closed)? < self.min_age;
             Some((is_young && view.valid(block) > 0, view.valid(block), block))
         });
         ranked.min().map(|(_, _, block)| block)
@@ -66,7 +65,7 @@ fn patient(experiment: &Experiment) -> Result<RunResult, Box<dyn std::error::Err
     let builder = DriveBuilder::new(&experiment.drive, experiment.run.timing, experiment.seed)?;
     let geometry = builder.geometry();
     let patient =
-        Patient { patience: u64::from(geometry.units()) / 4, closed: vec![None; geometry.blocks() as usize] };
+        Patient { min_age: u64::from(geometry.units()) / 4, closed: vec![None; geometry.blocks() as usize] };
     let drive = builder.with_victims(patient).build()?;
     Ok(runner::run_on(experiment, drive, &mut ())?)
 }

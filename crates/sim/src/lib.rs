@@ -1,4 +1,5 @@
-//! A software SSD: flash chips, translation layer and controller, simulated exactly, deterministically and fast.
+//! A software SSD: flash chips, translation layer and controller, simulated exactly, deterministically and
+//! fast.
 //!
 //! ```
 //! use strobe_sim::{Command, DriveConfig, Lba, Range, SimTime, build};
@@ -22,36 +23,42 @@
 //!
 //! # The drive
 //!
-//! A drive is layers, each of which knows the one below by its contract only:
+//! A drive consists of layers. Each uses the layer below only through its documented interface:
 //!
-//! | Layer | Crate | What it does |
+//! | Layer | Crate | Function |
 //! |---|---|---|
-//! | controller | `strobe-ssd` | takes [`Command`]s of 512-byte sectors, splits them into mapping units, keeps the write caches, charges firmware and link |
-//! | translation | `strobe-ftl` | knows where each unit lies on flash, collects garbage, levels wear, finds the map again after a power cut |
-//! | flash | `strobe-nand` | enforces the rules of NAND (erase before program, pages in order), times dies and buses, wears blocks out, keeps data if asked to |
+//! | controller | `strobe-ssd` | takes [`Command`]s of 512-byte sectors, splits them into mapping units, runs the write caches, charges firmware and link time |
+//! | translation | `strobe-ftl` | maps units to flash, collects garbage, levels wear, recovers the map after a power cut |
+//! | flash | `strobe-nand` | enforces the rules of NAND (erase before program, pages in order), times dies and buses, wears blocks out, optionally keeps data |
 //!
-//! A [`DriveConfig`] describes all of it: geometry and times of the flash, mapping scheme, capacity, victim policy,
-//! caches, limits of commands. [`presets`] has complete drives by name. Every key has a documented unit, range and
-//! default, and [`build`] refuses a drive with a value outside its range, as well as one that could not work: when
-//! collection starts there is always something to gain and room to move it to.
+//! A [`DriveConfig`] describes the whole drive: geometry and times of the flash, mapping scheme, capacity,
+//! victim policy, caches, command limits. [`presets`] has complete drives by name. Every key has a documented
+//! unit, range and default.
+//!
+//! [`build`] refuses values outside their range and drives that could not work: whenever collection starts,
+//! there must be invalid units to reclaim and free space for relocation.
 //!
 //! # Time
 //!
-//! Time is virtual, in nanoseconds, and an argument: a command is submitted at a time, and its [`Completion`] says when it
-//! was done. Nothing waits and nothing reads a clock. Dies and buses are resources with reservations; what runs side by
-//! side on a real drive overlaps here too. Built with `timing = false` a drive only counts, several times as fast.
+//! Time is virtual, in nanoseconds, and passed as an argument: a command has a submission time, and its
+//! [`Completion`] a completion time. The engine never waits and never reads a clock. Dies and buses are
+//! resources with reservations, so operations overlap as on a real drive. A drive built with `timing = false`
+//! only counts, which is several times as fast.
 //!
-//! There is one door, [`Device`]: [`submit`](Device::submit) hands a command over, [`next_event`](Device::next_event) says
-//! when something happens next, and [`advance`](Device::advance) lets time pass and hands out what is complete.
-//! [`execute`](Device::execute), [`write_bytes`](Device::write_bytes) and [`read_bytes`](Device::read_bytes) do one command
-//! alone; [`run`](Device::run) does many [`Request`]s, issued by a [`HostQueue`] as a host does: with so many outstanding,
-//! at a rate, or at times of their own. [`Inspect`] is for what can be seen from outside, [`Simulated`] for what no real
-//! drive can: a copy of the whole drive, a power cut at a chosen flash operation.
+//! [`Device`] is the device interface:
+//!
+//! - [`submit`](Device::submit) submits a command.
+//! - [`next_event`](Device::next_event) returns the time of the next event.
+//! - [`advance`](Device::advance) lets time pass and returns completions.
+//! - [`execute`](Device::execute), [`write_bytes`](Device::write_bytes) and
+//!   [`read_bytes`](Device::read_bytes) run one command on an idle drive.
+//! - [`run`](Device::run) runs many [`Request`]s, issued by a [`HostQueue`]: at a queue depth, at a rate, or
+//!   at given times.
 //!
 //! # Data, and power cuts
 //!
-//! With `nand.data = DataMode::Bytes` a drive keeps what is written, and completions of reads carry it. With
-//! `ftl.durable_map` it is found again after a power cut:
+//! With `nand.data = DataMode::Bytes` a drive stores written data, and completions of reads return it. With
+//! `ftl.durable_map` the map and so the data are recovered after a power cut:
 //!
 //! ```
 //! use strobe_sim::{DataMode, DriveConfig, Lba, SimTime, build};
@@ -74,18 +81,20 @@
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 //!
-//! # What is counted
+//! # Counters
 //!
-//! [`DriveStats`] has what the host asked for and every operation on flash, once, under its one cause: host,
-//! collection, merge, map, wear levelling, copy, cache, recovery, padding. Two of them make a window:
-//! `later.since(&earlier)`. Flash operations count pages; write amplification is what they hold in mapping
-//! units, for whatever cause, per mapping unit that the host wrote: [`DriveStats::waf`].
+//! [`DriveStats`] counts host requests and flash operations. Each flash operation counts under one [`Cause`]:
+//! host, collection, merge, map, wear levelling, copy, cache, recovery, padding and others. The difference of
+//! two `DriveStats` is a measurement window: `later.since(&earlier)`.
+//!
+//! Flash operations are counted in pages. Write amplification ([`DriveStats::waf`]) is the capacity of all
+//! programmed pages in mapping units, for any cause, per mapping unit written by the host.
 //!
 //! # Experiments
 //!
-//! An [`Experiment`] is a drive, a workload (a generator or a block trace), and what to run: fill the drive, warm it up,
-//! measure. [`runner::run`] carries it out and returns a [`RunResult`], which serialises to the JSON that the `strobe`
-//! program prints.
+//! An [`Experiment`] is a drive, a workload (a generator or a block trace) and a run: fill the drive, warm it
+//! up, measure. [`runner::run`] runs it and returns a [`RunResult`], which serialises to the JSON printed by
+//! the `strobe` program.
 //!
 //! ```
 //! use strobe_sim::{Experiment, runner};
@@ -106,16 +115,16 @@
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 //!
-//! In Rust, [`Experiment::new`] does without text. [`runner::run_on`] takes a drive that you have built, for example
-//! with a victim policy or a placement of your own ([`DriveBuilder`], [`VictimPolicy`], [`Placement`]), and an [`Observer`](runner::Observer) watches a
-//! run and may stop it.
+//! [`Experiment::new`] builds an experiment without text. [`runner::run_on`] takes a drive that you have
+//! built, for example with a user-defined victim policy or placement ([`DriveBuilder`], [`VictimPolicy`],
+//! [`Placement`]). An [`Observer`](runner::Observer) watches a run and may stop it.
 //!
-//! # Deterministic
+//! # Determinism
 //!
-//! The same configuration, seed and commands give the same bytes, on every machine and in every build: results, times,
-//! what is on flash. There is no thread, clock, hash order or mathematics of the platform in the engine; all chance
-//! comes from the seed. So a result can be compared bit by bit, and a failure found once can be found again. Only what
-//! the simulation itself cost differs, and [`RunResult::reproducible`] leaves that out.
+//! Equal configuration, seed and commands give equal results, times and flash content, bit by bit, on every
+//! machine and in every build. The engine uses no threads, clocks, hash order or platform mathematics; all
+//! randomness comes from the seed. Results can be compared bit by bit, and failures reproduced. Only the cost
+//! of the simulation differs; [`RunResult::reproducible`] leaves it out.
 
 #[doc(no_inline)]
 pub use strobe_ftl::gc::{BlockView, VictimPolicy};

@@ -8,49 +8,74 @@ use strobe_ftl::{DataTag, FtlError, MappingScheme, WriteContext};
 use strobe_nand::{Cause, Nand, Payload, Unit, When};
 use strobe_types::{Lpn, State, StateError, StateReader, StateWriter, Stored};
 
-/// Units that the host has been told are written, on their way to flash.
+/// The write buffer: units whose writes are complete for the host, on their way to flash.
 ///
-/// A unit waits as *dirty*, where a newer version replaces it for free, and occupies its place
-/// until its program is complete. Units are written back while more than half of the buffer is dirty, a stripe at
-/// a time, oldest first; a write that finds no place waits until a program is complete.
+/// A unit is *dirty* until it is written back; until then a newer version replaces it without flash work. It
+/// occupies its slot until its program is complete. While more than half of the buffer is dirty, the oldest
+/// units are written back, a stripe at once. A write without a free slot waits for a program.
 #[derive(Clone, Debug)]
 pub(crate) struct WriteBuffer<P> {
     capacity: usize,
     page_units: usize,
-    /// Write back while more units than this are dirty.
+    /// Dirty units above this number are written back.
     high_water: usize,
-    dirty: IndexMap<Lpn, (P, DataTag), FxBuildHasher>,
-    /// Dirty units by tag, as units with the same one are programmed together.
+    dirty: IndexMap<Lpn, Dirty<P>, FxBuildHasher>,
+    /// Dirty units by tag. Units with the same tag are programmed together.
     queues: Vec<Queue>,
     arrivals: u64,
-    /// Places of units that are being programmed.
     leaving: usize,
-    /// When all that has been written back is on flash.
+    /// Arrival on flash of all units written back.
     programmed: When,
-    /// When the last read for a partially written unit has arrived; nothing is written back before.
+    /// Arrival of the last read for a partial write; nothing is written back before it.
     merged: When,
     batch: Vec<Unit<P>>,
 }
 
-/// Dirty units of one tag.
+#[derive(Clone, Debug, Stored)]
+struct Dirty<P> {
+    payload: P,
+    tag: DataTag,
+    /// Arrival number of the unit's oldest version not on flash. A newer version keeps the number, whatever
+    /// its tag; a flush then waits for the newer version instead.
+    arrival: u64,
+}
+
 #[derive(Clone, Debug, Default, Stored)]
 struct Queue {
     tag: DataTag,
-    /// Units with the number of their arrival, oldest first. Those trimmed or given another tag meanwhile may linger, but
-    /// not at the front.
+    /// Units by arrival number, oldest first. Stale entries (unit trimmed or retagged) may remain, but not at
+    /// the front.
     order: VecDeque<(u64, Lpn)>,
-    /// Dirty units among them.
     live: usize,
 }
 
+impl Queue {
+    fn is_live<P>(
+        tag: DataTag,
+        (arrival, lpn): (u64, Lpn),
+        dirty: &IndexMap<Lpn, Dirty<P>, FxBuildHasher>,
+    ) -> bool {
+        dirty.get(&lpn).is_some_and(|unit| unit.tag == tag && unit.arrival == arrival)
+    }
+
+    /// Adds a unit in order of arrival. A stale entry may still be present.
+    fn add(&mut self, arrival: u64, lpn: Lpn) {
+        self.live += 1;
+        let at = self.order.partition_point(|&(before, _)| before < arrival);
+        if self.order.get(at) != Some(&(arrival, lpn)) {
+            self.order.insert(at, (arrival, lpn));
+        }
+    }
+}
+
 impl<P: Payload> WriteBuffer<P> {
-    /// An empty buffer of the same size, after a power cut.
+    /// The buffer after a power cut: without units.
     pub(crate) fn emptied(&self) -> Self {
         Self::new(self.capacity, self.page_units)
     }
 
-    /// A buffer for `capacity` units; `page_units` is the least that is worth a program.
     pub(crate) fn new(capacity: usize, page_units: usize) -> Self {
+        // Each program takes a whole page, so the buffer holds at least one.
         let capacity = capacity.max(page_units);
         Self {
             capacity,
@@ -66,23 +91,23 @@ impl<P: Payload> WriteBuffer<P> {
         }
     }
 
-    /// Notes that the old content of a partially written unit arrives at `then`.
     pub(crate) fn merge_until(&mut self, then: When, ftl: &mut impl MappingScheme) {
         self.merged = ftl.nand_mut().both(self.merged, then);
     }
 
     pub(crate) fn get(&self, lpn: Lpn) -> Option<&P> {
-        self.dirty.get(&lpn).map(|(payload, _)| payload)
+        self.dirty.get(&lpn).map(|unit| &unit.payload)
     }
 
-    /// The units here, in no order that means anything.
+    /// Dirty units, in arbitrary order.
     pub(crate) fn units(&self) -> impl Iterator<Item = Lpn> {
         self.dirty.keys().copied()
     }
 
-    /// Dirty units among the `count` units from `first` on, by number.
+    /// Dirty units of a range, in ascending order.
     fn units_of(&self, first: Lpn, count: u32) -> Vec<Lpn> {
         let end = first.plus(count);
+        // Probe each number of a small range; scan the dirty units for a large one.
         if (count as usize) < self.dirty.len() {
             return (0..count).map(|at| first.plus(at)).filter(|lpn| self.dirty.contains_key(lpn)).collect();
         }
@@ -95,30 +120,39 @@ impl<P: Payload> WriteBuffer<P> {
         self.dirty.len()
     }
 
-    /// True if a write of `lpn` finds a free slot, or replaces a dirty version.
     pub(crate) fn has_place(&self, lpn: Lpn) -> bool {
         self.dirty.len() + self.leaving < self.capacity || self.dirty.contains_key(&lpn)
     }
 
-    /// Takes a unit, for which there is a place; true if no older version of it was here.
+    /// Stores a unit, which must have a slot. True if no older version was dirty.
     pub(crate) fn put(&mut self, lpn: Lpn, payload: P, tag: DataTag) -> bool {
-        let old = self.dirty.insert(lpn, (payload, tag)).map(|(_, tag)| tag);
-        if old != Some(tag) {
-            self.arrivals += 1;
-            let at = self.queue_of(tag);
-            self.queues[at].order.push_back((self.arrivals, lpn));
-            self.queues[at].live += 1;
-            if let Some(old) = old {
-                let at = self.queue_of(old);
-                self.queues[at].live -= 1;
-                self.skip_stale();
+        let is_new = match self.dirty.get_mut(&lpn) {
+            Some(unit) => {
+                let old = std::mem::replace(&mut unit.tag, tag);
+                unit.payload = payload;
+                // With another tag the unit changes its queue and keeps its arrival number.
+                if old != tag {
+                    let arrival = unit.arrival;
+                    let (from, to) = (self.queue_of(old), self.queue_of(tag));
+                    self.queues[from].live -= 1;
+                    self.queues[to].add(arrival, lpn);
+                    self.skip_stale();
+                }
+                false
             }
-        }
+            None => {
+                self.arrivals += 1;
+                self.dirty.insert(lpn, Dirty { payload, tag, arrival: self.arrivals });
+                let at = self.queue_of(tag);
+                self.queues[at].order.push_back((self.arrivals, lpn));
+                self.queues[at].live += 1;
+                true
+            }
+        };
         debug_assert!(self.dirty.len() + self.leaving <= self.capacity);
-        old.is_none()
+        is_new
     }
 
-    /// Index of the queue of `tag`, a new one if need be.
     fn queue_of(&mut self, tag: DataTag) -> usize {
         self.queues.iter().position(|queue| queue.tag == tag).unwrap_or_else(|| {
             self.queues.push(Queue { tag, ..Queue::default() });
@@ -126,38 +160,33 @@ impl<P: Payload> WriteBuffer<P> {
         })
     }
 
-    /// Removes entries at the front of queues that stand for no dirty unit any more.
     fn skip_stale(&mut self) {
         for queue in &mut self.queues {
-            while let Some((_, lpn)) = queue.order.front()
-                && self.dirty.get(lpn).is_none_or(|&(_, tag)| tag != queue.tag)
+            while let Some(&entry) = queue.order.front()
+                && !Queue::is_live(queue.tag, entry, &self.dirty)
             {
                 queue.order.pop_front();
             }
         }
     }
 
-    /// Index of the queue with the oldest unit, if any is dirty.
     fn oldest_queue(&self) -> Option<usize> {
         let front = |queue: &Queue| queue.order.front().map(|&(arrival, _)| arrival);
         let fronts = self.queues.iter().enumerate().filter_map(|(at, queue)| Some((front(queue)?, at)));
         fronts.min().map(|(_, at)| at)
     }
 
-    /// Dirty units that were written with placement handle `handle`.
     pub(crate) fn units_with(&self, handle: u16) -> u64 {
         self.queues.iter().filter(|queue| queue.tag.handle == handle).map(|queue| queue.live as u64).sum()
     }
 
-    /// Takes `lpn` out.
     fn remove(&mut self, lpn: Lpn) -> Option<P> {
-        let (payload, tag) = self.dirty.swap_remove(&lpn)?;
-        let at = self.queue_of(tag);
+        let unit = self.dirty.swap_remove(&lpn)?;
+        let at = self.queue_of(unit.tag);
         self.queues[at].live -= 1;
-        Some(payload)
+        Some(unit.payload)
     }
 
-    /// Forgets `count` units from `first` on, which the host has trimmed.
     pub(crate) fn drop_units(&mut self, first: Lpn, count: u32) {
         for lpn in self.units_of(first, count) {
             self.remove(lpn);
@@ -165,50 +194,45 @@ impl<P: Payload> WriteBuffer<P> {
         self.shorten_order();
     }
 
-    /// Without this, a host that only writes and trims would grow the queue for ever.
     fn shorten_order(&mut self) {
         self.skip_stale();
         for queue in &mut self.queues {
+            // A host that only writes and trims would grow the queue without limit.
             if queue.order.len() > 2 * self.capacity {
                 let (dirty, tag) = (&self.dirty, queue.tag);
-                queue.order.retain(|(_, lpn)| dirty.get(lpn).is_some_and(|&(_, of)| of == tag));
+                queue.order.retain(|&entry| Queue::is_live(tag, entry, dirty));
             }
         }
     }
 
-    /// Number of the youngest unit here: [`WriteBuffer::holds_until`] asks for those up to it.
     pub(crate) fn youngest(&self) -> u64 {
         self.arrivals
     }
 
-    /// True if a dirty unit is left of those up to arrival number `arrival`.
+    /// True if a unit with arrival number `arrival` or less is dirty.
     pub(crate) fn holds_until(&self, arrival: u64) -> bool {
         let mut fronts = self.queues.iter().filter_map(|queue| queue.order.front());
         fronts.any(|&(first, _)| first <= arrival)
     }
 
-    /// True if more units are dirty than the high watermark allows.
     pub(crate) fn is_crowded(&self) -> bool {
         self.dirty.len() > self.high_water
     }
 
-    /// `count` units that were written back are on flash.
     pub(crate) fn programmed(&mut self, count: usize) {
         self.leaving -= count;
     }
 
-    /// When all that has been written back so far is on flash.
     pub(crate) fn programmed_at(&self) -> When {
         self.programmed
     }
 
-    /// When what the units here were merged with has arrived.
     pub(crate) fn merged(&self) -> When {
         self.merged
     }
 
-    /// Writes back what is here of the `count` units from `first` on, and nothing else; returns when
-    /// that is on flash, and how many places are free then. If flash fails, it stays here.
+    /// Writes back the dirty units of a range; returns their arrival on flash, and their number. If flash
+    /// fails, they stay dirty.
     pub(crate) fn write_back_units(
         &mut self,
         now: When,
@@ -218,18 +242,20 @@ impl<P: Payload> WriteBuffer<P> {
     ) -> Result<(When, usize), FtlError> {
         let mut dirty = self.units_of(first, count);
         if self.queues.len() > 1 {
-            dirty.sort_by_key(|lpn| self.dirty[lpn].1);
+            dirty.sort_by_key(|lpn| self.dirty[lpn].tag);
         }
         let (mut finished, mut written) = (now, 0);
-        for run in dirty.chunk_by(|a, b| self.dirty[a].1 == self.dirty[b].1) {
-            let unit = |&lpn: &Lpn| Unit { lpn, payload: self.dirty[&lpn].0.clone() };
+        // One write per tag.
+        for run in dirty.chunk_by(|a, b| self.dirty[a].tag == self.dirty[b].tag) {
+            let unit = |&lpn: &Lpn| Unit { lpn, payload: self.dirty[&lpn].payload.clone() };
             self.batch.clear();
             self.batch.extend(run.iter().map(unit));
             let ready = ftl.nand_mut().both(now, self.merged);
-            let done = ftl.write(ready, &self.batch, host(self.dirty[&run[0]].1))?;
+            let done = ftl.write(ready, &self.batch, host(self.dirty[&run[0]].tag))?;
             self.programmed = ftl.nand_mut().both(self.programmed, done);
             finished = ftl.nand_mut().both(finished, done);
         }
+        // The units leave only now, because after an error all of them must stay.
         for &lpn in &dirty {
             self.remove(lpn);
             written += 1;
@@ -239,16 +265,16 @@ impl<P: Payload> WriteBuffer<P> {
         Ok((finished, written))
     }
 
-    /// Units that are written back together the next time.
     pub(crate) fn next_units(&self, ftl: &impl MappingScheme<Payload = P>) -> u32 {
         let oldest = self.oldest_queue().map_or(0, |at| self.queues[at].live);
         let ready = (ftl.stripe_units() as usize).min(oldest);
+        // Whole pages only, unless less than one page is left.
         let wanted = if ready < self.page_units { ready } else { ready - ready % self.page_units };
         wanted as u32
     }
 
-    /// Writes back the oldest dirty units with the same tag: as many whole pages as a stripe takes, or all of a
-    /// last partial page. Returns when they are on flash, and how many they are.
+    /// Writes back whole pages of a stripe, or a last partial page, of one tag. Returns the units' arrival on
+    /// flash, and their number.
     pub(crate) fn write_back(
         &mut self,
         ftl: &mut impl MappingScheme<Payload = P>,
@@ -261,7 +287,7 @@ impl<P: Payload> WriteBuffer<P> {
         while self.batch.len() < wanted
             && let Some((arrival, lpn)) = self.queues[at].order.pop_front()
         {
-            if self.dirty.get(&lpn).is_some_and(|&(_, of)| of == tag)
+            if Queue::is_live(tag, (arrival, lpn), &self.dirty)
                 && let Some(payload) = self.remove(lpn)
             {
                 self.batch.push(Unit { lpn, payload });
@@ -277,11 +303,11 @@ impl<P: Payload> WriteBuffer<P> {
                 Ok((done, self.batch.len()))
             }
             Err(error) => {
-                // What could not be written stays readable here.
+                // Units that could not be written stay readable here.
                 for (unit, arrival) in self.batch.drain(..).zip(arrivals).rev() {
                     self.queues[at].order.push_front((arrival, unit.lpn));
                     self.queues[at].live += 1;
-                    self.dirty.insert(unit.lpn, (unit.payload, tag));
+                    self.dirty.insert(unit.lpn, Dirty { payload: unit.payload, tag, arrival });
                 }
                 Err(error)
             }
@@ -289,7 +315,6 @@ impl<P: Payload> WriteBuffer<P> {
     }
 }
 
-/// The context of a host write with `tag`.
 fn host(tag: DataTag) -> WriteContext {
     WriteContext { cause: Cause::Host, tag }
 }
@@ -299,10 +324,9 @@ impl<P: Payload> State for WriteBuffer<P> {
         let Self { capacity: _, page_units: _, high_water: _, dirty, queues, arrivals, leaving, .. } = self;
         let Self { programmed, merged, batch, .. } = self;
         dirty.len().store(out);
-        for (lpn, (payload, tag)) in dirty {
+        for (lpn, unit) in dirty {
             lpn.store(out);
-            payload.store(out);
-            tag.store(out);
+            unit.store(out);
         }
         queues.store(out);
         (*arrivals, *leaving).store(out);
@@ -311,12 +335,55 @@ impl<P: Payload> State for WriteBuffer<P> {
     }
 
     fn load_state(&mut self, from: &mut StateReader<'_>) -> Result<(), StateError> {
-        let dirty = <Vec<(Lpn, P, DataTag)>>::restored(from)?;
-        self.dirty = dirty.into_iter().map(|(lpn, payload, tag)| (lpn, (payload, tag))).collect();
+        self.dirty = <Vec<(Lpn, Dirty<P>)>>::restored(from)?.into_iter().collect();
         self.queues = Stored::restored(from)?;
         (self.arrivals, self.leaving) = Stored::restored(from)?;
         (self.programmed, self.merged) = Stored::restored(from)?;
         self.batch = Stored::restored(from)?;
         Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeMap;
+
+    use strobe_types::Prng;
+
+    use super::*;
+
+    fn tagged(handle: u16) -> DataTag {
+        DataTag { handle, ..DataTag::default() }
+    }
+
+    #[test]
+    fn a_unit_keeps_the_arrival_of_its_oldest_version() {
+        for seed in 0..300 {
+            let mut rng = Prng::derive(seed, "buffer");
+            let mut buffer = WriteBuffer::new(12, 1);
+            let mut naive: BTreeMap<Lpn, (u64, u16)> = BTreeMap::new();
+            for payload in 0..200_u64 {
+                let lpn = Lpn::new(rng.below(12));
+                let handle = rng.below(3) as u16;
+                if rng.below(4) == 0 {
+                    buffer.drop_units(lpn, 2);
+                    naive.retain(|&unit, _| unit != lpn && unit != lpn.plus(1));
+                } else {
+                    let is_new = buffer.put(lpn, payload, tagged(handle));
+                    assert_eq!(is_new, !naive.contains_key(&lpn), "seed {seed}");
+                    let arrival = naive.get(&lpn).map_or(buffer.youngest(), |&(arrival, _)| arrival);
+                    naive.insert(lpn, (arrival, handle));
+                }
+                let oldest = naive.values().map(|&(arrival, _)| arrival).min();
+                for arrival in 0..=buffer.youngest() {
+                    let holds = oldest.is_some_and(|oldest| oldest <= arrival);
+                    assert_eq!(buffer.holds_until(arrival), holds, "seed {seed}, arrival {arrival}");
+                }
+                for handle in 0..3 {
+                    let units = naive.values().filter(|&&(_, of)| of == handle).count() as u64;
+                    assert_eq!(buffer.units_with(handle), units, "seed {seed}, handle {handle}");
+                }
+            }
+        }
     }
 }

@@ -1,7 +1,9 @@
-//! The commands of the drive: what they say.
+//! The commands of the drive.
 //!
-//! They are those of the NVM command set of NVMe. Front ends translate their own into them: ATA's DATA
-//! SET MANAGEMENT with its TRIM bit set, for one, is a [`Command::Deallocate`].
+//! The commands follow the NVM command set of NVMe. Front ends translate other protocols into them: ATA's
+//! DATA SET MANAGEMENT with its TRIM bit set becomes a [`Command::Deallocate`].
+//!
+//! `CONTRIBUTING.md` lists the files that a new command changes.
 
 pub use strobe_ftl::{DataTag, Hint};
 pub use strobe_types::Range;
@@ -19,32 +21,32 @@ pub enum Command<'a> {
     Write {
         /// Sectors to write.
         range: Range,
-        /// Force unit access: complete only when the data survives a power cut, on flash or in the
+        /// Force unit access: completes only when the data survives a power cut, on flash or in the
         /// non-volatile cache.
         fua: bool,
         /// The host's description of the data.
         tag: DataTag,
     },
-    /// Completes when all writes completed before are on flash.
+    /// Completes when all earlier completed writes survive a power cut, on flash or in the non-volatile
+    /// cache.
     Flush,
-    /// Dataset Management with the attribute Deallocate, or TRIM: the host needs the data no more.
-    /// Whole mapping units inside each range are unmapped and read as zeros from then on; parts of
-    /// units at its ends keep their data. Ranges may touch and overlap; one of 0 sectors is padding,
-    /// wherever it points.
+    /// Dataset Management with the attribute Deallocate, or TRIM. Whole mapping units inside each range are
+    /// unmapped and then read as zeros; partial units at its ends keep their data. Ranges may touch and
+    /// overlap; a range of 0 sectors is padding, at any address.
     Deallocate(&'a [Range]),
-    /// Makes a range read as zeros without sending them.
+    /// Makes a range read as zeros, without a transfer.
     WriteZeroes {
         /// Sectors to overwrite.
         range: Range,
         /// Unmap whole mapping units (DEAC). Otherwise zeros are programmed.
         deallocate: bool,
     },
-    /// Copies ranges, one behind the other, to the sectors from `destination` on. No data crosses the
-    /// link. Sources may touch and overlap each other, but not the destination.
+    /// Copies ranges, one after the other, to the sectors from `destination` on, without a transfer over the
+    /// link. Sources may overlap each other, but not the destination.
     ///
-    /// Where source and destination lie alike within mapping units, whole units are copied by the
-    /// mapping scheme, and those that are not mapped become unmapped at the destination. All other
-    /// sectors are read, merged with what their new unit holds, and written like data of the host.
+    /// If source and destination are both aligned to mapping units, the mapping scheme copies whole units;
+    /// unmapped source units become unmapped at the destination. All other sectors are read, merged with the
+    /// rest of their destination unit, and written like host data.
     Copy {
         /// First sector of the copy.
         destination: Lba,
@@ -54,7 +56,7 @@ pub enum Command<'a> {
 }
 
 impl Command<'_> {
-    /// Bytes that it is about; of a copy those of its sources.
+    /// Bytes covered; for a copy, the bytes of its sources.
     pub fn bytes(&self) -> u64 {
         let all = |ranges: &[Range]| ranges.iter().map(|range| range.bytes()).sum();
         match *self {
@@ -67,7 +69,7 @@ impl Command<'_> {
         }
     }
 
-    /// Its kind.
+    /// Kind of the command.
     pub fn kind(&self) -> CommandKind {
         match self {
             Command::Read { .. } => CommandKind::Read,
@@ -81,8 +83,7 @@ impl Command<'_> {
 }
 
 named! {
-    /// The kind of a command: those that a [`Request`](strobe_types::Request) can be, and those only a
-    /// [`Command`] can.
+    /// Kind of a command, including the kinds that no [`Request`](strobe_types::Request) has.
     #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Stored)]
     #[repr(u8)]
     pub enum CommandKind {
@@ -102,7 +103,7 @@ named! {
 }
 
 impl CommandKind {
-    /// Operation of a request of this kind; `None` for kinds that only a [`Command`] has.
+    /// Operation of a request of this kind; `None` if only a [`Command`] has the kind.
     pub fn op(self) -> Option<Op> {
         Op::ALL.get(self as usize).copied()
     }
@@ -114,5 +115,5 @@ impl From<Op> for CommandKind {
     }
 }
 
-/// Ranges that one command can carry: its format counts them in eight bits, from one.
+/// Maximum ranges of a command: NVMe stores the number minus one in eight bits.
 pub const RANGES_MAX: usize = 256;

@@ -6,10 +6,7 @@ use strobe_types::{Prng, SECTOR_BYTES, SimTime, State};
 use crate::TrimConfig;
 use crate::command::Range;
 
-/// Firmware costs and link rate, ready to use.
-///
-/// The firmware handles one command at a time; a full-duplex link moves data to and from the
-/// host. All zero costs nothing.
+/// Firmware, which handles one command after the other, and full-duplex link.
 #[derive(Clone, Debug, State)]
 pub(crate) struct Controller {
     #[state(skip)]
@@ -34,7 +31,6 @@ pub(crate) struct Controller {
     trim_end: Option<u64>,
     chance: Prng,
     firmware_free: SimTime,
-    /// When the stage that paces writes has dealt with all that have come.
     paced: SimTime,
     to_drive: Bus,
     to_host: Bus,
@@ -61,12 +57,11 @@ impl Controller {
         }
     }
 
-    /// Chance from now on is that of `seed`.
     pub(crate) fn seed(&mut self, seed: u64) {
         self.chance = Prng::derive(seed, "jitter");
     }
 
-    /// An idle controller with the same settings, after a power cut.
+    /// The idle controller after a power cut.
     pub(crate) fn at_rest(&self) -> Self {
         Self {
             trim_end: None,
@@ -78,22 +73,21 @@ impl Controller {
         }
     }
 
-    /// The firmware takes up a command with `ranges` address ranges; returns when it is done
-    /// with it.
+    /// Returns the end of the firmware's work on a command.
     #[inline]
     pub(crate) fn accept(&mut self, now: SimTime, ranges: u64) -> SimTime {
         self.firmware_free = now.max(self.firmware_free) + (self.command_ns + self.range_ns * ranges);
         self.firmware_free
     }
 
-    /// Takes up a trim of `ranges` on a drive with mapping units of `unit_sectors`; returns when the firmware
-    /// is done with it. Beside command and ranges it costs the times of [`TrimConfig`].
+    /// Returns the end of the firmware's work on a trim.
     pub(crate) fn accept_trim(&mut self, now: SimTime, ranges: &[Range], unit_sectors: u32) -> SimTime {
         let trim = self.trim;
         let mut more_ns = trim.command_ns + trim.range_ns * ranges.len() as u64;
         let mut bytes = 0;
         for range in ranges.iter().filter(|range| range.sectors > 0) {
             let (start, end) = (range.lba.get(), range.lba.get() + u64::from(range.sectors));
+            // Adjacent ranges and jumps have different costs, also across commands.
             more_ns += match self.trim_end {
                 Some(last) if last == start => trim.adjacent_ns,
                 _ => trim.jump_ns,
@@ -108,7 +102,6 @@ impl Controller {
         self.firmware_free
     }
 
-    /// True if a write that arrives at `now` waits for firmware, link or throttle.
     #[inline(always)]
     pub(crate) fn takes_time(&self, now: SimTime) -> bool {
         self.command_ns != 0
@@ -124,13 +117,12 @@ impl Controller {
         self.to_drive.reserve(now, duration)
     }
 
-    /// When a write that is here at `now` is taken, at the pace of writes: a virtual clock is ahead of the time by what has
-    /// been taken, and a write waits as far as that is more than the burst.
     #[inline]
     pub(crate) fn pace(&mut self, now: SimTime) -> SimTime {
         if self.pace_ns == 0 {
             return now;
         }
+        // The token bucket as a virtual clock: a write waits while the clock is ahead by more than the burst.
         self.paced = now.max(self.paced) + self.pace_ns;
         let ahead = self.paced.since(now);
         now + ahead.saturating_sub(self.pace_ns * self.pace_burst)
@@ -142,14 +134,12 @@ impl Controller {
         self.to_host.reserve(now, duration)
     }
 
-    /// When the host knows of what was done at `done`.
     #[inline(always)]
     pub(crate) fn answer(&mut self, done: SimTime, is_write: bool) -> SimTime {
-        let beside = if is_write { self.varying(self.write_jitter_ns) } else { 0 };
-        done + self.latency_ns + self.varying(self.jitter_ns) + beside
+        let write_jitter_ns = if is_write { self.varying(self.write_jitter_ns) } else { 0 };
+        done + self.latency_ns + self.varying(self.jitter_ns) + write_jitter_ns
     }
 
-    /// An exponentially distributed time of this mean.
     #[inline(always)]
     fn varying(&mut self, mean: u64) -> u64 {
         match mean {
@@ -167,7 +157,6 @@ impl Controller {
     }
 }
 
-/// Mapping units of which the sectors from `start` to `end` cover a part only.
 fn partial_units(start: u64, end: u64, unit_sectors: u64) -> u64 {
     let (head, tail) = (!start.is_multiple_of(unit_sectors), !end.is_multiple_of(unit_sectors));
     if start / unit_sectors == (end - 1) / unit_sectors {
@@ -229,8 +218,7 @@ mod tests {
         );
     }
 
-    /// A queue with one server, of which the first so many who find it empty are served at once: who comes waits until
-    /// all before it but the burst's are served.
+    /// The oracle is a token bucket, simulated ns by ns.
     #[test]
     fn writes_are_paced_as_tokens_come() {
         let mut rng = Prng::new(3);
@@ -241,7 +229,7 @@ mod tests {
                 ..ControllerConfig::default()
             };
             let mut controller = Controller::new(&config);
-            // Tokens, each of which comes pace_ns behind the one before, if there is room for it: by hand, ns by ns.
+            // One token comes every pace_ns if the bucket has space for it.
             let (mut tokens, mut next, mut clock) = (burst, pace_ns, 0);
             let mut waiting = std::collections::VecDeque::new();
             let mut now = 0;
@@ -254,7 +242,7 @@ mod tests {
             while let Some(&(expected, came)) = coming.peek() {
                 if came <= clock && tokens > 0 {
                     assert_eq!((taken, clock), (taken, expected), "{pace_ns} {burst}");
-                    // A full bucket begins to count when something is taken from it.
+                    // A full bucket starts to refill when a token is taken from it.
                     if tokens == burst {
                         next = clock + pace_ns;
                     }

@@ -1,4 +1,4 @@
-//! The door to a drive: what a host may do, what an observer may see, and what only a simulation can.
+//! The device interface: host commands, inspection, and operations of a simulation.
 
 use strobe_ftl::{BlockInfo, CheckError, Recovery, RecoveryError, WearSummary};
 use strobe_nand::{Class, EventLog, Met};
@@ -11,43 +11,43 @@ use crate::command::{Command, CommandKind, DataTag, Hint, Range};
 use crate::error::CommandError;
 use crate::latency::Latency;
 use crate::limits::LimitsConfig;
+use crate::oracle::Verdict;
 use crate::queue::HostQueue;
 use crate::stats::{DriveStats, HostCounts, ReclaimUnits};
-use crate::witness::Verdict;
 
-/// A command that is complete.
+/// A completed command.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Completion {
-    /// Name that the host gave it at its submission.
+    /// Tag given at submission.
     pub tag: u64,
-    /// Time of the completion. A command that is refused completes at the time of its submission.
+    /// Completion time; for a command rejected at submission, its submission time.
     pub at: SimTime,
     /// Kind of the command.
     pub kind: CommandKind,
-    /// Time of its submission.
+    /// Submission time.
     pub issued: SimTime,
-    /// Bytes that it covered, as [`HostCounts::bytes`] counts them; 0 if it was refused at once.
+    /// Bytes covered, as in [`HostCounts::bytes`]; 0 if rejected at submission.
     pub bytes: u64,
-    /// The bytes of a read, if the drive keeps any, else nothing; or why the command was refused.
+    /// Data of a read (empty if the drive stores none), or the error.
     pub result: Result<Vec<u8>, CommandError>,
 }
 
 impl Completion {
-    /// True if the command was refused. One whose data cannot be read was carried out.
+    /// True if the command was rejected. A command with an unrecovered read error was executed.
     #[inline]
     pub fn is_refused(&self) -> bool {
         self.result.as_ref().is_err_and(|error| !error.is_unreadable())
     }
 }
 
-/// A drive as a host sees it: commands go in, completions come out, in virtual time.
+/// A drive as a host sees it: commands in, completions out, in virtual time.
 ///
-/// **The host promises** that time does not go back: the `now` of a submission lies neither before that of
-/// an earlier one nor before the time that the drive has been advanced to. It chooses the tags.
+/// **The host promises** that time does not go back: the `now` of a submission is neither before an earlier
+/// submission nor before the time that the drive has been advanced to. The host chooses the tags.
 ///
-/// **The drive promises** one completion for every submission, in the order of their times and, at the same
-/// time, of submission. Commands that are outstanding together have no order among themselves, as in NVMe;
-/// a read that is submitted after a write has completed finds what that has stored.
+/// **The drive promises** one completion per submission, ordered by time, then by submission. Outstanding
+/// commands have no order among themselves, as in NVMe. A read submitted after a write has completed returns
+/// its data.
 ///
 /// ```
 /// use strobe_ssd::{Command, DriveConfig, Range, build};
@@ -70,60 +70,61 @@ pub trait Device: Send {
     /// Sectors of 512 bytes offered to the host.
     fn sectors(&self) -> u64;
 
-    /// The shape of the flash.
+    /// The geometry of the flash.
     fn geometry(&self) -> &Geometry;
 
-    /// The largest commands that are taken.
+    /// Limits on commands.
     fn limits(&self) -> LimitsConfig;
 
     /// True if written bytes can be read again.
     fn keeps_contents(&self) -> bool;
 
-    /// Hands over a command at `now`; its completion will carry `tag`. `data` are the bytes of a write, as
-    /// long as its range; without them a write stores content made from a running number. A command that
-    /// cannot be done changes nothing, and its completion says why.
+    /// Submits a command at `now`; its completion carries `tag`. `data` is the data of a write, of the length
+    /// of its range. A write without `data` stores content derived from a running number. An invalid command
+    /// changes nothing, and its completion carries the error.
     fn submit(&mut self, now: SimTime, tag: u64, command: &Command<'_>, data: Option<&[u8]>);
 
-    /// Commands submitted of which the completion has not been handed over.
+    /// Submitted commands whose completion has not been delivered.
     fn outstanding(&self) -> usize;
 
-    /// Commands that have completed since the drive was built, or its image opened.
+    /// Commands completed since the drive was built, or its image opened.
     fn host_counts(&self) -> &HostCounts;
 
-    /// When something happens next that a host could notice, if anything does.
+    /// Time of the next event of the drive, if any.
     fn next_event(&self) -> Option<SimTime>;
 
-    /// True if a completion by `until` is known already: [`Device::advance`] would hand it over without time
-    /// passing.
+    /// True if a completion due by `until` is known. The default implementation also counts other events.
     fn has_completion(&self, until: SimTime) -> bool {
         self.next_event().is_some_and(|next| next <= until)
     }
 
-    /// Lets time pass until `until` and adds what is complete by then to `completions`.
+    /// Advances virtual time to `until` and appends the completions due by then.
     fn advance(&mut self, until: SimTime, completions: &mut Vec<Completion>);
 
-    /// Turns the volatile write cache on, as it is at first, or off: then writes, write zeroes and copies
-    /// survive a power cut when they are complete (NVMe's feature 06h).
+    /// Turns the volatile write cache on (the default) or off (NVMe feature 06h). While it is off, completed
+    /// writes, write zeroes and copies survive a power cut.
     fn set_write_cache(&mut self, enabled: bool);
 
-    /// Gives placement handle `handle` an empty reclaim unit at `now` (NVMe: Reclaim Unit Handle Update). What the old one
-    /// has left is padded in the background. What waits in the write buffer goes to the new one: a host that does not want
-    /// that flushes first. Refused by a drive that does not have the handle.
+    /// Gives placement handle `handle` an empty reclaim unit at `now` (NVMe: Reclaim Unit Handle Update). The
+    /// rest of the old unit is padded in the background. The new unit takes buffered data, unless the host
+    /// flushes first. Fails if the drive has no such handle.
     fn begin_unit(&mut self, _now: SimTime, handle: u16) -> Result<(), CommandError> {
         Err(CommandError::NoSuchHandle { handle, handles: 1 })
     }
 
-    /// Ends work in order, as before power is switched off: writes back what the write buffer holds, makes all of it
-    /// durable, syncs the image if there is one. Not a host command. Returns when all flash operations issued so
-    /// far are complete. What the non-volatile cache holds stays there.
+    /// Shuts down cleanly: writes back the write buffer, makes everything durable, syncs the image. This is
+    /// not a host command. Returns the completion time of all flash operations. The non-volatile cache keeps
+    /// its content.
     fn settle(&mut self, now: SimTime) -> Result<SimTime, CommandError>;
 
-    /// Runs `requests` in order, paced by `queue`, until all of them are complete; `arrivals` are their own times in open
-    /// loop (as many as requests), else empty. Stops at the first error, which comes with the index of the request that
-    /// was issued last when it was known: that of the failing request, unless it was refused while it waited. Data that
-    /// cannot be read is no such error: [`HostCounts::errors`] counts it.
+    /// Runs `requests` in order, paced by `queue`, until all are complete. `arrivals` are their issue times
+    /// in open loop, one per request, else empty. Equivalent to submitting them one by one, and much faster.
     ///
-    /// The same as submitting them one by one, and much faster where nobody looks at single completions.
+    /// # Errors
+    ///
+    /// Stops at the first error and returns it with the index of the failing request. The index is
+    /// approximate if the request was rejected after waiting. Unrecovered read errors do not stop the run;
+    /// they count in [`HostCounts::errors`].
     fn run(
         &mut self,
         requests: &[Request],
@@ -135,8 +136,8 @@ pub trait Device: Send {
         result.and(finished)
     }
 
-    /// Issues `requests` like [`Device::run`], but does not wait for the last ones: more may follow. Ends before one of
-    /// them at the instant at which the goal of `queue` is reached; returns how many were issued.
+    /// Issues `requests` like [`Device::run`], without waiting for the last ones. Issues none once the goal
+    /// of `queue` is reached; returns the number issued.
     fn issue(
         &mut self,
         requests: &[Request],
@@ -156,20 +157,19 @@ pub trait Device: Send {
         Ok(requests.len())
     }
 
-    /// Executes one command alone, issued at `now`; returns when it is complete. Refused while others are
-    /// outstanding: their completions would be lost.
+    /// Executes one command and returns its completion time. Fails while other commands are outstanding.
     fn execute(&mut self, now: SimTime, command: &Command<'_>) -> Result<SimTime, CommandError> {
         alone(self, now, command, None).map(|(at, _)| at)
     }
 
-    /// [`Device::execute`] of a write of `data`, whole sectors, from sector `lba` on.
+    /// Writes `data` from sector `lba` on, like [`Device::execute`]. `data` consists of whole sectors.
     fn write_bytes(&mut self, now: SimTime, lba: Lba, data: &[u8]) -> Result<SimTime, CommandError> {
         let sectors = sectors_of(CommandKind::Write, lba, data.len())?;
         alone(self, now, &Command::write(Range::new(lba, sectors)), Some(data)).map(|(at, _)| at)
     }
 
-    /// [`Device::execute`] of a read that fills `out`, whole sectors, with the content from sector `lba` on. What was
-    /// never written or has been trimmed reads as zeros. Refused by a drive that does not keep what is written.
+    /// Reads from sector `lba` on into `out`, like [`Device::execute`]. `out` holds whole sectors. Unwritten
+    /// and trimmed sectors read as zeros. Fails if the drive does not store bytes.
     fn read_bytes(&mut self, now: SimTime, lba: Lba, out: &mut [u8]) -> Result<SimTime, CommandError> {
         let range = Range::new(lba, sectors_of(CommandKind::Read, lba, out.len())?);
         if !self.keeps_contents() {
@@ -182,9 +182,8 @@ pub trait Device: Send {
 }
 
 impl HostQueue {
-    /// Submits `command` to `device` as soon as the pacing has a place for it; `arrival` is its own time in open
-    /// loop. The error is that of any command that has completed by then: a refused one does so at once. Data that cannot be
-    /// read is only counted.
+    /// Submits `command` as soon as the pacing allows; `arrival` is its issue time in open loop. Returns the
+    /// first error among the commands completed by then; unrecovered read errors do not count.
     pub fn send<D: Device + ?Sized>(
         &mut self,
         device: &mut D,
@@ -199,8 +198,8 @@ impl HostQueue {
         if device.has_completion(now) { self.take_completions(device, now) } else { Ok(()) }
     }
 
-    /// Waits until [`HostQueue::send`] would not wait; false if the goal is reached before. Without a goal nothing that
-    /// happens between now and the next submission is looked at.
+    /// Waits until [`HostQueue::send`] would submit without waiting; false if the goal is reached first.
+    /// Without a goal, events before the next submission are not processed.
     pub fn make_place<D: Device + ?Sized>(
         &mut self,
         device: &mut D,
@@ -209,6 +208,7 @@ impl HostQueue {
         while self.must_wait() {
             self.wait(device)?;
         }
+        // A completion before the next issue may reach the goal.
         while self.goal().is_some_and(|goal| !goal.is_reached(device.host_counts()))
             && let Some(next) = device.next_event().filter(|&next| next < self.due(arrival))
         {
@@ -245,7 +245,6 @@ impl HostQueue {
     }
 }
 
-/// Result of a command that runs alone.
 fn alone<D: Device + ?Sized>(
     device: &mut D,
     now: SimTime,
@@ -262,12 +261,11 @@ fn alone<D: Device + ?Sized>(
         if let Some(Completion { at, result, .. }) = done.pop() {
             return result.map(|data| (at, data));
         }
-        // It must come; a device without a next event has broken its promise.
+        // A device without a next event would break its promise of a completion.
         until = device.next_event().expect("a command that is outstanding completes");
     }
 }
 
-/// `bytes` in sectors, if they are whole ones and not more than a command can carry.
 fn sectors_of(op: CommandKind, lba: Lba, bytes: usize) -> Result<u32, CommandError> {
     let bytes = bytes as u64;
     match u32::try_from(bytes / SECTOR_BYTES) {
@@ -277,12 +275,12 @@ fn sectors_of(op: CommandKind, lba: Lba, bytes: usize) -> Result<u32, CommandErr
 }
 
 impl<'a> Command<'a> {
-    /// A write without a hint that may stay in the write cache.
+    /// A write without a hint or FUA.
     pub const fn write(range: Range) -> Self {
         Command::Write { range, fua: false, tag: DataTag { hint: Hint::None, handle: 0 } }
     }
 
-    /// The command of `request`, whose range is `range`; a flush does not look at it.
+    /// The command of `request`. `range` holds the range of `request`; a flush ignores it.
     pub fn of_request(request: &Request, range: &'a [Range; 1]) -> Self {
         match request.op {
             Op::Read => Command::Read { range: range[0] },
@@ -293,50 +291,54 @@ impl<'a> Command<'a> {
     }
 }
 
-/// State of a drive that can be read without time passing.
+/// State of a drive that can be read without advancing time.
 pub trait Inspect {
     /// Logical mapping units offered to the host.
     fn logical_units(&self) -> u32;
 
+    /// Kind and submission time of the oldest outstanding command, if any.
+    fn oldest_outstanding(&self) -> Option<(CommandKind, SimTime)>;
+
     /// Logical mapping units that hold data on flash.
     fn mapped_units(&self) -> u32;
 
-    /// True if the mapping unit of sector `lba` holds data, on flash or in a cache. One that does not reads as zeros.
+    /// True if the mapping unit of sector `lba` holds data, on flash or in a cache. Otherwise it reads as
+    /// zeros.
     fn is_allocated(&self, _lba: Lba) -> bool {
         true
     }
 
-    /// Erased blocks at hand.
+    /// Erased blocks.
     fn free_blocks(&self) -> u32;
 
-    /// Blocks that hold something in SLC mode, or are about to; `None` of a drive without an SLC cache.
+    /// Blocks in SLC mode, including blocks about to be used in it; `None` without an SLC cache.
     fn slc_blocks(&self) -> Option<u32> {
         None
     }
 
-    /// Placement handles and their reclaim units; `None` if the host does not choose streams by handle.
+    /// Placement handles and their reclaim units; `None` without handles.
     fn reclaim_units(&self) -> Option<ReclaimUnits> {
         None
     }
 
-    /// Virtual time for which the drive's image was under power before it was opened, in ns, until its last clean end; 0
+    /// Virtual power-on time of the image before it was opened, in ns, up to its last clean shutdown; 0
     /// without an image.
     fn earlier_power_on_ns(&self) -> u64 {
         0
     }
 
-    /// State of each block, by number; empty if the drive does not show it. Cost: a pass over all blocks.
+    /// State of each block, by number; empty if the drive does not report it. Cost: a pass over all blocks.
     fn blocks(&self) -> Vec<BlockInfo> {
         Vec::new()
     }
 
-    /// Block that holds a logical unit, and its place in it, counted in units from 0; `None` if it is not on flash, or if
-    /// the drive does not show it.
+    /// Block of a logical unit, and its offset there in units; `None` if it is not on flash or the drive does
+    /// not report it.
     fn locate(&self, _unit: Lpn) -> Option<(BlockId, u32)> {
         None
     }
 
-    /// Class of the operation that holds each die now, `None` for an idle die; empty without timing.
+    /// Class of the operation on each die; `None` for an idle die. Empty without timing.
     fn die_holders(&self) -> Vec<Option<Class>> {
         Vec::new()
     }
@@ -344,12 +346,10 @@ pub trait Inspect {
     /// All counters since the drive was built, or its image opened.
     fn stats(&self) -> DriveStats;
 
-    /// All counters at `now`, which must not be after the next event. The time for which dies are held counts
-    /// up to `now`.
+    /// All counters at `now`, which must not be after the next event. Busy times of dies count up to `now`.
     fn stats_at(&self, now: SimTime) -> DriveStats;
 
-    /// Latencies since the last [`Inspect::clear_latency`]. Those of copies and of write zeroes are not
-    /// kept.
+    /// Latencies since the last [`Inspect::clear_latency`]. Copies and write zeroes are not recorded.
     fn latency(&self) -> &Latency;
 
     /// Starts a new latency window.
@@ -361,108 +361,106 @@ pub trait Inspect {
     /// Runs the whole-state checker. Cost: a pass over all units.
     fn check(&self) -> Result<(), CheckError>;
 
-    /// Why the medium below has failed, if it has: then every command is refused.
+    /// Failure of the medium, if any. Once it has failed, every command is rejected.
     fn failure(&self) -> Option<&str>;
 
-    /// Flash programs and erases since the drive was built: what power cuts are numbered by.
+    /// Flash programs and erases, including earlier sessions of an image and ageing. This count numbers the
+    /// power cuts.
     fn operations(&self) -> u64;
 }
 
-/// A drive that has lost its power.
+/// A power cut, with the drive after it.
 pub struct PowerCut {
-    /// The flash operation that was cut short, or about to begin, counted as [`Inspect::operations`] does; of a cut at
-    /// a moment, the last one issued.
+    /// Number of the flash operation that was interrupted or next to begin, as counted by
+    /// [`Inspect::operations`]. For [`Simulated::cut_now`], the number of the last operation issued.
     pub operation: u64,
     /// True if the operation had begun.
     pub begun: bool,
     /// Work that the cut interrupted.
     pub met: Underway,
-    /// The drive after the cut. Only [`Simulated::restart`] may be called on it, and
-    /// [`Simulated::cut_everywhere`] before, to cut its recovery too.
+    /// The drive after the cut. Only [`Simulated::restart`] may be called on it; call
+    /// [`Simulated::cut_everywhere`] before that to cut power during the recovery.
     pub drive: Box<dyn Simulated>,
 }
 
 /// Work that a power cut interrupted.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Underway {
-    /// On flash, where operations take time.
+    /// Flash operations interrupted; counted only with timing.
     pub flash: Met,
-    /// Garbage collection, beside what the host does.
+    /// True if garbage collection was running in the background.
     pub is_collecting: bool,
-    /// Units that had left the non-volatile cache, and were not on flash.
+    /// Units evicted from the non-volatile cache that were not yet on flash.
     pub leaving_units: usize,
     /// Flushes that the host was waiting for.
     pub flushes: usize,
 }
 
-/// A drive of which everything is known: it can be copied as it is, have its power cut at a chosen flash operation,
-/// and be held to account for what it gives back then. [`build`](crate::build) makes these.
+/// A drive that can be copied, have its power cut at a chosen flash operation, and be checked afterwards.
+/// Made by [`build`](crate::build).
 pub trait Simulated: Device + Inspect {
-    /// An independent copy of the whole drive as it is now, with the commands that are outstanding.
+    /// A copy of the whole drive, outstanding commands included.
     fn freeze(&self) -> Box<dyn Simulated>;
 
-    /// Writes all of its state, with the commands that are outstanding: what [`Simulated::load_state`] makes of a new
-    /// drive of the same configuration is [`Simulated::freeze`] of this one. [`write_state`](crate::write_state) makes a
-    /// file of it, with the configuration and checksums. Not of a drive whose power is to be cut.
+    /// Writes the whole state, outstanding commands included. Fails on a drive with a planned power cut or an
+    /// oracle. [`write_state`](crate::write_state) adds the configuration and checksums.
     fn save_state(&self, out: &mut StateWriter<'_>) {
-        out.refuse("it does not say how");
+        out.refuse("saving is not implemented");
     }
 
-    /// Takes on a state that [`Simulated::save_state`] has written. After an error the drive is of no use any more.
+    /// Loads a state from [`Simulated::save_state`]. After an error the drive is unusable.
     fn load_state(&mut self, _from: &mut StateReader<'_>) -> Result<(), StateError> {
-        Err(StateError::Unfit("this drive does not say how its state is loaded"))
+        Err(StateError::Unfit("loading is not implemented for this drive"))
     }
 
-    /// Hands over the flag by which the drive is asked to give up what it is doing, in the midst of a command: once it is
-    /// raised, commands end with [`FtlError::Interrupted`](strobe_ftl::FtlError::Interrupted) as soon as they need an
-    /// erased block, collection and recovery end between two blocks, and [`Inspect::check`] ends without a verdict. The
-    /// drive is of no use then but for its counters. Copies of the drive share the flag.
+    /// Sets the flag that stops the drive, even inside a command. Commands end with
+    /// [`FtlError::Interrupted`](strobe_ftl::FtlError::Interrupted) as soon as they need an erased block,
+    /// collection and recovery end between two blocks, and [`Inspect::check`] ends without a verdict.
+    /// Afterwards only the counters are usable. Copies share the flag.
     fn set_stop(&mut self, _stop: StopFlag) {}
 
-    /// Logs events in `log` from now on, or no more if that is off. Only where operations take time; times and results
-    /// stay as they are. Copies of the drive, and what a power cut leaves of it, share the log.
+    /// Logs events in `log` from now on; a log that is off ends logging. Needs timing. Copies of the drive,
+    /// and the restarted drive, share the log.
     fn set_log(&mut self, _log: EventLog) {}
 
-    /// True if that flag is raised.
+    /// True if the stop flag is raised.
     fn is_stopped(&self) -> bool {
         false
     }
 
-    /// Makes the unit with sector `lba` unreadable where it lies now: reads fail until it is written again. Returns false, and
-    /// does nothing, if the unit holds no data or lies in a cache.
+    /// Makes the unit with sector `lba` unreadable at its present location, until it is written again.
+    /// Returns false, and does nothing, if it holds no data or is in a cache.
     fn fail_reads(&mut self, _lba: Lba) -> bool {
         false
     }
 
-    /// Cuts power during flash operation `operation`, counted as [`Inspect::operations`] does; later ones only, not one
-    /// that is done. The page that it programs, or the block that it erases, is left half done. The drive itself runs
-    /// on, as a simulation can: [`Simulated::was_cut`] tells after each command whether it should have, and
-    /// [`Simulated::restart`] goes back to that moment. Replaces an earlier plan.
+    /// Plans a power cut during flash operation `operation` (see [`Inspect::operations`]), which leaves its
+    /// page or block half done. This drive continues to work; [`Simulated::restart`] returns to the cut.
+    /// Replaces an earlier plan.
     fn plan_cut(&mut self, operation: u64);
 
     /// True if the cut planned last has happened.
     fn was_cut(&self) -> bool;
 
-    /// Cuts power twice at every flash operation from now on, just before it and during it: the drive runs on, and
-    /// [`Simulated::take_cuts`] gives what each cut has left. Replaces an earlier plan.
+    /// Cuts power just before and during every flash operation from now on. This drive continues to work, and
+    /// [`Simulated::take_cuts`] returns the drives after the cuts. Replaces an earlier plan.
     fn cut_everywhere(&mut self);
 
-    /// Drives left by the cuts since the last call, after [`Simulated::cut_everywhere`].
+    /// Returns the drives after the cuts of [`Simulated::cut_everywhere`] since the last call.
     fn take_cuts(&mut self) -> Vec<PowerCut>;
 
-    /// The drive after a cut at this moment; this drive runs on. Flash operations in flight are lost or half
-    /// done if cuts were planned before they were issued; else they count as done.
+    /// Returns the drive after a power cut now; this drive continues to work. Flash operations in flight are
+    /// lost or half done if cuts were planned before they were issued; otherwise they count as complete.
     fn cut_now(&mut self) -> PowerCut;
 
-    /// From now on keeps account of what every unit may read as after a power cut.
+    /// Starts the oracle, which records the legal contents of every unit after a power cut.
     fn watch(&mut self);
 
-    /// Looks at every unit and compares it with what it may read as, since [`Simulated::watch`]; `None` without.
+    /// Reads every unit and compares it with the oracle; `None` without [`Simulated::watch`].
     fn verify(&mut self) -> Option<Verdict>;
 
-    /// The drive when power is back at `now`, after the cut that was planned or, if there was none, one at
-    /// this moment, as [`Simulated::cut_now`] does it. Write buffer, map and outstanding commands are lost, the map
-    /// is found again on flash, the non-volatile cache is as it was. Statistics go on; those of flash fall back to
-    /// what had been done when power failed.
+    /// Returns the drive after power comes back at `now`, following the planned cut or else a cut now. The
+    /// write buffer and outstanding commands are lost, the map is recovered from flash, and the non-volatile
+    /// cache is unchanged. Statistics continue; flash counters return to their values at the cut.
     fn restart(self: Box<Self>, now: SimTime) -> Result<(Box<dyn Simulated>, Recovery), RecoveryError>;
 }

@@ -18,22 +18,21 @@ named! {
     }
 }
 
-/// When a command is complete, or why it was refused.
 pub(crate) type Completed = Result<SimTime, CommandError>;
 
-/// Why a command was refused. The drive is unchanged, except that after an error of the mapping scheme
-/// flash operations already done for an earlier part of the command stay done.
+/// Error of a command. All but [`CommandError::Unreadable`] reject the command. The drive is then unchanged,
+/// except for work before an error of the mapping scheme.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum CommandError {
     /// The range leaves the drive.
-    #[error("{op} of {sectors} sectors at sector {lba} leaves the drive, which has {drive_sectors} sectors", op = .op.name())]
+    #[error("{op} of {sectors} sectors at sector {lba} exceeds the drive, which has {drive_sectors} sectors", op = .op.name())]
     OutOfRange {
         /// The command.
         op: CommandKind,
         /// First sector.
         lba: u64,
-        /// Sectors asked for.
+        /// Sectors requested.
         sectors: u64,
         /// Sectors of the drive.
         drive_sectors: u64,
@@ -46,7 +45,7 @@ pub enum CommandError {
         /// First sector.
         lba: u64,
     },
-    /// The data is not a whole number of sectors, or more than one command can carry.
+    /// Data that is not whole sectors, or too long for one command.
     #[error("{op} of {bytes} bytes at sector {lba}; a command carries whole sectors of 512 bytes, fewer than 2³²", op = .op.name())]
     Length {
         /// The command.
@@ -56,7 +55,7 @@ pub enum CommandError {
         /// Bytes given.
         bytes: u64,
     },
-    /// The data is longer or shorter than the command says.
+    /// Data whose length differs from the range of the command.
     #[error("{op} of {sectors} sectors with {bytes} bytes of data", op = .op.name())]
     DataLength {
         /// The command.
@@ -66,7 +65,7 @@ pub enum CommandError {
         /// Bytes given.
         bytes: u64,
     },
-    /// No range at all, or more than the format of the command can carry.
+    /// No range, or more than the format of the command can carry.
     #[error("{op} with {ranges} ranges; a command carries 1 to {max}", op = .op.name(), max = RANGES_MAX)]
     Ranges {
         /// The command.
@@ -74,10 +73,10 @@ pub enum CommandError {
         /// Ranges given.
         ranges: usize,
     },
-    /// The placement handle is none of the drive's.
+    /// A placement handle that the drive does not have.
     #[error(
         "write with placement handle {handle}; this drive has {handles}, numbered from 0 \
-         (drive.ftl.placement.scheme = \"handles\" and drive.ftl.placement.handles give it more)"
+         (drive.ftl.placement.scheme = \"handles\" and drive.ftl.placement.handles set the number)"
     )]
     NoSuchHandle {
         /// Handle given.
@@ -97,7 +96,7 @@ pub enum CommandError {
         /// Largest value that the drive takes.
         allowed: u64,
     },
-    /// A copy would overwrite what it copies.
+    /// A copy would overwrite its source.
     #[error(
         "copy of {source_sectors} sectors at sector {source_lba} overlaps its destination, {sectors} sectors \
          at sector {destination}"
@@ -105,39 +104,41 @@ pub enum CommandError {
     Overlap {
         /// First sector of the source range.
         source_lba: u64,
-        /// Its sectors.
+        /// Sectors of the source range.
         source_sectors: u64,
         /// First sector of the destination.
         destination: u64,
         /// Sectors of the whole copy.
         sectors: u64,
     },
-    /// Data that a read asked for, or that a partial write or a copy needs, cannot be read. The drive goes on.
+    /// Data needed for a read, a partial write or a copy cannot be read. The drive keeps working.
     #[error(
-        "unrecovered read error in sectors {lba} to {last}; they can be read again when they have been written whole or \
-         trimmed",
+        "unrecovered read error in sectors {lba} to {last}; they become readable again after a \
+         whole write or a trim",
         last = .lba + u64::from(*.sectors) - 1
     )]
     Unreadable {
-        /// First sector of the first mapping unit that cannot be read.
+        /// First sector of the first unreadable mapping unit.
         lba: u64,
         /// Sectors of that unit.
         sectors: u32,
     },
-    /// A request that no command of the drive stands for.
-    #[error("the drive does not know this command")]
+    /// A request that no command of the drive can execute.
+    #[error("the drive does not support this command")]
     Unsupported,
-    /// A command that is to run alone, while others are outstanding.
-    #[error("a command alone while {0} are outstanding: submit it, or take their completions first")]
+    /// [`Device::execute`](crate::Device::execute) while commands are outstanding.
+    #[error(
+        "`execute` needs an idle drive, but {0} commands are in flight: use `submit`, or take their completions first"
+    )]
     Busy(usize),
-    /// The drive does not keep what is written.
-    #[error("this drive keeps no contents: set drive.nand.data = \"bytes\"")]
+    /// The drive does not store data.
+    #[error("this drive stores no data: set drive.nand.data = \"bytes\"")]
     NoContent,
-    /// The mapping scheme gave up.
+    /// The mapping scheme failed.
     #[error(transparent)]
     Ftl(#[from] FtlError),
-    /// The medium of stored data has failed: the image's disk is full, or cannot be read, or the image is
-    /// damaged. The work of this command may be lost, and every later one is refused.
+    /// The medium has failed: the image's disk is full or unreadable, or the image is damaged. The work of
+    /// this command may be lost, and every later command is rejected.
     #[error("{0}")]
     Medium(String),
 }
@@ -171,12 +172,12 @@ impl Status {
 }
 
 impl CommandError {
-    /// True if whoever runs the simulation has asked the drive to end in the midst of the command.
+    /// True if the stop flag ended the command.
     pub fn is_interruption(&self) -> bool {
         *self == CommandError::Ftl(FtlError::Interrupted)
     }
 
-    /// True if data could not be read: a result of a command, after which the drive goes on.
+    /// True if data could not be read; the drive keeps working.
     pub fn is_unreadable(&self) -> bool {
         matches!(self, CommandError::Unreadable { .. })
     }

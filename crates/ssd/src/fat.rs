@@ -1,11 +1,10 @@
-//! Location of FAT metadata, as the boot sector of the volume describes it.
+//! Location of FAT metadata, from the boot sector of the volume.
 
-/// Bytes of a boot sector that are looked at.
 pub(crate) const BOOT_BYTES: usize = 512;
 
-/// Sectors of 512 bytes from the start of a FAT12, FAT16 or FAT32 volume to its data area: boot sectors, allocation
-/// tables, and the root directory where it has a fixed place. `None` if `boot`, its first sector, does not begin such a
-/// volume. Fields as in Microsoft's FAT specification 1.03, "BPB".
+/// Sectors of 512 bytes before the data area of a FAT12, FAT16 or FAT32 volume: boot sectors, allocation
+/// tables, and the root directory of FAT12 and FAT16. `None` if `boot`, the first sector of the volume, is
+/// not a FAT boot sector. The fields are named in Microsoft's FAT specification 1.03, "BPB".
 pub(crate) fn metadata_sectors(boot: &[u8]) -> Option<u64> {
     let boot: &[u8; BOOT_BYTES] = boot.get(..BOOT_BYTES)?.try_into().ok()?;
     let u16_at = |at: usize| u64::from(u16::from_le_bytes([boot[at], boot[at + 1]]));
@@ -30,7 +29,6 @@ pub(crate) fn metadata_sectors(boot: &[u8]) -> Option<u64> {
 mod tests {
     use super::*;
 
-    /// A boot sector with the fields that count.
     fn boot(bytes: u16, reserved: u16, fats: u8, root: u16, fat16: u16, fat32: u32, sectors: u32) -> Vec<u8> {
         let mut boot = vec![0; BOOT_BYTES];
         boot[..3].copy_from_slice(&[0xeb, 0x3c, 0x90]);
@@ -49,9 +47,9 @@ mod tests {
     fn the_data_area_begins_where_the_specification_says() {
         // 1 + 2 · 200 tables, 512 entries of 32 bytes in the root directory.
         assert_eq!(metadata_sectors(&boot(512, 1, 2, 512, 200, 0, 204_800)), Some(1 + 400 + 32));
-        // FAT32: 32 reserved sectors, no root directory of a fixed place.
+        // FAT32: 32 reserved sectors, no root directory at a fixed place.
         assert_eq!(metadata_sectors(&boot(512, 32, 2, 0, 0, 1000, 4_000_000)), Some(32 + 2000));
-        // Sectors of 4 KiB are eight of the drive's.
+        // Each sector of 4 KiB is eight of the drive's.
         assert_eq!(metadata_sectors(&boot(4096, 1, 1, 128, 10, 0, 60_000)), Some((1 + 10 + 1) * 8));
     }
 
@@ -66,7 +64,7 @@ mod tests {
             assert_eq!(metadata_sectors(&bad), None, "byte {at} = {value}");
         }
         assert_eq!(metadata_sectors(&boot(512, 1, 2, 512, 200, 0, 433)), None, "no data area");
-        // Any bytes at all, as long as they end like one.
+        // Random bytes with a valid signature.
         let mut rng = strobe_types::Prng::new(1);
         for _ in 0..20_000 {
             let mut any: Vec<u8> = (0..512).map(|_| rng.bits() as u8).collect();

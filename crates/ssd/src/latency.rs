@@ -1,29 +1,29 @@
-//! Latencies as they are measured.
+//! Latency histograms.
 
 use hdrhistogram::Histogram;
 use strobe_types::{Op, StateError, StateReader, StateWriter, Stored};
 
-/// Latencies in ns, exact to three digits, with what the histogram rounds.
+/// Latencies in ns: a histogram with three significant digits, and exact sums and extremes.
 #[derive(Clone, Debug)]
 pub struct Latencies {
     histogram: Histogram<u64>,
     sum: u128,
-    /// Sum of their squares, in ns².
+    /// Sum of the squares, in ns².
     squares: u128,
     min: u64,
     max: u64,
 }
 
 impl Latencies {
-    /// None yet.
+    /// An empty histogram.
     pub fn new() -> Self {
-        // It grows with what it sees, up to the end of virtual time: a kind that never comes costs 16 KiB, not half a
-        // megabyte.
+        // The histogram grows with its values. Unused, it takes 16 KiB; sized for all of virtual time, it
+        // would take half a megabyte.
         let histogram = Histogram::new(3).expect("three digits are possible");
         Self { histogram, sum: 0, squares: 0, min: u64::MAX, max: 0 }
     }
 
-    /// Takes one in.
+    /// Records one latency.
     #[inline]
     pub fn record(&mut self, ns: u64) {
         let recorded = self.histogram.record(ns);
@@ -33,7 +33,7 @@ impl Latencies {
         (self.min, self.max) = (self.min.min(ns), self.max.max(ns));
     }
 
-    /// Takes those of `other` in, too.
+    /// Adds the latencies of `other`.
     pub fn add(&mut self, other: &Self) {
         let added = self.histogram.add(&other.histogram);
         debug_assert!(added.is_ok(), "a growing histogram takes every value");
@@ -42,7 +42,7 @@ impl Latencies {
         (self.min, self.max) = (self.min.min(other.min), self.max.max(other.max));
     }
 
-    /// Forgets all of them.
+    /// Clears the histogram.
     pub fn clear(&mut self) {
         self.histogram.reset();
         (self.sum, self.squares, self.min, self.max) = (0, 0, u64::MAX, 0);
@@ -53,17 +53,17 @@ impl Latencies {
         self.histogram.len()
     }
 
-    /// Shortest and longest, exact; zeros if there are none.
+    /// Shortest and longest, exact; zeros if empty.
     pub fn extremes(&self) -> (u64, u64) {
         if self.count() == 0 { (0, 0) } else { (self.min, self.max) }
     }
 
-    /// Exact mean, 0 if there are none.
+    /// Exact mean, 0 if empty.
     pub fn mean(&self) -> f64 {
         if self.count() == 0 { 0.0 } else { self.sum as f64 / self.count() as f64 }
     }
 
-    /// Standard deviation of all of them, from sums and not from the bins of the histogram; 0 if there are none.
+    /// Standard deviation, from exact sums instead of histogram bins; 0 if empty.
     pub fn stddev(&self) -> f64 {
         if self.count() == 0 {
             return 0.0;
@@ -71,20 +71,28 @@ impl Latencies {
         let count = u128::from(self.count());
         match (count.checked_mul(self.squares), self.sum.checked_mul(self.sum)) {
             (Some(squares), Some(square)) => (squares.saturating_sub(square) as f64).sqrt() / count as f64,
-            // Hours in nanoseconds, and billions of them: rounding does not matter.
+            // The integers overflow with billions of latencies of hours; rounding does not matter there.
             _ => (self.squares as f64 / count as f64 - self.mean() * self.mean()).max(0.0).sqrt(),
         }
     }
 
-    /// The latency that `percent` of all do not exceed, never beyond the extremes; 0 if there are none.
+    /// The latency that `percent` of all values do not exceed, never beyond the extremes; 0 if empty.
     pub fn percentile(&self, percent: f64) -> u64 {
         let (min, max) = self.extremes();
-        // 99.9 / 100 of 1000 is a little more than 999: one rank too many.
+        // As a float, 99.9 / 100 of 1000 is a little more than 999: one rank too many.
         let quantile = percent / 100.0 * (1.0 - 1e-12);
         self.histogram.value_at_quantile(quantile).clamp(min, max)
     }
 
-    /// Latencies and how many there are of each.
+    /// [`Latencies::percentile`], or `None` unless at least one value is expected beyond it on either side.
+    /// The 99th percentile needs 100 values, the 99.9th 1000; with fewer, it would equal the maximum.
+    pub fn known_percentile(&self, percent: f64) -> Option<u64> {
+        let expected = self.count() as f64 * percent.min(100.0 - percent) / 100.0;
+        // As a float, a thousandth of 1000 is a little less than 1.
+        (expected > 1.0 - 1e-9).then(|| self.percentile(percent))
+    }
+
+    /// Latencies and the count of each.
     pub fn counts(&self) -> Vec<(u64, u64)> {
         let steps = self.histogram.iter_recorded();
         steps.map(|step| (step.value_iterated_to(), step.count_at_value())).collect()
@@ -104,7 +112,7 @@ pub struct Latency {
 }
 
 impl Latency {
-    /// None yet.
+    /// Empty histograms.
     pub fn new() -> Self {
         Self::default()
     }
@@ -119,7 +127,7 @@ impl Latency {
         &self.ops[op as usize]
     }
 
-    /// Forgets everything, for a new measurement window.
+    /// Clears all histograms, for a new measurement window.
     pub fn clear(&mut self) {
         self.ops.iter_mut().for_each(Latencies::clear);
     }
@@ -158,6 +166,21 @@ mod tests {
         {
             assert_eq!(latencies.percentile(percent), expected, "{percent} %");
         }
+    }
+
+    #[test]
+    fn a_percentile_is_known_from_as_many_values_as_have_one_beyond_it() {
+        let of = |count: u64| {
+            let mut latencies = Latencies::new();
+            (1..=count).for_each(|ns| latencies.record(ns));
+            [1.0, 50.0, 99.0, 99.9].map(|percent| latencies.known_percentile(percent))
+        };
+        assert_eq!(of(0), [None; 4]);
+        assert_eq!(of(1), [None; 4]);
+        assert_eq!(of(5), [None, Some(3), None, None]);
+        assert_eq!(of(99), [None, Some(50), None, None]);
+        assert_eq!(of(100), [Some(1), Some(50), Some(99), None]);
+        assert_eq!(of(1000), [Some(10), Some(500), Some(990), Some(999)]);
     }
 
     #[test]

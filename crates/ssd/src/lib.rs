@@ -1,13 +1,15 @@
-//! The drive: what a host sees.
+//! The simulated SSD as a host sees it.
 //!
-//! [`Command`]s go in and [`Completion`]s come out through [`Device`], the one door to a drive. [`Drive`] splits
-//! commands into mapping units, merges partial ones and passes them through the write caches to a mapping scheme.
-//! [`build`] makes one from a [`DriveConfig`], the `[drive]` table of an experiment, with policy, timing and stored
-//! data chosen at run time; [`presets`] are ready-made ones. [`Inspect`] is for observers, [`Simulated`] for
-//! experiments that cut power or copy a drive.
+//! A host submits [`Command`]s and receives [`Completion`]s through [`Device`]. [`Drive`] splits commands
+//! into mapping units, merges partial units and passes them through the write caches to a mapping scheme.
+//!
+//! [`build`] makes a drive from a [`DriveConfig`], the `[drive]` table of an experiment. Policies, timing and
+//! the kind of stored data are chosen at run time. [`presets`] holds ready-made configurations. [`Inspect`]
+//! reads the state of a drive; [`Simulated`] cuts its power or copies it.
 
 mod assembly;
 mod buffer;
+mod capacity;
 mod command;
 mod config;
 mod controller;
@@ -18,20 +20,20 @@ mod fat;
 mod latency;
 mod limits;
 mod nvram;
+mod oracle;
 pub mod presets;
 mod queue;
-mod room;
 pub mod schema;
 mod state_file;
 mod stats;
 mod target;
-mod witness;
 
 pub use assembly::{
     Aged, AgedOn, Ageing, AgeingError, BuildError, DriveBuilder, Examined, ImageDrive, ImageProblem, build,
     build_aged, build_on_image, collection_read_pages, empty_memory_bytes, examine, image_config,
     image_memory_bytes, kept_blocks, memory_bytes,
 };
+pub use capacity::Capacity;
 pub use command::{Command, CommandKind, DataTag, Hint, RANGES_MAX, Range};
 pub use config::{
     ControllerConfig, CopyMode, DataMode, DriveConfig, DurableMap, FaultAt, FaultsTable, FtlConfig, GcConfig,
@@ -46,8 +48,8 @@ pub use error::{CommandError, Limit, Status};
 pub use latency::{Latencies, Latency};
 pub use limits::LimitsConfig;
 pub use nvram::Nvram;
+pub use oracle::Verdict;
 pub use queue::{Goal, HostQueue, Pacing};
-pub use room::Room;
 pub use schema::KeyError;
 pub use state_file::{StateFile, StateFileError, StateHeader, StateProblem, differences, write_state};
 pub use stats::{DriveStats, HostCounts, NvramStats, ReclaimUnits, StallStats};
@@ -61,4 +63,3 @@ pub use strobe_nand::{
 };
 pub use strobe_types::{StateError, StateReader, StateWriter, Stored};
 pub use target::{Answer, Requests, Target};
-pub use witness::Verdict;

@@ -1,4 +1,4 @@
-//! Limits of the size of commands.
+//! Limits on the size of commands.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -7,13 +7,13 @@ use strobe_types::Lba;
 use crate::command::{CommandKind, RANGES_MAX, Range};
 use crate::error::{CommandError, Limit};
 
-/// The largest commands that the drive takes, in sectors of 512 bytes. In parentheses stands the name
-/// that NVMe gives the limit. 0 is no limit but that of the format: 256 ranges.
+/// The largest commands that the drive takes, in sectors of 512 bytes; in parentheses the NVMe name of each
+/// limit. 0: no limit except the 256 ranges of the format.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 pub struct LimitsConfig {
-    /// Ranges of a trim (DMRL). An ATA drive that takes one 512-byte block of ranges has 64. 0: 256,
-    /// as many as the format holds. Default 0.
+    /// Ranges of a trim (DMRL). An ATA drive that takes one 512-byte block of ranges has 64. 0: 256, the
+    /// maximum of the format. Default 0.
     #[schemars(range(min = 0, max = 256))]
     pub trim_ranges: u32,
     /// Sectors of each range of a trim (DMRSL). ATA's format holds 65535. 0: no limit. Default 0.
@@ -22,8 +22,8 @@ pub struct LimitsConfig {
     /// Sectors of all ranges of a trim (DMSL). 0: no limit. Default 0.
     #[schemars(range(min = 0, max = 9_223_372_036_854_775_807u64))]
     pub trim_sectors: u64,
-    /// Source ranges of a copy (MSRC, which NVMe counts from 0). 0: 256, as many as the format holds.
-    /// Default 0.
+    /// Source ranges of a copy (MSRC, which NVMe counts from 0). 0: 256, the maximum of the format. Default
+    /// 0.
     #[schemars(range(min = 0, max = 256))]
     pub copy_ranges: u32,
     /// Sectors of each source range of a copy (MSSRL). 0: no limit. Default 0.
@@ -34,7 +34,7 @@ pub struct LimitsConfig {
     pub copy_sectors: u32,
 }
 
-/// The limits of one kind of command; 0 is none.
+/// Limits on the ranges of a command; 0: no limit.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Bounds {
     ranges: u32,
@@ -55,7 +55,7 @@ impl LimitsConfig {
 }
 
 impl Bounds {
-    /// Refuses ranges that a command of `kind` may not have; returns their sectors in all.
+    /// Rejects `ranges` beyond the limits; returns the sum of their sectors.
     pub(crate) fn check(self, kind: CommandKind, ranges: &[Range]) -> Result<u64, CommandError> {
         if ranges.is_empty() || ranges.len() > RANGES_MAX {
             return Err(CommandError::Ranges { op: kind, ranges: ranges.len() });
@@ -75,7 +75,7 @@ impl Bounds {
     }
 }
 
-/// Refuses a copy of `sources` to `destination`, all inside the drive, that would overwrite its sources.
+/// Rejects a destination that overlaps a source. All ranges lie inside the drive.
 pub(crate) fn check_overlap(destination: Lba, sectors: u64, sources: &[Range]) -> Result<(), CommandError> {
     let end = destination.get() + sectors;
     let hit = |source: &&Range| {

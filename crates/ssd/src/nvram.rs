@@ -1,15 +1,17 @@
 //! The non-volatile write cache.
 //!
-//! What it holds survives a power cut, so a write that goes to it is complete at once. Three rules see to
-//! it that a cut never brings back data older than the last flush:
+//! Its content survives a power cut, so a write to it is complete when it is stored. Three rules ensure that
+//! no data after a cut is older than at the last flush:
 //!
-//! - While a unit is here, no newer version of it is elsewhere: every write to it comes here, whatever its
-//!   class, and the write buffer drops the version it had.
-//! - A unit leaves only when flash has it. Until then newer versions come here, too, and a flush waits for it.
-//! - A unit trimmed here stays as a *tombstone*, which reads as zeros, until a flush of the mapping
-//!   scheme has made the trim durable. Without it flash would give back the version before this one.
+//! - While a unit is in the cache, no newer version is elsewhere: every write to the unit is cached, whatever
+//!   the admission policy, and the write buffer drops its version.
+//! - A unit leaves the cache only when it is on flash. Until then newer versions are cached as well, and a
+//!   flush waits for it.
+//! - A unit trimmed in the cache becomes a *tombstone*, which reads as zeros, until a flush makes the trim
+//!   durable. Without the tombstone, flash would return an older version after a cut.
 //!
-//! So its content at any moment, with what is on its way to flash, is right after a power cut at that moment.
+//! So the content at any time, with the units on their way to flash, is correct after a power cut at that
+//! time.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Range;
@@ -23,16 +25,14 @@ use crate::config::{NvramConfig, NvramPolicyName};
 use crate::fat::metadata_sectors;
 use crate::stats::NvramStats;
 
-/// When something is on flash, and the number of its departure.
+/// Arrival on flash, and departure number.
 pub(crate) type Departed = Result<(When, u64), FtlError>;
 
-/// Writes that the cache admits.
 #[derive(Clone, Debug)]
 enum Admission {
     All,
-    /// Writes to units with these numbers.
     Units(Vec<Range<u64>>),
-    /// Writes to this number of units from the first one on, learnt from the boot sector of a FAT volume.
+    /// Writes to the first units of the drive; their number is learnt from a FAT boot sector.
     Fat(u64),
     Metadata,
 }
@@ -42,23 +42,20 @@ struct Entry<P> {
     /// `None`: a tombstone.
     payload: Option<P>,
     tag: DataTag,
-    /// Its key in `order`.
     used: u64,
 }
 
-/// Units on their way to flash.
 #[derive(Clone, Debug, Stored)]
 struct Leaving<P> {
-    /// When they are there.
     arrive: When,
     units: Vec<(Lpn, Option<P>, DataTag)>,
 }
 
 /// The non-volatile write cache with its content.
 ///
-/// A place is taken until the unit in it is on flash: when all are, a write waits until
-/// the units used least recently are there, as many whole pages of them as a stripe takes, but no more
-/// than a quarter of the cache.
+/// A slot is occupied until its unit is on flash. When all slots are occupied, a write waits for the
+/// write-back of the least recently used units: the whole pages of a stripe, but at most a quarter of the
+/// cache.
 #[derive(Clone, Debug, State)]
 pub struct Nvram<P> {
     #[state(skip)]
@@ -73,26 +70,22 @@ pub struct Nvram<P> {
     write_ns: u64,
     port: Bus,
     entries: BTreeMap<Lpn, Entry<P>>,
-    /// Units in the order of their last use, the least recent one first.
     order: BTreeMap<u64, Lpn>,
-    /// Uses so far.
     uses: u64,
-    /// The tombstones among the entries.
     trimmed: BTreeSet<Lpn>,
-    /// Units on their way to flash, by number of departure. Each keeps its slot until it is there.
     leaving: BTreeMap<u64, Leaving<P>>,
     leaving_units: usize,
-    /// Units that may be here before there are places for them: their commands wait for these.
+    /// Number of units admitted before their slots are free.
     early: usize,
     departures: u64,
-    /// When the last read for a partially written unit has arrived; nothing is written back before.
+    /// Arrival of the last read for a partial write; nothing is written back before it.
     merged: When,
     batch: Vec<(DataTag, Unit<P>)>,
     stats: NvramStats,
 }
 
 impl<P: Payload> Nvram<P> {
-    /// An empty cache; `None` if `config` wants none.
+    /// The cache of `config`; `None` if its size is 0.
     pub(crate) fn new(config: &NvramConfig, geometry: &Geometry) -> Option<Self> {
         let capacity = config.bytes.div_ceil(u64::from(geometry.unit_bytes())) as usize;
         let admission = match config.policy {
@@ -128,7 +121,7 @@ impl<P: Payload> Nvram<P> {
         })
     }
 
-    /// Units that it holds, tombstones included.
+    /// Units in the cache, tombstones included.
     pub fn held_units(&self) -> usize {
         self.entries.len()
     }
@@ -142,23 +135,20 @@ impl<P: Payload> Nvram<P> {
         self.entries.contains_key(&lpn)
     }
 
-    /// True if a version of `lpn` is on its way to flash. Newer versions must then come here too: on flash
-    /// they could overtake the older one, which a power cut would then find here.
     fn is_leaving(&self, lpn: Lpn) -> bool {
         self.leaving.values().any(|leaving| leaving.units.iter().any(|(unit, ..)| *unit == lpn))
     }
 
-    /// The host writes `boot` to the first sector: if it is that of a FAT volume, what comes before its data area belongs here
-    /// from now on; if it is not, nothing does.
+    /// Learns the extent of the FAT volume from `boot`, its first sector.
     #[cold]
     pub(crate) fn learn(&mut self, boot: &[u8], geometry: &Geometry) {
         if let Admission::Fat(units) = &mut self.admission {
+            // Without a FAT boot sector, nothing is admitted from now on.
             let sectors = metadata_sectors(boot).unwrap_or(0);
             *units = sectors.div_ceil(u64::from(geometry.sectors_per_unit()));
         }
     }
 
-    /// True if a write of `lpn` goes to the cache.
     pub(crate) fn takes(&self, lpn: Lpn, hint: Hint) -> bool {
         let admitted = match &self.admission {
             Admission::All => true,
@@ -166,15 +156,15 @@ impl<P: Payload> Nvram<P> {
             Admission::Fat(units) => u64::from(lpn.get()) < *units,
             Admission::Metadata => hint == Hint::Metadata,
         };
+        // A newer version written to flash could arrive before a leaving one. A power cut would then restore
+        // the older version.
         admitted || self.holds(lpn) || self.is_leaving(lpn)
     }
 
-    /// The content of a unit, to be merged with a newer part.
     pub(crate) fn get(&self, lpn: Lpn) -> Option<P> {
         self.entries.get(&lpn).map(|entry| entry.payload.clone().unwrap_or_else(P::zero))
     }
 
-    /// The content of a unit for a host that reads it, and when it is at hand.
     pub(crate) fn read(&mut self, now: SimTime, lpn: Lpn) -> Option<(P, SimTime)> {
         let payload = self.get(lpn)?;
         self.touch(lpn);
@@ -195,28 +185,24 @@ impl<P: Payload> Nvram<P> {
         }
     }
 
-    /// Notes that the old content of a partially written unit arrives at `then`.
     pub(crate) fn merge_until(&mut self, then: When, ftl: &mut impl MappingScheme) {
         self.merged = ftl.nand_mut().both(self.merged, then);
     }
 
-    /// True if a write of `lpn` finds a free slot, or replaces an entry.
     pub(crate) fn has_place(&self, lpn: Lpn) -> bool {
         self.entries.len() + self.leaving_units < self.capacity || self.holds(lpn)
     }
 
-    /// True if units are on their way to flash, whose slots will be free.
-    pub(crate) fn is_making_room(&self) -> bool {
+    pub(crate) fn is_evicting(&self) -> bool {
         self.leaving_units > 0
     }
 
-    /// Units on their way to flash.
     pub(crate) fn leaving_units(&self) -> usize {
         self.leaving_units
     }
 
-    /// Takes a unit; returns when it is here. Without a place for it the command waits until there is one, and what it
-    /// brings takes that place from then on: what was there stays until it is on flash.
+    /// Stores a unit; returns the completion of the access. Without a free slot, the command also waits for
+    /// one (see [`Nvram::next_place`]).
     pub(crate) fn put(&mut self, now: SimTime, lpn: Lpn, payload: P, tag: DataTag) -> SimTime {
         if let Some(entry) = self.entries.get_mut(&lpn) {
             (entry.payload, entry.tag) = (Some(payload), tag);
@@ -231,12 +217,14 @@ impl<P: Payload> Nvram<P> {
         self.access(now, self.write_ns)
     }
 
-    /// Lets go of what was used least recently. If flash fails, nothing changes.
-    pub(crate) fn make_room(&mut self, ftl: &mut impl MappingScheme<Payload = P>) -> Departed {
+    /// Evicts the least recently used units. If flash fails, nothing changes.
+    pub(crate) fn evict(&mut self, ftl: &mut impl MappingScheme<Payload = P>) -> Departed {
         let oldest = self.order.values().next();
+        // The trim behind a tombstone must be durable before its slot is freed.
         if oldest.is_some_and(|lpn| self.trimmed.contains(lpn)) {
             return self.flush(When::START, ftl);
         }
+        // Evict whole pages of a stripe, at most a quarter of the cache.
         let most = (ftl.stripe_units() as usize).min(self.capacity / 4).max(self.page_units);
         let ready = most.min(self.entries.len() - self.trimmed.len());
         let wanted = if ready < self.page_units { ready } else { ready - ready % self.page_units };
@@ -250,8 +238,8 @@ impl<P: Payload> Nvram<P> {
         self.write_batch_back(When::START, ftl)
     }
 
-    /// Writes back what is here of the `count` units from `first` on, so that the mapping scheme has all
-    /// of it; returns when it is on flash. If flash fails, it stays here.
+    /// Writes back the cached units of a range; returns their arrival on flash, and the departures. If flash
+    /// fails, the units stay.
     pub(crate) fn write_back_units(
         &mut self,
         now: When,
@@ -274,6 +262,7 @@ impl<P: Payload> Nvram<P> {
             done = departed.0;
             departures.push(departed);
         }
+        // A tombstone leaves through a flush, which makes its trim durable.
         if has_tombstone {
             let departed = self.flush(done, ftl)?;
             done = departed.0;
@@ -282,7 +271,7 @@ impl<P: Payload> Nvram<P> {
         Ok((done, departures))
     }
 
-    /// Writes the batch to flash and lets go of it when it is there.
+    /// Writes `self.batch` to flash. Its slots stay occupied until it has arrived.
     fn write_batch_back(&mut self, now: When, ftl: &mut impl MappingScheme<Payload = P>) -> Departed {
         let ready = ftl.nand_mut().both(now, self.merged);
         // Units with the same tag are programmed together.
@@ -298,7 +287,7 @@ impl<P: Payload> Nvram<P> {
         Ok((done, self.depart(done, &units)))
     }
 
-    /// `units` are on their way to flash; returns the number of their departure.
+    /// Moves `units` to `leaving`; returns the departure number.
     fn depart(&mut self, arrive: When, units: &[Lpn]) -> u64 {
         let gone = |lpn: &Lpn| {
             let entry = self.entries.remove(lpn)?;
@@ -312,11 +301,10 @@ impl<P: Payload> Nvram<P> {
         self.departures
     }
 
-    /// Frees the slots of departure `number`, which is on flash.
     pub(crate) fn arrived(&mut self, number: u64) {
         if let Some(arrived) = self.leaving.remove(&number) {
             self.leaving_units -= arrived.units.len();
-            // An older version that is still on its way, to a slower place, is not to come back.
+            // An older version that is still on its way must not be restored by a cut.
             for older in self.leaving.range_mut(..number).map(|(_, leaving)| leaving) {
                 let before = older.units.len();
                 older.units.retain(|(lpn, ..)| arrived.units.iter().all(|(newer, ..)| newer != lpn));
@@ -326,8 +314,8 @@ impl<P: Payload> Nvram<P> {
         self.early = self.early.min(self.units_without_place());
     }
 
-    /// Lets one more unit come before there is a place for it; returns when there is, by what is on its way to flash.
-    /// `None` if that is not enough.
+    /// Admits one more unit before it has a slot; returns the time of a free slot. `None` if the units on
+    /// their way do not free enough slots.
     pub(crate) fn next_place(&mut self) -> Option<When> {
         let (mut free, without) = (0, self.units_without_place());
         let frees_one = |leaving: &&Leaving<P>| {
@@ -339,17 +327,16 @@ impl<P: Payload> Nvram<P> {
         Some(place)
     }
 
-    /// Units here that came before their places were free.
     fn units_without_place(&self) -> usize {
         (self.entries.len() + self.leaving_units).saturating_sub(self.capacity)
     }
 
-    /// This cache as a power cut would leave it now: what is on its way to flash is still here.
+    /// The cache after a power cut, which still holds units on their way to flash.
     pub(crate) fn after_cut(&self) -> Self {
         let mut left = self.clone();
         let leaving = std::mem::take(&mut left.leaving);
         left.leaving_units = 0;
-        // The newest version of what left twice.
+        // If a unit is leaving in two versions, the newest one counts.
         for (lpn, payload, tag) in leaving.into_values().rev().flat_map(|leaving| leaving.units) {
             if left.entries.contains_key(&lpn) {
                 continue;
@@ -366,7 +353,6 @@ impl<P: Payload> Nvram<P> {
         left
     }
 
-    /// Turns what is here of the `count` units from `first` on into tombstones.
     pub(crate) fn trim(&mut self, first: Lpn, count: u32) {
         for (&lpn, entry) in self.entries.range_mut(first..first.plus(count)) {
             entry.payload = None;
@@ -374,17 +360,17 @@ impl<P: Payload> Nvram<P> {
         }
     }
 
-    /// Flushes the mapping scheme; returns when that is done. Then it knows of the trims, and the tombstones
-    /// are gone.
+    /// Makes trims durable and returns the time; the tombstones leave then.
     pub(crate) fn flush(&mut self, now: When, ftl: &mut impl MappingScheme<Payload = P>) -> Departed {
         let mut trimmed = now;
         for &lpn in &self.trimmed {
-            // Once more, as a power cut may have brought the unit back.
+            // Trim again, because a power cut may have restored the unit.
             let done = ftl.trim(now, lpn, 1)?;
             trimmed = ftl.nand_mut().both(trimmed, done);
         }
         let mut done = ftl.flush(trimmed)?;
-        // A power cut finds what is on its way still here: trims and copies since then last only when it has arrived.
+        // After a cut, units on their way are still cached, so later trims and copies are durable only when
+        // these units have arrived.
         for leaving in self.leaving.values() {
             done = ftl.nand_mut().both(done, leaving.arrive);
         }
@@ -392,7 +378,7 @@ impl<P: Payload> Nvram<P> {
         Ok((done, self.depart(done, &trimmed)))
     }
 
-    /// Checks that the tables agree with each other. Cost: a pass over all entries.
+    /// Checks all entries. Cost: a pass over them.
     pub(crate) fn check(&self) -> Result<(), CheckError> {
         let sound = |(lpn, entry): (&Lpn, &Entry<P>)| {
             self.order.get(&entry.used) == Some(lpn) && self.trimmed.contains(lpn) == entry.payload.is_none()
@@ -400,13 +386,13 @@ impl<P: Payload> Nvram<P> {
         let wrong = if self.order.len() != self.entries.len() || !self.entries.iter().all(sound) {
             "order or tombstones differ from the entries"
         } else if !self.trimmed.iter().all(|lpn| self.holds(*lpn)) {
-            "a tombstone is no entry"
+            "a tombstone without an entry"
         } else if self.units_without_place() > self.early {
-            "entries and what is on its way to flash are more than the capacity"
+            "entries and units on their way to flash exceed the capacity"
         } else if self.leaving.values().map(|leaving| leaving.units.len()).sum::<usize>()
             != self.leaving_units
         {
-            "what is on its way to flash is wrongly counted"
+            "wrong count of units on their way to flash"
         } else {
             return Ok(());
         };
@@ -443,15 +429,13 @@ mod tests {
         let newer = cache.depart(When::START, &[lpn]);
         assert_eq!(cache.after_cut().get(lpn), Some(2), "both are on their way");
         cache.arrived(newer);
-        // Flash has the newer one: a cut must not write the older one over it.
+        // Flash has the newer version: a cut must not write the older one over it.
         assert_eq!(cache.after_cut().get(lpn), None);
         cache.check().expect("sound");
         cache.arrived(older);
         assert_eq!((cache.after_cut().get(lpn), cache.leaving_units()), (None, 0));
     }
 
-    /// A write is complete when it is here: so a cut at any moment leaves the newest version of each unit, here or on
-    /// flash, of which the newest that has arrived counts.
     #[test]
     fn a_cut_leaves_the_newest_version_of_each_unit() {
         for seed in 0..200 {

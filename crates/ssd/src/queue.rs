@@ -1,4 +1,4 @@
-//! When the host issues its next request.
+//! Issue times of the host's requests.
 
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
@@ -10,25 +10,24 @@ use crate::stats::HostCounts;
 /// Pacing of a host's requests.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Stored)]
 pub enum Pacing {
-    /// Closed loop: `depth` requests are outstanding at any time (fio `iodepth`); a new one is
-    /// issued when one completes, but never sooner than `interval_ns` after the one before (fio
-    /// `rate_iops`; 0 for no limit).
+    /// Closed loop: `depth` requests are outstanding (fio `iodepth`). A new request is issued when one
+    /// completes, but not within `interval_ns` of the last issue (fio `rate_iops`; 0 for no limit).
     Closed {
-        /// Requests outstanding; 0 counts as 1.
+        /// Queue depth; 0 counts as 1.
         depth: u32,
-        /// Least time between two issues in ns.
+        /// Minimum time between two issues in ns.
         interval_ns: u64,
     },
-    /// Open loop: requests are issued at their own times, however many are outstanding.
+    /// Open loop: requests are issued at their arrival times, whatever the number outstanding.
     Open,
 }
 
-/// Amount of work, counted over the life of the drive, at which a host stops to issue commands.
+/// Amount of work, over the life of the drive, that ends the issue of commands.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Stored)]
 pub enum Goal {
-    /// So many mapping units written: [`HostCounts::units_written`].
+    /// Mapping units written: [`HostCounts::units_written`].
     Written(u64),
-    /// So many mapping units covered by commands of any kind: [`HostCounts::units_touched`].
+    /// Mapping units covered by commands of any kind: [`HostCounts::units_touched`].
     Touched(u64),
 }
 
@@ -42,27 +41,25 @@ impl Goal {
         }
     }
 
-    /// True if `counts` are there or beyond.
+    /// True if `counts` have reached the goal.
     #[inline]
     pub fn is_reached(self, counts: &HostCounts) -> bool {
         self.left(counts) == 0
     }
 }
 
-/// The host's side of virtual time.
+/// Issue times and completions of a host's requests, in virtual time.
 #[derive(Clone, Debug, Stored)]
 pub struct HostQueue {
     pacing: Pacing,
-    /// Nothing is issued once it is reached.
+    /// Nothing is issued once the goal is reached.
     goal: Option<Goal>,
-    /// When the last request was issued.
     now: SimTime,
     next_issue: SimTime,
-    /// Latest completion so far: the end of the run.
+    /// Time of the latest completion so far: the end of the run.
     finished: SimTime,
-    /// Requests issued of which the completion is not known yet.
     in_flight: usize,
-    /// Completions whose places have not been taken by a new request, some perhaps still to come.
+    /// Completions whose slots no new request has taken yet; some may lie in the future.
     completions: BinaryHeap<Reverse<SimTime>>,
 }
 
@@ -80,34 +77,35 @@ impl HostQueue {
         }
     }
 
-    /// A host with the same pacing and goal from `start` on, with nothing in flight, after a power cut.
+    /// A queue for the time after a power cut: from `start` on, with the same pacing and goal, and nothing in
+    /// flight.
     #[must_use]
     pub fn restarted(&self, start: SimTime) -> Self {
         Self { goal: self.goal, ..Self::new(self.pacing, start.max(self.now)) }
     }
 
-    /// The amount of work at which it stops to issue commands; `None` at first.
+    /// The goal; `None` at first.
     #[inline]
     pub fn goal(&self) -> Option<Goal> {
         self.goal
     }
 
-    /// Sets the amount of work at which it stops to issue commands, or that it does not.
+    /// Sets the goal; `None` issues without end.
     pub fn set_goal(&mut self, goal: Option<Goal>) {
         self.goal = goal;
     }
 
-    /// When the last request was issued.
+    /// Time of the last issue.
     pub fn now(&self) -> SimTime {
         self.now
     }
 
-    /// When the last outstanding request completes.
+    /// Latest completion so far.
     pub fn finished(&self) -> SimTime {
         self.finished
     }
 
-    /// Time at which [`HostQueue::issue`] would issue the next request, which need not [wait](Self::must_wait).
+    /// Time of the next [`HostQueue::issue`], if it need not [wait](Self::must_wait).
     #[inline]
     pub fn due(&self, arrival: Option<SimTime>) -> SimTime {
         match self.pacing {
@@ -122,7 +120,7 @@ impl HostQueue {
         }
     }
 
-    /// Issues the next request; returns the time. `arrival` is its own time in open loop.
+    /// Issues the next request; returns its issue time. `arrival` is that time in open loop.
     #[inline]
     pub fn issue(&mut self, arrival: Option<SimTime>) -> SimTime {
         self.now = self.due(arrival);
@@ -136,7 +134,7 @@ impl HostQueue {
         self.now
     }
 
-    /// Notes that a request that was issued is complete at `done`, be that now or later.
+    /// Records that a request completes at `done`, now or later.
     #[inline]
     pub fn complete(&mut self, done: SimTime) {
         self.in_flight -= 1;
@@ -148,17 +146,17 @@ impl HostQueue {
         }
     }
 
-    /// Requests issued of which the completion is not known yet.
+    /// Issued requests without a known completion.
     pub fn in_flight(&self) -> usize {
         self.in_flight
     }
 
-    /// The request issued last is not handed to the drive after all.
+    /// Withdraws the request issued last, which is not submitted after all.
     pub fn withdraw(&mut self) {
         self.in_flight -= 1;
     }
 
-    /// True if the time of the next issue depends on a completion that is not known yet.
+    /// True if the next issue depends on a completion that is not known yet.
     pub fn must_wait(&self) -> bool {
         match self.pacing {
             Pacing::Open => false,

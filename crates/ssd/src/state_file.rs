@@ -1,11 +1,16 @@
-//! Drives in files: all of the state of one, so that it need be brought there only once.
+//! Drives saved to files: the whole state, so a warm-up need run only once.
 //!
-//! An image (`--image`) is flash alone: a drive on it is found again as after a power cut. A state is the whole drive in
-//! the midst of its work, and goes on as if nothing had happened.
+//! An image (`--image`) holds flash alone, and its drive is recovered as after a power cut. A state file
+//! holds a drive in the middle of its work, which continues as if uninterrupted.
 //!
-//! The file: eight bytes of magic; the version of the format, 4 bytes; then frames, each a length (4 bytes), a CRC-32C (4
-//! bytes) of its number and its content, and up to 1 MiB of content. The first frames hold the header as JSON, with its
-//! length (8 bytes) before it; then comes the state; a frame without content is the end. Integers are little-endian.
+//! File format, integers little-endian:
+//!
+//! 1. Magic, 8 bytes, and the format version, 4 bytes.
+//! 2. Frames: length (4 bytes), CRC-32C of the frame's number and content (4 bytes), up to 1 MiB of content.
+//! 3. The first frames hold the length of the header (8 bytes) and the header as JSON; then comes the state.
+//! 4. A frame without content ends the file.
+//!
+//! A new layout needs a new format version. A test detects it with the states in `crates/cli/tests/data`.
 
 use std::fs::File;
 use std::io::{self, BufReader, ErrorKind, Read, Write};
@@ -20,30 +25,28 @@ use crate::config::DriveConfig;
 use crate::device::Simulated;
 
 const MAGIC: &[u8; 8] = b"strobe\xf0S";
-/// Raised with every change of what is in a state.
-const VERSION: u32 = 11;
-/// Most content of a frame.
+/// Format version, raised with every change of the content of a state.
+const VERSION: u32 = 14;
 const FRAME_BYTES: usize = 1 << 20;
-/// Longest header.
 const HEADER_BYTES_MAX: u64 = 1 << 24;
 
 /// Description of the drive in a state file.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct StateHeader {
-    /// The program that wrote it: what a state holds changes with the program, so that no other version reads it.
+    /// Version of the writing program; no other version reads the state.
     pub strobe_version: String,
     /// The drive.
     pub drive: DriveConfig,
     /// True if timing is enabled.
     pub timing: bool,
-    /// Its seed.
+    /// Seed of the drive.
     pub seed: u64,
-    /// Data of the program that saved it.
+    /// Data of the program that saved the state.
     pub more: Value,
 }
 
 impl StateHeader {
-    /// Header of a drive built like this, by this version.
+    /// Header of a drive built from these arguments, by this version.
     pub fn new(drive: &DriveConfig, timing: bool, seed: u64, more: Value) -> Self {
         Self {
             strobe_version: env!("CARGO_PKG_VERSION").to_owned(),
@@ -54,10 +57,10 @@ impl StateHeader {
         }
     }
 
-    /// Keys in which the drive of the state is another than one built like this, with both values, in words.
+    /// Messages about the keys that differ from `drive` and `timing`, with both values.
     pub fn differences(&self, drive: &DriveConfig, timing: bool) -> Vec<String> {
         let value = |drive: &DriveConfig, timing: bool| {
-            // What it is called makes no difference.
+            // The name of the preset makes no difference.
             let drive = DriveConfig { preset: None, ..drive.clone() };
             serde_json::json!({ "drive": drive, "run": { "timing": timing } })
         };
@@ -65,13 +68,13 @@ impl StateHeader {
     }
 }
 
-/// Why a state is not loaded.
+/// Error of loading a state file.
 #[derive(Debug, thiserror::Error)]
 #[error("{path}: {problem}")]
 pub struct StateFileError {
     /// The file.
     pub path: String,
-    /// Reason.
+    /// Reason of the error.
     pub problem: StateProblem,
 }
 
@@ -79,37 +82,37 @@ pub struct StateFileError {
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum StateProblem {
-    /// It cannot be read, or is damaged.
+    /// The file cannot be read, or is damaged.
     #[error("{0}")]
     Io(#[from] io::Error),
-    /// It is something else.
-    #[error("that is no state of a drive (strobe run --save-state makes them)")]
+    /// The file is not a state.
+    #[error("not a Strobe state file (strobe run --save-state writes one)")]
     NoState,
-    /// It was written by another version.
+    /// Another version wrote the state.
     #[error(
-        "the state was saved by strobe {theirs} in format {format}, this is strobe {ours} with format {VERSION}; save it again with this one"
+        "the state was saved by strobe {theirs} in format {format}, this is strobe {ours} with format {VERSION}; save it again with this version"
     )]
     Version {
-        /// Version of the program that wrote it, if it is known.
+        /// Version of the program that wrote the state, if known.
         theirs: String,
-        /// Its format.
+        /// Format version of the state.
         format: u32,
         /// Version of this program.
         ours: &'static str,
     },
-    /// It is of another drive.
-    #[error("the state is of another drive or warm-up: {0}")]
+    /// The state belongs to another drive or warm-up.
+    #[error("the state belongs to another drive or warm-up: {0}")]
     Unlike(String),
-    /// Its drive cannot be built.
+    /// The drive of the state cannot be built.
     #[error(transparent)]
     Build(#[from] BuildError),
-    /// Its content does not describe a drive.
+    /// The content of the state does not describe a drive.
     #[error(transparent)]
     State(#[from] StateError),
 }
 
-/// Writes all of the state of `drive`, which `header` describes, and what `more` adds to it. Cost: a pass over its memory;
-/// the file is about as long as that is large.
+/// Writes the whole state of `drive`, described by `header`, then the output of `more`. Cost: a pass over the
+/// memory of the drive; the file is about as large.
 pub fn write_state(
     out: &mut dyn Write,
     header: &StateHeader,
@@ -129,13 +132,13 @@ pub fn write_state(
     Ok(())
 }
 
-/// A state in a file, opened.
+/// An open state file.
 #[derive(Debug)]
 pub struct StateFile {
     path: PathBuf,
     header: StateHeader,
     frames: FrameReader<BufReader<File>>,
-    /// Bytes of the file: more than any part of it has.
+    /// An upper bound for any length in the file.
     bytes: u64,
 }
 
@@ -171,14 +174,14 @@ impl StateFile {
         }
         let mut text = vec![0; length as usize];
         frames.read_exact(&mut text)?;
-        // Its version first: the configuration may have other keys by then.
+        // The version is checked first, because another version may have other keys.
         let value: Value = serde_json::from_slice(&text).map_err(|_| StateProblem::NoState)?;
         if value["strobe_version"] != ours {
             let theirs = value["strobe_version"].as_str().unwrap_or("of an unknown version").to_owned();
             return Err(StateProblem::Version { theirs, format, ours });
         }
         let header = StateHeader::deserialize(value).map_err(|error| {
-            StateProblem::Unlike(format!("its header is not one of this program: {error}"))
+            StateProblem::Unlike(format!("its header does not fit this program: {error}"))
         })?;
         Ok(Self { path: path.to_owned(), header, frames, bytes })
     }
@@ -188,12 +191,12 @@ impl StateFile {
         &self.header
     }
 
-    /// Refuses a drive other than that of the state, with the keys in which it differs.
+    /// Rejects a drive unlike the drive of the state; the error names the differing keys.
     pub fn expect_drive(&self, drive: &DriveConfig, timing: bool) -> Result<(), StateFileError> {
         self.expect_alike(self.header.differences(drive, timing))
     }
 
-    /// Refuses what differs, if anything does.
+    /// Fails if `differences` is not empty.
     pub fn expect_alike(&self, differences: Vec<String>) -> Result<(), StateFileError> {
         if differences.is_empty() {
             Ok(())
@@ -202,8 +205,8 @@ impl StateFile {
         }
     }
 
-    /// The drive as it was; `more` reads what was added to it. [`memory_bytes`](crate::memory_bytes) of the header's drive
-    /// says how much memory it needs.
+    /// Loads the drive; `more` reads the appended data. [`memory_bytes`](crate::memory_bytes) of the header's
+    /// drive gives the memory needed.
     pub fn load(
         self,
         more: &mut dyn FnMut(&mut StateReader<'_>) -> Result<(), StateError>,
@@ -215,8 +218,8 @@ impl StateFile {
         Ok(drive)
     }
 
-    /// Loads the state into a new drive that was built otherwise, for example with a custom victim policy.
-    /// The drive must have the same configuration. After an error it cannot be used.
+    /// Loads the state into a new drive of the same configuration, for example one with a custom victim
+    /// policy. After an error the drive cannot be used.
     pub fn load_into(
         mut self,
         drive: &mut dyn Simulated,
@@ -224,7 +227,7 @@ impl StateFile {
     ) -> Result<(), StateFileError> {
         let loaded = self.try_load_into(drive, more);
         loaded.map_err(|error| match error {
-            // What the system says, or the checksums, is plain enough.
+            // Errors of the system and of the checksums need no context.
             StateError::Io(error) => failed(&self.path, error.into()),
             error => failed(&self.path, error.into()),
         })
@@ -241,7 +244,7 @@ impl StateFile {
         if reader.check_end()? && self.frames.at == self.bytes {
             Ok(())
         } else {
-            Err(StateError::Unfit("there is more of it"))
+            Err(StateError::Unfit("more data follows its end"))
         }
     }
 }
@@ -250,7 +253,7 @@ fn failed(path: &Path, problem: StateProblem) -> StateFileError {
     StateFileError { path: path.display().to_string(), problem }
 }
 
-/// Keys in which two tables differ, with both values, in words.
+/// Messages about the keys that differ between two tables, with both values.
 pub fn differences(was: &Value, is: &Value) -> Vec<String> {
     let mut found = Vec::new();
     compare("", was, is, &mut found);
@@ -271,11 +274,10 @@ fn compare(key: &str, was: &Value, is: &Value, found: &mut Vec<String>) {
         }
     } else if was != is {
         let said = |value: &Value| if value.is_null() { "not given".to_owned() } else { value.to_string() };
-        found.push(format!("{key} is {} in the state, {} is asked for", said(was), said(is)));
+        found.push(format!("{key} is {} in the state, but {} was requested", said(was), said(is)));
     }
 }
 
-/// The checksum of frame `number`.
 fn checksum(number: u64, content: &[u8]) -> u32 {
     crc32c::crc32c_append(crc32c::crc32c(&number.to_le_bytes()), content)
 }
@@ -308,12 +310,11 @@ impl Write for FrameWriter<'_> {
     }
 }
 
-/// The content of frames, checked before any of it is handed out.
+/// Verifies the content of a frame before it returns any.
 #[derive(Debug)]
 struct FrameReader<R> {
     input: R,
     number: u64,
-    /// Position in the file.
     at: u64,
     content: Vec<u8>,
     given: usize,
@@ -326,7 +327,7 @@ impl<R: Read> FrameReader<R> {
         };
         let cut = |at: u64| {
             move |error: io::Error| match error.kind() {
-                ErrorKind::UnexpectedEof => damaged(at, "the file ends within it"),
+                ErrorKind::UnexpectedEof => damaged(at, "the file ends here"),
                 _ => error,
             }
         };
@@ -335,7 +336,7 @@ impl<R: Read> FrameReader<R> {
         self.input.read_exact(&mut sum).map_err(cut(at))?;
         let length = u32::from_le_bytes(length) as usize;
         if length > FRAME_BYTES {
-            return Err(damaged(at, "a frame that is too long"));
+            return Err(damaged(at, "a frame is too long"));
         }
         self.content.resize(length, 0);
         self.input.read_exact(&mut self.content).map_err(cut(at))?;

@@ -1,4 +1,4 @@
-//! A drive at the end of a cable: what every server of block requests needs, whatever its protocol.
+//! A drive behind a server of block requests, common to all protocols.
 
 use std::collections::BTreeMap;
 
@@ -11,7 +11,7 @@ use crate::device::{Completion, Simulated};
 use crate::error::CommandError;
 
 counters! {
-    /// Requests that a host has sent, by kind, including refused ones.
+    /// Host requests by kind, including rejected ones.
     #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, JsonSchema)]
     pub struct Requests {
         /// Reads.
@@ -30,15 +30,15 @@ counters! {
         pub copy: u64,
         /// Ranges of all copies.
         pub copy_ranges: u64,
-        /// Others: the serial number, and what this disk does not know.
+        /// Other requests: the serial number, and unknown ones.
         pub other: u64,
-        /// Refused or failed.
+        /// Rejected or failed requests.
         pub failed: u64,
     }
 }
 
 impl Requests {
-    /// All of them.
+    /// All requests.
     pub fn total(&self) -> u64 {
         self.read + self.write + self.flush + self.discard + self.write_zeroes + self.copy + self.other
     }
@@ -66,7 +66,6 @@ impl Requests {
     }
 }
 
-/// A request of which commands are on their way.
 struct Job {
     tag: u64,
     commands: usize,
@@ -77,20 +76,21 @@ struct Job {
 /// The answer to a request.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Answer {
-    /// Name that the host gave it.
+    /// Tag that the host gave the request.
     pub tag: u64,
-    /// Time of the last of its completions.
+    /// Completion time of the last command of the request.
     pub at: SimTime,
-    /// The bytes of a read, if the drive keeps any; or why one of its commands was refused.
+    /// Data of a read, if the drive stores any; or the error of one of the commands.
     pub result: Result<Vec<u8>, CommandError>,
 }
 
-/// A drive with the requests of a host: each is one or more commands, answered when all of them are complete.
+/// A drive with the requests of a host. A request consists of one or more commands, and is answered when all
+/// of them are complete.
 pub struct Target {
     drive: Box<dyn Simulated>,
-    /// By number, which is the tag of its commands.
+    /// Requests by number. The number is the tag of the request's commands.
     jobs: BTreeMap<u64, Job>,
-    /// Complete, by time, then by number.
+    /// Answers by time, then by number.
     answers: BTreeMap<(SimTime, u64), Answer>,
     submitted: u64,
     requests: Requests,
@@ -98,7 +98,7 @@ pub struct Target {
 }
 
 impl Target {
-    /// The requests of a new host for `drive`.
+    /// A target for the requests of a new host.
     pub fn new(drive: Box<dyn Simulated>) -> Self {
         Self {
             drive,
@@ -115,34 +115,34 @@ impl Target {
         &*self.drive
     }
 
-    /// The drive, to be inspected or prepared; not for commands.
+    /// The drive, for inspection or preparation; not for commands.
     pub fn drive_mut(&mut self) -> &mut dyn Simulated {
         &mut *self.drive
     }
 
-    /// Goes on with another drive. Requests under way are forgotten, what was counted and the first error are not.
+    /// Replaces the drive and drops requests in flight; counts and the first error stay.
     pub fn replace_drive(&mut self, drive: Box<dyn Simulated>) {
         self.drive = drive;
         self.jobs.clear();
         self.answers.clear();
     }
 
-    /// Gives the drive back.
+    /// Returns the drive.
     pub fn into_drive(self) -> Box<dyn Simulated> {
         self.drive
     }
 
-    /// Requests that the host has sent so far.
+    /// Requests received so far.
     pub fn requests(&self) -> Requests {
         self.requests
     }
 
-    /// The first error of the drive that the host was answered with.
+    /// First error that a command of the drive returned.
     pub fn first_error(&self) -> Option<&str> {
         self.first_error.as_deref()
     }
 
-    /// Hands over a request at `now`: `commands` of one kind, all at once, with the `data` of a write.
+    /// Submits a request at `now`: all its `commands`, which have one kind, with the `data` of a write.
     pub fn submit(&mut self, now: SimTime, tag: u64, commands: &[Command<'_>], data: Option<&[u8]>) {
         self.requests.add(commands);
         let number = self.submitted;
@@ -153,7 +153,7 @@ impl Target {
         }
     }
 
-    /// Answers a request that is not for the drive at `now`, or that it would not understand.
+    /// Answers, at `now`, a request that is not for the drive or that no command of the drive can execute.
     pub fn answer(&mut self, now: SimTime, tag: u64, result: Result<Vec<u8>, CommandError>) {
         self.requests.other += 1;
         self.finish(self.submitted, Job { tag, commands: 0, at: now, result });
@@ -165,17 +165,18 @@ impl Target {
         self.answers.insert((at, number), Answer { tag, at, result });
     }
 
-    /// When something happens next that the host could notice, if anything does.
+    /// Time of the next event that the host could notice; `None` if nothing is pending.
     pub fn next_event(&self) -> Option<SimTime> {
         let answer = self.answers.keys().next().map(|&(at, _)| at);
         [answer, self.drive.next_event()].into_iter().flatten().min()
     }
 
-    /// Lets time pass until `until` and adds the requests that are complete by then to `answers`, in the order of
-    /// their times, then of submission.
+    /// Advances virtual time to `until` and appends the answers due by then, ordered by time, then by
+    /// submission.
     pub fn advance(&mut self, until: SimTime, answers: &mut Vec<Answer>) {
         let mut completions = Vec::new();
         self.drive.advance(until, &mut completions);
+        // A request is complete with its last command. One failed command makes it fail.
         for Completion { tag: number, at, result, .. } in completions {
             let Some(job) = self.jobs.get_mut(&number) else { continue };
             job.commands -= 1;

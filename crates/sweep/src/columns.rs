@@ -8,31 +8,32 @@ use strobe_lab::points::digest;
 use crate::measures::{LEFT_OUT, OPS, PERCENTILES};
 use crate::{Outcome, Plan, Store, SweepError};
 
-/// The values of a column; nothing where a row has none.
+/// Values of a column; `None` where a row has no value.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Values {
-    /// Whole numbers.
+    /// Integers.
     Whole(Vec<Option<i64>>),
-    /// Numbers.
+    /// Floating-point numbers.
     Number(Vec<Option<f64>>),
-    /// Truths.
+    /// Booleans.
     Truth(Vec<Option<bool>>),
-    /// Texts.
+    /// Text.
     Text(Vec<Option<String>>),
 }
 
 /// A column.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Column {
-    /// Its name: a path in the result with dots (`gc.copies_per_erase`), or a key of the sweep.
+    /// Path in the result with dots (`gc.copies_per_erase`), or a key of the sweep.
     pub name: String,
-    /// Its values.
+    /// Values, one per row.
     pub values: Values,
 }
 
-/// Every number, truth and text of a result by its path. Latencies count from the arrival of requests, where those come
-/// at times of their own, else from their issue: `read.p99_ns`, `write.iops`, and `sync.p50_ns` for flushes; with several
-/// jobs of all together, and `jobs.NAME.read.p99_ns` of each.
+/// Flattens a result: every number, boolean and text by its path.
+///
+/// Paths for jobs are `read.p99_ns`, `write.iops`, and `sync.p50_ns` for flushes; `jobs.NAME.read.p99_ns`
+/// covers one of several jobs. Latencies count from arrival for open-loop workloads, else from issue.
 pub(crate) fn flat(result: &Value) -> BTreeMap<String, Value> {
     let mut found = BTreeMap::new();
     if let Some(entries) = result.as_object() {
@@ -81,12 +82,10 @@ fn job(prefix: &str, job: &Value, found: &mut BTreeMap<String, Value>) {
     }
 }
 
-/// The column `name` of a result, if it is a number.
 pub(crate) fn measure_of(result: &Value, name: &str) -> Option<f64> {
     flat(result).get(name)?.as_f64()
 }
 
-/// Identifies a result by all of it but the seed.
 pub(crate) fn digest_without_seed(result: &Value) -> String {
     let mut rest = result.clone();
     if let Some(entries) = rest.as_object_mut() {
@@ -96,12 +95,11 @@ pub(crate) fn digest_without_seed(result: &Value) -> String {
     digest(&rest.to_string())
 }
 
-/// The rows of a sweep, in the order of its plan.
+/// Rows of a sweep, in plan order.
 #[derive(Debug)]
 pub struct Rows<'a> {
     plan: &'a Plan,
     points: Vec<usize>,
-    /// Columns of results, with what they hold.
     columns: Vec<(String, Kind)>,
 }
 
@@ -153,7 +151,8 @@ fn outcome_of(plan: &Plan, store: &Store, point: usize) -> Result<Outcome, Sweep
 }
 
 impl<'a> Rows<'a> {
-    /// The rows of `points`. Results are read from `store` twice, one at a time: first for what columns there are.
+    /// Finds the columns of `points`. Results are read from `store` one by one, here and again in
+    /// [`Rows::columns`].
     pub fn new(plan: &'a Plan, store: &Store, points: Vec<usize>) -> Result<Self, SweepError> {
         let mut kinds: BTreeMap<String, Kind> = BTreeMap::new();
         for &point in &points {
@@ -167,23 +166,23 @@ impl<'a> Rows<'a> {
         Ok(Self { plan, points, columns: kinds.into_iter().collect() })
     }
 
-    /// Rows.
+    /// Number of rows.
     pub fn len(&self) -> usize {
         self.points.len()
     }
 
-    /// True if there is no row.
+    /// True if there are no rows.
     pub fn is_empty(&self) -> bool {
         self.points.is_empty()
     }
 
-    /// Names of the columns that results have, in their order.
+    /// Names of the result columns, in order.
     pub fn names(&self) -> impl Iterator<Item = &str> {
         self.columns.iter().map(|(name, _)| name.as_str())
     }
 
-    /// The columns of the rows in `range`: the keys of the sweep, `seed`, `key`, `config_hash`, `status` (`done`,
-    /// `failed` or `lost`), `error`, those of results, and `result`, which is all of it as JSON.
+    /// Columns of the rows in `range`: the keys of the sweep, `seed`, `key`, `config_hash`, `status` (`done`,
+    /// `failed` or `lost`), `error`, the result columns, and `result` (the whole result as JSON).
     pub fn columns(&self, range: std::ops::Range<usize>, store: &Store) -> Result<Vec<Column>, SweepError> {
         let points = &self.points[range];
         let mut columns = self.leading(points);
@@ -204,7 +203,7 @@ impl<'a> Rows<'a> {
         columns.push(Column { name: "error".to_owned(), values: Values::Text(errors) });
         for (name, kind) in &self.columns {
             let values = found.iter_mut().map(|row| row.remove(name)).collect();
-            // The hash is among the leading columns, also of rows without a result.
+            // A leading column already has the hash, including rows without a result.
             if name != "config_hash" {
                 columns.push(Column { name: name.clone(), values: kind.column(values) });
             }
@@ -213,7 +212,6 @@ impl<'a> Rows<'a> {
         Ok(columns)
     }
 
-    /// Columns of a point that are known before it is run.
     fn leading(&self, points: &[usize]) -> Vec<Column> {
         let of = |point: usize| &self.plan.points[point];
         let text = |name: &str, value: &dyn Fn(usize) -> String| Column {
@@ -223,7 +221,7 @@ impl<'a> Rows<'a> {
         let json = |value: &toml::Value| serde_json::to_value(value).unwrap_or(Value::Null);
         let mut columns: Vec<Column> = Vec::new();
         for (at, key) in self.plan.keys.iter().enumerate() {
-            // The kind is one of the whole sweep, whichever rows these are.
+            // The kind of a key column depends on the whole sweep, not on the selected rows.
             let all =
                 self.plan.configurations.iter().filter_map(|configuration| configuration.values[at].as_ref());
             let kind = all.map(|value| Kind::of(&json(value))).reduce(Kind::and).unwrap_or(Kind::Text);

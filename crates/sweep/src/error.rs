@@ -1,124 +1,122 @@
-//! Why a sweep is refused, or ends.
-
 use std::io;
 use std::path::PathBuf;
 
 use strobe_lab::ConfigError;
 use strobe_lab::points::StoreError;
 
-/// Why a sweep is refused, or ends before it is complete. What is done is kept in either case.
+/// Errors that refuse a sweep or end it early. Finished points are kept in either case.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum SweepError {
-    /// The experiment is refused, or a key of the grid is none.
+    /// The experiment is refused, or a grid key is unknown.
     #[error(transparent)]
     Config(#[from] ConfigError),
-    /// A key of `[sweep]` is wrong.
+    /// A key of `[sweep]` has a wrong value.
     #[error("sweep.{key}: {what}")]
     Key {
         /// The key below `sweep`.
         key: String,
-        /// The fault, and the cure.
+        /// Error and remedy.
         what: String,
     },
-    /// More points than anybody runs.
+    /// Too many points.
     #[error(
         "the sweep has {points} points ({configurations} configurations with {seeds} seeds each); at most {most} are \
          allowed: leave values out"
     )]
     TooMany {
-        /// Points.
+        /// Number of points.
         points: u128,
-        /// Combinations of values.
+        /// Number of combinations of values.
         configurations: u128,
-        /// Seeds of each.
+        /// Seeds per configuration.
         seeds: u64,
-        /// The limit.
+        /// Limit on the number of points.
         most: u64,
     },
-    /// No combination can be run.
+    /// Every combination is refused.
     #[error("every one of the {count} configurations is refused, the first with: {first}")]
     AllRefused {
         /// Number of configurations.
         count: usize,
-        /// Why the first is.
+        /// Reason for the first.
         first: String,
     },
-    /// A value with which no combination can be run.
+    /// A value that is refused in every combination.
     #[error("sweep: {key} = {value} is refused with every combination of the other keys: {error}")]
     ValueRefused {
         /// The key.
         key: String,
         /// The value, as TOML.
         value: String,
-        /// Why its first configuration is refused.
+        /// Reason for the first configuration with this value.
         error: String,
     },
-    /// Finished points cannot be used or kept.
+    /// The store of finished points cannot be used or written.
     #[error(transparent)]
     Store(#[from] StoreError),
-    /// A result cannot be written.
+    /// A result file cannot be written.
     #[error("{path}: {error}")]
     File {
         /// Path of the file.
         path: PathBuf,
-        /// Why.
+        /// I/O error.
         error: io::Error,
     },
-    /// A folder with other things in it.
-    #[error("{path} holds something else than a sweep (no points.jsonl): choose another folder with --out")]
+    /// A folder that holds something else.
+    #[error("{path} is not the folder of a sweep (no points.jsonl): choose another folder with --out")]
     Foreign {
         /// Path of the folder.
         path: PathBuf,
     },
     /// A folder with runs of another sweep.
     #[error(
-        "{path} holds {others} runs of another sweep, whose report would be written over: choose another folder with \
-         --out, or remove it"
+        "{path} holds {others} runs of another sweep, whose report would be overwritten: choose another \
+         folder with --out, or remove it"
     )]
     OtherSweep {
         /// Path of the folder.
         path: PathBuf,
-        /// Runs in it that are none of this sweep.
+        /// Number of runs that are not part of this sweep.
         others: usize,
     },
-    /// A folder that does not say what its sweep is.
+    /// A folder without a readable description of its sweep.
     #[error(
-        "{path} does not say which sweep it holds (sweep.json: {error}); name the file of the sweep as well: strobe report \
-         SWEEP.toml --from {path}"
+        "{path} has no readable description of its sweep (sweep.json: {error}); give the sweep file as well: \
+         strobe report SWEEP.toml --from {path}"
     )]
     NotDescribed {
         /// Path of the folder.
         path: PathBuf,
-        /// Why its description cannot be read.
+        /// Read error.
         error: String,
     },
     /// A worker of another version.
-    #[error("a worker has another version or model ({theirs}; this is {ours}): install the same everywhere")]
+    #[error("a worker has another version or model ({theirs}; this is {ours}): use one version everywhere")]
     OtherWorker {
-        /// Its model.
+        /// Model of the worker.
         theirs: String,
-        /// This one.
+        /// Model of this program.
         ours: String,
     },
     /// No worker can be started.
     #[error("cannot start a worker: {0}")]
     Worker(io::Error),
-    /// A worker's answer is no outcome of a task.
-    #[error("a worker has returned something else than an outcome: {0}")]
+    /// An answer of a worker that is not an outcome.
+    #[error("a worker returned an invalid answer: {0}")]
     Outcome(String),
-    /// A measure that no result has.
+    /// A measure without a column in any result.
     #[error("sweep.measure: no result has a column \"{given}\"{hint}; rows.parquet has them all")]
     NoMeasure {
-        /// The name given.
+        /// Given name.
         given: String,
-        /// The nearest name.
+        /// Nearest name, as a hint.
         hint: String,
     },
-    /// A picture or table cannot be made.
+    /// A figure or table cannot be made.
     #[error("{0}")]
     Made(String),
-    /// Somebody stopped it.
+    /// Stopped by the user.
     #[error("interrupted")]
     Interrupted,
 }

@@ -1,63 +1,107 @@
-//! Measures over the key of the sweep that is a number, as charts.
-
 use strobe_report::{Chart, Curve, Mean};
 
-use crate::plan::{short, shown};
+use crate::plan::{number, short, shown};
 use crate::{Estimate, Plan, Summary};
 
-/// Curves that can be told apart.
+/// Most curves of a chart; more are split.
 const CURVES_MAX: usize = 8;
+/// The space for names limits the curves of a chart.
+const CURVES_DRAWN: usize = 12;
+const CHARTS_MAX: usize = 12;
 
-/// A chart for each measure that was found. Curves over the first key that has several numbers, one for each combination
-/// of the others. Without such a key bars: in groups by all keys but the last, with a colour for each value of that.
+/// The charts of each measure.
+///
+/// - Curves over `sweep.x`, or over the first numeric key with several values: one per combination of the
+///   other keys.
+/// - With more than 8 curves and several other keys: a chart per combination of the other keys except one.
+///   The curves are for the values of that key, the compared one or the last.
+/// - Without a numeric key: bars in groups by all keys except the last, with a colour for each value of the
+///   last.
 pub fn charts(plan: &Plan, summary: &Summary) -> Vec<Chart> {
-    let over = (0..plan.keys.len()).find(|&at| {
-        let mut values: Vec<f64> = Vec::new();
-        let all = plan.configurations.iter().map(|configuration| number(configuration.values[at].as_ref()));
-        all.flatten().for_each(|value| {
-            if !values.contains(&value) {
-                values.push(value);
-            }
-        });
-        let is_number = |value: &Option<toml::Value>| number(value.as_ref()).is_some();
-        values.len() > 1
-            && plan.configurations.iter().all(|configuration| is_number(&configuration.values[at]))
-    });
-    let chart = |(at, measure): (usize, &String)| {
-        let (groups, curves) = match over {
-            Some(over) => (Vec::new(), curves(plan, summary, at, over)),
-            None => bars(plan, summary, at),
-        };
-        let letter = |letter: char| if letter.is_ascii_alphanumeric() { letter } else { '-' };
-        let has_several = curves.iter().flat_map(|curve| &curve.points).any(|point| point.range.is_some());
-        let title = if has_several {
-            format!("{measure} (mean, {} % interval)", summary.confidence * 100.0)
-        } else {
-            measure.clone()
-        };
-        let note = (curves.len() > CURVES_MAX).then(|| {
-            let what = if over.is_some() { "curves" } else { "values" };
-            format!("More than {CURVES_MAX} {what}: some look alike; rows.parquet has all.")
-        });
-        (!curves.is_empty()).then(|| Chart {
-            name: measure.chars().map(letter).collect(),
-            title,
-            note,
-            over: over.map(|at| plan.keys[at].clone()),
-            groups,
-            measure: measure.clone(),
-            curves,
-        })
+    let over = axis(plan);
+    let of_measure = |measure: usize| match over {
+        None => chart(summary, measure, None, bars(plan, summary, measure)).into_iter().collect(),
+        Some(over) => over_axis(plan, summary, measure, over),
     };
-    summary.measures.iter().enumerate().filter_map(chart).collect()
+    (0..summary.measures.len()).flat_map(of_measure).collect()
 }
 
-fn number(value: Option<&toml::Value>) -> Option<f64> {
-    let value = value?;
-    value.as_float().or_else(|| value.as_integer().map(|whole| whole as f64))
+fn axis(plan: &Plan) -> Option<usize> {
+    match &plan.file.x {
+        Some(key) => plan.keys.iter().position(|other| other == key),
+        None => (0..plan.keys.len()).find(|&at| has_several(plan, at) && plan.is_numeric(at)),
+    }
 }
 
-/// The values of a configuration for which `is_meant` holds, as a name.
+fn has_several(plan: &Plan, at: usize) -> bool {
+    plan.configurations.windows(2).any(|pair| pair[0].values[at] != pair[1].values[at])
+}
+
+fn over_axis(plan: &Plan, summary: &Summary, measure: usize, over: usize) -> Vec<Chart> {
+    let whole = curves(plan, summary, measure, over, |_| true, |at| at != over);
+    let others: Vec<usize> = (0..plan.keys.len()).filter(|&at| at != over && has_several(plan, at)).collect();
+    if whole.len() <= CURVES_MAX || others.len() < 2 {
+        let over = Some(plan.keys[over].clone());
+        return chart(summary, measure, over, (Vec::new(), whole)).into_iter().collect();
+    }
+    // Too many curves for one chart.
+    let compared = summary.compare.as_ref().and_then(|key| plan.keys.iter().position(|other| other == key));
+    let curve = compared.filter(|at| others.contains(at)).or(others.last().copied());
+    let is_facet = |at: usize| others.contains(&at) && Some(at) != curve;
+    let facet_of = |configuration: usize| named(plan, configuration, is_facet);
+    let mut facets = Vec::new();
+    for configuration in 0..plan.configurations.len() {
+        place(&mut facets, facet_of(configuration));
+    }
+    let left_out = facets.len().saturating_sub(CHARTS_MAX);
+    let drawn = facets.iter().take(CHARTS_MAX).filter_map(|facet| {
+        let is_in = |configuration: usize| facet_of(configuration) == *facet;
+        let found = curves(plan, summary, measure, over, is_in, |at| Some(at) == curve);
+        let chart = chart(summary, measure, Some(plan.keys[over].clone()), (Vec::new(), found))?;
+        let (name, title) =
+            (as_name(&format!("{}-{facet}", chart.name)), format!("{}, {facet}", chart.title));
+        Some(Chart { name, title, ..chart })
+    });
+    let mut drawn: Vec<Chart> = drawn.collect();
+    if let Some(last) = drawn.last_mut().filter(|_| left_out > 0) {
+        let more = format!("{left_out} more charts like this are not drawn: rows.parquet has all.");
+        last.note = Some(last.note.take().map(|note| format!("{note} {more}")).unwrap_or(more));
+    }
+    drawn
+}
+
+/// Chart of groups of bars, or of curves over a key. `None` if empty.
+fn chart(
+    summary: &Summary,
+    measure: usize,
+    over: Option<String>,
+    (groups, mut curves): (Vec<String>, Vec<Curve>),
+) -> Option<Chart> {
+    let name = &summary.measures[measure];
+    let has_several = curves.iter().flat_map(|curve| &curve.points).any(|point| point.range.is_some());
+    let title = if has_several {
+        format!("{name} (mean, {} % interval)", summary.confidence * 100.0)
+    } else {
+        name.clone()
+    };
+    let (count, what) = (curves.len(), if over.is_some() { "curves" } else { "values" });
+    // Beyond the first limit curves look alike; beyond the second their names do not fit.
+    let note = match count {
+        0..=CURVES_MAX => None,
+        _ if count > CURVES_DRAWN && over.is_some() => {
+            curves.truncate(CURVES_DRAWN);
+            Some(format!("The first {CURVES_DRAWN} of {count} curves; rows.parquet has all."))
+        }
+        _ => Some(format!("More than {CURVES_MAX} {what}: some look alike; rows.parquet has all.")),
+    };
+    let measure = name.clone();
+    (count > 0).then(|| Chart { name: as_name(name), title, note, over, groups, measure, curves })
+}
+
+fn as_name(text: &str) -> String {
+    text.chars().map(|letter| if letter.is_ascii_alphanumeric() { letter } else { '-' }).collect()
+}
+
 fn named(plan: &Plan, configuration: usize, is_meant: impl Fn(usize) -> bool) -> String {
     let values = plan.configurations[configuration].values.iter().enumerate();
     let parts: Vec<String> = values
@@ -71,7 +115,6 @@ fn named(plan: &Plan, configuration: usize, is_meant: impl Fn(usize) -> bool) ->
     parts.join(", ")
 }
 
-/// The place of `name` in `all`, at whose end it is put if it is new.
 fn place(all: &mut Vec<String>, name: String) -> usize {
     all.iter().position(|other| *other == name).unwrap_or_else(|| {
         all.push(name);
@@ -79,14 +122,12 @@ fn place(all: &mut Vec<String>, name: String) -> usize {
     })
 }
 
-/// Estimates of one measure by configuration.
 fn estimates(summary: &Summary, measure: usize) -> impl Iterator<Item = (usize, &Estimate)> {
     let found = summary.configurations.iter();
     found.filter_map(move |found| Some((found.configuration, found.measures[measure].as_ref()?)))
 }
 
-/// Names of the groups of bars, and for each value of the last key its bars. Where most groups would lack bars, as with
-/// points of keys that go together, each configuration is a group.
+/// If at most half of the bars exist, as with `sweep.points`, each configuration is a group.
 fn bars(plan: &Plan, summary: &Summary, measure: usize) -> (Vec<String>, Vec<Curve>) {
     let last = plan.keys.len().saturating_sub(1);
     let (mut groups, mut kinds) = (Vec::new(), Vec::new());
@@ -94,6 +135,7 @@ fn bars(plan: &Plan, summary: &Summary, measure: usize) -> (Vec<String>, Vec<Cur
         place(&mut groups, named(plan, configuration, |at| at != last));
         place(&mut kinds, named(plan, configuration, |at| at == last));
     }
+    // A grid needs bars in more than half of its cells.
     let is_grid = last > 0 && groups.len() * kinds.len() < 2 * plan.configurations.len();
     (groups, kinds) = (Vec::new(), Vec::new());
     let mut curves: Vec<Curve> = Vec::new();
@@ -113,13 +155,20 @@ fn bars(plan: &Plan, summary: &Summary, measure: usize) -> (Vec<String>, Vec<Cur
     (groups, curves)
 }
 
-/// Curves of one measure over the key at `over`.
-fn curves(plan: &Plan, summary: &Summary, measure: usize, over: usize) -> Vec<Curve> {
+/// Curves over the key at `over`, named by the keys that satisfy `is_name`.
+fn curves(
+    plan: &Plan,
+    summary: &Summary,
+    measure: usize,
+    over: usize,
+    is_meant: impl Fn(usize) -> bool,
+    is_name: impl Fn(usize) -> bool,
+) -> Vec<Curve> {
     let mut curves: Vec<Curve> = Vec::new();
     let mut names = Vec::new();
-    for (configuration, estimate) in estimates(summary, measure) {
+    for (configuration, estimate) in estimates(summary, measure).filter(|(at, _)| is_meant(*at)) {
         let x = number(plan.configurations[configuration].values[over].as_ref()).unwrap_or_default();
-        let at = place(&mut names, named(plan, configuration, |at| at != over));
+        let at = place(&mut names, named(plan, configuration, &is_name));
         if at == curves.len() {
             curves.push(Curve { name: names[at].clone(), points: Vec::new() });
         }

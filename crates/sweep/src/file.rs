@@ -1,4 +1,4 @@
-//! The file of a sweep: an experiment with one more table, `[sweep]`.
+//! A sweep file is an experiment file with an additional table, `[sweep]`.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -9,8 +9,7 @@ use toml::{Table, Value};
 
 use crate::{Names, Seeds, SweepError};
 
-/// Keys of `[sweep]`.
-const KEYS: [&str; 12] = [
+const KEYS: [&str; 13] = [
     "grid",
     "points",
     "names",
@@ -19,52 +18,59 @@ const KEYS: [&str; 12] = [
     "until",
     "measure",
     "compare",
+    "x",
     "pairs",
     "confidence",
     "retries",
     "share_warmup",
 ];
 
-/// A sweep as its file describes it.
+const TRACE: &str = "workload.path";
+
+/// Content of a sweep file.
 #[derive(Clone, Debug)]
 pub struct SweepFile {
-    /// The experiment without `[sweep]`.
+    /// Experiment without `[sweep]`.
     pub experiment: Table,
-    /// The folder that its paths start from.
+    /// Base folder of relative paths in the experiment.
     pub folder: PathBuf,
-    /// `sweep.grid`: keys of the experiment with their values; every combination is a configuration.
+    /// `sweep.grid`: keys of the experiment with lists of values. Every combination is a configuration.
     pub grid: Vec<(String, Vec<Value>)>,
-    /// `sweep.points`: tables of keys and values that go together; each is combined with the whole grid. Default: one
-    /// without keys.
+    /// `sweep.points`: tables of keys and values that belong together. Each is combined with the whole grid.
+    /// Default: one empty table.
     pub points: Vec<Vec<(String, Value)>>,
-    /// `sweep.names`: names that stand for formulas among the values of `drive.ftl.gc.victim` and
-    /// `drive.ftl.placement.scheme`; tables and figures show the name.
+    /// `sweep.names`: names for formulas among the values of `drive.ftl.gc.victim` and
+    /// `drive.ftl.placement.scheme`. Tables and figures show the name.
     pub names: Names,
     /// `sweep.seeds` (a number, default 1, or a list), `sweep.seeds_max` and `sweep.until`.
     pub seeds: Seeds,
-    /// `sweep.measure`: columns that are estimated, compared and drawn. Default `waf`.
+    /// `sweep.measure`: result columns to estimate, compare and draw. Default `waf`.
     pub measure: Vec<String>,
-    /// `sweep.compare`: the key whose values are compared with the first of them. Default: the last key of the grid with
-    /// several values that are no numbers, else the last with several.
+    /// `sweep.compare`: the key whose values are compared with its first value. Default: the last grid key
+    /// with several values, one of them text, else the last with several values; never `workload.path`.
     pub compare: Option<String>,
-    /// `sweep.pairs`: "first" compares the values of that key with the first of them, "all" each with each. True if "all".
+    /// `sweep.x`: the key on the x axis of figures. Default: the first key whose values are numbers.
+    pub x: Option<String>,
+    /// `sweep.pairs`: "first" (default) compares each value with the first, "all" each pair of values. True
+    /// for "all".
     pub all_pairs: bool,
-    /// `sweep.confidence`: of the intervals, between 0.5 and 0.9999. Default 0.95.
+    /// `sweep.confidence`: confidence of the intervals, 0.5 to 0.9999. Default 0.95.
     pub confidence: f64,
-    /// `sweep.retries`: how often a point is tried again whose worker died, 0 to 100. Default 2.
+    /// `sweep.retries`: retries of a point whose worker died, 0 to 100. Default 2.
     pub retries: u32,
-    /// `sweep.share_warmup`: whether points whose drives are prepared alike share that preparation. The results are the
-    /// same; the states are kept in the folder of the sweep meanwhile. Default true.
+    /// `sweep.share_warmup`: true if points with the same warm-up share it. Results do not change. Drive
+    /// states are kept in the sweep's folder during the run. Default true.
     pub share_warmup: bool,
-    /// All of it as TOML, for people.
+    /// The sweep file as TOML.
     pub text: String,
-    /// Policies of the caller: names that stand for them among the values of the grid, and what identifies each. Workers
-    /// bring the policies themselves.
+    /// Policies defined by the caller: names used as values, each with an identity. Workers must have the
+    /// policies.
     pub own: BTreeMap<String, String>,
 }
 
 impl SweepFile {
-    /// Reads the file at `path` and applies `sets` (`key.path=value`), whose paths start from the current folder.
+    /// Reads the file at `path` and applies `sets` (`key.path=value`). Paths in `sets` are relative to the
+    /// current folder.
     pub fn load(path: &Path, sets: &[String]) -> Result<Self, SweepError> {
         let mut table = load_table(path)?;
         apply_sets(&mut table, sets)?;
@@ -84,17 +90,17 @@ impl SweepFile {
             None => Ok(file),
             Some(key) => Err(SweepError::key(
                 "grid",
-                format!("--set {key} would have no effect, as the sweep has values of it; set another key"),
+                format!("--set {key} has no effect because the sweep varies this key; set another key"),
             )),
         }
     }
 
-    /// Reads a sweep from `table`; paths in it start from `folder`.
+    /// Reads a sweep from `table`. Paths in it are relative to `folder`.
     pub fn of(mut table: Table, folder: &Path) -> Result<Self, SweepError> {
         let text = toml::to_string(&table).unwrap_or_default();
         let sweep = match table.remove("sweep") {
             Some(Value::Table(sweep)) => sweep,
-            Some(_) => return Err(SweepError::key("grid", "sweep is to be a table: write [sweep]")),
+            Some(_) => return Err(SweepError::key("grid", "sweep must be a table: write [sweep]")),
             None => {
                 let what = "a sweep is an experiment file with a table [sweep.grid], for example\n\n  [sweep.grid]\n  \
                             \"drive.ftl.over_provisioning\" = [0.07, 0.15, 0.28]\n";
@@ -106,7 +112,7 @@ impl SweepFile {
                 nearest(key, KEYS).map(|name| format!(", did you mean sweep.{name}?")).unwrap_or_default();
             return Err(SweepError::key(
                 key,
-                format!("there is no such key{hint}; valid are {}", KEYS.join(", ")),
+                format!("unknown key{hint}; valid keys are {}", KEYS.join(", ")),
             ));
         }
         let seed = table
@@ -119,10 +125,11 @@ impl SweepFile {
             if let Some((key, _)) = point.iter().find(|(key, _)| grid.iter().any(|(other, _)| other == key)) {
                 return Err(SweepError::key(
                     &format!("points[{at}]"),
-                    format!("\"{key}\" has its values in sweep.grid"),
+                    format!("\"{key}\" already has values in sweep.grid"),
                 ));
             }
         }
+        // Names are checked against the values: an unused name is a mistake.
         let of_grid = grid.iter().flat_map(|(key, values)| values.iter().map(|value| (key.as_str(), value)));
         let of_points = points.iter().flatten().map(|(key, value)| (key.as_str(), value));
         let file = Self {
@@ -131,6 +138,7 @@ impl SweepFile {
             seeds: Seeds::read(sweep.get("seeds"), sweep.get("seeds_max"), sweep.get("until"), seed)?,
             measure: measures(sweep.get("measure"))?,
             compare: compare(sweep.get("compare"), &grid, &points)?,
+            x: sweep.get("x").map(|given| key_named("x", given, &grid, &points)).transpose()?,
             all_pairs: match sweep.get("pairs").map(Value::as_str) {
                 None | Some(Some("first")) => false,
                 Some(Some("all")) => true,
@@ -152,7 +160,12 @@ impl SweepFile {
         Ok(file)
     }
 
-    /// The keys that differ from configuration to configuration, in their order.
+    /// Number of seeds in the first stage, whose spread determines all intervals, and their confidence.
+    pub(crate) fn stages(&self) -> (usize, f64) {
+        (self.seeds.first, self.confidence)
+    }
+
+    /// Keys that vary between configurations, in order.
     pub fn keys(&self) -> Vec<String> {
         let mut keys: Vec<String> = Vec::new();
         let listed = self.points.iter().flatten().map(|(key, _)| key);
@@ -174,23 +187,22 @@ fn number(sweep: &Table, key: &str, (least, most): (f64, f64)) -> Result<Option<
         .ok_or_else(|| SweepError::key(key, format!("{value} is given; allowed is {least} to {most}")))
 }
 
-/// True if `text`, the value of `key`, is the path of a file.
+/// True if this value of `key` is a file path.
 pub(crate) fn is_file(key: &str, text: &str) -> bool {
-    key == "workload.path" || key == "drive.preset" && text.ends_with(".toml")
+    key == TRACE || key == "drive.preset" && text.ends_with(".toml")
 }
 
-/// A value of a key of an experiment.
 fn check_value(at: &str, key: &str, value: &Value) -> Result<(), SweepError> {
     if key == "seed" {
-        return Err(SweepError::key(at, "\"seed\" is not one of its keys: sweep.seeds says how many"));
+        return Err(SweepError::key(at, "\"seed\" cannot be a key of a sweep: set sweep.seeds instead"));
     }
     if matches!(value, Value::Table(_) | Value::Datetime(_)) {
-        return Err(SweepError::key(at, format!("values of \"{key}\" are to be numbers, texts or lists")));
+        return Err(SweepError::key(at, format!("values of \"{key}\" must be numbers, texts or lists")));
     }
     Ok(())
 }
 
-/// Keys with dots in them mean the same with and without quotes.
+/// Dotted keys mean the same with and without quotes.
 fn flattened<'a>(table: &'a Table, above: &str, into: &mut Vec<(String, &'a Value)>) {
     for (key, value) in table {
         let path = if above.is_empty() { key.clone() } else { format!("{above}.{key}") };
@@ -206,21 +218,19 @@ fn grid(given: Option<&Value>) -> Result<Vec<(String, Vec<Value>)>, SweepError> 
     match given {
         None => return Ok(Vec::new()),
         Some(Value::Table(table)) => flattened(table, "", &mut entries),
-        Some(_) => return Err(SweepError::key("grid", "is to be a table: write [sweep.grid]")),
+        Some(_) => return Err(SweepError::key("grid", "must be a table: write [sweep.grid]")),
     }
     let mut grid: Vec<(String, Vec<Value>)> = Vec::new();
     for (key, value) in entries {
         let values = match value {
             Value::Array(values) if !values.is_empty() => values.clone(),
             _ => {
-                return Err(SweepError::key(
-                    "grid",
-                    format!("\"{key}\" is to have a list of values: [1, 2, 3]"),
-                ));
+                return Err(SweepError::key("grid", format!("\"{key}\" needs a list of values: [1, 2, 3]")));
             }
         };
         for (at, value) in values.iter().enumerate() {
             check_value("grid", &key, value)?;
+            // A repeated value would give two equal configurations.
             if values[..at].contains(value) {
                 return Err(SweepError::key("grid", format!("\"{key}\" has the value {value} twice")));
             }
@@ -228,7 +238,7 @@ fn grid(given: Option<&Value>) -> Result<Vec<(String, Vec<Value>)>, SweepError> 
         if grid.iter().any(|(other, _)| *other == key) {
             return Err(SweepError::key(
                 "grid",
-                format!("\"{key}\" is there twice, with and without quotes"),
+                format!("\"{key}\" is given twice, with and without quotes"),
             ));
         }
         grid.push((key, values));
@@ -238,7 +248,7 @@ fn grid(given: Option<&Value>) -> Result<Vec<(String, Vec<Value>)>, SweepError> 
 
 fn points(given: Option<&Value>) -> Result<Vec<Vec<(String, Value)>>, SweepError> {
     let wrong =
-        || SweepError::key("points", "is to be a list of tables: [{ \"drive.preset\" = \"generic-8g\" }, …]");
+        || SweepError::key("points", "must be a list of tables: [{ \"drive.preset\" = \"generic-8g\" }, …]");
     let items = match given {
         None => return Ok(vec![Vec::new()]),
         Some(Value::Array(items)) if !items.is_empty() => items,
@@ -257,8 +267,7 @@ fn points(given: Option<&Value>) -> Result<Vec<Vec<(String, Value)>>, SweepError
 }
 
 fn measures(given: Option<&Value>) -> Result<Vec<String>, SweepError> {
-    let wrong =
-        || SweepError::key("measure", "is to be the name of a column of the results, or a list of some");
+    let wrong = || SweepError::key("measure", "must be the name of a result column, or a list of names");
     let text =
         |value: &Value| value.as_str().filter(|text| !text.is_empty()).map(str::to_owned).ok_or_else(wrong);
     match given {
@@ -273,27 +282,30 @@ fn compare(
     grid: &[(String, Vec<Value>)],
     points: &[Vec<(String, Value)>],
 ) -> Result<Option<String>, SweepError> {
-    let several: Vec<&(String, Vec<Value>)> = grid.iter().filter(|(_, values)| values.len() > 1).collect();
+    // Different traces differ in everything, so a comparison says little.
+    let is_meant = |(key, values): &&(String, Vec<Value>)| values.len() > 1 && key != TRACE;
+    let several: Vec<&(String, Vec<Value>)> = grid.iter().filter(is_meant).collect();
     let Some(given) = given else {
         let texts =
             several.iter().rev().find(|(_, values)| values.iter().any(|value| value.as_str().is_some()));
         return Ok(texts.or(several.last()).map(|(key, _)| key.clone()));
     };
-    let names: Vec<&str> = grid
-        .iter()
-        .map(|(key, _)| key)
-        .chain(points.iter().flatten().map(|(key, _)| key))
-        .map(String::as_str)
-        .collect();
-    match given.as_str().filter(|key| names.contains(key)) {
-        Some(key) => Ok(Some(key.to_owned())),
-        None => {
-            let hint = nearest(given.as_str().unwrap_or_default(), names.iter().copied());
-            let hint = hint.map(|name| format!(", did you mean {name}?")).unwrap_or_default();
-            Err(SweepError::key(
-                "compare",
-                format!("{given} is none of the keys that the sweep varies{hint}"),
-            ))
-        }
+    key_named("compare", given, grid, points).map(Some)
+}
+
+fn key_named(
+    name: &str,
+    given: &Value,
+    grid: &[(String, Vec<Value>)],
+    points: &[Vec<(String, Value)>],
+) -> Result<String, SweepError> {
+    let of_grid = grid.iter().map(|(key, _)| key);
+    let names: Vec<&str> =
+        of_grid.chain(points.iter().flatten().map(|(key, _)| key)).map(String::as_str).collect();
+    if let Some(key) = given.as_str().filter(|key| names.contains(key)) {
+        return Ok(key.to_owned());
     }
+    let hint = nearest(given.as_str().unwrap_or_default(), names.iter().copied());
+    let hint = hint.map(|name| format!(", did you mean {name}?")).unwrap_or_default();
+    Err(SweepError::key(name, format!("{given} is not a key that the sweep varies{hint}")))
 }

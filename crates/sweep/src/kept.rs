@@ -1,4 +1,4 @@
-//! The description of a sweep in its folder, of which a report can be made without its file.
+//! The description of a sweep in its folder, so a report needs no sweep file.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -7,21 +7,17 @@ use serde::{Deserialize, Serialize};
 
 use crate::{SweepError, SweepFile};
 
-/// Name of the file in the folder of a sweep.
 const FILE: &str = "sweep.json";
 
 #[derive(Serialize, Deserialize)]
 struct Kept {
-    /// The file as TOML, with the keys of `--set`.
+    /// Sweep file with `--set` applied.
     sweep: String,
-    /// Folder that paths start from.
     folder: PathBuf,
-    /// Policies of the caller.
     own: BTreeMap<String, String>,
 }
 
 impl SweepFile {
-    /// Writes the sweep into its `folder`.
     pub(crate) fn keep(&self, folder: &Path) -> Result<(), SweepError> {
         let kept = Kept {
             sweep: self.text.clone(),
@@ -33,7 +29,7 @@ impl SweepFile {
         std::fs::write(&path, text + "\n").map_err(|error| SweepError::File { path, error })
     }
 
-    /// Reads the sweep that is kept in `folder`.
+    /// Reads the description kept in `folder`.
     pub fn kept(folder: &Path) -> Result<Self, SweepError> {
         let path = folder.join(FILE);
         let text = std::fs::read_to_string(&path).map_err(|error| SweepError::NotDescribed {

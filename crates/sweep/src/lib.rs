@@ -1,12 +1,15 @@
-//! Sweeps: the same experiment for many values of its keys and many seeds.
+//! Sweeps: an experiment for many values of its keys and many seeds.
 //!
-//! [`SweepFile`] is an experiment file with one more table, `[sweep]`. A [`Plan`] has a point for every combination and
-//! seed; [`Schedule`] says which can be run now: points that share a warm-up wait for the one that saves it, further
-//! seeds for the interval of those before. Who runs them does not matter: [`carry_out`] is a pure function from text to
-//! text, called by processes of this machine ([`Sweep::run`]) or by any executor of Python. [`Store`] keeps what is done, so
-//! that a sweep that was killed goes on; [`Rows`] brings it in the order of the plan, so that the Parquet file has the
-//! same bytes whoever ran the points and in whatever order they came. [`Summary`] has the means with their intervals, and
-//! says where no difference was shown.
+//! 1. [`SweepFile`] reads an experiment file with an additional table, `[sweep]`.
+//! 2. [`Plan`] has a point for every combination and seed.
+//! 3. [`Schedule`] chooses the points to run next. Points with a shared warm-up wait for the one that saves
+//!    it, and further seeds wait for the spread of the first ones.
+//! 4. [`carry_out`] runs a point. It is a function from text to text, called by worker processes on this
+//!    machine ([`Sweep::run`]) or by any Python executor.
+//! 5. [`Store`] keeps finished points, so a killed sweep can be resumed.
+//! 6. [`Rows`] sorts the results into plan order: the Parquet file has the same bytes for any number of
+//!    workers.
+//! 7. [`Summary`] computes means with intervals, and marks comparisons without a significant difference.
 
 mod columns;
 mod error;
@@ -26,6 +29,7 @@ mod store;
 mod summary;
 mod sweep;
 mod task;
+mod titles;
 pub mod words;
 
 pub use columns::{Column, Rows, Values};
@@ -39,8 +43,9 @@ pub use parquet_file::write_parquet;
 pub use plan::{Configuration, Plan, Point, short, shown};
 pub use schedule::{Schedule, Step};
 pub use seeds::Seeds;
-pub use statistics::{Estimate, estimate, holm};
+pub use statistics::{Estimate, estimate, holm, seeds_needed, two_stage_estimate};
 pub use store::{Store, has_store, open_store};
 pub use summary::{ConfigurationSummary, Difference, Summary};
 pub use sweep::{Outputs, Sweep};
 pub use task::{Outcome, Task, carry_out, carry_out_by};
+pub use titles::Naming;

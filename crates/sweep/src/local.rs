@@ -1,5 +1,3 @@
-//! Worker processes on this machine.
-
 use std::io::{BufRead as _, BufReader, Write as _};
 use std::process::{Child, ChildStdin, ChildStdout, Command, Stdio};
 use std::sync::{Mutex, PoisonError};
@@ -8,19 +6,15 @@ use strobe_lab::points::Pool;
 
 use crate::{Task, carry_out};
 
-/// Report of a worker.
 #[derive(Debug)]
 pub(crate) enum Report {
-    /// Answer to the task of a point.
     Answer { point: usize, text: String },
-    /// The process died during the task of a point; another takes its place.
     Died { point: usize, reason: String },
-    /// No process can be started.
     Failed(std::io::Error),
 }
 
-/// Calls `drive` with a pool of `count` workers, each a process that `command` makes. All of them have ended when this
-/// returns, whatever they were at.
+/// Calls `drive` with `count` workers, each a process started by `command`. On return all processes have
+/// ended, even with unfinished tasks.
 pub(crate) fn on_processes<O>(
     count: usize,
     command: impl Fn() -> Command + Sync,
@@ -33,13 +27,14 @@ pub(crate) fn on_processes<O>(
         move |task| work(&mut process, &task, command, children)
     };
     Pool::run(count, worker, |pool| {
-        // Killed before the pool waits for its threads, which wait for the processes.
+        // Processes are killed first, because the pool waits for its threads and these wait for the
+        // processes.
         let _killed = Killed(&children);
         drive(pool)
     })
 }
 
-/// Processes that are at work; nothing once all have been killed, and then none is started.
+/// Worker processes; `None` once all have been killed: no process starts after that.
 struct Children(Mutex<Option<Vec<Child>>>);
 
 impl Children {
@@ -48,21 +43,19 @@ impl Children {
     }
 }
 
-/// Kills all processes when it is dropped.
 struct Killed<'a>(&'a Children);
 
 impl Drop for Killed<'_> {
     fn drop(&mut self) {
         let children = self.0.with(Option::take);
         for mut child in children.into_iter().flatten() {
-            // One that has ended cannot be killed, and need not be.
+            // A process that has ended cannot be killed, and need not be.
             let _ = child.kill();
             let _ = child.wait();
         }
     }
 }
 
-/// A process at work. It ends when its input is closed.
 struct Process<'a> {
     children: &'a Children,
     input: ChildStdin,
@@ -85,7 +78,6 @@ impl<'a> Process<'a> {
         })
     }
 
-    /// Answer to `task`; nothing if the process died.
     fn ask(&mut self, task: &Task) -> Option<String> {
         self.input.write_all((task.to_line() + "\n").as_bytes()).ok()?;
         let mut text = String::new();
@@ -93,7 +85,6 @@ impl<'a> Process<'a> {
         Some(text)
     }
 
-    /// Waits for the end of the process and returns its status.
     fn end(self) -> String {
         drop(self.input);
         let child = self.children.with(|all| {
@@ -109,7 +100,6 @@ impl<'a> Process<'a> {
     }
 }
 
-/// Has `task` done by `process`, which is started if there is none.
 fn work<'a>(
     process: &mut Option<Process<'a>>,
     task: &Task,
@@ -129,7 +119,7 @@ fn work<'a>(
     }
 }
 
-/// Work of a worker process: reads tasks, a line each, and answers with a line, until there is no more.
+/// Main loop of a worker process: one task per line, one line per answer, until end of input.
 pub fn serve(input: impl std::io::BufRead, mut output: impl std::io::Write) -> std::io::Result<()> {
     die_with_parent();
     for line in input.lines() {
@@ -140,9 +130,9 @@ pub fn serve(input: impl std::io::BufRead, mut output: impl std::io::Write) -> s
     Ok(())
 }
 
-/// A sweep that is killed leaves nobody behind who goes on for hours.
+/// Ends this process when its parent is killed: no worker outlives a killed sweep.
 fn die_with_parent() {
-    // Where that cannot be said, a worker ends when its point is done and nobody takes the answer.
+    // On other systems a worker ends after its current point, when it cannot deliver the answer.
     #[cfg(target_os = "linux")]
     let _ = rustix::process::set_parent_process_death_signal(Some(rustix::process::Signal::KILL));
 }

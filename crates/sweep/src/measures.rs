@@ -1,4 +1,4 @@
-//! Columns that the results of a sweep will have, known before anything is run.
+//! Result columns of a sweep, known before any run.
 
 use std::collections::BTreeSet;
 
@@ -8,18 +8,14 @@ use strobe_ssd::schema::{self, nearest, resolve};
 
 use crate::SweepError;
 
-/// Columns of a kind of request that need no times.
 const COUNTED: [&str; 2] = ["io_bytes", "total_ios"];
-/// Columns of a kind of request that need times, besides percentiles.
 const TIMED: [&str; 4] = ["iops", "bw_bytes", "mean_ns", "max_ns"];
-/// Tables of a result that are not there without times.
 const TIMED_TABLES: [&str; 3] = ["dies.", "load.", "long_wait."];
 
-/// Keys of a result that are no columns: `config` is in the keys of the sweep, lists are in the column `result`, and the first
-/// job, or all together, has columns of its own.
+/// Result keys without columns: the sweep's keys cover `config`, lists are in the column `result`, and the
+/// first job (or the total) has separate columns.
 pub(crate) const LEFT_OUT: [&str; 4] = ["config", "jobs", "total", "seed"];
 
-/// Percentiles of latencies that are columns.
 pub(crate) const PERCENTILES: [(&str, &str); 6] = [
     ("p50_ns", "50.000000"),
     ("p90_ns", "90.000000"),
@@ -29,10 +25,8 @@ pub(crate) const PERCENTILES: [(&str, &str); 6] = [
     ("p99_99_ns", "99.990000"),
 ];
 
-/// Kinds of requests that have columns.
 pub(crate) const OPS: [&str; 4] = ["read", "write", "trim", "sync"];
 
-/// Features of a sweep's experiments that decide which columns their results have.
 #[derive(Debug, Default)]
 pub(crate) struct Features {
     has_times: bool,
@@ -41,11 +35,15 @@ pub(crate) struct Features {
     jobs: BTreeSet<String>,
 }
 
-/// Columns of results.
+/// True for a percentile, for which a run with too few requests has no value.
+pub(crate) fn is_percentile(measure: &str) -> bool {
+    PERCENTILES.iter().any(|(name, _)| measure.ends_with(&format!(".{name}")))
+}
+
 #[derive(Debug, Default)]
 struct Columns {
     names: BTreeSet<String>,
-    /// Beginnings of names whose ends are only known from a result.
+    /// Prefixes of names whose rest is known only from results.
     open: Vec<String>,
 }
 
@@ -54,7 +52,6 @@ impl Columns {
         self.names.contains(name) || self.open.iter().any(|begin| name.starts_with(begin.as_str()))
     }
 
-    /// Adds the numbers below `node` of the schema `root`.
     fn add(&mut self, root: &Value, node: &Value, path: &str) {
         let node = resolve(root, node);
         for (key, inner) in node["properties"].as_object().into_iter().flatten() {
@@ -75,7 +72,6 @@ impl Columns {
         }
     }
 
-    /// Adds those of the requests of one job, or of all.
     fn add_job(&mut self, prefix: &str, has_times: bool) {
         let timed = TIMED.into_iter().chain(PERCENTILES.map(|(name, _)| name)).filter(|_| has_times);
         let columns: Vec<&str> = COUNTED.into_iter().chain(timed).collect();
@@ -86,7 +82,6 @@ impl Columns {
 }
 
 impl Features {
-    /// Takes note of one experiment.
     pub(crate) fn add(&mut self, experiment: &Experiment) {
         self.has_times |= experiment.run.timing;
         let mut of = |write_fraction: f64| {
@@ -101,7 +96,6 @@ impl Features {
                     self.jobs.insert(job.name.clone());
                 }
             }
-            // Whatever the trace or the file system asks for.
             _ => (self.reads, self.writes) = (true, true),
         }
     }
@@ -113,7 +107,7 @@ impl Features {
         columns.add_job("", has_times);
         for job in &self.jobs {
             columns.add_job(&format!("jobs.{job}."), has_times);
-            // Copies of a job have numbers behind its name.
+            // Copies of a job have numbers appended to its name.
             columns.open.push(format!("jobs.{job}."));
         }
         if !has_times {
@@ -126,7 +120,6 @@ impl Features {
         columns
     }
 
-    /// Refuses a measure that none of the results will have.
     pub(crate) fn check(&self, measures: &[String]) -> Result<(), SweepError> {
         let columns = self.columns(self.has_times);
         let Some(missing) = measures.iter().find(|measure| !columns.has(measure)) else { return Ok(()) };

@@ -1,5 +1,3 @@
-//! Names that stand for formulas among the values of a sweep.
-
 use std::collections::BTreeMap;
 
 use strobe_ssd::{PLACEMENTS, POLICIES};
@@ -7,7 +5,6 @@ use toml::Value;
 
 use crate::SweepError;
 
-/// Keys whose values may be formulas.
 const FORMULAS: [&str; 2] = ["drive.ftl.gc.victim", "drive.ftl.placement.scheme"];
 
 /// `sweep.names`: names and their formulas.
@@ -15,7 +12,7 @@ const FORMULAS: [&str; 2] = ["drive.ftl.gc.victim", "drive.ftl.placement.scheme"
 pub struct Names(BTreeMap<String, String>);
 
 impl Names {
-    /// Reads `given` and checks it against `values`, the keys and values that the sweep varies.
+    /// Reads the names. `values` are the keys and values that the sweep varies.
     pub(crate) fn read<'a>(
         given: Option<&Value>,
         values: impl Iterator<Item = (&'a str, &'a Value)> + Clone,
@@ -24,7 +21,7 @@ impl Names {
         let table = match given {
             None => return Ok(Self::default()),
             Some(Value::Table(table)) => table,
-            Some(_) => return Err(wrong("is to be a table: write [sweep.names]".to_owned())),
+            Some(_) => return Err(wrong("must be a table: write [sweep.names]".to_owned())),
         };
         let mut names = BTreeMap::new();
         for (name, formula) in table {
@@ -48,7 +45,6 @@ impl Names {
         Ok(Self(names))
     }
 
-    /// `value` of `key`, or the formula that it names.
     pub(crate) fn resolved(&self, key: &str, value: &Value) -> Value {
         let formula = value.as_str().filter(|_| FORMULAS.contains(&key)).and_then(|name| self.0.get(name));
         formula.map_or_else(|| value.clone(), |formula| Value::from(formula.as_str()))

@@ -1,26 +1,25 @@
-//! A sweep as one page: charts, means, differences, what failed.
-
 use strobe_report::{Collection, Table, collection};
 
-use crate::plan::{short, shown};
+use crate::plan::shown;
+use crate::titles::{Naming, scaled};
 use crate::words::{
     NOT_STEADY, about_differences, about_intervals, about_left_out, about_steadiness, estimated, p_value,
     percent, verdict,
 };
 use crate::{ConfigurationSummary, Difference, Plan, Summary, charts};
 
-/// The page of what was found in the sweep called `name`.
+/// The report page of the sweep called `name`.
 pub fn page(name: &str, plan: &Plan, summary: &Summary) -> String {
     let done: usize = summary.configurations.iter().map(|found| found.runs.0).sum();
     let failed: usize = summary.configurations.iter().map(|found| found.runs.1).sum();
-    // Of what is the same for every seed, two runs are all.
+    // A configuration with the same result for every seed needs only the runs it has.
     let wanted = |found: &ConfigurationSummary| if found.is_same { found.runs.0 } else { plan.seeds() };
     let most: usize = summary.configurations.iter().map(wanted).sum();
     let configurations = plan.configurations.len();
     let seeds = if plan.file.seeds.until.is_some() { " at most" } else { "" };
     let mut notes = Vec::new();
     if done + failed < most && plan.file.seeds.until.is_none() {
-        notes.push(format!("{} of {most} runs are done: means are of those.", done + failed));
+        notes.push(format!("{} of {most} runs are done: means cover these runs only.", done + failed));
     }
     notes.extend(about_steadiness(plan, summary));
     notes.extend(failures(plan, summary));
@@ -29,13 +28,13 @@ pub fn page(name: &str, plan: &Plan, summary: &Summary) -> String {
         about: format!("{configurations} configurations, {done} runs of {most}{seeds}"),
         notes,
         charts: charts(plan, summary),
-        tables: tables(plan, summary),
+        tables: tables(plan, summary, Naming::Paths),
         configuration: plan.file.text.clone(),
         version: env!("CARGO_PKG_VERSION").to_owned(),
     })
 }
 
-/// Failures: a line for each different error, with the runs and configurations that have it.
+/// A line for each different error, with the affected runs and configurations.
 pub fn failures(plan: &Plan, summary: &Summary) -> Vec<String> {
     let mut errors: Vec<(&str, Vec<&ConfigurationSummary>)> = Vec::new();
     for found in summary.configurations.iter().filter(|found| found.runs.1 > 0) {
@@ -59,23 +58,26 @@ pub fn failures(plan: &Plan, summary: &Summary) -> Vec<String> {
     errors.into_iter().map(line).collect()
 }
 
-/// The means, and then for each measure what differs, where something is compared. Values of the keys come first.
-pub fn tables(plan: &Plan, summary: &Summary) -> Vec<Table> {
-    let of_measure = |measure| differences(plan, summary, measure);
-    [means(plan, summary)].into_iter().chain((0..summary.measures.len()).filter_map(of_measure)).collect()
+/// The means, then the differences of each measure if values are compared.
+pub fn tables(plan: &Plan, summary: &Summary, naming: Naming) -> Vec<Table> {
+    let of_measure = |measure| differences(plan, summary, measure, naming);
+    [means(plan, summary, naming)]
+        .into_iter()
+        .chain((0..summary.measures.len()).filter_map(of_measure))
+        .collect()
 }
 
-fn name(key: &str) -> (String, bool) {
-    (short(key).to_owned(), false)
-}
-
-fn means(plan: &Plan, summary: &Summary) -> Table {
-    let mut columns: Vec<(String, bool)> = plan.keys.iter().map(|key| name(key)).collect();
-    columns.extend(summary.measures.iter().map(|measure| (measure.clone(), true)));
+fn means(plan: &Plan, summary: &Summary, naming: Naming) -> Table {
+    let mut columns: Vec<(String, bool)> = plan.keys.iter().map(|key| (naming.key(key), false)).collect();
+    let mut estimates: Vec<Vec<String>> = Vec::new();
+    for (at, measure) in summary.measures.iter().enumerate() {
+        let column = || summary.configurations.iter().map(|found| found.measures[at]);
+        let (title, scale) = naming.measure(measure, column().flatten().map(|found| found.mean));
+        columns.push((title, true));
+        let scaled: Vec<_> = column().map(|found| found.map(|found| scaled(&found, scale))).collect();
+        estimates.push(estimated(&scaled));
+    }
     columns.push(("runs".to_owned(), true));
-    let estimates = (0..summary.measures.len())
-        .map(|at| summary.configurations.iter().map(|found| found.measures[at]).collect::<Vec<_>>());
-    let estimates: Vec<Vec<String>> = estimates.map(|column| estimated(&column)).collect();
     let row = |(at, found): (usize, &ConfigurationSummary)| {
         let values = &plan.configurations[found.configuration].values;
         let cells = values.iter().map(|value| value.as_ref().map(shown).unwrap_or_default());
@@ -88,7 +90,7 @@ fn means(plan: &Plan, summary: &Summary) -> Table {
     };
     let has_mark = summary.configurations.iter().any(|found| found.not_steady_runs() > 0);
     let note = if has_mark { format!(" {NOT_STEADY} has runs that were not steady.") } else { String::new() };
-    // Where there are differences, it stands with them.
+    // Printed with the differences instead, if there are any.
     let left_out = about_left_out(plan, summary).filter(|_| summary.differences.is_empty());
     let left_out = left_out.map(|line| format!(" {line}")).unwrap_or_default();
     Table {
@@ -99,20 +101,20 @@ fn means(plan: &Plan, summary: &Summary) -> Table {
     }
 }
 
-/// Table of the differences of a measure between the values of the compared key.
-fn differences(plan: &Plan, summary: &Summary, measure: usize) -> Option<Table> {
+fn differences(plan: &Plan, summary: &Summary, measure: usize, naming: Naming) -> Option<Table> {
     let key = summary.compare.as_deref()?;
     let place = plan.keys.iter().position(|other| other == key)?;
     let value = |configuration: usize, at: usize| {
         plan.configurations[configuration].values[at].as_ref().map(shown).unwrap_or_default()
     };
-    // What is compared comes first.
+    // The compared key comes first.
     let mut order: Vec<usize> = (0..plan.keys.len()).collect();
     order.sort_by_key(|&at| at != place);
     let mut found = summary.differences.iter().filter(|found| found.measure == measure).peekable();
     let baseline = found.peek()?.baseline;
     let is_each = plan.file.all_pairs;
-    let mut columns: Vec<(String, bool)> = order.iter().map(|&at| name(&plan.keys[at])).collect();
+    let mut columns: Vec<(String, bool)> =
+        order.iter().map(|&at| (naming.key(&plan.keys[at]), false)).collect();
     if is_each {
         columns.insert(1, ("beside".to_owned(), columns[0].1));
     }
@@ -134,11 +136,14 @@ fn differences(plan: &Plan, summary: &Summary, measure: usize) -> Option<Table> 
     let tested = of_measure.filter(|found| found.p.is_some()).count();
     let test = (tested > 0).then(|| about_differences(tested, summary.confidence));
     let notes: Vec<String> = test.into_iter().chain(about_left_out(plan, summary)).collect();
+    let (name, key) = (naming.measure(&summary.measures[measure], std::iter::empty()).0, naming.key(key));
+    // Differences are relative, so the unit is dropped.
+    let name = name.split(" (").next().unwrap_or_default();
     Some(Table {
         title: if is_each {
-            format!("{}, each {} beside each", summary.measures[measure], short(key))
+            format!("{name}, each {key} compared with each")
         } else {
-            format!("{}, beside {} {}", summary.measures[measure], short(key), value(baseline, place))
+            format!("{name}, compared with {key} {}", value(baseline, place))
         },
         note: (!notes.is_empty()).then(|| notes.join(" ")),
         columns,

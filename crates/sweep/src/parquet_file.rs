@@ -1,5 +1,3 @@
-//! Rows as a Parquet file.
-
 use std::io::Write;
 use std::sync::Arc;
 
@@ -12,14 +10,14 @@ use parquet::schema::types::{Type, TypePtr};
 
 use crate::{Column, Rows, Store, SweepError, Values};
 
-/// Rows that are in memory at a time.
+/// Rows of a row group, which is held in memory.
 const GROUP: usize = 1000;
 
 fn failed(error: ParquetError) -> SweepError {
     SweepError::Made(format!("the Parquet file cannot be written: {error}"))
 }
 
-/// Writes `rows`, with the same bytes for the same rows.
+/// Writes `rows`. Equal rows give equal bytes.
 pub fn write_parquet<W: Write + Send>(rows: &Rows<'_>, store: &Store, out: W) -> Result<(), SweepError> {
     let properties = WriterProperties::builder().set_compression(Compression::SNAPPY).build();
     let first = rows.columns(0..0, store)?;
@@ -56,7 +54,7 @@ fn schema(columns: &[Column]) -> Result<TypePtr, ParquetError> {
     Type::group_type_builder("rows").with_fields(fields?).build().map(Arc::new)
 }
 
-/// Definition levels of all rows, 1 with a value, and the values.
+/// Definition levels of all rows (1: has a value), and the values.
 fn split<T: Clone, U>(values: &[Option<T>], make: impl Fn(T) -> U) -> (Vec<i16>, Vec<U>) {
     let there = values.iter().map(|value| i16::from(value.is_some())).collect();
     (there, values.iter().flatten().cloned().map(make).collect())
@@ -69,6 +67,7 @@ fn group<W: Write + Send>(
     let mut group = writer.next_row_group()?;
     for column in columns {
         let Some(mut writer) = group.next_column()? else { break };
+        // Absent values are marked in the definition levels and have no entry among the values.
         match &column.values {
             Values::Whole(values) => {
                 let (there, values) = split(values, |value| value);

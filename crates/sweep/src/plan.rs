@@ -1,5 +1,3 @@
-//! All points of a sweep.
-
 use std::collections::BTreeMap;
 use std::io::Read as _;
 use std::path::{Path, PathBuf};
@@ -14,20 +12,19 @@ use crate::file::is_file;
 use crate::measures::Features;
 use crate::{SweepError, SweepFile};
 
-/// Most points of a sweep.
 const POINTS_MAX: u64 = 1_000_000;
 
 /// A combination of values.
 #[derive(Clone, Debug)]
 pub struct Configuration {
-    /// Its values, in the order of [`SweepFile::keys`]; nothing where it has none.
+    /// Values in the order of [`SweepFile::keys`]; `None` for a key without a value here.
     pub values: Vec<Option<Value>>,
-    /// Why it cannot be run.
+    /// Error, if it cannot run.
     pub refused: Option<String>,
-    /// Identifies it: the hash of its configuration. Empty if it is refused.
+    /// Hash of the configuration; empty if it is refused.
     pub config_hash: String,
-    /// True if its requests are those of a trace: seeds differ only if the drive is random. A third seed is run only if
-    /// the first two differ.
+    /// True if a trace gives the requests. Results of different seeds then differ only if the drive is
+    /// random, so a third seed runs only if the results of the first two differ.
     pub is_trace: bool,
 }
 
@@ -36,29 +33,29 @@ pub struct Configuration {
 pub struct Point {
     /// Index of the configuration.
     pub configuration: usize,
-    /// Its seed.
+    /// Seed of the run.
     pub seed: u64,
-    /// Identifies its result: configuration, seed, model and what is in its trace.
+    /// Key of the result: hash of configuration, seed, model and trace content.
     pub key: String,
-    /// Points with the same share their warm-up.
+    /// Warm-up key; points with equal keys share a warm-up.
     pub warm: Option<String>,
 }
 
-/// A sweep, every point of it.
+/// A sweep with all its points.
 #[derive(Clone, Debug)]
 pub struct Plan {
-    /// The file it is made from.
+    /// Sweep file.
     pub file: SweepFile,
     /// Keys that vary.
     pub keys: Vec<String>,
-    /// Combinations, the last key changing fastest.
+    /// Combinations; the last key changes fastest.
     pub configurations: Vec<Configuration>,
-    /// Points, all seeds of a configuration side by side. Those of refused configurations are there too.
+    /// Points, grouped by configuration. Refused configurations are included.
     pub points: Vec<Point>,
 }
 
 impl Plan {
-    /// All points of `file`. Each configuration is read and checked once.
+    /// Plans a sweep. Each configuration is read and checked once.
     pub fn new(file: SweepFile) -> Result<Self, SweepError> {
         let keys = file.keys();
         let seeds = file.seeds.all.len() as u64;
@@ -87,10 +84,11 @@ impl Plan {
                     features.add(&experiment);
                     configuration.is_trace = matches!(experiment.workload, WorkloadConfig::Trace(_));
                     let trace = trace_hash(&experiment, &mut traces)?;
-                    // Once for all seeds: it is as long as the configuration.
+                    // The warm-up key is computed once for all seeds, because it is as long as the
+                    // configuration.
                     experiment.seed = 0;
                     let own = file.own_of(&keys, &configuration);
-                    // States do not keep what the caller's policies remember.
+                    // States do not include the memory of the caller's policies.
                     let warm = warm_key(&experiment).filter(|_| file.share_warmup && own.is_empty());
                     let warm = warm.map(|key| points::key("warm", &(key, &trace)));
                     for &seed in &file.seeds.all {
@@ -102,7 +100,7 @@ impl Plan {
                         });
                     }
                 }
-                // A key that there is not is one for none of the configurations.
+                // An unknown key is an error of the whole sweep.
                 Err(Refusal::Config(error)) if is_unknown(&error) => return Err(error.into()),
                 Err(error) => {
                     configuration.refused = Some(error.to_string());
@@ -116,12 +114,12 @@ impl Plan {
         }
         let plan = Self { file, keys, configurations, points: all };
         plan.refuse_values()?;
+        plan.refuse_axis()?;
         features.check(&plan.file.measure)?;
         Ok(plan)
     }
 
-    /// Refuses a sweep in which a value of a key cannot be run whatever the other keys are: that is a slip, not a
-    /// combination that does not work.
+    /// A value that fails in every combination is an error in the file rather than an invalid combination.
     fn refuse_values(&self) -> Result<(), SweepError> {
         let refused =
             || self.configurations.iter().filter_map(|found| Some((found, found.refused.as_ref()?)));
@@ -145,17 +143,30 @@ impl Plan {
         Ok(())
     }
 
-    /// Seeds of each configuration.
+    pub(crate) fn is_numeric(&self, at: usize) -> bool {
+        self.configurations.iter().all(|configuration| number(configuration.values[at].as_ref()).is_some())
+    }
+
+    fn refuse_axis(&self) -> Result<(), SweepError> {
+        let Some(key) = &self.file.x else { return Ok(()) };
+        let at = self.keys.iter().position(|other| other == key);
+        if at.is_some_and(|at| self.is_numeric(at)) {
+            return Ok(());
+        }
+        Err(SweepError::key("x", format!("{key} has values that are not numbers; choose a key with numbers")))
+    }
+
+    /// Seeds per configuration.
     pub fn seeds(&self) -> usize {
         self.file.seeds.all.len()
     }
 
-    /// Why the configuration of `point` cannot be run, if it cannot.
+    /// Error of the configuration of `point`, if it cannot run.
     pub fn refused(&self, point: usize) -> Option<&str> {
         self.configurations[self.points[point].configuration].refused.as_deref()
     }
 
-    /// The point as a task for a worker, with the state of its prepared drive at `state`.
+    /// Task for a worker. `state` is the path for the state of its prepared drive.
     pub fn task(&self, point: usize, state: Option<PathBuf>) -> crate::Task {
         let Point { configuration, seed, .. } = &self.points[point];
         let chosen = &self.configurations[*configuration];
@@ -170,14 +181,14 @@ impl Plan {
         }
     }
 
-    /// All keys of a configuration but the one at `place`, as a text: configurations with the same can be compared.
+    /// All values but one. Configurations with equal texts can be compared.
     pub(crate) fn all_else(&self, configuration: usize, place: usize) -> String {
         let mut values = self.configurations[configuration].values.clone();
         values[place] = None;
         format!("{values:?}")
     }
 
-    /// A configuration as a person would name it: `over_provisioning 0.15, victim fifo`.
+    /// Text such as `over_provisioning 0.15, victim fifo`.
     pub fn label(&self, configuration: usize) -> String {
         let named = self.keys.iter().zip(&self.configurations[configuration].values);
         let parts: Vec<String> = named
@@ -187,17 +198,21 @@ impl Plan {
     }
 }
 
-/// The last part of a key.
+/// Last part of a key.
 pub fn short(key: &str) -> &str {
     key.rsplit('.').next().unwrap_or(key)
 }
 
-/// A value as people write it: texts without quotes.
+pub(crate) fn number(value: Option<&Value>) -> Option<f64> {
+    let value = value?;
+    value.as_float().or_else(|| value.as_integer().map(|whole| whole as f64))
+}
+
+/// A value for display: text without quotes.
 pub fn shown(value: &Value) -> String {
     value.as_str().map_or_else(|| value.to_string(), str::to_owned)
 }
 
-/// The values of combination `number`: the last key changes fastest.
 fn values_of(file: &SweepFile, keys: &[String], number: usize) -> Vec<Option<Value>> {
     let mut values: Vec<Option<Value>> = vec![None; keys.len()];
     let mut rest = number;
@@ -215,7 +230,6 @@ fn values_of(file: &SweepFile, keys: &[String], number: usize) -> Vec<Option<Val
 }
 
 impl SweepFile {
-    /// Policies of the caller in `configuration`: keys and names.
     fn own_of(&self, keys: &[String], configuration: &Configuration) -> BTreeMap<String, String> {
         let named = keys.iter().zip(&configuration.values);
         named
@@ -226,7 +240,7 @@ impl SweepFile {
             .collect()
     }
 
-    /// Identifies a result: the caller's policies count with what identifies them.
+    /// Key of a result, with the identities of the caller's policies.
     fn key_of(&self, config_hash: &str, seed: u64, trace: &str, own: &BTreeMap<String, String>) -> String {
         if own.is_empty() {
             return points::key("run", &(config_hash, seed, trace));
@@ -235,7 +249,7 @@ impl SweepFile {
         points::key("run", &(config_hash, seed, trace, own))
     }
 
-    /// Keys that are set for a point. Paths start from the folder of the file, wherever the worker stands.
+    /// Settings of a run. Relative paths are made absolute, so they are valid in any working directory.
     fn sets(&self, keys: &[String], configuration: &Configuration, seed: u64) -> Vec<String> {
         let named = keys.iter().zip(&configuration.values);
         let mut sets: Vec<String> = named
@@ -267,7 +281,7 @@ impl SweepFile {
     ) -> Result<Experiment, Refusal> {
         let sets = self.sets(keys, configuration, seed);
         let read = Experiment::from_table(self.experiment.clone(), &sets, &self.folder);
-        // Nobody has written these options.
+        // Drops the command-line context of an error, because the user did not write these options.
         let unblamed = |error| if let ConfigError::Given { error, .. } = error { *error } else { error };
         let experiment = read.map_err(unblamed)?;
         memory_bytes(&experiment.drive).map_err(Refusal::Drive)?;
@@ -275,13 +289,10 @@ impl SweepFile {
     }
 }
 
-/// Why a configuration cannot be run.
 #[derive(Debug, thiserror::Error)]
 enum Refusal {
-    /// Its keys do not make an experiment.
     #[error(transparent)]
     Config(#[from] ConfigError),
-    /// They make a drive that cannot be built.
     #[error(transparent)]
     Drive(BuildError),
 }
@@ -297,18 +308,17 @@ fn is_unknown(error: &ConfigError) -> bool {
     }
 }
 
-/// Hash of the trace of `experiment`; empty without one. Each file is read once.
+/// Hash of the trace, empty without one. Each file is read once.
 fn trace_hash(experiment: &Experiment, known: &mut BTreeMap<String, String>) -> Result<String, SweepError> {
     let WorkloadConfig::Trace(trace) = &experiment.workload else { return Ok(String::new()) };
     if let Some(hash) = known.get(&trace.path) {
         return Ok(hash.clone());
     }
     let path = Path::new(&trace.path);
+    // The content is part of a point's key, so a changed trace is not mistaken for a finished point.
     let hashed = || -> std::io::Result<String> {
         if !std::fs::metadata(path)?.is_file() {
-            return Err(std::io::Error::other(
-                "a sweep reads its trace again and again: it is to be a file, not a pipe",
-            ));
+            return Err(std::io::Error::other("a sweep reads its trace many times: use a file, not a pipe"));
         }
         let (mut file, mut hash) = (std::fs::File::open(path)?, Sha256::new());
         let mut bytes = vec![0; 1 << 20];

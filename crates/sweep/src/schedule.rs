@@ -1,60 +1,52 @@
-//! Points that can be run now.
-
 use std::collections::{BTreeMap, VecDeque};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use crate::columns::{digest_without_seed, measure_of};
 use crate::task::PART;
-use crate::{Configuration, Outcome, Plan, Store, SweepError, Task, estimate};
+use crate::{Configuration, Outcome, Plan, Store, SweepError, Task, seeds_needed};
 
-/// Extension of state files.
 const STATE: &str = "state";
 
-/// Seeds of a trace that are run before it is known if they differ.
 const TRACE_SEEDS: usize = 2;
 
 /// Next action of a sweep.
 #[derive(Debug)]
 pub enum Step {
-    /// Run this, and say what came of it ([`Schedule::done`], [`Schedule::lost`]).
+    /// Run this task and report it with [`Schedule::done`] or [`Schedule::lost`].
     Run(Task),
-    /// Nothing can be run before one of those that are on their way is done.
+    /// No point can run before a running one is done.
     Wait,
-    /// All is done.
+    /// All points are done.
     End,
 }
 
-/// Points whose drives are prepared alike.
 #[derive(Debug, Default)]
 struct Warm {
-    /// Points of it that are not done.
     left: usize,
-    /// True if its state exists, or never will.
+    /// True if the state exists or will never exist.
     is_ready: bool,
-    /// True if a point that saves it is in flight.
+    /// True if a point that saves the state is running.
     is_led: bool,
     waiting: Vec<usize>,
 }
 
-/// Progress of the seeds of a configuration.
 #[derive(Debug, Default)]
 struct Progress {
-    /// Seeds that are to be run, from the first on.
+    /// Number of seeds to run, from the first on.
     wanted: usize,
     done: usize,
-    /// The first measure of those that are done, by place.
+    /// First measure by seed index.
     values: BTreeMap<usize, f64>,
-    /// Results without their seeds, of a trace.
+    /// Digests of results without the seed, for a trace.
     digests: Vec<String>,
 }
 
-/// The points of a plan in an order that they can be run in. Which are run depends on results only, never on who comes
-/// first.
+/// The points of a plan in a runnable order. The set of points depends on results only, never on the order of
+/// completion.
 #[derive(Debug)]
 pub struct Schedule {
     plan: Arc<Plan>,
-    /// States of prepared drives are here.
     folder: PathBuf,
     ready: VecDeque<usize>,
     warm: BTreeMap<String, Warm>,
@@ -66,8 +58,9 @@ pub struct Schedule {
 }
 
 impl Schedule {
-    /// All points of `plan` that `store` does not know. Folders of states are made below `folder`.
+    /// Schedules the points that are not in `store`. State files are below `folder`.
     pub fn new(plan: &Arc<Plan>, store: &mut Store, folder: &Path) -> Result<Self, SweepError> {
+        // Seeds of a trace differ only if the drive is random: two runs show that.
         let first = |configuration: &Configuration| {
             if configuration.is_trace {
                 plan.file.seeds.first.min(TRACE_SEEDS)
@@ -78,6 +71,7 @@ impl Schedule {
         let wanted: Vec<usize> = plan.configurations.iter().map(first).collect();
         let progress = |&wanted: &usize| Progress { wanted, ..Progress::default() };
         let configurations = wanted.iter().map(progress).collect();
+        // Workers may have another working directory.
         let folder = std::path::absolute(folder).unwrap_or_else(|_| folder.to_owned()).join("states");
         let mut schedule = Self {
             plan: Arc::clone(plan),
@@ -100,7 +94,6 @@ impl Schedule {
         self.plan.seeds()
     }
 
-    /// Takes the points of `seeds` (places) up, or what is known of them.
     fn add(
         &mut self,
         configuration: usize,
@@ -115,7 +108,7 @@ impl Schedule {
                 continue;
             }
             match store.find(&self.plan.points[point].key)? {
-                // Its worker may have been at fault.
+                // A lost point is run again, because the worker may have been at fault.
                 None | Some(Outcome::Lost(_)) => self.enqueue(point),
                 Some(outcome) => self.count(point, &outcome, store)?,
             }
@@ -130,7 +123,6 @@ impl Schedule {
         self.ready.push_back(point);
     }
 
-    /// True if a state pays: another point wants it.
     fn is_shared(&self, point: usize) -> bool {
         let Some(warm) = &self.plan.points[point].warm else { return false };
         self.warm.get(warm).is_some_and(|warm| warm.left > 1 || warm.is_ready)
@@ -149,6 +141,7 @@ impl Schedule {
             {
                 let path = self.state(&key);
                 let warm = self.warm.entry(key).or_default();
+                // Another point is saving this state, so this one waits for it.
                 if warm.is_led && !warm.is_ready {
                     warm.waiting.push(point);
                     continue;
@@ -164,7 +157,7 @@ impl Schedule {
         Ok(if self.running > 0 { Step::Wait } else { Step::End })
     }
 
-    /// Something came of `point`: it is kept, and what waits for it can be run.
+    /// Stores the outcome of `point` and releases the points that wait for its state.
     pub fn done(&mut self, point: usize, outcome: &Outcome, store: &mut Store) -> Result<(), SweepError> {
         store.keep(&self.plan.points[point].key, outcome)?;
         self.running -= 1;
@@ -176,7 +169,7 @@ impl Schedule {
                 let waiting = std::mem::take(&mut warm.waiting);
                 if warm.left == 0 {
                     self.warm.remove(&key);
-                    // It may never have been there.
+                    // The state may never have been saved.
                     let _ = std::fs::remove_file(path);
                 }
                 waiting.into_iter().rev().for_each(|point| self.ready.push_front(point));
@@ -185,7 +178,7 @@ impl Schedule {
         self.count(point, outcome, store)
     }
 
-    /// The worker of `point` died, for which there is a `reason`: it is tried again, or given up.
+    /// Retries the point, or gives it up as lost.
     pub fn lost(&mut self, point: usize, reason: &str, store: &mut Store) -> Result<(), SweepError> {
         let attempts = self.attempts.entry(point).or_default();
         *attempts += 1;
@@ -194,7 +187,7 @@ impl Schedule {
             return self.done(point, &Outcome::Lost(text), store);
         }
         self.running -= 1;
-        // Another one saves the state then, if this one was to.
+        // If this point was to save the state, another one does.
         if let Some(warm) = self.plan.points[point].warm.as_ref().and_then(|key| self.warm.get_mut(key))
             && !warm.is_ready
         {
@@ -204,7 +197,6 @@ impl Schedule {
         Ok(())
     }
 
-    /// Counts an outcome, and asks for further seeds if the interval is too wide.
     fn count(&mut self, point: usize, outcome: &Outcome, store: &mut Store) -> Result<(), SweepError> {
         self.finished += 1;
         let seeds = self.seeds();
@@ -227,7 +219,7 @@ impl Schedule {
         }
         let first = self.plan.file.seeds.first;
         if progress.wanted < first {
-            // Of a trace: two seeds that give the same say that all do.
+            // Trace: if two seeds give equal results, all do.
             let is_same = progress.digests.windows(2).all(|pair| pair[0] == pair[1]);
             if is_same && progress.digests.len() == progress.wanted {
                 return Ok(());
@@ -237,40 +229,42 @@ impl Schedule {
             return self.add(configuration, rest, store);
         }
         let Some(until) = self.plan.file.seeds.until else { return Ok(()) };
-        // All asked for are done: the same are asked for next, whoever was quicker.
-        let values: Vec<f64> = progress.values.values().copied().collect();
-        let width = estimate(&values, self.plan.file.confidence).and_then(|estimate| estimate.relative());
-        if values.is_empty() || width.is_some_and(|width| width <= until) {
+        if progress.wanted > first {
             return Ok(());
         }
-        let next = progress.wanted..progress.wanted + 1;
-        progress.wanted += 1;
-        self.add(configuration, next, store)
+        // The first stage is evaluated once, when complete, so the choice of seeds does not depend on the
+        // order of completion.
+        let values: Vec<f64> = progress.values.values().copied().collect();
+        let Some(needed) = seeds_needed(&values, until, self.plan.file.confidence, seeds) else {
+            return Ok(());
+        };
+        progress.wanted = needed.max(first);
+        self.add(configuration, first..needed, store)
     }
 
-    /// Points that are done, that are known to be wanted, and that failed.
+    /// Numbers of finished, wanted and failed points.
     pub fn progress(&self) -> (usize, usize, usize) {
         let wanted = self.configurations.iter().map(|progress| progress.wanted).sum();
         (self.finished, wanted, self.failed)
     }
 
-    /// Points that were wanted, in the order of the plan.
+    /// Points wanted so far, in plan order.
     pub fn wanted(&self) -> Vec<usize> {
         let seeds = self.seeds();
         let of = |(at, progress): (usize, &Progress)| at * seeds..at * seeds + progress.wanted;
         self.configurations.iter().enumerate().flat_map(of).collect()
     }
 
-    /// Removes the states that are left, when the sweep ends before its time or one before it was killed; nothing else.
+    /// Removes leftover state files, of this run or of a killed one.
     pub fn clear(&self) {
         for entry in self.folder.read_dir().into_iter().flatten().flatten() {
             let path = entry.path();
             if path.extension().is_some_and(|kind| kind == STATE || kind == PART) {
-                // Somebody else may have removed it.
+                // Another process may have removed it.
                 let _ = std::fs::remove_file(path);
             }
         }
-        // Only if it is empty.
+        // Succeeds only if the folder is empty.
         let _ = std::fs::remove_dir(&self.folder);
     }
 }

@@ -1,26 +1,26 @@
-//! Seeds that each configuration is run with.
-
 use toml::Value;
 
 use crate::SweepError;
 
-/// Most seeds of a configuration.
 const SEEDS_MAX: u64 = 10_000;
+/// Fewest seeds of the first stage with `until`, and the default of `seeds` then. Only these determine the
+/// interval: with 8 it is 21 % wider than with infinitely many, with 2 six times as wide.
+const PILOT_MIN: u64 = 8;
 
-/// The seeds of each configuration.
+/// Seeds of each configuration.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Seeds {
-    /// All that may be run, in this order.
+    /// All seeds that may run, in this order.
     pub all: Vec<u64>,
-    /// So many are run in any case; the rest only until the interval is narrow enough.
+    /// Number of seeds that always run. With `until`, their spread decides how many of the rest run
+    /// ([`seeds_needed`](crate::seeds_needed)).
     pub first: usize,
-    /// Half the width of the interval of the first measure, as a share of its mean, that is narrow enough; nothing if
-    /// all seeds are run.
+    /// Target half-width of the first measure's interval, as a share of its mean. `None`: all seeds run.
     pub until: Option<f64>,
 }
 
 impl Seeds {
-    /// From the keys `seeds`, `seeds_max` and `until` of `[sweep]`; `from` is the seed of the experiment.
+    /// Reads `seeds`, `seeds_max` and `until`; `from` is the seed of the experiment.
     pub(crate) fn read(
         seeds: Option<&Value>,
         most: Option<&Value>,
@@ -46,6 +46,7 @@ impl Seeds {
                 let seeds = seeds
                     .filter(|seeds| !seeds.is_empty() && seeds.len() as u64 <= SEEDS_MAX)
                     .ok_or_else(wrong)?;
+                // A seed given twice would count one run as two independent ones.
                 let mut sorted = seeds.clone();
                 sorted.sort_unstable();
                 sorted.dedup();
@@ -55,6 +56,7 @@ impl Seeds {
         };
         let first = match (&listed, seeds) {
             (Some(listed), _) => listed.len() as u64,
+            (None, None) if until.is_some() => PILOT_MIN,
             (None, None) => 1,
             (None, Some(seeds)) => count(seeds).ok_or_else(wrong)?,
         };
@@ -73,31 +75,35 @@ impl Seeds {
             (Some(_), None) => {
                 return Err(SweepError::key(
                     "seeds_max",
-                    "counts with sweep.until: say how narrow the interval is to be",
+                    "needs sweep.until, the width that the interval is to reach",
                 ));
             }
             (None, Some(_)) => {
-                return Err(SweepError::key(
-                    "until",
-                    "counts with sweep.seeds_max: say how many seeds are tried at most",
-                ));
+                return Err(SweepError::key("until", "needs sweep.seeds_max, the maximum number of seeds"));
             }
         };
-        if until.is_some() && first < 2 {
-            return Err(SweepError::key("until", "one seed has no interval: sweep.seeds must be 2 or more"));
+        if until.is_some() && first < PILOT_MIN {
+            return Err(SweepError::key(
+                "until",
+                format!(
+                    "sweep.seeds is {first}, too few to estimate how many seeds are needed; allowed is \
+                     {PILOT_MIN} or more (leave sweep.seeds out for {PILOT_MIN})"
+                ),
+            ));
         }
         if listed.is_some() && until.is_some() {
-            return Err(SweepError::key("until", "counts with a number of seeds, not with a list"));
+            return Err(SweepError::key("until", "needs a number of seeds, not a list"));
         }
+        // TOML integers are signed: the last seed must fit into 63 bits.
         let next = from.checked_add(most - 1).filter(|&last| i64::try_from(last).is_ok());
         let next = next.ok_or_else(|| {
-            SweepError::key("seeds", format!("they go beyond the last seed from {from} on"))
+            SweepError::key("seeds", format!("too many from seed {from} on: the largest seed is 2^63 - 1"))
         })?;
         Ok(Self { all: listed.unwrap_or_else(|| (from..=next).collect()), first: first as usize, until })
     }
 }
 
-/// "1%" or 0.01.
+/// Reads a share: "1%" or 0.01.
 fn share(value: &Value) -> Result<f64, SweepError> {
     let number = match value {
         Value::Float(share) => Some(*share),

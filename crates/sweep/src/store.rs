@@ -1,18 +1,15 @@
-//! The store of a sweep, in its folder.
-
 use std::path::Path;
 
 use strobe_lab::{MODEL, points};
 
 use crate::{Outcome, SweepError};
 
-/// File of finished points, in the folder of a sweep.
 const POINTS: &str = "points.jsonl";
 
-/// Outcomes of finished points by their keys.
+/// Outcomes of finished points by key.
 pub type Store = points::Store<Outcome>;
 
-/// Opens the store in `folder`, which is made if it is missing. The store is locked until it is dropped.
+/// Opens the store in `folder`, creating the folder if needed. The store is locked until dropped.
 pub fn open_store(folder: &Path) -> Result<Store, SweepError> {
     let path = folder.join(POINTS);
     if let Ok(mut entries) = folder.read_dir()

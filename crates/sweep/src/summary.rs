@@ -1,54 +1,55 @@
-//! Findings of a sweep: means with their intervals, and differences.
-
 use std::collections::{BTreeMap, BTreeSet};
 
 use crate::columns::{digest_without_seed, flat};
+use crate::measures::is_percentile;
 use crate::plan::{short, shown};
-use crate::{Estimate, Outcome, Plan, Store, SweepError, estimate, holm};
+use crate::{Estimate, Outcome, Plan, Store, SweepError, holm, two_stage_estimate};
 
-/// Verdicts of a window about which nothing needs to be said.
+/// Verdicts (`window.verdict`) that get no mark.
 const STEADY: [&str; 2] = ["steady", "no-writes"];
 
 /// Findings of one configuration.
 #[derive(Clone, Debug, PartialEq)]
 pub struct ConfigurationSummary {
-    /// Its place in [`Plan::configurations`].
+    /// Index in [`Plan::configurations`].
     pub configuration: usize,
-    /// Runs that gave a result, and those that failed.
+    /// Numbers of runs with a result and of failed runs.
     pub runs: (usize, usize),
-    /// Why the first failed.
+    /// Error of the first failed run.
     pub error: Option<String>,
-    /// Each measure; nothing if no run has it. Without an interval if `is_same`.
+    /// Estimate of each measure; `None` if no run has a value. It has no interval if `is_same`.
     pub measures: Vec<Option<Estimate>>,
-    /// Runs whose window is not that of the steady state, by verdict (`window.verdict`).
+    /// Runs without a steady-state window, by verdict (`window.verdict`).
     pub not_steady: BTreeMap<String, usize>,
-    /// True if several seeds gave one and the same result: nothing in the workload or the drive is random.
+    /// True if several seeds gave identical results: workload and drive have no randomness.
     pub is_same: bool,
 }
 
 impl ConfigurationSummary {
-    /// Runs whose window is not that of the steady state.
+    /// Runs without a steady-state window.
     pub fn not_steady_runs(&self) -> usize {
         self.not_steady.values().sum()
     }
 }
 
-/// Difference of a measure between two values of the compared key, all else being the same.
+/// Difference of a measure between two values of the compared key, with all other keys equal.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Difference {
-    /// The configuration.
+    /// Index of the configuration.
     pub configuration: usize,
-    /// Baseline: the configuration with the first value of that key, or with an earlier one where all pairs are wanted.
+    /// Index of the baseline: the configuration with the first value of that key, or with an earlier one if
+    /// all pairs are compared.
     pub baseline: usize,
     /// Index of the measure.
     pub measure: usize,
-    /// Difference as a share of the baseline's mean, of runs with the same seed. Runs with the same seed have the same
-    /// requests, so what those do to both cancels.
+    /// Difference as a share of the baseline's mean, over pairs of runs with equal seeds. These have equal
+    /// requests, so effects common to both cancel.
     pub relative: Estimate,
-    /// p value of Student's t test on pairs of runs with the same seed, corrected by Holm's method for all comparisons of
-    /// the measure. Nothing with one seed, and if `is_exact`.
+    /// p value of Student's t test on pairs of runs with equal seeds, corrected by Holm's method for all
+    /// comparisons of the measure. `None` with one seed, and if `is_exact`.
     pub p: Option<f64>,
-    /// True if both configurations give the same for every seed: the difference has no interval and needs none.
+    /// True if each configuration gives the same result for every seed. The difference then has no interval
+    /// and needs none.
     pub is_exact: bool,
 }
 
@@ -57,21 +58,24 @@ pub struct Difference {
 pub struct Summary {
     /// Names of the measures.
     pub measures: Vec<String>,
-    /// The key that is compared.
+    /// The compared key.
     pub compare: Option<String>,
-    /// Of intervals.
+    /// Confidence of the intervals.
     pub confidence: f64,
-    /// Each configuration.
+    /// Findings of each configuration.
     pub configurations: Vec<ConfigurationSummary>,
-    /// Each difference.
+    /// All differences.
     pub differences: Vec<Difference>,
 }
 
 impl Summary {
-    /// Of the `points` of `plan`; a measure that no result has is an error, with the nearest name.
+    /// Summarises the `points` of `plan`.
+    ///
+    /// # Errors
+    /// If no result has a measure; the error names the nearest one.
     pub fn of(plan: &Plan, store: &Store, points: &[usize]) -> Result<Self, SweepError> {
         let (seeds, measures) = (plan.seeds(), plan.file.measure.clone());
-        // By configuration: each measure of each seed.
+        // Configuration → measure → seed index → value.
         let mut values: BTreeMap<usize, Vec<BTreeMap<usize, f64>>> = BTreeMap::new();
         let mut tallies: BTreeMap<usize, Tally> = BTreeMap::new();
         let mut names: Vec<String> = Vec::new();
@@ -101,10 +105,11 @@ impl Summary {
                 None => {}
             }
         }
-        let confidence = plan.file.confidence;
+        let (pilot, confidence) = plan.file.stages();
         for (at, measure) in measures.iter().enumerate() {
+            // A measure missing in all results is a wrong name, except for a percentile of too few requests.
             let is_there = values.values().any(|of| !of[at].is_empty());
-            if !is_there && !names.is_empty() && !names.contains(measure) {
+            if !is_there && !names.is_empty() && !names.contains(measure) && !is_percentile(measure) {
                 let nearest = strobe_ssd::schema::nearest(measure, names.iter().map(String::as_str));
                 let hint = nearest.map(|name| format!(", did you mean {name}?")).unwrap_or_default();
                 return Err(SweepError::NoMeasure { given: measure.clone(), hint });
@@ -116,7 +121,7 @@ impl Summary {
                 let tally = tallies.remove(&configuration).unwrap_or_default();
                 let of = values.get(&configuration).unwrap_or(&empty);
                 let estimated = |of: &BTreeMap<usize, f64>| {
-                    let found = estimate(&of.values().copied().collect::<Vec<f64>>(), confidence)?;
+                    let found = estimate_of(of, pilot, confidence)?;
                     let half_width = found.half_width.filter(|_| !tally.is_same());
                     Some(Estimate { half_width, ..found })
                 };
@@ -129,9 +134,9 @@ impl Summary {
         Ok(Self { measures, compare: plan.file.compare.clone(), confidence, configurations, differences })
     }
 
-    /// As CSV: a line for each configuration, with mean, half-width of the interval (`_half`) and number of runs (`_n`) of
-    /// each measure, the runs that were not steady, and those that failed. Names of columns are words that plotting
-    /// libraries take as they are: the last part of a key, no dots, no blanks.
+    /// CSV with a line per configuration: mean, half-width of the interval (`_half`) and number of runs
+    /// (`_n`) of each measure, runs that were not steady, failed runs. Columns are named by the last part of
+    /// a key, without dots or blanks.
     pub fn csv(&self, plan: &Plan) -> String {
         let quoted = |text: &str| {
             if text.contains([',', '"', '\n']) {
@@ -140,6 +145,7 @@ impl Summary {
                 text.to_owned()
             }
         };
+        // The short name of a key is used if it is unambiguous.
         let is_alone =
             |key: &String| plan.keys.iter().filter(|other| short(other) == short(key)).count() == 1;
         let word = |text: &str| text.replace('.', "_");
@@ -183,14 +189,13 @@ impl Summary {
     }
 }
 
-/// Outcomes of the runs of one configuration.
 #[derive(Debug, Default)]
 struct Tally {
     done: usize,
     failed: usize,
     error: Option<String>,
     not_steady: BTreeMap<String, usize>,
-    /// Results without their seeds.
+    /// Digests of results without the seed.
     digests: BTreeSet<String>,
 }
 
@@ -230,7 +235,7 @@ fn differences(
     else {
         return Vec::new();
     };
-    // Configurations that differ in the compared key only, in their order.
+    // Configurations that differ in the compared key only, in order.
     let mut alike: BTreeMap<String, Vec<usize>> = BTreeMap::new();
     let mut found = Vec::new();
     for configuration in 0..plan.configurations.len() {
@@ -243,7 +248,7 @@ fn differences(
             for measure in 0..measures {
                 let of = Pair { configuration, baseline, measure };
                 let is_same = (is_same[configuration], is_same[baseline]);
-                found.extend(of.difference(&ours[measure], &theirs[measure], is_same, plan.file.confidence));
+                found.extend(of.difference(&ours[measure], &theirs[measure], is_same, plan.file.stages()));
             }
         }
         earlier.push(configuration);
@@ -252,7 +257,6 @@ fn differences(
     found
 }
 
-/// Two configurations and the measure that is compared.
 struct Pair {
     configuration: usize,
     baseline: usize,
@@ -260,25 +264,26 @@ struct Pair {
 }
 
 impl Pair {
-    /// The difference over the seeds that both have; nothing if there is none. One that is the same for every seed has
-    /// its value for all seeds of the other, of which it may have run fewer.
+    /// `None` without a common seed. A configuration with equal results for every seed counts for all seeds
+    /// of the other, because it may have run fewer.
     fn difference(
         self,
         ours: &BTreeMap<usize, f64>,
         theirs: &BTreeMap<usize, f64>,
         (is_ours_same, are_theirs_same): (bool, bool),
-        confidence: f64,
+        (pilot, confidence): (usize, f64),
     ) -> Option<Difference> {
         let is_exact = is_ours_same && are_theirs_same;
         let of = |values: &BTreeMap<usize, f64>, is_same: bool, seed: &usize| {
             values.get(seed).or_else(|| values.values().next().filter(|_| is_same)).copied()
         };
-        let seeds: BTreeSet<&usize> = ours.keys().chain(theirs.keys()).collect();
-        let pair = |seed| Some((of(ours, is_ours_same, seed)?, of(theirs, are_theirs_same, seed)?));
-        let pairs: Vec<(f64, f64)> = seeds.into_iter().filter_map(pair).collect();
-        let mean = pairs.iter().map(|(_, theirs)| theirs).sum::<f64>() / pairs.len() as f64;
-        let shares: Vec<f64> = pairs.iter().map(|(ours, theirs)| (ours - theirs) / mean.abs()).collect();
-        let relative = estimate(&shares, confidence).filter(|found| found.mean.is_finite())?;
+        let seeds: BTreeSet<usize> = ours.keys().chain(theirs.keys()).copied().collect();
+        let pair = |seed| Some((seed, (of(ours, is_ours_same, &seed)?, of(theirs, are_theirs_same, &seed)?)));
+        let pairs: BTreeMap<usize, (f64, f64)> = seeds.into_iter().filter_map(pair).collect();
+        let mean = pairs.values().map(|(_, theirs)| theirs).sum::<f64>() / pairs.len() as f64;
+        let share = |(&seed, &(ours, theirs)): (&usize, &(f64, f64))| (seed, (ours - theirs) / mean.abs());
+        let shares: BTreeMap<usize, f64> = pairs.iter().map(share).collect();
+        let relative = estimate_of(&shares, pilot, confidence).filter(|found| found.mean.is_finite())?;
         let half_width = relative.half_width.filter(|_| !is_exact);
         let relative = Estimate { half_width, ..relative };
         let p = relative.p_value().filter(|_| !is_exact);
@@ -287,7 +292,12 @@ impl Pair {
     }
 }
 
-/// Corrects the p values of one measure for the number of its comparisons.
+/// Estimate from values by seed index. Indices below `pilot` are the first stage.
+fn estimate_of(values: &BTreeMap<usize, f64>, pilot: usize, confidence: f64) -> Option<Estimate> {
+    let first = values.range(..pilot).count();
+    two_stage_estimate(&values.values().copied().collect::<Vec<f64>>(), first, confidence)
+}
+
 fn correct(differences: &mut [Difference], measure: usize) {
     let family = differences.iter_mut().filter(|found| found.measure == measure);
     let mut values: Vec<&mut f64> = family.filter_map(|found| found.p.as_mut()).collect();
@@ -296,7 +306,7 @@ fn correct(differences: &mut [Difference], measure: usize) {
 }
 
 impl Difference {
-    /// True if the difference is significant: its corrected p value is below the level of the `confidence`, or it is exact
+    /// True if the difference is significant: its corrected p value is below 1 − `confidence`, or it is exact
     /// and not 0.
     pub fn is_shown(&self, confidence: f64) -> bool {
         self.is_exact && self.relative.mean != 0.0 || self.p.is_some_and(|p| p < 1.0 - confidence)
@@ -312,15 +322,18 @@ mod tests {
         let of = |values: &[f64]| values.iter().copied().enumerate().collect::<BTreeMap<usize, f64>>();
         let (constant, random) = (of(&[2.0, 2.0]), of(&[2.2, 2.1, 2.3, 2.2, 2.2]));
         let pair = || Pair { configuration: 1, baseline: 0, measure: 0 };
-        let found = pair().difference(&random, &constant, (false, true), 0.95).expect("a difference");
+        let found = pair().difference(&random, &constant, (false, true), (5, 0.95)).expect("a difference");
         assert_eq!((found.relative.n, found.is_exact), (5, false));
         assert!((found.relative.mean - 0.1).abs() < 1e-9 && found.is_shown(0.95), "{found:?}");
-        let back = pair().difference(&constant, &random, (true, false), 0.95).expect("a difference");
+        let back = pair().difference(&constant, &random, (true, false), (5, 0.95)).expect("a difference");
         assert_eq!(back.relative.n, 5);
-        let both = pair().difference(&of(&[2.2, 2.2]), &constant, (true, true), 0.95).expect("one");
+        let both = pair().difference(&of(&[2.2, 2.2]), &constant, (true, true), (5, 0.95)).expect("one");
         assert!(both.is_exact && both.p.is_none() && both.is_shown(0.95));
-        // Without being the same for every seed, only the seeds that both have count.
-        let few = pair().difference(&random, &constant, (false, false), 0.95).expect("a difference");
+        // Without equal results for every seed, only common seeds count.
+        let few = pair().difference(&random, &constant, (false, false), (5, 0.95)).expect("a difference");
         assert_eq!(few.relative.n, 2);
+        // The interval uses the spread of the first stage only.
+        let staged = pair().difference(&random, &constant, (false, true), (3, 0.95)).expect("a difference");
+        assert_eq!((staged.relative.n, staged.relative.degrees), (5, 2));
     }
 }

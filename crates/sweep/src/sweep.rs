@@ -1,5 +1,3 @@
-//! A sweep from its plan to its files.
-
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -11,7 +9,7 @@ use crate::local::{Report, on_processes};
 use crate::store::{Store, open_store};
 use crate::{Outcome, Plan, Rows, Schedule, Step, Summary, SweepError, Task, charts, page, write_parquet};
 
-/// A sweep, and the folder of its files.
+/// A sweep and its folder.
 #[derive(Debug)]
 pub struct Sweep {
     /// All points.
@@ -21,24 +19,26 @@ pub struct Sweep {
     folder: PathBuf,
 }
 
-/// Files that a sweep has written.
+/// Files written by a sweep.
 #[derive(Debug)]
 pub struct Outputs {
-    /// Every run a row.
+    /// Parquet file with a row per run.
     pub parquet: PathBuf,
-    /// Means and intervals.
+    /// CSV file with means and intervals.
     pub csv: PathBuf,
-    /// Charts and tables, one HTML file.
+    /// Charts and tables in one HTML file.
     pub page: PathBuf,
-    /// A picture of each measure.
+    /// SVG files, one per chart.
     pub pictures: Vec<PathBuf>,
-    /// Means, intervals, differences.
+    /// Means, intervals and differences.
     pub summary: Summary,
 }
 
 impl Sweep {
-    /// The sweep `plan`, which is kept in `folder` and goes on there. A folder with runs that are none of its points is
-    /// refused: one that has fewer values or seeds is fine.
+    /// Opens the sweep `plan` in `folder`, resuming earlier runs.
+    ///
+    /// # Errors
+    /// If the folder has runs that are not in the plan. A plan with more values or seeds than before is fine.
     pub fn new(plan: Plan, folder: &Path) -> Result<Self, SweepError> {
         let store = open_store(folder)?;
         let ours: BTreeSet<&str> = plan.points.iter().map(|point| point.key.as_str()).collect();
@@ -48,19 +48,18 @@ impl Sweep {
         }
     }
 
-    /// [`Sweep::new`] in a folder that other sweeps use, too, one after the other.
+    /// [`Sweep::new`] in a folder that other sweeps use too, one after the other.
     pub fn shared(plan: Plan, folder: &Path) -> Result<Self, SweepError> {
         Self::described(plan, open_store(folder)?, folder)
     }
 
-    /// Writes into `folder` which sweep it holds.
     fn described(plan: Plan, store: Store, folder: &Path) -> Result<Self, SweepError> {
         plan.file.keep(folder)?;
         Ok(Self { plan: Arc::new(plan), store, folder: folder.to_owned() })
     }
 
-    /// Runs all points that are not done and returns the points that were wanted. Each of `workers` is a process that
-    /// `command` makes: one that calls [`serve`](crate::serve).
+    /// Runs all unfinished points and returns the points of the result. Each of `workers` processes is
+    /// started by `command` and must call [`serve`](crate::serve).
     pub fn run(
         &mut self,
         workers: usize,
@@ -74,11 +73,11 @@ impl Sweep {
         ended.map(|()| schedule.wanted())
     }
 
-    /// Writes what has come of `points`: `rows.parquet`, `summary.csv`, `report.html` and an SVG of each measure.
+    /// Writes the results of `points`: `rows.parquet`, `summary.csv`, `report.html` and an SVG per chart.
     pub fn write(&self, points: Vec<usize>) -> Result<Outputs, SweepError> {
         let rows = Rows::new(&self.plan, &self.store, points.clone())?;
         let parquet = self.placed("rows.parquet", |file| write_parquet(&rows, &self.store, file))?;
-        // An error of this one refers to the rows.
+        // Errors of the summary refer to the rows, which are therefore written first.
         let summary = Summary::of(&self.plan, &self.store, &points)?;
         let text = |name: &str, text: String| {
             self.placed(name, |mut file| {
@@ -101,7 +100,7 @@ impl Sweep {
         self.folder.file_name().map_or_else(|| "sweep".to_owned(), |name| name.to_string_lossy().into_owned())
     }
 
-    /// A file that is there when it is complete.
+    /// Writes the file `name` atomically: it appears under its name when complete.
     fn placed(
         &self,
         name: &str,
@@ -132,6 +131,7 @@ fn drive(
         if watch.stopped() {
             return Err(SweepError::Interrupted);
         }
+        // All idle workers get a task before the loop waits for a report.
         if workers.has_idle() {
             match schedule.next_step()? {
                 Step::Run(task) => {
@@ -147,6 +147,7 @@ fn drive(
             Some(Report::Answer { point, text }) => {
                 schedule.done(point, &Outcome::of_answer(&text)?, store)?
             }
+            // After a stop the death of a worker says nothing about its point.
             Some(Report::Died { point, reason }) if !watch.stopped() => {
                 schedule.lost(point, &reason, store)?
             }

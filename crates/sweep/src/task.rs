@@ -1,5 +1,3 @@
-//! A point as text, and what comes out of it: what goes to a worker and back.
-
 use std::collections::BTreeMap;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::{Path, PathBuf};
@@ -12,26 +10,25 @@ use strobe_ssd::StateFile;
 
 use crate::SweepError;
 
-/// Extension of state files that are being written.
 pub(crate) const PART: &str = "part";
 
-/// One run, complete: a worker needs nothing else but the files that it names.
+/// One run, self-contained: a worker needs only this and the files it names.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct Task {
-    /// The model that is to run it.
+    /// Model required to run the task.
     pub model: String,
     /// Index of the point in the plan.
     pub point: usize,
-    /// The experiment as TOML.
+    /// Experiment as TOML.
     pub experiment: String,
-    /// Keys that are set, as on a command line.
+    /// Keys to set, as on a command line.
     pub sets: Vec<String>,
-    /// Keys whose values are policies of the caller, by name.
+    /// Keys whose values are policies of the caller, with the policy names.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub own: BTreeMap<String, String>,
-    /// Folder that paths in the experiment start from.
+    /// Base folder of paths in the experiment.
     pub folder: PathBuf,
-    /// The state of its prepared drive: it begins with that if it is there, else it saves it.
+    /// State file of the prepared drive. If the file exists, the run starts from it, else the run saves it.
     pub state: Option<PathBuf>,
 }
 
@@ -41,9 +38,9 @@ pub struct Task {
 pub enum Outcome {
     /// The JSON of `strobe run --json --reproducible`.
     Done(Value),
-    /// It cannot be run, or its run failed; it would again.
+    /// The point cannot run, or its run failed and would fail again.
     Failed(String),
-    /// Its worker died, again and again; it may be the worker's fault.
+    /// The point's worker died repeatedly; the worker may be at fault.
     Lost(String),
 }
 
@@ -54,7 +51,7 @@ struct Answer {
 }
 
 impl Task {
-    /// As one line of text.
+    /// The task as one line of text.
     pub fn to_line(&self) -> String {
         serde_json::to_string(self).expect("tasks are plain data")
     }
@@ -72,7 +69,7 @@ impl Outcome {
     }
 }
 
-/// Runs the task that `line` is and returns its outcome as a line. It never fails: what goes wrong is an outcome.
+/// Runs the task in `line` and returns its outcome as a line. Never fails: errors are outcomes.
 pub fn carry_out(line: &str) -> String {
     carry_out_by(line, |task, experiment| match (task.own.values().next(), &task.state) {
         (Some(own), _) => Err(format!("{own}: this worker has no such policy")),
@@ -81,10 +78,10 @@ pub fn carry_out(line: &str) -> String {
     })
 }
 
-/// [`carry_out`] with a `run` that brings the caller's policies.
+/// [`carry_out`] with a `run` that knows the caller's policies.
 pub fn carry_out_by(line: &str, run: impl FnOnce(&Task, &Experiment) -> Result<RunResult, String>) -> String {
     let outcome = match serde_json::from_str::<Task>(line) {
-        // Another model says so and the sweep ends: a row must not come from it.
+        // The answer carries this worker's model, so the sweep ends and no row comes from another model.
         Ok(task) if task.model != MODEL => Outcome::Failed("another model".to_owned()),
         Ok(task) => outcome(&task, run),
         Err(error) => Outcome::Failed(format!("not a task: {error}")),
@@ -100,19 +97,19 @@ fn outcome(task: &Task, run: impl FnOnce(&Task, &Experiment) -> Result<RunResult
         let result = run(task, &experiment)?.reproducible();
         serde_json::to_value(&result).map_err(|error| error.to_string())
     };
-    // A rule of flash that is broken ends the run, not the sweep.
+    // A violated flash rule panics; it ends the run, not the sweep.
     match catch_unwind(AssertUnwindSafe(run)) {
         Ok(Ok(result)) => Outcome::Done(result),
         Ok(Err(error)) => Outcome::Failed(error),
         Err(panic) => {
             let text = panic.downcast_ref::<String>().map(String::as_str);
             let text = text.or_else(|| panic.downcast_ref::<&str>().copied()).unwrap_or("no reason given");
-            Outcome::Failed(format!("the simulation broke one of its own rules: {text}"))
+            Outcome::Failed(format!("the simulation violated an internal rule: {text}"))
         }
     }
 }
 
-/// A run from the state at `path`, or one that saves it there if it is not there or cannot be used.
+/// Runs from the state at `path`. If it is missing or unusable, runs from the start and saves it.
 fn with_state(experiment: &Experiment, path: &Path) -> Result<RunResult, String> {
     if let Ok(file) = StateFile::open(path) {
         let states = States { from: Some(file), save: None };

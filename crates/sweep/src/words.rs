@@ -1,12 +1,26 @@
-//! Findings in words and numbers for people.
+//! Findings as text and formatted numbers.
 
 use std::collections::BTreeMap;
 
+use crate::measures::is_percentile;
 use crate::plan::{short, shown};
 use crate::{ConfigurationSummary, Difference, Estimate, Plan, Summary};
 
-/// A line about the signs next to the means.
+/// A line that explains the signs next to the means.
 pub fn about_intervals(plan: &Plan, summary: &Summary) -> String {
+    let is_unknown = |at: usize| {
+        is_percentile(&summary.measures[at])
+            && summary.configurations.iter().any(|found| found.runs.0 > 0 && found.measures[at].is_none())
+    };
+    let unknown = if (0..summary.measures.len()).any(is_unknown) {
+        " A percentile without a number has too few requests: the 99th needs 100, the 99.9th 1000."
+    } else {
+        ""
+    };
+    format!("{}{unknown}", about_signs(plan, summary))
+}
+
+fn about_signs(plan: &Plan, summary: &Summary) -> String {
     let found = || summary.configurations.iter().filter(|found| found.runs.0 > 0);
     let has_interval =
         |found: &ConfigurationSummary| found.measures.iter().flatten().any(|of| of.half_width.is_some());
@@ -15,26 +29,53 @@ pub fn about_intervals(plan: &Plan, summary: &Summary) -> String {
         let same =
             if found().any(|found| found.is_same) { " Without ±: the same for every seed." } else { "" };
         let trace = if found().any(|found| has_interval(found) && is_trace(found)) {
-            " Each seed replays the same trace: ± shows chance in the drive (prefill, warm-up, policies) only."
+            " Each seed replays the same trace: ± covers randomness of the drive (warm-up, policies) only."
         } else {
             ""
         };
         return format!(
-            "± is half of the {} % interval over seeds.{same}{trace}",
-            summary.confidence * 100.0
+            "± is half of the {} % interval over seeds.{same}{trace}{}",
+            summary.confidence * 100.0,
+            about_stages(plan, summary)
         );
     }
     let text = if found().next().is_some() && found().all(|found| found.is_same) {
         "The same for every seed: nothing is random in these runs, so there are no intervals."
     } else if found().all(is_trace) {
-        "One seed each. A trace has nothing random in it unless the drive has: sweep.seeds = 2 tells."
+        "One seed each. A trace is not random, but the drive may be: sweep.seeds = 2 shows it."
     } else {
-        "One seed each: it cannot say what is chance (sweep.seeds = 5)."
+        "One seed each: differences may be due to chance (sweep.seeds = 5)."
     };
     text.to_owned()
 }
 
-/// A line about runs whose window is not that of the steady state; nothing if all are steady.
+fn about_stages(plan: &Plan, summary: &Summary) -> String {
+    let seeds = &plan.file.seeds;
+    let Some(until) = seeds.until else { return String::new() };
+    let is_wide = |found: &&ConfigurationSummary| {
+        let half = found.measures[0].and_then(|of| Some(of.half_width? > until * of.mean.abs()));
+        found.runs.0 + found.runs.1 == plan.seeds() && half == Some(true)
+    };
+    let wide = match summary.configurations.iter().filter(is_wide).count() {
+        0 => String::new(),
+        1 => format!(" 1 configuration is wider after all {}.", plan.seeds()),
+        count => format!(" {count} configurations are wider after all {}.", plan.seeds()),
+    };
+    format!(
+        " Seeds in two stages (Stein 1945): the spread of the first {} gives the number needed for ± {} % of \
+         {}, at most {}; ± and p use that spread.{wide}",
+        seeds.first,
+        rounded(100.0 * until),
+        summary.measures[0],
+        plan.seeds()
+    )
+}
+
+fn rounded(percent: f64) -> String {
+    format!("{percent:.4}").trim_end_matches('0').trim_end_matches('.').to_owned()
+}
+
+/// A line about runs without a steady-state window; `None` if all are steady.
 pub fn about_steadiness(plan: &Plan, summary: &Summary) -> Option<String> {
     let mut verdicts: BTreeMap<&str, usize> = BTreeMap::new();
     let all: usize = summary.configurations.iter().map(|found| found.runs.0).sum();
@@ -42,12 +83,12 @@ pub fn about_steadiness(plan: &Plan, summary: &Summary) -> Option<String> {
         *verdicts.entry(verdict).or_default() += runs;
     }
     let not_steady: usize = verdicts.values().sum();
-    // The warm-up of a trace is other writes than the trace's.
+    // The warm-up of a trace run does not replay the trace.
     let has_trace = plan.configurations.iter().any(|configuration| configuration.is_trace);
     let meaning = |verdict: &str| match verdict {
-        "transient" if has_trace => "still on the way to the steady state (a larger workload.repeat)",
-        "transient" => "still on the way to the steady state (a longer run.warmup)",
-        "nothing-collected" => "without garbage collection, as the drive had room left (run.prefill)",
+        "transient" if has_trace => "not yet in the steady state (use a larger workload.repeat)",
+        "transient" => "not yet in the steady state (use a longer run.warmup)",
+        "nothing-collected" => "without garbage collection, as the drive had free space (run.prefill)",
         "too-few-intervals" => "too short to tell (a longer run.measure)",
         _ => "",
     };
@@ -61,10 +102,10 @@ pub fn about_steadiness(plan: &Plan, summary: &Summary) -> Option<String> {
         .then(|| format!("{NOT_STEADY} {not_steady} of {all} runs were not steady: {}.", parts.join("; ")))
 }
 
-/// The sign of configurations with runs that were not steady.
+/// Mark of configurations with runs that were not steady.
 pub const NOT_STEADY: &str = "*";
 
-/// The word for a difference, by its corrected p value.
+/// Verdict on a difference, by its corrected p value.
 pub fn verdict(difference: &Difference, confidence: f64) -> String {
     let relative = &difference.relative;
     let direction = if relative.mean > 0.0 { "more" } else { "less" };
@@ -87,10 +128,9 @@ pub fn p_value(difference: &Difference) -> String {
     }
 }
 
-/// A line about the test behind the verdicts of one table of `differences`.
+/// A line about the test behind the verdicts in a table of `differences` comparisons.
 pub fn about_differences(differences: usize, confidence: f64) -> String {
-    let level = 100.0 * (1.0 - confidence);
-    let level = format!("{level:.4}").trim_end_matches('0').trim_end_matches('.').to_owned();
+    let level = rounded(100.0 * (1.0 - confidence));
     let plural = if differences == 1 { "comparison" } else { "comparisons" };
     format!(
         "Pairs of runs with the same seed, all else being the same. p: Student's t test on the pairs, corrected by Holm's \
@@ -100,8 +140,8 @@ pub fn about_differences(differences: usize, confidence: f64) -> String {
     )
 }
 
-/// A line about configurations that are compared with none, as each other one differs in more than the compared key;
-/// nothing if there is none.
+/// A line about configurations without a partner: every other one differs in more than the compared key.
+/// `None` if all have partners.
 pub fn about_left_out(plan: &Plan, summary: &Summary) -> Option<String> {
     let key = summary.compare.as_deref()?;
     let place = plan.keys.iter().position(|other| other == key)?;
@@ -113,7 +153,7 @@ pub fn about_left_out(plan: &Plan, summary: &Summary) -> Option<String> {
     let is_left_out =
         |configuration: &usize| has_several && alike[&plan.all_else(*configuration, place)] == 1;
     let left_out: Vec<usize> = all().filter(is_left_out).collect();
-    // Keys in which it differs from the configuration that is nearest to it.
+    // Keys in which it differs from the nearest configuration.
     let others = |configuration: usize| -> Vec<&str> {
         let differing = |other: usize| -> Vec<&str> {
             let keys = (0..plan.keys.len())
@@ -140,7 +180,6 @@ pub fn about_left_out(plan: &Plan, summary: &Summary) -> Option<String> {
     ))
 }
 
-/// Most configurations that a line names.
 const LABELS_MAX: usize = 6;
 
 /// A difference with its interval.
@@ -149,7 +188,7 @@ pub fn percent(relative: &Estimate) -> String {
     format!("{:+.2}{half} %", 100.0 * relative.mean)
 }
 
-/// The means of a column, each with as many decimals as the intervals of all make sense of; "-" where there is none.
+/// Means of a column, with the decimals that the intervals justify; "-" without a mean.
 pub fn estimated(column: &[Option<Estimate>]) -> Vec<String> {
     let places = decimals(column);
     let cell = |found: &Estimate| match found.half_width {
@@ -159,11 +198,10 @@ pub fn estimated(column: &[Option<Estimate>]) -> Vec<String> {
     column.iter().map(|found| found.as_ref().map_or("-".to_owned(), cell)).collect()
 }
 
-/// Decimals beyond those that the largest of a column needs.
 const FINER: i32 = 2;
 
-/// Decimals of a column. Its widest interval has two digits, or its largest mean four where there are no intervals; the
-/// narrowest interval at least one.
+/// Decimals with which the widest interval has two digits, and the narrowest one if [`FINER`] more are
+/// enough. Without intervals the largest mean gets four digits.
 fn decimals(column: &[Option<Estimate>]) -> usize {
     let exponents = |values: &dyn Fn(&Estimate) -> Option<f64>| -> Vec<i32> {
         let used =
@@ -178,7 +216,7 @@ fn decimals(column: &[Option<Estimate>]) -> usize {
     coarse.max(fine.min(coarse + FINER)).clamp(0, 9) as usize
 }
 
-/// Half an interval that is no more of its mean than this comes of rounding.
+/// Half-widths up to this share of the mean are rounding noise.
 const NOISE: f64 = 1e-12;
 
 #[cfg(test)]
@@ -186,7 +224,7 @@ mod tests {
     use super::*;
 
     fn of(mean: f64, half_width: Option<f64>) -> Estimate {
-        Estimate { n: 3, mean, deviation: 0.0, half_width }
+        Estimate { n: 3, mean, deviation: 0.0, degrees: 2, half_width }
     }
 
     #[test]
@@ -203,7 +241,7 @@ mod tests {
             ["12.131 ± 0.007", "7.332 ± 0.022", "1.500 ± 0.000"]
         );
         assert_eq!(column(&[(12.13, None), (7.331_6, None)]), ["12.130", "7.332"]);
-        // What comes of rounding is no interval.
+        // Rounding noise is not an interval.
         assert_eq!(column(&[(1.863_630_368, Some(2.2e-16))]), ["1.864 ± 0.000"]);
         assert_eq!(estimated(&[None]), ["-"]);
     }

@@ -1,8 +1,11 @@
-//! Machine requirements of tests: a program, or a kernel for guests.
+//! Requirements of tests: a host program, or a kernel for guests.
 //!
-//! A test without them prints `SKIPPED: test: reason`, past the capture of output, so that a green run shows
-//! its gaps. Where they are demanded, the test fails. `CI=true` demands programs, which `scripts/setup.sh`
-//! installs. `STROBE_REQUIRE_KERNEL=1` demands a kernel and the programs of guests.
+//! A test whose requirement is missing prints `SKIPPED: test: reason`, bypassing output capture, so a passing
+//! run shows the skipped tests. If the requirement is mandatory, the test fails instead. `CI=true` makes
+//! programs mandatory; `scripts/setup.sh` installs them. `STROBE_REQUIRE_KERNEL=1` makes the kernel and the
+//! guest programs mandatory.
+
+mod seeds;
 
 use std::collections::BTreeSet;
 use std::fmt::Display;
@@ -10,17 +13,18 @@ use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::sync::{Mutex, PoisonError};
 
-/// Kind of requirement. It decides which variable demands it.
+pub use seeds::{Seed, Seeds, seeds};
+
+/// Kind of requirement. An environment variable makes each kind mandatory.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Need {
-    /// A program of the host.
+    /// A host program.
     Program,
-    /// A kernel for guests, or a program that guests run.
+    /// A kernel for guests, or a guest program.
     Kernel,
 }
 
 impl Need {
-    /// True if a test must fail without it.
     fn is_demanded(self, variable: impl Fn(&str) -> Option<String>) -> bool {
         let name = match self {
             Need::Program => "CI",
@@ -37,16 +41,17 @@ impl Need {
     }
 }
 
-/// Unwraps a search result. On failure the test is skipped aloud, or fails if the requirement is demanded.
+/// Unwraps a search result. If nothing was found, the test is skipped with a message, or fails if the
+/// requirement is mandatory.
 #[track_caller]
 pub fn found<T>(need: Need, found: Result<T, impl Display>) -> Option<T> {
     found.map_err(|reason| skip(need, reason)).ok()
 }
 
-/// Messages printed already: a test that asks for a program a hundred times is skipped once.
+/// Messages already printed: a test reports each skip once.
 static SAID: Mutex<BTreeSet<String>> = Mutex::new(BTreeSet::new());
 
-/// Says that the test, or a part of it, is skipped; fails where what it needs is demanded.
+/// Reports that the test or a part of it is skipped. Panics if the requirement is mandatory.
 #[track_caller]
 pub fn skip(need: Need, reason: impl Display) {
     let thread = std::thread::current();
@@ -56,12 +61,12 @@ pub fn skip(need: Need, reason: impl Display) {
     let line = format!("SKIPPED: {test}: {reason}; {}\n", need.cure());
     let mut said = SAID.lock().unwrap_or_else(PoisonError::into_inner);
     if said.insert(line.clone()) {
-        // The macros write where nobody looks unless the test fails; one write, so that lines stay whole.
+        // The print macros are captured unless the test fails. A single write keeps lines whole.
         let _ = std::io::stderr().write_all(line.as_bytes());
     }
 }
 
-/// Path of a host program from `package`; also searches folders of root.
+/// Path of a host program from `package`, searched in `PATH`, `/usr/sbin` and `/sbin`.
 #[track_caller]
 pub fn program(name: &str, package: &str) -> Option<PathBuf> {
     let path = std::env::var_os("PATH").unwrap_or_default();

@@ -1,13 +1,13 @@
-//! The house keeps its layers: no crate knows one above it, the engine knows no command line, no tables and no files
-//! but images, and no two modules of one folder know each other.
+//! Layer rules: no crate depends on one above it. The engine has no command line, no tables, and no files
+//! except images. No two modules of one folder depend on each other.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::path::{Path, PathBuf};
 
-/// The crates from the bottom up: each may depend on those before it, if they are listed for it.
+/// Crates from bottom to top, each with its allowed dependencies.
 const LAYERS: &[(&str, &[&str])] = &[
-    // Used by `types`, which passes its macros on.
+    // Used by `types`, which re-exports its macros.
     ("derive", &[]),
     ("types", &["derive"]),
     ("nand", &["types"]),
@@ -22,7 +22,7 @@ const LAYERS: &[(&str, &[&str])] = &[
     ("papers", &["types", "nand", "ftl", "ssd", "workload", "linux", "lab"]),
     ("crash", &["types", "ftl", "ssd", "linux", "lab"]),
     ("twin", &["types", "nand", "workload", "ssd", "lab"]),
-    // Knows results as what they are outside: JSON.
+    // Knows results only in their external form, JSON.
     ("report", &[]),
     ("sweep", &["ssd", "lab", "report"]),
     ("sim", &["types", "nand", "ftl", "ssd", "workload", "lab"]),
@@ -41,7 +41,7 @@ const LAYERS: &[(&str, &[&str])] = &[
 
 /// Libraries allowed in the engine. An added library is listed here, with its reason in the commit.
 const ENGINE: &[(&str, &[&str])] = &[
-    // At compile time only: what serde_derive is built on, in the same versions.
+    // At compile time only: the dependencies of serde_derive, in the same versions.
     ("derive", &["proc-macro2", "quote", "syn"]),
     ("types", &["rand_core", "rand_xoshiro", "thiserror", "zerocopy"]),
     ("nand", &["crc32c", "rustix", "schemars", "serde", "thiserror", "zerocopy"]),
@@ -78,14 +78,13 @@ const OUTSIDE: &[&str] = &[
 ];
 const IMAGES: &[&str] = &["nand/src/image", "ssd/src/assembly/image.rs", "ssd/src/state_file.rs"];
 
-/// No command line, table or bar below the command line itself.
 const FOR_TERMINALS: &[&str] = &["clap", "clap_complete", "clap_mangen", "comfy-table", "indicatif"];
 
 fn crates() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("..")
 }
 
-/// The libraries that a crate needs outside its tests, on any system.
+/// Libraries that a crate needs outside its tests, on any system.
 fn dependencies(name: &str) -> BTreeSet<String> {
     let path = crates().join(name).join("Cargo.toml");
     let text = fs::read_to_string(&path).unwrap_or_else(|error| panic!("{}: {error}", path.display()));
@@ -140,7 +139,6 @@ fn the_engine_uses_what_is_listed() {
     }
 }
 
-/// Every Rust file below a folder, by path below `crates`, with its text.
 fn files(folder: &Path) -> BTreeMap<String, String> {
     let mut found = BTreeMap::new();
     for entry in fs::read_dir(folder).expect("a folder") {
@@ -155,14 +153,13 @@ fn files(folder: &Path) -> BTreeMap<String, String> {
     found
 }
 
-/// All sources of a crate that are not tests, by path below `crates`.
 fn sources(name: &str) -> BTreeMap<String, String> {
     let is_source = |path: &str| !path.contains("/tests") && !path.ends_with("testing.rs");
     let all = files(&crates().join(name).join("src")).into_iter();
     all.filter(|(path, _)| is_source(path)).map(|(path, text)| (path, without_tests(&text))).collect()
 }
 
-/// The code itself: no comments, no tests at the end of a file.
+/// Without comments, and without the tests at the end of a file.
 fn without_tests(text: &str) -> String {
     let code = text.split("#[cfg(test)]\nmod tests {").next().unwrap_or_default();
     let lines = code.lines().map(|line| line.split("//").next().unwrap_or_default());
@@ -183,7 +180,6 @@ fn the_engine_knows_no_files_but_images() {
     }
 }
 
-/// The modules of a crate: path as in `crate::a::b`, without the first part.
 fn module_of(path: &str) -> Vec<String> {
     let inside = path.split_once("/src/").map_or(path, |(_, inside)| inside).trim_end_matches(".rs");
     let mut parts: Vec<String> = inside.split('/').map(str::to_owned).collect();
@@ -193,7 +189,7 @@ fn module_of(path: &str) -> Vec<String> {
     parts
 }
 
-/// Every path that `text`, the source of `module`, begins with `crate`, `super` or `self`, in full; braces are opened.
+/// Absolute paths, with braces expanded.
 fn paths_in(text: &str, module: &[String]) -> Vec<Vec<String>> {
     let mut found = Vec::new();
     for start in ["crate::", "super::", "self::"] {
@@ -222,7 +218,6 @@ fn paths_in(text: &str, module: &[String]) -> Vec<Vec<String>> {
     found
 }
 
-/// Adds the paths of a use tree that begins at `text`, below `base`.
 fn open(text: &str, base: &[String], found: &mut Vec<Vec<String>>) {
     let text = text.trim_start();
     if let Some(inside) = text.strip_prefix('{') {
@@ -252,11 +247,10 @@ fn open(text: &str, base: &[String], found: &mut Vec<Vec<String>>) {
     }
 }
 
-/// For each folder of a crate, which of its modules know which others, with an example.
 fn neighbours(name: &str) -> BTreeMap<Vec<String>, BTreeMap<(String, String), String>> {
     let sources = sources(name);
     let modules: BTreeSet<Vec<String>> = sources.keys().map(|path| module_of(path)).collect();
-    // Names that a module passes on, and the module that they come from.
+    // Re-exported names, and the module that they come from.
     let mut passed_on: BTreeMap<Vec<String>, Vec<String>> = BTreeMap::new();
     for (path, text) in &sources {
         let module = module_of(path);
@@ -299,13 +293,11 @@ fn neighbours(name: &str) -> BTreeMap<Vec<String>, BTreeMap<(String, String), St
     edges
 }
 
-/// The longest beginning of `path` that is a module.
 fn longest(path: &[String], modules: &BTreeSet<Vec<String>>) -> Vec<String> {
     let length = (0..=path.len()).rev().find(|&length| modules.contains(&path[..length])).unwrap_or(0);
     path[..length].to_vec()
 }
 
-/// A way from `from` to `to` along `edges`.
 fn way(edges: &BTreeMap<(String, String), String>, from: &str, to: &str) -> Option<Vec<String>> {
     let mut came_from: BTreeMap<&str, &str> = BTreeMap::new();
     let mut open = vec![from];
@@ -345,7 +337,7 @@ fn no_modules_of_one_folder_know_each_other() {
     assert!(circles.is_empty(), "circles:\n{}", circles.join("\n"));
 }
 
-/// Lines that a file may have; one that has more says at its head why.
+/// Most lines of a file. A longer file states the reason at its head.
 const LINES_MAX: usize = 500;
 
 #[test]

@@ -1,26 +1,23 @@
-//! Lint of names and text, on the source and on the documentation: heads of doc comments, matches on a bool,
-//! predicates that mutate, and long lines of prose. Crates that are not clean yet have an allowance here, to be lowered
-//! as they are cleaned.
+//! Lint of names and text in source and documentation: heads of doc comments, matches on a bool, predicates
+//! that mutate, and long lines of prose.
 
 use std::collections::BTreeMap;
 use std::fs;
 use std::path::{Path, PathBuf};
 
-/// First words of a doc comment that hide its subject.
 const RIDDLES: &[&str] =
     &["What", "Who", "Whose", "Whether", "That", "Those", "The same", "How", "Where", "Which"];
 
-/// Columns of a line of prose.
 const COLUMNS_MAX: usize = 110;
 
-/// Pages written by `strobe schema`, where a paragraph is one line.
+/// Pages written by `strobe schema`, with one line per paragraph.
 const GENERATED: &[&str] = &["docs/REFERENCE.md", "docs/RESULT.md"];
 
 fn root() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../..")
 }
 
-/// Files with this extension below a folder, by path below the root, with their text. Build output is left out.
+/// By path below the root. Skips build output.
 fn files(folder: &Path, extension: &str) -> BTreeMap<String, String> {
     let mut found = BTreeMap::new();
     for entry in fs::read_dir(folder).unwrap_or_else(|error| panic!("{}: {error}", folder.display())) {
@@ -37,19 +34,16 @@ fn files(folder: &Path, extension: &str) -> BTreeMap<String, String> {
     found
 }
 
-/// True if `text` begins with `word`, and the word ends there.
 fn begins_with(text: &str, word: &str) -> bool {
     text.strip_prefix(word).is_some_and(|rest| !rest.starts_with(|c: char| c.is_alphanumeric() || c == '_'))
 }
 
-/// Kind and text of a line of a doc comment.
 fn doc_line(line: &str) -> Option<(&str, &str)> {
     let line = line.trim_start();
     let kind = ["///", "//!"].into_iter().find(|kind| line.starts_with(kind))?;
     (!line.starts_with("////")).then(|| (kind, line[kind.len()..].trim_start()))
 }
 
-/// Lines, from 1, of doc comments that begin with a word of [`RIDDLES`].
 fn riddles(text: &str) -> Vec<usize> {
     let mut found = Vec::new();
     let mut kind_before = None;
@@ -67,7 +61,6 @@ fn riddles(text: &str) -> Vec<usize> {
     found
 }
 
-/// True if `text` begins with an arm on a bool literal, with or without a guard.
 fn is_bool_arm(text: &str) -> bool {
     ["true", "false"]
         .into_iter()
@@ -75,7 +68,7 @@ fn is_bool_arm(text: &str) -> bool {
         .any(|rest| rest.starts_with(" =>") || rest.starts_with(" if ") && rest.contains(" =>"))
 }
 
-/// Lines, from 1, with an arm of a match on a bool. In a match that is one line the first arm counts.
+/// Lines from 1. In a one-line match the first arm counts.
 fn bool_arms(text: &str) -> Vec<usize> {
     let is_breach = |line: &str| {
         let inner = line.split_once("match ").and_then(|(_, rest)| rest.split_once(" { "));
@@ -84,7 +77,6 @@ fn bool_arms(text: &str) -> Vec<usize> {
     (1..).zip(text.lines()).filter(|(_, line)| is_breach(line)).map(|(at, _)| at).collect()
 }
 
-/// Lines, from 1, of methods named as predicates that take `&mut self`.
 fn mutating_predicates(text: &str) -> Vec<usize> {
     let mut found = Vec::new();
     for start in ["fn is_", "fn has_"] {
@@ -100,7 +92,7 @@ fn mutating_predicates(text: &str) -> Vec<usize> {
     found
 }
 
-/// Lines, from 1, of prose above [`COLUMNS_MAX`] columns. Code, tables and lines with a link may be longer.
+/// Lines from 1. Code, tables and lines with a link may be longer.
 fn long_prose(text: &str) -> Vec<usize> {
     let mut found = Vec::new();
     let mut is_code = false;
@@ -117,7 +109,6 @@ fn long_prose(text: &str) -> Vec<usize> {
     found
 }
 
-/// Adds a complaint that describes the first of `found`, if there is any.
 fn judge(what: &str, subject: &str, found: &[String], complaints: &mut Vec<String>) {
     if !found.is_empty() {
         let shown = found.iter().take(10).cloned().collect::<Vec<_>>().join(", ");

@@ -1,4 +1,4 @@
-//! Share of the error that each mechanism takes away: each is switched off in turn.
+//! Contribution of each mechanism to the accuracy: each is switched off in turn.
 
 use schemars::JsonSchema;
 use serde::Serialize;
@@ -13,12 +13,12 @@ use crate::twin::{Twin, TwinError};
 /// A mechanism that can be switched off.
 #[derive(Clone, Copy, Debug)]
 pub struct Mechanism {
-    /// Its name.
+    /// Name in tables.
     pub name: &'static str,
     off: fn(&mut DriveConfig),
 }
 
-/// All of them.
+/// All mechanisms.
 pub const MECHANISMS: &[Mechanism] = &[
     Mechanism { name: "page types: all pages read alike", off: |drive| one_time(&mut drive.nand.read_ns) },
     Mechanism {
@@ -26,35 +26,35 @@ pub const MECHANISMS: &[Mechanism] = &[
         off: |drive| drive.nand.suspend = SuspendConfig { most: 0, ..SuspendConfig::default() },
     },
     Mechanism {
-        name: "programs that are nearly done run to their end: all are suspended",
+        name: "nearly finished programs run to their end: all are suspended",
         off: |drive| drive.nand.suspend.least_left_ns = 0,
     },
     Mechanism {
-        name: "reads of collection in small steps: 16 pages at a time",
+        name: "GC reads in small steps: 16 pages per step",
         off: |drive| drive.ftl.gc.read_pages = 16,
     },
     Mechanism {
-        name: "reads of collection in turn: those of the host come first",
+        name: "deadlines of GC reads: host reads come first",
         off: |drive| drive.controller.schedule.background_read_ns = 10_000_000,
     },
     Mechanism {
-        name: "collection in the background: it stops the world",
+        name: "background GC: stop-the-world",
         off: |drive| drive.ftl.gc.mode = GcMode::StopTheWorld,
     },
     Mechanism {
-        name: "free-first placement: stripes",
+        name: "free-first die allocation: stripes",
         off: |drive| drive.ftl.die_allocation = DieAllocation::Stripe,
     },
     Mechanism {
-        name: "variation of the time of a command",
+        name: "command jitter: none",
         off: |drive| (drive.controller.jitter_ns, drive.controller.write_jitter_ns) = (0, 0),
     },
     Mechanism {
-        name: "a pace of writes: they are taken as they come",
+        name: "write throttle: none",
         off: |drive| (drive.controller.write_pace_ns, drive.controller.write_pace_burst) = (0, 0),
     },
     Mechanism {
-        name: "a write buffer of this size: one of 64 MiB",
+        name: "write buffer size: 64 MiB",
         off: |drive| drive.controller.write_buffer_bytes = 64 << 20,
     },
 ];
@@ -64,16 +64,16 @@ fn one_time(times: &mut PageTimes) {
     *times = (types.iter().sum::<u64>() / types.len() as u64).into();
 }
 
-/// A drive without one of its mechanisms.
+/// Result of a drive without one mechanism.
 #[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
 pub struct Ablation {
-    /// The mechanism.
+    /// Name of the mechanism switched off.
     pub without: &'static str,
     /// Comparison without it.
     pub check: Check,
 }
 
-/// The drive of `config` without each of its mechanisms, held against `measurements`.
+/// Compares the drive of `config` with `measurements`, once without each mechanism.
 pub fn ablate(
     config: &DriveConfig,
     measurements: &Measurements,
@@ -81,8 +81,10 @@ pub fn ablate(
     seed: u64,
     watch: &dyn Watch,
 ) -> Result<Vec<Ablation>, TwinError> {
+    // One twin, aged once, serves all mechanisms.
     let twin = Twin::new(config, effort)?;
-    // Loads that stay below saturation with everything on may be beyond it without something: that shows, too.
+    // Only loads below saturation of the full drive. A load may exceed saturation without a mechanism; that is
+    // part of the result.
     let rows: Vec<_> = rows_of(measurements).into_iter().filter(|row| measurements.is_stable(row)).collect();
     let without = |mechanism: &Mechanism| {
         watch.stage(mechanism.name);
@@ -95,7 +97,7 @@ pub fn ablate(
 }
 
 impl Ablation {
-    /// Mean error of one kind, as a share.
+    /// Mean absolute error of `figure`, as a share.
     pub fn mean_error(check: &Check, figure: Figure) -> Option<f64> {
         let errors = check.errors(figure);
         (!errors.is_empty()).then(|| errors.iter().sum::<f64>() / errors.len() as f64)

@@ -1,4 +1,4 @@
-//! Figures of a simulated drive compared with measured ones.
+//! Comparison of simulated and measured figures.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -17,28 +17,28 @@ use crate::twin::{Question, Twin, TwinError};
 pub enum Figure {
     /// Median latency of reads.
     ReadP50,
-    /// 99th percentile.
+    /// 99th percentile latency of reads.
     ReadP99,
-    /// 99.9th.
+    /// 99.9th percentile latency of reads.
     ReadP999,
-    /// 99.99th.
+    /// 99.99th percentile latency of reads.
     ReadP9999,
     /// Median latency of writes.
     WriteP50,
-    /// 99th percentile.
+    /// 99th percentile latency of writes.
     WriteP99,
-    /// 99.9th.
+    /// 99.9th percentile latency of writes.
     WriteP999,
-    /// 99.99th.
+    /// 99.99th percentile latency of writes.
     WriteP9999,
     /// Requests completed per second.
     Completed,
-    /// Bytes programmed per byte written.
+    /// Write amplification: bytes programmed per byte written by the host.
     Waf,
 }
 
 impl Figure {
-    /// All of them.
+    /// All figures.
     pub const ALL: [Self; 10] = [
         Self::ReadP50,
         Self::ReadP99,
@@ -52,7 +52,7 @@ impl Figure {
         Self::Waf,
     ];
 
-    /// Its name in tables.
+    /// Name in tables.
     pub const fn name(self) -> &'static str {
         match self {
             Self::ReadP50 => "read p50",
@@ -68,7 +68,8 @@ impl Figure {
         }
     }
 
-    /// Error up to which it counts as met, as a share; none for figures that are shown, and neither judged nor fitted to.
+    /// Largest error that counts as met, as a share. `None` for figures that are shown, but neither judged nor
+    /// fitted to.
     pub const fn tolerance(self) -> Option<f64> {
         match self {
             Self::ReadP50 | Self::WriteP50 => Some(0.10),
@@ -80,7 +81,7 @@ impl Figure {
         }
     }
 
-    /// It, among `figures`.
+    /// Value of the figure in `figures`.
     pub fn of(self, figures: &Figures) -> Option<f64> {
         match self {
             Self::ReadP50 => figures.read_us[0],
@@ -96,7 +97,6 @@ impl Figure {
         }
     }
 
-    /// True if it is judged on a load that is stable, or on one that is not.
     fn is_judged(self, is_stable: bool) -> bool {
         match self {
             Self::Completed => !is_stable,
@@ -106,18 +106,18 @@ impl Figure {
     }
 }
 
-/// A figure beside its measurement.
+/// A simulated figure compared with its measurement.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, JsonSchema)]
 pub struct Compared {
     /// The figure.
     pub figure: Figure,
-    /// On the real drive: µs, requests per second, or a factor.
+    /// Value of the real drive: µs, requests per second, or a factor.
     pub measured: f64,
-    /// On ours.
+    /// Value of the simulated drive, in the same unit.
     pub ours: f64,
-    /// (ours − measured) / measured.
+    /// Relative error: (ours − measured) / measured.
     pub error: f64,
-    /// True if the error is within the tolerance; none where it is only shown.
+    /// True if the error is within the tolerance; `None` if the figure is only shown.
     pub is_met: Option<bool>,
 }
 
@@ -125,7 +125,7 @@ impl Compared {
     fn new(figure: Figure, measured: f64, ours: f64, is_judged: bool) -> Self {
         let error = ours / measured - 1.0;
         let is_met = figure.tolerance().filter(|_| is_judged).map(|tolerance| {
-            // Published latencies are whole µs.
+            // Published latencies are rounded to whole µs.
             let slack = if tolerance > 0.05 && measured < 50.0 { 0.5 / measured } else { 0.0 };
             error.abs() <= tolerance + slack
         });
@@ -133,37 +133,37 @@ impl Compared {
     }
 }
 
-/// Natural logarithm of ours by measured, as a multiple of what is tolerated: what a fit makes small.
+/// Residual of a fit: ln(ours / measured) in multiples of the tolerance.
 pub(crate) fn residual(figure: Figure, measured: f64, ours: f64) -> f64 {
     libm::log(ours / measured) / figure.tolerance().unwrap_or(f64::INFINITY)
 }
 
-/// A row of measurements beside ours.
+/// A row of measurements compared with the simulated drive.
 #[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
 pub struct Row {
-    /// Line of the file.
+    /// Line of the measurement file.
     pub line: u64,
-    /// Writes offered in a second; none where jobs write as fast as they can.
+    /// Offered writes per second; `None` for a closed loop, where jobs write as fast as they can.
     pub writes_s: Option<u64>,
     /// Share of the drive in use.
     pub used: f64,
-    /// Addresses of requests in it, as files of measurements name them.
+    /// Address distribution, in the notation of measurement files.
     pub addresses: String,
-    /// True if the real drive carries the load with something to spare.
+    /// True if the real drive sustains the load with a margin.
     pub is_stable: bool,
-    /// Figures that both have.
+    /// Figures known for both drives.
     pub figures: Vec<Compared>,
 }
 
 /// Comparison of a simulated drive with a real one.
 #[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
 pub struct Check {
-    /// Row by row.
+    /// Compared rows, in file order.
     pub rows: Vec<Row>,
 }
 
 impl Check {
-    /// (figures met, all that are judged) of one kind, or of all.
+    /// Counts (met, judged) figures of one kind, or of all kinds for `None`.
     pub fn met(&self, figure: Option<Figure>) -> (usize, usize) {
         let figures = self.rows.iter().flat_map(|row| &row.figures);
         let of_kind = figures.filter(|compared| figure.is_none_or(|figure| compared.figure == figure));
@@ -171,8 +171,9 @@ impl Check {
         judged.fold((0, 0), |(met, all), is_met| (met + usize::from(is_met), all + 1))
     }
 
-    /// Errors of one kind where they are judged, as shares without their sign, the smallest first; of a kind that never is,
-    /// those at the rates that the real drive carries.
+    /// Absolute errors of one kind, as shares in ascending order.
+    ///
+    /// Only judged values count. For a kind that is never judged, all values at stable loads count.
     pub fn errors(&self, figure: Figure) -> Vec<f64> {
         let counts = |row: &Row, compared: &Compared| match figure.tolerance() {
             Some(_) => compared.is_met.is_some(),
@@ -191,7 +192,6 @@ impl Check {
     }
 }
 
-/// The question that `row` asks a drive of `config`.
 pub(crate) fn question(measurements: &Measurements, row: &Measurement, config: &DriveConfig) -> Question {
     let is_saturated = !measurements.is_stable(row);
     Question {
@@ -202,7 +202,6 @@ pub(crate) fn question(measurements: &Measurements, row: &Measurement, config: &
     }
 }
 
-/// Figures of `row` that are judged, as they were measured.
 pub(crate) fn judged(
     measurements: &Measurements,
     row: &Measurement,
@@ -212,10 +211,10 @@ pub(crate) fn judged(
     figures.filter_map(move |figure| Some((figure, figure.of(&seen)?)))
 }
 
-/// `row` beside `ours`. What is not `clear` is shown, and not judged.
+/// Figures of a row that is not clear are shown, but not judged.
 fn compare(measurements: &Measurements, row: &Measurement, ours: &Figures, is_clear: bool) -> Row {
     let is_stable = measurements.is_stable(row);
-    // That a drive which keeps up completes what it is offered is no news.
+    // At a stable load the drive completes the offered rate by definition.
     let is_news = |figure: &Figure| !is_stable || *figure != Figure::Completed;
     let compared = |figure: Figure| {
         let is_judged = is_clear && figure.is_judged(is_stable);
@@ -231,13 +230,13 @@ fn compare(measurements: &Measurements, row: &Measurement, ours: &Figures, is_cl
     }
 }
 
-/// Rows that say something of their own: of several that are beyond saturation only the first of each kind of addresses.
+/// All stable and closed-loop rows, and the first saturated row of each address distribution.
 pub fn rows_of(measurements: &Measurements) -> Vec<Measurement> {
     let mut saturated = BTreeSet::new();
     let is_worth = |row: &&Measurement| {
         let is_saturated = row.load.offered.is_some() && !measurements.is_stable(row);
         let offered = row.load.offered.map_or(0.0, |offered| offered.requests_s() as f64);
-        // Between what is stable and what is too much, nothing is well defined.
+        // Loads near saturation are neither stable nor clearly saturated: skip them.
         let is_clear = measurements
             .saturation_s(row.load.addresses)
             .is_none_or(|most| !is_saturated || offered > 1.02 * most);
@@ -246,7 +245,7 @@ pub fn rows_of(measurements: &Measurements) -> Vec<Measurement> {
     measurements.rows.iter().filter(is_worth).copied().collect()
 }
 
-/// The lines of the rows that are offered most, of those beyond saturation with each kind of addresses.
+/// Line of the row with the highest offered rate beyond saturation, for each address distribution.
 fn most_offered(measurements: &Measurements) -> impl Iterator<Item = u64> {
     let mut most: BTreeMap<Addresses, (u64, u64)> = BTreeMap::new();
     for row in measurements.rows.iter().filter(|row| !measurements.is_stable(row)) {
@@ -258,7 +257,7 @@ fn most_offered(measurements: &Measurements) -> impl Iterator<Item = u64> {
     most.into_values().map(|(_, line)| line)
 }
 
-/// Asks the drive of `config` all that was measured.
+/// Simulates every row and compares the figures.
 pub fn check(
     config: &DriveConfig,
     measurements: &Measurements,
@@ -270,7 +269,6 @@ pub fn check(
     check_on(&twin, twin.config(), measurements, &measurements.rows, seed, watch)
 }
 
-/// [`check`] for some rows, on a twin that is there, with the times of `config`, which has its blocks.
 pub(crate) fn check_on(
     twin: &Twin,
     config: &DriveConfig,
@@ -282,7 +280,8 @@ pub(crate) fn check_on(
     let questions: Vec<Question> = rows.iter().map(|row| question(measurements, row, config)).collect();
     let answers = twin.ask(&questions, seed, watch)?;
     let mut clear: BTreeSet<u64> = rows_of(measurements).iter().map(|row| row.line).collect();
-    // A real drive completes the same whatever it is offered beyond saturation. Whether ours does the last row says.
+    // The throughput of a real drive is constant beyond saturation. The row with the highest offered rate tests
+    // this of the simulated drive.
     clear.extend(most_offered(measurements));
     let compare =
         |(row, ours): (&Measurement, &Figures)| compare(measurements, row, ours, clear.contains(&row.line));

@@ -1,4 +1,4 @@
-//! Measurements of a drive: what was asked of it, and what it showed.
+//! Measurements of a drive: loads and observed figures.
 
 mod csv_file;
 mod sense;
@@ -10,44 +10,44 @@ use std::fs::File;
 use std::io::Read as _;
 use std::path::Path;
 
-/// The percentiles of a measurement: their names in CSV files, and in results.
+/// Percentiles of a measurement: name in CSV files, name in results.
 pub const PERCENTILES: [(&str, &str); 4] =
     [("p50", "50.000000"), ("p99", "99.000000"), ("p999", "99.900000"), ("p9999", "99.990000")];
 
-/// Share of saturation up to which a load counts as one that a drive carries: beyond it, what is measured depends on how
-/// long it is measured.
+/// Largest share of the saturation rate at which a load counts as stable. Above it, figures depend on the
+/// length of the measurement.
 const STABLE: f64 = 0.95;
-/// Share of what is offered from which on a drive keeps up.
 const KEEPS_UP: f64 = 0.98;
-/// Bytes of a file at most: what is no file of measurements is not read to its end, which it may not have.
+/// Largest file read, in bytes; the file may be something else without an end.
 const BYTES_MAX: u64 = 1 << 20;
 
-/// Requests of 4 KiB at random addresses of the part of the drive in use.
+/// Random 4 KiB requests to the part of the drive in use.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Load {
     /// Bytes of the drive in use.
     pub used_bytes: u64,
-    /// Addresses of the requests in them.
+    /// Distribution of addresses within the part in use.
     pub addresses: Addresses,
-    /// Jobs that issue requests: the first one reads and writes in turn and is looked at, the others write.
+    /// Number of jobs. The first alternates reads and writes and is measured; the others only write.
     pub jobs: u32,
-    /// Requests of a job that are outstanding at most.
+    /// Queue depth of each job.
     pub queue_depth: u32,
-    /// Writes and reads per second, with exponential gaps; without them all jobs write as fast as they can.
+    /// Offered writes and reads per second, with exponential gaps. `None` is a closed loop: all jobs write as
+    /// fast as they can.
     pub offered: Option<Offered>,
 }
 
 /// Distribution of addresses.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Addresses {
-    /// All alike.
+    /// Uniform.
     #[default]
     Uniform,
-    /// By Zipf's law: the k-th most popular one k^-θ times as often as the first.
+    /// Zipf's law: the k-th most popular address is drawn k^-θ times as often as the first.
     Zipf {
-        /// θ, in thousandths: below 1, where a twin of fewer blocks has the same shares.
+        /// θ in thousandths. It is below 1, where a twin with fewer blocks has the same shares.
         theta_milli: u32,
-        /// True if popular addresses are spread evenly; if not, they lie at the start, the most popular first.
+        /// True if popular addresses are spread evenly; false if they lie at the start, the most popular first.
         scattered: bool,
     },
 }
@@ -79,63 +79,64 @@ impl std::str::FromStr for Addresses {
             _ => return Err(()),
         };
         let theta: f64 = theta.parse().map_err(|_| ())?;
-        // From 1 on the shares of the popular ones depend on how many there are, and a twin has fewer.
+        // From θ = 1 on, the shares of popular addresses depend on the number of addresses, and a twin has
+        // fewer.
         let is_known = (0.001..=0.999).contains(&theta);
         let theta_milli = if is_known { (theta * 1000.0).round() as u32 } else { return Err(()) };
         Ok(Self::Zipf { theta_milli, scattered })
     }
 }
 
-/// Requests offered a second.
+/// Offered requests per second.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Offered {
     /// Writes of all jobs.
     pub writes_s: u64,
-    /// Reads of the first job, which writes as much as it reads.
+    /// Reads of the first job, which issues the same number of writes.
     pub reads_s: u64,
 }
 
 impl Offered {
-    /// Both.
+    /// Sum of writes and reads per second.
     pub fn requests_s(&self) -> u64 {
         self.writes_s + self.reads_s
     }
 }
 
-/// Figures of a drive or its twin; `None` if unknown.
+/// Figures of a real or simulated drive; `None` if unknown.
 #[derive(Clone, Copy, Debug, Default, PartialEq, serde::Serialize, serde::Deserialize)]
 pub struct Figures {
-    /// Requests completed per second, of all jobs.
+    /// Requests completed per second by all jobs.
     pub completed_s: Option<f64>,
-    /// Latency of reads at each of [`PERCENTILES`], in µs.
+    /// Read latency at each of [`PERCENTILES`], in µs.
     pub read_us: [Option<f64>; 4],
-    /// Latency of writes of the same job.
+    /// Write latency of the same job at each of [`PERCENTILES`], in µs.
     pub write_us: [Option<f64>; 4],
-    /// Pages programmed per page that the host wrote.
+    /// Write amplification: pages programmed per page written by the host.
     pub waf: Option<f64>,
 }
 
-/// One row of a file.
+/// One row of a measurement file.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Measurement {
-    /// Line of the file that it is on.
+    /// Line of the file.
     pub line: u64,
     /// The load.
     pub load: Load,
-    /// The figures seen.
+    /// The observed figures.
     pub seen: Figures,
 }
 
 /// Measurements of one drive.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Measurements {
-    /// Bytes that the drive offers.
+    /// Capacity of the drive in bytes.
     pub capacity_bytes: u64,
-    /// One for each row, in their order.
+    /// Rows in file order.
     pub rows: Vec<Measurement>,
 }
 
-/// Why measurements cannot be used. Lines are counted from 1, the heading included.
+/// Error in a measurement file. Lines are counted from 1, including the heading.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum MeasurementError {
@@ -144,61 +145,61 @@ pub enum MeasurementError {
     File {
         /// Path of the file.
         path: String,
-        /// Why.
+        /// Cause.
         error: std::io::Error,
     },
-    /// It is no CSV file.
+    /// The file is not valid CSV.
     #[error("{path}: {error}")]
     Csv {
         /// Path of the file.
         path: String,
-        /// Why.
+        /// Cause.
         error: csv::Error,
     },
-    /// A column is not there.
-    #[error("{path}: the column {column} is missing; needed are {needed}, and what is not known stays empty")]
+    /// A required column is missing.
+    #[error("{path}: the column {column} is missing; needed are {needed}; leave unknown values empty")]
     Missing {
         /// Name of the file.
         path: String,
-        /// The column.
+        /// Missing column.
         column: &'static str,
-        /// All that must be there.
+        /// All required columns.
         needed: String,
     },
-    /// A column is not known.
+    /// A column is unknown.
     #[error("{path}: no column is called \"{column}\"{nearest}; known are {known}")]
     Unknown {
         /// Name of the file.
         path: String,
-        /// The column.
+        /// Unknown column.
         column: String,
-        /// Nearest known name.
+        /// Nearest known name, with its description.
         nearest: String,
-        /// All that are known.
+        /// All known columns.
         known: String,
     },
-    /// A field does not say what it should.
+    /// A field has an invalid value.
     #[error("{path}, line {line}: {column} is \"{given}\"; give {allowed}")]
     Field {
         /// Name of the file.
         path: String,
         /// Number of the line.
         line: u64,
-        /// The column.
+        /// Column of the field.
         column: &'static str,
-        /// The value given.
+        /// Given value.
         given: String,
-        /// The values allowed.
+        /// Allowed values.
         allowed: &'static str,
     },
-    /// Fields contradict each other, or those of another line.
+    /// Fields contradict each other or those of another line.
     #[error("{path}, line {line}: {what}")]
     Nonsense {
         /// Name of the file.
         path: String,
         /// Number of the line.
         line: u64,
-        /// The fault, and the cure.
+        /// Fault and remedy.
         what: String,
     },
     /// The file as a whole cannot be used.
@@ -206,13 +207,13 @@ pub enum MeasurementError {
     Whole {
         /// Name of the file.
         path: String,
-        /// The fault, and the cure.
+        /// Fault and remedy.
         what: String,
     },
 }
 
 impl Measurements {
-    /// Reads the file at `path`, no more than 1 MiB of it.
+    /// Reads the file at `path`, at most 1 MiB.
     pub fn read(path: &Path) -> Result<Self, MeasurementError> {
         let name = path.display().to_string();
         let mut bytes = Vec::new();
@@ -220,27 +221,27 @@ impl Measurements {
         read.map_err(|error| MeasurementError::File { path: name.clone(), error })?;
         let whole = |what: &str| MeasurementError::Whole { path: name.clone(), what: what.to_owned() };
         if bytes.len() as u64 > BYTES_MAX {
-            return Err(whole("more than 1 MiB: a file of measurements has a line for each rate"));
+            return Err(whole("more than 1 MiB: a measurement file has one line for each rate"));
         }
         let text = String::from_utf8(bytes)
-            .map_err(|_| whole("no text in UTF-8: save it as CSV in this encoding, separated by commas"))?;
+            .map_err(|_| whole("not UTF-8 text: save it as comma-separated CSV in UTF-8"))?;
         Self::parse(&text, &name)
     }
 
-    /// Parses `text`, which is called `path` in errors.
+    /// Parses `text`; errors name it `path`.
     pub fn parse(text: &str, path: &str) -> Result<Self, MeasurementError> {
         let measurements = csv_file::parse(text, path)?;
         sense::check(&measurements, path)?;
         Ok(measurements)
     }
 
-    /// Requests per second to `addresses` that the drive completes when more are offered, if a row shows it.
+    /// Saturation throughput for `addresses`, in requests per second; `None` if no row exceeds it.
     pub fn saturation_s(&self, addresses: Addresses) -> Option<f64> {
         let lagging = self.rows.iter().filter(|row| row.load.addresses == addresses && !row.keeps_up());
         lagging.filter_map(|row| row.seen.completed_s).reduce(f64::max)
     }
 
-    /// True if the drive carries the load of `row` with something to spare.
+    /// True if the drive sustains the load of `row` with a margin.
     pub fn is_stable(&self, row: &Measurement) -> bool {
         let Some(offered) = row.load.offered else { return false };
         let offered = offered.requests_s() as f64;
@@ -249,7 +250,7 @@ impl Measurements {
 }
 
 impl Measurement {
-    /// True if the drive completed what was offered, as far as is known.
+    /// True if the drive completed the offered rate, or if its throughput is unknown.
     fn keeps_up(&self) -> bool {
         let offered = self.load.offered.map_or(0.0, |offered| offered.requests_s() as f64);
         self.seen.completed_s.is_none_or(|done| done >= KEEPS_UP * offered)
@@ -257,7 +258,6 @@ impl Measurement {
 }
 
 impl Load {
-    /// The jobs as an experiment has them, on a drive whose part in use has `used_bytes` bytes.
     pub(crate) fn jobs(&self, used_bytes: u64) -> String {
         let Self { jobs, queue_depth, offered, .. } = *self;
         let mut text = format!("[workload]\nsize_bytes = {used_bytes}\nqueue_depth = {queue_depth}\n");

@@ -1,12 +1,11 @@
 //! A drive with fewer blocks.
 //!
-//! Latency depends on dies, buses and what they are asked for, not on how many blocks there are. What a drive keeps in
-//! hand, though, erased and open blocks, does not shrink with it: what it offers is chosen such that the flash which is
-//! left for it is as full as that of the whole drive.
+//! Latency depends on dies, buses and their load, not on the number of blocks. The erased and open blocks that
+//! a drive reserves do not shrink with it. The logical size is therefore chosen to keep the utilisation of the
+//! remaining flash constant.
 
 use strobe_ssd::{BuildError, DriveConfig, kept_blocks};
 
-/// Gives `drive`, which has `share` times the blocks that it had, an SLC cache of the same share of them.
 pub(crate) fn scale_cache(drive: &mut DriveConfig, share: f64) {
     let cache = &mut drive.ftl.slc_cache;
     for blocks in [&mut cache.static_blocks, &mut cache.dynamic_blocks, &mut cache.fold_at] {
@@ -14,7 +13,7 @@ pub(crate) fn scale_cache(drive: &mut DriveConfig, share: f64) {
     }
 }
 
-/// `config` with `blocks_per_plane` blocks, if it has more.
+/// Returns `config` reduced to `blocks_per_plane` blocks; unchanged if it has no more.
 pub fn scaled(config: &DriveConfig, blocks_per_plane: u32) -> Result<DriveConfig, BuildError> {
     if blocks_per_plane >= config.nand.blocks_per_plane {
         return Ok(config.clone());
@@ -31,9 +30,10 @@ pub fn scaled(config: &DriveConfig, blocks_per_plane: u32) -> Result<DriveConfig
     small.nand.blocks_per_plane = blocks_per_plane;
     let share = blocks(&small) / blocks(config);
     scale_cache(&mut small, share);
+    // The logical size is set below instead.
     small.ftl.over_provisioning = None;
     small.ftl.logical_pages = Some((units * blocks(&small) / blocks(config)) as u32);
-    // What is kept depends on how much is spare.
+    // `kept_blocks` depends on the spare share: iterate to a fixed point.
     for _ in 0..8 {
         small.ftl.logical_pages = Some((per_block * free(&small)?) as u32);
     }

@@ -1,4 +1,4 @@
-//! A drive that is asked what a real one was asked.
+//! A scaled-down drive under the loads of a real one.
 
 use std::collections::BTreeMap;
 use std::sync::{Mutex, PoisonError};
@@ -16,26 +16,26 @@ use crate::Effort;
 use crate::measurements::{Addresses, Figures, Load, PERCENTILES};
 use crate::scaled::scaled;
 
-/// Why a drive shows nothing.
+/// Error of a twin.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum TwinError {
-    /// It cannot be built.
+    /// The drive cannot be built.
     #[error(transparent)]
     Build(#[from] BuildError),
-    /// The load is none that can be simulated.
+    /// The load cannot be simulated.
     #[error(transparent)]
     Config(#[from] ConfigError),
-    /// The addresses it is to be written at cannot be drawn.
+    /// The ageing addresses cannot be drawn.
     #[error(transparent)]
     Addresses(#[from] WorkloadError),
-    /// It cannot be written as it should.
-    #[error("the drive does not take what it is aged with: {0}")]
+    /// Writing the ageing data failed.
+    #[error("ageing the drive failed: {0}")]
     Aging(FtlError),
-    /// It failed while it was measured.
+    /// The drive failed during measurement.
     #[error(transparent)]
     Run(#[from] RunError),
-    /// Whoever watches wanted no more.
+    /// The watcher asked to stop.
     #[error("interrupted")]
     Interrupted,
 }
@@ -49,46 +49,48 @@ impl From<FtlError> for TwinError {
     }
 }
 
-/// A drive with fewer blocks, in the state in which drives were measured: written once in order, and three times at random.
-/// Times, and what the controller does, may change from one question to the next; all that decides where data is may not.
+/// A drive with fewer blocks in the steady state of the measured drives: written once in order, then three
+/// times at random.
+///
+/// Timing and controller settings may change between questions. Settings that decide data placement may not.
 pub struct Twin {
     config: DriveConfig,
     effort: Effort,
-    /// By the units in use, and where in them it was written. Copied under the lock, used outside.
+    /// Aged drives by units in use and ageing addresses. Copied under the lock, used outside it.
     aged: Mutex<BTreeMap<(u32, Addresses), Aged>>,
 }
 
-/// A question to a drive.
+/// A load and the drive settings to simulate it with.
 #[derive(Clone, Debug)]
 pub struct Question {
-    /// Its times and its controller.
+    /// Drive configuration; its timing and controller settings apply.
     pub config: DriveConfig,
     /// The load.
     pub load: Load,
-    /// Bytes that the real drive offers.
+    /// Capacity of the real drive in bytes.
     pub capacity_bytes: u64,
-    /// True if the load is more than it carries: the effect takes longer to show.
+    /// True if the load exceeds the saturation rate, where the effect takes longer to show.
     pub is_saturated: bool,
 }
 
 impl Twin {
-    /// The twin of the drive of `config`, with so many blocks that it shows what the whole drive would.
+    /// Returns the twin of `config`, with enough blocks to behave as the whole drive.
     pub fn new(config: &DriveConfig, effort: Effort) -> Result<Self, BuildError> {
         let config = scaled(config, effort.blocks_per_plane(config))?;
         Ok(Self { config, effort, aged: Mutex::default() })
     }
 
-    /// The drive that is simulated.
+    /// Configuration of the simulated drive.
     pub fn config(&self) -> &DriveConfig {
         &self.config
     }
 
-    /// Bytes of memory that each of the threads needs.
+    /// Memory that each thread needs, in bytes.
     pub fn memory_bytes(&self) -> Result<u64, BuildError> {
         memory_bytes(&self.config)
     }
 
-    /// `config`, which is of the whole drive, with the blocks of this one.
+    /// Returns `config`, given for the whole drive, with the blocks of this twin.
     pub fn scale(&self, config: &DriveConfig) -> DriveConfig {
         let mut small = config.clone();
         small.nand.blocks_per_plane = self.config.nand.blocks_per_plane;
@@ -98,18 +100,16 @@ impl Twin {
         small
     }
 
-    /// Under which [`Twin::aged`] has the drive for `load`.
     fn place(&self, load: &Load, capacity: u64) -> (u32, Addresses) {
         (self.units(load.used_bytes, capacity), load.addresses)
     }
 
-    /// Units in use on this drive where the real one has `used` of `capacity` bytes in use.
     fn units(&self, used: u64, capacity: u64) -> u32 {
         let units = u128::from(self.config.logical_units());
         (units * u128::from(used.min(capacity)) / u128::from(capacity.max(1))).max(1) as u32
     }
 
-    /// Makes sure that the drive has been written as far as `questions` need it.
+    /// Ages the drives that `questions` need.
     pub fn age(&self, questions: &[Question], seed: u64, watch: &dyn Watch) -> Result<(), TwinError> {
         for question in questions {
             let (units, addresses) = self.place(&question.load, question.capacity_bytes);
@@ -124,8 +124,10 @@ impl Twin {
         Ok(())
     }
 
-    /// A drive whose first `units` were written in order, three times at random, and, if that is something else, three times
-    /// at `addresses`: what is written often must have come apart from what is not.
+    /// Returns a drive with its first `units` written in order, then three times at random.
+    ///
+    /// Other `addresses` than uniform are then written three times as well: hot and cold data must have
+    /// separated.
     fn written(
         &self,
         units: u32,
@@ -147,7 +149,7 @@ impl Twin {
             Addresses::Uniform => None,
             Addresses::Zipf { theta_milli, scattered } => {
                 let theta = f64::from(theta_milli) / 1000.0;
-                // Not what the run writes afterwards, in the same order.
+                // Another seed than the run's, so that ageing does not write the same sequence.
                 let seed = Prng::derive(seed, "twin ageing").bits();
                 Some(Popular::new(units, bytes, theta, scattered, seed)?)
             }
@@ -170,7 +172,7 @@ impl Twin {
         self.aged.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Figures of the drive, question by question.
+    /// Simulates `questions` and returns the figures of each.
     pub fn ask(
         &self,
         questions: &[Question],
@@ -195,6 +197,7 @@ impl Twin {
         experiment.run.warmup = ms(warmup_ms);
         experiment.run.measure = Some(ms(measure_ms));
         let drive = aged.timed(&question.config)?;
+        // Free this copy: the run needs only the timed drive.
         drop(aged);
         let result = run_on(&experiment, drive, &mut Stoppable(watch))?;
         if watch.stopped() {
@@ -208,10 +211,9 @@ fn ms(ms: u64) -> Amount {
     Amount::Time(Time::from_ns(ms * 1_000_000))
 }
 
-/// Requests drawn at a time.
 const BATCH: usize = 1024;
 
-/// Units as a run with Zipf's law writes them: the same are popular.
+/// With the same hot units as in a run.
 struct Popular {
     workload: Synthetic,
     sectors_per_unit: u64,
@@ -240,12 +242,8 @@ impl Popular {
 }
 
 fn figures(result: &RunResult) -> Figures {
-    let percentiles = |clat: &Clat| {
-        PERCENTILES.map(|(_, name)| {
-            let us = clat.percentile.get(name).map(|&ns| ns as f64 / 1000.0);
-            us.filter(|_| clat.n > 0)
-        })
-    };
+    let percentiles =
+        |clat: &Clat| PERCENTILES.map(|(_, name)| clat.percentile(name).map(|ns| ns as f64 / 1000.0));
     let seconds = result.time.virtual_ns as f64 / 1e9;
     let done: u64 = result.jobs.iter().map(|job| job.read.clat_ns.n + job.write.clat_ns.n).sum();
     let probe = result.jobs.first();

@@ -1,4 +1,4 @@
-//! Files of measurements: what is read from them, and what is refused, with the line and the cure.
+//! Measurement files: accepted ones, and refused ones with line and remedy.
 
 use strobe_twin::measurements::{Addresses, COLUMNS, Measurements, Offered};
 
@@ -66,7 +66,6 @@ fn what_a_drive_carries_is_stable() {
     let measurements = parse(&rows.concat()).expect("valid");
     assert_eq!(measurements.saturation_s(Addresses::Uniform), Some(98_000.0));
     let stable: Vec<bool> = measurements.rows.iter().map(|row| measurements.is_stable(row)).collect();
-    // 95,000 is more than 95 % of 98,000.
     assert_eq!(stable, [true, true, false, false]);
 }
 
@@ -75,16 +74,16 @@ fn nonsense_is_refused_with_line_and_cure() {
     let fine = "4096000,10000,5000,15000,70,256,410,\n";
     for (row, expected) in [
         ("4096000,10000,5000,15000,300,256,410,", "line 3: read_p50_us is 300, more than read_p99_us, 256"),
-        ("4096000,10000,5000,15000,0.07,0.256,0.41,", "no drive answers in that; latencies are in µs"),
+        ("4096000,10000,5000,15000,0.07,0.256,0.41,", "no drive is that fast; latencies are in µs"),
         ("4096000,20000,5000,25000,70000000,90000000,91000000,", "more than a second: latencies are in µs"),
         ("4096000,20000,5000,25000,20000,90000,91000,", "is it in another unit? Latencies are in µs"),
-        ("8192000,20000,5000,25000,70,256,410,", "a file is about one drive"),
+        ("8192000,20000,5000,25000,70,256,410,", "but 4096000 in earlier rows: use one file for each drive"),
         ("4096000,20000,5000,35000,70,256,410,", "completed_s is 35000, but only 25000 were offered"),
-        ("4096000,2000,5000,7000,70,256,410,", "the job that is looked at writes as much as it reads"),
-        ("4096000,20000,0,20000,70,256,410,", "latencies of reads, but offered_reads_s is 0"),
+        ("4096000,2000,5000,7000,70,256,410,", "the measured job writes as much as it reads"),
+        ("4096000,20000,0,20000,70,256,410,", "read latencies, but offered_reads_s is 0"),
         (
             "4096000,10000,5000,15000,170,256,410,",
-            "line 3: the same load as on line 2: one row for each; leave out the one that is wrong",
+            "line 3: the same load as on line 2: give one row for each load; remove the wrong one",
         ),
         ("4096000,10000,5000,15000,70,256,410,", "the same load as on line 2"),
         (
@@ -102,18 +101,15 @@ fn nonsense_is_refused_with_line_and_cure() {
         ("4096000,0,0,,,,,1.5", "offered_writes_s and offered_reads_s are 0: leave both empty if"),
         (
             "4096000,20000,,20000,,,,",
-            "offered_reads_s is \"\"; give a number as the other rate, 0 if there are none",
+            "offered_reads_s is \"\"; give a number like the other rate, 0 for none",
         ),
-        ("4096000,,5000,20000,70,256,,", "offered_writes_s is \"\"; give a number as the other rate"),
+        ("4096000,,5000,20000,70,256,,", "offered_writes_s is \"\"; give a number like the other rate"),
         (
             "4096000,50,5,55,70,256,,",
-            "with less than 100 reads a second high percentiles are chance; is it in thousands?",
+            "with less than 100 reads a second high percentiles are random; is it in thousands?",
         ),
-        (
-            "4096000,,,90000,70,256,,",
-            "latencies of reads, but both offered rates are empty: then jobs only write",
-        ),
-        ("4096000,,,,,,,", "nothing was measured in this row: leave it out"),
+        ("4096000,,,90000,70,256,,", "read latencies, but both offered rates are empty, so jobs only write"),
+        ("4096000,,,,,,,", "the row has no measurement: remove it"),
         ("4096000,,,2e9,,,,", "no drive completes more than 1000000000 in a second"),
         ("4096000,20000,5000,25,70,256,,", "completed_s is 25 of 25000 offered, but on line 2 it is 15000"),
         (
@@ -126,7 +122,7 @@ fn nonsense_is_refused_with_line_and_cure() {
         ("4096000,\"20,000\",5000,,70,256,,", "offered_writes_s is \"20,000\""),
         (
             "4096000,20,000,5000,,70,256,,",
-            "line 3: 9 fields, but the heading has 8 columns: leave empty what is not known",
+            "line 3: 9 fields, but the heading has 8 columns: leave unknown values empty",
         ),
         ("4096000,20000,5000,25000,70,256,410,1000", "waf is 1000"),
         ("4096000,20k,5000,25000,70,256,410,", "offered_writes_s is \"20k\"; give requests per second"),
@@ -151,12 +147,12 @@ fn nonsense_is_refused_with_line_and_cure() {
     let missing = of("capacity_bytes,offered_writes_s,offered_reads_s,read_p50_us\n");
     assert!(missing.contains("the column read_p99_us is missing; needed are capacity_bytes"), "{missing}");
     let unknown = of("capacity_bytes,offered_write_s\n");
-    assert!(unknown.contains("\"offered_write_s\", did you mean offered_writes_s (writes that"), "{unknown}");
-    // The nearest name is not all that is wrong.
+    assert!(unknown.contains("\"offered_write_s\", did you mean offered_writes_s (writes per"), "{unknown}");
+    // The nearest name alone would hide that the unit is wrong.
     let ns = of("capacity_bytes,read_p99_ns\n");
     assert!(ns.contains("\"read_p99_ns\", did you mean read_p99_us (99th percentile in µs)?"), "{ns}");
     let twice = of("capacity_bytes,waf,waf\n");
-    assert!(twice.contains("the column waf is there twice"), "{twice}");
+    assert!(twice.contains("the column waf appears twice"), "{twice}");
     let used = of(
         "capacity_bytes,used_bytes,offered_writes_s,offered_reads_s,read_p50_us,read_p99_us\n4096,8192,,,,\n",
     );
@@ -176,7 +172,6 @@ fn nonsense_is_refused_with_line_and_cure() {
     }
 }
 
-/// Jobs of their own: one cannot write what it does not read, and none has more outstanding than it may.
 #[test]
 fn rows_that_contradict_their_neighbours_are_refused() {
     const HEADING: &str =
@@ -191,19 +186,17 @@ fn rows_that_contradict_their_neighbours_are_refused() {
     };
     let row =
         |writes: u32, read: f64, write: f64| format!("4096000,,{writes},5000,{read},{},{write},", 4.0 * read);
-    // Sixty times its neighbours, in whatever order they are; the same at the end of the rates may be true.
+    // Sixty times its neighbours, in any row order. At the highest rate the same may be true.
     let (low, middle, high) = (row(10_000, 70.0, 9.0), row(20_000, 4200.0, 9.0), row(30_000, 75.0, 10.0));
     let expected =
         "line 4: read_p50_us is 4200, but 70 and 75 at the rates next to it: is it in another unit?";
     refused(&[&low, &high, &middle], expected);
     parse(&[&low, &high, &row(40_000, 4200.0, 9.0)]).expect("near saturation");
     refused(&[&low, &row(20_000, 71.0, 9100.0), &high], "line 3: write_p50_us is 9100, but 9 and 10");
-    // All writes in ns.
     refused(
         &[&row(10_000, 70.0, 9000.0), &row(20_000, 71.0, 9100.0)],
         "line 2: write_p50_us is 9000, more than 100 times",
     );
-    // Write amplification, of uniform writes all of it.
     let waf = |used: u32, jobs: &str, waf: f64| format!("4096000,{used},{jobs},,,,{waf}");
     let (half, full) = (waf(2_048_000, ",", 1.4), waf(4_096_000, ",", 3.5));
     parse(&[&half, &full, &waf(4_096_000, "10000,5000", 3.6)]).expect("nearly the same");
@@ -217,7 +210,8 @@ fn rows_that_contradict_their_neighbours_are_refused() {
     );
 }
 
-/// A drive may stop for milliseconds at one rate and not at the next, so only a tail that is as far off as a unit is one.
+/// A drive may pause for milliseconds at one rate and not at the next, so only a factor as large as a unit is a
+/// fault.
 #[test]
 fn tails_of_writes_in_another_unit_are_refused() {
     let parse = |middle: f64| {
@@ -243,15 +237,15 @@ fn what_jobs_cannot_have_done_is_refused() {
     for (row, expected) in [
         (
             "409600000,,1,64,20000,5000,70,256,9,30",
-            "jobs is 1, and that one writes as much as it reads, 5000 a second",
+            "jobs is 1, and this job writes as much as it reads, 5000 a second",
         ),
         ("409600000,,0,64,20000,5000,70,256,9,30", "jobs is \"0\"; give 1 to 256"),
-        // Bytes in sectors.
+        // Sectors instead of bytes.
         (
             "409600000,819200,7,64,20000,5000,70,256,9,30",
             "less than a hundredth of capacity_bytes, 409600000",
         ),
-        ("409600000,,7,64,20000,5000,70,256,0.009,0.03", "write_p50_us is 0.009: no drive answers in that"),
+        ("409600000,,7,64,20000,5000,70,256,0.009,0.03", "write_p50_us is 0.009: no drive is that fast"),
         (
             "409600000,,7,64,20000,5000,70,256,9000000000,,",
             "write_p50_us is 9000000000, more than 100 seconds",
@@ -262,21 +256,18 @@ fn what_jobs_cannot_have_done_is_refused() {
         ),
         ("409600000,,7,64,20000,5000,70,256,30000,60000", "requests outstanding, but queue_depth is 64"),
     ] {
-        // Some need no more than a row that is otherwise whole.
         let row = row.trim_end_matches(',').to_owned() + if row.ends_with(",,") { "," } else { "" };
         let error = of(&row).expect_err(&row);
         assert!(error.contains(expected), "{row}: {error}");
     }
-    // By hand: half of all reads take 12 ms at least, one in a hundred 24; 5,880 + 240 µs, and writes as long: at 5,000
-    // of each a second 61 outstanding.
+    // By hand: half of all reads take at least 12 ms, one in a hundred 24 ms, so the mean is at least 5,880 +
+    // 240 µs. Writes take as long. At 5,000 of each per second 61 requests are in flight.
     assert!(of("409600000,,7,64,20000,5000,12000,24000,12000,24000").is_ok());
-    // 30 are more than 26.
     let error = of("409600000,,7,26,20000,5000,12000,24000,,").expect_err("30 outstanding");
-    assert!(error.contains("are 31 requests outstanding, but queue_depth is 26"), "{error}");
-    assert!(of("409600000,,1,64,5000,5000,70,256,9,30").is_ok(), "nobody else writes");
+    assert!(error.contains("keep 31 requests outstanding, but queue_depth is 26"), "{error}");
+    assert!(of("409600000,,1,64,5000,5000,70,256,9,30").is_ok(), "no other job writes");
 }
 
-/// A file as spreadsheets and other programs write it is read alike.
 #[test]
 fn the_same_file_in_other_clothes_is_the_same() {
     let text =
@@ -324,8 +315,7 @@ fn files_that_are_none_are_refused_soon() {
     };
     assert!(of("huge", &vec![b'#'; (1 << 20) + 1]).contains("huge: more than 1 MiB"));
     let utf16: Vec<u8> = HEADING.encode_utf16().flat_map(u16::to_le_bytes).chain([0xff]).collect();
-    assert!(of("utf16", &utf16).contains("no text in UTF-8: save it as CSV"));
-    // It has no end.
+    assert!(of("utf16", &utf16).contains("not UTF-8 text: save it as"));
     let error = Measurements::read(std::path::Path::new("/dev/zero")).expect_err("zeros").to_string();
     assert!(error.contains("/dev/zero: more than 1 MiB"), "{error}");
     assert!(
@@ -336,7 +326,6 @@ fn files_that_are_none_are_refused_soon() {
 
 #[test]
 fn any_bytes_are_read_or_refused() {
-    // Every column with every odd text in it, one at a time.
     let heading: Vec<&str> = COLUMNS.iter().map(|column| column.name).collect();
     for (at, _) in COLUMNS.iter().enumerate() {
         for odd in [

@@ -1,5 +1,4 @@
-//! Drives with fewer blocks show what whole ones do; a fit comes to the same wherever it was stopped, and finds a drive
-//! that it was not told of.
+//! Scaled drives behave as whole ones. A fit gives the same result after any stop, and finds a hidden drive.
 
 use std::path::Path;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
@@ -14,7 +13,6 @@ use strobe_twin::measurements::{Addresses, Load, Measurements, Offered};
 use strobe_twin::{Effort, Question, Twin, scaled};
 use strobe_types::StopFlag;
 
-/// A drive of 4 dies with 2 planes.
 fn small(sets: &[&str]) -> DriveConfig {
     let sets: Vec<String> = [
         "drive.nand.channels=2",
@@ -50,7 +48,7 @@ fn fewer_blocks_collect_as_much() {
         let error = amplification(&part) / of_whole - 1.0;
         assert!(error.abs() < 0.03, "{blocks} blocks: {:.1} %", 100.0 * error);
     }
-    // Not so if what is kept in hand were left out.
+    // A scaled drive without this correction for reserved blocks differs.
     let mut naive = whole.clone();
     naive.nand.blocks_per_plane = 64;
     naive.ftl.logical_pages = Some((whole.logical_units() * 64 / 400) as u32);
@@ -58,7 +56,7 @@ fn fewer_blocks_collect_as_much() {
     assert!(amplification(&naive) / of_whole > 1.1, "the comparison shows nothing");
 }
 
-/// Of 12,000 blocks in SLC mode of 43,712 there are as many in each hundred of a drive with fewer.
+/// 12,000 of 43,712 blocks are in SLC mode; the scaled drive has the same share.
 #[test]
 fn a_cache_has_the_same_share_of_fewer_blocks() {
     for name in ["tlc-client-1t", "qlc-client-2t"] {
@@ -90,7 +88,7 @@ fn a_drive_with_times_is_that_without() {
         drive.check().expect("sound");
         assert_eq!(drive.mapped_units(), units);
         assert_eq!(drive.stats().host.bytes(strobe_ssd::CommandKind::Write), 0, "nothing has been counted");
-        // As much room as collection in the background keeps, part of it in open blocks.
+        // Background GC keeps this much free space, part of it in open blocks.
         let (kept, planes) = (kept_blocks(&config).expect("valid"), drive.geometry().planes());
         let free = drive.free_blocks();
         assert!(free <= kept + 1 && free + 2 * planes >= kept, "{free} of {kept}");
@@ -108,12 +106,10 @@ fn load(writes_s: u64, reads_s: u64) -> Load {
     Load { used_bytes: 1 << 40, addresses: Addresses::Uniform, jobs: 3, queue_depth: 32, offered }
 }
 
-/// Measurements of a drive of ours, as somebody would have taken them from outside: ten rows.
 fn measured(config: &DriveConfig, effort: Effort) -> String {
     measured_at(config, effort, &[500, 1000, 1500, 2000, 2500, 3000, 3500, 4000, 4500, 40_000], 7)
 }
 
-/// Measurements of the drive at `rates`.
 fn measured_at(config: &DriveConfig, effort: Effort, rates: &[u64], seed: u64) -> String {
     let twin = Twin::new(config, effort).expect("a drive");
     let question = |&writes: &u64| Question {
@@ -168,12 +164,11 @@ fn a_fit_that_was_stopped_comes_to_the_same() {
         |memory| fit::fit(&measurements, &options(memory), &()).map(|fit| fit::preset(&fit, "ours.csv"));
     let whole = run(Some(path.clone())).expect("a fit");
     assert_eq!(run(None).expect("a fit"), whole, "without a file");
-    // Cut in the middle of a line.
     let kept = std::fs::read(&path).expect("kept");
     std::fs::write(&path, &kept[..kept.len() / 2]).expect("written");
     assert_eq!(run(Some(path.clone())).expect("a fit"), whole, "resumed");
     assert_eq!(std::fs::read(&path).expect("kept"), kept);
-    // Damaged in the middle; then a row too few, which is as good as unknown.
+    // A damaged line, then one with a row too few, which counts as unknown.
     let text = String::from_utf8(kept.clone()).expect("text");
     let lines: Vec<&str> = text.lines().collect();
     for (with, line) in [("\u{0}", 3), ("{}", 2)] {
@@ -181,7 +176,7 @@ fn a_fit_that_was_stopped_comes_to_the_same() {
         std::fs::write(&path, damaged).expect("written");
         let error = run(Some(path.clone())).expect_err(with).to_string();
         assert!(
-            error.contains(&format!("line {line}, is damaged: remove the file from there on")),
+            error.contains(&format!("line {line}, is damaged: remove this line and all after it")),
             "{error}"
         );
     }
@@ -191,27 +186,23 @@ fn a_fit_that_was_stopped_comes_to_the_same() {
     for other in ["a diary", "a diary\n", &text.replacen("\"strobe_points\":1", "\"strobe_points\":0", 1)] {
         std::fs::write(&path, other).expect("written");
         let error = run(Some(path.clone())).expect_err("a diary").to_string();
-        assert!(error.contains("something else than the finished points"), "{error}");
+        assert!(error.contains("does not contain finished points"), "{error}");
         assert_eq!(std::fs::read_to_string(&path).expect("there"), other);
     }
     std::fs::write(&path, &kept).expect("written");
-    // One at a time.
     let held = std::fs::File::open(&path).expect("there");
     held.lock().expect("locked");
     let error = run(Some(path.clone())).expect_err("another fit writes").to_string();
     assert!(error.contains("is being written by another process"), "{error}");
     drop(held);
-    // Another fit's.
     let other = FitOptions { seed: 2, ..options(Some(path.clone())) };
     let error = fit::fit(&measurements, &other, &()).expect_err("another seed").to_string();
     assert!(error.contains("holds finished points of another study (fit, model"), "{error}");
-    // What it writes is a preset.
     let preset: toml::Table = whole.parse().expect("TOML");
     let table = toml::Table::from_iter([("drive".to_owned(), toml::Value::Table(preset))]);
     Experiment::from_table(table, &[], Path::new("")).expect("a drive");
 }
 
-/// A fit begins a stage for every round, and a stop ends it with what is known kept.
 #[test]
 fn a_watcher_sees_the_rounds_of_a_fit_and_stops_it() {
     #[derive(Default)]
@@ -259,14 +250,13 @@ fn what_is_known_stays_as_it_is() {
     assert_eq!(fit.drive.controller.write_pace_ns, 0);
     assert_eq!(fit.drive.nand.program_ns, options.base.nand.program_ns);
     for found in &fit.found {
-        let is_kept = ["program time", "pace of writes"].contains(&found.name);
+        let is_kept = ["program time", "write throttle interval"].contains(&found.name);
         assert_eq!(found.is_kept, is_kept, "{}", found.name);
         assert!(!is_kept || (found.effect == 0.0 && !fit.untold.contains(&found.name)), "{}", found.name);
     }
     assert!(fit::preset(&fit, "ours.csv").contains("#   program time: 400.0 µs (kept, not fitted)\n"));
 }
 
-/// The amount of flash stays as it was said, whatever the write amplification.
 #[test]
 fn flash_that_is_known_stays_as_it_is() {
     let capacity = small(&[]).logical_units() * 4096;
@@ -283,11 +273,12 @@ fn flash_that_is_known_stays_as_it_is() {
         fit::fit(&measurements, &options, &()).expect("a fit").drive.nand.blocks_per_plane
     };
     let found = blocks(&[], &[]);
-    let told = blocks(&["drive.nand.blocks_per_plane=460"], &["nand.blocks_per_plane"]);
-    assert!(told == 460 && found != 460, "{told}, {found}");
+    let pinned = blocks(&["drive.nand.blocks_per_plane=460"], &["nand.blocks_per_plane"]);
+    assert!(pinned == 460 && found != 460, "{pinned}, {found}");
 }
 
-/// A drive that completes more in a closed loop than when requests come by themselves has no pace as slow as those.
+/// A drive that completes more in a closed loop than in an open one cannot have a write throttle as slow as the
+/// latter.
 #[test]
 fn a_closed_loop_is_fitted_to() {
     let text = measured(&small(&[]), Effort::Tiny);
@@ -313,7 +304,6 @@ fn too_little_is_not_fitted_to() {
     let error = fit::fit(&measurements.expect("valid"), &options(small(&[]), 1, Effort::Tiny, None), &());
     let error = error.expect_err("three rows").to_string();
     assert!(error.contains("3 rows") && error.contains("a fit needs 4"), "{error}");
-    // No tails at all.
     let rows: Vec<String> = (1..=5).map(|k| format!("999997440,{k}0000,5000,70,")).collect();
     let text = format!(
         "capacity_bytes,offered_writes_s,offered_reads_s,read_p50_us,read_p99_us\n{}\n",
@@ -322,10 +312,9 @@ fn too_little_is_not_fitted_to() {
     let measurements = Measurements::parse(&text, "few.csv").expect("valid");
     let error = fit::fit(&measurements, &options(small(&[]), 1, Effort::Tiny, None), &());
     let error = error.expect_err("no p99").to_string();
-    assert!(error.contains("0 rows with p50 and p99 of reads"), "{error}");
+    assert!(error.contains("0 rows below saturation have p50 and p99 of reads"), "{error}");
 }
 
-/// A fit to ten rows of a drive that is ours and that it does not know.
 struct Promise {
     found: fit::Fit,
     hidden: DriveConfig,
@@ -339,7 +328,6 @@ impl Promise {
         Self { found: fit::fit(&measurements, &options, &()).expect("a fit"), hidden }
     }
 
-    /// Prints a figure's errors; whether all are within `times` what is tolerated.
     fn within(what: &str, check: &check::Check, figure: Figure, times: f64) -> bool {
         let errors = check.errors(figure);
         println!("{what}, {}: {errors:.3?}", figure.name());
@@ -347,7 +335,6 @@ impl Promise {
         !errors.is_empty() && errors.iter().all(|error| *error <= tolerance)
     }
 
-    /// Rows that were in no file, measured with another seed: how far off the drive that was found is there.
     fn untold(&self, rates: &[u64]) -> check::Check {
         let text = measured_at(&self.hidden, Effort::Full, rates, 11);
         let untold = Measurements::parse(&text, "untold.csv").expect("valid");
@@ -361,7 +348,6 @@ fn mean(errors: &[f64]) -> f64 {
     errors.iter().sum::<f64>() / errors.len() as f64
 }
 
-/// The hidden drive: other times than those that the fit begins with.
 const HIDDEN: [&str; 6] = [
     "drive.nand.read_ns=[41000,63000,88000]",
     "drive.nand.program_ns=900000",
@@ -371,23 +357,20 @@ const HIDDEN: [&str; 6] = [
     "drive.controller.jitter_ns=1500",
 ];
 
-/// Ten rows, of which every third is held out, become a drive that is right at rates that no row has: it is as far off there as
-/// it says. Rows that it was fitted to are within `times` what is tolerated, all others within twice that.
 fn is_promised(hidden: DriveConfig, times: f64) {
     let promise = Promise::new(hidden, HeldOut::Third);
     let found = &promise.found;
-    // Between those of the file.
     let untold = promise.untold(&[750, 1250, 1750, 2250, 2750, 3250, 3750, 4250]);
     let mut broken = Vec::new();
     for figure in PROMISED {
         let stated = [&found.fitted, &found.held_out].map(|check| check.errors(figure)).concat();
         let (stated, now) = (mean(&stated), mean(&untold.errors(figure)));
-        println!("{}: {now:.3} where nothing was told, stated {stated:.3}", figure.name());
+        println!("{}: {now:.3} at new rates, stated {stated:.3}", figure.name());
         let kept = [
             Promise::within("fitted", &found.fitted, figure, times),
             Promise::within("held out", &found.held_out, figure, 2.0),
             Promise::within("untold", &untold, figure, 2.0),
-            // Two seeds of one drive differ by a part of this.
+            // Two seeds of one drive differ by part of this.
             now < stated + 0.03,
         ];
         if kept.contains(&false) {
@@ -403,7 +386,6 @@ fn a_drive_never_seen_is_predicted() {
     is_promised(small(&HIDDEN), 1.0);
 }
 
-/// Nobody knows the dies of the drive on his desk: then it is less near, and says so.
 #[test]
 #[ignore = "seven minutes: make test-long"]
 fn a_drive_of_other_dies_is_predicted() {
@@ -411,7 +393,6 @@ fn a_drive_of_other_dies_is_predicted() {
     is_promised(small(&[&HIDDEN[..], &dies].concat()), 2.0);
 }
 
-/// From the lower half of the rates to the upper one.
 #[test]
 #[ignore = "seven minutes: make test-long"]
 fn the_upper_half_follows_from_the_lower() {

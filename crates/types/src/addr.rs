@@ -3,8 +3,8 @@
 use crate::Stored;
 use std::fmt;
 
-/// Bytes in one host sector, the unit of [`Lba`]. Fixed at 512 as in ATA, SCSI, virtio-blk and
-/// every trace format Strobe reads.
+/// Bytes of a host sector, the unit of [`Lba`]. Fixed at 512 as in ATA, SCSI, virtio-blk and all supported
+/// trace formats.
 pub const SECTOR_BYTES: u64 = 512;
 
 macro_rules! address {
@@ -21,7 +21,7 @@ macro_rules! address {
                 Self(raw)
             }
 
-            /// The raw number, for printing and for indexing a table of this kind.
+            /// The raw number, for printing and for indexing a table by this address.
             #[inline(always)]
             pub const fn get(self) -> $int {
                 self.0
@@ -64,8 +64,8 @@ address!(
     Lpn, u32, "lpn"
 );
 address!(
-    /// Physical page address: one mapping unit on flash. A flash page that is larger than the
-    /// mapping unit holds several, numbered consecutively.
+    /// Physical page address: one mapping unit on flash. A flash page larger than the mapping unit holds
+    /// several, numbered consecutively.
     Ppa, u32, "ppa"
 );
 address!(
@@ -73,14 +73,14 @@ address!(
     Ppn, u32, "ppn"
 );
 address!(
-    /// An erase block, the unit of erase. "Block" never means anything else in Strobe.
+    /// Erase block, the unit of erase. "Block" has no other meaning in Strobe.
     BlockId, u32, "b"
 );
 address!(
-    /// A die (LUN): executes one array operation at a time, on one or several planes.
+    /// Die (LUN): executes array operations one by one, on one or several planes.
     DieId, u32, "d"
 );
 address!(
-    /// A channel: the bus that several dies share.
+    /// Channel: a bus shared by several dies.
     ChannelId, u32, "ch"
 );

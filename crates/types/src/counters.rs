@@ -1,11 +1,11 @@
 //! Counters that can be compared and added as a whole.
 
-/// A count, or a structure made of counts.
+/// A count, or a structure of counts.
 ///
-/// [`counters!`](crate::counters) implements it for a struct. A hand-written implementation needs
-/// [`Counters::combine`] only.
+/// [`counters!`](crate::counters) implements it for a struct. A manual implementation needs only
+/// [`Counters::combine`].
 pub trait Counters {
-    /// Each number of `self` and its counterpart in `other`, put together by `with`.
+    /// Combines each number of `self` with its counterpart in `other`.
     #[must_use]
     fn combine(&self, other: &Self, with: fn(u64, u64) -> u64) -> Self;
 }
@@ -22,7 +22,7 @@ impl<C: Counters, const N: usize> Counters for [C; N] {
     }
 }
 
-/// Optional counters, present in some configurations only. A missing counterpart counts as zero.
+/// Counters present in some configurations only. A missing counterpart counts as zero.
 impl<C: Counters + Default> Counters for Option<C> {
     fn combine(&self, other: &Self, with: fn(u64, u64) -> u64) -> Self {
         let zero = C::default();
@@ -30,7 +30,7 @@ impl<C: Counters + Default> Counters for Option<C> {
     }
 }
 
-/// A list of counters, as long as the configuration makes it. A missing counterpart counts as zero.
+/// A list of counters whose length depends on the configuration. A missing counterpart counts as zero.
 impl<C: Counters + Default> Counters for Vec<C> {
     fn combine(&self, other: &Self, with: fn(u64, u64) -> u64) -> Self {
         let zero = C::default();
@@ -39,10 +39,10 @@ impl<C: Counters + Default> Counters for Vec<C> {
     }
 }
 
-/// Structs of counters, written once: each field is a `u64` or other [`Counters`].
+/// Declares structs of counters: each field is a `u64` or other [`Counters`].
 ///
-/// Each is declared as written, and gets two methods: what was added `since` an earlier copy, and both together (`and`).
-/// A counter that has gone back, because a power cut has reset it, counts as nothing; sums stay below 2⁶⁴.
+/// Each struct is declared as written and gets two methods: `since` (difference to an earlier copy) and `and`
+/// (sum). A counter that went down, because a power cut reset it, gives 0. Sums saturate below 2⁶⁴.
 ///
 /// ```
 /// strobe_types::counters! {
@@ -76,13 +76,13 @@ macro_rules! counters {
         }
 
         impl $name {
-            /// Returns the counts added since `earlier`, an older copy of the same counters.
+            /// Returns the counts since `earlier`, an older copy of the same counters.
             #[must_use]
             pub fn since(&self, earlier: &Self) -> Self {
                 $crate::Counters::combine(self, earlier, u64::saturating_sub)
             }
 
-            /// Both together.
+            /// Returns the sum of both.
             #[must_use]
             pub fn and(&self, other: &Self) -> Self {
                 $crate::Counters::combine(self, other, u64::saturating_add)

@@ -1,6 +1,6 @@
 //! Structs whose fields have defaults.
 
-/// A struct with the default of each field beside it.
+/// Declares a struct with a default for each field.
 ///
 /// ```
 /// strobe_types::defaults! {
@@ -33,7 +33,7 @@ macro_rules! defaults {
     };
 }
 
-/// True if `value` is the default of its type: such keys are left out of what is written.
+/// True if `value` is the default of its type. Such keys are omitted from output.
 pub fn is_default<T: Default + PartialEq>(value: &T) -> bool {
     *value == T::default()
 }

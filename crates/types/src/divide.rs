@@ -1,14 +1,14 @@
 //! Exact division of 32-bit numbers by a divisor known only at run time.
 
-/// A divisor prepared once so that each division costs one multiplication.
+/// A divisor prepared once, so each division costs one multiplication.
 ///
-/// Block sizes of 192, 384 or 1152 pages are real, so addresses cannot rely on shifts; a
-/// hardware division in the path of every simulated program would be felt. Exact for every
-/// 32-bit dividend (Lemire, Kaser, Kurz 2019, "Faster remainder by direct computation").
+/// Block sizes of 192, 384 or 1152 pages exist, so addresses cannot rely on shifts, and a hardware division
+/// would slow every simulated program. Exact for every 32-bit dividend (Lemire, Kaser, Kurz 2019, "Faster
+/// remainder by direct computation").
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Divisor {
     divisor: u32,
-    /// ceil(2^64 / divisor), or 0 for a divisor of 1, where it would not fit.
+    /// ceil(2^64 / divisor); 0 for a divisor of 1, where it would overflow.
     reciprocal: u64,
 }
 
@@ -23,7 +23,7 @@ impl Divisor {
         Self { divisor, reciprocal }
     }
 
-    /// The divisor itself.
+    /// The divisor.
     #[inline(always)]
     pub const fn get(self) -> u32 {
         self.divisor

@@ -1,25 +1,25 @@
-//! Numbering of blocks, pages and mapping units, and their place on channels, dies and planes.
+//! Numbering of blocks, pages and mapping units, and their location on channels, dies and planes.
 
 use std::ops::Range;
 
 use crate::{BlockId, CellMode, ChannelId, DieId, Divisor, Lba, Lpn, Ppa, Ppn, SECTOR_BYTES};
 
-/// The numbers that define a [`Geometry`], as they appear in a configuration.
+/// Parameters of a [`Geometry`], as in a configuration.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct GeometrySpec {
     /// Channels of the drive.
     pub channels: u32,
-    /// Dies on each channel.
+    /// Dies per channel.
     pub dies_per_channel: u32,
-    /// Planes in each die.
+    /// Planes per die.
     pub planes_per_die: u32,
-    /// Erase blocks in each plane.
+    /// Erase blocks per plane.
     pub blocks_per_plane: u32,
-    /// Flash pages in each block.
+    /// Flash pages per block.
     pub pages_per_block: u32,
-    /// Data bytes of a flash page (without the spare area).
+    /// Data bytes of a flash page, without the spare area.
     pub page_bytes: u32,
-    /// Bytes of a mapping unit: a power of two ≥ 512 that divides `page_bytes`.
+    /// Bytes of a mapping unit: a power of two of at least 512 that divides `page_bytes`.
     pub unit_bytes: u32,
 }
 
@@ -28,7 +28,7 @@ impl GeometrySpec {
     pub const UNITS_PER_BLOCK_MAX: u32 = 1 << 20;
 }
 
-/// Why a [`GeometrySpec`] describes no possible drive.
+/// Errors of a [`GeometrySpec`].
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum GeometryError {
@@ -41,54 +41,53 @@ pub enum GeometryError {
     /// Mapping units do not fill a flash page exactly.
     #[error("page_bytes is {page_bytes}, it must be a multiple of mapping_unit_bytes = {unit_bytes}")]
     PageSize {
-        /// The page size given.
+        /// Given page size, in bytes.
         page_bytes: u32,
-        /// The unit size given.
+        /// Given unit size, in bytes.
         unit_bytes: u32,
     },
-    /// More mapping units in a block than victim policies can rank.
+    /// A block has more mapping units than victim policies can rank.
     #[error(
         "a block has {0} mapping units, at most {max} are supported; use fewer pages_per_block or a \
          larger mapping_unit_bytes",
         max = GeometrySpec::UNITS_PER_BLOCK_MAX
     )]
     BlockTooLarge(u64),
-    /// More mapping units than four-byte map entries can number.
+    /// More mapping units than four-byte map entries can address.
     #[error(
         "the drive has {units} mapping units of {unit_bytes} bytes, at most {} are supported; \
          use fewer blocks or a larger mapping_unit_bytes",
         u32::MAX - 1
     )]
     TooLarge {
-        /// Mapping units the specification asks for.
+        /// Mapping units of the specification.
         units: u128,
-        /// The unit size given.
+        /// Given unit size, in bytes.
         unit_bytes: u32,
     },
 }
 
-/// A position on flash as the timing model needs it.
+/// Position on flash for the timing model.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Place {
-    /// The block.
+    /// Block.
     pub block: BlockId,
-    /// The channel.
+    /// Channel.
     pub channel: ChannelId,
-    /// The die.
+    /// Die.
     pub die: DieId,
-    /// The plane within the die.
+    /// Plane within the die.
     pub plane: u32,
-    /// The page within the block (0 for an erase).
+    /// Page within the block; 0 for an erase.
     pub page: u32,
-    /// Cell mode of the block. Only flash knows it; the geometry always says normal.
+    /// Cell mode of the block. Only the flash knows it; [`Geometry`] always sets normal mode.
     pub mode: CellMode,
 }
 
-/// The shape of the drive's flash. The only place where addresses of one kind become another.
+/// The shape of the flash, and the only place that converts addresses of one kind to another.
 ///
-/// Blocks are numbered plane by plane: all blocks of plane 0 of die 0 first. Mapping units are
-/// numbered through the pages of a block, then through the blocks, so one block is one run of
-/// [`Ppa`]s.
+/// Blocks are numbered plane by plane, starting with plane 0 of die 0. Mapping units are numbered through the
+/// pages of a block, then through the blocks, so a block is one run of [`Ppa`]s.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Geometry {
     spec: GeometrySpec,
@@ -157,33 +156,33 @@ impl Geometry {
         })
     }
 
-    /// The numbers this geometry was made from.
+    /// The parameters of this geometry.
     pub fn spec(&self) -> &GeometrySpec {
         &self.spec
     }
 
-    /// All erase blocks of the drive.
+    /// Erase blocks of the drive.
     #[inline(always)]
     pub fn blocks(&self) -> u32 {
         self.blocks
     }
 
-    /// All dies of the drive.
+    /// Dies of the drive.
     pub fn dies(&self) -> u32 {
         self.spec.channels * self.spec.dies_per_channel
     }
 
-    /// All planes of the drive.
+    /// Planes of the drive.
     pub fn planes(&self) -> u32 {
         self.dies() * self.spec.planes_per_die
     }
 
-    /// All flash pages of the drive.
+    /// Flash pages of the drive.
     pub fn pages(&self) -> u32 {
         self.blocks * self.spec.pages_per_block
     }
 
-    /// All mapping units of the drive.
+    /// Mapping units of the drive.
     pub fn units(&self) -> u32 {
         self.blocks * self.units_per_block()
     }
@@ -218,7 +217,7 @@ impl Geometry {
         self.spec.page_bytes
     }
 
-    /// Raw bytes of the drive.
+    /// Raw capacity in bytes.
     pub fn raw_bytes(&self) -> u64 {
         u64::from(self.pages()) * u64::from(self.page_bytes())
     }
@@ -235,40 +234,40 @@ impl Geometry {
         self.unit_shift
     }
 
-    /// The mapping unit that holds sector `lba`, for a sector inside the drive.
+    /// Mapping unit of sector `lba`, which must be inside the drive.
     #[inline(always)]
     pub fn lpn_of(&self, lba: Lba) -> Lpn {
         Lpn::new((lba.get() >> self.unit_shift) as u32)
     }
 
-    /// The first sector of a mapping unit.
+    /// First sector of a mapping unit.
     #[inline(always)]
     pub fn first_sector(&self, lpn: Lpn) -> Lba {
         Lba::new(u64::from(lpn.get()) << self.unit_shift)
     }
 
-    /// Index of sector `lba` within its mapping unit, from 0.
+    /// Index of `lba` within its mapping unit, from 0.
     #[inline(always)]
     pub fn sector_in_unit(&self, lba: Lba) -> u32 {
         lba.get() as u32 & (self.sectors_per_unit() - 1)
     }
 
-    /// The numbers of the mapping units that `sectors` sectors from `lba` on touch; they may leave the drive.
+    /// Mapping units touched by `sectors` sectors from `lba` on, by number; they may exceed the drive.
     pub fn units_touched(&self, lba: Lba, sectors: u64) -> Range<u64> {
         let end = lba.get().saturating_add(sectors);
         lba.get() >> self.unit_shift..end.div_ceil(self.sectors_per_unit().into())
     }
 
-    /// The mapping units that lie inside `sectors` sectors from `lba` on completely, all of them inside the drive: the
-    /// first and how many; `None` if there is none.
+    /// Mapping units completely covered by `sectors` sectors from `lba` on, all inside the drive: the first,
+    /// and their number; `None` if there is none covered.
     pub fn whole_units(&self, lba: Lba, sectors: u32) -> Option<(Lpn, u32)> {
         let first = lba.get().div_ceil(self.sectors_per_unit().into());
         let end = lba.get().saturating_add(sectors.into()) >> self.unit_shift;
         (first < end).then(|| (Lpn::new(first as u32), (end - first) as u32))
     }
 
-    /// The mapping units that `sectors` sectors from `lba` on touch, inside the drive: each with its first sector that is
-    /// meant and how many of it are.
+    /// Mapping units touched by `sectors` sectors from `lba` on, inside the drive: each with its first
+    /// affected sector and the number of affected sectors.
     #[inline]
     pub fn parts(&self, lba: Lba, sectors: u32) -> impl Iterator<Item = (Lpn, u32, u32)> + use<> {
         let (shift, start, end) = (self.unit_shift, lba.get(), lba.get() + u64::from(sectors));
@@ -278,31 +277,31 @@ impl Geometry {
         })
     }
 
-    /// The block that holds a unit.
+    /// Block of a unit.
     #[inline(always)]
     pub fn block_of(&self, ppa: Ppa) -> BlockId {
         BlockId::new(self.units_per_block.quotient(ppa.get()))
     }
 
-    /// The block that holds a page.
+    /// Block of a page.
     #[inline(always)]
     pub fn block_of_page(&self, ppn: Ppn) -> BlockId {
         BlockId::new(self.pages_per_block.quotient(ppn.get()))
     }
 
-    /// The page that holds a unit.
+    /// Page of a unit.
     #[inline(always)]
     pub fn page_of(&self, ppa: Ppa) -> Ppn {
         Ppn::new(self.units_per_page.quotient(ppa.get()))
     }
 
-    /// The first unit of a page.
+    /// First unit of a page.
     #[inline(always)]
     pub fn first_unit_of_page(&self, ppn: Ppn) -> Ppa {
         Ppa::new(ppn.get() * self.units_per_page.get())
     }
 
-    /// The first unit of a block.
+    /// First unit of a block.
     #[inline(always)]
     pub fn first_unit(&self, block: BlockId) -> Ppa {
         Ppa::new(block.get() * self.units_per_block.get())
@@ -315,26 +314,26 @@ impl Geometry {
         Ppn::new(block.get() * self.spec.pages_per_block + page)
     }
 
-    /// A page's number within its block.
+    /// Index of a page within its block.
     #[inline(always)]
     pub fn page_in_block(&self, ppn: Ppn) -> u32 {
         self.pages_per_block.remainder(ppn.get())
     }
 
-    /// The die that holds a block.
+    /// Die of a block.
     #[inline(always)]
     pub fn die_of(&self, block: BlockId) -> DieId {
         DieId::new(self.blocks_per_die.quotient(block.get()))
     }
 
-    /// The plane that holds a block, numbered through the whole drive.
+    /// Plane of a block, numbered through the whole drive.
     #[inline(always)]
     pub fn plane_of(&self, block: BlockId) -> u32 {
         self.blocks_per_plane.quotient(block.get())
     }
 
-    /// All planes of the drive, in the order that uses as many buses as possible: channels first, then dies, then
-    /// the planes of a die.
+    /// All planes of the drive in the order that uses the most buses: channels first, then dies, then planes
+    /// of a die.
     pub fn striped_planes(&self) -> impl Iterator<Item = u32> + use<> {
         let GeometrySpec { channels, dies_per_channel, planes_per_die, .. } = self.spec;
         (0..planes_per_die).flat_map(move |plane| {
@@ -344,13 +343,13 @@ impl Geometry {
         })
     }
 
-    /// The channel that holds a die.
+    /// Channel of a die.
     #[inline(always)]
     pub fn channel_of(&self, die: DieId) -> ChannelId {
         ChannelId::new(self.dies_per_channel.quotient(die.get()))
     }
 
-    /// Channel, die, plane and block of a page, for the timing model.
+    /// Place of a page, for the timing model.
     #[inline(always)]
     pub fn place(&self, ppn: Ppn) -> Place {
         let block = self.block_of_page(ppn);
@@ -365,7 +364,7 @@ impl Geometry {
         }
     }
 
-    /// Channel, die and plane of a block, for the timing model.
+    /// Place of a block, for the timing model.
     pub fn place_of_block(&self, block: BlockId) -> Place {
         self.place(self.page(block, 0))
     }

@@ -1,14 +1,12 @@
-//! The vocabulary of Strobe: what an address is, where it lies, and when.
+//! The vocabulary of Strobe: addresses, geometry and time.
 //!
-//! Every address is a newtype around a private integer ([`Lba`], [`Lpn`], [`Ppa`], [`Ppn`],
-//! [`BlockId`], [`DieId`], [`ChannelId`]), so a logical number cannot be used as a physical one
-//! by accident. [`Geometry`] is the only place where one kind of address becomes another.
-//! [`SimTime`] is virtual time in nanoseconds; nothing in the engine reads a clock. [`Prng`] is
-//! the only source of chance, always seeded. [`counters!`] writes a struct of counters,
-//! [`named!`] an enum whose variants have names, [`defaults!`] a struct whose fields have defaults. [`State`] and
-//! [`Stored`] write what a drive holds as bytes and read it again. [`StopFlag`] asks the engine to end what is under way.
+//! - Addresses are newtypes around private integers ([`Lba`], [`Lpn`], [`Ppa`], [`Ppn`], [`BlockId`],
+//!   [`DieId`], [`ChannelId`]), so a logical number cannot be used as a physical one.
+//! - [`Geometry`] is the only place where one kind of address is converted to another.
+//! - [`SimTime`] is virtual time in nanoseconds; the engine never reads a clock.
+//! - [`Prng`] is the only source of randomness, always seeded.
 
-// The derive macros name this crate as others do.
+// The derive macros refer to this crate by name.
 extern crate self as strobe_types;
 
 mod addr;

@@ -1,8 +1,8 @@
 //! Enums whose variants have names.
 
-/// An enum without fields, each variant with its name in results and messages, written once.
+/// Declares an enum without fields, with a name for each variant in results and messages.
 ///
-/// It is declared as written, and gets `ALL`, every variant in the order written, and `name`.
+/// The enum is declared as written and gets `ALL` (every variant, in order) and `name`.
 ///
 /// ```
 /// strobe_types::named! {
@@ -30,10 +30,10 @@ macro_rules! named {
 
         #[allow(dead_code, reason = "not every enum is gone through, and not every one is printed")]
         impl $enum {
-            /// Every one, in the order of results.
+            /// Every variant, in declaration order.
             $visibility const ALL: [Self; [$(Self::$variant),+].len()] = [$(Self::$variant),+];
 
-            /// The name used in results and messages.
+            /// Name in results and messages.
             $visibility const fn name(self) -> &'static str {
                 match self {
                     $(Self::$variant => $name,)+

@@ -4,17 +4,16 @@ use zerocopy::FromZeros;
 
 use crate::{Ppa, Stored};
 
-/// `Option<Ppa>` in four bytes, the form a mapping table keeps.
+/// `Option<Ppa>` in four bytes, as kept in a mapping table.
 ///
-/// Zero means "unmapped", so a table of a terabyte drive starts as untouched zero pages and
-/// costs memory only where it has been written. The price is one address: a drive has at most
-/// 2³² − 1 mapping units.
+/// Zero means unmapped, so the table of a terabyte drive starts as untouched zero pages and takes memory only
+/// where it has been written. The price is one address: a drive has at most 2³² − 1 mapping units.
 #[derive(Clone, Copy, PartialEq, Eq, Default, Debug, FromZeros, Stored)]
 #[repr(transparent)]
 pub struct PackedPpa(u32);
 
 impl PackedPpa {
-    /// The unmapped state.
+    /// Unmapped.
     pub const NONE: Self = Self(0);
 
     /// Packs a mapped address.

@@ -1,9 +1,8 @@
-//! The one place that talks to the processor about its caches.
+//! Prefetch hints for the processor cache.
 
-/// Hints that the line holding `slice[index]` will be written soon. Out of range: no effect.
+/// Hints that `slice[index]` will be written soon. No effect if out of range.
 ///
-/// Never changes a result, only when a cache line arrives; on processors without a known
-/// instruction it does nothing.
+/// Never changes a result. Does nothing on processors without a known instruction.
 #[inline(always)]
 pub fn prefetch_write<T>(slice: &[T], index: usize) {
     if let Some(item) = slice.get(index) {

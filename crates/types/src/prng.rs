@@ -7,8 +7,8 @@ use crate::{StateError, StateReader, StateWriter, Stored};
 
 /// xoshiro256++ seeded from one 64-bit number.
 ///
-/// Each consumer (workload, policy, fault injector) owns one, derived with [`Prng::derive`], so
-/// that switching one of them on does not change the numbers the others see.
+/// Each consumer (workload, policy, fault injector) owns a generator derived with [`Prng::derive`]. Enabling
+/// one consumer thus does not change the numbers of the others.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Prng(Xoshiro256PlusPlus);
 
@@ -18,9 +18,9 @@ impl Prng {
         Self(Xoshiro256PlusPlus::seed_from_u64(seed))
     }
 
-    /// An independent generator for the consumer called `name`.
+    /// An independent generator for the consumer `name`.
     pub fn derive(seed: u64, name: &str) -> Self {
-        // FNV-1a: fixed for ever, unlike std's hasher.
+        // FNV-1a: stable, unlike std's hasher.
         let tag = name
             .bytes()
             .fold(0xcbf2_9ce4_8422_2325_u64, |h, b| (h ^ u64::from(b)).wrapping_mul(0x0100_0000_01b3));
@@ -33,7 +33,7 @@ impl Prng {
         self.0.next_u64()
     }
 
-    /// A number in `0..bound`, exactly uniform. `bound` must not be 0 (then the answer is 0).
+    /// Uniform number in `0..bound`, without bias. `bound` must not be 0 (which gives 0).
     #[inline(always)]
     pub fn below(&mut self, bound: u32) -> u32 {
         // Lemire 2019: multiply, and reject the few low products that would bias the result.
@@ -47,7 +47,7 @@ impl Prng {
         (product >> 32) as u32
     }
 
-    /// A number in `0..bound`, exactly uniform, for bounds beyond 32 bits.
+    /// Uniform number in `0..bound`, without bias, for bounds beyond 32 bits.
     pub fn below_u64(&mut self, bound: u64) -> u64 {
         if let Ok(small) = u32::try_from(bound) {
             return u64::from(self.below(small));
@@ -61,13 +61,13 @@ impl Prng {
         }
     }
 
-    /// A number in `[0, 1)` with 53 random bits.
+    /// Uniform number in `[0, 1)` with 53 random bits.
     #[inline(always)]
     pub fn unit(&mut self) -> f64 {
         (self.bits() >> 11) as f64 * (1.0 / (1u64 << 53) as f64)
     }
 
-    /// True with probability `p`; exactly never for 0 and always for 1.
+    /// True with probability `p`; never for 0, always for 1.
     #[inline(always)]
     pub fn chance(&mut self, p: f64) -> bool {
         self.unit() < p
@@ -86,10 +86,10 @@ impl Stored for Prng {
     }
 }
 
-/// A fixed one-to-one scattering of `0..n` onto itself.
+/// A fixed permutation of `0..n`, if `stride` and `n` are coprime.
 ///
-/// Workloads rank addresses by popularity; this spreads neighbouring ranks over the whole
-/// drive, as fio does with its hash, but without collisions, so that every address exists once.
+/// Workloads rank addresses by popularity. This spreads neighbouring ranks over the whole drive, as fio does
+/// with its hash, but without collisions: every address occurs once.
 #[inline(always)]
 pub fn scatter(rank: u32, n: u32, stride: u32) -> u32 {
     ((u64::from(rank) * u64::from(stride)) % u64::from(n.max(1))) as u32
@@ -99,8 +99,7 @@ pub fn scatter(rank: u32, n: u32, stride: u32) -> u32 {
 mod tests {
     use super::*;
 
-    /// First outputs for the state that SplitMix64(0) gives; a change here changes every result
-    /// ever published with Strobe.
+    /// First outputs for the state from SplitMix64(0). A change here changes every published result.
     #[test]
     fn stream_of_seed_zero_is_frozen() {
         let mut rng = Prng::new(0);

@@ -1,9 +1,9 @@
-//! Host requests: the small record that generators and traces hand over, and the ranges of larger commands.
+//! Host requests: the small record of generators and traces, and the ranges of larger commands.
 
 use crate::{Lba, SECTOR_BYTES, Stored, named};
 
 named! {
-    /// The kind of a host request.
+    /// Kind of a host request.
     #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Stored)]
     #[repr(u8)]
     pub enum Op {
@@ -13,12 +13,12 @@ named! {
         Write => "write",
         /// Deallocate sectors (TRIM, discard, DSM).
         Trim => "trim",
-        /// Make all completed writes durable. Carries no range.
+        /// Make all completed writes durable. Has no range.
         Flush => "flush",
     }
 }
 
-/// One host request: 16 bytes, so that batches stay small in cache.
+/// A host request in 16 bytes, to keep batches small in cache.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Stored)]
 pub struct Request {
     /// First sector; ignored for [`Op::Flush`].
@@ -27,7 +27,7 @@ pub struct Request {
     pub sectors: u32,
     /// Operation.
     pub op: Op,
-    /// Placement handle of a write (FDP); 0 where the host names none.
+    /// Placement handle of a write (FDP); 0 if the host gives none.
     pub handle: u16,
 }
 
@@ -63,7 +63,7 @@ impl Range {
         Self { lba, sectors }
     }
 
-    /// Bytes that it covers.
+    /// Length in bytes.
     pub const fn bytes(&self) -> u64 {
         self.sectors as u64 * SECTOR_BYTES
     }

@@ -1,17 +1,18 @@
-//! The request to end what is under way.
+//! The request to stop.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-/// A request to end what is under way, shared with whoever raises it: a signal handler, another thread.
+/// A request to stop, shared with its sender: a signal handler or another thread.
 ///
-/// The engine looks at it once per erase block that it opens or empties, and has no other tie to the outside. A flag
-/// that is never raised changes nothing, so results stay deterministic. [`StopFlag::default`] cannot be raised.
+/// The engine checks it once per erase block opened or emptied, and has no other tie to the outside. A flag
+/// that is never raised changes nothing, so results stay deterministic. [`StopFlag::default`] cannot be
+/// raised.
 #[derive(Clone, Debug, Default)]
 pub struct StopFlag(Option<Arc<AtomicBool>>);
 
 impl StopFlag {
-    /// True once somebody has asked to stop; it stays true.
+    /// True once a stop was requested; it stays true.
     #[inline]
     pub fn is_raised(&self) -> bool {
         self.0.as_ref().is_some_and(|flag| flag.load(Ordering::Relaxed))

@@ -1,34 +1,33 @@
-//! Large tables that take memory only where they have been written, also after they are cloned.
+//! Large tables that take memory only for written parts, even after a clone.
 
 use std::ops::{Deref, DerefMut};
 
 use zerocopy::FromZeros;
 
-/// Values that are compared and copied at a time: a page of memory, for values of four bytes.
+/// Values compared and copied together: one 4 KiB page for four-byte values.
 const CHUNK: usize = 1024;
-/// Values that are compared with zero without a branch.
 const STRIDE: usize = 64;
 
-/// A table of a fixed length whose values are zero at first.
+/// A table of fixed length whose values are initially zero.
 ///
-/// The operating system hands out zero pages without memory behind them. A plain copy would write all of them; a clone of
-/// this copies only chunks that hold something else than zeros. A terabyte drive of which little is written has tables
-/// of two GB, and snapshots of it take what was written.
+/// The operating system provides zero pages without backing memory. A plain copy would write all of them; a
+/// clone of this table copies only chunks with non-zero values. A mostly empty terabyte drive has tables of
+/// two GB, but its snapshots take only the size of the written parts.
 #[derive(Debug, PartialEq, Eq)]
 pub struct Table<T>(Vec<T>);
 
 impl<T: FromZeros> Table<T> {
-    /// A table of `length` values, all bits zero.
+    /// A table of `length` zeroed values.
     ///
     /// # Panics
     ///
-    /// If the table is larger than the address space.
+    /// If the table exceeds the address space.
     pub fn new(length: usize) -> Self {
         Self(T::new_vec_zeroed(length).expect("a table fits the address space"))
     }
 }
 
-/// The values of `values` that are not zero, with their places. Passes over zeros as fast as memory can be read.
+/// Non-zero values with their indices. Skips zeros at memory bandwidth.
 pub fn nonzero<T: FromZeros + Copy + PartialEq>(values: &[T]) -> impl Iterator<Item = (usize, T)> {
     let zero = T::new_zeroed();
     let parts = (0..).step_by(STRIDE).zip(values.chunks(STRIDE));
@@ -37,7 +36,6 @@ pub fn nonzero<T: FromZeros + Copy + PartialEq>(values: &[T]) -> impl Iterator<I
     })
 }
 
-/// True if all of `values` are zero, compared without a branch.
 fn is_zero<T: FromZeros + PartialEq>(values: &[T]) -> bool {
     let zero = T::new_zeroed();
     values.iter().fold(true, |zeros, value| zeros & (*value == zero))
@@ -82,7 +80,6 @@ mod tests {
     use super::*;
     use crate::{PackedPpa, Ppa};
 
-    /// Resident memory of this process, in bytes.
     #[cfg(target_os = "linux")]
     fn resident_bytes() -> u64 {
         let status = std::fs::read_to_string("/proc/self/status").expect("procfs");

@@ -6,14 +6,14 @@ use std::ops::Add;
 
 /// A point in virtual time, in nanoseconds since the start of the simulation.
 ///
-/// Durations are plain `u64` nanoseconds with the unit in their name (`read_ns`). The range is
-/// 584 years; arithmetic that leaves it saturates, so bytes from outside cannot wrap time.
+/// Durations are plain `u64` nanoseconds with the unit in their name (`read_ns`). The range is 584 years.
+/// Arithmetic saturates, so external input cannot wrap time.
 #[derive(Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Stored)]
 #[repr(transparent)]
 pub struct SimTime(u64);
 
 impl SimTime {
-    /// The start of the simulation.
+    /// Start of the simulation.
     pub const ZERO: Self = Self(0);
 
     /// A time `ns` nanoseconds after the start.
@@ -28,7 +28,7 @@ impl SimTime {
         self.0
     }
 
-    /// Nanoseconds from `earlier` to `self`, zero if `earlier` is later.
+    /// Nanoseconds from `earlier` to `self`; zero if `earlier` is later.
     #[inline(always)]
     pub const fn since(self, earlier: Self) -> u64 {
         self.0.saturating_sub(earlier.0)

@@ -1,8 +1,8 @@
-//! The drive as a virtio block device: its configuration space, and its requests as commands of the drive.
+//! A virtio block device: configuration space, and decoding of requests into drive commands.
 //!
-//! Beside the requests of the standard (virtio 1.2, section 5.2) there are two of our own, which the kernel patches of this
-//! project use: copy ranges within the device, and write metadata of a file system. A write may say, too, how long its data
-//! is expected to live, which is its placement handle.
+//! In addition to the standard requests (virtio 1.2, section 5.2), the project's kernel patches use two
+//! extensions: copying ranges within the device, and writing file system metadata. A write may also give the
+//! expected lifetime of its data, which selects the placement handle.
 
 use std::collections::BTreeMap;
 
@@ -13,7 +13,6 @@ use vm_memory::{Bytes as _, GuestAddress, GuestMemoryMmap};
 use crate::parts::{HEADER_BYTES, PARTS_MAX, Parts};
 use crate::ring::{Chain, Returned};
 
-/// Feature bits.
 mod feature {
     pub(super) const SEG_MAX: u64 = 1 << 2;
     pub(super) const RO: u64 = 1 << 5;
@@ -27,15 +26,14 @@ mod feature {
     pub(super) const RING_INDIRECT_DESC: u64 = 1 << 28;
     pub(super) const RING_EVENT_IDX: u64 = 1 << 29;
     pub(super) const VERSION_1: u64 = 1 << 32;
-    /// Ours: copies within the device.
+    /// Extension: copies within the device.
     pub(super) const COPY: u64 = 1 << 60;
-    /// Ours: writes that say that they are metadata.
+    /// Extension: writes marked as metadata.
     pub(super) const META: u64 = 1 << 61;
-    /// Ours: writes that say how long their data is expected to live.
+    /// Extension: writes with an expected lifetime.
     pub(super) const LIFE: u64 = 1 << 62;
 }
 
-/// Requests.
 mod kind {
     pub(super) const IN: u32 = 0;
     pub(super) const OUT: u32 = 1;
@@ -43,13 +41,12 @@ mod kind {
     pub(super) const GET_ID: u32 = 8;
     pub(super) const DISCARD: u32 = 11;
     pub(super) const WRITE_ZEROES: u32 = 13;
-    /// Ours.
+    /// Extension: copy within the device.
     pub(super) const COPY: u32 = 0x5343_0001;
-    /// Ours: [`OUT`] of metadata.
+    /// Extension: [`OUT`] of metadata.
     pub(super) const OUT_META: u32 = 0x5343_0003;
 }
 
-/// Status of a completed request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(u8)]
 enum Status {
@@ -58,53 +55,51 @@ enum Status {
     Unsupported = 2,
 }
 
-/// Descriptors of one request, header and status aside.
+/// Maximum data descriptors of a request, without header and status.
 const SEG_MAX: u32 = PARTS_MAX as u32 - 2;
-/// Entries of a copy, at 24 bytes each.
+/// Maximum entries of a copy, 24 bytes each.
 const COPIES_MAX: usize = 128;
-/// Sectors of all ranges of a discard. The kernel counts a request's bytes in 32 bits.
+/// Maximum sectors of a discard, 2 GiB. The kernel counts a request's bytes in 32 bits.
 const DISCARD_SECTORS_MAX: u32 = (2 << 30) / SECTOR_BYTES as u32;
-/// Offset of the byte in the configuration space that turns the write cache on and off.
 const WCE_OFFSET: u32 = 32;
 
-/// Guest buffers for the answer to a request.
+/// In-flight request, with the guest buffers for its answer.
 #[derive(Debug)]
-struct Room {
+struct InFlight {
     ring: usize,
-    /// The request's name in the ring.
     head: u16,
-    /// Guest buffers for data; their last byte is for the status.
+    /// Buffers for data. Their last byte receives the status.
     segments: Vec<(GuestAddress, usize)>,
-    /// Bytes of the request's data, both ways.
     owed: usize,
 }
 
-/// A drive at a moment, as requests see it.
+/// Interface to the drive. Requests start at the current time.
 pub trait Host {
-    /// Hands over the request `tag`: `commands` of one kind, all at once, with the `data` of a write.
+    /// Submits the request `tag`: `commands` of one kind, submitted together, with the `data` of a write.
     fn send(&mut self, tag: u64, commands: &[Command<'_>], data: Option<&[u8]>);
-    /// Answers the request `tag`, which is not for the drive.
+    /// Completes the request `tag` without the drive.
     fn answer(&mut self, tag: u64, result: Result<Vec<u8>, CommandError>);
 }
 
 /// Properties of a block device.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct BlockOptions {
-    /// Rings that it has.
+    /// Number of rings, default 1.
     pub rings: u16,
-    /// Ranges that one discard may have, 1 to 256; 0: no discard at all. The drive may take fewer.
+    /// Maximum ranges of one discard, 1 to 256, default 64. 0 disables discard. The drive may have a lower
+    /// limit.
     pub discard_segments: u32,
-    /// True to offer copies within the device, which only patched kernels know.
+    /// True to offer Copy within the device. Only patched kernels use it.
     pub copy: bool,
-    /// True to offer that writes say what they are and how long they live, which only patched kernels do.
+    /// True to offer metadata and lifetime hints of writes. Only patched kernels use them.
     pub hints: bool,
-    /// True to let writes wait in a volatile cache until the guest flushes. The guest can change this.
+    /// True to enable the volatile write cache, the default. The guest can change this.
     pub write_cache: bool,
-    /// True to refuse what changes data.
+    /// True to refuse requests that change data.
     pub read_only: bool,
-    /// Most bytes of a request's data; more are refused with an error.
+    /// Maximum data bytes of a request, unlimited by default. Larger requests fail.
     pub bytes_max: usize,
-    /// Placement handles of the drive.
+    /// Placement handles of the drive, default 1.
     pub handles: u16,
 }
 
@@ -129,60 +124,57 @@ pub struct Block {
     options: BlockOptions,
     write_cache: bool,
     features: u64,
-    /// Buffers for the answers to outstanding requests, by tag.
-    rooms: BTreeMap<u64, Room>,
-    /// Bytes of the data of outstanding requests.
+    /// Buffers of in-flight requests, by tag.
+    in_flight: BTreeMap<u64, InFlight>,
     owed: usize,
     data: Vec<u8>,
 }
 
 impl Block {
-    /// A device that no driver has begun to use.
+    /// Creates a device before its driver starts.
     pub fn new(options: BlockOptions) -> Self {
         let write_cache = options.write_cache;
-        Self { options, write_cache, features: 0, rooms: BTreeMap::new(), owed: 0, data: Vec::new() }
+        Self { options, write_cache, features: 0, in_flight: BTreeMap::new(), owed: 0, data: Vec::new() }
     }
 
-    /// True if writes must be durable when they complete: a guest that cannot flush has no use for a cache that must be
-    /// flushed.
+    /// True if writes must be durable on completion: the write cache is off, or the guest cannot flush.
     pub fn is_forced(&self) -> bool {
         !self.write_cache || self.features & feature::FLUSH == 0
     }
 
-    /// Requests without an answer.
+    /// Number of in-flight requests.
     pub fn in_flight(&self) -> usize {
-        self.rooms.len()
+        self.in_flight.len()
     }
 
-    /// Bytes of the data of requests without an answer.
+    /// Data bytes of in-flight requests, in both directions.
     pub fn owed_bytes(&self) -> usize {
         self.owed
     }
 
-    /// True if a request without an answer has this tag.
+    /// True if an in-flight request has this tag.
     pub fn is_used(&self, tag: u64) -> bool {
-        self.rooms.contains_key(&tag)
+        self.in_flight.contains_key(&tag)
     }
 
-    /// Turns a request into commands of the drive, or answers it.
-    fn ask(&self, host: &mut dyn Host, tag: u64, Asked { kind, life, lba, data, room }: Asked<'_>) {
+    fn ask(&self, host: &mut dyn Host, tag: u64, Asked { kind, life, lba, data, capacity }: Asked<'_>) {
         let range = |bytes: usize| {
-            // More than the drive has is refused by the drive.
+            // The drive refuses ranges beyond its end.
             Range::new(lba, u32::try_from(bytes as u64 / SECTOR_BYTES).unwrap_or(u32::MAX))
         };
         match kind {
             kind::OUT | kind::OUT_META | kind::DISCARD | kind::WRITE_ZEROES | kind::COPY
                 if self.options.read_only =>
             {
-                // An error of I/O, as the standard demands, and not an unknown request.
+                // The standard demands an I/O error here, not "unsupported".
                 host.answer(tag, Err(CommandError::Medium("the device is read-only".to_owned())));
             }
-            kind::IN if !(room as u64).is_multiple_of(SECTOR_BYTES) => {
+            kind::IN if !(capacity as u64).is_multiple_of(SECTOR_BYTES) => {
                 let error =
-                    CommandError::Length { op: CommandKind::Read, lba: lba.get(), bytes: room as u64 };
+                    CommandError::Length { op: CommandKind::Read, lba: lba.get(), bytes: capacity as u64 };
                 host.answer(tag, Err(error));
             }
-            kind::IN => host.send(tag, &[Command::Read { range: range(room) }], None),
+            kind::IN => host.send(tag, &[Command::Read { range: range(capacity) }], None),
             kind::OUT | kind::OUT_META => {
                 let hint = if kind == kind::OUT { Hint::None } else { Hint::Metadata };
                 let tag_of_data = DataTag { hint, handle: self.handle_of(life) };
@@ -204,7 +196,7 @@ impl Block {
                 }
             }
             kind::WRITE_ZEROES => match Segment::parse(data) {
-                // Flag 0: the blocks may be unmapped.
+                // Bit 0 allows unmapping.
                 Some(Segment { range, flags: flags @ 0..=1 }) => {
                     host.send(tag, &[Command::WriteZeroes { range, deallocate: flags == 1 }], None);
                 }
@@ -213,34 +205,35 @@ impl Block {
             kind::COPY if self.options.copy => copy(host, tag, data),
             kind::GET_ID => {
                 let mut serial = b"strobe".to_vec();
-                serial.resize(room, 0);
+                serial.resize(capacity, 0);
                 host.answer(tag, Ok(serial));
             }
             _ => host.answer(tag, Err(CommandError::Unsupported)),
         }
     }
 
-    /// The placement handle of data of this expected lifetime: the lifetimes in order, the last handle taking the rest.
+    /// Returns the placement handle of an expected lifetime. The last handle takes all longer lifetimes.
     fn handle_of(&self, life: u16) -> u16 {
         if self.features & feature::LIFE == 0 { 0 } else { life.min(self.options.handles - 1) }
     }
-    /// Feature bits that it offers.
+    /// Offered feature bits.
     pub fn offered_features(&self) -> u64 {
         let options = &self.options;
+        let writes = !options.read_only;
         let always = feature::SEG_MAX
             | feature::BLK_SIZE
             | feature::FLUSH
             | feature::TOPOLOGY
             | feature::CONFIG_WCE
-            | feature::WRITE_ZEROES
             | feature::RING_INDIRECT_DESC
             | feature::RING_EVENT_IDX
             | feature::VERSION_1;
         [
             (options.read_only, feature::RO),
             (options.rings > 1, feature::MQ),
-            (options.discard_segments > 0, feature::DISCARD),
-            (options.copy, feature::COPY),
+            (writes, feature::WRITE_ZEROES),
+            (writes && options.discard_segments > 0, feature::DISCARD),
+            (writes && options.copy, feature::COPY),
             (options.hints, feature::META),
             (options.hints && options.handles > 1, feature::LIFE),
         ]
@@ -249,17 +242,17 @@ impl Block {
         .fold(always, |features, (_, feature)| features | feature)
     }
 
-    /// Feature bits that the guest uses.
+    /// Sets the feature bits negotiated by the guest.
     pub fn set_features(&mut self, features: u64) {
         self.features = features;
     }
 
-    /// True if both sides state in each entry when they want the next notification.
+    /// True if notifications are suppressed by event indexes.
     pub fn uses_event_index(&self) -> bool {
         self.features & feature::RING_EVENT_IDX != 0
     }
 
-    /// The configuration space of `drive` (`struct virtio_blk_config`).
+    /// Returns the configuration space for `drive` (`struct virtio_blk_config`).
     pub fn config_space(&self, drive: &dyn Simulated) -> Vec<u8> {
         let (unit_sectors, limits) = (drive.geometry().sectors_per_unit(), drive.limits());
         let within = |limit: u64, most: u32| match limit {
@@ -277,7 +270,8 @@ impl Block {
         if self.options.rings > 1 {
             put(34, &self.options.rings.to_le_bytes());
         }
-        // One limit serves for a range and for all: that of a range, as a request of one range has both.
+        // The guest only knows a limit per range. A request with one range must also stay below the drive's
+        // total limit, so the smaller limit counts.
         let sectors = within(limits.trim_sectors, DISCARD_SECTORS_MAX);
         put(36, &within(limits.trim_range_sectors.into(), sectors).to_le_bytes());
         put(40, &within(limits.trim_ranges.into(), self.options.discard_segments).to_le_bytes());
@@ -288,24 +282,25 @@ impl Block {
         space.to_vec()
     }
 
-    /// True if writes may wait in a volatile cache.
+    /// True if the volatile write cache is enabled.
     pub fn has_write_cache(&self) -> bool {
         self.write_cache
     }
 
-    /// Switches the write cache on or off.
+    /// Switches the write cache.
     pub fn set_write_cache(&mut self, is_on: bool) {
         self.write_cache = is_on;
     }
 
-    /// Takes what the guest writes to the configuration space. Only the switch of the write cache can be written.
+    /// Handles a write to the configuration space. Only the write cache switch is writable.
     pub fn set_config(&mut self, offset: u32, bytes: &[u8]) {
         if let (WCE_OFFSET, [cache]) = (offset, bytes) {
             self.write_cache = *cache != 0;
         }
     }
 
-    /// Takes a request of a ring under the name `tag`. Fails only if the guest breaks the rules.
+    /// Handles a request from `ring`, identified by `tag`. Returns an error if the guest violates the
+    /// protocol.
     pub fn take(
         &mut self,
         ring: usize,
@@ -317,34 +312,34 @@ impl Block {
         let broken = |what: &str| format!("a request of the guest {what}");
         let head = chain.head_index();
         let parts = Parts::of(memory, chain).map_err(|what| broken(&what))?;
-        // Kept from request to request, as filling it with zeros first takes longer than what follows.
+        // The buffer is reused, because zeroing a new one would dominate the cost of a request.
         let mut buffer = std::mem::take(&mut self.data);
         let (has_too_much, bytes) = (parts.data_bytes() > self.options.bytes_max, parts.readable_bytes());
         let wanted = if has_too_much { HEADER_BYTES } else { bytes };
         if buffer.len() < wanted {
             buffer.resize(wanted, 0);
         }
-        parts.read(memory, &mut buffer[..wanted]).map_err(|_| broken("has less data than it says"))?;
+        parts.read(memory, &mut buffer[..wanted]).map_err(|_| broken("has less data than announced"))?;
         let Some((header, data)) = buffer[..wanted].split_first_chunk::<HEADER_BYTES>() else {
             return Err(broken("has no header"));
         };
-        // The priority, of which only the lower half is one, is not used.
+        // The upper half of the priority field is the lifetime. The priority itself is unused.
         let &[k0, k1, k2, k3, _, _, l0, l1, ref sector @ ..] = header;
         let asked = Asked {
             kind: u32::from_le_bytes([k0, k1, k2, k3]),
             life: u16::from_le_bytes([l0, l1]),
             lba: Lba::new(u64::from_le_bytes(*sector)),
             data,
-            room: parts.writable_bytes() - 1,
+            capacity: parts.writable_bytes() - 1,
         };
         let owed = if has_too_much { 0 } else { parts.data_bytes() };
         self.owed += owed;
-        self.rooms.insert(tag, Room { ring, head, segments: parts.writable, owed });
+        self.in_flight.insert(tag, InFlight { ring, head, segments: parts.writable, owed });
         if has_too_much {
             let error = CommandError::Length {
                 op: CommandKind::Write,
                 lba: asked.lba.get(),
-                bytes: (bytes + asked.room) as u64,
+                bytes: (bytes + asked.capacity) as u64,
             };
             host.answer(tag, Err(error));
         } else {
@@ -354,21 +349,21 @@ impl Block {
         Ok(())
     }
 
-    /// Writes the answer to the request `tag` to the guest's memory. None if the request is not known, or if there is no
-    /// memory: then its ring is gone.
+    /// Writes the answer to the request `tag` into the guest's memory.
+    ///
+    /// `None` if the request is unknown, or if `memory` is `None` because the ring is gone.
     pub fn finish(
         &mut self,
         tag: u64,
         result: Result<Vec<u8>, CommandError>,
         memory: Option<&GuestMemoryMmap>,
     ) -> Option<Result<Returned, String>> {
-        let room = self.rooms.remove(&tag)?;
-        self.owed -= room.owed;
-        Some(give(&room, memory?, result))
+        let in_flight = self.in_flight.remove(&tag)?;
+        self.owed -= in_flight.owed;
+        Some(give(&in_flight, memory?, result))
     }
 }
 
-/// Hands over a copy, or refuses it.
 fn copy(host: &mut dyn Host, tag: u64, data: &[u8]) {
     let count = data.len().div_ceil(CopyEntry::BYTES);
     if count == 0 || count > COPIES_MAX {
@@ -380,7 +375,7 @@ fn copy(host: &mut dyn Host, tag: u64, data: &[u8]) {
         return host.answer(tag, Err(CommandError::Unsupported));
     };
     let sources: Vec<Range> = entries.iter().map(|entry| entry.source).collect();
-    // What goes to one place after the other is one command of the drive.
+    // Entries with adjacent destinations form one drive command.
     let mut commands = Vec::new();
     let mut first = 0;
     for at in 1..=entries.len() {
@@ -395,20 +390,18 @@ fn copy(host: &mut dyn Host, tag: u64, data: &[u8]) {
     host.send(tag, &commands, None);
 }
 
-/// A request as it lies in the guest's memory.
 struct Asked<'a> {
     kind: u32,
-    /// Expected lifetime of written data, as of fcntl(2).
+    /// Expected lifetime of the written data, as in fcntl(2).
     life: u16,
     lba: Lba,
     data: &'a [u8],
-    /// Bytes that the guest expects.
-    room: usize,
+    /// Bytes the guest expects.
+    capacity: usize,
 }
 
-/// Writes the answer to a request to where the guest expects it.
 fn give(
-    room: &Room,
+    in_flight: &InFlight,
     memory: &GuestMemoryMmap,
     result: Result<Vec<u8>, CommandError>,
 ) -> Result<Returned, String> {
@@ -418,10 +411,10 @@ fn give(
         Err(_) => (Vec::new(), Status::IoError),
     };
     let written = data.len() as u32 + 1;
-    let end: usize = room.segments.iter().map(|(_, bytes)| bytes).sum();
-    // The status is the last byte of the room; what lies between it and the data stays as it is.
+    let end: usize = in_flight.segments.iter().map(|(_, bytes)| bytes).sum();
+    // The status is the last byte. Bytes between the data and the status stay unchanged.
     let mut at = 0;
-    for &(address, bytes) in &room.segments {
+    for &(address, bytes) in &in_flight.segments {
         let part = data.len().saturating_sub(at).min(bytes);
         let put = |bytes: &[u8], address| {
             memory.write_slice(bytes, address).map_err(|error| format!("the guest's memory: {error}"))
@@ -434,7 +427,7 @@ fn give(
             put(&[status as u8], GuestAddress(last))?;
         }
     }
-    Ok(Returned { ring: room.ring, head: room.head, written })
+    Ok(Returned { ring: in_flight.ring, head: in_flight.head, written })
 }
 
 fn u32_at(bytes: &[u8], at: usize) -> Option<u32> {
@@ -445,7 +438,6 @@ fn u64_at(bytes: &[u8], at: usize) -> Option<u64> {
     Some(u64::from_le_bytes(bytes.get(at..at + 8)?.try_into().ok()?))
 }
 
-/// A range of a discard or of write zeroes.
 struct Segment {
     range: Range,
     flags: u32,
@@ -462,13 +454,11 @@ impl Segment {
         Some(Self { range, flags: u32_at(bytes, 12)? })
     }
 
-    /// The range, if it has no flags.
     fn plain(self) -> Option<Range> {
         (self.flags == 0).then_some(self.range)
     }
 }
 
-/// An entry of a copy.
 struct CopyEntry {
     source: Range,
     to: u64,

@@ -1,13 +1,14 @@
-//! A drive as a virtio block device: the messages, rings and requests of vhost-user, without sockets that listen, clocks and
-//! drives.
+//! A drive as a virtio block device: messages, rings and requests of vhost-user, without listening sockets,
+//! clocks and drives.
 //!
 //! 1. A [`Receiver`] takes [messages](message) and their files from a socket.
 //! 2. [`Memory`] maps the guest's memory, and each [`Ring`] finds requests there.
-//! 3. A [`Block`] makes commands of them, which a [`Host`] hands to the drive, and writes the answers to the guest's memory.
-//! 4. [`Inflight`] keeps which requests are in flight where another process finds them after a crash.
+//! 3. A [`Block`] turns requests into commands, which a [`Host`] submits to the drive. It writes the answers
+//!    into the guest's memory.
+//! 4. [`Inflight`] records in-flight requests for another process after a crash.
 //!
-//! The guest is not trusted: each index, address and length is checked, and a broken request is an error. On other systems
-//! than Linux the crate is empty.
+//! The guest is untrusted: each index, address and length is checked, and a malformed request is an error. The
+//! crate is empty on systems other than Linux.
 
 #![cfg(target_os = "linux")]
 

@@ -1,55 +1,54 @@
-//! Messages of vhost-user, as far as User-Mode Linux and QEMU speak it, and nothing about sockets.
+//! Vhost-user messages, as used by User-Mode Linux and QEMU, without sockets.
 //!
-//! User-Mode Linux has in-band notifications, so kicks and calls are messages too. That is what makes the time of a request
-//! exact: no other channel can overtake it. QEMU sends event file descriptors for both.
+//! User-Mode Linux uses in-band notifications: kicks and calls are messages. No other channel can overtake
+//! them, so the time of a request is exact. QEMU uses event file descriptors instead.
 
-/// Feature bit that means: there are protocol features.
+/// Feature bit: protocol features are available.
 pub const F_PROTOCOL_FEATURES: u64 = 1 << 30;
 
 /// Protocol features.
 pub mod protocol {
-    /// The device tells how many rings it has.
+    /// The device reports its number of rings.
     pub const MQ: u64 = 1;
     /// Every request can be acknowledged.
     pub const REPLY_ACK: u64 = 1 << 3;
-    /// The device can send its own requests.
+    /// The device can send requests.
     pub const BACKEND_REQ: u64 = 1 << 5;
     /// The device has a configuration space.
     pub const CONFIG: u64 = 1 << 9;
-    /// Requests in flight are kept in memory that outlives the device's process.
+    /// In-flight requests are recorded in memory that outlives the device's process.
     pub const INFLIGHT: u64 = 1 << 12;
     /// Notifications are messages.
     pub const INBAND_NOTIFICATIONS: u64 = 1 << 14;
-    /// All that virtual time needs.
+    /// All features required for virtual time.
     pub const VIRTUAL_TIME: u64 = REPLY_ACK | BACKEND_REQ | CONFIG | INBAND_NOTIFICATIONS;
 }
 
 const VERSION: u32 = 1;
-/// The number of [`Request::Kick`].
+/// Number of [`Request::Kick`].
 pub const KICK: u32 = 35;
 const FLAG_REPLY: u32 = 1 << 2;
 const FLAG_NEED_REPLY: u32 = 1 << 3;
-/// The number of the message by which the device interrupts.
 const BACKEND_VRING_CALL: u32 = 4;
 
-/// The header of a message.
+/// Message header.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Header {
-    /// Number of the request.
+    /// Request number.
     pub request: u32,
     /// True if the guest waits for an acknowledgement.
     pub needs_reply: bool,
-    /// Bytes that follow.
+    /// Payload bytes.
     pub bytes: usize,
 }
 
 impl Header {
-    /// Bytes of a header.
+    /// Header size in bytes.
     pub const BYTES: usize = 12;
-    /// Most bytes that may follow: a configuration space is the largest.
+    /// Maximum payload in bytes. The largest payload is a configuration space.
     pub const PAYLOAD_MAX: usize = 512;
 
-    /// Reads a header.
+    /// Parses a header. Returns an error for a wrong version or an oversized payload.
     pub fn parse(bytes: [u8; Self::BYTES]) -> Result<Self, String> {
         let word = |at: usize| u32::from_le_bytes([bytes[at], bytes[at + 1], bytes[at + 2], bytes[at + 3]]);
         let (request, flags, length) = (word(0), word(4), word(8) as usize);
@@ -63,112 +62,110 @@ impl Header {
     }
 }
 
-/// Most regions of a guest's memory.
 const REGIONS_MAX: u32 = 8;
-/// Bit of a message with a ring's file that says that none comes along.
+/// Flag in a message for a ring's file: no file is attached.
 const NO_FILE: u64 = 1 << 8;
 
-/// A part of the guest's memory: where it is for its devices, in its own addresses, and in the file that
-/// comes with the message.
+/// Region of guest memory, mapped from the file sent with the message.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Region {
-    /// First address as devices see it.
+    /// First guest physical address.
     pub guest: u64,
-    /// Bytes.
+    /// Size in bytes.
     pub bytes: u64,
-    /// First address as the rings are named.
+    /// First address in the front-end's address space. Ring addresses use it.
     pub user: u64,
-    /// Offset of the region in its file.
+    /// Offset in the file.
     pub offset: u64,
 }
 
-/// Memory for requests in flight, in the file that comes with the message.
+/// Layout of the memory for in-flight requests, in the file sent with the message.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct InflightArea {
-    /// Bytes.
+    /// Size in bytes.
     pub bytes: u64,
     /// Offset in the file.
     pub offset: u64,
     /// Number of rings.
     pub rings: u16,
-    /// Descriptors of each ring.
+    /// Descriptors per ring.
     pub size: u16,
 }
 
-/// Request of the guest.
+/// Request from the front-end.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Request {
-    /// Request for the device's features.
+    /// Requests the device's features.
     GetFeatures,
-    /// These features are used.
+    /// Selects features.
     SetFeatures(u64),
     /// Begins a session.
     SetOwner,
-    /// Request for the protocol features.
+    /// Requests the protocol features.
     GetProtocolFeatures,
-    /// These are used.
+    /// Selects protocol features.
     SetProtocolFeatures(u64),
-    /// Its memory; a file for each region comes along.
+    /// Guest memory. A file for each region is attached.
     SetMemory(Vec<Region>),
-    /// The number of descriptors of a ring.
+    /// Number of descriptors of a ring.
     SetVringSize {
         /// Ring.
         index: u32,
         /// Descriptors.
         size: u32,
     },
-    /// Addresses of a ring, in guest memory.
+    /// Ring addresses, in the front-end's address space.
     SetVringAddress {
         /// Ring.
         index: u32,
-        /// Descriptors.
+        /// Descriptor table.
         descriptors: u64,
         /// Used ring.
         used: u64,
         /// Available ring.
         available: u64,
     },
-    /// First index to serve.
+    /// Index of the first available entry to serve.
     SetVringBase {
         /// Ring.
         index: u32,
         /// Entry.
         base: u32,
     },
-    /// Stops a ring and asks for the next index to serve.
+    /// Stops a ring and requests the next index to serve.
     GetVringBase(u32),
-    /// File by which the guest says that there is something to do in a ring; none: it is to be polled.
+    /// File for notifications of new requests in a ring. Without a file, the device polls.
     SetVringKick {
         /// Ring.
         index: u32,
-        /// True if the file comes along.
+        /// True if a file is attached.
         has_file: bool,
     },
-    /// File by which the guest is told that requests of a ring are complete; none: it polls.
+    /// File for notifications of completed requests of a ring. Without a file, the guest polls.
     SetVringCall {
         /// Ring.
         index: u32,
-        /// True if the file comes along.
+        /// True if a file is attached.
         has_file: bool,
     },
-    /// File for errors of a ring, which is not used.
+    /// File for errors of a ring; unused.
     SetVringError,
-    /// Request for the number of rings.
+    /// Requests the number of rings.
     GetQueueCount,
     /// Starts or stops a ring.
     EnableVring {
         /// Ring.
         index: u32,
-        /// Start.
+        /// True to start.
         enable: bool,
     },
-    /// Socket for the device's own requests, passed with the message.
+    /// Socket for requests from the device, attached to the message.
     SetBackendChannel,
     /// Reads the configuration space.
     GetConfig {
         /// First byte.
         offset: u32,
-        /// The message as it came: the answer has the same form.
+        /// Payload of the message. The answer has the same form.
         message: Vec<u8>,
     },
     /// Writes to the configuration space.
@@ -178,20 +175,19 @@ pub enum Request {
         /// Bytes to write.
         bytes: Vec<u8>,
     },
-    /// Asks for memory for requests in flight. Bytes and offset are those of the answer.
+    /// Requests memory for in-flight requests. Its size and offset are set in the answer.
     GetInflight(InflightArea),
-    /// Memory for requests in flight, which the guest was given, perhaps by another process.
+    /// Hands over memory for in-flight requests, obtained from this or an earlier process.
     SetInflight(InflightArea),
-    /// There is something to do in a ring.
+    /// A ring has new requests.
     Kick(u32),
 }
 
-/// Bytes before the contents of a configuration message.
 const CONFIG_HEADER_BYTES: usize = 12;
 const REGION_BYTES: usize = 32;
 
 impl Request {
-    /// Reads what follows the header.
+    /// Parses the payload of message `number`.
     pub fn parse(number: u32, payload: &[u8]) -> Result<Self, String> {
         let short = || format!("vhost-user message {number} of {} bytes is too short", payload.len());
         let word = |at: usize| -> Result<u32, String> {
@@ -207,7 +203,7 @@ impl Request {
             5 => {
                 let count = word(0)?;
                 if count > REGIONS_MAX {
-                    return Err(format!("{count} regions of memory; at most {REGIONS_MAX} are taken"));
+                    return Err(format!("{count} regions of memory; at most {REGIONS_MAX} are allowed"));
                 }
                 let regions = (0..count as usize).map(|region| {
                     let at = 8 + region * REGION_BYTES;
@@ -225,6 +221,7 @@ impl Request {
             },
             10 => Self::SetVringBase { index: word(0)?, base: word(4)? },
             11 => Self::GetVringBase(word(0)?),
+            // Bits 0 to 7 are the ring. Bit 8 is set if no file is attached.
             12 | 13 => {
                 let value = long(0)?;
                 let (index, has_file) = ((value & 0xff) as u32, value & NO_FILE == 0);
@@ -253,23 +250,23 @@ impl Request {
                 if number == 31 { Self::GetInflight(area) } else { Self::SetInflight(area) }
             }
             KICK => Self::Kick(word(0)?),
-            other => return Err(format!("vhost-user message {other}, which this device does not know")),
+            other => return Err(format!("unknown vhost-user message {other}")),
         })
     }
 }
 
-/// A message to the guest with these contents.
+/// Builds a message to the guest.
 pub fn reply(request: u32, payload: &[u8]) -> Vec<u8> {
     message(request, VERSION | FLAG_REPLY, payload)
 }
 
-/// The answer to [`Request::GetVringBase`] of ring `index`: the next entry to serve.
+/// Builds the answer to [`Request::GetVringBase`] of ring `index`: the next entry to serve.
 pub fn base_reply(index: u32, base: u16) -> Vec<u8> {
     reply(11, &[index.to_le_bytes(), u32::from(base).to_le_bytes()].concat())
 }
 
-/// The answer to [`Request::GetInflight`], which the file accompanies. It has as many bytes as the request:
-/// the structure has 20, QEMU pads it to 24 and takes no other length.
+/// Builds the answer to [`Request::GetInflight`], to be sent with the file. It has as many bytes as the
+/// request: the structure has 20, but QEMU pads it to 24 and accepts no other length.
 pub fn inflight_reply(area: InflightArea, bytes: usize) -> Vec<u8> {
     let counts = [area.rings.to_le_bytes(), area.size.to_le_bytes()].concat();
     let mut answer = [&area.bytes.to_le_bytes()[..], &area.offset.to_le_bytes(), &counts].concat();
@@ -277,8 +274,7 @@ pub fn inflight_reply(area: InflightArea, bytes: usize) -> Vec<u8> {
     reply(31, &answer)
 }
 
-/// The answer to [`Request::GetConfig`]: the bytes of `space` from the offset of the `message` on, zeros
-/// beyond its end.
+/// Builds the answer to [`Request::GetConfig`] from the bytes of `space`. Bytes beyond its end are zero.
 pub fn config_reply(message: &[u8], space: &[u8]) -> Vec<u8> {
     let mut answer = message.to_vec();
     if let Some((header, contents)) = answer.split_at_mut_checked(CONFIG_HEADER_BYTES) {
@@ -290,17 +286,17 @@ pub fn config_reply(message: &[u8], space: &[u8]) -> Vec<u8> {
     reply(24, &answer)
 }
 
-/// The interrupt of ring `index`, to be acknowledged or not.
+/// Builds the interrupt message of ring `index`.
 pub fn vring_call(index: u32, needs_reply: bool) -> Vec<u8> {
     let mut payload = [0; 8];
     payload[..4].copy_from_slice(&index.to_le_bytes());
     message(BACKEND_VRING_CALL, VERSION | if needs_reply { FLAG_NEED_REPLY } else { 0 }, &payload)
 }
 
-/// Bytes of an acknowledgement.
+/// Size of an acknowledgement in bytes.
 pub const ACK_BYTES: usize = Header::BYTES + 8;
 
-/// True if the acknowledgement of an interrupt confirms its arrival.
+/// True if `ack` acknowledges an interrupt.
 pub fn is_positive(ack: [u8; ACK_BYTES]) -> bool {
     ack[..4] == BACKEND_VRING_CALL.to_le_bytes() && ack[Header::BYTES..].iter().all(|&byte| byte == 0)
 }

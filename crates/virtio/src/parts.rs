@@ -1,23 +1,22 @@
-//! Guest buffers of a request.
-
 use vm_memory::{Bytes as _, GuestAddress, GuestMemoryBackend as _, GuestMemoryMmap, GuestMemoryRegion as _};
 
 use crate::ring::Chain;
 
-/// Bytes of a request's header.
 pub(crate) const HEADER_BYTES: usize = 16;
 
-/// Descriptors of one request, header and status included: what a ring of 256 has room for.
+/// Maximum descriptors of a request, including header and status. A ring of 256 holds no more.
 pub const PARTS_MAX: usize = 256;
 
-/// Guest buffers of a request. They are looked up once, as a guest at work could change them in between.
+/// Buffers of a request. Their descriptors are read once, because a running guest could change them between
+/// two reads.
 pub(crate) struct Parts {
     pub(crate) readable: Vec<(GuestAddress, usize)>,
     pub(crate) writable: Vec<(GuestAddress, usize)>,
 }
 
 impl Parts {
-    /// The buffers of `chain`, all inside of `memory`: at least a header to read and a byte for the status.
+    /// Returns the buffers of `chain`. An error unless they lie in `memory`, with at least a readable header
+    /// and a writable status byte.
     pub(crate) fn of(memory: &GuestMemoryMmap, chain: Chain<'_>) -> Result<Self, String> {
         let mut parts = Self { readable: Vec::new(), writable: Vec::new() };
         for (count, part) in chain.enumerate() {
@@ -26,7 +25,7 @@ impl Parts {
             }
             let bytes = part.len() as usize;
             if !memory.check_range(part.addr(), bytes) {
-                return Err("names memory it does not have".to_owned());
+                return Err("uses memory it does not have".to_owned());
             }
             let list = if part.is_write_only() { &mut parts.writable } else { &mut parts.readable };
             list.push((part.addr(), bytes));
@@ -37,7 +36,7 @@ impl Parts {
         if parts.writable_bytes() == 0 {
             return Err("has no status".to_owned());
         }
-        // Buffers may name the same memory many times.
+        // Buffers may repeat the same memory. This bounds the data of such a request.
         let memory_bytes = memory.iter().fold(0, |sum: u64, region| sum.saturating_add(region.len()));
         if (parts.writable_bytes() - 1).max(parts.readable_bytes() - HEADER_BYTES) as u64 > memory_bytes {
             return Err("has more data than its memory".to_owned());
@@ -53,7 +52,6 @@ impl Parts {
         self.writable.iter().map(|(_, bytes)| bytes).sum()
     }
 
-    /// Bytes without header and status.
     pub(crate) fn data_bytes(&self) -> usize {
         self.readable_bytes() - HEADER_BYTES + self.writable_bytes() - 1
     }

@@ -1,4 +1,4 @@
-//! Messages of vhost-user on a socket, with the files that come along.
+//! Vhost-user messages from a socket, with their files.
 
 use std::io::{self, IoSliceMut};
 use std::mem::MaybeUninit;
@@ -8,26 +8,27 @@ use rustix::net::{RecvAncillaryBuffer, RecvAncillaryMessage, RecvFlags, recvmsg}
 
 use crate::message::Header;
 
-/// Files that may come with one message: a region of memory has one.
+/// Maximum files of a message: one per memory region.
 const FILES_MAX: usize = 8;
 
-/// A message: its header, what follows, and files.
+/// Message: header, payload and files.
 pub type Message = (Header, Vec<u8>, Vec<OwnedFd>);
 
-/// Outcome of a look at a socket.
+/// Outcome of [`Receiver::receive`].
 #[derive(Debug)]
 pub enum Received {
-    /// A whole message.
+    /// A complete message.
     Message(Message),
-    /// The message is not whole yet.
+    /// The message is incomplete.
     Part,
-    /// The other end has closed the socket.
+    /// The peer has closed the socket.
     Closed,
-    /// The bytes are no message.
+    /// The bytes are not a message.
     Broken(String),
 }
 
-/// A message on its way. No byte behind it is taken, so that files are those of its own.
+/// Reader of vhost-user messages. It never reads beyond a message, because the next message's files would mix
+/// in.
 #[derive(Debug, Default)]
 pub struct Receiver {
     bytes: Vec<u8>,
@@ -35,7 +36,7 @@ pub struct Receiver {
 }
 
 impl Receiver {
-    /// Takes what has come at `socket`, at most up to the end of the message.
+    /// Reads from `socket`, at most up to the end of the current message.
     pub fn receive(&mut self, socket: impl AsFd) -> io::Result<Received> {
         let header = match self.header() {
             Ok(header) => header,
@@ -45,8 +46,8 @@ impl Receiver {
         self.bytes.resize(whole, 0);
         let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(FILES_MAX))];
         let mut control = RecvAncillaryBuffer::new(&mut space);
-        let room = &mut [IoSliceMut::new(&mut self.bytes[held..])];
-        let received = recvmsg(socket, room, &mut control, RecvFlags::CMSG_CLOEXEC);
+        let buffers = &mut [IoSliceMut::new(&mut self.bytes[held..])];
+        let received = recvmsg(socket, buffers, &mut control, RecvFlags::CMSG_CLOEXEC);
         let count = received.as_ref().map_or(0, |message| message.bytes);
         self.bytes.truncate(held + count);
         match received {
@@ -74,7 +75,6 @@ impl Receiver {
         })
     }
 
-    /// The header, once it is whole.
     fn header(&self) -> Result<Option<Header>, String> {
         self.bytes.first_chunk().map(|bytes| Header::parse(*bytes)).transpose()
     }

@@ -1,4 +1,4 @@
-//! The rings through which the guest's requests come, and where its memory is.
+//! Virtqueues and the guest's memory.
 
 use std::fs::File;
 use std::os::fd::OwnedFd;
@@ -13,27 +13,27 @@ use vm_memory::{
 
 use crate::message::Region;
 
-/// Descriptors that a ring may have; User-Mode Linux uses 256, QEMU 128.
+/// Maximum descriptors of a ring. User-Mode Linux uses 256, QEMU 128.
 pub const SIZE_MAX: u16 = 1024;
 
-/// Bytes of a page, which has room for the available ring of any size.
+/// Page size. An available ring of maximum size fits into a page.
 const PAGE_BYTES: u64 = 4096;
 
-/// A request as its descriptors say where it lies.
+/// Descriptor chain of a request.
 pub type Chain<'a> = DescriptorChain<&'a GuestMemoryMmap>;
 
-/// A request that is complete.
+/// Completed request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Returned {
-    /// Its ring.
+    /// Ring of the request.
     pub ring: usize,
-    /// Its name there.
+    /// Head descriptor.
     pub head: u16,
     /// Bytes written to the guest's memory.
     pub written: u32,
 }
 
-/// The memory that the guest shares with a device.
+/// Memory shared by the guest.
 #[derive(Debug, Default)]
 pub struct Memory {
     mapped: Option<GuestMemoryMmap>,
@@ -41,14 +41,14 @@ pub struct Memory {
 }
 
 impl Memory {
-    /// Maps the guest's memory: each region is a part of the file that came with it.
+    /// Maps the guest's memory from the file of each region.
     pub fn map(&mut self, regions: Vec<Region>, files: Vec<OwnedFd>) -> Result<(), String> {
         if regions.len() != files.len() {
             return Err(format!("{} regions of memory with {} files", regions.len(), files.len()));
         }
         let mapped = regions.iter().zip(files).map(|(region, file)| {
             let file = File::from(file);
-            // Memory behind the end of a file ends the process that touches it.
+            // An access beyond the end of a file kills the process.
             let file_bytes = file.metadata().map_err(|error| error.to_string())?.len();
             if region.offset.checked_add(region.bytes).is_none_or(|end| end > file_bytes) {
                 return Err(format!(
@@ -62,19 +62,18 @@ impl Memory {
                 .map_err(|error| format!("cannot map the guest's memory: {error}"))
         });
         let mut mapped = mapped.collect::<Result<Vec<_>, _>>()?;
-        // The front-end may list them in any order.
+        // The front-end may list regions in any order.
         mapped.sort_by_key(|region| region.start_addr());
         self.mapped = Some(GuestMemoryMmap::from_regions(mapped).map_err(|error| error.to_string())?);
         self.regions = regions;
         Ok(())
     }
 
-    /// None before the guest's driver has begun.
+    /// Mapped memory; `None` before the guest's driver has started.
     pub fn mapped(&self) -> Option<&GuestMemoryMmap> {
         self.mapped.as_ref()
     }
 
-    /// Rings are named by the guest's own addresses.
     fn guest_address(&self, user: u64) -> Result<GuestAddress, String> {
         let region = self
             .regions
@@ -87,83 +86,86 @@ impl Memory {
     }
 }
 
-/// One ring of a device.
+/// A ring of a device.
 #[derive(Debug)]
 pub struct Ring {
     queue: Queue,
 }
 
 impl Ring {
-    /// A ring that nobody has set up.
+    /// Creates a ring before its setup.
     pub fn new() -> Result<Self, String> {
         Ok(Self { queue: Queue::new(SIZE_MAX).map_err(|error| error.to_string())? })
     }
 
-    /// Descriptors that it has.
+    /// Number of descriptors.
     pub fn size(&self) -> u16 {
         self.queue.size()
     }
 
-    /// Sets the number of its descriptors.
+    /// Sets the number of descriptors: a power of two up to [`SIZE_MAX`].
     pub fn set_size(&mut self, size: u32) -> Result<(), String> {
         let refused = |reason: &dyn std::fmt::Display| {
-            format!("a ring of {size} descriptors; a power of two up to {SIZE_MAX} is taken: {reason}")
+            format!("a ring of {size} descriptors; a power of two up to {SIZE_MAX} is required: {reason}")
         };
         let count = u16::try_from(size).map_err(|error| refused(&error))?;
         self.queue.try_set_size(count).map_err(|error| refused(&error))
     }
 
-    /// Sets the places of its parts, in the guest's own addresses: descriptors, used and available ring.
+    /// Sets the addresses of descriptor table, used ring and available ring, in the front-end's address space.
     pub fn set_addresses(
         &mut self,
         memory: &Memory,
         [descriptors, used, available]: [u64; 3],
     ) -> Result<(), String> {
-        let refused = |error| format!("a ring at wrong addresses: {error}");
+        let refused = |error| format!("invalid ring addresses: {error}");
         self.queue.try_set_desc_table_address(memory.guest_address(descriptors)?).map_err(refused)?;
         self.queue.try_set_used_ring_address(memory.guest_address(used)?).map_err(refused)?;
         self.queue.try_set_avail_ring_address(memory.guest_address(available)?).map_err(refused)
     }
 
-    /// Goes on at entry `base`.
+    /// Continues at entry `base`.
     pub fn set_base(&mut self, base: u32) {
         self.queue.set_next_avail(base as u16);
         self.queue.set_next_used(base as u16);
     }
 
-    /// Next entry to be taken.
+    /// Index of the next available entry.
     pub fn base(&self) -> u16 {
         self.queue.next_avail()
     }
 
-    /// Index of its used entries in the guest's memory.
+    /// Reads the used index from the guest's memory.
     pub fn used(&self, memory: &GuestMemoryMmap) -> Result<u16, String> {
         let used = self.queue.used_idx(memory, Ordering::Acquire).map_err(|error| error.to_string())?;
         Ok(used.0)
     }
 
-    /// Goes on behind `again` requests that another process has taken, with `used` as the next used entry.
+    /// Continues at used index `used`, with `again` requests left in flight by another process.
     pub fn resume(&mut self, used: u16, again: u16) {
         self.queue.set_next_used(used);
         self.queue.set_next_avail(used.wrapping_add(again));
     }
 
-    /// Starts or stops it. With `event_index` both sides state in each entry when they want the next notification.
+    /// Starts or stops the ring. With `event_index`, both sides publish the index at which they want a
+    /// notification.
     pub fn enable(&mut self, enable: bool, event_index: bool) {
         self.queue.set_event_idx(event_index);
         self.queue.set_ready(enable);
     }
 
-    /// Hands requests that wait to `take`, which returns true if it can take another. Returns true if none is left: then the
-    /// guest announces the next one.
+    /// Passes waiting requests to `take`, which returns true if it accepts another.
+    ///
+    /// Returns true if the ring is empty; the guest then notifies the device of the next request.
     pub fn take_all(
         &mut self,
         memory: &Memory,
         take: &mut dyn FnMut(&GuestMemoryMmap, Chain<'_>) -> Result<bool, String>,
     ) -> Result<bool, String> {
-        let memory = memory.mapped().ok_or("a request before the memory is known")?;
+        let memory = memory.mapped().ok_or("a request before the guest's memory is set")?;
         loop {
-            // Kicks while we look are not needed; after the last look they are.
+            // Notifications are disabled during the scan. They are enabled before the last check, so no request
+            // is missed.
             self.queue.disable_notification(memory).map_err(|error| error.to_string())?;
             loop {
                 let chain = self.queue.iter(memory).map_err(|error| error.to_string())?.next();
@@ -178,17 +180,19 @@ impl Ring {
         }
     }
 
-    /// Hands the requests with these `heads`, which another process has taken, to `take`, which returns true
-    /// if it can take another. Returns how many were handed over, and whether there can be another.
+    /// Passes the requests `heads`, taken by another process, to `take`, which returns true if it accepts
+    /// another.
+    ///
+    /// Returns the number of requests passed, and true if `take` accepts another.
     pub fn take_again(
         &mut self,
         memory: &Memory,
         heads: &[u16],
         take: &mut dyn FnMut(&GuestMemoryMmap, Chain<'_>) -> Result<bool, String>,
     ) -> Result<(usize, bool), String> {
-        let memory = memory.mapped().ok_or("a request before the memory is known")?;
-        // The guest may have used their places in the available ring for others, so they get such a ring of
-        // their own, in memory behind that of the guest.
+        let memory = memory.mapped().ok_or("a request before the guest's memory is set")?;
+        // The guest may have reused the available-ring entries of these requests. A private available ring
+        // lists the heads, in a page after the guest's memory.
         let at = memory.last_addr().0.checked_add(1).map(|end| end.next_multiple_of(PAGE_BYTES));
         let at = GuestAddress(at.ok_or("the guest's memory ends at the last address")?);
         let page =
@@ -219,7 +223,7 @@ impl Ring {
         self.queue.next_used()
     }
 
-    /// Gives back a request; returns whether the guest wants to be told.
+    /// Returns a request to the guest. True if the guest wants a notification.
     pub fn give_back(&mut self, memory: &GuestMemoryMmap, returned: Returned) -> Result<bool, String> {
         let added = self.queue.add_used(memory, returned.head, returned.written);
         added.map_err(|error| error.to_string())?;
@@ -241,23 +245,19 @@ mod tests {
 
     const MEMORY_BYTES: u64 = 1 << 16;
     const SIZE: u16 = 16;
-    /// Addresses of the parts of the ring.
     const TABLE: u64 = 0;
     const AVAILABLE: u64 = 0x1000;
     const USED: u64 = 0x2000;
-    /// Headers of requests, one per kind.
     const HEADERS: u64 = 0x3000;
     const STATUS: u64 = 0x3800;
     const DATA: u64 = 0x4000;
 
-    /// A drive behind a block device.
     struct Disk {
         block: Block,
         target: Target,
         tag: u64,
     }
 
-    /// The drive at a moment.
     struct At<'a>(&'a mut Target, SimTime);
 
     impl Host for At<'_> {
@@ -289,7 +289,6 @@ mod tests {
         }
     }
 
-    /// All that a block device can offer.
     fn all() -> BlockOptions {
         BlockOptions { copy: true, hints: true, ..BlockOptions::default() }
     }
@@ -343,7 +342,6 @@ mod tests {
         ring.take_all(memory, &mut |memory, chain| disk.take(now, memory, chain).map(|()| true)).map(drop)
     }
 
-    /// Returns completions to the ring. True if the guest wants a notification.
     fn give_back(ring: &mut Ring, memory: &Memory, disk: &mut Disk, now: u64) -> Result<bool, String> {
         let memory = memory.mapped().expect("mapped");
         let mut tell = false;
@@ -353,7 +351,6 @@ mod tests {
         Ok(tell)
     }
 
-    /// A descriptor that is anything.
     fn any_descriptor() -> impl Strategy<Value = Descriptor> {
         let length = prop_oneof![2 => 0..8192_u32, 1 => any::<u32>()];
         let address = prop_oneof![4 => 0..MEMORY_BYTES, 1 => any::<u64>()];
@@ -364,10 +361,9 @@ mod tests {
     const NEXT: u16 = 1;
     const WRITE: u16 = 2;
 
-    /// Header, data buffers, and whether the data is for the guest.
+    /// Header, data buffers, and true if the guest receives the data.
     type Asked = (u64, Vec<(u64, u32)>, bool);
 
-    /// A request as drivers make them.
     fn request() -> impl Strategy<Value = Asked> {
         let bytes =
             prop_oneof![3 => Just(16_u32), 1 => Just(48), 1 => Just(512), 1 => Just(4096), 1 => 0..5000_u32];
@@ -375,7 +371,6 @@ mod tests {
         (0..16_u64, data, any::<bool>())
     }
 
-    /// Their descriptors, and where each request begins.
     fn lay_out(requests: &[Asked]) -> (Vec<Descriptor>, Vec<u16>) {
         let (mut table, mut heads): (Vec<Descriptor>, _) = (Vec::new(), Vec::new());
         for (header, data, is_read) in requests {
@@ -427,7 +422,7 @@ mod tests {
             disk.block.set_features(u64::MAX);
             let (mut ring, shared) = ring();
             let memory = shared.mapped().expect("memory").clone();
-            // What the data of discards and copies looks like.
+            // Data of discards and copies.
             let segments = segments.iter().flat_map(|(sector, count, flags)| {
                 [&sector.to_le_bytes()[..], &count.to_le_bytes(), &flags.to_le_bytes()].concat()
             });
@@ -446,7 +441,7 @@ mod tests {
                 put(&memory, AVAILABLE + 4 + 2 * at, &head.to_le_bytes());
             }
             put(&memory, AVAILABLE + 2, &count.unwrap_or(heads.len() as u16).to_le_bytes());
-            // Refused or carried out; and what was carried out can be given back.
+            // Requests may fail. Completed ones can always be returned.
             let _ = take_all(&mut ring, &shared, &mut disk, 1000);
             while let Some(next) = disk.next_event() {
                 prop_assert!(next >= 1000);
@@ -472,7 +467,7 @@ mod tests {
             let (mut ring, shared) = ring();
             let memory = shared.mapped().expect("memory").clone();
             put(&memory, HEADERS, &[0; 16]);
-            // A read whose room is the same memory over and over.
+            // A read into the same memory many times.
             let mut table = vec![(HEADERS, 16, NEXT, 1)];
             table.extend((2..10).map(|next| (DATA, length, NEXT | WRITE, next)));
             table.push((STATUS, 1, WRITE, 0));

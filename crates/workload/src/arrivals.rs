@@ -1,8 +1,6 @@
-//! When the requests of an open loop come: at equal distances or at random, at a rate that may change with time.
+//! Arrival times of open-loop requests: evenly spaced or random, at a constant or varying rate.
 //!
-//! Arrivals are counted in *expected requests*: Λ(t) is the integral of the rate from the start to t. At equal
-//! distances the k-th request, counted from 0, comes when Λ reaches k; in a Poisson process it comes when Λ reaches
-//! the sum of k + 1 exponential numbers of mean 1. So a ramp or a burst is nothing but another rate.
+//! Λ(t) is the integral of the rate from the start to t; `docs/MODEL.md`, section 2, defines the arrivals.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -13,29 +11,29 @@ named! {
     #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
     #[serde(rename_all = "lowercase")]
     pub enum RateProcess {
-        /// At equal distances.
+        /// Evenly spaced.
         #[default]
         Linear => "linear",
-        /// Independent of each other, with exponential gaps: a Poisson process.
+        /// Poisson process: independent arrivals with exponential gaps.
         Poisson => "poisson",
     }
 }
 
-/// A point of a rate that changes with time.
+/// A point of a varying rate.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct RatePoint {
     /// Time since the start, in ns.
     pub at_ns: u64,
-    /// Requests per second from here on, on a straight line to the next point.
+    /// Requests per second at this point; linear up to the next one.
     pub iops: f64,
 }
 
 const NS_PER_S: f64 = 1e9;
 
-/// Relative rounding error allowed in sums of fractions: a burst size of 40 must not give 41.
+/// Rounding error allowed in sums of fractions: a burst of 40 must not become 41.
 const ROUNDING: f64 = 1e-9;
 
-/// The arrivals of one job, in order: an endless series of times, but for a rate that ends at 0.
+/// Ordered arrival times of one job. Endless, unless the rate ends at 0.
 #[derive(Clone, Debug, State)]
 pub struct Arrivals {
     clock: Clock,
@@ -43,36 +41,29 @@ pub struct Arrivals {
     process: RateProcess,
     gaps: Prng,
     start: SimTime,
-    /// The next arrival; `None` when there are no more.
     next: Option<SimTime>,
-    /// Arrivals before the next one.
     count: u64,
 }
 
-/// Conversion from expected requests to time.
 #[derive(Clone, Debug)]
 enum Clock {
-    /// One rate forever: exact for equal distances, for any number of requests.
-    Constant {
-        iops: u32,
-        mean_gap_ns: f64,
-        fraction: f64,
-        ns: u64,
-    },
+    Constant { iops: u32, mean_gap_ns: f64, fraction: f64, ns: u64 },
     Curve(Curve),
 }
 
 impl Arrivals {
-    /// Arrivals from `start` on at `iops` per second, more than 0.
+    /// Arrivals at a constant `iops` per second from `start` on; 0 counts as 1.
     pub fn constant(process: RateProcess, iops: u32, start: SimTime, gaps: Prng) -> Self {
         let iops = iops.max(1);
         let mean_gap_ns = NS_PER_S / f64::from(iops);
         Self::new(process, Clock::Constant { iops, mean_gap_ns, fraction: 0.0, ns: 0 }, start, gaps)
     }
 
-    /// Arrivals from `start` on, at a rate on straight lines through `points`, whose times ascend; two at one
-    /// time are a step. After the last point the rate stays constant. With `repeat_ns`, later than all points,
-    /// the curve repeats with that period. A repeated curve needs some rate above 0.
+    /// Arrivals from `start` on, at a rate interpolated linearly through `points`.
+    ///
+    /// Times of points ascend; two points at one time are a step. After the last point the rate is constant.
+    /// With `repeat_ns`, later than all points, the curve repeats with that period. A repeated curve needs a
+    /// rate above 0 somewhere.
     pub fn curve(
         process: RateProcess,
         points: &[RatePoint],
@@ -86,26 +77,26 @@ impl Arrivals {
     fn new(process: RateProcess, clock: Clock, start: SimTime, gaps: Prng) -> Self {
         let mut arrivals = Self { clock, process, gaps, start, next: Some(start), count: 0 };
         arrivals.next = match process {
-            // The first comes when nothing is expected yet: once the rate is above 0.
+            // The first request arrives at Λ = 0, as soon as the rate is above 0.
             RateProcess::Linear => arrivals.after(0.0),
             RateProcess::Poisson => arrivals.step(),
         };
         arrivals
     }
 
-    /// The next arrival; `None` if the rate has come to 0 for good.
+    /// Time of the next arrival; `None` if the rate stays 0.
     #[inline]
     pub fn next(&self) -> Option<SimTime> {
         self.next
     }
 
-    /// Arrivals before [`Arrivals::next`].
+    /// Number of arrivals before [`Arrivals::next`].
     #[inline]
     pub fn count(&self) -> u64 {
         self.count
     }
 
-    /// Goes on behind the next arrival. At the end of virtual time, 584 years, arrivals stand still.
+    /// Steps to the following arrival. At the end of virtual time (584 years) arrivals stand still.
     #[inline]
     pub fn advance(&mut self) {
         if self.next.is_some() {
@@ -114,8 +105,10 @@ impl Arrivals {
         }
     }
 
-    /// Goes on to the first arrival at `time` or later, so that [`Arrivals::count`] are those before, past `most` arrivals
-    /// at most. Returns the number of further arrivals before `time` that the rate lets expect: 0 if all were gone through.
+    /// Steps to the first arrival at or after `time`, past at most `most` arrivals.
+    ///
+    /// [`Arrivals::count`] then counts the arrivals before it. Returns the expected number of arrivals left
+    /// before `time`: 0 unless `most` was reached.
     #[must_use]
     pub fn advance_to(&mut self, time: SimTime, most: u64) -> u64 {
         if self.next.is_none_or(|next| next >= time) {
@@ -131,7 +124,7 @@ impl Arrivals {
         let last = self.count.saturating_add(most);
         while self.next.is_some_and(|next| next < time) {
             if self.count >= last {
-                // The clock stands at the next arrival.
+                // The clock is at the next arrival.
                 let expected = match &self.clock {
                     Clock::Constant { mean_gap_ns, ns: at, .. } => {
                         ns.saturating_sub(*at) as f64 / mean_gap_ns
@@ -156,19 +149,18 @@ impl Arrivals {
                 Clock::Curve(_) => self.after(1.0),
             },
             RateProcess::Poisson => {
-                // 1 − unit lies in (0, 1]: the logarithm is finite, and the gap is never negative.
+                // 1 − unit lies in (0, 1], so the logarithm is finite and the gap never negative.
                 let gap = -libm::log(1.0 - self.gaps.unit());
                 self.after(gap)
             }
         }
     }
 
-    /// When `requests` more are expected.
     #[inline]
     fn after(&mut self, requests: f64) -> Option<SimTime> {
         match &mut self.clock {
             Clock::Constant { mean_gap_ns, fraction, ns, .. } => {
-                // Whole nanoseconds apart from the rest of one, so that nothing is lost late in a long run.
+                // Keep the fraction of a nanosecond apart: precision does not degrade in long runs.
                 let gap = *fraction + requests * *mean_gap_ns;
                 let whole = gap as u64;
                 (*ns, *fraction) = (ns.saturating_add(whole), gap - whole as f64);
@@ -179,17 +171,15 @@ impl Arrivals {
     }
 }
 
-/// A straight piece of the rate.
 #[derive(Clone, Copy, Debug)]
 struct Piece {
     length_ns: f64,
-    /// Requests per ns at its start and, per ns, the change of that.
+    /// Requests per ns at the start, and their change per ns.
     rate: f64,
     slope: f64,
 }
 
 impl Piece {
-    /// Requests expected from `into_ns` within the piece to its end.
     #[inline]
     fn requests_from(self, into_ns: f64) -> f64 {
         self.requests_between(into_ns, self.length_ns)
@@ -205,18 +195,14 @@ impl Piece {
 struct Curve {
     #[state(skip)]
     pieces: Vec<Piece>,
-    /// Start of each piece, in ns.
     #[state(skip)]
     starts: Vec<u64>,
     #[state(skip)]
     repeat_ns: Option<u64>,
-    /// Requests expected in one repetition.
     #[state(skip)]
     in_round: f64,
     at: usize,
-    /// Time within the piece.
     into_ns: f64,
-    /// Time at which the repetition at hand began.
     round_ns: u64,
 }
 
@@ -246,15 +232,14 @@ impl Curve {
         Self { pieces, starts, repeat_ns, in_round, at: 0, into_ns: 0.0, round_ns: 0 }
     }
 
-    /// Goes on until `requests` more are expected; returns the time in ns since the start.
     fn after(&mut self, mut requests: f64) -> Option<u64> {
         loop {
             let piece = self.pieces[self.at];
             let in_piece = piece.requests_from(self.into_ns);
-            // A piece of rate 0 has no arrival, and what comes at the very end of one belongs to the next.
+            // A piece of rate 0 has no arrival. An arrival at the very end of a piece belongs to the next.
             if requests < in_piece * (1.0 - ROUNDING) {
                 let rate = piece.rate + piece.slope * self.into_ns;
-                // Of both solutions the one that has no difference of nearly equal numbers.
+                // The root formula that avoids cancellation.
                 let root = (rate * rate + 2.0 * piece.slope * requests).max(0.0).sqrt();
                 self.into_ns += if requests > 0.0 { 2.0 * requests / (rate + root) } else { 0.0 };
                 let start = self.round_ns.saturating_add(self.starts[self.at]);
@@ -264,7 +249,7 @@ impl Curve {
             (self.at, self.into_ns) = (self.at + 1, 0.0);
             if self.at == self.pieces.len() {
                 self.at = 0;
-                // Whole repetitions in which nothing comes are not gone through one by one.
+                // Skip whole repetitions without an arrival in one step.
                 let idle = (requests / self.in_round) as u64;
                 requests -= idle as f64 * self.in_round;
                 let rounds = idle.saturating_add(1);
@@ -278,7 +263,6 @@ impl Curve {
 }
 
 impl Curve {
-    /// Goes on to `ns` since the start; returns the requests expected until then.
     fn expected_to(&mut self, ns: u64) -> f64 {
         let mut expected = 0.0;
         loop {

@@ -1,9 +1,8 @@
-//! Sources of requests: synthetic generators ([`synthetic`]), a log-structured file system ([`lfs`]), block
-//! traces ([`trace`]), programs that use files ([`files`]) and arrival processes ([`arrivals`]). Closed forms
-//! ([`oracle`]) predict the result of a correct drive for some of them.
+//! Request sources: generators ([`synthetic`]), a log-structured file system ([`lfs`]), traces ([`trace`]),
+//! file workloads ([`files`]) and arrival processes ([`arrivals`]). Closed forms ([`oracle`]) predict some
+//! results.
 //!
-//! This crate does not know the drive: a generator fills batches of [`strobe_types::Request`], a trace reader
-//! yields records with byte offsets and times.
+//! The crate does not depend on the drive. A generator fills batches of [`strobe_types::Request`].
 
 pub mod arrivals;
 pub mod files;

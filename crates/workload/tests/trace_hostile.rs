@@ -1,4 +1,4 @@
-//! No bytes make a trace reader panic, hang, or hand out more than they hold.
+//! No input makes a trace reader panic, hang, or return more than it contains.
 
 use std::io::Read;
 
@@ -15,7 +15,6 @@ const SAMPLES: [&[u8]; 4] = [
     include_bytes!("data/ext4-postmark.iolog.gz"),
 ];
 
-/// One good line of every text format, so that mutations reach deep into each parser.
 const LINES: [&str; 12] = [
     "128166372003061629,hm,1,Read,383496192,32768,413\n",
     "0.5 0 10 8 1\n",
@@ -31,7 +30,6 @@ const LINES: [&str; 12] = [
     "254,0 0 6 0.000000256 0 C FF 16968 + 8 [0]\n",
 ];
 
-/// Good records of the binary formats that have no sample file, eight of each.
 fn binary_samples() -> [Vec<u8>; 3] {
     let record = |parts: &[&[u8]]| parts.concat().repeat(8);
     let [one, sectors] = [1u32.to_le_bytes(), 8u32.to_le_bytes()];
@@ -43,8 +41,6 @@ fn binary_samples() -> [Vec<u8>; 3] {
     ]
 }
 
-/// Reads everything with every format and several options; checks what every result must obey, and returns the
-/// number of records.
 fn read_all_ways(bytes: &[u8], bytes_decoded_max: usize) -> usize {
     let mut records = 0;
     for format in FORMATS {
@@ -97,7 +93,7 @@ fn read_one_way(bytes: &[u8], bytes_decoded_max: usize, format: &str, options: &
         }
     }
     assert!(reader.next().is_none());
-    // The shortest record of any format has nine bytes, `0 0 0 0 0`; a line end may be missing.
+    // The shortest record of any format has nine bytes, `0 0 0 0 0`; its line end may be missing.
     let skipped = reader.skipped().total() as usize;
     assert!(count <= bytes_decoded_max / 9 + 1 && skipped <= bytes_decoded_max + 1);
     count
@@ -109,11 +105,10 @@ fn gzip(bytes: &[u8]) -> Vec<u8> {
     out
 }
 
-/// A sample, or many copies of a line, cut to some part.
 fn seed() -> impl Strategy<Value = Vec<u8>> {
     let sample = (0..SAMPLES.len(), 0usize..4000, 0usize..2000).prop_map(|(index, length, start)| {
         let sample = SAMPLES[index];
-        // Only the beginning keeps the header, so half of the seeds start there.
+        // Only the start keeps the header, so half of the seeds begin there.
         let start = if start < 1000 { 0 } else { start.min(sample.len()) };
         sample[start..(start + length).min(sample.len())].to_vec()
     });
@@ -128,13 +123,12 @@ fn seed() -> impl Strategy<Value = Vec<u8>> {
     prop_oneof![sample, lines, repeated, binary]
 }
 
-/// Bytes that are likely to matter, and any others.
 fn hostile_byte() -> impl Strategy<Value = u8> {
     prop_oneof![prop::sample::select(b"0123456789-+.,# \t\r\n\0[DQRWFN\xff\x80".to_vec()), any::<u8>()]
 }
 
 proptest! {
-    // Mutated traces that nobody reads a record of do not count, and one in four must be read.
+    // Mutated traces without a record do not count; at least one in four must have one.
     #![proptest_config(ProptestConfig { max_global_rejects: 1800, ..ProptestConfig::with_cases(600) })]
 
     #[test]
@@ -160,7 +154,7 @@ proptest! {
                 _ => drop(bytes.remove(at)),
             }
         }
-        // A sample that is itself compressed may unfold to at most this.
+        // A compressed sample may expand at most by this factor.
         let records = read_all_ways(&bytes, bytes.len() * 1100);
         let compressed = gzip(&bytes);
         let cut = compressed.len() / 2;
@@ -169,7 +163,6 @@ proptest! {
     }
 }
 
-/// Never runs out of bytes without a line end, and counts how many were taken.
 struct Endless(u64);
 
 impl Read for Endless {

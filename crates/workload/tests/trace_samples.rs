@@ -1,8 +1,6 @@
-//! The trace readers on traces of real systems.
-//!
-//! The expected numbers come from awk, not from the readers: for fio
-//! `awk 'NR>1 && NF==5 {n[$3]++; bytes[$3]+=$5; offsets[$3]+=$4}'`, for blkparse the same over
-//! `$6=="D"` (or `"Q"`), with `$7` for the operation, `$8*512` and `$10*512`.
+//! Trace readers on traces of real systems. Expected numbers come from awk: for fio `awk 'NR>1 && NF==5
+//! {n[$3]++; bytes[$3]+=$5; offsets[$3]+=$4}'`, for blkparse the same over `$6=="D"` (or `"Q"`), with `$7`
+//! for the operation, `$8*512` and `$10*512`.
 
 use std::fs::File;
 use std::io::Read;
@@ -44,7 +42,6 @@ fn sample(file: &str, format: &str, action: Option<Action>) -> (Vec<TraceRecord>
     (all(&mut reader), reader)
 }
 
-/// Requests, bytes and sum of offsets of one operation.
 fn totals(records: &[TraceRecord], op: Op) -> (usize, u64, u64) {
     let of_op = || records.iter().filter(|record| record.op == op);
     (of_op().count(), of_op().map(|r| r.bytes).sum(), of_op().map(|r| r.offset).sum())
@@ -100,7 +97,7 @@ fn blkparse_text_is_read_whole() {
     assert_eq!(reader.skipped().get(SkipReason::NoData), 9);
 }
 
-/// 556 records, of which 15 are notes that blkparse does not print.
+/// blkparse does not print 15 of the 556 records, which are notes.
 #[test]
 fn blktrace_binary_and_blkparse_text_of_one_run_agree() {
     for (action, kept, no_data) in [
@@ -124,7 +121,7 @@ fn blktrace_binary_and_blkparse_text_of_one_run_agree() {
     }
 }
 
-/// The sample as the files of three CPUs, each with every third record, in a folder.
+/// Every third record each.
 fn per_cpu_files() -> tempfile::TempDir {
     let folder = tempfile::tempdir().expect("a folder");
     let whole = bytes("ext4_uml.blktrace.0");
@@ -233,7 +230,6 @@ fn gzip_is_recognised_by_content_and_may_have_several_members() {
     }
 }
 
-/// Wherever a gzip file is cut, the records before the cut are right, and the cut is reported.
 #[test]
 fn cut_gzip_gives_a_prefix_and_an_error() {
     for (file, format) in [("fio_iolog_v3.log", "fio"), ("ext4_uml.blktrace.0", "blktrace")] {

@@ -1,6 +1,6 @@
 //! `strobe ctl` and `strobe top`: clients of a control socket.
 
-use std::io::{BufRead as _, BufReader, Write as _};
+use std::io::{BufRead as _, BufReader, ErrorKind, Write as _};
 use std::os::unix::fs::FileTypeExt as _;
 use std::os::unix::net::UnixStream;
 use std::path::{Path, PathBuf};
@@ -14,22 +14,22 @@ use strobe_lab::Time;
 
 use super::{Failure, output};
 
-/// Ask a server about its drive, or do to it what only a simulation can.
+/// Ask a server about its drive, or control it in ways only a simulation allows.
 ///
-/// Prints the answer as JSON. After cut, rewind and age the clients' connections are closed, as what they know is of another
-/// drive; they connect again. A drive on an image has `stats`, `faults` and `stop` only.
+/// Prints the answer as JSON. `cut`, `rewind` and `age` close the clients' connections, because their view of
+/// the drive is stale; clients reconnect. A drive on an image supports only `stats`, `faults` and `stop`.
 #[derive(Args)]
 #[command(after_help = "Commands:\n  stats            the counters, as --json writes them\n  \
-    cut              cut the power at this moment; the drive recovers and goes on\n  \
-    snapshot [NAME]  keep the drive as it is now\n  \
-    rewind [NAME]    go back to a snapshot, the drive's counters, too\n  \
+    cut              cut the power now; the drive recovers and continues\n  \
+    snapshot [NAME]  save the drive's current state\n  \
+    rewind [NAME]    restore a snapshot, including the drive's counters\n  \
     age [N]          a new drive, written once in order and N times (2) at random; what was stored is gone,\n                   \
     and the drive's counters begin anew\n  \
     faults N         N units at random places cannot be read until they are written again\n  \
     faults A-B       the units that hold sectors A to B cannot be read until they are written again\n  \
     stop             end the server")]
 pub(crate) struct CtlArgs {
-    /// Socket of the server: that of clients, or its control socket
+    /// Socket of the server: its client socket or its control socket
     #[arg(value_name = "SOCKET")]
     socket: PathBuf,
     /// Command, and its argument
@@ -37,16 +37,17 @@ pub(crate) struct CtlArgs {
     command: Vec<String>,
 }
 
-/// Show what a server's drive does: requests, latency, write amplification by cause, free blocks, dies, wear.
+/// Show the activity of a server's drive: requests, latency, write amplification by cause, free blocks, dies,
+/// wear.
 #[derive(Args)]
 pub(crate) struct TopArgs {
-    /// Socket of the server: that of clients, or its control socket
+    /// Socket of the server: its client socket or its control socket
     #[arg(value_name = "SOCKET")]
     socket: PathBuf,
-    /// Time between two pictures: 1s, 500ms
+    /// Time between two updates: 1s, 500ms; 10ms to 1h
     #[arg(long, value_name = "TIME", default_value = "1s", value_parser = interval)]
     interval: Time,
-    /// Pictures after which it ends; 0: never
+    /// Number of updates; 0: no limit
     #[arg(long, value_name = "N", default_value_t = 0)]
     count: u64,
 }
@@ -58,14 +59,15 @@ fn interval(text: &str) -> Result<Time, String> {
     }
 }
 
-/// Control socket of the server whose clients connect to `socket`.
 pub(super) fn socket_of(socket: &Path) -> PathBuf {
     let mut path = socket.as_os_str().to_owned();
     path.push(".ctl");
     path.into()
 }
 
-/// A connection to a control socket.
+/// Time within which a server answers, unless it is busy.
+const ANSWER_TIMEOUT: Duration = Duration::from_secs(5);
+
 struct Control(BufReader<UnixStream>);
 
 impl Control {
@@ -75,32 +77,52 @@ impl Control {
         let is_file = |path: &Path| path.metadata().is_ok_and(|found| !found.file_type().is_socket());
         if is_file(path) {
             return Err(Failure::Request(anyhow!(
-                "{}: this is no socket; name that of a server (strobe serve --socket PATH)",
+                "{}: not a socket; give the socket of a server (strobe serve --socket PATH)",
                 path.display()
             )));
         }
         let stream = UnixStream::connect(path).map_err(|error| {
             Failure::Request(anyhow!(
-                "{}: no server takes commands there ({error}); strobe serve --socket {0} would",
+                "{}: no server listens there ({error}); start one with strobe serve --socket {0}",
                 socket.display()
             ))
         })?;
+        let limits = stream
+            .set_read_timeout(Some(ANSWER_TIMEOUT))
+            .and_then(|()| stream.set_write_timeout(Some(ANSWER_TIMEOUT)));
+        limits.map_err(|error| Failure::Run(anyhow!("{}: {error}", path.display())))?;
         Ok(Self(BufReader::new(stream)))
     }
 
+    /// Sends `command`, which may take long, without a timeout. A preceding `stats` proves that a server
+    /// answers.
+    fn order(&mut self, command: &str) -> Result<Value, Failure> {
+        self.ask("stats")?;
+        let unlimited = self.0.get_ref().set_read_timeout(None);
+        unlimited.map_err(|error| Failure::Run(anyhow!("the server is gone: {error}")))?;
+        self.ask(command)
+    }
+
     fn ask(&mut self, question: &str) -> Result<Value, Failure> {
-        let failed = |error: std::io::Error| Failure::Run(anyhow!("the server is gone: {error}"));
+        let failed = |error: std::io::Error| match error.kind() {
+            ErrorKind::WouldBlock | ErrorKind::TimedOut => Failure::Run(anyhow!(
+                "no answer within {} s: not a control socket (its path is that of --socket, else of --vhost, plus \
+                 .ctl), or the server is busy with another command, such as age; try again",
+                ANSWER_TIMEOUT.as_secs()
+            )),
+            _ => Failure::Run(anyhow!("the server is gone: {error}")),
+        };
         self.0.get_mut().write_all(format!("{question}\n").as_bytes()).map_err(failed)?;
         let mut line = String::new();
         self.0.read_line(&mut line).map_err(failed)?;
         if line.is_empty() {
             return Err(Failure::Run(anyhow!(
-                "no answer: the server has ended, or this is no control socket; that is the path of --socket, or without \
-                 one of --vhost, and .ctl"
+                "no answer: the server has ended, or this is not a control socket (its path is that of --socket, else \
+                 of --vhost, plus .ctl)"
             )));
         }
         let answer: Value = serde_json::from_str(&line)
-            .map_err(|error| Failure::Run(anyhow!("that is no control socket of strobe serve: {error}")))?;
+            .map_err(|error| Failure::Run(anyhow!("not a control socket of strobe serve: {error}")))?;
         match answer.get("error").and_then(Value::as_str) {
             Some(error) => Err(Failure::Request(anyhow!("{error}"))),
             None => Ok(answer),
@@ -109,7 +131,7 @@ impl Control {
 }
 
 pub(crate) fn ctl(args: &CtlArgs) -> Result<(), Failure> {
-    let answer = Control::connect(&args.socket)?.ask(&args.command.join(" "))?;
+    let answer = Control::connect(&args.socket)?.order(&args.command.join(" "))?;
     output::print(&output::json_text(&answer))
 }
 

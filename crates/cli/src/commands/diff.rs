@@ -15,19 +15,19 @@ use super::{Failure, output, report};
   strobe diff greedy.json fifo.json
   strobe diff --quiet before.json after.json || echo results have changed
 
-Results are equal if every number of both is. The simulator's own speed and version do not count (time.wall_s,
+Results are equal if all their numbers are. The simulator's speed and version are ignored (time.wall_s,
 time.cpu_s, sim, strobe_version).")]
 pub(crate) struct DiffArgs {
-    /// Result that strobe run, strobe replay or strobe linux has written with --json, or "-" for standard input
+    /// Result of strobe run, strobe replay or strobe linux (--json), or "-" for standard input
     #[arg(value_name = "A.json")]
     a: String,
-    /// Result that is compared with it: changes are from A to B
+    /// Result to compare with A; changes are from A to B
     #[arg(value_name = "B.json")]
     b: String,
     /// Print the comparison as JSON: configuration, figures, and the paths of all other differences
     #[arg(long)]
     json: bool,
-    /// Print nothing: the exit code tells
+    /// Print nothing; only set the exit code
     #[arg(long, short, conflicts_with = "json")]
     quiet: bool,
 }
@@ -41,7 +41,7 @@ pub(crate) fn diff(args: &DiffArgs) -> Result<(), Failure> {
     let (a, b) = (read(&args.a)?, read(&args.b)?);
     let diff = Diff::of(a.json(), b.json()).map_err(|(left, right)| {
         let kinds = format!(
-            "{} is a result of {left} and {} of {right}: name two of one kind",
+            "{} is a result of {left}, {} of {right}: compare results of one kind",
             shown(&args.a),
             shown(&args.b)
         );
@@ -55,7 +55,6 @@ pub(crate) fn diff(args: &DiffArgs) -> Result<(), Failure> {
     if diff.equal { Ok(()) } else { Err(Failure::Found) }
 }
 
-/// Name of a result for people.
 fn shown(name: &str) -> String {
     if name == "-" { "standard input".to_owned() } else { Path::new(name).display().to_string() }
 }

@@ -1,7 +1,6 @@
 //! Options and execution of `strobe run` and `strobe replay`.
 
-use std::fs::File;
-use std::io::{self, IsTerminal as _, Write};
+use std::io::IsTerminal as _;
 use std::ops::ControlFlow;
 use std::path::{Path, PathBuf};
 
@@ -15,11 +14,11 @@ use strobe_nand::EventLog;
 use strobe_ssd::StateFile;
 use strobe_types::StopFlag;
 
-use super::event_log::EventArgs;
+use super::event_log::{EventArgs, Stoppable};
 use super::options::{OUTPUT, Options, seed};
+use super::progress::Estimate;
 use super::{Failure, output, progress, signals};
 
-/// Options shared by `run` and `replay`.
 #[derive(Args)]
 pub(super) struct Common {
     /// Override a key: --set drive.ftl.gc.victim=fifo (repeatable; see `strobe schema experiment`)
@@ -28,14 +27,14 @@ pub(super) struct Common {
     /// Print all numbers: flash operations by cause, histograms, wear, power cuts
     #[arg(long)]
     full: bool,
-    /// Write a page of figures to FILE, for any browser. Takes 60 frames of the X-ray (run.xray) unless the experiment
-    /// says otherwise
+    /// Write a page of figures to FILE, for any browser. Records 60 X-ray frames (run.xray) unless the
+    /// experiment sets another number
     #[arg(long, value_name = "FILE.html")]
     report: Option<String>,
     /// Write the result as JSON to FILE, or to standard output with "-"
     #[arg(long, value_name = "FILE|-")]
     json: Option<String>,
-    /// Seed of everything random
+    /// Seed of all random decisions
     #[arg(long, allow_negative_numbers = true, value_parser = seed)]
     seed: Option<u64>,
     /// Write the series over time (run.interval) as CSV to FILE, or to standard output with "-"
@@ -46,23 +45,23 @@ pub(super) struct Common {
     /// No progress bar, no summary
     #[arg(long, short, help_heading = OUTPUT)]
     quiet: bool,
-    /// Leave the simulator's own speed out of the JSON, so that it is the same bytes every time
+    /// Leave the simulator's speed out of the JSON: equal runs then give identical bytes
     #[arg(long, help_heading = OUTPUT)]
     reproducible: bool,
-    /// Keep the drive in FILE: made if it is not there, else recovered from it (`strobe fsck` looks into
-    /// it). Implies drive.nand.data = "bytes" and drive.ftl.durable_map = true
+    /// Keep the drive in FILE: created if missing, else recovered from it (`strobe fsck` checks it). Implies
+    /// drive.nand.data = "bytes" and drive.ftl.durable_map = true
     #[arg(long, value_name = "FILE", help_heading = KEPT)]
     image: Option<PathBuf>,
-    /// Begin with the drive in FILE, saved by --save-state, instead of a new one. Settings that the state
-    /// depends on must be equal (drive, timing, seed, preconditioning, and with a warm-up the workload); the
+    /// Start with the drive in FILE, saved by --save-state, instead of a new one. Settings that the state
+    /// depends on must be equal (drive, timing, seed, preconditioning, and after a warm-up the workload);
     /// others may differ
     #[arg(long, value_name = "FILE", conflicts_with = "image", help_heading = KEPT)]
     from_state: Option<PathBuf>,
-    /// Save all of the drive's state to FILE, for many runs from there: see --save-at
+    /// Save the full state of the drive to FILE, to start many runs from it: see --save-at
     #[arg(long, value_name = "FILE", conflicts_with = "image", help_heading = KEPT)]
     save_state: Option<String>,
-    /// When --save-state saves: before the measurement begins ("warm-up"), or when all is done ("end"): then runs of any
-    /// workload and seed may go on from it [default: warm-up]
+    /// When to save the state: before the measurement ("warm-up"), or after it ("end"). Runs of any workload
+    /// and seed can start from a state of "end" [default: warm-up]
     #[arg(long, value_name = "warm-up|end", requires = "save_state", help_heading = KEPT)]
     save_at: Option<String>,
     /// Run the whole-state checker after each phase and at each sample (slow)
@@ -70,14 +69,11 @@ pub(super) struct Common {
     check: bool,
 }
 
-const KEPT: &str = "A drive that is kept";
-/// Heading of options for power cuts and checks.
+const KEPT: &str = "Images and saved states";
 pub(super) const CHECKS: &str = "Power cuts and checks";
 
-/// Frames of the X-ray in a page that nobody has set a number for.
 const REPORT_FRAMES: u32 = 60;
 
-/// `--seed`, `--check` and `--image` stand for keys.
 pub(super) fn with_options(common: &Common) -> Options {
     let mut options = Options::new(&common.sets);
     if let Some(seed) = common.seed {
@@ -94,15 +90,15 @@ pub(super) fn with_options(common: &Common) -> Options {
     options
 }
 
-/// Runs `experiment`, which was read from `file`.
-pub(super) fn execute(mut experiment: Experiment, file: &Path, common: &Common) -> Result<(), Failure> {
-    if let (Some(_), None) = (&common.series, experiment.run.interval) {
-        let cure = "--series: the run has no series over time; say how long an interval is, for example with \
-                    --set run.interval=100ms";
+pub(super) fn execute(asked: Experiment, file: &Path, common: &Common) -> Result<(), Failure> {
+    if let (Some(_), None) = (&common.series, asked.run.interval) {
+        let cure = "--series: the run has no series; set an interval, for example --set run.interval=100ms";
         return Err(Failure::Request(anyhow::Error::msg(cure)));
     }
-    if common.report.is_some() && experiment.run.xray.is_none() {
-        experiment.run.xray = Some(REPORT_FRAMES);
+    let mut experiment = asked.clone();
+    if common.report.is_some() {
+        // Only the page shows these data. The JSON equals the result of a run without a page.
+        experiment.run.xray.get_or_insert(REPORT_FRAMES);
         experiment.run.latency_bins = true;
     }
     let experiment = &experiment;
@@ -116,6 +112,7 @@ pub(super) fn execute(mut experiment: Experiment, file: &Path, common: &Common) 
     let from_state = common.from_state.as_deref();
     let inputs = [Some(file), Some(trace), image, preset.as_deref(), from_state];
     let inputs: Vec<&Path> = inputs.into_iter().flatten().collect();
+    // All outputs are checked before the run.
     let json = output::json_output(&common.json, &inputs)?;
     let series = common.series.as_deref().map(|given| Output::new("--series", given, &inputs)).transpose()?;
     let page = common.report.as_deref().map(|given| Output::new("--report", given, &inputs)).transpose()?;
@@ -126,11 +123,12 @@ pub(super) fn execute(mut experiment: Experiment, file: &Path, common: &Common) 
     Output::all_differ(&outputs.into_iter().flatten().collect::<Vec<_>>())?;
     let save_at = save_at(common.save_at.as_deref())?;
     let from = from_state.map(StateFile::open).transpose().map_err(RunError::from)?;
-    let show = !common.quiet && std::io::stderr().is_terminal();
+    let is_terminal = std::io::stderr().is_terminal();
     let mut watcher = Watcher {
         stop: StopFlag::default(),
         log: events.log(),
-        bar: show.then(ProgressBar::new_spinner),
+        bar: (!common.quiet && is_terminal).then(ProgressBar::new_spinner),
+        estimate: (!common.quiet && !is_terminal).then(Estimate::default),
         phase: "",
     };
     let result = match image {
@@ -140,6 +138,7 @@ pub(super) fn execute(mut experiment: Experiment, file: &Path, common: &Common) 
     watcher.clear();
     let result = result?;
     let result = if common.reproducible { result.reproducible() } else { result };
+    let result = result.with_config(asked);
     if !common.quiet && !output::takes_stdout(outputs) {
         let text = if common.full {
             report::summary(&result)
@@ -148,10 +147,12 @@ pub(super) fn execute(mut experiment: Experiment, file: &Path, common: &Common) 
         };
         output::print(&text)?;
     }
+    let for_page = page.as_ref().map(|page| (page, output::json_text(&result)));
+    let result = result.as_configured();
     output::json(&result, json.as_ref())?;
-    if let Some(page) = &page {
+    if let Some((page, text)) = for_page {
         let name = file.file_stem().unwrap_or_default().to_string_lossy();
-        let run = strobe_report::Run::read(&name, &output::json_text(&result));
+        let run = strobe_report::Run::read(&name, &text);
         page.write(strobe_report::page(&[run.map_err(|error| Failure::request(&error))?]).trim_end())?;
     }
     if let Some(series) = &series {
@@ -164,7 +165,7 @@ pub(super) fn execute(mut experiment: Experiment, file: &Path, common: &Common) 
     }
 }
 
-/// The command line as somebody would type it again, without outputs.
+/// Command line without output options.
 fn invocation() -> String {
     let mut words = vec!["strobe".to_owned()];
     let mut given = std::env::args().skip(1);
@@ -180,7 +181,6 @@ fn invocation() -> String {
     words.join(" ")
 }
 
-/// `word` as a shell takes it.
 fn quoted(word: &str) -> String {
     let is_plain = |c: char| c.is_alphanumeric() || "-_=./,:+@%".contains(c);
     if !word.is_empty() && word.chars().all(is_plain) {
@@ -190,7 +190,6 @@ fn quoted(word: &str) -> String {
     }
 }
 
-/// When a state is to be saved.
 fn save_at(given: Option<&str>) -> Result<SaveAt, Failure> {
     let Some(given) = given else { return Ok(SaveAt::default()) };
     SaveAt::ALL.into_iter().find(|at| at.name() == given).ok_or_else(|| {
@@ -199,7 +198,7 @@ fn save_at(given: Option<&str>) -> Result<SaveAt, Failure> {
     })
 }
 
-/// Runs `experiment`, from a state if there is one; a file for the state that it saves appears when that is complete.
+/// The file for a new state appears only when complete.
 fn run_with_states(
     experiment: &Experiment,
     from: Option<StateFile>,
@@ -220,32 +219,17 @@ fn run_with_states(
     if save.is_saved {
         sink.complete()?
     } else {
-        output::note("no state was saved: the run ended before it came to that")
+        output::note("no state was saved: the run ended before that point")
     }
     Ok(result)
 }
 
-/// A file that takes no more once somebody has asked to stop: a state can be gigabytes.
-struct Stoppable {
-    out: File,
-    stop: StopFlag,
-}
-
-impl Write for Stoppable {
-    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
-        if self.stop.is_raised() { Err(io::Error::other("interrupted")) } else { self.out.write(bytes) }
-    }
-
-    fn flush(&mut self) -> io::Result<()> {
-        self.out.flush()
-    }
-}
-
-/// Shows progress and passes Ctrl-C, TERM and HUP on.
 struct Watcher {
     stop: StopFlag,
     log: EventLog,
     bar: Option<ProgressBar>,
+    /// Replaces the bar where standard error is no terminal.
+    estimate: Option<Estimate>,
     phase: &'static str,
 }
 
@@ -264,24 +248,27 @@ impl Observer for Watcher {
                 self.phase = progress.phase;
                 bar.reset();
                 bar.set_message(progress.phase);
-                progress::restyle(
-                    bar,
-                    match progress.total {
-                        Some(total) => {
-                            bar.set_length(total);
-                            "{msg:9} {wide_bar} {percent:>3} %  {rate} pages  {left}"
-                        }
-                        None => "{msg:9} {spinner} {human_pos} pages  {rate}  {elapsed}",
-                    },
-                );
+                if let Some((_, total)) = progress.extent() {
+                    bar.set_length(total);
+                }
+                let template = match (progress.total, progress.span_ns) {
+                    (Some(_), _) => "{msg:9} {wide_bar} {percent:>3} %  {rate} pages  {left}",
+                    (None, Some(_)) => "{msg:9} {wide_bar} {percent:>3} % of its virtual time  {left}",
+                    (None, None) => "{msg:9} {spinner} {human_pos} pages  {rate}  {elapsed}",
+                };
+                progress::restyle(bar, template);
             }
-            bar.set_position(progress.done);
+            bar.set_position(progress.extent().map_or(progress.done, |(done, _)| done));
+        }
+        if let Some(note) = self.estimate.as_mut().and_then(|estimate| estimate.note(&progress)) {
+            output::note(&note);
         }
         if self.stop.is_raised() { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
     }
 
     fn stop_flag(&mut self) -> StopFlag {
-        // Before, while the drive is made or loaded, there is nothing to show for it.
+        // Listens only from here: while the drive is built or loaded, an interrupt has no partial result to
+        // show.
         self.stop = signals::listen();
         self.stop.clone()
     }

@@ -1,4 +1,4 @@
-//! `strobe files`: programs that use files, as a block trace or on a real directory.
+//! `strobe files`: file workloads, as a block trace or in a real directory.
 
 use std::fmt::Write as _;
 use std::fs::File;
@@ -29,44 +29,44 @@ use strobe_workload::files::{
 use super::options::seed;
 use super::{Failure, output};
 
-/// Run a program that uses files: on FAT, for the block trace of what reaches the drive, or in a directory.
+/// Run a file workload: on FAT, to record the block trace that reaches the drive, or in a directory.
 #[derive(Args)]
 #[command(after_help = "Examples:\n  strobe files camera --trace camera.fio\n  \
     strobe replay camera.fio --format fio --closed-loop --drive ez-x5-32m --set drive.ftl.mapping=fast\n  \
     strobe files postmark --set files=500 --set transactions=10000 --seed 42 --directory /mnt/test")]
 pub(crate) struct FilesArgs {
-    /// The program
+    /// Program to run
     program: Program,
-    /// Settings of the program, key=value; --help-settings lists them
+    /// Setting of the program, key=value; repeatable. --help-settings lists them
     #[arg(long = "set", value_name = "KEY=VALUE")]
     sets: Vec<String>,
-    /// Print the settings of the program with their defaults as TOML, and do nothing
+    /// Print the settings of the program with their defaults as TOML, and exit
     #[arg(long)]
     help_settings: bool,
-    /// Seed of everything random; PostMark's own is 42
+    /// Seed of all random decisions; 42 is PostMark's own
     #[arg(long, default_value_t = 42, allow_negative_numbers = true, value_parser = seed)]
     seed: u64,
-    /// Write what a FAT volume sends to its drive to FILE ("-": standard output), a trace without times for `strobe replay
-    /// --format fio --closed-loop`
+    /// Write the requests of a FAT volume to FILE ("-": standard output): a trace without times, for `strobe
+    /// replay --format fio --closed-loop`
     #[arg(long, value_name = "FILE|-", conflicts_with = "directory")]
     trace: Option<String>,
-    /// Run in DIR, an empty or a new directory of any file system, instead of on FAT
+    /// Run in DIR, an empty or new directory of any file system, instead of on FAT
     #[arg(long, value_name = "DIR")]
     directory: Option<PathBuf>,
-    /// Time that each call takes beside what the file system and the drive take, in ns, slept before it: in a guest
-    /// of `strobe linux` beside what --syscall-ns and others charge
+    /// Time to sleep before each call, in ns. In a guest of `strobe linux` it adds to --syscall-ns and the
+    /// other costs
     #[arg(long, value_name = "NS", default_value_t = 0, requires = "directory")]
     call_ns: u64,
-    /// Time of a call that removes a file, in place of --call-ns
+    /// Time to sleep before a call that removes a file, in ns, instead of --call-ns
     #[arg(long, value_name = "NS", requires = "directory")]
     unlink_ns: Option<u64>,
-    /// Write when files are synced, not with every call
+    /// Write when files are synced, instead of with every call
     #[arg(long)]
     buffered: bool,
-    /// Trim clusters that become free
+    /// Discard clusters that become free
     #[arg(long, conflicts_with = "directory")]
     discard: bool,
-    /// Size of the FAT volume in MiB, 3 to 2047 [default: what the program's settings need, 32 at least]
+    /// Size of the FAT volume in MiB, 3 to 2047 [default: as the program's settings need, at least 32]
     #[arg(long, value_name = "MIB", conflicts_with = "directory", value_parser = clap::value_parser!(u32).range(3..2048))]
     volume: Option<u32>,
     /// Write the result as JSON to FILE, or to standard output with "-"
@@ -87,15 +87,14 @@ enum Program {
     Varmail,
     /// filebench filemicro_delete: removing files
     FilemicroDelete,
-    /// Tiobench: several flows in large files
+    /// Tiobench: several streams in large files
     Tiobench,
     /// Copy an archive and unpack it
     CopyTar,
-    /// Fill a file system and update it at random, before something else is measured on it
+    /// Fill a file system and update it at random, before another measurement on it
     Ageing,
 }
 
-/// Result: activity of the program and of the drive.
 #[derive(Serialize)]
 struct FilesResult {
     program: String,
@@ -103,7 +102,6 @@ struct FilesResult {
     calls: serde_json::Map<String, serde_json::Value>,
     bytes_written: u64,
     bytes_read: u64,
-    /// Write requests by class; not there in a directory.
     #[serde(skip_serializing_if = "serde_json::Map::is_empty")]
     requests: serde_json::Map<String, serde_json::Value>,
 }
@@ -124,7 +122,6 @@ pub(crate) fn files(args: &FilesArgs) -> Result<(), Failure> {
     }
 }
 
-/// Destinations of results.
 struct Outputs {
     json: Option<Output>,
     trace: Option<Output>,
@@ -151,6 +148,7 @@ fn with<C: FileWorkload + Default + Serialize + DeserializeOwned>(
             let trace = outputs.trace.as_ref().map(Output::open).transpose()?;
             let file = trace.as_ref().map(Sink::file).transpose()?;
             let (tally, disk) = on_fat(&config, args, mode, file).map_err(failed)?;
+            // `finish` flushes the log; only then is the trace complete.
             let memory = disk.finish().map_err(failed)?;
             if let Some(trace) = trace {
                 trace.complete()?;
@@ -177,7 +175,7 @@ fn in_directory(
     }
     let mut fs = PosixFileSystem::new(folder, mode).map_err(|error| refuse(error.to_string()))?;
     if args.call_ns > 0 || args.unlink_ns.is_some() {
-        // Otherwise timers of ordinary processes come up to 50 us late.
+        // The default timer slack delays sleeps by up to 50 us.
         let _ = std::fs::write("/proc/self/timerslack_ns", "1");
     }
     let [call, unlink] = [args.call_ns, args.unlink_ns.unwrap_or(args.call_ns)].map(Duration::from_nanos);
@@ -185,7 +183,7 @@ fn in_directory(
     config.run(&mut fs, args.seed, &mut paced).map_err(|error| Failure::Run(anyhow!("{error}")))
 }
 
-/// Has each call take its time, but for a close.
+/// Sleeps before each call except close.
 struct Paced {
     call: Duration,
     unlink: Duration,
@@ -204,14 +202,14 @@ impl Observer for Paced {
     }
 }
 
-/// The size of the studies' volume: its topmost folder has 512 entries, that of larger ones 2048.
+/// Volume size of the studies: its root folder has 512 entries, larger volumes have 2048.
 const SMALL_MIB: u32 = 32;
-/// FAT16 has no larger volumes.
+/// Largest FAT16 volume.
 const LARGEST_MIB: u32 = 2047;
-/// The largest cluster; a file wastes half a cluster on average.
+/// Largest cluster; a file wastes half a cluster on average.
 const CLUSTER_BYTES: u64 = 32 << 10;
 
-/// The smallest usual volume with a quarter to spare.
+/// Smallest doubling of 32 MiB that holds `space` and a quarter more.
 fn volume_for(space: &Space) -> u32 {
     let needed = space.bytes.saturating_add(space.bytes / 4);
     let topmost_min = if space.topmost > 400 { 2 * SMALL_MIB } else { SMALL_MIB };
@@ -235,7 +233,7 @@ fn on_fat(
 ) -> Result<(Tally, TraceDisk), FileWorkloadError> {
     let volume_mib = args.volume.unwrap_or_else(|| volume_for(&config.space()));
     let volume_sectors = volume_mib * 2048;
-    // FAT16 has fewer than 65,525 clusters; 2 KiB as in the study where that is enough.
+    // FAT16 has fewer than 65,525 clusters. The study's 2 KiB clusters are used where that suffices.
     let mut cluster_sectors = 4;
     while volume_sectors / cluster_sectors >= 65_525 {
         cluster_sectors *= 2;
@@ -251,7 +249,7 @@ fn on_fat(
     let options = MountOptions { mode, discard: args.discard, ..MountOptions::default() };
     let tally = config.run(&mut volume.mount(options), args.seed, &mut ()).map_err(|error| match error {
         FileWorkloadError::File(FileError::NoSpace) => FileError::Io(format!(
-            "no space left on the FAT volume of {volume_mib} MiB, whose topmost folder takes {root_slots} entries: use \
+            "no space left on the FAT volume of {volume_mib} MiB, whose root folder holds {root_slots} entries: use \
              a larger --volume (up to {LARGEST_MIB}), or fewer or smaller files (--set; --help-settings lists them)"
         ))
         .into(),
@@ -260,7 +258,6 @@ fn on_fat(
     Ok((tally, volume.unmount()?))
 }
 
-/// A disk in memory that writes down what is asked of it, as an I/O log of fio.
 struct TraceDisk {
     memory: MemoryDisk,
     log: Option<BufWriter<File>>,
@@ -284,7 +281,6 @@ impl TraceDisk {
         self.line(format_args!("{DEVICE} {action} {} {bytes}", sector * SECTOR_BYTES))
     }
 
-    /// Writes the end of the trace and all that is still buffered; returns the disk.
     fn finish(mut self) -> Result<MemoryDisk, FileWorkloadError> {
         self.line(format_args!("{DEVICE} close"))?;
         if let Some(mut log) = self.log.take() {

@@ -21,20 +21,21 @@ use super::{Failure, output};
 
 #[derive(Args)]
 pub(crate) struct FsckArgs {
-    /// The image; it is only read, and must not be in use
+    /// Image to check; it is only read, and must not be in use
     #[arg(value_name = "IMAGE")]
     image: PathBuf,
-    /// Write the disk that a host sees to FILE, new and sparse; of a damaged image, what is left of it
+    /// Write the disk as the host sees it to FILE, new and sparse; for a damaged image, only the readable
+    /// part
     #[arg(long, value_name = "FILE")]
     extract: Option<PathBuf>,
 }
 
-/// Damaged places that are printed.
 const SHOWN: usize = 50;
 
 pub(crate) fn fsck(args: &FsckArgs) -> Result<(), Failure> {
     let refuse = |problem: ImageProblem| {
         let error = anyhow!("image {}: {problem}", args.image.display());
+        // A damaged header or a truncated file is a finding (exit code 1); all else is a wrong request (2).
         match problem {
             ImageProblem::File(ImageError::Header(_) | ImageError::Truncated { .. }) => Failure::Run(error),
             _ => Failure::Request(error),
@@ -46,10 +47,11 @@ pub(crate) fn fsck(args: &FsckArgs) -> Result<(), Failure> {
     if let Some(available) = available_bytes().filter(|&available| needed > available) {
         let (needed, available) = (bytes(needed as f64), bytes(available as f64));
         let error =
-            anyhow!("an image is checked in memory: this one may need {needed}, {available} are available");
+            anyhow!("the image is checked in memory, which may need {needed}; {available} are available");
         return Err(Failure::Request(error));
     }
     let examined = examine(&image).map_err(refuse)?;
+    // A drive that cannot be recovered counts as broken, as does one that fails the checker.
     let broken = examined.drive.as_ref().map_or_else(
         |error| Some(error.to_string()),
         |(drive, _)| drive.check().err().map(|error| error.to_string()),
@@ -64,7 +66,7 @@ pub(crate) fn fsck(args: &FsckArgs) -> Result<(), Failure> {
     }
     match (&args.extract, &examined.drive) {
         (Some(target), Ok((drive, _))) => extract(drive, target)?,
-        (Some(_), Err(_)) => complaints.push("without its map nothing can be extracted".to_owned()),
+        (Some(_), Err(_)) => complaints.push("nothing can be extracted without the map".to_owned()),
         (None, _) => {}
     }
     if complaints.is_empty() { Ok(()) } else { Err(Failure::Run(anyhow!(complaints.join("; ")))) }
@@ -104,7 +106,7 @@ fn summary(path: &Path, geometry: &Geometry, examined: &Examined, broken: Option
     line(
         "pages",
         format!(
-            "{} of data, {} of the drive's own tables, {} that hold nothing legible, of {}",
+            "{} of data, {} of the drive's tables, {} without readable content, of {}",
             count(scan.data_pages),
             count(scan.table_pages),
             count(scan.empty_pages),
@@ -135,10 +137,11 @@ fn summary(path: &Path, geometry: &Geometry, examined: &Examined, broken: Option
             } else {
                 String::new()
             };
+            // Unexpected bytes between the regions of the file damage no data.
             let lost = if scan.damage.iter().all(|damage| matches!(damage, Damage::Padding { .. })) {
-                "no data is lost, but something has written into the file"
+                "no data is lost, but the file contains foreign bytes"
             } else {
-                "what was newest there is lost, and reads as zeros or as what it held before"
+                "the newest data there is lost and reads as zeros or as an older version"
             };
             let s = if places == 1 { "" } else { "s" };
             out + &format!("DAMAGED in {places} place{s}{more}: {lost}")
@@ -146,7 +149,7 @@ fn summary(path: &Path, geometry: &Geometry, examined: &Examined, broken: Option
     }
 }
 
-/// Writes what the host would read to `target`, which must not be there yet.
+/// Writes the disk to `target`, which must not exist.
 fn extract(drive: &ImageDrive, target: &Path) -> Result<(), Failure> {
     let context = |error: io::Error| {
         anyhow::Error::new(error).context(format!("cannot extract to {}", target.display()))

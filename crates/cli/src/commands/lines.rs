@@ -1,10 +1,9 @@
-//! Lines of progress where standard error is no terminal: logs of clusters and of CI.
+//! Progress lines for standard error without a terminal, as in logs of clusters and CI.
 
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::thread::JoinHandle;
 use std::time::Duration;
 
-/// Prints at intervals how many points are done, until it is dropped.
 pub(super) struct Lines {
     shared: Arc<Shared>,
     printer: Option<JoinHandle<()>>,
@@ -32,7 +31,7 @@ impl Shared {
 }
 
 impl Lines {
-    /// Calls `print` with a line after each interval of `every`. `points` is the plural of a point, as "runs".
+    /// `points` is the plural of a point, such as "runs".
     #[allow(clippy::disallowed_methods, reason = "it only prints; no simulation runs in it")]
     pub(super) fn start(
         every: Duration,
@@ -54,13 +53,11 @@ impl Lines {
         Self { shared, printer: Some(printer) }
     }
 
-    /// Takes down how far the points are.
     pub(super) fn set(&self, done: usize, total: usize, failed: usize) {
         let mut counts = self.shared.counts();
         (counts.done, counts.total, counts.failed) = (done, total, failed);
     }
 
-    /// Takes down that a stage with points of its own begins.
     pub(super) fn begin(&self, stage: &str) {
         *self.shared.counts() = Counts { stage: Some(stage.to_owned()), ..Counts::default() };
     }
@@ -102,7 +99,7 @@ mod tests {
         printed.set(4, 12, 0);
         assert!(lines.iter().any(|line| line == "figure 4: 4 of 12 runs done"));
         drop(printed);
-        // Its thread has ended, and with it the other end of the channel.
+        // The printer thread has ended and dropped its sender.
         assert!(lines.iter().all(|line| line == "figure 4: 4 of 12 runs done"));
     }
 }

@@ -1,7 +1,9 @@
-//! `strobe linux`: any program on a real Linux kernel on the drive, in virtual time.
+//! `strobe linux`: any program on a real Linux kernel with the simulated drive, in virtual time.
 
 mod get;
 pub(super) mod guest;
+pub(super) mod line;
+mod memory;
 mod prepare;
 
 use std::fs::File;
@@ -26,31 +28,33 @@ use super::{Failure, output};
 use super::{progress, signals};
 use get::Gets;
 use guest::{FILE_SYSTEM, GUEST, GuestArgs};
+use memory::Refusals;
 
-/// Run any program on a file system of a real Linux kernel on the drive, in virtual time.
+/// Run any program on a real Linux kernel with a file system on the drive, in virtual time.
 ///
-/// Boots a kernel (User-Mode Linux: no root, no KVM) with the drive as /dev/vda, makes and mounts a file system
-/// in /mnt, runs COMMAND there, shuts down, and prints what the drive did. The guest's time is virtual: its disk
-/// takes as long as the drive's model says, its processor a microsecond for a system call (--syscall-ns) and none for
-/// what programs compute, so results are those of the drive, and the same in every run.
+/// Boots a kernel (User-Mode Linux: no root, no KVM) with the drive as /dev/vda, and makes and mounts a file
+/// system in /mnt. Runs COMMAND there, shuts down, and prints the drive's activity.
+/// The guest's time is virtual. The disk takes as long as the drive's model says, a system call takes a
+/// microsecond (--syscall-ns), and computation in programs takes no time. Results therefore depend on the
+/// drive alone and are the same in every run.
 #[derive(Args)]
 #[command(
     args_conflicts_with_subcommands = true,
     after_help = "Examples:\n  strobe linux build-kernel\n  \
     strobe linux -- strobe files postmark --directory mail\n  \
-    strobe linux --drive jasmine-4g --fs f2fs --mount-opts mode=lfs -- fio --name=a --rw=randwrite --size=64m --fsync=32 \
-    --clocksource=clock_gettime\n  \
+    strobe linux --drive jasmine-4g --fs f2fs --mount-opts mode=lfs -- fio --name=a --rw=randwrite --size=64m --fsync=32\n  \
     strobe linux --series second-by-second.csv --json out.json -- strobe files postmark; strobe report out.json --out out.html\n  \
     strobe linux --fs vfat --mount-opts sync --trace cp.fio -- sh -c 'dd if=/dev/zero of=a bs=4k count=100 && cp a b'\n\n\
-    COMMAND is any program of this machine. The guest's root is this machine's: its files, read only, so that a program \
-    finds there what it finds here, with your environment; what the guest changes of them is in its memory and gone \
-    afterwards. The drive's file system is in /mnt, where COMMAND runs; arguments that name files or folders of this \
-    machine with a slash (./script.sh) are found from where you are, --put copies them to the drive, and `strobe` is this \
-    program. A result with the same digest of the root is the same bytes.\n  \
+    COMMAND is any program of this machine. The guest sees this machine's files, read only, and your environment; its \
+    changes to them stay in its memory and are gone afterwards. COMMAND runs in /mnt, the drive's file system. \
+    Arguments with a slash that name files or folders of this machine (./script.sh) are looked up from the current \
+    folder, --put copies files to the drive, and `strobe` is this program. Equal commands with equal digests of the \
+    root give identical results.\n  \
     strobe linux --put ~/project --dir project -- make\n  \
     strobe linux -- git clone ./repository\n\n\
-    With --root packed the guest has only what COMMAND names: its program with its libraries, a script with the programs \
-    that it names, arguments that name files with a slash, and what --with brings; its environment is the same everywhere."
+    With --root packed the guest has only what COMMAND names: the program with its libraries, a script with the \
+    programs that it names, files named with a slash, and the additions of --with. Its environment is the same on \
+    every machine."
 )]
 pub(crate) struct LinuxArgs {
     #[command(subcommand)]
@@ -61,9 +65,9 @@ pub(crate) struct LinuxArgs {
 
 #[derive(Subcommand)]
 enum Action {
-    /// Build the guest's kernel, once, from the distribution's source: some minutes
+    /// Build the guest's kernel, once, from the distribution's source: takes a few minutes
     BuildKernel(prepare::BuildArgs),
-    /// Check what this machine has of what guests need
+    /// Check this machine for the requirements of guests
     Doctor,
 }
 
@@ -71,12 +75,13 @@ enum Action {
 struct RunArgs {
     #[command(flatten)]
     guest: GuestArgs,
-    /// Keep the drive's flash in FILE: a new drive if there is no such file, else the one that is there goes on with the
-    /// file system on it, also after a run that was killed. Without it what is written is kept in memory
+    /// Keep the drive's flash in FILE: created if missing, else reused with its file system, even after a
+    /// killed run. Without it the drive is in memory
     #[arg(help_heading = GUEST, long, value_name = "FILE")]
     image: Option<PathBuf>,
-    /// Write the drive before the guest boots, in no virtual time and without keeping what was written: once in order, then
-    /// N times its capacity at random; as if a file system without discards had been there for long. mkfs does not discard then
+    /// Age the drive before the guest boots, without advancing virtual time: write it once in order, then N
+    /// times its capacity at random. The data is not kept. The drive is then as after long use without
+    /// discards; mkfs does not discard
     #[arg(
         long,
         value_name = "N",
@@ -87,40 +92,42 @@ struct RunArgs {
         value_parser = capacities
     )]
     age: Option<f64>,
-    /// Divide the drive into N partitions of one size, /dev/vda1 to /dev/vdaN; the file system is on the first
+    /// Divide the drive into N partitions of equal size, /dev/vda1 to /dev/vdaN; the file system is on the
+    /// first
     #[arg(help_heading = FILE_SYSTEM, long, value_name = "N", conflicts_with = "image", value_parser = clap::value_parser!(u32).range(1..=15))]
     partitions: Option<u32>,
-    /// Bring a file or folder of the guest out when COMMAND is done, to the folder where you are; PATH is relative to the
-    /// top of the drive's file system, or absolute. What has its name here is not overwritten (repeatable)
+    /// Copy a file or folder of the guest to the current folder after COMMAND (repeatable). PATH is absolute,
+    /// or relative to the top of the drive's file system. An existing name is not overwritten
     #[arg(help_heading = OUTPUT, long, value_name = "PATH")]
     get: Vec<String>,
-    /// Check the file system when it is unmounted
+    /// Run fsck after unmounting
     #[arg(help_heading = FILE_SYSTEM, long)]
     fsck: bool,
-    /// Source of the guest's programs: this machine's files, read only; or a packed root with the programs that
+    /// Source of the guest's programs. host: this machine's files, read only. packed: only the programs that
     /// COMMAND names, for kernels that cannot show the host's files [default: host if the kernel can, packed
     /// with --with]
     #[arg(help_heading = GUEST, long, value_name = "ROOT", value_enum)]
     root: Option<RootName>,
-    /// A file, folder or program that a packed root needs too (repeatable)
+    /// A further file, folder or program for a packed root (repeatable)
     #[arg(help_heading = GUEST, long, value_name = "PATH|NAME")]
     with: Vec<String>,
-    /// Real time, for a kernel without time travel; results are not repeatable
+    /// Use real time, for a kernel without time travel; results do not repeat
     #[arg(help_heading = GUEST, long)]
     real_time: bool,
-    /// Virtual time after which the guest is taken to hang, in seconds
+    /// Time limit of the guest, in seconds of virtual time
     #[arg(help_heading = GUEST, long, value_name = "S", default_value_t = 86_400, value_parser = clap::value_parser!(u64).range(1..=1_000_000_000))]
     time_limit: u64,
-    /// Write what the guest asks of its disk to FILE, from power-on to power-off: blkparse's text if FILE ends in
-    /// .blkparse, Strobe's own form, which has copies and all ranges of discards, if it ends in .strobe, else fio's I/O log
+    /// Write the disk requests of the guest to FILE, from power-on to power-off. Format by extension:
+    /// blkparse text (.blkparse), Strobe's format with copies and all discard ranges (.strobe), else fio's
+    /// I/O log
     #[arg(help_heading = OUTPUT, long, value_name = "FILE|-")]
     trace: Option<String>,
-    /// Write a series over time as CSV to FILE: what the drive did in each interval, and what the guest's kernel holds in
-    /// memory, commits and cleans
+    /// Write a series over time as CSV to FILE: the drive's activity per interval, and the guest kernel's
+    /// memory use, commits and cleaning
     #[arg(help_heading = OUTPUT, long, value_name = "FILE|-")]
     series: Option<String>,
-    /// Length of the intervals: 1s, 100ms. The JSON has the series as well, and `strobe report` draws it
-    /// [default: 1s with --series]
+    /// Length of the intervals: 1s, 100ms; at least 1ms. The JSON contains the series as well, and `strobe
+    /// report` draws it [default: 1s with --series]
     #[arg(help_heading = OUTPUT, long, value_name = "TIME", value_parser = interval)]
     interval: Option<Time>,
     #[command(flatten)]
@@ -128,17 +135,18 @@ struct RunArgs {
     /// Write the kernel's messages to FILE
     #[arg(help_heading = OUTPUT, long, value_name = "FILE|-")]
     kernel_log: Option<String>,
-    /// Write the result as JSON to FILE, or to standard output with "-"; the command's output then goes to standard
-    /// error
+    /// Write the result as JSON to FILE, or to standard output with "-"; the command's output then goes to
+    /// standard error
     #[arg(long, value_name = "FILE|-")]
     json: Option<String>,
-    /// Write a page of figures to FILE.html, with a series of intervals of a second unless --interval says otherwise
+    /// Write a page of figures to FILE.html, with a series of 1 s intervals unless --interval sets another
+    /// length
     #[arg(help_heading = OUTPUT, long, value_name = "FILE|-")]
     report: Option<String>,
-    /// Leave the simulator's own speed out of the JSON, so that it is the same bytes every time
+    /// Leave the simulator's speed out of the JSON: equal runs then give identical bytes
     #[arg(help_heading = OUTPUT, long)]
     reproducible: bool,
-    /// Print all numbers: latencies, flash operations by cause, the map, time of the dies
+    /// Print all numbers: latencies, flash operations by cause, the map, busy time of the dies
     #[arg(help_heading = OUTPUT, long)]
     full: bool,
     /// No summary
@@ -158,7 +166,6 @@ enum RootName {
 }
 
 impl RunArgs {
-    /// Source of the guest's programs.
     fn guest_root(&self, kernel: &KernelInfo) -> Result<GuestRoot, Failure> {
         let default =
             if self.with.is_empty() && kernel.can_show_host() { RootName::Host } else { RootName::Packed };
@@ -166,7 +173,7 @@ impl RunArgs {
             RootName::Packed => Ok(GuestRoot::Packed { with: self.with.clone() }),
             RootName::Host if self.with.is_empty() => Ok(GuestRoot::host()),
             RootName::Host => Err(Failure::Request(anyhow!(
-                "--with counts with --root packed only: with --root host the guest has all files of this machine"
+                "--with needs --root packed: with --root host the guest sees all files of this machine"
             ))),
         }
     }
@@ -186,12 +193,10 @@ pub(crate) fn linux(args: &LinuxArgs) -> Result<(), Failure> {
     }
 }
 
-/// Intervals of a series that nobody has chosen.
 const SERIES_NS: u64 = 1_000_000_000;
-/// Shorter ones would be mostly the guest looking at itself.
+/// Shorter intervals would mostly measure the guest's own sampling.
 const INTERVAL_NS_MIN: u64 = 1_000_000;
 
-/// Parses the length of intervals.
 fn interval(text: &str) -> Result<Time, String> {
     match Time::parse(text) {
         Some(time) if time.as_ns() >= INTERVAL_NS_MIN => Ok(time),
@@ -199,7 +204,7 @@ fn interval(text: &str) -> Result<Time, String> {
     }
 }
 
-/// Parses the number of overwrites of a drive.
+/// Parses a number of capacities of the drive.
 pub(super) fn capacities(text: &str) -> Result<f64, String> {
     match text.parse() {
         Ok(times) if (0.0..=100.0).contains(&times) => Ok(times),
@@ -207,7 +212,6 @@ pub(super) fn capacities(text: &str) -> Result<f64, String> {
     }
 }
 
-/// Destinations of a run's results.
 struct Outputs {
     json: Option<Output>,
     trace: Option<Output>,
@@ -241,13 +245,12 @@ impl Outputs {
         [&self.json, &self.trace, &self.series, &self.log, &self.page, perfetto, lines]
     }
 
-    /// True if a result takes standard output, so that the command's output must go elsewhere.
+    /// If true, the command's output goes to standard error.
     fn take_stdout(&self) -> bool {
         output::takes_stdout(self.all())
     }
 }
 
-/// Writes down what the guest asks of its disk.
 fn recorder(args: &RunArgs, device: Interface, file: File) -> Result<Recorder, Failure> {
     let form = match args.trace.as_deref().and_then(|name| name.rsplit_once('.')) {
         Some((_, "blkparse")) => TraceForm::Blkparse,
@@ -261,7 +264,7 @@ fn recorder(args: &RunArgs, device: Interface, file: File) -> Result<Recorder, F
 fn run(args: &RunArgs) -> Result<(), Failure> {
     if args.command.is_empty() {
         let hint =
-            "what is to be run? strobe linux [OPTIONS] -- COMMAND ...; `strobe linux --help` has examples";
+            "no command given: strobe linux [OPTIONS] -- COMMAND ...; `strobe linux --help` has examples";
         return Err(Failure::Request(anyhow!(hint)));
     }
     let path = args.guest.kernel_path()?;
@@ -270,7 +273,8 @@ fn run(args: &RunArgs) -> Result<(), Failure> {
     if args.real_time {
         if args.guest.says_cost() {
             return Err(Failure::Request(anyhow!(
-                "--syscall-ns, --copy-ns-per-kib and --process-ns count in virtual time only: with --real-time the processor is the real one"
+                "--syscall-ns, --copy-ns-per-kib and --process-ns have no effect with --real-time: the processor is \
+                 the real one"
             )));
         }
         (run.machine.clock, run.machine.cpu, run.machine.spin_limit) =
@@ -281,7 +285,7 @@ fn run(args: &RunArgs) -> Result<(), Failure> {
     run.image.clone_from(&args.image);
     if args.interval.is_some() && args.series.is_none() && args.json.is_none() && args.report.is_none() {
         return Err(Failure::Request(anyhow!(
-            "--interval: nothing says where the series goes; add --series FILE (CSV), --json FILE or --report FILE"
+            "--interval: the series has no output; add --series FILE (CSV), --json FILE or --report FILE"
         )));
     }
     let default = (args.series.is_some() || args.report.is_some()).then_some(SERIES_NS);
@@ -292,7 +296,7 @@ fn run(args: &RunArgs) -> Result<(), Failure> {
     {
         let image = image.display();
         return Err(Failure::Request(anyhow!(
-            "--mkfs-opts counts when a file system is made, and {image} has one already"
+            "--mkfs-opts has no effect because {image} already has a file system"
         )));
     }
     let outputs = Outputs::of(args, &run.machine.kernel)?;
@@ -300,6 +304,7 @@ fn run(args: &RunArgs) -> Result<(), Failure> {
     run.partitions = args.partitions.unwrap_or(0);
     let gets = Gets::of(args, &run)?;
     run.gets = gets.paths(&args.guest);
+    // Outputs are checked, and open, before the guest boots.
     let mut archive = gets.archive()?;
     let mut log = outputs.log.as_ref().map(Output::open).transpose()?;
     let mut log_file = log.as_ref().map(Sink::file).transpose()?;
@@ -317,9 +322,11 @@ fn run(args: &RunArgs) -> Result<(), Failure> {
         bar.set_length(total);
         bar.set_position(done);
     };
+    let mut refusals = Refusals::default();
     let result = run.run(recorder, &stop, &mut ages, &mut |stream, bytes| {
         bar.finish_and_clear();
-        // Nobody may be there to read it.
+        refusals.hear(stream, bytes);
+        // A closed standard output or error is ignored.
         let _ = match (stream, &mut log_file) {
             (Stream::Output, _) if !prints_result => {
                 let mut out = std::io::stdout().lock();
@@ -331,12 +338,18 @@ fn run(args: &RunArgs) -> Result<(), Failure> {
             (Stream::Kernel, None) | (Stream::Control | Stream::Changes, _) => Ok(()),
         };
     });
-    // The kernel's messages are wanted most when something went wrong.
+    // Complete the log even if the run failed: it is needed most then.
     if let Some(log) = log.take() {
         log.complete()?;
     }
+    // The result already reports a program killed by the kernel for lack of memory.
+    let has_failed =
+        result.as_ref().map_or(true, |result| result.guest.exit_code != 0 && !result.guest.out_of_memory);
+    if has_failed && let Some(note) = refusals.note(run.machine.memory_mib) {
+        output::note(&note);
+    }
     let result = result?;
-    // The results come first, whatever it says.
+    // Results are written before an unpacking error is reported.
     let got = gets.unpack(archive, result.not_sent.as_deref());
     if let Some(trace) = trace {
         trace.complete()?;

@@ -48,7 +48,7 @@ enum What {
 
 #[derive(Args)]
 pub(crate) struct ShowArgs {
-    /// "preset", which may be left out
+    /// "preset"; may be omitted
     #[arg(value_name = "preset")]
     what: String,
     /// Name of a ready-made drive (`strobe list presets`)
@@ -60,7 +60,7 @@ pub(crate) struct ShowArgs {
 pub(crate) struct SchemaArgs {
     /// Schema to print
     what: SchemaOf,
-    /// As a page for people, in Markdown, instead of JSON Schema
+    /// Print a page in Markdown instead of JSON Schema
     #[arg(long)]
     markdown: bool,
 }
@@ -101,7 +101,7 @@ impl SchemaOf {
             SchemaOf::Experiment => "The experiment file",
             SchemaOf::Result => "The result of a run",
             SchemaOf::Paper => "The result of a paper",
-            SchemaOf::TwinCheck => "Drives beside real ones",
+            SchemaOf::TwinCheck => "Drives compared with real ones",
             SchemaOf::TwinFit => "A fitted drive",
             #[cfg(target_os = "linux")]
             SchemaOf::Linux => "The result of a command in a guest",
@@ -111,7 +111,6 @@ impl SchemaOf {
     }
 }
 
-/// A line for each list.
 fn overview() -> String {
     let lines = What::value_variants().iter().filter_map(|what| {
         let value = what.to_possible_value()?;
@@ -184,43 +183,44 @@ fn preset_help() -> String {
     let folder =
         preset::user_folder().map_or("none, as HOME is not set".to_owned(), |at| at.display().to_string());
     format!(
-        "\n\n`strobe show preset NAME > mine.toml` is a start for one of your own: name the file,\n\n    \
+        "\n\nTo make your own, start from `strobe show preset NAME > mine.toml` and name the file,\n\n    \
          [drive]\n    preset = \"mine.toml\"\n\n\
          or --drive mine.toml. A file NAME.toml in this folder is a preset called NAME:\n\n    {folder}"
     )
 }
 
 fn formula_help() -> String {
-    let mut text =
-        "\n\nOr a formula, of which the block with the largest value is collected, for example\n\n    \
+    let mut text = "\n\nOr a formula; the block with the largest value is collected. Example:\n\n    \
         --set drive.ftl.gc.victim=\"age * (1-u) / (1+u)^2\"\n\n\
-        with + - * / ^, min(a, b), max(a, b), sqrt, abs, exp, log, and for each block\n\n"
-            .to_owned();
+        with + - * / ^, min(a, b), max(a, b), sqrt, abs, exp, log, and these variables of a block\n\n"
+        .to_owned();
     for variable in VARIABLES {
         text.push_str(&format!("    {:17} {}\n", variable.name, variable.meaning));
     }
     text.push_str(LISTED_NOT_BUILT);
     text.push_str("\nA tick is a mapping unit written or trimmed by the host. A formula is computed for every block at\n");
-    text.push_str("each choice; the policies above find theirs without looking at every block.");
+    text.push_str("each choice; the policies above find a victim without a scan of all blocks.");
     text
 }
 
 fn placement_help() -> String {
-    let mut text = "\n\nOr a formula, whose value, rounded down, is the stream of the unit: for example\n\n    \
+    let mut text = "\n\nOr a formula; its value, rounded down, is the stream of the unit. Example:\n\n    \
         --set drive.ftl.placement.scheme=\"stream + 1 - 2 * is_copy\"\n\n\
-        with + - * / ^, min(a, b), max(a, b), sqrt, abs, exp, log, and for each unit, before it is written or relocated,\n\n"
+        with + - * / ^, min(a, b), max(a, b), sqrt, abs, exp, log, and these variables of a unit, before it is \
+        written or relocated\n\n"
         .to_owned();
     for variable in UNIT_VARIABLES {
         text.push_str(&format!("    {:17} {}\n", variable.name, variable.meaning));
     }
-    text.push_str("\nAges are in mapping units written by the host, plus one. drive.ftl.placement.streams is how many streams\n");
-    text.push_str("there are at most; what is not a number goes to stream 0.");
+    text.push_str(
+        "\nAges are in mapping units written by the host, plus one. At most drive.ftl.placement.streams\n",
+    );
+    text.push_str("streams are used; NaN selects stream 0.");
     text
 }
 
-/// Policies that readers of the literature will look for.
-const LISTED_NOT_BUILT: &str = "\nNot built are CATA and CBA (Han, Ryu & Yim 2006): what is public of them does not give their scores\n\
-     in full. With age, u and erase_count at hand, either is a formula.\n";
+const LISTED_NOT_BUILT: &str = "\nCATA and CBA (Han, Ryu & Yim 2006) are missing: their publications do not give the \
+     scores in full.\nWith age, u and erase_count, either can be written as a formula.\n";
 
 fn strings<const N: usize>(cells: [&str; N]) -> Vec<String> {
     cells.map(str::to_owned).to_vec()
@@ -230,8 +230,7 @@ pub(crate) fn show(args: &ShowArgs) -> Result<(), Failure> {
     let name = match (args.what.as_str(), &args.name) {
         ("preset" | "presets", Some(name)) => name,
         ("preset" | "presets", None) => {
-            let cure =
-                "show preset: which? strobe show preset NAME, where `strobe list presets` has the names";
+            let cure = "show preset: no name given; strobe show preset NAME, where `strobe list presets` has the names";
             return Err(Failure::Request(anyhow::anyhow!(cure)));
         }
         (_, None) => &args.what,

@@ -1,114 +1,136 @@
-//! An experiment without a file: a drive and a load in fio's words, and the file that says the same.
+//! Experiments without a file: a drive and a load in fio's words, and the equivalent experiment file.
 
 use std::fmt::Write as _;
+use std::path::Path;
 
-use clap::Args;
+use clap::{Arg, ArgAction, ArgMatches, Args, Command, FromArgMatches};
+use strobe_lab::Experiment;
+use strobe_lab::fio::{self, Load, Meaning, Target, WORDS};
 use toml::{Table, Value};
 
 use super::options::Options;
 
-/// Virtual time of a measurement that nobody has given a length.
-pub(super) const RUNTIME: &str = "10s";
-/// Bytes of a request, as in fio.
-pub(super) const BLOCK_SIZE: &str = "4k";
-
-/// A load in fio's words.
-#[derive(Args, Default)]
+/// A load in fio's words, one option per word.
+#[derive(Clone, Debug, Default)]
 pub(super) struct LoadArgs {
-    /// Direction and order of requests: read, write, rw, randread, randwrite, randrw
-    #[arg(long, value_name = "RW", help_heading = HEADING, alias = "readwrite")]
-    pub(super) rw: Option<String>,
-    /// Bytes of a request [default: 4k]
-    #[arg(long, value_name = "SIZE", help_heading = HEADING, requires = "rw")]
-    bs: Option<String>,
-    /// Requests outstanding [default: 1]
-    #[arg(long, value_name = "N", help_heading = HEADING, requires = "rw")]
-    iodepth: Option<u32>,
-    /// Bytes of the drive that requests go to, from its start [default: all of it]
-    #[arg(long, value_name = "SIZE", help_heading = HEADING, requires = "rw")]
-    size: Option<String>,
-    /// Virtual time of the measurement: 10s, 500ms, 1m [default: 10s]
-    #[arg(long, value_name = "TIME", help_heading = HEADING, requires = "rw")]
-    runtime: Option<String>,
-    /// Requests per second, which come whatever the drive does [default: as fast as it takes them]
-    #[arg(long = "rate_iops", value_name = "N", help_heading = HEADING, requires = "rw", alias = "rate-iops")]
-    rate_iops: Option<u32>,
-    /// Percentage of reads, with rw and randrw [default: 50]
-    #[arg(long, value_name = "PERCENT", help_heading = HEADING, requires = "rw")]
-    rwmixread: Option<u32>,
+    /// Options and values in command-line order; "" for an option without a value.
+    words: Vec<(&'static str, String)>,
 }
 
-/// Heading of these options.
 pub(super) const HEADING: &str = "Load without a file, in fio's words";
 
-impl LoadArgs {
-    /// Random writes of 4 KiB, 32 outstanding: the load of a new experiment.
-    pub(super) fn random_writes() -> Self {
-        Self { rw: Some("randwrite".to_owned()), iodepth: Some(32), ..Self::default() }
+const FIRST: &[&str] = &["rw", "bs", "iodepth", "size", "runtime", "rate_iops", "rwmixread"];
+
+impl Args for LoadArgs {
+    fn augment_args(command: Command) -> Command {
+        WORDS.iter().fold(command, |command, word| {
+            let arg = Arg::new(word.name)
+                .long(word.name)
+                .aliases(word.also.iter().copied())
+                .help_heading(HEADING)
+                .action(ArgAction::Append);
+            let arg = if word.name == "rw" { arg } else { arg.requires("rw") };
+            let optional = |arg: Arg| arg.num_args(0..=1).default_missing_value("");
+            command.arg(
+                match word.meaning {
+                    Meaning::Taken { value: "", help } => optional(arg).value_name("0|1").help(help),
+                    Meaning::Taken { value, help } => arg.value_name(value).help(help),
+                    Meaning::NoEffect | Meaning::Refused { .. } => optional(arg).hide(true),
+                }
+                .hide_short_help(!FIRST.contains(&word.name)),
+            )
+        })
     }
 
-    /// The experiment of this load on `drive`; `options` learns which option has given which key.
-    pub(super) fn experiment(&self, drive: Option<&str>, options: &mut Options) -> Option<Table> {
-        let rw = self.rw.as_deref()?;
-        let text = |given: &Option<String>| given.as_deref().map(Value::from);
-        let number = |given: Option<u32>| given.map(|number| Value::Integer(number.into()));
-        let keys = [
-            ("rw", Some(Value::from(rw))),
-            ("bs", text(&self.bs).or(Some(BLOCK_SIZE.into()))),
-            ("iodepth", number(self.iodepth)),
-            ("size", text(&self.size)),
-            ("rate_iops", number(self.rate_iops)),
-            ("rwmixread", number(self.rwmixread)),
-        ];
-        let mut workload = Table::new();
-        for (key, value) in keys {
-            let Some(value) = value else { continue };
-            options.key(format!("workload.{key}"), format!("--{key} {}", bare(&value)));
-            workload.insert(key.to_owned(), value);
+    fn augment_args_for_update(command: Command) -> Command {
+        Self::augment_args(command)
+    }
+}
+
+impl FromArgMatches for LoadArgs {
+    fn from_arg_matches(matches: &ArgMatches) -> Result<Self, clap::Error> {
+        let mut found = Vec::new();
+        for word in WORDS {
+            let (Some(values), Some(indices)) =
+                (matches.get_many::<String>(word.name), matches.indices_of(word.name))
+            else {
+                continue;
+            };
+            found.extend(indices.zip(values).map(|(at, value)| (at, word.name, value.clone())));
         }
-        let runtime = self.runtime.as_deref().unwrap_or(RUNTIME);
-        options.key("run.measure".to_owned(), format!("--runtime {runtime}"));
-        Some(experiment(drive, [("workload", workload.into())], runtime))
+        found.sort_by_key(|(at, ..)| *at);
+        Ok(Self { words: found.into_iter().map(|(_, word, value)| (word, value)).collect() })
+    }
+
+    fn update_from_arg_matches(&mut self, matches: &ArgMatches) -> Result<(), clap::Error> {
+        *self = Self::from_arg_matches(matches)?;
+        Ok(())
     }
 }
 
-/// The experiment of `load` on `drive`, measured for `runtime`.
-pub(super) fn experiment<'a>(
+impl LoadArgs {
+    /// Random 4 KiB writes at queue depth 32.
+    pub(super) fn random_writes() -> Self {
+        let words = [("rw", "randwrite"), ("bs", "4k"), ("iodepth", "32"), ("runtime", fio::RUNTIME)];
+        Self { words: words.map(|(word, value)| (word, value.to_owned())).to_vec() }
+    }
+
+    pub(super) fn first_word(&self) -> Option<&'static str> {
+        self.words.first().map(|(word, _)| *word)
+    }
+
+    pub(super) fn is_empty(&self) -> bool {
+        self.words.is_empty()
+    }
+
+    /// Records in `options` which option set which key.
+    pub(super) fn load(&self, drive: Option<&str>, options: &mut Options) -> Result<Load, String> {
+        let words: Vec<(&str, &str)> = self.words.iter().map(|(word, value)| (*word, &**value)).collect();
+        let load = on_target(drive, options, false, |target| fio::from_options(&words, target))?;
+        for (key, word) in &load.origins {
+            if let Some((_, value)) = words.iter().rfind(|(name, _)| name == word) {
+                let option = if value.is_empty() { format!("--{word}") } else { format!("--{word} {value}") };
+                options.key(key.clone(), option);
+            }
+        }
+        Ok(load)
+    }
+}
+
+pub(super) fn on_target(
     drive: Option<&str>,
-    load: impl IntoIterator<Item = (&'a str, Value)>,
-    runtime: &str,
-) -> Table {
-    let table = |key: &str, value: Value| Value::Table(Table::from_iter([(key.to_owned(), value)]));
-    let mut experiment = Table::new();
-    experiment.insert("seed".to_owned(), 1.into());
+    options: &Options,
+    is_file: bool,
+    make: impl FnOnce(&Target<'_>) -> Result<Load, String>,
+) -> Result<Load, String> {
     let drive = drive.unwrap_or(strobe_ssd::presets::DEFAULT);
-    experiment.insert("drive".to_owned(), table("preset", drive.into()));
-    experiment.extend(load.into_iter().map(|(key, value)| (key.to_owned(), value)));
-    experiment.insert("run".to_owned(), table("measure", runtime.into()));
-    experiment
+    let of_drive: Vec<String> =
+        options.sets().iter().filter(|set| set.starts_with("drive.")).cloned().collect();
+    let bytes = || {
+        let preset = Table::from_iter([("preset".to_owned(), Value::from(drive))]);
+        let table = Table::from_iter([("drive".to_owned(), Value::from(preset))]);
+        let experiment = Experiment::from_table(table, &of_drive, Path::new(""));
+        experiment.map(|experiment| experiment.drive.logical_bytes()).map_err(|error| error.to_string())
+    };
+    make(&Target { drive, bytes: &bytes, is_file })
 }
 
-/// `value` as somebody would type it.
-fn bare(value: &Value) -> String {
-    value.as_str().map_or_else(|| value.to_string(), str::to_owned)
-}
-
-/// Comments of keys, in the order in which they are written.
 const COMMENTS: &[(&str, &str)] = &[
     ("preset", "`strobe list presets`, or a file: `strobe show preset NAME > mine.toml`"),
     ("name", ""),
-    ("rw", "read, write, rw, randread, randwrite, randrw"),
+    ("rw", "read, write, rw, trim, randread, randwrite, randrw, randtrim"),
+    ("random_map", "every block once, then again in another order"),
     ("rwmixread", "percentage of reads"),
     ("bs", "bytes of a request"),
     ("iodepth", "requests outstanding"),
-    ("size", "bytes of the drive that requests go to"),
-    ("rate_iops", "requests per second, which come whatever the drive does"),
+    ("size", "bytes of the drive that are accessed"),
+    ("rate_iops", "requests per second, independent of completions"),
+    ("io_bytes", "bytes after which the job ends"),
     ("precondition", "random overwrites before it, in capacities"),
-    ("warmup", "the load itself before it, not measured"),
+    ("warmup", "the same load before it, not measured"),
     ("measure", "virtual time, or capacities such as \"2x\""),
 ];
 
-/// Lines that a table of the file ends with: keys to try, switched off.
 const SUGGESTIONS: &[(&str, &str)] = &[
     (
         "drive",
@@ -122,7 +144,7 @@ const SUGGESTIONS: &[(&str, &str)] = &[
     ),
 ];
 
-/// `experiment` as a file with comments; `name` is that of the file, for its first line.
+/// `name` is the file name in the first line.
 pub(super) fn text(experiment: &Table, name: &str) -> String {
     let mut out =
         format!("# Run it with `strobe run {name}`; every key: `strobe schema experiment --markdown`.\n");
@@ -139,6 +161,8 @@ pub(super) fn text(experiment: &Table, name: &str) -> String {
                     let _ = write!(out, "\n[[{section}]]\n{}", lines(table));
                 }
             }
+            // An experiment without run settings still gets the suggestions.
+            _ if section == "run" => out += "\n[run]\n",
             _ => {}
         }
         let keys = SUGGESTIONS.iter().filter(|(of, _)| *of == section);
@@ -147,7 +171,7 @@ pub(super) fn text(experiment: &Table, name: &str) -> String {
     out
 }
 
-/// The keys of one table, those with a comment first.
+/// Keys with a comment come first.
 fn lines(table: &Table) -> String {
     let place = |key: &str| COMMENTS.iter().position(|(name, _)| *name == key).unwrap_or(COMMENTS.len());
     let mut keys: Vec<(&String, &Value)> = table.iter().collect();

@@ -1,4 +1,4 @@
-//! `strobe man`, `strobe completions`: what packages and shells want of a program.
+//! `strobe man` and `strobe completions`, for packages and shells.
 
 use clap::{Args, CommandFactory as _};
 use clap_complete::Shell;
@@ -8,13 +8,13 @@ use super::{Cli, Failure, output};
 
 #[derive(Args)]
 pub(crate) struct CompletionsArgs {
-    /// The shell: `strobe completions bash > /etc/bash_completion.d/strobe`
+    /// Shell: `strobe completions bash > /etc/bash_completion.d/strobe`
     shell: Shell,
 }
 
 #[derive(Args)]
 pub(crate) struct ManArgs {
-    /// Write a page for each command to DIR, which must exist, instead of the first one to standard output
+    /// Write one page per command to DIR, which must exist, instead of the main page to standard output
     #[arg(long, value_name = "DIR")]
     out: Option<String>,
 }
@@ -34,7 +34,6 @@ pub(crate) fn man(args: &ManArgs) -> Result<(), Failure> {
     write_pages(folder, command)
 }
 
-/// The page of `command` and those of its subcommands.
 fn write_pages(folder: &str, command: clap::Command) -> Result<(), Failure> {
     let name = command.get_display_name().unwrap_or_else(|| command.get_name()).to_owned();
     for inner in command.get_subcommands().filter(|inner| !inner.is_hide_set() && inner.get_name() != "help")

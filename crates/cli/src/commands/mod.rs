@@ -9,7 +9,6 @@ mod diff;
 mod event_log;
 mod execute;
 mod files;
-mod fio_job;
 mod fsck;
 mod lines;
 #[cfg(target_os = "linux")]
@@ -37,12 +36,11 @@ use std::process::ExitCode;
 
 use clap::{Parser, Subcommand};
 
-/// The version, and the commit that an optimised program is made from.
 const VERSION: &str = env!("STROBE_VERSION");
 
 /// A software SSD: flash chips, FTL and controller, simulated exactly, deterministically and fast.
 ///
-/// Start with `strobe run examples/quickstart.toml`, or replay a block trace of your own:
+/// Start with `strobe run examples/quickstart.toml`, or replay a block trace:
 /// `strobe replay TRACE --format blkparse --drive tlc-nvme-1t`.
 #[derive(Parser)]
 #[command(name = "strobe", version = VERSION, arg_required_else_help = true, max_term_width = 100)]
@@ -53,62 +51,67 @@ struct Cli {
 
 #[derive(Subcommand)]
 enum Command {
-    /// Run an experiment: a file (TOML), a job file of fio, or a drive and a load in fio's words.
+    /// Run an experiment: an experiment file (TOML), a fio job file, or a drive and a load in fio's words.
     Run(run::RunArgs),
     /// Replay a block trace on a drive.
     Replay(replay::ReplayArgs),
-    /// Write an experiment file with comments, to edit.
+    /// Write a commented experiment file to edit.
     New(new::NewArgs),
     /// Check an experiment file and print the resolved configuration as TOML.
     Check(run::CheckArgs),
-    /// Check the image of a drive (`strobe run --image`); exit 0: clean, 1: damaged, 2: no image.
+    /// Check the image of a drive (`strobe run --image`); exit code 0: clean, 1: damaged, 2: no image.
     Fsck(fsck::FsckArgs),
-    /// Run a program that uses files (PostMark, a camera, a mail server) for its block trace, or in a directory.
+    /// Run a file workload (PostMark, a camera, a mail server): record its block trace, or run it in a
+    /// directory.
     Files(files::FilesArgs),
-    /// Run any program on a file system of a real Linux kernel on the drive, in virtual time.
+    /// Run any program on a real Linux kernel with a file system on the drive, in virtual time.
     #[cfg(target_os = "linux")]
-    Linux(linux::LinuxArgs),
-    /// Offer the drive as a block device to programs of this machine, over NBD, NVMe/TCP or vhost-user.
+    Linux(Box<linux::LinuxArgs>),
+    /// Serve the drive as a block device to programs of this machine, over NBD, NVMe/TCP or vhost-user.
     #[cfg(target_os = "linux")]
     Serve(Box<serve::ServeArgs>),
-    /// Ask a server for its counters, cut its drive's power, keep snapshots of the drive and go back to them, age it, make
-    /// reads fail.
+    /// Control a server: print counters, cut power, take and restore snapshots, age the drive, make reads
+    /// fail.
     #[cfg(target_os = "linux")]
     Ctl(control::CtlArgs),
-    /// Show what a server's drive does, second by second.
+    /// Show the activity of a server's drive, second by second.
     #[cfg(target_os = "linux")]
     Top(control::TopArgs),
-    /// Cut the power under a program on a real file system, again and again, and see what is left.
+    /// Cut the power many times while a program runs on a real file system, and check the data after each
+    /// cut.
     #[cfg(target_os = "linux")]
     Crash(Box<crash::CrashArgs>),
-    /// Run an experiment for every combination of some keys and several seeds, on all cores, and estimate, compare, draw.
+    /// Run an experiment for all combinations of some keys and several seeds, on all cores; estimate,
+    /// compare, draw.
     Sweep(sweep::SweepArgs),
-    /// Run points of a sweep: what `strobe sweep` starts.
+    /// Run points of a sweep; started by `strobe sweep`.
     #[command(hide = true)]
     SweepWorker,
     Paper(paper::PaperArgs),
-    /// Make a page of pictures from results (--json): figures over time, latencies, wear, an X-ray of the drive.
+    /// Make a page of figures from results (--json): figures over time, latencies, wear, an X-ray of the
+    /// drive.
     Report(report::ReportArgs),
-    /// Compare two results (--json): configuration, then headline figures; exit 0: equal, 1: different, 2: no results.
+    /// Compare two results (--json): configuration, then headline figures; exit code 0: equal, 1: different,
+    /// 2: no results.
     Diff(diff::DiffArgs),
-    /// Hold drives against measurements of real ones, or make one from measurements of yours.
+    /// Compare drives with measurements of real ones, or fit a drive to measurements.
     Twin(twin::TwinArgs),
-    /// Measure the simulator's own speed beside this machine's memory floor.
+    /// Measure the speed of the simulator, compared with the memory floor of this machine.
     Bench(bench::BenchArgs),
-    /// List what there is: presets, policies, mappings, workloads, formats, papers.
+    /// List presets, policies, placements, mappings, workloads, trace formats or papers.
     List(list::ListArgs),
     /// Show a preset as TOML, with the sources of its numbers.
     Show(list::ShowArgs),
-    /// Print the JSON Schema of a configuration table or of the result, or a page of all its keys.
+    /// Print the JSON Schema of a configuration table or of a result, or a page of all its keys.
     Schema(list::SchemaArgs),
-    /// Print the completions of a shell.
+    /// Print shell completions.
     Completions(manual::CompletionsArgs),
-    /// Print the manual page, or write one for each command.
+    /// Print the manual page, or write one per command.
     Man(manual::ManArgs),
 }
 
 impl Command {
-    /// True if it hears signals itself, once it has begun: it takes long, and has something to show or to keep.
+    /// True if the command runs long and has a partial result to show or keep.
     fn listens(&self) -> bool {
         match self {
             Command::Run(_) | Command::Replay(_) | Command::Paper(_) | Command::Twin(_) => true,
@@ -120,28 +123,26 @@ impl Command {
     }
 }
 
-/// Failure of a command.
 enum Failure {
-    /// The request was wrong: exit 2.
+    /// Wrong request: exit code 2.
     Request(anyhow::Error),
-    /// The run failed: exit 1, or 128 and the number of the signal that has ended it.
+    /// Failed run: exit code 1, or 128 plus the signal number.
     Run(anyhow::Error),
-    /// A partial result has been printed: exit 1, or 128 and the number of the signal that has ended the run.
+    /// The partial result is printed: exit code 1, or 128 plus the signal number.
     Partial(String),
-    /// A command of the user's ended with this code, which is ours.
+    /// The exit code of the user's command becomes the exit code of this program.
     #[cfg(target_os = "linux")]
     Command(u8),
-    /// The search or comparison succeeded and its findings are printed: exit 1.
+    /// Findings are printed: exit code 1.
     Found,
 }
 
 impl Failure {
-    /// A wrong request. The text of `error` already says what its sources say.
+    /// The text of `error` already includes its sources.
     fn request(error: &impl std::error::Error) -> Self {
         Failure::judged(true, error)
     }
 
-    /// A wrong request, or one that went wrong.
     fn judged(is_bad_request: bool, error: &impl std::error::Error) -> Self {
         let error = anyhow::Error::msg(error.to_string());
         if is_bad_request { Failure::Request(error) } else { Failure::Run(error) }
@@ -161,7 +162,9 @@ impl From<strobe_lab::RunError> for Failure {
 }
 
 pub(crate) fn main() -> ExitCode {
+    signals::survive_file_limit();
     let command = Cli::parse().command;
+    // Other commands handle signals themselves, to keep a partial result.
     if !command.listens() {
         signals::end_at_once();
     }
@@ -205,14 +208,15 @@ pub(crate) fn main() -> ExitCode {
         Err(Failure::Partial(reason)) => (format!("the result is partial: {reason}"), 1),
     };
     complain(&message);
+    // After a signal the exit code names it, whatever the failure was.
     ExitCode::from(signals::exit_code().unwrap_or(code))
 }
 
-/// Most characters of one line of a message: it may quote a file that is one long line.
+/// Maximum characters of a line; a message may quote a file with one long line.
 const LINE_CHARS_MAX: usize = 400;
 
-/// Prints a message to standard error. Messages quote what was given, so control characters are
-/// made harmless and endless lines cut; that nobody may be there to read it is no reason to panic.
+/// Messages quote user input: control characters are replaced and long lines cut. A closed standard error is
+/// ignored.
 fn complain(message: &str) {
     let mut text = String::from("strobe: ");
     for (at, line) in message.lines().enumerate() {

@@ -19,7 +19,7 @@ use super::{Failure, output};
 
 Then edit it, `strobe check mine.toml`, `strobe run mine.toml`.")]
 pub(crate) struct NewArgs {
-    /// The file to write; one that is there is left alone
+    /// File to write; an existing file is not overwritten
     #[arg(value_name = "FILE.toml")]
     file: PathBuf,
     /// The drive: a preset (`strobe list presets`) or a TOML file with the keys of [drive]
@@ -32,19 +32,21 @@ pub(crate) struct NewArgs {
 pub(crate) fn new(args: &NewArgs) -> Result<(), Failure> {
     let mut options = Options::new(&[]);
     let default = LoadArgs::random_writes();
-    let load = if args.load.rw.is_some() { &args.load } else { &default };
-    let table = load.experiment(Some(&args.drive), &mut options).unwrap_or_default();
-    options.told(Experiment::from_table(table.clone(), &[], Path::new("")))?;
+    let load = if args.load.is_empty() { &default } else { &args.load };
+    let load = load.load(Some(&args.drive), &mut options).map_err(|why| Failure::Request(anyhow!(why)))?;
+    load.notes.iter().for_each(|note| output::note(&format!("note: {note}")));
+    let table = load.experiment;
+    options.name_option(Experiment::from_table(table.clone(), &[], Path::new("")))?;
     let name = args.file.display().to_string();
     let made = OpenOptions::new().write(true).create_new(true).open(&args.file);
     let mut file = made.map_err(|error| match error.kind() {
         std::io::ErrorKind::AlreadyExists => {
-            Failure::Request(anyhow!("{name} is there already and is left as it is; name another file"))
+            Failure::Request(anyhow!("{name} exists and is not overwritten; name another file"))
         }
         _ => Failure::Request(anyhow!("{name}: {error}")),
     })?;
     file.write_all(load::text(&table, &name).as_bytes())
         .map_err(|error| Failure::Run(anyhow!("{name}: cannot write: {error}")))?;
-    output::note(&format!("{name} is written: `strobe run {name}`"));
+    output::note(&format!("{name} is written; run it with `strobe run {name}`"));
     Ok(())
 }

@@ -1,10 +1,10 @@
-//! Printed text, and the destinations of results.
+//! Printed text, and destinations of results.
 
 use std::io::{ErrorKind, Write};
 use std::path::Path;
 
 use serde::Serialize;
-use strobe_cli::output::{Output, OutputError};
+use strobe_cli::output::{Output, OutputError, explained, stdout};
 
 use super::Failure;
 
@@ -14,34 +14,37 @@ impl From<OutputError> for Failure {
     }
 }
 
-/// Prints to standard output. A reader that has gone away (`| head`) is no error; anything else,
-/// a full disk for one, is.
+/// Prints to standard output. A closed reader (`| head`) is no error; other failures, such as a full disk,
+/// are.
 pub(crate) fn print(text: &str) -> Result<(), Failure> {
-    let mut out = std::io::stdout().lock();
-    match out.write_all(text.as_bytes()).and_then(|()| out.write_all(b"\n")).and_then(|()| out.flush()) {
+    let written = stdout().and_then(|out| {
+        let mut out = out.lock();
+        out.write_all(text.as_bytes()).and_then(|()| out.write_all(b"\n")).and_then(|()| out.flush())
+    });
+    match written {
         Err(error) if error.kind() != ErrorKind::BrokenPipe => {
-            Err(Failure::Run(anyhow::Error::new(error).context("cannot write to standard output")))
+            let error = anyhow::Error::new(explained(error));
+            Err(Failure::Run(error.context("cannot write to standard output")))
         }
         _ => Ok(()),
     }
 }
 
-/// Tells the person who waits what is going on; nobody may be there.
+/// Prints to standard error. Failures are ignored.
 pub(crate) fn note(text: &str) {
     let _ = writeln!(std::io::stderr().lock(), "{text}");
 }
 
-/// The output named by `--json`, if one is, checked before the run; it must be none of `inputs`.
+/// Destination of --json, checked before the run. Fails if it is one of `inputs`.
 pub(crate) fn json_output(given: &Option<String>, inputs: &[&Path]) -> Result<Option<Output>, Failure> {
     given.as_deref().map(|given| Output::new("--json", given, inputs)).transpose().map_err(Failure::from)
 }
 
-/// True if a result takes standard output, so that nothing else may be printed there.
+/// If true, standard output takes no other text.
 pub(crate) fn takes_stdout<'a>(outputs: impl IntoIterator<Item = &'a Option<Output>>) -> bool {
     outputs.into_iter().flatten().any(Output::is_stdout)
 }
 
-/// Writes `value` as JSON to `output`, if there is one.
 pub(crate) fn json(value: &impl Serialize, output: Option<&Output>) -> Result<(), Failure> {
     match output {
         Some(output) => Ok(output.write(&json_text(value))?),
@@ -49,7 +52,6 @@ pub(crate) fn json(value: &impl Serialize, output: Option<&Output>) -> Result<()
     }
 }
 
-/// `value` as JSON for people and programs.
 pub(crate) fn json_text(value: &impl Serialize) -> String {
     serde_json::to_string_pretty(value).expect("results are plain data")
 }

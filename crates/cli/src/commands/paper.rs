@@ -11,43 +11,45 @@ use strobe_papers::{self as paper, Options, Paper, PaperError, PaperResult, Scal
 use super::watcher::Watcher;
 use super::{Failure, output};
 
-/// Run a published experiment again: what the paper claims, what comes out here, and a verdict on each claim.
+/// Reproduce a published experiment: the paper's claims, the results here, and a verdict on each claim.
 ///
-/// Prints one line for each claim. "reproduced": within a band that was declared before it was measured; "direction
-/// only": outside of it, on the side that the paper says; "missed": neither. Two verdicts say nothing about the paper
-/// and are not counted: "by construction" (arithmetic, or what something was fitted to) and "not run".
+/// Prints one line per claim. "reproduced": within a band declared before the measurement. "direction only":
+/// outside the band, on the side the paper claims. "missed": neither. Two verdicts do not judge the paper and
+/// are not counted: "by construction" (arithmetic, or the target of a fit) and "not run".
 #[derive(Args)]
 #[command(after_help = help())]
 pub(crate) struct PaperArgs {
-    /// The paper (`strobe list papers`)
+    /// Paper to reproduce (`strobe list papers`)
     #[arg(value_name = "NAME")]
     name: String,
-    /// Less work: the result says what was left out
+    /// Do less work; the result lists the omitted parts
     #[arg(long)]
     quick: bool,
-    /// Leave out what runs on a kernel for guests
+    /// Omit the parts that run on a guest kernel
     #[arg(long)]
     no_kernel: bool,
-    /// Set a key of every drive of the paper (drive.KEY=VALUE), as often as you like: it is not the paper's drive then
+    /// Set a key of every drive of the paper (drive.KEY=VALUE), repeatable; the drive then differs from the
+    /// paper's
     #[arg(long, value_name = "KEY=VALUE")]
     set: Vec<String>,
-    /// Print the claims of a finished run instead: the JSON that --json or --out has written
+    /// Print the claims of a finished run instead: FILE is the JSON that --json or --out has written
     #[arg(long, value_name = "FILE", conflicts_with_all = ["quick", "tiny", "no_kernel", "set", "seed", "out"])]
     from: Option<PathBuf>,
     /// Print everything: notes, bands with their reasons, all figures as tables
     #[arg(long)]
     full: bool,
-    /// A drive of a few blocks, to try the command out
+    /// A drive of a few blocks, to try the command
     #[arg(long, hide = true, conflicts_with = "quick")]
     tiny: bool,
-    /// Write a page with all figures (NAME.html), each figure as SVG and CSV, the claims (CSV) and the result (JSON) to this
-    /// folder. Points that are done are kept there (NAME.points): the same command goes on where it was stopped
+    /// Write to this folder: a page with all figures (NAME.html), each figure as SVG and CSV, the claims
+    /// (CSV) and the result (JSON). Finished points are kept there (NAME.points): the same command resumes an
+    /// interrupted run
     #[arg(long, value_name = "DIR")]
     out: Option<PathBuf>,
     /// Write the result as JSON to FILE, or to standard output with "-"
     #[arg(long, value_name = "FILE|-")]
     json: Option<String>,
-    /// Seed of everything random
+    /// Seed of all random decisions
     #[arg(long, default_value_t = 1, value_parser = clap::value_parser!(u64).range(..=i64::MAX as u64))]
     seed: u64,
     /// No progress bar, no tables
@@ -63,7 +65,7 @@ pub(crate) fn paper(args: &PaperArgs) -> Result<(), Failure> {
         return show(paper, &finished(paper, path)?, args, json.as_ref());
     }
     if let Some(folder) = &args.out {
-        // Before hours of work.
+        // Fail before hours of work.
         let made = std::fs::create_dir_all(folder);
         made.with_context(|| format!("--out {}", folder.display())).map_err(Failure::Request)?;
     }
@@ -88,7 +90,6 @@ pub(crate) fn paper(args: &PaperArgs) -> Result<(), Failure> {
     show(paper, &result, args, json.as_ref())
 }
 
-/// Result of a finished run that `path` holds.
 fn finished(paper: &Paper, path: &Path) -> Result<PaperResult, Failure> {
     let text = std::fs::read_to_string(path).with_context(|| format!("--from {}", path.display()));
     let result = text.and_then(|text| {
@@ -112,7 +113,7 @@ fn find(name: &str) -> Result<&'static Paper, Failure> {
         let hint = strobe_ssd::schema::nearest(name, names.iter().copied());
         let hint = hint.map(|name| format!(", did you mean {name}?")).unwrap_or_default();
         let there_are = names.join(", ");
-        Failure::Request(anyhow::anyhow!("no paper is called \"{name}\"{hint}; known are {there_are}"))
+        Failure::Request(anyhow::anyhow!("unknown paper \"{name}\"{hint}; known are {there_are}"))
     })
 }
 
@@ -120,7 +121,7 @@ fn failure(error: PaperError, out: Option<&Path>) -> Failure {
     let is_bad_request = error.is_bad_request();
     match (error, out) {
         (error @ PaperError::Interrupted, Some(folder)) => Failure::Run(anyhow::anyhow!(
-            "{error}; what is done is kept in {}: the same command goes on",
+            "{error}; finished points are kept in {}: the same command resumes",
             folder.display()
         )),
         (error, _) => Failure::judged(is_bad_request, &error),
@@ -143,8 +144,7 @@ fn write_all(paper: &Paper, result: &PaperResult, folder: &Path) -> Result<(), F
     Ok(write(&folder.join(format!("{}.html", paper.name)), &report::paper::page(paper, result))?)
 }
 
-/// Help on each paper and its options, or on the one that the command line names, as in `strobe paper nvram
-/// --help`.
+/// Help on all papers, or on the one the command line names (`strobe paper nvram --help`).
 fn help() -> String {
     let arguments: Vec<String> = std::env::args_os().filter_map(|arg| arg.into_string().ok()).collect();
     let is_named = |name: &str| {

@@ -1,14 +1,16 @@
-//! Progress display on the terminal.
+//! Progress display, with and without a terminal.
 
 use std::fmt::Write as _;
 use std::time::Duration;
 
 use indicatif::{ProgressBar, ProgressState, ProgressStyle};
+use strobe_lab::machine::Stopwatch;
+use strobe_lab::runner::Progress;
 
-/// Time of a phase before which its speed says nothing.
+/// Time before the rate of a phase is meaningful.
 const SETTLING: Duration = Duration::from_millis(1500);
 
-/// The look of a bar with `{rate}` and `{left}` for people: 12.3 M/s, 40 s.
+/// Style of a bar, with `{rate}` and `{left}` in readable form: 12.3 M/s, 40 s.
 pub(crate) fn style(template: &str) -> ProgressStyle {
     ProgressStyle::with_template(template)
         .unwrap_or_else(|_| ProgressStyle::default_bar())
@@ -20,12 +22,10 @@ pub(crate) fn style(template: &str) -> ProgressStyle {
         })
 }
 
-/// Gives `bar` the look of `template`.
 pub(crate) fn restyle(bar: &ProgressBar, template: &str) {
     bar.set_style(style(template));
 }
 
-/// Done per second, in three digits.
 fn rate(done: u64, elapsed: Duration) -> String {
     let per_second = done as f64 / elapsed.as_secs_f64().max(1e-9);
     let (scaled, unit) = match per_second {
@@ -41,7 +41,7 @@ fn rate(done: u64, elapsed: Duration) -> String {
     }
 }
 
-/// The time that the rest will take at the speed of the phase so far; nothing while that says nothing.
+/// Remaining time at the average speed of the phase; empty during [`SETTLING`].
 fn left(done: u64, total: Option<u64>, elapsed: Duration) -> String {
     let Some(rest) = total.map(|total| total.saturating_sub(done)) else { return String::new() };
     if done == 0 || elapsed < SETTLING {
@@ -59,9 +59,87 @@ fn left(done: u64, total: Option<u64>, elapsed: Duration) -> String {
     text
 }
 
+const PRINT_AFTER_S: f64 = 5.0;
+const LEFT_S_MIN: f64 = 5.0;
+
+#[derive(Default)]
+pub(crate) struct Estimate {
+    phase: &'static str,
+    since: Option<Stopwatch>,
+    is_printed: bool,
+}
+
+impl Estimate {
+    pub(crate) fn note(&mut self, progress: &Progress) -> Option<String> {
+        if self.phase != progress.phase {
+            *self = Self { phase: progress.phase, since: Some(Stopwatch::start()), is_printed: false };
+        }
+        // The number of settling rounds is unknown.
+        if self.is_printed || self.phase == "settling" {
+            return None;
+        }
+        let (done, total) = progress.extent()?;
+        let note = rest_note(self.phase, done, total, self.since.as_ref()?.wall_s());
+        self.is_printed = note.is_some();
+        note
+    }
+}
+
+/// `None` if the elapsed or remaining time is too short.
+fn rest_note(phase: &str, done: u64, total: u64, elapsed_s: f64) -> Option<String> {
+    if done == 0 || elapsed_s < PRINT_AFTER_S {
+        return None;
+    }
+    let left_s = elapsed_s * total.saturating_sub(done) as f64 / done as f64;
+    let rest = match left_s {
+        s if s < LEFT_S_MIN => return None,
+        s if s < 90.0 => format!("{s:.0} s"),
+        s if s < 5400.0 => format!("{:.0} minutes", s / 60.0),
+        s if s < 172_800.0 => format!("{:.1} hours", s / 3600.0),
+        s => format!("{:.0} days", s / 86_400.0),
+    };
+    let percent = u128::from(done) * 100 / u128::from(total.max(1));
+    Some(format!("note: {phase}: about {rest} more ({percent} % done)"))
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn the_rest_of_a_long_phase_is_told() {
+        let note = |done, elapsed_s| rest_note("warm-up", done, 1000, elapsed_s);
+        let shown = |text: &str| Some(format!("note: warm-up: about {text} done)"));
+        assert_eq!(note(500, 20.0), shown("20 s more (50 %"));
+        assert_eq!(note(120, 33.0), shown("4 minutes more (12 %"));
+        assert_eq!(note(1, 7.2), shown("2.0 hours more (0 %"));
+        assert_eq!(note(1, 500.0), shown("6 days more (0 %"));
+        assert_eq!(
+            rest_note("measure", u64::MAX / 4, u64::MAX, 6.0).as_deref(),
+            Some("note: measure: about 18 s more (24 % done)")
+        );
+    }
+
+    #[test]
+    fn nothing_is_told_of_short_phases_or_too_soon() {
+        let note = |done, elapsed_s| rest_note("measure", done, 1000, elapsed_s);
+        assert_eq!(note(1, 4.9), None);
+        assert_eq!(note(0, 60.0), None);
+        assert_eq!(note(600, 6.0), None);
+        assert_eq!(note(1000, 60.0), None);
+        assert!(note(500, 5.0).is_some());
+    }
+
+    #[test]
+    fn the_extent_of_a_phase_is_in_pages_or_in_virtual_time() {
+        let pages =
+            Progress { phase: "measure", done: 7, total: Some(10), virtual_ns: 5, span_ns: Some((0, 9)) };
+        assert_eq!(pages.extent(), Some((7, 10)));
+        let timed = Progress { total: None, virtual_ns: 130, span_ns: Some((100, 300)), ..pages };
+        assert_eq!(timed.extent(), Some((30, 200)));
+        assert_eq!(Progress { virtual_ns: 400, ..timed }.extent(), Some((200, 200)));
+        assert_eq!(Progress { span_ns: None, ..timed }.extent(), None);
+    }
 
     #[test]
     fn rates_have_three_digits_and_a_unit() {

@@ -18,45 +18,46 @@ use super::{Failure, output};
       --set drive.ftl.mapping=fast --json out.json
   strobe replay web_0.csv.gz --format msr --set run.interval=10s --series load.csv")]
 pub(crate) struct ReplayArgs {
-    /// The trace, plain or gzip, or "-" for standard input; of the per-CPU files of blktrace any one, or NAME of
-    /// NAME.blktrace.0
+    /// The trace, plain or gzip, or "-" for standard input. For blktrace: any of its per-CPU files, or NAME
+    /// of NAME.blktrace.0
     trace: String,
-    /// Its format (`strobe list formats`) [default: recognised from the first lines if they fit one format only]
+    /// Trace format (`strobe list formats`) [default: recognised from the first lines, if they fit only one]
     #[arg(long, value_name = "NAME")]
     format: Option<String>,
-    /// A preset (`strobe list presets`), or a TOML file with the keys of [drive] such as `strobe show preset` prints
+    /// A preset (`strobe list presets`), or a TOML file with the keys of [drive] such as `strobe show preset`
+    /// prints
     #[arg(long, value_name = "PRESET|FILE.toml", default_value = "generic-8g")]
     drive: String,
-    /// Take offsets beyond the drive modulo its capacity; changes are counted
+    /// Take offsets beyond the drive modulo its capacity; changed requests are counted
     #[arg(long, conflicts_with = "clip")]
     wrap: bool,
-    /// Cut off what lies beyond the drive; changes are counted
+    /// Cut requests at the end of the drive; changed requests are counted
     #[arg(long)]
     clip: bool,
-    /// Requests that come later in the trace than their time: refuse them, or issue them at once, counted
-    /// [default: refuse]
+    /// Requests with an earlier timestamp than a previous one: refuse the trace, or issue them immediately
+    /// and count them [default: refuse]
     #[arg(long, value_name = "refuse|issue")]
     late: Option<String>,
-    /// As fast as the drive takes it, instead of at the trace's own times
+    /// Issue requests as fast as the drive completes them, instead of at the trace's times
     #[arg(long)]
     closed_loop: bool,
-    /// Requests outstanding, with --closed-loop [default: 1]
+    /// Queue depth, with --closed-loop [default: 1]
     #[arg(long, value_name = "N")]
     queue_depth: Option<u32>,
     /// Replay only this device of the trace, or "all"
     #[arg(long, value_name = "NAME|all")]
     device: Option<String>,
-    /// blkparse, blktrace: replay dispatched (D), queued (Q) or completed (C) requests [default: the first of these
-    /// that the trace has]
+    /// For blkparse and blktrace: replay dispatched (D), queued (Q) or completed (C) requests [default: the
+    /// first of these in the trace]
     #[arg(long, value_name = "D|Q|C")]
     action: Option<String>,
-    /// Nanoseconds per unit of the trace's times, in place of the format's own
+    /// Nanoseconds per time unit of the trace, instead of the format's own
     #[arg(long, value_name = "NS")]
     time_unit_ns: Option<u64>,
-    /// Replay the trace N times, one after the other [default: 1]
+    /// Replay the trace N times in a row [default: 1]
     #[arg(long, value_name = "N")]
     repeat: Option<u32>,
-    /// Write the whole drive once before the trace, so that garbage collection has work
+    /// Write the whole drive once before the trace, to give garbage collection work
     #[arg(long)]
     prefill: bool,
     #[command(flatten)]
@@ -67,7 +68,7 @@ pub(crate) fn replay(args: &ReplayArgs) -> Result<(), Failure> {
     let mut workload = Table::new();
     let mut options = with_options(&args.common);
     let mut put = |key: &str, value: Value| {
-        // The others have no option of their name.
+        // These keys have no option of the same name.
         if !["kind", "path", "fit", "pacing"].contains(&key) {
             options.key(format!("workload.{key}"), format!("--{} {value}", key.replace('_', "-")));
         }
@@ -80,7 +81,7 @@ pub(crate) fn replay(args: &ReplayArgs) -> Result<(), Failure> {
         None => recognised(&args.trace)?,
     };
     put("format", format.into());
-    // Only what was said, so that an option without effect is noticed.
+    // Only given options are set: one without effect is then reported.
     if args.wrap || args.clip {
         put("fit", if args.wrap { "wrap" } else { "clip" }.into());
     }
@@ -104,11 +105,10 @@ pub(crate) fn replay(args: &ReplayArgs) -> Result<(), Failure> {
     if args.prefill {
         table.insert("run".to_owned(), Table::from_iter([("prefill".to_owned(), true.into())]).into());
     }
-    let experiment = options.told(Experiment::from_table(table, options.sets(), Path::new("")))?;
+    let experiment = options.name_option(Experiment::from_table(table, options.sets(), Path::new("")))?;
     execute(experiment, Path::new(&args.drive), &args.common)
 }
 
-/// The only format that the first lines of `trace` fit, which a note tells.
 fn recognised(trace: &str) -> Result<&'static str, Failure> {
     let name = only_format(Path::new(trace)).map_err(|error| {
         let option = if matches!(error, NoFormat::Unclear(_)) { "--" } else { "" };

@@ -1,4 +1,4 @@
-//! `strobe report`: results as pictures.
+//! `strobe report`: figures from results.
 
 use std::collections::BTreeSet;
 use std::fs;
@@ -15,9 +15,8 @@ use strobe_sweep::{Plan, Summary, SweepFile, has_store, open_store};
 use super::sweep::{self, TableForm};
 use super::{Failure, output};
 
-/// Largest result that is read; those of runs have some megabytes at most.
+/// Maximum size of a result; most have a few megabytes.
 const BYTES_MAX: u64 = 1 << 28;
-/// Most results of a page.
 const RESULTS_MAX: usize = 1000;
 
 #[derive(Args)]
@@ -30,37 +29,37 @@ const RESULTS_MAX: usize = 1000;
   strobe report sweep-sweep --out sweep.html          means with intervals, differences of the sweep in a folder
   strobe report sweep-sweep --table latex > sweep.tex the same as tables for a paper
 
-What is in the page is what the result has. More of it comes from:
-  --set run.xray=60              the X-ray: every block of the drive, in so many frames
+A page shows what the result contains. These options add to it:
+  --set run.xray=60              the X-ray: every block of the drive, in 60 frames
   --set run.interval=100ms       rates, latencies, dies and queues over time
   --set run.latency_bins=true    every latency, not only percentiles
   strobe linux --interval 1s     a guest over time: its drive, its memory, the commits of its file system")]
 pub(crate) struct ReportArgs {
-    /// Results that strobe run, strobe replay or strobe linux have written with --json, or "-" for standard input; several
-    /// are compared. Or the folder of one sweep, or its file (TOML), for what it has come to so far
+    /// Results of strobe run, strobe replay or strobe linux (--json), or "-" for standard input; several are
+    /// compared. Or one sweep, finished or not: its folder or its file (TOML)
     #[arg(value_name = "RESULT.json|FOLDER|SWEEP.toml", required = true)]
     results: Vec<String>,
-    /// Folder of the sweep [default: the name of its file with -sweep, here]
+    /// Folder of the sweep [default: name of its file plus -sweep, in the current folder]
     #[arg(long, value_name = "DIR")]
     from: Option<PathBuf>,
-    /// Write the page to FILE: one HTML file that needs nothing else
+    /// Write the page to FILE: one self-contained HTML file
     #[arg(long, value_name = "FILE|-", required_unless_present_any = ["svg", "pdf", "table"])]
     out: Option<String>,
-    /// Write each figure as an SVG file into DIR, which is made if it is not there
+    /// Write each figure as an SVG file to DIR, created if missing
     #[arg(long, value_name = "DIR")]
     svg: Option<PathBuf>,
-    /// Write each figure as a PDF file into DIR, which is made if it is not there; its font is in it
+    /// Write each figure as a PDF file to DIR, created if missing; the font is embedded
     #[arg(long, value_name = "DIR")]
     pdf: Option<PathBuf>,
     /// Print the tables of a sweep as LaTeX (booktabs) or Markdown
     #[arg(long, value_name = "FORM", value_enum)]
     table: Option<TableForm>,
-    /// Width of figures on paper, in mm: 85 is a column of most journals [default: 116 as PDF, none as SVG]
+    /// Width of printed figures in mm, 20 to 500; most journals have columns of 85 [default: 116 as PDF, none
+    /// as SVG]
     #[arg(long, value_name = "MM", value_parser = width)]
     width_mm: Option<f64>,
 }
 
-/// Parses the width of figures on paper.
 fn width(text: &str) -> Result<f64, String> {
     match text.parse() {
         Ok(width) if (20.0..=500.0).contains(&width) => Ok(width),
@@ -78,30 +77,30 @@ pub(crate) fn report(args: &ReportArgs) -> Result<(), Failure> {
     let (html, pictures, tables) = match args.results.iter().find(is_sweep) {
         Some(file) if args.results.len() == 1 => of_sweep(Path::new(file), args)?,
         Some(file) => {
-            return Err(request(format!("{file} is a sweep, of which a page has one and nothing else")));
+            return Err(request(format!("{file} is a sweep: a page shows one sweep and nothing else")));
         }
         None if args.from.is_some() => {
-            let cure =
-                "--from says where a sweep is kept: name its file (strobe report mine.toml --from DIR)";
+            let cure = "--from is the folder of a sweep: name the sweep's file too (strobe report mine.toml --from DIR)";
             return Err(request(cure.to_owned()));
         }
         None if args.table.is_some() => {
-            let cure = "--table: it is that of a sweep; name the sweep's folder (strobe report FOLDER --table latex), \
-                        or for runs write a page (--out PAGE.html)";
+            let cure = "--table needs a sweep; name its folder (strobe report FOLDER --table latex), or for runs \
+                        write a page (--out PAGE.html)";
             return Err(request(cure.to_owned()));
         }
         None => of_runs(args)?,
     };
     if args.table.is_some() && args.out.as_deref() == Some("-") {
         return Err(request(
-            "--table and --out -: both are for standard output; name a file (--out PAGE.html)".into(),
+            "--table and --out - both write to standard output; name a file (--out PAGE.html)".into(),
         ));
     }
     if args.width_mm.is_some() && args.svg.is_none() && args.pdf.is_none() {
         return Err(request(
-            "--width-mm: it is that of figures; name a folder for them (--svg DIR, --pdf DIR)".into(),
+            "--width-mm: no figures are written; name a folder for them (--svg DIR, --pdf DIR)".into(),
         ));
     }
+    // All figures are made and all outputs checked before the first file is written.
     let mut files = Vec::new();
     for (option, folder) in [("svg", &args.svg), ("pdf", &args.pdf)] {
         let Some(folder) = folder else { continue };
@@ -126,7 +125,6 @@ pub(crate) fn report(args: &ReportArgs) -> Result<(), Failure> {
     Ok(())
 }
 
-/// The file of a figure: SVG or PDF.
 fn figure(picture: &Picture, kind: &str, width_mm: Option<f64>) -> Result<Vec<u8>, Failure> {
     let failed = |error: strobe_report::PaperError| Failure::Run(anyhow!("{}: {error}", picture.name));
     let svg = match width_mm {
@@ -136,10 +134,8 @@ fn figure(picture: &Picture, kind: &str, width_mm: Option<f64>) -> Result<Vec<u8
     if kind == "pdf" { strobe_report::pdf(&svg).map_err(failed) } else { Ok(svg.into_bytes()) }
 }
 
-/// A page, the pictures in it, and tables as text.
 type Found = (String, Vec<Picture>, Option<String>);
 
-/// The page of results, and their pictures if somebody wants them.
 fn of_runs(args: &ReportArgs) -> Result<Found, Failure> {
     let runs = runs(&args.results)?;
     let pictures = if wants_figures(args) { strobe_report::pictures(&runs) } else { Vec::new() };
@@ -150,14 +146,13 @@ fn wants_figures(args: &ReportArgs) -> bool {
     args.svg.is_some() || args.pdf.is_some()
 }
 
-/// Report on a sweep, finished or not.
 fn of_sweep(file: &Path, args: &ReportArgs) -> Result<Found, Failure> {
     let (plan, folder) = if file.is_dir() { kept_sweep(file, args)? } else { sweep_of_file(file, args)? };
     let store = open_store(&folder)?;
     let all: Vec<usize> = (0..plan.points.len()).collect();
     let summary = Summary::of(&plan, &store, &all)?;
     if summary.configurations.iter().all(|found| found.runs == (0, 0)) {
-        return Err(request(format!("{}: none of its runs is of this sweep", folder.display())));
+        return Err(request(format!("{}: contains no run of this sweep", folder.display())));
     }
     let of = |chart: Chart| Some(Picture { svg: chart.svg()?, name: chart.name });
     let charts = || strobe_sweep::charts(&plan, &summary).into_iter();
@@ -169,7 +164,6 @@ fn of_sweep(file: &Path, args: &ReportArgs) -> Result<Found, Failure> {
     Ok((strobe_sweep::page(&name, &plan, &summary), pictures, tables))
 }
 
-/// The sweep that `folder` holds.
 fn kept_sweep(folder: &Path, args: &ReportArgs) -> Result<(Plan, PathBuf), Failure> {
     let shown = folder.display();
     if args.from.is_some() {
@@ -177,18 +171,17 @@ fn kept_sweep(folder: &Path, args: &ReportArgs) -> Result<(Plan, PathBuf), Failu
     }
     if !has_store(folder) {
         return Err(request(format!(
-            "{shown}: there is no sweep in it (no points.jsonl); a sweep's folder is what `strobe sweep FILE` names at its end"
+            "{shown}: not the folder of a sweep (no points.jsonl); `strobe sweep FILE` names its folder at the end"
         )));
     }
     Ok((Plan::new(SweepFile::kept(folder)?)?, folder.to_owned()))
 }
 
-/// The sweep in `file`, and the folder that it is kept in.
 fn sweep_of_file(file: &Path, args: &ReportArgs) -> Result<(Plan, PathBuf), Failure> {
     if !load_table(file)?.contains_key("sweep") {
         let file = file.display();
         return Err(request(format!(
-            "{file} is an experiment, and a page is made of its result: run it first (strobe run {file} --json out.json), \
+            "{file} is an experiment; a page needs its result: run it first (strobe run {file} --json out.json), \
              then strobe report out.json --out PAGE.html; a sweep has a table [sweep.grid]"
         )));
     }
@@ -197,14 +190,13 @@ fn sweep_of_file(file: &Path, args: &ReportArgs) -> Result<(Plan, PathBuf), Fail
     if !has_store(&folder) {
         let (file, folder) = (file.display(), folder.display());
         let cure = format!(
-            "{folder}: there is no sweep in it; run it first (strobe sweep {file}), or say where it is kept (--from DIR)"
+            "{folder}: contains no sweep; run it first (strobe sweep {file}), or name its folder (--from DIR)"
         );
         return Err(request(cure));
     }
     Ok((plan, folder))
 }
 
-/// Loads the results and gives each a unique name.
 fn runs(given: &[String]) -> Result<Vec<Run>, Failure> {
     if given.len() > RESULTS_MAX {
         return Err(request(format!("{} results: a page takes at most {RESULTS_MAX}", given.len())));
@@ -227,10 +219,10 @@ fn runs(given: &[String]) -> Result<Vec<Run>, Failure> {
     Ok(runs)
 }
 
-/// Text of the file `name`, or of standard input if that is "-".
+/// The name "-" is standard input.
 pub(super) fn text(name: &str) -> Result<String, Failure> {
     let failed =
-        |error: std::io::Error| request(format!("{name}: {error}; results are what --json FILE writes"));
+        |error: std::io::Error| request(format!("{name}: {error}; results are written with --json FILE"));
     let mut bytes = Vec::new();
     let read = match name {
         "-" => std::io::stdin().lock().take(BYTES_MAX + 1).read_to_end(&mut bytes),
@@ -238,10 +230,10 @@ pub(super) fn text(name: &str) -> Result<String, Failure> {
     };
     read.map_err(failed)?;
     if bytes.len() as u64 > BYTES_MAX {
-        return Err(request(format!("{name}: larger than 256 MiB; that is no result of a run")));
+        return Err(request(format!("{name}: larger than 256 MiB; not a result of a run")));
     }
     String::from_utf8(bytes)
-        .map_err(|_| request(format!("{name}: that is no text; results are what --json FILE writes")))
+        .map_err(|_| request(format!("{name}: not a text file; results are written with --json FILE")))
 }
 
 fn request(message: String) -> Failure {

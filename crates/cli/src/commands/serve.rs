@@ -26,15 +26,15 @@ use super::linux::guest;
 use super::options::{OUTPUT, one_of, seed};
 use super::{Failure, output, signals};
 
-/// Heading of options of the server.
 const SERVER: &str = "Server";
 
-/// Offer the drive as a block device to programs of this machine, over NBD, NVMe/TCP or vhost-user.
+/// Serve the drive as a block device to programs of this machine, over NBD, NVMe/TCP or vhost-user.
 ///
-/// Needs no root and no kernel module: nbdinfo, nbdcopy, nbdsh, qemu, qemu-img, qemu-io, fio, nbdkit and nbd-client
-/// connect to its socket, which belongs to its owner alone; Linux hosts and guests connect with --nvme as to any NVMe/TCP
-/// target; virtual machines of QEMU take it as a virtio disk with --vhost. SIGTERM or SIGINT ends it: what was submitted is done, the drive
-/// settles, and a summary is printed.
+/// Needs no root and no kernel module. NBD clients (nbdinfo, nbdcopy, nbdsh, qemu, qemu-img, qemu-io, fio,
+/// nbdkit, nbd-client) connect to its socket, accessible only to its owner. Linux hosts and guests connect to
+/// --nvme as to any NVMe/TCP target. QEMU virtual machines attach --vhost as a virtio disk. SIGTERM or SIGINT
+/// ends the server: submitted requests complete, the drive persists its write buffer, and a summary is
+/// printed.
 #[derive(Args)]
 #[command(after_help = "Examples:\n  strobe serve --socket ssd.sock\n  \
     strobe serve --run 'nbdinfo \"$uri\"'\n  \
@@ -50,43 +50,44 @@ pub(crate) struct ServeArgs {
     /// Override a key of the drive: --set drive.nand.blocks_per_plane=64 (repeatable)
     #[arg(long = "set", value_name = "KEY.PATH=VALUE")]
     sets: Vec<String>,
-    /// Seed of everything random in the drive
+    /// Seed of all random decisions in the drive
     #[arg(long, allow_negative_numbers = true, value_parser = seed)]
     seed: Option<u64>,
-    /// Keep the drive's flash in FILE: a new drive if there is no such file, else the one that is there, recovered as after
-    /// a power cut. What was flushed survives a server that is killed. Without it what is written is kept in memory
+    /// Keep the drive's flash in FILE: created if missing, else recovered as after a power cut. Flushed data
+    /// survives a killed server. Without it the drive is in memory
     #[arg(long, value_name = "FILE")]
     image: Option<PathBuf>,
-    /// The drive's time: passing as the real one, so that nothing completes earlier than the model says (model), or
-    /// only while requests are under way, as fast as they can be simulated (none)
+    /// Pace of the drive's time. model: real time, no request completes earlier than the model says. none:
+    /// time advances only while requests are in flight, as fast as they can be simulated
     #[arg(long, value_name = "PACE", default_value = Pace::Model.name(), value_parser = one_of(&Pace::ALL, Pace::name))]
     pace: Pace,
-    /// Listen at this Unix socket [default: strobe.sock, or a hidden one with --run, unless --port, --nvme or
+    /// Listen on this Unix socket [default: strobe.sock, or a hidden one with --run, unless --port, --nvme or
     /// --vhost is given]
     #[arg(help_heading = SERVER, long, value_name = "PATH")]
     socket: Option<PathBuf>,
-    /// Listen at this TCP port of this machine, or at ADDRESS:PORT, which must be of this machine too; port 0 is any free one
+    /// Listen on this TCP port of 127.0.0.1, or on ADDRESS:PORT with a loopback address; port 0 picks a free
+    /// one
     #[arg(help_heading = SERVER, long, value_name = "[ADDRESS:]PORT", value_parser = tcp)]
     port: Option<SocketAddr>,
-    /// Encrypt NBD at --port with this certificate in PEM, followed by those that it is signed by: clients connect by nbds://,
-    /// and addresses of other machines are allowed
+    /// Encrypt NBD on --port with this PEM certificate, followed by its issuers; clients connect to nbds://.
+    /// Addresses other than loopback are then allowed
     #[arg(help_heading = SERVER, long, value_name = "FILE", requires_all = ["tls_key", "port"])]
     tls_cert: Option<PathBuf>,
-    /// Private key of --tls-cert in PEM
+    /// Private key of --tls-cert, in PEM
     #[arg(help_heading = SERVER, long, value_name = "FILE", requires = "tls_cert")]
     tls_key: Option<PathBuf>,
-    /// Offer the drive over NVMe/TCP at this port of this machine, or at ADDRESS:PORT; hosts use port 4420 unless told
-    /// otherwise
+    /// Serve the drive over NVMe/TCP on this port of 127.0.0.1, or on ADDRESS:PORT with a loopback address;
+    /// the default port of hosts is 4420
     #[arg(help_heading = SERVER, long, value_name = "[ADDRESS:]PORT", value_parser = tcp)]
     nvme: Option<SocketAddr>,
-    /// Offer the drive at this Unix socket to virtual machines that speak vhost-user, as a virtio block device
+    /// Serve the drive on this Unix socket to vhost-user virtual machines, as a virtio block device
     #[arg(help_heading = SERVER, long, value_name = "PATH")]
     vhost: Option<PathBuf>,
     /// NVMe qualified name of the drive, by which hosts connect
     #[arg(help_heading = SERVER, long, value_name = "NAME", default_value = nvme_tcp::NQN, value_parser = nqn)]
     nqn: String,
-    /// Write the drive before it is offered, in no virtual time and without keeping what was written: once in order, then N
-    /// times its capacity at random
+    /// Age the drive before serving it, without advancing virtual time: write it once in order, then N times
+    /// (2 if no number is given) its capacity at random. The data is not kept
     #[arg(
         long,
         value_name = "N",
@@ -97,43 +98,43 @@ pub(crate) struct ServeArgs {
         value_parser = capacities
     )]
     age: Option<f64>,
-    /// Name of the export; clients that name none get it too
+    /// Name of the export; also the default for clients that name none
     #[arg(help_heading = SERVER, long, value_name = "NAME", default_value = "strobe", value_parser = export_name)]
     export: String,
     /// Refuse writes
     #[arg(help_heading = SERVER, long)]
     read_only: bool,
-    /// Most clients at a time; others wait
+    /// Maximum number of connected clients; further ones wait
     #[arg(help_heading = SERVER, long, value_name = "N", default_value_t = 64, value_parser = clap::value_parser!(u16).range(1..=512))]
     connections: u16,
-    /// Take commands of `strobe ctl` and `strobe top` at this Unix socket [default: the path of --socket, or without one of --vhost, and .ctl]
+    /// Accept commands of `strobe ctl` and `strobe top` on this Unix socket [default: path of --socket, else
+    /// of --vhost, plus .ctl]
     #[arg(help_heading = SERVER, long, value_name = "PATH")]
     control: Option<PathBuf>,
-    /// Offer metrics in the text format of Prometheus at this TCP port of this machine: http://127.0.0.1:PORT/metrics
+    /// Serve Prometheus metrics on this TCP port of 127.0.0.1, or on ADDRESS:PORT with a loopback address:
+    /// http://127.0.0.1:PORT/metrics
     #[arg(help_heading = SERVER, long, value_name = "[ADDRESS:]PORT", value_parser = tcp)]
     metrics: Option<SocketAddr>,
-    /// Serve while the shell runs COMMAND, with the address in $uri, the path of the socket in $unixsocket, the
-    /// port of NVMe/TCP in $nvme_port and the socket of --vhost in $vhost; its exit code is that of this program
+    /// Serve while a shell runs COMMAND, then exit with its exit code. COMMAND finds the address in $uri, the
+    /// socket path in $unixsocket, the NVMe/TCP port in $nvme_port and the --vhost socket in $vhost
     #[arg(help_heading = SERVER, long, value_name = "COMMAND")]
     run: Option<String>,
     /// Write the result as JSON to FILE, or to standard output with "-"
     #[arg(help_heading = OUTPUT, long, value_name = "FILE|-")]
     json: Option<String>,
-    /// No address and no summary
+    /// Print no address and no summary
     #[arg(help_heading = OUTPUT, long, short)]
     quiet: bool,
 }
 
-/// Parses a port of this machine, or an address.
 fn tcp(text: &str) -> Result<SocketAddr, String> {
     let port = text.parse::<u16>().map(|port| SocketAddr::from(([127, 0, 0, 1], port)));
     port.ok().or_else(|| text.parse().ok()).ok_or_else(|| {
-        "a port from 0 to 65535, or an address of this machine with one: 127.0.0.1:10809, [::1]:10809"
+        "a port from 0 to 65535, or an address of this machine with a port: 127.0.0.1:10809, [::1]:10809"
             .to_owned()
     })
 }
 
-/// Parses the name of an export.
 fn export_name(text: &str) -> Result<String, String> {
     match text {
         "" => Err("a name has at least one byte".to_owned()),
@@ -142,13 +143,12 @@ fn export_name(text: &str) -> Result<String, String> {
     }
 }
 
-/// Parses an NVMe qualified name.
 fn nqn(text: &str) -> Result<String, String> {
     let is_name = text.starts_with("nqn.") && text.len() <= 223 && text != nvme_tcp::DISCOVERY_NQN;
     if is_name {
         Ok(text.to_owned())
     } else {
-        Err("a qualified name begins with nqn., has at most 223 bytes, and is not that of discovery"
+        Err("a qualified name begins with nqn., has at most 223 bytes, and is not the discovery name"
             .to_owned())
     }
 }
@@ -165,7 +165,8 @@ pub(crate) fn serve(args: &ServeArgs) -> Result<(), Failure> {
     let inputs: Vec<_> = [Path::new(&args.drive)].into_iter().chain(args.image.as_deref()).collect();
     let json = output::json_output(&args.json, &inputs)?;
     let hidden = tempfile::Builder::new().prefix("strobe-serve-").tempdir();
-    let hidden = hidden.map_err(|error| Failure::Run(anyhow!("no temporary folder: {error}")))?;
+    let hidden =
+        hidden.map_err(|error| Failure::Run(anyhow!("cannot create a temporary folder: {error}")))?;
     let sockets = args.sockets(hidden.path())?;
     let stop = signals::listen();
     let (mut drive, recovery) = args.drive(&experiment, &stop)?;
@@ -193,6 +194,7 @@ pub(crate) fn serve(args: &ServeArgs) -> Result<(), Failure> {
         let metrics = server.metrics_address().map(|address| format!("http://{address}/metrics"));
         output::print(&uris.into_iter().chain(metrics).collect::<Vec<_>>().join("\n"))?;
     }
+    // Serves until a stop request or the end of the command.
     let mut exit = None;
     let served = server.serve(&stop, &mut || {
         exit = exit.or_else(|| child.as_mut().and_then(|client| client.shell.try_wait().ok().flatten()));
@@ -200,7 +202,7 @@ pub(crate) fn serve(args: &ServeArgs) -> Result<(), Failure> {
     });
     let is_cut_short = child.is_some() && exit.is_none();
     if is_cut_short && let Some(client) = &mut child {
-        // It has nobody to talk to any more.
+        // The client has lost its server.
         client.end();
     }
     let result = server.result();
@@ -208,7 +210,7 @@ pub(crate) fn serve(args: &ServeArgs) -> Result<(), Failure> {
     args.tell(&result, json.as_ref())?;
     served?;
     let Some(exit) = exit else {
-        // A server without a command ends in order by a signal.
+        // Without a command, a signal is the normal end.
         let is_failure = is_cut_short && stop.is_raised();
         return if is_failure { Err(Failure::Run(anyhow!("--run: interrupted"))) } else { Ok(()) };
     };
@@ -219,7 +221,7 @@ pub(crate) fn serve(args: &ServeArgs) -> Result<(), Failure> {
 }
 
 impl ServeArgs {
-    /// Sockets to listen at; `hidden` is a folder for those that only --run knows.
+    /// `hidden` is the folder of the private socket of --run.
     fn sockets(&self, hidden: &Path) -> Result<Sockets, Failure> {
         let is_elsewhere = self.port.or(self.nvme).is_some() || self.vhost.is_some();
         let socket = match (&self.socket, &self.run) {
@@ -239,7 +241,7 @@ impl ServeArgs {
         Ok(Sockets { addresses, control, metrics: self.metrics, tls })
     }
 
-    /// The address of a server for people: a URI of NBD, the command of nvme-cli that connects, or options of QEMU.
+    /// An NBD URI, an nvme-cli command, or a QEMU command.
     fn uri(&self, address: &(Address, Protocol)) -> String {
         match address {
             (Address::Tcp(tcp), Protocol::NvmeTcp) => {
@@ -254,7 +256,7 @@ impl ServeArgs {
         }
     }
 
-    /// The drive, and how it was found again if its image was there already.
+    /// Returns the drive, and the recovery if the image existed.
     fn drive(
         &self,
         experiment: &Experiment,
@@ -272,10 +274,9 @@ impl ServeArgs {
         }
     }
 
-    /// Prints and writes the result.
     fn tell(&self, result: &ServeResult, json: Option<&Output>) -> Result<(), Failure> {
         if !self.quiet && !json.is_some_and(Output::is_stdout) {
-            // With --run standard output is that of the command.
+            // With --run, standard output belongs to the command.
             let text = report::serve_brief(result, Style::of_stdout());
             if self.run.is_some() { output::note(&text) } else { output::print(&text)? }
         }
@@ -283,16 +284,13 @@ impl ServeArgs {
     }
 }
 
-/// The command that the server serves.
 struct Client {
     shell: Child,
-    /// True if it has a process group of its own.
     has_group: bool,
 }
 
 impl Client {
-    /// Starts `command`. With `prints_result` its output goes to standard error: standard output is for the
-    /// result.
+    /// With `prints_result` the command's output goes to standard error: standard output is for the result.
     fn start(
         command: &str,
         uris: &[String],
@@ -312,7 +310,7 @@ impl Client {
         if prints_result {
             shell.stdout(std::io::stderr());
         }
-        // Another group than that of the terminal could not read from it.
+        // In a process group other than the terminal's it could not read from the terminal.
         let has_group = !std::io::stdin().is_terminal();
         if has_group {
             shell.process_group(0);
@@ -322,7 +320,7 @@ impl Client {
         Ok(Self { shell, has_group })
     }
 
-    /// Ends it, with all that it has started if it has a group.
+    /// Kills the shell, and its children if it has a process group.
     fn end(&mut self) {
         if self.has_group {
             let _ = kill_process_group(Pid::from_child(&self.shell), Signal::KILL);

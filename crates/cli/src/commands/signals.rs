@@ -1,56 +1,56 @@
-//! Signals INT, TERM and HUP, from a person, a batch system or a closing terminal.
+//! Signals INT, TERM and HUP, from a user, a batch system or a closing terminal.
 //!
-//! A signal ends the program with the exit code 128 and its number. Commands that take long listen: the first signal
-//! raises a flag, and the command ends by itself, with what it has and that exit code. The second one ends it at once.
+//! A signal ends the program with exit code 128 plus its number. Long commands listen: the first signal
+//! raises a flag, and the command ends with its partial result and that exit code. The second signal ends the
+//! program immediately.
 
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, LazyLock};
 use std::time::Duration;
 
-use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
+use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM, SIGXFSZ};
 use strobe_types::StopFlag;
 
-/// Time that a command without a partial result is given to end by itself.
+/// Time for a command without a partial result to end by itself.
 const GRACE: Duration = Duration::from_millis(1_500);
-/// Time between two looks whether it has begun.
 const LOOK: Duration = Duration::from_millis(50);
 
 #[derive(Default)]
 struct Signals {
-    /// The next signal ends the program.
     ends_at_once: Arc<AtomicBool>,
-    /// There was one.
     raised: Arc<AtomicBool>,
-    /// Its number.
     number: Arc<AtomicUsize>,
 }
 
 static SIGNALS: LazyLock<Signals> = LazyLock::new(Signals::default);
 
-/// From now on a signal ends the program, with its exit code.
 pub(crate) fn end_at_once() {
     SIGNALS.ends_at_once.store(true, Ordering::SeqCst);
     catch();
 }
 
-/// From now on the first signal only raises the flag that this returns.
+/// Turns a write beyond the file size limit (`ulimit -f`) into an error with a message. Without a handler the
+/// kernel ends the program.
+pub(crate) fn survive_file_limit() {
+    let _ = signal_hook::flag::register(SIGXFSZ, Arc::default());
+}
+
 pub(crate) fn listen() -> StopFlag {
     catch();
     flag()
 }
 
-/// The flag that the first signal raises.
 pub(crate) fn flag() -> StopFlag {
     Arc::clone(&SIGNALS.raised).into()
 }
 
 fn catch() {
-    // Who runs the program by nohup wants it to go on when the terminal goes.
+    // nohup ignores HUP: the program must survive the terminal.
     let hangup = if is_ignored(SIGHUP) { None } else { Some(SIGHUP) };
-    // Tests take it that the flag is heard once INT is caught.
+    // INT is last: tests rely on the flag being ready once INT is caught.
     for signal in hangup.into_iter().chain([SIGTERM, SIGINT]) {
-        // Without a handler a signal ends the program too, which is no reason not to run. Actions are taken in this order:
-        // the one that ends the program sees what the flag was before this signal.
+        // A failed registration is ignored: without a handler a signal ends the program too. Actions run in
+        // order of registration, and the shutdown reads the flag before this signal raises it.
         let at_once = || Arc::clone(&SIGNALS.ends_at_once);
         let number = usize::try_from(signal).unwrap_or_default();
         let _ = signal_hook::flag::register_conditional_shutdown(signal, 128 + signal, at_once());
@@ -60,7 +60,7 @@ fn catch() {
     }
 }
 
-/// [`listen`] for a command that loses nothing if it is ended: it is, soon after the flag is raised.
+/// [`listen`] for a command without a partial result: it is ended [`GRACE`] after the signal.
 #[allow(clippy::disallowed_methods, reason = "it waits for a signal; no simulation runs in it")]
 pub(crate) fn listen_for_long() -> StopFlag {
     let stop = listen();
@@ -76,14 +76,14 @@ pub(crate) fn listen_for_long() -> StopFlag {
     stop
 }
 
-/// The exit code of a command that a signal has ended, if there was one.
+/// `None` without a signal.
 pub(crate) fn exit_code() -> Option<u8> {
     let was_raised = SIGNALS.raised.load(Ordering::SeqCst);
     was_raised.then(|| u8::try_from(128 + SIGNALS.number.load(Ordering::SeqCst)).ok())?
 }
 
-/// True if this process was started with `signal` ignored. Only Linux tells; elsewhere it is taken to be, so that the
-/// signal does what it did before.
+/// True if this process was started with `signal` ignored. Only Linux can tell; elsewhere it is assumed,
+/// which leaves the signal's action unchanged.
 fn is_ignored(signal: i32) -> bool {
     let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
     let mask = status.lines().find_map(|line| line.strip_prefix("SigIgn:"));

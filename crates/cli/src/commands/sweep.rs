@@ -6,12 +6,11 @@ use clap::{Args, ValueEnum};
 use strobe_cli::report;
 use strobe_lab::points::threads;
 use strobe_report::Table;
-use strobe_sweep::{Plan, Summary, Sweep, SweepError, SweepFile};
+use strobe_sweep::{Naming, Plan, Summary, Sweep, SweepError, SweepFile};
 
 use super::watcher::Watcher;
 use super::{Failure, output, signals};
 
-/// An example, and what there is to know.
 const HELP: &str = "\
 The file is an experiment (strobe run) with one more table:
 
@@ -25,8 +24,10 @@ The file is an experiment (strobe run) with one more table:
 Further keys of [sweep]:
   names         names for formulas in the grid, which tables and figures show: names = { mine = \"age * (1-u)\" }
   points        a list of tables of keys that go together, combined with the grid
-  seeds_max, until = \"1%\"   more seeds, one by one, until the interval of the first measure is so narrow
-  compare       key to compare along; its first value is the baseline [the last non-numeric key]
+  seeds_max, until = \"1%\"   as many seeds as the spread of the first (seeds, 8 or more) says that this interval of
+                the first measure takes, at most seeds_max
+  compare       key to compare along; its first value is the baseline [the last non-numeric key but workload.path]
+  x             key that figures go over [the first numeric one]
   pairs         \"all\": compare each value of that key with each [\"first\"]
   confidence    of the intervals [0.95]
   retries       how often a point is tried again whose worker died [2]
@@ -48,22 +49,22 @@ Examples:
 #[derive(Args)]
 #[command(after_help = HELP)]
 pub(crate) struct SweepArgs {
-    /// The sweep (TOML): an experiment with a table [sweep]
+    /// Sweep file (TOML): an experiment with a table [sweep]
     #[arg(value_name = "FILE")]
     file: PathBuf,
     /// Override a key of the experiment or of [sweep], as for `strobe run`; repeatable
     #[arg(long = "set", value_name = "KEY.PATH=VALUE")]
     sets: Vec<String>,
-    /// Output folder [default: the name of the file with -sweep, here]
+    /// Output folder [default: name of the file plus -sweep, in the current folder]
     #[arg(long, value_name = "DIR")]
     out: Option<PathBuf>,
     /// Worker processes [default: all cores]
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..=4096))]
     workers: Option<u16>,
-    /// Count the points and check the file, without running
+    /// Check the file and count the points, without running them
     #[arg(long)]
     check: bool,
-    /// Print the tables as LaTeX (booktabs) or Markdown. Of a sweep that has run before nothing runs again
+    /// Print the tables as LaTeX (booktabs) or Markdown. Finished runs are not repeated
     #[arg(long, value_name = "FORM", value_enum, conflicts_with_all = ["quiet", "check"])]
     table: Option<TableForm>,
     /// No progress bar, no tables
@@ -73,7 +74,7 @@ pub(crate) struct SweepArgs {
 
 #[derive(Clone, Copy, ValueEnum)]
 pub(crate) enum TableForm {
-    /// LaTeX, with the rules of the package booktabs
+    /// LaTeX, with the rules of the booktabs package
     Latex,
     /// Markdown
     Markdown,
@@ -86,9 +87,8 @@ impl From<SweepError> for Failure {
 }
 
 impl TableForm {
-    /// The tables of a sweep, one after the other.
     pub(crate) fn written(self, plan: &Plan, summary: &Summary) -> String {
-        let tables = strobe_sweep::tables(plan, summary);
+        let tables = strobe_sweep::tables(plan, summary, Naming::Words);
         let text = |table: &Table| match self {
             TableForm::Latex => table.latex(),
             TableForm::Markdown => table.markdown(),
@@ -101,8 +101,8 @@ pub(crate) fn sweep(args: &SweepArgs) -> Result<(), Failure> {
     if args.file.is_dir() {
         let folder = args.file.display();
         return Err(Failure::Request(anyhow::anyhow!(
-            "{folder} is a folder, and a sweep is run from its file (strobe sweep FILE); what the folder of a sweep holds \
-             tells strobe report {folder} --table latex, or --out PAGE.html"
+            "{folder} is a folder; a sweep is run from its file (strobe sweep FILE). To show the results in a folder: \
+             strobe report {folder} --table latex, or --out PAGE.html"
         )));
     }
     if args.check {
@@ -113,6 +113,7 @@ pub(crate) fn sweep(args: &SweepArgs) -> Result<(), Failure> {
     let count = args.workers.map_or_else(threads, usize::from).min(plan.points.len());
     let watcher = Watcher::new(args.quiet, "runs");
     let mut sweep = Sweep::new(plan, &folder)?;
+    // Workers are processes: one that crashes ends a point, not the sweep.
     let command = || {
         let mut command = std::process::Command::new(strobe_linux::this_program());
         command.arg("sweep-worker");
@@ -120,10 +121,11 @@ pub(crate) fn sweep(args: &SweepArgs) -> Result<(), Failure> {
     };
     let points = sweep.run(count, command, &watcher);
     watcher.end();
+    // Ends the progress lines before results are printed.
     drop(watcher);
     let points = points.map_err(|error| match error {
         SweepError::Interrupted => Failure::Run(anyhow::anyhow!(
-            "interrupted; what is done is kept in {}: the same command goes on",
+            "interrupted; finished runs are kept in {}: the same command resumes",
             folder.display()
         )),
         error => error.into(),
@@ -134,6 +136,7 @@ pub(crate) fn sweep(args: &SweepArgs) -> Result<(), Failure> {
         None if args.quiet => {}
         None => output::print(report::sweep::summary(&sweep.plan, &outputs).trim_end())?,
     }
+    // A sweep with any failed run is no success, but its results are written.
     let (done, failed) = outputs
         .summary
         .configurations
@@ -141,7 +144,7 @@ pub(crate) fn sweep(args: &SweepArgs) -> Result<(), Failure> {
         .fold((0, 0), |(done, failed), found| (done + found.runs.0, failed + found.runs.1));
     match (done, failed) {
         (_, 0) => Ok(()),
-        (0, _) => Err(Failure::Run(anyhow::anyhow!("no point gave a result; rows.parquet says why"))),
+        (0, _) => Err(Failure::Run(anyhow::anyhow!("all runs failed; rows.parquet says why"))),
         _ => Err(Failure::Run(anyhow::anyhow!(
             "{failed} of {} runs failed; the column error of rows.parquet says why",
             done + failed
@@ -149,21 +152,19 @@ pub(crate) fn sweep(args: &SweepArgs) -> Result<(), Failure> {
     }
 }
 
-/// The folder of a sweep, if nobody says another.
 pub(crate) fn folder_of(file: &Path) -> PathBuf {
     let stem = file.file_stem().unwrap_or_default().to_string_lossy();
     PathBuf::from(format!("{stem}-sweep"))
 }
 
-/// Says what a sweep would run, and what of it is refused.
 pub(crate) fn check(file: &Path, sets: &[String]) -> Result<(), Failure> {
     let plan = Plan::new(SweepFile::load(file, sets)?)?;
     output::print(report::sweep::plan(&plan).trim_end())
 }
 
-/// Runs points until there are no more.
+/// Runs points until standard input ends.
 pub(crate) fn worker() -> Result<(), Failure> {
-    // Ctrl-C is for the one who asked; this ends when that ends.
+    // Ctrl-C is for the parent process; this one ends with it.
     let _ = signals::listen();
     strobe_sweep::serve(std::io::stdin().lock(), std::io::stdout().lock())
         .map_err(|error| Failure::Run(anyhow::Error::new(error).context("worker")))

@@ -25,9 +25,9 @@ use super::{Failure, output};
 #[derive(Args)]
 #[command(after_help = "\
 Examples:
-  strobe twin check                        the drives that come along, beside what others measured on them
+  strobe twin check                        bundled presets compared with published measurements
   strobe twin check pm9a3-like --ablate    the same without each of its mechanisms in turn
-  strobe twin fit my.csv --out my.toml     a drive that shows what you have measured on yours
+  strobe twin fit my.csv --out my.toml     a drive fitted to your measurements
 
 How to measure a drive: scripts/measure-drive.py --help. Columns of the CSV file: docs/how-to/twins.md.")]
 pub(crate) struct TwinArgs {
@@ -37,37 +37,37 @@ pub(crate) struct TwinArgs {
 
 #[derive(Subcommand)]
 enum TwinCommand {
-    /// Hold drives against measurements of real ones.
+    /// Compare drives with measurements of real ones.
     Check(CheckArgs),
-    /// Find the drive that shows what was measured.
+    /// Fit a drive to measurements.
     Fit(FitArgs),
 }
 
 #[derive(Args)]
 struct CheckArgs {
-    /// Presets, or TOML files; without any, all that come with measurements
+    /// Presets or TOML files [default: all presets with bundled measurements]
     #[arg(value_name = "DRIVE")]
     drives: Vec<String>,
-    /// Measurements (CSV) of a drive of your own; needs one DRIVE
+    /// Measurements (CSV) of your own drive; needs exactly one DRIVE
     #[arg(long, value_name = "FILE")]
     measurements: Option<PathBuf>,
-    /// Also without each of its mechanisms in turn, for which part of the error it takes away
+    /// Also check without each mechanism in turn, to show the share of the error that each removes
     #[arg(long)]
     ablate: bool,
-    /// An eighth of the reads is measured: high percentiles vary by some per cent, and what a drive completes as fast as it
-    /// can, and its write amplification then, by up to a tenth
+    /// Measure an eighth of the reads. High percentiles then vary by a few per cent; throughput at full speed
+    /// and the write amplification there by up to a tenth
     #[arg(long)]
     quick: bool,
-    /// A drive of a few blocks, to try the command out
+    /// A drive of a few blocks, to try the command
     #[arg(long, hide = true, conflicts_with = "quick")]
     tiny: bool,
-    /// Write a CSV file and pictures (SVG) for each drive to this folder
+    /// Write a CSV file and figures (SVG) for each drive to this folder
     #[arg(long, value_name = "DIR")]
     out: Option<PathBuf>,
     /// Write the result as JSON to FILE, or to standard output with "-"
     #[arg(long, value_name = "FILE|-")]
     json: Option<String>,
-    /// Seed of everything random
+    /// Seed of all random decisions
     #[arg(long, default_value_t = 1, value_parser = clap::value_parser!(u64).range(..=i64::MAX as u64))]
     seed: u64,
     /// No progress bar, no tables
@@ -81,7 +81,7 @@ enum HoldOut {
     Third,
     /// The upper half of the rates
     Upper,
-    /// None: how good it predicts is not known then
+    /// None: the quality of predictions is then unknown
     None,
 }
 
@@ -90,28 +90,28 @@ struct FitArgs {
     /// Measurements (CSV): one row for each rate
     #[arg(value_name = "MEASUREMENTS")]
     measurements: PathBuf,
-    /// File for the preset (TOML). Finished simulations are stored next to it, so that a stopped fit resumes
+    /// File for the preset (TOML). Finished simulations are stored next to it: a stopped fit resumes
     #[arg(long, value_name = "FILE")]
     out: PathBuf,
-    /// The drive to begin with: dies, planes, pages and all that no measurement tells
+    /// Drive to start from: its dies, planes, pages and all keys that no measurement determines
     #[arg(long, value_name = "DRIVE", default_value = "pm9a3-like")]
     like: String,
-    /// Known setting of your drive, drive.KEY=VALUE; repeatable. A fit does not change it
+    /// Known setting of your drive, drive.KEY=VALUE; repeatable. The fit does not change it
     #[arg(long, value_name = "KEY=VALUE")]
     set: Vec<String>,
-    /// Rows that are not fitted to, but predicted
+    /// Rows to predict instead of fitting to them
     #[arg(long, value_enum, default_value = "third")]
     hold_out: HoldOut,
     /// Rounds of the search
     #[arg(long, default_value_t = 6, value_parser = clap::value_parser!(u32).range(1..=1000))]
     rounds: u32,
-    /// A drive of a few blocks, to try the command out
+    /// A drive of a few blocks, to try the command
     #[arg(long, hide = true)]
     tiny: bool,
     /// Write the result as JSON to FILE, or to standard output with "-"
     #[arg(long, value_name = "FILE|-")]
     json: Option<String>,
-    /// Seed of everything random
+    /// Seed of all random decisions
     #[arg(long, default_value_t = 1, value_parser = clap::value_parser!(u64).range(..=i64::MAX as u64))]
     seed: u64,
     /// No progress bar, no tables
@@ -126,17 +126,17 @@ pub(crate) fn twin(args: &TwinArgs) -> Result<(), Failure> {
     }
 }
 
-/// Version of the layout of what `--json` prints. Fields are only added within a version.
+/// Within a version fields are only added.
 const SCHEMA_VERSION: u32 = 1;
 
-/// JSON output of `--json`.
+/// Output of `--json`.
 #[derive(Serialize, JsonSchema)]
 pub(crate) struct Printed<T> {
-    /// Version of this layout. Fields are only added within a version.
+    /// Version of this layout. Within a version fields are only added.
     schema_version: u32,
     /// Version of the program.
     strobe_version: &'static str,
-    /// Seed of everything random.
+    /// Seed of all random decisions.
     seed: u64,
     /// The result.
     #[serde(flatten)]
@@ -152,27 +152,26 @@ impl<T> Printed<T> {
 /// Result of `strobe twin check`.
 #[derive(Serialize, JsonSchema)]
 pub(crate) struct Drives {
-    /// Drive by drive.
+    /// Results, one per drive.
     drives: Vec<Checked>,
 }
 
-/// A drive beside its measurements.
+/// A drive compared with its measurements.
 #[derive(Serialize, JsonSchema)]
 struct Checked {
-    /// Preset, or file.
+    /// Preset or file of the drive.
     drive: String,
-    /// Measured drive.
+    /// Name of the measured drive.
     title: String,
     /// Remark on the drive.
     remark: &'static str,
-    /// Ours beside it.
+    /// Simulated and measured values.
     check: Check,
     /// Checks without each mechanism, if requested.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     ablations: Vec<Ablation>,
 }
 
-/// Drive and the measurements to compare it with.
 struct Pair {
     name: String,
     title: String,
@@ -189,7 +188,7 @@ fn check(args: &CheckArgs) -> Result<(), Failure> {
     if let Some(folder) = &args.out {
         let made = std::fs::create_dir_all(folder);
         made.with_context(|| format!("--out {}", folder.display())).map_err(Failure::Request)?;
-        // What cannot be written is said before hours of work, not after.
+        // Unwritable files are reported before hours of work, not after.
         let names = pairs.iter().flat_map(|pair| ["", "-without"].map(|of| format!("{}{of}.csv", pair.name)));
         let tables = names.map(|name| place(&folder.join(name), &inputs)).collect::<Result<Vec<_>, _>>()?;
         Output::all_differ(&tables.iter().chain(&json).collect::<Vec<_>>())?;
@@ -231,13 +230,13 @@ fn check(args: &CheckArgs) -> Result<(), Failure> {
     output::json(&Printed::new(args.seed, Drives { drives: all }), json.as_ref())
 }
 
-/// Warns about a drive whose capacity differs from the measured one's.
+/// Note if the capacities differ by more than 2 %.
 fn other_size(name: &str, config: &DriveConfig, measurements: &Measurements) -> Option<String> {
     let (ours, measured) = (config.logical_bytes() as f64, measurements.capacity_bytes as f64);
     let is_other = (ours / measured - 1.0).abs() > 0.02;
     is_other.then(|| {
         format!(
-            "{name} offers {:.3} GB, and what was measured (capacity_bytes) {:.3} GB: is it the drive you mean?",
+            "{name} has {:.3} GB, but the measured drive (capacity_bytes) has {:.3} GB: is it the right drive?",
             ours / 1e9,
             measured / 1e9
         )
@@ -248,7 +247,7 @@ fn pairs(args: &CheckArgs) -> Result<Vec<Pair>, Failure> {
     let config = |name: &str| drive(name, "DRIVE", &[]);
     if let Some(path) = &args.measurements {
         let [name] = &args.drives[..] else {
-            let what = "--measurements needs one DRIVE to be held against them";
+            let what = "--measurements needs exactly one DRIVE to compare with";
             return Err(Failure::Request(anyhow::anyhow!(what)));
         };
         let (config, measurements) = (config(name)?, Measurements::read(path).map_err(bad_measurements)?);
@@ -262,6 +261,7 @@ fn pairs(args: &CheckArgs) -> Result<Vec<Pair>, Failure> {
             measurements,
         }]);
     }
+    // Without names: all presets with bundled measurements.
     let published: Vec<&Published> = match &args.drives[..] {
         [] => PUBLISHED.iter().collect(),
         names => names.iter().map(|name| find(name)).collect::<Result<_, _>>()?,
@@ -284,14 +284,12 @@ fn find(name: &str) -> Result<&'static Published, Failure> {
         let hint = strobe_ssd::schema::nearest(name, names.iter().copied());
         let hint = hint.map(|name| format!(", did you mean {name}?")).unwrap_or_default();
         Failure::Request(anyhow::anyhow!(
-            "no measurements come along for \"{name}\"{hint}; known are {}; for a drive of your own give its \
-             --measurements",
+            "no bundled measurements of \"{name}\"{hint}; known are {}; for a drive of your own give --measurements",
             names.join(", ")
         ))
     })
 }
 
-/// The drive that `name`, the value of `option`, stands for, with `sets`.
 fn drive(name: &str, option: &str, sets: &[String]) -> Result<DriveConfig, Failure> {
     let preset = Table::from_iter([("preset".to_owned(), Value::String(name.to_owned()))]);
     let table = Table::from_iter([("drive".to_owned(), Value::Table(preset))]);
@@ -315,16 +313,17 @@ fn fit(args: &FitArgs) -> Result<(), Failure> {
     }
     let measurements = Measurements::read(&args.measurements).map_err(bad_measurements)?;
     let mut base = drive(&args.like, "--like", &args.set)?;
+    // The measurements fix the capacity: --set may give blocks or over-provisioning, not both.
     let kept_keys: Vec<String> = args.set.iter().flat_map(|set| keys_of(set)).collect();
     let is_kept = |key: &str| kept_keys.iter().any(|kept| kept == key);
     if is_kept("ftl.logical_pages") {
         let what =
-            "--set drive.ftl.logical_pages: how much the drive offers is capacity_bytes of the measurements";
+            "--set drive.ftl.logical_pages: the capacity of the drive is capacity_bytes of the measurements";
         return Err(Failure::Request(anyhow::anyhow!(what)));
     }
     if is_kept("nand.blocks_per_plane") && is_kept("ftl.over_provisioning") {
-        let what = "--set drive.nand.blocks_per_plane and drive.ftl.over_provisioning: with capacity_bytes of the measurements \
-                    one says the other; give one of them";
+        let what = "--set drive.nand.blocks_per_plane and drive.ftl.over_provisioning: with capacity_bytes of the \
+                    measurements one determines the other; give one of them";
         return Err(Failure::Request(anyhow::anyhow!(what)));
     }
     fit::resize(&mut base, &measurements, &kept_keys);
@@ -341,7 +340,7 @@ fn fit(args: &FitArgs) -> Result<(), Failure> {
         effort: effort(Effort::Quick),
         effort_at_end: effort(Effort::Full),
         seed: args.seed,
-        // Nothing can be beside a pipe.
+        // A pipe has no neighbouring file for the progress.
         memory: out.is_regular().then(|| kept.clone()),
     };
     let watcher = Watcher::new(args.quiet, "loads");
@@ -355,7 +354,8 @@ fn fit(args: &FitArgs) -> Result<(), Failure> {
     if !args.quiet && !out.is_stdout() && !output::takes_stdout([&json]) {
         output::print(&report::trimmed(&report::twin::fit(&fit)))?;
         output::note(&format!(
-            "Run it: strobe run EXPERIMENT --set drive.preset={}. What was simulated for it is in {}, and can be removed.",
+            "Run it: strobe run EXPERIMENT --set drive.preset={}. The finished simulations are in {}, which can be \
+             removed.",
             args.out.display(),
             kept.display()
         ));
@@ -363,7 +363,7 @@ fn fit(args: &FitArgs) -> Result<(), Failure> {
     output::json(&Printed::new(args.seed, fit), json.as_ref())
 }
 
-/// The keys of the drive that `set`, KEY=VALUE, gives, without "drive.": of a table those in it.
+/// Keys without "drive."; a table gives each key in it.
 fn keys_of(set: &str) -> Vec<String> {
     fn leaves(path: &str, value: &Value, found: &mut Vec<String>) {
         match value {
@@ -382,15 +382,14 @@ fn keys_of(set: &str) -> Vec<String> {
     found
 }
 
-/// The name of a file beside `path`.
 fn beside(path: &Path, ending: &str) -> PathBuf {
     let mut name = path.as_os_str().to_owned();
     name.push(ending);
     name.into()
 }
 
-/// A file that is there is written over only if a fit has written it, with what was simulated for it still beside it:
-/// then it is the same fit, or it is refused as another one.
+/// Accepts a file that a fit wrote if its stored simulations still exist. If they belong to another fit, the
+/// fit itself refuses.
 fn refuse_other(out: &Path, kept: &Path) -> Result<(), Failure> {
     match std::fs::read(out) {
         Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(()),
@@ -399,8 +398,7 @@ fn refuse_other(out: &Path, kept: &Path) -> Result<(), Failure> {
         Ok(_) => {}
     }
     Err(Failure::Request(anyhow::anyhow!(
-        "--out {} is there already, and is not what this fit has written before, or was changed since: name another file, or \
-         remove it first",
+        "--out {} exists and was not written by this fit, or was changed since: name another file, or remove it first",
         out.display()
     )))
 }
@@ -408,11 +406,11 @@ fn refuse_other(out: &Path, kept: &Path) -> Result<(), Failure> {
 fn no_fit(error: FitError, args: &FitArgs, measurements: &Measurements) -> Failure {
     match error {
         FitError::Twin(TwinError::Interrupted) if beside(&args.out, ".progress").exists() => {
-            Failure::Run(anyhow::anyhow!("interrupted; the same command goes on where it was"))
+            Failure::Run(anyhow::anyhow!("interrupted; the same command resumes the fit"))
         }
-        // Of a drive that nobody has written down: it came about like this.
+        // The user did not write this drive: the message tells where it comes from.
         FitError::Twin(TwinError::Build(error)) => Failure::Request(anyhow::anyhow!(
-            "a drive like {} that offers {} bytes (capacity_bytes) cannot be built: {error}; choose another with --like, or \
+            "a drive like {} with {} bytes (capacity_bytes) cannot be built: {error}; choose another with --like, or \
              change it with --set",
             args.like,
             measurements.capacity_bytes
@@ -434,7 +432,7 @@ fn effort(is_tiny: bool, is_quick: bool) -> Effort {
     }
 }
 
-/// The file `path` of --out, which must be none of `inputs`.
+/// Fails if `path` is one of `inputs`.
 fn place(path: &Path, inputs: &[&Path]) -> Result<Output, Failure> {
     Ok(Output::new("--out", &path.display().to_string(), inputs)?)
 }

@@ -10,10 +10,8 @@ use strobe_types::StopFlag;
 use super::lines::Lines;
 use super::{output, progress, signals};
 
-/// Interval between two lines of progress where there is no terminal.
 const LINE_EVERY: Duration = Duration::from_secs(30);
 
-/// Shows progress, and passes Ctrl-C, TERM and HUP on.
 pub(super) struct Watcher {
     stop: StopFlag,
     bar: Option<ProgressBar>,
@@ -21,7 +19,7 @@ pub(super) struct Watcher {
 }
 
 impl Watcher {
-    /// From now on a signal raises the stop flag. `points` is the plural of a point, as "runs".
+    /// A signal raises the stop flag. `points` is the plural of a point, such as "runs".
     pub(super) fn new(is_quiet: bool, points: &'static str) -> Self {
         let show = !is_quiet && std::io::stderr().is_terminal();
         let bar = show.then(|| {

@@ -1,11 +1,11 @@
-//! The summary that a run prints first: one screen of 80 × 24, in plain words.
+//! Default summary of a run: one screen of 80 × 24, in plain words.
 //!
-//! Each line answers one question: which drive, which load, how much the flash programs for what was written, how
-//! fast it was, how long the drive lasts, how long the slowest request took. `--full` prints the rest.
+//! Each line answers one question: which drive, which load, write amplification, speed, lifetime, slowest
+//! request. `--full` prints the rest.
 
 use std::fmt::Write as _;
 
-use strobe_lab::numbers::{bytes, count, duration, rate, times, trimmed};
+use strobe_lab::numbers::{bytes, count, duration, per_second, rate, times, trimmed};
 use strobe_lab::power::PowerCutResult;
 use strobe_lab::result::{Clat, Job, JobOp, NandResult, WearResult};
 use strobe_lab::{CapacityResult, RunResult, WindowVerdict};
@@ -13,20 +13,19 @@ use strobe_ssd::DriveConfig;
 
 use super::overview::{changes_line, workload_line, wrapped};
 use super::style::Style;
-use super::{broken, errors_line, hints, is_changed, lfs_line, recovery_line, terminal_width};
+use super::{
+    broken, errors_line, hints, is_changed, known, lfs_line, recovery_line, terminal_width, was_filled,
+};
 use crate::chart::bars;
 
-/// Columns of the labels at the left.
 const LABEL: usize = 10;
-/// Columns of the picture of write amplification.
 const SPARK: usize = 24;
-/// Jobs that are named.
 const JOBS: usize = 3;
-/// Years of DWPD, the usual warranty.
+/// Usual warranty period.
 const WARRANTY_YEARS: f64 = 5.0;
 const SECONDS_PER_YEAR: f64 = 365.25 * 86_400.0;
 
-/// The first summary of a run; `command` is how it was asked for.
+/// Returns the default summary of a run; `command` is the command line that ran it.
 pub fn brief(result: &RunResult, command: &str, style: Style) -> String {
     let mut out = String::new();
     if let Some(reason) = &result.stopped_by {
@@ -49,6 +48,7 @@ pub fn brief(result: &RunResult, command: &str, style: Style) -> String {
         let _ = writeln!(out, "{}", style.warning(&broken(&note, terminal_width()).join("\n")));
     }
     let _ = writeln!(out);
+    // Parts without data are left out.
     let parts = [
         Some(amplification(result.waf, &result.config.drive, &result.nand, result.waf_bytes, style)),
         over_time(result, style),
@@ -56,7 +56,13 @@ pub fn brief(result: &RunResult, command: &str, style: Style) -> String {
         errors_line(&result.host).map(|line| style.warning(&line)),
         result.lfs.as_ref().map(lfs_line),
         Some(wear(&result.wear, result.config.drive.nand.endurance_pe)),
-        Some(lifetime(&result.config.drive, &result.wear, result.window.host_pages, result.time.virtual_ns)),
+        Some(lifetime(
+            &result.config.drive,
+            &result.wear,
+            (result.waf, result.window.verdict),
+            result.window.host_pages,
+            result.time.virtual_ns,
+        )),
         slowest(result),
         power_cuts(&result.power_cuts, style),
     ];
@@ -67,20 +73,19 @@ pub fn brief(result: &RunResult, command: &str, style: Style) -> String {
     trimmed(&out)
 }
 
-/// `text` behind `label`, broken at the width of the terminal and indented.
+/// Breaks the text at the terminal's width and indents it.
 pub(super) fn labelled(label: &str, text: &str) -> String {
     let lines = broken(text, terminal_width().saturating_sub(LABEL));
     format!("{label:LABEL$}{}", lines.join(&format!("\n{}", " ".repeat(LABEL))))
 }
 
-/// The drive in one line: its name, the capacity that it offers, how it maps and collects.
 pub(super) fn drive(drive: &DriveConfig, is_changed: bool) -> String {
     let name = drive.preset.as_deref().unwrap_or("a drive of its own");
     let changed = if is_changed { " (changed)" } else { "" };
     let mut line = format!("{:LABEL$}{name}{changed}", "drive");
-    if let Some(room) = CapacityResult::of(drive) {
-        let offered = bytes(room.logical_bytes as f64);
-        let _ = write!(line, ", {offered}, {:.1} % over-provisioning", 100.0 * room.over_provisioning);
+    if let Some(capacity) = CapacityResult::of(drive) {
+        let offered = bytes(capacity.logical_bytes as f64);
+        let _ = write!(line, ", {offered}, {:.1} % over-provisioning", 100.0 * capacity.over_provisioning);
     }
     let ftl = &drive.ftl;
     let _ = match ftl.mapping.as_str() {
@@ -91,17 +96,16 @@ pub(super) fn drive(drive: &DriveConfig, is_changed: bool) -> String {
     wrapped(&line)
 }
 
-/// Warnings; long waits have a line of their own.
+/// Long waits are left out if they have a separate line.
 fn notes(result: &RunResult) -> Vec<String> {
     let is_wait = |note: &&String| result.long_wait.is_some() && note.contains(" WAITED ");
     let of_trace = result.trace.iter().flat_map(|trace| trace.notes.iter().cloned());
     let notes = result.notes.iter().filter(|note| !is_wait(note)).cloned();
-    // The verdict on the window says it already that nothing was collected.
+    // The verdict on the window already says that no garbage was collected.
     let hints = hints(result).into_iter().filter(|hint| !hint.starts_with("no garbage"));
     notes.chain(hints.map(str::to_owned)).chain(of_trace).map(|note| format!("note: {note}")).collect()
 }
 
-/// Write amplification, and what it means.
 pub(super) fn amplification(
     waf: Option<f64>,
     drive: &DriveConfig,
@@ -116,6 +120,7 @@ pub(super) fn amplification(
         return labelled("WAF", "0.00: no flash was programmed in the measured window");
     }
     let programmed = nand.program.total as f64 * f64::from(drive.nand.page_bytes);
+    // The WAF is bytes programmed per byte written, so the quotient is the bytes written.
     let written = programmed / by_bytes.unwrap_or(waf);
     let mut text = format!("{waf:.2}: {} written, {} of flash programmed", size(written), size(programmed));
     if let Some(cause) = main_cause(nand) {
@@ -124,18 +129,16 @@ pub(super) fn amplification(
     if let Some(by_bytes) = by_bytes
         && (by_bytes / waf - 1.0).abs() > 0.01
     {
-        let _ = write!(text, "; {by_bytes:.2} counted in bytes: parts of mapping units were written");
+        let _ = write!(text, "; {by_bytes:.2} by bytes: parts of mapping units were written");
     }
     let number = format!("{waf:.2}");
     labelled("WAF", &text).replacen(&number, &style.bold(&number), 1)
 }
 
-/// A size without a decimal that says nothing.
 fn size(n: f64) -> String {
     bytes(n).replace(".0 ", " ")
 }
 
-/// The largest cause of programs beside the host, with its share.
 fn main_cause(nand: &NandResult) -> Option<String> {
     let others = nand.program.by_cause.named().into_iter().filter(|&(name, n)| name != "host" && n > 0);
     let (name, most) = others.max_by_key(|&(_, n)| n)?;
@@ -153,7 +156,6 @@ fn main_cause(nand: &NandResult) -> Option<String> {
     Some(format!("{:.0} % of it for {name}", 100.0 * most as f64 / nand.program.total.max(1) as f64))
 }
 
-/// Write amplification over the run in one line, with the verdict on the measured window.
 fn over_time(result: &RunResult, style: Style) -> Option<String> {
     let window = &result.window;
     let ended = result.steady_state.as_ref().map_or(0.0, |steady| steady.waf_mean);
@@ -172,7 +174,7 @@ fn over_time(result: &RunResult, style: Style) -> Option<String> {
     Some(format!("{}{line}", " ".repeat(LABEL)))
 }
 
-/// The samples of write amplification as a line of blocks, the measured ones behind a dashed line.
+/// Bars of the WAF over time. A dashed line precedes the measured samples.
 fn spark(result: &RunResult) -> Option<String> {
     let wafs = |measured: bool| -> Vec<f64> {
         let samples = result.series.iter().filter(|sample| sample.measured == measured);
@@ -183,6 +185,7 @@ fn spark(result: &RunResult) -> Option<String> {
     if all.len() < 3 {
         return None;
     }
+    // With more samples than columns, a column is the mean of neighbouring samples.
     let columns = all.len().min(SPARK);
     let mean = |column: usize| {
         let (from, to) = (column * all.len() / columns, (column + 1) * all.len() / columns);
@@ -200,7 +203,6 @@ fn spark(result: &RunResult) -> Option<String> {
     Some(format!("{floor:.2} ▕{picture}▏ {top:.2}"))
 }
 
-/// Throughput and latency, a line for each kind of request.
 pub(super) fn speed(job: &Job, virtual_ns: u64) -> Option<String> {
     let kinds = [("read", &job.read), ("write", &job.write), ("trim", &job.trim)];
     let mut rows: Vec<Vec<String>> = Vec::new();
@@ -216,8 +218,8 @@ pub(super) fn speed(job: &Job, virtual_ns: u64) -> Option<String> {
             ]);
         }
         flushes => {
-            let iops = flushes as f64 / (virtual_ns.max(1) as f64 / 1e9);
-            let start = vec!["flush".to_owned(), format!("{} IOPS", rate(iops)), "-".to_owned()];
+            let iops = known(per_second(flushes, virtual_ns), rate);
+            let start = vec!["flush".to_owned(), format!("{iops} IOPS"), "-".to_owned()];
             rows.push([start, latencies(&job.sync.lat_ns)].concat());
         }
     }
@@ -234,9 +236,11 @@ fn widest(rows: &[Vec<String>], at: usize) -> usize {
 }
 
 fn timed(name: &str, op: &JobOp) -> Vec<String> {
-    let mb_s = op.bw_bytes as f64 / 1e6;
-    let mb_s = if mb_s >= 99.95 { count(mb_s.round() as u64) } else { format!("{mb_s:.1}") };
-    let start = vec![name.to_owned(), format!("{} IOPS", rate(op.iops)), format!("{mb_s} MB/s")];
+    let mb_s = known(op.bw_bytes, |bytes| match bytes as f64 / 1e6 {
+        mb_s if mb_s >= 99.95 => count(mb_s.round() as u64),
+        mb_s => format!("{mb_s:.1}"),
+    });
+    let start = vec![name.to_owned(), format!("{} IOPS", known(op.iops, rate)), format!("{mb_s} MB/s")];
     [start, latencies(&op.clat_ns)].concat()
 }
 
@@ -246,7 +250,7 @@ fn counted(name: &str, op: &JobOp) -> Vec<String> {
 }
 
 fn latencies(latency: &Clat) -> Vec<String> {
-    let at = |key: &str| duration(latency.percentile.get(key).copied().unwrap_or(0) as f64);
+    let at = |key: &str| known(latency.percentile(key), |ns| duration(ns as f64));
     vec![
         format!("mean {}", duration(latency.mean)),
         format!("p99 {}", at("99.000000")),
@@ -254,7 +258,6 @@ fn latencies(latency: &Clat) -> Vec<String> {
     ]
 }
 
-/// Erases of the blocks, and blocks gone bad.
 pub(super) fn wear(wear: &WearResult, endurance: u32) -> String {
     let mut text =
         format!("{} to {} erases a block", count(wear.erase_min.into()), count(wear.erase_max.into()));
@@ -273,13 +276,26 @@ pub(super) fn wear(wear: &WearResult, endurance: u32) -> String {
     labelled("wear", &text)
 }
 
-/// Lifetime of a new drive at the write amplification and the rate of the measured window.
-pub(super) fn lifetime(drive: &DriveConfig, wear: &WearResult, host_pages: u64, virtual_ns: u64) -> String {
+/// Expected lifetime. `verdict` gives the reason for a missing estimate.
+pub(super) fn lifetime(
+    drive: &DriveConfig,
+    wear: &WearResult,
+    (waf, verdict): (Option<f64>, WindowVerdict),
+    host_pages: u64,
+    virtual_ns: u64,
+) -> String {
     if drive.nand.endurance_pe == 0 {
         return labelled("lifetime", "unlimited: this drive has no endurance (drive.nand.endurance_pe = 0)");
     }
-    let Some(pages) = wear.ideal_host_pages else {
-        return labelled("lifetime", "no estimate: nothing that the host wrote reached the flash");
+    // The first bad block is better evidence than the ideal of even wear.
+    let Some(pages) = wear.first_bad_block_host_writes.or(wear.ideal_host_pages) else {
+        let why = match verdict {
+            _ if waf.is_none_or(|waf| waf == 0.0) => "no host write reached the flash",
+            WindowVerdict::NothingCollected => "GC never ran, and a full drive programs more",
+            WindowVerdict::Transient => "the WAF was not yet steady",
+            _ => "too little was written for a steady WAF",
+        };
+        return labelled("lifetime", &format!("no estimate: {why}"));
     };
     let written = pages as f64 * f64::from(drive.ftl.mapping_unit_bytes);
     let capacity = drive.logical_bytes() as f64;
@@ -300,10 +316,18 @@ pub(super) fn lifetime(drive: &DriveConfig, wear: &WearResult, host_pages: u64, 
         };
         let _ = write!(text, "; {span} of writing at this rate");
     }
+    if wear.first_bad_block_host_writes.is_some() {
+        text += "; the first block was bad before that";
+    } else if f64::from(wear.erase_max) > UNEVEN * wear.erase_mean + FEW_ERASES {
+        text += ", if blocks wore evenly, which they do not";
+    }
     labelled("lifetime", &text)
 }
 
-/// A number in three digits.
+/// Above this ratio of maximum to mean erases, wear counts as uneven. The ratio of a young drive says little.
+const UNEVEN: f64 = 1.25;
+const FEW_ERASES: f64 = 4.0;
+
 fn short(number: f64) -> String {
     match number {
         n if n >= 99.95 => count(n.round() as u64),
@@ -312,7 +336,7 @@ fn short(number: f64) -> String {
     }
 }
 
-/// The slowest request, and what the counters say about its cause.
+/// Slowest request, with its cause from the counters.
 fn slowest(result: &RunResult) -> Option<String> {
     let (name, latency_ns) = longest(&result.jobs)?;
     let mut text = format!("a {name} took {}", duration(latency_ns as f64));
@@ -338,7 +362,7 @@ fn slowest(result: &RunResult) -> Option<String> {
     Some(labelled("slowest", &text))
 }
 
-/// Share of the dies' held time that was not the host's.
+/// Share of background operations in the dies' held time.
 fn background_share(result: &RunResult) -> Option<f64> {
     let dies = result.dies.as_ref().filter(|dies| dies.held_ns > 0)?;
     let by = &dies.by_class;
@@ -346,7 +370,6 @@ fn background_share(result: &RunResult) -> Option<f64> {
     Some(background as f64 / dies.held_ns as f64)
 }
 
-/// The slowest request of `jobs`: its kind and its latency.
 pub(super) fn longest(jobs: &[Job]) -> Option<(&'static str, u64)> {
     let of = |job: &Job| {
         let flush = job.sync.lat_ns.max;
@@ -382,26 +405,49 @@ fn power_cuts(cuts: &[PowerCutResult], style: Style) -> Option<String> {
     Some(if wrong == 0 { text } else { style.warning(&text) })
 }
 
-/// Commands to go on with, and what makes the result repeatable.
-fn next(result: &RunResult, command: &str, style: Style) -> String {
-    let spare = result.capacity.map_or(0.0, |room| room.over_provisioning);
-    let is_page_map = ["page", "dftl"].contains(&result.config.drive.ftl.mapping.as_str());
-    let (option, about) = match result.window.verdict {
-        WindowVerdict::NothingCollected => ("--set run.prefill=true --set run.warmup=2x", "a full drive"),
-        WindowVerdict::Transient if result.trace.is_none() => {
-            ("--set run.warmup=8x", "nearer to steady state")
-        }
-        _ if is_page_map && spare < 0.25 => ("--set drive.ftl.over_provisioning=0.28", "more spare"),
-        _ if is_page_map => ("--set drive.ftl.gc.victim=cost-benefit", "another policy"),
-        _ => ("--set drive.ftl.mapping=page", "another mapping"),
+/// Options that fill the drive until it collects, beyond those already set, and their cost.
+fn filling(result: &RunResult) -> (String, String) {
+    let run = &result.config.run;
+    let (option, times) = match (was_filled(result), run.precondition.is_zero()) {
+        (true, true) => ("--set run.precondition=2x", 2),
+        (true, false) => ("--set run.precondition=8x", 8),
+        (false, _) => ("--set run.prefill=true --set run.precondition=2x", 3),
     };
-    let commands = [("--full", "all numbers"), ("--report out.html", "figures, X-ray"), (option, about)];
+    (option.to_owned(), format!("a full drive: {} first", writes(result, times)))
+}
+
+fn writes(result: &RunResult, capacities: u64) -> String {
+    let writes = capacities * result.config.drive.logical_units();
+    match writes as f64 / 1e6 {
+        millions if millions >= 1.0 => format!("{} million writes", short(millions)),
+        _ => format!("{} writes", count(writes)),
+    }
+}
+
+fn next(result: &RunResult, command: &str, style: Style) -> String {
+    let spare = result.capacity.map_or(0.0, |capacity| capacity.over_provisioning);
+    let is_page_map = ["page", "dftl"].contains(&result.config.drive.ftl.mapping.as_str());
+    let plain = |option: &str, about: &str| (option.to_owned(), about.to_owned());
+    let other = match result.window.verdict {
+        WindowVerdict::NothingCollected => filling(result),
+        WindowVerdict::Transient if result.trace.is_none() => {
+            ("--set run.warmup=8x".to_owned(), format!("nearer to steady state: {} first", writes(result, 8)))
+        }
+        _ if is_page_map && spare < 0.25 => plain("--set drive.ftl.over_provisioning=0.28", "more spare"),
+        _ if is_page_map => plain("--set drive.ftl.gc.victim=cost-benefit", "another policy"),
+        _ => plain("--set drive.ftl.mapping=page", "another mapping"),
+    };
+    let commands = [plain("--full", "all numbers"), plain("--report out.html", "figures, X-ray"), other];
     let mut out = String::new();
     for (option, about) in commands {
         let line = format!("  {command} {option}");
         let comment = format!("  # {about}");
-        let fits = line.chars().count() + comment.chars().count() <= terminal_width();
-        let _ = writeln!(out, "{line}{}", if fits { style.faint(&comment) } else { String::new() });
+        let _ = match line.chars().count() + comment.chars().count() {
+            width if width <= terminal_width() => writeln!(out, "{line}{}", style.faint(&comment)),
+            // The cost of a command is always printed.
+            _ if about.contains(" writes first") => writeln!(out, "{}\n{line}", style.faint(&comment)),
+            _ => writeln!(out, "{line}"),
+        };
     }
     let _ = write!(
         out,

@@ -1,4 +1,4 @@
-//! Report on power cuts under a program.
+//! Report of `strobe crash`: power cuts during a program, and the damage they leave.
 
 use std::fmt::Write as _;
 
@@ -8,25 +8,23 @@ use strobe_linux::job::Undo;
 use super::{Table, broken, count, duration, row, table};
 use crate::chart::WIDTH;
 
-/// Kinds of damage in one screen.
 const GROUPS_MAX: usize = 6;
-/// Lines of a reason, and operations of a kind, in one screen.
 const REASON_LINES_MAX: usize = 12;
 const OPERATIONS_MAX: usize = 6;
-/// Requests of one kind that are listed at a place.
 const UNDER_WAY_MAX: usize = 4;
-/// Characters of a printed line in the table of all cuts.
 const LINE_MAX: usize = 28;
 
-/// Summary of the findings: each kind of damage with its reason and the place of the first cut; `is_full` adds every cut.
-/// `with_place` adds the place of a cut that left all fine.
+/// Summary of the findings: each kind of damage with its reason, and its first cut with commands in flight.
+///
+/// `is_full` adds a table of all cuts and shortens nothing. `with_place` (`--at`) prints reasons in full, and
+/// describes a single cut even if it did no damage.
 pub fn crash_summary(report: &CrashReport, is_full: bool, with_place: bool) -> String {
     let of = |verdict| report.found.iter().filter(|found| found.verdict == verdict).count();
     let mut out = format!(
         "{} {} among {} flash operations of {} in {} on {}: {} fine, {} lost, {} corrupt, {} do not mount\n",
         count(report.found.len() as u64),
         if report.found.len() == 1 { "power cut" } else { "power cuts" },
-        count(report.operations.1 - report.operations.0 + 1),
+        count(report.operations.1 + 1 - report.operations.0),
         report.program.first().map_or("", String::as_str),
         duration(report.took_ns as f64),
         report.file_system,
@@ -45,6 +43,7 @@ pub fn crash_summary(report: &CrashReport, is_full: bool, with_place: bool) -> S
     if report.groups.len() > shown {
         let _ = writeln!(out, "\nand {} more kinds (--full prints all)", report.groups.len() - shown);
     }
+    // A single cut (`--at`) without damage has no group: print the output of the check.
     if let ([only], true, []) = (&report.found[..], with_place, &report.groups[..]) {
         let _ = writeln!(out, "\nfine");
         for line in only.said.lines() {
@@ -55,7 +54,7 @@ pub fn crash_summary(report: &CrashReport, is_full: bool, with_place: bool) -> S
     if let Some(kept) = &report.kept {
         let _ = writeln!(
             out,
-            "\nKept of operation {}: {} (the drive, for --image), {} (the kernel's log)",
+            "\nKept from operation {}: {} (the drive, for --image), {} (the kernel's log)",
             kept.operation, kept.image, kept.kernel_log
         );
     }
@@ -68,8 +67,13 @@ pub fn crash_summary(report: &CrashReport, is_full: bool, with_place: bool) -> S
     if let Some(beside) = &report.beside {
         let _ = writeln!(out, "\n{}", broken(&beside.to_string(), WIDTH).join("\n"));
     }
+    if !report.has_check {
+        let note = "Without --check no data was checked: fine means that the file system mounts and its check \
+                    finds no damage.";
+        let _ = writeln!(out, "\n{}", broken(note, WIDTH).join("\n"));
+    }
     if report.lines == 0 && report.has_check {
-        let note = "The program printed nothing: the check cannot know what it had acknowledged.";
+        let note = "The program printed nothing: the check cannot know what was acknowledged.";
         let _ = writeln!(out, "\n{}", broken(note, WIDTH).join("\n"));
     }
     if !report.has_file_log && !report.found.is_empty() {
@@ -80,22 +84,23 @@ pub fn crash_summary(report: &CrashReport, is_full: bool, with_place: bool) -> S
     out
 }
 
-/// Warning that a file system has kept names which it need not keep, where that is all that made cuts look fine.
+/// Note on unsynced names. `None` if a cut shows damage, all names were synced, or `--strict-names` is set.
 fn unsynced(report: &CrashReport) -> Option<String> {
     let cuts = report.found.iter().filter(|found| found.unsynced_names > 0).count();
     let has_damage = !report.groups.is_empty();
     let other = if report.file_system == "f2fs" { "xfs" } else { "f2fs" };
     (cuts > 0 && !report.strict_names && !has_damage).then(|| {
         format!(
-            "At {} of these cuts names were new or moved and their folder was not synced. {} has kept them and need not: \
-             --strict-names takes such names away before the check, --fs {other} tries another file system.",
+            "No damage, but at {} of these cuts names were new or moved and their folder was not synced yet, as in \
+             any program that creates files. {} kept them, which POSIX does not require: --strict-names shows if it \
+             matters, --fs {other} tries another file system.",
             count(cuts as u64),
             report.file_system
         )
     })
 }
 
-/// Lines that repairs before the mount printed, digits aside, and at how many cuts.
+/// Messages of the repair before the mount, each with its number of cuts. `None` if no cut needed repair.
 fn repairs(report: &CrashReport) -> Option<String> {
     let mut lines: Vec<(String, &str, u64)> = Vec::new();
     let mut repaired = 0;
@@ -103,6 +108,7 @@ fn repairs(report: &CrashReport) -> Option<String> {
         repaired += 1;
         let mut of_this: Vec<String> = Vec::new();
         for line in said.lines().map(str::trim).filter(|line| !line.is_empty()) {
+            // Numbers differ between cuts: lines that differ only in digits are one repair.
             let kind = line.replace(|symbol: char| symbol.is_ascii_digit(), "");
             if of_this.contains(&kind) {
                 continue;
@@ -123,7 +129,6 @@ fn repairs(report: &CrashReport) -> Option<String> {
     })
 }
 
-/// One kind of damage: its reason, its cuts, and the place of the first.
 fn kind(report: &CrashReport, group: &Group, is_whole: bool) -> String {
     let most = if is_whole { usize::MAX } else { REASON_LINES_MAX };
     let lines: Vec<&str> = group.reason.lines().collect();
@@ -140,7 +145,7 @@ fn kind(report: &CrashReport, group: &Group, is_whole: bool) -> String {
             ""
         }
     );
-    // The end of what a program says tells most.
+    // The end of a program's output is the most informative.
     let left_out = lines.len().saturating_sub(1).saturating_sub(most);
     if left_out > 0 {
         let _ = writeln!(out, "    … {left_out} more lines (--full prints all)");
@@ -159,7 +164,6 @@ fn kind(report: &CrashReport, group: &Group, is_whole: bool) -> String {
     out + &first.map_or_else(String::new, |first| place(report, first))
 }
 
-/// Place of a cut in the program.
 fn place(report: &CrashReport, found: &Found) -> String {
     let mut out = format!("  first       {}, after {}", found.operation, duration(found.at_ns as f64));
     let _ = match &found.last_line {
@@ -167,6 +171,7 @@ fn place(report: &CrashReport, found: &Found) -> String {
         None if report.lines > 0 => writeln!(out, ", before the first line"),
         None => writeln!(out),
     };
+    // Commands that look alike are listed once.
     let mut listed: Vec<String> = Vec::new();
     for command in &found.under_way {
         let text = under_way(command);
@@ -175,7 +180,9 @@ fn place(report: &CrashReport, found: &Found) -> String {
         }
     }
     if listed.is_empty() {
-        listed.push("no command: the drive worked in the background".to_owned());
+        let is_end = found.operation > report.operations.1;
+        let did = if is_end { "the program had ended" } else { "the drive worked in the background" };
+        listed.push(format!("no command: {did}"));
     }
     let more = listed.len().saturating_sub(UNDER_WAY_MAX);
     for (at, text) in listed.iter().take(UNDER_WAY_MAX).enumerate() {
@@ -205,7 +212,7 @@ fn place(report: &CrashReport, found: &Found) -> String {
     out
 }
 
-/// A command that was under way: "write of 8 sectors at 66048 by jbd2/vda-8 (journal)".
+/// Text such as "write of 8 sectors at 66048 by jbd2/vda-8: journal".
 fn under_way(of: &UnderWay) -> String {
     let mut out = match of.command {
         "flush" => "flush".to_owned(),
@@ -224,7 +231,6 @@ fn under_way(of: &UnderWay) -> String {
     out
 }
 
-/// The file that a request writes.
 fn file(of: &Origin) -> Option<String> {
     match (&*of.kind, &*of.path) {
         ("none", _) => None,
@@ -236,22 +242,21 @@ fn file(of: &Origin) -> Option<String> {
     }
 }
 
-/// A call on a file: "rename /a to /b by mv".
+/// Text such as "rename /a to /b by mv".
 fn call(of: &FileCall) -> String {
     let path = if of.path.is_empty() { String::new() } else { format!(" {}", of.path) };
     let to = of.to.as_ref().map(|to| format!(" to {to}")).unwrap_or_default();
-    let by = if of.process == "init" { "strobe, behind the program" } else { &of.process };
+    let by = if of.process == "init" { "strobe, after the program" } else { &of.process };
     format!("{}{path}{to} by {by}", of.call)
 }
 
 fn undone(of: &Undo) -> String {
     match of {
-        Undo::Remove(path) => format!("{path} taken away"),
-        Undo::MoveBack { from, to } => format!("{to} is {from} again"),
+        Undo::Remove(path) => format!("{path} removed"),
+        Undo::MoveBack { from, to } => format!("{to} renamed back to {from}"),
     }
 }
 
-/// Verdict in words.
 pub(super) fn verdict(of: Verdict) -> &'static str {
     match of {
         Verdict::Fine => "fine",
@@ -261,7 +266,7 @@ pub(super) fn verdict(of: Verdict) -> &'static str {
     }
 }
 
-/// Findings on several file systems, one a row.
+/// Table of the findings, one file system per row.
 pub fn crash_table(reports: &[CrashReport], failed: &[&str]) -> String {
     let mut all = table(&["on", "cuts", "fine", "lost", "corrupt", "do not mount"]);
     for report in reports {
@@ -276,9 +281,9 @@ pub fn crash_table(reports: &[CrashReport], failed: &[&str]) -> String {
     all.to_string()
 }
 
-/// A line for each cut; `has_lines` if the program printed any. The reason has the room that the other columns leave.
+/// Table of all cuts. If `has_lines`, it has the number of lines printed and the last one.
 fn cuts(listed: &[Found], has_lines: bool) -> Table {
-    let lines: &[&str] = if has_lines { &["lines", "the last of them"] } else { &[] };
+    let lines: &[&str] = if has_lines { &["lines", "last line"] } else { &[] };
     let header = [&["operation", "after"], lines, &["found", "because"]].concat();
     let first_text = if has_lines { 3 } else { 2 };
     let mut table = (first_text..header.len()).fold(table(&header), Table::text);
@@ -295,7 +300,6 @@ fn cuts(listed: &[Found], has_lines: bool) -> Table {
     table
 }
 
-/// As much of it as a column has room for.
 fn short(text: &str, most: usize) -> String {
     let mut shown: String = text.chars().take(most).collect();
     if shown.len() < text.len() {
@@ -397,7 +401,7 @@ mod tests {
             "  in cache    /a (inode 12), journal\n",
             "  waiting     fsync /a by mv\n",
             "  last call   rename /config.new to /config by mv\n",
-            "  not synced  /a taken away\n",
+            "  not synced  /a removed\n",
         ] {
             assert!(text.contains(wanted), "{wanted:?} in {text}");
         }
@@ -431,7 +435,7 @@ mod tests {
         let fine = |names| Found { unsynced_names: names, ..found(5, Verdict::Fine, "") };
         let said = |report: &CrashReport| crash_summary(report, false, false).contains("--strict-names");
         let mut all_fine = report(vec![fine(2), fine(0), fine(1)]);
-        assert!(crash_summary(&all_fine, false, false).contains("At 2 of these cuts"), "{all_fine:?}");
+        assert!(crash_summary(&all_fine, false, false).contains("at 2 of these cuts"), "{all_fine:?}");
         all_fine.strict_names = true;
         assert!(!said(&all_fine));
         assert!(!said(&report(vec![fine(0)])));

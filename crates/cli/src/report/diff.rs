@@ -1,9 +1,9 @@
 //! Comparison of two results: configuration, headline figures, everything else.
 //!
-//! 1. Both results are flattened to paths with dots and plain values. The simulator's own speed is left out.
-//! 2. Paths of the configuration (and of the guest, the trace and the seed) that differ are listed.
-//! 3. The headline figures that either result has are listed, equal or not.
-//! 4. Whatever else differs is counted, and listed in the JSON.
+//! 1. Both results are flattened to dotted paths with plain values. The simulator's speed is ignored.
+//! 2. Differing paths of the configuration, the guest, the trace and the seed are listed.
+//! 3. The headline figures of either result are listed, equal or not.
+//! 4. Other differences are counted, and listed in the JSON.
 
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
@@ -14,12 +14,9 @@ use strobe_lab::numbers::{count, duration, rate, trimmed};
 
 use super::{broken, row, table, terminal_width};
 
-/// Values that no drive has caused, and those that repeat others: the hash of the configuration and its seed.
 const OWN_SPEED: [&str; 6] =
     ["strobe_version", "time.wall_s", "time.cpu_s", "sim", "config_hash", "config.seed"];
-/// Parts of a result that describe the request.
 const REQUEST: [&str; 4] = ["seed", "config", "drive", "guest"];
-/// Results of a guest that stand among its request.
 const FOLLOWS: [&str; 6] = [
     "guest.exit_code",
     "guest.interrupts",
@@ -28,16 +25,12 @@ const FOLLOWS: [&str; 6] = [
     "guest.out_of_memory",
     "guest.root",
 ];
-/// Lines of one screen for keys and figures; nine more are heads, blanks and the last line.
+/// Lines for keys and figures; nine more are headings and blanks.
 const LINES: usize = 15;
-/// Figures that are shown; the JSON has all.
 const FIGURES_SHOWN: usize = LINES - KEYS_MIN;
-/// Keys of the configuration that are listed even if the figures fill the screen.
 const KEYS_MIN: usize = 3;
-/// Characters of a value of the configuration.
 const VALUE_MAX: usize = 28;
 
-/// Form of a figure.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Unit {
     Factor,
@@ -48,7 +41,7 @@ enum Unit {
     PerSecond,
 }
 
-/// Headline figures, the most important first: name, path, unit. Those of kinds of requests that neither result has are left out.
+/// The most important first: name, path, unit. Kinds of requests missing in both results are left out.
 const FIGURES: [(&str, &str, Unit); 18] = [
     ("WAF", "waf", Unit::Factor),
     ("MB written", "host.write.bytes", Unit::MegaBytes),
@@ -70,31 +63,31 @@ const FIGURES: [(&str, &str, Unit); 18] = [
     ("flush p99.9", "sync.lat_ns.percentile.99.900000", Unit::Ns),
 ];
 
-/// Key of the configuration with its values.
+/// A configuration key with both values.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Key {
-    /// Path of the key.
+    /// Path.
     pub key: String,
-    /// Its value in the first result; null if it is not there.
+    /// Value in the first result; null if absent.
     pub a: Value,
-    /// Its value in the second.
+    /// Value in the second result; null if absent.
     pub b: Value,
 }
 
-/// Headline figure of both results.
+/// A headline figure of both results.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Figure {
-    /// Its name.
+    /// Name.
     pub figure: &'static str,
-    /// Its path in the result.
+    /// Path in the result.
     pub path: String,
-    /// The figure of the first result; null if it has none.
+    /// Figure of the first result; null if absent.
     pub a: Option<f64>,
-    /// Figure of the second; null likewise.
+    /// Figure of the second result; null if absent.
     pub b: Option<f64>,
-    /// b − a; null unless both have it.
+    /// b − a; null unless both exist.
     pub change: Option<f64>,
-    /// (b − a) / a; null unless both have it and a is not 0.
+    /// (b − a) / a; null unless both exist and a is not 0.
     pub relative: Option<f64>,
     #[serde(skip)]
     unit: Unit,
@@ -103,18 +96,18 @@ pub struct Figure {
 /// Comparison of two results.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Diff {
-    /// True if the results are equal in all but the simulator's own speed and version.
+    /// True if the results are equal except for the simulator's speed and version.
     pub equal: bool,
-    /// Keys of the configuration that differ.
+    /// Differing configuration keys.
     pub configuration: Vec<Key>,
     /// Headline figures, equal or not.
     pub figures: Vec<Figure>,
-    /// Paths of everything else that differs.
+    /// Paths of all other differences.
     pub others: Vec<String>,
 }
 
 impl Diff {
-    /// Compares `a` with `b`. A run cannot be compared with a guest: the error names both kinds.
+    /// Compares `a` with `b`. A run and a guest cannot be compared: the error names both kinds.
     pub fn of(a: &Value, b: &Value) -> Result<Self, (&'static str, &'static str)> {
         let kind = |of: &Value| if of.get("guest").is_some() { "a guest" } else { "a run" };
         if kind(a) != kind(b) {
@@ -127,6 +120,7 @@ impl Diff {
             flat.iter().map(|(path, value)| (path.clone(), (*value).clone())).collect()
         };
         let (in_a, in_b) = (by_path(&flat_a), by_path(&flat_b));
+        // Paths of `a` in their order, then those only in `b`.
         let (mut configuration, mut others) = (Vec::new(), Vec::new());
         let only_b = flat_b.iter().filter(|(path, _)| !in_a.contains_key(path));
         for (path, _) in flat_a.iter().chain(only_b) {
@@ -147,13 +141,14 @@ impl Diff {
         Ok(Self { equal, configuration, figures, others })
     }
 
-    /// The comparison on one screen; `a` and `b` are names of the results.
+    /// Comparison on one screen; `a` and `b` are names of the results.
     pub fn text(&self, a: &str, b: &str) -> String {
         if self.equal {
             return format!("{a} and {b} are equal");
         }
         let mut out = format!("{a} → {b}\n\n");
         let shown = &self.figures[..self.figures.len().min(FIGURES_SHOWN)];
+        // Keys take the lines of the screen that the figures leave.
         let most = LINES - shown.len();
         let (listed, rest) = self.configuration.split_at(self.configuration.len().min(most));
         for key in listed {
@@ -176,7 +171,7 @@ impl Diff {
         trimmed(&out)
     }
 
-    /// Line about what is not shown, `figures` among it.
+    /// Includes `figures` omitted figures.
     fn rest(&self, figures: usize) -> Option<String> {
         let number = self.others.len();
         let (plural, verb) = if number == 1 { ("number", "differs") } else { ("numbers", "differ") };
@@ -191,7 +186,7 @@ impl Diff {
 }
 
 impl Figure {
-    /// Nothing if neither result has the figure, or its requests.
+    /// `None` if both results lack the figure or its requests.
     fn of(name: &'static str, path: &str, unit: Unit, a: &Value, b: &Value) -> Option<Self> {
         let kind = ["read", "write", "trim", "sync"].into_iter().find(|kind| is_below(path, &[*kind]));
         let job = |of: &Value| if of.get("total").is_some_and(Value::is_object) { "total" } else { "jobs.0" };
@@ -217,7 +212,6 @@ impl Figure {
         })
     }
 
-    /// Both values, the change, and the change in percent.
     fn cells(&self) -> [String; 4] {
         let number = |value: Option<f64>| value.map_or("-".to_owned(), |value| self.unit.text(value));
         let Some(change) = self.change else {
@@ -249,14 +243,13 @@ impl Unit {
     }
 }
 
-/// True if `path` is one of `parts`, or below one.
 fn is_below(path: &str, parts: &[&str]) -> bool {
     parts
         .iter()
         .any(|part| path.strip_prefix(part).is_some_and(|rest| rest.is_empty() || rest.starts_with('.')))
 }
 
-/// Value at `path`: keys with dots between. A key may have dots itself, as percentiles have.
+/// Value at `path`, whose keys may contain dots, as percentiles do.
 fn at<'a>(value: &'a Value, path: &str) -> Option<&'a Value> {
     let below = |key: &str| match value {
         Value::Array(items) => key.parse::<usize>().ok().and_then(|at| items.get(at)),
@@ -269,7 +262,7 @@ fn at<'a>(value: &'a Value, path: &str) -> Option<&'a Value> {
     at(below(key)?, rest)
 }
 
-/// Plain values of `value` by path, in the order of the result. Lists that stand in the configuration are plain.
+/// Values by path, in order of the result. Lists of plain values count as plain.
 fn flat(value: &Value) -> Vec<(String, &Value)> {
     fn add<'a>(value: &'a Value, path: String, into: &mut Vec<(String, &'a Value)>) {
         let below = |key: &str| if path.is_empty() { key.to_owned() } else { format!("{path}.{key}") };
@@ -286,7 +279,6 @@ fn flat(value: &Value) -> Vec<(String, &Value)> {
     found
 }
 
-/// A value of the configuration for people.
 fn plain(value: &Value) -> String {
     let text = match value {
         Value::Null => "not set".to_owned(),
@@ -296,7 +288,6 @@ fn plain(value: &Value) -> String {
     cut(&text.replace(char::is_control, " "), VALUE_MAX)
 }
 
-/// At most `most` characters of `text`.
 fn cut(text: &str, most: usize) -> String {
     if text.chars().count() <= most {
         return text.to_owned();

@@ -1,4 +1,4 @@
-//! Report on reads that fail after a program.
+//! Report on read errors after a program.
 
 use std::fmt::Write as _;
 
@@ -7,11 +7,10 @@ use strobe_crash::{FaultReport, KINDS, Unreadable, Verdict};
 use super::crash::verdict;
 use super::{count, row, table};
 
-/// Groups, and lines of a reason, in one screen.
 const GROUPS_MAX: usize = 8;
 const REASON_LINES_MAX: usize = 4;
 
-/// Summary: a line for each kind of data, then each kind of outcome with its reason and its first place. `is_full` lists all
+/// Summary: one line per kind of data, then each outcome with its reason and first place. `is_full` lists all
 /// places.
 pub fn fault_summary(report: &FaultReport, is_full: bool) -> String {
     let found = &report.found;
@@ -40,10 +39,11 @@ pub fn fault_summary(report: &FaultReport, is_full: bool) -> String {
     let shown = if is_full { groups.len() } else { groups.len().min(GROUPS_MAX) };
     for (first, places) in &groups[..shown] {
         let name = if first.verdict == Verdict::Fine {
-            "fine, though a read failed"
+            "fine despite a failed read"
         } else {
             verdict(first.verdict)
         };
+        // Without a reason of the check, the kernel's message is the only sign of the error.
         let reason = if first.reason.is_empty() { &first.kernel } else { &first.reason };
         let mut lines = reason.lines();
         let _ = writeln!(out, "\n{} {name}: {}", count(places.len() as u64), lines.next().unwrap_or(""));
@@ -67,7 +67,7 @@ pub fn fault_summary(report: &FaultReport, is_full: bool) -> String {
     out
 }
 
-/// Findings of places that mattered, by kind of data, verdict and reason; numbers in the reason aside.
+/// Groups by kind of data, verdict and reason; digits in the reason are ignored.
 fn groups(found: &[Unreadable]) -> Vec<(&Unreadable, Vec<&Unreadable>)> {
     let key = |one: &Unreadable| {
         let reason = one.reason.lines().next().unwrap_or_default();
@@ -83,7 +83,7 @@ fn groups(found: &[Unreadable]) -> Vec<(&Unreadable, Vec<&Unreadable>)> {
     groups
 }
 
-/// "sectors 66048 to 66055, file /data/a".
+/// Text such as "sectors 66048 to 66055, file /data/a".
 fn place(of: &Unreadable) -> String {
     let path = if of.path.is_empty() { String::new() } else { format!(" {}", of.path) };
     format!("sectors {} to {}, {}{path}", of.lba, of.lba + u64::from(of.sectors) - 1, of.kind)
@@ -125,7 +125,7 @@ mod tests {
             text.contains("2 lost: cat: a: Input/output error 1\n  first       sectors 160 to 167, file /a"),
             "{text}"
         );
-        assert!(text.contains("1 fine, though a read failed: I/O error, dev vda"), "{text}");
+        assert!(text.contains("1 fine despite a failed read: I/O error, dev vda"), "{text}");
         assert!(!text.contains("sectors 80"), "{text}");
         assert!(fault_summary(&report, true).contains("sectors 168 to 175, file /a"));
     }

@@ -1,12 +1,11 @@
-//! Host requests and their latencies: tables and a picture.
+//! Host requests and their latencies: tables and a histogram.
 
-use strobe_lab::numbers::{count, duration, rate};
+use strobe_lab::numbers::{count, duration, per_second, rate};
 use strobe_lab::result::{Clat, Job, JobOp};
 
-use super::{Table, row, table};
+use super::{Table, known, row, table};
 use crate::chart::{self, Distribution};
 
-/// Histogram of latencies.
 pub(super) fn picture(job: &Job) -> Option<String> {
     let kinds = [
         ("read", &job.read.clat_ns),
@@ -18,30 +17,24 @@ pub(super) fn picture(job: &Job) -> Option<String> {
         .iter()
         .filter(|(_, latency)| latency.max > 0)
         .map(|&(name, latency)| {
-            let at = |key: &str| latency.percentile.get(key).copied().unwrap_or(0);
-            let marks = vec![
-                ("p50", at("50.000000")),
-                ("p99", at("99.000000")),
-                ("p99.9", at("99.900000")),
-                ("max", latency.max),
-            ];
+            let mark = |(name, key)| Some((name, latency.percentile(key)?));
+            let marks = [("p50", "50.000000"), ("p99", "99.000000"), ("p99.9", "99.900000")];
+            let marks = marks.into_iter().filter_map(mark).chain([("max", latency.max)]).collect();
             Distribution { name, counts: &latency.counts, marks }
         })
         .collect();
     chart::latencies(&shown)
 }
 
-/// True if a latency was measured.
 pub(super) fn is_measured(job: &Job) -> bool {
     [&job.read, &job.write, &job.trim].iter().any(|op| op.clat_ns.n > 0) || job.sync.lat_ns.n > 0
 }
 
-/// Latencies of one job by kind, with those from arrival where requests waited for a place in the queue.
+/// Latencies by kind of request; also from arrival, where requests waited for a queue slot.
 pub(super) fn by_kind(job: &Job, virtual_ns: u64) -> Table {
     let mut table = table(&["host", "requests", "IOPS", "MB/s", "mean", "p50", "p99", "p99.9", "max"]);
-    let seconds = virtual_ns as f64 / 1e9;
-    let sync_rate = if seconds > 0.0 { job.sync.total_ios as f64 / seconds } else { 0.0 };
-    let bandwidth = |op: &JobOp| format!("{:.1}", op.bw_bytes as f64 / 1e6);
+    let sync_rate = per_second(job.sync.total_ios, virtual_ns);
+    let bandwidth = |op: &JobOp| known(op.bw_bytes, |bytes| format!("{:.1}", bytes as f64 / 1e6));
     let rows = [
         (
             "read",
@@ -66,8 +59,9 @@ pub(super) fn by_kind(job: &Job, virtual_ns: u64) -> Table {
         if total == 0 {
             continue;
         }
-        let cells = [count(total), rate(iops), bandwidth].into_iter();
+        let cells = [count(total), known(iops, rate), bandwidth].into_iter();
         table.add_row(row(name, cells.chain(times(latency))));
+        // Shown only if waiting for a queue slot adds more than 1 %.
         if let Some(waited) = from_arrival.as_ref().filter(|all| all.mean > 1.01 * latency.mean) {
             let cells = ["from".to_owned(), "arrival".to_owned(), String::new()].into_iter();
             table.add_row(row("", cells.chain(times(waited))));
@@ -76,9 +70,8 @@ pub(super) fn by_kind(job: &Job, virtual_ns: u64) -> Table {
     table
 }
 
-/// Mean, percentiles and the longest.
 fn times(latency: &Clat) -> [String; 5] {
-    let percentile = |key| duration(latency.percentile.get(key).copied().unwrap_or(0) as f64);
+    let percentile = |key| known(latency.percentile(key), |ns| duration(ns as f64));
     [
         duration(latency.mean),
         percentile("50.000000"),
@@ -88,12 +81,10 @@ fn times(latency: &Clat) -> [String; 5] {
     ]
 }
 
-/// Lines that the table of jobs has at most.
 const LINES_MAX: usize = 24;
-/// Characters of a job's name that it shows.
 const NAME_MAX: usize = 16;
 
-/// Each job by itself; nothing for one alone.
+/// `None` for a single job.
 pub(super) fn by_job(jobs: &[Job]) -> Option<String> {
     if jobs.len() < 2 {
         return None;
@@ -110,10 +101,11 @@ pub(super) fn by_job(jobs: &[Job]) -> Option<String> {
         .flat_map(|job| kinds(job).into_iter().map(|(kind, op)| (job.jobname.clone(), kind, op)))
         .collect();
     let mut before = String::new();
+    // A job's name is shown once, in front of its first kind of request.
     for (name, kind, op) in lines.iter().take(LINES_MAX) {
         let shown: String =
             if *name == before { String::new() } else { name.chars().take(NAME_MAX).collect() };
-        let cells = [(*kind).to_owned(), rate(op.iops)].into_iter();
+        let cells = [(*kind).to_owned(), known(op.iops, rate)].into_iter();
         table.add_row(row(&shown, cells.chain(times(&op.clat_ns).into_iter().skip(1))));
         before.clone_from(name);
     }

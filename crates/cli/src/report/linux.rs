@@ -1,7 +1,8 @@
-//! The summaries of a command in a guest: one screen, and all numbers.
+//! Summaries of a command in a guest: one screen, or all numbers.
 
 use std::fmt::Write as _;
 
+use strobe_lab::WindowVerdict;
 use strobe_linux::command::{LinuxResult, keep_data};
 
 use super::overview::differs;
@@ -11,7 +12,7 @@ use super::{
     slc_line, terminal_width, translation_line, trimmed,
 };
 
-/// The first summary of a command in a guest: one screen. `--full` prints the rest.
+/// Default summary of a command in a guest: one screen. `--full` prints the rest.
 pub fn linux_brief(result: &LinuxResult, style: Style) -> String {
     let guest = &result.guest;
     let head = format!(
@@ -35,7 +36,13 @@ pub fn linux_brief(result: &LinuxResult, style: Style) -> String {
         errors_line(&result.host).map(|line| style.warning(&line)),
         Some(flash(result)),
         Some(brief::wear(&result.wear, result.drive.nand.endurance_pe)),
-        Some(brief::lifetime(&result.drive, &result.wear, result.host.pages_written, result.time.virtual_ns)),
+        Some(brief::lifetime(
+            &result.drive,
+            &result.wear,
+            (result.waf, WindowVerdict::of(result.waf, result.nand.erase.total, None)),
+            result.host.pages_written,
+            result.time.virtual_ns,
+        )),
         brief::longest(&result.jobs)
             .map(|(name, ns)| brief::labelled("slowest", &format!("a {name} took {}", duration(ns as f64)))),
     ];
@@ -48,7 +55,6 @@ pub fn linux_brief(result: &LinuxResult, style: Style) -> String {
     trimmed(&out)
 }
 
-/// Flash operations, and the share of time in which dies worked.
 fn flash(result: &LinuxResult) -> String {
     let (nand, dies) = (&result.nand, &result.dies);
     let mut text = format!(
@@ -64,7 +70,6 @@ fn flash(result: &LinuxResult) -> String {
     brief::labelled("flash", &text)
 }
 
-/// Seed, version and the files that the guest was shown, on which the result depends.
 fn origin(result: &LinuxResult) -> String {
     let root = match (result.guest.root.files, &result.guest.root.digest) {
         (Some(files), Some(digest)) => {
@@ -84,27 +89,26 @@ fn file_system(result: &LinuxResult) -> &str {
     result.guest.file_system.as_deref().unwrap_or("the bare drive")
 }
 
-/// Warnings about the guest.
 fn notes(result: &LinuxResult) -> Vec<String> {
     let guest = &result.guest;
     let memory = guest.out_of_memory.then(|| {
         let memory = guest.memory_mib;
-        format!("note: the guest ran out of memory (--memory above {memory} gives it more) and its kernel ended a program")
+        format!("note: out of memory: the guest's kernel killed a program; set --memory above {memory}")
     });
     let spun = (!guest.spun.is_empty()).then(|| {
         format!(
-            "note: not repeatable: {} computed for long without a system call, and virtual time went on with this \
-             machine's (--spin-limit)",
+            "note: not repeatable: {} computed without a system call for longer than --spin-limit, and virtual time \
+             advanced with this machine's processor",
             guest.spun.join(", ")
         )
     });
     let error =
         guest.drive_error.as_ref().map(|error| format!("note: the guest saw an error of the drive: {error}"));
-    // Where it is no program and no real time, it is the kernel.
+    // Without busy programs or real time, an old kernel is the cause.
     let is_old = !guest.root.repeatable && guest.spun.is_empty() && guest.clock == "virtual";
     let kernel = is_old.then(|| {
         format!(
-            "note: not repeatable: before Linux 6.12 not all runs are alike, and this was {}",
+            "note: not repeatable: kernels before Linux 6.12 do not repeat every run, and this was {}",
             guest.kernel
         )
     });
@@ -112,7 +116,7 @@ fn notes(result: &LinuxResult) -> Vec<String> {
     memory.into_iter().chain(spun).chain(kernel).chain(error).chain(beside).collect()
 }
 
-/// The full summary of a command in a guest as text.
+/// Full summary of a command in a guest.
 pub fn linux_summary(result: &LinuxResult) -> String {
     let (guest, requests) = (&result.guest, &result.requests);
     let waf = result.waf.map_or("-".to_owned(), |waf| format!("{waf:.3}"));
@@ -148,10 +152,10 @@ pub fn linux_summary(result: &LinuxResult) -> String {
     }
     let wall = result.time.wall_s.map_or(String::new(), |wall| format!("; {wall:.1} s of wall time in all"));
     let processor = match guest.cpu {
-        None => "no time: this is what the drive allows".to_owned(),
+        None => "no time: the drive alone sets the speed".to_owned(),
         Some(cost) => format!(
-            "{} for a system call, {} for each KiB that it copies, {} for a fork and three times that to load a \
-             program, else no time",
+            "{} for a system call, {} for each KiB copied, {} for a fork and three times as much to load a program, \
+             and no time otherwise",
             duration(cost.syscall_ns.into()),
             duration(cost.copy_ns_per_kib.into()),
             duration(cost.process_ns.into())
@@ -159,7 +163,7 @@ pub fn linux_summary(result: &LinuxResult) -> String {
     };
     let _ = write!(
         out,
-        "\nThe measured window is the command and the sync behind it, {} of {} since power-on{wall}. The guest's \
+        "\nThe measured window is the command and the sync after it, {} of {} since power-on{wall}. The guest's \
          processor takes {processor}.",
         duration(result.time.virtual_ns as f64),
         duration(result.time.session_ns as f64),

@@ -1,4 +1,4 @@
-//! The summaries a person reads in the terminal.
+//! Summaries for the terminal.
 
 mod brief;
 #[cfg(target_os = "linux")]
@@ -19,7 +19,7 @@ mod top;
 pub mod twin;
 
 pub use brief::brief;
-pub use overview::room_line;
+pub use overview::capacity_line;
 pub use style::Style;
 
 use std::fmt::Write as _;
@@ -44,7 +44,11 @@ pub use table::{Table, row, table, terminal_width};
 #[cfg(target_os = "linux")]
 pub use top::top;
 
-/// Breaks `text` between words into lines of `width` columns.
+/// "-" if unknown.
+pub(crate) fn known<T>(value: Option<T>, shown: impl Fn(T) -> String) -> String {
+    value.map_or_else(|| "-".to_owned(), shown)
+}
+
 pub(crate) fn broken(text: &str, width: usize) -> Vec<String> {
     let mut lines: Vec<String> = Vec::new();
     for word in text.split_whitespace() {
@@ -59,10 +63,9 @@ pub(crate) fn broken(text: &str, width: usize) -> Vec<String> {
     lines
 }
 
-/// Jobs that the full summary describes.
 const JOBS: usize = 8;
 
-/// The full summary of a run as text.
+/// Full summary of a run.
 pub fn summary(result: &RunResult) -> String {
     let mut out = String::new();
     if let Some(reason) = &result.stopped_by {
@@ -112,15 +115,18 @@ pub fn summary(result: &RunResult) -> String {
     trimmed(&out)
 }
 
-/// Warnings about the credibility of the numbers.
-fn hints(result: &RunResult) -> Vec<&'static str> {
+fn was_filled(result: &RunResult) -> bool {
     let is_reopened = result.image.is_some_and(|image| image.recovery.is_some());
     let wants_prefill = result.config.workload.wants_prefill();
-    let was_filled = result.config.run.prefill.unwrap_or(wants_prefill && !is_reopened);
+    result.config.run.prefill.unwrap_or(wants_prefill && !is_reopened)
+}
+
+fn hints(result: &RunResult) -> Vec<&'static str> {
+    let was_filled = was_filled(result);
     let mut hints = Vec::new();
     if result.host.read.commands > 0 && result.nand.read.by_cause.host == 0 {
         hints.push(if was_filled {
-            "no read found data on flash, so reads cost no flash time: what they asked for was in a buffer or trimmed"
+            "no read found data on flash, so reads cost no flash time: the data was in a buffer or trimmed"
         } else {
             "no read found data on flash, so reads cost no flash time (fill the drive first: run.prefill, --prefill)"
         });
@@ -129,7 +135,7 @@ fn hints(result: &RunResult) -> Vec<&'static str> {
         hints.push(if result.wear.erase_max > 0 {
             "no garbage was collected within the measured window: it is too short (run.measure, or a longer trace)"
         } else if was_filled {
-            "no garbage was collected: the drive was filled, but there was spare flash left to write on (a longer run.warmup)"
+            "no garbage was collected: the drive was filled, but spare flash was left (run.precondition)"
         } else {
             "no garbage was collected: the drive was never full (run.prefill, --prefill, or a smaller drive)"
         });
@@ -137,7 +143,6 @@ fn hints(result: &RunResult) -> Vec<&'static str> {
     hints
 }
 
-/// Host commands that met data that cannot be read.
 fn errors_line(host: &HostResult) -> Option<String> {
     let kinds = [("reads", host.read), ("writes", host.write), ("copies", host.copy)];
     let kinds = [&kinds[..], &[("write zeroes", host.write_zeroes)]].concat();
@@ -169,7 +174,6 @@ fn causes(op: &ByCause) -> String {
     parts.join(", ")
 }
 
-/// Use of the dies' time.
 fn dies_line(dies: &DiesResult) -> Option<String> {
     let busy = dies.busy?;
     let some = dies.by_class.named().into_iter().filter(|&(_, ns)| ns > 0);
@@ -191,11 +195,10 @@ fn dies_line(dies: &DiesResult) -> Option<String> {
     Some(line)
 }
 
-/// Copy commands and file-system activity, and the total cost of its updates.
 fn lfs_line(lfs: &LfsResult) -> String {
     let mut line = format!("files     {} updated", bytes(lfs.updated_bytes as f64));
     if let Some(programmed) = lfs.programmed_per_byte {
-        let _ = write!(line, ", {programmed:.3} bytes programmed for each byte of them");
+        let _ = write!(line, ", {programmed:.3} bytes programmed per byte");
     }
     if let Some(live) = lfs.victims_live {
         let cleaned = bytes(lfs.cleaned_bytes as f64);
@@ -216,15 +219,12 @@ fn copy_line(copy: &CopyStats) -> String {
     );
     if third_owner_units + map_full_units > 0 {
         let (owners, full) = (count(third_owner_units), count(map_full_units));
-        let _ = write!(
-            line,
-            ", of these {owners} as they had two owners already, {full} as the virtual map was full"
-        );
+        let _ =
+            write!(line, ", of these {owners} with two owners already and {full} with a full virtual map");
     }
     line
 }
 
-/// Demand paging of the map.
 fn translation_line(paging: &TranslationStats) -> String {
     let uses = (paging.hits + paging.misses).max(1) as f64;
     format!(
@@ -237,12 +237,11 @@ fn translation_line(paging: &TranslationStats) -> String {
     )
 }
 
-/// Activity of the SLC cache.
 fn slc_line(slc: &SlcResult) -> String {
     let SlcStats { units_cached, units_direct, units_folded, blocks_folded, .. } = slc.counters;
     let written = (units_cached + units_direct).max(1) as f64;
     format!(
-        "SLC cache: took {:.2} % of what was written; {} pages folded from {} blocks, {} blocks in use at the end",
+        "SLC cache: took {:.2} % of the written data; {} pages folded from {} blocks, {} blocks in use at the end",
         100.0 * units_cached as f64 / written,
         count(units_folded),
         count(blocks_folded),
@@ -250,11 +249,10 @@ fn slc_line(slc: &SlcResult) -> String {
     )
 }
 
-/// Merges of log or replacement blocks.
 fn merge_line(merges: &MergeStats) -> String {
     let MergeStats { switched, partial, full, units_copied, blocks_erased, .. } = *merges;
     format!(
-        "merges: {} switched, {} filled up and switched, {} in full; {} sectors copied, {} blocks erased",
+        "merges: {} switch, {} partial, {} full; {} sectors copied, {} blocks erased",
         count(switched),
         count(partial),
         count(full),
@@ -279,6 +277,7 @@ fn wear_picture(wear: &WearResult, endurance: u32) -> String {
         let _ = write!(line, ", the first after {} host pages", count(writes));
     }
     if wear.histogram.len() > 1 {
+        // `bars` draws 0 as the lowest bar; bins without blocks stay blank.
         let blocks = wear.histogram.iter().map(|&n| if n == 0 { 0.0 } else { f64::from(n) });
         let picture: String = bars(blocks.clone(), 0.0)
             .chars()
@@ -290,10 +289,8 @@ fn wear_picture(wear: &WearResult, endurance: u32) -> String {
     line
 }
 
-/// Columns of the picture of bad blocks.
 const CURVE_COLUMNS: u64 = 48;
 
-/// Curve of bad blocks, and its distance from the best possible one.
 fn lifetime_picture(wear: &WearResult) -> Option<String> {
     let (first, last) = (wear.bad_block_curve.first()?, wear.bad_block_curve.last()?);
     let mut lines = Vec::new();
@@ -312,7 +309,7 @@ fn lifetime_picture(wear: &WearResult) -> Option<String> {
     if let Some(ideal) = wear.ideal_host_pages {
         let reached = 100.0 * first.host_pages as f64 / ideal.max(1) as f64;
         lines.push(format!(
-            "if all blocks wore alike, the first would go bad after {} host pages: {reached:.1} % of that was reached",
+            "if blocks wore evenly, the first would go bad after {} host pages: {reached:.1} % of that was reached",
             count(ideal)
         ));
     }
@@ -326,6 +323,7 @@ fn series_picture(result: &RunResult) -> Option<String> {
     };
     let (warm, measured) = (wafs(false), wafs(true));
     let (split, all) = (warm.len(), [warm, measured].concat());
+    // Fewer than three samples show no trend.
     if all.len() < 3 {
         return None;
     }
@@ -336,7 +334,7 @@ fn series_picture(result: &RunResult) -> Option<String> {
         "write amplification from {} to {} of the capacity written{}\n{}",
         times(at(result.series.first())),
         times(at(result.series.last())),
-        if split > 0 && split < all.len() { " (behind the dotted line: measured)" } else { "" },
+        if split > 0 && split < all.len() { " (after the dotted line: measured)" } else { "" },
         chart::series(&all, split, low.min(1.0))
     );
     if let Some(steady) = &result.steady_state {
@@ -354,7 +352,6 @@ fn series_picture(result: &RunResult) -> Option<String> {
     Some(text)
 }
 
-/// Rounds before the measurement.
 fn steady_line(steady: &SteadyRounds) -> String {
     let state = if steady.reached { "was steady" } else { "was NOT steady" };
     let mut line = format!(
@@ -370,7 +367,7 @@ fn steady_line(steady: &SteadyRounds) -> String {
     line
 }
 
-/// Recovery of a drive.
+/// Text on the recovery of a drive.
 pub fn recovered(recovery: &strobe_ssd::Recovery) -> String {
     recovery_line(&RecoveryResult::of(recovery))
 }
@@ -381,8 +378,8 @@ fn recovery_line(recovery: &RecoveryResult) -> String {
         ns => format!(" in {} of virtual time", duration(ns as f64)),
     };
     format!(
-        "recovered{time}: {} log pages with {} epochs and {} checkpoint segments, {} data pages \
-         behind them with {} mapping units; {} pages illegible, {} blocks erased",
+        "recovered{time}: {} log pages with {} epochs and {} checkpoint segments, {} later data pages with {} mapping \
+         units; {} pages unreadable, {} blocks erased",
         count(recovery.log_pages),
         count(recovery.epochs),
         count(recovery.segments),
@@ -393,18 +390,17 @@ fn recovery_line(recovery: &RecoveryResult) -> String {
     )
 }
 
-/// Table of power cuts, and whether the drive kept its promise.
 fn power_cuts(cuts: &[PowerCutResult]) -> Option<String> {
     const SHOWN: usize = 20;
     let last = cuts.last()?;
     let mut table = table(&[
         "power cut in\noperation",
-        "back\nafter",
+        "recovery\ntime",
         "pages\nread",
-        "units\nfound",
-        "not\nflushed",
-        "of them\nkept",
-        "fell\nback",
+        "units\nrecovered",
+        "units\nunflushed",
+        "newest\nversion",
+        "older\nversion",
         "wrong",
     ]);
     for cut in cuts.iter().take(SHOWN) {
@@ -427,14 +423,13 @@ fn power_cuts(cuts: &[PowerCutResult]) -> Option<String> {
     let wrong: u64 = cuts.iter().map(|cut| cut.verified.wrong).sum();
     let proof = match wrong {
         0 => format!(
-            "After each of {} power cuts all {} mapping units were read back: every one holds what it held at \
-             the last flush, or something written to it since. Nothing flushed was lost, nothing trimmed and \
-             flushed came back.",
+            "After each of {} power cuts all {} mapping units were read back: each holds its data of the last flush \
+             or a later version. No flushed data was lost, and no flushed trim came back.",
             count(cuts.len() as u64),
             count(last.verified.units)
         ),
         wrong => {
-            format!("{} mapping units read as nothing that they held since the last flush.", count(wrong))
+            format!("{} mapping units hold neither their flushed data nor a later version.", count(wrong))
         }
     };
     Some(format!("{table}{more}\n{proof}"))
@@ -461,7 +456,7 @@ mod tests {
             CopyStats { logical_units: 1000, physical_units: 30, third_owner_units: 10, map_full_units: 20 };
         let line = copy_line(&copy);
         for part in
-            ["1,000 mapping units by the map", "30 read", "10 as they had two owners", "20 as the virtual"]
+            ["1,000 mapping units by the map", "30 read", "10 with two owners", "20 with a full virtual map"]
         {
             assert!(line.contains(part), "{part} is missing in {line}");
         }

@@ -1,4 +1,4 @@
-//! Head of a summary: the drive, the workload, the trace, and the headline with its window.
+//! Head of a summary: drive, workload, trace, and headline with its window.
 
 use std::fmt::Write as _;
 
@@ -13,14 +13,13 @@ use strobe_lab::{
 use strobe_workload::arrivals::RateProcess;
 use strobe_workload::lfs::Cleaning;
 
-/// The drive in one line: which, how much of it is offered, how it maps and collects.
 pub(super) fn drive_line(result: &RunResult) -> String {
     let drive = &result.config.drive;
     let name = drive.preset.as_deref().unwrap_or("a drive of its own");
     let changed = if is_changed(drive) { ", changed" } else { "" };
     let mut line = format!("drive     {name}{changed}");
-    if let Some(room) = room_line(drive) {
-        let _ = write!(line, ": {}", room.replacen("offered, ", "offered,\n          ", 1));
+    if let Some(capacity) = capacity_line(drive) {
+        let _ = write!(line, ": {}", capacity.replacen("offered, ", "offered,\n          ", 1));
     }
     let ftl = &drive.ftl;
     let _ = match ftl.mapping.as_str() {
@@ -30,12 +29,11 @@ pub(super) fn drive_line(result: &RunResult) -> String {
     line
 }
 
-/// True if `drive` differs from the preset of that name.
 pub(super) fn is_changed(drive: &DriveConfig) -> bool {
     differs(drive, |_| {})
 }
 
-/// True if `drive` differs from what `prepare` makes of the preset of that name.
+/// `prepare` changes the preset before the comparison.
 pub(super) fn differs(drive: &DriveConfig, prepare: impl FnOnce(&mut DriveConfig)) -> bool {
     let preset = drive.preset.as_deref().and_then(strobe_ssd::presets::find);
     let preset = preset.and_then(|preset| toml::from_str::<DriveConfig>(preset.toml).ok());
@@ -45,18 +43,18 @@ pub(super) fn differs(drive: &DriveConfig, prepare: impl FnOnce(&mut DriveConfig
     })
 }
 
-/// Flash capacity and offered capacity of `drive`, if it can be built.
-pub fn room_line(drive: &DriveConfig) -> Option<String> {
-    let room = CapacityResult::of(drive)?;
+/// Flash capacity and logical capacity of `drive`, if it can be built.
+pub fn capacity_line(drive: &DriveConfig) -> Option<String> {
+    let capacity = CapacityResult::of(drive)?;
     Some(format!(
         "{} of flash, {} offered, {:.1} % over-provisioning",
-        bytes(room.raw_bytes as f64),
-        bytes(room.logical_bytes as f64),
-        100.0 * room.over_provisioning
+        bytes(capacity.raw_bytes as f64),
+        bytes(capacity.logical_bytes as f64),
+        100.0 * capacity.over_provisioning
     ))
 }
 
-/// The workload in one line, or a line for each of the first `shown` jobs.
+/// One line per job, for the first `shown` jobs.
 pub(super) fn workload_line(result: &RunResult, shown: usize) -> String {
     let host = |host: &HostConfig| {
         let mut text = format!("queue depth {}", host.queue_depth);
@@ -77,10 +75,16 @@ pub(super) fn workload_line(result: &RunResult, shown: usize) -> String {
                 let copies = if job.numjobs > 1 { format!("{} × ", job.numjobs) } else { String::new() };
                 let mut line = format!("{copies}{}: {}", job.name, generator_text(&job.workload, host));
                 if let Some(delay) = job.startdelay {
-                    let _ = write!(line, ", from {delay} on");
+                    let _ = write!(line, ", starting at {delay}");
                 }
                 if let Some(runtime) = job.runtime {
                     let _ = write!(line, ", for {runtime}");
+                }
+                if let Some(most) = job.io_bytes {
+                    let _ = write!(line, ", until {} are issued", bytes(most as f64));
+                }
+                if job.stonewall {
+                    line += ", after the jobs before it";
                 }
                 line
             };
@@ -93,7 +97,7 @@ pub(super) fn workload_line(result: &RunResult, shown: usize) -> String {
         }
         WorkloadConfig::Trace(trace) => {
             let pace = match trace.pacing {
-                PacingName::Open => "at its own times".to_owned(),
+                PacingName::Open => "at the trace's times".to_owned(),
                 PacingName::Closed => host(&trace.host),
             };
             format!("workload  {} ({}), {pace}", trace.path, trace.format)
@@ -118,7 +122,7 @@ pub(super) fn workload_line(result: &RunResult, shown: usize) -> String {
     }
 }
 
-/// A line that goes on below its tenth column where it is too wide, broken behind a comma.
+/// Breaks after a comma, indented to the tenth column.
 pub(super) fn wrapped(line: &str) -> String {
     let (mut out, mut column) = (String::new(), 0);
     for (at, part) in line.split(", ").enumerate() {
@@ -135,10 +139,11 @@ pub(super) fn wrapped(line: &str) -> String {
     out
 }
 
-/// Requests of a generator and their rate; `host` words its queue depth.
+/// `host` formats the queue depth.
 fn generator_text(workload: &SyntheticWorkload, host: impl Fn(&HostConfig) -> String) -> String {
     let SyntheticWorkload { generator, host: queue, pace } = workload;
     let mix = match generator.write_fraction {
+        _ if generator.trim_fraction == 1.0 => "trims".to_owned(),
         1.0 => "writes".to_owned(),
         0.0 => "reads".to_owned(),
         share => format!("{:.4} % writes", 100.0 * share).replace(".0000", ""),
@@ -150,7 +155,8 @@ fn generator_text(workload: &SyntheticWorkload, host: impl Fn(&HostConfig) -> St
             sizes.collect::<Vec<_>>().join(", ")
         }
     };
-    let mut line = format!("{} {mix} of {size}, {}", generator.kind.name(), host(queue));
+    let map = if generator.random_map { ", each block once per pass" } else { "" };
+    let mut line = format!("{} {mix} of {size}{map}, {}", generator.kind.name(), host(queue));
     if !pace.rate_points.is_empty() {
         let most = pace.rate_points.iter().map(|point| point.iops).max().unwrap_or(0);
         let _ = write!(line, ", up to {} requests/s", count(most.into()));
@@ -165,7 +171,7 @@ fn generator_text(workload: &SyntheticWorkload, host: impl Fn(&HostConfig) -> St
         };
         let _ = write!(line, ", a pause of {pause} after {blocks}");
     }
-    if generator.trim_fraction > 0.0 {
+    if generator.trim_fraction > 0.0 && generator.trim_fraction < 1.0 {
         let _ = write!(line, ", {:.1} % trims", 100.0 * generator.trim_fraction);
         if generator.trim_ranges > 1 {
             let _ = write!(line, " of {} ranges", generator.trim_ranges);
@@ -193,21 +199,21 @@ pub(super) fn headline(result: &RunResult) -> String {
             let way = if steady.reached { "ends at" } else { "was at" };
             let _ = write!(
                 line,
-                "\n  TRANSIENT: this window covers the drive's way to the steady state, and {way} {:.3}",
+                "\n  TRANSIENT: the drive was on its way to the steady state in this window, and {way} {:.3}",
                 steady.waf_mean
             );
-            // A drive that is worn out, or a trace, has no other way.
+            // A longer warm-up does not apply to a worn drive or a trace.
             let is_trace = matches!(result.config.workload, WorkloadConfig::Trace(_));
             if !is_trace && !result.config.run.until_worn() {
                 line += "; a longer run.warmup leaves it out";
             }
         }
         (WindowVerdict::NothingCollected, _) => {
-            line += "\n  NOTHING WAS COLLECTED: the drive had room left, so this is not what it comes to";
+            line += "\n  NOTHING WAS COLLECTED: free space was left, so this is not the steady-state value";
         }
         (WindowVerdict::TooFewIntervals, _) => {
-            line += "\n  no verdict on the steady state: that takes five intervals, each an eighth of the capacity \
-                     written or more";
+            line += "\n  no verdict on the steady state: it needs five intervals, each of an eighth of the capacity \
+                     or more";
         }
         _ => {}
     }
@@ -221,7 +227,6 @@ fn virtual_time(result: &RunResult) -> String {
     }
 }
 
-/// Contents of the trace.
 pub(super) fn trace_line(trace: &strobe_lab::result::TraceResult) -> String {
     let kinds: Vec<String> = trace.requests.iter().map(|(kind, n)| format!("{} {kind}", count(*n))).collect();
     let mut line = format!(
@@ -244,7 +249,6 @@ pub(super) fn trace_line(trace: &strobe_lab::result::TraceResult) -> String {
     line
 }
 
-/// Changes that were made to a trace to fit the drive, if any were.
 pub(super) fn changes_line(c: &Changes) -> Option<String> {
     let changes: Vec<String> = [
         (c.wrapped, "wrapped"),
@@ -252,8 +256,8 @@ pub(super) fn changes_line(c: &Changes) -> Option<String> {
         (c.dropped, "beyond the end, dropped"),
         (c.rounded, "rounded to sectors"),
         (c.empty, "empty, dropped"),
-        (c.late, "out of time order, issued at once"),
-        (c.split, "split as it was longer than 1 GiB"),
+        (c.late, "out of time order, issued immediately"),
+        (c.split, "longer than 1 GiB, split"),
     ]
     .iter()
     .filter(|(n, _)| *n > 0)

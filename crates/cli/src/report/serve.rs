@@ -1,4 +1,4 @@
-//! The summary of a server: one screen.
+//! Summary of a server: one screen.
 
 use std::fmt::Write as _;
 
@@ -9,7 +9,7 @@ use super::overview::differs;
 use super::style::Style;
 use super::{brief, count, duration, errors_line, trimmed};
 
-/// The summary of a server when it has ended.
+/// Summary of a server after its end.
 pub fn serve_brief(result: &ServeResult, style: Style) -> String {
     let server = &result.server;
     let mut out = format!("{}\n", brief::drive(&result.drive, differs(&result.drive, keep_data)));

@@ -1,40 +1,40 @@
-//! Colour and weight of text on a terminal.
+//! Colour and weight of terminal text.
 
 use std::io::IsTerminal as _;
 
-/// Escape sequences, or none.
+/// Switch for escape sequences.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Style {
     is_on: bool,
 }
 
 impl Style {
-    /// Style without escape sequences: of files, pipes and tests.
+    /// Style without escape sequences, for files, pipes and tests.
     pub const PLAIN: Self = Self { is_on: false };
 
-    /// Style of standard output: plain unless it is a terminal, and with NO_COLOR or TERM=dumb.
+    /// Style of standard output: plain if it is no terminal, or with NO_COLOR or TERM=dumb.
     pub fn of_stdout() -> Self {
         let given = |name: &str| std::env::var_os(name).filter(|value| !value.is_empty());
         let is_dumb = given("TERM").is_some_and(|term| term == "dumb");
         Self { is_on: std::io::stdout().is_terminal() && given("NO_COLOR").is_none() && !is_dumb }
     }
 
-    /// `text` in bold.
+    /// Bold text.
     pub fn bold(self, text: &str) -> String {
         self.with("1", text)
     }
 
-    /// `text` in the colour of warnings.
+    /// Text in the colour of warnings.
     pub fn warning(self, text: &str) -> String {
         self.with("33", text)
     }
 
-    /// `text` that is secondary.
+    /// Faint text, for secondary information.
     pub fn faint(self, text: &str) -> String {
         self.with("2", text)
     }
 
-    /// Each line of `text` with the escape sequence `code` around it.
+    /// Each line is wrapped separately.
     fn with(self, code: &str, text: &str) -> String {
         if !self.is_on {
             return text.to_owned();

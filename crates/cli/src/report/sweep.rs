@@ -4,11 +4,11 @@ use std::fmt::Write as _;
 
 use strobe_report::Table;
 use strobe_sweep::words::{about_intervals, about_left_out, about_steadiness};
-use strobe_sweep::{Outputs, Plan, failures};
+use strobe_sweep::{Naming, Outputs, Plan, failures};
 
 use super::{broken, count, table, terminal_width, wrapped};
 
-/// Planned runs.
+/// Plan of a sweep: number of runs, and refused configurations.
 pub fn plan(plan: &Plan) -> String {
     let refused: Vec<(usize, &str)> = plan
         .configurations
@@ -34,13 +34,14 @@ pub fn plan(plan: &Plan) -> String {
 /// Results so far.
 pub fn summary(plan: &Plan, outputs: &Outputs) -> String {
     let summary = &outputs.summary;
-    let tables = strobe_sweep::tables(plan, summary);
+    let tables = strobe_sweep::tables(plan, summary, Naming::Paths);
     let (means, differences) = tables.split_at(1);
     let mut out: String = means.iter().map(written).collect();
     let _ = writeln!(out, "\n{}", broken(&about_intervals(plan, summary), terminal_width()).join("\n"));
     if let Some(line) = about_steadiness(plan, summary) {
         let _ = writeln!(out, "{}", broken(&line, terminal_width()).join("\n"));
     }
+    // With differences, the notes of their tables name the left-out configurations.
     if let Some(line) = about_left_out(plan, summary).filter(|_| differences.is_empty()) {
         let _ = writeln!(out, "{}", broken(&line, terminal_width()).join("\n"));
     }
@@ -60,7 +61,6 @@ pub fn summary(plan: &Plan, outputs: &Outputs) -> String {
     out
 }
 
-/// A table as a terminal shows it.
 fn written(found: &Table) -> String {
     let heading: Vec<&str> = found.columns.iter().map(|(name, _)| name.as_str()).collect();
     let mut table = table(&heading);

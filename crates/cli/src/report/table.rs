@@ -1,77 +1,75 @@
-//! Tables that fit a terminal without a number or its unit broken over two lines.
+//! Terminal tables that never break a number or its unit over two lines.
 //!
-//! The columns are laid out in three steps, and the first that fits the width is taken:
+//! The layout is the first of these that fits the width:
 //!
 //! 1. every column as wide as its widest cell, two blanks between columns;
-//! 2. the same with one blank;
-//! 3. headers and columns of text broken between words, the widest first.
+//! 2. one blank between columns;
+//! 3. headers and text columns broken between words, the widest first.
 //!
-//! Columns of numbers keep their cells whole in each of them. What does not fit even then is wider than the terminal.
+//! Cells of number columns always stay whole. A table too large for the third layout is wider than the
+//! terminal.
 
 use std::fmt;
 
 use crate::chart::WIDTH;
 
-/// Narrower terminals than this are not told from this.
 const WIDTH_MIN: usize = 40;
 
-/// Columns of the terminal that standard output is, or 80.
+/// Columns of the terminal on standard output; 80 without one.
 pub fn terminal_width() -> usize {
     let size = terminal_size::terminal_size_of(std::io::stdout());
     size.map_or(WIDTH, |(terminal_size::Width(columns), _)| usize::from(columns).max(WIDTH_MIN))
 }
 
-/// Lines of cells under a header.
+/// A header and rows of cells.
 #[derive(Clone, Debug)]
 pub struct Table {
     header: Vec<String>,
-    /// Columns of text stand to the left and are broken between words; others are numbers.
+    /// True for left-aligned text, broken between words. Others are numbers.
     is_text: Vec<bool>,
     rows: Vec<Vec<String>>,
     width: usize,
 }
 
-/// An empty table: the first column is text, the others are numbers.
+/// Returns an empty table: the first column is text, the others are numbers.
 pub fn table(header: &[&str]) -> Table {
     let header: Vec<String> = header.iter().map(|&name| name.to_owned()).collect();
     let is_text = (0..header.len()).map(|at| at == 0).collect();
     Table { header, is_text, rows: Vec::new(), width: terminal_width() }
 }
 
-/// A line of a table.
+/// Returns a row.
 pub fn row(first: &str, rest: impl IntoIterator<Item = String>) -> Vec<String> {
     std::iter::once(first.to_owned()).chain(rest).collect()
 }
 
 impl Table {
-    /// Sets the column `at` as text.
+    /// Makes column `at` text.
     pub fn text(mut self, at: usize) -> Self {
         self.is_text[at] = true;
         self
     }
 
-    /// Sets the column `at` as numbers.
+    /// Makes column `at` numbers.
     pub fn numbers(mut self, at: usize) -> Self {
         self.is_text[at] = false;
         self
     }
 
-    /// Sets the width in columns, instead of the width of the terminal.
+    /// Sets the width in columns, instead of the terminal's.
     pub fn in_columns(self, width: usize) -> Self {
         Self { width, ..self }
     }
 
-    /// Adds a line; cells beyond the header are left out.
+    /// Adds a row; cells beyond the header are not shown.
     pub fn add_row(&mut self, cells: Vec<String>) {
         self.rows.push(cells);
     }
 
-    /// Cells of column `at`, without the header.
     fn cells(&self, at: usize) -> impl Iterator<Item = &str> {
         self.rows.iter().filter_map(move |row| row.get(at)).map(String::as_str)
     }
 
-    /// Widths of the columns, and the blanks between them.
     fn layout(&self) -> (Vec<usize>, usize) {
         let columns = self.header.len();
         let widest = |at: usize| self.cells(at).chain([self.header[at].as_str()]).map(longest_line).max();
@@ -87,6 +85,7 @@ impl Table {
             self.cells(at).map(whole).chain([longest_word(&self.header[at])]).max().unwrap_or(0)
         };
         let least: Vec<usize> = (0..columns).map(least).collect();
+        // Shrink the widest column that can still break, until the table fits or no column can.
         while !fits(&widths, 1) {
             let wide = (0..columns).filter(|&at| widths[at] > least[at]).max_by_key(|&at| widths[at]);
             let Some(at) = wide else { break };
@@ -95,7 +94,6 @@ impl Table {
         (widths, 1)
     }
 
-    /// Writes the lines of one row.
     fn write_row(&self, out: &mut String, cells: &[String], (widths, gap): (&[usize], usize)) {
         let empty = String::new();
         let broken: Vec<Vec<String>> = widths
@@ -145,7 +143,6 @@ fn longest_word(text: &str) -> usize {
     text.split_whitespace().map(|word| word.chars().count()).max().unwrap_or(0)
 }
 
-/// `text` in lines of at most `width`, broken between words where it has to be.
 fn lines_of(text: &str, width: usize) -> Vec<String> {
     text.lines()
         .flat_map(|line| {

@@ -1,40 +1,41 @@
-//! The picture of `strobe top`: the difference of two looks at the counters of a server.
+//! Display of `strobe top`: the difference of two readings of a server's counters.
 
 use std::fmt::Write as _;
 
 use serde_json::Value;
 
-use super::{count, duration};
+use super::{count, duration, known};
 
-/// Causes of programs that are shown.
 const CAUSES: usize = 4;
 
-/// The difference of the counters `now` and `before`, as `strobe ctl SOCKET stats` prints them.
+/// Difference of the counters `now` and `before`, in the JSON of `strobe ctl SOCKET stats`.
 pub fn top(before: &Value, now: &Value) -> String {
     let number = |of: &Value, at: &str| of.pointer(at).and_then(Value::as_f64).unwrap_or(0.0);
     let since = |at: &str| number(now, at) - number(before, at);
-    let seconds = since("/time/wall_s").max(1e-9);
-    let rate = |at: &str| since(at).max(0.0) / seconds;
+    let seconds = since("/time/wall_s");
+    // A rewind or ageing resets counters: a negative difference counts as 0.
+    let rate = |at: &str| (seconds > 0.0).then(|| since(at).max(0.0) / seconds);
     let mut out = String::new();
-    let per_second = |value: f64| count(value.round() as u64);
+    let per_second = |rate: Option<f64>| known(rate, |rate| count(rate.round() as u64));
+    let mb_s = |rate: Option<f64>| known(rate, |rate| format!("{:.1}", rate / 1e6));
     let _ = writeln!(
         out,
-        "{:>8}  read {}/s  write {}/s  flush {}/s  trim {}/s  read {:.1} MB/s  write {:.1} MB/s",
+        "{:>8}  read {}/s  write {}/s  flush {}/s  trim {}/s  read {} MB/s  write {} MB/s",
         duration(number(now, "/time/wall_s") * 1e9),
         per_second(rate("/requests/read")),
         per_second(rate("/requests/write")),
         per_second(rate("/requests/flush")),
         per_second(rate("/requests/discard")),
-        rate("/jobs/0/read/io_bytes") / 1e6,
-        rate("/jobs/0/write/io_bytes") / 1e6,
+        mb_s(rate("/jobs/0/read/io_bytes")),
+        mb_s(rate("/jobs/0/write/io_bytes")),
     );
-    let latency = |op: &str, percentile: &str| match number(now, &format!("/jobs/0/{op}/clat_ns/N")) {
-        0.0 => "-".to_owned(),
-        _ => duration(number(now, &format!("/jobs/0/{op}/clat_ns/percentile/{percentile}"))),
+    let latency = |op: &str, percentile: &str| {
+        let at = format!("/jobs/0/{op}/clat_ns/percentile/{percentile}");
+        known(now.pointer(&at).and_then(Value::as_f64), duration)
     };
     let _ = writeln!(
         out,
-        "{:>8}  read p50 {} p99 {}  write p50 {} p99 {}  (of all since the server began)",
+        "{:>8}  read p50 {} p99 {}  write p50 {} p99 {}  (since the server started)",
         "latency",
         latency("read", "50.000000"),
         latency("read", "99.000000"),
@@ -56,13 +57,12 @@ pub fn top(before: &Value, now: &Value) -> String {
     out.trim_end().to_owned()
 }
 
-/// Share of `total_ns`, the time of all dies, in which they were busy. Without pacing no time passes while there are no
-/// requests: the dies are idle.
+/// `total_ns` is the time of all dies. Without pacing no time passes between requests: the dies are idle.
 fn busy(busy_ns: f64, total_ns: f64) -> String {
     if total_ns > 0.0 { format!("{:.1} % busy", 100.0 * busy_ns / total_ns) } else { "idle".to_owned() }
 }
 
-/// Write amplification since `before`, by cause: pages programmed for each per page programmed for the host.
+/// By cause: pages programmed per page programmed for the host.
 fn amplification(before: &Value, now: &Value) -> String {
     let causes = |of: &Value| -> Vec<(String, u64)> {
         let by_cause = of.pointer("/nand/program/by_cause").and_then(Value::as_object);
@@ -108,10 +108,11 @@ mod tests {
         let text = top(&at(1.0, 100, 1000, 0), &at(3.0, 2100, 1200, 100));
         assert!(text.contains("write 1,000/s") && text.contains("read 0/s"), "{text}");
         assert!(text.contains("1.50 = host 1.00 + gc 0.50"), "{text}");
-        // 200 ms of the four dies' two seconds.
+        // 200 ms of 8 s: four dies for two seconds each.
         assert!(text.contains("7 of 100 blocks free, dies 2.5 % busy"), "{text}");
         let later = at(1.0, 0, 5, 5);
-        assert!(top(&later, &later).contains("dies idle"));
+        let none = top(&later, &later);
+        assert!(none.contains("dies idle") && none.contains("write -/s"), "{none}");
         assert!(top(&at(1.0, 0, 5, 5), &at(2.0, 0, 5, 5)).contains("nothing programmed"));
     }
 }

@@ -10,12 +10,11 @@ use strobe_twin::fit::Fit;
 use super::{Table, broken, row, table};
 use crate::chart::WIDTH;
 
-/// Caption below figures.
-const CAPTION: &str = "Measured, and by how much ours is off; * is more than is tolerated. In brackets: shown, and not \
-                       judged, as from saturation on latencies say how deep queues are, and p99.99 of reads and all beyond \
-                       p99 of writes are of few requests.";
+const CAPTION: &str = "Measured values, and the errors of the simulated ones; * exceeds the tolerance. Values in \
+                       brackets are not judged: from saturation on, latencies depend on queue depths, and p99.99 of \
+                       reads and all beyond p99 of writes rest on few requests.";
 
-/// A drive beside its measurements.
+/// Comparison of a drive with its measurements.
 pub fn check(name: &str, title: &str, remark: &str, check: &Check, ablations: &[Ablation]) -> String {
     let mut out = format!("{name} beside {title}\n\n");
     if !remark.is_empty() {
@@ -30,7 +29,6 @@ pub fn check(name: &str, title: &str, remark: &str, check: &Check, ablations: &[
     out
 }
 
-/// The figures of a check that have a column.
 fn figures(check: &Check) -> Vec<Figure> {
     let has = |figure: &Figure| {
         check.rows.iter().flat_map(|row| &row.figures).any(|compared| compared.figure == *figure)
@@ -38,9 +36,7 @@ fn figures(check: &Check) -> Vec<Figure> {
     Figure::ALL.into_iter().filter(has).collect()
 }
 
-/// Latencies of reads.
 const READS: [Figure; 4] = [Figure::ReadP50, Figure::ReadP99, Figure::ReadP999, Figure::ReadP9999];
-/// Figures of writes.
 const WRITES: [Figure; 4] = [Figure::WriteP50, Figure::WriteP99, Figure::WriteP999, Figure::WriteP9999];
 
 fn rows(check: &Check) -> String {
@@ -51,7 +47,6 @@ fn rows(check: &Check) -> String {
     some.map(|figures| part(check, figures)).collect::<Vec<_>>().join("\n\n")
 }
 
-/// Table of the rows that have some of `figures`.
 fn part(check: &Check, figures: &[Figure]) -> String {
     let heading = ["writes/s"].into_iter().chain(figures.iter().map(|figure| figure.name()));
     let mut table = table(&heading.collect::<Vec<_>>());
@@ -92,7 +87,7 @@ fn shown(row: &Row, figure: Figure) -> String {
     })
 }
 
-/// An error, with its sign: in per cent, or as a factor where that is easier to read.
+/// Error in per cent, or as a factor if it is large.
 fn off(error: f64) -> String {
     match error {
         9.95.. => format!("× {:.0}", 1.0 + error),
@@ -116,11 +111,9 @@ fn totals(check: &Check) -> Table {
     table
 }
 
-/// Figures shown for ablations.
 const ABLATED: [Figure; 5] =
     [Figure::ReadP50, Figure::ReadP99, Figure::ReadP999, Figure::WriteP50, Figure::WriteP99];
 
-/// Error removed by each mechanism.
 fn without(check: &Check, ablations: &[Ablation]) -> String {
     let heading = ["without"].into_iter().chain(ABLATED.iter().map(|figure| figure.name()));
     let mut table = table(&heading.collect::<Vec<_>>());
@@ -134,7 +127,7 @@ fn without(check: &Check, ablations: &[Ablation]) -> String {
     for Ablation { without, check } in ablations {
         table.add_row(row(without, errors(check)));
     }
-    format!("Mean error without each mechanism, at the rates that the real drive carries:\n{table}")
+    format!("Mean error without each mechanism, at the rates that the real drive sustains:\n{table}")
 }
 
 /// Comparison as CSV.
@@ -175,7 +168,6 @@ pub fn ablations_csv(check: &Check, ablations: &[Ablation]) -> String {
     out
 }
 
-/// The drive with all its mechanisms, and without each.
 fn all_of<'a>(check: &'a Check, ablations: &'a [Ablation]) -> Vec<(&'static str, &'a Check)> {
     let each = ablations.iter().map(|ablation| (ablation.without, &ablation.check));
     [("nothing", check)].into_iter().chain(each).collect()
@@ -184,8 +176,7 @@ fn all_of<'a>(check: &'a Check, ablations: &'a [Ablation]) -> Vec<(&'static str,
 /// Result of a fit.
 pub fn fit(fit: &Fit) -> String {
     let mut out = String::new();
-    for (what, check) in
-        [("Rows that it was fitted to", &fit.fitted), ("Rows held out, predicted", &fit.held_out)]
+    for (what, check) in [("Rows used for the fit", &fit.fitted), ("Held-out rows, predicted", &fit.held_out)]
     {
         if !check.rows.is_empty() {
             let _ = writeln!(out, "{what}:\n{}\n\n{}\n", rows(check), totals(check));
@@ -199,7 +190,7 @@ pub fn fit(fit: &Fit) -> String {
     }
     let _ = writeln!(out, "{table}");
     if !fit.untold.is_empty() {
-        let _ = writeln!(out, "\nThe measurements say nothing about: {}.", fit.untold.join("; "));
+        let _ = writeln!(out, "\nThe measurements do not determine: {}.", fit.untold.join("; "));
     }
     for (one, other) in &fit.alike {
         let _ = writeln!(out, "\nThe measurements cannot tell apart: {one}; {other}.");
@@ -208,20 +199,19 @@ pub fn fit(fit: &Fit) -> String {
     out
 }
 
-/// Pictures of a check: reads and writes over the rate, measured and ours.
+/// Charts of a check: read and write latencies over the rate, measured and simulated.
 pub fn pictures(title: &str, check: &Check) -> Vec<(&'static str, String)> {
     let drawn = [("reads", &READS), ("writes", &WRITES)]
         .map(|(name, figures)| Some((name, picture(&format!("{title}: {name}"), check, figures)?)));
     drawn.into_iter().flatten().collect()
 }
 
-/// Our latencies as lines, the measured ones as dots.
 fn picture(title: &str, check: &Check, figures: &[Figure]) -> Option<String> {
     let points = |figure: Figure, value: fn(&Compared) -> f64| -> Vec<(f64, f64)> {
         let stable = check.rows.iter().filter(|row| row.is_stable && row.addresses == "uniform");
         let point = |row: &Row| {
             let compared = row.figures.iter().find(|compared| compared.figure == figure)?;
-            // Measurements are microseconds.
+            // Converts the microseconds of the measurements.
             Some((row.writes_s? as f64 / 1000.0, 1000.0 * value(compared)))
         };
         stable.filter_map(point).collect()
@@ -249,7 +239,7 @@ fn one_panel(title: &str, panel: Panel) -> Option<String> {
     Panels { title: title.to_owned(), panels: vec![(String::new(), panel)] }.svg()
 }
 
-/// Bars: the mean error of reads without each mechanism. Nothing if none was measured.
+/// Bar chart of the mean read error without each mechanism; `None` if none was measured.
 pub fn ablations_picture(title: &str, check: &Check, ablations: &[Ablation]) -> Option<String> {
     let figures = [Figure::ReadP50, Figure::ReadP99, Figure::ReadP999];
     let group = |(without, check): (&str, &Check)| {
@@ -259,6 +249,6 @@ pub fn ablations_picture(title: &str, check: &Check, ablations: &[Ablation]) -> 
     let groups = all_of(check, ablations).into_iter().map(group).collect();
     let kinds = figures.map(|figure| figure.name().to_owned()).into();
     let title = format!("{title}: reads without each mechanism");
-    let heading = "mean error over the rates that the real drive carries, % (logarithmic axis)".to_owned();
+    let heading = "mean error over the rates that the real drive sustains, % (logarithmic axis)".to_owned();
     Panels { title, panels: vec![(heading, Panel::Rows { kinds, groups })] }.svg()
 }

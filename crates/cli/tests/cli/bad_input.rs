@@ -1,5 +1,5 @@
-//! Wrong requests: exit code 2, no output, and a message that names the key, what was given, what
-//! is allowed, and what was probably meant.
+//! Wrong requests: exit code 2, no output, and a message with the key, the value, the allowed range and a
+//! suggestion.
 
 use crate::{Folder, TINY, root};
 
@@ -16,7 +16,7 @@ fn unknown_keys_and_names_are_answered_with_the_nearest() {
         ("workload.blok_bytes=4096", &["workload.blok_bytes", "did you mean workload.block_bytes?"]),
         ("run.mesure=3", &["run.mesure", "did you mean run.measure?"]),
         ("sede=3", &["sede", "did you mean seed?"]),
-        // Keys that were removed.
+        // Removed keys.
         ("drive.ftl.virtual_map_full=3", &["unknown key drive.ftl.virtual_map_full", "virtual_map_entries"]),
         ("drive.ftl.map_flush_entries=3", &["unknown key drive.ftl.map_flush_entries", "map_blocks"]),
     ] {
@@ -80,7 +80,7 @@ fn relations_between_keys_are_explained() {
         ),
     ] {
         folder.tiny(sets).refused(expected);
-        // Nothing is left for the run to find out.
+        // `strobe check` already refuses them.
         let sets = sets.iter().flat_map(|set| ["--set", set]).collect::<Vec<_>>();
         folder.strobe(&[&["check", "tiny.toml"], &sets[..]].concat()).refused(expected);
     }
@@ -109,7 +109,6 @@ fn waiting_for_wear_that_never_comes_is_refused() {
             "run.measure",
         ]);
         open(&[end, "workload.write_fraction=0"]).refused(&[key, "workload.write_fraction", "run.measure"]);
-        // With a bound it ends, and nothing went wrong.
         open(&[end, unlimited, "run.measure=10"]).ok();
     }
 }
@@ -204,7 +203,6 @@ fn impossible_geometries_are_refused() {
     }
 }
 
-/// 32 blocks, 20 of them for the host; the default times.
 #[test]
 fn times_and_marks_that_contradict_each_other_are_refused_with_the_cure() {
     let folder = Folder::new();
@@ -232,7 +230,7 @@ fn times_and_marks_that_contradict_each_other_are_refused_with_the_cure() {
         ),
         (
             &["drive.nand.read_ns=[1,2]", "drive.nand.program_ns=[1,2,3,4]", "drive.nand.pages_per_block=16"],
-            &["read_ns gives the times of 2 page types and program_ns those of 4", "as many of both"],
+            &["read_ns gives the times of 2 page types and program_ns of 4", "the same number"],
         ),
         (
             &["drive.nand.read_ns=[1,2,3,4,5,6,7,8,9]"],
@@ -255,11 +253,11 @@ fn times_and_marks_that_contradict_each_other_are_refused_with_the_cure() {
         ),
         (
             &["drive.ftl.gc.soft_blocks=13"],
-            &["drive.ftl.gc.soft_blocks is 13", "only 12 blocks", "give less"],
+            &["drive.ftl.gc.soft_blocks is 13", "only 12 spare blocks", "give less"],
         ),
         (
             &["drive.ftl.gc.pace_blocks=13"],
-            &["drive.ftl.gc.pace_blocks is 13", "only 12 blocks", "give less"],
+            &["drive.ftl.gc.pace_blocks is 13", "only 12 spare blocks", "give less"],
         ),
         (
             &["drive.ftl.gc.victims=33"],
@@ -274,13 +272,12 @@ fn times_and_marks_that_contradict_each_other_are_refused_with_the_cure() {
         (&["drive.controller.schedule.background_programm_ns=1"], &["did you mean", "background_program_ns"]),
     ] {
         folder.tiny(sets).refused(expected);
-        // Nothing is left for the run to find out.
+        // `strobe check` already refuses them.
         let sets = sets.iter().flat_map(|set| ["--set", set]).collect::<Vec<_>>();
         folder.strobe(&[&["check", "tiny.toml"], &sets[..]].concat()).refused(expected);
     }
 }
 
-/// Handle h of reclaim group g is g * handles + h, also for a workload.
 #[test]
 fn a_job_names_the_handles_of_every_reclaim_group() {
     let folder = Folder::new();
@@ -299,7 +296,6 @@ fn a_job_names_the_handles_of_every_reclaim_group() {
     check("4").refused(&["jobs[1].placement_handle", "below 4, the handles", "of 2 groups"]);
 }
 
-/// Keys of what a drive does over time that nothing would come of.
 #[test]
 fn keys_of_time_without_effect_are_refused_with_what_makes_them_count() {
     let folder = Folder::new();
@@ -315,7 +311,7 @@ fn keys_of_time_without_effect_are_refused_with_what_makes_them_count() {
     for set in &suspend {
         folder
             .tiny(&[set])
-            .refused(&[set.split('=').next().expect("a key"), "drive.nand.suspend.most above 0"]);
+            .refused(&[set.split('=').next().expect("a key"), "drive.nand.suspend.most is above 0"]);
     }
     for set in &marks {
         refused(set, "drive.ftl.gc.mode=stop-the-world", "drive.ftl.gc.mode = \"background\"");
@@ -328,7 +324,7 @@ fn keys_of_time_without_effect_are_refused_with_what_makes_them_count() {
         refused(&format!("drive.nand.{set}"), "run.timing=false", "run.timing = true");
     }
     for set in ["cache_read=true", "spare_bytes=64"] {
-        refused(&format!("drive.nand.{set}"), "drive.nand.channel_mb_s=0", "drive.nand.channel_mb_s above 0");
+        refused(&format!("drive.nand.{set}"), "drive.nand.channel_mb_s=0", "channel_mb_s is above 0");
     }
     for set in &schedule {
         refused(set, "drive.controller.issue=in-order", "drive.controller.issue = \"per-die\"");
@@ -336,12 +332,12 @@ fn keys_of_time_without_effect_are_refused_with_what_makes_them_count() {
     refused(
         "drive.nand.independent_plane_reads=true",
         "drive.nand.planes_per_die=1",
-        "planes_per_die above 1",
+        "planes_per_die is above 1",
     );
     refused(
         "drive.ftl.gc.victims=2",
         "drive.ftl.placement.scheme=sorted",
-        "no drive.ftl.placement.scheme = \"sorted\"",
+        "drive.ftl.placement.scheme is not \"sorted\"",
     );
     refused("drive.ftl.gc.victims=2", "drive.ftl.mapping=dftl", "drive.ftl.mapping = \"page\"");
     let sepbit = "drive.ftl.placement.scheme=sepbit";
@@ -386,7 +382,7 @@ fn too_little_spare_space_is_refused_with_the_arithmetic() {
         let args = ["check", "tiny.toml", "--set", sets[0]];
         folder.strobe(&args).refused(&["223 logical units can be served"]);
     }
-    // The advice holds.
+    // The suggested value works.
     folder.tiny(&["drive.ftl.logical_pages=223", "run.check=true"]).ok();
     folder.tiny(&["drive.ftl.over_provisioning=0.148", "run.check=true"]).ok();
     folder.tiny(&["drive.nand.factory_bad_blocks=16777216"]).refused(&["only 32 blocks"]);
@@ -462,7 +458,6 @@ fn malformed_sets_are_refused() {
 fn a_target_for_json_that_is_no_file_is_refused_before_the_run() {
     let folder = Folder::new();
     for target in [".", "", "no/such/folder/x.json", "tiny.toml/", "tiny.toml/x.json"] {
-        // A run that would take very long.
         let endless = ["--set", "run.measure=\"1000000x\""];
         folder.strobe(&[&["run", "tiny.toml", "--json", target], &endless[..]].concat()).refused(&["--json"]);
     }

@@ -1,8 +1,7 @@
-//! The first summary of a run: one screen, in plain words, with commands to go on with.
+//! Default summary of a run: one screen, in plain words, with suggested commands.
 
 use crate::{Folder, finish};
 
-/// `run tiny.toml` with `--set` for each of `sets`.
 fn shown(folder: &Folder, sets: &[&str]) -> String {
     let sets = sets.iter().flat_map(|set| ["--set", set]);
     folder.strobe(&["run", "tiny.toml"].into_iter().chain(sets).collect::<Vec<_>>()).ok().out
@@ -34,8 +33,9 @@ fn the_first_summary_fits_one_screen() {
 #[test]
 fn the_first_summary_says_what_the_numbers_mean() {
     let folder = Folder::new();
-    let result = folder.tiny(&["drive.nand.endurance_pe=3000"]).ok().json();
-    let text = shown(&folder, &["drive.nand.endurance_pe=3000"]);
+    let sets = ["drive.nand.endurance_pe=3000", "run.measure=100x"];
+    let result = folder.tiny(&sets).ok().json();
+    let text = shown(&folder, &sets);
     let waf = result["waf"].as_f64().expect("a number");
     let [written, programmed] = [&result["host"]["write"]["bytes"], &result["nand"]["program"]["total"]]
         .map(|count| count.as_f64().expect("a count"));
@@ -43,7 +43,8 @@ fn the_first_summary_says_what_the_numbers_mean() {
     let mib = |bytes: f64| format!("{:.1} MiB", bytes / f64::from(1 << 20)).replace(".0 ", " ");
     let totals = format!("{} written, {} of flash programmed", mib(written), mib(programmed * page_bytes));
     assert!(text.contains(&format!("WAF       {waf:.2}: {totals}")), "{totals} in {text}");
-    // The ideal lifetime in bytes (TBW, in GB of a drive of 640 KiB), DWPD that by capacity and by five years.
+    // Ideal lifetime in bytes (TBW, in GB for a drive of 640 KiB); DWPD divides it by the capacity and five
+    // years.
     let bytes = result["wear"]["ideal_host_pages"].as_f64().expect("pages") * 4096.0;
     let dwpd = bytes / (160.0 * 4096.0) / (5.0 * 365.25);
     assert!(text.contains(&format!("{:.2} GB written, {dwpd:.2} DWPD (5 years)", bytes / 1e9)), "{text}");
@@ -71,10 +72,58 @@ fn the_first_summary_tells_what_its_window_is_worth() {
     let with = |more: &[&str]| shown(&folder, &[&big[..], more].concat());
     let early = with(&["run.warmup=0", "run.measure=2x"]);
     assert!(early.contains("NOT STEADY") && early.contains("--set run.warmup=8x"), "{early}");
+    assert!(early.contains("# nearer to steady state: 128,000 writes first\n"), "{early}");
     let late = with(&["run.warmup=20x", "run.measure=10x"]);
     assert!(late.contains("steady over 10 × capacity") && late.contains('┊'), "{late}");
     let none = with(&["run.prefill=false", "run.warmup=0", "run.measure=100"]);
     assert!(none.contains("GC NEVER RAN") && none.contains("--set run.prefill=true"), "{none}");
+    assert!(none.contains("# a full drive: 48,000 writes first\n"), "{none}");
+    // Settings already in place are not suggested again.
+    let filled = with(&["run.prefill=true", "run.warmup=0", "run.measure=100"]);
+    assert!(
+        filled.contains("GC NEVER RAN") && !filled.contains("run.prefill=true --set run.precondition"),
+        "{filled}"
+    );
+    assert!(filled.contains("# a full drive: 32,000 writes first\n"), "{filled}");
+}
+
+#[test]
+fn a_lifetime_needs_the_write_amplification_of_the_steady_state() {
+    let folder = Folder::new();
+    let lifetime = |sets: &[&str]| {
+        let sets = [&["drive.nand.endurance_pe=3000"], sets].concat();
+        let text = shown(&folder, &sets);
+        let result = folder.tiny(&sets).ok().json();
+        let line = text.lines().find(|line| line.starts_with("lifetime")).expect("a line").to_owned();
+        let verdict = result["window"]["verdict"].as_str().expect("a verdict").to_owned();
+        assert_eq!(result["wear"]["ideal_host_pages"].is_u64(), verdict == "steady", "{verdict}: {text}");
+        assert_eq!(line.contains("DWPD"), verdict == "steady", "{verdict}: {text}");
+        (verdict, line)
+    };
+    let of = |sets: &[&str], verdict: &str, part: &str| {
+        let found = lifetime(sets);
+        assert!(found.0 == verdict && found.1.contains(part), "{found:?}");
+    };
+    of(&["run.measure=100x"], "steady", "DWPD (5 years)");
+    of(&["run.measure=10", "run.warmup=0"], "nothing-collected", "no estimate: GC never ran");
+    of(&["run.measure=80"], "too-few-intervals", "no estimate: too little was written");
+    let young = ["drive.nand.blocks_per_plane=2560", "drive.ftl.logical_pages=16000", "run.warmup=0"];
+    of(&[&young[..], &["run.measure=2x"]].concat(), "transient", "no estimate: the WAF was not yet");
+}
+
+#[test]
+fn figures_of_no_time_or_few_requests_are_left_out() {
+    let folder = Folder::new();
+    folder.write("flushes.trace", "strobe trace 1\n0 flush\n0 flush\n");
+    let replay = ["replay", "flushes.trace", "--format", "strobe", "--drive", "generic-8g"];
+    let text = folder.strobe(&replay).ok().out;
+    let flush = text.lines().find(|line| line.starts_with("flush")).expect("a line");
+    assert!(flush.contains("- IOPS") && flush.contains("p99 -"), "{text}");
+    let few = shown(&folder, &["run.measure=50"]);
+    let line = few.lines().find(|line| line.starts_with("write")).expect("a line");
+    assert!(line.contains("p99 -  p99.9 -"), "{few}");
+    let full = folder.strobe(&["run", "tiny.toml", "--full", "--set", "run.measure=500"]).ok().out;
+    assert!(full.contains("↑p99") && !full.contains("↑p99.9"), "{full}");
 }
 
 #[test]
@@ -132,10 +181,7 @@ fn writes_that_stay_in_the_drives_memory_give_no_lifetime() {
     assert!(text.contains("WAF       0.00: no flash was programmed in the measured window"), "{text}");
     let reads = shown(&folder, &["workload.write_fraction=0", "drive.nand.endurance_pe=3000"]);
     for text in [text, reads] {
-        assert!(
-            text.contains("lifetime  no estimate: nothing that the host wrote reached the flash"),
-            "{text}"
-        );
+        assert!(text.contains("lifetime  no estimate: no host write reached the flash"), "{text}");
     }
     let result = folder.strobe(&[&replay[..], &["--json", "-", "-q"]].concat()).ok().json();
     assert!(

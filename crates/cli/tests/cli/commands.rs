@@ -1,4 +1,4 @@
-//! The drive's commands as configured: limits, and what trims cost.
+//! Configured command limits, and the cost of trims.
 
 use serde_json::Value as Json;
 
@@ -46,8 +46,8 @@ fn limits_and_costs_are_part_of_the_result_and_default_to_none() {
     assert_eq!((&set["limits"]["trim_ranges"], &set["trim"]["jump_ns"]), (&64.into(), &7.into()));
 }
 
-/// Four trims of 4 KiB, far apart in time: the first anywhere, the next behind it, one somewhere else,
-/// one behind that but a sector short at both ends.
+/// Four trims of 4 KiB, far apart in time. The second directly follows the first; the last follows the third,
+/// a sector short at both ends.
 const TRIMS: &str = "\
 fio version 3 iolog
 0 disk add
@@ -75,7 +75,7 @@ fn trims_cost_what_is_configured() {
     assert_eq!(all(&["trim.adjacent_ns=100"]), 100.0);
     assert_eq!(all(&["trim.jump_ns=100"]), 300.0);
     assert_eq!(all(&["trim.partial_ns=100"]), 100.0, "two ends, but of one unit");
-    // 4 KiB are a 256th of a MiB.
+    // 4 KiB are 1/256 of a MiB.
     assert_eq!(all(&["trim.mib_ns=25600"]), 3.0 * 100.0 + 75.0);
 }
 

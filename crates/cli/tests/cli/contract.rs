@@ -1,4 +1,4 @@
-//! Commands, exit codes, and what goes where.
+//! Commands, exit codes and output streams.
 
 use serde_json::Value as Json;
 
@@ -160,7 +160,7 @@ fn every_example_passes_check_and_the_first_ones_run() {
     assert_eq!(result["partial"], Json::Bool(false));
     assert_eq!(result["trace"]["repetitions"], 10);
     assert!(result["waf"].as_f64().is_some_and(|waf| waf > 1.0 && waf < 10.0), "{}", result["waf"]);
-    // Less of it than a person runs: this program is not optimised.
+    // Shortened: this build is not optimised.
     let quickstart = root().join("examples/quickstart.toml");
     let less = ["--set", "run.precondition=0.1x", "--set", "run.measure=20000"];
     let args = ["run", quickstart.to_str().expect("UTF-8"), "--json", "-"];

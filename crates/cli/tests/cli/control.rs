@@ -1,12 +1,12 @@
-//! `strobe ctl`, `strobe top` and metrics: what a server is asked, and what is done to its drive.
+//! `strobe ctl`, `strobe top` and metrics.
 
 use std::io::{BufRead as _, BufReader};
 use std::os::unix::fs::PermissionsExt as _;
 use std::process::Stdio;
 
 use super::serve::{Running, clients, folder};
+use crate::Folder;
 
-/// Flushed data survives a cut, a rewind brings back the snapshot, ageing makes another drive.
 #[test]
 fn a_running_drive_is_cut_rewound_and_aged() {
     if !clients(&[("qemu-io", "qemu-utils")]) {
@@ -42,7 +42,7 @@ fn a_running_drive_is_cut_rewound_and_aged() {
     ctl(&["age", "0.5"]).ok();
     let aged = ctl(&["stats"]).ok().json();
     assert!(aged["space"]["mapped_units"].as_u64() > Some(16_000), "{}", aged["space"]);
-    ctl(&["rewind", "second"]).refused(&["second", "there are: first"]);
+    ctl(&["rewind", "second"]).refused(&["second", "existing snapshots: first"]);
     ctl(&["melt"]).refused(&["melt", "stats, cut, snapshot, rewind, age, faults and stop"]);
     ctl(&["age", "1000"]).refused(&["from 0 to 100"]);
     ctl(&["stop"]).ok();
@@ -50,7 +50,7 @@ fn a_running_drive_is_cut_rewound_and_aged() {
     ctl(&["stats"]).refused(&["s.sock", "no server"]);
 }
 
-/// Units made unreadable fail with the protocol's own code until they are written again; others do not.
+/// With the error code of the protocol, until rewritten.
 #[test]
 fn reads_fail_where_faults_are_asked_for() {
     if !clients(&[("nbdsh", "python3-libnbd")]) {
@@ -154,4 +154,16 @@ fn metrics_are_had_over_http() {
     assert!(ask("GET /metrics HTTP/1.0\r\n\r\n").contains("200 OK"), "after nonsense too");
     child.kill().expect("kill -9");
     child.wait().expect("it ends");
+}
+
+#[test]
+fn a_socket_that_does_not_answer_is_given_up() {
+    let folder = Folder::new();
+    let _silent = std::os::unix::net::UnixListener::bind(folder.path().join("vhost.sock")).expect("bound");
+    for args in [&["ctl", "vhost.sock", "stats"][..], &["ctl", "vhost.sock", "stop"], &["top", "vhost.sock"]]
+    {
+        let ended = folder.strobe(args);
+        assert_eq!(ended.code, 1, "{ended:?}");
+        ended.says(&["no answer within 5 s", "--vhost", ".ctl"]);
+    }
 }

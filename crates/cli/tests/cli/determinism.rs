@@ -1,20 +1,18 @@
-//! Determinism: equal bytes in every run, on every machine, in debug and release.
+//! Determinism: identical bytes in every run, on every machine, in debug and release builds.
 //!
-//! The golden results in `tests/data/golden-*.json` were written by
+//! The golden results in `tests/data/golden-*.json` are written by
 //!
 //! ```text
 //! STROBE_BLESS=1 cargo test -p strobe-cli --test cli golden
 //! ```
 //!
-//! Do that after a change that is meant to change results, and look at the difference. CI runs
-//! this test in debug and release; that both equal the file is that they equal each other.
+//! Run it after an intended change of results, and review the diff. CI runs this test in debug and release
+//! builds: both equal the file, so they equal each other.
 
 use std::path::Path;
 
 use crate::{Folder, root};
 
-/// Two channels of two dies of two planes, 8 KiB pages of 4 KiB units, a write buffer, eight
-/// requests outstanding, all kinds of requests, data kept.
 const TIMED: &str = "\
 seed = 7
 [drive.nand]
@@ -52,7 +50,6 @@ measure = \"2x\"
 check = true
 ";
 
-/// A trace with reads, writes, rewrites and odd sizes, from a small congruential generator.
 fn trace() -> String {
     let (mut state, mut time_us) = (12_345u64, 0);
     let mut lines = String::from("fio version 3 iolog\n0 disk add\n0 disk open\n");

@@ -1,4 +1,4 @@
-//! Runs that do not reach their end: full disks, closed pipes, Ctrl-C, worn-out flash.
+//! Runs that end early: full disks, closed pipes, Ctrl-C, worn-out flash.
 
 use std::fs::OpenOptions;
 use std::process::{Command, Stdio};
@@ -60,7 +60,6 @@ fn messages_that_nobody_can_read_change_no_exit_code() {
     }
 }
 
-/// Waits until the program catches SIGINT.
 pub(crate) fn wait_for_handler(pid: u32) {
     for _ in 0..6_000 {
         let status = std::fs::read_to_string(format!("/proc/{pid}/status")).unwrap_or_default();
@@ -74,7 +73,6 @@ pub(crate) fn wait_for_handler(pid: u32) {
     panic!("no handler for SIGINT");
 }
 
-/// Interrupts a run that would take very long, `after` it has started.
 fn interrupted(sets: &[&str], after: Duration) -> Json {
     let folder = Folder::new();
     let mut args = vec!["run", "tiny.toml", "--json", "-"];
@@ -148,7 +146,6 @@ fn the_end_of_life_is_a_partial_result() {
     assert!(summary.out.contains("PARTIAL RESULT, stopped: end of life"), "{}", summary.out);
 }
 
-/// [`crate::TINY`] without `measure`, worn out after 20 erases per block.
 fn wearing(sets: &[&str]) -> crate::Ended {
     let folder = Folder::new();
     folder.write("open.toml", crate::TINY.replace("measure = \"4x\"", ""));
@@ -194,7 +191,7 @@ fn a_run_to_the_nth_bad_block_ends_within_a_batch_of_it() {
         let host_pages = part[wanted - 1]["host_pages"].as_u64().expect("a count");
         assert!((host_pages..=host_pages + 1024).contains(&(written + 480)), "{host_pages}, {written}");
     }
-    // Program failures are found too.
+    // Program failures count too.
     let failing =
         ["run.until_bad_blocks=2", "drive.nand.endurance_pe=0", "drive.nand.program_fail_rate=0.0001"];
     let result = wearing(&failing).ok().json();
@@ -202,7 +199,6 @@ fn a_run_to_the_nth_bad_block_ends_within_a_batch_of_it() {
     assert_eq!(result["wear"]["ideal_host_pages"], Json::Null);
 }
 
-/// The blocks that an image brings are looked at before the run.
 #[test]
 fn a_run_to_the_nth_bad_block_counts_those_of_its_image() {
     let folder = Folder::new();
@@ -226,19 +222,16 @@ fn a_run_to_the_nth_bad_block_counts_those_of_its_image() {
 
 #[test]
 fn what_comes_before_the_wanted_end_is_told() {
-    // The drive dies first.
     let ended = wearing(&["run.until_bad_blocks=30"]);
     assert_eq!(ended.code, 1);
     let result = ended.json();
     assert_eq!((&result["ended_by"], &result["partial"]), (&"end-of-life".into(), &Json::Bool(true)));
     assert!(result["stopped_by"].as_str().is_some_and(|why| why.contains("end of life")));
-    // Unless that was wanted too.
     let both = wearing(&["run.until_bad_blocks=30", "run.until_end_of_life=true"]).ok().json();
     assert_eq!(both["ended_by"], "end-of-life");
-    // The bound comes first.
     let bound = wearing(&["run.until_end_of_life=true", "run.measure=\"1x\""]).ok().json();
     assert_eq!((&bound["ended_by"], &bound["host"]["pages_written"]), (&"measure".into(), &160.into()));
-    // The warm-up has used the drive up.
+    // The warm-up has worn the drive out.
     for end in ["run.until_end_of_life=true", "run.until_bad_blocks=1"] {
         let ended = wearing(&[end, "run.warmup=\"100x\""]);
         assert_eq!(ended.code, 1);
@@ -265,14 +258,28 @@ fn the_summary_shows_how_the_blocks_died() {
     let text = crate::TINY.replace("measure = \"4x\"", "until_end_of_life = true");
     folder.write("death.toml", text);
     let ended = folder.strobe(&["run", "death.toml", "--full", "--set", "drive.nand.endurance_pe=20"]).ok();
-    for part in ["bad blocks over host pages", "▕", "if all blocks wore alike", "% of that was reached"] {
+    for part in ["bad blocks over host pages", "▕", "if blocks wore evenly", "% of that was reached"] {
         assert!(ended.out.contains(part), "{part} is missing in {}", ended.out);
+    }
+}
+
+/// Greedy wears the blocks of hot data out first; FIFO wears all alike.
+#[test]
+fn a_lifetime_of_unevenly_worn_blocks_says_so() {
+    let example = concat!(env!("CARGO_MANIFEST_DIR"), "/../../examples/hot-cold.toml");
+    for (victim, is_uneven) in [("greedy", true), ("fifo", false)] {
+        let victim = format!("drive.ftl.gc.victim={victim}");
+        let sets = ["--set", "drive.nand.endurance_pe=300", "--set", &victim];
+        let ended = Folder::new().strobe(&[&["run", example][..], &sets].concat()).ok();
+        // Lines are broken.
+        let words = ended.out.split_whitespace().collect::<Vec<_>>().join(" ");
+        assert_eq!(words.contains("which they do not"), is_uneven, "{}", ended.out);
     }
 }
 
 #[test]
 fn flash_on_which_nothing_can_be_programmed_ends_at_once() {
-    // Enough blocks for the reserve that failures call for.
+    // Enough blocks for the reserve that failures require.
     let ended = Folder::new().tiny(&["drive.nand.program_fail_rate=1.0", "drive.nand.blocks_per_plane=128"]);
     assert_eq!(ended.code, 1);
     let result = ended.json();
@@ -292,4 +299,28 @@ fn virtual_time_does_not_overflow_in_silence() {
     let ended = Folder::new().tiny(&slow);
     assert_eq!((ended.code, ended.out.as_str()), (1, ""));
     ended.says(&["virtual time", "584 years"]);
+}
+
+#[test]
+fn a_file_that_may_not_grow_and_a_closed_output_are_errors() {
+    let folder = Folder::new();
+    let shell = |script: &str| {
+        let mut command = Command::new("sh");
+        command.args(["-c", script, env!("CARGO_BIN_EXE_strobe")]).current_dir(folder.path());
+        crate::finish(command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().expect("a shell"))
+    };
+    let limited = shell("ulimit -f 8; exec \"$0\" run tiny.toml -q --json out.json --events out.events");
+    assert_eq!(limited.code, 1, "{limited:?}");
+    assert!(limited.err.contains("cannot write") && limited.err.contains("ulimit -f"), "{limited:?}");
+    for script in
+        ["exec \"$0\" run tiny.toml >&-", "exec \"$0\" run tiny.toml -q --json - >&-", "exec \"$0\" list >&-"]
+    {
+        let closed = shell(script);
+        assert_eq!(closed.code, 1, "{script}: {closed:?}");
+        assert!(closed.err.contains("standard output") && closed.err.contains("closed"), "{closed:?}");
+    }
+    assert_eq!(shell("exec \"$0\" run tiny.toml > /dev/null").code, 0);
+    let left: Vec<_> =
+        folder.path().read_dir().expect("there").flatten().map(|entry| entry.file_name()).collect();
+    assert!(left.iter().all(|name| !name.to_string_lossy().ends_with(".part")), "{left:?}");
 }

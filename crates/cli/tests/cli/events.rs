@@ -5,7 +5,7 @@ use serde_json::Value as Json;
 use crate::Folder;
 use crate::determinism::assert_golden;
 
-/// A short window of the tiny drive, with victims in it.
+/// Short, but contains victims.
 const SHORT: [&str; 6] = ["run", "tiny.toml", "--quiet", "--set", "run.measure=40", "--events"];
 
 fn lines(text: &str) -> Vec<Json> {

@@ -1,4 +1,4 @@
-//! `strobe files`: programs that use files.
+//! `strobe files`: file workloads.
 
 use crate::Folder;
 
@@ -16,7 +16,6 @@ fn a_program_on_fat_leaves_a_trace_that_can_be_replayed() {
             ["replay", "camera.fio", "--format", "fio", "--drive", "ez-x5-32m", "--quiet", "--json", "-"];
         let mapping = format!("drive.ftl.mapping={mapping}");
         let replayed = folder.strobe(&[&replay[..], &["--set", &mapping]].concat()).ok().json();
-        // The format of the volume is in the trace, too.
         let writes = replayed["trace"]["requests"]["write"].as_u64().expect("a count");
         assert!(writes > total && writes < total + 1000, "{writes} of {total}");
     }

@@ -1,4 +1,4 @@
-//! First contact of a new user: figures are labelled, and options take effect.
+//! First hour of a new user: figures are labelled, and options take effect.
 
 use std::process::{Command, Stdio};
 use std::time::Duration;
@@ -8,7 +8,6 @@ use serde_json::Value as Json;
 use crate::endings::wait_for_handler;
 use crate::{Folder, TINY, finish, root};
 
-/// A trace of `requests` writes, one every `interval_us`, on the tiny drive.
 fn trace(requests: u64, interval_us: u64) -> String {
     let mut text = String::from("fio version 3 iolog\n0 a add\n0 a open\n");
     for request in 0..requests {
@@ -28,7 +27,8 @@ fn latencies_beyond_eighteen_minutes_are_told_apart() {
     let (p50, p99, max) = (at("50.000000"), at("99.000000"), latency["max"].as_u64().expect("a maximum"));
     assert!(p50 > 1_500_000_000_000, "half of an hour of waiting: {p50}");
     assert!(p99 > p50 && p99 <= max, "{p50} {p99} {max}");
-    assert!(at("99.990000") as f64 > 0.99 * max as f64, "{latency}");
+    assert!(at("99.950000") as f64 > 0.99 * max as f64, "{latency}");
+    assert!(latency["percentile"]["99.990000"].is_null(), "10,000 would tell: {latency}");
 }
 
 #[test]
@@ -81,9 +81,10 @@ fn no_percentile_lies_beyond_the_longest() {
             let latency = &result["jobs"][0][kind]["clat_ns"];
             let (min, max) = (latency["min"].as_u64().expect("min"), latency["max"].as_u64().expect("max"));
             for (key, value) in latency["percentile"].as_object().expect("percentiles") {
-                let value = value.as_u64().expect("a latency");
+                let value = value.as_u64().unwrap_or(max);
                 assert!((min..=max).contains(&value), "{kind} p{key} is {value}, of {min} to {max}");
             }
+            assert!(latency["percentile"]["50.000000"].is_u64(), "{latency}");
         }
     }
 }
@@ -164,7 +165,7 @@ fn capacity_and_over_provisioning_are_stated_and_kept_when_a_preset_is_resized()
         spare(&run(&["drive.nand.blocks_per_plane=16384", "drive.ftl.logical_pages=1635778"])),
         15641.0
     );
-    // Blocks that hold the map are no room for data.
+    // Blocks that hold the map are no capacity for data.
     let durable = run(&[
         "drive.nand.blocks_per_plane=512",
         "drive.ftl.durable_map=true",
@@ -180,7 +181,6 @@ fn capacity_and_over_provisioning_are_stated_and_kept_when_a_preset_is_resized()
     let checked =
         folder.strobe(&["check", "plain.toml", "--set", "drive.nand.blocks_per_plane=16384"]).ok().out;
     assert!(checked.contains("16.0 GiB of flash, 12.5 GiB offered, 28.2 % over-provisioning"), "{checked}");
-    // What is printed is an experiment again.
     folder.write("again.toml", &checked);
     assert_eq!(folder.strobe(&["check", "again.toml"]).ok().out, checked);
 }
@@ -199,11 +199,11 @@ fn options_without_effect_are_refused() {
     folder.tiny(&["workload.theta=1.2"]).refused(&["workload.theta", "no effect", "zipf"]);
     folder.tiny(&["run.timing=false", "workload.rate_iops=5"]).refused(&["rate_iops", "run.timing = true"]);
     folder.tiny(&["drive.ftl.log_blocks=9"]).refused(&["log_blocks", "fast"]);
-    // The file may keep what the command line switches off, and that is said.
+    // The file may keep keys that the command line disables; a note says so.
     folder.write("zipf.toml", TINY.replace("kind = \"uniform\"", "kind = \"zipf\"\ntheta = 1.2"));
     let args = ["run", "zipf.toml", "--set", "workload.kind=uniform"];
     let text = folder.strobe(&args).ok().out;
-    assert!(text.contains("note: workload.theta has no effect here"), "{text}");
+    assert!(text.contains("note: workload.theta has no effect unless"), "{text}");
 }
 
 #[test]
@@ -243,7 +243,7 @@ fn a_formula_of_the_wrong_sign_is_named_as_what_killed_the_drive() {
     let ended = folder.strobe(&["run", "worn.toml", "--json", "-"]);
     assert_eq!(ended.code, 1, "{ended:?}");
     ended.says(&["worn out by copies", "write amplification was", "LARGEST", "-(u)"]);
-    // With endless flash it goes on, and says so as well.
+    // With unlimited endurance it continues, with a note.
     let args =
         ["run", "worn.toml", "--json", "-", "--set", "drive.nand.endurance_pe=0", "--set", "run.measure=2x"];
     let result = folder.strobe(&args).ok().json();
@@ -324,7 +324,6 @@ fn presets_of_ones_own_are_files_or_names() {
         capacity(&["replay", "t.fio", "--format", "fio", "--drive", "mine.toml", "--quiet", "--json", "-"]),
         named
     );
-    // A folder of presets.
     let home = folder.path().join("config");
     std::fs::create_dir_all(home.join("strobe/presets")).expect("made");
     std::fs::write(home.join("strobe/presets/own.toml"), &shown).expect("written");
@@ -338,17 +337,14 @@ fn presets_of_ones_own_are_files_or_names() {
     assert!(with_home(&["list", "presets"]).ok().out.contains("own"));
     assert_eq!(with_home(&["show", "preset", "own"]).ok().out.trim_end(), shown.trim_end());
     with_home(&["run", "e.toml", "--set", "drive.preset=wn"]).refused(&["drive.preset", "own"]);
-    // Which of two drives of one name?
     std::fs::write(home.join("strobe/presets/generic-8g.toml"), &shown).expect("written");
     with_home(&["run", "tiny.toml", "--set", "drive.preset=generic-8g"])
         .refused(&["generic-8g.toml", "rename"]);
-    // An experiment where a drive should be, and nothing at all.
     folder
         .strobe(&["replay", "t.fio", "--format", "fio", "--drive", "tiny.toml"])
-        .refused(&["tiny.toml", "beside [drive]"]);
+        .refused(&["tiny.toml", "next to [drive]"]);
     folder.write("empty.toml", "\n# nothing\n");
-    folder.strobe(&["run", "empty.toml"]).refused(&["empty.toml", "nothing in it"]);
-    // A drive where an experiment should be.
+    folder.strobe(&["run", "empty.toml"]).refused(&["empty.toml", "the file is empty"]);
     folder.strobe(&["run", "mine.toml"]).refused(&["a drive, not an experiment", "preset"]);
 }
 
@@ -399,7 +395,7 @@ fn tables_fit_eighty_columns() {
         "--set",
         "workload.trim_fraction=0.1",
     ];
-    // Sentences are broken by the terminal; tables and pictures fall apart.
+    // The terminal wraps sentences, but would break tables and charts.
     let is_prose =
         |line: &str| line.trim_start().matches("  ").count() < 3 && !line.contains(['─', '│', '█']);
     for args in [
@@ -430,7 +426,7 @@ fn tables_fit_eighty_columns() {
 fn help_begins_with_the_six_options_that_a_newcomer_needs() {
     let folder = Folder::new();
     for (command, headings) in [
-        ("run", &["More output:", "A drive that is kept:", "Load without a file, in fio's words:"][..]),
+        ("run", &["More output:", "Images and saved states:", "Load without a file, in fio's words:"][..]),
         ("linux", &["File system:", "Guest:", "More output:"]),
         ("crash", &["File system:", "Guest:", "Power cuts:"]),
         ("sweep", &[]),
@@ -438,7 +434,7 @@ fn help_begins_with_the_six_options_that_a_newcomer_needs() {
         let help = folder.strobe(&[command, "-h"]).ok().out;
         let first = help.lines().skip_while(|line| *line != "Options:").take_while(|line| !line.is_empty());
         let options: Vec<&str> = first.filter(|line| line.trim_start().starts_with('-')).collect();
-        // And --help itself.
+        // Including --help itself.
         assert!((4..=7).contains(&options.len()), "{command}: {options:?}");
         for heading in headings {
             assert!(help.contains(&format!("\n{heading}\n")), "{command}: {heading} is missing in {help}");

@@ -1,4 +1,4 @@
-//! Input made to break the program: each of these once did, or looked as if it could.
+//! Hostile input: each case once broke the program, or looked as if it could.
 
 use crate::Folder;
 

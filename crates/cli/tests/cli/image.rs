@@ -1,4 +1,4 @@
-//! `--image` and `strobe fsck`: the drive in a file outlives the process, whatever ends it.
+//! `--image` and `strobe fsck`: the drive in a file outlives the process, however it ends.
 
 use std::fs;
 use std::process::{Child, Stdio};
@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use super::{Ended, Folder, assert_causes_add_up};
 
-/// [`super::TINY`] with room for a map on flash.
+/// With space for a map on flash.
 const DRIVE: [&str; 2] = ["--set", "drive.nand.blocks_per_plane=64"];
 
 fn run(folder: &Folder, more: &[&str]) -> Ended {
@@ -15,7 +15,6 @@ fn run(folder: &Folder, more: &[&str]) -> Ended {
     )
 }
 
-/// A run that would take hours.
 fn endless(folder: &Folder) -> Child {
     let args =
         [&["run", "tiny.toml", "--image", "a.img", "--quiet", "--set", "run.measure=100000000x"], &DRIVE[..]];
@@ -33,7 +32,7 @@ fn a_drive_goes_on_where_it_was_left() {
     assert!(second["image"]["recovery"]["log_pages"].as_u64() > Some(0), "{}", second["image"]);
     assert!(second["wear"]["erase_mean"].as_f64() > first["wear"]["erase_mean"].as_f64());
     assert_causes_add_up(&second);
-    // No prefill on a drive that has been used, unless asked for.
+    // A used drive is not prefilled, unless requested.
     let writes = |result: &super::Json| result["smart"]["host_write_commands"].as_u64().expect("a count");
     assert_eq!((writes(&first), writes(&second)), (160 * 7, 160 * 6));
     let third = run(&folder, &["--set", "run.prefill=true"]).ok().json();
@@ -53,7 +52,6 @@ fn runs_on_images_are_reproducible() {
     assert!(results[0] == results[1], "the same results and the same bytes in the file");
 }
 
-/// Kill -9 after ever longer times; each process goes on with what the one before has left.
 #[test]
 fn a_killed_run_leaves_a_whole_drive() {
     let folder = Folder::new();
@@ -78,7 +76,6 @@ fn a_killed_run_leaves_a_whole_drive() {
     run(&folder, &["--check", "--set", "run.measure=1x"]).ok();
 }
 
-/// Creation is not too short to be hit. Later and later, until the drive was whole three times.
 #[test]
 fn a_kill_during_the_first_run_leaves_a_blank_file_or_a_whole_drive() {
     let mut whole = 0;
@@ -91,7 +88,6 @@ fn a_kill_during_the_first_run_leaves_a_blank_file_or_a_whole_drive() {
         std::thread::sleep(Duration::from_millis(delay));
         child.kill().expect("our own child");
         child.wait().expect("our own child");
-        // Killed before it was there.
         if !folder.path().join("a.img").exists() {
             continue;
         }
@@ -114,7 +110,7 @@ fn what_was_written_can_be_extracted() {
     folder.strobe(&["fsck", "a.img", "--extract", "disk.raw"]).ok();
     let disk = fs::read(folder.path().join("disk.raw")).expect("reads");
     assert_eq!(disk.len(), 160 * 4096);
-    // Every unit holds the stamp of the write that wrote it, over and over; all are there and differ.
+    // Every unit repeats the stamp of its write; all stamps differ.
     let mut stamps: Vec<&[u8]> = disk.chunks(4096).map(|unit| &unit[..8]).collect();
     for unit in disk.chunks(4096) {
         assert!(unit.chunks(8).all(|stamp| stamp == &unit[..8]) && unit[..8] != [0; 8]);
@@ -133,7 +129,7 @@ fn what_was_written_can_be_extracted() {
 fn a_full_disk_fails_the_run_and_leaves_a_whole_drive() {
     let folder = Folder::new();
     run(&folder, &["--set", "run.prefill=false", "--set", "run.warmup=0", "--set", "run.measure=20"]).ok();
-    // Files may not grow beyond a megabyte, in blocks of 512 bytes; without the trap it would be a signal.
+    // Limits files to about 1 MB, in blocks of 512 bytes; the trap turns the signal into an error.
     let script = r#"trap '' XFSZ; ulimit -f 2000; exec "$0" "$@""#;
     let mut command = std::process::Command::new("sh");
     command.args(["-c", script, env!("CARGO_BIN_EXE_strobe"), "run", "tiny.toml", "--image", "a.img"]);
@@ -153,8 +149,8 @@ fn a_damaged_image_is_refused_and_named() {
     run(&folder, &[]).ok();
     let image = fs::read(folder.path().join("a.img")).expect("reads");
     let tables = image.len() - 64 * 8 * 4096;
-    // One bit in each region: 4096 bytes of header, 4096 of configuration, 64 · 256 of block table,
-    // 512 · 32 of records, 512 · 8 of units, contents.
+    // One bit in each region: 4096 bytes of header, 4096 of configuration, 64 · 256 of block table, 512 · 32
+    // of records, 512 · 8 of units, contents.
     let blocks = tables - 4096 - 512 * 32 - 64 * 256;
     let cases: [(usize, i32, &str); 5] = [
         (100, 1, "image a.img: its header is damaged: it does not match its checksum"),
@@ -181,7 +177,7 @@ fn damaged_contents_are_named_and_fail_the_run() {
     run(&folder, &[]).ok();
     let mut image = fs::read(folder.path().join("a.img")).expect("reads");
     let stored = image.len() - 64 * 8 * 4096;
-    // In every page, so that the newest versions are among them.
+    // In every page, to include the newest versions.
     image[stored..]
         .chunks_mut(4096)
         .filter(|page| page.iter().any(|&b| b != 0))
@@ -189,13 +185,13 @@ fn damaged_contents_are_named_and_fail_the_run() {
     folder.write("a.img", &image);
     let ended = folder.strobe(&["fsck", "a.img", "--extract", "rest.raw"]);
     assert_eq!(ended.code, 1, "{ended:?}");
-    ended.says(&["a.img is damaged in ", "without its map nothing can be extracted"]);
+    ended.says(&["a.img is damaged in ", "nothing can be extracted without the map"]);
     assert!(!folder.path().join("rest.raw").exists());
     assert!(ended.out.contains("is damaged\n") && ended.out.contains("DAMAGED in "), "{ended:?}");
     assert!(!ended.out.contains("clean"));
     run(&folder, &[]).refused(&["image a.img: it is damaged: block "]);
 
-    // Contents of data alone are found when they are read: here by the checker.
+    // Damaged contents are found only when read, here by the checker.
     let folder = Folder::new();
     run(&folder, &[]).ok();
     let whole = fs::read(folder.path().join("a.img")).expect("reads");
@@ -218,8 +214,8 @@ fn a_truncated_image_is_refused_and_named() {
     for (length, code, message) in [
         (0, 2, "it is blank"),
         (7, 2, "it is not an image"),
-        (500, 1, "it is cut off: 500 of 4096 bytes are left"),
-        (20_000, 1, "it is cut off: 20000 of"),
+        (500, 1, "it is truncated: 500 of 4096 bytes are left"),
+        (20_000, 1, "it is truncated: 20000 of"),
         (image.len() - 1, 1, "bytes, not "),
     ] {
         folder.write("a.img", &image[..length]);
@@ -236,19 +232,19 @@ fn what_is_no_image_of_this_drive_is_refused() {
     run(&folder, &[]).ok();
     let geometry = [
         "it holds a drive of another geometry: ",
-        "it opens as the drive that it was made for: name that with --drive, or in [drive] of the experiment; ",
-        "pages_per_block is 8 in the image, 16 is asked for",
+        "it opens only as the drive that it was made for: give that with --drive, or in [drive] of the experiment; ",
+        "pages_per_block is 8 in the image, but 16 was requested",
     ];
     run(&folder, &["--set", "drive.nand.pages_per_block=16"]).refused(&geometry);
     run(&folder, &["--set", "drive.ftl.logical_pages=150"])
-        .refused(&["the capacity in mapping units is 160 in the image, 150 is asked for"]);
+        .refused(&["the capacity in mapping units is 160 in the image, but 150 was requested"]);
     run(&folder, &["--set", "drive.controller.nvram.bytes=8192"])
         .refused(&["drive.controller.nvram.bytes must be 0"]);
     run(&folder, &["--cut", "100"]).refused(&["--cut with --image"]);
     let onto_itself = ["run", "tiny.toml", "--image", "a.img", "--json", "a.img"];
     folder
         .strobe(&[&onto_itself, &DRIVE[..]].concat())
-        .refused(&["--json a.img: that is an input of this run"]);
+        .refused(&["--json a.img: this file is an input of the run"]);
     let mut newer = fs::read(folder.path().join("a.img")).expect("reads");
     newer[8] = 5;
     folder.write("newer.img", newer);

@@ -1,11 +1,10 @@
-//! Several jobs on one drive, arrivals at their own times, series over time: what users see of them.
+//! Several jobs on one drive, arrival times, series over time.
 
 use serde_json::Value as Json;
 
 use crate::schema::violations;
 use crate::{Ended, Folder, root};
 
-/// Two jobs on the tiny drive.
 const JOBS: &str = "\
 seed = 1
 [drive.nand]
@@ -52,7 +51,7 @@ fn every_job_has_its_own_figures_and_line() {
     assert_eq!(names, ["probe", "log"]);
     assert_eq!(result["total"]["jobname"], "total");
     assert_eq!(result["intervals"].as_array().map(Vec::len), Some(11));
-    // In the end all time for which dies were held is in the intervals.
+    // The intervals contain all held time of the dies.
     let intervals = result["intervals"].as_array().expect("intervals");
     let number = |value: &Json| value.as_f64().expect("a number");
     let busy_ns: f64 = intervals
@@ -126,7 +125,7 @@ fn a_series_is_written_as_csv() {
         lines[0].starts_with("start_ns,end_ns,measured,read_iops,")
             && lines[0].ends_with(",busy_dies,collecting")
     );
-    // The warm-up ends within the first one.
+    // The warm-up ends within the first interval.
     assert_eq!(lines.len(), 1 + 1 + 4, "{csv}");
     let out = folder.strobe(&[&args[..], &["-"]].concat()).ok().out;
     assert_eq!(out, csv);
@@ -150,7 +149,6 @@ fn a_trace_has_a_series_too() {
         .skip(1)
         .map(|line| line.split(',').nth(9).expect("a column").parse().expect("a number"))
         .collect();
-    // Fifty a second for eight seconds.
     assert!(rates.len() == 8 && rates.iter().all(|rate| (rate - 50.0).abs() < 1.01), "{csv}");
     folder.strobe(&[&args[..4], &["--series", "-"]].concat()).refused(&["--series", "run.interval=100ms"]);
 }
@@ -174,21 +172,21 @@ fn jobs_that_make_no_sense_are_refused_with_key_and_cure() {
         (&["jobs.log.offset=1g"], &["jobs[1].offset_bytes", "(job log)"]),
         (&["jobs.log.size=1g"], &["jobs[1].size_bytes", "(job log)"]),
         (&["jobs.log.bs=4k"], &["jobs[1].bssplit", "jobs[1].bs left out"]),
-        (&["jobs.log.bssplit=\"4k/40:8k/40\""], &["block_split.percent", "80 in all", "100 for all"]),
+        (&["jobs.log.bssplit=\"4k/40:8k/40\""], &["block_split.percent", "a sum of 80", "100 for all"]),
         (&["jobs.log.bssplit=\"4k,8k\""], &["jobs[1].bssplit", "4k/60:64k/40"]),
         (&["jobs.log.bssplit=\"1000/100\""], &["block_bytes", "512"]),
-        (&["jobs.probe.trim_fraction=0.1"], &["jobs[0].trim_fraction", "job log changes"]),
+        (&["jobs.probe.trim_fraction=0.1"], &["jobs[0].trim_fraction", "job log writes or trims"]),
         (&["jobs.probe.theta=1.5"], &["jobs[0].theta", "no effect", "zipf"]),
         (&["workload.theta=1.5"], &["workload.theta", "no effect"]),
         (&["jobs.log.rate_process=poisson"], &["jobs[1].rate_process", "no effect", "rate_iops"]),
         (&["jobs.probe.thinktime_blocks=3"], &["jobs[0].thinktime_blocks", "no effect", "thinktime"]),
         (&["workload.rate_repeat=5s"], &["workload.rate_repeat", "no effect", "rate_points"]),
-        (&["workload.kind=trace"], &["workload.kind", "a trace and a file system run alone"]),
+        (&["workload.kind=trace"], &["workload.kind", "traces and file systems run alone"]),
         (&["jobs.log.iodepth=8", "jobs.probe.iodepth=2"], &["workload.queue_depth", "every job has its own"]),
         (&["run.interval=0s"], &["run.interval", "longer than 0"]),
         (&["run.interval=1us"], &["run.interval", "at least", "10000"]),
         (&["run.steady_rounds=7"], &["run.steady_rounds", "no effect", "run.until_steady"]),
-        (&["run.precondition=5s"], &["run.precondition", "as fast as the drive"]),
+        (&["run.precondition=5s"], &["run.precondition", "at full speed"]),
         (&["run.until_steady=wav"], &["run.until_steady", "did you mean waf?"]),
     ] {
         run(&folder, sets).refused(parts);
@@ -232,7 +230,7 @@ fn rates_that_make_no_sense_are_refused_with_key_and_cure() {
         folder.tiny(&sets).refused(parts);
     }
     folder.write("both.toml", "[workload]\nrate_iops = 5\nrate_points = [{ at = \"0s\", iops = 3 }]");
-    folder.strobe(&["run", "both.toml"]).refused(&["workload.rate_iops", "both say how many"]);
+    folder.strobe(&["run", "both.toml"]).refused(&["workload.rate_iops", "both set the request rate"]);
     folder.write("t.csv", "1,h,0,Write,0,4096,1\n");
     for (set, parts) in [
         ("run.measure=1s", &["run.measure", "a trace has its own times"][..]),

@@ -1,5 +1,5 @@
-//! The `strobe` program as its users see it: arguments, files and signals in; exit codes, JSON and
-//! messages out. Every run here is of the real program, without a shell.
+//! The `strobe` program as users see it: arguments, files and signals in; exit codes, JSON and messages out.
+//! Every test runs the real program, without a shell.
 
 mod bad_input;
 mod brief;
@@ -11,6 +11,7 @@ mod diff;
 mod endings;
 mod events;
 mod files;
+mod fio_streams;
 mod first_hour;
 mod hostile;
 mod image;
@@ -47,7 +48,7 @@ use std::time::Duration;
 use serde_json::Value as Json;
 use tempfile::TempDir;
 
-/// One die, 32 blocks of 8 pages, 160 logical units of 4 KiB: runs in milliseconds.
+/// One die, 32 blocks of 8 pages, 160 logical units of 4 KiB.
 pub(crate) const TINY: &str = "\
 seed = 1
 [drive.nand]
@@ -62,7 +63,6 @@ warmup = \"2x\"
 measure = \"4x\"
 ";
 
-/// The [drive] table of [`TINY`], for `--drive`.
 pub(crate) const TINY_DRIVE: &str = "\
 [nand]
 blocks_per_plane = 32
@@ -71,7 +71,6 @@ pages_per_block = 8
 logical_pages = 160
 ";
 
-/// Outcome of a run of the program.
 #[derive(Debug)]
 pub(crate) struct Ended {
     pub(crate) code: i32,
@@ -86,13 +85,11 @@ impl Ended {
         self
     }
 
-    /// Standard output as JSON, and nothing else.
     #[track_caller]
     pub(crate) fn json(&self) -> Json {
         serde_json::from_str(&self.out).unwrap_or_else(|e| panic!("{e}: {self:?}"))
     }
 
-    /// The request was wrong, nothing was printed, and the message says all of `parts`.
     #[track_caller]
     pub(crate) fn refused(&self, parts: &[&str]) {
         assert_eq!(self.code, 2, "{self:?}");
@@ -110,12 +107,10 @@ impl Ended {
     }
 }
 
-/// A folder to run in. All paths in arguments are relative to it, so that results do not depend on
-/// where it is.
+/// Arguments are relative to it: results do not depend on its location.
 pub(crate) struct Folder(TempDir);
 
 impl Folder {
-    /// A folder with `tiny.toml` and `drive.toml`.
     pub(crate) fn new() -> Self {
         let folder = Self(TempDir::new().expect("a temporary folder"));
         folder.write("tiny.toml", TINY).write("drive.toml", TINY_DRIVE);
@@ -141,7 +136,6 @@ impl Folder {
         command
     }
 
-    /// Runs the program to its end. It never panics, dies from a signal or hangs.
     #[track_caller]
     pub(crate) fn strobe(&self, args: &[&str]) -> Ended {
         let mut command = self.command(args);
@@ -149,7 +143,6 @@ impl Folder {
         finish(command.spawn().expect("the program starts"))
     }
 
-    /// `run tiny.toml --quiet --json -` with `--set` for each of `sets`.
     #[track_caller]
     pub(crate) fn tiny(&self, sets: &[&str]) -> Ended {
         let mut args = vec!["run", "tiny.toml", "--quiet", "--json", "-"];
@@ -157,7 +150,6 @@ impl Folder {
         self.strobe(&args)
     }
 
-    /// Replays `file` on the tiny drive with JSON on standard output.
     #[track_caller]
     pub(crate) fn replay(&self, file: &str, format: &str, more: &[&str]) -> Ended {
         let mut args =
@@ -167,18 +159,15 @@ impl Folder {
     }
 }
 
-/// The repository's root.
 pub(crate) fn root() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../..")
 }
 
-/// Waits for the end of `child`, at most two minutes.
 #[track_caller]
 pub(crate) fn finish(child: Child) -> Ended {
     finish_with(child, Duration::from_secs(120))
 }
 
-/// [`finish`] within `limit`.
 #[track_caller]
 pub(crate) fn finish_with(mut child: Child, limit: Duration) -> Ended {
     #[allow(clippy::disallowed_methods, reason = "a full pipe must not block the program under test")]
@@ -212,7 +201,7 @@ pub(crate) fn finish_with(mut child: Child, limit: Duration) -> Ended {
     Ended { code, out, err }
 }
 
-/// True if what `scripts/qemu_host.py` needs to boot a distribution's kernel is there.
+/// Programs that `scripts/qemu_host.py` needs to boot a distribution's kernel.
 pub(crate) fn has_qemu_host() -> bool {
     let needed = [
         ("qemu-system-x86_64", "qemu-system-x86"),
@@ -226,7 +215,6 @@ pub(crate) fn has_qemu_host() -> bool {
     needed.iter().all(|(name, package)| strobe_testing::program(name, package).is_some())
 }
 
-/// Every cause adds up to the chip's own totals.
 #[track_caller]
 pub(crate) fn assert_causes_add_up(result: &Json) {
     for op in ["program", "read", "erase"] {

@@ -1,11 +1,11 @@
-//! `scripts/measure-drive.py`, with a program in fio's place that answers at once: what it does not touch, how it goes on,
-//! and that `strobe twin fit` reads what it writes.
+//! `scripts/measure-drive.py` with a fake fio: it protects drives in use, resumes, and writes files for
+//! `strobe twin fit`.
 
 use std::process::Command;
 
 use crate::Folder;
 
-/// Answers as fio 3.33 does, with what it was asked in `asked`; fails while there is a file `fail`.
+/// Answers like fio 3.33 and logs its arguments in `asked`; fails while a file `fail` exists.
 const FIO: &str = r#"#!/usr/bin/env python3
 import json, os, sys
 if sys.argv[1:] == ["--version"]:
@@ -24,7 +24,6 @@ for name in [a[7:] for a in sys.argv if a.startswith("--name=")]:
 print("fio: another\n" + json.dumps({"fio version": "fio-3.33", "jobs": jobs}))
 "#;
 
-/// A folder with a fio and a drive, which is a file; nothing without python3 and blkid.
 fn folder() -> Option<Folder> {
     strobe_testing::program("python3", "python3")?;
     strobe_testing::program("blkid", "util-linux")?;
@@ -35,7 +34,6 @@ fn folder() -> Option<Folder> {
     Some(folder)
 }
 
-/// Runs the script for two rates; returns its exit code, and what it says.
 fn run(folder: &Folder, more: &[&str]) -> (Option<i32>, String) {
     let script = crate::root().join("scripts/measure-drive.py");
     let mut command = Command::new("python3");
@@ -56,7 +54,7 @@ fn asked(folder: &Folder) -> Vec<String> {
 #[test]
 fn a_drive_is_measured_when_it_was_named_twice() {
     let Some(folder) = folder() else { return };
-    // Without a yes it says what it would do, and does nothing.
+    // Without confirmation it prints its plan and does nothing.
     let (code, said) = run(&folder, &[]);
     assert_eq!(code, Some(0), "{said}");
     for part in
@@ -70,7 +68,7 @@ fn a_drive_is_measured_when_it_was_named_twice() {
     let (code, said) = run(&folder, &["--yes", "drive"]);
     assert_eq!(code, Some(0), "{said}");
     let all = asked(&folder);
-    // In order, three times at random, and two rates.
+    // One sequential pass, three random ones, and two rates.
     let kinds = [
         "--name=fill",
         "--name=overwrite",
@@ -85,25 +83,24 @@ fn a_drive_is_measured_when_it_was_named_twice() {
     {
         assert!(all[5].contains(part), "{part}: {}", all[5]);
     }
-    // No two write the same addresses in the same order.
+    // No two passes write the same addresses in the same order.
     let seeds: std::collections::BTreeSet<_> = all[1..]
         .iter()
         .map(|line| line.split("--randseed=").nth(1).and_then(|seed| seed.split(' ').next()))
         .collect();
     assert_eq!(seeds.len(), 5, "{seeds:?}");
-    // From ns to µs.
     let csv = folder.read("my.csv");
     assert_eq!(csv.lines().count(), 4, "{csv}");
     assert!(
         csv.contains("1048576,7,64,5000,5000,10000,64.3,236.5,395.3,528.4,64.3,236.5,395.3,528.4\n"),
         "{csv}"
     );
-    // Once more: nothing is left to do. With fewer reads a second it is another measurement.
+    // A repetition has no work left. Fewer reads per second are another measurement.
     let (code, said) = run(&folder, &["--yes", "drive"]);
     assert_eq!((code, asked(&folder).len()), (Some(0), 6), "{said}");
     let (code, said) = run(&folder, &["--yes", "drive", "--rates", "6000", "--reads", "4000"]);
     assert_eq!((code, asked(&folder).len()), (Some(0), 7), "{said}");
-    // As fast as it can: a row without rates, once.
+    // Full speed: one row without rates.
     for _ in 0..2 {
         let (code, said) = run(&folder, &["--yes", "drive", "--closed-loop"]);
         assert_eq!((code, asked(&folder).len()), (Some(0), 8), "{said}");
@@ -111,7 +108,6 @@ fn a_drive_is_measured_when_it_was_named_twice() {
     let last = &asked(&folder)[7];
     assert!(last.contains("--name=load") && last.contains("--numjobs=7") && !last.contains("rate"), "{last}");
     assert!(folder.read("my.csv").ends_with("\n1048576,7,64,,,70000,,,,,,,,\n"), "{}", folder.read("my.csv"));
-    // And what it writes is what a fit reads.
     let read = folder.strobe(&["twin", "fit", "my.csv", "--out", "my.toml", "--tiny"]);
     read.refused(&["3 rows", "a fit needs 4"]);
 }
@@ -123,7 +119,7 @@ fn a_measurement_that_failed_goes_on() {
     let (code, said) = run(&folder, &["--yes", "drive"]);
     assert!(code == Some(1) && said.contains("fio failed with exit code 1: ./fio"), "{said}");
     std::fs::remove_file(folder.path().join("fail")).expect("there");
-    // As after the second of four passes, and after one rate.
+    // Resumes after the second of four passes, and after one rate.
     let (code, said) = run(&folder, &["--yes", "drive", "--rates", "5000"]);
     assert_eq!((code, asked(&folder).len()), (Some(0), 1 + 5), "{said}");
     let csv = folder.read("my.csv");
@@ -155,7 +151,7 @@ fn what_is_not_to_be_measured_is_not_touched() {
     refused(&["--rates", "10000,5000"], "--rates must ascend");
     refused(&["--reads", "10"], "--reads must be 100 or more");
     refused(&["--fio", "./none"], "./none: No such file or directory; install fio 3");
-    refused(&["--out", "drive"], "--out drive is what is to be measured");
+    refused(&["--out", "drive"], "--out drive is the measured target");
     refused(&["--out", "no/where.csv"], "there is no such folder");
     folder.write("version", "fio-2.16");
     refused(&[], "says \"fio-2.16\": it takes fio 3");
@@ -165,12 +161,10 @@ fn what_is_not_to_be_measured_is_not_touched() {
         refused(&["--out", "mine.csv"], "is no file of this script, or was changed");
         assert_eq!(folder.read("mine.csv"), mine);
     }
-    // Another one measures it.
     let held = std::fs::File::open(folder.path().join("drive")).expect("there");
     held.lock().expect("locked");
     refused(&[], "drive is in use: mounted, part of something, or being measured; nothing was done");
     drop(held);
-    // An encrypted volume.
     drive[..8].copy_from_slice(b"LUKS\xba\xbe\0\x01");
     folder.write("drive", &drive);
     refused(&[], "drive is not empty: it has crypto_LUKS on it");
@@ -182,19 +176,16 @@ fn what_is_not_to_be_measured_is_not_touched() {
     refused(&[], "is neither a block device nor a file");
 }
 
-/// Mounted, swap, partitions, LVM, MD: on folders that look like those of the system.
 #[test]
 fn tests_of_the_script_itself_pass() {
     passes("measure_drive_test.py", "Ran 6 tests");
 }
 
-/// The small model of drives that hold writes back, against closed forms.
 #[test]
 fn tests_of_the_model_of_write_pauses_pass() {
     passes("write_pauses_test.py", "Ran 7 tests");
 }
 
-/// The scripts that run suites of others in guests: what they read, what they refuse, how they go on.
 #[test]
 fn tests_of_the_scripts_for_suites_pass() {
     passes("suites_test.py", "Ran 6 tests");

@@ -1,4 +1,4 @@
-//! Numbers of things in the documentation are the numbers of what there is.
+//! Counts in the documentation match the code.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -8,7 +8,7 @@ use strobe_workload::trace::FORMATS;
 
 use crate::root;
 
-/// Victim policies that no paper proposes: two that any comparison has, and another reading of one that is there.
+/// Two common baselines, and a second reading of a published one.
 const UNPUBLISHED: [&str; 3] = ["fifo", "random", "scata-newest"];
 
 const NUMBERS: [&str; 21] = [
@@ -35,7 +35,6 @@ const NUMBERS: [&str; 21] = [
     "twenty",
 ];
 
-/// The documents for users: the README, those of crates, and all of docs.
 fn documents() -> Vec<PathBuf> {
     let mut found = vec![root().join("README.md"), root().join("CONTRIBUTING.md")];
     let mut folders = vec![root().join("docs"), root().join("crates")];
@@ -53,7 +52,7 @@ fn documents() -> Vec<PathBuf> {
     found
 }
 
-/// Numbers in `text` right before one of `things`, each several words.
+/// Directly before one of `things`, each of several words.
 fn numbers_of(text: &str, things: &[&str]) -> Vec<usize> {
     let bare = |word: &str| word.trim_matches(|c: char| !c.is_alphanumeric()).to_lowercase();
     let words: Vec<String> = text.split_whitespace().map(bare).collect();
@@ -76,7 +75,6 @@ fn numbers_are_found_in_a_text() {
     assert!(numbers_of("nine", &["formats"]).is_empty());
 }
 
-/// Things that are counted: what they are, what they are called, and their number.
 fn counted() -> [(&'static str, &'static [&'static str], usize); 3] {
     let patches = fs::read_dir(root().join("crates/linux/kernel/patches")).expect("a folder").flatten();
     let is_patch = |path: &Path| path.extension().is_some_and(|extension| extension == "patch");
@@ -122,7 +120,7 @@ fn the_readme_is_short_and_its_picture_is_drawn_everywhere() {
     let text = fs::read_to_string(root().join("README.md")).expect("text");
     let words = text.split_whitespace().count();
     assert!(words <= 900, "{words} words");
-    // LaTeX and librsvg know no custom properties of CSS.
+    // LaTeX and librsvg do not support CSS custom properties.
     let picture = fs::read_to_string(root().join("docs/waf.svg")).expect("a picture");
     assert!(text.contains("(docs/waf.svg)") && picture.contains("<svg") && !picture.contains("var("));
     for command in ["cargo run --release -- run examples/quickstart.toml", "make test "] {

@@ -1,10 +1,10 @@
-//! `strobe serve --nvme`: what a host finds behind it, and what is refused.
+//! `strobe serve --nvme`: a real host, and refused input.
 
 use std::path::Path;
 
 use super::Folder;
 
-/// 512 MiB: a file system of F2FS needs that.
+/// 512 MiB, the minimum for F2FS.
 const DRIVE: &str = "\
 [nand]
 channels = 2
@@ -19,7 +19,6 @@ copy_mode = \"logical\"
 placement = { scheme = \"handles\", handles = 3 }
 ";
 
-/// Script of a host; the test looks for the lines of its output.
 const HOST: &str = r#"
 set -e
 drive=/dev/nvme0n1
@@ -74,8 +73,8 @@ fn addresses_and_names_that_cannot_be_are_refused() {
     folder.write("ssd.toml", DRIVE);
     let serve =
         |more: &[&str]| folder.strobe(&[&["serve", "--drive", "ssd.toml", "--run", "true"], more].concat());
-    serve(&["--nvme", "0.0.0.0:4420"]).refused(&["only addresses of this machine"]);
+    serve(&["--nvme", "0.0.0.0:4420"]).refused(&["loopback addresses only"]);
     serve(&["--nvme", "0", "--nqn", "ssd"]).refused(&["begins with nqn."]);
     serve(&["--nvme", "0", "--nqn", "nqn.2014-08.org.nvmexpress.discovery"])
-        .refused(&["not that of discovery"]);
+        .refused(&["not the discovery name"]);
 }

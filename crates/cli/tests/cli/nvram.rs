@@ -1,4 +1,4 @@
-//! The non-volatile cache as an experiment sees it.
+//! The non-volatile cache in an experiment.
 
 use crate::{Folder, TINY};
 
@@ -33,7 +33,7 @@ fn ranges_can_be_listed_in_a_file_and_on_the_command_line() {
     let set = "drive.controller.nvram.ranges=[{ first_sector = 0, sectors = 256 }]";
     let sets = folder.tiny(&[BYTES, "drive.controller.nvram.policy=lba-range", set]).ok().json();
     assert_eq!(file["config_hash"], sets["config_hash"]);
-    // All that goes there stays there: it has a place for each unit.
+    // The cache has a slot for each unit of the range: no unit is evicted.
     assert_eq!(file["nvram"]["evicted_units"], 0);
     assert_eq!(file["nvram"]["hits"], file["nvram"]["write_units"]);
 }

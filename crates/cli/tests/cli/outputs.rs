@@ -1,4 +1,4 @@
-//! Destinations of results: no file of the user's is destroyed.
+//! Destinations of results: no file of the user is destroyed.
 
 use std::io::Read as _;
 use std::os::unix::fs::{FileTypeExt as _, symlink};
@@ -7,7 +7,6 @@ use std::process::{Command, Stdio};
 
 use crate::{Folder, finish};
 
-/// A short program with a trace.
 const CAMERA: [&str; 6] = ["files", "camera", "--set", "transactions=1", "--set", "photos=1"];
 
 fn camera(more: &[&str]) -> Vec<String> {
@@ -88,7 +87,6 @@ fn a_dash_is_standard_output_and_nothing_else_is_printed_there() {
     run(&folder, &camera(&["--json", "-"])).ok().json();
     run(&folder, &camera(&["--trace", "-", "--json", "-"])).refused(&["--json", "--trace", "the same file"]);
     assert_eq!(names(&folder), ["drive.toml", "tiny.toml"], "no file is called -");
-    // /dev/stdout is the same place.
     folder.strobe(&["run", "tiny.toml", "--json", "/dev/stdout"]).ok().json();
 }
 
@@ -157,7 +155,6 @@ fn a_result_that_cannot_be_written_leaves_what_was_there() {
         "--set",
         "drive.nand.endurance_pe=1",
     ]);
-    // A run that ends early has a result, too.
     assert!(folder.read("out.json").starts_with('{'));
     folder.write("out.fio", "old");
     let full = run(

@@ -1,4 +1,4 @@
-//! `strobe paper`: on a drive of a few blocks, whose numbers mean nothing but have the right shape.
+//! `strobe paper` on a drive of a few blocks: the values are meaningless, but the structure is complete.
 
 use serde_json::Value as Json;
 
@@ -35,7 +35,7 @@ fn a_paper_is_what_its_schema_says() {
     judged(&result);
 }
 
-/// Every claim has a band with a reason, and its verdict is where the number lies; the tally is of three verdicts.
+/// Every claim has a band with a reason and a matching verdict; the tally counts three verdicts.
 #[track_caller]
 fn judged(result: &Json) -> &Vec<Json> {
     let claims = result["claims"].as_array().expect("claims");
@@ -47,7 +47,7 @@ fn judged(result: &Json) -> &Vec<Json> {
         };
         let expected: &[&str] = match claim["measured"].as_f64() {
             None => &["not-run"],
-            // What lacks a part of what the paper measured is not reproduced by a number that fits.
+            // A claim measured only in part is not "reproduced" by a matching number.
             Some(value) if inside(&band["low"], &band["high"], value) => {
                 if claim["place"] == "8" {
                     &["reproduced", "by-construction", "direction-only"]
@@ -86,10 +86,9 @@ fn the_figures_hold_what_the_paper_compares() {
     assert_eq!(said("6"), [-18.0, -14.0, -11.0, -12.0]);
     assert_eq!(said("7"), [-38.0, -30.0, -22.0, -22.0, 0.0]);
     assert_eq!(said("8"), [-31.0, -20.0, -11.0, -11.0]);
-    // Normalised to GA.
     let time = |row: &&Json| row["policy"] == "GA" && row["measured"] == 1.0;
     assert_eq!(rows(5).iter().filter(time).count(), 6);
-    // The mean of the data sets, from the bars.
+    // Mean over the data sets, from the bars.
     let bar = |set: &Json, policy: &str| {
         let here = |row: &&&Json| row["cold_hot"] == *set && row["policy"] == policy;
         lifetimes.iter().find(here).and_then(|row| row["measured"].as_f64()).expect("a bar")
@@ -114,7 +113,7 @@ fn a_paper_gives_the_same_bytes_twice_and_csv_beside_json() {
         files
     };
     let files = all();
-    // The second time all points are known.
+    // The second run finds all points.
     assert_eq!(run(), first);
     assert_eq!(all(), files);
     for file in &files[..FIGURES.len()] {
@@ -123,11 +122,11 @@ fn a_paper_gives_the_same_bytes_twice_and_csv_beside_json() {
         let plain = file.lines().filter(|line| !line.contains('"'));
         assert!(plain.into_iter().all(|line| line.split(',').count() == columns));
     }
-    // The page needs no other file, and draws what the paper draws.
+    // The page is self-contained and draws the paper's figures.
     let page = &files[FIGURES.len() + 1];
     assert!(page.starts_with("<!DOCTYPE html>") && page.matches("<svg").count() == FIGURES.len(), "{page}");
     assert!(!page.contains("src=") && !page.contains("href="));
-    // Half of the points, and a line cut short: the rest is done again, to the same bytes.
+    // After half of the points and a truncated line, the rest is repeated with identical bytes.
     let path = folder.path().join("a/b/capi.points");
     let points = &files[FIGURES.len() + 2];
     let half = points.lines().count() / 2;
@@ -146,7 +145,7 @@ fn a_screen_has_all_claims_and_everything_has_tables() {
         let result: Json = serde_json::from_str(&folder.read("result.json")).expect("JSON");
         let claims = judged(&result).len();
         let lines: Vec<&str> = shown.out.lines().collect();
-        // Title, authors, what was left out, the heading, the tally, what else there is; claims and reasons take lines.
+        // Title, authors, omissions, heading, tally and hint; claims and reasons take lines.
         assert!((claims + 8..4 * claims + 16).contains(&lines.len()), "{claims} claims:\n{}", shown.out);
         for part in ["TINY", " claims: ", " numbers: ", " directions: ", "not counted: ", "--full"] {
             assert!(shown.out.contains(part), "{part} is missing in {}", shown.out);
@@ -154,7 +153,7 @@ fn a_screen_has_all_claims_and_everything_has_tables() {
     }
     let shown = folder.strobe(&["paper", "capi", "--tiny", "--full"]).ok();
     for part in
-        ["Hwang", "TINY", "Figure 4", "CAPi", "What counts as the same", "(was +35 to +90)", "ssd_clean"]
+        ["Hwang", "TINY", "Figure 4", "CAPi", "Accepted bands, declared", "(was +35 to +90)", "ssd_clean"]
     {
         assert!(shown.out.contains(part), "{part} is missing in {}", shown.out);
     }
@@ -191,7 +190,7 @@ fn every_papers_drive_can_be_set() {
     let refused = |set: &str, says: &[&str]| {
         folder.strobe(&["paper", "trim", "--tiny", "--set", set]).refused(says);
     };
-    // A key that counts for some of the paper's drives is set on those; one that counts for none is refused.
+    // A key that applies to some drives of the paper is set on those; one that applies to none is refused.
     let figures = |paper: &str, set: &str| {
         let json = folder.strobe(&["paper", paper, "--tiny", "--json", "-", "--set", set]).ok().json();
         let names = json["figures"].as_array().expect("figures").iter().map(|of| of["figure"].to_string());
@@ -246,7 +245,7 @@ fn the_nvram_paper_has_its_figures_with_every_scheme_and_a_picture() {
             assert!(drive > 0.0 && drive <= before, "{workload} on {scheme}: {drive} s of {before} s");
         }
     }
-    // Every request of the pattern is in one of its cells.
+    // Every request of the pattern is in one cell.
     let sum = |metadata: &str| {
         let of = |row: &&Json| row["metadata"] == metadata;
         rows(&figures[0]).iter().filter(of).map(|row| row["measured"].as_f64().expect("a count")).sum::<f64>()
@@ -272,7 +271,6 @@ fn rows(figure: &Json) -> &Vec<Json> {
     figure["rows"].as_array().expect("rows")
 }
 
-/// The number of the row of `figure` that has these coordinates.
 #[track_caller]
 fn at(figure: &Json, coordinates: &[(&str, &str)]) -> f64 {
     let here = |row: &&Json| coordinates.iter().all(|&(name, value)| row[name] == value);
@@ -281,9 +279,8 @@ fn at(figure: &Json, coordinates: &[(&str, &str)]) -> f64 {
     found[0]["measured"].as_f64().expect("a number")
 }
 
-/// Values of the tiny run for each claim about drives. The presets were fitted to the paper, so their agreement
-/// with it shows nothing, and the verdict says so. These numbers only detect changes of the presets or the
-/// model.
+/// The presets were fitted to the paper, so their agreement with it proves nothing, and the verdict says so.
+/// These numbers only detect changes of the presets or the model.
 const TRIM_FITTED: [f64; 17] = [
     1106.84, 4.96, 6.31, 48.68, 206.56, 6.85, 4.9, 47.43, 3.99, 3.81, 47.72, 5.36, 0.0, -92.29, 8.52, 15.26,
     15.97,
@@ -300,7 +297,7 @@ fn trim_claims_stay_where_the_presets_were_fitted() {
         let found = claim["measured"].as_f64().expect("a number");
         assert!((found - pinned).abs() <= 0.002 * pinned.abs(), "{claim} was {pinned}");
     }
-    // What needs a kernel is not missed, it is not run.
+    // Claims that need a kernel are "not run", not "missed".
     let left: Vec<&Json> = claims.iter().filter(|claim| claim["measured"].is_null()).collect();
     assert!(
         left.len() == 12
@@ -413,7 +410,7 @@ fn logical_copy_is_what_its_schema_says_and_judges_its_claims_at_one_utilisation
     }
     let claims = judged(&result);
     let said: Vec<f64> = claims.iter().filter_map(|claim| claim["paper"].as_f64()).collect();
-    // The drive alone first; then what only a kernel can show.
+    // Claims about the drive alone come first, then claims that need a kernel.
     assert_eq!(
         said,
         [-80.0, 3.0, 0.0, 100.0, 0.0, 100.0, 0.0, 0.0, 100.0, 3.0, 2.8, 1.3, 1.5, 2.8, 1.2, 1.2, -80.0]
@@ -427,7 +424,7 @@ fn logical_copy_is_what_its_schema_says_and_judges_its_claims_at_one_utilisation
     for name in LOGICAL_COPY_FIGURES {
         assert!(folder.read(&format!("csv/logical-copy-{name}.csv")).lines().count() > 4, "{name}");
     }
-    // The share of the map in memory is not what the figure says if somebody sets it.
+    // Setting the map's cache makes the figure on its share meaningless: it is left out.
     let set =
         logical_copy(&folder, &["--set", "drive.ftl.mapping=dftl", "--set", "drive.ftl.durable_map=true"]);
     assert!(set["figures"].as_array().expect("figures").iter().all(|figure| figure["figure"] != "dftl"));
@@ -451,10 +448,10 @@ fn logical_copy_programs_what_physical_copies_and_writes_would() {
                     assert!((causes.iter().sum::<f64>() - all).abs() < 1e-9, "{u}, {cleaning}: {causes:?}");
                     (all, causes)
                 });
-            // In the long run the drive's own collection takes back what the copies save.
+            // In the long run the drive's garbage collection cancels the savings of the copies.
             let is_less = logical.0 < written.0;
             assert!(is_less || name == "sustained" && logical.0 < 1.15 * written.0, "{name}, {u}");
-            // Blocks that are copied are programmed as copies, not as writes, or not at all.
+            // Copied blocks are programmed as copies, not as writes, or not at all.
             assert_eq!((written.1[4], logical.1[4]), (0.0, 0.0));
             assert!(
                 (physical.1[0] - logical.1[0]).abs() < 0.05 && physical.1[4] > 0.5,
@@ -482,7 +479,6 @@ fn logical_copy_says_what_it_took_and_gives_the_same_bytes_twice() {
     let json = || folder.strobe(&["paper", "logical-copy", "--tiny", "--json", "-", "--quiet"]).ok().out;
     assert_eq!(json(), json());
     let shown = folder.strobe(&["paper", "logical-copy", "--tiny"]).ok().out;
-    // Long claims are broken between words.
     let shown = shown.split_whitespace().collect::<Vec<_>>().join(" ");
     for part in ["Yunji Kang", "NL-LC over", "against NL-RW", "EXT4", " claims: seed 1", " not run"] {
         assert!(shown.contains(part), "{part} is missing in {shown}");

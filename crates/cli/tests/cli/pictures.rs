@@ -1,8 +1,9 @@
-//! SVG files as programs draw them: LaTeX, pandoc and office programs use librsvg or the like, people a browser.
+//! SVG files as other programs draw them: LaTeX, pandoc and office programs use librsvg or similar, users a
+//! browser.
 //!
 //! 1. `rsvg-convert` and Chromium draw the same file at the same size.
-//! 2. Both pictures are read, and squares of [`SQUARE`] pixels averaged: fonts and edges differ, areas do not.
-//! 3. Squares differ by little, and the colours of the figure are there.
+//! 2. Both images are averaged over squares of [`SQUARE`] pixels: fonts and edges differ, areas do not.
+//! 3. Squares must differ little, and the colours of the figure must be present.
 
 use std::fs;
 use std::io::Read as _;
@@ -11,22 +12,21 @@ use std::process::{Command, Stdio};
 
 use crate::Folder;
 
-/// Pixels of the side of a square that is compared.
 const SQUARE: usize = 20;
-/// Mean difference of squares, in steps of 255, that fonts account for.
+/// Of 255; fonts explain less.
 const MEAN_MAX: f64 = 4.0;
-/// Share of squares that may differ by more than [`FAR`].
+/// Squares that may differ by more than [`FAR`].
 const FAR_SHARE: f64 = 0.03;
 const FAR: f64 = 40.0;
 
-/// A picture, three bytes a pixel.
+/// Three bytes per pixel.
 struct Picture {
     width: usize,
     pixels: Vec<[u8; 3]>,
 }
 
 impl Picture {
-    /// Reads a PNG with 8 bits a channel, without interlacing: the form that both programs write.
+    /// 8 bits per channel and no interlacing, as both programs write it.
     fn read(path: &Path) -> Self {
         let bytes = fs::read(path).unwrap_or_else(|error| panic!("{}: {error}", path.display()));
         let number = |at: usize| u32::from_be_bytes(bytes[at..at + 4].try_into().expect("four")) as usize;
@@ -68,7 +68,6 @@ impl Picture {
         Self { width, pixels: lines.chunks_exact(channels).map(pixel).collect() }
     }
 
-    /// Mean colours of the squares, line by line.
     fn squares(&self) -> Vec<[f64; 3]> {
         let height = self.pixels.len() / self.width;
         let square = |top: usize, left: usize| {
@@ -84,13 +83,11 @@ impl Picture {
         tops.flat_map(|top| (0..self.width / SQUARE).map(move |at| square(top, at * SQUARE))).collect()
     }
 
-    /// Pixels of exactly this colour.
     fn count(&self, colour: [u8; 3]) -> usize {
         self.pixels.iter().filter(|pixel| **pixel == colour).count()
     }
 }
 
-/// The predictor of PNG's fourth filter.
 fn paeth(left: u8, above: u8, corner: u8) -> u8 {
     let [a, b, c] = [left, above, corner].map(i16::from);
     let far = |of: i16| (a + b - c - of).abs();
@@ -103,7 +100,6 @@ fn paeth(left: u8, above: u8, corner: u8) -> u8 {
     }
 }
 
-/// Width and height of a figure, from its viewBox.
 fn size(svg: &str) -> (usize, usize) {
     let text = svg.split("viewBox=\"0 0 ").nth(1).and_then(|rest| rest.split('"').next()).expect("a viewBox");
     let mut numbers = text.split(' ').map(|number| number.parse().expect("a number"));
@@ -116,7 +112,7 @@ fn draw(command: &mut Command, png: PathBuf) -> Picture {
     Picture::read(&png)
 }
 
-/// Chromium by the names that it has. Without it the comparison is not made, aloud: it is too large to be demanded.
+/// Without Chromium the comparison is skipped with a message: it is too large to require.
 fn chromium() -> Option<PathBuf> {
     let names = ["chromium", "chromium-browser", "google-chrome", "google-chrome-stable"];
     let path = std::env::var_os("PATH").unwrap_or_default();
@@ -148,7 +144,7 @@ fn figures_look_alike_in_librsvg_and_in_a_browser() {
     folder.strobe(&["sweep", "s.toml", "-q", "--out", "sweep"]).ok();
     let browser = chromium();
     let (ink, first, second) = ([0x1a, 0x1c, 0x20], [0x14, 0x30, 0x5c], [0x9c, 0x3a, 0x26]);
-    // Curves of means, bars, and the X-ray: each comes from a drawing routine of its own.
+    // Curves of means, bars, and the X-ray: three separate drawing routines.
     for (name, colours) in
         [("sweep/waf", &[first, second][..]), ("comparison", &[second]), ("xray-valid-1", &[ink])]
     {

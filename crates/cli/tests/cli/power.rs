@@ -1,10 +1,9 @@
-//! Power cuts as an experiment sees them.
+//! Power cuts in an experiment.
 
 use serde_json::Value as Json;
 
 use crate::{Folder, assert_causes_add_up};
 
-/// Settings for a power cut, on the tiny drive with more blocks and all kinds of requests.
 const DURABLE: [&str; 6] = [
     "drive.ftl.durable_map=true",
     "drive.nand.data=stamp",
@@ -31,7 +30,7 @@ fn every_cut_is_recovered_verified_and_reported() {
     let (mut last, mut unflushed) = (0, 0);
     for cut in cuts(&result) {
         let count = |pointer: &str| cut.pointer(pointer).and_then(Json::as_u64).expect("a count");
-        // An erase that was cut short is not counted: it is done again.
+        // An interrupted erase is not counted: it is repeated.
         assert!(count("/operation") + 1 >= last + 50);
         last = count("/operation");
         assert_eq!(count("/verified/units"), 160);
@@ -53,7 +52,7 @@ fn the_flag_cuts_where_it_says_and_a_person_is_told() {
     let told = folder.strobe(&args).ok().out;
     assert!(told.contains("2 power cuts: nothing flushed was lost"), "{told}");
     let told = folder.strobe(&[&args[..], &["--full"]].concat()).ok().out;
-    assert!(told.contains("Nothing flushed was lost") && told.contains("2 power cuts"), "{told}");
+    assert!(told.contains("No flushed data was lost") && told.contains("2 power cuts"), "{told}");
     args.extend(["--quiet", "--json", "-"]);
     let result = folder.strobe(&args).ok().json();
     let operations: Vec<_> = cuts(&result).iter().map(|cut| cut["operation"].as_u64()).collect();
@@ -107,5 +106,5 @@ fn cuts_that_cannot_be_survived_are_refused_with_the_cure() {
 fn a_drive_too_small_for_its_map_is_refused_with_the_arithmetic() {
     let folder = Folder::new();
     let sets = ["drive.ftl.durable_map=true", "drive.nand.blocks_per_plane=24"];
-    folder.tiny(&sets).refused(&["over-provisioning is too small", "kept for the map"]);
+    folder.tiny(&sets).refused(&["over-provisioning is too small", "reserved for the map"]);
 }

@@ -2,7 +2,6 @@
 
 use crate::{Folder, TINY};
 
-/// A folder with `one.json`, a result with an X-ray.
 fn folder() -> Folder {
     let folder = Folder::new();
     folder.write("tiny.toml", TINY);
@@ -19,11 +18,10 @@ fn a_page_needs_nothing_else_and_shows_what_the_result_has() {
     for part in ["write amplification", "id=\"waf\"", "id=\"wear\"", "id=\"operations\"", "xray-data"] {
         assert!(page.contains(part), "{part}");
     }
-    // It asks nobody for anything.
+    // The page loads no external resource.
     for outside in ["src=", "href=", "@import", "url("] {
         assert!(!page.contains(outside), "{outside}");
     }
-    // Without frames there is no X-ray, without intervals nothing over time.
     assert!(!page.contains("id=\"iops\""));
     folder.strobe(&["run", "tiny.toml", "--quiet", "--json", "plain.json"]).ok();
     folder.strobe(&["report", "plain.json", "--out", "plain.html"]).ok();
@@ -41,7 +39,6 @@ fn several_results_are_compared_and_figures_are_files() {
         assert!(svg.starts_with("<svg ") && svg.trim_end().ends_with("</svg>"), "{name}");
     }
     assert!(folder.read("figures/waf.svg").contains("fifo"));
-    // Only the first has an X-ray.
     for name in ["xray-valid-1", "xray-stream-1", "xray-wear-1"] {
         let svg = folder.read(&format!("figures/{name}.svg"));
         assert!(svg.starts_with("<svg ") && svg.contains("stroke-width"), "{name}");
@@ -92,16 +89,16 @@ fn what_is_no_result_is_refused_with_a_cure() {
     folder.write("bytes.json", [0xff, 0xfe]);
     let report = |files: &[&str]| folder.strobe(&[&["report"], files, &["--out", "page.html"]].concat());
     report(&["nowhere.json"]).refused(&["nowhere.json", "No such file"]);
-    report(&["half.json"]).refused(&["half.json", "ends in the middle", "--json"]);
-    report(&["other.json"]).refused(&["other.json", "no result of a run", "--json"]);
+    report(&["half.json"]).refused(&["half.json", "is truncated", "--json"]);
+    report(&["other.json"]).refused(&["other.json", "not a result of a run", "--json"]);
     report(&["next.json"]).refused(&["next.json", "schema_version 7", "version 1"]);
-    report(&["text.json"]).refused(&["text.json", "no JSON"]);
-    report(&["bytes.json"]).refused(&["bytes.json", "no text"]);
+    report(&["text.json"]).refused(&["text.json", "not JSON"]);
+    report(&["bytes.json"]).refused(&["bytes.json", "not a text file"]);
     report(&["one.json", "one.json"]).refused(&["one.json", "twice"]);
     folder.strobe(&["report", "one.json", "--out", "one.json"]).refused(&["--out", "input"]);
     folder.strobe(&["report", "one.json", "--out", "no/where.html"]).refused(&["--out", "folder"]);
     assert!(!folder.path().join("page.html").exists());
-    // Reads that are only counted have no write amplification, and no times.
+    // Untimed reads have neither write amplification nor latencies.
     let sets = ["workload.write_fraction=0", "run.timing=false", "run.warmup=0"];
     let mut args = vec!["run", "tiny.toml", "--quiet", "--json", "reads.json"];
     args.extend(sets.iter().flat_map(|set| ["--set", set]));
@@ -152,4 +149,22 @@ fn frames_cost_no_result_a_byte_and_are_the_same_every_time() {
     assert!((2..=10).contains(&frames.len()), "{frames:?}");
     assert!(frames.is_sorted_by_key(|frame| frame["at_ns"].as_u64()));
     folder.strobe(&["run", "tiny.toml", "--set", "run.xray=1"]).refused(&["run.xray", "1"]);
+}
+
+#[test]
+fn a_page_changes_no_result() {
+    let folder = Folder::new();
+    let run = |more: &[&str]| {
+        let args = ["run", "tiny.toml", "-q", "--reproducible", "--json", "-"];
+        folder.strobe(&[&args[..], more].concat()).ok().out
+    };
+    assert_eq!(run(&[]), run(&["--report", "page.html"]));
+    // Requested frames are in the result, and the page has every latency.
+    let frames = ["--set", "run.xray=10"];
+    let with_page = run(&[&frames[..], &["--report", "frames.html"]].concat());
+    assert!(run(&frames) == with_page && with_page.contains("\"xray\""));
+    for page in ["page.html", "frames.html"] {
+        let page = folder.read(page);
+        assert!(page.contains("Latency distribution") && !page.contains("From the percentiles"), "{page}");
+    }
 }

@@ -1,12 +1,11 @@
-//! The result contract: every field of `strobe schema result`, with its type, and sums that add up.
+//! The result contract: every field of `strobe schema result` with its type, and consistent sums.
 
 use serde_json::Value as Json;
 
 use crate::schema::violations;
 use crate::{Folder, assert_causes_add_up};
 
-/// A path in the result and what must be there: a count, a number, a text, a table, or the same
-/// with `?` if it may be null.
+/// Types: count, number, text or table; `?` allows null.
 const FIELDS: &[(&str, &str)] = &[
     ("schema_version", "count"),
     ("strobe_version", "text"),
@@ -79,8 +78,8 @@ fn assert_contract(result: &Json) {
     for op in ["read", "write", "trim"] {
         for (field, kind) in [
             ("io_bytes", "count"),
-            ("bw_bytes", "count"),
-            ("iops", "number"),
+            ("bw_bytes", "count?"),
+            ("iops", "number?"),
             ("total_ios", "count"),
             ("clat_ns/min", "count"),
             ("clat_ns/max", "count"),
@@ -90,16 +89,19 @@ fn assert_contract(result: &Json) {
         ] {
             check(&format!("jobs/0/{op}/{field}"), kind);
         }
-        if result["jobs"][0][op]["clat_ns"]["N"].as_u64() > Some(0) {
-            check(&format!("jobs/0/{op}/clat_ns/percentile/99.000000"), "count");
+        let n = result["jobs"][0][op]["clat_ns"]["N"].as_u64().expect("a count");
+        for (percentile, enough) in [("50.000000", 2), ("99.000000", 100), ("99.990000", 10_000)] {
+            let value = &result["jobs"][0][op]["clat_ns"]["percentile"][percentile];
+            assert_eq!(value.is_u64(), n >= enough, "{op} {percentile} of {n}: {value}");
         }
+        let has_time = result["time"]["virtual_ns"].as_u64() > Some(0);
+        assert_eq!(result["jobs"][0][op]["iops"].is_number(), has_time);
         assert_eq!(result["jobs"][0][op]["io_bytes"], result["host"][op]["bytes"]);
         assert_eq!(result["jobs"][0][op]["total_ios"], result["host"][op]["commands"]);
     }
     assert_causes_add_up(result);
 }
 
-/// Runs of every kind that differ in which fields are null or empty.
 const RUNS: [&[&str]; 10] = [
     &[],
     &["run.timing=false"],

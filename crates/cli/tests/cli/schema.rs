@@ -1,9 +1,8 @@
-//! As much of JSON Schema as `strobe schema` uses.
+//! The subset of JSON Schema that `strobe schema` uses.
 
 use serde_json::Value as Json;
 
-/// Everything about `value` that `schema` does not allow. Stricter than the standard in one point:
-/// a key that the schema does not mention is an error.
+/// Stricter than the standard: an unknown key is an error.
 pub(crate) fn violations(value: &Json, schema: &Json) -> Vec<String> {
     let mut found = Vec::new();
     Walk { root: schema }.visit(value, schema, "", &mut found);

@@ -1,4 +1,5 @@
-//! INT, TERM and HUP: each ends every phase of every command soon, with its exit code and with what there is to show.
+//! INT, TERM and HUP end every phase of every command soon, with the signal's exit code and any partial
+//! result.
 
 use std::process::{Command, Stdio};
 use std::time::Duration;
@@ -10,10 +11,9 @@ use crate::{Ended, Folder, finish, finish_with};
 
 const SIGNALS: [(&str, i32); 3] = [("-INT", 130), ("-TERM", 143), ("-HUP", 129)];
 
-/// Runs the program, sends `signal` some time after it has begun to listen, and waits for its end; that it would not have
-/// come by itself is for `args` to see to.
+/// Sends `signal` after the program starts to listen. `args` must name a run too long to end by itself.
 fn stopped(folder: &Folder, args: &[&str], (signal, code): (&str, i32)) -> Ended {
-    // Who runs the tests may ignore signals, by nohup for example, and what is ignored is inherited.
+    // Ignored signals are inherited, for example from nohup.
     let program = folder.command(args);
     let mut command = Command::new("env");
     command.arg("--default-signal=HUP,INT,TERM").arg(program.get_program()).args(program.get_args());
@@ -24,15 +24,15 @@ fn stopped(folder: &Folder, args: &[&str], (signal, code): (&str, i32)) -> Ended
     std::thread::sleep(Duration::from_millis(250));
     let sent = Command::new("kill").args([signal, &pid.to_string()]).status().expect("kill");
     assert!(sent.success(), "{args:?} has ended by itself");
-    // Within two seconds on a machine that has nothing else to do.
+    // Within two seconds on an idle machine.
     let ended = finish_with(child, Duration::from_secs(20));
     assert_eq!(ended.code, code, "{args:?}: {ended:?}");
     ended
 }
 
-/// Runs `tiny.toml` with `sets`, which make a phase of it last for minutes; each signal leaves a whole result.
+/// `sets` make one phase last for minutes; each signal leaves a complete partial result.
 fn phase(folder: &Folder, sets: &[&str], more: &[&str]) -> Vec<Json> {
-    // A drive that wears out ends its runs by itself.
+    // A drive that wears out would end the run.
     let mut args = vec!["run", "tiny.toml", "--quiet", "--json", "-", "--set", "drive.nand.endurance_pe=0"];
     args.extend(sets.iter().flat_map(|set| ["--set", set]));
     args.extend(more);
@@ -51,8 +51,7 @@ fn partial(ended: &Ended) -> Json {
 
 const FOREVER: &str = "run.measure=\"10000000x\"";
 const DURABLE: &str = "drive.ftl.durable_map=true";
-/// Settings under which one write moves much data: a map almost entirely on flash, with an update for every
-/// entry.
+/// One write moves much data: the map is almost entirely on flash, with an update for every entry.
 const PAGED: [&str; 3] = [
     "drive.ftl.mapping=dftl",
     "drive.ftl.translation.cached_entries=2",
@@ -100,7 +99,7 @@ fn jobs_and_a_series_are_ended() {
 
 #[test]
 fn collection_within_one_command_is_ended() {
-    // Each request writes the whole drive many times over, with as little room as there may be.
+    // Each request writes the whole drive many times over, with minimal free space.
     let folder = Folder::new();
     let drive = [
         "drive.nand.blocks_per_plane=2048",
@@ -242,7 +241,7 @@ fn a_run_that_is_stopped_saves_no_state() {
 
 #[test]
 fn the_second_signal_ends_a_run_at_once() {
-    // Nobody reads what it prints: it cannot end by itself.
+    // The pipe has no reader: the run cannot end by itself.
     let folder = Folder::new();
     let args = ["run", "tiny.toml", "--quiet", "--set", FOREVER, "--json", "pipe"];
     let made = Command::new("mkfifo").arg(folder.path().join("pipe")).status().expect("mkfifo");
@@ -263,7 +262,7 @@ fn the_second_signal_ends_a_run_at_once() {
 fn commands_without_a_partial_result_end_with_the_same_codes() {
     let folder = Folder::new();
     let text = crate::TINY.replace("4x", "10000000x").replace("seed = 1\n", "");
-    // A drive that wears out ends its runs by itself.
+    // A drive that wears out would end the run.
     let text = text.replace("[drive.nand]\n", "[drive.nand]\nendurance_pe = 0\n");
     folder.write("s.toml", format!("{text}[sweep]\nseeds = 3\n"));
     let repository = crate::root();
@@ -298,4 +297,30 @@ fn ctrl_c_ends_a_paper_cleanly() {
     let ended = finish(child);
     assert_eq!((ended.code, ended.out.as_str()), (130, ""));
     ended.says(&["interrupted"]);
+}
+
+/// Writing events can take as long as the run.
+#[test]
+fn an_interrupted_run_writes_its_result_and_no_events() {
+    let folder = Folder::new();
+    let args = [
+        "run",
+        "tiny.toml",
+        "-q",
+        "--json",
+        "-",
+        "--events",
+        "e.jsonl",
+        "--perfetto",
+        "p.json",
+        "--set",
+        FOREVER,
+    ];
+    let endless = [&args[..], &["--set", "drive.nand.endurance_pe=0"]].concat();
+    let ended = stopped(&folder, &endless, ("-TERM", 143));
+    partial(&ended);
+    ended.says(&["no events were written"]);
+    let left: Vec<_> =
+        folder.path().read_dir().expect("there").flatten().map(|entry| entry.file_name()).collect();
+    assert!(left.iter().all(|name| !name.to_string_lossy().contains(".json")), "{left:?}");
 }

@@ -1,4 +1,4 @@
-//! Slips of new users, each answered with what a person would want to know.
+//! Slips of new users, each with a helpful answer.
 
 use std::process::Stdio;
 
@@ -18,7 +18,7 @@ fn options_of_other_commands_are_taken_or_answered_with_those_of_this_one() {
         "a whole number from 0 to",
     ]);
     folder.strobe(&["files", "camera", "--seed", "-1"]).refused(&["-1", "--seed"]);
-    // Another drive, of which the file's own keys count more.
+    // Another drive; keys of the file take precedence.
     let args =
         ["run", "tiny.toml", "--drive", "tlc-nvme-1t", "--set", "run.measure=20", "--set", "run.warmup=0"];
     let result = folder.strobe(&[&args[..], &["--json", "-"]].concat()).ok().json();
@@ -37,7 +37,7 @@ fn numbers_shares_and_keys_are_answered_with_the_likely_cure() {
     let folder = Folder::new();
     let set = |set: &str| folder.strobe(&["run", "tiny.toml", "--set", set]);
     set("drive.ftl.over_provisioning=28")
-        .refused(&["from 0 to 10; a share, not percent: try 0.28. Spare share"]);
+        .refused(&["from 0 to 10; a share, not percent: try 0.28. Over-provisioning: spare share"]);
     let seven = set("drive.ftl.over_provisioning=7").ok().out;
     let seven = seven.split_whitespace().collect::<Vec<_>>().join(" ");
     assert!(seven.contains("= 7 means 700 % of spare flash; did you mean 0.07?"), "{seven}");
@@ -102,7 +102,7 @@ fn an_experiment_has_no_report_before_it_is_run() {
     ]);
 }
 
-/// A limit of the size of files is as near to a full disk as one comes without root.
+/// A file size limit simulates a full disk without root.
 #[cfg(target_os = "linux")]
 #[test]
 fn a_state_that_cannot_be_saved_names_its_file() {
@@ -136,7 +136,7 @@ fn a_kernel_is_looked_for_without_home_and_a_missing_program_is_named() {
         .env_remove("XDG_CACHE_HOME");
     let output = command.output().expect("it runs");
     let said = String::from_utf8_lossy(&output.stderr).into_owned();
-    // Without a kernel that works nothing is looked for; what /bin/sh is not is said by its name.
+    // Without a working kernel the search stops; the message names /bin/sh.
     assert!(said.contains("/bin/sh"), "{said}");
     let mut command = folder.command(&["linux", "doctor"]);
     command

@@ -1,10 +1,10 @@
-//! Layout of saved states, tied to the version of the format (`crates/ssd/src/state_file.rs`). States of tiny
-//! drives, saved once, are kept in `tests/data/state-*.gz`.
+//! Layout of saved states, tied to the format version (`crates/ssd/src/state_file.rs`).
+//! `tests/data/state-*.gz` holds states of tiny drives.
 //!
-//! A state that is saved now must have their bytes, headers aside. If it has others, the states that are kept tell why:
-//! one that is not read any more, or is not written as it was read, has another layout. Then raise the version, and
-//! `STROBE_BLESS=1 cargo test -p strobe-cli --test cli state_layout` writes them anew; it does so as well where results
-//! are meant to change, but never hides a change of the layout.
+//! A newly saved state must have the same bytes, except for its header. If it differs, the stored states tell
+//! why: one that cannot be read, or is not rewritten identically, has another layout. Then raise the version
+//! and run `STROBE_BLESS=1 cargo test -p strobe-cli --test cli state_layout` to rewrite them. It also accepts
+//! intended changes of results, but never hides a layout change.
 
 use std::io::{Read as _, Write as _};
 use std::path::{Path, PathBuf};
@@ -16,7 +16,6 @@ use strobe_ssd::{StateFile, StateProblem, write_state};
 
 use crate::{Folder, root};
 
-/// A page map with all that it can have beside it, in time.
 const PAGE: &str = "\
 seed = 7
 [drive]
@@ -54,7 +53,6 @@ warmup = \"3x\"
 measure = \"1x\"
 ";
 
-/// Another mapping on a board without parallelism.
 fn board(mapping: &str, keys: &str) -> String {
     format!(
         "seed = 7\n[drive]\npreset = \"ez-x5-32m\"\n\
@@ -80,7 +78,6 @@ fn experiments() -> [(&'static str, String); 5] {
     ]
 }
 
-/// Content of a state after its header: the drive, then the additions of the run.
 fn content(state: &[u8]) -> Vec<u8> {
     let (mut content, mut rest) = (Vec::new(), &state[12..]);
     loop {
@@ -95,8 +92,6 @@ fn content(state: &[u8]) -> Vec<u8> {
     content.split_off(8 + header)
 }
 
-/// Bytes of the state at `path` after its drive is read and written again. `Err`: the reason why it cannot be
-/// read.
 fn drive_again(path: &Path) -> Result<Vec<u8>, String> {
     let state = StateFile::open(path).map_err(|error| error.to_string())?;
     let header = state.header().clone();
@@ -110,7 +105,7 @@ fn is_of_another_version(path: &Path) -> bool {
     StateFile::open(path).is_err_and(|error| matches!(error.problem, StateProblem::Version { .. }))
 }
 
-/// Why the state at `path`, which has this version, is not one that this program would write.
+/// Reason why this program would not write the state at `path`, of the current version.
 fn layout_change(folder: &Folder, path: &Path, kept: &[u8]) -> Option<String> {
     let again = match drive_again(path) {
         Ok(again) => again,

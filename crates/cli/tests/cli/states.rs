@@ -1,14 +1,12 @@
-//! States of drives: `--save-state`, `--from-state`.
+//! Drive states: `--save-state`, `--from-state`.
 
 use crate::{Folder, TINY};
 
-/// JSON output of a run of the experiment `exp.toml` with `args`.
 fn run(folder: &Folder, args: &[&str]) -> String {
     let fixed = ["run", "exp.toml", "--quiet", "--reproducible", "--json", "-"];
     folder.strobe(&[&fixed[..], args].concat()).ok().out
 }
 
-/// Experiments whose warm-up is of all kinds, each with a name.
 fn experiments() -> Vec<(&'static str, String)> {
     let page = TINY.to_owned();
     let set = |text: &str, with: &str| text.replacen("seed = 1\n", &format!("seed = 1\n{with}"), 1);
@@ -58,7 +56,7 @@ fn a_run_from_a_state_gives_the_bytes_of_the_run_that_saved_it() {
         let plain = run(&folder, &[]);
         assert_eq!(run(&folder, &["--save-state", "warm"]), plain, "{name}: saving changed the run");
         assert_eq!(run(&folder, &["--from-state", "warm"]), plain, "{name}: the fork went on otherwise");
-        // And a state that is saved by a run from it is the same state.
+        // A run from the state saves the same state.
         assert_eq!(run(&folder, &["--from-state", "warm", "--save-state", "end", "--save-at", "end"]), plain);
         let longer = ["--set", "run.measure=6x"];
         let [forked, whole] =
@@ -83,7 +81,7 @@ fn runs_from_a_warm_state_have_the_series_of_their_measurement() {
         let json = |text: &str| serde_json::from_str::<serde_json::Value>(text).expect("JSON");
         let mut plain = json(&run(&folder, &[]));
         assert_eq!(json(&run(&folder, &["--save-state", "warm"])), plain, "{name}");
-        // The same as without a state, but for the rows of the warm-up.
+        // Equal to a run without a state, except for the rows of the warm-up.
         let mut forked = json(&run(&folder, &["--from-state", "warm"]));
         let rows = |result: &mut serde_json::Value| {
             let rows = result["intervals"].take();
@@ -94,7 +92,6 @@ fn runs_from_a_warm_state_have_the_series_of_their_measurement() {
         assert!(ours.len() > 3 && ours.len() == theirs.len(), "{name}: {} {}", ours.len(), theirs.len());
         assert_eq!(forked, plain, "{name}");
         assert_eq!(ours, theirs, "{name}");
-        // The state does not depend on it.
         let other = ["--from-state", "warm", "--set", "run.interval=33ms"];
         assert_ne!(run(&folder, &other), "", "{name}");
     }
@@ -113,9 +110,9 @@ fn what_the_warm_up_does_not_depend_on_may_differ_and_nothing_else() {
     folder.write("exp.toml", TINY);
     run(&folder, &["--save-state", "warm"]);
     for (set, key) in [
-        ("seed=2", "seed is 1 in the state, 2 is asked for"),
-        ("workload.kind=zipf", "workload.kind is \"uniform\" in the state, \"zipf\" is asked for"),
-        ("run.warmup=3x", "run.warmup is \"2x\" in the state, \"3x\" is asked for"),
+        ("seed=2", "seed is 1 in the state, but 2 was requested"),
+        ("workload.kind=zipf", "workload.kind is \"uniform\" in the state, but \"zipf\" was requested"),
+        ("run.warmup=3x", "run.warmup is \"2x\" in the state, but \"3x\" was requested"),
         ("drive.ftl.gc.victim=fifo", "drive.ftl.gc.victim"),
         ("run.timing=false", "run.timing"),
     ] {
@@ -136,7 +133,7 @@ fn a_drive_that_has_been_used_takes_any_workload_and_seed() {
     assert_eq!((&result["seed"], &result["from_state"]["seed"]), (&9.into(), &1.into()));
     folder
         .strobe(&["run", "exp.toml", "--from-state", "used", "--set", "drive.ftl.gc.victim=fifo"])
-        .refused(&["drive.ftl.gc.victim is \"greedy\" in the state, \"fifo\" is asked for"]);
+        .refused(&["drive.ftl.gc.victim is \"greedy\" in the state, but \"fifo\" was requested"]);
 }
 
 #[test]
@@ -154,7 +151,7 @@ fn files_that_are_no_states_and_requests_that_make_no_sense_are_refused() {
     folder.write("version", &version);
     for (file, parts) in [
         ("none", &["none: ", "No such file"][..]),
-        ("text", &["no state of a drive", "--save-state"]),
+        ("text", &["not a Strobe state file", "--save-state"]),
         ("cut", &["damaged at byte", "ends"]),
         ("damaged", &["damaged at byte", "checksum"]),
         ("version", &["format 6", "save it again"]),

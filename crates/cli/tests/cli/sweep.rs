@@ -1,11 +1,10 @@
-//! `strobe sweep`: processes that are killed, disks that are full, files that are somebody else's.
+//! `strobe sweep`: killed processes, full disks, foreign files.
 
 use std::process::{Command, Stdio};
 use std::time::Duration;
 
 use crate::{Folder, TINY, finish};
 
-/// Twelve points of some tenths of a second.
 fn folder() -> Folder {
     let folder = Folder::new();
     let text = TINY.replace("4x", "4000x").replace("seed = 1\n", "");
@@ -19,12 +18,11 @@ fn rows(folder: &Folder, out: &str) -> Vec<u8> {
     std::fs::read(folder.path().join(out).join("rows.parquet")).expect("rows")
 }
 
-/// Ids of the processes that run points for `parent`.
 fn children(parent: u32) -> Vec<String> {
     let path = format!("/proc/{parent}/task/{parent}/children");
     let mut found: Vec<String> =
         std::fs::read_to_string(path).unwrap_or_default().split_whitespace().map(str::to_owned).collect();
-    // Those that a thread has started are the thread's.
+    // Children started by a thread are listed under the thread.
     for thread in std::fs::read_dir(format!("/proc/{parent}/task")).into_iter().flatten().flatten() {
         let text = std::fs::read_to_string(thread.path().join("children")).unwrap_or_default();
         found.extend(text.split_whitespace().map(str::to_owned));
@@ -43,7 +41,7 @@ fn a_sweep_prints_means_differences_and_files_and_its_rows_do_not_depend_on_work
     let folder = folder();
     let ended = folder.strobe(&["sweep", "s.toml", "--workers", "3"]).ok();
     for part in
-        ["greedy", "±", "waf, beside victim greedy", "more", "s-sweep/rows.parquet", "s-sweep/waf.svg"]
+        ["greedy", "±", "waf, compared with victim greedy", "more", "s-sweep/rows.parquet", "s-sweep/waf.svg"]
     {
         assert!(ended.out.contains(part), "{part} is missing in {}", ended.out);
     }
@@ -58,7 +56,6 @@ fn a_sweep_prints_means_differences_and_files_and_its_rows_do_not_depend_on_work
         words.contains("p (Holm) verdict") && words.contains("corrected by Holm's method for 2"),
         "{words}"
     );
-    // Tables of a sweep that has run.
     let table = |form: &str| folder.strobe(&["sweep", "s.toml", "--table", form]).ok().out;
     let latex = table("latex");
     assert!(latex.starts_with("% \\usepackage{booktabs}\n\\begin{table}"), "{latex}");
@@ -70,7 +67,7 @@ fn a_sweep_prints_means_differences_and_files_and_its_rows_do_not_depend_on_work
     let markdown = table("markdown");
     assert!(markdown.contains("| ---: |") && markdown.contains("| p (Holm) | verdict |"), "{markdown}");
     assert!(!markdown.contains("report.html"), "{markdown}");
-    // The folder is enough, as for a sweep of Python, which has no file.
+    // The folder is enough, as for a sweep from Python, which has no file.
     let of_folder = |form: &str| folder.strobe(&["report", "s-sweep", "--table", form]).ok().out;
     assert_eq!((of_folder("latex"), of_folder("markdown")), (latex, markdown));
     let refused = |args: &[&str], parts: &[&str]| folder.strobe(args).refused(parts);
@@ -81,7 +78,7 @@ fn a_sweep_prints_means_differences_and_files_and_its_rows_do_not_depend_on_work
     folder.write("x.json", "{}");
     refused(&["report", "x.json", "--table", "latex"], &["--table", "strobe report FOLDER --table latex"]);
     refused(&["report", "s-sweep", "--table", "latex", "--out", "-"], &["--table and --out -"]);
-    // All is known: nothing runs again.
+    // All points are known: no run is repeated.
     let points = folder.read("one/points.jsonl");
     folder.strobe(&["sweep", "s.toml", "--out", "one", "--quiet"]).ok();
     assert_eq!(folder.read("one/points.jsonl"), points);
@@ -104,7 +101,7 @@ fn the_report_of_a_sweep_has_its_charts_means_and_differences() {
         "id=\"waf\"",
         "class=\"whisker",
         "greedy",
-        "waf, beside victim greedy",
+        "waf, compared with victim greedy",
         "±",
         "[sweep.grid]",
     ] {
@@ -113,7 +110,7 @@ fn the_report_of_a_sweep_has_its_charts_means_and_differences() {
     for outside in ["src=", "href=", "@import", "url("] {
         assert!(!page.contains(outside), "{outside}");
     }
-    // All but the name is what the sweep has written itself.
+    // Equal to the sweep's page, except for the name.
     assert_eq!(page.replace(">s ", ">there ").replace(">s<", ">there<"), folder.read("there/report.html"));
     assert_eq!(folder.read("figures/waf.svg"), folder.read("there/waf.svg"));
     folder.strobe(&["report", "s.toml", "x.json", "--out", "-"]).refused(&["s.toml", "sweep"]);
@@ -124,7 +121,6 @@ fn the_report_of_a_sweep_has_its_charts_means_and_differences() {
     folder.strobe(&["report", "tiny.toml", "--out", "-"]).refused(&["an experiment", "[sweep.grid]"]);
 }
 
-/// Without the file: what the folder holds is enough, wherever one stands.
 #[test]
 fn the_report_of_a_folder_is_the_page_that_the_sweep_has_written() {
     let folder = folder();
@@ -133,13 +129,12 @@ fn the_report_of_a_folder_is_the_page_that_the_sweep_has_written() {
     folder.strobe(&["report", "v1.0", "--out", "page.html", "--svg", "figures"]).ok();
     assert_eq!(folder.read("page.html"), folder.read("v1.0/report.html"));
     assert_eq!(folder.read("figures/waf.svg"), folder.read("v1.0/waf.svg"));
-    folder.strobe(&["report", "figures", "--out", "-"]).refused(&["figures", "no sweep in it"]);
+    folder.strobe(&["report", "figures", "--out", "-"]).refused(&["figures", "not the folder of a sweep"]);
     folder.strobe(&["report", "v1.0", "--from", "v1.0", "--out", "-"]).refused(&["--from"]);
     std::fs::remove_file(folder.path().join("v1.0/sweep.json")).expect("there");
     folder.strobe(&["report", "v1.0", "--out", "-"]).refused(&["strobe report SWEEP.toml --from v1.0"]);
 }
 
-/// `--set` has the meaning that it has for a run, and reaches [sweep] as well.
 #[test]
 fn keys_of_a_sweep_are_set_on_the_command_line() {
     let folder = folder();
@@ -159,7 +154,7 @@ fn keys_of_a_sweep_are_set_on_the_command_line() {
     }
     let refused =
         |set: &str, parts: &[&str]| folder.strobe(&["sweep", "s.toml", "--set", set]).refused(parts);
-    refused("drive.ftl.gc.victim=random", &["--set drive.ftl.gc.victim would have no effect"]);
+    refused("drive.ftl.gc.victim=random", &["--set drive.ftl.gc.victim has no effect"]);
     refused("drive.ftl.gc.victm=random", &["did you mean drive.ftl.gc.victim?"]);
     refused("sweep.seds=3", &["did you mean sweep.seeds?"]);
     refused("sweep.seeds", &["sweep.seeds"]);
@@ -174,7 +169,7 @@ fn killed_workers_and_a_killed_sweep_lose_points_in_flight_only() {
         let mut command = folder.command(&["sweep", "s.toml", "--workers", "2", "--out", "killed"]);
         command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().expect("the program starts")
     };
-    // The whole of it, as soon as something is done.
+    // Kills the whole sweep after its first results.
     let mut sweep = start();
     let done = || folder.path().join("killed/points.jsonl").metadata().map_or(0, |there| there.len());
     for _ in 0..2000 {
@@ -196,7 +191,7 @@ fn killed_workers_and_a_killed_sweep_lose_points_in_flight_only() {
         .collect();
     assert!(left.is_empty(), "workers are left: {left:?}");
     let before = folder.read("killed/points.jsonl");
-    // A worker, again and again, but not so often that a point is given up.
+    // Kills workers repeatedly, but not often enough to give up a point.
     let sweep = start();
     for _ in 0..3 {
         std::thread::sleep(Duration::from_millis(40));
@@ -211,7 +206,7 @@ fn killed_workers_and_a_killed_sweep_lose_points_in_flight_only() {
 fn a_full_disk_ends_a_sweep_with_a_message_and_keeps_what_is_done() {
     let folder = folder();
     folder.strobe(&["sweep", "s.toml", "--quiet", "--out", "calm"]).ok();
-    // A limit of the size of files is as near to a full disk as one comes without root.
+    // A file size limit simulates a full disk without root.
     let size = folder.path().join("calm/points.jsonl").metadata().expect("there").len();
     let script = format!(
         "trap '' XFSZ; ulimit -f {}; exec \"$0\" sweep s.toml --quiet --out full --workers 2",
@@ -240,7 +235,7 @@ fn ctrl_c_ends_a_sweep_and_it_goes_on() {
     kill("-TERM", &child.id().to_string());
     let ended = finish(child);
     if ended.code != 0 {
-        ended.says(&["interrupted", "s-sweep", "goes on"]);
+        ended.says(&["interrupted", "s-sweep", "resumes"]);
         assert_eq!(ended.code, 143);
     }
     folder.strobe(&["sweep", "s.toml", "--quiet"]).ok();
@@ -281,7 +276,6 @@ fn wrong_sweeps_are_refused_before_anything_is_written() {
     assert!(!folder.path().join("s-sweep").exists());
 }
 
-/// Refusals of some configurations are reported before and after; the others run.
 #[test]
 fn refused_configurations_are_rows_and_the_others_run() {
     let folder = Folder::new();
@@ -293,7 +287,6 @@ fn refused_configurations_are_rows_and_the_others_run() {
     assert!(check.out.contains("2 runs"), "{}", check.out);
 }
 
-/// Slips are told before the first run, and failures by the exit code.
 #[test]
 fn slips_are_refused_before_the_first_run_and_failed_points_are_no_success() {
     let folder = Folder::new();
@@ -311,7 +304,7 @@ fn slips_are_refused_before_the_first_run_and_failed_points_are_no_success() {
     ]);
     assert!(!folder.path().join("s-sweep").exists(), "nothing was run");
 
-    // Room that no cleaning can live with is found when the drive is built: the other points are run.
+    // Too little space for cleaning is found when the drive is built: the other points run.
     let ended = sweep(
         "waf",
         "\"drive.nand.program_ns\" = [200_000, 700_000]\n\"drive.ftl.logical_pages\" = [160, 255]",
@@ -325,7 +318,7 @@ fn slips_are_refused_before_the_first_run_and_failed_points_are_no_success() {
         ended.out
     );
     assert!(ended.out.contains("s-sweep/rows.parquet"), "{}", ended.out);
-    // Another sweep of the same name does not take the place of its files.
+    // Another sweep of the same name does not overwrite its files.
     sweep("waf", "\"drive.nand.erase_ns\" = [1_000_000]").refused(&[
         "s-sweep",
         "4 runs of another sweep",

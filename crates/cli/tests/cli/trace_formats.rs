@@ -1,15 +1,13 @@
-//! Choices for reading a trace: its action, its unit of time, and its format.
+//! Options for reading a trace: action, time unit and format.
 
 use crate::Folder;
 
-/// A folder with the trace `t`.
 fn with(text: &str) -> Folder {
     let folder = Folder::new();
     folder.write("t", text);
     folder
 }
 
-/// Two writes, a second apart.
 const COMPLETIONS: &str = "1,0 0 1 0.5 9 C WS 0 + 8 [0]\n1,0 0 2 1.5 9 C WS 8 + 8 [0]\n";
 
 #[test]
@@ -110,7 +108,7 @@ fn times_that_look_like_another_unit_are_noticed() {
         let lines = (0..10).map(|at| format!("{} f write {} 4096\n", at * gap, at * 4096));
         format!("fio version 3 iolog\n{}", lines.collect::<String>())
     };
-    // A second in ns, taken as a thousand seconds.
+    // A second in ns, read as a thousand seconds.
     let folder = with(&log(1_000_000_000));
     let result = folder.replay("t", "fio", &[]).ok().json();
     let note = result["trace"]["notes"][0].as_str().expect("a note");
@@ -146,7 +144,7 @@ fn a_missing_format_is_recognised_and_a_wrong_one_answered_with_what_the_trace_l
     none.strobe(&["replay", "nothere.csv"]).refused(&["cannot open trace nothere.csv"]);
     let line = "128166372003061629,hm,1,Write,0,4096,413\n";
     let bad = with(&format!("{}{}", line.repeat(5), line.replace("Write", "Wrote")));
-    bad.strobe(&["replay", "t"]).refused(&["--format is missing", "t is msr but for line 6"]);
+    bad.strobe(&["replay", "t"]).refused(&["--format is missing", "t is msr except for line 6"]);
     let refused = none.replay("t", "msr", &[]);
     refused.refused(&["line 1"]);
     assert!(!refused.err.contains("looks like format"), "{}", refused.err);

@@ -13,7 +13,6 @@ pub(crate) fn gzip(bytes: &[u8]) -> Vec<u8> {
     encoder.finish().expect("into memory")
 }
 
-/// A folder with `t`, an MSR trace of these `time,operation,offset,bytes`.
 fn msr(records: &[(u64, &str, u64, u64)]) -> Folder {
     let folder = Folder::new();
     let lines: String = records
@@ -77,7 +76,7 @@ fn requests_beyond_the_drive_are_refused_or_changed_and_counted() {
         (4, "Write", 9_999_990_272, 4096),
     ]);
     let size = DRIVE_BYTES.to_string();
-    folder.replay("t", "msr", &[]).refused(&["t, line 2", "leaves the drive", &size, "--wrap", "--clip"]);
+    folder.replay("t", "msr", &[]).refused(&["t, line 2", "exceeds the drive", &size, "--wrap", "--clip"]);
     let clip = folder.replay("t", "msr", &["--clip"]).ok().json();
     assert_eq!(clip["trace"]["changes"]["shortened"], 1);
     assert_eq!(clip["trace"]["changes"]["dropped"], 2);
@@ -105,7 +104,7 @@ fn misaligned_requests_are_refused_or_changed_and_counted() {
 fn time_going_backwards_is_refused_in_open_loop_only() {
     let folder = msr(&[(100, "Write", 0, 4096), (50, "Write", 4096, 4096), (200, "Read", 0, 4096)]);
     folder.replay("t", "msr", &[]).refused(&["t, line 2", "backwards", "--closed-loop", "--late issue"]);
-    // How addresses are changed is another question.
+    // Fitting addresses does not affect late requests.
     folder.replay("t", "msr", &["--wrap"]).refused(&["t, line 2", "backwards", "--late issue"]);
     let closed = folder.replay("t", "msr", &["--closed-loop"]).ok().json();
     assert_eq!(closed["trace"]["changes"]["late"], 0);
@@ -133,7 +132,6 @@ fn formats_and_options_that_do_not_fit_are_refused() {
 #[test]
 fn a_trace_that_cannot_be_opened_is_refused_before_anything_runs() {
     let folder = Folder::new();
-    // Filling and warming up this drive would take hours.
     let long = ["--prefill", "--set", "run.warmup=\"1000000x\""];
     folder.replay("missing", "msr", &long).refused(&["cannot open trace missing", "No such file"]);
     folder.write("t.zst", b"\x28\xb5\x2f\xfd....");
@@ -149,7 +147,7 @@ fn a_trace_without_requests_is_refused_however_often_it_is_repeated() {
     folder.replay("t", "msr", &["--repeat", "1000000"]).refused(&["t: no requests to replay"]);
     let folder = msr(&[(1, "Write", DRIVE_BYTES, 4096), (2, "Write", 0, 0)]);
     let dropped = folder.replay("t", "msr", &["--clip", "--repeat", "1000000"]);
-    dropped.refused(&["no requests to replay", "1 lay beyond the drive", "1 were empty"]);
+    dropped.refused(&["no requests to replay", "1 were beyond the drive", "1 were empty"]);
     folder.write("f", "fio version 3 iolog\n0 f add\n0 f open\n");
     folder.replay("f", "fio", &[]).refused(&["no requests to replay", "left out: 2"]);
 }
@@ -216,7 +214,6 @@ fn a_device_file_is_not_mistaken_for_a_trace() {
     }
 }
 
-/// Sectors of a mapping unit, in bytes.
 const UNIT: u64 = 4096;
 
 #[test]

@@ -1,4 +1,4 @@
-//! `strobe serve --vhost`: what a virtual machine of QEMU finds behind it, and what is refused.
+//! `strobe serve --vhost`: a real QEMU guest, and refused input.
 
 use std::io::{Read as _, Write as _};
 use std::os::unix::net::UnixStream;
@@ -20,7 +20,6 @@ read_ns = 6000
 logical_pages = 131072
 ";
 
-/// Script of a guest; the test looks for the lines of its output.
 const GUEST: &str = r#"
 set -e
 drive=/dev/vda
@@ -35,7 +34,6 @@ dd if=$drive bs=4096 skip=1 count=32 2> /dev/null | cmp -n 131072 - /dev/zero &&
 mkfs.ext4 -q -F $drive
 mount -t ext4 -o discard $drive /mnt; cp /bin/busybox /mnt/a; umount /mnt; echo written
 "#;
-/// Script of another guest with the same drive.
 const NEXT: &str = "mount -t ext4 /dev/vda /mnt && cmp /bin/busybox /mnt/a && echo found";
 
 #[test]
@@ -65,7 +63,6 @@ fn virtual_machines_work_on_the_drive_one_after_the_other() {
     }
 }
 
-/// Clients that talk nonsense at the socket are cut off, and the next one is served.
 #[test]
 fn nonsense_ends_a_connection_and_nothing_else() {
     let folder = Folder::new();
@@ -104,8 +101,7 @@ fn nonsense_ends_a_connection_and_nothing_else() {
     assert_eq!(child.wait().expect("it ends").code(), Some(0));
 }
 
-/// Script of a guest whose drive goes and comes back. Without a write cache, a write that is complete is
-/// durable.
+/// Without a write cache, a completed write is durable.
 const THROUGH_KILLS: &str = r#"
 set -e
 echo 'write through' > /sys/block/vda/cache_type
@@ -114,7 +110,6 @@ fio --name=v --filename=/dev/vda --rw=randwrite --bs=4k --iodepth=8 --ioengine=i
 cat /sys/block/vda/cache_type
 "#;
 
-/// The guest's requests in flight are repeated by the next server, and it finds all that it has written.
 #[test]
 fn a_guest_goes_on_when_the_server_is_killed_and_started_again() {
     if !crate::has_qemu_host() {

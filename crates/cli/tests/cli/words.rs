@@ -1,8 +1,7 @@
-//! Messages of the program: the reason first, then the culprit, and the cure.
+//! Messages of the program: reason, culprit, fix.
 
 use crate::{Ended, Folder, TINY};
 
-/// Message about `victim` in an experiment file.
 #[track_caller]
 fn about_victim(victim: &str) -> String {
     let folder = Folder::new();
@@ -22,8 +21,8 @@ fn a_wrong_formula_is_answered_with_the_reason_the_place_and_the_variables() {
         ("Age", "unknown variable Age; did you mean age? (character 1 of \"Age\"); "),
         ("2u", "an operator is missing; to multiply, write 2 * u (character 2 of \"2u\"); "),
         ("u-agee", "unknown variable agee; did you mean age? (character 3 of \"u-agee\"); "),
-        ("age *", "something is missing at the end (character 6 of \"age *\"); "),
-        ("1 + 2", "it uses no variable and so cannot tell blocks apart; "),
+        ("age *", "an operand is missing at the end (character 6 of \"age *\"); "),
+        ("1 + 2", "it uses no variable, so all blocks get the same value; "),
     ] {
         assert_eq!(about_victim(victim), format!("{start}{reason}{VARIABLES}"));
     }
@@ -52,7 +51,7 @@ fn a_wrong_placement_is_answered_with_its_own_names_and_variables() {
     );
     let said = about("1 + 2");
     assert!(
-        said.ends_with(&format!("it uses no variable and so cannot tell units apart; {variables}")),
+        said.ends_with(&format!("it uses no variable, so all units get the same value; {variables}")),
         "{said}"
     );
     let said = about("sepbitt");
@@ -68,10 +67,7 @@ fn none_is_said_not_to_be_the_no_separation_of_papers_wherever_it_is_offered() {
     let list = folder.strobe(&["list", "placements"]).ok().out;
     assert!(list.contains("SepGC; NoSep with") && list.contains("gc.stream = \"host\""), "{list}");
     let schema = folder.strobe(&["schema", "drive", "--markdown"]).ok().out;
-    assert!(
-        schema.contains("NoSep of the literature is none with drive.ftl.gc.stream = \"host\""),
-        "{schema}"
-    );
+    assert!(schema.contains("drive.ftl.gc.stream = \"host\" it does not (NoSep)"), "{schema}");
 }
 
 #[test]
@@ -106,7 +102,6 @@ fn a_slip_in_the_name_of_a_policy_is_still_one() {
     assert!(about_victim("quantum").contains("known are greedy, "));
 }
 
-/// Exactly this was said, and what follows it.
 #[track_caller]
 fn starts(ended: &Ended, start: &str) {
     ended.refused(&[]);
@@ -207,7 +202,7 @@ fn a_split_request_is_told() {
     folder.write("t", format!("1,h,0,Read,0,{},1\n2,h,0,Read,0,{gib},1\n", gib + 4096));
     let args = ["replay", "t", "--format", "msr", "--reproducible"];
     let said = folder.strobe(&args).ok();
-    assert!(said.out.contains("CHANGED: 1 split as it was longer than 1 GiB"), "{}", said.out);
+    assert!(said.out.contains("CHANGED: 1 longer than 1 GiB, split"), "{}", said.out);
     let result = folder.strobe(&[&args[..], &["--json", "-"]].concat()).ok().json();
     assert_eq!(result["trace"]["changes"]["split"], 1);
     assert_eq!(result["trace"]["requests"]["read"], 3);
@@ -226,11 +221,11 @@ fn the_note_on_garbage_says_what_would_bring_some() {
         notes.map(|note| note.split_whitespace().collect::<Vec<_>>().join(" ")).collect::<Vec<_>>().join("\n")
     };
     let filled = notes(&["run.warmup=0", "run.measure=1"]);
-    assert!(filled.contains("the drive was filled") && filled.contains("run.warmup"), "{filled}");
+    assert!(filled.contains("the drive was filled") && filled.contains("run.precondition"), "{filled}");
     assert!(!filled.contains("prefill"), "{filled}");
     let empty = notes(&["run.warmup=0", "run.measure=1", "run.prefill=false"]);
     assert!(empty.contains("the drive was never full (run.prefill, --prefill"), "{empty}");
-    // Not every page written has a block collected.
+    // Not every programmed page triggers a collection.
     let short = (0..8).map(|more| notes(&[&format!("run.warmup={}", 1280 + more), "run.measure=1"]));
     let short = short.max().expect("eight");
     assert!(short.contains("within the measured window") && short.contains("run.measure"), "{short}");
@@ -271,7 +266,7 @@ fn an_image_that_was_written_into_between_its_regions_is_damaged() {
     folder.strobe(&run).ok();
     let path = folder.path().join("a.img");
     let mut image = std::fs::read(&path).expect("an image");
-    // The last byte before the block table, behind the configuration.
+    // Last byte before the block table, after the configuration.
     assert_eq!(image[8191], 0);
     image[8191] = 1;
     std::fs::write(&path, image).expect("a writable folder");

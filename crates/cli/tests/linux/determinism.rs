@@ -1,8 +1,7 @@
-//! Determinism of guests: equal jobs give equal bytes.
+//! Determinism of guests: equal jobs give identical bytes.
 
 use super::{has, kernel, result};
 
-/// A job that has the kernel do much by itself: write back, commit, discard, allocate by chance.
 const JOB: &str = "strobe files postmark --directory pm --set files=60 --set transactions=300 --buffered; \
                    dd if=/dev/urandom of=random bs=64k count=8 conv=fsync 2>/dev/null; cksum random; sync; rm -r pm; sync";
 
@@ -18,7 +17,6 @@ fn same(file_system: &str, mkfs: &str, options: &str, times: usize) {
         let (_, again) = result(&kernel, &arguments);
         assert!(first == again, "{file_system}: run {time} differs");
     }
-    // Another seed is another run.
     let (_, other) = result(&kernel, &[&["--seed", "2"], &arguments[..]].concat());
     assert!(first != other, "{file_system}: the seed changes nothing");
 }
@@ -43,8 +41,8 @@ fn exfat_is_the_same_every_time() {
     same("exfat", "mkfs.exfat", "discard", 2);
 }
 
-/// More than may be dirty, so that how much is depends on how much memory there is, to the page: the host, which randomizes
-/// addresses, must not decide it.
+/// More is written than the dirty limit, which depends on the memory size to the page. The host's address
+/// randomisation must not affect it.
 #[test]
 fn memory_and_what_is_written_back_for_want_of_it_are_the_same_every_time() {
     let Some(kernel) = kernel() else { return };
@@ -60,10 +58,12 @@ fn memory_and_what_is_written_back_for_want_of_it_are_the_same_every_time() {
     }
 }
 
-/// The guest's first process is strobe itself: another build of it is larger or smaller, and must not change what is written
-/// when, as eight megabytes of something else do not. Not to the request: one of a MiB and more is split where its 254
-/// segments end, and pages that lie side by side in memory are one. Of 2261 writes seven differ so, 4 % would if what may be
-/// dirty were a share of the memory that is left.
+/// The guest's first process is strobe itself: another build has another size, which must not affect
+/// writeback. Eight megabytes of ballast must not either.
+///
+/// Requests may differ slightly: writes of 1 MiB and more are split at 254 segments, and adjacent pages in
+/// memory share a segment. Seven of 2261 writes differ; it would be 4 % if the dirty limit were a share of
+/// free memory.
 #[test]
 fn what_else_is_in_memory_does_not_decide_what_is_written_back() {
     let Some(kernel) = kernel() else { return };
@@ -102,7 +102,6 @@ fn twenty_of_twenty_runs_are_the_same() {
 #[ignore = "ten million messages"]
 fn a_long_run_ends_well() {
     let Some(kernel) = kernel() else { return };
-    // Every direct write is a wait and a run, two messages; varmail has the kernel do the rest.
     let job = "i=0; while [ $i -lt 300 ]; do i=$((i+1)); \
                dd if=/dev/zero of=x bs=4k count=20000 oflag=direct conv=notrunc 2>/dev/null || exit 1; \
                strobe files varmail --directory v --set files=100 --set steps=200 > /dev/null || exit 1; rm -r v; done";

@@ -1,8 +1,7 @@
-//! Discards of freed blocks by ext4: many ranges per command with our patch, one without.
+//! Discards of freed blocks by ext4: many ranges per command with the patch, one without.
 
 use super::{kernel, result};
 
-/// 300 files of two blocks with kept files between them, removed and committed.
 const JOB: &str = "i=0; while [ $i -lt 300 ]; do i=$((i+1)); \
                    dd if=/dev/zero of=gone$i bs=8k count=1 2>/dev/null; dd if=/dev/zero of=kept$i bs=4k count=1 \
                    2>/dev/null; done; sync; rm gone*; sync; sleep 30; sync";

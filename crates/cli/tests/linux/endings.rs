@@ -1,4 +1,4 @@
-//! Ends of a guest: good ones, with the command's own exit code, and bad ones, with a reason.
+//! Ends of a guest: success with the command's exit code, and failures with a reason.
 
 use std::fs::{self, File};
 use std::os::fd::AsRawFd as _;
@@ -6,6 +6,7 @@ use std::path::PathBuf;
 use std::process::Command;
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
+use std::time::Duration;
 
 use strobe_linux::job::Job;
 use strobe_linux::{LinuxError, Machine, PoweredDrive, Root};
@@ -13,7 +14,6 @@ use strobe_types::{SimTime, StopFlag};
 
 use super::{DRIVE, kernel, strobe, text};
 
-/// Runs a job on no file system; its exit code, output and errors.
 fn ends(arguments: &[&str]) -> Option<(Option<i32>, String, String)> {
     let kernel = kernel()?;
     let output = strobe(&kernel, &[&["-q"], arguments].concat());
@@ -42,7 +42,7 @@ fn a_build_that_takes_our_name_meanwhile_changes_nothing() {
     let path = folder.path().join("strobe");
     fs::copy(env!("CARGO_BIN_EXE_strobe"), &path).expect("copied");
     let file = File::open(&path).expect("opened");
-    // What runs has no name any more before it begins.
+    // The program has lost its name before it starts.
     fs::remove_file(&path).expect("removed");
     let program = format!("/proc/{}/fd/{}", std::process::id(), file.as_raw_fd());
     let version = Command::new(&program).arg("--version").output().expect("it starts").stdout;
@@ -53,6 +53,43 @@ fn a_build_that_takes_our_name_meanwhile_changes_nothing() {
         let output = command.args(["strobe", "--version"]).output().expect("it starts");
         assert_eq!(text(&output.stdout), text(&version), "{root}: {}", text(&output.stderr));
     }
+}
+
+#[test]
+fn what_a_killed_run_leaves_is_swept_by_the_next() {
+    let Some(kernel) = kernel() else { return };
+    let top = tempfile::tempdir().expect("a folder");
+    let start = |arguments: &[&str]| {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_strobe"));
+        command
+            .env("TMPDIR", top.path())
+            .arg("linux")
+            .arg("--kernel")
+            .arg(&kernel)
+            .args(DRIVE)
+            .args(arguments);
+        command.spawn().expect("it starts")
+    };
+    let left = || {
+        let entries = fs::read_dir(top.path()).expect("read").flatten();
+        entries.filter(|entry| entry.file_name().to_string_lossy().starts_with("strobe-linux-")).count()
+    };
+    let mut killed = start(&["-q", "--spin-limit", "0", "--", "sh", "-c", "while :; do :; done"]);
+    while left() == 0 {
+        assert_eq!(killed.try_wait().expect("a child"), None);
+        std::thread::sleep(Duration::from_millis(20));
+    }
+    let mut beside = start(&["-q", "--spin-limit", "0", "--", "sh", "-c", "while :; do :; done"]);
+    while left() == 1 {
+        std::thread::sleep(Duration::from_millis(20));
+    }
+    killed.kill().expect("killed");
+    killed.wait().expect("ended");
+    assert_eq!(left(), 2);
+    assert!(start(&["-q", "--", "true"]).wait().expect("it ends").success());
+    assert_eq!(left(), 1, "that of the one that still runs");
+    beside.kill().expect("killed");
+    beside.wait().expect("ended");
 }
 
 #[test]
@@ -85,7 +122,7 @@ fn a_program_that_never_looks_at_the_clock_is_reported() {
     let job = [&limits[..], &["--", "sh", "-c", "while :; do :; done"]].concat();
     let Some((code, _, errors)) = ends(&job) else { return };
     assert_eq!(code, Some(1));
-    assert!(errors.contains("let no virtual time pass"), "{errors}");
+    assert!(errors.contains("without virtual time passing"), "{errors}");
     assert!(errors.contains("--spin-limit 2") && errors.contains("--syscall-ns 1000"), "{errors}");
 }
 
@@ -96,7 +133,7 @@ fn a_program_that_sleeps_for_ever_is_reported() {
         return;
     };
     assert_eq!(code, Some(1));
-    assert!(errors.contains("not done after 100.000 s of virtual time"), "{errors}");
+    assert!(errors.contains("not finished after 100.000 s of virtual time"), "{errors}");
 }
 
 #[test]
@@ -118,9 +155,9 @@ fn a_mount_that_fails_says_which_one() {
 #[test]
 fn wrong_kernels_are_refused() {
     for (kernel, reason) in [
-        ("/bin/true", "no User-Mode Linux kernel"),
-        ("/nowhere/linux", "no User-Mode Linux kernel"),
-        ("/etc/passwd", "no User-Mode Linux kernel"),
+        ("/bin/true", "not a User-Mode Linux kernel"),
+        ("/nowhere/linux", "not a User-Mode Linux kernel"),
+        ("/etc/passwd", "not a User-Mode Linux kernel"),
     ] {
         let output = strobe(&PathBuf::from(kernel), &["--", "true"]);
         assert_eq!(output.status.code(), Some(2));
@@ -160,7 +197,7 @@ pub(crate) fn small_drive() -> PoweredDrive {
 #[test]
 fn a_panic_of_the_kernel_is_quoted() {
     let Some(kernel) = kernel() else { return };
-    // An empty root: no first process.
+    // An empty root has no first process.
     let ended = Machine::new(kernel).run(
         &Root::default(),
         &Job::default(),

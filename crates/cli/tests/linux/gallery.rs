@@ -1,5 +1,5 @@
-//! The gallery of findings (docs/crash-gallery.md), typed as it is: the first command of a block finds damage, the last one,
-//! its control, finds none. Findings that need packages of the Python index are left to scripts/gallery.sh.
+//! Types the gallery of findings (docs/crash-gallery.md). The first command of a block finds damage; the
+//! last, its control, finds none. Findings that need Python packages are left to scripts/gallery.sh.
 
 use std::fs;
 use std::path::Path;
@@ -9,12 +9,10 @@ use strobe_linux::kernel;
 
 use super::{has, kernel as installed, text};
 
-/// The shell block of a part of the page.
 fn block(part: &str) -> &str {
     part.split("```sh\n").nth(1).and_then(|rest| rest.split("```").next()).expect("what to type")
 }
 
-/// Damaged cuts that each `strobe crash` of `output` has found.
 fn damage(output: &str) -> Vec<u64> {
     let heads = output.lines().filter(|line| line.contains(" flash operations of "));
     let before = |line: &str, word: &str| {

@@ -1,5 +1,5 @@
-//! Hints: file systems mark their metadata, programs and F2FS tell how long data is going to live, and both drivers pass it
-//! on.
+//! Hints: file systems mark metadata, programs and F2FS announce data lifetimes, and both drivers forward
+//! them.
 
 use std::fs;
 
@@ -8,13 +8,12 @@ use serde_json::Value;
 use super::nvme::nvme_kernel;
 use super::{has, result};
 
-/// A file of 1 MiB, a folder with 40 empty files, and half of them removed.
 const JOB: &str = "yes | head -c 1048576 > data; sync; mkdir many; for i in $(seq 40); do : > many/$i; done; sync; \
                    rm many/1*; sync";
 
-/// Bytes that `job` has written as data and as metadata, and units that went to a cache which takes what is metadata.
+/// As data and as metadata, and units taken by a cache for metadata.
 fn written(interface: &str, file_system: &str) -> Option<(u64, u64, u64)> {
-    // What makes the file system knows nothing of it, and marks nothing.
+    // mkfs marks nothing as metadata: its writes are subtracted.
     let (made, marked, taken) = all_written(interface, file_system, "true")?;
     let (data, metadata, units) = all_written(interface, file_system, JOB)?;
     Some((data - made, metadata - marked, units - taken))
@@ -42,7 +41,7 @@ fn all_written(interface: &str, file_system: &str, job: &str) -> Option<(u64, u6
     Some((bytes("write"), bytes("meta"), units))
 }
 
-/// Data writes of FAT and exFAT equal the file, to the byte; all others are metadata.
+/// Data writes of FAT and exFAT equal the file, to the byte.
 #[test]
 fn metadata_is_told_from_data() {
     for interface in ["virtio", "nvme"] {
@@ -54,7 +53,6 @@ fn metadata_is_told_from_data() {
     }
 }
 
-/// A journal is metadata, too.
 #[test]
 fn file_systems_that_mark_what_they_write_are_heard() {
     for interface in ["virtio", "nvme"] {
@@ -69,7 +67,6 @@ fn file_systems_that_mark_what_they_write_are_heard() {
     }
 }
 
-/// Bytes that the host has written with each of six placement handles.
 fn by_handle(interface: &str, file_system: &str, job: &[&str]) -> Option<Vec<u64>> {
     let kernel = nvme_kernel()?;
     if !has(&format!("mkfs.{file_system}")) {
@@ -82,20 +79,21 @@ fn by_handle(interface: &str, file_system: &str, job: &[&str]) -> Option<Vec<u64
     Some(handles.iter().map(|handle| handle["host_bytes"].as_u64().expect("bytes")).collect())
 }
 
-/// F2FS has six logs: warm, hot and cold data, and the nodes. Each has a lifetime, in the order of which the handles are.
+/// Six logs: warm, hot and cold data and nodes. Each has a lifetime, and handles follow the order of
+/// lifetimes.
 #[test]
 fn logs_of_f2fs_go_to_handles_of_their_own() {
-    // What counts as cold and hot are names: pictures, databases.
+    // File names decide what is cold and hot: pictures, databases.
     let job = "for file in cold.jpg hot.db warm; do yes | head -c 1048576 > $file; done; sync";
     for interface in ["virtio", "nvme"] {
         let written = |job: &str| by_handle(interface, "f2fs", &["sh", "-ec", job]);
         let Some((made, with_files)) = written("sync").zip(written(job)) else { continue };
         let more: Vec<u64> = with_files.iter().zip(&made).map(|(with, without)| with - without).collect();
-        // Not set: warm data; short: hot data, the folder among it; extreme: cold data.
+        // Not set: warm data; short: hot data including the folder; extreme: cold data.
         for (handle, bytes) in [(0, 1 << 20), (2, (1 << 20) + 4096), (5, 1 << 20)] {
             assert_eq!(more[handle], bytes, "{interface}, handle {handle}: {more:?}");
         }
-        // None: the checkpoint and nodes of folders; medium: nodes of files.
+        // None: checkpoint and folder nodes; medium: file nodes.
         assert!(more[1] > 0 && more[3] > 0, "{interface}: {more:?}");
     }
 }

@@ -1,4 +1,4 @@
-//! Kernels that lack what is asked of them: the message names the cure, before anything is done.
+//! Kernels that lack a requested feature: the message names the fix, before any work.
 
 use std::fs;
 use std::os::unix::fs::PermissionsExt as _;
@@ -8,7 +8,6 @@ use strobe_linux::kernel;
 
 use super::{has, kernel, result, strobe, text};
 
-/// Fake kernel that answers as User-Mode Linux with these options.
 fn pretend(folder: &Path, options: &[&str]) -> PathBuf {
     let path = folder.join("kernel");
     let config: String =
@@ -32,7 +31,7 @@ fn what_a_kernel_lacks_is_said_with_the_cure() {
         (&all, &["--fs", "btrfs"], "build-kernel --with btrfs"),
         (&all, &["--fs", "xfs"], "build-kernel --with xfs"),
         (&all, &["--fs", "exfat"], "is built without exfat"),
-        (&all, &["--interface", "nvme"], "`strobe linux build-kernel` makes one"),
+        (&all, &["--interface", "nvme"], "build a kernel with `strobe linux build-kernel`"),
         (&all, &["--syscall-ns", "1000"], "cannot charge system calls"),
         (&["EXT4_FS"], &[], "use --real-time"),
     ] {
@@ -43,7 +42,6 @@ fn what_a_kernel_lacks_is_said_with_the_cure() {
     }
 }
 
-/// The default kernel has no Btrfs and says which one has; one with it works.
 #[test]
 fn btrfs_works_with_a_kernel_that_has_it() {
     let Some(path) = kernel() else { return };
@@ -66,7 +64,7 @@ fn btrfs_works_with_a_kernel_that_has_it() {
     assert!(first == again, "the same every time");
 }
 
-/// The kernel has one processor, and so one queue: what holds `docs/how-to/linux.md` to it.
+/// One processor and so one queue, as `docs/how-to/linux.md` says.
 #[test]
 fn the_block_layer_uses_one_queue() {
     let Some(path) = kernel() else { return };
@@ -75,7 +73,6 @@ fn the_block_layer_uses_one_queue() {
     assert_eq!(text(&output.stdout), "1\n0\n256\n", "{}", text(&output.stderr));
 }
 
-/// Programs find what they expect of a machine: a name, the kernel's configuration, room for terabytes; nothing of the host.
 #[test]
 fn a_guest_is_a_machine_of_its_own() {
     let Some(path) = kernel() else { return };

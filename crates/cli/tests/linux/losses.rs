@@ -10,12 +10,10 @@ use strobe_testing::{Need, found};
 use super::crash::{crash, found as cuts, verdicts};
 use super::{has, kernel as installed, strobe, text};
 
-/// A program that appends lines to a file, each synced before it is acknowledged, and the check that they are there.
 const APPEND: &str = "for n in $(seq 20); do echo line $n >> log; sync log; echo $n; sleep 1; done";
 const THERE: &str = "last=$(tail -n1 $STROBE_ACKNOWLEDGED); test -z \"$last\" || grep -qx \"line $last\" log || \
                      { echo line $last is not there; exit 1; }";
 
-/// The program with which the tests of LevelDB write and check, compiled in `folder`.
 fn level_db(folder: &Path) -> Option<String> {
     if !has("cc") {
         return None;
@@ -31,7 +29,6 @@ fn level_db(folder: &Path) -> Option<String> {
     Some(program.to_str().expect("UTF-8").to_owned())
 }
 
-/// Promises of LevelDB: with `sync` every acknowledged line is present; without it the database is sound.
 #[test]
 fn leveldb_keeps_lines_that_it_syncs_and_is_sound_without() {
     let Some(kernel) = installed() else { return };
@@ -51,8 +48,8 @@ fn leveldb_keeps_lines_that_it_syncs_and_is_sound_without() {
     assert_eq!(verdicts(&not, "lost") + verdicts(&not, "fine"), 12, "{}", text(&not.stdout));
 }
 
-/// F2FS rolls forward what was synced since its last checkpoint. Power that fails while it does so can cost a synced line:
-/// with one cut all are there.
+/// F2FS rolls forward data synced since its last checkpoint. A second power cut during that can lose a synced
+/// line.
 #[test]
 fn f2fs_may_lose_a_synced_line_when_power_fails_again_in_its_recovery() {
     let Some(kernel) = installed() else { return };
@@ -87,7 +84,6 @@ fn f2fs_may_lose_a_synced_line_when_power_fails_again_in_its_recovery() {
     );
 }
 
-/// The default kernel has no XFS and says which one has; one with it keeps synced lines.
 #[test]
 fn xfs_mounts_after_a_cut_and_keeps_lines_that_were_synced() {
     let Some(path) = installed() else { return };
@@ -110,7 +106,58 @@ fn xfs_mounts_after_a_cut_and_keeps_lines_that_were_synced() {
     assert_eq!(text(&crash(&path, folder.path(), &arguments).stdout), text(&output.stdout));
 }
 
-/// Random programs on a drive that flushes keep their promises; one that lies breaks them, and the smallest program is shown.
+/// Unsynced data is still in the drive's cache when the program ends: no flash operation follows.
+#[test]
+fn a_program_that_never_syncs_has_lost_all_at_its_end() {
+    let Some(kernel) = installed() else { return };
+    if !has("mkfs.vfat") {
+        return;
+    }
+    let folder = tempfile::tempdir().expect("a folder");
+    let check = "test ! -s $STROBE_ACKNOWLEDGED || test -s x";
+    let run = |more: &[&str], script: &str| {
+        let common = ["--fs", "vfat", "--check", check];
+        crash(&kernel, folder.path(), &[&common[..], more, &["--", "sh", "-c", script]].concat())
+    };
+    let never = "echo a > x; echo saved; sleep 2";
+    for places in ["spread", "lines"] {
+        let output = run(&["--cuts=3", "--json=-", "--places", places], never);
+        assert_eq!(output.status.code(), Some(1), "{places}: {}", text(&output.stderr));
+        let last = cuts(&output).pop().expect("a cut");
+        assert_eq!((&last["verdict"], &last["last_line"]), (&"lost".into(), &"saved".into()), "{places}");
+        assert!(cuts(&output).len() <= 3);
+    }
+    // The printed command repeats the cut, and the drive is kept.
+    let told = text(&run(&["--cuts=1"], never).stdout);
+    assert!(
+        told.contains("no command: the program had ended") && told.contains("Kept from operation"),
+        "{told}"
+    );
+    let operation = cuts(&run(&["--cuts=1", "--json=-"], never))[0]["operation"].to_string();
+    let again = text(&run(&["--at", &operation, "--image", "end.img"], never).stdout);
+    assert!(again.contains("1 lost"), "{again}");
+    let image = folder.path().join("end.img");
+    let there = strobe(
+        &kernel,
+        &[
+            "-q",
+            "--fs",
+            "vfat",
+            "--image",
+            image.to_str().expect("text"),
+            "--",
+            "sh",
+            "-c",
+            "ls x || echo gone",
+        ],
+    );
+    assert!(text(&there.stdout).ends_with("gone\n"), "{}{}", text(&there.stdout), text(&there.stderr));
+    // With a sync, a cut at the end loses no data.
+    let synced =
+        run(&["--cuts=3", "--places=lines", "--json=-"], "echo a > x; sync x .; echo saved; sleep 2");
+    assert_eq!(synced.status.code(), Some(0), "{}{}", text(&synced.stdout), text(&synced.stderr));
+}
+
 #[test]
 fn random_programs_find_a_drive_that_lies() {
     let Some(kernel) = installed() else { return };
@@ -121,9 +168,7 @@ fn random_programs_find_a_drive_that_lies() {
     let common = ["--explore=2", "--first-program=3", "--json=-"];
     let honest = crash(&kernel, folder.path(), &common);
     assert_eq!(honest.status.code(), Some(0), "{}{}", text(&honest.stdout), text(&honest.stderr));
-    // Little of what it has not flushed is in its cache.
-    let lies = ["--lying-flushes", "--set", "drive.controller.write_buffer_bytes=131072"];
-    let lying = crash(&kernel, folder.path(), &[&common[..], &lies].concat());
+    let lying = crash(&kernel, folder.path(), &[&common[..], &["--lying-flushes"]].concat());
     assert_eq!(lying.status.code(), Some(1), "{}{}", text(&lying.stdout), text(&lying.stderr));
     let found: serde_json::Value = serde_json::from_slice(&lying.stdout).expect("JSON alone");
     let broken = found["broken"].as_array().expect("programs");

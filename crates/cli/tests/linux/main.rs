@@ -1,5 +1,5 @@
-//! A real Linux kernel on the drive. These tests need a kernel (`strobe linux build-kernel`, or a path in
-//! `STROBE_KERNEL`); without one they say `SKIPPED`, and with `STROBE_REQUIRE_KERNEL=1` they fail.
+//! A real Linux kernel with a simulated drive. These tests need a kernel (`strobe linux build-kernel`, or a
+//! path in `STROBE_KERNEL`). Without one they print `SKIPPED`; with `STROBE_REQUIRE_KERNEL=1` they fail.
 
 #![cfg(target_os = "linux")]
 
@@ -12,8 +12,10 @@ mod events;
 mod gallery;
 mod hints;
 mod kernels;
+mod lines;
 mod losses;
 mod nvme;
+mod papers;
 mod planted;
 mod processor;
 mod programs;
@@ -29,19 +31,16 @@ use std::process::{Command, Output};
 use serde_json::Value;
 use strobe_testing::{Need, found};
 
-/// The kernel; without one the test is skipped.
 #[track_caller]
 pub(crate) fn kernel() -> Option<PathBuf> {
     found(Need::Kernel, strobe_linux::kernel::installed())
 }
 
-/// True if a host program exists; otherwise the test is skipped.
 #[track_caller]
 pub(crate) fn has(program: &str) -> bool {
     found(Need::Kernel, strobe_linux::find_program(program)).is_some()
 }
 
-/// A drive small enough for a test.
 const DRIVE: [&str; 6] = [
     "--drive",
     "jasmine-4g",
@@ -51,7 +50,7 @@ const DRIVE: [&str; 6] = [
     "drive.nand.blocks_per_plane=80",
 ];
 
-/// `strobe linux` with these arguments, on a small drive unless they name one.
+/// On a small drive, unless the arguments name one.
 pub(crate) fn strobe(kernel: &PathBuf, arguments: &[&str]) -> Output {
     let mut command = Command::new(env!("CARGO_BIN_EXE_strobe"));
     let small: &[&str] = if arguments.contains(&"--drive") { &[] } else { &DRIVE };
@@ -63,7 +62,6 @@ pub(crate) fn text(bytes: &[u8]) -> String {
     String::from_utf8_lossy(bytes).into_owned()
 }
 
-/// The result of a job that must succeed, and what it printed: the JSON, then what the command has printed.
 pub(crate) fn result(kernel: &PathBuf, arguments: &[&str]) -> (Value, Vec<u8>) {
     let output = strobe(kernel, &[&["--json", "-", "--reproducible"], arguments].concat());
     assert!(output.status.success(), "{arguments:?}: {}", text(&output.stderr));

@@ -7,12 +7,11 @@ use strobe_testing::{Need, found};
 
 use super::{has, kernel, result, strobe, text};
 
-/// A kernel with the driver; without one the test is skipped.
 #[track_caller]
 pub(crate) fn nvme_kernel() -> Option<PathBuf> {
     let path = kernel()?;
     let info = strobe_linux::kernel::inspect(&path).expect("a kernel");
-    let with_driver = if info.has("BLK_DEV_NVME") { Ok(path) } else { Err("no driver of NVMe drives") };
+    let with_driver = if info.has("BLK_DEV_NVME") { Ok(path) } else { Err("no NVMe driver") };
     found(Need::Kernel, with_driver)
 }
 
@@ -52,7 +51,6 @@ fn the_tool_for_nvme_drives_finds_its_commands() {
     }
 }
 
-/// Features of virtio disks work on NVMe drives as well: reopened images, aged drives, packed roots.
 #[test]
 fn images_old_drives_and_packed_roots_go_with_an_nvme_drive() {
     let Some(kernel) = nvme_kernel() else { return };
@@ -78,14 +76,13 @@ fn images_old_drives_and_packed_roots_go_with_an_nvme_drive() {
     assert_eq!(result(&kernel, &old).1, printed, "the same every time");
 }
 
-/// nvme-cli reads what a drive with placement handles says of itself, and places data.
 #[test]
 fn the_tool_for_nvme_drives_places_data_by_handle() {
     let Some(kernel) = nvme_kernel() else { return };
     if !has("nvme") {
         return;
     }
-    // Twelve units with handle 1, one that names a handle that is not there, one without.
+    // Twelve units with handle 1, one with an invalid handle, one without.
     let job = "set -e; D=/dev/nvme0n1; C=/dev/nvme0; yes abc | head -c 4096 > /tmp/unit; \
                put() { nvme write $D -s $1 -c 7 -z 4096 -d /tmp/unit $2; }; \
                nvme fdp configs $C -e 1; nvme fdp usage $C -e 1; \
@@ -115,7 +112,7 @@ fn the_tool_for_nvme_drives_places_data_by_handle() {
     ] {
         assert!(printed.contains(line), "{line:?} is not in {printed}");
     }
-    // Sectors left of each handle's unit, before its update and after.
+    // Remaining sectors of each handle's reclaim unit, before its update and after.
     let left = |from: &str| -> Vec<u64> {
         let after = printed.lines().skip_while(|line| line.trim() != from);
         let field = "Reclaim Unit Available Media Writes (RUAMW): ";
@@ -133,7 +130,6 @@ fn the_tool_for_nvme_drives_places_data_by_handle() {
     assert_eq!(number("/placement_handles/handles/1/host_bytes"), 12 * 4096);
 }
 
-/// A write names one of two reclaim groups, in the top bit of its placement identifier.
 #[test]
 fn the_tool_for_nvme_drives_places_data_by_reclaim_group() {
     let Some(kernel) = nvme_kernel() else { return };
@@ -172,7 +168,7 @@ fn the_tool_for_nvme_drives_places_data_by_reclaim_group() {
     ] {
         assert!(printed.contains(line), "{line:?} is not in {printed}");
     }
-    // Sectors left of each handle in each group.
+    // Remaining sectors of each handle in each group.
     let left = |from: &str| -> Vec<u64> {
         let after = printed.lines().skip_while(|line| line.trim() != from);
         let field = "Reclaim Unit Available Media Writes (RUAMW): ";

@@ -1,4 +1,4 @@
-//! Seven planted durability bugs, which `strobe crash` finds, and their seven correct twins, which pass.
+//! Seven planted durability bugs that `strobe crash` finds, and seven correct twins that pass.
 
 use std::path::Path;
 
@@ -9,7 +9,7 @@ use super::{has, kernel, text};
 
 const SCRIPT: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/data/planted.py");
 
-/// Kinds of bugs, and options without which ext4 would hide the bug.
+/// With the options that expose them on ext4.
 const KINDS: [(&str, &[&str]); 7] = [
     ("append", &["--places=lines"]),
     ("rename-file", &[]),
@@ -39,7 +39,7 @@ fn planted_bugs_are_found_and_their_correct_twins_pass() {
         if bad.status.code() != Some(1) {
             faults.push(format!("{kind}, bad: not found: {}{}", text(&bad.stdout), text(&bad.stderr)));
         }
-        // The twin passes in the strict mode, too.
+        // The twin passes in strict mode, too.
         let options = [options, &["--strict-names"]].concat();
         let options = if kind == "new-file" { &options[1..] } else { &options[..] };
         let good = planted(&kernel, folder.path(), kind, options, "good");
@@ -50,8 +50,7 @@ fn planted_bugs_are_found_and_their_correct_twins_pass() {
     assert!(faults.is_empty(), "{}", faults.join("\n"));
 }
 
-/// ext4 commits the name of a new file with its fsync, which POSIX does not promise: only the strict mode finds that the
-/// folder was not synced.
+/// ext4 commits the name of a new file with its fsync, which POSIX does not guarantee.
 #[test]
 fn strict_names_show_what_a_file_system_hides() {
     let Some(kernel) = kernel() else { return };
@@ -72,7 +71,6 @@ fn strict_names_show_what_a_file_system_hides() {
     assert_eq!(lost["last_call"]["process"], "python3", "{lost}");
 }
 
-/// A bisection ends with a cut that leaves something wrong just behind one that leaves all fine.
 #[test]
 fn the_earliest_cut_is_found_by_bisection() {
     let Some(kernel) = kernel() else { return };

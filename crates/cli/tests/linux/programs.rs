@@ -1,4 +1,4 @@
-//! Any program of the host runs in the guest as it does outside, and changes nothing there.
+//! Programs of the host run in the guest as they do outside, without changing the host.
 
 use std::fs;
 use std::path::Path;
@@ -8,13 +8,12 @@ use strobe_testing::{Need, found};
 
 use super::{has, kernel, result, strobe, text};
 
-/// Runs `script` with bash three times: one result, one trace, one digest of the root; returns what it printed.
 fn thrice(programs: &[&str], options: &[&str], script: &str) -> Option<String> {
     let kernel = kernel()?;
     if !programs.iter().all(|program| has(program)) {
         return None;
     }
-    // Not where programs look around: Python lists the folder of its script.
+    // Outside the working folder: Python lists the folder of its script.
     let results = tempfile::tempdir().expect("a folder");
     let trace = results.path().join("trace.strobe");
     let trace = trace.to_str().expect("UTF-8");
@@ -66,7 +65,7 @@ fn git_clones_a_repository_of_the_host_and_checks_it() {
     assert_eq!(printed.matches(" file-").count(), 30, "{printed}");
 }
 
-/// The project's own repository: its last commits, or one of its sources if they are in none.
+/// The project's last commits, or one of its sources if there are no commits.
 #[test]
 fn git_clones_this_repository_and_checks_it() {
     let folder = tempfile::tempdir().expect("a folder");
@@ -95,14 +94,12 @@ fn git_clones_this_repository_and_checks_it() {
     assert!(files > Some(100), "{printed}");
 }
 
-/// True if `folder` is the top of a repository.
 fn top_of_repository(folder: &str) -> bool {
     let output =
         Command::new("git").args(["-C", folder, "rev-parse", "--show-toplevel"]).output().expect("git");
     output.status.success() && text(&output.stdout).trim() == folder
 }
 
-/// A server, two clients and their sockets: what PostgreSQL does in ten seconds is what the drive lets it.
 #[test]
 fn postgres_serves_pgbench_for_ten_seconds() {
     let folders = fs::read_dir("/usr/lib/postgresql").into_iter().flatten().flatten();
@@ -112,7 +109,7 @@ fn postgres_serves_pgbench_for_ten_seconds() {
     let Some(programs) = found(Need::Kernel, programs.pop().ok_or("postgresql is not installed")) else {
         return;
     };
-    // The server must not be root's; its cluster is made before what is measured.
+    // The server must not run as root. Its cluster is created before the measured window.
     let programs = programs.display();
     let script = format!(
         "mkdir db; chown nobody db; cd db; as() {{ runuser -u nobody -- \"$@\"; }}; \
@@ -174,7 +171,6 @@ fn the_environment_is_the_users_and_the_hosts_files_stay_as_they_are() {
     assert!(printed.ends_with("piped\n1\n"), "{printed}");
     assert_eq!(fs::read_to_string(&file).expect("still there"), "before\n");
     assert_eq!(fs::read_dir(folder.path()).expect("there").count(), 1);
-    // Another content is another root.
     fs::write(&file, "other\n").expect("written");
     let (other, _) = result(&kernel, &["--", "bash", "-ec", &script]);
     assert_ne!(value["guest"]["root"]["digest"], other["guest"]["root"]["digest"]);
@@ -187,9 +183,17 @@ fn a_guest_without_memory_says_so() {
     let output = strobe(&kernel, &hungry);
     assert_ne!(output.status.code(), Some(0));
     assert!(text(&output.stdout).contains("--memory above 128"), "{}", text(&output.stdout));
+    if !has("python3") {
+        return;
+    }
+    let refused = ["--memory", "128", "--", "python3", "-c", "bytearray(1 << 30)"];
+    let output = strobe(&kernel, &refused);
+    assert_ne!(output.status.code(), Some(0));
+    let said = text(&output.stderr);
+    assert!(said.contains("MemoryError") && said.contains("--memory above 128"), "{said}");
 }
 
-/// The guest has a /dev of its own; what the host has in /dev/shm can be had all the same.
+/// The guest has its own /dev; files of the host's /dev/shm are usable with --put.
 #[test]
 fn a_program_in_a_folder_that_the_guest_hides_is_put_on_the_drive() {
     let Some(kernel) = kernel() else { return };
@@ -204,7 +208,7 @@ fn a_program_in_a_folder_that_the_guest_hides_is_put_on_the_drive() {
     let said = text(&output.stderr);
     assert_eq!(output.status.code(), Some(2), "{said}");
     assert!(said.contains(&format!("--put {program} copies it to the drive")), "{said}");
-    // As the message says, and a whole folder as well.
+    // Follows the message, and copies a whole folder as well.
     let put = folder.path().to_str().expect("UTF-8");
     let name = folder.path().file_name().and_then(|name| name.to_str()).expect("a name");
     let run = format!("cmp hello {name}/hello; ls /dev/shm | wc -l; ./{name}/hello");
@@ -216,10 +220,10 @@ fn a_program_in_a_folder_that_the_guest_hides_is_put_on_the_drive() {
 fn what_cannot_be_is_refused_with_the_cure() {
     let Some(kernel) = kernel() else { return };
     for (arguments, cure) in [
-        (&["--root", "host", "--with", "ls"][..], "--root packed only"),
+        (&["--root", "host", "--with", "ls"][..], "needs --root packed"),
         (&["--put", "no-such-file"], "no such file"),
         (&["--put", "/", "--fs", "none"], "needs a file system"),
-        (&["--put", "/etc", "--root", "packed"], "--root host only"),
+        (&["--put", "/etc", "--root", "packed"], "needs --root host"),
         (&["--put", "/proc/self"], "no files to copy"),
     ] {
         let output = strobe(&kernel, &[arguments, &["--", "true"]].concat());

@@ -1,4 +1,4 @@
-//! Reads that fail on the drive, as a guest sees them.
+//! Read errors of the drive, as a guest sees them.
 
 use serde_json::Value;
 
@@ -6,13 +6,11 @@ use super::crash::crash;
 use super::nvme::nvme_kernel;
 use super::{has, kernel, strobe, text};
 
-/// Output of the job on both streams; it must have started.
 fn printed(kernel: &std::path::PathBuf, arguments: &[&str]) -> String {
     let output = strobe(kernel, arguments);
     text(&output.stdout) + &text(&output.stderr)
 }
 
-/// Reads of a lost block give `error`, its neighbours read, and an overwrite heals it.
 fn fails_until_written(kernel: &std::path::PathBuf, interface: &str, disk: &str, error: &str) {
     let job = format!(
         "yes abc | dd of={disk} bs=4k count=256 iflag=fullblock oflag=direct conv=fsync status=none; \
@@ -37,14 +35,13 @@ fn a_lost_block_is_an_input_output_error_until_it_is_overwritten() {
     fails_until_written(&kernel, "virtio", "/dev/vda", "Input/output error");
 }
 
-/// Linux makes of a medium error of an NVMe drive what it makes of one of a SCSI disk.
+/// Linux maps medium errors of NVMe drives to the errno of SCSI disks.
 #[test]
 fn a_lost_block_of_an_nvme_drive_is_a_medium_error() {
     let Some(kernel) = nvme_kernel() else { return };
     fails_until_written(&kernel, "nvme", "/dev/nvme0n1", "No data available");
 }
 
-/// The metadata of ext4 is lost after a minute: it remounts read-only, as it was told to.
 #[test]
 fn ext4_remounts_read_only_when_its_metadata_cannot_be_read() {
     let Some(kernel) = kernel() else { return };
@@ -62,8 +59,8 @@ fn ext4_remounts_read_only_when_its_metadata_cannot_be_read() {
     }
 }
 
-/// `strobe crash --faults`: a place of each kind cannot be read after the program. F2FS has two superblocks, ext4 mounts only
-/// with its first; a lost place of a file is an error of the check, in the file that is named.
+/// One place of each kind is unreadable after the program. F2FS has two superblocks; ext4 mounts only with
+/// its first. A lost place in a file fails the check, which names the file.
 #[test]
 fn places_that_cannot_be_read_show_what_depends_on_them() {
     let Some(kernel) = kernel() else { return };
@@ -105,7 +102,6 @@ fn places_that_cannot_be_read_show_what_depends_on_them() {
             assert!(reason.contains(&format!(".{path}: Input/output error")), "{file}");
         }
     }
-    // A check of one's own, which reads one file.
     let own =
         run("ext4", &["--check", "cat d/2 > /dev/null && test \"$(wc -l < $STROBE_ACKNOWLEDGED)\" = 3"]);
     for file in of(&own, "file") {

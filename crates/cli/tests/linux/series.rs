@@ -1,4 +1,4 @@
-//! A guest over time: `--interval` and `--series`.
+//! Series of a guest: `--interval` and `--series`.
 
 use std::fs;
 use std::process::Command;
@@ -7,7 +7,6 @@ use serde_json::Value;
 
 use super::{kernel, result, strobe, text};
 
-/// Half a second of writes that are synced, one by one, and as long a rest.
 const SYNCED: [&str; 4] = [
     "--",
     "sh",
@@ -34,22 +33,21 @@ fn intervals_add_up_to_what_the_guest_did() {
     let amount = |op: &str, rate: &str| {
         measured.iter().map(|of| number(&of[op][rate]) * length_s(of)).sum::<f64>().round()
     };
-    // One after the other without a gap, from power-on to power-off.
+    // Intervals are contiguous from power-on to power-off.
     assert!(intervals.windows(2).all(|pair| pair[0]["end_ns"] == pair[1]["start_ns"]));
     assert_eq!(intervals[0]["start_ns"], 0);
     assert_eq!(intervals[intervals.len() - 1]["end_ns"], value["time"]["session_ns"]);
-    // The window is measured, and nothing else: every request of it is in one interval.
+    // Exactly the window is measured: every request of it is in one interval.
     let window: f64 = measured.iter().map(|of| length_s(of) * 1e9).sum();
     assert!((window - number(&value["time"]["virtual_ns"])).abs() < 1.0);
     assert_eq!(amount("write", "iops"), number(&value["requests"]["write"]));
     assert_eq!(amount("sync", "iops"), number(&value["requests"]["flush"]));
     assert!(amount("write", "bw_bytes") >= 100.0 * 65536.0 - 100.0);
     assert!(measured.len() >= 6, "five rests of 100 ms: {}", measured.len());
-    // Each synced write that makes a file longer is a commit of the journal.
+    // Each synced write that extends a file is a journal commit.
     let commits: f64 = measured.iter().map(|of| number(&of["kernel"]["commits"])).sum();
     assert!((100.0..=130.0).contains(&commits), "{commits}");
     assert!(measured.iter().all(|of| of["kernel"]["cleanings"].is_null()), "ext4 does not clean");
-    // The CSV is the same.
     assert_eq!(csv.lines().count(), intervals.len() + 1);
     let names: Vec<&str> = csv.lines().next().expect("names").split(',').collect();
     for (line, interval) in csv.lines().skip(1).zip(intervals) {
@@ -59,7 +57,6 @@ fn intervals_add_up_to_what_the_guest_did() {
         assert_eq!(at("end_ns"), interval["end_ns"].to_string());
         assert_eq!(at("commits").parse().ok(), interval["kernel"]["commits"].as_u64());
     }
-    // The same every time, and drawn.
     assert!(bytes == result(&kernel, &arguments).1, "another run, other bytes");
     let json = folder.path().join("result.json");
     fs::write(&json, serde_json::to_string(&value).expect("JSON")).expect("written");

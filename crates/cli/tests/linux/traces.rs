@@ -7,7 +7,6 @@ use serde_json::Value;
 use super::nvme::nvme_kernel;
 use super::{kernel, result};
 
-/// A trace names the drive as the guest does.
 #[test]
 fn a_trace_of_an_nvme_drive_has_its_name() {
     let Some(kernel) = nvme_kernel() else { return };

@@ -1,5 +1,3 @@
-//! Why nothing can be said of a program.
-
 use std::path::PathBuf;
 
 use strobe_linux::LinuxError;
@@ -8,67 +6,68 @@ use strobe_linux::command::LinuxRunError;
 use super::look::Verdict;
 use super::places::Places;
 
-/// Why nothing can be said.
+/// Reason why an exploration yields no verdict.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum ExploreError {
-    /// The guest, or its drive.
+    /// The guest or its drive failed.
     #[error(transparent)]
     Linux(LinuxRunError),
-    /// The program does not end.
+    /// The program does not end within the limit of virtual time, in seconds.
     #[error(
-        "the program is not done after {0} s of virtual time; it has to end by itself: `timeout 60 PROGRAM` ends a server"
+        "the program has not finished after {0} s of virtual time; it must end by itself: `timeout 60 PROGRAM` ends a server"
     )]
     Endless(u64),
-    /// The program fails by itself.
-    #[error("without any power cut the program ended with {code}{}", quoted(.said))]
+    /// The program fails without a power cut.
+    #[error("the program exited with {code} without a power cut{}", quoted(.said))]
     Program {
-        /// Its exit code.
+        /// Exit code.
         code: i32,
-        /// Its last output.
+        /// Last lines of its output.
         said: String,
     },
-    /// The check fails by itself.
-    #[error("the check fails although no power was cut ({verdict:?}): {reason}")]
+    /// The check fails without a power cut.
+    #[error("the check fails without a power cut ({verdict:?}): {reason}")]
     Check {
         /// Verdict.
         verdict: Verdict,
-        /// Its output.
+        /// Reason or last output of the check.
         reason: String,
     },
-    /// It did not print the same again.
+    /// The shell of the check did not find a command without a power cut. `if` and `!` would hide that.
     #[error(
-        "the program does not do the same in every run: what it prints depends on more than its files and STROBE_SEED"
+        "the check succeeds without a power cut, but its shell says \"{0}\": name a program of this machine by its \
+         absolute path, or begin the check with it"
     )]
+    NoCommand(String),
+    /// Two runs of the program printed different lines.
+    #[error("the program is not repeatable: its output depends on more than its files and STROBE_SEED")]
     Differs,
-    /// There is nothing to cut.
-    #[error(
-        "the program lets the drive do nothing: no flash operation to cut. What it writes may still be in the drive's write \
-         buffer: let it sync, or take a smaller one (--set drive.controller.write_buffer_bytes=131072)"
-    )]
+    /// The program causes no flash operation and leaves nothing in the drive's cache.
+    #[error("the program writes nothing to the drive, so there is no flash operation to cut")]
     Nothing,
-    /// Nothing to cut at such places.
+    /// No flash operation matches the chosen places.
     #[error(
-        "--places {}: no flash operation begins behind {}; `--places spread` has others", .0.name(),
+        "--places {}: no flash operation starts after {}; try `--places spread`", .0.name(),
         if *.0 == Places::Lines { "a line that the program prints" } else { "a flush" }
     )]
     NoPlace(Places),
-    /// The operation is not among the program's.
-    #[error("operation {0} is not one of the program's, which are {1} to {2}")]
+    /// The operation (first number) is outside the program's range (second and third).
+    #[error("operation {0} is outside the program's range of {1} to {2}")]
     NotThere(u64, u64, u64),
-    /// The kernel cannot say which names are new.
+    /// The kernel does not report changes of files, so unsynced names are unknown.
     #[error(
-        "{}: this kernel does not report changes of files, which --strict-names needs; `strobe linux build-kernel` makes \
-         one that does", .0.display()
+        "{}: this kernel does not report file changes, which --strict-names needs; build one with \
+         `strobe linux build-kernel`", .0.display()
     )]
     NoFileLog(PathBuf),
-    /// A file of the host.
+    /// A host file cannot be read or written.
     #[error("{0}: {1}")]
     File(PathBuf, std::io::Error),
 }
 
 impl ExploreError {
-    /// True if the request was wrong, rather than its execution.
+    /// True if the request was wrong, not its execution.
     pub fn is_bad_request(&self) -> bool {
         match self {
             Self::Linux(error) => error.is_bad_request(),

@@ -1,10 +1,9 @@
-//! Reads that fail: one place of the volume at a time cannot be read when the program has ended.
+//! Read faults: one mapping unit of the volume becomes unreadable after the program has ended.
 //!
-//! 1. Every logical unit that holds data has a [kind](Unreadable::kind): the file log says what the program's run wrote
-//!    there last.
-//! 2. Units are chosen in turn from each kind, equally far from each other.
-//! 3. For each, a machine boots with a copy of the drive on which reads of that unit fail, mounts the volume without
-//!    repairing it, and runs the check.
+//! 1. Every mapped logical unit gets a [kind](Unreadable::kind) from the last write that the file log reports.
+//! 2. Units are chosen from each kind in turn, equally spaced.
+//! 3. For each unit, a machine boots with a copy of the drive on which reads of that unit fail. It mounts the
+//!    volume without repair and runs the check.
 
 use std::collections::BTreeMap;
 use std::sync::Mutex;
@@ -24,49 +23,49 @@ use super::{Explorer, Rehearsed, fresh_look};
 /// Kinds of data, in the order of the report.
 pub const KINDS: [&str; 6] = ["superblock", "journal", "metadata", "folder", "file", "earlier"];
 
-/// A place that could not be read, and what came of it.
+/// Unreadable unit and its effect.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Unreadable {
-    /// First sector, of 512 bytes.
+    /// First sector, in units of 512 bytes.
     pub lba: u64,
-    /// Sectors: a mapping unit of the drive.
+    /// Number of sectors: a mapping unit of the drive.
     pub sectors: u32,
-    /// Kind of data: superblock (the first one), journal (written by ext4's journal thread, or from
-    /// memory that belongs to no file),
-    /// metadata, folder, file, or earlier (written before the program's run).
+    /// Kind of data: superblock, journal, metadata, folder, file or earlier.
+    ///
+    /// Superblock means its first copy. Journal data is written by ext4's journal thread or from memory that
+    /// belongs to no file. Earlier data was written before the program's run.
     pub kind: &'static str,
-    /// File, if the kernel reports it.
+    /// Path of the file, if the kernel reports it.
     pub path: String,
-    /// True if the guest's kernel met the error.
+    /// True if the guest's kernel reported the read error.
     pub was_read: bool,
     /// Verdict of the check.
     pub verdict: Verdict,
-    /// Why; empty if the check passed.
+    /// Reason of the verdict; empty if the check passed.
     pub reason: String,
-    /// The guest's kernel on it: its first line about an error, if any.
+    /// First kernel message about an error, if any.
     pub kernel: String,
 }
 
-/// Report on reads that fail.
+/// Report on read faults.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct FaultReport {
-    /// Version of Strobe that made it.
+    /// Strobe version.
     pub strobe_version: String,
-    /// Seed of everything random.
+    /// Random seed.
     pub seed: u64,
-    /// The program, with its arguments.
+    /// Program and its arguments.
     pub program: Vec<String>,
     /// File system.
     pub file_system: String,
-    /// Options of its mount.
+    /// Mount options.
     pub mount_options: String,
-    /// Mapping units that hold data, by kind.
+    /// Number of mapped units by kind.
     pub units: BTreeMap<&'static str, u64>,
-    /// Each place, in the order of kinds and addresses.
+    /// Results by kind and address.
     pub found: Vec<Unreadable>,
 }
 
-/// A unit, what it is, and the file.
 type Place = (Lba, &'static str, String);
 
 fn kind_of(origin: Option<&Origin>) -> &'static str {
@@ -80,7 +79,6 @@ fn kind_of(origin: Option<&Origin>) -> &'static str {
     }
 }
 
-/// Units that hold data, by kind and address.
 fn units_of(rehearsed: &Rehearsed, superblock: u64) -> BTreeMap<&'static str, Vec<Place>> {
     let left = lock(&rehearsed.left);
     let unit_sectors = u64::from(left.geometry().sectors_per_unit());
@@ -98,10 +96,11 @@ fn units_of(rehearsed: &Rehearsed, superblock: u64) -> BTreeMap<&'static str, Ve
     units
 }
 
-/// At most `count` places: as many of each kind as of another, as far as there are any.
+/// Chooses equally many units of each kind. Kinds with too few units leave their share to others.
 fn chosen(units: &BTreeMap<&'static str, Vec<Place>>, count: usize) -> Vec<Place> {
     let mut shares: BTreeMap<&str, usize> = BTreeMap::new();
     let mut left = count;
+    // Each round gives every kind one more unit, as far as it has units.
     while left > 0 {
         let before = left;
         for kind in KINDS {
@@ -125,7 +124,7 @@ fn chosen(units: &BTreeMap<&'static str, Vec<Place>>, count: usize) -> Vec<Place
 }
 
 impl Explorer {
-    /// Makes at most `count` places unreadable, one at a time, and examines each. `tell` is called for each one.
+    /// Makes at most `count` units unreadable, each in a separate boot. Calls `tell` with each result.
     pub fn fail_reads(
         &self,
         rehearsed: &Rehearsed,
@@ -133,7 +132,7 @@ impl Explorer {
         stop: &StopFlag,
         tell: &(dyn Fn(&Unreadable) + Sync),
     ) -> Result<FaultReport, ExploreError> {
-        // Sectors of the first superblock: Btrfs leaves 64 KiB free.
+        // First superblock. Btrfs leaves the first 64 KiB free.
         let superblock = if self.run.file_system == FileSystem::Btrfs { 128 } else { 0 };
         let units = units_of(rehearsed, superblock);
         let places = chosen(&units, count);
@@ -159,6 +158,7 @@ impl Explorer {
         }
         let mut found = found.into_inner().unwrap_or_else(std::sync::PoisonError::into_inner);
         let order = |kind: &str| KINDS.iter().position(|known| *known == kind);
+        // Workers finish in any order.
         found.sort_by_key(|one: &Unreadable| (order(one.kind), one.lba));
         let run = &self.run;
         Ok(FaultReport {
@@ -187,6 +187,7 @@ impl Explorer {
         let mut look: Look<'_> = fresh_look(self, rehearsed, &acknowledged, stop);
         look.may_fail = true;
         let Looked { verdict, reason, kernel_log, .. } = look.at(drive, rehearsed.left_at, None)?;
+        // The read error itself takes precedence over messages about its consequences.
         let trouble = |line: &&str| line.contains("I/O error") || line.contains("read error");
         let kernel = kernel_log
             .lines()

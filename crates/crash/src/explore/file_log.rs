@@ -1,8 +1,8 @@
-//! Changes that programs of the guest make to files, and the requests that follow from it, as its kernel reports them.
+//! File changes of guest programs and the resulting block requests, as reported by the guest's kernel.
 //!
 //! 1. [`Event::parse`] reads a line of the kernel's file log.
-//! 2. [`FileLog`] keeps what matters at a cut: the requests that the drive has not seen yet, syncs that have begun,
-//!    the last call that is complete, and the names that no sync covers ([`Names`]).
+//! 2. [`FileLog`] keeps the state needed at a cut: requests that the drive has not seen, running syncs, the
+//!    last completed call, and unsynced names ([`Names`]).
 
 use std::collections::BTreeMap;
 
@@ -11,62 +11,69 @@ use strobe_ssd::Command;
 
 use super::names::Names;
 
-/// A call of a program that changes or syncs a file.
+/// System call that changes or syncs a file.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct FileCall {
     /// create, link, mkdir, unlink, rmdir, rename, write, truncate, fsync, fdatasync, syncfs or sync.
     pub call: String,
-    /// Path below the top of the file system; empty for sync.
+    /// Path relative to the file system's root; empty for sync.
     pub path: String,
     /// New path of a rename.
     pub to: Option<String>,
-    /// Name of the process.
+    /// Process name.
     pub process: String,
 }
 
 /// Origin of a request: the file whose pages it writes.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Origin {
-    /// Name of the process that sent it.
+    /// Name of the submitting process.
     pub process: String,
-    /// Kind of the pages: file, folder, other (metadata that the file system keeps in an inode), block (metadata in
-    /// blocks of the drive), memory (a journal's copy, or direct I/O), or none (no data).
+    /// Kind of pages: file, folder, other, block, memory or none.
+    ///
+    /// Other is metadata kept in an inode, block is metadata in device blocks. Memory is a journal's copy or
+    /// direct I/O. None means no data.
     pub kind: String,
-    /// Inode; 0 if there is none.
+    /// Inode, or 0.
     pub inode: u64,
-    /// Path below the top of the file system; empty if the inode has no name.
+    /// Path relative to the file system's root; empty if the inode has no name.
     pub path: String,
 }
 
-/// A command that the drive has not completed.
+/// In-flight command.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct UnderWay {
     /// write, flush, trim, copy or read.
     pub command: &'static str,
     /// First sector; 0 for a flush.
     pub lba: u64,
-    /// Sectors, of 512 bytes.
+    /// Number of 512-byte sectors.
     pub sectors: u64,
-    /// Origins of its data, in the order of addresses; empty if the kernel does not report them.
+    /// Origins of the command's data, in order of address. Empty if the kernel does not report them.
     pub origins: Vec<Origin>,
 }
 
-/// An event of the file log.
 #[derive(Clone, Debug, PartialEq, Eq)]
 enum Event {
-    /// A request is about to be sent.
-    Request { flushes: bool, sector: u64, sectors: u64, origin: Origin },
-    /// A call is complete.
+    Request {
+        flushes: bool,
+        sector: u64,
+        sectors: u64,
+        origin: Origin,
+    },
     Call(FileCall),
-    /// A rename is complete. `new`: the new name was free.
-    Rename { call: FileCall, new: bool, exchange: bool },
-    /// A sync begins.
+    /// `new` is true if the target name was free.
+    Rename {
+        call: FileCall,
+        new: bool,
+        exchange: bool,
+    },
     Sync(FileCall),
-    /// The sync of this process ends.
-    Synced { is_ok: bool },
+    Synced {
+        is_ok: bool,
+    },
 }
 
-/// A number for the process, and the event.
 struct Line(u64, Event);
 
 impl Line {
@@ -86,11 +93,13 @@ impl Line {
                 let (_, flushes) = (next()?, next()? == "1");
                 let (sector, sectors) = (next()?.parse().ok()?, next()?.parse().ok()?);
                 let (kind, inode) = (next()?.to_owned(), next()?.parse().ok()?);
+                // An inode without a name has no path.
                 let path = path(next()).unwrap_or_default();
                 Event::Request { flushes, sector, sectors, origin: Origin { process, kind, inode, path } }
             }
             "move" | "replace" | "exchange" => {
                 let (from, to) = (path(next())?, path(next())?);
+                // The target of `move` was free; `replace` removes a file.
                 let call = call("rename", from, Some(to));
                 Event::Rename { call, new: what == "move", exchange: what == "exchange" }
             }
@@ -104,7 +113,6 @@ impl Line {
     }
 }
 
-/// `text` with \ooo as the bytes they stand for.
 fn unescaped(text: &str) -> String {
     if !text.contains('\\') {
         return text.to_owned();
@@ -119,28 +127,24 @@ fn unescaped(text: &str) -> String {
     String::from_utf8_lossy(&out).into_owned()
 }
 
-/// Sectors of a page of the guest's memory.
 const PAGE_SECTORS: usize = 8;
 
-/// State of the log at a cut.
 #[derive(Default)]
 pub(super) struct FileLog {
     begun: Vec<u8>,
-    /// Requests that the drive has not seen, by their first sector, and the sectors of each.
+    /// Requests that the drive has not seen, by first sector, with their lengths in sectors.
     coming: BTreeMap<u64, (u64, Origin)>,
-    /// The origin of the last request that flushes.
+    /// Origin of the last flushing request.
     flusher: Option<Origin>,
-    /// Syncs that have begun, by process.
+    /// Syncs by process, with the number of name changes before each.
     syncs: BTreeMap<u64, (FileCall, u64)>,
-    /// The last call that is complete.
     last: Option<FileCall>,
     names: Names,
-    /// Origin of each page of 4 KiB that the drive was given, by its first sector.
+    /// Origin of each written 4 KiB page, by first sector.
     written: BTreeMap<u64, Origin>,
 }
 
 impl FileLog {
-    /// Takes bytes of the log.
     pub(super) fn hear(&mut self, bytes: &[u8]) {
         for &byte in bytes {
             if byte != b'\n' {
@@ -183,7 +187,7 @@ impl FileLog {
                 }
                 self.last = Some(call);
             }
-            // What changes while a sync is under way is not covered by it.
+            // A sync does not cover changes made while it runs.
             Event::Sync(call) => {
                 self.syncs.insert(pid, (call, self.names.now()));
             }
@@ -200,7 +204,7 @@ impl FileLog {
         }
     }
 
-    /// Origins of a command that the drive is given now.
+    /// Describes a submitted command, and records its origins for the pages it writes.
     pub(super) fn under_way(&mut self, command: &Command<'_>) -> UnderWay {
         let (name, ranges) = match command {
             Command::Read { range } => ("read", vec![*range]),
@@ -214,6 +218,7 @@ impl FileLog {
             origins.extend(self.flusher.clone());
         } else if name != "read" {
             for range in &ranges {
+                // A merged command may start within an earlier request, so the search starts there.
                 let end = range.lba.get() + u64::from(range.sectors);
                 let first = self.coming.range(..=range.lba.get()).next_back();
                 let first = first.filter(|(at, (sectors, _))| **at + sectors > range.lba.get());
@@ -235,22 +240,18 @@ impl FileLog {
         UnderWay { command: name, lba, sectors, origins }
     }
 
-    /// Syncs that have begun and not ended.
     pub(super) fn syncs(&self) -> Vec<FileCall> {
         self.syncs.values().map(|(call, _)| call.clone()).collect()
     }
 
-    /// The last call that is complete.
     pub(super) fn last(&self) -> Option<FileCall> {
         self.last.clone()
     }
 
-    /// Origin of each page of 4 KiB that the drive was given, by its first sector.
     pub(super) fn into_written(self) -> BTreeMap<u64, Origin> {
         self.written
     }
 
-    /// Names that no sync covers.
     pub(super) fn names(&self) -> &Names {
         &self.names
     }

@@ -1,5 +1,3 @@
-//! Output of a guest.
-
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use strobe_linux::Stream;
@@ -7,15 +5,12 @@ use strobe_linux::command::LinuxRunError;
 
 use super::snapshot::{Printed, RunLog};
 
-/// The inside of a mutex, whoever panicked with it.
 pub(super) fn lock<T>(of: &Mutex<T>) -> MutexGuard<'_, T> {
     of.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// Lines of output that are quoted in a reason.
 const TAIL_LINES: usize = 40;
 
-/// Collected output of a guest.
 #[derive(Default)]
 pub(super) struct Said {
     output: Vec<u8>,
@@ -33,7 +28,6 @@ impl Said {
         }
     }
 
-    /// `error` with what programs have said, if a step has failed.
     pub(super) fn explained(&self, error: LinuxRunError) -> LinuxRunError {
         match (error, self.tail()) {
             (LinuxRunError::Step(reason), said) if !said.is_empty() => {
@@ -43,7 +37,6 @@ impl Said {
         }
     }
 
-    /// The last lines of what programs have said.
     pub(super) fn tail(&self) -> String {
         let text = [&self.output[..], &self.errors[..]].concat();
         let text = String::from_utf8_lossy(&text).into_owned();
@@ -52,14 +45,12 @@ impl Said {
     }
 }
 
-/// Adds whole lines of the program's to the log.
 pub(super) struct Listener {
     log: Arc<Mutex<RunLog>>,
     begun: Vec<u8>,
 }
 
 impl Listener {
-    /// One that writes into `log`.
     pub(super) fn new(log: &Arc<Mutex<RunLog>>) -> Self {
         Self { log: Arc::clone(log), begun: Vec::new() }
     }

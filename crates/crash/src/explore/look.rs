@@ -1,5 +1,3 @@
-//! Boot of a machine after a power cut.
-
 use serde::Serialize;
 use strobe_linux::command::{LinuxRun, LinuxRunError};
 use strobe_linux::job::Step;
@@ -11,53 +9,47 @@ use strobe_types::{SimTime, StopFlag};
 use super::hear::Said;
 use crate::is_alarm;
 
-/// State found after a cut.
+/// Result of a check after a cut.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Verdict {
-    /// All is there.
+    /// Everything is intact.
     Fine,
-    /// The check has missed something: it ended with 1.
+    /// The check reports lost data: it exited with 1.
     Lost,
-    /// The check, the file system's check, or the kernel has found something wrong.
+    /// The check, the file system's check, or the kernel has found corruption.
     Corrupt,
     /// The file system cannot be mounted.
     DoesNotMount,
 }
 
-/// Verdict, its reason, and what happened during recovery.
 pub(super) struct Looked {
     pub(super) verdict: Verdict,
     pub(super) reason: String,
     pub(super) was_cut_again: bool,
-    /// Output of the repair, if it changed something.
     pub(super) repair: Option<String>,
-    /// End of what programs printed in the last boot.
     pub(super) said: String,
-    /// The kernel's log of the last boot.
     pub(super) kernel_log: String,
 }
 
-/// Guest for a volume after a power cut: repair, mount, check, and the file system's own check.
+/// Examination after a power cut: repair, mount, the file system's check and the user's check.
 pub(super) struct Look<'a> {
     pub(super) run: LinuxRun,
     pub(super) kernel: &'a KernelInfo,
     pub(super) stop: &'a StopFlag,
-    /// True if the kernel may report errors: reads of the drive fail.
+    /// True if the kernel may report errors, because reads of the drive fail.
     pub(super) may_fail: bool,
 }
 
-/// Outcome of a boot.
 enum Came {
-    /// It found this: verdict, reason, and what programs printed.
+    /// Verdict, reason, and output of programs.
     To(Verdict, String, String),
-    /// Power failed again; the drive is back, at this time.
+    /// Power failed again.
     Cut(Box<dyn Simulated>, SimTime),
 }
 
 impl Look<'_> {
-    /// Boots a machine with `drive` and returns its findings. `again`: power fails once more, after that many
-    /// operations.
+    /// With `again`, power fails once more after that many operations.
     pub(super) fn at(
         &self,
         mut drive: Box<dyn Simulated>,
@@ -88,7 +80,7 @@ impl Look<'_> {
     ) -> Result<Came, LinuxRunError> {
         let corrupt = |reason| Ok(Came::To(Verdict::Corrupt, reason, String::new()));
         if let Err(error) = drive.check() {
-            return corrupt(format!("the drive's own state is wrong: {error}"));
+            return corrupt(format!("the drive's state is inconsistent: {error}"));
         }
         let mut said = Said::default();
         let mut hears = |stream, bytes: &[u8]| said.hear(stream, bytes);
@@ -98,15 +90,16 @@ impl Look<'_> {
         let (outcome, steps, check) = match looked {
             Ok(found) => found,
             Err(LinuxRunError::Guest(LinuxError::TimeLimit { limit_ns })) => {
+                // A check that does not end counts as corruption.
                 let seconds = limit_ns / 1_000_000_000;
                 return corrupt(format!(
-                    "not done after {seconds} s of virtual time; --check-limit allows more"
+                    "not finished after {seconds} s of virtual time; raise --check-limit"
                 ));
             }
             Err(LinuxRunError::Guest(error)) if ends_badly(&error) => return corrupt(error.to_string()),
             Err(error) => return Err(error),
         };
-        // Before the mount only a repair that has changed something may end with 1.
+        // Before the mount, exit code 1 only comes from a repair that changed the volume.
         let mount = steps.iter().position(|step| matches!(step, Step::Mount { .. })).unwrap_or(steps.len());
         if let Some(exit) = outcome.exits.iter().find(|exit| exit.step < mount && exit.code == 1) {
             *repair = Some(exit.said.clone());
@@ -122,7 +115,6 @@ impl Look<'_> {
     }
 }
 
-/// True if this end of a guest shows a fault of the volume.
 fn ends_badly(error: &LinuxError) -> bool {
     matches!(
         error,
@@ -134,7 +126,14 @@ fn ends_badly(error: &LinuxError) -> bool {
     )
 }
 
-/// Verdict on a guest's result.
+/// True if `line` is a shell's message about a command that it did not find, such as "sh: 1: ./a.sh: not found".
+pub(super) fn is_not_found(line: &str) -> bool {
+    let mut parts = line.split(": ");
+    let is_shell = parts.next().is_some_and(|shell| shell == "sh" || shell.ends_with("/sh"));
+    let is_at_line = parts.next().is_some_and(|at| at.trim_start_matches("line ").parse::<u32>().is_ok());
+    is_shell && is_at_line && [": not found", ": command not found"].iter().any(|end| line.ends_with(end))
+}
+
 fn judge(outcome: &Outcome, steps: &[Step], check: usize, said: &Said, may_fail: bool) -> (Verdict, String) {
     if let Some((step, reason)) = &outcome.failed {
         let verdict = match steps.get(*step) {
@@ -143,25 +142,44 @@ fn judge(outcome: &Outcome, steps: &[Step], check: usize, said: &Said, may_fail:
         };
         return (verdict, reason.trim_end().to_owned());
     }
+    // Exit code 1 reports lost data. Any other failure counts as corruption.
     match outcome.exit_code(check) {
         Some(0) => {}
         Some(1) => {
             let tail = said.tail();
             let reason =
-                if tail.is_empty() { "the check ended with 1 and said nothing".to_owned() } else { tail };
+                if tail.is_empty() { "the check exited with 1 without output".to_owned() } else { tail };
             return (Verdict::Lost, reason);
         }
         code => {
             let code = code.map_or("nothing".to_owned(), |code| code.to_string());
             return (
                 Verdict::Corrupt,
-                format!("{}\nthe check ended with {code}", said.tail()).trim().to_owned(),
+                format!("{}\nthe check exited with {code}", said.tail()).trim().to_owned(),
             );
         }
     }
+    // A passing check does not excuse errors in the kernel's log.
     let kernel = String::from_utf8_lossy(&said.kernel);
     match kernel.lines().find(|line| is_alarm(line)) {
-        Some(line) if !may_fail => (Verdict::Corrupt, format!("the kernel says: {line}")),
+        Some(line) if !may_fail => (Verdict::Corrupt, format!("kernel message: {line}")),
         _ => (Verdict::Fine, String::new()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::is_not_found;
+
+    #[test]
+    fn only_a_shell_says_that_a_command_is_not_found() {
+        for line in
+            ["/usr/bin/sh: 1: ./a.sh: not found", "sh: 12: a: not found", "sh: line 1: a: command not found"]
+        {
+            assert!(is_not_found(line), "{line}");
+        }
+        for line in ["key: 1: not there", "./a.sh: 1: b: not found", "sh: b: not found", "not found", ""] {
+            assert!(!is_not_found(line), "{line}");
+        }
     }
 }

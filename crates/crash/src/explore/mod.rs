@@ -1,11 +1,13 @@
-//! Exploration of power cuts, and of reads that fail, under any program.
+//! Exploration of power cuts and read faults under arbitrary programs.
 //!
 //! 1. The program runs once without a cut, and its result is checked.
-//! 2. It runs again while its drive takes a snapshot at each chosen flash operation, as a power cut would leave it.
-//! 3. A guest boots with each snapshot: the drive recovers, the volume is repaired and mounted, and the check runs.
+//! 2. It runs again while its drive takes a snapshot of the state after a power cut at each chosen flash
+//!    operation. A further snapshot is taken at the end if the cache then holds data.
+//! 3. A guest boots with each snapshot: the drive recovers, the volume is repaired and mounted, and the check
+//!    runs.
 //!
-//! Lines printed before a cut count as acknowledged: each line is heard before any later request of the guest. The
-//! user's check compares the volume with these lines.
+//! Lines printed before a cut count as acknowledged, because a line is received before any later request from
+//! the guest. The user's check compares the volume with these lines.
 
 mod error;
 mod faults;
@@ -33,7 +35,7 @@ use strobe_ssd::Simulated;
 use strobe_types::{Prng, SimTime, StopFlag};
 
 use hear::{Listener, Said, lock};
-use look::{Look, Looked};
+use look::{Look, Looked, is_not_found};
 use snapshot::{Printed, RunLog, Snapshot, SnapshotDrive};
 
 pub use error::ExploreError;
@@ -43,64 +45,67 @@ pub use look::Verdict;
 pub use places::Places;
 pub use report::{CrashReport, Found, Group, Kept, groups};
 
-/// The variable in which a check finds the file with the lines that the program had printed.
+/// Environment variable of the check: path of the file with the lines printed before the cut.
 pub const ACKNOWLEDGED: &str = "STROBE_ACKNOWLEDGED";
 
-/// Cuts in each round of [`Explorer::bisect`].
 const BISECTION_CUTS: usize = 4;
 
 /// Configuration of the exploration.
 #[derive(Clone, Debug)]
 pub struct Explorer {
-    /// Drive, machine, file system, and the program.
+    /// Drive, machine, file system and program.
     pub run: LinuxRun,
-    /// Command that checks the data; empty: only the file system's own check runs.
+    /// Command that checks the data. If empty, only the file system's own check runs.
     pub check: Vec<String>,
     /// True if the drive acknowledges flushes without flushing.
     pub lies: bool,
-    /// True if power fails once more while a snapshot is examined, if that takes long enough.
+    /// True if power fails once more during the examination of a snapshot, if that takes long enough.
     pub twice: bool,
-    /// True if names that no sync covers are taken back before the check.
+    /// True if unsynced names are undone before the check.
     pub strict_names: bool,
-    /// True to examine no cut behind the first one that leaves something wrong.
+    /// True to skip cuts after the first failing one.
     pub until_first: bool,
     /// Limit of virtual time for the examination of a snapshot, in ns.
     pub check_limit_ns: u64,
     /// Number of snapshots examined in parallel.
     pub workers: usize,
-    /// A folder for the files with what the program had printed.
+    /// Folder for the files with acknowledged lines.
     pub folder: PathBuf,
 }
 
-/// The program's work without a cut.
+/// Result of the uncut run.
 pub struct Rehearsed {
     kernel: KernelInfo,
     drive: Mutex<Box<dyn Simulated>>,
     start: SimTime,
     operations: RangeInclusive<u64>,
+    /// Cut after the last operation, if the drive's cache then holds data. Without such data, a cut at the end
+    /// equals the uncut run.
+    end: Option<u64>,
     flushed: Vec<u64>,
     lines: Vec<Printed>,
     took_ns: u64,
     beside: Option<BesideResult>,
-    /// The drive after the program, unmounted, and when.
+    /// Drive after the program has ended and the volume is unmounted.
     left: Mutex<Box<dyn Simulated>>,
+    /// Time of the state `left`.
     left_at: SimTime,
-    /// Origin of each page of 4 KiB that was written last, by its first sector.
+    /// Origin of the last write of each 4 KiB page, by first sector.
     written: BTreeMap<u64, Origin>,
 }
 
 impl Rehearsed {
-    /// The flash operations of the program, from its mount to the unmount.
+    /// Flash operations of the program, from mount to unmount.
     pub fn operations(&self) -> RangeInclusive<u64> {
         self.operations.clone()
     }
 
-    /// Flushes that it waited for.
+    /// Number of completed flushes.
     pub fn flushes(&self) -> usize {
         self.flushed.len()
     }
 
-    /// Lines that it printed.
+    /// Number of printed lines.
     pub fn lines(&self) -> usize {
         self.lines.len()
     }
@@ -110,30 +115,39 @@ impl Rehearsed {
         self.took_ns
     }
 
-    /// Files that the program wrote beside the drive.
+    /// Files that the program wrote outside the drive.
     pub fn beside(&self) -> Option<&BesideResult> {
         self.beside.as_ref()
     }
 
-    /// True if the kernel reports calls on files and the origins of requests.
+    /// True if the kernel reports file system calls and the origins of requests.
     pub fn has_file_log(&self) -> bool {
         self.kernel.can_log_files()
     }
 
-    /// At most `cuts` operations, in order; with [`Places::All`], all.
+    fn has_place(&self, operation: u64) -> bool {
+        self.operations.contains(&operation) || self.end == Some(operation)
+    }
+
+    /// Chooses up to `cuts` operations, in order; with [`Places::All`], all.
+    ///
+    /// Includes the end of the program if the drive's cache then holds data.
     pub fn choose(&self, places: Places, cuts: usize, seed: u64) -> Vec<u64> {
         let behind = match places {
             Places::Flushes => self.flushed.clone(),
             Places::Lines => self.lines.iter().map(|line| line.operations).collect(),
             Places::Spread | Places::Random | Places::All => Vec::new(),
         };
-        places::choose(self.operations(), &behind, places, cuts, seed)
+        let others = cuts - usize::from(self.end.is_some()).min(cuts);
+        let chosen = places::choose(self.operations(), &behind, places, others, seed);
+        chosen.into_iter().chain(self.end).collect()
     }
 }
 
 impl Explorer {
-    /// Makes the volume, runs the program without a cut, and checks what it has left: a check that fails then would say
-    /// nothing about cuts.
+    /// Makes the volume, runs the program without a cut, and checks the result.
+    ///
+    /// Returns an error if this check fails, because later failures would not be due to cuts.
     pub fn rehearse(&self, stop: &StopFlag) -> Result<Rehearsed, ExploreError> {
         let kernel = self.run.check_kernel().map_err(LinuxRunError::from)?;
         if self.strict_names && !kernel.can_log_files() {
@@ -144,12 +158,15 @@ impl Explorer {
         let first = drive.operations() + 1;
         let log = Arc::<Mutex<RunLog>>::default();
         let (outcome, said) =
+            // The program runs on a copy. The original is the start of later runs.
             self.perform(&kernel, drive.freeze(), start, &log, Vec::new(), Box::new(drop), stop)?;
         let took_ns = outcome.ended.guest_ns;
         let beside = BesideResult::of(&outcome.beside);
         let mut left = outcome.drive;
         let last = left.operations();
         let at = left.settle(outcome.at).map_err(|error| LinuxRunError::from(RunError::Command(error)))?;
+        // A cut at the end differs from the uncut run only if it loses a completed write.
+        let end = lock(&log).has_unflushed().then_some(last + 1);
         let RunLog { lines, flushed, files, .. } = std::mem::take(&mut *lock(&log));
         drop(said);
         let rehearsed = Rehearsed {
@@ -157,6 +174,7 @@ impl Explorer {
             drive: Mutex::new(drive),
             start,
             operations: first..=last,
+            end,
             flushed,
             lines,
             took_ns,
@@ -165,18 +183,19 @@ impl Explorer {
             left_at: at,
             written: files.into_written(),
         };
-        if last < first {
+        if last < first && end.is_none() {
             return Err(ExploreError::Nothing);
         }
         let acknowledged = self.note(&rehearsed.lines, "uncut")?;
-        let Looked { verdict, reason, .. } = self.look(&rehearsed, &acknowledged, stop).at(left, at, None)?;
-        match verdict {
-            Verdict::Fine => Ok(rehearsed),
-            verdict => Err(ExploreError::Check { verdict, reason }),
+        let looked = self.look(&rehearsed, &acknowledged, stop).at(left, at, None)?;
+        // In `if ./check.sh; then …` a check that does not exist succeeds after every cut.
+        match (looked.verdict, looked.said.lines().find(|line| is_not_found(line))) {
+            (Verdict::Fine, None) => Ok(rehearsed),
+            (Verdict::Fine, Some(line)) => Err(ExploreError::NoCommand(line.to_owned())),
+            (verdict, _) => Err(ExploreError::Check { verdict, reason: looked.reason }),
         }
     }
 
-    /// A volume with its file system on it, unmounted, and when.
     fn made(
         &self,
         kernel: &KernelInfo,
@@ -195,17 +214,15 @@ impl Explorer {
         Ok((drive, start))
     }
 
-    /// The program's run, on a volume that is made.
     fn program(&self) -> LinuxRun {
         LinuxRun { is_made: true, setup: Vec::new(), fsck: false, ..self.run.suited() }
     }
 
-    /// True if a change of names is durable when its call returns.
+    /// True if changes of names are durable on return.
     fn has_synchronous_names(&self) -> bool {
         self.run.mount_options.split(',').any(|option| ["sync", "dirsync"].contains(&option))
     }
 
-    /// Runs the program on `drive` and takes snapshots at the operations `wanted`. The program has to succeed.
     #[allow(clippy::too_many_arguments)]
     fn perform(
         &self,
@@ -232,13 +249,13 @@ impl Explorer {
         program.machine.file_log = kernel.can_log_files();
         let performed = program.run_on(kernel, powered, stop, &mut hears);
         let (outcome, step) = performed.map_err(|error| said.explained(error))?;
+        // Findings would mean nothing if the program failed without a cut.
         match outcome.exit_code(step) {
             Some(0) => Ok((outcome, said)),
             code => Err(ExploreError::Program { code: code.unwrap_or(-1), said: said.tail() }),
         }
     }
 
-    /// Writes down what the program had printed, for the check to read.
     fn note(&self, lines: &[Printed], name: &str) -> Result<PathBuf, ExploreError> {
         let path = self.folder.join(format!("acknowledged-{name}.txt"));
         let text: String = lines.iter().map(|line| format!("{}\n", line.text)).collect();
@@ -246,7 +263,6 @@ impl Explorer {
         Ok(path)
     }
 
-    /// Guest for a volume after a power cut, given the acknowledged output.
     fn look<'a>(&self, rehearsed: &'a Rehearsed, acknowledged: &Path, stop: &'a StopFlag) -> Look<'a> {
         let mut run = self.program();
         run.before_mount = run.file_system.repair();
@@ -259,8 +275,9 @@ impl Explorer {
         Look { run, kernel: &rehearsed.kernel, stop, may_fail: false }
     }
 
-    /// Runs the program again, takes snapshots of its drive at `operations`, and examines each. `tell` is called for
-    /// each one. Returns the findings in the order of operations.
+    /// Runs the program again and examines snapshots at `operations`. Calls `tell` with each finding.
+    ///
+    /// Returns the findings in the order of operations.
     pub fn cut(
         &self,
         rehearsed: &Rehearsed,
@@ -268,10 +285,12 @@ impl Explorer {
         stop: &StopFlag,
         tell: &(dyn Fn(&Found) + Sync),
     ) -> Result<Vec<Found>, ExploreError> {
-        let (first, last) = (*rehearsed.operations.start(), *rehearsed.operations.end());
-        if let Some(&wrong) = operations.iter().find(|at| !rehearsed.operations.contains(at)) {
+        let (first, last) =
+            (*rehearsed.operations.start(), rehearsed.end.unwrap_or(*rehearsed.operations.end()));
+        if let Some(&wrong) = operations.iter().find(|at| !rehearsed.has_place(**at)) {
             return Err(ExploreError::NotThere(wrong, first, last));
         }
+        // The program waits until a worker takes the last snapshot, which bounds memory.
         let (snapshots, waiting) = sync_channel::<Snapshot>(1);
         let waiting = Mutex::new(waiting);
         let found = Mutex::new(Vec::new());
@@ -303,7 +322,7 @@ impl Explorer {
                 scope.spawn(work);
             }
             let mut wanted = operations.to_vec();
-            // Operations that ended before their snapshot could be taken are left for the next run.
+            // Operations that ended before their snapshot could be taken are repeated in another run.
             while !wanted.is_empty() && lock(&trouble).is_none() {
                 let log = Arc::<Mutex<RunLog>>::default();
                 let send = snapshots.clone();
@@ -311,10 +330,14 @@ impl Explorer {
                     let _ = send.send(snapshot);
                 });
                 let drive = lock(&rehearsed.drive).freeze();
-                let these = std::mem::take(&mut wanted);
+                let (these, end): (Vec<_>, Vec<_>) =
+                    std::mem::take(&mut wanted).into_iter().partition(|at| rehearsed.operations.contains(at));
                 let kernel = &rehearsed.kernel;
-                self.perform(kernel, drive, rehearsed.start, &log, these, take, stop)?;
+                let (outcome, _) = self.perform(kernel, drive, rehearsed.start, &log, these, take, stop)?;
                 let mut log = lock(&log);
+                if let [end] = end[..] {
+                    let _ = snapshots.send(log.cut_now(outcome.drive, outcome.at, end));
+                }
                 let is_same =
                     log.lines.iter().map(|line| &line.text).eq(rehearsed.lines.iter().map(|line| &line.text));
                 if !is_same {
@@ -327,7 +350,7 @@ impl Explorer {
         });
         performed?;
         if stop.is_raised() {
-            // Some have not been looked at, and some perhaps not to the end.
+            // Some snapshots were not examined completely.
             return Err(LinuxRunError::Interrupted.into());
         }
         if let Some(error) = trouble.into_inner().unwrap_or_else(PoisonError::into_inner) {
@@ -336,14 +359,15 @@ impl Explorer {
         let mut found = found.into_inner().unwrap_or_else(PoisonError::into_inner);
         found.sort_by_key(|one: &Found| one.operation);
         if self.until_first {
-            // Which cuts behind the first were examined depends on the workers.
+            // The examined cuts after the first failure depend on thread timing.
             found.retain(|one| one.operation <= first_wrong.load(Ordering::Relaxed));
         }
         Ok(found)
     }
 
-    /// Narrows `found` down to a cut that leaves something wrong just behind one that leaves all fine, or to the first
-    /// operation. Each round runs the program once and divides what is left into equal parts.
+    /// Narrows `found` down to a failing cut directly after a passing one, or at the first operation.
+    ///
+    /// Each round runs the program once and divides the remaining range into equal parts.
     pub fn bisect(
         &self,
         rehearsed: &Rehearsed,
@@ -392,6 +416,7 @@ impl Explorer {
             said: String::new(),
             kernel_log: String::new(),
         };
+        // The drive recovers before the guest boots with it. A drive that cannot recover is a finding.
         let (drive, recovery) = match drive.restart(at) {
             Ok(back) => back,
             Err(error) => {
@@ -419,7 +444,7 @@ impl Explorer {
         Ok(found)
     }
 
-    /// Leaves the volume as the cut at `operation` does, recovered by the drive, in a new image at `path`.
+    /// Saves the recovered volume after the cut at `operation` as a new image at `path`.
     pub fn keep(&self, operation: u64, path: &Path, stop: &StopFlag) -> Result<(), ExploreError> {
         let (config, seed) = (&self.run.experiment.drive, self.run.experiment.seed);
         let kernel = self.run.check_kernel().map_err(LinuxRunError::from)?;
@@ -432,13 +457,17 @@ impl Explorer {
         let (mut drive, start) = self.made(&kernel, drive, SimTime::ZERO, stop)?;
         drive.plan_cut(operation);
         let mut run = self.program();
-        // Equal entropy: what the guest does depends on its kernel's options.
+        // Kernel options influence the guest, so they must equal the options of the explored run.
         run.machine.file_log = kernel.can_log_files();
         let (mut outcome, _) = run.run_on(&kernel, PoweredDrive::new(drive, start), stop, &mut |_, _| {})?;
-        while !outcome.drive.was_cut()
-            && let Some(next) = outcome.drive.next_event()
-        {
-            outcome.drive.advance(next, &mut Vec::new());
+        if outcome.drive.operations() < operation {
+            outcome.drive = outcome.drive.cut_now().drive;
+        } else {
+            while !outcome.drive.was_cut()
+                && let Some(next) = outcome.drive.next_event()
+            {
+                outcome.drive.advance(next, &mut Vec::new());
+            }
         }
         let lost = |error: String| LinuxRunError::Guest(LinuxError::Drive(error));
         let (mut drive, recovery) =
@@ -448,8 +477,7 @@ impl Explorer {
     }
 }
 
-/// Guest for a volume that was unmounted in order, given the acknowledged output: without repair and the file system's own
-/// check.
+/// The volume was unmounted cleanly, so neither repair nor the file system's own check runs.
 fn fresh_look<'a>(
     explorer: &Explorer,
     rehearsed: &'a Rehearsed,
@@ -460,14 +488,13 @@ fn fresh_look<'a>(
     look.run.before_mount = Vec::new();
     look.run.fsck = false;
     if explorer.check.is_empty() {
-        // All of it is read.
+        // Without a check, read all files.
         look.run.command =
             ["sh", "-c", "find . -type f -exec cat {} + > /dev/null"].map(str::to_owned).into();
     }
     look
 }
 
-/// Receives the next snapshot; `None` after the last one.
 fn next(waiting: &Mutex<Receiver<Snapshot>>) -> Option<Snapshot> {
     lock(waiting).recv().ok()
 }

@@ -1,58 +1,55 @@
-//! Names that POSIX does not promise after a power cut: those whose folder was not synced since.
+//! Names that POSIX does not guarantee after a power cut, because their folder has not been synced since they
+//! changed.
 //!
-//! A file system may keep them nevertheless, as ext4 does when the new file itself is synced; on another one, or in
-//! another version, they are gone. The strict mode takes them away before the check looks:
+//! A file system may keep such names, as ext4 does when the new file itself is synced. Another file system or
+//! version may lose them. The strict mode undoes them before the check:
 //!
-//! - A new name (file, link, folder) disappears, with everything below it.
-//! - A name that was moved to a free one gets its old name back, and leaves new folders before they
-//!   disappear.
-//! - A name that replaced a durable one stays, with its folders: what the old one held is gone from the
-//!   drive.
+//! - A new name (file, link, folder) is removed, with everything below it.
+//! - A name that was moved to a free name is moved back, before new folders are removed.
+//! - A name that replaced a durable one stays, with its folders, because the replaced content is no longer on
+//!   the drive.
 //!
-//! Example: `create /d/new`, `fsync /d/new`, cut. Only `/d` was not synced, so `/d/new` is taken away.
+//! Example: `create /d/new`, `fsync /d/new`, cut. Only `/d` was not synced, so `/d/new` is removed.
 
 use strobe_linux::job::Undo;
 
-/// A change of names that no sync covers.
 #[derive(Clone, Debug, PartialEq, Eq)]
 enum Change {
     Created(String),
     Moved { from: String, to: String },
 }
 
-/// Changes of names that no sync of their folder covers, in order.
+/// Unsynced changes of names, in order.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Names {
-    /// Each with the number of changes before it.
+    /// Changes, each with the number of changes before it.
     open: Vec<(u64, Change)>,
     changes: u64,
 }
 
 impl Names {
-    /// The number of changes so far.
     pub(super) fn now(&self) -> u64 {
         self.changes
     }
 
-    /// A name is new.
     pub(super) fn created(&mut self, path: &str) {
         self.open.push((self.changes, Change::Created(path.to_owned())));
         self.changes += 1;
     }
 
-    /// A name is gone, and what was open about it.
+    /// Records a removal, and drops unsynced changes of the name.
     pub(super) fn removed(&mut self, path: &str) {
         self.changes += 1;
         self.take(path);
         self.no_way_back_to(path);
     }
 
-    /// `from` is called `to`, which was free if it is `new`.
+    /// `new` is true if `to` was free.
     pub(super) fn renamed(&mut self, from: &str, to: &str, new: bool) {
         let now = self.changes;
         self.changes += 1;
         let replaced = self.take(to);
-        // A name that was never durable is as good as a free one.
+        // A name that was never durable counts as free.
         let is_free = match &replaced {
             _ if new => true,
             Some((_, Change::Created(_))) => true,
@@ -62,7 +59,7 @@ impl Names {
         if !new {
             self.no_way_back_to(to);
         }
-        // What was not covered before is not covered since.
+        // The change keeps its earlier number, because no later sync has covered it.
         let (at, old) = match self.take(from) {
             Some((at, Change::Created(_))) => (at, None),
             Some((at, Change::Moved { from: old, .. })) => (at, Some(old)),
@@ -72,7 +69,7 @@ impl Names {
             change.rename(&|path| moved(path, from, to));
         }
         if !is_free {
-            // The content of `to`, or its only other place, is gone: one of them has to be there.
+            // The replaced content or the file's other durable name is gone, so the file must stay here.
             if old.is_some() || replaced.is_some() {
                 self.stays(to);
             }
@@ -81,18 +78,18 @@ impl Names {
         match old {
             None => self.open.push((at, Change::Created(to.to_owned()))),
             Some(old) if old == to => {}
-            // Another file was durable there: this one had replaced a third one, and stays.
+            // Another durable file was moved away from `old`, so this file had replaced a third one there. It
+            // stays.
             Some(old) if self.has_left(&old) => self.stays(to),
             Some(from) => self.open.push((at, Change::Moved { from, to: to.to_owned() })),
         }
     }
 
-    /// Two names have changed places: both existed, and both stay.
     pub(super) fn exchanged(&mut self, one: &str, other: &str) {
         self.changes += 1;
         let swapped = |path: &str| moved(path, one, other).or_else(|| moved(path, other, one));
         match (self.take(one), self.take(other)) {
-            // Neither is promised.
+            // Neither name is durable.
             (Some(first @ (_, Change::Created(_))), Some(second @ (_, Change::Created(_)))) => {
                 self.open.extend([first, second]);
             }
@@ -101,31 +98,29 @@ impl Names {
         for (_, change) in &mut self.open {
             change.rename(&swapped);
         }
-        // Its old folder may be in the one that was moved.
+        // The old path of a name may be within the exchanged folder.
         let is_inside = |change: &Change| matches!(change, Change::Moved { from, to } if is_below(from, to));
         let inside: Vec<_> = self.open.extract_if(.., |(_, change)| is_inside(change)).collect();
         inside.iter().for_each(|(_, change)| self.stays(change.name()));
     }
 
-    /// True if a file that was moved has `path` as its old name.
     fn has_left(&self, path: &str) -> bool {
         self.open.iter().any(|(_, change)| matches!(change, Change::Moved { from, .. } if from == path))
     }
 
-    /// Removes the change that made the name `path`.
     fn take(&mut self, path: &str) -> Option<(u64, Change)> {
         let at = self.open.iter().position(|(_, change)| change.name() == path)?;
         Some(self.open.remove(at))
     }
 
-    /// The folder `path` is gone: names that were moved out of it stay where they are.
+    /// Keeps the new names of files moved out of the folder `path`, which is gone.
     fn no_way_back_to(&mut self, path: &str) {
         let is_out = |change: &Change| matches!(change, Change::Moved { from, .. } if is_below(from, path));
         let out: Vec<_> = self.open.extract_if(.., |(_, change)| is_out(change)).collect();
         out.iter().for_each(|(_, change)| self.stays(change.name()));
     }
 
-    /// A durable file is at `path`, and nowhere else: its folders stay, and so does what had this name before.
+    /// Keeps the durable file at `path`, its folders, and files moved away from this name.
     fn stays(&mut self, path: &str) {
         self.open.retain(|(_, change)| match change {
             Change::Created(folder) => !is_below(path, folder),
@@ -136,12 +131,11 @@ impl Names {
         others.iter().for_each(|(_, change)| self.stays(change.name()));
     }
 
-    /// The durable path of what is called `path`, by way of folders that were moved; `None` if one of its
-    /// folders is not durable.
+    /// Returns the durable path of `path`, resolving moved folders. `None` if a folder above is not durable.
     fn origin(&self, path: &str) -> Option<String> {
-        // An old name may be taken again: what is below that is looked at no more.
+        // An old name may be reused, so later iterations only consider the folders above it.
         let (mut head, mut rest) = (path, String::new());
-        // Each folder is moved once.
+        // Each folder is moved at most once.
         for _ in 0..=self.open.len() {
             let above =
                 self.open.iter().map(|(_, change)| change).filter(|change| is_below(head, change.name()));
@@ -156,12 +150,12 @@ impl Names {
         None
     }
 
-    /// A sync of everything that began after `began` changes.
+    /// Records a sync of everything, which started after `began` changes.
     pub(super) fn all_synced(&mut self, began: u64) {
         self.open.retain(|(at, _)| *at >= began);
     }
 
-    /// A sync of `folder` (or of a file, which covers no name) that began after `began` changes.
+    /// Records a sync of `folder` that started after `began` changes. A sync of a file covers no name.
     pub(super) fn folder_synced(&mut self, folder: &str, began: u64) {
         let mut arrived = Vec::new();
         self.open.retain_mut(|(at, change)| {
@@ -174,7 +168,7 @@ impl Names {
                 }
                 return false;
             }
-            // The old name is durably gone, and the new one is not promised.
+            // The old name is durably gone, and the new one is not durable yet.
             if let Change::Moved { from, to } = change
                 && parent(from) == folder
             {
@@ -185,8 +179,8 @@ impl Names {
         arrived.iter().for_each(|path| self.stays(path));
     }
 
-    /// Steps that take them back, what lies deeper first, so that each path is valid when its turn comes. Old
-    /// names are those before all of the moves.
+    /// Steps that undo all unsynced changes. Deepest names come first, which keeps each path valid. Old names
+    /// refer to the tree before all moves.
     pub(super) fn undo(&self) -> Vec<Undo> {
         let mut steps: Vec<_> = self.open.iter().rev().map(|(_, change)| change.clone()).collect();
         steps.sort_by_key(|change| std::cmp::Reverse(change.name().matches('/').count()));
@@ -194,7 +188,7 @@ impl Names {
             Change::Created(path) => Undo::Remove(path),
             Change::Moved { from, to } => match self.origin(&from) {
                 Some(from) => Undo::MoveBack { from, to },
-                // Its old folder is not durable any more.
+                // The old folder is not durable any more.
                 None => Undo::Remove(to),
             },
         };
@@ -203,14 +197,12 @@ impl Names {
 }
 
 impl Change {
-    /// The name that it made.
     fn name(&self) -> &str {
         match self {
             Self::Created(path) | Self::Moved { to: path, .. } => path,
         }
     }
 
-    /// Folders have moved: gives paths below them the names that `moved` says.
     fn rename(&mut self, moved: &dyn Fn(&str) -> Option<String>) {
         let follow = |path: &mut String| {
             if let Some(to) = moved(path) {
@@ -227,18 +219,15 @@ impl Change {
     }
 }
 
-/// The path of what lies at `path` when the folder `from` has moved to `to`; `None` if it does not lie below
-/// `from`.
+/// Path after `from` was moved to `to`; `None` if not below `from`.
 fn moved(path: &str, from: &str, to: &str) -> Option<String> {
     is_below(path, from).then(|| format!("{to}{}", &path[from.len()..]))
 }
 
-/// True if `path` lies below the folder `folder`.
 fn is_below(path: &str, folder: &str) -> bool {
     path.strip_prefix(folder).is_some_and(|rest| rest.starts_with('/'))
 }
 
-/// The folder that `path` lies in.
 fn parent(path: &str) -> &str {
     match path.rfind('/') {
         Some(0) | None => "/",

@@ -1,28 +1,27 @@
-//! Choice of the operations at which power is cut.
-
 use std::ops::RangeInclusive;
 
 use strobe_types::{Prng, named};
 
 named! {
-    /// Choice of the operations at which power is cut.
+    /// Flash operations at which power is cut.
     #[derive(Clone, Copy, Debug, PartialEq, Eq)]
     pub enum Places {
-        /// At flash operations that are equally far from each other.
+        /// Equally spaced operations.
         Spread => "spread",
-        /// At random ones.
+        /// Random operations.
         Random => "random",
-        /// At the first one that begins after each flush, where promises are new.
+        /// First operation after each flush, when new data has just become durable.
         Flushes => "flushes",
-        /// At the first one that begins after each line that the program prints.
+        /// First operation after each line that the program prints.
         Lines => "lines",
-        /// At all.
+        /// All operations.
         All => "all",
     }
 }
 
-/// At most `cuts` of the operations `among`, in order; with [`Places::All`], all. `behind` are the numbers of operations
-/// that had begun at each flush, or at each line.
+/// Chooses up to `cuts` of the operations `among`, in order; with [`Places::All`], all.
+///
+/// `behind` holds the number of started operations at each flush or line.
 pub(super) fn choose(
     among: RangeInclusive<u64>,
     behind: &[u64],
@@ -39,7 +38,7 @@ pub(super) fn choose(
         }
         Places::Random => {
             let mut chance = Prng::derive(seed, "power cuts");
-            let wanted = (cuts as u64).min(last - first + 1) as usize;
+            let wanted = (cuts as u64).min((last + 1).saturating_sub(first)) as usize;
             let mut chosen = std::collections::BTreeSet::new();
             while chosen.len() < wanted {
                 chosen.insert(first + chance.below_u64(last - first + 1));
@@ -52,7 +51,7 @@ pub(super) fn choose(
     if candidates.len() <= cuts {
         return candidates;
     }
-    // The middles of so many equal parts.
+    // Take the middles of equal parts.
     let part = |at: usize| (2 * at + 1) * candidates.len() / (2 * cuts);
     (0..cuts).map(|at| candidates[part(at)]).collect()
 }
@@ -74,5 +73,10 @@ mod tests {
         assert!(random.is_sorted_by(|a, b| a < b) && random[49] <= 1000);
         assert_ne!(random, choose(1..=1000, &[], Places::Random, 50, 2));
         assert_eq!(choose(5..=7, &[], Places::Random, 50, 1), [5, 6, 7]);
+        // A program without syncs may have no operations.
+        #[allow(clippy::reversed_empty_ranges)]
+        for places in Places::ALL {
+            assert!(choose(8..=7, &[7], places, 5, 1).is_empty());
+        }
     }
 }

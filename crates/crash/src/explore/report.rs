@@ -1,5 +1,3 @@
-//! Report of an exploration.
-
 use serde::Serialize;
 use strobe_linux::command::BesideResult;
 use strobe_linux::job::Undo;
@@ -8,106 +6,110 @@ use super::file_log::{FileCall, Origin, UnderWay};
 use super::look::Verdict;
 use super::{Explorer, Rehearsed};
 
-/// A cut, and what was found after it.
+/// Power cut and its consequences.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Found {
-    /// The flash operation that was cut short.
+    /// Flash operation interrupted by the cut.
+    ///
+    /// A number after the program's last operation stands for a cut at its end, with writes in the drive's
+    /// cache.
     pub operation: u64,
-    /// When, in ns since the program's machine was switched on.
+    /// Time of the cut in ns since the machine was switched on.
     pub at_ns: u64,
-    /// Lines that the program had printed.
+    /// Number of lines printed before the cut.
     pub acknowledged: usize,
-    /// The last of them.
+    /// Last line printed before the cut.
     pub last_line: Option<String>,
-    /// Commands that the drive had not completed, in the order in which they came. Without any, the operation belongs to
-    /// what the drive does in the background, such as writing back its cache.
+    /// In-flight commands, in order of submission.
+    ///
+    /// If empty, the operation belongs to background work of the drive, such as writing back its cache.
     pub under_way: Vec<UnderWay>,
-    /// Origins of writes that were complete and that no flush covered: they were in the drive's cache.
+    /// Origins of completed writes not covered by a flush: they were in the drive's cache.
     pub unflushed: Vec<Origin>,
-    /// Syncs that had begun and not ended; empty if the kernel does not report them.
+    /// Running syncs; empty if the kernel does not report them.
     pub syncs: Vec<FileCall>,
-    /// The last call on a file that was complete, if the kernel reports it.
+    /// Last completed call on a file, if the kernel reports it.
     pub last_call: Option<FileCall>,
-    /// Names that are new or moved and that no sync covers.
+    /// Number of new or moved names not covered by a sync.
     pub unsynced_names: usize,
-    /// Names that were taken back before the check, as no sync covered them (--strict-names).
+    /// Unsynced names undone before the check (--strict-names).
     pub undone: Vec<Undo>,
     /// True if power failed once more during recovery of the volume.
     pub was_cut_again: bool,
-    /// Output of the file system's repair, if it changed the volume before the mount: of FAT and exFAT, which have no
-    /// journal.
+    /// Output of the file system's repair if it changed the volume before the mount. Only FAT and exFAT, which
+    /// have no journal, are repaired.
     pub repair: Option<String>,
     /// Verdict.
     pub verdict: Verdict,
-    /// Why; empty if all is fine.
+    /// Reason of the verdict; empty if it is fine.
     pub reason: String,
-    /// The last lines that the check printed.
+    /// Last lines printed by the check.
     #[serde(skip)]
     pub said: String,
-    /// The kernel's log of the boot after the cut.
+    /// Kernel log of the boot after the cut.
     #[serde(skip)]
     pub kernel_log: String,
 }
 
-/// Findings of one verdict and reason, numbers in the reason aside.
+/// Findings with equal verdict and reason, ignoring numbers in the reason.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Group {
     /// Verdict.
     pub verdict: Verdict,
-    /// Reason of the first.
+    /// Reason of the first finding.
     pub reason: String,
-    /// Flash operations that were cut short, in order.
+    /// Interrupted flash operations, in order.
     pub operations: Vec<u64>,
 }
 
-/// Files that show the first cut that left something wrong.
+/// Files saved for the first failing cut.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Kept {
-    /// The flash operation that was cut short.
+    /// Interrupted flash operation.
     pub operation: u64,
-    /// The drive after the cut, for `strobe linux --image`.
+    /// Image of the drive after the cut, for `strobe linux --image`.
     pub image: String,
-    /// The kernel's log of the boot after the cut.
+    /// Kernel log of the boot after the cut.
     pub kernel_log: String,
 }
 
 /// Report of the exploration.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct CrashReport {
-    /// Version of Strobe that made it.
+    /// Strobe version.
     pub strobe_version: String,
-    /// Seed of everything random.
+    /// Random seed.
     pub seed: u64,
-    /// The program, with its arguments.
+    /// Program and its arguments.
     pub program: Vec<String>,
     /// File system.
     pub file_system: String,
-    /// Options of its mount.
+    /// Mount options.
     pub mount_options: String,
-    /// True if a check ran beside the file system's own.
+    /// True if a user check ran in addition to the file system's check.
     pub has_check: bool,
-    /// True if names that no sync covers were taken back before the check.
+    /// True if unsynced names were undone before the check.
     pub strict_names: bool,
-    /// True if the kernel reports calls on files and the origins of requests.
+    /// True if the kernel reports file system calls and the origins of requests.
     pub has_file_log: bool,
     /// True if the drive acknowledged flushes without flushing.
     pub lying_flushes: bool,
-    /// The program's first and last flash operation.
+    /// First and last flash operation of the program.
     pub operations: (u64, u64),
-    /// Flushes that it waited for.
+    /// Number of flushes the program waited for.
     pub flushes: usize,
-    /// Lines that it printed.
+    /// Number of printed lines.
     pub lines: usize,
     /// Virtual time from power-on to power-off, in ns.
     pub took_ns: u64,
-    /// Files that the program wrote beside the drive: no cut takes anything from them. Absent if there are none.
+    /// Files that the program wrote outside the drive, unaffected by cuts. Absent if there are no such files.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub beside: Option<BesideResult>,
-    /// Findings that are not fine, by verdict and reason, in the order of the first of each.
+    /// Failing findings by verdict and reason, in the order of their first cut.
     pub groups: Vec<Group>,
-    /// The first of them, if it was kept.
+    /// Files of the first failing cut, if saved.
     pub kept: Option<Kept>,
-    /// Each cut, in the order of operations.
+    /// All findings, in the order of operations.
     pub found: Vec<Found>,
 }
 
@@ -136,13 +138,13 @@ impl CrashReport {
         }
     }
 
-    /// The first cut that left something wrong.
+    /// Returns the first failing cut.
     pub fn first_wrong(&self) -> Option<&Found> {
         self.found.iter().find(|found| found.verdict != Verdict::Fine)
     }
 }
 
-/// Findings that are not fine, by verdict and reason.
+/// Groups failing findings by verdict and reason.
 pub fn groups(found: &[Found]) -> Vec<Group> {
     let kind = |verdict: Verdict, reason: &str| {
         let first = reason.lines().next().unwrap_or_default();

@@ -1,4 +1,4 @@
-//! A drive that takes snapshots of itself at chosen flash operations, as a power cut would leave it.
+//! A drive wrapper that takes snapshots of the state after a power cut at chosen flash operations.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Arc, Mutex};
@@ -6,91 +6,135 @@ use std::sync::{Arc, Mutex};
 use strobe_ftl::{CheckError, Recovery, RecoveryError, WearSummary};
 use strobe_linux::job::Undo;
 use strobe_ssd::{
-    Command, CommandError, Completion, Device, DriveStats, HostCounts, Inspect, Latency, LimitsConfig,
-    PowerCut, Range, ReclaimUnits, Simulated, Verdict,
+    Command, CommandError, CommandKind, Completion, Device, DriveStats, HostCounts, Inspect, Latency,
+    LimitsConfig, PowerCut, Range, ReclaimUnits, Simulated, Verdict,
 };
 use strobe_types::{Geometry, Lba, SimTime, StopFlag};
 
 use super::file_log::{FileCall, FileLog, Origin, UnderWay};
 use super::hear::lock;
 
-/// Snapshot of the drive after a cut.
 pub(super) struct Snapshot {
-    /// The flash operation that is cut short.
+    /// Interrupted flash operation, or the number after the program's last one.
     pub(super) operation: u64,
-    /// The drive, to be restarted.
     pub(super) drive: Box<dyn Simulated>,
-    /// When.
     pub(super) at: SimTime,
-    /// Lines that the program had printed before.
     pub(super) lines: usize,
-    /// Place in the program.
     pub(super) place: Place,
 }
 
-/// Place of a cut in the program's work.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(super) struct Place {
-    /// Commands that the drive had not completed, in the order in which they came.
     pub(super) under_way: Vec<UnderWay>,
-    /// Origins of writes that were complete and that no flush covered.
     pub(super) unflushed: Vec<Origin>,
-    /// Syncs that had begun and not ended.
     pub(super) syncs: Vec<FileCall>,
-    /// The last call that was complete.
     pub(super) last_call: Option<FileCall>,
-    /// Steps that take back the names that no sync covers.
     pub(super) undo: Vec<Undo>,
 }
 
-/// A line that the program has printed.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Printed {
     pub(super) text: String,
-    /// Flash operations that had begun.
     pub(super) operations: u64,
 }
 
-/// Log of the rehearsal.
 #[derive(Default)]
 pub(super) struct RunLog {
-    /// Lines that were printed.
     pub(super) lines: Vec<Printed>,
-    /// Flash operations that have begun.
     pub(super) operations: u64,
-    /// Reports of files by the guest's kernel.
     pub(super) files: FileLog,
-    /// For each flush, the number of flash operations that had begun when it completed.
+    /// For each flush, the number of flash operations started before its completion.
     pub(super) flushed: Vec<u64>,
     /// Operations that ended before their snapshot could be taken.
     pub(super) missed: Vec<u64>,
+    commands: Commands,
 }
 
-/// Wrapper of a drive that takes snapshots.
+/// Commands of a run, and the writes that a power cut may lose.
+#[derive(Default)]
+struct Commands {
+    under_way: BTreeMap<u64, UnderWay>,
+    /// Completed writes not covered by a flush, with the write's number.
+    unflushed: Vec<(u64, Origin)>,
+    writes: u64,
+    /// Number of writes covered by flushes.
+    covered: u64,
+    /// In-flight flushes by tag, with the number of writes completed before their submission.
+    flushes: BTreeMap<u64, u64>,
+    /// In-flight writes that are durable on completion, by tag.
+    durable: BTreeSet<u64>,
+}
+
+impl RunLog {
+    fn place(&self) -> Place {
+        Place {
+            under_way: self.commands.under_way.values().cloned().collect(),
+            unflushed: self.commands.unflushed.iter().map(|(_, origin)| origin.clone()).collect(),
+            syncs: self.files.syncs(),
+            last_call: self.files.last(),
+            undo: self.files.names().undo(),
+        }
+    }
+
+    /// True if a cut now would lose a completed write.
+    pub(super) fn has_unflushed(&self) -> bool {
+        self.commands.writes > self.commands.covered
+    }
+
+    pub(super) fn cut_now(&self, mut drive: Box<dyn Simulated>, at: SimTime, operation: u64) -> Snapshot {
+        Snapshot { operation, drive: drive.cut_now().drive, at, lines: self.lines.len(), place: self.place() }
+    }
+
+    fn begun(&mut self, tag: u64, command: &Command<'_>, is_durable: bool) {
+        let under_way = self.files.under_way(command);
+        self.commands.under_way.insert(tag, under_way);
+        if matches!(command, Command::Flush) {
+            self.commands.flushes.insert(tag, self.commands.writes);
+        }
+        if is_durable {
+            self.commands.durable.insert(tag);
+        }
+    }
+
+    /// `done` is the number of flash operations so far. If the drive `lies`, a flush covers nothing.
+    fn completed(&mut self, tag: u64, done: u64, lies: bool) {
+        let commands = &mut self.commands;
+        let Some(complete) = commands.under_way.remove(&tag) else { return };
+        let is_durable = commands.durable.remove(&tag);
+        match complete.command {
+            "flush" => {
+                self.flushed.push(done);
+                let covered = commands.flushes.remove(&tag).unwrap_or(0);
+                if !lies {
+                    commands.covered = commands.covered.max(covered);
+                    commands.unflushed.retain(|(write, _)| *write >= covered);
+                }
+            }
+            "write" if is_durable => {}
+            "write" => {
+                for origin in complete.origins {
+                    // Only the last write of an origin counts.
+                    commands.unflushed.retain(|(_, other)| *other != origin);
+                    commands.unflushed.push((commands.writes, origin));
+                }
+                commands.writes += 1;
+            }
+            _ => {}
+        }
+    }
+}
+
 pub(super) struct SnapshotDrive {
     drive: Box<dyn Simulated>,
     log: Arc<Mutex<RunLog>>,
-    /// Operations at which to take a snapshot, the next one last.
+    /// Snapshot operations in descending order.
     wanted: Vec<u64>,
     take: Box<dyn FnMut(Snapshot) + Send>,
-    /// True if the drive acknowledges flushes without flushing.
     lies: bool,
-    /// Commands that are not complete, by tag.
-    under_way: BTreeMap<u64, UnderWay>,
-    /// Origins of complete writes that no flush covers, each with the number of its write.
-    unflushed: Vec<(u64, Origin)>,
-    /// Writes that are complete.
-    writes: u64,
-    /// Flushes under way by tag, each with the writes that were complete when it came.
-    flushes: BTreeMap<u64, u64>,
-    /// Writes under way that are durable when they are complete, by tag.
-    durable: BTreeSet<u64>,
-    /// True if the drive has a volatile write cache.
     has_cache: bool,
 }
 
 impl SnapshotDrive {
-    /// Wraps `drive`. Snapshots at the operations `wanted` go to `take`.
     pub(super) fn new(
         mut drive: Box<dyn Simulated>,
         log: Arc<Mutex<RunLog>>,
@@ -107,47 +151,10 @@ impl SnapshotDrive {
         Self { wanted, take, ..Self::quiet(drive, log, lies) }
     }
 
-    /// A wrapper that takes no snapshots.
     fn quiet(drive: Box<dyn Simulated>, log: Arc<Mutex<RunLog>>, lies: bool) -> Self {
-        Self {
-            drive,
-            log,
-            wanted: Vec::new(),
-            take: Box::new(drop),
-            lies,
-            under_way: BTreeMap::new(),
-            unflushed: Vec::new(),
-            writes: 0,
-            flushes: BTreeMap::new(),
-            durable: BTreeSet::new(),
-            has_cache: true,
-        }
+        Self { drive, log, wanted: Vec::new(), take: Box::new(drop), lies, has_cache: true }
     }
 
-    /// Notes that the command `tag` is complete.
-    fn completed(&mut self, tag: u64, done: u64) {
-        let Some(complete) = self.under_way.remove(&tag) else { return };
-        let is_durable = self.durable.remove(&tag);
-        match complete.command {
-            "flush" => {
-                lock(&self.log).flushed.push(done);
-                let covered = self.flushes.remove(&tag).unwrap_or(0);
-                self.unflushed.retain(|(write, _)| self.lies || *write >= covered);
-            }
-            "write" if is_durable => {}
-            "write" => {
-                for origin in complete.origins {
-                    // The last write of a file is the one that counts.
-                    self.unflushed.retain(|(_, other)| *other != origin);
-                    self.unflushed.push((self.writes, origin));
-                }
-                self.writes += 1;
-            }
-            _ => {}
-        }
-    }
-
-    /// Takes the snapshots that are due at `now`.
     fn look(&mut self, now: SimTime) {
         let log = Arc::clone(&self.log);
         let mut log = lock(&log);
@@ -156,14 +163,7 @@ impl SnapshotDrive {
             && let Some(operation) = self.wanted.pop()
         {
             let (drive, lines) = (self.drive.freeze(), log.lines.len());
-            let place = Place {
-                under_way: self.under_way.values().cloned().collect(),
-                unflushed: self.unflushed.iter().map(|(_, origin)| origin.clone()).collect(),
-                syncs: log.files.syncs(),
-                last_call: log.files.last(),
-                undo: log.files.names().undo(),
-            };
-            (self.take)(Snapshot { operation, drive, at: now, lines, place });
+            (self.take)(Snapshot { operation, drive, at: now, lines, place: log.place() });
             let done = self.drive.operations();
             while let Some(&next) = self.wanted.last() {
                 if next > done {
@@ -187,17 +187,11 @@ impl SnapshotDrive {
 
 impl Device for SnapshotDrive {
     fn submit(&mut self, now: SimTime, tag: u64, command: &Command<'_>, data: Option<&[u8]>) {
-        self.under_way.insert(tag, lock(&self.log).files.under_way(command));
-        if matches!(command, Command::Flush) {
-            self.flushes.insert(tag, self.writes);
-        }
         let is_forced = matches!(command, Command::Write { fua: true, .. }) && !self.lies;
-        if is_forced || !self.has_cache {
-            self.durable.insert(tag);
-        }
+        lock(&self.log).begun(tag, command, is_forced || !self.has_cache);
         match command {
             Command::Flush if self.lies => {
-                // An empty trim: nothing, and an answer.
+                // An empty trim completes without effect.
                 self.drive.submit(now, tag, &Command::Deallocate(&[Range::new(Lba::new(0), 0)]), None);
             }
             Command::Write { range, tag: described, .. } if self.lies => {
@@ -217,10 +211,10 @@ impl Device for SnapshotDrive {
         let from = completions.len();
         self.drive.advance(until, completions);
         let done = self.drive.operations();
-        // What completes now was under way when the operations until now began.
+        // Commands completing now were in flight during the operations up to now.
         self.look(until);
         for completion in completions.iter().skip(from) {
-            self.completed(completion.tag, done);
+            lock(&self.log).completed(completion.tag, done, self.lies);
         }
     }
 
@@ -272,6 +266,10 @@ impl Inspect for SnapshotDrive {
         self.drive.logical_units()
     }
 
+    fn oldest_outstanding(&self) -> Option<(CommandKind, SimTime)> {
+        self.drive.oldest_outstanding()
+    }
+
     fn mapped_units(&self) -> u32 {
         self.drive.mapped_units()
     }
@@ -321,7 +319,7 @@ impl Inspect for SnapshotDrive {
     }
 }
 
-/// Cuts stay hidden from the guest: the drive runs on.
+/// Cuts stay hidden from the guest: the drive keeps running.
 impl Simulated for SnapshotDrive {
     fn freeze(&self) -> Box<dyn Simulated> {
         self.with(self.drive.freeze())
@@ -380,7 +378,6 @@ mod tests {
 
     use super::*;
 
-    /// Files named as in the drive's cache when a write of /a is complete, and then a forced one of /b.
     fn in_cache(has_cache: bool, lies: bool) -> Vec<String> {
         let mut config = DriveConfig::preset("jasmine-4g").expect("a preset");
         config.nand.data = DataMode::Bytes;
@@ -389,7 +386,7 @@ mod tests {
             .files
             .hear(b"bio\t7\tsh\t1\t0\t0\t8\tfile\t12\t/a\nbio\t7\tsh\t1\t0\t8\t8\tfile\t13\t/b\n");
         let drive = strobe_ssd::build(&config, true, 1).expect("a drive");
-        let mut drive = SnapshotDrive::new(drive, log, Vec::new(), lies, Box::new(drop));
+        let mut drive = SnapshotDrive::new(drive, Arc::clone(&log), Vec::new(), lies, Box::new(drop));
         drive.set_write_cache(has_cache);
         for (tag, fua) in [(0, false), (1, true)] {
             let range = Range::new(Lba::new(8 * tag), 8);
@@ -399,7 +396,10 @@ mod tests {
         let mut completions = Vec::new();
         drive.advance(SimTime::from_ns(1_000_000_000), &mut completions);
         assert_eq!(completions.len(), 2);
-        drive.unflushed.iter().map(|(_, origin)| origin.path.clone()).collect()
+        let log = lock(&log);
+        let files: Vec<_> = log.place().unflushed.into_iter().map(|origin| origin.path).collect();
+        assert_eq!(log.has_unflushed(), !files.is_empty());
+        files
     }
 
     #[test]

@@ -1,13 +1,13 @@
-//! Programs of file operations that are made at random, and what a file system promises of them after a power cut.
+//! Random programs of file operations, and the guarantees of a file system for them after a power cut.
 //!
 //! 1. [`Program::random`] chooses operations that can succeed one after the other.
-//! 2. [`Program::script`] is the program for a shell; it prints the number of each operation that is complete.
-//! 3. [`Program::broken_promise`] compares what is there after a cut with what was promised by then.
+//! 2. [`Program::script`] returns the shell script, which prints the number of each completed operation.
+//! 3. [`Program::broken_promise`] compares the state after a cut with the guarantees at that time.
 //!
-//! The promises are those that Linux's file systems keep to each other's users, after CrashMonkey (Mohan et al., OSDI
-//! 2018): what an fsync of a file covers is its data and the path that was synced; of a folder, its names; of sync, all.
-//! An fdatasync covers data, but no rename, and an fsync of an unchanged file not that of a folder above it.
-//! Nothing is expected of a name or of bytes that a later operation changes, also if that one is not complete.
+//! The guarantees follow CrashMonkey (Mohan et al., OSDI 2018). An fsync of a file covers its data and the
+//! synced path. An fsync of a folder covers its names; sync covers everything. An fdatasync covers data, but
+//! no rename. An fsync of an unchanged file does not cover the rename of a folder above. Names and bytes that
+//! a later operation changes are not guaranteed, even if that operation is incomplete.
 
 mod model;
 mod promises;
@@ -21,66 +21,66 @@ pub use promises::{Entry, Tree};
 
 use model::Model;
 
-/// An operation. Paths are relative to the top of the file system.
+/// File operation. Paths are relative to the root of the file system.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Op {
-    /// Makes an empty file.
+    /// Creates an empty file.
     Create(String),
-    /// Makes a folder.
+    /// Creates a folder.
     Mkdir(String),
-    /// Writes `bytes` times `fill` into a file at `at`.
+    /// Writes `bytes` copies of `fill` into a file at `at`.
     Write {
-        /// The file.
+        /// Path of the file.
         path: String,
         /// Offset in bytes.
         at: u64,
         /// Number of bytes.
         bytes: u64,
-        /// The byte, a letter.
+        /// Byte to write, a letter.
         fill: char,
     },
     /// Sets the length of a file.
     Truncate {
-        /// The file.
+        /// Path of the file.
         path: String,
-        /// Its new length in bytes.
+        /// New length in bytes.
         bytes: u64,
     },
-    /// Gives a file or a folder another name; a file that has it is replaced.
+    /// Renames a file or a folder. Replaces an existing file.
     Rename(String, String),
-    /// Gives a file a further name.
+    /// Creates a further link to a file.
     Link(String, String),
-    /// Takes a name of a file away.
+    /// Removes a name of a file.
     Unlink(String),
     /// Makes a file, or the names of a folder, durable.
     Fsync(String),
     /// Makes the data of a file durable.
     Fdatasync(String),
-    /// Makes all durable.
+    /// Makes everything durable.
     Sync,
 }
 
-/// Names of files and folders. Few, so that operations meet.
+/// Names of files and folders, few to make operations collide.
 const FILES: [&str; 2] = ["x", "y"];
 const FOLDERS: [&str; 3] = ["A", "B", "C"];
-/// Files and folders that are there, and durable, when a program begins.
+/// Durable files and folders before a program starts.
 const BEFORE: &str =
     "mkdir A B; head -c 6000 /dev/zero | tr '\\0' p > A/x; head -c 6000 /dev/zero | tr '\\0' q > y; sync";
 /// Lengths and offsets: within a block, at its end, over several.
 const SIZES: [u64; 5] = [100, 3000, 4096, 9000, 20_000];
 
-/// A program: operations, in order.
+/// Sequence of operations.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Program(pub Vec<Op>);
 
 impl Program {
-    /// Shell commands that make what is there when a program begins.
+    /// Shell commands that create the initial files.
     pub fn before() -> &'static str {
         BEFORE
     }
 
-    /// A program of `length` operations and one more, which makes something durable.
+    /// Generates a program of `length` operations, followed by a sync operation.
     pub fn random(seed: u64, number: u64, length: usize) -> Self {
         let mut chance = Prng::derive(seed ^ number.wrapping_mul(0x9e37_79b9_7f4a_7c15), "a program");
         let (mut model, mut ops) = (Model::new(), Vec::new());
@@ -105,14 +105,14 @@ impl Program {
         self.0.iter().all(|op| model.apply(op))
     }
 
-    /// This program without operation `at`.
+    /// Returns the program without operation `at`.
     #[must_use]
     pub fn without(&self, at: usize) -> Self {
         let rest = |(number, op): (usize, &Op)| (number != at).then(|| op.clone());
         Self(self.0.iter().enumerate().filter_map(rest).collect())
     }
 
-    /// The program for a shell. It prints a line for each operation that is complete.
+    /// Returns a shell script that prints a line after each completed operation.
     pub fn script(&self) -> String {
         let mut out = "set -e\n".to_owned();
         for (op, number) in self.0.iter().zip(1..) {
@@ -121,14 +121,14 @@ impl Program {
         out
     }
 
-    /// The first promise that `tree` breaks, if power was cut when the first `done` operations were complete, and perhaps
-    /// the next one in part.
+    /// Returns the first guarantee violated by `tree` after a cut with `done` completed operations.
+    ///
+    /// The next operation may have been executed in part.
     pub fn broken_promise(&self, done: usize, tree: &Tree) -> Option<String> {
         promises::broken(&self.0, done, tree)
     }
 }
 
-/// The shell command of an operation.
 fn command(op: &Op) -> String {
     match op {
         Op::Create(path) => format!(": > {path}"),
@@ -151,7 +151,6 @@ fn one_of<'a, T: ?Sized>(chance: &mut Prng, among: &[&'a T]) -> &'a T {
     among[chance.below(among.len() as u32) as usize]
 }
 
-/// A path in a folder that may be there.
 fn any_path(chance: &mut Prng) -> String {
     let file = one_of(chance, &FILES);
     match chance.below(4) {
@@ -160,7 +159,6 @@ fn any_path(chance: &mut Prng) -> String {
     }
 }
 
-/// A file that is there, if there is one.
 fn any_file(chance: &mut Prng, model: &Model) -> String {
     let files: Vec<&str> = model.files().collect();
     if files.is_empty() { any_path(chance) } else { one_of(chance, &files).to_owned() }

@@ -1,35 +1,29 @@
-//! A file system without power cuts.
-
 use std::collections::BTreeMap;
 
 use super::Op;
 
-/// Content of what is there at first: `(path, letter)`, each of 6000 bytes.
+/// Initial files `(path, letter)`, each of 6000 bytes.
 const FIRST: [(&str, u8); 2] = [("A/x", b'p'), ("y", b'q')];
 const FIRST_BYTES: usize = 6000;
 
-/// An entry of a folder.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Node {
     Folder,
-    /// A file, by number.
     File(usize),
 }
 
-/// Names, and what they name. The top is not among them.
+/// Names and their targets, without the root.
 #[derive(Clone, Debug)]
 pub(super) struct Model {
     pub(super) names: BTreeMap<String, Node>,
-    /// Content of each file.
     pub(super) data: Vec<Vec<u8>>,
 }
 
-/// The folder of a path; empty: the top.
+/// Empty for the root.
 pub(super) fn folder_of(path: &str) -> &str {
     path.rsplit_once('/').map_or("", |(folder, _)| folder)
 }
 
-/// True if `path` is `folder` or below it.
 pub(super) fn is_within(path: &str, folder: &str) -> bool {
     path == folder || path.strip_prefix(folder).is_some_and(|rest| rest.starts_with('/'))
 }
@@ -51,7 +45,6 @@ impl Model {
         self.names.iter().filter(|(_, node)| matches!(node, Node::File(_))).map(|(path, _)| path.as_str())
     }
 
-    /// Number of a file.
     pub(super) fn file(&self, path: &str) -> Option<usize> {
         match self.names.get(path) {
             Some(Node::File(number)) => Some(*number),
@@ -59,7 +52,7 @@ impl Model {
         }
     }
 
-    /// Length of a file in bytes; 0 if there is none.
+    /// 0 if the file is missing.
     pub(super) fn length(&self, path: &str) -> u64 {
         self.file(path).map_or(0, |number| self.data[number].len() as u64)
     }
@@ -68,20 +61,19 @@ impl Model {
         path.is_empty() || path == "." || self.names.get(path) == Some(&Node::Folder)
     }
 
-    /// True if `path` is free and its folder is there.
-    fn has_room(&self, path: &str) -> bool {
+    fn has_space(&self, path: &str) -> bool {
         !self.names.contains_key(path) && self.has_folder(folder_of(path))
     }
 
-    /// Carries out `op`; false, and nothing is changed, if it cannot succeed.
+    /// Returns false and changes nothing if `op` cannot succeed.
     pub(super) fn apply(&mut self, op: &Op) -> bool {
         match op {
-            Op::Create(path) if self.has_room(path) => {
+            Op::Create(path) if self.has_space(path) => {
                 self.names.insert(path.clone(), Node::File(self.data.len()));
                 self.data.push(Vec::new());
                 true
             }
-            Op::Mkdir(path) if self.has_room(path) => {
+            Op::Mkdir(path) if self.has_space(path) => {
                 self.names.insert(path.clone(), Node::Folder);
                 true
             }
@@ -89,6 +81,7 @@ impl Model {
                 let Some(number) = self.file(path) else { return false };
                 let (data, at, end) = (&mut self.data[number], *at as usize, (at + bytes) as usize);
                 if data.len() < end {
+                    // A gap before the offset reads as zeros.
                     data.resize(end, 0);
                 }
                 data[at..end].fill(*fill as u8);
@@ -101,7 +94,7 @@ impl Model {
             }
             Op::Rename(from, to) => self.rename(from, to),
             Op::Link(from, to) => match self.file(from) {
-                Some(number) if self.has_room(to) => {
+                Some(number) if self.has_space(to) => {
                     self.names.insert(to.clone(), Node::File(number));
                     true
                 }
@@ -119,7 +112,7 @@ impl Model {
         let Some(&node) = self.names.get(from) else { return false };
         let replaced = self.names.get(to).copied();
         let is_allowed = match (node, replaced) {
-            // Two names of one file: rename does nothing.
+            // A rename between two links of one file does nothing.
             (Node::File(a), Some(Node::File(b))) => a != b,
             (_, None) => self.has_folder(folder_of(to)),
             _ => false,

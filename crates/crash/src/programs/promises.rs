@@ -1,35 +1,33 @@
-//! Promises of each operation that makes something durable, and whether they are kept.
+//! Guarantees of sync operations, and their verification.
 
 use std::collections::{BTreeMap, BTreeSet};
 
 use super::Op;
 use super::model::{Model, Node, folder_of, is_within};
 
-/// An entry of a tree that was found.
+/// Entry of a tree found after a cut.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Entry {
-    /// A folder.
+    /// Folder.
     Folder,
-    /// A file, with its content.
+    /// File with its content.
     File(Vec<u8>),
 }
 
-/// Entries that were found, by path relative to the top.
+/// Entries by path relative to the root.
 pub type Tree = BTreeMap<String, Entry>;
 
-/// Operations behind the one that promises, and the file system before each of them.
+/// Operations after a sync, and the file system before each of them.
 struct Later<'a> {
     ops: &'a [Op],
     models: &'a [Model],
 }
 
 impl Later<'_> {
-    /// True if one of them changes what `path` names.
     fn touch_name(&self, path: &str) -> bool {
         self.ops.iter().any(|op| touches_name(op, path))
     }
 
-    /// Bytes of `file` that they change, and true if its length is set.
     fn touched(&self, file: usize) -> (Vec<(usize, usize)>, bool) {
         let (mut ranges, mut is_cut) = (Vec::new(), false);
         for (op, model) in self.ops.iter().zip(self.models) {
@@ -44,7 +42,7 @@ impl Later<'_> {
         (ranges, is_cut)
     }
 
-    /// The path that the only rename of `path` gives it, if nothing else touches either.
+    /// `None` unless `path` is renamed exactly once and not changed otherwise.
     fn renamed(&self, path: &str) -> Option<&str> {
         let mut touching = self.ops.iter().filter(|op| touches_name(op, path));
         let (Some(Op::Rename(from, to)), None) = (touching.next(), touching.next()) else { return None };
@@ -53,7 +51,6 @@ impl Later<'_> {
     }
 }
 
-/// True if `op` changes what `path` names: itself, or a folder that it is in.
 fn touches_name(op: &Op, path: &str) -> bool {
     match op {
         Op::Create(other) | Op::Mkdir(other) | Op::Unlink(other) | Op::Link(_, other) => other == path,
@@ -62,9 +59,9 @@ fn touches_name(op: &Op, path: &str) -> bool {
     }
 }
 
-/// The first promise that `tree` breaks when the first `done` of `ops` are complete, and perhaps the next in part.
+/// The operation after the `done` completed ones may be executed in part.
 pub(super) fn broken(ops: &[Op], done: usize, tree: &Tree) -> Option<String> {
-    // The file system before each operation, and behind the last that is complete.
+    // File system before each operation and after the last completed one.
     let mut models = vec![Model::new()];
     for op in &ops[..done] {
         let mut next = models[models.len() - 1].clone();
@@ -73,7 +70,7 @@ pub(super) fn broken(ops: &[Op], done: usize, tree: &Tree) -> Option<String> {
     }
     let until = (done + 1).min(ops.len());
     let later = |from: usize| Later { ops: &ops[from..until], models: &models[from..] };
-    // What was there at first is durable.
+    // The initial files are durable.
     all_kept("before the program", &models[..1], &later(0), tree).or_else(|| {
         (0..done).find_map(|at| {
             let after = &models[..at + 2];
@@ -95,13 +92,13 @@ pub(super) fn broken(ops: &[Op], done: usize, tree: &Tree) -> Option<String> {
     })
 }
 
-/// Paths at which `file`, synced as `path`, may still be, as the sync does not cover its new name.
+/// Older paths at which `file`, synced as `path`, may still be found.
 ///
-/// An fsync writes the inode, with all that was done before the inode's last change. It does nothing for a
-/// file that is unchanged, so the rename of a folder above may be lost. An fdatasync (`is_data`) does not
-/// write an inode for a new name alone. `models` are those before each of `ops`.
+/// An fsync writes the inode, with all changes before the inode's last change. It does nothing for an
+/// unchanged file, so the rename of a folder above may be lost. An fdatasync (`is_data`) does not write an
+/// inode for a new name alone. `models` holds the state before each of `ops`.
 ///
-/// A guess, from how ext4 and XFS log inodes: no cut has shown it.
+/// This is an assumption derived from how ext4 and XFS log inodes. No cut has shown it yet.
 fn old_paths(ops: &[Op], models: &[Model], path: &str, file: usize, is_data: bool) -> Vec<String> {
     let (mut old, mut path) = (Vec::new(), path.to_owned());
     for (op, model) in ops.iter().zip(models).rev() {
@@ -120,7 +117,6 @@ fn old_paths(ops: &[Op], models: &[Model], path: &str, file: usize, is_data: boo
     old
 }
 
-/// A file whose data is durable, and its path or one of the `old` ones.
 fn file_kept(
     by: &str,
     path: &str,
@@ -130,6 +126,7 @@ fn file_kept(
     later: &Later<'_>,
     tree: &Tree,
 ) -> Option<String> {
+    // After one later rename, either path is allowed. Other changes of the name void the guarantee.
     let mut paths: Vec<&str> = match later.renamed(path) {
         Some(to) => vec![path, to],
         None if later.touch_name(path) => return None,
@@ -145,13 +142,15 @@ fn file_kept(
         })
         .collect();
     if found.is_empty() {
-        return Some(format!("{named} is not there, a file that was made durable {by}"));
+        return Some(format!("{named} is missing, a file made durable {by}"));
     }
     let (ranges, is_cut) = later.touched(file);
+    // After a later truncation, nothing is guaranteed about the content.
     if is_cut {
         return None;
     }
     let expected = &model.data[file];
+    // Bytes changed by later operations may have any value.
     let is_changed = |at: usize| ranges.iter().any(|&(from, to)| (from..to).contains(&at));
     let differs = |data: &&Vec<u8>| {
         (0..expected.len()).find(|&at| !is_changed(at) && data.get(at) != Some(&expected[at]))
@@ -164,9 +163,9 @@ fn file_kept(
     Some(match differs(&first) {
         Some(at) if at < first.len() => {
             let (is, was) = (shown(first[at]), shown(expected[at]));
-            format!("{named} has {is} at offset {at} of {bytes}, not {was} as was made durable {by}")
+            format!("{named} has {is} at offset {at} of {bytes}, not {was} as made durable {by}")
         }
-        _ => format!("{named} has {} bytes, not {bytes} as were made durable {by}", first.len()),
+        _ => format!("{named} has {} bytes, not {bytes} as made durable {by}", first.len()),
     })
 }
 
@@ -174,8 +173,7 @@ fn shown(byte: u8) -> String {
     if byte == 0 { "a zero".to_owned() } else { char::from(byte).to_string() }
 }
 
-/// The names in a folder are durable, and so is the absence of those that were there before. The last of `models` is the
-/// file system then.
+/// The last of `models` is the synced state.
 fn folder_kept(by: &str, folder: &str, models: &[Model], later: &Later<'_>, tree: &Tree) -> Option<String> {
     let is_in = |path: &str| folder_of(path) == folder;
     names_kept(by, &is_in, models, later, tree)
@@ -195,20 +193,19 @@ fn names_kept(
             (..) => later.renamed(path).is_some_and(|to| tree.contains_key(to)),
         };
         if !is_there && (!later.touch_name(path) || later.renamed(path).is_some()) {
-            return Some(format!("{path} is not there, a name that was made durable {by}"));
+            return Some(format!("{path} is missing, a name made durable {by}"));
         }
     }
     let before: BTreeSet<&String> = models.iter().flat_map(|model| model.names.keys()).collect();
     let gone = |path: &&&String| is_in(path) && !now.names.contains_key(path.as_str());
-    // A name below a folder that is gone is gone with it.
+    // Names below a removed folder are removed with it.
     let is_back = |path: &&&String| tree.contains_key(path.as_str()) && !later.touch_name(path);
     before
         .iter()
         .find(|path| gone(path) && is_back(path))
-        .map(|path| format!("{path} is there again, a name whose removal was made durable {by}"))
+        .map(|path| format!("{path} exists again, although its removal was made durable {by}"))
 }
 
-/// All of the file system is durable.
 fn all_kept(by: &str, models: &[Model], later: &Later<'_>, tree: &Tree) -> Option<String> {
     let now = models.last()?;
     let files = || now.names.keys().filter_map(|path| Some((path, now.file(path)?)));

@@ -8,7 +8,6 @@ fn write(path: &str, at: u64, bytes: u64, fill: char) -> Op {
     Op::Write { path: path.to_owned(), at, bytes, fill }
 }
 
-/// The tree of a program that has run to its end, as a file system without a cut has it.
 fn tree_of(program: &Program) -> Tree {
     let mut model = Model::new();
     program.0.iter().for_each(|op| assert!(model.apply(op), "{op:?}"));
@@ -30,7 +29,7 @@ fn programs_are_possible_differ_and_are_the_same_again() {
         assert_eq!(program.0.len(), 7);
         assert!(program.is_possible());
         assert_eq!(program, Program::random(7, number, 6));
-        // A file system that loses nothing keeps every promise.
+        // A file system that loses nothing keeps every guarantee.
         let tree = tree_of(&program);
         assert_eq!(program.broken_promise(7, &tree), None, "{program:?}");
         seen.insert(program.script());
@@ -55,10 +54,7 @@ fn what_is_not_kept_is_named() {
     };
     assert_eq!(broken(5, &|_| ()), "");
     let gone = broken(3, &|tree| drop(tree.remove("B/y")));
-    assert!(
-        gone.starts_with("B/y is not there, a file that was made durable by operation 3 (sync B/y)"),
-        "{gone}"
-    );
+    assert!(gone.starts_with("B/y is missing, a file made durable by operation 3 (sync B/y)"), "{gone}");
     let early = broken(2, &|tree| {
         tree.remove("B/y");
         let file = tree.remove("C").expect("a file");
@@ -70,18 +66,15 @@ fn what_is_not_kept_is_named() {
     let zeros = broken(5, &|tree| drop(tree.insert(path("B/y"), Entry::File(vec![0; 3000]))));
     assert!(zeros.contains("has a zero at offset 0 of 3000, not a"), "{zeros}");
     let lost = broken(5, &|tree| drop(tree.remove("C")));
-    assert!(
-        lost.starts_with("A/x or C is not there, a file that was made durable before the program"),
-        "{lost}"
-    );
+    assert!(lost.starts_with("A/x or C is missing, a file made durable before the program"), "{lost}");
     let back = broken(5, &|tree| drop(tree.insert(path("A/x"), Entry::File(Vec::new()))));
     assert_eq!(back, "", "A was not synced");
-    // The rename may have taken place or not before the folder is synced; the file is there in any case.
+    // The rename may have taken place before the folder is synced. The file exists in any case.
     assert_eq!(broken(4, &|_| ()), "");
     let both = broken(4, &|tree| {
         tree.remove("C");
     });
-    assert!(both.contains("A/x or C is not there"), "{both}");
+    assert!(both.contains("A/x or C is missing"), "{both}");
     let old = broken(4, &|tree| {
         let file = tree.remove("C").expect("a file");
         tree.insert(path("A/x"), file);
@@ -107,18 +100,18 @@ fn later_changes_excuse_what_they_touch_and_no_more() {
         }
         program.broken_promise(4, &tree).unwrap_or_default()
     };
-    // The write behind the fsync may be there or not, and so may what it makes of its own bytes.
+    // The write after the fsync may be missing, and its bytes may have any value.
     assert_eq!(with(&|data| data[4096..4196].fill(0)), "");
     assert!(with(&|data| data[4095] = 0).contains("a zero at offset 4095"));
     assert!(with(&|data| data[50] = b'q').contains("has q at offset 50"));
     assert!(with(&|data| data.truncate(5000)).contains("has 5000 bytes"));
-    // A name that was removed durably is back: an error, unless the next operation makes it.
+    // A durably removed name is an error, unless the next operation creates it.
     let mut back = whole.clone();
     back.insert(path("A/x"), Entry::File(vec![b'p'; 6000]));
     assert_eq!(program.broken_promise(5, &back), None);
     let shorter = Program(program.0[..5].to_vec());
     let told = shorter.broken_promise(5, &back).expect("it is back");
-    assert!(told.starts_with("A/x is there again"), "{told}");
+    assert!(told.starts_with("A/x exists again"), "{told}");
 }
 
 /// ext4 and XFS write nothing for an fdatasync when only the name is new, nor for an fsync of an unchanged
@@ -140,16 +133,16 @@ fn a_sync_that_does_not_write_the_inode_promises_no_new_path() {
     let data = [Op::Rename(path("A/x"), path("B/x")), Op::Fdatasync(path("B/x"))];
     assert_eq!(broken(&data, &moved_back("A/x", "B/x")), "");
     let gone = broken(&data, &|tree| drop(tree.remove("B/x")));
-    assert!(gone.contains("A/x") && gone.contains("is not there"), "{gone}");
+    assert!(gone.contains("A/x") && gone.contains("is missing"), "{gone}");
     let whole = [Op::Rename(path("A/x"), path("B/x")), Op::Fsync(path("B/x"))];
     let lost = broken(&whole, &moved_back("A/x", "B/x"));
-    assert!(lost.starts_with("B/x is not there, a file that was made durable by operation 2"), "{lost}");
+    assert!(lost.starts_with("B/x is missing, a file made durable by operation 2"), "{lost}");
     let folder = [Op::Rename(path("A"), path("C")), Op::Fsync(path("C/x"))];
     assert_eq!(broken(&folder, &moved_back("A/x", "C/x")), "");
     let written = [folder[0].clone(), write("C/x", 0, 100, 'b'), folder[1].clone()];
     let lost = broken(&written, &moved_back("A/x", "C/x"));
-    assert!(lost.starts_with("C/x is not there, a file that was made durable by operation 3"), "{lost}");
-    // By hand: another name, and then the old one is taken away.
+    assert!(lost.starts_with("C/x is missing, a file made durable by operation 3"), "{lost}");
+    // A manual rename: a new link, then removal of the old one.
     let link = [Op::Link(path("y"), path("B/y")), Op::Unlink(path("y")), Op::Fdatasync(path("B/y"))];
     assert_eq!(broken(&link, &moved_back("y", "B/y")), "");
 }

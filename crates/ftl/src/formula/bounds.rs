@@ -1,16 +1,14 @@
-//! Range of the values of a formula, by interval arithmetic.
+//! Value range of a formula, by interval arithmetic.
 //!
-//! Each step of the formula takes intervals instead of numbers. Example: with x from 1 to 3, `2 * x - x` is found to be from
-//! -1 to 5, as the two x count as independent; the true range, 1 to 3, lies within.
+//! Each step takes intervals instead of numbers. With x from 1 to 3, `2 * x - x` yields -1 to 5, as the two x
+//! count as independent. The true range, 1 to 3, lies within.
 
 use super::expression::{Expression, Step};
 
-/// Smallest and largest value.
 pub(crate) type Bounds = (f64, f64);
 
 impl Expression {
-    /// Bounds of the value, given those of each variable; `None` if it may be infinite or not a number, or if nothing is
-    /// known of it.
+    /// Range of the value; `None` if unknown, possibly infinite or not a number.
     pub(crate) fn bounds(&self, of: impl Fn(usize) -> Bounds) -> Option<Bounds> {
         let mut stack: Vec<Bounds> = Vec::new();
         for step in &self.steps {
@@ -23,13 +21,13 @@ impl Expression {
                     of_two(*step, stack.pop()?, right)
                 }
             };
+            // One step without finite bounds leaves the whole formula without.
             stack.push(top.filter(|(low, high)| low.is_finite() && high.is_finite())?);
         }
         stack.pop()
     }
 }
 
-/// Bounds of a function of a number within the bounds given.
 fn of_one(step: Step, (low, high): Bounds) -> Option<Bounds> {
     match step {
         Step::Negate => Some((-high, -low)),
@@ -43,9 +41,8 @@ fn of_one(step: Step, (low, high): Bounds) -> Option<Bounds> {
     }
 }
 
-/// Bounds of an operation on numbers within the bounds `a` and `b`.
 fn of_two(step: Step, a: Bounds, b: Bounds) -> Option<Bounds> {
-    // The operations below rise or fall with each operand, so the extremes are at the ends.
+    // Monotonic in each operand: the extremes are at the ends.
     let at_ends = |f: fn(f64, f64) -> f64| {
         let values = [f(a.0, b.0), f(a.0, b.1), f(a.1, b.0), f(a.1, b.1)];
         let is_number = values.iter().all(|value| !value.is_nan());
@@ -96,7 +93,6 @@ mod tests {
         }
     }
 
-    /// A text of the grammar.
     fn formula() -> impl Strategy<Value = String> {
         let leaf = prop_oneof![Just("x".to_owned()), (-3..4).prop_map(|n| format!("({n})"))];
         leaf.prop_recursive(4, 24, 2, |inner| {

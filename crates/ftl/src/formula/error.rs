@@ -1,4 +1,4 @@
-//! Why a text is no formula: first the reason, then the place, then what there is.
+//! Formula errors.
 
 use std::fmt;
 
@@ -7,7 +7,7 @@ use super::expression::{Fault, ParseError, functions};
 /// Longest formula, in bytes.
 pub(super) const LENGTH_MAX: usize = 1000;
 
-/// Why a text is no formula, with the names that formulas of its kind may use.
+/// Error in a formula, with the names it may use.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{fault}; {}", known(self))]
 pub struct FormulaError {
@@ -15,7 +15,6 @@ pub struct FormulaError {
     variables: Vec<&'static str>,
 }
 
-/// Fault of a text that is no formula.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub(super) enum FormulaFault {
     #[error("it is empty")]
@@ -28,8 +27,8 @@ pub(super) enum FormulaFault {
     UnknownVariable { name: String, place: Place },
     #[error("unknown function {name} ({place})")]
     UnknownFunction { name: String, place: Place },
-    /// It has the same value for everything, of which `subject` is the plural.
-    #[error("it uses no variable and so cannot tell {subject} apart")]
+    /// A constant; `subject` is the plural of the things to tell apart.
+    #[error("it uses no variable, so all {subject} get the same value")]
     Constant { subject: &'static str },
 }
 
@@ -49,7 +48,7 @@ impl FormulaError {
         Self { fault: Box::new(fault), variables: variables.to_vec() }
     }
 
-    /// The name that is not known, if that is what is wrong.
+    /// The unknown name, if the fault is one.
     pub fn unknown_name(&self) -> Option<&str> {
         match &*self.fault {
             FormulaFault::UnknownVariable { name, .. } | FormulaFault::UnknownFunction { name, .. } => {
@@ -59,7 +58,7 @@ impl FormulaError {
         }
     }
 
-    /// The names that could stand where the unknown one does; else all variables.
+    /// The names allowed in its place; else all variables.
     pub fn known_names(&self) -> Vec<&'static str> {
         match *self.fault {
             FormulaFault::UnknownFunction { .. } => functions().collect(),
@@ -67,7 +66,7 @@ impl FormulaError {
         }
     }
 
-    /// The message with the name that was probably meant.
+    /// The message with `nearest` as the name probably meant.
     pub fn with_nearest(&self, nearest: &str) -> String {
         let asked = |what, name, place| format!("unknown {what} {name}; did you mean {nearest}? ({place})");
         let reason = match &*self.fault {
@@ -85,27 +84,23 @@ fn known(error: &FormulaError) -> String {
     format!("{what} are {}", error.known_names().join(", "))
 }
 
-/// A place in a formula, with what stands around it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Place {
     /// From 1.
     character: usize,
-    /// The formula, or the part of it around the place.
     excerpt: String,
 }
 
-/// Characters of a formula that a message shows before and after the place.
 const SHOWN_AROUND: usize = 24;
 
 impl Place {
-    /// The place of the byte `at` of `text`.
+    /// Control characters become blanks: a message has one line.
     fn new(text: &str, at: usize) -> Self {
         let characters: Vec<char> = text.chars().collect();
         let before = text.get(..at).unwrap_or(text).chars().count();
         let start = before.saturating_sub(SHOWN_AROUND);
         let end = characters.len().min(before + SHOWN_AROUND);
         let cut = |is_cut| if is_cut { "..." } else { "" };
-        // A formula may stand on several lines of a file, a message must not.
         let shown = characters[start..end].iter().map(|&c| if c.is_control() { ' ' } else { c });
         let shown: String = shown.collect();
         let excerpt = format!("{}{shown}{}", cut(start > 0), cut(end < characters.len()));
@@ -149,7 +144,7 @@ mod tests {
         assert_eq!(refusal(" "), format!("it is empty; {VARIABLE_NAMES}"));
         assert_eq!(
             refusal("1 + 2"),
-            format!("it uses no variable and so cannot tell blocks apart; {VARIABLE_NAMES}")
+            format!("it uses no variable, so all blocks get the same value; {VARIABLE_NAMES}")
         );
     }
 
@@ -166,7 +161,7 @@ mod tests {
     #[test]
     fn places_count_characters_and_stay_on_one_line() {
         let error = refusal("u\n + § u");
-        assert!(error.starts_with("'§' is out of place (character 6 of \"u  + § u\")"), "{error}");
+        assert!(error.starts_with("unexpected '§' (character 6 of \"u  + § u\")"), "{error}");
     }
 
     #[test]

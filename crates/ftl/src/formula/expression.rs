@@ -1,15 +1,13 @@
 //! Arithmetic over columns of numbers: parsing and evaluation of formulas.
 //!
-//! Written here, and not taken from a library, because a formula is computed for every block of a
-//! drive at every choice: columns are evaluated in place, [`LANES`] numbers at a time, with no
-//! allocation and nothing that depends on the platform. A formula for single units has columns of one number.
+//! A victim formula is computed for every block at every choice. So columns are evaluated in place, [`LANES`]
+//! numbers in one pass, without allocation and independent of the platform.
 
 use std::ops::Range;
 
-/// Numbers per column: small enough to stay in the first-level cache, long enough to vectorise.
+/// Numbers per column: small enough for the first-level cache, long enough to vectorise.
 pub(crate) const LANES: usize = 256;
 
-/// A column of numbers.
 pub(crate) type Column<const L: usize = LANES> = [f64; L];
 
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -30,7 +28,6 @@ pub(super) enum Step {
     Log,
 }
 
-/// Functions: name, step and number of arguments.
 const FUNCTIONS: [(&str, Step, u32); 6] = [
     ("sqrt", Step::Sqrt, 1),
     ("abs", Step::Abs, 1),
@@ -40,46 +37,35 @@ const FUNCTIONS: [(&str, Step, u32); 6] = [
     ("max", Step::Max, 2),
 ];
 
-/// The names of the functions.
 pub(crate) fn functions() -> impl Iterator<Item = &'static str> {
     FUNCTIONS.iter().map(|&(name, ..)| name)
 }
 
-/// A parsed expression in postfix order.
 #[derive(Clone, Debug)]
 pub(crate) struct Expression {
     pub(super) steps: Vec<Step>,
-    /// Names in the order in which [`Expression::evaluate`] takes their columns.
     variables: Vec<String>,
     depth: usize,
 }
 
-/// Working space of an evaluation.
 #[derive(Clone, Debug)]
 pub(crate) struct Stack<const L: usize = LANES>(Vec<Column<L>>);
 
-/// Why a text is no expression.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct ParseError {
-    /// The fault.
     pub(crate) fault: Fault,
-    /// The byte of the text where it is, from 0; the length of the text if something is missing at its end.
+    /// Byte offset, from 0; the length of the text if something is missing at its end.
     pub(crate) at: usize,
 }
 
-/// Fault in an expression.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Fault {
-    /// A name that is none of the variables.
     UnknownVariable(String),
-    /// A name before a parenthesis that is no function.
     UnknownFunction(String),
-    /// Anything else, in words.
     Syntax(String),
 }
 
 impl Expression {
-    /// Parses `text`, whose variables may be any of `known`.
     pub(crate) fn parse(text: &str, known: &[&str]) -> Result<Self, ParseError> {
         let text = &in_ascii(text);
         let (steps, variables) = (Vec::new(), Vec::new());
@@ -89,6 +75,7 @@ impl Expression {
             return Err(parser.unexpected());
         }
         let (mut depth, mut deepest) = (0usize, 0);
+        // The stack depth of each step follows from its number of operands.
         for step in &parser.steps {
             match step {
                 Step::Constant(_) | Step::Variable(_) => depth += 1,
@@ -100,17 +87,14 @@ impl Expression {
         Ok(Self { steps: parser.steps, variables: parser.variables, depth: deepest })
     }
 
-    /// The variables, each once, in the order of their columns.
     pub(crate) fn variables(&self) -> &[String] {
         &self.variables
     }
 
-    /// Space to evaluate this expression in.
     pub(crate) fn stack<const L: usize>(&self) -> Stack<L> {
         Stack(vec![[0.0; L]; self.depth])
     }
 
-    /// Computes the expression for each lane; `fill` writes the column of a variable.
     pub(crate) fn evaluate<'s, const L: usize>(
         &self,
         stack: &'s mut Stack<L>,
@@ -118,6 +102,7 @@ impl Expression {
     ) -> &'s Column<L> {
         let columns = &mut stack.0;
         let mut top = 0;
+        // `top` columns are in use. A binary step leaves its result in the lower of its two columns.
         for step in &self.steps {
             match *step {
                 Step::Constant(value) => columns[top].fill(value),
@@ -145,11 +130,10 @@ impl Expression {
     }
 }
 
-/// Signs of printed mathematics, each with what it means in as many bytes, so that places in errors stay right.
+/// Printed mathematical signs and ASCII forms of equal length in bytes, which keeps error positions right.
 const SIGNS: [(&str, &str); 6] =
     [("·", "* "), ("×", "* "), ("÷", "/ "), ("−", "-  "), ("²", "^2"), ("³", "^3")];
 
-/// `text` with the signs of printed mathematics as those of a keyboard.
 fn in_ascii(text: &str) -> String {
     SIGNS.iter().fold(text.to_owned(), |text, (sign, ascii)| text.replace(sign, ascii))
 }
@@ -175,14 +159,12 @@ fn power<const L: usize>(columns: &mut [Column<L>], top: usize) {
     }
 }
 
-/// Recursive descent: sum → product → sign → power → operand. `^` binds tightest and to the
-/// right, so -u^2 is -(u^2), as in mathematics.
+/// Recursive descent: sum → product → sign → power → operand. `^` binds tightest and to the right.
 struct Parser<'a> {
     text: &'a str,
     known: &'a [&'a str],
     at: usize,
     nesting: usize,
-    /// Bytes of the last operand in the text.
     last: Range<usize>,
     steps: Vec<Step>,
     variables: Vec<String>,
@@ -218,15 +200,13 @@ impl Parser<'_> {
 
     fn unexpected(&self) -> ParseError {
         let found = self.text[self.at..].chars().next().unwrap_or(' ');
-        self.fails(self.at, format!("'{found}' is out of place"))
+        self.fails(self.at, format!("unexpected '{found}'"))
     }
 
-    /// True if an operand is next, where only an operator may be.
     fn operand_follows(&mut self) -> bool {
         self.peek().is_some_and(|byte| byte.is_ascii_alphanumeric() || b".(".contains(&byte))
     }
 
-    /// Two operands stand side by side.
     #[cold]
     fn operator_missing(&self) -> ParseError {
         let (left, right) = (&self.text[self.last.clone()], &self.text[self.at..]);
@@ -290,6 +270,7 @@ impl Parser<'_> {
             return self.nested(Self::signed);
         }
         self.operand()?;
+        // Right-associative: the exponent may have a sign and a power.
         if self.eat(b'^') {
             self.nested(Self::signed)?;
             self.steps.push(Step::Power);
@@ -301,7 +282,7 @@ impl Parser<'_> {
         let next = self.peek();
         let start = self.at;
         match next {
-            None => Err(self.fails(self.at, "something is missing at the end")),
+            None => Err(self.fails(self.at, "an operand is missing at the end")),
             Some(b'(') => {
                 self.at += 1;
                 self.nested(Self::sum)?;
@@ -315,7 +296,6 @@ impl Parser<'_> {
         Ok(())
     }
 
-    /// The longest run of bytes from here on that `belongs` accepts.
     fn take(&mut self, belongs: impl Fn(u8) -> bool) -> &str {
         let start = self.at;
         let bytes = &self.text.as_bytes()[start..];
@@ -329,6 +309,7 @@ impl Parser<'_> {
             self.take(|byte| byte.is_ascii_digit() || byte == b'.' || byte == b'_').replace('_', "");
         let mut text = mantissa;
         let rest = &self.text.as_bytes()[self.at..];
+        // Without digits behind it, an `e` is no exponent.
         let exponent = match rest {
             [b'e' | b'E', b'+' | b'-', digit, ..] if digit.is_ascii_digit() => 2,
             [b'e' | b'E', digit, ..] if digit.is_ascii_digit() => 1,
@@ -339,7 +320,7 @@ impl Parser<'_> {
             self.at += exponent;
             text.push_str(self.take(|byte| byte.is_ascii_digit()));
         }
-        let value: f64 = text.parse().map_err(|_| self.fails(start, format!("{text} is no number")))?;
+        let value: f64 = text.parse().map_err(|_| self.fails(start, format!("{text} is not a number")))?;
         self.steps.push(Step::Constant(value));
         Ok(())
     }
@@ -367,6 +348,7 @@ impl Parser<'_> {
             let fault = if is_called { Fault::UnknownFunction(name) } else { Fault::UnknownVariable(name) };
             return Err(ParseError { fault, at: start });
         }
+        // A variable has one column, however often it occurs.
         let index = self.variables.iter().position(|known| *known == name).unwrap_or_else(|| {
             self.variables.push(name);
             self.variables.len() - 1
@@ -412,7 +394,7 @@ mod tests {
         for (sign, ascii) in SIGNS {
             assert_eq!(sign.len(), ascii.len(), "{sign}: errors would name another place");
         }
-        assert_eq!(fault("x·(1−x) ?"), (Fault::Syntax("'?' is out of place".to_owned()), 11));
+        assert_eq!(fault("x·(1−x) ?"), (Fault::Syntax("unexpected '?'".to_owned()), 11));
     }
 
     fn fault(text: &str) -> (Fault, usize) {
@@ -423,14 +405,14 @@ mod tests {
     #[test]
     fn errors_say_where() {
         for (text, expected, at) in [
-            ("", "something is missing at the end", 0),
-            ("1 + ", "something is missing at the end", 4),
+            ("", "an operand is missing at the end", 0),
+            ("1 + ", "an operand is missing at the end", 4),
             ("(1", "')' is missing at the end", 2),
             ("min(1)", "',' is missing", 5),
             ("sqrt 4", "'(' is missing", 5),
-            ("1 § 2", "'§' is out of place", 2),
-            ("1)", "')' is out of place", 1),
-            ("1 + 1.2.3", "1.2.3 is no number", 4),
+            ("1 § 2", "unexpected '§'", 2),
+            ("1)", "unexpected ')'", 1),
+            ("1 + 1.2.3", "1.2.3 is not a number", 4),
         ] {
             assert_eq!(fault(text), (Fault::Syntax(expected.to_owned()), at), "{text}");
         }

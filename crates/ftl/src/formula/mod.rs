@@ -1,7 +1,5 @@
-//! Formulas: one line of arithmetic over named variables, as a victim policy or a placement.
-//!
-//! `expression.rs` parses and evaluates; `bounds.rs` tells the range of values of a formula; `error.rs` says why a text is
-//! none. The variables belong to those who use formulas.
+//! Formulas: one line of arithmetic over named variables, for victim policies (`gc/variables.rs`) and
+//! placements (`place/formula.rs`).
 
 mod bounds;
 mod error;
@@ -12,7 +10,7 @@ pub(crate) use expression::{Column, Expression, LANES, Stack};
 
 use error::{FormulaFault, LENGTH_MAX};
 
-/// Parses a formula over any of `variables`, at least one. `subject` is what it tells apart.
+/// Parses a formula over at least one of `variables`. `subject` names the things it tells apart.
 pub(crate) fn parse(
     text: &str,
     variables: &[&'static str],

@@ -9,15 +9,13 @@ use crate::formula::{Expression, FormulaError, LANES, Stack, parse};
 
 /// Picks the candidate with the largest score; of equals, the lowest block.
 ///
-/// Scores are ordered as numbers with +∞ (a division by zero) above all and "not a number" (0/0)
-/// below all. A block without invalid units is never chosen, whatever its score. Every choice
-/// scores every candidate: cost grows with the number of blocks, at a few ns each. Memory per unit,
-/// 8 bytes, is needed by a formula with `age_newest_valid` alone.
+/// +∞ (a division by zero) ranks above all numbers, "not a number" (0/0) below all. A block without invalid
+/// units is never chosen. Each choice scores every candidate, at a few ns each. Only `age_newest_valid` needs
+/// memory per unit, 8 bytes.
 #[derive(Clone, Debug, State)]
 pub struct Formula {
     #[state(skip)]
     expression: Expression,
-    /// The variables in the order in which the expression takes them.
     #[state(skip)]
     variables: Vec<Variable>,
     #[state(skip)]
@@ -57,20 +55,20 @@ impl Formula {
         })
     }
 
-    /// An index that observes all [`VARIABLES`] of `blocks` blocks, for scores that are computed elsewhere.
+    /// An index that observes all [`VARIABLES`], for scores computed elsewhere.
     pub fn observer(blocks: u32, units_per_block: u32) -> Self {
         let names: Vec<&str> = VARIABLES.iter().map(|variable| variable.name).collect();
         Self::new(blocks, units_per_block, &names.join(" + ")).expect("a sum of variables is a formula")
     }
 
-    /// Blocks that may be chosen, in their order.
+    /// Blocks that may be chosen, in ascending order.
     pub fn choices(&self, view: &BlockView<'_>) -> Vec<BlockId> {
         let of = (0..).zip(view.valid.iter().zip(&self.candidate));
         let may = of.filter(|(_, (valid, candidate))| **candidate && **valid <= view.most_valid);
         may.map(|(block, _)| BlockId::new(block)).collect()
     }
 
-    /// The values of `variable` for all blocks. It must be one that the formula uses.
+    /// Values of `variable`, which the formula must use, for all blocks.
     pub fn values(&self, variable: &Variable, view: &BlockView<'_>) -> Vec<f64> {
         let mut values = Vec::with_capacity(view.valid.len());
         let mut column = [0.0; LANES];
@@ -81,7 +79,7 @@ impl Formula {
         values
     }
 
-    /// Refuses a `text` that is not a formula, without building one.
+    /// Checks `text` without building an index.
     pub fn check(text: &str) -> Result<(), FormulaError> {
         Self::parse(text).map(|_| ())
     }
@@ -95,7 +93,6 @@ impl Formula {
     }
 }
 
-/// All blocks, as many at a time as are evaluated together.
 fn chunks<'a>(view: &BlockView<'a>) -> impl Iterator<Item = Chunk<'a>> {
     let (streams, units, tick) = (view.streams, f64::from(view.units_per_block()), (view.tick() + 1) as f64);
     view.valid.chunks(LANES).enumerate().map(move |(at, valid)| {
@@ -146,6 +143,7 @@ impl VictimPolicy for Formula {
         h.invalidation_ticks[at] += tick as f64;
         if let Some(writes) = &mut self.writes {
             writes.invalidated(unit, block);
+            // Without valid units the age is infinite.
             h.newest_valid[at] = writes.newest(block).map_or(f64::NEG_INFINITY, |tick| tick as f64);
         }
     }
@@ -166,7 +164,7 @@ impl VictimPolicy for Formula {
             let candidates = &self.candidate[first..first + valid.len()];
             for (lane, ((&score, &valid), &candidate)) in scores.iter().zip(valid).zip(candidates).enumerate()
             {
-                // Blocks come in order, so that of equals the lowest stays.
+                // Ascending order: of equals, the lowest stays.
                 let score = if score.is_nan() { f64::NEG_INFINITY } else { score };
                 if candidate && valid <= view.most_valid && best.is_none_or(|(top, _)| score > top) {
                     best = Some((score, first + lane));
@@ -232,7 +230,7 @@ mod tests {
 
     #[test]
     fn operators_have_their_usual_precedence() {
-        // Scores 5·2 − 9, 4·2 − 9, …: the largest is that of the first.
+        // Scores 5·2 − 9, 4·2 − 9, …: the largest is the first.
         assert_eq!(scored("1 - valid * 2 + 3 ^ 2 / 9", &[5, 4, 3]), Some(2));
         assert_eq!(scored("valid - 1 - 1", &[5, 4, 3]), Some(0));
         assert_eq!(scored("2 ^ valid", &[5, 4, 3]), Some(0));
@@ -241,7 +239,6 @@ mod tests {
     #[test]
     fn infinite_scores_come_first_and_undefined_ones_last() {
         assert_eq!(scored("(1-u) / u", &[5, 0, 3]), Some(1));
-        // 0/0 for the block with 5 valid units, otherwise negative.
         assert_eq!(scored("(valid-5) / (valid-5) - 2", &[5, 4, 3]), Some(1));
         assert_eq!(scored("(valid-5) / (valid-5)", &[5, 5, 5]), Some(0), "all undefined: the lowest block");
     }

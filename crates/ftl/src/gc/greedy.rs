@@ -1,5 +1,5 @@
-//! Greedy: the block with the fewest valid units (GA; Wu & Zwaenepoel 1994, eNVy), among all or
-//! among those closed first (Hu et al. 2009).
+//! Greedy: the victim has the fewest valid units (GA; Wu & Zwaenepoel 1994, eNVy), among all blocks or a
+//! window (Hu et al. 2009).
 
 use std::ops::Range;
 
@@ -8,34 +8,27 @@ use strobe_types::{BlockId, Ppa, Prng, State, prefetch_write};
 use super::order::ClosingOrder;
 use super::{BlockView, VictimPolicy};
 
-/// Picks the candidate with the fewest valid units; of equals, the one that closed first.
+/// Picks the candidate with the fewest valid units; of equals, the one closed first.
 ///
-/// With a window, only the candidates that closed first compete, as many as it holds: 1 is FIFO.
-/// The others wait outside.
+/// With a window, only that number of blocks compete, those closed first. A window of 1 is FIFO.
 ///
-/// A tree of minima, 16 children (two cache lines) per node, over one key per block. An
-/// invalidation lowers one key, which touches a parent only when it makes a new minimum. The root
-/// knows the victim; taking it walks up, one node per level. Cost per choice: three nodes for 10³
-/// blocks, five for 10⁶.
+/// The index is a tree of minima over one key per block, with 16 children (two cache lines) per node. An
+/// invalidation lowers a key, and touches the parent only with a new minimum. Taking a victim updates one
+/// node per level. Cost per choice: three nodes for 10³ blocks, five for 10⁶.
 #[derive(Clone, Debug, State)]
 pub struct Greedy {
-    /// Most blocks in the window.
     #[state(skip)]
     window: u32,
-    /// Blocks that have entered the window so far. They do in closing order.
     entries: u64,
-    /// Blocks in the window now.
     inside: u32,
     waiting: ClosingOrder,
-    /// A key per block.
     #[state(table)]
     keys: Vec<u64>,
-    /// `minima[0]` holds the least of each 16 keys, `minima[n + 1]` of each 16 entries below.
+    /// `minima[0]` covers 16 keys per entry, `minima[n + 1]` 16 entries of `minima[n]`.
     #[state(table)]
     minima: Vec<Level>,
 }
 
-/// Minima of a level of the tree and the blocks whose keys they are.
 #[derive(Clone, Debug, State)]
 struct Level {
     #[state(table)]
@@ -44,34 +37,33 @@ struct Level {
     blocks: Vec<u32>,
 }
 
-/// Not a candidate.
 const NONE: u64 = u64::MAX;
-/// A key is the valid count above the order of entry, which then breaks ties.
+/// A key is the valid count above the order of entry, which breaks ties.
 const ORDER_BITS: u32 = 40;
 const FANOUT: usize = 16;
 
 impl Greedy {
-    /// An index for `blocks` blocks, none of them a candidate.
+    /// An index for `blocks` blocks without candidates.
     pub fn new(blocks: u32) -> Self {
         Self::windowed(blocks, blocks)
     }
 
-    /// A policy with at most `window` candidates, the blocks closed first (Hu, Eleftheriou, Haas, Iliadis &
-    /// Pletka 2009).
+    /// A policy with at most `window` candidates, those closed first (Hu, Eleftheriou, Haas, Iliadis & Pletka
+    /// 2009).
     pub fn windowed(blocks: u32, window: u32) -> Self {
         let keys = vec![NONE; (blocks.max(1) as usize).next_multiple_of(FANOUT)];
         let mut minima = Vec::new();
         let mut below = keys.len();
+        // Levels of minima up to a root of at most 16 entries.
         while below > FANOUT {
             below = (below / FANOUT).next_multiple_of(FANOUT);
             minima.push(Level { keys: vec![NONE; below], blocks: vec![0; below] });
         }
-        // Nobody waits if there is room for all.
+        // No block waits if the window holds all.
         let waiting = ClosingOrder::new(if window < blocks { blocks } else { 0 });
         Self { keys, minima, entries: 0, inside: 0, window: window.max(1), waiting }
     }
 
-    /// `block`, with `valid` valid units, enters the window.
     fn enter(&mut self, block: BlockId, valid: u32) {
         let key = u64::from(valid) << ORDER_BITS | self.entries;
         self.entries += 1;
@@ -79,7 +71,6 @@ impl Greedy {
         self.lower(block.index(), key);
     }
 
-    /// Lowers the key at `index` and the minima above it.
     #[inline(always)]
     fn lower(&mut self, index: usize, key: u64) {
         self.keys[index] = key;
@@ -101,7 +92,6 @@ impl Greedy {
         }
     }
 
-    /// The block with the least key of all.
     fn best(&self) -> Option<BlockId> {
         let (key, block) = match self.minima.last() {
             Some(root) => {
@@ -117,12 +107,11 @@ impl Greedy {
     }
 }
 
-/// The least key and where it stands.
 #[inline(always)]
 fn least(keys: &[u64]) -> (u64, usize) {
     let (mut least, mut least_at) = (NONE, 0);
     for (at, &key) in keys.iter().enumerate() {
-        // Both or none, so that no branch has to be guessed.
+        // Assigns both or neither, without a branch to predict.
         (least, least_at) = if key < least { (key, at) } else { (least, least_at) };
     }
     (least, least_at)
@@ -162,6 +151,7 @@ impl VictimPolicy for Greedy {
         for level in &mut self.minima {
             index /= FANOUT;
             if level.keys[index] != key {
+                // An ancestor with another minimum does not depend on this block.
                 break;
             }
             let children = index * FANOUT..(index + 1) * FANOUT;
@@ -174,7 +164,7 @@ impl VictimPolicy for Greedy {
             };
             below = Some(level);
         }
-        // Likely the next victim, when its turn comes.
+        // The best block is likely the next victim.
         if let Some(next) = self.best() {
             let first = next.index() / FANOUT * FANOUT;
             prefetch_write(&self.keys, first);
@@ -196,7 +186,7 @@ impl VictimPolicy for Greedy {
         let (mut best, mut best_at) = (NONE, 0);
         let mut at = blocks.start;
         while at < blocks.end {
-            // Sixteen at a time, where their minimum is known and no better.
+            // Skip sixteen keys whose minimum is no better.
             let group = self.minima.first().map_or(0, |level| level.keys[at / FANOUT]);
             let end = (at / FANOUT + 1) * FANOUT;
             if group < best {
@@ -208,7 +198,7 @@ impl VictimPolicy for Greedy {
         (best != NONE).then_some(BlockId::new(best_at as u32))
     }
 
-    /// The invalid share. Which blocks are inside a window is not known here.
+    /// Invalid share; `None` while blocks wait outside the window.
     fn score(&self, block: BlockId, view: &BlockView<'_>) -> Option<f64> {
         let share = f64::from(view.valid(block)) / f64::from(view.units_per_block());
         (self.waiting.len() == 0).then_some(1.0 - share)
@@ -221,7 +211,6 @@ impl VictimPolicy for Greedy {
     }
 
     fn bytes_per_block() -> u64 {
-        // A key, its share of the minima, a link.
         9 + 8
     }
 }

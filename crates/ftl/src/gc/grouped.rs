@@ -1,4 +1,4 @@
-//! Victims of reclaim groups: a policy for each group, which knows the blocks of that group alone.
+//! Victims by reclaim group: one policy per group.
 
 use std::ops::Range;
 
@@ -6,18 +6,16 @@ use strobe_types::{BlockId, Geometry, Ppa, Prng, StateError, StateReader, StateW
 
 use super::{BlockView, VictimPolicy};
 
-/// A policy for each of several groups of blocks. [`BlockView::with_group`] says of which group a victim is chosen.
+/// One policy per group of blocks. [`BlockView::with_group`] selects the group.
 #[derive(Clone, Debug)]
 pub struct Grouped<V> {
     policies: Vec<V>,
-    /// Blocks of a group, and units of a block.
     blocks: u32,
     units: u32,
 }
 
 impl<V: VictimPolicy> Grouped<V> {
-    /// One of `policies`, each made for all blocks of `geometry`, for each group: as many blocks as for any other, in the
-    /// order of their numbers.
+    /// One of `policies` per group, each built for all blocks. Groups are equal, contiguous ranges of blocks.
     pub fn new(policies: Vec<V>, geometry: &Geometry) -> Self {
         let blocks = geometry.blocks() / policies.len() as u32;
         Self { policies, blocks, units: geometry.units_per_block() }
@@ -52,7 +50,7 @@ impl<V: VictimPolicy> VictimPolicy for Grouped<V> {
     }
 
     fn prefetch(&self, block: BlockId) {
-        // What a shared unit's map entry says need not be a block.
+        // The map entry of a shared unit need not name a block.
         if let Some(policy) = self.policies.get(self.group(block)) {
             policy.prefetch(block);
         }

@@ -1,4 +1,4 @@
-//! Exact selection for scores that change with time.
+//! Exact selection by scores that change with time.
 
 use strobe_types::{BlockId, Ppa, Prng, State, Stored, prefetch_write};
 
@@ -9,16 +9,14 @@ use super::{BlockView, VictimPolicy};
 
 /// Picks the candidate with the largest score, exactly; of equals, the lowest block.
 ///
-/// Blocks that changed are entered into a kinetic tournament when the next victim is asked for.
-/// Cost per choice: a few matches for each block that changed since the last, whatever the number
-/// of blocks.
+/// Changed blocks enter a kinetic tournament before a choice. Cost per choice: a few matches per block
+/// changed since the last one, independent of the number of blocks.
 #[derive(Clone, Debug, State)]
 pub struct Kinetic<S: Score = LinearScore> {
     #[state(skip)]
     units_per_block: u32,
     score: S,
     candidates: u32,
-    /// Blocks whose curve is out of date, each once.
     dirty: Vec<BlockId>,
     tournament: Tournament<S::Curve>,
     #[state(table)]
@@ -36,17 +34,17 @@ struct Entry<B> {
 }
 
 impl Kinetic {
-    /// Units of a block beyond which scores might not fit their integers.
+    /// Most units in a block without integer overflow in scores.
     pub const UNITS_PER_BLOCK_MAX: u32 = 1 << 16;
 
-    /// An index for `blocks` blocks, none of them a candidate.
+    /// An index for `blocks` blocks without candidates.
     pub fn new(blocks: u32, units_per_block: u32, score: LinearScore) -> Self {
         Self::of(blocks, units_per_block, score)
     }
 }
 
 impl Kinetic<Scata> {
-    /// SCATA (Lin 2011) for `blocks` blocks, none of them a candidate.
+    /// SCATA (Lin 2011) for `blocks` blocks without candidates.
     pub fn scata(blocks: u32, units_per_block: u32, age: ScataAge) -> Self {
         Self::of(blocks, units_per_block, Scata::new(blocks, units_per_block, age))
     }
@@ -76,7 +74,6 @@ impl<S: Score> Kinetic<S> {
     }
 }
 
-/// Prefetch distance, in blocks.
 const AHEAD: usize = 8;
 
 impl<S: Score> VictimPolicy for Kinetic<S> {
@@ -117,6 +114,7 @@ impl<S: Score> VictimPolicy for Kinetic<S> {
 
     fn choose(&mut self, view: &BlockView<'_>, _rng: &mut Prng) -> Option<BlockId> {
         let mut dirty = std::mem::take(&mut self.dirty);
+        // Fetch entries a few blocks ahead of their use.
         dirty.iter().take(AHEAD).for_each(|&id| self.fetch(id));
         for (at, &id) in dirty.iter().enumerate() {
             if let Some(&ahead) = dirty.get(at + AHEAD) {
@@ -124,6 +122,7 @@ impl<S: Score> VictimPolicy for Kinetic<S> {
             }
             let entry = &mut self.blocks[id.index()];
             entry.is_dirty = false;
+            // A block taken in the meantime gets a curve that never wins.
             let curve = if entry.is_candidate {
                 self.score.curve(id, &entry.block, entry.valid, self.units_per_block)
             } else {
@@ -149,7 +148,7 @@ impl<S: Score> VictimPolicy for Kinetic<S> {
     }
 
     fn bytes_per_block() -> u64 {
-        // Twice the tournament, as its size is a power of two, and a place in `dirty`.
+        // Twice the tournament, whose size is a power of two, and an entry in `dirty`.
         let per_block = size_of::<Entry<S::Block>>() + 2 * Tournament::<S::Curve>::BYTES_PER_BLOCK + 4;
         per_block as u64 + S::bytes_per_block()
     }

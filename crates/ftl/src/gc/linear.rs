@@ -1,6 +1,6 @@
 //! Published scores that grow linearly with a block's age.
 //!
-//! Notation: u is the valid share of a block, EC its erase count, ages are in ticks plus one.
+//! Notation: u is the valid share of a block, EC its erase count; ages are in ticks plus one.
 
 use std::cmp::Ordering;
 
@@ -10,8 +10,8 @@ use super::tournament::{Curve, Score, not_after};
 
 /// A score as a function of the tick: (gain · tick − offset) / divisor.
 ///
-/// All whole numbers, so that two scores compare exactly. A divisor of 0 is an infinite score: a block without valid units, to be
-/// taken at once. A gain of 0 is no candidate: nothing to be had.
+/// Integers compare exactly. A divisor of 0 means an infinite score (no valid unit), a gain of 0 no candidate
+/// (no invalid unit).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Stored)]
 pub struct Line {
     /// Growth per tick, before division.
@@ -28,8 +28,7 @@ impl Line {
 
     /// `factor · (tick + 1 − since) / divisor`.
     pub fn of_age(factor: u64, since: u64, divisor: u64) -> Self {
-        // The one tick that keeps a fresh block's age above 0 is kept in the offset: with factor
-        // times since at least factor, as ticks start at 1.
+        // The plus one of the age is folded into the offset, which is not negative as ticks start at 1.
         Self { gain: factor, offset: u128::from(factor) * u128::from(since.saturating_sub(1)), divisor }
     }
 
@@ -63,23 +62,24 @@ impl Curve for Line {
         if faster <= 0 {
             return u64::MAX;
         }
+        // The difference is exact, and `not_after` errs only towards early.
         let behind = winner.scaled(tick, self.divisor) - self.scaled(tick, winner.divisor);
         not_after(tick, behind as f64 / faster as f64)
     }
 }
 
-/// History of a block, as input of a score.
+/// History of a block, input of a score.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Stored)]
 pub struct BlockHistory {
-    /// When the block was opened (allocated, became active).
+    /// Tick of its opening (allocated, became active).
     pub opened: u64,
-    /// When its last page was written.
+    /// Tick of its last page's write.
     pub closed: u64,
-    /// When one of its units last became invalid; when it closed, if none has.
+    /// Tick of the last invalidation, else of closing.
     pub last_invalidation: u64,
     /// Units that became invalid.
     pub invalidations: u64,
-    /// Sum of the ticks at which they did.
+    /// Sum of the ticks of these invalidations.
     pub invalidation_ticks: u64,
     /// Erases before this use.
     pub erase_count: u32,
@@ -105,7 +105,7 @@ impl BlockHistory {
     }
 }
 
-/// A score that is a line in time.
+/// A score linear in time.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Stored)]
 pub enum LinearScore {
     /// CB: max age·(1−u)/2u, age since the last invalidation (Kawaguchi, Nishioka & Motoda 1995).
@@ -142,7 +142,7 @@ impl Score for LinearScore {
 }
 
 impl LinearScore {
-    /// The score of the policy called `name`, if it is one of these.
+    /// The score of policy `name`, if linear.
     pub fn named(name: &str) -> Option<Self> {
         Some(match name {
             "cost-benefit" => Self::CostBenefit,
@@ -154,7 +154,7 @@ impl LinearScore {
         })
     }
 
-    /// The score of a candidate with `valid` of `units` valid units.
+    /// Score of a candidate with `valid` of `units` valid units.
     pub fn line(self, block: &BlockHistory, valid: u32, units: u32) -> Line {
         let (valid, units) = (u64::from(valid), u64::from(units));
         let dead = units - valid;
@@ -168,7 +168,7 @@ impl LinearScore {
             Self::Lfs => Line::of_age(dead, block.closed, units + valid),
             Self::Cat => Line::of_age(dead, block.opened, valid * (u64::from(block.erase_count) + 1)),
             Self::CaPi => Line::of_age(dead * units, block.opened, (units + valid) * (units + valid)),
-            // Only padding to gain: a score below 1, and so below that of any block with an age.
+            // Only padding to gain: the score is below that of any block with an invalidation.
             Self::FeGc if block.invalidations == 0 => Line { gain: 1, offset: 0, divisor: 1 << 56 },
             Self::FeGc => {
                 let offset =

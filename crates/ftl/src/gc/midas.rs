@@ -1,9 +1,7 @@
-//! The victims of MiDAS (Oh et al., FAST 2024): the oldest block of a group that has too many, else the best of the last
-//! group by (1 - u)/u · √age.
+//! Victims of MiDAS (Oh et al., FAST 2024).
 //!
-//! The groups, and the one whose turn it is, are those of the placement
-//! ([`Placement::victim_group`](crate::Placement::victim_group)). With one that has no groups, all blocks are of the last.
-//! Blocks without an invalid unit are passed over.
+//! The best block of the last group has the largest (1 - u)/u · √age. Without groups, all blocks belong to the
+//! last. Blocks without an invalid unit are skipped.
 
 use strobe_types::{BlockId, Ppa, Prng, State};
 
@@ -11,11 +9,10 @@ use super::order::ClosingOrder;
 use super::{BlockView, VictimPolicy};
 use crate::place::VictimGroup;
 
-/// Full blocks in closing order. A choice looks at all of them.
+/// Full blocks in closing order. A choice scans all of them.
 #[derive(Clone, Debug, State)]
 pub struct Midas {
     order: ClosingOrder,
-    /// Tick at which each block closed.
     #[state(table)]
     closed: Vec<u64>,
 }
@@ -26,20 +23,19 @@ impl Midas {
         Self { order: ClosingOrder::new(blocks), closed: vec![0; blocks as usize] }
     }
 
-    /// Full blocks with something to gain, the one closed first ahead.
     fn candidates<'a>(&'a self, view: &'a BlockView<'_>) -> impl Iterator<Item = BlockId> + 'a {
         let blocks = std::iter::successors(self.order.first(), |&block| self.order.next(block));
         blocks.filter(|&block| view.valid(block) < view.units_per_block())
     }
 
-    /// Score of `block`; 0 if the present write has filled it, unless it is empty.
+    /// Score of `block`; 0 if the present write has filled it, but infinite without valid units.
     fn cost_benefit(&self, block: BlockId, view: &BlockView<'_>) -> f64 {
         let (units, valid) = (f64::from(view.units_per_block()), f64::from(view.valid(block)));
         let age = (view.tick() - self.closed[block.index()]) as f64;
         if valid == 0.0 { f64::INFINITY } else { (units - valid) / valid * age.sqrt() }
     }
 
-    /// The block of the highest score; of equals the one closed first.
+    /// Block with the highest score; of equals, the one closed first.
     fn best(&self, view: &BlockView<'_>, is_of_group: impl Fn(BlockId) -> bool) -> Option<BlockId> {
         let mut best: Option<(f64, BlockId)> = None;
         for block in self.candidates(view).filter(|&block| is_of_group(block)) {

@@ -1,11 +1,12 @@
-//! Victim policies: which block garbage collection should empty next.
+//! Victim policies: choose the block that garbage collection empties next.
 //!
-//! A policy is told what happens to blocks and answers one question, [`VictimPolicy::choose`]. It
-//! owns whatever index makes that answer cheap; the hook called for every invalidated unit is a
-//! static call, so a policy that does not listen costs nothing. It cannot touch flash.
+//! A policy receives block events and implements [`VictimPolicy::choose`], with any index that makes it
+//! cheap. The hook for invalidated units is a static call, free if unused.
 //!
-//! Ties are broken by a documented total order, chance comes only from the generator passed in,
-//! and time is the *tick*: host units written or trimmed so far, starting at 1.
+//! Each policy documents a total order that breaks ties. Randomness comes only from the given generator. Time
+//! is the *tick*: host units written, physically copied or trimmed so far, from 1.
+//!
+//! `greedy.rs` is a simple example; `tests/victims.rs` has a naive implementation of each policy.
 
 mod formula;
 mod greedy;
@@ -47,40 +48,33 @@ use crate::place::{StreamId, VictimGroup};
 /// Input of a policy's choice.
 #[derive(Clone, Copy, Debug)]
 pub struct BlockView<'a> {
-    /// Valid units by block.
     pub(crate) valid: &'a [u32],
-    /// Streams by block plus one, 0 where unknown; empty if nothing is known.
     pub(crate) streams: &'a [u8],
-    /// Units in a block.
     pub(crate) units_per_block: u32,
-    /// Now, in ticks.
     pub(crate) tick: u64,
-    /// Most valid units of a candidate, for policies that look at it.
     pub(crate) most_valid: u32,
-    /// Reclaim group that the victim is to be of.
     pub(crate) group: u32,
-    /// Groups of the placement. Only [`Midas`] looks at them.
     victim_group: Option<VictimGroup<'a>>,
 }
 
 impl<'a> BlockView<'a> {
-    /// A view for tests and external drivers of a policy. `valid` is indexed by block.
+    /// A view for tests and external drivers; `valid` is indexed by block.
     pub fn new(valid: &'a [u32], units_per_block: u32, tick: u64) -> Self {
         let most_valid = units_per_block - 1;
         Self { valid, streams: &[], units_per_block, tick, most_valid, group: 0, victim_group: None }
     }
 
-    /// Adds the stream of each block plus one, indexed by block; 0 if the stream is unknown.
+    /// Adds each block's stream plus one, 0 if unknown; indexed by block.
     pub fn with_streams(self, streams: &'a [u8]) -> Self {
         Self { streams, ..self }
     }
 
-    /// Restricts candidates to blocks with at most `most_valid` valid units. Only formulas look at it.
+    /// Restricts candidates to blocks with at most `most_valid` valid units. Only formulas use it.
     pub(crate) fn with_most_valid(self, most_valid: u32) -> Self {
         Self { most_valid, ..self }
     }
 
-    /// Asks for a victim of a reclaim group. Only [`Grouped`] looks at it.
+    /// Requests a victim from a reclaim group. Only [`Grouped`] uses it.
     pub fn with_group(self, group: u32) -> Self {
         Self { group, ..self }
     }
@@ -90,12 +84,12 @@ impl<'a> BlockView<'a> {
         Self { victim_group, ..self }
     }
 
-    /// The groups of the placement, if it has some.
+    /// The groups of the placement, if any.
     pub fn victim_group(&self) -> Option<VictimGroup<'a>> {
         self.victim_group
     }
 
-    /// The stream that filled `block`, if it is known.
+    /// The stream that filled `block`, if known.
     pub fn stream(&self, block: BlockId) -> Option<StreamId> {
         self.streams.get(block.index())?.checked_sub(1).map(StreamId::new)
     }
@@ -110,7 +104,7 @@ impl<'a> BlockView<'a> {
         self.units_per_block
     }
 
-    /// Now, in ticks.
+    /// Current tick.
     pub fn tick(&self) -> u64 {
         self.tick
     }
@@ -118,60 +112,56 @@ impl<'a> BlockView<'a> {
 
 /// Chooses victims.
 ///
-/// **The caller promises** to report every block when it is opened, each unit written to it, each
-/// of its invalidations, the block exactly once when it closes, and to report it as taken before
-/// anything else happens to it. Blocks may be taken without having been chosen, and in any order:
-/// wear levelling empties blocks too. Ticks never go back.
+/// **The caller promises** to report each block's opening, writes, invalidations, and closing exactly once,
+/// and to report a closed block as taken before it is emptied. Closed blocks may be taken in any order: wear
+/// levelling also empties blocks. Ticks never decrease.
 ///
-/// **The implementer promises** to name only blocks that are closed and not yet taken, the same
-/// ones for the same history and generator state, and `None` only if no candidate can yield space.
+/// **The implementer promises** to choose only closed blocks not yet taken, and the same blocks for the same
+/// history and generator state. `None` means that no candidate can yield space.
 pub trait VictimPolicy {
-    /// `block`, erased `erase_count` times, has been opened for writing.
+    /// Reports that `block`, erased `erase_count` times, was opened for writing.
     fn opened(&mut self, _block: BlockId, _erase_count: u32, _tick: u64) {}
 
-    /// `unit` of an open block has been written, by the host or by a copy.
+    /// Reports that `unit` of an open block was written, by host or copy.
     fn written(&mut self, _unit: Ppa, _tick: u64) {}
 
-    /// `block` is full and has become a candidate.
+    /// Reports that `block` is full and a candidate.
     fn closed(&mut self, block: BlockId, valid: u32, tick: u64);
 
-    /// `unit` of `block` has become invalid; `valid` are left. Also called for open blocks, but
-    /// not for the units of a block that has been taken.
+    /// Reports that `unit` of `block` became invalid; `valid` valid units are left. Includes open blocks, but
+    /// not taken ones.
     fn invalidated(&mut self, unit: Ppa, block: BlockId, valid: u32, tick: u64);
 
-    /// Hints that a unit of `block` will be invalidated soon: fetch what the hook will touch.
+    /// Hints that a unit of `block` will be invalidated soon; prefetches its state.
     fn prefetch(&self, _block: BlockId) {}
 
-    /// `block` is no candidate any more.
+    /// Reports that `block` is no longer a candidate.
     fn taken(&mut self, block: BlockId);
 
-    /// The block to empty next.
+    /// Returns the block to empty next.
     fn choose(&mut self, view: &BlockView<'_>, rng: &mut Prng) -> Option<BlockId>;
 
-    /// The best of `blocks`, whose numbers follow each other, by the same rule; `None` if none of them is a candidate, or
-    /// if this policy cannot tell.
+    /// Best of the range `blocks` by the same rule. `None` without a candidate, or if not supported.
     fn choose_among(&self, _blocks: Range<u32>) -> Option<BlockId> {
         None
     }
 
-    /// Score of `block`, of which the highest is chosen, for the event log; `None` if this policy has no scores. Cost does
-    /// not matter.
+    /// Score of `block` for the event log, highest first; `None` without scores. May be slow.
     fn score(&self, _block: BlockId, _view: &BlockView<'_>) -> Option<f64> {
         None
     }
 
-    /// Candidates at present, for the checker.
+    /// Number of candidates, for the checker.
     fn candidates(&self) -> u32;
 
-    /// Writes what it remembers, for a drive whose state is saved. A policy that does not say how leaves a drive that
-    /// cannot be saved.
+    /// Writes the state for a saved drive. By default, saving is refused.
     fn save(&self, out: &mut StateWriter<'_>) {
-        out.refuse("its victim policy does not say how it is saved (VictimPolicy::save and load)");
+        out.refuse("its victim policy cannot be saved (VictimPolicy::save and load are missing)");
     }
 
-    /// Reads what [`VictimPolicy::save`] has written, into a policy that is as new.
+    /// Reads the state from [`VictimPolicy::save`] into a new policy.
     fn load(&mut self, _from: &mut StateReader<'_>) -> Result<(), StateError> {
-        Err(StateError::Unfit("its victim policy does not say how it is loaded"))
+        Err(StateError::Unfit("its victim policy cannot be loaded"))
     }
 
     /// Host memory per block, in bytes.
@@ -180,7 +170,7 @@ pub trait VictimPolicy {
         Self: Sized;
 }
 
-/// [`VictimPolicy::save`] and [`VictimPolicy::load`] of a policy that implements [`State`](strobe_types::State).
+/// [`VictimPolicy::save`] and [`VictimPolicy::load`] by [`State`](strobe_types::State).
 macro_rules! by_state {
     () => {
         fn save(&self, out: &mut strobe_types::StateWriter<'_>) {
@@ -194,28 +184,28 @@ macro_rules! by_state {
 }
 use by_state;
 
-/// Destination of the valid pages of a victim.
+/// Stream for the valid pages of a victim.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum GcStream {
-    /// To open blocks of their own: data that survived a collection is likely colder.
+    /// Separate open blocks, as data that survived a collection is likely colder.
     #[default]
     Own,
-    /// To the blocks that host writes go to, as in a plain log.
+    /// The open blocks of host writes, as in a plain log.
     Host,
 }
 
-/// Die of the next pages.
+/// Choice of the die for the next pages.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum DieAllocation {
-    /// The one with the least work waiting, on all its planes. A run without times stripes.
+    /// The die with the least queued work, over all its planes. Without timing, same as `stripe`.
     #[default]
     FreeFirst,
-    /// One after the other: channels first, then dies, then planes.
+    /// Round robin: channels first, then dies, then planes.
     Stripe,
-    /// By the page's address: the number of the page within the logical space, modulo that of all planes, counted
-    /// as stripe does. A plane without an erased block takes one of another.
+    /// By address: the plane is the page's logical number modulo the number of planes, in `stripe` order. If
+    /// that plane has no erased block, another plane supplies one.
     ByAddress,
 }
 
@@ -223,21 +213,21 @@ pub enum DieAllocation {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum Allocation {
-    /// The one erased first.
+    /// The block erased first.
     #[default]
     Fifo,
-    /// The one erased least often: dynamic wear levelling.
+    /// The block with the fewest erases: dynamic wear levelling.
     LeastErased,
-    /// For cold data the one erased most often, for all other data the one erased least often: FeGC (Kwon et al. 2011), taken
-    /// to its end.
+    /// For cold data the block with the most erases, for other data the one with the fewest: FeGC (Kwon et
+    /// al. 2011) taken to the extreme.
     Adaptive,
-    /// For cold data the one erased least often of those erased more often than the average block, or the one erased most often
-    /// if there is none; for all other data the one erased least often. FeGC says "more than the average", not which one.
+    /// For cold data the block with the fewest erases above the average, or the most erases if none is above.
+    /// For other data the block with the fewest erases. FeGC only says "more than the average".
     AboveAverage,
 }
 
-/// Any policy that can be copied, behind one virtual call per hook: for drives whose speed is not worth a
-/// type of their own for every policy.
+/// Any copyable policy, at one virtual call per hook, for drives whose speed does not justify a type per
+/// policy.
 pub struct AnyPolicy(Box<dyn CopyablePolicy>);
 
 trait CopyablePolicy: VictimPolicy + Send {
@@ -251,7 +241,7 @@ impl<V: VictimPolicy + Clone + Send + 'static> CopyablePolicy for V {
 }
 
 impl AnyPolicy {
-    /// `policy`, without its type.
+    /// Wraps `policy`.
     pub fn new(policy: impl VictimPolicy + Clone + Send + 'static) -> Self {
         Self(Box::new(policy))
     }

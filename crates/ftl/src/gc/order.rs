@@ -1,12 +1,11 @@
-//! Blocks in the order in which they closed.
+//! Blocks in closing order.
 
 use strobe_types::{BlockId, Stored};
 
-/// A doubly linked list through a table of blocks: any block leaves in constant time, and nothing
-/// stays behind.
+/// A doubly linked list through a table of blocks, with removal in constant time.
 #[derive(Clone, Debug, Stored)]
 pub(crate) struct ClosingOrder {
-    /// A link per block. One more, the last, joins the ends: its next is the block closed first.
+    /// One link per block, and one that joins the ends: its `next` is the block closed first.
     links: Vec<Link>,
     len: u32,
 }
@@ -17,11 +16,9 @@ struct Link {
     previous: u32,
 }
 
-/// The link of a block that is not in the list.
 const ABSENT: Link = Link { next: u32::MAX, previous: u32::MAX };
 
 impl ClosingOrder {
-    /// An empty list for `blocks` blocks.
     pub(crate) fn new(blocks: u32) -> Self {
         let mut links = vec![ABSENT; blocks as usize];
         links.push(Link { next: blocks, previous: blocks });
@@ -32,7 +29,6 @@ impl ClosingOrder {
         self.links.len() - 1
     }
 
-    /// Appends `block`, which closed after all others.
     pub(crate) fn push(&mut self, block: BlockId) {
         let ends = self.ends();
         let last = self.links[ends].previous;
@@ -42,10 +38,7 @@ impl ClosingOrder {
         self.len += 1;
     }
 
-    /// Takes out `block`, wherever it stands.
-    ///
-    /// # Panics
-    /// If it is not in the list.
+    /// Panics if `block` is not in the list.
     pub(crate) fn remove(&mut self, block: BlockId) {
         let Link { next, previous } = std::mem::replace(&mut self.links[block.index()], ABSENT);
         assert_ne!(next, ABSENT.next, "{block:?} is a candidate");
@@ -54,12 +47,10 @@ impl ClosingOrder {
         self.len -= 1;
     }
 
-    /// The block closed first.
     pub(crate) fn first(&self) -> Option<BlockId> {
         (self.len > 0).then(|| BlockId::new(self.links[self.ends()].next))
     }
 
-    /// The block closed after `block`, which is in the list.
     pub(crate) fn next(&self, block: BlockId) -> Option<BlockId> {
         let next = self.links[block.index()].next;
         (next as usize != self.ends()).then(|| BlockId::new(next))

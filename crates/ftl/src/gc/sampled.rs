@@ -1,33 +1,28 @@
-//! Policies that need no index per unit: FIFO, random and d-choices.
+//! Policies without work per invalidated unit: FIFO, random and d-choices.
 
 use strobe_types::{BlockId, Ppa, Prng, Stored};
 
 use super::order::ClosingOrder;
 use super::{BlockView, VictimPolicy};
 
-/// Rule by which a victim is picked among the closed blocks.
+/// Choice among closed blocks.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Sampling {
-    /// The block that closed first. Fully valid blocks are moved too, as in a circular log.
+    /// The block closed first, even if fully valid, as in a circular log.
     Fifo,
-    /// `d` blocks drawn at random with replacement, the one with the fewest valid units; of
-    /// equals the first drawn. `d = 1` is the random policy (Van Houdt 2013).
+    /// Of `d` random blocks, drawn with replacement, the one with the fewest valid units; of equals, the
+    /// first drawn. `d = 1` is the random policy (Van Houdt 2013).
     Choices(u32),
 }
 
-/// The closed blocks, in closing order or in no particular one.
+/// Closed blocks, in closing order or unordered.
 #[derive(Clone, Debug, Stored)]
 pub struct Sampled(Closed);
 
 #[derive(Clone, Debug, Stored)]
 enum Closed {
     Order(ClosingOrder),
-    Bag {
-        draws: u32,
-        blocks: Vec<BlockId>,
-        /// Position of each block in `blocks`.
-        position: Vec<u32>,
-    },
+    Bag { draws: u32, blocks: Vec<BlockId>, position: Vec<u32> },
 }
 
 impl Sampled {

@@ -1,4 +1,4 @@
-//! SCATA, whose score grows with the square of time (Lin 2011, Electronics Letters 47(22)).
+//! SCATA, a score that grows with the square of time (Lin 2011, Electronics Letters 47(22)).
 
 use std::cmp::Ordering;
 
@@ -7,19 +7,19 @@ use strobe_types::{BlockId, Ppa, State, Stored};
 use super::tournament::{Curve, MARGIN, Score, not_after};
 use super::write_ticks::WriteTicks;
 
-/// Invalid unit from which the age of a block counts. The paper's table and its prose differ.
+/// Start of a block's age. The paper's table and its prose differ.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ScataAge {
-    /// The one that became invalid first, as in the table.
+    /// The first invalidation, as in the table.
     OldestInvalid,
-    /// The one that became invalid last, as in the prose.
+    /// The last invalidation, as in the prose.
     NewestInvalid,
 }
 
-/// max age_i · est · 1/(EC+1) · (1−u)/(1+u): age_i is the age since an invalid unit of the block
-/// became invalid ([`ScataAge`]), est the age since its newest valid unit was written.
+/// max age_i · est · 1/(EC+1) · (1−u)/(1+u), with age_i since an invalidation ([`ScataAge`]) and est since
+/// the write of the newest valid unit.
 ///
-/// A block without valid units comes first: nothing has to be copied.
+/// A block without valid units comes first, as it needs no copy.
 #[derive(Clone, Debug, State)]
 pub struct Scata {
     #[state(skip)]
@@ -27,10 +27,9 @@ pub struct Scata {
     writes: WriteTicks,
 }
 
-/// History of a block, as input of SCATA.
+/// History of a block, input of SCATA.
 #[derive(Clone, Copy, Debug, Default, Stored)]
 pub struct ScataBlock {
-    /// When the invalid unit that counts became invalid; when the block closed, if none has.
     invalidation: u64,
     erase_count: u32,
     has_invalid: bool,
@@ -93,13 +92,13 @@ impl Score for Scata {
 
 /// gain · (tick + 1 − since₀) · (tick + 1 − since₁) / divisor.
 ///
-/// Whole numbers: scores compare exactly as long as ticks stay below 2⁵⁵, gains within 2¹⁶ and
-/// divisors below 2⁶³. A divisor of 0 is an infinite score; a gain of 0 is no candidate.
+/// Integers compare exactly while ticks stay below 2⁵⁵, gains within 2¹⁶ and divisors below 2⁶³. A divisor of
+/// 0 means an infinite score, a gain of 0 no candidate.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Stored)]
 pub struct Parabola {
     /// Growth per square of a tick, before division.
     pub gain: u32,
-    /// The ticks from which the two ages count, not after now.
+    /// Start ticks of the two ages, not after the current tick.
     pub since: [u64; 2],
     /// Common divisor.
     pub divisor: u64,
@@ -113,7 +112,7 @@ impl Parabola {
         self.since.map(|since| tick + 1 - since)
     }
 
-    /// The score at `tick`, times the two divisors.
+    /// Score at `tick`, times both divisors.
     fn scaled(&self, tick: u64, by: u64) -> Wide {
         let [a, b] = self.ages(tick);
         Wide::product(u128::from(self.gain) * u128::from(a) * u128::from(b), by)
@@ -137,9 +136,9 @@ impl Curve for Parabola {
         f64::from(self.gain) * a as f64 * b as f64 / self.divisor as f64
     }
 
-    /// Never late, and early by little: s ticks from now `self` leads by A·s² + B·s − C, of which
-    /// the first root is wanted. A, B and C ≥ 0 are exact before they become floating-point
-    /// numbers; every rounding from there on is outweighed by the margin.
+    /// The result is never late, and only slightly early. After s ticks `self` leads by A·s² + B·s − C; the
+    /// first root is wanted. A, B and C ≥ 0 are exact as integers, and the margin outweighs all later
+    /// rounding.
     fn overtakes(&self, winner: &Self, tick: u64) -> u64 {
         if winner.divisor == 0 || self.divisor == 0 || self.gain == 0 {
             return u64::MAX;
@@ -148,26 +147,26 @@ impl Curve for Parabola {
         let sum = |curve: &Self| curve.ages(tick).iter().map(|&age| i128::from(age)).sum::<i128>();
         let (mine, theirs) = (rate(self, winner.divisor), rate(winner, self.divisor));
         let (a, b) = (mine - theirs, mine * sum(self) - theirs * sum(winner));
+        // Without more growth in either term, `self` never overtakes.
         if a <= 0 && b <= 0 {
             return u64::MAX;
         }
         let (a, b) = (a as f64, b as f64);
         let c = winner.scaled(tick, self.divisor).minus(self.scaled(tick, winner.divisor));
         let (square, product) = (b * b, 4.0 * a * c);
-        // Where the terms cancel, their rounding errors do not: up, which moves the root towards now.
+        // When terms cancel, their rounding errors remain. Rounding up moves the root towards now.
         let safety = if a < 0.0 { MARGIN * (square - product) } else { 0.0 };
         let discriminant = square + product + safety;
         if discriminant < 0.0 {
             return u64::MAX;
         }
         let root = discriminant.sqrt();
-        // Of the two forms of the solution the one that adds numbers of equal sign.
+        // Uses the form of the solution that adds numbers of equal sign.
         let first = if b > 0.0 { 2.0 * c / (b + root) } else { (root - b) / (2.0 * a) };
         not_after(tick, first)
     }
 }
 
-/// A whole number of 192 bits.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 struct Wide {
     high: u128,
@@ -180,7 +179,7 @@ impl Wide {
         Self { high: (a >> 64) * u128::from(b) + (low >> 64), low: low as u64 }
     }
 
-    /// `self − other`, which must not be larger.
+    /// `self − other`; `other` must not be larger.
     fn minus(self, other: Self) -> f64 {
         let (low, borrow) = self.low.overflowing_sub(other.low);
         (self.high - other.high - u128::from(borrow)) as f64 * 18_446_744_073_709_551_616.0 + low as f64
@@ -194,7 +193,6 @@ mod tests {
 
     const TICK_MAX: u64 = 1 << 40;
 
-    /// Ages large and small, of candidates of a block of up to 2¹⁶ units.
     fn parabola(now: u64) -> impl Strategy<Value = Parabola> {
         let age = (0u32..41, any::<u64>()).prop_map(|(bits, x)| x & ((1 << bits) - 1));
         let since = age.prop_map(move |age| now.saturating_sub(age)).boxed();
@@ -217,7 +215,7 @@ mod tests {
             if loser.compare(&winner, now).is_gt() {
                 std::mem::swap(&mut loser, &mut winner);
             }
-            // Either comes about after few looks, or never.
+            // The curve overtakes after few calls, or never.
             let (mut tick, mut looks) = (now, 0);
             while tick < 2 * TICK_MAX && loser.compare(&winner, tick).is_le() {
                 let next = loser.overtakes(&winner, tick);

@@ -1,33 +1,31 @@
-//! The victims of 2R-FIFO (Kang, Choi, Oh & Lee, PVLDB 2020), as SSD-iq's simulator has them; `two_r.rs` has what both
-//! kinds of 2R share.
+//! Victims of 2R-FIFO (Kang, Choi, Oh & Lee, PVLDB 2020), as in SSD-iq's simulator; see `two_r.rs`.
 //!
-//! 1. A pass over the full blocks in closing order takes those whose valid units are below a limit: 70 % of a block, in
-//!    the first batch 50 %. It goes on where the last batch has ended.
-//! 2. After 70 % of the queue a pass begins again at the head, with a limit 5 % higher for the rest of the batch.
-//! 3. Above 100 % there is no limit, and the pass goes to the end: no block with an invalid unit is missed.
+//! 1. A pass in closing order takes full blocks with valid units below a limit: 70 % of a block, in the first
+//!    batch 50 %. It continues where the last batch ended.
+//! 2. After 70 % of the queue, or at its end, the pass restarts at the head. The limit rises by 5 % for the
+//!    rest of the batch.
+//! 3. With a limit above 100 %, the pass covers the whole queue and misses no block with an invalid unit.
 //!
-//! Victims of a batch count for the length of the queue until the batch is complete.
+//! Victims count towards the length of the queue until their batch is complete.
 
 use strobe_types::{BlockId, Ppa, Prng, State};
 
 use super::order::ClosingOrder;
 use super::{BlockView, VictimPolicy};
 
-/// A queue of full blocks, in which those with many valid units get a second chance.
+/// A queue of full blocks; those with many valid units get a second chance.
 #[derive(Clone, Debug, State)]
 pub struct SecondChance {
     order: ClosingOrder,
-    /// The block looked at next; `None`: the head of the queue.
+    /// Block examined next; `None` for the head of the queue.
     next: Option<BlockId>,
-    /// Blocks passed over since the head.
     passed: u32,
-    /// Limit on the valid units of the next batch's victims, in percent of a block.
+    /// Limit for the next batch, in percent.
     limit: u32,
-    /// Victims to come, the next one last.
+    /// Remaining victims; the last one is emptied first.
     batch: Vec<BlockId>,
 }
 
-/// Part of the queue in percent after which a pass begins again, and limit on the valid units of a victim.
 const DEPTH: u32 = 70;
 const LIMIT: u32 = 70;
 const LIMIT_OF_FIRST: u32 = 50;
@@ -48,6 +46,7 @@ impl SecondChance {
             (self.next, self.passed) = (self.order.first(), 0);
         }
         let mut gained = 0;
+        // A batch is complete when its invalid units fill a block, or when the unlimited pass ends.
         while gained < units {
             if let Some(block) = self.next {
                 let valid = view.valid(block);
@@ -66,13 +65,12 @@ impl SecondChance {
                 limit += LIMIT_STEP;
             }
         }
-        // Until here they have counted for the depth.
+        // Victims leave the queue only now: they count towards its length.
         for at in 0..self.batch.len() {
             self.leave(self.batch[at]);
         }
     }
 
-    /// Takes `block` out of the queue.
     fn leave(&mut self, block: BlockId) {
         if self.next == Some(block) {
             self.next = self.order.next(block);

@@ -1,4 +1,4 @@
-//! The largest of many curves, as time goes on.
+//! Maximum of many curves over time.
 
 use std::cmp::Ordering;
 use std::fmt::Debug;
@@ -7,87 +7,84 @@ use strobe_types::{BlockId, Ppa, State, Stored, prefetch_write};
 
 /// A score as a function of the tick.
 pub trait Curve: Copy + PartialEq + Debug + Stored {
-    /// The curve of a block that is not to be chosen: below all others and overtaking none.
+    /// Curve of an ineligible block: below all others, and never overtaking.
     const NEVER: Self;
 
     /// Compares the two scores at `tick`, exactly.
     fn compare(&self, other: &Self, tick: u64) -> Ordering;
 
-    /// The score at `tick`, rounded; infinite if it is above all others.
+    /// Rounded score at `tick`; infinite above all others.
     fn value(&self, tick: u64) -> f64;
 
-    /// A tick after `tick` before which `self`, behind `winner` now, does not overtake it;
-    /// `u64::MAX` if it never does. Too early costs another comparison then, too late is wrong.
+    /// A tick before which `self`, now behind `winner`, does not overtake it; `u64::MAX` if it never does.
+    /// Too early costs one more comparison, too late is an error.
     fn overtakes(&self, winner: &Self, tick: u64) -> u64;
 }
 
-/// A score: what it remembers of a block, and the curve that follows from it.
+/// A score: the state per block, and the resulting curve.
 pub trait Score: State {
-    /// History of a block, as input of the score.
+    /// History of a block.
     type Block: Copy + Default + Stored;
-    /// The score of a block while nothing happens to it.
+    /// Score of an unchanged block over time.
     type Curve: Curve;
 
-    /// A block, erased `erase_count` times, has been opened.
+    /// Reports that a block, erased `erase_count` times, was opened.
     fn opened(&mut self, id: BlockId, erase_count: u32, tick: u64) -> Self::Block;
 
-    /// `unit` of an open block has been written.
+    /// Reports that `unit` of an open block was written.
     fn written(&mut self, _unit: Ppa, _tick: u64) {}
 
-    /// `block` is full.
+    /// Reports that `block` is full.
     fn closed(&mut self, block: &mut Self::Block, tick: u64);
 
-    /// `unit` of `block` has become invalid.
+    /// Reports that `unit` of `block` became invalid.
     fn invalidated(&mut self, unit: Ppa, id: BlockId, block: &mut Self::Block, tick: u64);
 
-    /// The curve of a candidate with `valid` of `units` valid units.
+    /// Curve of a candidate with `valid` of `units` units.
     fn curve(&self, id: BlockId, block: &Self::Block, valid: u32, units: u32) -> Self::Curve;
 
-    /// Fetches what is remembered elsewhere.
+    /// Prefetches state kept outside [`Score::Block`].
     fn prefetch(&self, _id: BlockId) {}
 
-    /// Host memory per block used elsewhere, in bytes.
+    /// Host memory per block outside [`Score::Block`], in bytes.
     fn bytes_per_block() -> u64 {
         0
     }
 }
 
-/// More than all relative rounding errors of a few floating-point operations, each of 2⁻⁵³.
+/// More than the relative rounding errors of a few floating-point operations, 2⁻⁵³ each.
 pub(crate) const MARGIN: f64 = 1.0 / (1u64 << 44) as f64;
 
-/// The first whole tick at which `ahead` ticks from `tick` have passed, or one before it.
+/// First whole tick `ahead` ticks after `tick`, or the one before it.
 pub(crate) fn not_after(tick: u64, ahead: f64) -> u64 {
     let ahead = ahead * (1.0 - MARGIN);
     let whole = ahead as u64;
     tick.saturating_add((whole + u64::from(ahead > whole as f64)).max(1))
 }
 
-/// A kinetic tournament (Basch, Guibas & Hershberger 1999): a binary tree over the blocks in which
-/// each node knows the better of its two children and until when. Of equals the lowest block wins.
+/// A kinetic tournament (Basch, Guibas & Hershberger 1999): a binary tree whose nodes know the better of two
+/// children and how long that holds. Of equals, the lowest block wins.
 ///
-/// A block that changes replays its way up, but only as far as that makes a difference; as time
-/// goes on, only those matches are played again whose time has come.
+/// A changed block replays its matches upwards while results change. As time advances, only expired matches
+/// are replayed.
 #[derive(Clone, Debug, State)]
 pub(crate) struct Tournament<C> {
-    /// Working space of `advance`.
     due: Vec<usize>,
     #[state(table)]
     curves: Vec<C>,
-    /// The children of `n` are `2n` and `2n + 1`, the root is 1. Leaves are pairs of blocks.
+    /// The children of `n` are `2n` and `2n + 1`; the root is 1. Leaves are pairs of blocks.
     #[state(table)]
     nodes: Vec<Node>,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Stored)]
 struct Node {
-    /// The best block below.
     winner: u32,
     /// No winner below is overtaken before this tick.
     valid_until: u64,
 }
 
 impl<C: Curve> Tournament<C> {
-    /// A tournament of `blocks` blocks, none of which is to be chosen.
     pub(crate) fn new(blocks: u32) -> Self {
         let leaves = (blocks as usize).next_power_of_two().max(2);
         let nodes = vec![Node { winner: 0, valid_until: u64::MAX }; leaves];
@@ -98,12 +95,12 @@ impl<C: Curve> Tournament<C> {
         new
     }
 
-    /// Enters the curve that `block` has from now on.
     pub(crate) fn enter(&mut self, block: u32, curve: C, tick: u64) {
         let at = block as usize;
         if std::mem::replace(&mut self.curves[at], curve) == curve {
             return;
         }
+        // Replay upwards until a match keeps its result and is won by another block.
         let mut node = (at + self.curves.len()) / 2;
         while node >= 1 {
             let after = self.played(node, tick);
@@ -115,14 +112,13 @@ impl<C: Curve> Tournament<C> {
         }
     }
 
-    /// The block to choose, if there is one.
     pub(crate) fn best(&mut self, tick: u64) -> Option<u32> {
         self.advance(tick);
         let winner = self.nodes[1].winner;
         (self.curves[winner as usize] != C::NEVER).then_some(winner)
     }
 
-    /// The two blocks that meet at `node`, and until when the matches below it hold.
+    /// The two blocks of the match, and the tick until which the matches below hold.
     fn contenders(&self, node: usize) -> (u32, u32, u64) {
         let half = self.curves.len() / 2;
         if node >= half {
@@ -136,7 +132,7 @@ impl<C: Curve> Tournament<C> {
     fn played(&self, node: usize, tick: u64) -> Node {
         let (left, right, below) = self.contenders(node);
         let curve = |block: u32| &self.curves[block as usize];
-        // Blocks to the left are lower and win ties.
+        // Left blocks are lower and win ties.
         let (winner, loser) = match curve(right).compare(curve(left), tick) {
             Ordering::Greater => (right, left),
             _ => (left, right),
@@ -145,8 +141,7 @@ impl<C: Curve> Tournament<C> {
         Node { winner, valid_until: below.min(overtaken) }
     }
 
-    /// Plays every match again whose time has come. They are all found first, level by level, so
-    /// that memory is fetched while others are looked at.
+    /// Replays every expired match, found level by level to overlap memory fetches.
     fn advance(&mut self, tick: u64) {
         let half = self.curves.len() / 2;
         let mut due = std::mem::take(&mut self.due);
@@ -166,24 +161,22 @@ impl<C: Curve> Tournament<C> {
                 }
             }
         }
-        // Children come after their parents.
+        // Children come after parents: play them first.
         for node in due.drain(..).rev() {
             self.nodes[node] = self.played(node, tick);
         }
         self.due = due;
     }
 
-    /// Fetches what entering a curve for `block` touches first.
     #[inline]
     pub(crate) fn prefetch(&self, block: u32) {
         let at = block as usize;
         prefetch_write(&self.curves, at);
-        // Most ways up end within three matches.
+        // Most updates end within three matches.
         for up in 1..4 {
             prefetch_write(&self.nodes, (at + self.curves.len()) >> up);
         }
     }
 
-    /// Host memory per block, in bytes, if their number is a power of two.
     pub(crate) const BYTES_PER_BLOCK: usize = size_of::<C>() + size_of::<Node>();
 }

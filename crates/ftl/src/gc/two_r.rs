@@ -1,25 +1,23 @@
-//! The victims of 2R (Kang, Choi, Oh & Lee, "2R: Efficiently Isolating Cold Pages in Flash Storages", PVLDB 2020), as
-//! SSD-iq's simulator has them (Haas, Lee, Bonnet & Leis, PVLDB 2025).
+//! Victims of 2R (Kang, Choi, Oh & Lee, "2R: Efficiently Isolating Cold Pages in Flash Storages", PVLDB
+//! 2020), as in SSD-iq's simulator (Haas, Lee, Bonnet & Leis, PVLDB 2025).
 //!
-//! 1. Victims are chosen in batches. A batch ends when its victims have as many invalid units as a block has units:
-//!    emptying all of them gains a block.
-//! 2. [`TwoRegions`] (2R-Greedy) takes the whole batch from one region. Normal blocks were filled by the host, cold ones
-//!    by relocation.
-//! 3. [`SecondChance`](super::SecondChance) (2R-FIFO) passes over the blocks in the order in which they were filled.
-//! 4. A batch is emptied in reverse. So the units of its first victims share the block that the host goes on in
-//!    ([`Placement::hands_over`](crate::Placement::hands_over)): these victims are the emptiest, and their units the
-//!    likeliest to be overwritten soon.
+//! 1. Victims are chosen in batches. The invalid units of a batch fill a block, so emptying it gains a block.
+//! 2. [`TwoRegions`] (2R-Greedy) takes a batch from one region. The host fills normal blocks, relocation cold
+//!    ones.
+//! 3. [`SecondChance`](super::SecondChance) (2R-FIFO) scans the blocks in closing order.
+//! 4. A batch is emptied in reverse. The emptiest victims, whose units are likely to be overwritten soon,
+//!    then share the block that host writes continue in
+//!    ([`Placement::hands_over`](crate::Placement::hands_over)).
 //!
-//! Example with 8 units in a block: normal blocks with 3, 5 and 6 valid units, cold ones with 6 and 7. All cold blocks
-//! together have 3 invalid units, so the batch is of the normal region: 5 + 3 invalid units are 8, two victims. The one
-//! with 5 valid units is emptied first.
+//! Example with 8 units in a block: normal blocks with 3, 5 and 6 valid units, cold ones with 6 and 7. The
+//! cold blocks have only 3 invalid units, so the batch is normal: two victims with 5 + 3 invalid units. The
+//! one with 5 valid units is emptied first.
 
 use strobe_types::{BlockId, Ppa, Prng, State};
 
 use super::greedy::Greedy;
 use super::{BlockView, VictimPolicy};
 
-/// The blocks of a region, and their invalid units.
 #[derive(Clone, Debug, State)]
 struct Region {
     blocks: Greedy,
@@ -32,28 +30,23 @@ impl Region {
     }
 }
 
-/// Greedy in one of two regions. A region with fewer invalid units than a block has units is passed over; otherwise the
-/// one whose best block has fewer valid units is chosen, of equals the cold one.
+/// Greedy in one of two regions. A region whose invalid units do not fill a block is skipped. Otherwise, the
+/// region whose best block has fewer valid units is chosen; of equals, the cold one.
 #[derive(Clone, Debug, State)]
 pub struct TwoRegions {
-    /// Streams that the host writes: blocks of any other are cold.
     #[state(skip)]
     host_streams: u8,
-    /// Full blocks whose stream has not been looked at yet, in closing order.
+    /// Full blocks not yet assigned to a region, in closing order.
     fresh: Vec<BlockId>,
     normal: Region,
     cold: Region,
-    /// Place of each block.
     #[state(table)]
     places: Vec<u8>,
-    /// Invalid units of each block of a region.
     #[state(table)]
     invalid: Vec<u32>,
-    /// Victims to come, the next one last.
     batch: Vec<BlockId>,
 }
 
-/// Places of a block: none of a region, or one of them.
 const ELSEWHERE: u8 = 0;
 const NORMAL: u8 = 1;
 const COLD: u8 = 2;
@@ -70,7 +63,6 @@ impl TwoRegions {
         if place == COLD { &mut self.cold } else { &mut self.normal }
     }
 
-    /// Puts full blocks into their regions.
     fn sort_fresh(&mut self, view: &BlockView<'_>) {
         for block in std::mem::take(&mut self.fresh) {
             let is_cold = view.stream(block).is_some_and(|stream| stream.get() >= self.host_streams);
@@ -84,7 +76,6 @@ impl TwoRegions {
         }
     }
 
-    /// Takes `block` out of its region.
     fn leave(&mut self, block: BlockId) {
         let place = std::mem::replace(&mut self.places[block.index()], ELSEWHERE);
         let invalid = self.invalid[block.index()];
@@ -93,13 +84,11 @@ impl TwoRegions {
         region.invalid -= u64::from(invalid);
     }
 
-    /// The block of `place` with the fewest valid units, if it has an invalid one.
     fn best(&mut self, place: u8, view: &BlockView<'_>, rng: &mut Prng) -> Option<BlockId> {
         let best = self.region(place).blocks.choose(view, rng)?;
         (self.invalid[best.index()] > 0).then_some(best)
     }
 
-    /// The region of the next batch.
     fn choose_region(&mut self, view: &BlockView<'_>, rng: &mut Prng) -> u8 {
         let units = u64::from(view.units_per_block());
         if self.cold.invalid < units {
@@ -117,7 +106,7 @@ impl TwoRegions {
         let mut place = self.choose_region(view, rng);
         let mut gained = 0;
         while gained < view.units_per_block() {
-            // The other region gives what is missing where both together have little.
+            // If this region runs out of victims, the other one supplies the rest.
             let other = NORMAL + COLD - place;
             let Some(block) = self.best(place, view, rng).or_else(|| self.best(other, view, rng)) else {
                 break;

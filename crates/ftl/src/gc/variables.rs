@@ -4,18 +4,18 @@ use strobe_types::State;
 
 use crate::formula::Column;
 
-/// A variable that formulas may use.
+/// A variable of victim formulas.
 #[derive(Clone, Copy, Debug)]
 pub struct Variable {
-    /// Its name.
+    /// Name.
     pub name: &'static str,
     /// Meaning, in words.
     pub meaning: &'static str,
     pub(super) column: fn(&Histories, &Chunk<'_>, &mut Column),
 }
 
-/// Histories of the blocks, one column per variable, so that formulas are evaluated on whole columns. Ticks
-/// are floating-point numbers, which hold them exactly up to 2⁵³.
+/// Block histories by variable, as formulas are evaluated in columns. Ticks in floating point are exact up to
+/// 2⁵³.
 #[derive(Clone, Debug, Default, State)]
 pub(super) struct Histories {
     #[state(table)]
@@ -26,7 +26,7 @@ pub(super) struct Histories {
     pub(super) first_invalidation: Vec<f64>,
     #[state(table)]
     pub(super) last_invalidation: Vec<f64>,
-    /// −∞ for a block without valid units. Empty if the formula does not ask.
+    /// −∞ for a block without valid units; empty if unused.
     #[state(table)]
     pub(super) newest_valid: Vec<f64>,
     #[state(table)]
@@ -37,15 +37,13 @@ pub(super) struct Histories {
     pub(super) erase_count: Vec<f64>,
 }
 
-/// The blocks that a column describes.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Chunk<'a> {
     pub(super) first: usize,
     pub(super) valid: &'a [u32],
-    /// Streams plus one, 0 where unknown; empty if nothing is known.
     pub(super) streams: &'a [u8],
     pub(super) units: f64,
-    /// Now plus one.
+    /// Current tick plus one.
     pub(super) tick: f64,
 }
 
@@ -60,7 +58,6 @@ impl Chunk<'_> {
     }
 }
 
-/// The variable that needs a tick per unit.
 pub(super) const NEWEST_VALID: &str = "age_newest_valid";
 
 const fn variable(
@@ -71,7 +68,7 @@ const fn variable(
     Variable { name, meaning, column }
 }
 
-/// Every variable. Ages are in ticks (host units written or trimmed) plus one, so never 0.
+/// All variables. Ages are in ticks (host units written or trimmed) plus one, never 0.
 pub const VARIABLES: &[Variable] = &[
     variable("u", "valid share of the block, 0 to 1", |_, c, out| c.counts(out, |valid| valid / c.units)),
     variable("valid", "valid mapping units", |_, c, out| c.counts(out, |valid| valid)),
@@ -81,12 +78,12 @@ pub const VARIABLES: &[Variable] = &[
     variable("age_closed", "age since its last page was written", |h, c, out| c.ages(&h.closed, out)),
     variable(
         "age_last_invalid",
-        "age since one of its units last became invalid; since it closed, if none has",
+        "age since the last invalidation of a unit; since the block closed, if none",
         |h, c, out| c.ages(&h.last_invalidation, out),
     ),
     variable(
         "age_first_invalid",
-        "age since the first of its invalid units became so; since it closed, if none is",
+        "age since the first invalidation of a unit; since the block closed, if none",
         |h, c, out| c.ages(&h.first_invalidation, out),
     ),
     variable(

@@ -1,19 +1,15 @@
-//! When the newest valid unit of each block was written.
+//! Write time of the newest valid unit of each block.
 
 use strobe_types::{BlockId, Divisor, Ppa, State, Stored, prefetch_write};
 
-/// The tick at which each unit was written, and the newest valid unit of each block.
-///
-/// Flash is written in order, so that the newest valid unit of a block is its last one. It moves
-/// back at most once over each unit written: constant cost per unit.
+/// A block is written in order, so its newest valid unit is the last valid one. The search for it passes each
+/// unit at most once.
 #[derive(Clone, Debug, State)]
 pub(crate) struct WriteTicks {
     #[state(skip)]
     units_per_block: Divisor,
-    /// A tick per unit.
     #[state(table)]
     ticks: Vec<u64>,
-    /// A bit per unit: whether it is valid.
     #[state(table)]
     valid: Vec<u64>,
     #[state(table)]
@@ -23,7 +19,6 @@ pub(crate) struct WriteTicks {
 #[derive(Clone, Copy, Debug, Default, Stored)]
 struct Newest {
     tick: u64,
-    /// Units of the block up to the newest valid one; 0: none is valid.
     units: u32,
 }
 
@@ -38,14 +33,13 @@ impl WriteTicks {
         }
     }
 
-    /// Beside the 8 bytes and a bit per unit.
+    /// Memory per block, without the 8 bytes and one bit per unit.
     pub(crate) const BYTES_PER_BLOCK: u64 = size_of::<Newest>() as u64;
 
     fn first(&self, block: BlockId) -> usize {
         block.index() * self.units_per_block.get() as usize
     }
 
-    /// Forgets what `block` held.
     pub(crate) fn opened(&mut self, block: BlockId) {
         let first = self.first(block);
         for unit in first..first + self.units_per_block.get() as usize {
@@ -54,7 +48,6 @@ impl WriteTicks {
         self.newest[block.index()] = Newest::default();
     }
 
-    /// Returns the block of `unit`.
     #[inline]
     pub(crate) fn written(&mut self, unit: Ppa, tick: u64) -> BlockId {
         let block = self.units_per_block.quotient(unit.get());
@@ -69,6 +62,7 @@ impl WriteTicks {
     pub(crate) fn invalidated(&mut self, unit: Ppa, block: BlockId) {
         self.valid[unit.index() / 64] &= !(1 << (unit.index() % 64));
         let first = self.first(block);
+        // If the newest valid unit is gone, the last valid one before it takes its place.
         if first + self.newest[block.index()].units as usize == unit.index() + 1 {
             let valid = |&unit: &usize| self.valid[unit / 64] >> (unit % 64) & 1 == 1;
             let last = (first..unit.index()).rev().find(valid);
@@ -79,7 +73,7 @@ impl WriteTicks {
         }
     }
 
-    /// When the newest valid unit of `block` was written; `None` if none is valid.
+    /// `None` if no unit is valid.
     #[inline]
     pub(crate) fn newest(&self, block: BlockId) -> Option<u64> {
         let Newest { tick, units } = self.newest[block.index()];

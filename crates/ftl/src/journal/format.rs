@@ -10,24 +10,22 @@
 //!                              76  bytes of content, which follow
 //! ```
 //!
-//! A journal page carries [`Record`]s; a map page carries a segment of the checkpoint, four bytes an
-//! entry. Nothing here trusts its input: whatever does not decode is no page.
+//! A journal page carries [`Record`]s, a map page a checkpoint segment of four bytes per entry. Input is not
+//! trusted: bytes that do not decode are not a page.
 
-/// Words that an entry of the virtual map takes: its packed place, 0 if it is free, and its owners.
+/// Words per virtual map entry: its packed flash unit, 0 if free, and its owners.
 pub(crate) const WORDS_PER_ENTRY: u64 = 3;
 
-/// Bytes before the content.
 pub(crate) const HEADER: usize = 80;
 const MAGIC: [u8; 8] = *b"STRBMAP\x01";
-/// First byte covered by the checksum.
 const CHECKED: usize = 12;
 
-/// Counters of the drive that are kept next to its tables.
+/// Counters of the drive, kept with its tables.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Clock {
     /// Host units written or trimmed, plus one.
     pub tick: u64,
-    /// Position in the order of all programs.
+    /// Sequence number of the next program.
     pub sequence: u64,
     /// Host units written.
     pub host_units: u64,
@@ -36,20 +34,20 @@ pub struct Clock {
 /// A page of the log.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct LogPage {
-    /// Position in the log, from 1.
+    /// Log sequence number, from 1.
     pub lsn: u64,
-    /// Position at which recovery begins as long as this is the last page: the epoch before the newest
-    /// complete checkpoint, this page included. 0: the drive was empty when the log began.
+    /// Log sequence number where recovery begins if this is the last page: the epoch before the newest
+    /// complete checkpoint, which may end with this page. 0: the drive was empty when the log began.
     pub base: u64,
-    /// The epoch that a journal page belongs to, or the last one a segment has seen.
+    /// Epoch of a journal page, or last epoch included in a segment.
     pub epoch: u64,
-    /// Number of this page within its epoch, or of its segment.
+    /// Number within its epoch, or of its segment.
     pub number: u32,
     /// Pages of the epoch, or segments of a checkpoint.
     pub count: u32,
-    /// When it was written.
+    /// Counters at the time of writing.
     pub clock: Clock,
-    /// Blocks that the log shares out among itself, good and bad.
+    /// Blocks in the log's region, good and bad.
     pub region: u32,
     /// Content.
     pub content: Content,
@@ -58,35 +56,35 @@ pub struct LogPage {
 /// Content of a page of the log.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Content {
-    /// Part of an epoch, which counts only if all its pages are there.
+    /// Part of an epoch, valid only with all its pages.
     Journal(Vec<Record>),
-    /// Words of the tables, as they were at the end of the epoch before.
+    /// Words of the tables at the end of the last epoch.
     Segment(Vec<u32>),
 }
 
 /// One change.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Record {
-    /// `count` logical units from `lpn` on lie at `entry` and the places behind it; `entry` is a place
-    /// plus one, 0 for unmapped ones.
+    /// Maps `count` logical units from `lpn` to `entry` and the following units. `entry` is a flash unit plus
+    /// one, or 0.
     Map {
         /// First logical unit.
         lpn: u32,
-        /// Its packed map entry.
+        /// Packed map entry of the first unit.
         entry: u32,
-        /// Units in a row.
+        /// Number of consecutive units.
         count: u32,
     },
-    /// An entry of the virtual map; its flash unit is packed like a map entry, 0 if it is free.
+    /// A virtual map entry; its flash unit is packed like a map entry, 0 if free.
     Shared {
-        /// Number of the entry.
+        /// Entry number.
         vpn: u32,
-        /// Packed place of the shared unit.
+        /// Packed flash unit.
         entry: u32,
-        /// Its owners.
+        /// Owners.
         owners: [u32; 2],
     },
-    /// A block that is open for writing.
+    /// A block open for writing.
     Open {
         /// The stream.
         stream: u32,
@@ -97,7 +95,7 @@ pub enum Record {
         /// Pages programmed when the epoch ended.
         pages: u32,
     },
-    /// A block that must leave service once it is empty.
+    /// A block to retire once it is empty.
     Retiring {
         /// The block.
         block: u32,
@@ -105,7 +103,6 @@ pub enum Record {
 }
 
 impl Record {
-    /// Most bytes that one takes.
     pub(crate) const MAX_BYTES: usize = 17;
 
     fn put(self, out: &mut Vec<u8>) {
@@ -140,14 +137,13 @@ impl Record {
         })
     }
 
-    /// True if it changes the virtual map.
     pub(crate) fn is_shared(&self) -> bool {
         matches!(self, Record::Shared { .. })
     }
 }
 
 impl LogPage {
-    /// The bytes to program.
+    /// Returns the bytes to program.
     pub fn encode(&self) -> Vec<u8> {
         let mut content = Vec::new();
         let kind: u32 = match &self.content {
@@ -175,16 +171,17 @@ impl LogPage {
         out.extend(self.region.to_le_bytes());
         out.extend((content.len() as u32).to_le_bytes());
         out.extend(content);
+        // The checksum covers everything behind it.
         let crc = crc32c::crc32c(&out[CHECKED..]);
         out[8..CHECKED].copy_from_slice(&crc.to_le_bytes());
         out
     }
 
-    /// Counters beyond this are no counters (at a million units a second they take half a year); with room
-    /// above them, policies can add up the ticks of a block without care.
+    /// Limit of valid counters: half a year at a million units a second. Policies may sum a block's ticks
+    /// without overflow.
     pub(crate) const COUNTER_MAX: u64 = 1 << 44;
 
-    /// The page that `bytes` hold, if they hold one. They may be longer than it is.
+    /// Decodes the page at the start of `bytes`, if any; ignores the rest.
     pub fn decode(bytes: &[u8]) -> Option<Self> {
         let mut from = Reader(bytes);
         if from.take(8)? != MAGIC {
@@ -204,6 +201,7 @@ impl LogPage {
         if crc32c::crc32c(&bytes[CHECKED..HEADER + length]) != crc {
             return None;
         }
+        // The checksum matches: decode the content.
         let mut rest = Reader(content);
         let content = match kind {
             0 => {
@@ -226,7 +224,6 @@ impl LogPage {
     }
 }
 
-/// Takes values off the front of a byte slice.
 struct Reader<'a>(&'a [u8]);
 
 impl<'a> Reader<'a> {
@@ -255,7 +252,6 @@ impl<'a> Reader<'a> {
     }
 }
 
-/// Deals `records` out over pages of `payload` bytes of content, in order; at least one page.
 pub(crate) fn paginate(records: Vec<Record>, payload: usize) -> Vec<Vec<Record>> {
     let per_page = (payload / Record::MAX_BYTES).max(1);
     if records.len() <= per_page {

@@ -1,4 +1,4 @@
-//! The log of the map: a ring of reserved blocks, and the search for its newest pages after a power cut.
+//! Log of the map: a ring of reserved blocks, searched for its newest pages after a power cut.
 
 use strobe_nand::{Cause, Nand, When};
 use strobe_types::{BlockId, Geometry, Stored};
@@ -7,43 +7,37 @@ use super::format::LogPage;
 use crate::recovery::damaged;
 use crate::{Recovery, RecoveryError};
 
-/// No block of the region can be written any more.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct LogWornOut;
 
-/// One block of the ring.
 #[derive(Clone, Copy, Debug, Stored)]
 struct Member {
     block: BlockId,
-    /// Highest sequence number in it; 0: none.
+    /// Highest log sequence number in the block; 0 if none.
     last: u64,
-    /// A program has failed there.
     failing: bool,
 }
 
-/// An append-only sequence of pages in a region of blocks of its own.
 #[derive(Clone, Debug, Stored)]
 pub(crate) struct Log {
     ring: Vec<Member>,
-    /// Place in the ring of the block being filled.
     head: Option<usize>,
     pages_per_block: u32,
-    /// Sequence number of the page to come.
     next: u64,
-    /// See [`LogPage::base`]; blocks that end before it can be written anew.
+    /// See [`LogPage::base`]. Blocks ending before it are reusable.
     pub(crate) base: u64,
-    /// When the newest page is on flash. The next one waits for it: recovery believes in no page behind
-    /// one that is missing.
+    /// Completion time of the newest page. The next one waits for it: recovery ignores pages after a missing
+    /// one.
     written: When,
 }
 
-/// The block at place `at` of the region's order: planes take turns, so that it is spread over the drive.
+/// Planes alternate, which spreads the region over the drive.
 fn member_at(geometry: &Geometry, at: u32) -> BlockId {
     let planes = geometry.planes();
     BlockId::new(at % planes * (geometry.blocks() / planes) + at / planes)
 }
 
-/// Places from the first on that it takes to have `good` good blocks, or all there are.
+/// Length of the shortest region with `good` good blocks, or all blocks.
 pub(crate) fn region_for(geometry: &Geometry, good: u32, is_bad: impl Fn(BlockId) -> bool) -> u32 {
     let mut found = 0;
     for at in 0..geometry.blocks() {
@@ -56,7 +50,6 @@ pub(crate) fn region_for(geometry: &Geometry, good: u32, is_bad: impl Fn(BlockId
 }
 
 impl Log {
-    /// An empty log in the first `region` blocks of its order.
     pub(crate) fn new(geometry: &Geometry, region: u32) -> Self {
         let member = |at| Member { block: member_at(geometry, at), last: 0, failing: false };
         Self {
@@ -69,7 +62,6 @@ impl Log {
         }
     }
 
-    /// The blocks of the region, good and bad.
     pub(crate) fn blocks(&self) -> impl Iterator<Item = BlockId> + '_ {
         self.ring.iter().map(|member| member.block)
     }
@@ -78,12 +70,11 @@ impl Log {
         self.ring.len() as u32
     }
 
-    /// Sequence number of the page to come.
     pub(crate) fn next(&self) -> u64 {
         self.next
     }
 
-    /// Programs `page`, which has the next sequence number; returns when it is on flash.
+    /// Programs `page`, which must have the next sequence number. Returns the time when it is on flash.
     pub(crate) fn append<N: Nand>(
         &mut self,
         nand: &mut N,
@@ -95,7 +86,7 @@ impl Log {
         let bytes = page.encode();
         let mut now = nand.both(now, self.written);
         loop {
-            let at = match self.head.filter(|&at| self.has_room(nand, at)) {
+            let at = match self.head.filter(|&at| self.has_space(nand, at)) {
                 Some(at) => at,
                 None => {
                     let (at, ready) = self.open_next(nand, now)?;
@@ -113,6 +104,7 @@ impl Log {
                     self.written = done;
                     return Ok(done);
                 }
+                // The block takes no more pages; the page is repeated in the next one.
                 Err(failed) => {
                     self.ring[at].failing = true;
                     now = failed.at;
@@ -121,16 +113,17 @@ impl Log {
         }
     }
 
-    fn has_room<N: Nand>(&self, nand: &N, at: usize) -> bool {
+    fn has_space<N: Nand>(&self, nand: &N, at: usize) -> bool {
         let Member { block, failing, .. } = self.ring[at];
         !failing && nand.block(block).pages_programmed < self.pages_per_block
     }
 
-    /// Makes the next block of the ring that holds nothing needed ready to be written.
+    /// Prepares the next block of the ring without needed pages. Retires blocks with failed programs.
     fn open_next<N: Nand>(&mut self, nand: &mut N, now: When) -> Result<(usize, When), LogWornOut> {
         let length = self.ring.len();
         let start = self.head.map_or(0, |head| head + 1);
         for at in (start..start + length).map(|at| at % length) {
+            // The region must keep every page from the base on.
             let Member { block, last, failing } = self.ring[at];
             if Some(at) == self.head || nand.block(block).bad || last >= self.base.max(1) {
                 continue;
@@ -150,15 +143,15 @@ impl Log {
         Err(LogWornOut)
     }
 
-    /// Finds the log that a power cut has left on `nand`, its pages from the base on, in order, and how
-    /// many illegible ones lie in their blocks. `good` is how many good blocks a new region would have.
+    /// Finds the log after a power cut. Returns it, its pages from the base on, and the number of illegible
+    /// pages. `good` is the number of good blocks of a new region.
     pub(crate) fn find<N: Nand>(
         nand: &mut N,
         good: u32,
         report: &mut Recovery,
     ) -> Result<(Self, Vec<LogPage>, u32), RecoveryError> {
         let geometry = nand.geometry().clone();
-        // Blocks only ever go bad, so the region is no longer than one chosen now.
+        // Bad blocks never become good, so the region is no longer than one chosen now.
         let mut region = region_for(&geometry, good, |block| nand.block(block).bad);
         let mut firsts: Vec<(u64, u32)> = Vec::new();
         let mut at = 0;
@@ -166,7 +159,7 @@ impl Log {
             if let Some(page) = first_page(nand, member_at(&geometry, at), report)? {
                 if page.region <= at || page.region > region {
                     let says = page.region;
-                    return damaged(format!("a page of the log says that its region has {says} blocks"));
+                    return damaged(format!("a page of the log gives an invalid region of {says} blocks"));
                 }
                 region = page.region;
                 firsts.push((page.lsn, at));
@@ -174,12 +167,14 @@ impl Log {
             at += 1;
         }
         report.wait(nand);
+        // The block whose first page is newest is the head. Its last page names the base and the next
+        // sequence number.
         let mut log = Self::new(&geometry, region);
         firsts.sort_unstable();
         let Some(&(_, head)) = firsts.last() else { return Ok((log, Vec::new(), 0)) };
         let (newest, mut illegible) = pages_of(nand, member_at(&geometry, head), report)?;
         report.wait(nand);
-        let Some(last) = newest.last() else { return damaged("the newest page of the log is gone".into()) };
+        let Some(last) = newest.last() else { return damaged("the newest log page is missing".into()) };
         (log.base, log.next) = (last.base, last.lsn + 1);
         let mut live = Vec::new();
         for (index, &(_, at)) in firsts.iter().enumerate() {
@@ -198,6 +193,7 @@ impl Log {
             }
         }
         report.wait(nand);
+        // Pages before the base are obsolete; from there on none may be missing.
         live.retain(|page| page.lsn >= log.base.max(1));
         for (expected, page) in (log.base.max(1)..).zip(&live) {
             if page.lsn != expected {
@@ -212,7 +208,6 @@ impl Log {
     }
 }
 
-/// The first legible page of the log in `block`.
 fn first_page<N: Nand>(
     nand: &mut N,
     block: BlockId,
@@ -225,7 +220,6 @@ fn first_page<N: Nand>(
     pages.map(|page| read(nand, block, page, report)).find_map(Result::transpose).transpose()
 }
 
-/// All legible pages of the log in `block`, and the number of the others.
 fn pages_of<N: Nand>(
     nand: &mut N,
     block: BlockId,
@@ -238,8 +232,8 @@ fn pages_of<N: Nand>(
     Ok((pages, illegible))
 }
 
-/// `None` if the page is one whose program was cut short: such a page was never part of the log. One that was, and cannot
-/// be read, is the end.
+/// Reads a page of the log; fails if it is uncorrectable. `None` if its program was cut short: it was never
+/// part of the log.
 fn read<N: Nand>(
     nand: &mut N,
     block: BlockId,

@@ -1,10 +1,11 @@
-//! The map on flash: a journal of its changes and a rolling checkpoint, in blocks of their own.
+//! The map on flash: a journal of changes and a rolling checkpoint, in reserved blocks.
 //!
-//! Changes since the last *epoch* are noted in memory. An epoch ends when the host flushes, before a
-//! block is opened (Kang, Han & Shin write their tables when the active block changes), and before
-//! anything is erased that the epoch before refers to; then the changes go into the log, all or none.
-//! After every few journal pages a segment of the tables follows; when all segments have been written
-//! since a point in the log, what lies before that point is not needed any more.
+//! 1. Changes since the last *epoch* are collected in memory.
+//! 2. An epoch ends when the host flushes, before a block is opened, and before an erase of anything that the
+//!    previous epoch refers to. (Kang, Han & Shin write their tables when the active block changes.)
+//! 3. Its changes are logged. Recovery applies all or none.
+//! 4. A segment of the tables follows every few journal pages. Once all segments have been written since a
+//!    point in the log, the log before that point is obsolete.
 
 pub mod format;
 mod log;
@@ -20,18 +21,13 @@ use strobe_types::{Geometry, Stored};
 
 use format::{Clock, Content, HEADER, LogPage, Record, paginate};
 
-/// Journal pages to one segment of the checkpoint: the more, the fewer programs and the larger the
-/// region.
+/// Journal pages per checkpoint segment. More means fewer programs and a larger region.
 const JOURNAL_PAGES_PER_SEGMENT: u32 = 3;
 
-/// Parameters of the size of the log.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct LogDemand {
-    /// Words of the tables.
     pub(crate) words: u64,
-    /// Blocks that can be open at the same time.
     pub(crate) open_blocks: u32,
-    /// Blocks that may fail.
     pub(crate) fault_reserve: u32,
 }
 
@@ -44,14 +40,14 @@ impl LogDemand {
         self.words.div_ceil((Self::payload(geometry) / 4) as u64) as u32
     }
 
-    /// Changes after which an epoch ends in any case.
+    /// Number of changes that ends an epoch.
     fn limit(&self, geometry: &Geometry) -> usize {
         let four_pages = 4 * Self::payload(geometry) / Record::MAX_BYTES;
         (self.words / 4).clamp(16, four_pages.max(16) as u64) as usize
     }
 
-    /// Most pages from the base of the log to its end: two checkpoints with the journal between them, each
-    /// up to one epoch late, and the epoch being written.
+    /// Most pages from base to end: two checkpoints with the journal between them, each up to one epoch late,
+    /// and the epoch being written.
     fn pages(&self, geometry: &Geometry) -> u64 {
         let records = self.limit(geometry) + (geometry.units_per_block() + self.open_blocks) as usize + 8;
         let per_page = (Self::payload(geometry) / Record::MAX_BYTES).max(1);
@@ -60,15 +56,14 @@ impl LogDemand {
         2 * round + epoch
     }
 
-    /// Good blocks that the log needs to go on for ever: for its pages, the block being filled, one to
-    /// erase, and those to lose.
+    /// Good blocks needed permanently: the pages, the block being filled, one to erase, and spares for
+    /// failures.
     pub(crate) fn blocks(&self, geometry: &Geometry) -> u32 {
         let filled = self.pages(geometry).div_ceil(u64::from(geometry.pages_per_block())) as u32;
         filled + 3 + self.fault_reserve
     }
 }
 
-/// Numbers that have changed, each once.
 #[derive(Clone, Debug, Default, Stored)]
 struct Changes {
     list: Vec<u32>,
@@ -89,7 +84,6 @@ impl Changes {
         }
     }
 
-    /// All of them in ascending order, and forgets them.
     fn take(&mut self) -> Vec<u32> {
         let mut list = std::mem::take(&mut self.list);
         for &number in &list {
@@ -100,38 +94,31 @@ impl Changes {
     }
 }
 
-/// The log and what is not in it yet.
 #[derive(Clone, Debug, Stored)]
 pub(crate) struct Journal {
     log: Log,
     epoch: u64,
     units: Changes,
     shared: Changes,
-    /// True if a block has been opened or given up since the last epoch.
     blocks_changed: bool,
     limit: usize,
-    /// See [`LogDemand::pages`].
     pages: u64,
     words: u64,
-    /// Of these, the map's own; the virtual map's follow.
     map_words: u64,
     words_per_segment: u32,
-    /// Position in the log at which the last epoch begins.
     epoch_began: u64,
-    /// The segment to write next, and where the epoch before the first one of this round begins: open
-    /// blocks are in epochs only.
     next_segment: u32,
+    /// Log position of the epoch before the first segment of the round: only epochs record open blocks.
     round_began: u64,
-    /// Journal pages that no segment has followed yet.
+    /// Journal pages without a segment yet.
     owed: u32,
-    /// When the last data page so far is on flash: what the map refers to must be there first.
+    /// Completion time of the last data page; the map must not refer to it earlier.
     programmed: When,
-    /// When the last epoch is on flash.
     durable_at: When,
 }
 
 impl Journal {
-    /// With `log`, for so many logical units and entries of the virtual map.
+    /// `tables` are the numbers of logical units and virtual map entries.
     pub(crate) fn new(geometry: &Geometry, demand: LogDemand, log: Log, tables: [u32; 2]) -> Self {
         Self {
             log,
@@ -153,12 +140,11 @@ impl Journal {
         }
     }
 
-    /// Host memory of a journal for tables of these sizes, beside its log.
+    /// Host memory in bytes, without the log.
     pub(crate) fn bytes(tables: [u32; 2]) -> u64 {
         tables.iter().map(|&numbers| u64::from(numbers).div_ceil(8)).sum()
     }
 
-    /// Words of the map; those of the virtual map follow.
     pub(crate) fn map_words(&self) -> u64 {
         self.map_words
     }
@@ -185,39 +171,34 @@ impl Journal {
         self.programmed = nand.both(self.programmed, done);
     }
 
-    /// Number of the last epoch.
     pub(crate) fn epoch(&self) -> u64 {
         self.epoch
     }
 
-    /// True if the epoch should end before more changes.
     pub(crate) fn is_full(&self) -> bool {
         self.units.list.len() + self.shared.list.len() >= self.limit
     }
 
-    /// When the last epoch is on flash.
     pub(crate) fn durable_at(&self) -> When {
         self.durable_at
     }
 
-    /// When the last epoch and all data programmed so far are on flash.
+    /// Completion time of the last epoch and all data so far.
     pub(crate) fn settled_at<N: Nand>(&self, nand: &mut N) -> When {
         nand.both(self.durable_at, self.programmed)
     }
 
-    /// True if nothing has changed since the last epoch.
     pub(crate) fn is_clean(&self) -> bool {
         self.units.list.is_empty() && self.shared.list.is_empty() && !self.blocks_changed
     }
 
-    /// The changed logical units and entries of the virtual map, ascending; they are forgotten.
     pub(crate) fn take_changes(&mut self) -> (Vec<u32>, Vec<u32>) {
         self.blocks_changed = false;
         (self.units.take(), self.shared.take())
     }
 
-    /// Ends the epoch with `records`; then writes the segments that are due, whose words `word` gives.
-    /// Returns when the epoch is on flash.
+    /// Ends the epoch with `records`, then writes the segments due, with words from `word`. Returns the time
+    /// when the epoch is on flash.
     pub(crate) fn end_epoch<N: Nand>(
         &mut self,
         nand: &mut N,
@@ -232,6 +213,7 @@ impl Journal {
         let pages = paginate(apart(records), payload);
         let count = pages.len() as u32;
         self.epoch_began = self.log.next();
+        // Each page waits for the one before: an epoch counts only with all its pages.
         for (number, records) in (0..).zip(pages) {
             let cause = cause_of(&records);
             let page = self.page(number, count, clock, Content::Journal(records), self.log.base);
@@ -240,6 +222,7 @@ impl Journal {
         self.durable_at = done;
         self.owed += count;
         let mut at = done;
+        // Segments keep pace with the journal, which keeps the log within its region.
         while self.owed >= JOURNAL_PAGES_PER_SEGMENT {
             self.owed -= JOURNAL_PAGES_PER_SEGMENT;
             at = self.write_segment(nand, at, clock, words)?;
@@ -248,19 +231,17 @@ impl Journal {
         Ok(done)
     }
 
-    /// Segments of a checkpoint.
     pub(crate) fn segments(&self) -> u32 {
         self.words.div_ceil(u64::from(self.words_per_segment)) as u32
     }
 
-    /// The words that segment `number` holds.
     pub(crate) fn words_of(&self, number: u32) -> std::ops::Range<u64> {
         let first = u64::from(number) * u64::from(self.words_per_segment);
         first..(first + u64::from(self.words_per_segment)).min(self.words)
     }
 
-    /// Goes on where a power cut interrupted the round of segments that `pages`, the live log, show.
-    /// `illegible` ones among them take room like a page of the journal.
+    /// Continues the round of segments shown by `pages`, the live log after a power cut. `illegible` pages
+    /// count as journal pages, as they take the same space.
     pub(crate) fn resume(&mut self, pages: &[LogPage], illegible: u32) {
         for page in pages {
             match page.content {
@@ -288,7 +269,7 @@ impl Journal {
         LogPage { lsn, base, epoch, number, count, clock, region, content }
     }
 
-    /// Writes the next segment of the tables, all of whose changes have just been journalled.
+    /// The changes in the segment must all be in the journal.
     fn write_segment<N: Nand>(
         &mut self,
         nand: &mut N,
@@ -304,7 +285,7 @@ impl Journal {
         let range = self.words_of(number);
         let is_shared = range.end > self.map_words;
         let content = Content::Segment(range.map(words).collect());
-        // The last one makes the round the place where recovery begins.
+        // The last segment completes the round: recovery now begins at the start of the round.
         let is_last = number + 1 == segments;
         let base = if is_last { self.round_began } else { self.log.base };
         let cause = if is_shared { Cause::Meta } else { Cause::Map };
@@ -314,13 +295,13 @@ impl Journal {
     }
 }
 
-/// `records` with those of the virtual map last: they share a page with others at most once in an epoch.
+/// Sorts virtual map records last: they share a page with others at most once per epoch.
 fn apart(mut records: Vec<Record>) -> Vec<Record> {
     records.sort_by_key(Record::is_shared);
     records
 }
 
-/// A page counts as what most of its records are: of the virtual map, which is P2L, or of L2P.
+/// Cause of a journal page by the majority of its records: `Meta` for the virtual map (P2L), `Map` for L2P.
 fn cause_of(records: &[Record]) -> Cause {
     let shared = records.iter().filter(|record| record.is_shared()).count();
     if 2 * shared > records.len() { Cause::Meta } else { Cause::Map }

@@ -1,23 +1,21 @@
-//! The tables that the live log adds up to.
+//! Replay of the live log.
 
 use super::Journal;
 use super::format::{Clock, Content, LogPage, Record, WORDS_PER_ENTRY};
 use crate::recovery::damaged;
 use crate::{Recovery, RecoveryError};
 
-/// The tables as the log has them.
 pub(crate) struct Tables {
     pub(crate) map_words: u64,
     /// The map, then the virtual map.
     pub(crate) words: Vec<u32>,
-    /// Stream, lane, block and its pages.
+    /// Stream, lane, block and programmed pages.
     pub(crate) open: Vec<[u32; 4]>,
     pub(crate) retiring: Vec<u32>,
     pub(crate) clock: Clock,
 }
 
 impl Tables {
-    /// Replays `pages`, the live log in order.
     pub(crate) fn of(
         pages: &[LogPage],
         journal: &Journal,
@@ -43,6 +41,7 @@ impl Tables {
                     report.segments += 1;
                     at += 1;
                 }
+                // Incomplete epochs are skipped: an epoch counts only with all its pages.
                 Content::Journal(_) => {
                     let pages_of_it = epoch_at(&pages[at..]);
                     if page.number == 0 && pages_of_it.len() == page.count as usize {
@@ -56,7 +55,6 @@ impl Tables {
         Ok(tables)
     }
 
-    /// Applies a whole epoch.
     fn apply(&mut self, pages: &[LogPage]) -> Result<(), RecoveryError> {
         self.open.clear();
         self.retiring.clear();
@@ -97,7 +95,6 @@ impl Tables {
     }
 }
 
-/// The pages at the start of `pages` that belong to one epoch, in order from its first.
 fn epoch_at(pages: &[LogPage]) -> &[LogPage] {
     let (epoch, count) = (pages[0].epoch, pages[0].count);
     let belongs = |(number, page): &(u32, &LogPage)| {

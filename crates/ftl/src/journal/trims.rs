@@ -1,12 +1,12 @@
-//! Log of trimmed units on flash, for schemes that recover all other state from the out-of-band areas.
+//! Log of trimmed units on flash, for schemes that recover all other state from out-of-band areas.
 //!
-//! A page says which unit it holds, and its sequence number which of several versions is the newest. But no page
-//! says that its unit has been trimmed since. So trims go into a log, one bit for each unit. A set bit hides the
-//! pages that are older than the epoch it belongs to, not those written later.
+//! A page names its logical unit, and sequence numbers decide between versions, but no page records a later
+//! trim. The log therefore stores trims, one bit per unit. A set bit hides pages older than its epoch.
 //!
-//! With logical copy no page says, either, who shares a unit on it, and who of the two has it when the other has left: it need
-//! not have that one's name, and if it has, there may be a newer page with it, from before the copy. So the same log has the
-//! virtual map, and the places of such *foreign* units.
+//! With logical copy, no page records sharing, nor the owner that remains after the other has left. The page
+//! may name only the other owner, or a newer page from before the copy may also name the remaining one. Such
+//! a logical unit is *foreign*. The log therefore also holds the virtual map and the flash units of foreign
+//! ones.
 
 use strobe_nand::{Nand, When};
 use strobe_types::{Geometry, Lpn, State};
@@ -15,40 +15,32 @@ use super::format::{Clock, Record, WORDS_PER_ENTRY};
 use super::{Journal, Log, LogDemand, LogWornOut, Tables, region_for};
 use crate::{Recovery, RecoveryError};
 
-/// Bits of a word: a record's entry and its count must not overflow together.
+/// Bits used per word: a record's entry plus its count must not overflow.
 const BITS: u32 = 31;
 
-/// State of logical copies, as words of the log.
 #[derive(Clone, Copy)]
 pub(crate) struct SharedWords<'a> {
-    /// The words of an entry of the virtual map.
     pub(crate) entry: &'a dyn Fn(u32) -> [u32; WORDS_PER_ENTRY as usize],
-    /// The map entry of a logical unit, plus one; 0 without.
+    /// Map entry of a logical unit, plus one; 0 if unmapped.
     pub(crate) place: &'a dyn Fn(u32) -> u32,
 }
 
 impl SharedWords<'_> {
-    /// Of a drive that does not know such copies.
     pub(crate) const NONE: Self = Self { entry: &|_| [0; _], place: &|_| 0 };
 }
 
-/// Parameters of the size of the log.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct TrimsDemand {
     pub(crate) logical_units: u32,
-    /// 0 without logical copy.
     pub(crate) virtual_map_entries: u32,
-    /// Blocks that may fail.
     pub(crate) fault_reserve: u32,
 }
 
 impl TrimsDemand {
-    /// Words of the bits.
     fn words(&self) -> u32 {
         self.logical_units.div_ceil(BITS)
     }
 
-    /// Units that can be foreign.
     fn named(&self) -> u32 {
         if self.virtual_map_entries > 0 { self.logical_units } else { 0 }
     }
@@ -56,56 +48,50 @@ impl TrimsDemand {
     fn log(&self, geometry: &Geometry) -> LogDemand {
         let shared = u64::from(self.virtual_map_entries) * WORDS_PER_ENTRY;
         let words = u64::from(self.words()) + u64::from(self.named()) + shared;
-        // Of each unit of a page that the host writes several things may change before an epoch ends.
+        // Each unit of a page may change several words before an epoch ends.
         let open_blocks = if self.named() > 0 { 4 * geometry.units_per_page() } else { 0 };
         LogDemand { words, open_blocks, fault_reserve: self.fault_reserve }
     }
 
-    /// Good blocks that the log takes.
     pub(crate) fn blocks(&self, geometry: &Geometry) -> u32 {
         self.log(geometry).blocks(geometry)
     }
 
-    /// Host memory, in bytes.
     pub(crate) fn bytes(&self) -> u64 {
         let bits = u64::from(self.virtual_map_entries) + 2 * u64::from(self.named());
         u64::from(self.words()) * 4 + bits.div_ceil(8)
     }
 }
 
-/// Logical units that were trimmed and not written since.
+/// Logical units trimmed and not written since.
 #[derive(Clone, Debug, State)]
 pub(crate) struct Trims {
     pub(crate) journal: Box<Journal>,
-    /// True if trims, or units newly shared or moved, are in no epoch yet.
+    /// True if trims, or newly shared or moved units, are in no epoch yet.
     pending: bool,
     #[state(table)]
     words: Vec<u32>,
-    /// One bit for each unit: whether it is foreign. Only with logical copy.
+    /// One bit per foreign unit. Only with logical copy.
     #[state(table)]
     foreign: Vec<u64>,
 }
 
-/// Trims recovered from the log.
 pub(crate) struct TrimsFound {
     pub(crate) trims: Trims,
-    /// The places of foreign units, plus one; 0 for others.
+    /// Flash unit of each foreign logical unit, plus one; 0 for other units.
     pub(crate) foreign: Vec<u32>,
-    /// The words of the virtual map.
     pub(crate) shared: Vec<u32>,
-    /// As of the newest epoch.
     pub(crate) clock: Clock,
 }
 
 impl TrimsFound {
-    /// True if the page of `lpn` with this sequence number was trimmed after it was written.
+    /// True if `lpn` was trimmed after its page with this sequence number.
     pub(crate) fn has_trimmed(&self, lpn: Lpn, sequence: u64) -> bool {
         sequence < self.clock.sequence && self.trims.has(lpn)
     }
 }
 
 impl Trims {
-    /// None trimmed and none shared, on fresh flash.
     pub(crate) fn new<N: Nand>(nand: &N, demand: TrimsDemand) -> Self {
         let geometry = nand.geometry();
         let region = region_for(geometry, demand.blocks(geometry), |block| nand.block(block).bad);
@@ -120,7 +106,6 @@ impl Trims {
         Self { words: vec![0; words as usize], foreign, journal, pending: false }
     }
 
-    /// Recovers the log from `nand` after a power cut.
     pub(crate) fn find<N: Nand>(
         nand: &mut N,
         demand: TrimsDemand,
@@ -144,20 +129,18 @@ impl Trims {
         self.words[(lpn.get() / BITS) as usize] & 1 << (lpn.get() % BITS) != 0
     }
 
-    /// `lpn` holds nothing any more.
     pub(crate) fn trimmed(&mut self, lpn: Lpn) {
         if self.change(lpn, true) {
             self.pending = true;
         }
     }
 
-    /// `lpn` has been written. Its page says so by itself.
     #[inline]
     pub(crate) fn written(&mut self, lpn: Lpn) {
         self.change(lpn, false);
     }
 
-    /// `lpn` lies elsewhere: where its newest page is, or not (`is_foreign`).
+    /// Records that `lpn` moved: to the newest page that names it, or elsewhere if `is_foreign`.
     #[inline]
     pub(crate) fn name_changed(&mut self, lpn: Lpn, is_foreign: bool) {
         if self.mark_foreign(lpn, is_foreign) || is_foreign {
@@ -165,14 +148,13 @@ impl Trims {
         }
     }
 
-    /// True if `lpn` may be elsewhere than in its newest page; `None` without logical copy.
+    /// True if `lpn` may lie elsewhere than in the newest page that names it; `None` without logical copy.
     pub(crate) fn is_foreign(&self, lpn: Lpn) -> Option<bool> {
         self.foreign.get(lpn.index() / 64).map(|word| word & 1 << (lpn.index() % 64) != 0)
     }
 
-    /// Returns whether that is new.
     fn mark_foreign(&mut self, lpn: Lpn, is_foreign: bool) -> bool {
-        // Without logical copy, and of translation pages, nothing is foreign.
+        // Without logical copy, and for translation pages, nothing is foreign.
         let Some(word) = self.foreign.get_mut(lpn.index() / 64) else { return false };
         let bit = 1 << (lpn.index() % 64);
         let is_new = (*word & bit != 0) != is_foreign;
@@ -182,12 +164,12 @@ impl Trims {
         is_new
     }
 
-    /// Entry `vpn` of the virtual map has changed, in a way that pages on flash tell of.
+    /// Records a change of entry `vpn` that pages on flash show as well.
     pub(crate) fn entry_changed(&mut self, vpn: u32) {
         self.journal.entry_changed(vpn);
     }
 
-    /// Notes that changes must be in the log before the versions that they made invalid are erased.
+    /// Requires the changes to be logged before the versions they invalidated are erased.
     pub(crate) fn mark_pending(&mut self) {
         self.pending = true;
     }
@@ -203,8 +185,8 @@ impl Trims {
         changes
     }
 
-    /// Makes the trims so far, and what is `shared`, survive a power cut; returns when they do.
-    /// Nothing that a trim has made invalid may be erased before: older versions could come back.
+    /// Makes all trims and the `shared` state durable. Returns the time when they are. Units invalidated by a
+    /// trim must not be erased earlier, or older versions could come back.
     pub(crate) fn commit<N: Nand>(
         &mut self,
         nand: &mut N,
@@ -213,7 +195,7 @@ impl Trims {
         host_units: u64,
         shared: SharedWords<'_>,
     ) -> Result<When, LogWornOut> {
-        // Also bits that writes have cleared take room in the next epoch.
+        // Bits cleared by writes count towards the limit of an epoch as well.
         if !self.pending && !self.journal.is_full() {
             let settled = self.journal.settled_at(nand);
             return Ok(nand.both(now, settled));
@@ -226,6 +208,7 @@ impl Trims {
             _ => (shared.place)(lpn),
         };
         let map_words = self.journal.map_words();
+        // Tables in the log: trim bits, then foreign units, then the virtual map.
         let word = |at: u64| match at.checked_sub(map_words) {
             Some(at) => (shared.entry)((at / WORDS_PER_ENTRY) as u32)[(at % WORDS_PER_ENTRY) as usize],
             None => words.get(at as usize).copied().unwrap_or_else(|| named(at as u32 - words.len() as u32)),

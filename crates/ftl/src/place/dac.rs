@@ -1,16 +1,11 @@
-//! Dynamic data clustering (DAC: Chiang, Lee & Chang, "Using data clustering to improve cleaning performance for flash
-//! memory", Software: Practice and Experience 1999), as SepBIT's simulator has it.
+//! Dynamic data clustering (DAC: Chiang, Lee & Chang, "Using data clustering to improve cleaning performance
+//! for flash memory", Software: Practice and Experience 1999), as in SepBIT's simulator.
 //!
-//! Each logical unit has a level, and each level a stream:
+//! 1. Each logical unit has a level. The host's first write sets it to 0.
+//! 2. Each further write raises it by one, up to the last level. Each relocation lowers it by one, down to 0.
+//! 3. The unit is written to the stream of its new level.
 //!
-//! 1. The host's first write of a unit gives it level 0.
-//! 2. Each further write takes it up by one, to the last level at most.
-//! 3. Each relocation takes it down by one, to level 0 at least.
-//! 4. A unit goes to the stream of its new level.
-//!
-//! The paper also asks for some time in a level before a unit is taken up; the simulator does not.
-//!
-//! Memory: a byte for each logical unit.
+//! The paper also requires a minimum time in a level. Memory: one byte per logical unit.
 
 use strobe_types::{Lpn, State, prefetch_write};
 
@@ -20,13 +15,12 @@ use super::{CopyContext, Placement, StreamId, WriteContext, by_state};
 pub(super) struct Dac {
     #[state(skip)]
     streams: u8,
-    /// Level of each logical unit plus one; 0 if the host has never written it.
+    /// Level plus one; 0 if never written by the host.
     #[state(table)]
     levels: Vec<u8>,
 }
 
 impl Dac {
-    /// Levels 0 to `streams` - 1.
     pub(super) fn new(streams: u8, logical_units: u32) -> Self {
         Self { streams, levels: vec![0; logical_units as usize] }
     }
@@ -49,7 +43,7 @@ impl Placement for Dac {
 
     fn for_copy(&mut self, lpn: Lpn, _: &CopyContext) -> StreamId {
         let level = &mut self.levels[lpn.index()];
-        // After a power cut nothing is known of it.
+        // After a power cut the level is unknown.
         *level = level.saturating_sub(1).max(1);
         StreamId::new(*level - 1)
     }

@@ -1,14 +1,14 @@
-//! Separation by a fading count of writes (FADaC: Kremer & Brinkmann, "FADaC: a self-adapting data classifier for flash
-//! memory", SYSTOR 2019), as SepBIT's simulator has it.
+//! Separation by a fading write count (FADaC: Kremer & Brinkmann, "FADaC: a self-adapting data classifier for
+//! flash memory", SYSTOR 2019), as in SepBIT's simulator.
 //!
-//! 1. Each logical unit has a count: a host write adds 1, a relocation takes 1 off, to 0 at least.
-//! 2. A count of at most a goes to stream 0, one of at most 10 a to stream 1, one of at most 100 a to stream 2, and so
-//!    on, the last stream taking the rest.
+//! 1. Each logical unit has a count. A host write adds 1; a relocation subtracts 1, down to 0.
+//! 2. A count up to 1 selects stream 0, up to 10 stream 1, up to 100 stream 2, and so on. The last stream
+//!    takes the rest.
 //!
-//! In the simulator a is a fading average of the length of requests. Here each unit is a request, so a is 1. There it is
-//! 1 within rounding for requests of one unit, and rounding decides whether a count of 1 is above it.
+//! In the simulator, the limits are multiples of a fading average of the request length. For one-unit
+//! requests, this average is 1 within rounding errors, which decide whether a count of 1 exceeds it.
 //!
-//! Memory: 4 bytes for each logical unit.
+//! Memory: 4 bytes per logical unit.
 
 use strobe_types::{Lpn, State, prefetch_write};
 
@@ -23,12 +23,10 @@ pub(super) struct Fadac {
 }
 
 impl Fadac {
-    /// Streams for powers of ten.
     pub(super) fn new(streams: u8, logical_units: u32) -> Self {
         Self { streams, counts: vec![0; logical_units as usize] }
     }
 
-    /// The stream of units with this count.
     fn stream_of(&self, count: u32) -> StreamId {
         let powers = std::iter::successors(Some(1_u64), |power| Some(10 * power));
         let smaller = powers.take(self.streams.into()).take_while(|&power| u64::from(count) > power);

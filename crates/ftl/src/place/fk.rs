@@ -1,17 +1,17 @@
-//! Placement by the future (FK, the oracle that SepBIT's authors compare with: Wang et al., FAST 2022).
+//! Placement by future knowledge (FK, the oracle in the SepBIT paper: Wang et al., FAST 2022).
 //!
-//! Time is counted in units that the host writes. A unit dies at its next write, or when it is trimmed.
+//! Time is counted in units written by the host. A unit dies at its next write or trim.
 //!
-//! 1. [`FutureBuilder`] is told all writes and trims beforehand, in order. Each is an event; [`Future`] keeps those of each
-//!    unit together, and one pass of a sequence that is repeated.
-//! 2. Host write at time t: the unit's next event is its death d. It goes to stream ⌊(d − t) / S⌋ with S units in a block,
-//!    or to the last stream.
-//! 3. Relocation: the same, with the time that is left.
+//! 1. [`FutureBuilder`] receives all writes and trims beforehand, in order. [`Future`] stores these events by
+//!    unit, and a repeated sequence as one pass.
+//! 2. A host write at time t has its death d at the unit's next event. It uses stream ⌊(d − t) / S⌋ with S
+//!    units in a block, or the last stream.
+//! 3. A relocation uses the same rule with the remaining time.
 //!
-//! Write caches hold units back, merge versions and change their order: with one it would not be known which version of a
-//! unit is placed, so a drive with a write cache is refused.
+//! A drive with a write cache is refused: caches delay, merge and reorder units.
 //!
-//! Writes to units 0, 1, 0 in blocks of 1: unit 0 lives for 2 writes and goes to stream 2, then for ever.
+//! Example: writes to units 0, 1, 0 in blocks of 1. Unit 0 first lives for 2 writes, in stream 2; then
+//! forever, in the last stream.
 
 use std::sync::Arc;
 
@@ -19,20 +19,18 @@ use strobe_types::{Lpn, StateWriter};
 
 use super::{CopyContext, Placement, StreamId, StreamLayout, WriteContext};
 
-/// A write or trim of a unit: twice the number of writes before it, and one more if it is a write.
+/// A write or trim: twice the number of earlier writes, plus one for a write.
 type Event = u64;
 
 const fn is_write(event: Event) -> bool {
     event % 2 == 1
 }
 
-/// The events of each unit, in order.
 #[derive(Debug)]
 struct Events {
-    /// By unit, the place of its first event; and the number of events.
+    /// Index of each unit's first event; then the number of events.
     first: Vec<usize>,
     events: Vec<Event>,
-    /// Writes of all units.
     writes: u64,
 }
 
@@ -54,7 +52,7 @@ impl Events {
     }
 }
 
-/// All writes and trims of a host: some that happen once, and a pass that may be repeated.
+/// All writes and trims of a host: some once, then a pass that may repeat.
 #[derive(Debug)]
 pub struct Future {
     once: Events,
@@ -63,7 +61,6 @@ pub struct Future {
 }
 
 impl Future {
-    /// Event number `at` of `lpn`, counted from 0.
     fn event(&self, lpn: Lpn, at: u64) -> Option<Event> {
         let (once, pass) = (self.once.of(lpn), self.pass.of(lpn));
         let Some(at) = at.checked_sub(once.len() as u64) else { return Some(once[at as usize]) };
@@ -71,12 +68,12 @@ impl Future {
         if events == 0 || at / events >= self.repeats {
             return None;
         }
+        // Events of a later pass come after the writes of all passes before it.
         let before = self.once.writes + at / events * self.pass.writes;
         Some(2 * before + pass[(at % events) as usize])
     }
 }
 
-/// Knowledge of a unit as its events are noted.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Known {
     Nothing,
@@ -84,7 +81,7 @@ enum Known {
     Trimmed,
 }
 
-/// Takes the writes and trims of a [`Future`], in order.
+/// Collects the writes and trims of a [`Future`], in order.
 pub struct FutureBuilder {
     known: Vec<Known>,
     noted: Vec<(u32, Event)>,
@@ -105,24 +102,24 @@ impl FutureBuilder {
         }
     }
 
-    /// Notes that `lpn` is written.
+    /// Records a write of `lpn`.
     pub fn write(&mut self, lpn: Lpn) {
         self.noted.push((lpn.get(), 2 * self.writes + 1));
         self.known[lpn.index()] = Known::Written;
         self.writes += 1;
     }
 
-    /// Notes that `lpn` is trimmed. Nothing dies of a unit that holds nothing.
+    /// Records a trim of `lpn`, unless it holds nothing.
     pub fn trim(&mut self, lpn: Lpn) {
         let known = &mut self.known[lpn.index()];
-        // The first trim of a pass ends what the pass before has written.
+        // The first trim in a pass ends a unit of the previous pass.
         if *known == Known::Written || *known == Known::Nothing && self.repeats > 1 {
             self.noted.push((lpn.get(), 2 * self.writes));
         }
         *known = Known::Trimmed;
     }
 
-    /// Begins the pass that happens `repeats` times. What was noted before happens once.
+    /// Begins the pass, repeated `repeats` times. Earlier events happen once.
     pub fn begin_pass(&mut self, repeats: u32) {
         self.once = Some(self.take());
         self.repeats = repeats.into();
@@ -136,7 +133,7 @@ impl FutureBuilder {
         Events::new(self.known.len() as u32, noted, std::mem::take(&mut self.writes))
     }
 
-    /// The future.
+    /// Returns the future.
     pub fn finish(mut self) -> Future {
         let pass = self.take();
         let once = self.once.unwrap_or_else(|| Events::new(self.known.len() as u32, Vec::new(), 0));
@@ -144,20 +141,19 @@ impl FutureBuilder {
     }
 }
 
-/// The placement.
+/// The FK placement.
 #[derive(Clone, Debug)]
 pub struct Fk {
     streams: u8,
     block_units: u64,
     future: Arc<Future>,
-    /// Time: the latest event that has happened, and one more.
     now: Event,
-    /// Events of each unit that have happened.
     past: Vec<u64>,
 }
 
 impl Fk {
-    /// Places units of a drive with `units` units in blocks of `block_units` by `future`, which is of as many.
+    /// A placement by `future`, for `units` units in blocks of `block_units`. `future` must have the same
+    /// number of units.
     pub fn new(streams: u8, units: u32, block_units: u32, future: Future) -> Self {
         Self {
             streams,
@@ -168,12 +164,12 @@ impl Fk {
         }
     }
 
-    /// Streams that both host writes and relocated units choose from.
+    /// Streams shared by host writes and relocated units.
     pub const fn layout(streams: u8) -> StreamLayout {
         StreamLayout::shared(streams)
     }
 
-    /// Bytes of host memory for each unit, without the future.
+    /// Host memory per unit in bytes, without the future.
     pub const BYTES_PER_UNIT: u64 = 8;
 
     fn stream(&self, lpn: Lpn, now: Event) -> StreamId {
@@ -186,7 +182,7 @@ impl Fk {
 impl Placement for Fk {
     fn for_write(&mut self, lpn: Lpn, _: WriteContext, _: u64) -> StreamId {
         let past = &mut self.past[lpn.index()];
-        // Trims of the unit come before its next write.
+        // Trims of the unit precede its next write.
         while let Some(event) = self.future.event(lpn, *past) {
             *past += 1;
             self.now = event + 1;
@@ -206,7 +202,7 @@ impl Placement for Fk {
     }
 
     fn save(&self, out: &mut StateWriter<'_>) {
-        out.refuse("placement.scheme = \"fk\" knows the future of one run, which no state has");
+        out.refuse("placement.scheme = \"fk\" depends on the future writes of one run, which are not saved");
     }
 }
 
@@ -230,7 +226,7 @@ mod tests {
         writes.iter().for_each(|&unit| future.write(Lpn::new(unit)));
         let mut fk = placement(3, 3, future);
         let streams = writes.map(|unit| written(&mut fk, unit));
-        // Lives of 3, 8, for ever, for ever, 1, 1, 1, 1, for ever, for ever.
+        // Lifetimes: 3, 8, ∞, ∞, 1, 1, 1, 1, ∞, ∞.
         assert_eq!(streams, [1, 2, 2, 2, 0, 0, 0, 0, 2, 2]);
         assert_eq!(fk.stream(Lpn::new(2), fk.now).get(), 2, "it never dies");
     }
@@ -260,8 +256,8 @@ mod tests {
         future.trim(Lpn::new(0));
         let mut fk = placement(20, 1, future);
         let streams = [0, 1, 2, 0, 2, 1, 2, 0, 2, 1].map(|unit| written(&mut fk, unit));
-        // Unit 0 at 0 and 3, trimmed at 6, at 7, trimmed at 10; unit 1 at 1, trimmed at 2, at 5, trimmed at 6, at 9; unit 2
-        // at 2, 4, 6 and 8.
+        // Unit 0: at 0 and 3, trimmed at 6, at 7, trimmed at 10. Unit 1: at 1, trimmed at 2, at 5, trimmed at
+        // 6, at 9. Unit 2: at 2, 4, 6 and 8.
         assert_eq!(streams, [3, 1, 2, 3, 2, 1, 2, 3, 19, 19]);
     }
 }

@@ -1,16 +1,16 @@
 //! Placement by a formula: its value is the stream.
 //!
-//! 1. The variables are those of the unit before the write or the relocation that it is placed for.
-//! 2. The value is rounded down and limited to the streams that there are. What is not a number (0/0) is stream 0.
-//! 3. Then the write or the relocation is noted.
+//! 1. The variables describe the unit before the write or relocation.
+//! 2. The value is rounded down and limited to the existing streams; not a number (0/0) is stream 0.
+//! 3. The write or relocation is then recorded, even before a collection that it triggers. That collection
+//!    already sees the new write.
 //!
-//! Time is counted in units that the host has written. The bounds of the formula, with `is_copy` = 0 and = 1, tell which
-//! streams host writes and relocated units can go to: `is_copy` has one of each.
+//! Time is counted in units written by the host.
 //!
-//! Example: `stream + 1 - 2 * is_copy` is dynamic data clustering (DAC). A unit goes up a stream with each host write, and
-//! down with each relocation.
+//! Example: `stream + 1 - 2 * is_copy` is dynamic data clustering (DAC): a host write moves a unit up one
+//! stream, a relocation down one.
 //!
-//! Memory: what the variables in the formula need, at most 25 bytes for each logical unit.
+//! Memory: only for the variables in use, at most 25 bytes per logical unit.
 
 use strobe_types::{Lpn, State};
 
@@ -20,7 +20,7 @@ use crate::formula::{Expression, FormulaError, Stack, parse};
 /// A variable of placement formulas.
 #[derive(Clone, Copy, Debug)]
 pub struct UnitVariable {
-    /// Its name.
+    /// Name.
     pub name: &'static str,
     /// Meaning, in words.
     pub meaning: &'static str,
@@ -44,15 +44,15 @@ const fn variable(name: &'static str, meaning: &'static str, value: Value) -> Un
     UnitVariable { name, meaning, value }
 }
 
-/// Every variable of placement formulas. Ages are in host writes plus one, so never 0.
+/// All variables. Ages are in host writes plus one, never 0.
 pub const UNIT_VARIABLES: &[UnitVariable] = &[
     variable("age", "age since the host last wrote the unit; since the drive was new, if never", Value::Age),
-    variable("interval", "age that it had at that write", Value::Interval),
+    variable("interval", "age just before that write", Value::Interval),
     variable("writes", "host writes of the unit so far", Value::Writes),
     variable("copies", "relocations since the host last wrote it", Value::Copies),
     variable("stream", "stream last chosen for it; -1 if none has been", Value::Stream),
     variable("is_copy", "1 if it is relocated, 0 if the host writes it", Value::IsCopy),
-    variable("address", "its number as a share of the drive, from 0 to below 1", Value::Address),
+    variable("address", "logical address as a share of the drive, from 0 to below 1", Value::Address),
     variable("handle", "placement handle of its last host write, this one included", Value::Handle),
     variable("is_metadata", "1 if that write was hinted as metadata, else 0", Value::IsMetadata),
 ];
@@ -62,7 +62,6 @@ pub const UNIT_VARIABLES: &[UnitVariable] = &[
 pub struct FormulaPlacement {
     #[state(skip)]
     expression: Expression,
-    /// Variables in the order in which the expression takes them.
     #[state(skip)]
     values: Vec<Value>,
     #[state(skip)]
@@ -71,10 +70,8 @@ pub struct FormulaPlacement {
     layout: StreamLayout,
     #[state(skip)]
     logical_units: u32,
-    /// Units that the host has written.
     clock: u64,
-    /// Tables of what the variables need, by logical unit; empty if the formula does not ask. Time of the last host write;
-    /// 0: never.
+    /// Time of the last host write; 0 if never written. Tables by logical unit are empty if unused.
     #[state(table)]
     last_write: Vec<u64>,
     #[state(table)]
@@ -83,7 +80,7 @@ pub struct FormulaPlacement {
     writes: Vec<u32>,
     #[state(table)]
     copies: Vec<u16>,
-    /// Stream plus one; 0: none.
+    /// Stream plus one; 0 if none.
     #[state(table)]
     stream: Vec<u8>,
     #[state(table)]
@@ -93,8 +90,8 @@ pub struct FormulaPlacement {
 }
 
 impl FormulaPlacement {
-    /// A placement of `logical_units` into at most `streams` streams, 1 or more, by `text`. The host has `handles` placement
-    /// handles, if the formula uses them.
+    /// A placement by `text` into at most `streams` streams, 1 or more. `handles` is the number of placement
+    /// handles, if used.
     pub fn new(text: &str, streams: u8, handles: u8, logical_units: u32) -> Result<Self, FormulaError> {
         let (expression, values) = Self::parse(text)?;
         let layout = layout(&expression, &values, streams, handles);
@@ -117,13 +114,13 @@ impl FormulaPlacement {
         })
     }
 
-    /// The streams of `text`, of at most `streams`. The host has `handles` placement handles, if it uses them.
+    /// Streams of `text`, at most `streams`. `handles` is the number of placement handles, if used.
     pub fn layout(text: &str, streams: u8, handles: u8) -> Result<StreamLayout, FormulaError> {
         let (expression, values) = Self::parse(text)?;
         Ok(layout(&expression, &values, streams, handles))
     }
 
-    /// Refuses a `text` that is not a formula.
+    /// Checks that `text` is a formula.
     pub fn check(text: &str) -> Result<(), FormulaError> {
         Self::parse(text).map(|_| ())
     }
@@ -133,7 +130,7 @@ impl FormulaPlacement {
         Self::parse(text).is_ok_and(|(expression, _)| expression.variables().iter().any(|used| used == name))
     }
 
-    /// Bytes of host memory of the placement by `text`.
+    /// Host memory of the placement by `text`, in bytes.
     pub fn bytes(text: &str, logical_units: u32) -> u64 {
         let Ok((_, values)) = Self::parse(text) else { return 0 };
         let per_unit = |value: &Value| match value {
@@ -155,7 +152,6 @@ impl FormulaPlacement {
         Ok((expression, values))
     }
 
-    /// The value of the formula for `lpn`, rounded down, within the streams of `range`.
     fn choose(&mut self, lpn: Lpn, is_copy: bool, (first, end): (u8, u8)) -> StreamId {
         let at = lpn.index();
         let age = |since: u64| (self.clock + 1 - since) as f64;
@@ -173,7 +169,7 @@ impl FormulaPlacement {
         };
         let values = &self.values;
         let [value] = *self.expression.evaluate(&mut self.stack, |at, out| out[0] = value_of(values[at]));
-        // A cast rounds towards 0, and what is not a number becomes 0.
+        // A cast rounds towards 0 and turns "not a number" into 0.
         let stream = StreamId::new((value as u8).clamp(first, end - 1));
         if let Some(chosen) = self.stream.get_mut(at) {
             *chosen = stream.get() + 1;
@@ -182,12 +178,10 @@ impl FormulaPlacement {
     }
 }
 
-/// True if the time of the last host write is kept.
 fn needs_time(values: &[Value]) -> bool {
     values.contains(&Value::Age) || values.contains(&Value::Interval)
 }
 
-/// The streams that `expression`, over `values`, can give.
 fn layout(expression: &Expression, values: &[Value], streams: u8, handles: u8) -> StreamLayout {
     let last = f64::from(streams.saturating_sub(1));
     // Larger than any count or age.
@@ -224,6 +218,7 @@ impl Placement for FormulaPlacement {
         if let Some(is_metadata) = self.is_metadata.get_mut(at) {
             *is_metadata = context.tag.hint == Hint::Metadata;
         }
+        // The write is recorded after the choice, which describes the unit before it.
         let stream = self.choose(lpn, false, (0, self.layout.host));
         if let Some(last) = self.last_write.get(at)
             && let Some(interval) = self.interval.get_mut(at)
@@ -279,7 +274,6 @@ mod tests {
         FormulaPlacement::new(text, 6, 4, 100).unwrap_or_else(|error| panic!("{text}: {error}"))
     }
 
-    /// Streams of a unit: written first, when two others have been written, again at once, relocated, and relocated again.
     fn history(text: &str) -> [u8; 5] {
         let mut by = placement(text);
         let mut write = |lpn| by.for_write(Lpn::new(lpn), HOST, 0).get();
@@ -299,6 +293,19 @@ mod tests {
         assert_eq!(history("copies + 3 * is_copy"), [0, 0, 0, 3, 4]);
         assert_eq!(history("stream + 2"), [1, 3, 5, 5, 5]);
         assert_eq!(history("address * 4"), [2; 5]);
+    }
+
+    #[test]
+    fn a_write_counts_in_the_collection_that_it_causes() {
+        for (text, expected) in [("writes", 2), ("age", 1), ("interval", 2), ("4 * is_copy + copies", 4)] {
+            let mut by = placement(text);
+            by.for_write(Lpn::new(7), HOST, 0);
+            by.for_copy(Lpn::new(7), &FROM);
+            by.for_write(Lpn::new(8), HOST, 0);
+            // It needs a block, and the victim holds the unit it replaces.
+            by.for_write(Lpn::new(7), HOST, 0);
+            assert_eq!(by.for_copy(Lpn::new(7), &FROM).get(), expected, "{text}");
+        }
     }
 
     #[test]
@@ -357,7 +364,7 @@ mod tests {
         assert!(error.to_string().ends_with(list), "{error}");
         let error = FormulaPlacement::check("2").expect_err("constant");
         assert!(
-            error.to_string().starts_with("it uses no variable and so cannot tell units apart"),
+            error.to_string().starts_with("it uses no variable, so all units get the same value"),
             "{error}"
         );
     }

@@ -1,4 +1,4 @@
-//! Streams that the host chooses: by placement handles, as with FDP, or by hints.
+//! Streams chosen by the host: by placement handle (FDP) or by hint.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -13,24 +13,23 @@ pub enum Isolation {
     /// Relocated units of all handles share a stream (initially isolated).
     #[default]
     Initial,
-    /// Relocated units keep to a stream of their handle (persistently isolated), but for those that wear levelling moves.
+    /// Relocated units stay in a stream of their handle (persistently isolated), except those moved by wear
+    /// levelling.
     Persistent,
 }
 
-/// One stream of host writes for each value of a part of their tag. Relocated units go to one more stream, or to one
-/// more for each of these.
+/// The value is the placement handle or hint.
 #[derive(Clone, Copy, Debug, State)]
 pub(super) struct ByTag {
     #[state(skip)]
     count: u8,
     #[state(skip)]
     isolation: Isolation,
-    /// Reclaim groups, in each of which each value has its streams; and the blocks of one.
+    /// Reclaim groups, each with streams for every value.
     #[state(skip)]
     groups: u8,
     #[state(skip)]
     group_blocks: u32,
-    /// Numbers the values of the part that counts.
     #[state(skip)]
     value: fn(DataTag) -> u16,
     #[state(skip)]
@@ -38,14 +37,12 @@ pub(super) struct ByTag {
 }
 
 impl ByTag {
-    /// Streams by placement handle, of which each of `groups` reclaim groups has `count`.
     pub(super) fn handles(count: u8, isolation: Isolation, groups: u8, geometry: &Geometry) -> Self {
         let group_blocks = geometry.blocks() / u32::from(groups);
         let (value, relevant) = (|tag: DataTag| tag.handle, |tag: DataTag| DataTag::placed(tag.handle));
         Self { count, isolation, groups, group_blocks, value, relevant }
     }
 
-    /// One stream for metadata, and one for other data.
     pub(super) fn hints() -> Self {
         let value = |tag: DataTag| u16::from(tag.hint == Hint::Metadata);
         let (isolation, relevant) = (Isolation::Initial, |tag: DataTag| tag.hint.into());
@@ -78,7 +75,7 @@ impl Placement for ByTag {
     }
 
     fn for_copy(&mut self, _: Lpn, from: &CopyContext) -> StreamId {
-        // What is relocated stays in its group.
+        // Relocated units stay in their group.
         let group = (from.block.get() / self.group_blocks) as u8;
         let (of_group, own) = match self.isolation {
             Isolation::Initial => (1, 0),

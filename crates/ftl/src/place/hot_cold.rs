@@ -1,4 +1,4 @@
-//! Each victim split at its mean temperature.
+//! Hot-cold separation.
 
 use std::collections::BTreeMap;
 use strobe_types::{BlockId, Lpn, State};
@@ -6,19 +6,16 @@ use strobe_types::{BlockId, Lpn, State};
 use super::{CopyContext, Placement, StreamId, by_state};
 use crate::heat::HeatTable;
 
-/// Units at least as hot as the mean of their victim go to the first stream of relocated units, the others to the
-/// second (CAT: Chiang & Chang 1999).
 #[derive(Clone, Debug, State)]
 pub(super) struct HotCold {
     heat: HeatTable,
-    /// Sum of temperatures and number of units of each block that is being emptied.
+    /// Sum of temperatures and number of valid units of each victim.
     victims: BTreeMap<BlockId, (f64, u32)>,
     #[state(skip)]
     hot: u8,
 }
 
 impl HotCold {
-    /// A split into streams `hot` and `hot + 1`.
     pub(super) fn new(heat: HeatTable, hot: u8) -> Self {
         Self { heat, victims: BTreeMap::new(), hot }
     }
@@ -42,7 +39,7 @@ impl Placement for HotCold {
 
     fn on_victim(&mut self, from: &CopyContext, valid: &mut dyn Iterator<Item = Lpn>) {
         let add = |(sum, units), lpn| (sum + self.heat.of(lpn, from.tick), units + 1);
-        // An empty sum is −0, as that of `Iterator::sum`; it makes no difference to a comparison.
+        // `Iterator::sum` would start at −0; the comparison is not affected.
         let sum = valid.fold((0.0, 0), add);
         self.victims.insert(from.block, sum);
     }

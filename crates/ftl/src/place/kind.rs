@@ -21,74 +21,76 @@ use crate::heat::{HeatTable, Temperature};
 /// A placement scheme by name.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum PlacementKind {
-    /// Host writes share one stream; so do relocated units.
+    /// One stream for host writes and one for relocated units.
     #[default]
     Single,
     /// Each victim is split at its mean temperature (CAT: Chiang & Chang 1999).
     HotCold,
-    /// The units of all victims of a collection are sorted by temperature. Whole blocks of the coldest go to a stream of
-    /// their own (CAPi: Hwang & Kwak 2016, §III).
+    /// The units of all victims are sorted by temperature. The coldest, in multiples of one block per plane,
+    /// have a separate stream (CAPi: Hwang & Kwak 2016, §III).
     Sorted,
     /// Separation by estimated block invalidation time (SepBIT: Wang et al. 2022).
     SepBit {
-        /// Streams in all, at least 3: two of the host, one of what its short-lived blocks leave, the others by age. With 3,
-        /// the last takes all that is relocated (UW).
+        /// At least 3: two for the host, one for units left in short-lived blocks, the others by age. With 3,
+        /// the last takes all relocated units (UW).
         streams: u8,
     },
-    /// SepBIT's separation of relocated units, without that of host writes (GW).
+    /// SepBIT for relocated units only (GW).
     SepBitCopies {
-        /// Streams in all, at least 2: one of the host, the others by age.
+        /// At least 2: one for the host, the others by age.
         streams: u8,
     },
-    /// A level for each unit: up with a host write, down with a relocation (DAC: Chiang, Lee & Chang 1999).
+    /// A level for each unit, raised by host writes and lowered by relocations (DAC: Chiang, Lee & Chang
+    /// 1999).
     Dac {
-        /// Streams, one for each level.
+        /// One per level.
         streams: u8,
     },
-    /// Streams by the order of magnitude of a unit's writes less its relocations (FADaC: Kremer & Brinkmann 2019).
+    /// Streams by the order of magnitude of a unit's writes minus its relocations (FADaC: Kremer & Brinkmann
+    /// 2019).
     Fadac {
-        /// Streams, one for each power of ten.
+        /// One per power of ten.
         streams: u8,
     },
     /// Clusters of rewrite intervals (WARCIP: Yang, Pei & Yang 2019).
     Warcip {
-        /// Streams in all, at least 2: one of relocated units, the others clusters of host writes.
+        /// At least 2: one for relocated units, the others for clusters.
         streams: u8,
     },
-    /// Clusters of the hotness of blocks (SFS: Min et al. 2012).
+    /// Clusters of block hotness (SFS: Min et al. 2012).
     Sfs {
-        /// Streams, one for each cluster.
+        /// One per cluster.
         streams: u8,
     },
-    /// A hot stream, and a chain of groups that units move along with each relocation. Their number and sizes follow the
-    /// writes (MiDAS: Oh et al. 2024).
+    /// A hot stream and a chain of groups; relocation moves units to the next group. Number and sizes of
+    /// groups adapt to the writes (MiDAS: Oh et al. 2024).
     Midas {
-        /// Streams in all, at least 3: the most groups.
+        /// At least 3; limits the number of groups.
         streams: u8,
     },
-    /// One stream of the host and one of relocated units. The host goes on in the blocks that relocation has left open (2R:
-    /// Kang et al. 2020).
+    /// One stream for the host, one for relocated units. Host writes continue in blocks that relocation left
+    /// open (2R: Kang et al. 2020).
     TwoR,
-    /// Writes hinted as metadata have a stream of their own.
+    /// A separate stream for writes hinted as metadata.
     Hints,
-    /// The host chooses the stream by a placement handle, as with FDP (NVMe TP4146).
+    /// Streams chosen by placement handle, as with FDP (NVMe TP4146).
     Handles {
-        /// Handles, each a stream.
+        /// Number of handles, each a stream.
         count: u8,
-        /// Streams of what is relocated.
+        /// Streams of relocated units.
         isolation: Isolation,
-        /// Blocks on each plane that a reclaim unit has.
+        /// Blocks of a reclaim unit on each plane.
         unit_blocks: u32,
-        /// Reclaim groups, which divide the dies. Each handle is a stream in each group.
+        /// Reclaim groups, which divide the dies. Each handle has a stream in each group.
         groups: u8,
     },
-    /// A placement that is given beside the configuration: a formula, or one of your own.
+    /// A placement passed separately: a formula, or a user-defined one.
     Own(StreamLayout),
 }
 
 impl PlacementKind {
-    /// Streams of host and relocated units together; `shares_host`: relocated units share the host's stream where the
-    /// scheme allows it.
+    /// Streams of host and relocated units. With `shares_host`, relocated units share the host's stream if
+    /// possible.
     pub fn open_streams(self, shares_host: bool) -> u32 {
         let spec =
             PlacementSpec { kind: self, temperature: Temperature::default(), shares_host, logical_units: 0 };
@@ -96,7 +98,7 @@ impl PlacementKind {
         host.end.max(copies.end).into()
     }
 
-    /// Streams that the host writes: those with lower numbers.
+    /// Number of host streams; these have the lowest numbers.
     pub fn host_streams(self) -> u8 {
         let spec = PlacementSpec {
             kind: self,
@@ -107,26 +109,22 @@ impl PlacementKind {
         spec.streams().0.end
     }
 
-    /// True if [`Placement::for_write`] is called. The streams of other schemes depend on relocations alone.
+    /// True if [`Placement::for_write`] is called; other schemes only place relocated units.
     #[inline]
     pub(crate) fn chooses_for_host(self) -> bool {
         !matches!(self, Self::Single | Self::HotCold | Self::Sorted | Self::TwoR)
     }
 }
 
-/// Choices that a placement is made from.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct PlacementSpec {
     pub(crate) kind: PlacementKind,
     pub(crate) temperature: Temperature,
-    /// True if relocated units share stream 0 with the host, where the scheme allows it.
     pub(crate) shares_host: bool,
     pub(crate) logical_units: u32,
 }
 
 impl PlacementSpec {
-    /// The scheme; `None` for a single stream of the host and one of relocated units, or one of both, and for one that is
-    /// given beside the configuration.
     pub(crate) fn build(&self, geometry: &Geometry) -> Option<Box<dyn Placement>> {
         let heat = || HeatTable::new(self.temperature, self.logical_units);
         let first = if self.shares_host { 0 } else { 1 };
@@ -150,26 +148,26 @@ impl PlacementSpec {
         })
     }
 
-    /// Streams of host writes, streams of relocated units, and the most of the latter that one victim can go to. The drive
-    /// keeps so many erased blocks for each lane.
+    /// Streams of the host, streams of relocated units, and the maximum of these per victim: the drive
+    /// reserves that number of erased blocks per plane.
     pub(crate) fn streams(&self) -> (Range<u8>, Range<u8>, u8) {
         let first = if self.shares_host { 0 } else { 1 };
         match self.kind {
             PlacementKind::Single => (0..1, first..first + 1, 1),
             PlacementKind::HotCold => (0..1, first..first + 2, 2),
-            // Of a single victim, either the one block of cold units or the rest is written.
+            // A victim fills either the one block of cold units or the rest.
             PlacementKind::Sorted => (0..1, first..first + 2, 1),
-            // A victim of stream 0 goes to one stream, any other to those by age.
+            // A victim of stream 0 uses one stream, any other the streams by age.
             PlacementKind::SepBit { streams } => (0..2, 2..streams, (streams - 3).max(1)),
             PlacementKind::SepBitCopies { streams } => (0..1, 1..streams, streams - 1),
             PlacementKind::Dac { streams }
             | PlacementKind::Fadac { streams }
             | PlacementKind::Sfs { streams } => (0..streams, 0..streams, streams),
             PlacementKind::Warcip { streams } => (0..streams - 1, streams - 1..streams, 1),
-            // All units of a block go to one group.
+            // All units of a block move to one group.
             PlacementKind::Midas { streams } => (0..2, 1..streams, 1),
             PlacementKind::TwoR => (0..1, 1..2, 1),
-            // All units of a block come from one stream of the host.
+            // All units of a block come from one host stream.
             PlacementKind::Hints => (0..2, 2..3, 1),
             PlacementKind::Handles { count, isolation, groups, .. } => {
                 let copies = if isolation == Isolation::Persistent { count } else { 1 };
@@ -180,7 +178,6 @@ impl PlacementSpec {
         }
     }
 
-    /// Bytes of host memory, without those of a placement that is given beside the configuration.
     pub(crate) fn bytes(&self, geometry: &Geometry) -> u64 {
         let units = u64::from(self.logical_units);
         match self.kind {

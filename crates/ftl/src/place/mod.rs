@@ -1,16 +1,16 @@
-//! Data placement: which units share blocks.
+//! Data placement: the choice of units that share blocks.
 //!
-//! Every open block belongs to a *stream*. A [`Placement`] decides the stream of each unit that the host writes and of
-//! each unit that is relocated; data that dies together should lie together. Policy chooses, mechanism moves: a
-//! placement sees addresses, ticks and blocks, and cannot touch flash.
-//!
-//! Life of a unit, as a placement is told of it:
+//! Every open block belongs to a *stream*. A [`Placement`] chooses the stream of each unit that is written or
+//! relocated: data that dies together should share blocks. It cannot touch flash. Events in the life of a
+//! unit:
 //!
 //! 1. [`Placement::for_write`]: the host writes it; the stream is chosen.
 //! 2. [`Placement::on_opened`], [`Placement::on_closed`]: blocks of that stream are opened and filled.
-//! 3. [`Placement::on_victim`]: its block is about to be emptied.
-//! 4. [`Placement::for_copy`]: it is still valid, so it is relocated; the stream is chosen anew.
-//! 5. [`Placement::on_collected`]: nothing is left in the block, which is about to be erased.
+//! 3. [`Placement::on_victim`]: its block will be emptied next.
+//! 4. [`Placement::for_copy`]: it is relocated if still valid; the stream is chosen again.
+//! 5. [`Placement::on_collected`]: the block is empty and will be erased.
+//!
+//! `sepbit.rs` is an example.
 
 mod dac;
 mod fadac;
@@ -40,29 +40,29 @@ pub(crate) use kind::PlacementSpec;
 pub use layout::StreamLayout;
 
 named! {
-    /// Hint of the host about the data of a write.
+    /// Hint from the host about data.
     #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Stored)]
     pub enum Hint {
-        /// Nothing.
+        /// No hint.
         #[default]
         None => "none",
-        /// Metadata of a file system: small, and soon written again.
+        /// File-system metadata: small, and soon overwritten.
         Metadata => "metadata",
     }
 }
 
-/// The host's description of the data of a write. It travels with the data from the command through write buffer and
-/// non-volatile cache to the placement.
+/// The host's description of data, kept from the command to the placement.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Stored)]
 pub struct DataTag {
     /// The host's hint.
     pub hint: Hint,
-    /// Placement handle (FDP), below [`PageMapConfig::handles`](crate::PageMapConfig::handles); 0 where the host names none.
+    /// Placement handle (FDP), below [`PageMapConfig::handles`](crate::PageMapConfig::handles); 0 if not
+    /// named.
     pub handle: u16,
 }
 
 impl DataTag {
-    /// A placement handle, and no hint.
+    /// A placement handle without a hint.
     pub const fn placed(handle: u16) -> Self {
         Self { hint: Hint::None, handle }
     }
@@ -74,17 +74,17 @@ impl From<Hint> for DataTag {
     }
 }
 
-/// Everything known of a write of the host.
+/// Properties of a host write.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct WriteContext {
-    /// Cause under which the programs are counted.
+    /// Cause of the programs.
     pub cause: Cause,
     /// The host's description of the data.
     pub tag: DataTag,
 }
 
 impl WriteContext {
-    /// A write of the host without a description.
+    /// A host write without a description.
     pub const HOST: Self = Self::of(Cause::Host);
 
     /// A write without a description, counted under `cause`.
@@ -93,12 +93,11 @@ impl WriteContext {
     }
 }
 
-/// A stream: open blocks, one on each plane, that take the same kind of data.
+/// A stream: open blocks, one on each plane, for the same kind of data.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Stored)]
 pub struct StreamId(u8);
 
 impl StreamId {
-    /// No stream.
     pub(crate) const NONE: Self = Self(u8::MAX);
 
     /// Stream `number`.
@@ -106,179 +105,179 @@ impl StreamId {
         Self(number)
     }
 
-    /// Its number.
+    /// Stream number.
     pub const fn get(self) -> u8 {
         self.0
     }
 
-    /// Its number as an index.
+    /// Stream number as an index.
     #[inline(always)]
     pub const fn index(self) -> usize {
         self.0 as usize
     }
 }
 
-/// A block that is full, or that units are relocated from.
+/// A full block, or the source of a relocation.
 #[derive(Clone, Copy, Debug)]
 pub struct CopyContext {
     /// The block.
     pub block: BlockId,
-    /// The stream that filled it; `None` if that was before a power cut, or no placement chose it.
+    /// The stream that filled it; `None` if unknown after a power cut, or if no placement chose it.
     pub stream: Option<StreamId>,
-    /// Now, in ticks.
+    /// Current tick.
     pub tick: u64,
 }
 
-/// A unit that is about to be relocated.
+/// A unit to be relocated.
 #[derive(Clone, Copy, Debug)]
 pub struct Relocated {
-    /// Present place.
+    /// Present flash unit.
     pub unit: Ppa,
-    /// Logical unit; of a shared one its first owner.
+    /// Logical unit; first owner if shared.
     pub lpn: Lpn,
-    /// Stream that it goes to.
+    /// Destination stream.
     pub to: StreamId,
 }
 
-/// Groups of blocks, and the one that the next victim is to be of.
+/// Groups of blocks, and the next victim's group.
 #[derive(Clone, Copy, Debug)]
 pub struct VictimGroup<'a> {
     /// Group of each full block.
     pub labels: &'a [u8],
-    /// The group whose oldest block is to be collected, unless `is_last`.
+    /// Group whose oldest block is due, unless `is_last`.
     pub group: u8,
-    /// True if the best block of the last group is to be collected.
+    /// True if the best block of the last group is due.
     pub is_last: bool,
-    /// First label of the last group, which has all from there on.
+    /// First label of the last group. All higher labels are part of it.
     pub last: u8,
 }
 
 impl VictimGroup<'_> {
-    /// True if `block` is of the group whose turn it is.
+    /// True if `block` belongs to `group`.
     pub fn has(&self, block: BlockId) -> bool {
         self.labels[block.index()] == self.group
     }
 
-    /// True if `block` is of the last group.
+    /// True if `block` belongs to the last group.
     pub fn is_in_last(&self, block: BlockId) -> bool {
         self.labels[block.index()] >= self.last
     }
 }
 
-/// Decides the stream of each unit.
+/// Chooses the stream of each unit.
 ///
-/// Streams are numbered from 0. Stream 0 belongs to the host; each stream may be written by the host, by relocation, or by
-/// both. Wear levelling, translation pages and the SLC cache have streams of their own, which no placement chooses.
+/// Stream 0 belongs to the host. Streams may be written by the host, by relocation, or by both. Wear
+/// levelling, translation pages and the SLC cache have streams outside the placement.
 ///
-/// **The caller promises** ticks that never go back, and one call of [`Placement::for_write`] for each unit if it chooses for the host, in the order
-/// in which the host writes them. **The implementer promises** streams of its [`StreamLayout`], and the same ones for the
-/// same history.
+/// **The caller promises** ticks that never decrease, and one [`Placement::for_write`] per host unit in write
+/// order if the placement chooses for the host. **The implementer promises** streams of its [`StreamLayout`],
+/// and the same ones for the same history.
 pub trait Placement: Debug + Send + Sync {
-    /// True if `stream` takes cold data, for which [`Allocation`](crate::Allocation) may choose worn blocks.
+    /// True if `stream` takes cold data; [`Allocation`](crate::Allocation) may choose worn blocks for it.
     fn is_cold(&self, _stream: StreamId) -> bool {
         false
     }
 
-    /// True if units of several victims are put in order together. Then collection takes whole victims, as many as it
-    /// takes to gain a block, and does not go in steps.
+    /// True if units of several victims are ordered together. Collection then takes whole victims until a
+    /// block is gained, not in steps.
     fn sorts_victims(&self) -> bool {
         false
     }
 
-    /// True if units of several streams may share a page that none of them fills. Otherwise the page is padded.
+    /// True if units of several streams may share a partly filled page; else it is padded.
     fn shares_pages(&self) -> bool {
         true
     }
 
-    /// True if the host takes over the blocks that relocation has left partly filled: it goes on in them when few blocks are
-    /// erased, and only then are more collected. Collection in steps does not wait for the host, and keeps its blocks.
+    /// True if host writes continue in blocks that relocation left partly filled, when few blocks are erased.
+    /// While victims are emptied in steps, relocation keeps its blocks.
     fn hands_over(&self) -> bool {
         false
     }
 
-    /// The part of `tag` that [`Placement::for_write`] looks at. Writes with equal parts may be programmed together.
+    /// Part of `tag` that [`Placement::for_write`] uses. Writes with equal parts may share a program.
     fn relevant(&self, _tag: DataTag) -> DataTag {
         DataTag::default()
     }
 
-    /// True if the stream of a write depends on its tag alone, and nothing is noted of it: one question will do for all units
-    /// of a write.
+    /// True if the stream of a write depends only on its tag, and writes are not recorded. One call then
+    /// serves a whole write.
     fn goes_by_tag(&self) -> bool {
         false
     }
 
-    /// Notes that the host writes `lpns` next, in this order: [`Placement::for_write`] is then called for each of them, while
-    /// blocks are collected in between. For a placement that is quicker with many units at a time.
+    /// Announces host writes of `lpns`, in order. [`Placement::for_write`] follows for each, with collections
+    /// in between. For placements that are faster on batches.
     fn on_batch(&mut self, _lpns: &mut dyn Iterator<Item = Lpn>, _context: WriteContext) {}
 
-    /// Fetches what it knows of `lpn` into the processor's cache: it is asked about the unit soon.
+    /// Prefetches the state of `lpn` into the processor's cache.
     fn prefetch(&self, _lpn: Lpn) {}
 
-    /// Chooses the stream of `lpn`, which the host writes at `tick`.
+    /// Chooses the stream of a host write at `tick`.
     fn for_write(&mut self, _lpn: Lpn, _context: WriteContext, _tick: u64) -> StreamId {
         StreamId::new(0)
     }
 
-    /// True if [`Placement::for_copy`] always has the same answer, the first stream of relocated units, and notes nothing:
-    /// then it is not asked.
+    /// True if [`Placement::for_copy`] always returns the first stream of relocated units and records
+    /// nothing; it is then not called.
     fn moves_alike(&self) -> bool {
         false
     }
 
-    /// Chooses the stream of `lpn`, which is relocated.
+    /// Chooses the stream of a relocated unit.
     fn for_copy(&mut self, lpn: Lpn, from: &CopyContext) -> StreamId;
 
-    /// Chooses the streams of the units of all victims that are emptied together, and their order within a stream.
+    /// Chooses the streams of the units of all victims emptied together, and their order within a stream.
     fn arrange(&mut self, units: &mut [Relocated], from: &mut dyn FnMut(Ppa) -> CopyContext) {
         for unit in units {
             unit.to = self.for_copy(unit.lpn, &from(unit.unit));
         }
     }
 
-    /// Notes that `lpn` has been written or copied by the host at `tick`.
+    /// Reports that the host wrote or copied `lpn` at `tick`.
     fn on_written(&mut self, _lpn: Lpn, _tick: u64) {}
 
-    /// Notes that `block` has been opened for `stream`.
+    /// Reports that `block` was opened for `stream`.
     fn on_opened(&mut self, _block: BlockId, _stream: StreamId, _tick: u64) {}
 
-    /// Notes that the block is full.
+    /// Reports that the block is full.
     fn on_closed(&mut self, _closed: &CopyContext) {}
 
-    /// Notes that `lpns` lie in `block` now, written by the host or relocated.
+    /// Reports that `lpns`, written or relocated, now lie in `block`.
     fn on_placed(&mut self, _lpns: &mut dyn Iterator<Item = Lpn>, _block: BlockId) {}
 
-    /// Notes that `lpn` holds nothing any more.
+    /// Reports that `lpn` was unmapped.
     fn on_unmapped(&mut self, _lpn: Lpn) {}
 
-    /// Notes that a block is about to be emptied that still holds `valid`.
+    /// Reports that a block with units `valid` will be emptied.
     fn on_victim(&mut self, _from: &CopyContext, _valid: &mut dyn Iterator<Item = Lpn>) {}
 
-    /// Notes that the block has been emptied.
+    /// Reports that the block was emptied.
     fn on_collected(&mut self, _from: &CopyContext) {}
 
-    /// Groups of blocks that the placement wants to be collected in turn; `None` if it has none. The victim policy
-    /// [`Midas`](crate::gc::Midas) goes by them.
+    /// Groups to be collected in turn, for the victim policy [`Midas`](crate::gc::Midas); `None` without
+    /// groups.
     fn victim_group(&self) -> Option<VictimGroup<'_>> {
         None
     }
 
-    /// A copy of it, state included.
+    /// Returns a copy, state included.
     fn boxed(&self) -> Box<dyn Placement>;
 
-    /// Returns the part of it that survives a power cut. By default all of it; the placements of Strobe start anew. What the drive finds
-    /// on flash is then reported: blocks that are opened and closed.
+    /// State that survives a power cut; by default all of it. Except [`Fk`], Strobe's placements start empty.
+    /// Full blocks found on flash are then reported as closed.
     fn after_cut(&self) -> Box<dyn Placement> {
         self.boxed()
     }
 
-    /// Writes its state, for a drive that is saved. A placement that does not say how leaves a drive that cannot be saved.
+    /// Writes the state for a saved drive. By default, saving is refused.
     fn save(&self, out: &mut StateWriter<'_>) {
-        out.refuse("its placement does not say how it is saved (Placement::save and load)");
+        out.refuse("its placement cannot be saved (Placement::save and load are missing)");
     }
 
-    /// Reads what [`Placement::save`] has written, into a new one of the same configuration.
+    /// Reads the state from [`Placement::save`] into a new placement of the same configuration.
     fn load(&mut self, _from: &mut StateReader<'_>) -> Result<(), StateError> {
-        Err(StateError::Unfit("its placement does not say how it is loaded"))
+        Err(StateError::Unfit("its placement cannot be loaded"))
     }
 }
 
@@ -288,8 +287,7 @@ impl Clone for Box<dyn Placement> {
     }
 }
 
-/// [`Placement::boxed`], [`Placement::save`] and [`Placement::load`] of a placement that implements
-/// [`State`](strobe_types::State).
+/// [`Placement::boxed`], [`Placement::save`] and [`Placement::load`] by [`State`](strobe_types::State).
 macro_rules! by_state {
     () => {
         fn boxed(&self) -> Box<dyn super::Placement> {

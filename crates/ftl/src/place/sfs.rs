@@ -1,32 +1,29 @@
-//! Clusters of hotness (SFS: Min, Kim, Cho, Lee & Eom, "SFS: random write considered harmful in solid state drives",
-//! FAST 2012), as SepBIT's simulator has it.
+//! Clusters of hotness (SFS: Min, Kim, Cho, Lee & Eom, "SFS: random write considered harmful in solid state
+//! drives", FAST 2012), as in SepBIT's simulator.
 //!
-//! Time is counted in units that the host has written. A logical unit written c times, the last time at m, has the
-//! hotness c/(now - m). A full block has the hotness Σc/(v now - Σm), where the sums are over its v valid units.
+//! Time is counted in units written by the host. A logical unit written c times, last at m, has the hotness
+//! c/(now - m). A full block has the hotness Σc/(v now - Σm) over its v valid units; without any it is
+//! skipped.
 //!
-//! 1. At each collection, before anything is moved, the hotness of all full blocks is clustered: three rounds of k-means
-//!    from the centres that there are (0 at first). A cluster without blocks gets the centre 0. With no more blocks than
-//!    streams, centres are the hotness of the blocks in turn. Centres are then put in order, the hottest first.
-//! 2. A unit that the host writes goes to the stream of the centre nearest to its hotness just before, which is infinite at
-//!    its first write; of equals, to the last.
-//! 3. A relocated unit goes to the stream of the centre nearest to its hotness.
+//! 1. Each collection first clusters the hotness of all full blocks: three rounds of k-means from the present
+//!    centres (initially 0). A cluster without blocks gets the centre 0. With no more blocks than streams,
+//!    the hotness of each block in turn becomes a centre. Centres are sorted, the hottest first.
+//! 2. A unit written by the host uses the stream of the centre nearest to its hotness before the write. Of
+//!    equals, the last. The hotness is infinite at the first write.
+//! 3. A relocated unit uses the stream of the centre nearest to its hotness.
 //!
-//! A block without valid units has no hotness and is left out. SFS chooses victims by (1 - u)/(u hotness), which is no
-//! formula of `drive.ftl.gc.victim`.
-//!
-//! Memory: 16 bytes for each logical unit, 28 for each block. A collection looks at all blocks.
+//! SFS chooses victims by (1 - u)/(u hotness), which `drive.ftl.gc.victim` cannot express. Memory: 16 bytes
+//! per logical unit and 24 per block.
 
 use strobe_types::{BlockId, Geometry, Lpn, State, Stored};
 
 use super::{CopyContext, Placement, StreamId, WriteContext, by_state};
 
 const ROUNDS: u32 = 3;
-/// Hotness of what has just been written for the first time.
 const HOTTEST: f64 = f64::MAX;
-/// Block of a logical unit that lies nowhere.
+/// Block of unmapped units.
 const NOWHERE: BlockId = BlockId::new(u32::MAX);
 
-/// Sums over the valid units of a block.
 #[derive(Clone, Copy, Debug, Default, Stored)]
 struct Sums {
     units: u32,
@@ -37,9 +34,7 @@ struct Sums {
 
 #[derive(Clone, Debug, State)]
 pub(super) struct Sfs {
-    /// Units that the host has written.
     clock: u64,
-    /// Host writes of each logical unit, and the time of the last one.
     #[state(table)]
     writes: Vec<u32>,
     #[state(table)]
@@ -53,7 +48,6 @@ pub(super) struct Sfs {
 }
 
 impl Sfs {
-    /// Clusters for `streams` streams.
     pub(super) fn new(streams: u8, logical_units: u32, geometry: &Geometry) -> Self {
         Self {
             clock: 0,
@@ -65,12 +59,10 @@ impl Sfs {
         }
     }
 
-    /// Bytes of host memory.
     pub(super) fn bytes(logical_units: u32, geometry: &Geometry) -> u64 {
         16 * u64::from(logical_units) + size_of::<Sums>() as u64 * u64::from(geometry.blocks())
     }
 
-    /// Takes `lpn` off the sums of its block.
     fn leave(&mut self, lpn: Lpn) {
         let at = lpn.index();
         let place = std::mem::replace(&mut self.place[at], NOWHERE);
@@ -81,7 +73,7 @@ impl Sfs {
         }
     }
 
-    /// The hotness of `lpn`, unless the host has never written it.
+    /// `None` if the host has never written `lpn`.
     fn hotness(&self, lpn: Lpn) -> Option<f64> {
         let writes = self.writes[lpn.index()];
         (writes > 0).then(|| f64::from(writes) / (self.clock - self.last_write[lpn.index()]) as f64)
@@ -93,7 +85,6 @@ impl Sfs {
         StreamId::new(at as u8)
     }
 
-    /// Clusters the hotness of the full blocks.
     fn cluster(&mut self) {
         let now = self.clock as f64;
         let is_known = |sums: &&Sums| sums.is_full && sums.units > 0;
@@ -107,6 +98,7 @@ impl Sfs {
             let centres = self.centres.iter_mut().zip(blocks.iter().cycle());
             centres.for_each(|(centre, &hotness)| *centre = hotness);
         } else {
+            // k-means; an empty cluster gets the centre 0.
             for _ in 0..ROUNDS {
                 let mut groups = vec![(0.0, 0_u32); self.centres.len()];
                 for &hotness in &blocks {
@@ -123,7 +115,7 @@ impl Sfs {
     }
 }
 
-/// Index of the first of `centres` that is nearest to `hotness`; `None` if none is at a finite distance.
+/// Nearest centre; of equals, the first. `None` if no distance is finite.
 fn nearest<'a>(centres: impl Iterator<Item = &'a f64>, hotness: f64) -> Option<usize> {
     let distances = centres.map(|centre| (centre - hotness).abs()).enumerate();
     let finite = distances.filter(|&(_, distance)| distance < f64::MAX);
@@ -137,6 +129,7 @@ impl Placement for Sfs {
 
     fn for_write(&mut self, lpn: Lpn, _: WriteContext, _: u64) -> StreamId {
         self.clock += 1;
+        // The sums of its block still hold the unit with its old counts.
         self.leave(lpn);
         let hotness = self.hotness(lpn).unwrap_or(HOTTEST);
         self.writes[lpn.index()] = self.writes[lpn.index()].saturating_add(1);
@@ -165,7 +158,7 @@ impl Placement for Sfs {
     }
 
     fn on_opened(&mut self, block: BlockId, _: StreamId, _: u64) {
-        // After a power cut a block may have been erased that was not collected.
+        // After a power cut, a block may have been erased without being collected.
         self.blocks[block.index()].is_full = false;
     }
 

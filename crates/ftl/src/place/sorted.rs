@@ -1,16 +1,13 @@
-//! Victims of a collection sorted together by temperature.
+//! Sorted placement.
 
 use strobe_types::{Geometry, Lpn, Ppa, State};
 
 use super::{CopyContext, Placement, Relocated, StreamId, by_state};
 use crate::heat::HeatTable;
 
-/// Whole blocks of the coldest units go to a stream of their own; the rest, less than a block on each lane and the
-/// hottest, goes to the first stream of relocated units (CAPi: Hwang & Kwak 2016, §III).
 #[derive(Clone, Debug, State)]
 pub(super) struct Sorted {
     heat: HeatTable,
-    /// Units of one block on every lane.
     #[state(skip)]
     stripe: usize,
     #[state(skip)]
@@ -18,7 +15,6 @@ pub(super) struct Sorted {
 }
 
 impl Sorted {
-    /// A sort into streams `hot` and `hot + 1`.
     pub(super) fn new(heat: HeatTable, hot: u8, geometry: &Geometry) -> Self {
         let stripe = geometry.planes() as usize * geometry.units_per_block() as usize;
         Self { heat, stripe, hot }
@@ -41,7 +37,7 @@ impl Placement for Sorted {
     fn arrange(&mut self, units: &mut [Relocated], from: &mut dyn FnMut(Ppa) -> CopyContext) {
         let Some(first) = units.first() else { return };
         let tick = from(first.unit).tick;
-        // Temperatures are not negative, so their bits are in the order of their values.
+        // Temperatures are never negative: their bits sort like their values.
         units.sort_by_cached_key(|unit| (self.heat.of(unit.lpn, tick).to_bits(), unit.unit));
         let cold = units.len() - units.len() % self.stripe;
         for (at, unit) in units.iter_mut().enumerate() {

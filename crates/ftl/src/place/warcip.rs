@@ -1,54 +1,46 @@
-//! Clusters of rewrite intervals (WARCIP: Yang, Pei & Yang, "WARCIP: write amplification reduction by clustering I/O
-//! pages", SYSTOR 2019), as SepBIT's simulator has it.
+//! Clusters of rewrite intervals (WARCIP: Yang, Pei & Yang, "WARCIP: write amplification reduction by
+//! clustering I/O pages", SYSTOR 2019), as in SepBIT's simulator.
 //!
-//! Time is counted in units that the host has written. Each cluster has a centre, which is an interval, and a stream.
-//! The last stream takes all that is relocated.
+//! Time is counted in units written by the host. Each cluster has a centre, which is an interval, and a
+//! stream. The last stream takes all relocated units.
 //!
-//! 1. A unit that the host writes has an interval: the time since its last write, plus its penalty; 0 at its first
-//!    write. Its penalty is then 0.
-//! 2. It joins the cluster with the nearest centre; of equals, the last. The centre becomes the mean of the interval and
-//!    of those of the units in the cluster's open block.
-//! 3. A relocation makes the time since the unit's last write its penalty.
-//! 4. After 256 full blocks of the host, a cluster that took more than half of the writes since is split, if a stream is
-//!    free: a new one comes before it, its centre in the middle between those on both sides of it (that of relocated
-//!    units, before the first, is 0). If none is split, the first cluster that took less than a block of units is marked.
-//! 5. A marked cluster is dropped when its open block is full.
+//! 1. The interval of a written unit is the time since its last write plus its penalty, or 0 at its first
+//!    write. The penalty is then reset.
+//! 2. The unit joins the cluster with the nearest centre; of equals, the last. The centre becomes the mean
+//!    interval of the units in the cluster's open block.
+//! 3. A relocation sets the penalty to the time since the unit's last write.
+//! 4. Every 256 full host blocks, a cluster with more than half of the writes is split if a stream is free.
+//!    The new cluster precedes it, with a centre midway between its neighbours (0 before the first). Without
+//!    a split, the first cluster with less than a block of units is marked, unless one already is.
+//! 5. A marked cluster is dropped when its open block is full, unless it is the only one.
 //!
-//! Memory: 16 bytes for each logical unit.
+//! Memory: 16 bytes per logical unit.
 
 use strobe_types::{Geometry, Lpn, State, Stored, prefetch_write};
 
 use super::{CopyContext, Placement, StreamId, WriteContext, by_state};
 
-/// Blocks of the host after which clusters are split or marked.
 const BLOCKS_PER_ROUND: u32 = 256;
 
-/// A cluster of host writes.
 #[derive(Clone, Debug, Stored)]
 struct Cluster {
     stream: StreamId,
     centre: f64,
     /// Units in its open block.
     filled: u64,
-    /// Units that it took since clusters were last split or marked.
     writes: u64,
-    /// True if it is dropped when its block is full.
     is_marked: bool,
 }
 
 #[derive(Clone, Debug, State)]
 pub(super) struct Warcip {
-    /// Stream of relocated units; those below it are for clusters.
     #[state(skip)]
     copies: StreamId,
     #[state(skip)]
     units_per_block: u64,
-    /// Units that the host has written.
     clock: u64,
     clusters: Vec<Cluster>,
-    /// Blocks of the host that were filled since clusters were last split or marked.
     closed: u32,
-    /// Time of the host's last write of each logical unit; 0: never.
     #[state(table)]
     last_write: Vec<u64>,
     #[state(table)]
@@ -56,7 +48,6 @@ pub(super) struct Warcip {
 }
 
 impl Warcip {
-    /// `streams` - 1 clusters, and a stream of relocated units.
     pub(super) fn new(streams: u8, logical_units: u32, geometry: &Geometry) -> Self {
         let cluster = |stream| Cluster {
             stream: StreamId::new(stream),
@@ -76,7 +67,6 @@ impl Warcip {
         }
     }
 
-    /// Splits a cluster or marks one.
     fn adapt(&mut self) {
         let writes: u64 = self.clusters.iter().map(|cluster| cluster.writes).sum();
         let large = self.clusters.iter().position(|cluster| cluster.writes > writes / 2);
@@ -98,7 +88,6 @@ impl Warcip {
         self.clusters.iter_mut().for_each(|cluster| cluster.writes = 0);
     }
 
-    /// A stream of the host without a cluster.
     fn free_stream(&self) -> Option<StreamId> {
         let is_free = |stream: &StreamId| self.clusters.iter().all(|cluster| cluster.stream != *stream);
         (0..self.copies.get()).map(StreamId::new).find(is_free)
@@ -121,7 +110,7 @@ impl Placement for Warcip {
         let penalty = std::mem::take(&mut self.penalty[lpn.index()]);
         let interval = if last == 0 { 0 } else { self.clock - last + penalty } as f64;
         let distance = |cluster: &Cluster| (cluster.centre - interval).abs();
-        // Of equals, the first that is met: the last one.
+        // In reverse: of equals, the last cluster wins.
         let nearest = self.clusters.iter_mut().rev().min_by(|a, b| distance(a).total_cmp(&distance(b)));
         let Some(cluster) = nearest else { return StreamId::new(0) };
         cluster.centre = (cluster.centre * cluster.filled as f64 + interval) / (cluster.filled + 1) as f64;
@@ -140,7 +129,7 @@ impl Placement for Warcip {
         let Some(stream) = closed.stream.filter(|&stream| stream < self.copies) else { return };
         if let Some(at) = self.clusters.iter().position(|cluster| cluster.stream == stream) {
             self.clusters[at].filled = 0;
-            // The only one is needed.
+            // The only cluster is kept.
             if self.clusters[at].is_marked && self.clusters.len() > 1 {
                 self.clusters.remove(at);
             }

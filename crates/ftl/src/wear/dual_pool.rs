@@ -16,7 +16,7 @@ struct Block {
     hot: bool,
     state: State,
     erases: u32,
-    /// Erases since it joined its pool: "effective erase count".
+    /// Erases since joining the pool: "effective erase count".
     recent: u32,
 }
 
@@ -26,19 +26,15 @@ type ByCount = BTreeSet<(u32, BlockId)>;
 pub(crate) struct DualPool {
     threshold: u32,
     blocks: Vec<Block>,
-    /// The hot pool by erase count, and by recent erases.
     hot: ByCount,
     hot_recent: ByCount,
-    /// Its free blocks by erase count.
     hot_free: ByCount,
-    /// The cold pool by recent erases.
     cold_recent: ByCount,
-    /// Its closed blocks by erase count.
     cold_closed: ByCount,
 }
 
 impl DualPool {
-    /// The first half of the blocks starts as the hot pool: nothing is known of them yet.
+    /// The first half of the blocks starts as the hot pool, as none has a history.
     pub(super) fn new(blocks: u32, threshold: u32) -> Self {
         let mut pools = Self {
             threshold,
@@ -110,8 +106,8 @@ impl DualPool {
         self.leave(id);
     }
 
-    /// Moves blocks that are in the wrong pool: a cold one that is erased more than a hot one, a
-    /// hot one that is left behind by the others.
+    /// Moves blocks in the wrong pool: a cold block with many more recent erases than a hot one, and a hot
+    /// block far behind the other hot ones.
     fn resize(&mut self) {
         if let (Some(&(cold, id)), Some(&(hot, _))) = (self.cold_recent.last(), self.hot_recent.first())
             && cold.saturating_sub(hot) > self.threshold

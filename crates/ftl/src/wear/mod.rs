@@ -1,8 +1,7 @@
-//! Static wear levelling: which block's data should move so that the block below it wears too.
+//! Static wear levelling: moves cold data away, so that its block wears as well.
 //!
-//! A leveler is told what happens to blocks and names, when asked after a collection, at most one
-//! closed block to empty. The mapping scheme moves the data, which nobody rewrites, to the most
-//! worn erased block; the emptied block is young and takes its turn with hot data.
+//! After a collection, a leveler names at most one closed block to empty. Its cold data moves to the most
+//! worn erased block; the emptied young block then takes hot data.
 
 mod dual_pool;
 mod summary;
@@ -20,33 +19,31 @@ use swap::Swap;
 /// Method and threshold of static wear levelling.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Leveling {
-    /// Hot-cold swap: empties the least worn block with cold data when it is more than `threshold`
-    /// erases behind the most worn block. Data is cold when, since its block closed, as many
-    /// others have as the drive has blocks: hot data does not lie that long.
+    /// Hot-cold swap: empties the least worn block with cold data if it is more than `threshold` erases
+    /// behind the most worn block. Data is cold after N further blocks were closed, N being the blocks of the
+    /// drive.
     Swap {
         /// Difference of erase counts.
         threshold: u32,
     },
-    /// Dual-pool (Chang & Du 2009): blocks belong to a pool for hot or one for cold data. When the
-    /// most worn erased block of the hot pool is more than `threshold` erases ahead of the least
-    /// worn closed one of the cold pool, they exchange data and pools. Blocks that turn out to be
-    /// in the wrong pool, by what was erased since they joined it, change it.
+    /// Dual-pool (Chang & Du 2009): a hot and a cold pool of blocks. If the most worn erased hot block is
+    /// more than `threshold` erases ahead of the least worn closed cold one, they exchange data and pools.
+    /// Blocks whose erase counts do not fit their pool change to the other pool.
     DualPool {
         /// Difference of erase counts.
         threshold: u32,
     },
-    /// SW Leveler (Chang, Hsieh & Kuo 2007): a flag per set of neighbouring blocks tells whether
-    /// any was erased in this round. When there were `threshold` erases for each flag set, the
-    /// next set without a flag is emptied. When all flags are set, a new round begins.
+    /// SW Leveler (Chang, Hsieh & Kuo 2007): one flag per set of neighbouring blocks, set by an erase in this
+    /// round. At `threshold` erases per flag set, the next set without a flag is emptied. A new round begins
+    /// when all flags are set.
     SwLeveler {
-        /// Erases per set that has been erased.
+        /// Erases per flag set.
         threshold: u32,
-        /// Blocks of a set.
+        /// Blocks in a set.
         set_blocks: u32,
     },
 }
 
-/// A leveler at work.
 #[derive(Clone, Debug, Stored)]
 pub(crate) enum Leveler {
     Swap(Swap),
@@ -54,7 +51,6 @@ pub(crate) enum Leveler {
     SwLeveler(SwLeveler),
 }
 
-/// Calls the method of whichever leveler it is.
 macro_rules! delegate {
     ($self:ident, $leveler:ident => $call:expr) => {
         match $self {
@@ -66,7 +62,7 @@ macro_rules! delegate {
 }
 
 impl Leveler {
-    /// A leveler for `blocks` fresh blocks, of which those that are not `good` do not take part.
+    /// Blocks that are not `good` take no part.
     pub(crate) fn new(leveling: Leveling, blocks: u32, good: impl Fn(BlockId) -> bool) -> Self {
         let mut leveler = match leveling {
             Leveling::Swap { threshold } => Leveler::Swap(Swap::new(blocks, threshold)),
@@ -90,27 +86,25 @@ impl Leveler {
         }
     }
 
-    /// `block` has been erased for the `erase_count`th time and is free.
+    /// Reports that `block` is free now.
     pub(crate) fn erased(&mut self, block: BlockId, erase_count: u32) {
         delegate!(self, leveler => leveler.erased(block, erase_count));
     }
 
-    /// `block` is full.
     pub(crate) fn closed(&mut self, block: BlockId) {
         delegate!(self, leveler => leveler.closed(block));
     }
 
-    /// `block` is not free, or not closed, any more.
+    /// Reports that `block` is no longer free or closed.
     pub(crate) fn left(&mut self, block: BlockId) {
         delegate!(self, leveler => leveler.left(block));
     }
 
-    /// `block`, neither free nor closed, is out of service.
+    /// Reports that `block`, neither free nor closed, is out of service.
     pub(crate) fn bad(&mut self, block: BlockId) {
         delegate!(self, leveler => leveler.bad(block));
     }
 
-    /// The closed block to empty now, if any.
     pub(crate) fn choose(&mut self) -> Option<BlockId> {
         delegate!(self, leveler => leveler.choose())
     }

@@ -1,4 +1,4 @@
-//! Wear in numbers.
+//! Wear statistics.
 
 use strobe_nand::Nand;
 use strobe_types::BlockId;
@@ -16,19 +16,17 @@ pub struct WearSummary {
     pub erase_stddev: f64,
     /// Blocks out of service, factory-bad ones included.
     pub bad_blocks: u32,
-    /// Host units that had been written when the first block went bad in use.
+    /// Host units written before the first block went bad in use.
     pub first_bad_block_host_writes: Option<u64>,
-    /// Host units that had been written when each block that went bad in use did, in order.
+    /// Host units written before each block went bad in use, in order.
     pub bad_block_host_writes: Vec<u64>,
-    /// Blocks per erase-count bin, from `erase_min` to `erase_max` in equal bins.
+    /// Good blocks by erase count, in equal bins from `erase_min` to `erase_max`.
     pub histogram: Vec<u32>,
 }
 
 impl WearSummary {
-    /// Bins of the histogram.
     const BINS: u32 = 16;
 
-    /// Wear of `nand`. `bad_block_host_writes` are the host units written before each block went bad in use.
     pub(crate) fn of_flash<N: Nand>(nand: &N, bad_block_host_writes: &[u64]) -> Self {
         let blocks = (0..nand.geometry().blocks()).map(BlockId::new);
         let good: Vec<u32> = blocks

@@ -1,4 +1,4 @@
-//! SW Leveler: a block erasing table with one flag per set of blocks.
+//! A block erasing table with one flag per set of blocks.
 
 use strobe_types::{BlockId, Stored};
 
@@ -6,15 +6,13 @@ use strobe_types::{BlockId, Stored};
 pub(crate) struct SwLeveler {
     threshold: u32,
     set_blocks: u32,
-    /// By set: has any of its blocks been erased in this round?
+    /// True for each set with an erase in this round.
     flags: Vec<bool>,
     flags_set: u32,
     erases: u64,
-    /// By block: is it closed?
     is_closed: Vec<bool>,
-    /// Set at which the search for one without a flag begins.
     next_set: usize,
-    /// Blocks of the set at hand that are still to be emptied, last first.
+    /// Blocks of the current set to be emptied, in reverse.
     pending: Vec<BlockId>,
 }
 
@@ -42,6 +40,7 @@ impl SwLeveler {
     pub(super) fn erased(&mut self, block: BlockId, _erase_count: u32) {
         self.erases += 1;
         self.flag((block.get() / self.set_blocks) as usize);
+        // A new round begins when all sets have a flag.
         if self.flags_set as usize == self.flags.len() {
             self.flags.fill(false);
             (self.flags_set, self.erases) = (0, 0);
@@ -60,7 +59,7 @@ impl SwLeveler {
 
     pub(super) fn choose(&mut self) -> Option<BlockId> {
         loop {
-            // Garbage collection may have been faster.
+            // Garbage collection may already have emptied these blocks.
             while let Some(block) = self.pending.pop() {
                 if self.is_closed[block.index()] {
                     return Some(block);
@@ -79,8 +78,8 @@ impl SwLeveler {
             let closed = (first..end).rev().map(BlockId::new);
             self.pending = closed.filter(|block| self.is_closed[block.index()]).collect();
             if self.pending.is_empty() {
-                // Free, open or bad: nothing to move. The last flag is left to an erase, so that
-                // the round ends there.
+                // No data to move: all blocks are free, open or bad. The last flag is left to an erase, which
+                // ends the round.
                 if self.flags_set as usize + 1 == sets {
                     return None;
                 }
@@ -108,7 +107,7 @@ mod tests {
         assert_eq!(leveler.choose(), Some(block(2)));
         leveler.left(block(2));
         leveler.erased(block(2), 1);
-        // The rest of the set at hand, then no more: four erases for two flags.
+        // The rest of the current set, then no more: four erases for two flags.
         assert_eq!(leveler.choose(), Some(block(3)));
         leveler.left(block(3));
         leveler.erased(block(3), 1);

@@ -8,16 +8,12 @@ use strobe_types::{BlockId, Stored};
 pub(crate) struct Swap {
     threshold: u32,
     erase_count: Vec<u32>,
-    /// Good blocks by erase count.
     good: BTreeSet<(u32, BlockId)>,
-    /// Blocks closed so far.
     closings: u64,
-    /// The last closing of each block that is closed, 0 for others.
+    /// 0 for blocks that are not closed.
     closed_at: Vec<u64>,
-    /// Closed blocks whose data is not known to be cold yet, in closing order; with entries of
-    /// blocks that have been emptied since.
+    /// Closed blocks not yet known to be cold, in closing order; may include blocks emptied since.
     recent: VecDeque<(u64, BlockId)>,
-    /// Closed blocks that hold cold data, by erase count.
     cold: BTreeSet<(u32, BlockId)>,
 }
 
@@ -48,7 +44,7 @@ impl Swap {
         self.closings += 1;
         self.closed_at[block.index()] = self.closings;
         self.recent.push_back((self.closings, block));
-        // One leaves for each that enters, so the queue is no longer than the drive has blocks.
+        // One entry leaves for each new one: the queue is no longer than the drive has blocks.
         let Some(before) = self.closings.checked_sub(self.closed_at.len() as u64) else { return };
         while let Some(&(closing, block)) = self.recent.front()
             && closing <= before
@@ -80,7 +76,6 @@ impl Swap {
 mod tests {
     use super::*;
 
-    /// Erases and closes `block` until `closings` blocks have been closed in all.
     fn turn_over(swap: &mut Swap, block: u32, closings: u64) {
         let block = BlockId::new(block);
         while swap.closings < closings {

@@ -1,4 +1,4 @@
-//! Choice of the erased block that is opened.
+//! Choice of the erased block to open.
 
 use strobe_ftl::wear::Leveling;
 use strobe_ftl::{Allocation, Inspectable, PageMapConfig, PlacementKind, Temperature};
@@ -7,7 +7,6 @@ use strobe_types::Lpn;
 
 use super::bench::{Bench, Opening, Round, STREAMS, Skewed, spec};
 use super::ledger::Ranking;
-/// The naive rule of allocation: which of the erased blocks should have been opened.
 fn check_opening(opening: &Opening, allocation: Allocation, is_cold: bool, erases: &[u32]) {
     let opened = opening.free.iter().find(|&&(block, _)| block == opening.block).expect("it was erased");
     let counts = || opening.free.iter().map(|&(_, erases)| erases);
@@ -68,7 +67,6 @@ fn blocks_are_opened_in_the_order_that_allocation_says() {
     }
 }
 
-/// True if `lpn`, which was copied, is colder than the mean of its victim.
 fn is_below_mean(rounds: &[Round], lpn: Lpn) -> bool {
     let round = rounds.iter().find(|round| round.copies.iter().any(|&(copied, _)| copied == lpn));
     let round = round.expect("it was copied");
@@ -77,8 +75,7 @@ fn is_below_mean(rounds: &[Round], lpn: Lpn) -> bool {
     heat(lpn) * (round.units().len() as f64) < sum
 }
 
-/// Allocation says nothing of data that stays; among the blocks that take turns it evens out what
-/// chance does.
+/// Allocation cannot affect static data.
 #[test]
 fn the_least_erased_block_first_narrows_the_spread_of_erase_counts() {
     for gc_stream in STREAMS {

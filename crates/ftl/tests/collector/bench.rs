@@ -1,5 +1,3 @@
-//! A drive with its ledger, and traffic for it.
-
 use std::collections::BTreeSet;
 use std::rc::Rc;
 
@@ -11,16 +9,12 @@ use super::ledger::{Ledger, Ranking};
 use super::watched::{Event, Log, Spy, Watched};
 
 const T0: When = When::START;
-/// Blocks that were emptied together.
 pub(super) struct Round {
-    /// State before.
     pub(super) before: Ledger,
     pub(super) cause: Cause,
     pub(super) victims: Vec<BlockId>,
     pub(super) copies: Vec<(Lpn, Ppa)>,
-    /// Blocks opened for the copies.
     pub(super) opened: Vec<BlockId>,
-    /// Erased blocks after.
     pub(super) free_after: usize,
 }
 
@@ -30,18 +24,15 @@ impl Round {
     }
 }
 
-/// A block that was opened, which erased ones there were to choose from, and what it took first.
 #[derive(Debug)]
 pub(super) struct Opening {
     pub(super) block: BlockId,
-    /// In the order of erasure, with their erase counts.
+    /// In order of erasure, with erase counts.
     pub(super) free: Vec<(BlockId, u32)>,
     pub(super) first: (Lpn, Cause),
-    /// Erase counts of all blocks of the drive.
     pub(super) erases: Vec<u32>,
 }
 
-/// A page map with its ledger.
 pub(super) struct Bench {
     pub(super) ftl: PageMap<Watched, Spy>,
     pub(super) config: PageMapConfig,
@@ -49,7 +40,6 @@ pub(super) struct Bench {
     pub(super) ledger: Ledger,
     pub(super) stamps: Vec<u64>,
     pub(super) openings: Vec<Opening>,
-    /// Blocks with a failed program, and those out of service.
     pub(super) failed: Vec<BlockId>,
     pub(super) bad: BTreeSet<BlockId>,
 }
@@ -73,7 +63,6 @@ impl Bench {
         }
     }
 
-    /// A drive that has been written once from start to end.
     pub(super) fn filled(spec: GeometrySpec, ranking: Ranking, config: PageMapConfig) -> Self {
         let mut bench = Self::new(spec, ranking, config, WearConfig::default());
         for lpn in 0..config.logical_units {
@@ -82,7 +71,6 @@ impl Bench {
         bench
     }
 
-    /// Writes one unit; returns what was collected for it.
     pub(super) fn write(&mut self, lpn: u32) -> Vec<Round> {
         let stamp = self.ledger.tick;
         let unit = Unit { lpn: Lpn::new(lpn), payload: stamp };
@@ -127,7 +115,7 @@ impl Bench {
                     {
                         opening.first = (lpn, *cause);
                     }
-                    // Blocks that leave service are emptied without having been chosen.
+                    // Blocks that leave service are emptied without being chosen.
                     if *cause != Cause::Host
                         && let Some(round) = rounds.last_mut()
                     {
@@ -151,12 +139,10 @@ impl Bench {
         rounds
     }
 
-    /// Place of `lpn`.
     pub(super) fn place(&self, lpn: u32) -> Ppa {
         self.ledger.places[lpn as usize].expect("written")
     }
 
-    /// Content, state, and counters against the ledger's.
     pub(super) fn check(&mut self) {
         self.ftl.check().expect("every invariant holds");
         let mut read = Vec::new();
@@ -170,7 +156,6 @@ impl Bench {
     }
 }
 
-/// One die with one plane, pages of one unit.
 pub(super) fn spec(blocks_per_plane: u32, pages_per_block: u32) -> GeometrySpec {
     GeometrySpec {
         channels: 1,
@@ -183,7 +168,7 @@ pub(super) fn spec(blocks_per_plane: u32, pages_per_block: u32) -> GeometrySpec 
     }
 }
 
-/// Writes to a drive of which each fifth is written twice as often as the one before.
+/// Each fifth of the units is written twice as often as the previous one.
 pub(super) struct Skewed {
     pub(super) rng: Prng,
     pub(super) units: u32,
@@ -203,7 +188,7 @@ impl Skewed {
             7..15 => 3,
             _ => 4,
         };
-        // Scattered, so that a sequential fill does not separate the classes.
+        // Scattered: a sequential fill must not separate the classes.
         let unit = class + 5 * self.rng.below(fifth);
         unit.min(self.units - 1)
     }
@@ -213,8 +198,7 @@ pub(super) const STREAMS: [GcStream; 2] = [GcStream::Own, GcStream::Host];
 pub(super) const TEMPERATURES: [Temperature; 3] =
     [Temperature::UpdateCount, Temperature::UpdateRate, Temperature::LastWrite];
 
-/// A drive of 64 blocks of 16 units, 800 of them logical, of which the host never rewrites the
-/// first `still`, after `writes` writes to the others.
+/// 64 blocks of 16 units, 800 logical; the first `still` units are never rewritten.
 pub(super) fn worn_drive(config: PageMapConfig, still: u32, writes: u32) -> Bench {
     let config = PageMapConfig { logical_units: 800, ..config };
     let mut bench = Bench::filled(spec(64, 16), Ranking::Greedy, config);

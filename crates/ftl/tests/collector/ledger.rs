@@ -8,7 +8,6 @@ use strobe_nand::Cause;
 use strobe_types::{BlockId, Geometry, Lpn, Ppa};
 
 use super::watched::Event;
-/// Ranking of victims.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(super) enum Ranking {
     Greedy,
@@ -26,22 +25,17 @@ impl Ranking {
     }
 }
 
-/// State that follows from the log, kept in the most naive way.
 #[derive(Clone, Debug)]
 pub(super) struct Ledger {
     pub(super) geometry: Geometry,
-    /// Place of each logical unit, and units in each block.
     pub(super) places: Vec<Option<Ppa>>,
     pub(super) blocks: Vec<BTreeSet<Ppa>>,
     pub(super) owner: Vec<Option<Lpn>>,
-    /// Erased blocks in the order in which they became so.
     pub(super) free: Vec<BlockId>,
-    /// Open blocks with the pages programmed, and closed ones in closing order.
     pub(super) open: Vec<(BlockId, u32)>,
     pub(super) closed: Vec<BlockId>,
     pub(super) erases: Vec<u32>,
     pub(super) opened_at: Vec<u64>,
-    /// Host units written, plus one.
     pub(super) tick: u64,
     pub(super) updates: Vec<u32>,
     pub(super) last_write: Vec<u64>,
@@ -110,7 +104,6 @@ impl Ledger {
         }
     }
 
-    /// The logical units that lie in `block`.
     pub(super) fn units(&self, block: BlockId) -> Vec<Lpn> {
         let owner = |ppa: &Ppa| self.owner[ppa.index()].expect("programmed");
         self.blocks[block.index()].iter().map(owner).collect()
@@ -125,12 +118,11 @@ impl Ledger {
         }
     }
 
-    /// All closed blocks, the one to collect first in front.
     pub(super) fn ranked(&self, ranking: Ranking) -> Vec<BlockId> {
         let valid = |block: BlockId| self.blocks[block.index()].len() as u128;
         let mut blocks = self.closed.clone();
         match ranking {
-            // The order of closing, which a stable sort keeps, breaks ties.
+            // The stable sort keeps the closing order of ties.
             Ranking::Greedy => blocks.sort_by_key(|&block| valid(block)),
             Ranking::CaPi => {
                 let all = u128::from(self.geometry.units_per_block());

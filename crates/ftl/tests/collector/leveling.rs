@@ -6,16 +6,14 @@ use strobe_nand::{Cause, Nand, NandOp};
 use strobe_types::Prng;
 
 use super::bench::{STREAMS, worn_drive};
-/// Each leveler with its threshold and the spread of erase counts that it should hold.
+/// Each leveler with its threshold and the largest spread of erase counts.
 ///
-/// * Swap moves a block for each collection as soon as the spread exceeds the threshold. The block
-///   that takes the data is the most worn of the few erased ones, which may be one of the least worn:
-///   then it falls behind until it is full and its data known to be cold. Twice the threshold.
-/// * Dual-pool lets the hot pool spread over twice the threshold before it gives up its least worn
-///   block, one for each collection, and half of the cold data starts there. Three times.
-/// * In a round of SW Leveler there are at most `threshold` erases for each block. They fall on the
-///   two fifths of the blocks with hot data, 2.5 × `threshold` on each, until the next round moves
-///   cold data there. Four times.
+/// * Swap: cold data moves to one of the few erased blocks, which may be among the least worn. It falls
+///   behind until known to be cold. Twice the threshold.
+/// * Dual-pool: the hot pool spreads over twice the threshold before it gives up its least worn block, one
+///   per collection. Half of the cold data starts there. Three times.
+/// * SW Leveler: a round has at most `threshold` erases per block. They fall on the two fifths with hot data,
+///   2.5 × `threshold` each, until the next round moves cold data there. Four times.
 const LEVELERS: [(Leveling, u32, u32); 3] = [
     (Leveling::Swap { threshold: 20 }, 20, 40),
     (Leveling::DualPool { threshold: 20 }, 20, 60),
@@ -52,12 +50,12 @@ fn static_wear_leveling_bounds_the_spread_that_cold_data_causes() {
                 assert_eq!(counts.get(NandOp::Program, Cause::Gc), stats.units_moved);
                 assert_eq!(counts.get(NandOp::Erase, Cause::Gc), stats.victims);
                 assert_eq!(stats.wear_blocks, moved);
-                // What has to move is the data that stays.
+                // Mostly static data must be moved.
                 let units = stats.wear_units_moved;
                 assert!(still * 100 >= units * 98, "{config:?}: {still} of {units} units");
                 assert!(moved > 50, "{config:?}: {moved} blocks");
-                // A block is moved only after it has fallen `threshold` erases behind, or when there
-                // were as many for each set: at most one of so many erases is a leveler's.
+                // A block is moved only after it fell `threshold` erases behind, or after that number of
+                // erases per set. At most one in `threshold` erases is therefore caused by the leveler.
                 let share = u64::from(threshold);
                 let erases = counts.total(NandOp::Erase);
                 assert!(moved * share <= erases, "{config:?}: {moved} of {erases} erases");

@@ -6,13 +6,12 @@ use strobe_types::{BlockId, GeometrySpec, Lpn, Ppa};
 
 use super::bench::{Bench, Round, STREAMS, Skewed, TEMPERATURES, spec};
 use super::ledger::{Ledger, Ranking};
-/// The victims that sorted migration should take: the first ones of the ranking, as many as it
-/// takes to have `target` erased blocks, the one that the host finds open among them.
+/// The first of the ranking that give `target` erased blocks, with the block that the host finds open.
 fn victims_needed(before: &Ledger, config: &PageMapConfig, ranking: Ranking, target: u32) -> Vec<BlockId> {
     let geometry = &before.geometry;
     let pages = geometry.pages_per_block();
     let ranked = before.ranked(ranking);
-    // The only block that may be open at this moment is that of earlier copies.
+    // Only the block of earlier copies may be open now.
     let room = match config.gc_stream {
         GcStream::Own => before.open.iter().map(|&(_, programmed)| pages - programmed).sum(),
         GcStream::Host => 0,
@@ -99,8 +98,7 @@ fn sorted_migration_gives_the_coldest_units_blocks_of_their_own() {
     assert!(cold_blocks > 5000, "{cold_blocks} blocks of cold units");
 }
 
-/// Checks where the units of `round` went, after which the host wrote at `host`. Returns how many
-/// blocks of cold units there were.
+/// Returns the blocks of cold units; `host` is where the host writes.
 fn check_sorted(bench: &Bench, round: &Round, host: Ppa) -> usize {
     let geometry = &round.before.geometry;
     let per_block = geometry.units_per_block() as usize;
@@ -149,7 +147,6 @@ fn check_sorted(bench: &Bench, round: &Round, host: Ppa) -> usize {
     cold.len()
 }
 
-/// Writer of a block.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Class {
     Host,
@@ -196,7 +193,7 @@ fn check_hot_cold(bench: &mut Bench) {
             for &(lpn, ppa) in &round.copies {
                 assert!(units.contains(&lpn));
                 let at = heat(lpn) * count / sum;
-                // Too close to call for floating point, whose sums depend on their order.
+                // Undecidable in floating point, where sums depend on their order.
                 if at != 1.0 && (at - 1.0).abs() < 1e-9 {
                     continue;
                 }
@@ -211,7 +208,7 @@ fn check_hot_cold(bench: &mut Bench) {
             split += u32::from(hot > 0 && cold > 0);
             classes[round.victims[0].index()] = None;
         }
-        // Blocks of the fill and those of host writes since.
+        // Blocks of the fill and of host writes since.
         writes.push((geometry.block_of(bench.place(lpn)), Class::Host));
         for (block, class) in writes {
             let seen = classes[block.index()].get_or_insert(class);
@@ -228,7 +225,6 @@ fn check_hot_cold(bench: &mut Bench) {
     assert_eq!(classes.contains(&Some(Class::Hot)), bench.config.gc_stream == GcStream::Own);
 }
 
-/// Victim by victim until the net gain is there, and no longer.
 #[test]
 fn unsorted_collection_stops_when_the_net_gain_is_there() {
     for migration in [PlacementKind::Single, PlacementKind::HotCold] {
@@ -255,7 +251,7 @@ fn unsorted_collection_stops_when_the_net_gain_is_there() {
     }
 }
 
-/// Regression: on a shared stream they were never emptied, as the host always had room left.
+/// Regression: on a shared stream these blocks were never emptied, as the host always had space left.
 #[test]
 fn blocks_with_a_failed_program_are_out_of_service_when_the_host_needs_another_block() {
     for migration in [PlacementKind::Single, PlacementKind::HotCold, PlacementKind::Sorted] {

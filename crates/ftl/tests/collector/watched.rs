@@ -1,4 +1,4 @@
-//! A flash and a victim policy that write down what they are told.
+//! A flash and a victim policy that record their calls.
 
 use std::cell::RefCell;
 use std::rc::Rc;
@@ -10,26 +10,19 @@ use strobe_nand::{
     Unit, Untimed, Wanted, When,
 };
 use strobe_types::{BlockId, Geometry, Lpn, Ppa, Ppn, Prng, SimTime};
-/// One call to the flash or to the victim policy.
 #[derive(Clone, Debug)]
 pub(super) enum Event {
     Opened(BlockId),
     Closed(BlockId),
     Taken(BlockId),
-    Programmed {
-        first: Ppa,
-        lpns: Vec<Lpn>,
-        cause: Cause,
-    },
+    Programmed { first: Ppa, lpns: Vec<Lpn>, cause: Cause },
     ProgramFailed(BlockId),
     Erased(BlockId, Cause),
-    /// Out of service.
     Bad(BlockId),
 }
 
 pub(super) type Log = Rc<RefCell<Vec<Event>>>;
 
-/// A chip that writes down what is done to it.
 pub(super) struct Watched {
     pub(super) chip: Chip<Untimed, StampMedium>,
     pub(super) log: Log,
@@ -153,7 +146,6 @@ impl Nand for Watched {
     }
 }
 
-/// A policy that writes down what it is told of whole blocks.
 pub(super) struct Spy {
     pub(super) policy: AnyPolicy,
     pub(super) log: Log,

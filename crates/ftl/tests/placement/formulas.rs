@@ -1,18 +1,14 @@
-//! Placements by a formula, and what each of them means: plain Rust over the history of a unit.
+//! Formula placements and their meaning in plain Rust.
 
 use std::collections::BTreeMap;
 
 use super::UNITS;
 use super::naive::Rules;
 
-/// A unit that is written or relocated.
 #[derive(Default)]
 struct Unit {
-    /// Times of its host writes.
     writes: Vec<u64>,
-    /// Relocations since the last of them.
     copies: u32,
-    /// Streams that were chosen for it.
     streams: Vec<i32>,
 }
 
@@ -34,8 +30,6 @@ impl Unit {
     }
 }
 
-/// Streams of the formula, and most of them for relocated units; then its value, of `lpn` with its history when the host
-/// has written `now` units, for a relocation or not.
 struct Meaning {
     text: &'static str,
     streams: (usize, usize),
@@ -54,7 +48,7 @@ const MEANINGS: [Meaning; 5] = [
         streams: (6, 4),
         value: |_, unit, now, is_copy| {
             let age = unit.age(now);
-            // A value rises by one at each of these ages.
+            // The value rises by one at each of these ages.
             let (first, ages): (f64, &[f64]) =
                 if is_copy { (2.0, &[2000.0, 4500.0, 8000.0]) } else { (0.0, &[300.0]) };
             first + ages.iter().filter(|&&reached| age >= reached).count() as f64
@@ -84,7 +78,6 @@ pub(super) struct ByMeaning {
     chosen: BTreeMap<(bool, i32), u64>,
 }
 
-/// The rules that the formula `text` states.
 pub(super) fn rules(text: &str) -> ByMeaning {
     let meaning = MEANINGS.iter().find(|meaning| meaning.text == text).expect("a formula of the list");
     ByMeaning { meaning, units: BTreeMap::new(), chosen: BTreeMap::new() }
@@ -106,7 +99,7 @@ impl Rules for ByMeaning {
     }
 
     fn write(&mut self, lpn: u32, now: u64) -> usize {
-        // The write itself is no part of the history yet.
+        // The history does not include this write yet.
         let stream = self.choose(lpn, now - 1, false);
         let unit = self.units.entry(lpn).or_default();
         unit.writes.push(now);
@@ -121,7 +114,8 @@ impl Rules for ByMeaning {
     }
 
     fn is_exercised(&self) -> bool {
-        // Each stream of the host and of relocated units is chosen, but for the first of a formula that always exceeds it.
+        // Each stream of the host and of relocated units was chosen, except the first one of a formula that
+        // always exceeds it.
         self.chosen.len() >= self.meaning.streams.0 && self.chosen.values().all(|&times| times > 20)
     }
 }

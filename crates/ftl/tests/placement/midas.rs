@@ -1,4 +1,4 @@
-//! MiDAS: a naive model against what its authors' simulator prints, and drives against the model.
+//! MiDAS: a naive model against its authors' simulator, and drives against the model.
 
 use std::collections::VecDeque;
 
@@ -11,7 +11,6 @@ use super::midas_layout::{Facts, Intervals, Layout};
 use super::two_r::SplitMix;
 use super::{T0, geometry};
 
-/// The counters of the hot filter, and what it has seen since its window began.
 struct Filter {
     counters: Vec<u8>,
     cold: u64,
@@ -19,9 +18,8 @@ struct Filter {
     left: u64,
     writes: u64,
     hot: u64,
-    /// Ages and valid shares of hot victims.
     victims: Vec<(u64, f64)>,
-    /// Share of hot writes, valid share of hot victims, and blocks of group 0, of each window; the newest first.
+    /// Hot share of writes, valid share of hot victims, and blocks of group 0; the newest window first.
     history: VecDeque<[f64; 3]>,
 }
 
@@ -48,7 +46,6 @@ impl Filter {
         true
     }
 
-    /// Mean of each value of the history; it is forgotten.
     fn take_means(&mut self) -> [f64; 3] {
         let windows = std::mem::take(&mut self.history);
         if windows.is_empty() {
@@ -66,29 +63,26 @@ struct Naive {
     valid: Vec<usize>,
     free: VecDeque<usize>,
     open: Vec<Option<usize>>,
-    /// Group of each block, and full blocks in closing order.
     labels: Vec<usize>,
     full: Vec<usize>,
-    /// Time when each block was full, and the same for its score: later if a host write filled it.
+    /// Time when each block was full, and the time for its score: later if a host write filled it.
     closed: Vec<(u64, u64)>,
     clock: u64,
     programs: u64,
     filter: Filter,
-    /// The last group; true if it is a chain.
     last: usize,
     is_chain: bool,
     sizes: Vec<usize>,
     layout: Layout,
     in_row: u32,
     uncollected: Vec<usize>,
-    /// Since when valid shares are measured, and those of each group.
     measured: Option<(u64, Vec<Vec<f64>>)>,
     intervals: Intervals,
     has_failed: bool,
     failures: u32,
     period: (u64, u64),
     waf: f64,
-    /// Layouts taken, groups merged, and those of them after 25 collections in a row.
+    /// Layouts taken, groups merged, and merges after 25 collections in a row.
     taken: u32,
     merged: u32,
     in_a_row: u32,
@@ -156,7 +150,7 @@ impl Naive {
         }
         let stream = usize::from(!is_hot);
         if self.open[stream].is_none() {
-            // A block for what a victim holds, one for a failed program, one for the host.
+            // One block for a victim's units, one for a failed program, one for the host.
             while self.free.len() < 3 {
                 self.collect();
             }
@@ -164,7 +158,6 @@ impl Naive {
         self.append(lpn, stream, self.clock + 1);
     }
 
-    /// Counts a write of what lies in the block `old`. True if it is hot.
     fn overwrite(&mut self, lpn: u32, old: usize) -> bool {
         let size = self.count(0);
         let is_full = self.blocks[old].len() == self.dimensions[1];
@@ -260,7 +253,6 @@ impl Naive {
         self.free.push_back(victim);
     }
 
-    /// Waits for victims of those groups alone that are `needed`.
     fn need(&mut self, needed: impl Fn(&usize) -> bool) {
         if !self.uncollected.is_empty() {
             self.uncollected.retain(needed);
@@ -367,12 +359,12 @@ impl Naive {
     }
 }
 
-/// Write amplification that the published simulator prints after 20 GiB, the fill included, at commit a226265b: a single
-/// run of each, of a drive of 512 segments of 1,024 units. True for zipf 1.0, false for nine tenths of the writes to a
-/// tenth of the addresses; and the seed.
+/// Write amplification of the published simulator at commit a226265b after 20 GiB, with 512 segments of 1,024
+/// units. True for zipf 1.0, false for nine tenths of the writes to a tenth of the addresses; the seed.
 const PUBLISHED: [(bool, u64, f64); 2] = [(true, 310, 4.140), (false, 390, 4.846)];
 
-/// It keeps four segments erased and collects behind a write; we keep three, and collect ahead of it.
+/// The simulator keeps four segments erased and collects after a write, the model keeps three and collects
+/// before it.
 #[test]
 fn the_rules_come_within_three_percent_of_the_published_simulator() {
     const UNITS: usize = 488_281;
@@ -409,7 +401,6 @@ fn the_rules_come_within_three_percent_of_the_published_simulator() {
 
 type Drive = PageMap<Chip<Untimed, NoMedium>, Midas>;
 
-/// A drive with the placement of MiDAS, and its victims.
 fn drive(planes: u32, blocks: u32, pages: u32, streams: u8, config: PageMapConfig) -> Drive {
     let geometry = geometry(planes, blocks, pages, 1);
     let policy = Midas::new(geometry.blocks());
@@ -418,7 +409,6 @@ fn drive(planes: u32, blocks: u32, pages: u32, streams: u8, config: PageMapConfi
     PageMap::new(chip, policy, config).expect("room")
 }
 
-/// Very skewed, then the same under other ranks, then uniform: layouts are taken, and given up.
 fn changing(rng: &mut Prng, written: u32, units: u32) -> Lpn {
     let rank = (0..7).fold(units, |bound, _| rng.below(bound) + 1) - 1;
     let address = (u64::from(rank) * 7919 % u64::from(units)) as u32;
@@ -453,11 +443,10 @@ fn drives_do_what_the_model_does_write_for_write() {
     assert!(in_a_row > 1);
 }
 
-/// On every plane groups have open blocks; the drive may be full to the last unit it takes.
 #[test]
 fn full_drives_of_several_planes_make_progress() {
     let placed = PageMapConfig { placement: PlacementKind::Midas { streams: 5 }, ..PageMapConfig::new(1) };
-    let room = placed.capacity(&geometry(4, 40, 8, 1), 160).room_units() as u32;
+    let room = placed.capacity(&geometry(4, 40, 8, 1), 160).capacity_units() as u32;
     let mut ftl = drive(4, 40, 8, 5, PageMapConfig::new(room));
     let mut rng = Prng::new(8);
     for written in 0..100_000 {

@@ -1,4 +1,4 @@
-//! Update intervals and the search for group sizes of MiDAS, step by step, without sums that are kept.
+//! Update intervals and layout search of MiDAS, without running sums.
 
 use std::collections::BTreeMap;
 
@@ -8,10 +8,9 @@ pub(super) struct Intervals {
     stride: u32,
     pub(super) windows: usize,
     counts: Vec<u64>,
-    /// Time of the last write of each sampled unit; true if it has been the only one.
+    /// Time of each unit's last write; true if it was the only one.
     seen: BTreeMap<u32, (u64, bool)>,
     now: u64,
-    /// Units written in the present step, where all are observed, and those of them that were written again.
     probed: Vec<u32>,
     repeats: u64,
 }
@@ -73,17 +72,14 @@ impl Intervals {
     }
 }
 
-/// State of a drive whose groups are to be laid out, in blocks.
 pub(super) struct Facts {
     pub(super) counts: Vec<u64>,
     pub(super) used: usize,
     pub(super) live: f64,
     pub(super) untouched: f64,
-    /// Share of hot writes, and valid share of hot victims, if they are taken as measured.
     pub(super) hot: Option<(f64, f64)>,
 }
 
-/// Blocks of group 0 and of the groups before the last, valid shares of victims, write amplification.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Layout {
     pub(super) hot: usize,
@@ -92,12 +88,11 @@ pub(super) struct Layout {
     pub(super) waf: f64,
 }
 
-/// The hot group of a forecast.
 struct Hot {
     blocks: usize,
     traffic: f64,
     valid: f64,
-    /// Its age, the writes with longer intervals, and blocks of live units younger than its age.
+    /// Age of the group, number of longer intervals, and blocks of younger live units.
     age: f64,
     longer: f64,
     held: f64,
@@ -130,12 +125,11 @@ impl Facts {
         }
     }
 
-    /// `hot` blocks of hot units and groups of `sizes` come to this.
     fn forecast(&self, hot: usize, sizes: &[usize]) -> Option<Layout> {
         let Hot { blocks: hot, traffic, valid, age, mut longer, mut held } =
             self.hot_group(hot, !sizes.is_empty())?;
         let mut past = age;
-        // Writes to each group; those to groups 2 and up are copies, and so are those of hot victims.
+        // Writes to each group. Writes to groups 2 and up are copies, as are units of hot victims.
         let mut rate = 1.0 - traffic + traffic * valid;
         let mut shares = vec![valid];
         let mut copies = traffic * valid;
@@ -160,7 +154,7 @@ impl Facts {
             copies += if group > 0 { rate } else { 0.0 };
             rate *= longer / all;
         }
-        // As published, the layout without groups before the last counts writes of the host, too.
+        // As published, the layout without groups before the last also counts host writes.
         copies += rate;
         let last = self.used.checked_sub(hot + sizes.iter().sum::<usize>())?;
         let live = self.live - self.untouched - held;
@@ -207,7 +201,6 @@ impl Facts {
         (low > 1.0).then_some(1.0 - 1.0 / low)
     }
 
-    /// The least write amplification with at most `groups` groups beside the hot one.
     pub(super) fn search(&self, hot: usize, groups: usize) -> Option<Layout> {
         let mut best = self.forecast(if self.hot.is_some() { hot } else { 1 }, &[])?;
         for hot in 2..30 {
@@ -237,7 +230,6 @@ impl Facts {
         Some(best)
     }
 
-    /// Gives each group its best size, given the others, and perhaps one more group.
     fn refine(&self, best: &mut Layout, groups: usize) {
         for group in 0..groups - 1 {
             let mut sizes = best.sizes.clone();
@@ -262,7 +254,6 @@ impl Facts {
     }
 }
 
-/// The first of the best, where less than 10⁻⁹ is no difference.
 fn least(layouts: impl Iterator<Item = Layout>) -> Option<Layout> {
     layouts.reduce(|best, new| if new.waf < best.waf - 1e-9 { new } else { best })
 }

@@ -1,5 +1,4 @@
-//! Data placement: published schemes against a simulator of its own, written from their descriptions, and the rules of
-//! streams.
+//! Published placement schemes against a simulator written from their descriptions, and rules of streams.
 
 mod formulas;
 mod midas;
@@ -36,11 +35,10 @@ fn geometry(planes: u32, blocks: u32, pages: u32, units_per_page: u32) -> Geomet
 
 fn skewed(rng: &mut Prng, units: u32) -> Lpn {
     let rank = if rng.chance(0.8) { rng.below(units / 5) } else { rng.below(units) };
-    // Neighbours in rank are no neighbours in address.
+    // Ranks are scattered over the addresses.
     Lpn::new((u64::from(rank) * 7919 % u64::from(units)) as u32)
 }
 
-/// A placement by its name, or by a formula with six streams.
 #[derive(Clone, Copy, Debug)]
 enum By {
     Name(PlacementKind),
@@ -69,7 +67,6 @@ impl From<PlacementKind> for By {
 
 type Drive = PageMap<Chip<Untimed, NoMedium>, Formula>;
 
-/// A drive that chooses victims by (1 − u)/u √age, and streams by `by`.
 fn drive(geometry: Geometry, by: By, config: PageMapConfig) -> Drive {
     let config = PageMapConfig { placement: by.kind(), ..config };
     let (blocks, units) = (geometry.blocks(), geometry.units_per_block());
@@ -78,13 +75,11 @@ fn drive(geometry: Geometry, by: By, config: PageMapConfig) -> Drive {
     PageMap::with_placement(chip, policy, by.own(config.logical_units), config).expect("room")
 }
 
-/// Logical units of drives that are compared with naive ones.
 const UNITS: u32 = 3001;
 
-/// Compares a drive with a naive one, block by block.
 fn does_what_is_published(placement: impl Into<By>, garbage_ppm: Option<u32>) {
     let by = placement.into();
-    // By the share of garbage, blocks are never short.
+    // With collection by garbage share, blocks never run short.
     let (blocks, pages, units) = (if garbage_ppm.is_some() { 240 } else { 120 }, 32, UNITS);
     let config = PageMapConfig { garbage_ppm, ..PageMapConfig::new(units) };
     let mut ftl = drive(geometry(1, blocks, pages, 1), by, config);
@@ -92,10 +87,10 @@ fn does_what_is_published(placement: impl Into<By>, garbage_ppm: Option<u32>) {
     let share = garbage_ppm.map(|ppm| f64::from(ppm) / 1e6);
     let mut naive = Naive::new([blocks, pages, units].map(|count| count as usize), rules, share);
     let mut rng = Prng::new(6);
-    // The share of garbage is counted unit by unit.
+    // The garbage share is counted unit by unit.
     let writes: u64 = if garbage_ppm.is_some() { 12_000 } else { 40_000 };
     for written in 0..writes {
-        // First all in turn, then skewed, in turn again, skewed again.
+        // All in turn, then skewed, in turn again, skewed again.
         let is_in_turn = written < u64::from(units) || written / 10_000 % 2 == 1;
         let in_turn = Lpn::new((written % u64::from(units)) as u32);
         let lpn = if is_in_turn { in_turn } else { skewed(&mut rng, units) };
@@ -165,7 +160,7 @@ fn collection_by_the_share_of_garbage_does_what_is_published_block_by_block() {
     does_what_is_published(PlacementKind::Single, Some(333_333));
 }
 
-/// Collection begins between pages, and no page is padded for it.
+/// Collection begins between pages.
 #[test]
 fn collection_by_the_share_of_garbage_takes_whole_pages() {
     let config = PageMapConfig { garbage_ppm: Some(100_000), ..PageMapConfig::new(1000) };
@@ -173,15 +168,14 @@ fn collection_by_the_share_of_garbage_takes_whole_pages() {
     let units: Vec<_> = (0..1000).map(|lpn| Unit { lpn: Lpn::new(lpn), payload: () }).collect();
     for round in 1..=11 {
         ftl.write(T0, &units, WriteContext::HOST).expect("progress");
-        // Written in turn, blocks are empty when they are collected.
+        // Written in turn, blocks are empty when collected.
         assert_eq!(ftl.nand().counts().total(NandOp::Program), round * 250);
     }
     ftl.check().expect("sound");
-    // A ninth more than the units take, and open blocks.
+    // A ninth more than the units need, plus open blocks.
     assert!(ftl.free_blocks() > 80 - 1000 * 10 / (9 * 64) - 4, "{}", ftl.free_blocks());
 }
 
-/// Units that come together are placed as if each had come alone.
 #[test]
 fn batches_change_nothing() {
     for (by, garbage_ppm) in SCHEMES.map(|by| (by, None)).into_iter().chain([(SCHEMES[1], Some(200_000))]) {
@@ -204,7 +198,6 @@ fn batches_change_nothing() {
     }
 }
 
-/// A drive that has been saved and loaded goes on as if nothing had been.
 #[test]
 fn a_saved_placement_goes_on_as_before() {
     for by in SCHEMES {
@@ -233,12 +226,11 @@ fn a_saved_placement_goes_on_as_before() {
     }
 }
 
-/// A formula that states the rule of a scheme is that scheme.
 #[test]
 fn a_formula_with_the_rule_of_a_scheme_is_that_scheme() {
     for (kind, text, min_free_blocks) in [
         (PlacementKind::Single, "is_copy", None),
-        // No unit is relocated to the last level, so the formula needs a block less.
+        // No unit is relocated to the last level, so the formula needs one block less.
         (PlacementKind::Dac { streams: 6 }, "stream + 1 - 2 * is_copy", Some(14)),
         (PlacementKind::Hints, "is_metadata * (1 - is_copy) + 2 * is_copy", None),
     ] {
@@ -273,8 +265,7 @@ fn stamped(geometry: Geometry, config: PageMapConfig) -> Stamped {
         .expect("room")
 }
 
-/// Valid units of each block, by handle: handle h writes the units whose number is h modulo the number of handles. Each
-/// write has a stamp of its own, which tells the valid version.
+/// By handle: handle h writes units h modulo the number of handles. Unique stamps identify valid versions.
 fn handles_by_block(ftl: &Stamped, handles: u32) -> Vec<Vec<u32>> {
     let (nand, geometry) = (ftl.nand(), ftl.nand().geometry());
     let mut blocks = vec![vec![0; handles as usize]; geometry.blocks() as usize];
@@ -320,7 +311,6 @@ fn handles_share_blocks_only_where_relocation_may_mix_them() {
     }
 }
 
-/// Programs, victims and copies of each reclaim group are on its dies, whatever the victim policy.
 #[test]
 fn reclaim_groups_keep_their_data_on_their_dies() {
     for (isolation, groups, formula) in
@@ -338,7 +328,7 @@ fn reclaim_groups_keep_their_data_on_their_dies() {
         let mut rng = Prng::new(3);
         for _ in 0..30_000 {
             let lpn = rng.below(1600);
-            // Each address has a handle of its own.
+            // Each address has a fixed handle.
             let tag = DataTag::placed((lpn % u32::from(count * groups)) as u16);
             let unit = [Unit { lpn: Lpn::new(lpn), payload: () }];
             ftl.write(T0, &unit, WriteContext { cause: Cause::Host, tag }).expect("progress");
@@ -355,7 +345,6 @@ fn reclaim_groups_keep_their_data_on_their_dies() {
     }
 }
 
-/// A host may name one group for all that it writes. What it cannot hold goes to the others, on a drive that is full.
 #[test]
 fn a_reclaim_group_that_is_full_passes_writes_on() {
     for pages in [4, 16] {
@@ -363,7 +352,7 @@ fn a_reclaim_group_that_is_full_passes_writes_on() {
         let placement =
             PlacementKind::Handles { count: 2, isolation: Isolation::Persistent, unit_blocks: 1, groups: 2 };
         let choices = PageMapConfig { placement, ..PageMapConfig::new(0) };
-        let units = choices.capacity(&geometry, geometry.blocks()).room_units() as u32;
+        let units = choices.capacity(&geometry, geometry.blocks()).capacity_units() as u32;
         let refused = PageMapConfig { logical_units: units + 1, ..choices };
         let text = refused.capacity(&geometry, geometry.blocks()).check().expect_err("too full").to_string();
         assert!(text.contains("2 reclaim groups share these"), "{text}");

@@ -1,4 +1,4 @@
-//! A drive of arrays and scans, and the rules of placement schemes as they are published.
+//! A drive of arrays and scans, and the published placement rules.
 
 use std::collections::VecDeque;
 
@@ -6,30 +6,22 @@ use strobe_ftl::PlacementKind;
 
 use super::{By, formulas, schemes};
 
-/// Full blocks of the drive: the logical units that are valid in each, but for the one that the host is writing.
 pub(super) type Full = Vec<Vec<u32>>;
 
-/// A placement scheme. Time is counted in units that the host has written.
+/// A placement scheme; time is in units written by the host.
 pub(super) trait Rules {
-    /// Streams, and most of them that the units of a victim go to.
+    /// Streams, and the most used by one victim.
     fn streams(&self) -> (usize, usize);
-    /// Chooses the stream of `lpn`, which the host writes as unit number `now`.
     fn write(&mut self, lpn: u32, now: u64) -> usize;
-    /// Chooses the stream of `lpn`, relocated from a block of stream `from`.
     fn copy(&mut self, lpn: u32, now: u64, from: usize) -> usize;
-    /// A block is about to be emptied; it is one of `full`.
     fn collecting(&mut self, _full: &Full, _now: u64) {}
-    /// A block of `stream` is full.
     fn closed(&mut self, _stream: usize) {}
-    /// A block of `stream` has been emptied, `lifespan` after it was opened.
     fn collected(&mut self, _stream: usize, _lifespan: u64) {}
-    /// True if a run has shown what there is to the scheme.
     fn is_exercised(&self) -> bool {
         true
     }
 }
 
-/// The rules of `by`, for blocks of `units_per_block` units.
 pub(super) fn rules(by: By, units_per_block: usize) -> Box<dyn Rules> {
     match by {
         By::Name(PlacementKind::SepBit { streams }) => Box::new(schemes::SepBit::new(streams.into(), true)),
@@ -52,9 +44,8 @@ pub(super) struct Naive {
     pub(super) rules: Box<dyn Rules>,
     units_per_block: usize,
     min_free: usize,
-    /// Garbage share that starts a collection after a write.
     garbage: Option<f64>,
-    /// Content of each block, in the order in which it was written; whether each unit is valid is looked up in `place`.
+    /// In write order; `place` gives the validity of each unit.
     blocks: Vec<Vec<u32>>,
     place: Vec<Option<(usize, usize)>>,
     stream_of: Vec<usize>,
@@ -62,9 +53,7 @@ pub(super) struct Naive {
     free: VecDeque<usize>,
     closed_at: Vec<Option<u64>>,
     opened_at: Vec<u64>,
-    /// The unit that the host is writing, from when the scheme knows until it lies somewhere.
     at_hand: Option<u32>,
-    /// Units that the host has written.
     time: u64,
     pub(super) programs: u64,
 }
@@ -79,7 +68,7 @@ impl Naive {
         Self {
             rules,
             units_per_block,
-            // A block for each stream of a victim, one for a failed program, one for the host.
+            // One block for each stream of a victim, one for a failed program, one for the host.
             min_free: of_victim + 2,
             garbage,
             blocks: vec![Vec::new(); blocks],
@@ -101,7 +90,7 @@ impl Naive {
         self.at_hand = Some(lpn);
         if self.open[stream].is_none() {
             while self.free.len() < self.min_free {
-                // Ticks start at 1, and the unit at hand has not been counted.
+                // Ticks start at 1, and the present unit is not counted yet.
                 let victim = self.victim(self.time, self.units_per_block - 1);
                 self.collect(victim.expect("a block with something invalid"), self.time);
             }
@@ -142,7 +131,7 @@ impl Naive {
         self.blocks[block].iter().enumerate().filter(is_valid).map(|(_, &lpn)| lpn).collect()
     }
 
-    /// The full block with the greatest (1 − u)/u √age, of those with at most `most` valid units.
+    /// By the greatest (1 − u)/u √age, with at most `most` valid units.
     fn victim(&self, tick: u64, most: usize) -> Option<usize> {
         let mut best: Option<(f64, usize)> = None;
         for block in 0..self.blocks.len() {

@@ -1,4 +1,4 @@
-//! Placement schemes as papers and SepBIT's simulator describe them, in maps and lists.
+//! Placement schemes by papers and SepBIT's simulator, with maps and lists.
 
 use std::collections::{BTreeMap, VecDeque};
 
@@ -18,7 +18,7 @@ impl Rules for SepGc {
     }
 }
 
-/// SepBIT with the queue of recent writes that the paper has, its half UW (3 streams), or its half GW.
+/// With the paper's queue, or its half UW (3 streams) or GW.
 pub(super) struct SepBit {
     streams: usize,
     separates_host: bool,
@@ -138,7 +138,7 @@ impl Rules for Dac {
     }
 }
 
-/// FADaC, with the fading average of lengths as requests of one unit have it, in real numbers: 1.
+/// The fading average of the length of one-unit requests is 1 in real numbers.
 pub(super) struct Fadac {
     streams: usize,
     counts: BTreeMap<u32, u64>,
@@ -180,7 +180,6 @@ impl Rules for Fadac {
     }
 }
 
-/// WARCIP. Cluster i of the host is `clusters[i]`, and its first entry is its stream.
 pub(super) struct Warcip {
     streams: usize,
     units_per_block: usize,
@@ -188,7 +187,6 @@ pub(super) struct Warcip {
     penalty: BTreeMap<u32, u64>,
     /// Stream, centre, units in the open block, writes of the round.
     clusters: Vec<(usize, f64, u64, u64)>,
-    /// Stream of the cluster that will be dropped.
     dropped_next: Option<usize>,
     full_blocks: u32,
     splits: u32,

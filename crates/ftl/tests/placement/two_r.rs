@@ -1,4 +1,4 @@
-//! 2R against what SSD-iq's simulator prints, and drives against a naive one.
+//! 2R against SSD-iq's simulator, and drives against a naive one.
 
 use std::collections::VecDeque;
 
@@ -15,26 +15,23 @@ enum Kind {
     Fifo,
 }
 
-/// Blocks of lists and scans. As published, victims are compacted where they lie, and no block is kept erased. As on a
-/// drive, two are, and the units of a victim go to an open block.
+/// As published, victims are compacted in place and no block stays erased; as a drive, two stay erased and
+/// units move to an open block.
 struct Naive {
     units: usize,
     kind: Kind,
     is_drive: bool,
     blocks: Vec<Vec<u32>>,
     valid: Vec<usize>,
-    /// Block and place of each logical unit.
     places: Vec<Option<(usize, usize)>>,
-    /// Full blocks in the order in which they were filled; true if by relocation.
     full: Vec<(usize, bool)>,
     free: VecDeque<usize>,
     host: usize,
-    /// The block that relocation has left partly filled.
     left: Option<usize>,
     batch: Vec<usize>,
     scan: usize,
     steps: usize,
-    /// In percent. In the published program, sums of 0.05, which rounding puts beside what they stand for.
+    /// In percent; the published program sums steps of 0.05, with rounding errors.
     limit: usize,
     programs: u64,
 }
@@ -89,7 +86,6 @@ impl Naive {
         self.blocks[block].iter().enumerate().filter(is_valid).map(|(_, &lpn)| lpn).collect()
     }
 
-    /// Empties one victim after the other until there is a third erased block.
     fn collect(&mut self) {
         while self.free.len() < 3 {
             if self.batch.is_empty() {
@@ -106,7 +102,7 @@ impl Naive {
         }
     }
 
-    /// Moves the units of each victim to the front of its block, then as many of the one before as fit behind them.
+    /// Moves the units of each victim to the front of its block, then fills the block from the victim before.
     fn compact(&mut self) {
         let victims = self.choose();
         let mut units: Vec<_> = victims.iter().map(|&victim| self.valid_units(victim)).collect();
@@ -168,7 +164,7 @@ impl Naive {
             }
             self.scan += 1;
             self.steps += 1;
-            // The published program looks at no block beyond the depth, for ever. Here a pass without a limit goes on.
+            // The published program never looks beyond the depth. Here a pass without a limit continues.
             if self.limit <= 100 && self.steps >= depth {
                 (self.scan, self.steps) = (0, 0);
                 self.limit += 5;
@@ -184,7 +180,7 @@ impl Naive {
     }
 }
 
-/// splitmix64, as the published numbers were made with.
+/// splitmix64, the generator behind the published numbers.
 pub(super) struct SplitMix(pub(super) u64);
 
 impl SplitMix {
@@ -205,7 +201,7 @@ impl SplitMix {
     }
 }
 
-/// Ranks of 229,376 addresses: 0 uniform, 1 zipf 0.8, 2 nine tenths of the writes to a tenth.
+/// 0 uniform, 1 zipf 0.8, 2 nine tenths of the writes to a tenth; 229,376 addresses.
 fn ranks(cell: u32, seed: u64, units: usize) -> impl FnMut() -> usize {
     let mut rng = SplitMix(seed + 1000);
     let weights = (0..units).map(|rank| 1.0 / libm::pow((rank + 1) as f64, 0.8));
@@ -226,7 +222,7 @@ fn ranks(cell: u32, seed: u64, units: usize) -> impl FnMut() -> usize {
     }
 }
 
-/// Write amplification of SSD-iq's simulator at commit 9aae7a3b, by cell: its number, seed, 2r-greedy, 2r-fifo.
+/// Write amplification of SSD-iq's simulator at commit 9aae7a3b: cell, seed, 2r-greedy, 2r-fifo.
 const PUBLISHED: [(u32, u64, f64, f64); 3] =
     [(0, 401, 4.1615, 4.1780), (1, 408, 4.4275, 3.9459), (2, 490, 4.3844, 2.5494)];
 
@@ -250,7 +246,7 @@ fn the_rules_are_those_of_the_published_simulator() {
             let compacted = waf(false);
             assert!((compacted - published).abs() < 0.00006, "{cell} {kind:?}: {compacted}, not {published}");
             if cell == 2 {
-                // Nowhere does it differ more.
+                // Largest difference in any cell.
                 let drive = waf(true);
                 assert!((drive / published - 1.0).abs() < 0.005, "{kind:?} on a drive: {drive}");
             }
@@ -258,7 +254,6 @@ fn the_rules_are_those_of_the_published_simulator() {
     }
 }
 
-/// A drive with the placement of 2R, and its victims.
 fn drive(kind: Kind, planes: u32, blocks: u32, pages: u32, config: PageMapConfig) -> Drive {
     let geometry = geometry(planes, blocks, pages, 1);
     let all = geometry.blocks();
@@ -281,7 +276,7 @@ fn drives_do_what_is_published_block_by_block() {
             let mut naive = Naive::new(kind, true, [blocks, pages, units].map(|count| count as usize));
             let mut rng = Prng::new(6);
             for written in 0..40_000 {
-                // First all in turn, then skewed, in turn again, skewed again.
+                // All in turn, then skewed, in turn again, skewed again.
                 let is_in_turn = written < units || written / 10_000 % 2 == 1;
                 let lpn = if is_in_turn { Lpn::new(written % units) } else { skewed(&mut rng, units) };
                 ftl.write(T0, &[Unit { lpn, payload: () }], WriteContext::HOST).expect("progress");
@@ -299,14 +294,13 @@ fn drives_do_what_is_published_block_by_block() {
     }
 }
 
-/// On every plane the host goes on where relocation has stopped; the drive may be full to the last unit it takes.
 #[test]
 fn full_drives_of_several_planes_make_progress() {
     for kind in [Kind::Greedy, Kind::Fifo] {
         let config = PageMapConfig::new(1);
         let geometry = geometry(4, 12, 8, 1);
         let placed = PageMapConfig { placement: PlacementKind::TwoR, ..config };
-        let room = placed.capacity(&geometry, 48).room_units() as u32;
+        let room = placed.capacity(&geometry, 48).capacity_units() as u32;
         let mut ftl = drive(kind, 4, 12, 8, PageMapConfig::new(room));
         let mut rng = Prng::new(8);
         for written in 0..20_000 {

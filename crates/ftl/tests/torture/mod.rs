@@ -1,12 +1,11 @@
 //! Power cuts at every flash operation, on tiny drives, against a naive model.
 //!
-//! A script of commands runs once; at each program and each erase the flash is photographed as a cut
-//! would leave it, just before the operation and in the middle of it. From every photograph the drive is
-//! recovered, checked as a whole and read in full: each logical unit must hold what it held at the last
-//! flush, or something written to it since.
+//! 1. A script of commands runs once. Each program and erase takes a snapshot of the flash just before it and
+//!    in the middle.
+//! 2. From every snapshot the drive is recovered, checked as a whole and read in full.
+//! 3. Each logical unit must hold its content at the last flush, or something written since.
 //!
-//! Where operations take time, commands are issued while others are on their way: a cut finds some operations
-//! complete, some begun, and some that have not happened. A flush counts when it is complete.
+//! With timing, commands overlap, and a flush counts once complete.
 
 use std::fmt::Debug;
 use std::marker::PhantomData;
@@ -25,7 +24,6 @@ const T0: When = When::START;
 
 pub(crate) type TestChip<T> = Chip<T, StampMedium>;
 
-/// Timing of the flash of a test.
 pub(crate) trait Pace: Timing {
     fn of(config: TimingConfig, geometry: &Geometry) -> Self;
 }
@@ -42,7 +40,6 @@ impl Pace for ArrayTiming {
     }
 }
 
-/// Times of all kinds of flash; none is zero.
 pub(crate) fn any_times(rng: &mut Prng) -> TimingConfig {
     let mut pick = |choices: &[u64]| choices[rng.below(choices.len() as u32) as usize];
     TimingConfig {
@@ -52,7 +49,7 @@ pub(crate) fn any_times(rng: &mut Prng) -> TimingConfig {
         // 512 bytes in 2, 10 and 100 ns.
         channel_mb_s: pick(&[0, 256_000, 51_200, 5_120]) as u32,
         cache_program: pick(&[0, 1]) == 1,
-        patience_ns: [[0; 5], [0, 100, 200, 300, 400], [0, 10_000, 20_000, 30_000, 40_000]]
+        deadline_ns: [[0; 5], [0, 100, 200, 300, 400], [0, 10_000, 20_000, 30_000, 40_000]]
             [pick(&[0, 1, 2]) as usize],
         suspend: SuspendConfig {
             most: pick(&[0, 3]) as u32,
@@ -68,26 +65,22 @@ pub(crate) fn any_times(rng: &mut Prng) -> TimingConfig {
     }
 }
 
-/// A kind of drive.
 pub(crate) trait Subject<T: Timing>: Debug {
     type Ftl: Inspectable<Payload = u64, Nand = TestChip<T>> + Recoverable;
 
     fn units(&self) -> u32;
-    /// True if programs or erases may fail.
     fn may_wear_out(&self) -> bool;
     fn fresh(&self) -> Self::Ftl;
     fn restart(&self, flash: TestChip<T>) -> Result<Self::Ftl, RecoveryError>;
 }
 
-/// A content of a logical unit, and when it got it in the order of all changes.
 #[derive(Clone, Copy, Debug)]
 struct Version {
     number: u64,
     content: u64,
 }
 
-/// Legal contents of each logical unit after a cut: the last durable one, then all later ones, the newest
-/// last.
+/// The last durable content, then all later ones.
 #[derive(Clone, Debug)]
 struct Model {
     may_read: Vec<Vec<Version>>,
@@ -115,7 +108,7 @@ impl Model {
         }
     }
 
-    /// Makes the content of `lpn` after `changes` changes durable.
+    /// After `changes` changes.
     fn settle(&mut self, lpn: u32, changes: u64) {
         let may_read = &mut self.may_read[lpn as usize];
         let later = may_read.iter().position(|version| version.number > changes).unwrap_or(may_read.len());
@@ -126,7 +119,6 @@ impl Model {
         self.may_read[lpn].iter().any(|version| version.content == content)
     }
 
-    /// Takes the contents of a drive that was read in full as the only legal ones.
     fn observe(&mut self, read: &[u64]) {
         for (may_read, &content) in self.may_read.iter_mut().zip(read) {
             *may_read = vec![Version { number: self.changes, content }];
@@ -161,16 +153,14 @@ fn step(rng: &mut Prng, units: u32) -> Step {
     }
 }
 
-/// A command that is not complete: what it makes durable then.
 #[derive(Debug)]
 struct Pending {
     done: When,
     units: Range<u32>,
-    /// Changes before it, and its own.
+    /// Up to and including this command.
     changes: u64,
 }
 
-/// A drive in use.
 struct Run<'a, T: Timing, S: Subject<T>> {
     case: &'a S,
     drive: S::Ftl,
@@ -179,7 +169,6 @@ struct Run<'a, T: Timing, S: Subject<T>> {
     pace: PhantomData<T>,
 }
 
-/// Handler of a snapshot, given the model of the legal contents.
 type Look<'a, T> = &'a mut dyn FnMut(Snapshot<TestChip<T>>, &Model, &mut Prng);
 
 impl<'a, T: Timing, S: Subject<T>> Run<'a, T, S> {
@@ -187,12 +176,12 @@ impl<'a, T: Timing, S: Subject<T>> Run<'a, T, S> {
         Self { case, drive, model, pending: Vec::new(), pace: PhantomData }
     }
 
-    /// Issues `step`, lets some time pass, and looks at all photographs. False: the drive has come to its end.
+    /// Also lets time pass and checks all snapshots. False at end of life.
     fn step(&mut self, step: &Step, rng: &mut Prng, look: Look<'_, T>) -> bool {
         let done = self.issue(step);
         self.look(rng, look);
         let Some(done) = done else { return false };
-        // Writes are on flash when they are complete, where recovery finds them without a flush.
+        // A completed write is on flash, and recovery finds it without a flush.
         let units = match *step {
             Step::Write { first, count } => first..first + count,
             Step::Flush => 0..self.case.units(),
@@ -210,7 +199,7 @@ impl<'a, T: Timing, S: Subject<T>> Run<'a, T, S> {
                 }
                 4 => while !self.is_there(done) && self.pass(rng, look) {},
                 _ => {
-                    // Nobody comes until all is quiet.
+                    // The host is idle until the drive is quiet.
                     self.drive.set_idle(true);
                     self.drain(rng, look);
                     self.drive.set_idle(false);
@@ -220,7 +209,7 @@ impl<'a, T: Timing, S: Subject<T>> Run<'a, T, S> {
         true
     }
 
-    /// Issues `step`; the model is told before what may be seen during it.
+    /// The model is updated before any snapshot during the command.
     fn issue(&mut self, step: &Step) -> Option<When> {
         let (drive, model) = (&mut self.drive, &mut self.model);
         let result = match *step {
@@ -236,7 +225,7 @@ impl<'a, T: Timing, S: Subject<T>> Run<'a, T, S> {
                 (first..first + count).for_each(|lpn| model.change(lpn, 0));
                 drive.trim(T0, Lpn::new(first), count)
             }
-            // A copy would take data to another handle.
+            // A copy would move data to another handle.
             Step::Copy { to, .. } if drive.handles() > 1 => {
                 let handle = to as u16 % drive.handles();
                 drive.begin_unit(T0, handle)
@@ -257,7 +246,6 @@ impl<'a, T: Timing, S: Subject<T>> Run<'a, T, S> {
         self.drive.nand().timing().has_begun(when).is_none()
     }
 
-    /// Makes the changes of completed commands durable.
     fn settle(&mut self) {
         for Pending { done, units, changes } in std::mem::take(&mut self.pending) {
             if self.is_there(done) {
@@ -274,8 +262,7 @@ impl<'a, T: Timing, S: Subject<T>> Run<'a, T, S> {
         }
     }
 
-    /// Goes on by an instant; photographs taken at it know nothing of what is complete only then. False if nothing is
-    /// on its way.
+    /// Snapshots ignore completions at the same instant. False if nothing is in flight.
     fn pass(&mut self, rng: &mut Prng, look: Look<'_, T>) -> bool {
         let nand = self.drive.nand_mut();
         nand.timing_mut().start();
@@ -296,7 +283,6 @@ impl<'a, T: Timing, S: Subject<T>> Run<'a, T, S> {
     }
 }
 
-/// Writes `units`; with placement handles each with that of [`handle_of`].
 fn write_by_handle<F: MappingScheme<Payload = u64>>(drive: &mut F, units: &[Unit<u64>]) -> Done {
     let handles = drive.handles();
     let mut done = T0;
@@ -313,15 +299,13 @@ fn write_by_handle<F: MappingScheme<Payload = u64>>(drive: &mut F, units: &[Unit
     Ok(done)
 }
 
-/// The handle with which a test writes `lpn`.
 fn handle_of(lpn: Lpn, handles: u16) -> u16 {
     (lpn.get() % u32::from(handles)) as u16
 }
 
-/// Holds the blocks of a drive with placement handles against their isolation.
 fn check_isolation<F: Inspectable>(drive: &F, what: &dyn Fn() -> String) {
     let Some(handles) = drive.placement_handles() else { return };
-    // With several reclaim groups a handle is one of those of each group: where one is full, another takes the data.
+    // With several reclaim groups, each group has its own handles; a full group passes data to another group.
     let (all, count) = (drive.handles(), drive.handles() / handles.groups());
     let geometry = drive.nand().geometry();
     let mut held = vec![None; geometry.blocks() as usize];
@@ -339,7 +323,6 @@ fn check_isolation<F: Inspectable>(drive: &F, what: &dyn Fn() -> String) {
     }
 }
 
-/// Recovers from a photograph and holds everything against the model.
 fn verify<T: Timing, S: Subject<T>>(
     case: &S,
     snapshot: Snapshot<TestChip<T>>,
@@ -360,8 +343,8 @@ fn verify<T: Timing, S: Subject<T>>(
     (drive, read)
 }
 
-/// Runs `steps` random commands and cuts at every operation of each; every `again`th recovery is itself
-/// cut at every operation, and used on. Returns the cuts.
+/// Cuts at every operation of `steps` random commands, and of every `again`th recovery, which is used
+/// further.
 pub(crate) fn torture<T: Timing, S: Subject<T>>(case: &S, seed: u64, steps: u32, again: u64) -> u64 {
     let mut rng = Prng::new(seed);
     let mut run = Run::new(case, case.fresh(), Model::new(case.units()));
@@ -371,7 +354,7 @@ pub(crate) fn torture<T: Timing, S: Subject<T>>(case: &S, seed: u64, steps: u32,
     let mut number = 0;
     let mut goes_on = true;
     while goes_on && number <= steps {
-        // Last, everything that is still on its way.
+        // Finally, all operations still in flight.
         let step = (number < steps).then(|| step(&mut rng, case.units()));
         let what = || format!("seed {seed} {case:?} step {number} {step:?}");
         let mut look = |mut snapshot: Snapshot<TestChip<T>>, model: &Model, rng: &mut Prng| {
@@ -399,8 +382,8 @@ pub(crate) fn torture<T: Timing, S: Subject<T>>(case: &S, seed: u64, steps: u32,
     cuts - start + more
 }
 
-/// Cuts at every operation of a recovery, and of a few commands after it; some of these once more, until
-/// there were `cuts` in a row. Returns how many there were, without the first.
+/// Cuts at every operation of a recovery and of a few commands after it, up to `cuts` in a row. Returns the
+/// further cuts.
 fn cut_again<T: Timing, S: Subject<T>>(
     case: &S,
     snapshot: Snapshot<TestChip<T>>,

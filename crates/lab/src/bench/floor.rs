@@ -1,8 +1,6 @@
-//! The memory floor: what physics demands per flash program, and nothing else.
-
 use strobe_types::{Prng, prefetch_write};
 
-/// The arrays a page-mapped drive of some size cannot do without.
+/// Array sizes of a page-mapped drive.
 #[derive(Clone, Copy, Debug)]
 pub struct FloorShape {
     /// Map entries.
@@ -13,10 +11,11 @@ pub struct FloorShape {
     pub units_per_block: u32,
 }
 
-/// A loop that does only what each program of a page-mapped drive must: swap a random 4-byte map
-/// entry, flip two validity bits, decrement and increment a block counter, append to the
-/// out-of-band array. No free space, no garbage collection, no meaning. Random numbers are drawn
-/// outside the timed part and the map lines are prefetched, as in the drive itself.
+/// Loop that does only the memory work of a program on a page-mapped drive.
+///
+/// Each update swaps a random 4-byte map entry, flips two validity bits, decrements and increments a block
+/// counter and appends to the out-of-band array. There is no free space and no garbage collection. Random
+/// numbers are drawn outside the timed part, and map lines are prefetched, as in the drive itself.
 #[derive(Debug)]
 pub struct Floor {
     shape: FloorShape,
@@ -51,7 +50,7 @@ impl Floor {
         batch.fill_with(|| rng.below(self.shape.logical_units));
     }
 
-    /// One update per entry of `batch`: the loop that is timed.
+    /// Does one update per entry of `batch`: the timed loop.
     pub fn run(&mut self, batch: &[u32]) {
         for (at, &lpn) in batch.iter().enumerate() {
             if let Some(&ahead) = batch.get(at + 24) {
@@ -73,7 +72,7 @@ impl Floor {
         }
     }
 
-    /// Something that depends on all the work, so that none of it can be left out.
+    /// Digest of all arrays; it keeps the compiler from removing the work.
     pub fn digest(&self) -> u64 {
         let bits: u64 = self.bits.iter().fold(0, |a, b| a.rotate_left(1) ^ b);
         let counters: u64 = self.counters.iter().map(|&c| u64::from(c)).fold(0, u64::wrapping_add);

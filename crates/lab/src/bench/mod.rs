@@ -1,9 +1,8 @@
-//! Fixed speed cells beside the machine's own memory floor.
+//! Speed of fixed cells (drive and load), compared with the machine's memory floor.
 //!
-//! Each cell alternates short slices of the simulation with short slices of a loop that does only
-//! what memory demands per flash program ([`Floor`]), at the same footprint. The quotient of the
-//! two, slice by slice, tells how much of the machine the simulator uses, and stays meaningful on
-//! a machine whose speed drifts.
+//! Each cell alternates short slices of simulation with slices of [`Floor`], the memory work of flash
+//! programs alone, at the same footprint. The quotient of their speeds shows how much of the machine the
+//! simulator uses, even if the machine's speed drifts.
 
 mod floor;
 
@@ -21,7 +20,7 @@ use crate::machine::{Stopwatch, resident_bytes};
 
 pub use floor::{Floor, FloorShape};
 
-/// A named speed cell.
+/// A benchmark cell.
 #[derive(Clone, Copy, Debug)]
 pub struct CellSpec {
     /// Name in results.
@@ -29,12 +28,9 @@ pub struct CellSpec {
     /// Summary in one line.
     pub summary: &'static str,
     timing: bool,
-    /// The drive, and what differs from its preset.
     preset: &'static str,
     change: fn(&mut DriveConfig),
-    /// Requests outstanding.
     depth: u32,
-    /// Warm-up and measurement in logical capacities.
     warmup: f64,
     measure: f64,
 }
@@ -82,7 +78,7 @@ pub const CELLS: &[CellSpec] = &[
         preset: "tlc-nvme-1t",
         change: |_| {},
         depth: 256,
-        // Spare flash is used up after 0.13 capacities: then it collects.
+        // Spare flash is used up after 0.13 capacities; collection starts then.
         warmup: 0.15,
         measure: 0.05,
     },
@@ -103,8 +99,8 @@ pub struct CellResult {
     pub waf: f64,
     /// Updates per CPU second of the floor loop: the median slice.
     pub floor_updates_per_cpu_s: f64,
-    /// Host pages per second × WAF / floor updates per second, the median over pairs of slices:
-    /// mapping units programmed per floor update. 1 would be a simulator that costs nothing beyond memory.
+    /// Mapping units programmed per floor update: host pages per second × WAF / floor updates per second, the
+    /// median over pairs of slices. 1 means no cost beyond memory.
     pub floor_ratio: f64,
     /// Resident memory of the process with the drive built and run, without the floor's arrays.
     pub rss_bytes: u64,
@@ -124,7 +120,7 @@ pub struct BenchResult {
 const BATCH: usize = 1024;
 const SLICES: u32 = 32;
 
-/// Runs one cell; `report` is told what is going on.
+/// Runs one cell; `report` receives progress messages.
 pub fn run_cell(spec: &CellSpec, report: &mut dyn FnMut(&str)) -> Result<CellResult, RunError> {
     let preset = strobe_ssd::presets::find(spec.preset).expect("it exists");
     let mut config: DriveConfig = toml::from_str(preset.toml).expect("presets are valid");
@@ -137,24 +133,24 @@ pub fn run_cell(spec: &CellSpec, report: &mut dyn FnMut(&str)) -> Result<CellRes
     report("warming up");
     cell.write((capacity * spec.warmup) as u64)?;
 
-    // Memory is read before the floor brings its own arrays.
+    // Memory is read before the floor allocates its arrays.
     let rss_bytes = resident_bytes().unwrap_or(0).saturating_sub(schema_bytes);
     let geometry = cell.drive.geometry();
     let shape = FloorShape {
         logical_units: cell.drive.logical_units(),
         physical_units: geometry.units(),
-        // It divides by shifting.
         units_per_block: 1 << geometry.units_per_block().ilog2(),
     };
     let pages = geometry.pages();
     let per_page = f64::from(geometry.units_per_page());
-    report("measuring beside the memory floor");
+    report("measuring, with the memory floor");
     let mut floor = Floor::new(shape);
     let mut rng = Prng::new(2);
     let mut batch = vec![0; BATCH];
     let per_slice = (capacity * spec.measure / f64::from(SLICES)) as u64;
     let start = cell.drive.stats();
     let (mut speeds, mut floors, mut ratios, mut paces) = (Vec::new(), Vec::new(), Vec::new(), Vec::new());
+    // Simulation and floor alternate: a change of clock speed affects both sides of each quotient.
     for _ in 0..SLICES {
         let (before, begin) = (cell.drive.stats(), cell.queue.now());
         let cpu_s = cell.write(per_slice)?;
@@ -181,21 +177,19 @@ pub fn run_cell(spec: &CellSpec, report: &mut dyn FnMut(&str)) -> Result<CellRes
     })
 }
 
-/// Memory that the schema takes against which configurations are checked: it is none of the drive's.
 fn schema_bytes(config: &DriveConfig) -> u64 {
     static BYTES: OnceLock<u64> = OnceLock::new();
     *BYTES.get_or_init(|| {
         let before = resident_bytes();
-        // Whether it passes, the building of the drive will say.
+        // An invalid configuration is reported when the drive is built.
         let _ = config.check();
         resident_bytes().zip(before).map_or(0, |(after, before)| after.saturating_sub(before))
     })
 }
 
-/// Updates per CPU second of the floor loop over about `updates` updates. Drawing the random
-/// numbers is not part of it.
+/// Updates per CPU second, without the drawing of random numbers.
 fn floor_slice(floor: &mut Floor, rng: &mut Prng, batch: &mut [u32], updates: u64) -> f64 {
-    // One long draw, then one timed run, so that reading the clock costs nothing.
+    // One long draw, then one timed run: reading the clock costs nothing.
     let mut draws = vec![0; (updates as usize).max(batch.len())];
     floor.draw(&mut draws, rng);
     let watch = Stopwatch::start();
@@ -215,7 +209,6 @@ struct Cell {
     batch: Vec<Request>,
 }
 
-/// Sectors of a request that fills the drive: many whole pages.
 const FILL_SECTORS: u32 = 1024;
 
 impl Cell {
@@ -244,7 +237,6 @@ impl Cell {
         Ok(())
     }
 
-    /// Writes about `pages` random pages; returns the CPU seconds it took.
     fn write(&mut self, pages: u64) -> Result<f64, RunError> {
         let watch = Stopwatch::start();
         for _ in 0..pages.div_ceil(BATCH as u64) {

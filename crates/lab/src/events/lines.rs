@@ -1,5 +1,3 @@
-//! Events as JSON lines.
-
 use std::io::{self, Write};
 
 use serde_json::{Value, json};
@@ -7,8 +5,8 @@ use strobe_nand::{Candidate, EventKind, FlashOp, HostCommand};
 
 use super::EventFile;
 
-/// Writes the events to `out`, one JSON object a line, in the order of their times. The first line is the begin of the
-/// log, the last one its end.
+/// Writes the events to `out`, one JSON object a line, in order of time. The first line is `log_begin`, the
+/// last one `log_end`.
 pub fn lines(file: EventFile<'_>, out: &mut dyn Write) -> io::Result<()> {
     let recorded = file.recorded;
     let mut line = |at_ns: u64, kind: &str, fields: Value| {
@@ -32,7 +30,6 @@ pub fn lines(file: EventFile<'_>, out: &mut dyn Write) -> io::Result<()> {
     line(until, "log_end", json!({ "events": recorded.events.len(), "is_cut_off": recorded.is_cut_off }))
 }
 
-/// Name and fields of `kind`, which happens at `now`.
 pub(super) fn fields(kind: &EventKind, policy: &str, now: u64) -> (&'static str, Value) {
     match *kind {
         EventKind::Submitted(ref command) => ("command_submitted", host(command)),
@@ -95,7 +92,7 @@ fn flash(op: &FlashOp, now: u64) -> Value {
     })
 }
 
-/// A score as JSON, which has no infinity.
+/// Infinity becomes a string, because JSON has no number for it.
 fn score(score: Option<f64>) -> Value {
     match score {
         Some(score) if score.is_infinite() && score > 0.0 => "infinite".into(),

@@ -1,7 +1,8 @@
-//! Files of the event log: what the drive did in the measured window, and what the mapping scheme decided and why.
+//! Files of the event log: the drive's actions in the measured window, and the decisions of the mapping
+//! scheme with their reasons.
 //!
-//! [`lines`] is one JSON object a line, [`perfetto`] a trace in the Chrome trace-event format, for <https://ui.perfetto.dev>
-//! and other viewers.
+//! [`lines`] writes one JSON object a line, [`perfetto`] a trace in the Chrome trace-event format, for
+//! <https://ui.perfetto.dev> and other viewers.
 
 mod lines;
 mod perfetto;
@@ -13,17 +14,16 @@ pub use perfetto::perfetto;
 use strobe_nand::Recorded;
 use strobe_ssd::DriveConfig;
 
-/// Events of a run, and what of the drive has to be known to show them.
+/// Events of a run, and the drive that they belong to.
 #[derive(Clone, Copy, Debug)]
 pub struct EventFile<'a> {
-    /// The events.
+    /// Recorded events.
     pub recorded: &'a Recorded,
-    /// The drive.
+    /// Configuration of the drive.
     pub drive: &'a DriveConfig,
 }
 
 impl EventFile<'_> {
-    /// Victim policy, as the configuration names it.
     fn policy(&self) -> &str {
         &self.drive.ftl.gc.victim
     }
@@ -33,8 +33,8 @@ impl EventFile<'_> {
 pub fn warning(recorded: &Recorded) -> Option<String> {
     recorded.is_cut_off.then(|| {
         format!(
-            "the event log was full after {} events, {} ns into the measured window: later events are not in it; \
-             measure less (run.measure) to have all of them",
+            "the event log was full after {} events, {} ns into the measured window: later events are \
+             missing; use a shorter run.measure to record all of them",
             crate::numbers::count(recorded.events.len() as u64),
             recorded.until.since(recorded.from)
         )

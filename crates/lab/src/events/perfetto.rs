@@ -1,8 +1,8 @@
 //! Events as a trace in the Chrome trace-event format.
 //!
-//! Four processes: the host, with a track for each slot of its queue; the mapping scheme; the dies; the channels. A die has
-//! a second track where it does several things at a time (planes that share the time of the array, pages loaded ahead).
-//! An arrow leads from a host command to each flash operation that was issued while it was served.
+//! Four processes: the host, with a track for each queue slot; the mapping scheme; the dies; the channels. A
+//! die has more tracks if its operations overlap (planes that share the array, pages loaded ahead). An arrow
+//! leads from a host command to each flash operation issued while that command was served.
 
 use std::collections::BTreeMap;
 use std::fmt::Display;
@@ -46,7 +46,7 @@ pub fn perfetto(file: EventFile<'_>, out: &mut dyn Write) -> io::Result<()> {
     trace.end(&file)
 }
 
-/// Track numbers of dies: as many for each as the busiest one needs.
+/// Track numbers: every die reserves as many as the one with the most lanes.
 struct DieTracks {
     lanes: u32,
 }
@@ -61,13 +61,12 @@ impl DieTracks {
     }
 }
 
-/// A file that is being written.
 struct Trace<'a> {
     out: &'a mut dyn Write,
     is_first: bool,
 }
 
-/// Nanoseconds as the format's microseconds, exactly.
+/// Nanoseconds, printed exactly in the format's microseconds.
 struct Micros(u64);
 
 impl Display for Micros {
@@ -89,7 +88,6 @@ impl Trace<'_> {
         writeln!(self.out, "\n],\"otherData\":{about}}}")
     }
 
-    /// Adds an event; `more` are its further members, each behind a comma.
     fn event(&mut self, ph: char, (pid, tid): (u32, u32), at_ns: u64, more: impl Display) -> io::Result<()> {
         if !std::mem::take(&mut self.is_first) {
             self.out.write_all(b",\n")?;
@@ -112,6 +110,7 @@ impl Trace<'_> {
 
     fn names(&mut self, file: &EventFile<'_>, slots: usize, lanes: &BTreeMap<u32, usize>) -> io::Result<()> {
         let processes = [(HOST, "host commands"), (FTL, "FTL"), (DIES, "dies"), (CHANNELS, "channels")];
+        // The sort index keeps this order in viewers.
         for (pid, name) in processes {
             let more = format!(",\"name\":\"process_name\",\"args\":{{\"name\":\"{name}\"}}");
             self.event('M', (pid, 0), 0, more)?;
@@ -125,6 +124,7 @@ impl Trace<'_> {
         let nand = &file.drive.nand;
         let dies = DieTracks::of(lanes);
         for die in 0..nand.channels * nand.dies_per_channel {
+            // Extra lanes are for operations that overlap on one die.
             for lane in 0..lanes.get(&die).copied().unwrap_or(1) {
                 let name = if lane == 0 { format!("die {die}") } else { format!("die {die} +{lane}") };
                 self.thread((DIES, dies.tid(die, lane)), &name)?;
@@ -166,7 +166,7 @@ impl Trace<'_> {
         self.slice(track, (slice.from_ns, slice.until_ns), &name, &args)
     }
 
-    /// Adds the arrow from `command` to `slice`. It begins when the operation was issued, within the command.
+    /// The arrow starts when the operation was issued, within the command.
     fn flow(
         &mut self,
         command: &Slice<HostCommand>,
@@ -182,7 +182,6 @@ impl Trace<'_> {
         self.event('f', (DIES, dies.tid(op.die, slice.lane)), slice.from_ns, more)
     }
 
-    /// Adds transfers, decisions and counters.
     fn others(&mut self, file: &EventFile<'_>) -> io::Result<()> {
         let mut outstanding = 0i64;
         for event in &file.recorded.events {
@@ -206,6 +205,7 @@ impl Trace<'_> {
                 | EventKind::Resumed(_) => {}
                 _ => self.decision(file, now, &event.kind)?,
             }
+            // A power cut drops the commands in flight.
             if matches!(event.kind, EventKind::PowerCut) {
                 outstanding = 0;
             }

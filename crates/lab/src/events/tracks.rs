@@ -1,28 +1,25 @@
-//! Slices of a trace: pairs of begin and end, on tracks where none overlaps another.
+//! Slices of a trace: pairs of begin and end, without overlap in a lane.
 
 use std::collections::BTreeMap;
 
 use strobe_nand::{EventKind, FlashOp, HostCommand, Recorded};
 
-/// Time from `from` to `until`, on one of the lanes of a track.
 #[derive(Clone, Debug)]
 pub(super) struct Slice<T> {
     pub(super) what: T,
     pub(super) from_ns: u64,
     pub(super) until_ns: u64,
-    /// Lane from 0; the lowest that is free.
     pub(super) lane: usize,
-    /// True if it is the first one of `what`, which a suspension divides.
+    /// True for the first slice of an operation, which suspensions divide into several.
     pub(super) is_first: bool,
-    /// True if `what` ends here, rather than the log or power.
+    /// False if cut short by a suspension, a power cut or the end of the log.
     pub(super) is_whole: bool,
 }
 
-/// Gives each of `slices` the lowest lane of its track that is free, where `track` numbers tracks. Returns the number of
-/// lanes of each.
+/// Puts each slice into the lowest free lane of its track. Returns the number of lanes per track.
 pub(super) fn spread<T>(slices: &mut [Slice<T>], track: impl Fn(&T) -> u32) -> BTreeMap<u32, usize> {
     let mut lanes: BTreeMap<u32, Vec<u64>> = BTreeMap::new();
-    // A stable sort: of equals the first issued first.
+    // A stable sort: equal times stay in order of issue.
     slices.sort_by_key(|slice| slice.from_ns);
     for slice in slices {
         let ends = lanes.entry(track(&slice.what)).or_default();
@@ -36,7 +33,7 @@ pub(super) fn spread<T>(slices: &mut [Slice<T>], track: impl Fn(&T) -> u32) -> B
     lanes.into_iter().map(|(track, ends)| (track, ends.len())).collect()
 }
 
-/// Times for which dies were at work for operations. A suspended one is at work before and after.
+/// Slices of flash operations: a suspended one has one before and one after.
 pub(super) fn flash(recorded: &Recorded) -> Vec<Slice<FlashOp>> {
     let mut slices = Slices::default();
     for event in &recorded.events {
@@ -54,7 +51,6 @@ pub(super) fn flash(recorded: &Recorded) -> Vec<Slice<FlashOp>> {
     slices.done
 }
 
-/// Times from submission to completion of host commands.
 pub(super) fn host(recorded: &Recorded) -> Vec<Slice<HostCommand>> {
     let mut slices = Slices::default();
     for event in &recorded.events {
@@ -70,9 +66,7 @@ pub(super) fn host(recorded: &Recorded) -> Vec<Slice<HostCommand>> {
     slices.done
 }
 
-/// Slices so far.
 struct Slices<T> {
-    /// Open slices by the number of their event.
     open: BTreeMap<u64, Slice<T>>,
     done: Vec<Slice<T>>,
 }
@@ -89,7 +83,7 @@ impl<T> Slices<T> {
         self.open.insert(number, slice);
     }
 
-    /// Ends the slice of `number`. An event that began before the log has none.
+    /// An operation or command that began before the log has no slice.
     fn end(&mut self, number: u64, now: u64, is_whole: bool) {
         if let Some(slice) = self.open.remove(&number) {
             self.done.push(Slice { until_ns: now.max(slice.from_ns), is_whole, ..slice });

@@ -1,5 +1,3 @@
-//! Amounts of work.
-
 use std::fmt;
 
 use schemars::JsonSchema;
@@ -7,8 +5,8 @@ use serde::{Deserialize, Serialize};
 
 use super::time::Time;
 
-/// An amount of work: a number of host pages (mapping units), "12x" for twelve times the logical capacity, or "60s" for
-/// what comes in that virtual time.
+/// An amount of work: a number of host pages (mapping units), "12x" for twelve times the logical capacity, or
+/// "60s" for that length of virtual time.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Amount {
     /// Mapping units.
@@ -20,7 +18,7 @@ pub enum Amount {
 }
 
 impl Amount {
-    /// The amount in mapping units for a drive of `logical_units`; `None` if it is a time.
+    /// Mapping units on a drive of `logical_units`; `None` for a time.
     pub fn pages(self, logical_units: u32) -> Option<u64> {
         match self {
             Amount::Pages(pages) => Some(pages),
@@ -38,7 +36,7 @@ impl Amount {
         }
     }
 
-    /// The amount in nanoseconds, if it is a time.
+    /// Nanoseconds of a time; `None` for other amounts.
     pub fn ns(self) -> Option<u64> {
         match self {
             Amount::Time(time) => Some(time.as_ns()),

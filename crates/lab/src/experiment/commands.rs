@@ -1,4 +1,4 @@
-//! Commands of a workload that the drive would refuse: better said before a run than in its midst.
+//! Workload commands that the drive would refuse, found before the run.
 
 use strobe_ssd::{CopyMode, KeyError, SchemeName};
 use strobe_types::SECTOR_BYTES;
@@ -8,7 +8,6 @@ use super::effect::Given;
 use crate::Experiment;
 use crate::experiment::WorkloadConfig;
 
-/// Refuses commands that are larger than the drive takes them.
 pub(super) fn check_sizes(experiment: &Experiment) -> Result<(), KeyError> {
     let limits = &experiment.drive.controller.limits;
     for (path, workload) in experiment.workload.generators() {
@@ -50,45 +49,44 @@ pub(super) fn check_sizes(experiment: &Experiment) -> Result<(), KeyError> {
         let request = sectors(request_bytes);
         let range_limit = limits.copy_range_sectors.into();
         sized("workload.request_bytes", request_bytes, request, range_limit, "copy_range_sectors")?;
-        // A copy goes to one segment.
+        // A copy writes to one segment.
         let copied = (u64::from(copy_ranges) * request).min(segment);
         sized("workload.copy_ranges", copy_ranges, copied, limits.copy_sectors.into(), "copy_sectors")?;
     }
     Ok(())
 }
 
-/// Refuses more than the limit called `name` allows, if there is one.
+/// 0 is no limit.
 fn within(key: &str, given: u64, allowed: u64, name: &str) -> Result<(), KeyError> {
     if allowed == 0 || given <= allowed {
         return Ok(());
     }
-    let allowed =
-        format!("at most {allowed}, which is all that the drive takes (drive.controller.limits.{name})");
+    let allowed = format!("at most {allowed}, the limit of the drive (drive.controller.limits.{name})");
     Err(KeyError::value(key, given.to_string(), allowed, ""))
 }
 
-/// Refuses a value of a key that makes commands of `sectors` sectors, if those are too many.
+/// Refuses a key that makes commands of more than `allowed` sectors; 0 is no limit.
 fn sized(key: &str, given: u32, sectors: u64, allowed: u64, name: &str) -> Result<(), KeyError> {
     if allowed == 0 || sectors <= allowed {
         return Ok(());
     }
     let allowed = format!(
-        "less: it makes commands of {sectors} sectors, and the drive takes {allowed} \
+        "smaller: it gives commands of {sectors} sectors, and the limit of the drive is {allowed} \
          (drive.controller.limits.{name})"
     );
     Err(KeyError::value(key, given.to_string(), allowed, ""))
 }
 
-/// Refuses copies on a drive of which nobody has said what it makes of them. A drive copies by reading and programming
-/// where nothing is said: somebody who compares copies with reads and writes would compare the wrong thing.
+/// Refuses copies unless drive.ftl.copy_mode is given. The default mode reads and programs, which makes a
+/// comparison with reads and writes meaningless.
 pub(super) fn check_copies(experiment: &Experiment, given: &Given) -> Result<(), KeyError> {
     let WorkloadConfig::Lfs(config) = &experiment.workload else { return Ok(()) };
     let is_logical = experiment.drive.ftl.copy_mode == CopyMode::Logical;
     if config.cleaning != Cleaning::Copy || is_logical || given.has("drive.ftl.copy_mode") {
         return Ok(());
     }
-    let allowed = "given with drive.ftl.copy_mode: \"logical\" for copies that change the map alone, or \"physical\" for a \
-                   drive that reads and programs what it copies";
+    let allowed = "given with drive.ftl.copy_mode: \"logical\" for copies that only change the map, or \
+                   \"physical\" for copies by reading and programming";
     Err(KeyError::value("workload.cleaning", "\"copy\"", allowed, ""))
 }
 

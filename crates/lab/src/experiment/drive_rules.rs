@@ -1,4 +1,4 @@
-//! Keys of the drive that have an effect only with certain values of others.
+//! Drive keys that have an effect only with certain values of others.
 
 use strobe_ssd::{
     CopyMode, DieAllocation, DurableMap, GcMode, GcStream, Issue, NvramPolicyName, SchemeName, Victim,
@@ -12,7 +12,6 @@ fn maps_blocks(experiment: &Experiment) -> bool {
     !matches!(experiment.drive.ftl.mapping.as_str(), "page" | "dftl")
 }
 
-/// True if the map is kept in map pages, which collection moves.
 fn has_map_pages(experiment: &Experiment) -> bool {
     let ftl = &experiment.drive.ftl;
     ftl.mapping == "dftl" || ftl.durable_map == DurableMap::Pages
@@ -31,7 +30,6 @@ const READ_RETRY: &[&str] = &[
     "drive.nand.read_retry.per_kread",
 ];
 
-/// Rules of keys under `[drive]`.
 pub(super) const OF_DRIVES: &[Rule] = &[
     Rule {
         keys: &[
@@ -90,7 +88,7 @@ pub(super) const OF_DRIVES: &[Rule] = &[
     Rule {
         keys: &["drive.controller.write_pace_burst"],
         switches: &["drive.controller.write_pace_ns"],
-        wants: "drive.controller.write_pace_ns above 0",
+        wants: "drive.controller.write_pace_ns is above 0",
         counts: |e| e.drive.controller.write_pace_ns > 0,
     },
     Rule {
@@ -107,16 +105,18 @@ pub(super) const OF_DRIVES: &[Rule] = &[
     Rule {
         keys: &["drive.ftl.gc.victims", "drive.ftl.gc.read_pages"],
         switches: &["drive.ftl.placement.scheme", "drive.ftl.mapping", "drive.ftl.durable_map"],
-        wants: "drive.ftl.mapping = \"page\" without map pages and no drive.ftl.placement.scheme = \"sorted\"; these move whole victims at a time",
+        wants: "drive.ftl.mapping = \"page\" without map pages, and drive.ftl.placement.scheme is not \
+                \"sorted\"; these move whole victims",
         counts: |e| e.drive.ftl.placement.scheme != SchemeName::Sorted && !has_map_pages(e),
     },
     Rule {
         keys: &["drive.ftl.gc.net_blocks"],
         switches: &["drive.ftl.gc.mode", "run.timing"],
-        wants: "drive.ftl.gc.mode = \"stop-the-world\"; in the background collection goes on until there is room",
+        wants: "drive.ftl.gc.mode = \"stop-the-world\"; background collection continues until enough space \
+                is free",
         counts: |e| {
             let ftl = &e.drive.ftl;
-            // Map pages, and an SLC cache, still make room at once.
+            // Map pages and an SLC cache still collect synchronously.
             let is_idle = e.run.timing && ftl.gc.mode == GcMode::Background && !has_map_pages(e);
             !is_idle || ftl.slc_cache.is_on()
         },
@@ -124,8 +124,8 @@ pub(super) const OF_DRIVES: &[Rule] = &[
     Rule {
         keys: &["drive.ftl.gc.pad_moved"],
         switches: &["drive.ftl.gc.mode", "run.timing", "drive.ftl.gc.stream", "drive.ftl.placement.scheme"],
-        wants: "drive.ftl.gc.mode = \"stop-the-world\", and blocks of its own (drive.ftl.gc.stream = \"own\" or a placement other \
-                than 2r)",
+        wants: "drive.ftl.gc.mode = \"stop-the-world\", and copies have separate blocks (drive.ftl.gc.stream \
+                = \"own\" or a placement other than 2r)",
         counts: |e| {
             let (gc, scheme) = (&e.drive.ftl.gc, &e.drive.ftl.placement.scheme);
             let stops = !e.run.timing || gc.mode == GcMode::StopTheWorld;
@@ -155,8 +155,9 @@ pub(super) const OF_DRIVES: &[Rule] = &[
             "drive.ftl.slc_cache.static_blocks",
             "drive.ftl.slc_cache.dynamic_blocks",
         ],
-        wants: "drive.ftl.gc.mode = \"stop-the-world\" or run.timing = false, drive.ftl.gc.victim = \"greedy\" or a formula, \
-                drive.ftl.mapping = \"page\" without map pages, and no drive.ftl.slc_cache",
+        wants: "drive.ftl.gc.mode = \"stop-the-world\" or run.timing = false, drive.ftl.gc.victim = \
+                \"greedy\" or a formula, drive.ftl.mapping = \"page\" without map pages, and \
+                drive.ftl.slc_cache is left out",
         counts: |e| {
             let ftl = &e.drive.ftl;
             let stops = !e.run.timing || ftl.gc.mode == GcMode::StopTheWorld;
@@ -180,13 +181,14 @@ pub(super) const OF_DRIVES: &[Rule] = &[
     Rule {
         keys: &["drive.nand.cache_read"],
         switches: &["drive.nand.channel_mb_s"],
-        wants: "drive.nand.channel_mb_s above 0; where transfers take no time there is nothing to read beside",
+        wants: "drive.nand.channel_mb_s is above 0; without transfer time there is nothing to overlap",
         counts: |e| e.drive.nand.channel_mb_s > 0,
     },
     Rule {
         keys: &["drive.nand.spare_bytes"],
         switches: &["drive.nand.channel_mb_s"],
-        wants: "drive.nand.channel_mb_s above 0; where transfers take no time their size does not count",
+        wants: "drive.nand.channel_mb_s is above 0; without transfer time the size of a transfer does not \
+                matter",
         counts: |e| e.drive.nand.channel_mb_s > 0,
     },
     Rule {
@@ -203,7 +205,7 @@ pub(super) const OF_DRIVES: &[Rule] = &[
     Rule {
         keys: &["drive.nand.independent_plane_reads"],
         switches: &["drive.nand.planes_per_die"],
-        wants: "drive.nand.planes_per_die above 1",
+        wants: "drive.nand.planes_per_die is above 1",
         counts: |e| e.drive.nand.planes_per_die > 1,
     },
     Rule {
@@ -213,25 +215,25 @@ pub(super) const OF_DRIVES: &[Rule] = &[
             "drive.nand.suspend.least_left_ns",
         ],
         switches: &["drive.nand.suspend.most"],
-        wants: "drive.nand.suspend.most above 0",
+        wants: "drive.nand.suspend.most is above 0",
         counts: |e| e.drive.nand.suspend.most > 0,
     },
     Rule {
         keys: &["drive.nand.read_retry.most", "drive.nand.read_retry.fails_beyond_most"],
         switches: READ_RETRY,
-        wants: "fresh, per_kcycle, per_day, per_kcycle_day or per_kread of drive.nand.read_retry above 0",
+        wants: "fresh, per_kcycle, per_day, per_kcycle_day or per_kread of drive.nand.read_retry is above 0",
         counts: |e| e.drive.nand.read_retry.is_on(),
     },
     Rule {
         keys: &["drive.nand.faults.at"],
         switches: TIMING,
-        wants: "run.timing = true, or no after_ns in it; without time no virtual time passes",
+        wants: "run.timing = true, or after_ns is left out; without timing no virtual time passes",
         counts: |e| e.run.timing || e.drive.nand.faults.at.iter().all(|fault| fault.after_ns == 0),
     },
     Rule {
         keys: &["drive.nand.read_retry.days_per_second"],
         switches: READ_RETRY,
-        wants: "per_day or per_kcycle_day of drive.nand.read_retry, or drive.ftl.refresh.days, above 0",
+        wants: "per_day or per_kcycle_day of drive.nand.read_retry, or drive.ftl.refresh.days, is above 0",
         counts: |e| {
             let retry = &e.drive.nand.read_retry;
             retry.per_day + retry.per_kcycle_day + e.drive.ftl.refresh.days > 0.0
@@ -240,7 +242,7 @@ pub(super) const OF_DRIVES: &[Rule] = &[
     Rule {
         keys: &["drive.ftl.refresh.days"],
         switches: &["drive.nand.read_retry.days_per_second"],
-        wants: "drive.nand.read_retry.days_per_second above 0; else no day ever passes",
+        wants: "drive.nand.read_retry.days_per_second is above 0; otherwise no day ever passes",
         counts: |e| e.drive.nand.read_retry.days_per_second > 0.0,
     },
     Rule {
@@ -251,7 +253,7 @@ pub(super) const OF_DRIVES: &[Rule] = &[
             "drive.controller.nvram.write_ns",
         ],
         switches: &["drive.controller.nvram.bytes"],
-        wants: "drive.controller.nvram.bytes above 0",
+        wants: "drive.controller.nvram.bytes is above 0",
         counts: |e| e.drive.controller.nvram.bytes > 0,
     },
     Rule {
@@ -322,7 +324,7 @@ pub(super) const OF_DRIVES: &[Rule] = &[
             "drive.ftl.slc_cache.when_full",
         ],
         switches: &["drive.ftl.slc_cache.static_blocks", "drive.ftl.slc_cache.dynamic_blocks"],
-        wants: "drive.ftl.slc_cache.static_blocks or dynamic_blocks above 0",
+        wants: "drive.ftl.slc_cache.static_blocks or dynamic_blocks is above 0",
         counts: |e| e.drive.ftl.slc_cache.is_on(),
     },
     Rule {
@@ -346,7 +348,8 @@ pub(super) const OF_DRIVES: &[Rule] = &[
     Rule {
         keys: &["drive.ftl.placement.scheme"],
         switches: &["drive.ftl.slc_cache.static_blocks", "drive.ftl.slc_cache.dynamic_blocks"],
-        wants: "no drive.ftl.slc_cache, or drive.ftl.placement.scheme = \"sep-gc\", \"hot-cold\" or \"sorted\"; the cache takes host writes of all streams",
+        wants: "drive.ftl.slc_cache is left out, or drive.ftl.placement.scheme = \"sep-gc\", \"hot-cold\" or \
+                \"sorted\"; the cache takes host writes of all streams",
         counts: |e| {
             !e.drive.ftl.slc_cache.is_on()
                 || sorts_by_temperature(e)
@@ -385,13 +388,14 @@ pub(super) const OF_DRIVES: &[Rule] = &[
     Rule {
         keys: &["drive.ftl.gc.stream"],
         switches: &["drive.ftl.placement.scheme"],
-        wants: "drive.ftl.placement.scheme = \"none\", \"hot-cold\" or \"sorted\"; others have streams of their own",
+        wants: "drive.ftl.placement.scheme = \"none\", \"hot-cold\" or \"sorted\"; others define their own \
+                streams",
         counts: |e| e.drive.ftl.placement.scheme == SchemeName::None || sorts_by_temperature(e),
     },
     Rule {
         keys: &["drive.ftl.wear_leveling.threshold"],
         switches: &["drive.ftl.wear_leveling.kind"],
-        wants: "drive.ftl.wear_leveling.kind other than \"none\"",
+        wants: "drive.ftl.wear_leveling.kind is not \"none\"",
         counts: |e| e.drive.ftl.wear_leveling.kind != WearLevelingName::None,
     },
     Rule {
@@ -415,7 +419,8 @@ pub(super) const OF_DRIVES: &[Rule] = &[
     Rule {
         keys: &["drive.ftl.map_blocks"],
         switches: &["drive.ftl.durable_map", "drive.ftl.mapping"],
-        wants: "drive.ftl.durable_map = true and drive.ftl.mapping = \"page\"; others have no journal of their map",
+        wants: "drive.ftl.durable_map = true and drive.ftl.mapping = \"page\"; other mappings have no \
+                journal",
         counts: |e| e.drive.ftl.durable_map == DurableMap::Journal && e.drive.ftl.mapping == "page",
     },
 ];

@@ -1,8 +1,9 @@
-//! Keys that count only beside others: none that was set by hand may be without effect in silence.
+//! Keys without effect: none that the user gave may be ignored silently.
 //!
-//! Where a key is given and the switch that would make it count says otherwise, in the same place or in one that
-//! ranks lower, that is a slip and refused. A file may keep keys that the command line switches off (a sweep over
-//! workloads gives all their keys); then a note says so. What a preset says is not asked about.
+//! 1. A key is refused if the setting that disables it comes from the same [`Place`] or a lower one.
+//! 2. A key in a file is ignored with a note if the command line disables it. A sweep over workloads may thus
+//!    give the keys of all of them.
+//! 3. A key that comes from a preset is not checked.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -15,21 +16,19 @@ use super::settings::canonical;
 use crate::experiment::WorkloadConfig;
 use crate::{ConfigError, Experiment};
 
-/// Origin of a key's value; later ones win.
+/// Source of a key's value, from low to high.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 enum Place {
-    /// Nowhere: a preset or its default says it.
+    /// From the preset, or the default.
     Default,
     File,
     CommandLine,
 }
 
-/// The keys that somebody gave, and where.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Given(BTreeMap<String, Place>);
 
 impl Given {
-    /// Notes the keys of `file`, and those of `sets`, which the command line gave.
     pub(crate) fn new(file: &Table, sets: &[String]) -> Self {
         let mut given = BTreeMap::new();
         note(file, "", &mut given);
@@ -40,17 +39,15 @@ impl Given {
         Self(given)
     }
 
-    /// Origin of `key`. A table given in one piece gives its keys.
+    /// Source of the value of `key`.
     fn place(&self, key: &str) -> Place {
         self.0.get(key).copied().unwrap_or(Place::Default)
     }
 
-    /// True if the user has given `key`.
     pub(crate) fn has(&self, key: &str) -> bool {
         self.place(key) != Place::Default
     }
 
-    /// True if `key` was given on the command line.
     pub(crate) fn on_command_line(&self, key: &str) -> bool {
         self.place(key) == Place::CommandLine
     }
@@ -77,7 +74,7 @@ fn note(table: &Table, path: &str, given: &mut BTreeMap<String, Place>) {
 /// A key of the file that the command line has switched off.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Ignored {
-    /// The key.
+    /// Path of the key.
     pub key: String,
     /// Condition under which the key has an effect.
     pub wants: String,
@@ -85,13 +82,12 @@ pub struct Ignored {
 
 impl fmt::Display for Ignored {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{} has no effect here: it counts with {}", self.key, self.wants)
+        write!(f, "{} has no effect unless {}", self.key, self.wants)
     }
 }
 
-/// Refuses keys that have no effect because of what was given in the same place or a lower one; returns those that the
-/// command line has switched off. `without` is the experiment without a key: a key that says what holds without it
-/// does no harm.
+/// Refuses keys without effect, and returns those that the command line disabled. `without` builds the
+/// experiment without a key: a key that makes no difference is allowed.
 pub(crate) fn check(
     experiment: &Experiment,
     given: &Given,
@@ -116,14 +112,13 @@ pub(crate) fn check(
     Ok(ignored)
 }
 
-/// The keys of `rule` that do not count, each with the keys that decide about that.
 fn idle_keys(rule: &Rule, experiment: &Experiment, given: &Given) -> Vec<(String, Vec<String>)> {
     let owned = |keys: &[&str]| keys.iter().map(|key| (*key).to_owned()).collect::<Vec<_>>();
     let WorkloadConfig::Jobs(jobs) = &experiment.workload else {
         let keys = if (rule.counts)(experiment) { Vec::new() } else { owned(rule.keys) };
         return keys.into_iter().map(|key| (key, owned(rule.switches))).collect();
     };
-    // Each job is looked at as if it were alone.
+    // Each job is checked as if it were alone.
     let is_idle: Vec<bool> = jobs
         .iter()
         .map(|job| {
@@ -141,7 +136,7 @@ fn idle_keys(rule: &Rule, experiment: &Experiment, given: &Given) -> Vec<(String
                 idle.push((own, switches.chain(owned(rule.switches)).collect()));
             }
         }
-        // What the jobs share counts if it counts for one of those that do not say otherwise.
+        // A shared key counts if it has an effect for any job that does not override it.
         if (0..jobs.len()).all(|at| is_idle[at] || own(at).is_some()) && is_idle.contains(&true) {
             idle.push(((*key).to_owned(), owned(rule.switches)));
         }

@@ -1,15 +1,12 @@
-//! fio's names for workload keys.
-
 use strobe_ssd::KeyError;
 use strobe_ssd::schema::parse_size;
 use toml::{Table, Value};
 
-/// Rewrites keys that carry fio's name for a knob into ours, in the table found under `path`.
 pub(crate) fn accept_fio_names(table: &mut Table, path: &str) -> Result<(), KeyError> {
     let bad = |key: &str, given: &Value, allowed: &str| {
         KeyError::value(format!("{path}.{key}"), given.to_string(), allowed, "fio's name for this knob.")
     };
-    // Two names for one knob: whichever won, somebody would be surprised.
+    // Two names for one key are refused: either choice would surprise a user.
     for (one, other) in [
         ("bs", "block_bytes"),
         ("bssplit", "bs"),
@@ -52,13 +49,23 @@ pub(crate) fn accept_fio_names(table: &mut Table, path: &str) -> Result<(), KeyE
     }
     if let Some(value) = table.remove("rw") {
         let (kind, write_fraction) = match value.as_str() {
+            Some(rw @ ("trim" | "randtrim")) => {
+                table.entry("trim_fraction").or_insert(Value::Float(1.0));
+                (if rw == "trim" { "sequential" } else { "uniform" }, Some(1.0))
+            }
             Some("write") => ("sequential", Some(1.0)),
             Some("read") => ("sequential", Some(0.0)),
             Some("rw" | "readwrite") => ("sequential", None),
             Some("randwrite") => ("uniform", Some(1.0)),
             Some("randread") => ("uniform", Some(0.0)),
             Some("randrw") => ("uniform", None),
-            _ => return Err(bad("rw", &value, "read, write, rw, randread, randwrite or randrw")),
+            _ => {
+                return Err(bad(
+                    "rw",
+                    &value,
+                    "read, write, rw, trim, randread, randwrite, randrw or randtrim",
+                ));
+            }
         };
         table.entry("kind").or_insert_with(|| Value::String(kind.to_owned()));
         table.entry("write_fraction").or_insert(Value::Float(write_fraction.unwrap_or(0.5)));
@@ -85,7 +92,7 @@ pub(crate) fn accept_fio_names(table: &mut Table, path: &str) -> Result<(), KeyE
     Ok(())
 }
 
-/// The sizes of fio's `SIZE/PERCENT:SIZE/PERCENT`; what has no percentage shares the rest.
+/// `SIZE/PERCENT:SIZE/PERCENT`; sizes without a percentage share the rest.
 fn block_split(text: &str) -> Option<Value> {
     let mut shares = Vec::new();
     for part in text.split(':') {
@@ -109,8 +116,7 @@ fn number(text: &str) -> Option<f64> {
     text.trim().parse().ok().filter(|x: &f64| x.is_finite())
 }
 
-/// The hot zone of fio's `ACCESS/SIZE:ACCESS/SIZE` in percent. The second zone may be left out; if
-/// it is there it must be the rest.
+/// First zone of `ACCESS/SIZE:ACCESS/SIZE`, in percent. The second zone is optional and must be the rest.
 fn two_zones(text: &str) -> Option<(f64, f64)> {
     let zone = |text: &str| text.split_once('/').and_then(|(a, s)| Some((number(a)?, number(s)?)));
     let (hot, rest) = match text.split_once(':') {

@@ -1,4 +1,4 @@
-//! Origin of a refused key: the file, or an option of the command line.
+//! Origin of a refused key: the file, or a command-line option.
 
 use toml::Table;
 
@@ -6,7 +6,6 @@ use super::settings::{canonical, find};
 use crate::ConfigError;
 
 impl ConfigError {
-    /// The key that it is about, if it is about one.
     fn key(&self) -> Option<&str> {
         match self {
             Self::Key(error) => Some(error.key()),
@@ -15,8 +14,8 @@ impl ConfigError {
         }
     }
 
-    /// Says that the option `--set` gave what is wrong, if one of `sets` did; `table` is what they were
-    /// applied to, and `refusal` says why it is refused with some of them.
+    /// Attributes the error to the option that caused it. `refusal` returns the error with a prefix of `sets`
+    /// applied.
     pub(super) fn blamed(
         self,
         table: &Table,
@@ -29,7 +28,6 @@ impl ConfigError {
         }
     }
 
-    /// Says that `--set` with this value gave what is wrong.
     pub(crate) fn given_by_set(self, set: &str) -> Self {
         Self::Given { option: format!("--set {set}"), error: Box::new(self) }
     }
@@ -40,7 +38,7 @@ impl ConfigError {
         sets: &'a [String],
         refusal: impl Fn(&[String]) -> Option<Self>,
     ) -> Option<&'a str> {
-        // An element of a list is as good as the list, unless it is a table with keys.
+        // An error in a plain list element is attributed to the list. Elements that are tables have keys.
         let key = self.key()?;
         let is_plain_element = key.rsplit('.').next().is_some_and(|last| last.contains('['));
         let key = if is_plain_element { &key[..key.rfind('[').unwrap_or(key.len())] } else { key };
@@ -55,8 +53,8 @@ impl ConfigError {
         if is_there {
             return None;
         }
-        // A key that nobody wrote, but that follows from others (fio's names, or what a kind of workload needs):
-        // the first option with which the error is there.
+        // A key that nobody wrote was derived from others (fio's names, or keys that a kind of workload
+        // needs). The culprit is the first option with which the error appears.
         let message = self.to_string();
         let is_found =
             |applied: usize| refusal(&sets[..applied]).is_some_and(|error| error.to_string() == message);
@@ -64,10 +62,10 @@ impl ConfigError {
         applied.checked_sub(1).map(|last| sets[last].as_str())
     }
 
-    /// Rewords the error in terms of the user's own options. `options` pairs each setting (as `--set` takes it)
-    /// or key with the option that set it.
+    /// Rewords the error in terms of the user's own options. `options` pairs each setting (as `--set` takes
+    /// it) or key with the option that set it.
     #[must_use]
-    pub fn told_by(self, options: &[(String, String)]) -> Self {
+    pub fn attributed_to(self, options: &[(String, String)]) -> Self {
         let given = match &self {
             Self::Given { option, .. } => option.strip_prefix("--set "),
             other => other.key(),
@@ -81,7 +79,7 @@ impl ConfigError {
         }
     }
 
-    /// Says that the file called `path` is what is wrong, unless an option is.
+    /// Names the file, unless an option is named already.
     pub(crate) fn found_in(self, path: String) -> Self {
         match self {
             Self::Given { .. } | Self::BadSet(_) => self,
@@ -90,7 +88,6 @@ impl ConfigError {
     }
 }
 
-/// True if the key `inner` is `outer` or lies in the table `outer`.
 fn is_at_or_below(inner: &str, outer: &str) -> bool {
     inner.strip_prefix(outer).is_some_and(|rest| rest.is_empty() || rest.starts_with('.'))
 }
@@ -155,11 +152,11 @@ mod tests {
         let given =
             |set: &str| ConfigError::Given { option: format!("--set {set}"), error: Box::new(bad("a.b")) };
         let options = [("a.b=0", "--bee 0"), ("a.c", "--sea")].map(|(a, b)| (a.to_owned(), b.to_owned()));
-        let told = |error: ConfigError| error.told_by(&options).to_string();
-        assert!(told(given("a.b=0")).starts_with("--bee 0: a.b = 0"));
-        assert!(told(given("a.b= 0")).starts_with("--set a.b= 0: a.b = 0"));
-        assert!(told(bad("a.c")).starts_with("--sea: a.c = 0"));
-        assert!(told(bad("a.b")).starts_with("a.b = 0"));
+        let text = |error: ConfigError| error.attributed_to(&options).to_string();
+        assert!(text(given("a.b=0")).starts_with("--bee 0: a.b = 0"));
+        assert!(text(given("a.b= 0")).starts_with("--set a.b= 0: a.b = 0"));
+        assert!(text(bad("a.c")).starts_with("--sea: a.c = 0"));
+        assert!(text(bad("a.b")).starts_with("a.b = 0"));
     }
 
     #[test]

@@ -1,6 +1,7 @@
 //! The `[[jobs]]` tables: several workloads on one drive.
 //!
-//! `[workload]` says what all of them share, as fio's `[global]` does; each job adds to it or says otherwise.
+//! `[workload]` holds the keys that all jobs share, as fio's `[global]` does. Each job adds keys or overrides
+//! them.
 
 use std::collections::BTreeSet;
 
@@ -8,7 +9,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use strobe_ssd::KeyError;
 use strobe_ssd::schema;
-use strobe_types::is_one;
+use strobe_types::{is_default, is_one};
 use toml::{Table, Value};
 
 use super::fio_names::accept_fio_names;
@@ -16,28 +17,40 @@ use super::pace::PaceConfig;
 use super::synthetic::SyntheticWorkload;
 use super::time::Time;
 
-/// Most jobs of a run, copies included.
 const JOBS_MAX: u64 = 256;
 
 /// A job: a workload with a name, its start and its own statistics.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct JobConfig {
-    /// Its name in results; no two have the same. Not a number and without dots, so that `--set jobs.NAME.KEY=VALUE`
-    /// finds it.
+    /// Name of the job in results, unique among the jobs. It must not be a number or contain dots, so `--set
+    /// jobs.NAME.KEY=VALUE` finds it.
     pub name: String,
-    /// Number of copies of the job, which run side by side. Each has its own random numbers and statistics, and
-    /// is called NAME.0, NAME.1 and so on. Default 1. fio: `numjobs`.
+    /// Number of copies of the job, which run in parallel. Each has its own random numbers and statistics,
+    /// and is called NAME.0, NAME.1 and so on. Default 1. fio: `numjobs`.
     #[serde(default = "one", skip_serializing_if = "is_one")]
     #[schemars(range(min = 1, max = 256))]
     pub numjobs: u32,
-    /// The job begins so long after the first request of the run's warm-up, or of its measurement without one. Default
-    /// at once. fio: `startdelay`.
+    /// Delay of the job's start, from the first request of the warm-up, or of the measurement if there is no
+    /// warm-up. Default: no delay. fio: `startdelay`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub startdelay: Option<Time>,
-    /// Virtual time for which the job issues requests. Default: to the end of the run. fio: `runtime`.
+    /// Virtual time during which the job issues requests. Default: to the end of the run. fio: `runtime`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub runtime: Option<Time>,
-    /// Workload.
+    /// Bytes after which the job ends; the request that reaches this number is the last. Default: no limit.
+    /// fio: `io_size`, and `size` without `time_based`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(range(min = 512))]
+    pub io_bytes: Option<u64>,
+    /// Flush when the job has ended by its runtime or io_bytes and all of its requests are complete. Default
+    /// false. fio: `end_fsync`.
+    #[serde(default, skip_serializing_if = "is_default")]
+    pub end_flush: bool,
+    /// Begin when all jobs before this one in the file have ended; startdelay counts from there. Default
+    /// false. fio: `stonewall`.
+    #[serde(default, skip_serializing_if = "is_default")]
+    pub stonewall: bool,
+    /// Workload of the job.
     #[serde(flatten)]
     pub workload: SyntheticWorkload,
 }
@@ -47,15 +60,14 @@ fn one() -> u32 {
 }
 
 impl JobConfig {
-    /// The jobs that `[[jobs]]`, the value `given`, describes beside what they `shared`.
     pub(super) fn read_all(mut shared: Table, given: &Value) -> Result<Vec<Self>, KeyError> {
-        let meaning = "The jobs that run on the drive side by side.";
+        let meaning = "The jobs that run on the drive in parallel.";
         let tables = given.as_array().filter(|tables| !tables.is_empty());
         let tables = tables.ok_or_else(|| {
             KeyError::value("jobs", given.to_string(), "tables: write [[jobs]] before each", meaning)
         })?;
         if let Some(kind) = shared.get("kind").filter(|kind| matches!(kind.as_str(), Some("trace" | "lfs"))) {
-            let allowed = "a generator beside [[jobs]]: a trace and a file system run alone";
+            let allowed = "a generator with [[jobs]]: traces and file systems run alone";
             return Err(KeyError::value("workload.kind", kind.to_string(), allowed, ""));
         }
         accept_fio_names(&mut shared, "workload")?;
@@ -78,7 +90,7 @@ impl JobConfig {
         }
         let jobs = owns.into_iter().enumerate().map(|(at, own)| {
             let mut table = shared.clone();
-            // Two ways to say one thing: the job's own counts.
+            // Of two exclusive keys, the job's own overrides the shared one.
             for (one, other) in [("rate_iops", "rate_points"), ("block_bytes", "block_split")] {
                 for (own_key, shared_key) in [(one, other), (other, one)] {
                     if own.contains_key(own_key) {
@@ -92,7 +104,6 @@ impl JobConfig {
         jobs.collect()
     }
 
-    /// Refuses jobs that cannot run side by side.
     pub(super) fn check_all(jobs: &[Self]) -> Result<(), KeyError> {
         let mut names = BTreeSet::new();
         for (at, job) in jobs.iter().enumerate() {
@@ -113,6 +124,22 @@ impl JobConfig {
                 let allowed = "longer than 0, or left out";
                 return Err(KeyError::value(format!("{path}.runtime"), "\"0s\"", allowed, ""));
             }
+            if job.io_bytes.is_some() && job.workload.generator.trim_ranges > 1 {
+                let allowed = "1 with io_bytes, which counts requests of one range";
+                let given = job.workload.generator.trim_ranges.to_string();
+                return Err(KeyError::value(format!("{path}.trim_ranges"), given, allowed, ""));
+            }
+            let has_end = job.runtime.is_some() || job.io_bytes.is_some();
+            if job.end_flush && !has_end {
+                let allowed = "false, or a job with a runtime or io_bytes: it flushes when it has ended";
+                return Err(KeyError::value(format!("{path}.end_flush"), "true", allowed, ""));
+            }
+            // A follower would wait forever for a job without an end.
+            if let Some(follower) = jobs[at + 1..].iter().find(|follower| follower.stonewall && !has_end) {
+                let allowed =
+                    format!("given, or io_bytes: job {} waits until this one has ended", follower.name);
+                return Err(KeyError::value(format!("{path}.runtime"), "left out", allowed, ""));
+            }
             job.workload.check(&path)?;
         }
         Self::check_trims(jobs)?;
@@ -121,11 +148,22 @@ impl JobConfig {
             let allowed = format!("at most {JOBS_MAX} together, copies (numjobs) included");
             return Err(KeyError::value("jobs", format!("{count} jobs"), allowed, ""));
         }
+        Self::check_outstanding(jobs)
+    }
+
+    /// Refuses jobs that together have more bytes outstanding than a run takes.
+    fn check_outstanding(jobs: &[Self]) -> Result<(), KeyError> {
+        let mut bytes = 0;
+        for (at, job) in jobs.iter().enumerate() {
+            // All jobs before a stonewall have ended.
+            bytes = if job.stonewall { 0 } else { bytes };
+            bytes += u64::from(job.numjobs) * job.workload.outstanding_bytes();
+            job.workload.check_outstanding(bytes, &format!("jobs[{at}]"))?;
+        }
         Ok(())
     }
 
-    /// A job that trims knows which of its blocks are in use: nobody else may change them. Apart from that jobs may share
-    /// what they like.
+    /// Refuses a trimming job whose region another job changes, because the job tracks its blocks in use.
     fn check_trims(jobs: &[Self]) -> Result<(), KeyError> {
         let region = |job: &Self| {
             let generator = &job.workload.generator;
@@ -146,20 +184,20 @@ impl JobConfig {
                 Err(KeyError::value(format!("jobs[{at}].trim_fraction"), given, allowed, ""))
             };
             if job.numjobs > 1 {
-                return wrong("copies (numjobs) share theirs".to_owned());
+                return wrong("copies (numjobs) share one region".to_owned());
             }
             let (start, end) = region(job);
             let overlaps = |other: &Self| region(other).0 < end && start < region(other).1;
             let others = jobs.iter().enumerate().filter(|(other, _)| *other != at);
             if let Some((_, other)) = others.into_iter().find(|(_, other)| changes(other) && overlaps(other))
             {
-                return wrong(format!("job {} changes some of it, too", other.name));
+                return wrong(format!("job {} writes or trims part of it, too", other.name));
             }
         }
         Ok(())
     }
 
-    /// The names of its copies.
+    /// Names of the job's copies.
     pub fn names(&self) -> impl Iterator<Item = String> + '_ {
         (0..self.numjobs).map(|copy| match self.numjobs {
             1 => self.name.clone(),

@@ -1,4 +1,4 @@
-//! Keys by their last name: `victim` can only be drive.ftl.gc.victim.
+//! Finds keys by their last part: `victim` can only be drive.ftl.gc.victim.
 
 use std::collections::BTreeSet;
 
@@ -7,7 +7,7 @@ use strobe_ssd::schema::{self, resolve};
 
 use super::Experiment;
 
-/// The whole path of the key or table called `name`, if there is one only.
+/// Path of the key `name`; `None` unless unique.
 pub(super) fn only_place(name: &str) -> Option<String> {
     let root = schema::of::<Experiment>();
     let mut found = BTreeSet::new();
@@ -15,7 +15,7 @@ pub(super) fn only_place(name: &str) -> Option<String> {
     if found.len() == 1 { found.pop_first() } else { None }
 }
 
-/// Collects the paths below `node` that end in `name`; of [[jobs]] those of [workload] say enough.
+/// [[jobs]] is skipped: it repeats the keys of [workload].
 fn places(root: &Value, node: &Value, name: &str, path: &str, found: &mut BTreeSet<String>) {
     let node = resolve(root, node);
     for (key, inner) in node["properties"].as_object().into_iter().flatten() {

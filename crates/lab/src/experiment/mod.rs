@@ -1,4 +1,8 @@
-//! The experiment file: reading, merging, checking.
+//! The experiment file.
+//!
+//! 1. Apply the `--set` options to the table of the file.
+//! 2. Resolve the presets and read every table against its schema.
+//! 3. Check the values against each other, and refuse or note keys without effect.
 
 mod amount;
 mod commands;
@@ -52,13 +56,12 @@ pub struct Experiment {
     pub workload: WorkloadConfig,
     /// The run.
     pub run: RunConfig,
-    /// When power fails.
+    /// Power cuts.
     pub power: PowerConfig,
     /// Keys of the file that the command line has switched off.
     pub ignored: Vec<Ignored>,
 }
 
-/// An experiment as files have it: `[workload]` or `[[jobs]]`.
 #[derive(Serialize, JsonSchema)]
 #[schemars(rename = "Experiment", description = "A complete, checked experiment.")]
 struct InFile<'a> {
@@ -66,19 +69,22 @@ struct InFile<'a> {
     seed: u64,
     /// The drive.
     drive: &'a DriveConfig,
-    /// The workload. With [[jobs]]: what all of them share, but for keys that every job has itself.
+    /// The workload. With [[jobs]]: keys that the jobs share. A key that every job sets itself is refused.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(with = "WorkloadConfig")]
     workload: Option<&'a WorkloadConfig>,
-    /// Jobs that run on the drive side by side, each with its own statistics; write [[jobs]] before each. They
-    /// take the keys of a generator under [workload], and some more. Default: one job, which [workload]
-    /// describes.
+    /// Jobs that run on the drive in parallel, each with its own statistics; write [[jobs]] before each. They
+    /// take the keys of a generator under [workload], and some more. Default: one job, described by
+    /// [workload].
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(with = "Vec<JobConfig>")]
     jobs: Option<&'a [JobConfig]>,
     /// The run.
     run: &'a RunConfig,
-    /// When power fails.
+    /// Power cuts, counted in flash operations: programs and erases since the drive was new. After each cut
+    /// the drive recovers, every mapping unit is compared with its allowed contents, and the run continues.
+    /// Needs drive.ftl.durable_map = true or "pages", and drive.nand.data = "stamp" or "bytes". Default: no
+    /// cuts.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(with = "PowerConfig")]
     power: Option<&'a PowerConfig>,
@@ -118,22 +124,23 @@ impl Experiment {
         Self::from_table(table, sets, folder).map_err(|error| error.found_in(name))
     }
 
-    /// The experiment that the text of a file describes. Files that it names are looked for in the current folder.
+    /// Reads an experiment from the text of a file. Files named in it are looked up in the current folder.
     pub fn from_toml(text: &str) -> Result<Self, ConfigError> {
         Self::from_table(parse_table(text, "experiment")?, &[], Path::new(""))
     }
 
-    /// Builds an experiment from a parsed file. A relative trace path is taken from `folder`.
+    /// Builds an experiment from a parsed file. Relative paths (`drive.preset`, `workload.path`) are relative
+    /// to `folder`.
     pub fn from_table(table: Table, sets: &[String], folder: &Path) -> Result<Self, ConfigError> {
         let of = |sets: &[String]| Self::of(table.clone(), sets, folder);
         of(sets).map_err(|error| error.blamed(&table, sets, |sets| of(sets).err()))
     }
 
-    /// [`Experiment::from_table`] with errors that do not say who gave what is wrong.
+    /// [`Experiment::from_table`] without attribution of errors to options.
     fn of(mut table: Table, sets: &[String], folder: &Path) -> Result<Self, ConfigError> {
         let given = Given::new(&table, sets);
         apply_sets(&mut table, sets)?;
-        // A path on the command line starts where one stands, one in a file where that is.
+        // Paths on the command line are relative to the current folder, paths in a file to its folder.
         let at = |key: &str| if given.on_command_line(key) { Path::new("") } else { folder };
         let folders = (at("drive.preset"), at("workload.path"));
         let mut experiment = Self::resolved(&table, folders)?;
@@ -146,7 +153,6 @@ impl Experiment {
         Ok(experiment)
     }
 
-    /// Resolves `table` to an experiment. Presets and traces are looked up in the two folders.
     fn resolved(table: &Table, (presets, traces): (&Path, &Path)) -> Result<Self, ConfigError> {
         let valid = ["seed", "drive", "workload", "jobs", "run", "power"];
         if let Some(key) = table.keys().find(|key| !valid.contains(&key.as_str())) {
@@ -183,18 +189,20 @@ impl Experiment {
             power: schema::read(sub_table(table, "power")?, schema::of::<PowerConfig>(), "power")?,
             ignored: Vec::new(),
         };
+        // Every table is valid by itself; this checks them against each other.
         experiment.check()?;
         Ok(experiment)
     }
 
-    /// `workload` on `drive`, with the seed 1, the defaults of a run, and power that never fails.
+    /// Creates an experiment with the seed 1, a default run and no power cuts.
     pub fn new(drive: DriveConfig, workload: WorkloadConfig) -> Self {
         let (run, power) = (RunConfig::default(), PowerConfig::default());
         Self { seed: 1, drive, workload, run, power, ignored: Vec::new() }
     }
 
-    /// Refuses what does not go together: power cuts of a drive that forgets its map, rates that say two things, times
-    /// without timing, a run that waits for wear that never comes. Experiments from files are checked already.
+    /// Refuses contradictions: power cuts of a drive without a durable map, two rates for one workload, times
+    /// without timing, a run that waits for wear that never comes. Experiments from files are checked
+    /// already.
     pub fn check(&self) -> Result<(), KeyError> {
         self.power.check(&self.drive)?;
         self.workload.check()?;
@@ -203,8 +211,8 @@ impl Experiment {
         run::check_end(self)
     }
 
-    /// True if the generators need the job loop: several jobs, arrival times, pauses, or phases measured in
-    /// time. Other workloads are issued in batches, which is faster.
+    /// True for several jobs, arrival times, pauses, or phases measured in time. Other workloads are issued
+    /// in batches, which is faster.
     pub(crate) fn needs_jobs(&self) -> bool {
         let run = &self.run;
         let amounts = [Some(run.warmup), run.measure, run.steady_interval];
@@ -218,15 +226,15 @@ impl Experiment {
         }
     }
 
-    /// It as TOML that means the same, every default filled in; without keys that have no effect.
+    /// Returns equivalent TOML with every default filled in, without keys that have no effect.
     pub fn to_toml(&self) -> String {
         let mut table = Table::try_from(self).expect("an experiment is plain data");
         self.ignored.iter().for_each(|ignored| remove(&mut table, &ignored.key));
         toml::to_string(&table).expect("an experiment is plain data")
     }
 
-    /// Identifies the configuration (without the seed): the start of the SHA-256 of its JSON. A drive from a file
-    /// counts by what it is, not by what the file is called.
+    /// Identifies the configuration (without the seed): the start of the SHA-256 of its JSON. A drive from a
+    /// file is identified by its values; the name of the file is left out.
     pub fn config_hash(&self) -> String {
         use sha2::Digest;
         let mut config = serde_json::to_value(self).expect("an experiment is plain data");
@@ -313,6 +321,12 @@ mod tests {
         for (text, sets, expected) in [
             ("seed = -1", &[][..], "seed"),
             ("drive = 3", &[], "[drive]"),
+            ("[workload]\nqueue_depth=1024\nblock_bytes=2097152", &[], "workload.queue_depth = 1024"),
+            (
+                "[[jobs]]\nname=\"a\"\nqueue_depth=512\nnumjobs=3\nblock_bytes=1048576",
+                &[],
+                "jobs[0].queue_depth = 512",
+            ),
             ("[run]\nmeasure=\"12y\"", &[], "run.measure"),
             ("[run]\nmeasure=-4", &[], "run.measure"),
             ("[run]\nwarmup=\"nanx\"", &[], "run.warmup"),

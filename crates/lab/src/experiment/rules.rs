@@ -6,12 +6,10 @@ use strobe_workload::synthetic::Kind;
 use crate::Experiment;
 use crate::experiment::{PacingName, SyntheticWorkload, TraceConfig, WorkloadConfig};
 
-/// Keys that share what makes them count.
 pub(super) struct Rule {
     pub(super) keys: &'static [&'static str],
-    /// The key that decides; the first that was given highest.
+    /// Keys that can disable `keys`. The one from the highest source counts.
     pub(super) switches: &'static [&'static str],
-    /// Condition under which the keys count, as a user would write it.
     pub(super) wants: &'static str,
     pub(super) counts: fn(&Experiment) -> bool,
 }
@@ -23,7 +21,6 @@ fn kind(experiment: &Experiment) -> Option<Kind> {
     }
 }
 
-/// True if the workload is a generator that satisfies `is`.
 fn generator(experiment: &Experiment, is: impl Fn(&SyntheticWorkload) -> bool) -> bool {
     matches!(&experiment.workload, WorkloadConfig::Synthetic(workload) if is(workload))
 }
@@ -35,7 +32,6 @@ fn trace(experiment: &Experiment) -> Option<&TraceConfig> {
     }
 }
 
-/// True if the workload is a file system that satisfies `is`.
 fn file_system(experiment: &Experiment, is: impl Fn(&LfsConfig) -> bool) -> bool {
     matches!(&experiment.workload, WorkloadConfig::Lfs(config) if is(config))
 }
@@ -44,14 +40,18 @@ fn is_open_loop(experiment: &Experiment) -> bool {
     trace(experiment).is_some_and(|trace| trace.pacing == PacingName::Open)
 }
 
-/// Names of the key that selects addresses, fio's included.
 const KIND: &[&str] = &["workload.kind", "workload.rw", "workload.random_distribution"];
 const RATE: &[&str] = &["workload.rate_iops", "workload.rate_points"];
 pub(super) const TIMING: &[&str] = &["run.timing"];
 
-/// Rules on keys. Keys of `[workload]` are keys of `[[jobs]]` as well; each job is then checked as if it were
-/// alone.
+/// Keys of `[workload]` are keys of `[[jobs]]` too; each job is checked as if it were alone.
 pub(super) const OF_WORKLOADS: &[Rule] = &[
+    Rule {
+        keys: &["workload.random_map"],
+        switches: KIND,
+        wants: "workload.kind = \"uniform\"",
+        counts: |e| kind(e) == Some(Kind::Uniform),
+    },
     Rule {
         keys: &["workload.theta"],
         switches: KIND,
@@ -79,7 +79,7 @@ pub(super) const OF_WORKLOADS: &[Rule] = &[
     Rule {
         keys: &["workload.trim_ranges"],
         switches: &["workload.trim_fraction", "workload.kind"],
-        wants: "workload.trim_fraction above 0, or a workload that brings its own trims: \"trace\" or \"lfs\"",
+        wants: "workload.trim_fraction is above 0, or the workload has its own trims (\"trace\" or \"lfs\")",
         counts: |e| kind(e).is_none() || generator(e, |workload| workload.generator.trim_fraction > 0.0),
     },
     Rule {
@@ -99,13 +99,13 @@ pub(super) const OF_WORKLOADS: &[Rule] = &[
     Rule {
         keys: &["workload.flush_every"],
         switches: KIND,
-        wants: "a workload other than \"trace\" (a trace brings its own flushes)",
+        wants: "workload.kind is not \"trace\": a trace contains its own flushes",
         counts: |e| kind(e).is_some(),
     },
     Rule {
         keys: &["workload.queue_depth", "workload.iodepth", "workload.rate_iops"],
         switches: &["workload.pacing", "workload.kind"],
-        wants: "workload.pacing = \"closed\" (--closed-loop); in open loop the trace's own times decide",
+        wants: "workload.pacing = \"closed\" (--closed-loop); in open loop the times of the trace decide",
         counts: |e| !is_open_loop(e),
     },
     Rule {
@@ -136,31 +136,31 @@ pub(super) const OF_WORKLOADS: &[Rule] = &[
     Rule {
         keys: &["workload.rate_process"],
         switches: RATE,
-        wants: "workload.rate_iops or workload.rate_points",
+        wants: "workload.rate_iops or workload.rate_points is set",
         counts: |e| generator(e, SyntheticWorkload::is_open_loop),
     },
     Rule {
         keys: &["workload.rate_repeat"],
         switches: RATE,
-        wants: "workload.rate_points",
+        wants: "workload.rate_points is set",
         counts: |e| generator(e, |workload| !workload.pace.rate_points.is_empty()),
     },
     Rule {
         keys: &["workload.thinktime_blocks"],
         switches: &["workload.thinktime"],
-        wants: "workload.thinktime",
+        wants: "workload.thinktime is set",
         counts: |e| generator(e, |workload| workload.pace.thinktime.is_some()),
     },
     Rule {
         keys: &["workload.block_bytes", "workload.bs"],
         switches: &["workload.block_split", "workload.bssplit"],
-        wants: "neither workload.block_split nor workload.bssplit, which say the sizes",
+        wants: "workload.block_split and workload.bssplit, which also set the sizes, are left out",
         counts: |e| !generator(e, |workload| !workload.generator.block_split.is_empty()),
     },
     Rule {
         keys: &["run.steady_interval", "run.steady_rounds"],
         switches: &["run.until_steady"],
-        wants: "run.until_steady",
+        wants: "run.until_steady is set",
         counts: |e| e.run.until_steady.is_some(),
     },
 ];

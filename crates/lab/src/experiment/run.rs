@@ -1,4 +1,4 @@
-//! The `[run]` table: what to run and what to measure.
+//! The `[run]` table: phases and measurements.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -31,64 +31,65 @@ defaults! {
     #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
     #[serde(deny_unknown_fields, default)]
     pub struct RunConfig {
-        /// Write the whole drive once, in order, before anything else. Default: true for generators,
-        /// false for traces.
+        /// Write the whole drive once, in order, before anything else. Default: true for generators, false
+        /// for traces and file systems.
         pub prefill: Option<bool> = None;
-        /// Then overwrite it at random, a mapping unit at a time and as fast as the drive takes it, for this long: host
-        /// pages or capacities, "3x". The workload finds a drive in use. Default 0.
+        /// After the prefill, overwrite the drive at random, one mapping unit per request and at full speed,
+        /// so the workload finds a used drive. Host pages, or capacities such as "3x". Default 0.
         #[serde(skip_serializing_if = "is_nothing")]
         pub precondition: Amount = Amount::Pages(0);
-        /// Run the workload for this long before measuring: host pages (mapping units written, a partially written one
-        /// counts as one; of a workload that writes nothing: read or trimmed), "12x" capacities, or "10s" of virtual time.
-        /// Default 0. For traces: overwrite the drive at random for this long (no time).
+        /// Length of the warm-up, during which the workload runs unmeasured. Host pages, "12x" capacities, or
+        /// "10s" of virtual time. Host pages are mapping units written, and a partially written unit counts
+        /// as one; for a workload without writes, units read or trimmed count. For traces: random overwrites
+        /// of this length, which cannot be a time. Default 0.
         pub warmup: Amount = Amount::Pages(0);
-        /// Length of the measured window: host pages as of run.warmup, "10x" capacities, or "60s" of virtual
-        /// time. The window begins and ends without a break; a request counts if it completes within it.
-        /// Default: "1x"; for traces to the end (no time). With one of the until keys, or if every job has a
-        /// runtime, the default is unlimited.
+        /// Length of the measured window: host pages as in run.warmup, "10x" capacities, or "60s" of virtual
+        /// time. The window begins and ends without a pause; a request counts if it completes within it.
+        /// Traces take no time here. Default: "1x"; for traces, to the end; unlimited with one of the until
+        /// keys, or if every job has a runtime or io_bytes.
         pub measure: Option<Amount> = None;
-        /// End the run when this many blocks have gone bad in use, at most 1024 requests later. A trace
-        /// ends after `repeat` times in any case. Default: not.
+        /// End the run at most 1024 requests after this many blocks have gone bad in use. A trace ends after
+        /// `repeat` repetitions in any case. Default: no limit.
         #[schemars(range(min = 1, max = 4_294_967_295u32))]
         pub until_bad_blocks: Option<u32> = None;
-        /// Go on until the drive refuses writes because too many blocks have gone bad. A trace ends
-        /// after `repeat` times in any case. With until_bad_blocks, what comes first ends the run.
-        /// Default false.
+        /// Continue until the drive refuses writes because too many blocks have gone bad. A trace ends after
+        /// `repeat` repetitions in any case. With until_bad_blocks, the earlier event ends the run. Default
+        /// false.
         pub until_end_of_life: bool = false;
-        /// After the warm-up, go on in rounds until this is steady by the rule of SNIA's performance test specification:
-        /// over the last five rounds it spans at most 20 % of its mean, and a straight line through them changes by at
-        /// most 10 %. Then the measurement begins. Default: not. Generators only.
+        /// After the warm-up, run rounds until this metric is steady by the rule of SNIA's performance test
+        /// specification: over the last five rounds it spans at most 20 % of its mean, and a fitted line
+        /// changes by at most 10 %. The measurement begins then. Generators only. Default: no rounds.
         #[serde(skip_serializing_if = "Option::is_none")]
         pub until_steady: Option<SteadyMetric> = None;
-        /// A round of until_steady: host pages, capacities, or virtual time. Default "1x".
+        /// Length of a round of until_steady: host pages, capacities, or virtual time. Default "1x".
         #[serde(skip_serializing_if = "Option::is_none")]
         pub steady_interval: Option<Amount> = None;
-        /// Maximum rounds of until_steady. If the metric is still not steady, the measurement begins
-        /// nevertheless, and the result says so. Default 25.
+        /// Maximum rounds of until_steady. If the metric is still not steady, the measurement begins anyway,
+        /// and the result reports it. Default 25.
         #[serde(skip_serializing_if = "is_default_rounds")]
         #[schemars(range(min = 5, max = 1_000_000))]
         pub steady_rounds: u32 = 25;
-        /// Record a series of throughput, latencies and more, one line for each interval of this length, from the
-        /// warm-up on (in a run from a state: from the measurement on); a run longer than 10,000 intervals has longer ones
-        /// towards its end. Nothing else of the result depends on it. Default: none.
+        /// Record throughput, latencies and more once per interval of this length, from the warm-up on (in a
+        /// run from a state: from the measurement on). Beyond 10,000 intervals, later ones are longer. No
+        /// other field of the result changes. Default: none.
         #[serde(skip_serializing_if = "Option::is_none")]
         pub interval: Option<Time> = None;
-        /// Number of X-ray frames taken during the measurement, at equal distances; `strobe report` shows them.
-        /// If the length of the measurement is not known beforehand, between half and all of them are taken.
-        /// Without timing, frames are at least 1024 requests apart. Default: none.
+        /// Number of X-ray frames taken during the measurement, at equal distances; `strobe report` shows
+        /// them. If the length of the measurement is not known in advance, between half and all of them are
+        /// taken. Without timing, frames are at least 1024 requests apart. Default: none.
         #[serde(skip_serializing_if = "Option::is_none")]
         #[schemars(range(min = 2, max = 1000))]
         pub xray: Option<u32> = None;
-        /// True to write every measured latency to the JSON, exact to three digits, with the number of requests
-        /// that had it. fio's json+ has the same (clat_ns.bins). Default false.
+        /// Write every measured latency to the JSON, exact to three digits, with its number of requests. The
+        /// content is that of clat_ns.bins in fio's json+. Default false.
         #[serde(skip_serializing_if = "std::ops::Not::not")]
         pub latency_bins: bool = false;
-        /// Warn when a request took longer than this many times the slowest operation of the flash. 0: never. Default
+        /// Warn if a request took longer than this multiple of the slowest flash operation. 0: never. Default
         /// 10.
         #[serde(skip_serializing_if = "is_default_wait")]
         #[schemars(range(min = 0, max = 1_000_000))]
         pub long_wait: u32 = LONG_WAIT;
-        /// Simulate time; false: count operations only. Default true.
+        /// Simulate time; false: only count operations. Default true.
         pub timing: bool = true;
         /// Run the whole-state checker after each phase and at each sample. Default false.
         pub check: bool = false;
@@ -97,7 +98,7 @@ defaults! {
 
 const LONG_WAIT: u32 = 10;
 
-// Keys at their default are not printed, so that experiments without them keep their hash.
+// Keys at their default are not printed, so an experiment without them keeps its hash.
 
 fn is_nothing(amount: &Amount) -> bool {
     *amount == Amount::Pages(0)
@@ -111,11 +112,10 @@ fn is_default_wait(times: &u32) -> bool {
     *times == LONG_WAIT
 }
 
-/// Intervals that a run of known length may have; one of unknown length has longer ones behind them.
+/// Most intervals of a run of known length.
 pub(crate) const INTERVALS_MAX: u64 = 10_000;
 
 impl RunConfig {
-    /// The run that `table` describes.
     pub(super) fn read(mut table: Table) -> Result<Self, KeyError> {
         let schema = schema::of::<Self>();
         schema::check(&mut table, schema, "run")?;
@@ -131,12 +131,11 @@ impl RunConfig {
         schema::read(table, schema, "run")
     }
 
-    /// True if the run goes on until the drive wears out, by either criterion.
+    /// True if the run ends when the drive wears out, by either criterion.
     pub fn until_worn(&self) -> bool {
         self.until_bad_blocks.is_some() || self.until_end_of_life
     }
 
-    /// Every amount, with its key.
     fn amounts(&self) -> [(&'static str, Option<Amount>); 4] {
         [
             ("run.precondition", Some(self.precondition)),
@@ -147,7 +146,6 @@ impl RunConfig {
     }
 }
 
-/// Refuses amounts of time in a run without timing, and series that would have no end.
 pub(super) fn check_times(experiment: &Experiment) -> Result<(), KeyError> {
     let run = &experiment.run;
     let is_trace = matches!(experiment.workload, WorkloadConfig::Trace(_));
@@ -157,33 +155,33 @@ pub(super) fn check_times(experiment: &Experiment) -> Result<(), KeyError> {
         let why = match (run.timing, is_trace, key) {
             (false, ..) => "as run.timing = false: nothing has a time",
             (_, true, _) => "as a trace has its own times",
-            (..) if is_lfs => "as a file system is measured by what its files are written",
-            (_, _, "run.precondition") => "as it goes as fast as the drive takes it",
+            (..) if is_lfs => "as a file system is measured by the data written to its files",
+            (_, _, "run.precondition") => "as it runs at full speed",
             _ => continue,
         };
         let allowed = format!("host pages such as 1000000 or capacities such as \"3x\", {why}");
         return Err(KeyError::value(key, format!("\"{time}\""), allowed, ""));
     }
     if matches!(experiment.workload, WorkloadConfig::Jobs(_)) && !run.timing {
-        let allowed = "true with [[jobs]]: without time nobody knows whose request comes next";
+        let allowed = "true with [[jobs]]: the order of the jobs' requests depends on time";
         return Err(KeyError::value("run.timing", "false", allowed, ""));
     }
     if let Some(metric) = run.until_steady
         && metric != SteadyMetric::Waf
         && !run.timing
     {
-        let allowed = "\"waf\" with run.timing = false: nothing else can be told without time";
+        let allowed = "\"waf\" with run.timing = false: the other metrics need time";
         return Err(KeyError::value("run.until_steady", format!("\"{}\"", metric.name()), allowed, ""));
     }
     if run.until_steady.is_some() && is_trace {
-        let allowed = "left out with a trace: it cannot go on until something is steady";
+        let allowed = "left out with a trace: it cannot continue until a metric is steady";
         return Err(KeyError::value("run.until_steady", "given", allowed, ""));
     }
     if let WorkloadConfig::Jobs(jobs) = &experiment.workload {
         for (at, job) in jobs.iter().enumerate() {
             let delay = job.startdelay.unwrap_or_default();
             let ends = delay.as_ns().checked_add(job.runtime.unwrap_or_default().as_ns());
-            // Half of all time, so that a run before it fits, too.
+            // Half of all virtual time is left to an earlier run.
             if ends.is_none_or(|ends| ends > u64::MAX / 2) {
                 let allowed = "earlier: the job would not end before virtual time does, after 584 years";
                 return Err(KeyError::value(
@@ -204,17 +202,17 @@ pub(super) fn check_times(experiment: &Experiment) -> Result<(), KeyError> {
     if known / interval.as_ns() > INTERVALS_MAX {
         let least = Time::from_ns(known.div_ceil(INTERVALS_MAX));
         let allowed =
-            format!("at least \"{least}\": run.warmup and run.measure have {INTERVALS_MAX} of those");
+            format!("at least \"{least}\": run.warmup and run.measure then have {INTERVALS_MAX} intervals");
         return Err(KeyError::value("run.interval", format!("\"{interval}\""), allowed, ""));
     }
     Ok(())
 }
 
-/// Refuses a run that waits for wear that never comes.
 pub(super) fn check_end(experiment: &Experiment) -> Result<(), KeyError> {
     let Experiment { drive, workload, run, .. } = experiment;
     let generators = workload.generators();
     let is_trace = matches!(workload, WorkloadConfig::Trace(_));
+    // A trace or run.measure ends the run in any case.
     if is_trace || !run.until_worn() || run.measure.is_some() {
         return Ok(());
     }

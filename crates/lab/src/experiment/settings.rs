@@ -6,10 +6,10 @@ use toml::{Table, Value};
 
 use crate::ConfigError;
 
-/// Most names in the path of a `--set`; no key lies deeper than half of it.
+/// Most parts of a path. No key has more than half of them.
 const SET_DEPTH_MAX: usize = 8;
 
-/// Takes the key at `path` out of `table`. `jobs[2]` is the third of `[[jobs]]`.
+/// Removes the key at `path`; `jobs[2]` is the third of `[[jobs]]`.
 pub(super) fn remove(table: &mut Table, path: &str) {
     let Some((first, rest)) = path.split_once('.') else {
         table.remove(path);
@@ -29,14 +29,14 @@ pub(super) fn remove(table: &mut Table, path: &str) {
     }
 }
 
-/// Index in `items` of the table that a path calls `key`: its name, or its number from 0.
+/// Index of the table that a path names by its `name`, or by its number from 0.
 pub(super) fn element(items: &[Value], key: &str) -> Option<usize> {
     let is_called = |item: &Value| item.get("name").and_then(Value::as_str) == Some(key);
     let by_number = || key.parse().ok().filter(|&at: &usize| at < items.len());
     items.iter().position(is_called).or_else(by_number)
 }
 
-/// Returns the table within `table` called `key`; empty if it does not exist.
+/// Table at `key`; empty if it does not exist.
 pub(super) fn sub_table(table: &Table, key: &str) -> Result<Table, KeyError> {
     match table.get(key) {
         None => Ok(Table::new()),
@@ -45,7 +45,7 @@ pub(super) fn sub_table(table: &Table, key: &str) -> Result<Table, KeyError> {
     }
 }
 
-/// The path of a `--set` as messages have it: elements of lists of tables in `table` by their number in brackets.
+/// Path as shown in messages, with numbers in brackets for elements of lists.
 pub(super) fn canonical(table: &Table, path: &str) -> String {
     let mut names: Vec<String> = Vec::new();
     let mut at: Option<&Value> = None;
@@ -69,7 +69,6 @@ pub(super) fn canonical(table: &Table, path: &str) -> String {
     names.join(".")
 }
 
-/// Value at `key` of `table`, where `jobs[2]` is the third of `[[jobs]]`.
 pub(super) fn find<'a>(table: &'a Table, key: &str) -> Option<&'a Value> {
     let step = |name: &str, get: &dyn Fn(&str) -> Option<&'a Value>| match name
         .strip_suffix(']')
@@ -83,13 +82,12 @@ pub(super) fn find<'a>(table: &'a Table, key: &str) -> Option<&'a Value> {
     names.try_fold(first, |value, name| step(name, &|name| value.as_table()?.get(name)))
 }
 
-/// Returns the table in `table` that `keys` lead to, and creates it if needed.
 fn descend<'a>(table: &'a mut Table, keys: &[&str], done: usize) -> Result<&'a mut Table, ConfigError> {
     let Some(key) = keys.get(done) else { return Ok(table) };
     let no_table = || ConfigError::NoTable(keys[..=done].join("."));
     match table.entry(*key).or_insert_with(|| Value::Table(Table::new())) {
         Value::Table(inner) => descend(inner, keys, done + 1),
-        // The next key says which element.
+        // The next key selects the element.
         Value::Array(items) if items.iter().all(Value::is_table) => {
             let given = keys.get(done + 1).ok_or_else(no_table)?;
             let names = items.iter().filter_map(|item| item.get("name").and_then(Value::as_str));
@@ -112,7 +110,7 @@ pub fn apply_sets(table: &mut Table, sets: &[String]) -> Result<(), ConfigError>
     sets.iter().try_for_each(|set| apply_set(table, set))
 }
 
-/// Applies one `key.path=value`. The value is TOML; what is not valid TOML is taken as text.
+/// Applies one setting. The value is TOML; invalid TOML is taken as text.
 pub(super) fn apply_set(table: &mut Table, set: &str) -> Result<(), ConfigError> {
     let bad = || ConfigError::BadSet(set.to_owned());
     let (path, text) = set.split_once('=').ok_or_else(bad)?;
@@ -132,7 +130,7 @@ pub(super) fn apply_set(table: &mut Table, set: &str) -> Result<(), ConfigError>
         return Err(bad());
     }
     let target = descend(table, &keys, 0).map_err(|error| error.given_by_set(set))?;
-    // Giving one of a pair on the command line replaces the other.
+    // Of two exclusive keys, the one on the command line replaces the other.
     for (one, other) in [
         ("logical_pages", "over_provisioning"),
         ("over_provisioning", "logical_pages"),

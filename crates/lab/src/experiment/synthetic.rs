@@ -1,5 +1,3 @@
-//! A generator and its host: what `[workload]` and each of `[[jobs]]` may say.
-
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use strobe_ssd::KeyError;
@@ -8,28 +6,32 @@ use strobe_workload::synthetic::SyntheticConfig;
 
 use super::pace::PaceConfig;
 
+/// Most bytes outstanding of all jobs that run together. Each mapping unit is an operation in memory.
+const OUTSTANDING_BYTES_MAX: u64 = 1 << 30;
+
 defaults! {
     /// Queue depth and request rate.
     #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
     #[serde(default)]
     pub struct HostConfig {
-        /// Most requests outstanding at any time (fio: iodepth); without a rate that many always are. Default 1.
+        /// Most requests outstanding at any time. Without a rate, this number is always outstanding. At most 1 GiB
+        /// divided by block_bytes. Default 1. fio: `iodepth`.
         #[schemars(range(min = 1, max = 65_536))]
         pub queue_depth: u32 = 1;
-        /// Requests per second (fio: rate_iops), which arrive by rate_process whatever the drive does. A
-        /// request that arrives while queue_depth are outstanding is issued as soon as one completes, so that a
-        /// delay is caught up with. Latency is counted from its issue (clat_ns) and from its arrival (lat_ns).
-        /// For traces in closed loop: an upper limit, and no delay is caught up with. 0 (default): no limit, as
-        /// fast as the drive takes them.
+        /// Requests per second, arriving by rate_process and independent of the drive. A request that arrives
+        /// while queue_depth requests are outstanding is issued when one of them completes, so the load
+        /// catches up after a delay. Latency is counted from issue (clat_ns) and from arrival (lat_ns). For
+        /// traces in closed loop: an upper limit, without catching up. 0 (default): no limit, at full speed.
+        /// fio: `rate_iops`.
         #[schemars(range(min = 0, max = 1_000_000_000))]
         pub rate_iops: u32 = 0;
-        /// Requests of a generator between two flushes (fio: fsync, which counts writes only). Traces bring
-        /// their own flushes. 0 (default): no flushes.
+        /// Requests of a generator between two flushes. Traces contain their own flushes. 0 (default): no
+        /// flushes. fio: `fsync`, which counts writes only.
         #[serde(skip_serializing_if = "is_default")]
         #[schemars(range(min = 0, max = 4_294_967_295u32))]
         pub flush_every: u32 = 0;
-        /// Placement handle of the writes (fio: plids), below drive.ftl.placement.handles times groups; handle h of reclaim
-        /// group g is g * handles + h. Default 0.
+        /// Placement handle of the writes, below drive.ftl.placement.handles times groups. Handle h of
+        /// reclaim group g is g * handles + h. Default 0. fio: `plids`.
         #[serde(skip_serializing_if = "is_default")]
         #[schemars(range(min = 0, max = 63))]
         pub placement_handle: u16 = 0;
@@ -45,19 +47,34 @@ pub struct SyntheticWorkload {
     /// The host.
     #[serde(flatten)]
     pub host: HostConfig,
-    /// When requests come, beyond a constant rate.
+    /// Varying arrival rates, arrival processes and pauses.
     #[serde(flatten)]
     pub pace: PaceConfig,
 }
 
 impl SyntheticWorkload {
-    /// True if requests arrive at their own times (open loop).
+    /// True if requests arrive independently of the drive (open loop).
     pub fn is_open_loop(&self) -> bool {
         self.host.rate_iops > 0 || !self.pace.rate_points.is_empty()
     }
 
-    /// Refuses what does not go together, in the table found under `path`.
+    pub(super) fn outstanding_bytes(&self) -> u64 {
+        u64::from(self.host.queue_depth) * u64::from(self.generator.largest_bytes())
+    }
+
     pub(super) fn check(&self, path: &str) -> Result<(), KeyError> {
         self.pace.check(self.host.rate_iops, path)
+    }
+
+    /// Refuses the queue depth if all jobs that run together then have `bytes` outstanding, and that is too much.
+    pub(super) fn check_outstanding(&self, bytes: u64, path: &str) -> Result<(), KeyError> {
+        if bytes <= OUTSTANDING_BYTES_MAX {
+            return Ok(());
+        }
+        let allowed = format!(
+            "less: {bytes} bytes would be outstanding, of all jobs that run together, and {OUTSTANDING_BYTES_MAX} \
+             (1 GiB) are allowed; use smaller blocks or queue depths"
+        );
+        Err(KeyError::value(format!("{path}.queue_depth"), self.host.queue_depth.to_string(), allowed, ""))
     }
 }

@@ -1,5 +1,3 @@
-//! Times, written with their unit.
-
 use std::fmt;
 
 use schemars::JsonSchema;
@@ -13,7 +11,7 @@ pub struct Time {
     ns: u64,
 }
 
-/// Units, the largest first; those of fio, and ns. "m" are minutes, as there.
+/// Units with their ns, largest first: fio's, and ns. "m" is minutes, as in fio.
 const UNITS: [(&str, u64); 7] = [
     ("d", 86_400_000_000_000),
     ("h", 3_600_000_000_000),
@@ -24,12 +22,11 @@ const UNITS: [(&str, u64); 7] = [
     ("ns", 1),
 ];
 
-/// Allowed format, for messages.
 pub(super) const TIME_TEXT: &str =
     "a time with its unit in quotes, such as \"250us\", \"100ms\", \"60s\", \"5m\" or \"2h\"";
 
 impl Time {
-    /// So many nanoseconds.
+    /// Creates a time of `ns` nanoseconds.
     pub const fn from_ns(ns: u64) -> Self {
         Self { ns }
     }
@@ -39,7 +36,8 @@ impl Time {
         self.ns
     }
 
-    /// Reads a number with a unit; `None` for anything else, and from the end of virtual time (584 years) on.
+    /// Reads a number with a unit. `None` for anything else, and for 584 years (the end of virtual time) or
+    /// more.
     pub fn parse(text: &str) -> Option<Self> {
         let text = text.trim().replace('_', "");
         let digits = text.find(|c: char| !c.is_ascii_digit() && c != '.').unwrap_or(text.len());
@@ -57,7 +55,6 @@ impl Time {
         (ns < u64::MAX as f64).then_some(Self { ns: ns.round() as u64 })
     }
 
-    /// Refuses the values of `keys` in `table`, found under `path`, that are no times.
     pub(super) fn check(table: &Table, keys: &[&str], path: &str) -> Result<(), KeyError> {
         for key in keys {
             match table.get(*key) {

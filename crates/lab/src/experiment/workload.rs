@@ -1,5 +1,3 @@
-//! The `[workload]` table: where requests come from, and how fast.
-
 use std::path::Path;
 use std::sync::OnceLock;
 
@@ -18,18 +16,18 @@ use super::pace::PaceConfig;
 use super::synthetic::{HostConfig, SyntheticWorkload};
 use crate::fit::{Fit, Late};
 
-/// When the requests of a trace are issued.
+/// Issue times of a trace's requests.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum PacingName {
-    /// At their timestamps, however many are outstanding.
+    /// At their timestamps, with any number outstanding.
     #[default]
     Open,
-    /// As fast as the drive takes them, `queue_depth` outstanding.
+    /// As fast as the drive takes them, with `queue_depth` outstanding.
     Closed,
 }
 
-/// The only kind a trace workload has.
+/// Kind of a trace workload.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum TraceKind {
@@ -40,44 +38,44 @@ pub enum TraceKind {
 /// A block trace as workload.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct TraceConfig {
-    /// "trace".
+    /// Always "trace".
     pub kind: TraceKind,
     /// The trace file, plain or gzip, or "-" for standard input; relative to the experiment file.
     pub path: String,
-    /// Its format; see `strobe list formats`.
+    /// Format of the trace; see `strobe list formats`.
     pub format: String,
-    /// Issue at timestamps (open) or as fast as possible (closed). Default open.
+    /// Issue requests at their timestamps (open) or at full speed (closed). Default open.
     #[serde(default)]
     pub pacing: PacingName,
     /// Requests that do not fit the drive: refuse, wrap or clip. Default refuse.
     #[serde(default)]
     pub fit: Fit,
-    /// Requests that come later in the file than their time, with pacing open: refuse, or issue at once.
-    /// Default refuse.
+    /// Requests whose timestamp is earlier than a previous one in the file, with pacing open: refuse, or
+    /// issue immediately. Default refuse.
     #[serde(default, skip_serializing_if = "is_default")]
     pub late: Late,
     /// Device of the trace, or "all". Default: the only one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub device: Option<String>,
-    /// blkparse and blktrace: replay dispatched (D), queued (Q) or completed (C) requests. Default: the first of these
-    /// that the trace has, or D from a pipe.
+    /// Requests to replay from blkparse and blktrace: dispatched (D), queued (Q) or completed (C). Default:
+    /// the first of these found in the trace; D from a pipe.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub action: Option<String>,
     /// Nanoseconds per unit of the trace's times, in place of the format's own (`strobe list formats`).
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(range(min = 1, max = 1_000_000_000))]
     pub time_unit_ns: Option<u64>,
-    /// Maximum number of ranges per trim. Trims directly after each other in the trace become one command,
-    /// issued when the last of them comes; neighbours become one range. 1: one command each, as in the trace.
-    /// Default 1.
+    /// Maximum number of ranges per trim. Successive trims of the trace become one command, which arrives
+    /// with the last of them; adjacent ranges are merged. 1: one command for each, as in the trace. Default
+    /// 1.
     #[serde(default = "one", skip_serializing_if = "is_one")]
     #[schemars(range(min = 1, max = 256))]
     pub trim_ranges: u32,
-    /// Replay the trace this many times, one after the other. Default 1.
+    /// Times to replay the trace, one after the other. Default 1.
     #[serde(default = "once")]
     #[schemars(range(min = 1, max = 1_000_000))]
     pub repeat: u32,
-    /// The host; queue depth counts in closed loop only.
+    /// The host. Its queue depth has an effect only in closed loop.
     #[serde(flatten)]
     pub host: HostConfig,
 }
@@ -100,13 +98,12 @@ pub enum WorkloadConfig {
     Trace(TraceConfig),
     /// A log-structured file system.
     Lfs(LfsConfig),
-    /// Several generators side by side: `[[jobs]]`.
+    /// Several generators in parallel: `[[jobs]]`.
     #[schemars(skip)]
     Jobs(Vec<JobConfig>),
 }
 
 impl WorkloadConfig {
-    /// The workload that `table` describes; a relative path of a trace is taken from `folder`.
     pub(super) fn read(mut table: Table, folder: &Path) -> Result<Self, KeyError> {
         if table.get("kind").and_then(Value::as_str) == Some("trace") {
             let mut config: TraceConfig = schema::read(table, schema::of::<TraceConfig>(), "workload")?;
@@ -128,7 +125,7 @@ impl WorkloadConfig {
         static SCHEMA: OnceLock<serde_json::Value> = OnceLock::new();
         let schema = SCHEMA.get_or_init(|| {
             let mut schema = schema::of::<SyntheticWorkload>().clone();
-            // An unknown kind should be answered with every kind there is.
+            // The error about an unknown kind should list every kind.
             if let Some(kinds) = schema["$defs"]["Kind"]["oneOf"].as_array_mut() {
                 kinds.extend(["trace", "lfs"].map(|kind| serde_json::json!({ "const": kind })));
             }
@@ -137,17 +134,18 @@ impl WorkloadConfig {
         Ok(Self::Synthetic(schema::read(table, schema, "workload")?))
     }
 
-    /// Refuses what does not go together.
     pub(super) fn check(&self) -> Result<(), KeyError> {
         match self {
-            Self::Synthetic(workload) => workload.check("workload"),
+            Self::Synthetic(workload) => {
+                workload.check("workload")?;
+                workload.check_outstanding(workload.outstanding_bytes(), "workload")
+            }
             Self::Jobs(jobs) => JobConfig::check_all(jobs),
             Self::Trace(_) | Self::Lfs(_) => Ok(()),
         }
     }
 
-    /// True if the drive is prefilled by default. Traces and file systems write all the data that they need
-    /// themselves.
+    /// True if the drive is prefilled by default. Traces and file systems write all the data that they need.
     pub fn wants_prefill(&self) -> bool {
         match self {
             Self::Synthetic(_) | Self::Jobs(_) => true,
@@ -155,7 +153,6 @@ impl WorkloadConfig {
         }
     }
 
-    /// The generators, each with its path in the file.
     pub(crate) fn generators(&self) -> Vec<(String, &SyntheticWorkload)> {
         match self {
             Self::Synthetic(workload) => vec![("workload".to_owned(), workload)],

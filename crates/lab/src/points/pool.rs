@@ -1,5 +1,3 @@
-//! Worker threads.
-
 use std::num::NonZero;
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 use std::sync::Mutex;
@@ -8,15 +6,15 @@ use std::time::Duration;
 
 use super::Watch;
 
-/// Longest wait for a report, after which a caller looks at its stop flag.
-const PATIENCE: Duration = Duration::from_millis(100);
+/// Longest wait for a report; a caller then checks its stop flag.
+const REPORT_TIMEOUT: Duration = Duration::from_millis(100);
 
 /// Number of threads that the machine offers.
 pub fn threads() -> usize {
     std::thread::available_parallelism().map_or(1, NonZero::get)
 }
 
-/// Threads that work on tasks, one each at a time, and report in the order in which they finish.
+/// Threads that work on one task each and report in order of completion.
 #[derive(Debug)]
 pub struct Pool<T, R> {
     tasks: Sender<T>,
@@ -26,10 +24,10 @@ pub struct Pool<T, R> {
 }
 
 impl<T: Send, R: Send> Pool<T, R> {
-    /// Calls `drive` with a pool of `size` threads, and returns once all of them have ended.
+    /// Calls `drive` with a pool of `size` threads; returns once all threads have ended.
     ///
-    /// Each thread makes its own worker, a function from task to report. A worker that panics makes the call of
-    /// [`Pool::report`] panic, and so this function.
+    /// Each thread creates a worker, a function from task to report. A worker's panic is passed on by
+    /// [`Pool::report`].
     pub fn run<W: FnMut(T) -> R, O>(
         size: usize,
         worker: impl Fn() -> W + Sync,
@@ -49,12 +47,12 @@ impl<T: Send, R: Send> Pool<T, R> {
         })
     }
 
-    /// True if a thread has nothing to do.
+    /// True if at least one thread is idle.
     pub fn has_idle(&self) -> bool {
         self.busy < self.size
     }
 
-    /// True if no thread has anything to do.
+    /// True if all threads are idle.
     pub fn is_idle(&self) -> bool {
         self.busy == 0
     }
@@ -66,9 +64,9 @@ impl<T: Send, R: Send> Pool<T, R> {
         let _ = self.tasks.send(task);
     }
 
-    /// Waits for the next report, for a tenth of a second at most.
+    /// Waits for the next report, for 100 ms at most.
     pub fn report(&mut self) -> Option<R> {
-        let report = self.reports.recv_timeout(PATIENCE).ok()?;
+        let report = self.reports.recv_timeout(REPORT_TIMEOUT).ok()?;
         self.busy -= 1;
         Some(report.unwrap_or_else(|panic| resume_unwind(panic)))
     }
@@ -89,11 +87,11 @@ fn work_off<T, R>(
     }
 }
 
-/// Does `work` for each item on all cores, and returns the results in the order of the items; nothing if `watch` has
-/// stopped it.
+/// Does `work` for each item on all cores; results are in the order of the items. `None` if `watch` stopped
+/// it.
 ///
-/// After an error no further item is begun. Items are begun in order, so the error returned, which is the first in this
-/// order, does not depend on the number of threads.
+/// After an error no further item is started. The first error in the order of the items is returned, for any
+/// number of threads.
 pub fn in_parallel<T: Sync, R: Send, E: Send>(
     items: &[T],
     watch: &dyn Watch,
@@ -133,7 +131,7 @@ fn on_threads<T: Sync, R: Send, E: Send>(
             watch.progress(done, items.len(), 0);
         }
         match first_error {
-            // A drive gives up its command when it is stopped: that error has no other reason.
+            // A stopped drive fails its command: that error is a consequence of the stop.
             _ if watch.stopped() => Ok(None),
             Some((_, error)) => Err(error),
             None => Ok(results.into_iter().collect()),
@@ -147,7 +145,7 @@ mod tests {
 
     use super::*;
 
-    /// Works longest on the first items, so that several threads finish in another order.
+    /// Work takes longest for the first items, so threads finish out of order.
     fn squares(threads: usize) -> Vec<u64> {
         let items: Vec<u64> = (0..40).collect();
         let work = |&n: &u64| {

@@ -1,6 +1,6 @@
-//! Finished points in a file that only grows: a study that was killed loses the points in flight, and nothing else.
+//! Finished points in an append-only file: a killed study loses only the points in progress.
 //!
-//! The file has a line of JSON for each point, after a heading that says what the points belong to:
+//! The file has a heading that names the study, then one line of JSON per point:
 //!
 //! ```text
 //! {"strobe_points":1,"of":"sweep, model 0.1.0 3f…"}
@@ -16,10 +16,9 @@ use std::path::{Path, PathBuf};
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 
-/// Version of the layout of the file.
 const VERSION: u32 = 1;
 
-/// Reasons why finished points cannot be used or kept.
+/// Errors when finished points are read or stored.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum StoreError {
@@ -28,21 +27,22 @@ pub enum StoreError {
     File {
         /// Path of the file.
         path: PathBuf,
-        /// Reason given by the system.
+        /// Error of the operating system.
         error: Error,
     },
-    /// The file is something else than a store of this version.
+    /// The file is not a store of this version.
     #[error(
-        "{path} is something else than the finished points of this version of Strobe: choose another --out, or remove it"
+        "{path} does not contain finished points of this version of Strobe: choose another --out, or remove \
+         it"
     )]
     Foreign {
         /// Path of the file.
         path: PathBuf,
     },
-    /// The points belong to something else.
+    /// The points belong to another study.
     #[error(
-        "{path} holds finished points of another study ({theirs}; this is {ours}): choose another --out, or remove it to \
-         begin anew"
+        "{path} holds finished points of another study ({theirs}; this is {ours}): choose another --out, or \
+         remove it to start again"
     )]
     Other {
         /// Path of the file.
@@ -52,9 +52,10 @@ pub enum StoreError {
         /// Study that opened it.
         ours: String,
     },
-    /// A line is no point.
+    /// A line is not a point.
     #[error(
-        "{path}, line {line}, is damaged: remove the file from there on, and what is before it is used; or all of it"
+        "{path}, line {line}, is damaged: remove this line and all after it to keep the earlier points, or \
+         remove the file"
     )]
     Damaged {
         /// Path of the file.
@@ -77,14 +78,12 @@ impl StoreError {
     }
 }
 
-/// First line of the file.
 #[derive(Serialize, Deserialize)]
 struct Heading {
     strobe_points: u32,
     of: String,
 }
 
-/// Every other line.
 #[derive(Serialize, Deserialize)]
 struct Line<T> {
     key: String,
@@ -99,37 +98,40 @@ enum Medium {
 
 /// Values of finished points by their keys.
 ///
-/// Memory holds the places of the values in the file, not the values. Without a file it holds the lines.
+/// Memory holds the positions of the values in the file, not the values. Without a file, memory holds the
+/// lines.
 #[derive(Debug)]
 pub struct Store<T> {
     medium: Medium,
-    /// Begin and length of the line of each point.
     places: BTreeMap<String, (u64, u32)>,
     end: u64,
     values: PhantomData<fn() -> T>,
 }
 
 impl<T> Default for Store<T> {
-    /// A store in memory.
     fn default() -> Self {
         Self { medium: Medium::Memory(Vec::new()), places: BTreeMap::new(), end: 0, values: PhantomData }
     }
 }
 
 impl<T: Serialize + DeserializeOwned> Store<T> {
-    /// Opens the store of `of` in the file `path`, or creates it. The file is locked until the store is dropped.
+    /// Opens the store of the study `of` in the file `path`, or creates it. The file is locked until the
+    /// store is dropped.
     ///
-    /// A line that was cut short at the end is removed, as its point will be computed again. A file of something else is
-    /// refused and left as it is.
+    /// An incomplete last line is removed; its point will be computed again. A file of another kind or study
+    /// is refused and left unchanged.
     pub fn open(path: &Path, of: &str) -> Result<Self, StoreError> {
         let wrong = |error| StoreError::File { path: path.to_owned(), error };
         let file = OpenOptions::new().create(true).read(true).append(true).open(path).map_err(wrong)?;
-        // The lock ends with this process, however it ends. Where files cannot be locked it is up to the user.
+        // The lock ends with this process, even on a crash. On systems without file locks the user must keep
+        // one writer.
         if let Err(TryLockError::WouldBlock) = file.try_lock() {
             return Err(StoreError::InUse { path: path.to_owned() });
         }
         let mut reader = BufReader::new(file.try_clone().map_err(wrong)?);
         let mut store = Self { medium: Medium::File(path.to_owned(), file), ..Self::default() };
+        // Read until the last complete line; `store.end` is the end of the valid part. The rest is cut off
+        // below.
         let heading = text_of(&Heading { strobe_points: VERSION, of: of.to_owned() });
         let mut line = Vec::new();
         for number in 1.. {
@@ -158,18 +160,19 @@ impl<T: Serialize + DeserializeOwned> Store<T> {
         Ok(store)
     }
 
-    /// Adds a line, whole or not at all, and returns its place.
+    /// Appends a line, whole or not at all.
     fn append(&mut self, text: &str) -> Result<(u64, u32), StoreError> {
         let place = (self.end, text.len() as u32);
         match &mut self.medium {
             Medium::Memory(lines) => lines.extend_from_slice(text.as_bytes()),
             Medium::File(path, file) => {
                 if let Err(error) = file.write_all(text.as_bytes()) {
-                    // A full disk should leave no half of a line.
+                    // A full disk must not leave a partial line.
                     let _ = file.set_len(self.end);
                     let error = match error.kind() {
                         ErrorKind::StorageFull => Error::other(
-                            "the disk is full; what is done is kept: make room, and the same command goes on",
+                            "the disk is full; finished points are kept: free some space, and run the same \
+                             command again to continue",
                         ),
                         _ => error,
                     };
@@ -181,7 +184,7 @@ impl<T: Serialize + DeserializeOwned> Store<T> {
         Ok(place)
     }
 
-    /// Keeps the value of the point `key`; the last value of a key counts.
+    /// Stores the value of the point `key`; the last value of a key counts.
     pub fn keep(&mut self, key: &str, value: &T) -> Result<(), StoreError> {
         let place = self.append(&text_of(&Line { key: key.to_owned(), value }))?;
         self.places.insert(key.to_owned(), place);
@@ -222,13 +225,12 @@ impl<T> Store<T> {
         if let Medium::File(path, _) = self.medium
             && self.places.is_empty()
         {
-            // A file that stays is opened by the next run.
+            // If this fails, the next run reuses the file.
             let _ = std::fs::remove_file(path);
         }
     }
 }
 
-/// Refuses a first line that is not the heading of `of`.
 fn judge(line: &[u8], path: &Path, of: &str) -> Result<(), StoreError> {
     let path = path.to_owned();
     match serde_json::from_slice::<Heading>(line) {
@@ -304,13 +306,13 @@ mod tests {
         let path = folder.path().join("points");
         let heading = "{\"strobe_points\":1,\"of\":\"a\"}\n";
         let cases = [
-            ("Dear reader,\n".to_owned(), "something else"),
-            ("Dear".to_owned(), "something else"),
-            ("\u{0}\n".to_owned(), "something else"),
-            // Files before there was a heading, or one of this kind.
-            ("{\"key\":\"1\",\"value\":[1.0]}\n".to_owned(), "something else"),
-            ("{\"strobe_sweep\":1,\"model\":\"a\"}\n".to_owned(), "something else"),
-            (heading.replace(":1", ":2"), "something else"),
+            ("Dear reader,\n".to_owned(), "does not contain finished points"),
+            ("Dear".to_owned(), "does not contain finished points"),
+            ("\u{0}\n".to_owned(), "does not contain finished points"),
+            // Older files: without a heading, or with another kind.
+            ("{\"key\":\"1\",\"value\":[1.0]}\n".to_owned(), "does not contain finished points"),
+            ("{\"strobe_sweep\":1,\"model\":\"a\"}\n".to_owned(), "does not contain finished points"),
+            (heading.replace(":1", ":2"), "does not contain finished points"),
             (heading.replace("\"a\"", "\"b\""), "another study (b; this is a)"),
             (format!("{heading}{{\"key\":\"1\",\"value\":3}}\n"), "line 2, is damaged"),
             (format!("{heading}\u{0}\n"), "line 2, is damaged"),

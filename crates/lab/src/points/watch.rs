@@ -1,5 +1,3 @@
-//! Progress and cancellation of many runs.
-
 use std::ops::ControlFlow;
 
 use strobe_types::StopFlag;
@@ -14,7 +12,7 @@ pub trait Watch: Sync {
     /// Called when a stage of the work begins, with a line about it.
     fn stage(&self, _text: &str) {}
 
-    /// Flag that stops the runs, even in the middle of a command of a drive.
+    /// Flag that stops the runs, even within a command of a drive.
     fn stop_flag(&self) -> StopFlag {
         StopFlag::default()
     }
@@ -25,10 +23,9 @@ pub trait Watch: Sync {
     }
 }
 
-/// Shows nothing and never stops.
 impl Watch for () {}
 
-/// Observer of one run that passes the stop of a [`Watch`] on.
+/// Observer of one run that is stopped by a [`Watch`].
 pub struct Stoppable<'a>(pub &'a dyn Watch);
 
 impl Observer for Stoppable<'_> {

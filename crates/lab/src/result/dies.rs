@@ -1,44 +1,42 @@
 //! Use of the dies' time.
-//!
-//! [`Occupancy`] counts in an array by class; [`HeldBy`] gives each class a key and its documentation.
 
 use schemars::JsonSchema;
 use serde::Serialize;
 use strobe_nand::{Class, Occupancy};
 
-/// Use of the dies' time within the measured window. An operation holds its die from its start until the last
-/// byte has left the die or the array is done.
+/// Use of the dies' time. An operation holds its die from its start until the last byte has left the die or
+/// the array is done.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, JsonSchema)]
 pub struct DiesResult {
-    /// Dies of the drive.
+    /// Number of dies.
     pub count: u32,
-    /// Share of their time for which they were held, from 0 to 1; null if the window has no length.
+    /// Share of the dies' time during which they were held, from 0 to 1; null if the window has no length.
     pub busy: Option<f64>,
-    /// Time for which they were held, added up over all of them, in ns.
+    /// Time during which dies were held, summed over all dies, in ns.
     pub held_ns: u64,
     /// Held time by class of operation.
     pub by_class: HeldBy,
-    /// Programs and erases that were suspended for a read, counted each time.
+    /// Suspensions of programs and erases for a read.
     pub suspends: u64,
 }
 
-/// Time for which dies were held, by urgency, in ns.
+/// Time during which dies were held, by class of operation, in ns.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, JsonSchema)]
 pub struct HeldBy {
-    /// Reads that a host waits for, or that find where its data is.
+    /// Reads that a host command waits for, map lookups included.
     pub host_read: u64,
-    /// Programs of what a host has sent, and of the map.
+    /// Programs of host data and of the map.
     pub host_program: u64,
     /// Reads for garbage collection, merges and wear levelling.
     pub background_read: u64,
-    /// Their programs.
+    /// Programs for garbage collection, merges and wear levelling.
     pub background_program: u64,
     /// Erases.
     pub erase: u64,
 }
 
 impl HeldBy {
-    /// Each with the name of its class.
+    /// Held time of each class, with its name.
     pub fn named(&self) -> [(&'static str, u64); Class::ALL.len()] {
         let HeldBy { host_read, host_program, background_read, background_program, erase } = *self;
         [
@@ -52,7 +50,7 @@ impl HeldBy {
 }
 
 impl DiesResult {
-    /// Of `dies` dies in a window of `virtual_ns`.
+    /// Result for `dies` dies in a window of `virtual_ns`.
     pub fn of(occupancy: &Occupancy, dies: u32, virtual_ns: u64) -> Self {
         let held_ns = occupancy.total_ns();
         let time_ns = virtual_ns as f64 * f64::from(dies);

@@ -1,7 +1,5 @@
-//! Counters of the translation layer and the non-volatile cache.
-//!
-//! Counters serialize where they are declared. [`GcResult`] lists its own: two derived figures stand between them, and
-//! results keep their order of keys.
+//! [`GcResult`] repeats the counters of the FTL, because derived figures stand between them and the order of
+//! keys in results is fixed.
 
 use schemars::JsonSchema;
 use serde::Serialize;
@@ -13,49 +11,54 @@ use crate::numbers::ratio;
 /// Garbage collection.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, JsonSchema)]
 pub struct GcResult {
-    /// Calls.
+    /// Collections run because free blocks fell below the trigger.
     pub runs: u64,
     /// Blocks emptied.
     pub victims: u64,
+    /// Of `victims`, those not chosen by the policy: its choice would have freed nothing, so the block with
+    /// the fewest valid units was taken.
+    pub overruled: u64,
     /// Mapping units moved.
     pub units_moved: u64,
     /// Mapping units moved per block emptied.
     pub copies_per_erase: Option<f64>,
-    /// Time for which dies were held by collection, merges, wear levelling and erases, added up over all dies, in ns.
+    /// Time during which dies were held by collection, merges, wear levelling and erases, summed over all
+    /// dies, in ns.
     pub time_ns: u64,
     /// Programs that failed and were repeated elsewhere.
     pub program_failures: u64,
-    /// Blocks emptied by static wear levelling; not among `victims`.
+    /// Blocks emptied by static wear levelling; not counted in `victims`.
     pub wear_blocks: u64,
-    /// Mapping units moved by static wear levelling; not among `units_moved`.
+    /// Mapping units moved by static wear levelling; not counted in `units_moved`.
     pub wear_units_moved: u64,
-    /// Blocks emptied because they had been read too often or had lain too long; among `victims`.
+    /// Of `victims`, blocks emptied because of too many reads or too long retention.
     pub refreshed_blocks: u64,
 }
 
 /// SLC cache, in mapping units and blocks.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, JsonSchema)]
 pub struct SlcResult {
-    /// Its counters.
+    /// Counters of the cache.
     #[serde(flatten)]
     pub counters: SlcStats,
-    /// Blocks that hold something in SLC mode, or are open in it, at the end.
+    /// Blocks with content or open in SLC mode, at the end of the window.
     pub blocks_in_use: u32,
 }
 
 impl SlcResult {
-    /// Of a window, and of the blocks in SLC mode at its end; `None` without a cache.
+    /// Result of a window, with the blocks in SLC mode at its end; `None` without a cache.
     pub fn of(stats: &DriveStats, blocks_in_use: Option<u32>) -> Option<Self> {
         Some(Self { counters: stats.slc?, blocks_in_use: blocks_in_use.unwrap_or(0) })
     }
 }
 
 impl GcResult {
-    /// Of a window.
+    /// Result of a window.
     pub fn of(stats: &DriveStats) -> Self {
         let GcStats {
             runs,
             victims,
+            overruled,
             units_moved,
             program_failures,
             wear_blocks,
@@ -66,6 +69,7 @@ impl GcResult {
         Self {
             runs,
             victims,
+            overruled,
             units_moved,
             copies_per_erase,
             time_ns: stats.background_ns(),
@@ -77,7 +81,7 @@ impl GcResult {
     }
 }
 
-/// Outcome of copy commands; `None` if there were none.
+/// Outcome of copy commands; `None` without any.
 pub fn copies(stats: &DriveStats) -> Option<CopyStats> {
     (stats.host.commands(CommandKind::Copy) > 0).then_some(stats.copies)
 }

@@ -1,5 +1,3 @@
-//! Host requests.
-
 use schemars::JsonSchema;
 use serde::Serialize;
 use strobe_ssd::{CommandKind, DriveStats};
@@ -12,41 +10,41 @@ pub struct HostResult {
     pub read: HostOp,
     /// Writes.
     pub write: HostOp,
-    /// Deallocations.
+    /// Deallocate commands (trims).
     pub trim: HostOp,
-    /// Copies by the drive.
+    /// Copy commands, done by the drive.
     pub copy: HostOp,
     /// Flushes.
     pub flush: HostOp,
-    /// Ranges overwritten with zeros that the host did not send.
+    /// Write Zeroes: ranges set to zero without data from the host.
     pub write_zeroes: HostOp,
-    /// Mapping units written, partial ones included. Units overwritten by write zeroes and units merged by a
-    /// copy count; units copied whole and unmapped ones do not.
+    /// Mapping units written, partially written ones included. Units overwritten by Write Zeroes and units
+    /// merged by a copy count. Units copied whole and unmapped units do not.
     pub pages_written: u64,
-    /// Partially written units, merged with what they held before.
+    /// Partially written units, merged with their previous content.
     pub read_modify_writes: u64,
-    /// Writes that waited for a place: in a full write buffer or non-volatile cache, behind others that did, or because
-    /// collection had to make room on flash first.
+    /// Writes that stalled: on a full write buffer or non-volatile cache, behind other stalled writes, or
+    /// until collection freed space on flash.
     pub stalled_writes: u64,
-    /// Time for which they did, added up, in ns.
+    /// Stall time of these writes, summed, in ns.
     pub stalled_ns: u64,
 }
 
 /// Commands of one kind.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, JsonSchema)]
 pub struct HostOp {
-    /// Number of commands.
+    /// Number of successful commands.
     pub commands: u64,
-    /// Bytes covered.
+    /// Bytes of these commands.
     pub bytes: u64,
-    /// Commands among them that ended with an unrecovered read error: reads, and partial writes or copies of what
-    /// cannot be read. Left out if there were none.
+    /// Commands that ended with an unrecovered read error: reads, and partial writes or copies of unreadable
+    /// data. Other figures here exclude them. Absent if 0.
     #[serde(default, skip_serializing_if = "is_default")]
     pub errors: u64,
 }
 
 impl HostResult {
-    /// Of a window.
+    /// Result of a window.
     pub fn of(stats: &DriveStats) -> Self {
         let of = |kind: CommandKind| HostOp {
             commands: stats.host.commands(kind),

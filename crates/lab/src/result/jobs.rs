@@ -2,8 +2,9 @@
 
 use schemars::JsonSchema;
 use serde::Serialize;
-use strobe_types::Op;
+use strobe_types::{Op, is_default};
 
+use crate::numbers::per_second;
 use crate::record::{OpRecord, Record};
 use crate::verdict::JobLoad;
 use strobe_ssd::{DriveStats, Latencies, Latency};
@@ -26,12 +27,12 @@ pub struct Job {
     pub load: Option<JobLoad>,
 }
 
-/// The flushes of a job.
+/// Flushes of a job.
 #[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
 pub struct JobSync {
-    /// Requests.
+    /// Number of flushes.
     pub total_ios: u64,
-    /// Latency: issue to completion.
+    /// Latency from issue to completion, in ns.
     pub lat_ns: Clat,
 }
 
@@ -40,70 +41,71 @@ pub struct JobSync {
 pub struct JobOp {
     /// Bytes transferred.
     pub io_bytes: u64,
-    /// Bytes per second of virtual time; 0 when only counting.
-    pub bw_bytes: u64,
-    /// Requests per second of virtual time; 0 when only counting.
-    pub iops: f64,
-    /// Virtual time in ms.
+    /// Bytes per second of virtual time; null if no time passed, as without timing.
+    pub bw_bytes: Option<u64>,
+    /// Requests per second of virtual time; null if no time passed.
+    pub iops: Option<f64>,
+    /// Virtual time that the job ran, in ms.
     pub runtime: u64,
-    /// Requests.
+    /// Number of successful requests.
     pub total_ios: u64,
-    /// Completion latency: issue to completion.
+    /// Requests that ended with an unrecovered read error; other figures here exclude them. Absent if 0.
+    #[serde(default, skip_serializing_if = "is_default")]
+    pub errors: u64,
+    /// Completion latency: from issue to completion, in ns.
     pub clat_ns: Clat,
-    /// Latency from the arrival of a request, so with the time that it waited for a place in the queue; not there in
-    /// closed loop, where requests arrive when they are issued.
+    /// Latency from arrival to completion, in ns, which includes the wait for a queue slot. Absent in closed
+    /// loop, where requests arrive when they are issued.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub lat_ns: Option<Clat>,
 }
 
-/// Completion latency in ns.
+/// Latency statistics in ns.
 #[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
 pub struct Clat {
-    /// Shortest.
+    /// Shortest latency.
     pub min: u64,
-    /// Longest.
+    /// Longest latency.
     pub max: u64,
-    /// Mean.
+    /// Mean latency.
     pub mean: f64,
     /// Standard deviation.
     pub stddev: f64,
-    /// Requests.
+    /// Number of requests.
     #[serde(rename = "N")]
     pub n: u64,
-    /// Percentiles, keyed as fio keys them ("99.000000"); exact to three digits, never beyond min and max.
-    pub percentile: std::collections::BTreeMap<String, u64>,
-    /// With run.latency_bins: each latency in ns, exact to three digits, with the number of requests that had it, as in
-    /// fio's json+.
+    /// Percentiles under fio's keys ("99.000000"); exact to three digits, within min and max. Null with too
+    /// few requests: the 99th percentile needs 100, the 99.9th 1000.
+    pub percentile: std::collections::BTreeMap<String, Option<u64>>,
+    /// Number of requests by latency in ns, exact to three digits, as in fio's json+. Present with
+    /// run.latency_bins.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(with = "Option<std::collections::BTreeMap<String, u64>>")]
     pub bins: Option<std::collections::BTreeMap<u64, u64>>,
-    /// Latencies in ns, exact to three digits, and how many requests had each.
+    /// Latencies in ns, exact to three digits, with the number of requests for each.
     #[serde(skip)]
     pub counts: Vec<(u64, u64)>,
 }
 
-/// fio's default percentile list.
 const PERCENTILES: [f64; 17] =
     [1.0, 5.0, 10.0, 20.0, 30.0, 40.0, 50.0, 60.0, 70.0, 80.0, 90.0, 95.0, 99.0, 99.5, 99.9, 99.95, 99.99];
 
 impl Job {
-    /// Result of the only job of a drive, which has counted for it.
+    /// Result of a drive's only job, from the drive's counters.
     pub fn of_drive(name: &str, stats: &DriveStats, latency: &Latency, virtual_ns: u64) -> Self {
         Self::of(&Record::of_drive(name, stats, latency), virtual_ns)
     }
 
-    /// Result of one job, or of the sum of several.
     pub(crate) fn of(record: &Record, virtual_ns: u64) -> Self {
-        let seconds = virtual_ns as f64 / 1e9;
         let op = |op: Op| {
-            let OpRecord { requests, bytes, latency, from_arrival, .. } = &record.ops[op as usize];
-            let rate = |amount: u64| if virtual_ns > 0 { amount as f64 / seconds } else { 0.0 };
+            let OpRecord { requests, errors, bytes, latency, from_arrival, .. } = &record.ops[op as usize];
             JobOp {
                 io_bytes: *bytes,
-                bw_bytes: rate(*bytes) as u64,
-                iops: rate(*requests),
+                bw_bytes: per_second(*bytes, virtual_ns).map(|rate| rate as u64),
+                iops: per_second(*requests, virtual_ns),
                 runtime: virtual_ns / 1_000_000,
                 total_ios: *requests,
+                errors: *errors,
                 clat_ns: Clat::of(latency),
                 lat_ns: record.is_open_loop.then(|| Clat::of(from_arrival)),
             }
@@ -114,25 +116,29 @@ impl Job {
         Self { jobname: record.name.clone(), read, write, trim, sync, load: JobLoad::of(record) }
     }
 
-    /// Adds every latency that was measured, as fio's json+ has them.
     #[must_use]
     pub(crate) fn with_bins(mut self) -> Self {
-        let Self { read, write, trim, sync, .. } = &mut self;
-        for op in [read, write, trim] {
-            op.clat_ns.add_bins();
-            if let Some(latency) = &mut op.lat_ns {
-                latency.add_bins();
-            }
-        }
-        sync.lat_ns.add_bins();
+        self.latencies().for_each(Clat::add_bins);
         self
+    }
+
+    #[must_use]
+    pub(crate) fn without_bins(mut self) -> Self {
+        self.latencies().for_each(|latency| latency.bins = None);
+        self
+    }
+
+    fn latencies(&mut self) -> impl Iterator<Item = &mut Clat> {
+        let Self { read, write, trim, sync, .. } = self;
+        let ops = [read, write, trim].into_iter();
+        ops.flat_map(|op| [&mut op.clat_ns].into_iter().chain(&mut op.lat_ns)).chain([&mut sync.lat_ns])
     }
 }
 
 impl Clat {
     fn of(latency: &Latencies) -> Self {
         let (min, max) = latency.extremes();
-        let percentile = |p: f64| (format!("{p:.6}"), latency.percentile(p));
+        let percentile = |p: f64| (format!("{p:.6}"), latency.known_percentile(p));
         let empty = latency.count() == 0;
         Self {
             min,
@@ -144,6 +150,11 @@ impl Clat {
             bins: None,
             counts: latency.counts(),
         }
+    }
+
+    /// Percentile called `key`; `None` with too few requests.
+    pub fn percentile(&self, key: &str) -> Option<u64> {
+        self.percentile.get(key).copied().flatten()
     }
 
     fn add_bins(&mut self) {

@@ -1,17 +1,13 @@
-//! Counters of a log-structured file system.
-
 use schemars::JsonSchema;
 use serde::Serialize;
 
 use crate::numbers::ratio;
 
-/// Counters of a file system, in bytes.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct LfsBytes {
     pub(crate) updated: u64,
     pub(crate) cleaned: u64,
     pub(crate) moved: u64,
-    /// Number of checkpoints.
     pub(crate) checkpoints: u64,
 }
 
@@ -22,22 +18,21 @@ pub struct LfsResult {
     pub updated_bytes: u64,
     /// Bytes of the segments that were cleaned.
     pub cleaned_bytes: u64,
-    /// Bytes of the live blocks among them, which were moved or copied.
+    /// Bytes of live blocks in cleaned segments, moved or copied.
     pub moved_bytes: u64,
-    /// Live share of the segments that were cleaned; null if none was.
+    /// Live share of the cleaned segments, from 0 to 1; null if none was cleaned.
     pub victims_live: Option<f64>,
     /// Checkpoints written.
     pub checkpoints: u64,
-    /// Bytes programmed on flash, for any cause, per byte that the application wrote: the file system's cleaning and the
-    /// drive's own work together, where `waf` is per unit that the file system wrote. The figure by which ways of cleaning
-    /// compare. Null if the application wrote nothing.
+    /// Bytes programmed on flash, for any cause, per byte that the application wrote. It covers the cleaning
+    /// of the file system and the work of the drive; `waf` is per unit that the file system wrote. Use it to
+    /// compare cleaning methods. Null if the application wrote nothing.
     pub programmed_per_byte: Option<f64>,
-    /// Bytes per second that the application wrote; null without time.
+    /// Bytes per second that the application wrote; null without timing.
     pub updated_bytes_per_s: Option<f64>,
 }
 
 impl LfsResult {
-    /// Of a window of `virtual_ns`, in which `programmed` bytes were programmed.
     pub(crate) fn of(done: LfsBytes, programmed: u64, virtual_ns: u64) -> Self {
         let LfsBytes { updated, cleaned, moved, checkpoints } = done;
         Self {

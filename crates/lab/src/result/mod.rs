@@ -1,4 +1,4 @@
-//! Result of a run: the contract behind `--json`.
+//! Result of a run: the format of `--json`.
 
 mod dies;
 mod ftl;
@@ -38,13 +38,13 @@ use crate::xray::Xray;
 /// Version of the result's layout. Fields are only added within a version.
 pub const SCHEMA_VERSION: u32 = 1;
 
-/// The result of one run. All counters cover the measured window only, except `wear` and `smart`,
-/// which describe the drive at the end, and `series`, which covers warm-up and measurement.
+/// The result of one run. Counters cover the measured window only, unless stated otherwise: `wear` and
+/// `smart` describe the drive at the end, and `series` covers warm-up and measurement.
 #[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
 pub struct RunResult {
     /// Version of this layout.
     pub schema_version: u32,
-    /// Version of Strobe that made it.
+    /// Version of Strobe that made the result.
     pub strobe_version: String,
     /// Seed of everything random.
     pub seed: u64,
@@ -52,109 +52,129 @@ pub struct RunResult {
     pub config_hash: String,
     /// The complete configuration.
     pub config: Experiment,
-    /// True if the run was stopped before its end: the numbers cover what was done until then.
+    /// True if the run was stopped early; the numbers cover the part that was run.
     pub partial: bool,
-    /// Why it was stopped, if it was.
+    /// Reason for the early stop; null otherwise.
     pub stopped_by: Option<String>,
     /// Reason for the end of the run. A run that reached its intended end is not partial.
     pub ended_by: EndedBy,
-    /// Flash, and what is offered of it; null only for a drive made by hand whose configuration is none.
+    /// Flash capacity, and the part offered to the host; null only for a drive built in code whose
+    /// configuration is not valid.
     pub capacity: Option<CapacityResult>,
-    /// Coverage of the measured window.
+    /// Length and verdict of the measured window.
     pub window: WindowResult,
     /// Load: offered against served requests. Null in closed loop, or without timing.
     pub load: Option<LoadResult>,
-    /// The longest wait, if it was longer than run.long_wait allows; not there otherwise.
+    /// The longest wait, if it exceeded run.long_wait; absent otherwise.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub long_wait: Option<LongWait>,
-    /// Warnings about the credibility of the numbers, the gravest first.
+    /// Warnings about the credibility of the numbers, the most serious first.
     pub notes: Vec<String>,
-    /// Host commands within the measured window.
+    /// Host commands.
     pub host: HostResult,
-    /// Flash operations within the measured window.
+    /// Flash operations.
     pub nand: NandResult,
-    /// Use of the dies' time within the measured window; absent without timing (run.timing = false).
+    /// Use of the dies' time; absent without timing (run.timing = false).
     #[serde(skip_serializing_if = "Option::is_none")]
     pub dies: Option<DiesResult>,
-    /// Write amplification: mapping units programmed for any cause, padding included, per mapping
-    /// unit written by the host, within the measured window. A partially written unit counts as
-    /// one; trims do not count. Null if the host wrote nothing.
+    /// Write amplification: mapping units programmed for any cause, padding included, per mapping unit
+    /// written by the host. A partially written unit counts as one; trims do not count. Null if the host
+    /// wrote nothing.
     pub waf: Option<f64>,
-    /// Bytes programmed per byte the host sent. Larger than `waf` if the host writes less than whole mapping
-    /// units.
+    /// Bytes programmed per byte the host sent. Larger than `waf` if the host writes partial mapping units.
     pub waf_bytes: Option<f64>,
-    /// Garbage collection within the measured window.
+    /// Garbage collection.
     pub gc: GcResult,
-    /// Copy commands within the measured window; not there without any.
+    /// Copy commands; absent without any.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub copy: Option<CopyStats>,
-    /// The file system within the measured window, of workload "lfs".
+    /// File system; present for workload "lfs".
     #[serde(skip_serializing_if = "Option::is_none")]
     pub lfs: Option<LfsResult>,
-    /// Non-volatile write cache within the measured window; not there if the drive has none.
+    /// Non-volatile write cache; absent if the drive has none.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub nvram: Option<NvramStats>,
-    /// Merges, of a drive with log or replacement blocks.
+    /// Merges; present for a drive with log or replacement blocks.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub merges: Option<MergeStats>,
-    /// Demand paging of the map, of a drive that does it.
+    /// Demand paging of the map; present for a drive that uses it.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub translation: Option<TranslationStats>,
-    /// SLC cache, of a drive that has one.
+    /// SLC cache; present for a drive that has one.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub slc: Option<SlcResult>,
-    /// Streams within the measured window, by number: those of the placement (`strobe list placements`), then wear
-    /// levelling, translation pages and the SLC cache, as far as the drive has them. Not there without a placement.
+    /// Streams by number: first the placement's (`strobe list placements`), then wear levelling, translation
+    /// pages and the SLC cache, if the drive has them. Absent without a placement.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub streams: Option<Vec<StreamResult>>,
-    /// Placement handles within the measured window; not there if the drive has none.
+    /// Placement handles; absent if the drive has none.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub placement_handles: Option<HandlesResult>,
     /// Wear of the drive at the end.
     pub wear: WearResult,
-    /// Counters under the names nvme-cli uses, since the drive was new or its image was opened.
+    /// Counters under nvme-cli's names, since the drive was new or its image was opened.
     pub smart: Smart,
-    /// Virtual time of the measured window, and what the simulation cost.
+    /// Virtual time of the measured window, and the cost of the simulation.
     pub time: TimeResult,
     /// Speed of the simulator.
     pub sim: SimResult,
-    /// Throughput and latency of the measured window under fio's names.
+    /// Throughput and latency under fio's names.
     pub jobs: Vec<Job>,
-    /// All jobs together; not there for one.
+    /// Sum of all jobs; absent for a single job.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub total: Option<Job>,
-    /// The run in intervals of run.interval, warm-up and measurement; not there without.
+    /// Warm-up and measurement in intervals of run.interval; absent without it.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub intervals: Vec<Interval>,
-    /// Activity of blocks and dies in the measured window: the frames of run.xray; absent without it.
+    /// Activity of blocks and dies: the frames of run.xray; absent without it.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub xray: Option<Xray>,
-    /// The rounds of run.until_steady; not there without.
+    /// Rounds of run.until_steady; absent without it.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub until_steady: Option<SteadyRounds>,
     /// Write amplification over the run.
     pub series: Vec<Sample>,
-    /// Steady-state test of write amplification; null if there were too few intervals.
+    /// Steady-state test of write amplification; null with fewer than five intervals.
     pub steady_state: Option<SteadyState>,
-    /// Contents of the trace, for trace workloads.
+    /// Contents of the trace; null for other workloads.
     pub trace: Option<TraceResult>,
-    /// The image that holds the drive; not there without.
+    /// Image that holds the drive; absent without one.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub image: Option<ImageResult>,
-    /// The run that has made the drive; not there for a new drive, and for one that was prepared as this run says.
+    /// Run that left the drive in the state this run began with (`--from-state`); absent for a new drive, and
+    /// for a state saved before the measurement.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub from_state: Option<FromState>,
-    /// Power cuts, in order, of the whole run.
+    /// Power cuts of the whole run, in order.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub power_cuts: Vec<PowerCutResult>,
 }
 
 impl RunResult {
-    /// Removes values that differ between machines and runs: the simulator's own wall time, CPU time and speed.
+    /// Removes values that differ between machines and runs: wall time, CPU time and speed of the simulator.
     /// The remaining bytes are equal everywhere.
     #[must_use]
     pub fn reproducible(mut self) -> Self {
         (self.time.wall_s, self.time.cpu_s, self.sim.host_pages_per_cpu_s) = (None, None, None);
+        self
+    }
+
+    /// Replaces the configuration by `experiment`, which differs from the one that ran only in the recording
+    /// (`run.xray`, `run.latency_bins`).
+    #[must_use]
+    pub fn with_config(self, experiment: Experiment) -> Self {
+        Self { config_hash: experiment.config_hash(), config: experiment, ..self }
+    }
+
+    /// Removes recordings that the configuration does not request.
+    #[must_use]
+    pub fn as_configured(mut self) -> Self {
+        if self.config.run.xray.is_none() {
+            self.xray = None;
+        }
+        if !self.config.run.latency_bins {
+            self.jobs = self.jobs.into_iter().map(Job::without_bins).collect();
+        }
         self
     }
 }
@@ -167,25 +187,25 @@ pub struct ImageResult {
 }
 
 impl ImageResult {
-    /// Of an image that was new, or that was found with `recovery`.
+    /// Result for a new image, or for one opened with `recovery`.
     pub fn of(recovery: Option<&Recovery>) -> Self {
         Self { recovery: recovery.map(RecoveryResult::of) }
     }
 }
 
-/// The run at the end of which the drive was saved that this run began with (`--from-state`).
+/// Run that saved the drive this run began with (`--from-state`).
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, JsonSchema)]
 pub struct FromState {
-    /// Its configuration.
+    /// Hash of the configuration of that run.
     pub config_hash: String,
-    /// The seed of the drive, which it keeps.
+    /// Seed of the drive. The drive keeps it in later runs.
     pub seed: u64,
 }
 
 /// Time.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, JsonSchema)]
 pub struct TimeResult {
-    /// Virtual time of the measured window in ns; 0 when only counting.
+    /// Virtual time of the measured window in ns; 0 without timing.
     pub virtual_ns: u64,
     /// Wall time of the whole run in seconds; null with --reproducible.
     pub wall_s: Option<f64>,
@@ -196,8 +216,8 @@ pub struct TimeResult {
 /// Speed of the simulator.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, JsonSchema)]
 pub struct SimResult {
-    /// Host pages (read, written or trimmed) simulated per CPU second over the whole run; null
-    /// with --reproducible.
+    /// Host pages (read, written or trimmed) simulated per CPU second over the whole run; null with
+    /// --reproducible.
     pub host_pages_per_cpu_s: Option<f64>,
 }
 
@@ -210,17 +230,17 @@ pub struct TraceResult {
     pub skipped: std::collections::BTreeMap<String, u64>,
     /// Changes made to fit the drive.
     pub changes: Changes,
-    /// End of the last byte any request touched.
+    /// End of the last byte that any request touched.
     pub span_bytes: u64,
     /// Time from the first to the last record, in ns.
     pub duration_ns: u64,
-    /// Times the trace was replayed to its end.
+    /// Number of complete replays of the trace.
     pub repetitions: u32,
-    /// Of blkparse and blktrace: the action whose requests were replayed, "D", "Q" or "C".
+    /// Action whose requests were replayed, for blkparse and blktrace: "D", "Q" or "C".
     #[serde(skip_serializing_if = "Option::is_none")]
     pub action: Option<String>,
-    /// Notes on how the trace was read: another action than D as it has none, files that were merged, times that look like
-    /// another unit; not there without any.
+    /// Notes on how the trace was read: an action other than D because the trace has none, merged files,
+    /// times that look like another unit. Absent without any.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub notes: Vec<String>,
 }

@@ -1,5 +1,3 @@
-//! Flash operations.
-
 use schemars::JsonSchema;
 use serde::Serialize;
 use strobe_nand::{Cause, NandOp, OpCounts};
@@ -9,15 +7,15 @@ use strobe_types::is_default;
 /// Flash operations by kind and cause.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, JsonSchema)]
 pub struct NandResult {
-    /// Page programs; with `drive.nand.pages_per_program` above 1 those of word lines, each one program.
+    /// Page programs. With `drive.nand.pages_per_program` above 1, a word line counts as one program.
     pub program: ByCause,
     /// Reads of flash pages.
     pub read: ByCause,
     /// Block erases.
     pub erase: ByCause,
-    /// Page reads among those above that repeated one: read retry.
+    /// Of `read`, repetitions of a page read: read retry.
     pub read_retries: u64,
-    /// Page reads that could not be corrected, by the host or by the drive itself. Left out if there were none.
+    /// Uncorrectable page reads, for the host or for the drive itself. Absent if 0.
     #[serde(default, skip_serializing_if = "is_default")]
     pub uncorrectable_reads: u64,
 }
@@ -25,13 +23,12 @@ pub struct NandResult {
 /// Operations of one kind.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, JsonSchema)]
 pub struct ByCause {
-    /// All of them: the sum of the causes.
+    /// Sum of all causes.
     pub total: u64,
-    /// Split by why they were done.
+    /// Count by cause.
     pub by_cause: Causes,
 }
 
-/// One count for each cause, under its name.
 macro_rules! causes {
     ($($(#[$about:meta])* $field:ident: $cause:ident,)+) => {
         /// One count per cause.
@@ -52,16 +49,16 @@ macro_rules! causes {
 }
 
 causes! {
-    /// Host commands, reads of read-modify-writes included.
+    /// Host commands, including the reads of read-modify-writes.
     host: Host,
     /// Garbage collection.
     gc: Gc,
     /// Merges of block-mapped schemes.
     merge: Merge,
-    /// Translation pages and map journal, but for those that count as `meta`.
+    /// Translation pages and map journal, except pages counted as `meta`.
     map: Map,
-    /// The virtual map of logical copies: pages of the map's journal of which it is more than half, and those of checkpoints
-    /// that it is a part of.
+    /// Virtual map of logical copies: journal pages that are more than half filled with it, and pages of
+    /// checkpoints that contain it.
     meta: Meta,
     /// Wear levelling.
     wear: Wear,
@@ -71,14 +68,14 @@ causes! {
     cache: Cache,
     /// Recovery.
     recovery: Recovery,
-    /// Pages of padding only.
+    /// Pages that contain only padding.
     pad: Pad,
-    /// Owners' lists of full blocks (P2L), with `durable_map = "pages"`.
+    /// Owner lists of full blocks (P2L), with `durable_map = "pages"`.
     p2l: P2l,
 }
 
 impl NandResult {
-    /// Of a window.
+    /// Result of a window.
     pub fn of(stats: &DriveStats) -> Self {
         let counts = &stats.nand;
         let by_cause = |op| ByCause { total: counts.total(op), by_cause: Causes::of(counts, op) };

@@ -1,5 +1,3 @@
-//! Streams and placement handles within a window.
-
 use schemars::JsonSchema;
 use serde::Serialize;
 use strobe_ftl::{Isolation, StreamCounts};
@@ -9,25 +7,27 @@ use strobe_types::{Geometry, SECTOR_BYTES};
 
 use crate::numbers::ratio;
 
-/// One stream within a window: the blocks that a placement keeps apart.
+/// One stream within a window: blocks that a placement keeps separate.
 #[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
 pub struct StreamResult {
-    /// Bytes that the host wrote or copied to it, as mapping units that left the write caches.
+    /// Bytes that the host wrote or copied to the stream, counted as mapping units that left the write
+    /// caches.
     pub host_bytes: u64,
-    /// Bytes programmed in its blocks, relocation and padding included. Those of all streams are all that the chips
-    /// programmed, but for the drive's own tables.
+    /// Bytes programmed in blocks of the stream, relocation and padding included. The sum over all streams is
+    /// everything programmed, except the drive's own tables.
     pub media_bytes: u64,
-    /// Blocks of it that were emptied.
+    /// Blocks of the stream that were emptied.
     pub victims: u64,
-    /// Share of the units of these blocks that were still valid, from 0 to 1; null if none was emptied.
+    /// Share of still valid units in the emptied blocks, from 0 to 1; null if none was emptied.
     pub valid_at_collection: Option<f64>,
-    /// These blocks by age: mapping units that the host had written since the block was full. Entry 0 is of age 0, entry b of
-    /// ages from 2^(b - 1) to below 2^b. Blocks found open or full after a power cut are in none.
+    /// Emptied blocks by age: mapping units that the host wrote since the block was full. Entry 0 is age 0,
+    /// entry b is ages from 2^(b - 1) to below 2^b. Blocks found open or full after a power cut are not
+    /// counted.
     pub ages_at_collection: Vec<u64>,
 }
 
 impl StreamResult {
-    /// The streams of a window of `drive`, by number; `None` without a placement.
+    /// Streams of a window of `drive`, by number; `None` without a placement.
     pub fn all(stats: &DriveStats, drive: &dyn Simulated) -> Option<Vec<Self>> {
         let geometry = drive.geometry();
         let units_per_block = u64::from(geometry.units_per_block());
@@ -46,7 +46,6 @@ impl StreamResult {
     }
 }
 
-/// Bytes of the host, and of flash.
 fn bytes(counts: &StreamCounts, geometry: &Geometry) -> (u64, u64) {
     let of_host = counts.host_units * u64::from(geometry.unit_bytes());
     (of_host, counts.pages * u64::from(geometry.page_bytes()))
@@ -57,34 +56,36 @@ fn bytes(counts: &StreamCounts, geometry: &Geometry) -> (u64, u64) {
 pub struct HandlesResult {
     /// Bytes of a reclaim unit.
     pub unit_bytes: u64,
-    /// Reclaim groups, if there are several.
+    /// Reclaim groups; absent if there is only one.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub groups: Option<u16>,
-    /// Bytes that the host wrote to a reclaim group without room, and that another has taken; with several groups.
+    /// Bytes that the host wrote to a reclaim group without free space, redirected to another group; present
+    /// with several groups.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub redirected_bytes: Option<u64>,
-    /// Each handle, by number; with several reclaim groups those of group 0, then those of the next.
+    /// Each handle, by number; with several reclaim groups, handles of group 0 first, then group 1 and so on.
     pub handles: Vec<HandleResult>,
-    /// Bytes programmed for no handle alone: relocated data of initially isolated handles, the map, wear levelling. With
-    /// those of all handles it is all that the chips programmed.
+    /// Bytes programmed for no single handle: relocated data of initially isolated handles, the map, wear
+    /// levelling. Together with the bytes of all handles it is everything programmed.
     pub shared_media_bytes: u64,
 }
 
 /// One placement handle.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, JsonSchema)]
 pub struct HandleResult {
-    /// Bytes that the host wrote or copied, as mapping units that left the write caches.
+    /// Bytes that the host wrote or copied, counted as mapping units that left the write caches.
     pub host_bytes: u64,
     /// Bytes programmed in blocks of the handle, relocation and padding included.
     pub media_bytes: u64,
 }
 
 impl HandlesResult {
-    /// Of a window of `drive`; `None` if the host does not choose streams by handle.
+    /// Result of a window of `drive`; `None` if the host does not choose streams by handle.
     pub fn of(stats: &DriveStats, drive: &dyn Simulated) -> Option<Self> {
         let (units, geometry) = (drive.reclaim_units()?, drive.geometry());
         let count = units.sectors_left.len();
-        // A handle has the stream of its number. Behind these, each has one of relocated data, or all share one.
+        // Streams 0..count belong to the handles. After them, relocated data has one stream per handle, or
+        // one for all.
         let of = |handle: usize| {
             let moved = (units.isolation == Isolation::Persistent).then_some(count + handle);
             let streams = [Some(handle), moved].into_iter().flatten();

@@ -1,7 +1,5 @@
-//! Wear, and what SMART would say.
-//!
-//! [`WearResult`] lists the fields of [`WearSummary`] again: derived ones stand between them, and results keep their order
-//! of keys.
+//! [`WearResult`] repeats the fields of [`WearSummary`], because derived fields stand between them and the
+//! order of keys in results is fixed.
 
 use schemars::JsonSchema;
 use serde::Serialize;
@@ -18,34 +16,37 @@ use crate::lifetime::{BadBlockPoint, curve};
 pub struct WearResult {
     /// Fewest erases of a good block.
     pub erase_min: u32,
-    /// Mean over the good blocks.
+    /// Mean erases of the good blocks.
     pub erase_mean: f64,
     /// Most erases of a good block.
     pub erase_max: u32,
-    /// Standard deviation over the good blocks.
+    /// Standard deviation of the erases of the good blocks.
     pub erase_stddev: f64,
     /// Bad blocks, factory-bad ones included.
     pub bad_blocks: u32,
-    /// Host pages that had been written, since the drive was new or its image was opened, when the first block went bad.
+    /// Host pages written when the first block went bad, since the drive was new or its image was opened;
+    /// null if none went bad.
     pub first_bad_block_host_writes: Option<u64>,
-    /// Blocks gone bad in use over host pages written, since the drive was new or its image was opened: every block, or
-    /// 256 of them spread evenly, the first and the last among them.
+    /// Blocks gone bad in use over host pages written, since the drive was new or its image was opened: every
+    /// block, or 256 of them spread evenly, the first and the last among them.
     pub bad_block_curve: Vec<BadBlockPoint>,
-    /// Host pages that could be written before any block goes bad if all wore alike at the
-    /// write amplification of the measured window: (endurance + 1) × mapping units on good flash
-    /// / `waf`. Null if endurance is unlimited, the host wrote nothing, or no flash was programmed.
+    /// Host pages that could be written before any block goes bad under perfectly even wear, at the write
+    /// amplification of the measured window: (endurance + 1) × mapping units on good flash / `waf`. Null if
+    /// endurance is unlimited, the host wrote nothing, or no flash was programmed. Also null if `waf` does
+    /// not represent the drive's life: `window.verdict` is not "steady" (guests have no verdict), and no
+    /// block went bad in use.
     pub ideal_host_pages: Option<u64>,
-    /// Blocks per bin of erase counts, from `erase_min` to `erase_max`, bins of equal width.
+    /// Blocks per bin of erase counts, from `erase_min` to `erase_max`, in bins of equal width.
     pub histogram: Vec<u32>,
 }
 
-/// SMART-like counters since the drive was new, names as in nvme-cli's JSON.
+/// SMART-like counters since the drive was new or its image was opened, under the names of nvme-cli's JSON.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, JsonSchema)]
 pub struct Smart {
-    /// Mean erases in percent of the endurance; 255 at most; 0 if endurance is unlimited.
+    /// Mean erases in percent of the endurance; at most 255; 0 if endurance is unlimited.
     pub percent_used: u32,
-    /// Spare blocks left in percent: 100 when new, 0 when as many blocks have gone bad as the
-    /// drive had beyond its logical capacity.
+    /// Spare blocks left, in percent: 100 when new, 0 when all blocks beyond the logical capacity have gone
+    /// bad.
     pub avail_spare: u32,
     /// Thousands of 512-byte units read by the host, rounded up.
     pub data_units_read: u64,
@@ -62,7 +63,7 @@ pub struct Smart {
 }
 
 impl WearResult {
-    /// Of a drive at the end of its run.
+    /// Result for a drive at the end of its run.
     pub fn of(wear: WearSummary, ideal_host_pages: Option<u64>) -> Self {
         Self {
             erase_min: wear.erase_min,
@@ -92,8 +93,10 @@ impl Smart {
             0 => 0.0,
             limit => 100.0 * wear.erase_mean / f64::from(limit),
         };
+        // Factory-bad blocks are not a failure of the drive.
         let grown_bad = wear.bad_blocks.saturating_sub(nand.factory_bad_blocks);
         let needed = experiment.drive.logical_units().div_ceil(u64::from(geometry.units_per_block()));
+        // Spare blocks are those beyond the logical capacity.
         let spare = u64::from(geometry.blocks() - nand.factory_bad_blocks).saturating_sub(needed);
         Self {
             percent_used: (used as u32).min(255),

@@ -1,4 +1,4 @@
-//! Commands of several ranges, put together from the records of a trace.
+//! Commands of several ranges, from the records of a trace.
 
 use strobe_ssd::{Command, Range};
 use strobe_types::{Lba, Op, Request, SimTime};
@@ -6,12 +6,10 @@ use strobe_workload::trace::{Detail, TraceRecord};
 
 use crate::fit::{FitError, Fitter};
 
-/// A command that is not an ordinary request.
 pub(super) struct Assembled {
-    /// Destination of a copy; `None`: a trim.
+    /// `None` for a trim.
     destination: Option<Lba>,
     ranges: Vec<Range>,
-    /// When its last range came.
     pub(super) arrival: SimTime,
 }
 
@@ -23,7 +21,6 @@ impl Assembled {
         }
     }
 
-    /// First sector that a copy writes; `None`: a trim.
     pub(super) fn destination(&self) -> Option<Lba> {
         self.destination
     }
@@ -32,12 +29,10 @@ impl Assembled {
         &self.ranges
     }
 
-    /// Name of the command in summaries.
     pub(super) fn name(&self) -> &'static str {
         if self.destination.is_some() { "copy" } else { Op::Trim.name() }
     }
 
-    /// Returns an ordinary request if the command is one: a trim of one range.
     pub(super) fn as_request(&self) -> Option<Request> {
         match (self.destination, &self.ranges[..]) {
             (None, &[range]) => Some(Request::new(Op::Trim, range.lba, range.sectors)),
@@ -46,12 +41,11 @@ impl Assembled {
     }
 }
 
-/// Puts the records of a trace together to commands.
 pub(super) struct Assembler {
-    /// Ranges of trims that follow each other and become one command; 1: only those that the trace says are one.
+    /// Most ranges of successive trims in one command; 1: trims are not joined.
     trim_ranges: usize,
     open: Option<Assembled>,
-    /// True if the trim or copy that the next range continues was dropped.
+    /// True if the copy that the next range continues was dropped.
     is_dropping: bool,
 }
 
@@ -60,8 +54,7 @@ impl Assembler {
         Self { trim_ranges: trim_ranges as usize, open: None, is_dropping: false }
     }
 
-    /// The command that is complete now, as `record` is none of its ranges; without a record the trace has ended. It
-    /// comes before what the record asks for.
+    /// Returns the open command unless `record` continues it. `None` as record marks the end of the trace.
     pub(super) fn complete_before(&mut self, record: Option<&TraceRecord>) -> Option<Assembled> {
         let open = self.open.as_ref()?;
         let goes_on = record.is_some_and(|record| match record.detail {
@@ -74,12 +67,10 @@ impl Assembler {
         if goes_on { None } else { self.open.take().filter(|command| !command.ranges.is_empty()) }
     }
 
-    /// True if `record` is for [`Assembler::take`] rather than an ordinary request.
     pub(super) fn takes(record: &TraceRecord) -> bool {
         record.op == Op::Trim || matches!(record.detail, Detail::CopyTo(_) | Detail::More)
     }
 
-    /// Takes the next record, a range, after [`Assembler::complete_before`].
     pub(super) fn take(
         &mut self,
         record: &TraceRecord,
@@ -97,6 +88,7 @@ impl Assembler {
             let open =
                 self.open.get_or_insert_with(|| Assembled { destination: None, ranges: Vec::new(), arrival });
             open.arrival = arrival;
+            // Ranges of one command in the trace stay separate; only successive trims are merged.
             let joins = self.trim_ranges > 1 && !is_more;
             match open.ranges.last_mut() {
                 Some(last)
@@ -133,7 +125,7 @@ impl Assembler {
                 }
                 open.arrival = arrival;
             }
-            // Half a copy is another one.
+            // A copy with a missing range would be a different copy: it is dropped whole.
             _ => (self.open, self.is_dropping) = (None, true),
         }
         Ok(())
@@ -152,7 +144,6 @@ mod tests {
         TraceRecord { time_ns: 0, backwards: false, op, offset, bytes, detail, position: 1 }
     }
 
-    /// Commands assembled from `records`, as text.
     fn commands(trim_ranges: u32, records: &[TraceRecord]) -> Vec<String> {
         let mut fitter = Fitter::new(Fit::Clip, Late::Refuse, 1000, false);
         let mut assembler = Assembler::new(trim_ranges);

@@ -21,7 +21,7 @@ pub fn drive_command<'a>(command: &LfsCommand<'a>) -> Command<'a> {
     }
 }
 
-/// The host and its queue, as the file system sees them.
+/// Host and queue, seen by the file system as a disk.
 struct Disk<'a, 'b> {
     host: &'a mut Host<'b>,
     pacing: Pacing,
@@ -44,7 +44,6 @@ impl LfsDisk for Disk<'_, '_> {
     }
 }
 
-/// A file system and its queue.
 #[derive(State)]
 pub(super) struct FileSystem {
     lfs: Lfs,
@@ -52,10 +51,9 @@ pub(super) struct FileSystem {
     pacing: Pacing,
     #[state(skip)]
     update_bytes: u64,
-    /// Bytes of all updates so far: none when a state is saved.
+    /// Bytes updated. States do not contain them.
     #[state(skip)]
     updated_bytes: u64,
-    /// Counters at the start of the measured window.
     #[state(skip)]
     start: LfsCounts,
 }
@@ -71,7 +69,6 @@ impl FileSystem {
         })
     }
 
-    /// Counters since then, in bytes.
     fn measured(&self) -> LfsBytes {
         let LfsCounts { written, cleaned, moved, checkpoints } = self.lfs.counts().since(&self.start);
         let block = u64::from(self.lfs.layout().block_sectors) * SECTOR_BYTES;
@@ -80,8 +77,9 @@ impl FileSystem {
 }
 
 impl Issuer for FileSystem {
-    /// Makes the file system: tells the drive that everything is free, writes the files, and updates them until the next
-    /// update would need cleaning.
+    /// 1. Trim the whole drive.
+    /// 2. Write the files.
+    /// 3. Update them until the next update would need cleaning.
     fn prepare(&mut self, host: &mut Host<'_>) -> Result<(), Stop> {
         host.begin("prefill", None);
         let mut disk = Disk { host, pacing: self.pacing };
@@ -109,7 +107,6 @@ impl Issuer for FileSystem {
         Ok(())
     }
 
-    /// The measured window begins.
     fn begin_measuring(&mut self) {
         self.start = self.lfs.counts();
     }

@@ -1,7 +1,6 @@
 //! Drives whose placement knows the future of their trace.
 //!
-//! The trace is read once before the run, as it is replayed: records become the same requests. What is written before it,
-//! the prefill and the warm-up, belongs to the future, too.
+//! Records are converted to requests as in the replay.
 
 use std::path::Path;
 
@@ -18,7 +17,6 @@ use crate::RunError;
 use crate::experiment::{Experiment, PacingName, TraceConfig, WorkloadConfig};
 use crate::fit::Fitter;
 
-/// A new drive of `experiment`, with the future that its placement asks for.
 pub(super) fn new_drive(
     experiment: &Experiment,
     timing: bool,
@@ -31,8 +29,8 @@ pub(super) fn new_drive(
     Ok(with_future(builder, experiment)?.build()?)
 }
 
-/// `builder` with the placement of `experiment`, if that is by the future of its trace. A drive that is built without it is
-/// refused where the placement needs it.
+/// Adds the placement of `experiment` to `builder` if it uses the future of its trace. Without this call,
+/// building a drive with such a placement fails.
 pub fn with_future<'a>(
     builder: DriveBuilder<'a>,
     experiment: &Experiment,
@@ -58,12 +56,11 @@ pub fn with_future<'a>(
     Ok(builder.with_placement(Fk::layout(placement.streams), fk))
 }
 
-/// A future as it is read.
 struct Reading<'a> {
     future: FutureBuilder,
     geometry: &'a Geometry,
     units: u32,
-    /// True if copies share what they copy, and write nothing.
+    /// True if copies share the source's flash and write nothing.
     shares_copies: bool,
 }
 
@@ -80,7 +77,6 @@ impl<'a> Reading<'a> {
         Ok(self.future.finish())
     }
 
-    /// The writes that come before the trace.
     fn before(&mut self, experiment: &Experiment) -> Result<(), RunError> {
         let run = &experiment.run;
         if run.prefill.unwrap_or(experiment.workload.wants_prefill()) {
@@ -99,7 +95,6 @@ impl<'a> Reading<'a> {
         Ok(())
     }
 
-    /// One pass of the trace.
     fn pass(&mut self, config: &TraceConfig) -> Result<(), RunError> {
         let mut reader = open_resolved(config)?;
         let sectors = u64::from(self.units) << self.geometry.unit_shift();
@@ -144,13 +139,13 @@ impl<'a> Reading<'a> {
         }
     }
 
-    /// A write of part of a unit writes all of it.
+    /// A partial write of a unit writes the whole unit.
     fn write(&mut self, range: Range) {
         let units = self.geometry.units_touched(range.lba, range.sectors.into());
         units.for_each(|unit| self.future.write(Lpn::new(unit as u32)));
     }
 
-    /// A trim of part of a unit does nothing.
+    /// A partial trim of a unit has no effect.
     fn trim(&mut self, range: Range) {
         let Some((first, count)) = self.geometry.whole_units(range.lba, range.sectors) else { return };
         (0..count).for_each(|unit| self.future.trim(first.plus(unit)));

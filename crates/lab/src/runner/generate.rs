@@ -1,5 +1,3 @@
-//! Requests that are made up: the prefill, and those of a generator.
-
 use strobe_ssd::{Command, DriveConfig};
 use strobe_types::{Lba, Op, Range, Request, SECTOR_BYTES, State};
 use strobe_workload::synthetic::{Synthetic, SyntheticConfig, Workload as _, WorkloadError};
@@ -9,7 +7,7 @@ use crate::experiment::HostConfig;
 use super::host::{BATCH, BATCH_PAGES, Host, Stop};
 use super::issuer::Issuer;
 
-/// Writes the whole drive once, a flash page of data at a time.
+/// Writes the drive in order, one flash page per request.
 pub(super) fn prefill(host: &mut Host<'_>) -> Result<(), Stop> {
     let step = u64::from(host.drive.geometry().page_bytes()) / SECTOR_BYTES;
     let mut batch = Vec::with_capacity(BATCH);
@@ -27,29 +25,24 @@ pub(super) fn prefill(host: &mut Host<'_>) -> Result<(), Stop> {
     Ok(())
 }
 
-/// A generator, with flushes between its requests.
 #[derive(State)]
 pub(super) struct Generator {
     requests: Synthetic,
     /// Requests between two flushes; 0: no flushes.
     #[state(skip)]
     flush_every: u32,
-    /// Placement handle of writes.
     #[state(skip)]
     handle: u16,
-    /// Requests since the last flush.
     unflushed: u32,
-    /// Requests made, and how many of them were taken.
+    /// Generated requests, and the number of them already issued.
     ready: (Vec<Request>, usize),
-    /// Ranges of the trim among them, where trims have several: then one request is made at a time.
+    /// Ranges of the last trim, if trims have several; requests are then generated one by one.
     ranges: Vec<Range>,
-    /// Requests made at a time.
     #[state(skip)]
     ready_most: usize,
 }
 
 impl Generator {
-    /// The generator that `config` describes, on `drive`.
     pub(super) fn new(
         config: &SyntheticConfig,
         host: &HostConfig,
@@ -59,7 +52,7 @@ impl Generator {
         let requests = config.build(drive.logical_bytes(), seed)?;
         let pages_per_request = config.mean_bytes() / f64::from(drive.ftl.mapping_unit_bytes);
         Ok(Self {
-            // A trim of several ranges asks for the others when it is the last request made.
+            // The further ranges of a trim can be drawn only while it is the last request generated.
             ready_most: if requests.trim_ranges() > 1 {
                 1
             } else {
@@ -74,7 +67,6 @@ impl Generator {
         })
     }
 
-    /// Issues the next request, which may be a trim of several ranges.
     fn issue_one(&mut self, host: &mut Host<'_>) -> Result<(), Stop> {
         self.make_ready();
         let request = self.ready.0[self.ready.1];
@@ -86,19 +78,17 @@ impl Generator {
         Ok(())
     }
 
-    /// True if some requests are trims of several ranges.
     #[inline]
     fn has_ranges(&self) -> bool {
         self.ready_most == 1
     }
 
-    /// The ranges of `request`, the one made last, if it is a trim of several.
+    /// Ranges of the last generated request; `None` unless it is a trim of several.
     #[inline]
     pub(super) fn ranges_of(&self, request: &Request) -> Option<&[Range]> {
         (request.op == Op::Trim && self.ranges.len() > 1).then_some(&self.ranges[..])
     }
 
-    /// The next request, alone.
     #[inline]
     pub(super) fn next(&mut self) -> Request {
         self.make_ready();
@@ -107,14 +97,13 @@ impl Generator {
         ready[*given - 1]
     }
 
-    /// True if [`Generator::next`] is a flush.
     #[inline]
     pub(super) fn next_is_flush(&self) -> bool {
         let (ready, given) = &self.ready;
         ready.get(*given).is_some_and(|request| request.op == Op::Flush)
     }
 
-    /// Makes requests if none is left. A flush is never the first of those: it stands behind another request.
+    /// A batch never starts with a flush, which follows another request.
     #[inline]
     fn make_ready(&mut self) {
         if self.ready.1 == self.ready.0.len() {
@@ -134,7 +123,6 @@ impl Generator {
         }
     }
 
-    /// Inserts a flush after every `flush_every` requests.
     fn add_flushes(&mut self, batch: &mut Vec<Request>) {
         if self.flush_every == 0 {
             return;

@@ -1,4 +1,8 @@
-//! Runs an experiment: prefill, warm-up, measurement.
+//! Runs an experiment.
+//!
+//! 1. Prefill: write the drive once, then precondition it with random overwrites.
+//! 2. Warm-up: run the workload unmeasured, then in rounds until a metric is steady, if requested.
+//! 3. Measurement.
 
 mod assemble;
 mod file_system;
@@ -34,13 +38,12 @@ pub use file_system::drive_command;
 pub use future::with_future;
 pub use state::{SaveAt, SaveState, States, warm_key};
 
-/// Stands for a time that does not come.
 const NEVER: SimTime = SimTime::from_ns(u64::MAX);
 
 /// Progress of the run, for observers.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Progress {
-    /// "prefill", "warm-up" or "measure".
+    /// Name of the phase: "prefill", "precondition", "warm-up", "settling" or "measure".
     pub phase: &'static str,
     /// Host pages done in this phase.
     pub done: u64,
@@ -48,6 +51,18 @@ pub struct Progress {
     pub total: Option<u64>,
     /// Virtual time.
     pub virtual_ns: u64,
+    /// Virtual times of the begin and the end of this phase, if its length is a time.
+    pub span_ns: Option<(u64, u64)>,
+}
+
+impl Progress {
+    /// Part of this phase that is done, and its total, in host pages or in ns of virtual time; `None` if
+    /// unknown.
+    pub fn extent(&self) -> Option<(u64, u64)> {
+        let in_pages = self.total.map(|total| (self.done.min(total), total));
+        let in_time = |(start, end): (u64, u64)| (self.virtual_ns.clamp(start, end) - start, end - start);
+        in_pages.or_else(|| self.span_ns.map(in_time))
+    }
 }
 
 /// Watches a run; may stop it, which gives a partial result.
@@ -55,33 +70,33 @@ pub trait Observer {
     /// Called every few thousand requests.
     fn progress(&mut self, progress: Progress) -> ControlFlow<()>;
 
-    /// Flag by which the observer can stop the run even within a command. It is requested once, when the drive
-    /// is ready and the run begins. Default: none; a run then stops only between two commands.
+    /// Flag that stops the run even within a command. It is requested once, when the drive is ready and the
+    /// run begins. Default: none; a run then stops only between two commands.
     fn stop_flag(&mut self) -> StopFlag {
         StopFlag::default()
     }
 
-    /// Log of what the drive does in the measured window. It is requested once, when the window begins. Default: off.
+    /// Log of the drive's events in the measured window. It is requested once, when the window begins.
+    /// Default: off.
     fn event_log(&mut self) -> EventLog {
         EventLog::OFF
     }
 }
 
-/// Watches nothing.
 impl Observer for () {
     fn progress(&mut self, _: Progress) -> ControlFlow<()> {
         ControlFlow::Continue(())
     }
 }
 
-/// Runs `experiment` from a fresh drive. A run stopped by the observer, or by the drive's end of
-/// life unless it was to go on until then, gives a result marked `partial`.
+/// Runs `experiment` from a fresh drive. The result is marked `partial` if the observer stopped the run, or
+/// if the drive reached an end of life that was not requested.
 pub fn run(experiment: &Experiment, observer: &mut dyn Observer) -> Result<RunResult, RunError> {
     run_with(experiment, States::default(), observer)
 }
 
-/// [`run`], from a state and to one, as `states` say. A run from a state that was saved before the measurement gives the
-/// bytes of the run that has saved it.
+/// [`run`] that loads and saves the given `states`. A run from a state saved before the measurement has the
+/// same result, byte for byte, as the run that saved it.
 pub fn run_with<'a>(
     experiment: &'a Experiment,
     mut states: States<'a>,
@@ -91,7 +106,7 @@ pub fn run_with<'a>(
     check_memory(experiment)?;
     let mut source = Source::open(experiment)?;
     let from = states.from.take();
-    // A drive keeps its seed, whatever is done with it.
+    // A drive keeps its seed in all later runs.
     let seed = from.as_ref().map_or(experiment.seed, |file| file.header().seed);
     if let Some(file) = &from {
         state::point_for(file, experiment)?;
@@ -105,8 +120,8 @@ pub fn run_with<'a>(
     runner.run(source)
 }
 
-/// Runs `experiment` on a fresh drive that you have built yourself, for example with a victim
-/// policy of your own by [`strobe_ssd::DriveBuilder`]. [`with_future`] gives it the future of its trace.
+/// Runs `experiment` on a fresh drive that the caller has built, for example with another victim policy by
+/// [`strobe_ssd::DriveBuilder`]. [`with_future`] gives the drive the future of its trace.
 pub fn run_on(
     experiment: &Experiment,
     drive: Box<dyn Simulated>,
@@ -117,7 +132,7 @@ pub fn run_on(
 }
 
 /// Runs `experiment` on the drive in the image at `path`, and creates the image if it does not exist. An
-/// existing drive is not prefilled unless `run.prefill` says so.
+/// existing drive is not prefilled unless `run.prefill` is true.
 pub fn run_on_image(
     experiment: &Experiment,
     path: &Path,
@@ -137,30 +152,29 @@ pub fn run_on_image(
     runner.run(source)
 }
 
-/// Refuses what [`run`] would refuse, without running.
+/// Refuses an experiment that [`run`] would refuse, without running it.
 pub fn check(experiment: &Experiment) -> Result<(), RunError> {
     check_memory(experiment)?;
     future::new_drive(experiment, false, experiment.seed)?;
     Source::open(experiment).map(drop)
 }
 
-/// Refuses an experiment whose drive needs more memory than there is.
 pub(crate) fn check_memory(experiment: &Experiment) -> Result<(), RunError> {
     fit_memory(experiment, memory_bytes(&experiment.drive)?)
 }
 
-/// Refuses a drive that needs more memory than there is before anything is written, `beside` what a guest takes.
-pub fn check_empty_memory(experiment: &Experiment, on_image: bool, beside: u64) -> Result<(), RunError> {
+/// Refuses an empty drive that needs more memory than is available. `guest_bytes` is the memory of the guest, in
+/// bytes.
+pub fn check_empty_memory(experiment: &Experiment, on_image: bool, guest_bytes: u64) -> Result<(), RunError> {
     let drive = &experiment.drive;
     let needed = if on_image { image_memory_bytes(drive)? } else { empty_memory_bytes(drive)? };
-    fit_memory(experiment, needed.saturating_add(beside))
+    fit_memory(experiment, needed.saturating_add(guest_bytes))
 }
 
-/// Refuses a run whose drive needs `needed` bytes, if they are not there.
 fn fit_memory(experiment: &Experiment, mut needed: u64) -> Result<(), RunError> {
     for (_, SyntheticWorkload { generator, .. }) in experiment.workload.generators() {
         if generator.trim_fraction > 0.0 {
-            // Trims follow which slots are in use.
+            // A generator with trims tracks which slots are in use.
             needed += 8 * experiment.drive.logical_bytes() / u64::from(generator.block_bytes.max(512));
         }
     }

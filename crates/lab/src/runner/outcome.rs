@@ -1,12 +1,11 @@
-//! The result of a run.
-
 use strobe_nand::NandOp;
 use strobe_ssd::Latency;
 use strobe_types::Op;
 
+use super::host::WindowEnd;
 use super::phases::Runner;
 use crate::experiment::{INTERVALS_MAX, PacingName, WorkloadConfig};
-use crate::lifetime::{EndedBy, ideal_host_pages};
+use crate::lifetime::EndedBy;
 use crate::long_wait::LongWait;
 use crate::machine::Stopwatch;
 use crate::numbers::{count, ratio};
@@ -18,10 +17,12 @@ use crate::result::{
 use crate::series::SteadyState;
 use crate::steady::SteadyRounds;
 use crate::timeline::Timeline;
-use crate::verdict::{CapacityResult, LoadResult, WindowResult, notes, wrong_sign};
+use crate::verdict::{
+    CapacityResult, LoadResult, WindowResult, WindowVerdict, failures, ideal_host_pages, notes, overruled,
+    wrong_sign,
+};
 
 impl Runner<'_> {
-    /// Result of the run. The measured window, if there is one, has ended.
     pub(super) fn result(
         &mut self,
         ended_by: EndedBy,
@@ -35,21 +36,24 @@ impl Runner<'_> {
         let (trace, jobs, steady) = (self.trace.take(), self.jobs.take(), self.steady.take());
         let (series, power) = (host.take_series(), host.power.take());
         let drive = &host.drive;
-        let (end, finished) =
-            host.window_end.take().unwrap_or_else(|| (drive.stats_at(host.now()), host.now()));
+        let WindowEnd { stats: end, at: finished, outstanding } =
+            host.window_end.take().unwrap_or_else(|| WindowEnd::of(&**drive, host.now()));
         let is_measuring = host.is_measuring();
         let (start, started) = host.window_start.take().unwrap_or_else(|| (end.clone(), finished));
         let window = end.since(&start);
         let geometry = drive.geometry();
         let virtual_ns = if experiment.run.timing { finished.since(started) } else { 0 };
         let programs = window.nand.total(NandOp::Program);
-        // Without a window there are no latencies of it, only those of what came before.
+        // Without a window the drive's latencies are from earlier phases, and are left out.
         let none = Latency::new();
         let latency = if is_measuring { drive.latency() } else { &none };
         let waf = ratio(programs * u64::from(geometry.units_per_page()), window.host.units_written);
-        let wear = WearResult::of(drive.wear(), ideal_host_pages(&experiment.drive.nand, geometry, waf));
-        let has_collected = window.nand.total(NandOp::Erase) > 0;
-        let steady_state = SteadyState::of(&series, has_collected);
+        let erases = window.nand.total(NandOp::Erase);
+        let steady_state = SteadyState::of(&series, erases > 0);
+        let verdict = WindowVerdict::of(waf, erases, steady_state.as_ref());
+        let wear = drive.wear();
+        let ideal = ideal_host_pages(&experiment.drive.nand, geometry, waf, verdict, wear.bad_blocks);
+        let wear = WearResult::of(wear, ideal);
         let (summary, arrivals) = trace.map_or((None, None), |trace| (Some(trace.summary), trace.arrivals));
         let has_jobs = jobs.is_some();
         let records = match jobs {
@@ -69,14 +73,21 @@ impl Runner<'_> {
             Some(arrivals) => Some(LoadResult::of_arrivals(&arrivals)),
             None if has_jobs => LoadResult::of_jobs(&records, virtual_ns),
             None => rate_of(&experiment.workload).filter(|_| virtual_ns > 0).map(|rate| {
-                let commands = Op::ALL.iter().map(|&op| window.host.commands(op)).sum();
+                let commands =
+                    Op::ALL.iter().map(|&op| window.host.commands(op) + window.host.errors(op)).sum();
                 LoadResult::of_rate(rate, commands, virtual_ns)
             }),
         };
+        // A command that has waited for less than the longest wait needs no warning.
+        let longest_ns = long_wait.as_ref().map_or(0, |wait| wait.latency_ns);
+        let left_waiting = outstanding.filter(|left| left.oldest_ns > longest_ns);
         let sign = wrong_sign(experiment, geometry, &window);
         let others = [
+            failures(&window.host),
+            overruled(&window.gc),
             steady.as_ref().and_then(SteadyRounds::warning),
             long_wait.as_ref().map(|wait| wait.warning(experiment.run.long_wait)),
+            left_waiting.and_then(|left| left.warning(experiment)),
             sign,
             longer,
         ];
@@ -98,8 +109,8 @@ impl Runner<'_> {
                 &window,
                 host.writes_something(),
                 drive.logical_units(),
-                waf,
-                steady_state.as_ref(),
+                verdict,
+                outstanding,
             ),
             load,
             long_wait,
@@ -142,17 +153,17 @@ impl Runner<'_> {
     }
 }
 
-/// Each job, and their sum if there are several.
 fn of_jobs(records: &[Record], virtual_ns: u64) -> (Vec<Job>, Option<Job>) {
-    // One job has all of the window.
     let [record] = records else {
         let total = Record::total(records).map(|total| Job::of(&total, virtual_ns));
         return (records.iter().map(|record| Job::of(record, record.span_ns())).collect(), total);
     };
-    (vec![Job::of(record, virtual_ns)], None)
+    // A single job covers the whole window, unless it began late or ended early. A record of the drive's own
+    // counters has no span.
+    let ran_ns = if record.span_ns() > 0 { record.span_ns() } else { virtual_ns };
+    (vec![Job::of(record, ran_ns)], None)
 }
 
-/// The rate at which requests of a trace at the drive's own pace are to come, if there is one.
 fn rate_of(workload: &WorkloadConfig) -> Option<u32> {
     let rate = match workload {
         WorkloadConfig::Synthetic(_) | WorkloadConfig::Jobs(_) | WorkloadConfig::Lfs(_) => 0,

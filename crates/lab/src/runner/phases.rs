@@ -1,4 +1,7 @@
-//! The phases of a run, and what ended it.
+//! 1. [`Runner::precondition`]: prefill, preconditioning, and the warm-up before a trace.
+//! 2. Warm-up by the workload, then rounds until a metric is steady.
+//! 3. Measurement, which follows without a break.
+//! 4. [`Runner::leave`]: finish outstanding requests, and save the state or the image.
 
 use std::path::Path;
 
@@ -22,8 +25,7 @@ use crate::result::{FromState, ImageResult, LfsBytes, RunResult};
 use crate::steady::{RoundStart, SteadyRounds};
 use crate::verdict::cause_of_death;
 
-/// Source of the measured requests. It is built before anything runs, so that its errors do not appear after an
-/// hour of warm-up.
+/// Source of requests. It is built first: its errors must not appear after an hour of warm-up.
 pub(super) enum Source<'a> {
     Closed(Box<dyn Issuer>, Pacing),
     Jobs(Box<Jobs>),
@@ -65,28 +67,20 @@ impl<'a> Source<'a> {
     }
 }
 
-/// The writes of [`Runner::overwrite`]: at random, a mapping unit at a time.
 pub(super) fn overwrites(experiment: &Experiment) -> SyntheticConfig {
     SyntheticConfig { block_bytes: experiment.drive.ftl.mapping_unit_bytes, ..SyntheticConfig::default() }
 }
 
-/// A run.
 pub(super) struct Runner<'a> {
     pub(super) experiment: &'a Experiment,
     pub(super) host: Host<'a>,
-    /// Contents of the trace, for trace workloads.
     pub(super) trace: Option<Replayed>,
-    /// Counters of the file system within the measured window, if there is one.
     pub(super) file_system: Option<LfsBytes>,
-    /// The jobs, when there are any.
     pub(super) jobs: Option<Box<Jobs>>,
-    /// The rounds until something was steady.
     pub(super) steady: Option<SteadyRounds>,
     pub(super) image: Option<ImageResult>,
     pub(super) states: States<'a>,
-    /// Progress of the run that saved the loaded state.
     pub(super) loaded: Option<Point>,
-    /// The seed of the drive.
     pub(super) drive_seed: u64,
     pub(super) from_state: Option<FromState>,
 }
@@ -114,7 +108,6 @@ impl<'a> Runner<'a> {
         }
     }
 
-    /// Goes on from the state in `file`; `source` is what makes the requests.
     pub(super) fn load(&mut self, file: StateFile, source: &mut Source<'_>) -> Result<(), RunError> {
         let point = state::point_for(&file, self.experiment)?;
         self.drive_seed = file.header().seed;
@@ -133,7 +126,6 @@ impl<'a> Runner<'a> {
         Ok(())
     }
 
-    /// True if the loaded state is at `point` or beyond.
     fn is_past(&self, point: Point) -> bool {
         match self.loaded {
             Some(Point::Precondition) => point == Point::Precondition,
@@ -142,7 +134,6 @@ impl<'a> Runner<'a> {
         }
     }
 
-    /// Saves the state at `point`, if that is to be done.
     fn save(&mut self, point: Point, requests: Option<&dyn State>) -> Result<(), Stop> {
         let run = (self.experiment, self.drive_seed);
         state::save(&mut self.states, point, &self.host, run, self.steady.as_ref(), requests)
@@ -159,7 +150,7 @@ impl<'a> Runner<'a> {
                 (EndedBy::Interrupted, Some("interrupted".to_owned()))
             }
             Err(Stop::BadBlocks) => (EndedBy::BadBlocks, self.came_early("the blocks went bad")),
-            // The drive wore out: that is what the run was to find out.
+            // The drive wore out, which is the intended end if run.until_end_of_life is set.
             Err(Stop::Drive(CommandError::Ftl(error))) => {
                 let ended_by = EndedBy::refusal(&error);
                 let wanted = self.experiment.run.until_end_of_life && ended_by == EndedBy::EndOfLife;
@@ -175,14 +166,15 @@ impl<'a> Runner<'a> {
         if self.experiment.run.check {
             self.host.check_drive()?;
         }
-        // Heard too late to end a phase, but perhaps by the checker or by collection beside the last commands.
+        // The stop came too late to end a phase, but the checker or a collection of the last commands may
+        // have seen it.
         let is_late = stopped_by.is_none() && self.host.drive.is_stopped();
         let (ended_by, stopped_by) = if is_late {
             (EndedBy::Interrupted, Some("interrupted".to_owned()))
         } else {
             (ended_by, stopped_by)
         };
-        // A run that was to cut power and did not has not done what was asked.
+        // A run without its planned power cuts is incomplete.
         let missed = self.host.power.as_ref().and_then(|power| power.missed(self.host.drive.operations()));
         let is_complete = stopped_by.is_none();
         let result = self.result(ended_by, stopped_by.or(missed), watch);
@@ -192,7 +184,6 @@ impl<'a> Runner<'a> {
         Ok(result)
     }
 
-    /// Leaves the drive at the end of a run, whose result is there: nothing of this counts.
     fn leave(&mut self) -> Result<(), RunError> {
         let left = self.host.finish().and_then(|()| self.save(Point::End, None));
         let left = left.and_then(|()| match self.image {
@@ -201,14 +192,14 @@ impl<'a> Runner<'a> {
         });
         match left {
             Ok(()) => Ok(()),
-            // The drive may come to its end of life here, as it may a moment later.
+            // The final flush may hit end of life; the run is complete regardless.
             Err(Stop::Drive(CommandError::Ftl(_)) | Stop::Observer | Stop::BadBlocks) => Ok(()),
             Err(Stop::Drive(error)) => Err(RunError::Command(error)),
             Err(Stop::Failed(error)) => Err(error),
         }
     }
 
-    /// Why the end that the run was waiting for leaves a partial result nevertheless, if it does.
+    /// Reason for a partial result, if the intended end came before the measurement.
     fn came_early(&self, what: &str) -> Option<String> {
         (!self.host.is_measuring()).then(|| {
             format!("{what}, before anything was measured; use a shorter run.warmup or more endurance")
@@ -229,7 +220,7 @@ impl<'a> Runner<'a> {
         }
     }
 
-    /// Brings the drive to where the workload begins. Nothing is waited for at the end but the last request.
+    /// Each phase waits for the requests of the one before; those of the last stay outstanding.
     fn precondition(&mut self, source: &Source<'_>) -> Result<(), Stop> {
         let (run, host) = (&self.experiment.run, &mut self.host);
         let capacity = host.drive.logical_units();
@@ -243,7 +234,7 @@ impl<'a> Runner<'a> {
         if precondition > 0 {
             self.overwrite("precondition", precondition)?;
         }
-        // A drive is warmed up for a trace in the same way.
+        // Before a trace, the warm-up is random overwrites too.
         let warmup = if is_trace { run.warmup.pages(capacity).unwrap_or(0) } else { 0 };
         if warmup > 0 {
             self.host.begin_intervals(self.host.now(), self.host.queue.in_flight() as u32);
@@ -252,7 +243,6 @@ impl<'a> Runner<'a> {
         Ok(())
     }
 
-    /// Overwrites the drive at random, a mapping unit at a time, as fast as it can.
     fn overwrite(&mut self, phase: &'static str, pages: u64) -> Result<(), Stop> {
         self.host.finish()?;
         self.host.begin_writing(phase, pages);
@@ -261,7 +251,6 @@ impl<'a> Runner<'a> {
         Generator::new(&config, &HostConfig::default(), drive, seed)?.issue(&mut self.host)
     }
 
-    /// One generator in a closed loop: in batches. Or a file system.
     fn issue(&mut self, issuer: &mut dyn Issuer, pacing: Pacing) -> Result<EndedBy, Stop> {
         let capacity = self.host.drive.logical_units();
         if !self.is_past(Point::WarmUp) {
@@ -278,7 +267,6 @@ impl<'a> Runner<'a> {
         Ok(EndedBy::Measure)
     }
 
-    /// Runs a generator until the drive is warm.
     fn warm_up(&mut self, issuer: &mut dyn Issuer, pacing: Pacing) -> Result<(), Stop> {
         issuer.prepare(&mut self.host)?;
         let (run, host) = (&self.experiment.run, &mut self.host);
@@ -303,7 +291,6 @@ impl<'a> Runner<'a> {
         }
     }
 
-    /// Jobs, which go on without a break from the warm-up to the end.
     fn run_jobs(&mut self, mut jobs: Box<Jobs>) -> Result<EndedBy, Stop> {
         if !self.is_past(Point::WarmUp) {
             let warm = self.warm_up_jobs(&mut jobs);
@@ -321,7 +308,7 @@ impl<'a> Runner<'a> {
         let now = jobs.now();
         host.close_interval(now, jobs.backlog(now));
         host.begin_measuring(now, measure.pages, measure.ns)?;
-        // Nothing has begun if the run goes on from a state, which does not hold what was before.
+        // No series has begun if the run continues from a state, which does not contain earlier intervals.
         host.begin_intervals(now, jobs.outstanding());
         jobs.measure();
         let ended = jobs.run(host, measure.ns);
@@ -330,7 +317,6 @@ impl<'a> Runner<'a> {
         Ok(EndedBy::Measure)
     }
 
-    /// Starts the jobs and runs them until the drive is warm.
     fn warm_up_jobs(&mut self, jobs: &mut Jobs) -> Result<(), Stop> {
         let (run, host) = (&self.experiment.run, &mut self.host);
         let capacity = host.drive.logical_units();
@@ -339,6 +325,7 @@ impl<'a> Runner<'a> {
         host.begin_intervals(host.now(), jobs.outstanding());
         let warmup = Limit::of(run.warmup, capacity);
         host.begin("warm-up", warmup.pages);
+        host.ends_after(jobs.now(), warmup.ns);
         jobs.run(host, warmup.ns)?;
         if let Some(steady) = &mut self.steady {
             let round = Limit::of(steady.interval, capacity);

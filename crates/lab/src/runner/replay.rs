@@ -1,5 +1,3 @@
-//! Replays a trace.
-
 use std::collections::BTreeMap;
 use std::path::Path;
 
@@ -16,15 +14,12 @@ use crate::fit::Fitter;
 use crate::result::TraceResult;
 use crate::verdict::Arrivals;
 
-/// File that stands for "-" as a trace.
 const STDIN: &str = "/dev/stdin";
 
-/// Opens the trace.
 pub(super) fn open_trace(config: &TraceConfig) -> Result<TraceReader, TraceError> {
     trace::open(path(config), &config.format, &options(config))
 }
 
-/// Opens the trace for the requests that are replayed.
 pub(super) fn open_resolved(config: &TraceConfig) -> Result<TraceReader, TraceError> {
     trace::open(path(config), &config.format, &resolved(config))
 }
@@ -41,7 +36,6 @@ fn options(config: &TraceConfig) -> TraceOptions {
     }
 }
 
-/// [`options`] with the action that is replayed.
 fn resolved(config: &TraceConfig) -> TraceOptions {
     let mut options = options(config);
     if options.action.is_none() {
@@ -50,16 +44,15 @@ fn resolved(config: &TraceConfig) -> TraceOptions {
     options
 }
 
-/// Replayed requests.
 #[derive(Default)]
 pub(super) struct Replayed {
     pub(super) summary: TraceResult,
-    /// Of requests that come at their own times.
+    /// Arrivals and lag, in open loop.
     pub(super) arrivals: Option<Arrivals>,
 }
 
-/// Replays the trace as often as is asked for, or until the phase at hand has its host pages; notes in `replayed` what was
-/// issued. A drive that `takes_hints` is told which writes are metadata.
+/// Replays all repetitions, or until the phase has reached its host pages; adds the issued requests to
+/// `replayed`. If `takes_hints`, writes of metadata carry a hint.
 pub(super) fn replay(
     host: &mut Host<'_>,
     config: &TraceConfig,
@@ -79,7 +72,6 @@ pub(super) fn replay(
         if host.is_reached() {
             break;
         }
-        // A trace without requests has none the next time either.
         let requests: u64 = replayed.summary.requests.values().sum();
         if requests == before {
             let hint = trace_notes::nothing_hint(&replayed.summary);
@@ -90,13 +82,10 @@ pub(super) fn replay(
     Ok(())
 }
 
-/// Ordinary requests on their way to the drive.
 struct Batch {
     requests: Vec<Request>,
-    /// When they come, in open loop.
     arrivals: Vec<SimTime>,
     is_open_loop: bool,
-    /// Sectors of them.
     sectors: u64,
 }
 
@@ -114,7 +103,6 @@ impl Batch {
         }
     }
 
-    /// Takes a command, which goes to the drive at once if it is none of a single range.
     fn take(&mut self, host: &mut Host<'_>, command: &Assembled, sent: &mut Sent) -> Result<(), Stop> {
         if let Some(request) = command.as_request() {
             self.push(request, command.arrival);
@@ -123,7 +111,7 @@ impl Batch {
         self.send(host, (command.name(), &command.command()), command.arrival, sent)
     }
 
-    /// Takes a write of metadata, which goes to the drive at once, as it has a hint.
+    /// A write of metadata carries a hint, which batches cannot, so it is sent by itself.
     fn take_metadata(
         &mut self,
         host: &mut Host<'_>,
@@ -137,7 +125,6 @@ impl Batch {
         self.send(host, (request.op.name(), &command), arrival, sent)
     }
 
-    /// Issues what is here, then `command`.
     fn send(
         &mut self,
         host: &mut Host<'_>,
@@ -157,7 +144,6 @@ impl Batch {
         self.requests.len() >= BATCH || pages >= BATCH_PAGES
     }
 
-    /// Issues them, as many as there are before the phase at hand has its host pages, and counts those in `sent`.
     fn issue(&mut self, host: &mut Host<'_>, sent: &mut Sent) -> Result<(), Stop> {
         let result = host.issue(&self.requests, &self.arrivals);
         let issued = *result.as_ref().unwrap_or(&0);
@@ -171,7 +157,6 @@ impl Batch {
     }
 }
 
-/// Requests issued.
 struct Sent {
     by_kind: BTreeMap<String, u64>,
     requests: u64,
@@ -189,7 +174,7 @@ impl Sent {
     }
 }
 
-/// Widens what `summary` says of space and time by `record`. An empty request touches nothing.
+/// Adds `record`; an empty request touches nothing.
 fn extend(summary: &mut TraceResult, record: &TraceRecord) {
     let from = if let Detail::CopyTo(to) = record.detail { to.max(record.offset) } else { record.offset };
     if record.bytes > 0 {
@@ -215,6 +200,8 @@ fn replay_once(
     let mut assembler = Assembler::new(config.trim_ranges);
     let mut result = Ok(());
     while result.is_ok() && !host.is_reached() {
+        // An assembled command precedes the record that completed it, and pending requests precede both: the
+        // drive sees the order of the trace.
         let record = reader.next().transpose()?;
         if let Some(command) = assembler.complete_before(record.as_ref()) {
             result = batch.take(host, &command, &mut sent);

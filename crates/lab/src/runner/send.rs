@@ -1,5 +1,5 @@
-//! Delivery of host requests to the drive: in batches, or one by one if an observer looks in between. Both give
-//! equal results, to the nanosecond.
+//! Delivery of host requests to the drive: in batches, or one by one if an observer needs the states in
+//! between. Both give equal results, to the nanosecond.
 
 use strobe_ssd::{Command, Completion, HostQueue, Range};
 use strobe_types::{Request, SimTime};
@@ -8,8 +8,8 @@ use super::NEVER;
 use super::host::{Host, Stop};
 
 impl Host<'_> {
-    /// Hands a batch to the drive: one request at a time where somebody looks in between. Ends when the phase at hand has
-    /// its host pages; returns how many requests were issued.
+    /// Submits request by request if power cuts, intervals or frames need it. Returns the number issued
+    /// before the phase reached its host pages.
     fn run_batch(&mut self, batch: &[Request], arrivals: &[SimTime]) -> (usize, Result<(), Stop>) {
         if self.power.is_none() && self.timeline.is_none() && self.xray_due().is_none() {
             return match self.drive.issue(batch, arrivals, &mut self.queue) {
@@ -29,7 +29,6 @@ impl Host<'_> {
         (batch.len(), Ok(()))
     }
 
-    /// Hands over one command, the one with this number; false if the phase at hand has all of its host pages before.
     fn send_one(
         &mut self,
         command: &Command<'_>,
@@ -40,10 +39,12 @@ impl Host<'_> {
             if self.is_reached() {
                 return Ok(false);
             }
+            // A full queue frees a slot only at a completion.
             if self.queue.must_wait() {
                 self.advance(self.next_event())?;
                 continue;
             }
+            // Events before the issue time come first: the drive sees everything in order of time.
             let due = self.queue.due(arrival);
             match self.drive.next_event().filter(|&next| next < due) {
                 Some(next) => self.advance(next)?,
@@ -54,6 +55,7 @@ impl Host<'_> {
         self.look_until(now);
         self.note_outstanding(now, self.queue.in_flight() as u32);
         self.drive.submit(now, number, command, None);
+        // The command may complete at the time of its submission.
         if self.drive.has_completion(now) {
             self.advance(now)?;
         }
@@ -66,7 +68,6 @@ impl Host<'_> {
         Ok(true)
     }
 
-    /// Lets time pass until `until`, when something happens in the drive.
     pub(super) fn advance(&mut self, until: SimTime) -> Result<(), Stop> {
         self.look_until(until);
         self.receive(until, |queue, completion| {
@@ -75,8 +76,8 @@ impl Host<'_> {
         })
     }
 
-    /// Receives what is complete by `until`, at most the drive's next event: `take` says of each completion how many
-    /// requests are outstanding without it. Fails with the first command that was refused.
+    /// Receives completions up to `until`, at most the drive's next event. `take` returns the requests
+    /// outstanding after each.
     pub(super) fn receive(
         &mut self,
         until: SimTime,
@@ -89,10 +90,11 @@ impl Host<'_> {
             let outstanding = take(&mut self.queue, &completion);
             if let Some(timeline) = &mut self.timeline {
                 timeline.outstanding(completion.at, outstanding);
-                if let (false, Some(op)) = (completion.is_refused(), completion.kind.op()) {
+                if let (Ok(_), Some(op)) = (&completion.result, completion.kind.op()) {
                     timeline.complete(op, completion.bytes, completion.at.since(completion.issued));
                 }
             }
+            // Only the first refused command is reported.
             if completion.is_refused()
                 && let Err(error) = completion.result
             {
@@ -103,7 +105,6 @@ impl Host<'_> {
         result
     }
 
-    /// Notes for the series that so many requests are outstanding from `now` on.
     #[inline]
     pub(super) fn note_outstanding(&mut self, now: SimTime, outstanding: u32) {
         if let Some(timeline) = &mut self.timeline {
@@ -111,17 +112,18 @@ impl Host<'_> {
         }
     }
 
-    /// Ends intervals and takes frames that are due by `now`; nothing happens before.
+    /// Ends intervals and takes frames due by `now`; no event is due before.
     fn look_until(&mut self, now: SimTime) {
-        // A trace at its own times is issued when it arrives, and others come when there is a place: no backlog.
+        // There is no backlog: an open-loop trace is issued on arrival, and other requests arrive when a slot
+        // is free.
         self.close_intervals(now, |_| 0);
         while let Some(due) = self.xray_due().filter(|&due| due <= now && now != NEVER) {
             self.look_inside(due.max(self.now()));
         }
     }
 
-    /// Ends all intervals of the series that end before `until`, when the next thing happens: an interval has all that
-    /// happens at its end. `backlog` is the number of requests that wait to be issued.
+    /// Ends the intervals before `until`, the time of the next event: events at the end of an interval belong
+    /// to it.
     #[inline]
     pub(super) fn close_intervals(&mut self, until: SimTime, mut backlog: impl FnMut(SimTime) -> u64) {
         while let Some(due) = self.interval_end().filter(|&due| due < until) {
@@ -129,8 +131,6 @@ impl Host<'_> {
         }
     }
 
-    /// Hands a batch to the drive, then samples and reports as due; returns how many requests were issued, fewer than
-    /// there are if the phase at hand has all of its host pages before.
     pub(super) fn issue(&mut self, batch: &[Request], arrivals: &[SimTime]) -> Result<usize, Stop> {
         let (issued, result) = self.run_batch(batch, arrivals);
         self.requests += issued as u64;
@@ -138,8 +138,7 @@ impl Host<'_> {
         result.map(|()| issued)
     }
 
-    /// Hands over a command of several ranges or with a hint, then samples and reports as due; false if the phase at hand
-    /// has all of its host pages before.
+    /// False if the phase has reached its host pages before.
     pub(super) fn send(&mut self, command: &Command<'_>, arrival: Option<SimTime>) -> Result<bool, Stop> {
         let is_sent = self.send_one(command, arrival, self.requests)?;
         self.requests += u64::from(is_sent);

@@ -1,8 +1,8 @@
-//! Runs that save the state of their drive, and runs that begin with one.
+//! Runs that save the state of their drive, and runs that begin with a saved state.
 //!
-//! Warm once, fork many: a state that is saved before the measurement begins holds all that the measurement goes on from,
-//! the requests on their way and what the workload has come to included. A run from it gives the bytes that the run gave
-//! which has saved it. What the state depends on is written down in it; a run in which that is otherwise is refused.
+//! A state saved before the measurement contains everything that the measurement depends on, including
+//! outstanding requests and the position of the workload. The state stores the settings it depends on; a run
+//! with other settings is refused.
 
 use std::io::Write;
 
@@ -17,21 +17,22 @@ use crate::result::FromState;
 use crate::steady::SteadyRounds;
 
 named! {
-    /// When a run saves the state of its drive.
+    /// Point of a run at which the state of its drive is saved.
     #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
     pub enum SaveAt {
-        /// Before the measurement begins: after prefill, preconditioning, warm-up and the rounds of run.until_steady.
-        /// Runs from such a state have the same of those; without a warm-up their workload may be another one.
+        /// Before the measurement: after prefill, preconditioning, warm-up and the rounds of
+        /// run.until_steady. Runs from such a state must have the same settings for these phases; without a
+        /// warm-up their workload may differ.
         #[default]
         WarmUp => "warm-up",
-        /// When all is done: for runs of any workload and seed, which find a drive that has been used.
+        /// At the end of the run: for runs of any workload and seed that start with a used drive.
         End => "end",
     }
 }
 
 /// A state to be saved.
 pub struct SaveState {
-    /// When.
+    /// Point at which the state is saved.
     pub at: SaveAt,
     /// Destination.
     pub out: Box<dyn Write>,
@@ -42,37 +43,32 @@ pub struct SaveState {
 /// States to load and save in a run.
 #[derive(Default)]
 pub struct States<'a> {
-    /// The state that it begins with, instead of a new drive.
+    /// State that the run begins with, instead of a new drive.
     pub from: Option<StateFile>,
-    /// The state that it saves.
+    /// State that the run saves.
     pub save: Option<&'a mut SaveState>,
 }
 
 named! {
-    /// Progress of a run.
     #[derive(Clone, Copy, Debug, PartialEq, Eq)]
     pub(super) enum Point {
-        /// Nothing of the workload has been run.
         Precondition => "precondition",
-        /// The workload has warmed the drive up.
         WarmUp => "warm-up",
-        /// All.
         End => "end",
     }
 }
 
 impl Point {
-    /// Point before the measurement of `experiment`.
     pub(super) fn before_measuring(experiment: &Experiment) -> Self {
         let run = &experiment.run;
         let is_trace = matches!(experiment.workload, WorkloadConfig::Trace(_));
-        // Before a trace the drive is warmed up at random.
+        // The warm-up of a trace is random overwrites: the trace has not started.
         let is_cold = run.warmup.is_zero() && run.until_steady.is_none();
         if is_trace || is_cold { Point::Precondition } else { Point::WarmUp }
     }
 }
 
-/// Everything, apart from the drive, that a state of `experiment` at `point` depends on.
+/// Settings besides the drive's that a state depends on.
 fn made_by(experiment: &Experiment, point: Point) -> Value {
     let all = serde_json::to_value(experiment).expect("an experiment is plain data");
     let is_trace = matches!(experiment.workload, WorkloadConfig::Trace(_));
@@ -94,17 +90,20 @@ fn made_by(experiment: &Experiment, point: Point) -> Value {
 }
 
 /// Key of the drive's state before the measurement of `experiment`. Experiments with equal keys may share a
-/// state saved at that point ([`SaveAt::WarmUp`]). `None` if nothing is prepared, or if a state cannot hold it.
+/// state saved at that point ([`SaveAt::WarmUp`]). `None` if the drive is not prepared, or if a state cannot
+/// hold its preparation.
 pub fn warm_key(experiment: &Experiment) -> Option<String> {
     let run = &experiment.run;
-    let is_trace = matches!(experiment.workload, WorkloadConfig::Trace(_));
     let is_cold = run.warmup.is_zero() && run.precondition.is_zero() && run.until_steady.is_none();
     let knows_future = experiment.drive.ftl.placement.scheme == SchemeName::Fk;
-    if is_cold && !run.prefill.unwrap_or(!is_trace) || !experiment.power.is_steady() || knows_future {
+    if is_cold && !run.prefill.unwrap_or(experiment.workload.wants_prefill())
+        || !experiment.power.is_steady()
+        || knows_future
+    {
         return None;
     }
     let point = Point::before_measuring(experiment);
-    // A run from there has no series of the warm-up.
+    // A run from that point has no intervals of the warm-up.
     let warms_up = point == Point::WarmUp || !run.warmup.is_zero();
     if warms_up && run.interval.is_some() {
         return None;
@@ -119,7 +118,6 @@ pub fn warm_key(experiment: &Experiment) -> Option<String> {
     Some(depends_on.to_string())
 }
 
-/// Refuses what a state cannot hold.
 pub(super) fn check_states(experiment: &Experiment, states: &States<'_>) -> Result<(), RunError> {
     if states.from.is_none() && states.save.is_none() {
         return Ok(());
@@ -135,10 +133,9 @@ fn point_of(file: &StateFile) -> Option<Point> {
     Point::ALL.into_iter().find(|point| point.name() == name)
 }
 
-/// The point of the state in `file`, if it is one for `experiment`.
 pub(super) fn point_for(file: &StateFile, experiment: &Experiment) -> Result<Point, StateFileError> {
     let Some(point) = point_of(file) else {
-        let what = "it is not one of an experiment, as strobe run --save-state makes them";
+        let what = "it was not saved by an experiment (strobe run --save-state)";
         return file.expect_alike(vec![what.to_owned()]).map(|()| Point::End);
     };
     let mut found = file.header().differences(&experiment.drive, experiment.run.timing);
@@ -146,13 +143,11 @@ pub(super) fn point_for(file: &StateFile, experiment: &Experiment) -> Result<Poi
     file.expect_alike(found).map(|()| point)
 }
 
-/// The run that made a state, for those that go on from its end.
 pub(super) fn origin(header: &StateHeader) -> FromState {
     let config_hash = header.more["config_hash"].as_str().unwrap_or_default().to_owned();
     FromState { config_hash, seed: header.seed }
 }
 
-/// Saves the state at `point`, if that is to be done then, with that of what makes the `requests`.
 pub(super) fn save(
     states: &mut States<'_>,
     point: Point,
@@ -174,6 +169,7 @@ pub(super) fn save(
     let header = StateHeader::new(&experiment.drive, experiment.run.timing, seed, more);
     let written = write_state(&mut *save.out, &header, &*host.drive, &|out| {
         host.now().store(out);
+        // At the end nothing is outstanding, so the time is enough.
         if point != Point::End {
             host.queue.store(out);
             host.series.store(out);
@@ -189,7 +185,6 @@ pub(super) fn save(
     Ok(())
 }
 
-/// Takes the drive of `host`, and what makes the `requests`, to where `file` has them.
 pub(super) fn load(
     file: StateFile,
     point: Point,
@@ -215,6 +210,7 @@ pub(super) fn load(
         }
     })?;
     if point == Point::End {
+        // The series of the earlier run is not continued.
         host.begin_series();
     }
     Ok(())

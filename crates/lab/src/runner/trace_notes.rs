@@ -1,4 +1,4 @@
-//! Doubts about how a trace was read, and the cure if there was nothing in it.
+//! Notes on how a trace was read, and the cure for an empty one.
 
 use strobe_workload::trace::{Action, SkipReason, TraceOptions, find_format};
 
@@ -7,29 +7,24 @@ use crate::fit::Changes;
 use crate::numbers::{count, duration};
 use crate::result::TraceResult;
 
-/// One time through a trace.
 pub(super) struct Pass {
-    /// Commands that it came to.
     pub(super) requests: u64,
-    /// Time of the first record as the trace has it.
+    /// First timestamp, as written in the trace.
     pub(super) first_time_ns: Option<u64>,
-    /// Files that it was read from.
     pub(super) files: usize,
 }
 
-/// Mean gap and duration above which times look as if they were of a smaller unit. Volumes may be as quiet, but the
-/// traces of those are long and have the date in their times.
+/// Mean gap and duration above which the unit of the times is probably smaller. Idle volumes have such gaps,
+/// too, but their traces are long and have a date in their times.
 const SLOW_GAP_NS: u64 = 100_000_000;
 const SLOW_DURATION_NS: u64 = 3_600_000_000_000;
 
-/// Mean gap in ns below which no drive could keep up: ten million requests a second.
+/// Mean gap that no drive could keep up with: ten million requests a second.
 const FAST_GAP_NS: u64 = 100;
 const FAST_REQUESTS: u64 = 1_000;
 
-/// A year of 365 days.
 const YEAR_NS: u64 = 365 * 86_400 * 1_000_000_000;
 
-/// Notes in `summary` the action and doubts, after the first `pass`.
 pub(super) fn add(summary: &mut TraceResult, config: &TraceConfig, options: &TraceOptions, pass: &Pass) {
     let Ok(format) = find_format(&config.format) else { return };
     if format.takes_action {
@@ -54,13 +49,12 @@ fn action_note(action: Action) -> &'static str {
             "the trace has no dispatched requests (D): its queued ones (Q) were replayed"
         }
         Action::Complete => {
-            "the trace has no dispatched (D) or queued requests (Q): its completed ones (C) were replayed, at the times \
-             when they were done"
+            "the trace has no dispatched (D) or queued requests (Q): its completed ones (C) were replayed, \
+             at their completion times"
         }
     }
 }
 
-/// A doubt about the unit of time, if requests come so slowly or so fast as none do.
 fn unit_note(pass: &Pass, duration_ns: u64, unit_ns: u64) -> Option<String> {
     let gap_ns = duration_ns / pass.requests.saturating_sub(1).max(1);
     let is_slow = gap_ns > SLOW_GAP_NS && duration_ns > SLOW_DURATION_NS && !is_date(pass.first_time_ns?);
@@ -69,8 +63,8 @@ fn unit_note(pass: &Pass, duration_ns: u64, unit_ns: u64) -> Option<String> {
         return None;
     }
     Some(format!(
-        "{} requests take {}, {} apart on average, with {} to a unit of the trace's times: if the unit is another one, say so \
-         with --time-unit-ns (workload.time_unit_ns)",
+        "{} requests take {}, {} apart on average, with {} per unit of the trace's times: if the unit is \
+         different, set --time-unit-ns (workload.time_unit_ns)",
         count(pass.requests),
         duration(duration_ns as f64),
         duration(gap_ns as f64),
@@ -78,13 +72,13 @@ fn unit_note(pass: &Pass, duration_ns: u64, unit_ns: u64) -> Option<String> {
     ))
 }
 
-/// True if `time_ns` is a date between 1990 and 2100, counted from 1970 or, as Windows does, from 1601: the unit is right.
+/// True for a date between 1990 and 2100, counted from 1970 or, as Windows does, from 1601: the unit is
+/// right.
 fn is_date(time_ns: u64) -> bool {
     let years = time_ns / YEAR_NS;
     (20..130).contains(&years) || (389..499).contains(&years)
 }
 
-/// Reason and cure for a trace with nothing to replay.
 pub(super) fn nothing_hint(summary: &TraceResult) -> String {
     let left_out: Vec<String> = summary.skipped.iter().map(|(reason, n)| format!("{n} {reason}")).collect();
     if summary.repetitions > 0 {
@@ -95,6 +89,7 @@ pub(super) fn nothing_hint(summary: &TraceResult) -> String {
         hint += &format!("; left out: {}", left_out.join(", "));
     }
     let was_left_out = |reason: SkipReason| summary.skipped.contains_key(reason.name());
+    // Another action is a cure only if the trace has requests of it.
     let recorded = Action::ALL.into_iter().filter(|action| was_left_out(action.skipped_as()));
     let cures: Vec<String> = recorded.map(|action| format!("--action {}", action.letter())).collect();
     if !cures.is_empty() {
@@ -109,7 +104,7 @@ pub(super) fn nothing_hint(summary: &TraceResult) -> String {
     let Changes { dropped, empty, rounded, .. } = summary.changes;
     if dropped + empty + rounded > 0 {
         hint +=
-            &format!("; {dropped} lay beyond the drive, {empty} were empty, {rounded} held no whole sector");
+            &format!("; {dropped} were beyond the drive, {empty} were empty, {rounded} had no whole sector");
     }
     hint
 }
@@ -155,7 +150,8 @@ mod tests {
 
     #[test]
     fn a_quiet_volume_with_dates_is_not_doubted() {
-        // The first FILETIME of the MSR traces in ns, one in ns since 1970, and those in units of a thousandth.
+        // The first FILETIME of the MSR traces in ns, a time in ns since 1970, and both in a thousandth of
+        // the unit.
         for (first, is_right) in [
             (12_816_637_200_306_162_900, true),
             (1_577_808_144_360_767_000, true),

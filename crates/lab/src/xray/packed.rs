@@ -1,5 +1,3 @@
-//! Frames as text: differences, zlib, base64.
-
 use std::io::Write as _;
 
 use base64::Engine as _;
@@ -7,7 +5,7 @@ use base64::engine::general_purpose::STANDARD;
 use flate2::Compression;
 use flate2::write::ZlibEncoder;
 
-/// `frames`, all of the same length, as [`super::Xray`] has them.
+/// Frames of equal length in the format of [`super::Xray`].
 pub(super) fn packed<'a>(frames: impl Iterator<Item = &'a [u8]>) -> String {
     let mut zlib = ZlibEncoder::new(Vec::new(), Compression::best());
     let mut before: Vec<u8> = Vec::new();

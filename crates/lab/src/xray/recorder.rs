@@ -1,4 +1,9 @@
-//! Takes the frames.
+//! Takes X-ray frames.
+//!
+//! 1. A frame is due every `step` on the clock. The first step is the length of the window divided by the
+//!    number of frames, if known.
+//! 2. If there are too many frames, the step doubles, and the first frame of each step is kept.
+//! 3. The last frame is taken at the end of the window.
 
 use strobe_ssd::{BlockInfo, Simulated, Stage, Stream};
 use strobe_types::{Lpn, SimTime};
@@ -6,26 +11,21 @@ use strobe_types::{Lpn, SimTime};
 use super::packed::packed;
 use super::{CELLS_MAX, Xray, XrayFrame};
 
-/// By what frames are spaced, and how much of it there will be, if anybody knows.
+/// Unit of the distance between frames, and the length of the window, if known.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Clock {
-    /// Virtual time, in ns.
     Time(Option<u64>),
-    /// Host pages.
     Pages(Option<u64>),
 }
 
-/// The distance of the first frames where nobody knows how many there will be, in ns or host pages. It doubles when there
-/// are too many.
+/// First step for a window of unknown length, in ns or host pages.
 const FIRST_STEP: u64 = 1024;
 
-/// Most blocks, and units of a block, of a drive whose units are recorded.
+/// Most blocks, and most units of a block, of a drive whose units are recorded.
 const TOY_MAX: u32 = 64;
 
-/// A byte for each cell.
 #[derive(Clone, Debug, Default)]
 struct Frame {
-    /// Place on the clock, from 0.
     place: u64,
     when: XrayFrame,
     stage: Vec<u8>,
@@ -34,37 +34,33 @@ struct Frame {
     written: Vec<u8>,
     changed: Vec<u8>,
     wear: Vec<u32>,
-    /// A byte for each unit, if the drive is a toy.
+    /// Valid units, on a small drive only.
     units: Vec<u8>,
-    /// A byte for each die.
     held: Vec<u8>,
 }
 
-/// Takes frames of a drive.
 #[derive(Clone, Debug)]
 pub(crate) struct Recorder {
     clock: Clock,
     start: SimTime,
-    /// Most frames, that of the begin included.
     most: usize,
     step: u64,
-    /// Place on the clock at which the next one is due.
     due: u64,
     frames: Vec<Frame>,
-    /// Erases and units written of each block when it was last looked at.
     before: Vec<(u32, u32)>,
-    /// Cells that have changed in frames that were dropped since the last one that was kept.
+    /// Cells changed in dropped frames since the last one kept.
     unseen: Vec<u8>,
-    /// True if the drive is a toy whose units are all known.
+    /// True if the drive is small and all of its units can be located.
     shows_units: bool,
     shape: Xray,
 }
 
 impl Recorder {
-    /// Takes a frame of `drive` at `now`, the begin; at most `frames` follow, and one at the end.
+    /// Takes the first frame. At most `frames` follow, and one at the end.
     pub(crate) fn new(drive: &dyn Simulated, frames: u32, clock: Clock, now: SimTime) -> Self {
         let geometry = drive.geometry();
         let spec = geometry.spec();
+        // The budget covers all frames, the first and the last included.
         let budget = CELLS_MAX / u64::from(frames + 2) / u64::from(geometry.planes());
         let per_plane = geometry.blocks() / geometry.planes();
         let per_cell = per_plane.div_ceil(u32::try_from(budget.max(1)).unwrap_or(u32::MAX));
@@ -104,13 +100,11 @@ impl Recorder {
         recorder
     }
 
-    /// When the next frame is due, if it is time that says so.
     #[inline]
     pub(crate) fn due_at(&self) -> Option<SimTime> {
         matches!(self.clock, Clock::Time(_)).then(|| self.start + self.due)
     }
 
-    /// True if a frame is due at `now`, after `pages` host pages of the window.
     #[inline]
     pub(crate) fn is_due(&self, now: SimTime, pages: u64) -> bool {
         self.place(now, pages) >= self.due
@@ -123,7 +117,6 @@ impl Recorder {
         }
     }
 
-    /// Takes a frame at `now`, after `pages` host pages of the window.
     pub(crate) fn take(&mut self, drive: &dyn Simulated, now: SimTime, pages: u64) {
         let place = self.place(now, pages);
         let frame = self.frame(drive, place, XrayFrame { at_ns: now.as_ns(), host_pages: pages });
@@ -134,11 +127,11 @@ impl Recorder {
         }
     }
 
-    /// Doubles the distance, and keeps the first frame of each.
     fn thin(&mut self, place: u64) {
         self.step = self.step.saturating_mul(2);
         self.due = (place / self.step + 1).saturating_mul(self.step);
         let mut last = None;
+        // Changes in a dropped frame are carried over to the next one kept, or no cell would show them.
         let mut unseen: Vec<u8> = Vec::new();
         for mut frame in std::mem::take(&mut self.frames) {
             note(&mut frame.changed, &unseen);
@@ -164,6 +157,7 @@ impl Recorder {
             for (cell, at) in plane.chunks(per_cell).zip((at..).step_by(per_cell)) {
                 frame.add(cell, has_placement);
                 let span = at..at + cell.len();
+                // The first frame has nothing to compare with.
                 let has_changed = !is_first && now[span.clone()] != self.before[span];
                 frame.changed.push(u8::from(has_changed));
             }
@@ -180,9 +174,9 @@ impl Recorder {
         frame
     }
 
-    /// All frames, the last one at the end of the window.
     pub(crate) fn finish(mut self, drive: &dyn Simulated, end: SimTime, pages: u64) -> Xray {
         let place = self.place(end, pages);
+        // The window may end at the time of the last frame.
         if self.frames.last().is_none_or(|last| last.place < place) {
             let last = self.frame(drive, place, XrayFrame { at_ns: end.as_ns(), host_pages: pages });
             self.frames.push(last);
@@ -190,6 +184,7 @@ impl Recorder {
         let Self { frames, shows_units, mut shape, .. } = self;
         let erases = || frames.iter().flat_map(|frame| &frame.wear).copied();
         let (min, max) = (erases().min().unwrap_or(0), erases().max().unwrap_or(0));
+        // One scale for all frames, so the wear of a cell can be compared over time.
         let step = (max - min).div_ceil(255).max(1);
         let wear: Vec<Vec<u8>> = frames
             .iter()
@@ -211,8 +206,7 @@ impl Recorder {
     }
 }
 
-/// For each unit of `blocks` whether it is valid, in the order on flash; `None` if the drive is no toy, or does not tell of
-/// all units where they are.
+/// Valid units in the order on flash. `None` if the drive is too large or a unit cannot be located.
 fn toy_units(drive: &dyn Simulated, blocks: &[BlockInfo]) -> Option<Vec<u8>> {
     let per_block = drive.geometry().units_per_block();
     if blocks.len() > TOY_MAX as usize || per_block > TOY_MAX {
@@ -227,13 +221,11 @@ fn toy_units(drive: &dyn Simulated, blocks: &[BlockInfo]) -> Option<Vec<u8>> {
     located.eq(blocks.iter().map(|block| block.valid)).then_some(units)
 }
 
-/// Adds what `other` notes, which may be nothing.
 fn note(changed: &mut [u8], other: &[u8]) {
     changed.iter_mut().zip(other).for_each(|(changed, other)| *changed |= other);
 }
 
 impl Frame {
-    /// Adds a cell of `blocks`.
     fn add(&mut self, blocks: &[BlockInfo], has_placement: bool) {
         let sum = |of: fn(&BlockInfo) -> u32| blocks.iter().map(|block| u64::from(of(block))).sum::<u64>();
         let units = sum(|block| block.units);
@@ -255,10 +247,9 @@ impl Frame {
     }
 }
 
-/// The last code of a stream; streams of higher numbers share it.
 const LAST_STREAM: u8 = 22;
 
-/// Code of the stream of `block`: its number, where a placement tells several apart.
+/// Code of the stream, from its number if the drive has a placement.
 fn stream(block: &BlockInfo, has_placement: bool) -> u8 {
     match block.number {
         Some(number) if has_placement => LAST_STREAM.min(Stream::ALL.len() as u8 + number.get()),
@@ -266,20 +257,20 @@ fn stream(block: &BlockInfo, has_placement: bool) -> u8 {
     }
 }
 
-/// Stage shown for a cell of `blocks`. Collection and writes take precedence, even if most blocks rest.
+/// Stage of a cell: blocks being emptied or open take precedence over the majority.
 fn stage(blocks: &[BlockInfo]) -> Stage {
     let any = |stage| blocks.iter().any(|block| block.stage == stage).then_some(stage);
     let most = || most(&Stage::ALL, blocks.iter().map(|block| block.stage));
     any(Stage::Emptying).or_else(|| any(Stage::Open)).or_else(most).unwrap_or_default()
 }
 
-/// The commonest of `these`; the first of `all`, if several are.
+/// Most frequent element, the first in `all` on a tie.
 fn most<T: Copy + PartialEq>(all: &[T], these: impl Iterator<Item = T> + Clone) -> Option<T> {
     let count = |wanted: T| these.clone().filter(|&this| this == wanted).count();
     all.iter().rev().copied().filter(|&one| count(one) > 0).max_by_key(|&one| count(one))
 }
 
-/// `part` of `whole` from 0 to 255, both of them for none and all only.
+/// Scales `part` of `whole` to 0..=255; 0 and 255 mean exactly none and all.
 fn share(part: u64, whole: u64) -> u8 {
     match part {
         0 => 0,

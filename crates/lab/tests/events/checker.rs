@@ -1,4 +1,4 @@
-//! A checker of event logs: facts that hold for every one, whatever the drive.
+//! Invariants of event logs, on any drive.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -8,7 +8,6 @@ fn number(value: &Value) -> u64 {
     value.as_u64().unwrap_or_else(|| panic!("{value} is no whole number"))
 }
 
-/// Lines have a time that does not go back and a kind; operations begin before they end, commands likewise.
 pub(crate) fn check_lines(name: &str, lines: &[Value]) {
     assert_eq!(lines[0]["kind"], "log_begin", "{name}");
     assert_eq!(lines[lines.len() - 1]["kind"], "log_end", "{name}");
@@ -36,7 +35,6 @@ pub(crate) fn check_lines(name: &str, lines: &[Value]) {
     }
 }
 
-/// Nanoseconds of a member in microseconds.
 fn ns(event: &Value, member: &str) -> u64 {
     let micros = event[member].as_f64().unwrap_or_else(|| panic!("no {member}: {event}"));
     assert!(micros >= 0.0, "{event}");
@@ -45,7 +43,6 @@ fn ns(event: &Value, member: &str) -> u64 {
 
 type Track = (u64, u64);
 
-/// Tracks have names; slices of one track do not overlap; flows lead from a slice to a slice.
 pub(crate) fn check_trace(name: &str, text: &str) {
     let trace: Value = serde_json::from_str(text).unwrap_or_else(|error| panic!("{name}: {error}"));
     let events = trace["traceEvents"].as_array().expect("events");

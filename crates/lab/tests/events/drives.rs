@@ -1,6 +1,3 @@
-//! Drives of all kinds, with workloads that make them busy.
-
-/// Names and experiments.
 pub(crate) const DRIVES: &[(&str, &str)] = &[
     (
         "one die",

@@ -1,4 +1,4 @@
-//! The event log: it changes nothing, it adds up to the result, and its files are well formed.
+//! The event log: it does not change the run, it matches the result, and its files are well formed.
 
 mod checker;
 mod drives;
@@ -15,7 +15,6 @@ use strobe_nand::{EventLog, Recorded};
 
 use drives::DRIVES;
 
-/// Observer that wants a log.
 struct Logger(EventLog);
 
 impl Observer for Logger {
@@ -39,7 +38,6 @@ fn logged(experiment: &Experiment, most: usize) -> (RunResult, Recorded) {
     (result, logger.0.take())
 }
 
-/// The two files of `recorded`, as text.
 fn files(recorded: &Recorded, experiment: &Experiment) -> (String, String) {
     let file = EventFile { recorded, drive: &experiment.drive };
     let (mut lines, mut trace) = (Vec::new(), Vec::new());
@@ -56,7 +54,6 @@ fn count(lines: &[Value], wanted: impl Fn(&Value) -> bool) -> u64 {
     lines.iter().filter(|line| wanted(line)).count() as u64
 }
 
-/// Every command, operation and victim of the result is in the log, and nothing else.
 fn assert_adds_up(name: &str, lines: &[Value], result: &Value) {
     let issued = |line: &Value| line["kind"] == "flash_begin" || line["kind"] == "flash_pending";
     for op in ["program", "read", "erase"] {

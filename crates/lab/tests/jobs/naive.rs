@@ -1,4 +1,4 @@
-//! A naive host in front of a single server: every event is looked for among all of them, and nothing is kept in order.
+//! It searches all events for the next one, without any sorted structure.
 
 use crate::{SERVICE_NS, run};
 
@@ -6,13 +6,11 @@ struct Job {
     depth: usize,
     arrivals: Vec<u64>,
     issued: usize,
-    /// When requests of it that are outstanding will be complete.
     outstanding: Vec<u64>,
-    /// From issue, and from arrival.
     latencies: Vec<(u64, u64)>,
 }
 
-/// Serves all arrivals of `jobs`, first come first served; of requests that come at once, that of the lower job.
+/// FIFO; of simultaneous requests, the job with the lower number comes first.
 fn serve(jobs: &mut [Job], start: u64) {
     let mut server_free = start;
     let mut now = start;
@@ -53,7 +51,7 @@ fn jobs_are_served_as_by_a_naive_host() {
             );
         }
         let count = 400;
-        // Each job ends with its last arrival, so that none is cut off.
+        // Each job ends with its last arrival, which keeps all requests in the window.
         for (number, (rate, ..)) in jobs.iter().enumerate() {
             let runtime =
                 format!("runtime = \"{}s\"\nname = \"job{number}\"", 100 + count / u64::from(*rate));
@@ -73,7 +71,7 @@ fn jobs_are_served_as_by_a_naive_host() {
         serve(&mut naive, start);
         for (job, naive) in result.jobs.iter().zip(&naive) {
             let read = &job.read;
-            // What is issued after the window does not count, here or there.
+            // Requests issued after the window do not count in either.
             let counted = &naive.latencies[..read.total_ios as usize];
             let sum = |of: fn(&(u64, u64)) -> u64| counted.iter().map(of).sum::<u64>() as f64;
             let mean = |sum: f64| sum / counted.len() as f64;

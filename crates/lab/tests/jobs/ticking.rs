@@ -1,16 +1,14 @@
-//! A drive with events of its own, at which nothing is complete.
-
 use strobe_ftl::{CheckError, Recovery, RecoveryError, WearSummary};
 use strobe_lab::runner;
 use strobe_ssd::{
-    Command, CommandError, Completion, Device, DriveStats, HostCounts, Inspect, Latency, LimitsConfig,
-    PowerCut, Simulated, Verdict, build,
+    Command, CommandError, CommandKind, Completion, Device, DriveStats, HostCounts, Inspect, Latency,
+    LimitsConfig, PowerCut, Simulated, Verdict, build,
 };
 use strobe_types::{Geometry, SimTime};
 
 use crate::{MIXED, experiment};
 
-/// Says that something happens every 7 µs while commands are outstanding, which is true of nothing.
+/// Reports an event every 7 µs while commands are outstanding, although nothing happens then.
 struct Ticking {
     inner: Box<dyn Simulated>,
     now: SimTime,
@@ -66,6 +64,9 @@ impl Device for Ticking {
 impl Inspect for Ticking {
     fn logical_units(&self) -> u32 {
         self.inner.logical_units()
+    }
+    fn oldest_outstanding(&self) -> Option<(CommandKind, SimTime)> {
+        self.inner.oldest_outstanding()
     }
     fn mapped_units(&self) -> u32 {
         self.inner.mapped_units()

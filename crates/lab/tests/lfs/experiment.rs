@@ -1,5 +1,3 @@
-//! Experiments with the file system, as a user writes them.
-
 use std::cell::RefCell;
 use std::io::{self, Write};
 use std::path::Path;
@@ -11,7 +9,7 @@ use strobe_lab::{Experiment, RunResult, runner};
 use strobe_ssd::StateFile;
 use strobe_workload::lfs::LfsConfig;
 
-/// A Jasmine board of 64 MiB with short blocks, and a file system with short segments.
+/// A Jasmine board of 64 MiB with short blocks and short segments.
 const SMALL: &str = "
     [drive]
     preset = 'jasmine-4g'
@@ -55,11 +53,11 @@ fn copies_and_moves_do_the_same_to_the_files_and_the_rest_adds_up() {
         (of_move.updated_bytes, of_move.cleaned_bytes, of_move.moved_bytes, of_move.checkpoints),
         (of_copy.updated_bytes, of_copy.cleaned_bytes, of_copy.moved_bytes, of_copy.checkpoints)
     );
-    // Every block of a segment that is cleaned and not live made room for one that was updated.
+    // Each dead block of a cleaned segment is replaced by one updated block.
     let gained = (of_move.cleaned_bytes - of_move.moved_bytes) as f64 / of_move.updated_bytes as f64;
     assert!((gained - 1.0).abs() < 0.05, "{gained}");
     let block = 4096;
-    // What the host wrote: updates, checkpoints, and what was moved.
+    // Host writes: updates, checkpoints, and moved blocks.
     let others = of_move.updated_bytes + of_move.checkpoints * 32_768;
     assert_eq!(moved.host.write.bytes, others + of_move.moved_bytes);
     assert_eq!(moved.host.read.bytes, of_move.moved_bytes);
@@ -68,7 +66,7 @@ fn copies_and_moves_do_the_same_to_the_files_and_the_rest_adds_up() {
     assert_eq!((copied.host.read.commands, copied.host.copy.bytes), (0, of_copy.moved_bytes));
     let copies = copied.copy.as_ref().expect("copies");
     assert_eq!((copies.logical_units + copies.physical_units) * block, of_copy.moved_bytes);
-    // The window ends with what the application wrote; its host pages are those that the file system made of that.
+    // The window ends by application writes; its host pages are the file system's writes for them.
     for result in [&moved, &copied] {
         assert_eq!(result.window.host_pages, result.host.pages_written);
         let programmed = result.nand.program.total * 8192;
@@ -96,7 +94,7 @@ fn every_way_of_cleaning_runs_and_the_checker_agrees() {
             let flushes = result.host.flush.commands;
             let updates = lfs(&result).updated_bytes / 16_384;
             let expected = lfs(&result).checkpoints + if sync == "true" { updates } else { 0 };
-            // An update that ends with a checkpoint needs no flush of its own.
+            // An update that ends with a checkpoint needs no extra flush.
             assert!(
                 flushes <= expected && flushes + lfs(&result).checkpoints >= expected,
                 "{flushes}, {expected}"
@@ -107,7 +105,6 @@ fn every_way_of_cleaning_runs_and_the_checker_agrees() {
     }
 }
 
-/// The unit of the drive need not be the file system's block, and a drive that was used before is told that all is free.
 #[test]
 fn other_blocks_and_used_drives_will_do() {
     for sets in [
@@ -169,7 +166,6 @@ fn victims_are_as_live_as_theory_says() {
     }
 }
 
-/// A sink that can be read afterwards.
 #[derive(Clone, Default)]
 struct Bytes(Rc<RefCell<Vec<u8>>>);
 
@@ -207,7 +203,7 @@ fn a_run_from_a_state_is_the_run_that_saved_it() {
     assert!(lfs(&again).moved_bytes > 0);
 }
 
-/// Trims of several ranges, in batches and in the loop for jobs: as many slots, in fewer commands, and the drive agrees.
+/// In batches and in the job loop: equal slots in fewer commands.
 #[test]
 fn synthetic_trims_have_as_many_ranges_as_asked_for() {
     const TRIMS: &str = "
@@ -241,7 +237,7 @@ fn synthetic_trims_have_as_many_ranges_as_asked_for() {
         assert!((share - 0.02).abs() < 0.002, "{share}");
         assert!(host.flush.commands * 100 <= host.trim.commands + host.write.commands);
         assert!((host.flush.commands + 1) * 100 > host.trim.commands + host.write.commands);
-        // As many pages written as asked for; trims come on top.
+        // The requested number of pages is written; trims are additional.
         assert_eq!(host.write.bytes, 32_768 * 4096);
     }
     let few = run(&["workload.trim_ranges=16", "workload.flush_every=0"]).host;

@@ -1,4 +1,4 @@
-//! A log-structured file system on drives: what its files hold, and what experiments with it count.
+//! Contents and counters of the log-structured file system on drives.
 
 mod experiment;
 
@@ -34,7 +34,7 @@ fn layout(cleaning: Cleaning, trims: Trims) -> LfsLayout {
     }
 }
 
-/// A drive of 1024 units with logical copy, and with spare space that is soon used up.
+/// 1024 units with logical copy; the spare space is soon used up.
 fn drive(virtual_map_entries: u32) -> Box<dyn Simulated> {
     let spec = GeometrySpec {
         channels: 1,
@@ -54,17 +54,14 @@ fn drive(virtual_map_entries: u32) -> Box<dyn Simulated> {
     Box::new(Drive::new(map, &ControllerConfig::default()))
 }
 
-/// A block that holds `stamp` all over.
 fn block(stamp: u64) -> Vec<u8> {
     stamp.to_le_bytes().repeat(512)
 }
 
-/// A drive, and a host that writes what it has read before, otherwise something new.
+/// Writes back the data it has read, otherwise new data.
 struct Host {
     drive: Box<dyn Simulated>,
-    /// Blocks read and not written again yet.
     read: VecDeque<u8>,
-    /// Of the last new data.
     stamp: u64,
 }
 
@@ -102,9 +99,8 @@ impl LfsDisk for Host {
     }
 }
 
-/// Contents of the files after many updates.
 fn after_many_updates(cleaning: Cleaning, trims: Trims) -> Vec<u64> {
-    // Two victims that are live altogether: entries of older ones must be free again.
+    // Entries for two fully live victims: entries of older victims must have been freed.
     let mut host = Host { drive: drive(2 * SEGMENT_BLOCKS), read: VecDeque::new(), stamp: 0 };
     let mut lfs = Lfs::new(layout(cleaning, trims), FILE_BLOCKS, 7);
     lfs.create(&mut host).expect("runs");
@@ -133,7 +129,7 @@ fn after_many_updates(cleaning: Cleaning, trims: Trims) -> Vec<u64> {
     let stats = host.drive.stats();
     let copied = if cleaning == Cleaning::Copy { lfs.counts().moved } else { 0 };
     assert_eq!(stats.copies.logical_units, copied, "none without an entry");
-    // After logical copies live blocks lie where they lay.
+    // Logical copies leave live blocks in place.
     assert!(cleaning != Cleaning::Copy || stats.gc.units_moved > 0, "the drive must collect, too");
     found
 }

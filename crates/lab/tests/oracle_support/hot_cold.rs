@@ -1,8 +1,7 @@
-//! Hot/cold traffic on drives that try to keep hot and cold data apart.
+//! Hot/cold traffic on drives that separate hot and cold data.
 //!
-//! No formula says how far a policy gets, but none can do better than two drives of their own, one
-//! for hot and one for cold data, with the spare space divided in the best way, and none should do
-//! worse than a plain log with greedy victims, which mixes them (docs/MODEL.md, section 7).
+//! No formula exists. The lower bound is a pair of separate drives with the best division of the spare space;
+//! the upper bound is a plain log with greedy victims, which mixes them (docs/MODEL.md, section 7).
 
 use std::fmt::Write as _;
 
@@ -12,25 +11,19 @@ use strobe_workload::oracle;
 
 use super::{Cell, GATE, Policy, Run, SEED, Traffic, drive_config};
 
-/// Units in a block: the reference for mixed data is known for this size only.
+/// The reference for mixed data is known for this size only.
 const UNITS_PER_BLOCK: u32 = 64;
 
-/// Hot/cold separation of a drive, and its traffic.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Combination {
-    /// Victim policy.
     pub(crate) victim: &'static str,
-    /// Placement scheme.
     pub(crate) placement: SchemeName,
-    /// Stream of valid data.
     pub(crate) stream: GcStream,
-    /// Blocks of the drive.
     pub(crate) blocks: u32,
-    /// ρ, the hot share of the addresses and that of the writes.
+    /// ρ, the hot share of the addresses and the hot share of the writes.
     pub(crate) traffic: (f64, f64, f64),
 }
 
-/// Measured values.
 struct Outcome {
     rho: f64,
     separated: f64,
@@ -46,8 +39,8 @@ impl Outcome {
 
 impl Combination {
     fn gc(&self) -> GcConfig {
-        // Sorting pays when the victims of one call are many: it takes about as many as can be
-        // written to the erased blocks in hand.
+        // Sorting needs many victims per call: a call takes about as many as the erased blocks in reserve can
+        // absorb.
         let (min_free_blocks, net_blocks) = match self.placement {
             SchemeName::Sorted => (32, 2),
             _ => (0, 1),
@@ -61,9 +54,8 @@ impl Combination {
         }
     }
 
-    /// Blocks that take no part when a victim is chosen: free ones, and the half of an open block
-    /// for each stream that copies go to, as the [module above](super) explains. Sorted migration
-    /// has only one: blocks for cold data are filled at once.
+    /// Free blocks, and half of an open block for each copy stream, as the [module above](super) explains.
+    /// Sorted migration has one such stream: blocks for cold data are filled within a call.
     fn idle_blocks(&self) -> f64 {
         match self.placement {
             SchemeName::HotCold => 3.0 + 2.0 * 0.5,
@@ -93,7 +85,6 @@ impl Combination {
     }
 }
 
-/// Measures all, prints the table, and fails if any lies outside its bounds by more than [`GATE`].
 #[track_caller]
 pub(crate) fn assert_between_separated_and_mixed(combinations: &[Combination]) {
     let mut table = format!(

@@ -1,28 +1,25 @@
-//! Drives whose write amplification is known on paper: one cell of the table is a policy, a block
-//! size, a fill factor ρ and a kind of traffic. [`Cell::measure`] simulates it, [`Cell::formula`]
-//! asks [`strobe_workload::oracle`], and [`assert_agreement`] holds one against the other.
+//! Drives with a known write amplification: [`Cell::measure`] simulates it, [`Cell::formula`] asks
+//! [`strobe_workload::oracle`].
 //!
-//! # What counts as ρ
+//! # Definition of ρ
 //!
-//! The formulas know only blocks that are full when a victim is chosen. This is what the page map
-//! has at that moment, on a drive of one plane (one lane per stream):
+//! The formulas assume that all blocks are full when a victim is chosen. On a drive of one plane (one lane
+//! per stream) the state at that moment is:
 //!
-//! * *Free blocks.* The trigger is `lanes + 2` = 3: collection starts with 2 free blocks and ends
-//!   with 3, of which the host opens one at once. So 2 are free at every choice. In between, the
-//!   drive has 2 almost always, and for a part of the time 3 if copies go to the host's blocks
-//!   (what the last victim left of the open block is used up first). The mean of
-//!   [`Inspect::free_blocks`] over the window is 2.0 and 2.1 to 2.4 respectively.
+//! * *Free blocks.* The trigger is `lanes + 2` = 3: collection starts with 2 free blocks and ends with 3, and
+//!   the host opens one of them immediately. So 2 are free at every choice. If copies share the host's blocks
+//!   it
+//!   has 3 for part of the time, because the rest of the open block is used first. The mean of
+//!   [`Inspect::free_blocks`] over the window is 2.0, or 2.1 to 2.4 with shared blocks.
 //! * *The host's open block* is full at every choice, or collection would not have been called.
-//!   It has just become a candidate.
-//! * *The block that copies go to* (a second one under `gc.stream = own`, the host's next one
-//!   under `host`) is in general open, and between empty and full with equal chance. Its written
-//!   half takes part and holds valid data, its other half does not.
+//! * *The open block of copies* (a second one under `gc.stream = own`, the host's next one under `host`) has
+//!   a fill level uniform between empty and full. Its written half holds valid data and counts, its other
+//!   half does not.
 //!
-//! Hence the space that takes part is T − free − ½ blocks. The plain rule "T − free − open", which
-//! takes a whole block for each stream, lies 1.5 blocks off; with 4096 blocks that is 0.5 % of WA at
-//! ρ = .93 (random victims: ΔWA/WA = ρ/(1 − ρ)·Δρ/ρ), half of what the gate allows.
+//! The effective space is T − free − ½ blocks. The simple rule "T − free − open" is 1.5 blocks off. With 4096
+//! blocks that is 0.5 % of WA at ρ = .93 (random victims: ΔWA/WA = ρ/(1 − ρ)·Δρ/ρ), half of the gate.
 
-// Each test program uses its own part of this module.
+// Each test program uses a different part of this module.
 #![allow(dead_code)]
 
 pub(crate) mod hot_cold;
@@ -38,34 +35,25 @@ use strobe_types::SimTime;
 use strobe_workload::oracle;
 use strobe_workload::synthetic::{Kind, Synthetic, SyntheticConfig, Workload};
 
-/// Seed of every cell, for the drive as well as the workload.
 pub(crate) const SEED: u64 = 42;
 
-/// Blocks of a cell unless it says otherwise: the least that the gate admits.
 pub(crate) const BLOCKS: u32 = 4096;
 
-/// Largest relative distance between simulation and formula.
 pub(crate) const GATE: f64 = 0.01;
 
-/// Bytes of a flash page and of a mapping unit.
 pub(crate) const UNIT_BYTES: u32 = 4096;
 
-/// Share of a block that is open but not written, on average, when a victim is chosen.
 const UNWRITTEN_AT_CHOICE: f64 = 0.5;
 
-/// Requests per batch; a prime, so that samples between batches meet every phase of a block.
+/// A prime: samples between batches meet every phase of a block.
 const BATCH: usize = 1009;
 
-/// Victim policy.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Policy {
-    /// Oldest first, in one log: copies go to the host's blocks.
+    /// In one log: copies share the host's blocks.
     Fifo,
-    /// Fewest valid units.
     Greedy,
-    /// Greedy in one log: copies go to the host's blocks.
     GreedyLog,
-    /// Any.
     Random,
     /// Fewest valid units of some drawn at random.
     Choices(u32),
@@ -74,8 +62,8 @@ pub(crate) enum Policy {
 impl Policy {
     pub(crate) fn gc(self) -> GcConfig {
         let (victim, choices, stream) = match self {
-            // The formula is that of a circular log. With a stream of its own, copied (older)
-            // data would stand in blocks of its own and hot/cold traffic would not be mixed.
+            // The formula describes a circular log. A separate stream would put copied (older) data into
+            // separate blocks, and hot/cold traffic would not be mixed.
             Self::Fifo => ("fifo", 1, GcStream::Host),
             Self::Greedy => ("greedy", 1, GcStream::Own),
             Self::GreedyLog => ("greedy", 1, GcStream::Host),
@@ -94,21 +82,16 @@ impl Policy {
     }
 }
 
-/// Host traffic after the sequential fill.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) enum Traffic {
-    /// Uniform writes.
     Uniform,
     /// The share `f` of the addresses receives the share `r` of the writes.
     HotCold {
-        /// Hot share of the addresses.
         f: f64,
-        /// Hot share of the writes.
         r: f64,
     },
-    /// Each request trims with probability `q`, else writes uniformly.
+    /// Trims with probability `q`, else writes uniformly.
     Trim {
-        /// Share of trims.
         q: f64,
     },
 }
@@ -134,68 +117,53 @@ impl Traffic {
     }
 }
 
-/// One cell of the table.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Cell {
-    /// Victim policy.
     pub(crate) policy: Policy,
-    /// Blocks of the drive.
     pub(crate) blocks: u32,
-    /// b, mapping units (here: pages) in a block.
     pub(crate) units_per_block: u32,
-    /// The ρ that the drive is made for.
     pub(crate) rho: f64,
-    /// Host traffic.
     pub(crate) traffic: Traffic,
 }
 
-/// Measured values of a cell.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Outcome {
-    /// Mean of the free blocks over the window.
     pub(crate) free_blocks: f64,
-    /// ρ with the measured free blocks.
     pub(crate) rho: f64,
-    /// Write amplification by formula.
     pub(crate) formula: f64,
-    /// Write amplification measured.
     pub(crate) simulated: f64,
 }
 
 impl Outcome {
-    /// Relative distance of the simulation from the formula.
     pub(crate) fn error(&self) -> f64 {
         self.simulated / self.formula - 1.0
     }
 }
 
 impl Cell {
-    /// Uniform writes to the least drive that the gate admits.
+    /// Uniform writes to the smallest drive that the gate admits.
     pub(crate) const fn new(policy: Policy, units_per_block: u32, rho: f64) -> Self {
         Self { policy, blocks: BLOCKS, units_per_block, rho, traffic: Traffic::Uniform }
     }
 
-    /// Returns the cell with other traffic.
     pub(crate) const fn under(self, traffic: Traffic) -> Self {
         Self { traffic, ..self }
     }
 
-    /// Logical units that give the ρ wanted, as far as it can be foretold: with 2 free blocks.
+    /// For the nominal ρ, predicted with 2 free blocks.
     pub(crate) fn logical_units(&self) -> u32 {
         let blocks = f64::from(self.blocks) - 2.0 - UNWRITTEN_AT_CHOICE;
         (self.rho * blocks * f64::from(self.units_per_block)).round() as u32
     }
 
-    /// Warm-up and window in drive sizes of host writes. The gate asks for 12 and 10, with hot/cold
-    /// traffic 40 and 10. A random victim may hold anything, and WA follows the mean of what they
-    /// held: over 10 drive sizes its standard deviation is still 0.3 %, over 40 half of that.
+    /// Warm-up and window in drive sizes. With random victims the standard deviation of WA is 0.3 % over 10, half
+    /// of that over 40.
     fn drive_writes(&self) -> (u64, u64) {
         let warm_up = if matches!(self.traffic, Traffic::HotCold { .. }) { 40 } else { 12 };
         let window = if self.policy == Policy::Random { 40 } else { 10 };
         (warm_up, window)
     }
 
-    /// Write amplification by formula for the drive's effective `rho`.
     pub(crate) fn formula(&self, rho: f64) -> f64 {
         let wa = match self.traffic {
             Traffic::Uniform => self.uniform_formula(rho),
@@ -209,9 +177,8 @@ impl Cell {
         wa.expect("the cell lies in the domain of its formula")
     }
 
-    /// Greedy with hot and cold data mixed in one log has no closed form; these are the results of
-    /// an independent simulation with blocks of 64 units, for hot shares of 0.2 (80 % of the
-    /// writes) and 0.1 (90 %).
+    /// Results of an independent simulation with blocks of 64 units, for hot shares of 0.2 (80 % of the
+    /// writes) and 0.1 (90 %): no closed form exists.
     fn mixed_greedy(&self, f: f64) -> f64 {
         assert_eq!(self.units_per_block, 64, "known for blocks of 64 units only");
         match ((self.rho * 100.0).round() as u32, (f * 10.0).round() as u32) {
@@ -232,7 +199,6 @@ impl Cell {
         }
     }
 
-    /// Simulates the cell: sequential fill, warm-up, window.
     pub(crate) fn measure(&self) -> Outcome {
         let logical = self.logical_units();
         let config = drive_config(self.blocks, self.units_per_block, logical, self.policy.gc());
@@ -253,7 +219,6 @@ impl Cell {
         Outcome { free_blocks, rho, formula: self.formula(rho), simulated }
     }
 
-    /// Checks conservation, which holds under every policy: nothing on flash appears or vanishes.
     fn check_conservation(&self, run: &Run) {
         run.engine.check().expect("every invariant holds");
         assert_eq!(run.engine.mapped_units(), run.workload.slots_in_use(), "in use = mapped");
@@ -269,17 +234,13 @@ impl Cell {
     }
 }
 
-/// A drive with a workload that runs on it.
 pub(crate) struct Run {
-    /// The drive.
     pub(crate) engine: Box<dyn Simulated>,
-    /// Host traffic.
     pub(crate) workload: Synthetic,
     queue: HostQueue,
 }
 
 impl Run {
-    /// A drive that has been written once from start to end, and `workload` about to begin.
     pub(crate) fn filled(config: &DriveConfig, workload: &SyntheticConfig, seed: u64) -> Self {
         let engine = build(config, false, seed).expect("the drive can be built");
         let sequential = SyntheticConfig { kind: Kind::Sequential, ..SyntheticConfig::default() };
@@ -296,7 +257,6 @@ impl Run {
         run
     }
 
-    /// Runs `count` requests in batches of `batch`.
     pub(crate) fn request(&mut self, count: u64, batch: usize) {
         let mut requests = Vec::new();
         let mut left = count;
@@ -308,8 +268,6 @@ impl Run {
         }
     }
 
-    /// Runs until at least `count` units have been written. Returns the mean number of free blocks
-    /// on the way.
     pub(crate) fn write(&mut self, count: u64) -> f64 {
         let target = self.engine.stats().host.units_written + count;
         let (mut free_blocks, mut samples) = (0, 0);
@@ -326,7 +284,6 @@ fn config_bytes(engine: &dyn Simulated) -> u64 {
     u64::from(engine.logical_units()) * u64::from(UNIT_BYTES)
 }
 
-/// A drive of one plane and one unit per page that does nothing but count.
 pub(crate) fn drive_config(
     blocks: u32,
     units_per_block: u32,
@@ -389,8 +346,6 @@ pub(crate) fn drive_config(
     }
 }
 
-/// Measures all cells, prints the table, and fails if any of them misses its formula by more than
-/// [`GATE`].
 #[track_caller]
 pub(crate) fn assert_agreement(cells: &[Cell]) {
     let mut table = format!(

@@ -1,4 +1,4 @@
-//! Batch size of programs: pages gathered before they are programmed.
+//! Pages gathered before they are programmed.
 
 use strobe_nand::{Class, NandOp};
 use strobe_workload::synthetic::SyntheticConfig;
@@ -7,7 +7,7 @@ use crate::assert_near;
 use crate::drives::{PROGRAM_NS, drive};
 use crate::host::{Host, Window};
 
-/// Random writes to one die of four planes behind a write buffer, at a rate that leaves it idle for most of the time.
+/// One die of four planes behind a write buffer, at a rate that leaves it mostly idle.
 fn writes(batch_pages: u32, rate: f64) -> Window {
     let config = drive(&format!(
         "[drive.nand]\nchannels = 1\ndies_per_channel = 1\nplanes_per_die = 4\nblocks_per_plane = 32\n\
@@ -20,7 +20,6 @@ fn writes(batch_pages: u32, rate: f64) -> Window {
     host.measure(|host| host.open(&mut arrivals, 20_000))
 }
 
-/// Alone a page holds the die for tPROG; a row of four shares it.
 #[test]
 fn pages_that_are_programmed_alone_share_no_time() {
     let each = |window: &Window| {
@@ -32,11 +31,12 @@ fn pages_that_are_programmed_alone_share_no_time() {
     let rows = writes(0, 100.0);
     assert_near("time of a page of a row", each(&rows), PROGRAM_NS as f64 / 4.0, 0.06);
     let pages = writes(1, 100.0);
-    // Now and then the next one comes while the die is busy, and copies of one read step come together.
+    // Sometimes the next page comes while the die is busy, and copies of one read step come together.
     assert!(each(&pages) > 0.6 * PROGRAM_NS as f64, "{} ns a page", each(&pages));
     let pairs = writes(2, 100.0);
     assert!(each(&pairs) < 0.55 * PROGRAM_NS as f64 && each(&pairs) > each(&rows), "{} ns", each(&pairs));
-    // Whoever comes while the die is busy goes together with those that wait: it carries more than it would page by page.
+    // Pages that arrive while the die is busy are programmed together: the die carries more than page by
+    // page.
     let alone = 1e9 / PROGRAM_NS as f64;
     let crowded = writes(1, 0.9 * alone);
     let programs = crowded.stats.nand.total(NandOp::Program) as f64 * 1e9 / crowded.ns as f64;

@@ -1,4 +1,4 @@
-//! Reads of collection, which come a few at a time, and reads of a host among them.
+//! Reads of collection, issued a few per step, and host reads among them.
 
 use strobe_workload::synthetic::SyntheticConfig;
 
@@ -8,7 +8,7 @@ use crate::host::Host;
 const READ_NS: u64 = 50_000;
 const TRANSFER_NS: u64 = 1_000;
 
-/// One die that programs and erases in no time worth mention, first come, first served; one victim at a time.
+/// Negligible program and erase times, FIFO order, one victim in progress.
 fn collecting(read_pages: u32) -> Host {
     let config = drive(&format!(
         "[drive.nand]\nblocks_per_plane = 64\npages_per_block = 64\nchannel_mb_s = 4096\nread_ns = {READ_NS}\n\
@@ -19,8 +19,7 @@ fn collecting(read_pages: u32) -> Host {
     Host::filled(&config, &SyntheticConfig { write_fraction: 0.9, ..SyntheticConfig::default() })
 }
 
-/// With times equal for all, a read of the host waits for those that a step of collection has issued before it, and for
-/// no more: `read_pages` of them, and one of another host read now and then.
+/// With equal deadlines, a host read waits for `read_pages` reads, and sometimes another host read.
 #[test]
 fn a_read_waits_for_one_step_of_collection() {
     let mut before = 0;
@@ -32,7 +31,7 @@ fn a_read_waits_for_one_step_of_collection() {
         let longest = window.reads.max_ns;
         println!("{read_pages} pages: the longest read takes {longest} ns");
         let one = READ_NS + TRANSFER_NS;
-        // A program's transfer may be in the way, too.
+        // The transfer of a program may delay it, too.
         let most = u64::from(read_pages + 3) * one;
         assert!(
             longest <= most && longest > before,

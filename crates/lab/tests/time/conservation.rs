@@ -1,8 +1,8 @@
-//! Work conservation: with work for it, and nothing in its way, no die is idle.
+//! Work conservation: no die is idle while it has work.
 //!
-//! Saturated random writes give every die work: host writes while there is room, collection while there is not. What
-//! idles dies nevertheless: erased blocks that lie on other dies, all work queued on a few of them, a host that is held
-//! up while what it waits for does not fill the dies.
+//! Saturated random writes give every die work: host writes while space is free, collection otherwise. Dies
+//! may still be idle because erased blocks are on other dies, because all work is queued on a few dies, or
+//! because a throttled host waits for work that does not fill the dies.
 
 use crate::drives::{Drive, PLAIN};
 use crate::host::Window;
@@ -22,7 +22,6 @@ fn print(drive: &Drive, window: &Window) {
     );
 }
 
-/// Measures two drive sizes of saturated writes after three of warm-up, and holds them to `least`.
 #[track_caller]
 fn assert_busy(drives: &[Drive], least: f64) {
     for drive in drives {
@@ -32,17 +31,15 @@ fn assert_busy(drives: &[Drive], least: f64) {
     }
 }
 
-/// Pages of 16 KiB on several planes, which want a buffer that fills them.
 const PLANES: Drive = Drive { planes: 4, page_bytes: 16384, buffer_stripes: 8, depth_per_die: 64, ..PLAIN };
 
 #[test]
 fn saturated_dies_are_busy() {
     let shape = |channels, dies_per_channel| Drive { channels, dies_per_channel, ..PLAIN };
-    // All of these are at 0.98 or more; 0.90 is what was asked for, and what lies between is room for other rules.
+    // All reach 0.98 or more; the requirement is 0.90. The rest is a margin for other rules.
     assert_busy(&[shape(1, 1), shape(4, 1), shape(1, 4), shape(16, 1)], 0.95);
 }
 
-/// Stop-the-world collection of whole victims leaves most dies idle.
 #[test]
 fn dies_are_idle_while_the_world_stops() {
     let drive = Drive { mode: "stop-the-world", ..PLAIN };
@@ -51,8 +48,8 @@ fn dies_are_idle_while_the_world_stops() {
     assert!((0.5..0.7).contains(&window.busy()), "dies are busy for {:.3}", window.busy());
 }
 
-/// Stripes fill blocks on all planes at the same time, and so need many at once: this drive once ran out of them. It is at
-/// 0.82: a stripe waits for the die whose turn it is, and goes to another one if that has no block of its own.
+/// Stripes fill blocks on all planes at once and need many erased blocks: this drive once ran out of them. It
+/// reaches 0.82: a stripe waits for the next die in turn unless that has no free block.
 #[test]
 fn saturated_dies_that_take_turns_are_less_busy() {
     let drive = Drive { channels: 4, dies_per_channel: 4, die_allocation: "stripe", ..PLAIN };
@@ -68,7 +65,7 @@ fn saturated_dies_behind_a_write_buffer_are_busy() {
     assert_busy(&[buffered, planes], 0.95);
 }
 
-/// Policies that cannot tell the best block of a plane take it where it is.
+/// Policies that cannot find the best block of a plane choose among all blocks.
 #[test]
 #[ignore = "a table: make test-long"]
 fn table_of_saturated_dies_by_victim_policy() {

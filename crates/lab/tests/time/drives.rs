@@ -1,22 +1,18 @@
-//! The drives that are measured: small, with times of a real one.
-
 use strobe_lab::Experiment;
 use strobe_ssd::DriveConfig;
 use strobe_workload::synthetic::SyntheticConfig;
 
 use crate::host::{Host, Window};
 
-/// Times in ns, and bytes a second: those of `generic-8g`.
+/// Of `generic-8g`.
 pub(crate) const READ_NS: u64 = 60_000;
 pub(crate) const PROGRAM_NS: u64 = 700_000;
 pub(crate) const ERASE_NS: u64 = 5_000_000;
 const CHANNEL_MB_S: u64 = 800;
 
-/// Bytes of a mapping unit.
 const UNIT_BYTES: u32 = 4096;
 const PAGES_PER_BLOCK: u32 = 64;
 
-/// A drive.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Drive {
     pub(crate) channels: u32,
@@ -28,16 +24,14 @@ pub(crate) struct Drive {
     pub(crate) die_allocation: &'static str,
     pub(crate) mode: &'static str,
     pub(crate) victim: &'static str,
-    /// Size of the write buffer in stripes, a page on each plane of the drive; 0: none.
+    /// In stripes, a page on each plane of the drive; 0: none.
     pub(crate) buffer_stripes: u32,
-    /// Marks of collection in blocks of room; 0: as they suit the drive.
+    /// 0: defaults of the drive.
     pub(crate) pace_blocks: u32,
     pub(crate) soft_blocks: u32,
-    /// Requests outstanding under a closed loop.
     pub(crate) depth_per_die: u32,
 }
 
-/// Four dies, each with a bus of its own and pages of one unit; else what a drive does if nothing is said.
 pub(crate) const PLAIN: Drive = Drive {
     channels: 4,
     dies_per_channel: 1,
@@ -90,7 +84,7 @@ impl Drive {
         ))
     }
 
-    /// A host with this drive, filled, and so many drive sizes of saturated random writes later.
+    /// Filled, after `warm_up` drive sizes of saturated random writes.
     pub(crate) fn warmed_up(&self, warm_up: u64) -> Host {
         let mut host = Host::filled(&self.config(), &SyntheticConfig::default());
         host.run_closed(self.depth(), warm_up * u64::from(host.drive.logical_units()));
@@ -101,20 +95,17 @@ impl Drive {
         self.depth_per_die * self.dies()
     }
 
-    /// So many drive sizes of saturated random writes, after those of the warm-up.
     pub(crate) fn saturated(&self, warm_up: u64, window: u64) -> Window {
         let mut host = self.warmed_up(warm_up);
         let units = u64::from(host.drive.logical_units());
         host.measure(|host| host.run_closed(self.depth(), window * units))
     }
 
-    /// Time of a transfer of so many units over the bus.
     pub(crate) fn transfer_ns(&self, units: u32) -> u64 {
         (u64::from(units * UNIT_BYTES) * 1000).div_ceil(CHANNEL_MB_S)
     }
 }
 
-/// The drive that `text`, the tables `[drive]`, describes.
 pub(crate) fn drive(text: &str) -> DriveConfig {
     Experiment::from_toml(text).unwrap_or_else(|error| panic!("{error}\n{text}")).drive
 }

@@ -1,4 +1,4 @@
-//! A host that knows exactly what time it is: it talks to the drive's door, sees every instant, and can stop at any.
+//! A host on the drive's device interface that sees every instant and can stop at any.
 
 use strobe_nand::NandOp;
 use strobe_ssd::{Command, Completion, DriveConfig, DriveStats, Range, Simulated, build};
@@ -6,10 +6,8 @@ use strobe_types::{Geometry, Op, Prng, Request, SimTime};
 use strobe_workload::arrivals::{Arrivals, RateProcess};
 use strobe_workload::synthetic::{Kind, Synthetic, SyntheticConfig, Workload};
 
-/// Of every drive and workload.
 const SEED: u64 = 42;
 
-/// Latencies of requests of one kind.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Tally {
     pub(crate) count: u64,
@@ -29,7 +27,6 @@ impl Tally {
     }
 }
 
-/// Erased blocks, looked at after every instant.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Free {
     pub(crate) least: u32,
@@ -38,30 +35,30 @@ pub(crate) struct Free {
     since: SimTime,
 }
 
-/// Erased pages, in blocks: erased blocks and what is left of open ones.
+/// In blocks: erased blocks and the rest of open ones.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Room {
+pub(crate) struct FreeSpace {
     pub(crate) least: f64,
     pub(crate) most: f64,
-    /// Victims chosen so far, the sum of units written at their choices, and the number of these.
+    /// Victims so far, the sum of units written at their choices, and the number of choices.
     victims: u64,
     written: u64,
     choices: u64,
 }
 
-impl Default for Room {
+impl Default for FreeSpace {
     fn default() -> Self {
         Self { least: f64::MAX, most: 0.0, victims: 0, written: 0, choices: 0 }
     }
 }
 
-impl Room {
+impl FreeSpace {
     fn look(&mut self, stats: &DriveStats, geometry: &Geometry) {
         let per_block = u64::from(geometry.units_per_block());
         let programmed = stats.nand.total(NandOp::Program) * u64::from(geometry.units_per_page());
         let written = programmed - stats.nand.total(NandOp::Erase) * per_block;
-        let room = f64::from(geometry.blocks()) - written as f64 / per_block as f64;
-        (self.least, self.most) = (self.least.min(room), self.most.max(room));
+        let free_space = f64::from(geometry.blocks()) - written as f64 / per_block as f64;
+        (self.least, self.most) = (self.least.min(free_space), self.most.max(free_space));
         if stats.gc.victims != self.victims {
             if self.victims > 0 {
                 (self.written, self.choices) = (self.written + written, self.choices + 1);
@@ -70,13 +67,12 @@ impl Room {
         }
     }
 
-    /// Units on flash that are not in erased pages, valid or not, in the mean over the choices of victims.
+    /// Valid or not, as a mean over the choices of victims.
     pub(crate) fn written_at_choice(&self) -> f64 {
         self.written as f64 / self.choices as f64
     }
 }
 
-/// Activity between two instants.
 #[derive(Clone, Debug)]
 pub(crate) struct Window {
     pub(crate) ns: u64,
@@ -86,28 +82,24 @@ pub(crate) struct Window {
     pub(crate) reads: Tally,
     pub(crate) free: Free,
     pub(crate) free_mean: f64,
-    pub(crate) room: Room,
+    pub(crate) free_space: FreeSpace,
 }
 
 impl Window {
-    /// Share of the dies' time for which they were held.
     pub(crate) fn busy(&self) -> f64 {
         self.stats.occupancy.total_ns() as f64 / (self.ns as f64 * f64::from(self.dies))
     }
 
-    /// Units programmed per unit that the host wrote.
     pub(crate) fn waf(&self, units_per_page: u32) -> f64 {
         let programmed = self.stats.nand.total(NandOp::Program) * u64::from(units_per_page);
         programmed as f64 / self.stats.host.units_written as f64
     }
 
-    /// Host writes per second, complete within the window.
     pub(crate) fn writes_per_s(&self) -> f64 {
         self.writes.count as f64 * 1e9 / self.ns as f64
     }
 }
 
-/// A host with its drive.
 pub(crate) struct Host {
     pub(crate) drive: Box<dyn Simulated>,
     pub(crate) now: SimTime,
@@ -121,14 +113,11 @@ pub(crate) struct Host {
     pub(crate) writes: Tally,
     pub(crate) reads: Tally,
     free: Free,
-    /// When requests were complete and how long they took, if somebody wants to know.
     pub(crate) log: Option<Vec<(u64, u64)>>,
-    /// Free-space observation, if requested.
-    room: Option<Room>,
+    free_space: Option<FreeSpace>,
 }
 
 impl Host {
-    /// A drive that has been written once from start to end, before anything is measured.
     pub(crate) fn filled(config: &DriveConfig, workload: &SyntheticConfig) -> Self {
         let drive = build(config, true, SEED).expect("the drive can be built");
         let bytes = config.logical_bytes();
@@ -150,7 +139,7 @@ impl Host {
             reads: Tally::default(),
             free: Free { least: 0, most: 0, block_ns: 0, since: SimTime::ZERO },
             log: None,
-            room: None,
+            free_space: None,
         };
         host.run_closed(64, units);
         host.rest();
@@ -158,12 +147,10 @@ impl Host {
         host
     }
 
-    /// From now on looks at room after every instant.
     pub(crate) fn watch_room(&mut self) {
-        self.room = Some(Room::default());
+        self.free_space = Some(FreeSpace::default());
     }
 
-    /// Lets everything that is outstanding, and all that follows from it, come to its end.
     pub(crate) fn rest(&mut self) {
         while let Some(next) = self.drive.next_event() {
             self.advance(next);
@@ -180,7 +167,6 @@ impl Host {
         self.batch[self.given - 1]
     }
 
-    /// Submits a request now.
     pub(crate) fn submit(&mut self, request: Request) {
         let tag = self.unused.pop().unwrap_or(self.issued.len() as u32);
         let slot = (self.now, request.op);
@@ -193,7 +179,6 @@ impl Host {
         self.drive.submit(self.now, u64::from(tag), &Command::of_request(&request, &range), None);
     }
 
-    /// Lets all happen that happens before `time`.
     pub(crate) fn run_until(&mut self, time: SimTime) {
         while let Some(next) = self.drive.next_event().filter(|&next| next < time) {
             self.advance(next);
@@ -201,7 +186,7 @@ impl Host {
         self.now = self.now.max(time);
     }
 
-    /// Lets time pass until `time`, which no event comes before; says how many requests are complete.
+    /// At most the next event; returns the number of completed requests.
     pub(crate) fn advance(&mut self, time: SimTime) -> u32 {
         self.drive.advance(time, &mut self.completions);
         self.now = self.now.max(time);
@@ -227,12 +212,11 @@ impl Host {
         free.block_ns += u128::from(free_blocks) * u128::from(self.now.since(free.since));
         (free.least, free.most) = (free.least.min(free_blocks), free.most.max(free_blocks));
         free.since = self.now;
-        if let Some(room) = &mut self.room {
-            room.look(&self.drive.stats(), self.drive.geometry());
+        if let Some(free_space) = &mut self.free_space {
+            free_space.look(&self.drive.stats(), self.drive.geometry());
         }
     }
 
-    /// Runs a closed loop of `depth` outstanding requests until `requests` more have been issued.
     pub(crate) fn run_closed(&mut self, depth: u32, requests: u64) {
         let mut left = requests;
         loop {
@@ -249,7 +233,6 @@ impl Host {
         }
     }
 
-    /// Requests at the times of `arrivals`, whatever the drive does, until so many have come.
     pub(crate) fn open(&mut self, arrivals: &mut Arrivals, requests: u64) {
         for _ in 0..requests {
             let arrival = arrivals.next().expect("endless arrivals");
@@ -260,7 +243,6 @@ impl Host {
         }
     }
 
-    /// A Poisson process of so many requests per second from now on.
     pub(crate) fn poisson(&self, iops: f64, seed: u64) -> Arrivals {
         Arrivals::constant(
             RateProcess::Poisson,
@@ -270,11 +252,12 @@ impl Host {
         )
     }
 
-    /// Measures what happens while `run` has its way.
     pub(crate) fn measure(&mut self, run: impl FnOnce(&mut Self)) -> Window {
         let free_blocks = self.drive.free_blocks();
         self.free = Free { least: free_blocks, most: free_blocks, block_ns: 0, since: self.now };
-        self.room = self.room.map(|room| Room { victims: room.victims, ..Room::default() });
+        self.free_space = self
+            .free_space
+            .map(|free_space| FreeSpace { victims: free_space.victims, ..FreeSpace::default() });
         (self.writes, self.reads) = (Tally::default(), Tally::default());
         let (start, before) = (self.now, self.drive.stats());
         run(self);
@@ -287,7 +270,7 @@ impl Host {
             reads: self.reads,
             free: self.free,
             free_mean: self.free.block_ns as f64 / ns as f64,
-            room: self.room.unwrap_or_default(),
+            free_space: self.free_space.unwrap_or_default(),
         }
     }
 }

@@ -1,7 +1,7 @@
-//! Is time right? Drives with times against what must be true of them on paper.
+//! Correctness of time: timed drives checked against closed forms and bounds.
 //!
-//! What takes longer is ignored: `cargo test --release -p strobe-lab --test time -- --ignored --nocapture` prints the
-//! tables that docs/TIME.md quotes.
+//! Long tests are ignored: `cargo test --release -p strobe-lab --test time -- --ignored --nocapture` prints
+//! the tables that docs/TIME.md quotes.
 
 mod amplification;
 mod batches;
@@ -19,7 +19,6 @@ mod retries;
 mod suspended;
 mod throughput;
 
-/// Fails unless `found` is within `tolerance` of `expected`, as a share.
 #[track_caller]
 fn assert_near(what: &str, found: f64, expected: f64, tolerance: f64) {
     assert!((found / expected - 1.0).abs() <= tolerance, "{what}: {found}, expected {expected}");

@@ -1,17 +1,15 @@
-//! Below saturation the drive keeps up, and collection keeps room between its marks.
+//! Below saturation the drive keeps up, and collection keeps free space between its watermarks.
 //!
-//! Writes come as a Poisson process of a share of what the drive does at most. They wait for nobody: as many are
-//! outstanding as have come.
+//! Writes arrive as a Poisson process at a share of the saturated rate, with unlimited queue depth.
 
 use crate::assert_near;
 use crate::drives::{Drive, ERASE_NS, PLAIN, PROGRAM_NS, READ_NS};
 
-/// Reserve for copies while the host takes blocks: one erased block per plane, and two more.
+/// One erased block per plane for copies, and two more.
 fn least_blocks(drive: &Drive) -> u32 {
     drive.dies() * drive.planes + 2
 }
 
-/// Emptying a victim of the mean kind: reading and programming what is valid, and its erase, one after the other.
 fn whole_victim_ns(drive: &Drive, copies: f64) -> f64 {
     let copy_ns = READ_NS + PROGRAM_NS + 2 * drive.transfer_ns(1);
     copies * copy_ns as f64 + ERASE_NS as f64
@@ -39,28 +37,31 @@ fn assert_paced(drive: &Drive, loads: &[f64], warm_up: u64, window: u64) {
             window.free.least,
             window.free.most,
             window.free_mean,
-            window.room.least,
-            window.room.most,
+            window.free_space.least,
+            window.free_space.most,
             window.writes.mean_ns() / 1e6,
             window.writes.max_ns as f64 / 1e6,
             whole / 1e6,
         );
-        // Some dozens of tens of thousands are on their way at either end.
+        // A few dozen of tens of thousands are outstanding at either end.
         assert_near("writes done of those offered", window.writes.count as f64, offered as f64, 0.01);
         let (least, soft) = (least_blocks(drive), drive.soft_blocks);
         assert!(
-            window.room.least >= f64::from(least),
+            window.free_space.least >= f64::from(least),
             "room for {} blocks, {least} at least",
-            window.room.least
+            window.free_space.least
         );
-        // Each victim that has been chosen below the mark earns a block at most.
+        // Each victim chosen below the watermark gains at most one block.
         let most = soft + drive.dies();
-        assert!(window.room.most <= f64::from(most), "room for {} blocks, {most} at most", window.room.most);
+        assert!(
+            window.free_space.most <= f64::from(most),
+            "room for {} blocks, {most} at most",
+            window.free_space.most
+        );
         assert!((window.writes.max_ns as f64) < whole, "a write has waited for a whole victim");
     }
 }
 
-/// Marks as they suit this drive by default, written down.
 const PACED: Drive = Drive { pace_blocks: 13, soft_blocks: 17, ..PLAIN };
 
 #[test]

@@ -1,4 +1,4 @@
-//! Pages that differ in how long they take.
+//! Page types with different times.
 
 use strobe_nand::Class;
 use strobe_types::{Lba, Op, Request};
@@ -13,7 +13,6 @@ const PROGRAM_NS: [f64; 3] = [300_000.0, 900_000.0, 2_100_000.0];
 const TRANSFER_NS: f64 = 40_960.0;
 const UNITS: u32 = 12_000;
 
-/// One die of three page types, without the preset's firmware and buffer.
 fn typed(write_fraction: f64) -> Host {
     let config = drive(&format!(
         "[drive.nand]\nblocks_per_plane = 64\npages_per_block = 255\nchannel_mb_s = 100\n\
@@ -23,8 +22,7 @@ fn typed(write_fraction: f64) -> Host {
     Host::filled(&config, &SyntheticConfig { write_fraction, ..SyntheticConfig::default() })
 }
 
-/// Poisson reads of pages of three types, on one die: a queue with general service times (M/G/1). A read waits for
-/// ρ·E[S²]/2E[S]/(1 − ρ) in the mean (Pollaczek and Khinchine) and is then served.
+/// M/G/1: the mean wait is ρ·E[S²]/2E[S]/(1 − ρ) (Pollaczek and Khinchine), followed by the service.
 #[test]
 fn reads_of_several_page_types_wait_as_pollaczek_and_khinchine_say() {
     let services = READ_NS.map(|ns| ns + TRANSFER_NS);
@@ -41,7 +39,6 @@ fn reads_of_several_page_types_wait_as_pollaczek_and_khinchine_say() {
     }
 }
 
-/// The die is held for each program as long as its page's type takes, and for its transfer.
 #[test]
 fn programs_take_the_times_of_their_types() {
     let mut host = typed(1.0);

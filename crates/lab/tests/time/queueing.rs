@@ -1,4 +1,4 @@
-//! Reads that come at random to many dies: each is a queue of its own, for the address decides which one serves.
+//! Random reads on many dies: each die is a separate queue, because the address decides.
 
 use std::collections::VecDeque;
 
@@ -11,12 +11,11 @@ use crate::assert_near;
 use crate::drives::drive;
 use crate::host::Host;
 
-/// A read of 60 µs, and 5.12 µs on the bus.
+/// 60 µs, and 5.12 µs on the bus.
 const SERVICE_NS: u64 = 65_120;
 
-/// Dies with their own buses share nothing, and each is an M/D/1 queue. The number of requests keeps the error
-/// of the mean below a fifth of the tolerance. One die needs as many requests (`tests/jobs`), and here the
-/// requests of all dies count.
+/// The number of requests keeps the error of the mean below a fifth of the tolerance. A single die needs the
+/// same number (`tests/jobs`); here the requests of all dies count.
 #[test]
 fn poisson_reads_on_dies_with_buses_of_their_own_wait_as_long_as_in_m_d_1_queues() {
     for (dies, rho, requests) in [
@@ -27,7 +26,7 @@ fn poisson_reads_on_dies_with_buses_of_their_own_wait_as_long_as_in_m_d_1_queues
         (16, 0.8, 3_000_000),
     ] {
         let rate_iops = (rho * 1e9 / SERVICE_NS as f64 * f64::from(dies)).round() as u32;
-        // As many units on each die, filled one after the other.
+        // Equal units on each die, filled one after the other.
         let text = format!(
             "[drive.nand]\nchannels = {dies}\nblocks_per_plane = 16\npages_per_block = 64\nchannel_mb_s = 800\n\
              [drive.ftl]\nlogical_pages = {}\n[workload]\nrw = \"randread\"\niodepth = 65536\n\
@@ -47,11 +46,10 @@ fn poisson_reads_on_dies_with_buses_of_their_own_wait_as_long_as_in_m_d_1_queues
     }
 }
 
-/// Dies of a naive drive that share buses: a die holds its page until the bus has carried it.
+/// A die holds its page until the bus has carried it.
 struct Naive {
     read_ns: u64,
     transfer_ns: u64,
-    /// The reads that wait for each die.
     queues: Vec<VecDeque<usize>>,
     dies: Vec<Doing>,
     buses: Vec<Bus>,
@@ -60,9 +58,8 @@ struct Naive {
 
 #[derive(Clone, Default)]
 struct Bus {
-    /// The die whose page is on it, and until when.
+    /// Die on the bus, and the end of the transfer.
     carries: Option<(usize, u64)>,
-    /// Dies that wait, in the order of their requests.
     waiting: VecDeque<usize>,
 }
 
@@ -70,12 +67,11 @@ struct Bus {
 enum Doing {
     Nothing,
     Sensing(usize, u64),
-    /// Waits for the bus, or is on it.
+    /// Waits for the bus, or transfers.
     Sending(usize),
 }
 
 impl Naive {
-    /// When each of `reads`, arrival and die, is done.
     fn serve(
         reads: &[(u64, usize)],
         channels: usize,
@@ -112,7 +108,6 @@ impl Naive {
         }
     }
 
-    /// Ends the activities that are over at `now`.
     fn end(&mut self, now: u64, per_channel: usize) {
         for die in 0..self.dies.len() {
             let bus = &mut self.buses[die / per_channel];
@@ -132,7 +127,6 @@ impl Naive {
         }
     }
 
-    /// Begins the next activities: dies, then buses.
     fn begin(&mut self, now: u64) {
         for (die, queue) in self.dies.iter_mut().zip(&mut self.queues) {
             if *die == Doing::Nothing
@@ -149,9 +143,8 @@ impl Naive {
     }
 }
 
-/// Dies that share a bus have no closed form: a die that waits for the bus stays busy. A naive simulation of
-/// the same arrivals is the oracle, to the nanosecond, read by read. Waiting exceeds M/D/1 with a bus for each
-/// die.
+/// No closed form: a die that waits for the bus stays busy. The oracle simulates the same arrivals, exact to
+/// the nanosecond for every read. The wait exceeds M/D/1.
 #[test]
 fn poisson_reads_on_dies_that_share_a_bus_are_served_as_by_a_naive_drive() {
     for (channels, per_channel, mb_s, rho) in

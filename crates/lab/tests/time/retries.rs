@@ -1,4 +1,4 @@
-//! Reads that have to be repeated, and blocks that are moved before too many are.
+//! Read retries, and refreshes of blocks with too many reads or too old data.
 
 use strobe_nand::{Cause, NandOp};
 use strobe_workload::synthetic::SyntheticConfig;
@@ -7,7 +7,7 @@ use crate::assert_near;
 use crate::drives::{READ_NS, drive};
 use crate::host::{Host, Window};
 
-/// Four dies with buses that take no time.
+/// The buses take no time.
 fn reads(tables: &str, rate: f64, count: u64) -> Window {
     let config = drive(&format!(
         "[drive.nand]\nchannels = 4\ndies_per_channel = 1\nplanes_per_die = 1\nblocks_per_plane = 32\n\
@@ -19,7 +19,6 @@ fn reads(tables: &str, rate: f64, count: u64) -> Window {
     host.measure(|host| host.open(&mut arrivals, count))
 }
 
-/// Each retry is a read of the array: it is counted, takes the die's time, and the host waits for it.
 #[test]
 fn retries_hold_the_die_as_reads_do() {
     for fresh in [0.0, 0.4, 2.5] {
@@ -31,14 +30,14 @@ fn retries_hold_the_die_as_reads_do() {
         assert_near("reads of the array", array as f64, each * count as f64, 0.02);
         let busy = array as f64 * READ_NS as f64 / (window.ns as f64 * 4.0);
         assert_near("share of busy time", window.busy(), busy, 1e-3);
-        // The firmware's time comes on top, and, rarely, another read on the same die.
+        // The firmware's time is added, and rarely another read on the same die.
         let mean = window.reads.mean_ns();
         assert!(mean > each * 0.98 * READ_NS as f64, "mean read {mean} ns with {fresh} retries");
         assert!(mean < each * 1.08 * READ_NS as f64 + 20_000.0, "mean read {mean} ns with {fresh} retries");
     }
 }
 
-/// A block is moved when it has been read so often, whatever else happens; its retries do not grow beyond that.
+/// A block is moved after `limit` reads; its retries grow no further.
 #[test]
 fn blocks_are_refreshed_after_so_many_reads() {
     let count = 200_000;
@@ -49,30 +48,29 @@ fn blocks_are_refreshed_after_so_many_reads() {
     let with = reads(&format!("{disturbed}[drive.ftl.refresh]\nreads = {limit}\n"), 2_000.0, count);
     let refreshed = with.stats.gc.refreshed_blocks;
     assert_eq!(refreshed, with.stats.nand.total(NandOp::Erase));
-    // Reads of hosts that are not on blocks still to be moved; the moves themselves read, too, and make nothing due.
+    // Host reads on blocks not yet due are subtracted. The moves read, too, but make no block due.
     let most = host_reads(&with) / f64::from(limit);
     let least = (host_reads(&with) - f64::from(limit) * 100.0) / f64::from(limit) * 0.95;
     assert!((least..=most).contains(&(refreshed as f64)), "{refreshed} blocks, expected {least} to {most}");
-    // From none to `limit` reads with 2 retries a thousand: 0.5 in the mean; open blocks are not moved. Without, as many
-    // as there were reads.
+    // From 0 to `limit` reads with 2 retries per thousand: 0.5 on average; open blocks are not moved. Without
+    // refresh, retries grow with the reads.
     let retries = |window: &Window| host_reads(window) / count as f64 - 1.0;
     assert!((0.4..0.65).contains(&retries(&with)), "{} retries a read", retries(&with));
     assert!(retries(&without) > 3.0 * retries(&with), "{} retries a read", retries(&without));
 }
 
-/// Reads of the array for the host, retries included.
 fn host_reads(window: &Window) -> f64 {
     window.stats.nand.get(NandOp::Read, Cause::Host) as f64
 }
 
-/// A block is moved when its data is so old, if anybody looks: with every read, one block further.
+/// Each read checks one more block.
 #[test]
 fn blocks_are_refreshed_after_so_many_days() {
     let (rate, count) = (2_000.0, 100_000);
     let tables =
         "[drive.nand.read_retry]\nper_day = 0.1\ndays_per_second = 2.0\n[drive.ftl.refresh]\ndays = 10.0\n";
     let window = reads(tables, rate, count);
-    // 50 s in which 100 days pass: each of some hundred blocks is moved ten times, or nine.
+    // 50 s, which are 100 days: each of about a hundred blocks is moved nine or ten times.
     let days = window.ns as f64 / 1e9 * 2.0;
     let rounds = window.stats.gc.refreshed_blocks as f64 / 100.0;
     assert!((0.8 * days / 10.0..1.2 * days / 10.0).contains(&rounds), "{rounds} rounds in {days} days");

@@ -1,4 +1,4 @@
-//! Reads that meet a die busy with programs, one directly behind the other.
+//! Reads on a die that is busy with back-to-back programs.
 
 use strobe_nand::NandOp;
 use strobe_types::{Lba, Op, Prng, Request};
@@ -12,15 +12,14 @@ use crate::host::{Host, Window};
 const READ_NS: f64 = 60_000.0;
 const PROGRAM_NS: f64 = 700_000.0;
 const ERASE_NS: f64 = 5_000_000.0;
-/// A page of one unit on a bus of 100 MB/s, which is to be seen in the result.
+/// At 100 MB/s, slow enough to affect the result.
 const TRANSFER_NS: f64 = 40_960.0;
 const SERVICE_NS: f64 = READ_NS + TRANSFER_NS;
 
 const UNITS: u32 = 8_000;
 
-/// One die. What is written is the first half, in order, so that nothing needs to be copied: the die programs, and erases
-/// what has been overwritten. What is read is the other half, so that nothing read is on its way. Reads come first
-/// whatever else waits.
+/// One die. Writes cover the first half in order, which needs no copies. Reads cover the other half, which is
+/// never in flight, and have priority over all other operations.
 fn measure(suspend: &str, rate: f64, reads: u64) -> Window {
     let config = drive(&format!(
         "[drive.nand]\nblocks_per_plane = 64\npages_per_block = 256\nchannel_mb_s = 100\nread_ns = 60_000\n\
@@ -35,7 +34,7 @@ fn measure(suspend: &str, rate: f64, reads: u64) -> Window {
             let arrival = arrivals.next().expect("endless arrivals");
             arrivals.advance();
             loop {
-                // One is being programmed and one waits.
+                // One write is being programmed and one waits.
                 while written < host.writes.count + 2 {
                     host.submit(request(Op::Write, (written % u64::from(UNITS / 2)) as u32));
                     written += 1;
@@ -54,7 +53,6 @@ fn measure(suspend: &str, rate: f64, reads: u64) -> Window {
     window
 }
 
-/// Times that the die was held by programs and by erases, as counted.
 fn works(window: &Window) -> [(f64, f64); 2] {
     let count = |op| window.stats.nand.total(op) as f64;
     [(count(NandOp::Program), TRANSFER_NS + PROGRAM_NS), (count(NandOp::Erase), ERASE_NS)]
@@ -68,8 +66,8 @@ fn print(what: &str, window: &Window, expected: f64) {
     );
 }
 
-/// Without suspends programs and erases are vacations of a server of reads: a read waits as in an M/D/1 queue, and for
-/// what is left of the vacation at hand, in the mean ΣV²/2ΣV. That holds at any rate.
+/// Programs and erases are vacations of a server of reads: a read waits as in an M/D/1 queue, plus on average
+/// ΣV²/2ΣV, at any rate.
 #[test]
 fn a_read_waits_for_what_is_left_of_a_program() {
     for (rho, reads) in [(0.05, 60_000), (0.3, 200_000), (0.6, 400_000)] {
@@ -83,9 +81,9 @@ fn a_read_waits_for_what_is_left_of_a_program() {
     }
 }
 
-/// With suspends, at a rate so low that one read in 300 meets another: one that comes while the page is on the bus waits
-/// for the rest of that, and for the suspend; one that comes while the array works, for the suspend, or for the rest if
-/// that is no more than the least. All moments are equally likely.
+/// The rate is so low that one read in 300 meets another. During the page's transfer a read waits for its
+/// rest and for the suspend; while the array works, for the suspend, or for the rest if that is at most
+/// `least_left_ns`. All moments are equally likely.
 #[test]
 fn a_read_waits_for_the_suspend_of_a_program_or_for_its_end() {
     for (suspend_ns, resume_ns, least_left_ns) in [

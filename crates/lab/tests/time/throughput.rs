@@ -1,7 +1,7 @@
-//! Throughput is the bandwidth of programs over write amplification.
+//! Throughput is the bandwidth of programs divided by write amplification.
 //!
-//! Each flash operation holds its die for a time that is known, so what was counted says how long dies must have been
-//! held. With one plane per die and a bus for each die nothing is shared and nobody waits while holding a die: a program
+//! Each flash operation holds its die for a known time, so the counters give the total time. With one plane
+//! per die and a bus for each die nothing is shared, and no operation waits while it holds a die. A program
 //! holds it for its transfer and tPROG, a read for tR and the transfer of its units, an erase for tBERS.
 
 use strobe_nand::NandOp;
@@ -10,10 +10,8 @@ use crate::assert_near;
 use crate::drives::{Drive, ERASE_NS, PLAIN, PROGRAM_NS, READ_NS};
 use crate::host::Window;
 
-/// Over-provisioning from little to much.
 const SPARES: [f64; 5] = [0.10, 0.18, 0.28, 0.40, 0.60];
 
-/// Die time of the counted operations, in ns.
 fn counted_ns(drive: &Drive, window: &Window) -> u64 {
     let total = |op| window.stats.nand.total(op);
     let units_read = total(NandOp::Read);
@@ -27,8 +25,7 @@ struct Row {
     waf: f64,
 }
 
-/// Throughput against what follows from the counts. An operation counts when it is issued and holds its die later:
-/// those that are on their way at both ends of the window, some dozens of tens of thousands, make 1 % at most.
+/// Operations outstanding at both ends of the window, a few dozen of tens of thousands, make 1 % at most.
 fn measure(drive: &Drive, window: &Window) -> Row {
     let host_writes = window.stats.host.units_written as f64;
     let per_write_ns = counted_ns(drive, window) as f64 / host_writes;
@@ -47,9 +44,9 @@ fn measure(drive: &Drive, window: &Window) -> Row {
     Row { programs_per_s, waf }
 }
 
-/// Programs a second must not depend on how full the drive is, but for what reads and erases take: with tR + transfer of
-/// a tenth of a program, and an erase of a ninth of a program for each page, that is less than 10 % from no copies to
-/// nothing but copies.
+/// Programs per second must not depend on the fill level, except for reads and erases: with tR + transfer of
+/// a tenth of a program, and an erase of a ninth of a program per page, less than 10 % from no copies to only
+/// copies.
 fn assert_bandwidth(of: impl Fn(f64) -> Drive, spares: &[f64], warm_up: u64, window: u64) {
     let rows: Vec<Row> = spares
         .iter()
@@ -62,7 +59,7 @@ fn assert_bandwidth(of: impl Fn(f64) -> Drive, spares: &[f64], warm_up: u64, win
     let (least, most) = (programs.clone().fold(f64::MAX, f64::min), programs.fold(0.0, f64::max));
     println!("programs a second: {least:.0} to {most:.0}, {:.1} % apart", (most / least - 1.0) * 100.0);
     assert!(most / least < 1.15, "programs a second depend on the fill: {least} to {most}");
-    // And it is a real range: writes a second differ by a multiple.
+    // The range is real: writes per second differ by a multiple.
     assert!(rows[0].waf > 2.0 * rows[rows.len() - 1].waf);
 }
 

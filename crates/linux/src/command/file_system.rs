@@ -1,11 +1,11 @@
-//! File systems: how each is made and checked, the same way every time.
+//! File systems with reproducible mkfs and fsck commands.
 
 use strobe_types::named;
 
 use crate::job::{DEVICE, Run, Step};
 
 named! {
-    /// A file system that a guest can use.
+    /// File system of a guest.
     #[derive(Clone, Copy, Debug, PartialEq, Eq)]
     pub enum FileSystem {
         /// ext4.
@@ -20,25 +20,25 @@ named! {
         Btrfs => "btrfs",
         /// exFAT.
         Exfat => "exfat",
-        /// None: the command sees /dev/vda only.
+        /// No file system; the command uses /dev/vda directly.
         None => "none",
     }
 }
 
 impl FileSystem {
-    /// Its name for mount(2).
+    /// Name for mount(2).
     pub fn kernel_name(self) -> Option<&'static str> {
         (self != Self::None).then(|| self.name())
     }
 
-    /// Command that creates the file system. Its identity depends on `seed` only.
+    /// Command that creates the file system. Its identity depends only on `seed`.
     pub fn mkfs(self, seed: u64, options: &[String]) -> Vec<String> {
         let mut options = options.to_vec();
         let uuid = format!("57b0be00-0000-4000-8000-{:012x}", seed & 0xffff_ffff_ffff);
         let own: Vec<String> = match self {
             Self::Ext4 => {
                 let mut extended = format!("hash_seed={uuid},lazy_itable_init=0,lazy_journal_init=0");
-                // mkfs takes the last -E only.
+                // mkfs uses only the last -E.
                 if let Some(at) = options.iter().position(|option| option == "-E")
                     && at + 1 < options.len()
                 {
@@ -54,14 +54,13 @@ impl FileSystem {
             }
             Self::Xfs => ["mkfs.xfs", "-q", "-f", "-m", &format!("uuid={uuid}")].map(str::to_owned).into(),
             Self::Btrfs => ["mkfs.btrfs", "-q", "-f", "-U", &uuid].map(str::to_owned).into(),
-            // It takes its serial number from the clock, which is the guest's: no option that all versions have sets it.
+            // The serial number comes from the guest's clock, as no option for it exists in all versions.
             Self::Exfat => vec!["mkfs.exfat".to_owned()],
             Self::None => Vec::new(),
         };
         own.into_iter().chain(options).chain([DEVICE.to_owned()]).collect()
     }
 
-    /// `options` of its mkfs, which is not to discard what is on the drive; what they say counts more.
     pub(super) fn without_discard(self, options: &[String]) -> Vec<String> {
         let first: &[&str] = match self {
             Self::Ext4 => return with_extended(options, "nodiscard"),
@@ -72,7 +71,7 @@ impl FileSystem {
         first.iter().map(|&word| word.to_owned()).chain(options.iter().cloned()).collect()
     }
 
-    /// Repair steps after a power cut, before the mount. File systems without a journal need them.
+    /// Repair steps after a power cut, before the mount. Only file systems without a journal need them.
     pub fn repair(self) -> Vec<Step> {
         let run = |tool: &str, option: &str, allowed: &[i32]| {
             let argv = [tool, option, DEVICE].map(str::to_owned).into();
@@ -85,7 +84,7 @@ impl FileSystem {
         }
     }
 
-    /// Command that checks the file system without changing it.
+    /// Command that checks the file system without changes.
     pub fn fsck(self) -> Option<Vec<String>> {
         let command: &[&str] = match self {
             Self::Ext4 => &["e2fsck", "-f", "-n", DEVICE],
@@ -100,7 +99,6 @@ impl FileSystem {
     }
 }
 
-/// `options` of mkfs.ext4 with `more` before what they say behind -E.
 pub(super) fn with_extended(options: &[String], more: &str) -> Vec<String> {
     let mut options = options.to_vec();
     match options.iter().position(|option| option == "-E").and_then(|at| options.get_mut(at + 1)) {

@@ -20,7 +20,7 @@ use strobe_types::{SimTime, StopFlag};
 
 pub use file_system::FileSystem;
 pub use result::{BesideResult, LinuxResult};
-pub use root::{GuestRoot, environment, found_here};
+pub use root::{GuestRoot, environment, file_here, program_here};
 pub use series::{GuestInterval, KernelInterval, series_csv};
 pub use switches::{Ext4Discard, F2fsCleaning, Switches};
 
@@ -30,21 +30,20 @@ use strobe_lab::machine::{Stopwatch, available_bytes};
 use strobe_lab::result::ImageResult;
 use strobe_lab::{Experiment, RunError, runner};
 
-/// The marks around the measured window.
 const BEGIN: &str = "begin";
 const END: &str = "end";
-/// The mark behind the unmount, which waits for what the file system does in the background.
+/// Mark after the unmount, which waits for background work of the file system.
 const UNMOUNTED: &str = "unmounted";
 
-/// Beginning and end of the measured window, if the guest got so far.
+/// Start and end of the measured window, if the guest reached both.
 pub fn window(outcome: &Outcome) -> Option<(&Mark, &Mark)> {
     outcome.mark(BEGIN).zip(outcome.mark(END))
 }
 
-/// Settings of every drive for a guest: it keeps written data, across power cuts as well.
+/// Settings of a guest's drive: it keeps written data, also across power cuts.
 pub const DRIVE_SETS: [&str; 2] = ["drive.nand.data=bytes", "drive.ftl.durable_map=true"];
 
-/// Lets `drive` keep what is written as [`DRIVE_SETS`] do; a map that is durable in another form stays that.
+/// Makes `drive` keep written data, as [`DRIVE_SETS`] do. Another durable map is kept.
 pub fn keep_data(drive: &mut DriveConfig) {
     drive.nand.data = DataMode::Bytes;
     if !drive.ftl.durable_map.is_durable() {
@@ -52,34 +51,34 @@ pub fn keep_data(drive: &mut DriveConfig) {
     }
 }
 
-/// Drives from here on are large for mkfs, and what ext4 then does without.
+/// Size from which a drive is large: mkfs and ext4 then skip some initialisation.
 const LARGE_BYTES: u64 = 64 << 30;
 const LAZY_TABLES: &str = "lazy_itable_init=1";
 const NO_TABLES: &str = "noinit_itable";
 
-/// Why a job was not done.
+/// Failure of a job.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum LinuxRunError {
     /// The drive cannot be built.
     #[error(transparent)]
     Drive(#[from] RunError),
-    /// The kernel cannot be used.
+    /// The kernel is unusable.
     #[error(transparent)]
     Kernel(#[from] KernelError),
-    /// The guest.
+    /// The guest failed.
     #[error(transparent)]
     Guest(#[from] LinuxError),
     /// A step before or after the command failed.
     #[error("{0}")]
     Step(String),
-    /// It was ended while the drive was aged.
+    /// Interrupted during the ageing of the drive.
     #[error("interrupted")]
     Interrupted,
 }
 
 impl LinuxRunError {
-    /// True if the request was wrong, rather than its execution.
+    /// True if the request was wrong, not its execution.
     pub fn is_bad_request(&self) -> bool {
         match self {
             Self::Drive(error) => error.is_bad_request(),
@@ -96,59 +95,58 @@ impl LinuxRunError {
     }
 }
 
-/// Programs of a guest: its root, the command as the guest knows it, and modules of its kernel.
 struct Programs {
     root: Root,
     command: Vec<String>,
     modules: Vec<PathBuf>,
 }
 
-/// A command on a file system on a drive.
+/// Configuration of a command on a file system on a drive.
 #[derive(Clone, Debug)]
 pub struct LinuxRun {
     /// Drive and seed.
     pub experiment: Experiment,
-    /// The machine; its seed is that of the experiment.
+    /// Machine. Its seed is replaced by the experiment's.
     pub machine: Machine,
     /// File system to create on the drive and mount.
     pub file_system: FileSystem,
-    /// True if the file system is on the drive already.
+    /// True if the drive already holds the file system.
     pub is_made: bool,
-    /// Further steps before the mount.
+    /// Additional steps before the mount.
     pub before_mount: Vec<Step>,
-    /// More arguments for mkfs.
+    /// Additional arguments for mkfs.
     pub mkfs_options: Vec<String>,
-    /// Options of the mount, separated by commas.
+    /// Mount options, separated by commas.
     pub mount_options: String,
-    /// Further steps on the mounted file system, before the measured window.
+    /// Additional steps on the mounted file system, before the measured window.
     pub setup: Vec<Step>,
-    /// The command.
+    /// Command to run.
     pub command: Vec<String>,
-    /// True to check the file system after it is unmounted.
+    /// True to check the file system after the unmount.
     pub fsck: bool,
     /// Source of the guest's programs.
     pub root: GuestRoot,
-    /// Working folder of the command; empty: the mounted file system.
+    /// Working folder of the command; empty for the mounted file system.
     pub folder: String,
-    /// The file that the drive's flash is in; one that is there already goes on, with the file system that is on it.
-    /// Without it the flash is in memory.
+    /// Image file of the drive's flash. An existing image is continued with its file system. `None` keeps the
+    /// flash in memory.
     pub image: Option<PathBuf>,
-    /// Ageing of a new drive in memory before the guest boots. mkfs then does not discard the existing data.
+    /// Ageing of a new drive in memory before the guest boots. mkfs then keeps the existing data.
     pub ageing: Option<Ageing>,
-    /// Length of the intervals of a series, in ns; `None`: no series is taken.
+    /// Interval of the time series in ns; `None` disables it.
     pub interval_ns: Option<u64>,
-    /// Log of what the drive does while the command runs.
+    /// Event log of the drive while the command runs.
     pub log: EventLog,
-    /// Further drives of the guest, new ones in memory.
+    /// Further new drives in memory.
     pub others: Vec<DriveConfig>,
-    /// Partitions of the same size on the drive, of which the file system has the first; 0: none.
+    /// Number of equal partitions on the drive; 0 disables partitions. The file system uses the first.
     pub partitions: u32,
-    /// Files and folders of the guest to bring out when the command is done, in the guest's paths.
+    /// Guest paths of files and folders to copy out after the command.
     pub gets: Vec<String>,
 }
 
 impl LinuxRun {
-    /// `command` on a new drive in memory, with no other steps than mkfs and mount, and with packed programs.
+    /// Runs `command` on a new drive in memory after mkfs and mount, with packed programs.
     pub fn new(
         experiment: Experiment,
         machine: Machine,
@@ -178,7 +176,7 @@ impl LinuxRun {
         }
     }
 
-    /// Looks at the kernel: can it do what is asked?
+    /// Checks that the kernel has the required features.
     pub fn check_kernel(&self) -> Result<KernelInfo, KernelError> {
         let path = &self.machine.kernel;
         let info = kernel::inspect(path)?;
@@ -190,6 +188,7 @@ impl LinuxRun {
             return Err(KernelError::NoCpuCost { path: shown(), version });
         }
         match self.file_system.kernel_name() {
+            // A distribution's kernel may have the file system as a module.
             Some(kind) if !info.has_file_system(kind) && kernel::modules_of(&info).is_none() => {
                 Err(KernelError::NoFileSystem { path: shown(), version, kind: kind.to_owned() })
             }
@@ -203,7 +202,6 @@ impl LinuxRun {
         }
     }
 
-    /// The steps, and which of them is the command.
     fn job(&self, command: Vec<String>, modules: &[PathBuf]) -> (Job, usize) {
         let seed = self.experiment.seed;
         let mut steps: Vec<_> =
@@ -217,8 +215,10 @@ impl LinuxRun {
         }
         steps.extend(self.setup.iter().cloned());
         steps.push(Step::Mark(BEGIN.into()));
+        // Index of the command. Steps put in front of it later shift the index.
         let mut at = steps.len();
         steps.push(Run::program_in(command, &self.folder));
+        // The window ends only when all writes are on the drive.
         steps.extend([Step::Sync, Step::Mark(END.into())]);
         if !self.gets.is_empty() {
             steps.push(Step::Get(self.gets.clone()));
@@ -233,6 +233,7 @@ impl LinuxRun {
         job.sample_ns = self.interval_ns.unwrap_or(0);
         let interface = self.machine.disk.interface;
         if self.partitions > 0 {
+            // The file system uses the first partition.
             job = job.on_device(&partitions::name(interface.device(), 1));
             let bytes = self.experiment.drive.logical_bytes();
             let made = partitions::steps(interface.device(), bytes, self.partitions);
@@ -248,9 +249,10 @@ impl LinuxRun {
         (job, at)
     }
 
-    /// Runs the command on a new drive. `hears` gets what the guest prints, `recorder` what it asks of its disk in
-    /// the whole session, `ages` how many units of how many have been written where the drive is aged; raising `stop`
-    /// ends it.
+    /// Runs the command on a new drive. Raising `stop` ends it.
+    ///
+    /// `hears` receives the guest's output, and `recorder` its disk requests of the whole session. `ages`
+    /// receives the progress of ageing: units written and their total.
     pub fn run(
         &self,
         recorder: Option<Recorder>,
@@ -262,7 +264,7 @@ impl LinuxRun {
         let kernel = self.check_kernel()?;
         let mut run = self.suited();
         run.machine.memory_left = Some(available_bytes);
-        // An image is made only for a command that can run.
+        // An image is only created for a command that can run.
         let programs = run.programs(&kernel)?;
         let mut recovery = None;
         let mut drive = match &self.image {
@@ -272,11 +274,11 @@ impl LinuxRun {
                 let (config, seed) = (&self.experiment.drive, self.experiment.seed);
                 let (drive, found) =
                     strobe_ssd::build_on_image(config, true, seed, path).map_err(RunError::from)?;
-                // A run may have ended before it wrote anything.
+                // An earlier run may have ended before it wrote anything.
                 run.is_made |= found.is_some() && drive.mapped_units() > 0;
                 let start = found.as_ref().map_or(SimTime::ZERO, |found| found.finished);
                 recovery = found;
-                // The guest's clock goes on where the image's last clean end left it.
+                // The guest's clock continues at the image's last clean end.
                 run.machine.epoch_ns += drive.earlier_power_on_ns();
                 PoweredDrive::new(drive, start)
             }
@@ -298,8 +300,11 @@ impl LinuxRun {
         Ok(result)
     }
 
-    /// With what mkfs is told of an aged drive, which it would discard, and what mkfs and mount are told of a large drive: inode tables, gigabytes of zeros, are left as they are, and the
-    /// kernel does not write them in the background either. The user's own options count more.
+    /// Returns a copy with options suited to the drive.
+    ///
+    /// On an aged drive, mkfs does not discard the existing data. On a large drive, ext4 neither writes
+    /// gigabytes of zeroed inode tables at mkfs nor initialises them in the background. The user's options take
+    /// precedence.
     pub fn suited(&self) -> Self {
         let mut run = self.clone();
         if self.file_system == FileSystem::Ext4 && self.experiment.drive.logical_bytes() >= LARGE_BYTES {
@@ -313,7 +318,7 @@ impl LinuxRun {
         run
     }
 
-    /// A new drive, aged if that is asked for: `ages` is told how many units of how many have been written, raising `stop`
+    /// Builds a drive and ages it if configured. `ages` receives units written and their total. Raising `stop`
     /// ends it.
     pub fn new_drive(
         &self,
@@ -331,20 +336,18 @@ impl LinuxRun {
         })
     }
 
-    /// The further drives.
     fn other_drives(&self) -> Result<Vec<Box<dyn Simulated>>, LinuxRunError> {
         let seed = self.experiment.seed;
         let build = |config| Ok(strobe_ssd::build(config, true, seed).map_err(RunError::from)?);
         self.others.iter().map(build).collect()
     }
 
-    /// Refuses a drive and a guest that need more memory than there is.
     fn check_memory(&self) -> Result<(), RunError> {
         let guest = u64::from(self.machine.memory_mib) << 20;
         runner::check_empty_memory(&self.experiment, self.image.is_some(), guest)
     }
 
-    /// Runs the command on `drive`; what came of it, and which step it was. All steps have succeeded.
+    /// Runs the command on `drive`. Returns the outcome and the command's step. An error if a step has failed.
     pub fn run_on(
         &self,
         kernel: &KernelInfo,
@@ -356,12 +359,11 @@ impl LinuxRun {
         Ok((self.succeeded(outcome, step)?, step))
     }
 
-    /// `outcome`, unless a step has failed; `step` is the command's.
     fn succeeded(&self, outcome: Outcome, step: usize) -> Result<Outcome, LinuxRunError> {
         match &outcome.failed {
             None => Ok(outcome),
             Some((failed, reason)) => {
-                // The mark that begins the window is between preparations and the command.
+                // The mark that starts the window is between the preparations and the command.
                 let prepares = step.saturating_sub(1 + self.setup.len())..step;
                 let when = if prepares.contains(failed) { "before the program: " } else { "" };
                 let drive = outcome.drive_error.iter().map(|error| format!("\nthe drive: {error}"));
@@ -371,7 +373,8 @@ impl LinuxRun {
         }
     }
 
-    /// Runs the guest and lets steps fail. Returns the outcome, all steps, and the index of the command's step.
+    /// Runs the guest and tolerates failed steps. Returns the outcome, all steps, and the index of the
+    /// command's step.
     pub fn outcome_on(
         &self,
         kernel: &KernelInfo,
@@ -382,7 +385,6 @@ impl LinuxRun {
         self.run_programs(kernel, self.programs(kernel)?, drive, stop, hears)
     }
 
-    /// Finds the programs of the guest.
     fn programs(&self, kernel: &KernelInfo) -> Result<Programs, LinuxRunError> {
         let drivers = [Some("virtio_blk"), self.file_system.kernel_name()];
         let drivers: Vec<_> = drivers.into_iter().flatten().collect();
@@ -418,7 +420,7 @@ impl LinuxRun {
             (Some(window), Some(exit_code)) => {
                 Ok(LinuxResult::of(self, kernel, outcome, window, exit_code, watch))
             }
-            _ => Err(LinuxRunError::Step("the guest went down before the command was done".into())),
+            _ => Err(LinuxRunError::Step("the guest powered off before the command finished".into())),
         }
     }
 }

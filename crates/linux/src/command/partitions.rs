@@ -1,24 +1,21 @@
-//! Partitions of the drive: of one size, known to the guest's kernel only, so that the drive has no table of them.
+//! Equal partitions of the drive. Only the guest's kernel knows them; the drive holds no partition table.
 
 use crate::job::{Run, Step};
 
-/// Partitions begin at multiples of this many sectors, 1 MiB.
 const ALIGNED_SECTORS: u64 = 2048;
 
-/// The name of a partition of `disk`.
 pub(super) fn name(disk: &str, number: u32) -> String {
     let infix = if disk.ends_with(|last: char| last.is_ascii_digit()) { "p" } else { "" };
     format!("{disk}{infix}{number}")
 }
 
-/// Start and length of each of `count` partitions of a drive of `bytes`, in sectors. The first MiB is in none.
+/// Start and length in sectors. The first MiB stays unused.
 pub(super) fn places(bytes: u64, count: u32) -> Vec<(u64, u64)> {
     let parts = (bytes / 512 / ALIGNED_SECTORS).saturating_sub(1) / u64::from(count.max(1));
     let sectors = parts * ALIGNED_SECTORS;
     (0..u64::from(count)).map(|number| (ALIGNED_SECTORS + number * sectors, sectors)).collect()
 }
 
-/// The steps that tell the kernel of `count` partitions of `disk`.
 pub(super) fn steps(disk: &str, bytes: u64, count: u32) -> Vec<Step> {
     let add = |((start, sectors), number): ((u64, u64), u32)| {
         Run::tool([

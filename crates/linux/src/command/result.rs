@@ -10,101 +10,102 @@ use strobe_nand::NandOp;
 use strobe_ssd::{DriveConfig, MergeStats, NvramStats, Requests, TranslationStats};
 
 use super::{GuestInterval, LinuxRun};
-use strobe_lab::ideal_host_pages;
 use strobe_lab::machine::Stopwatch;
 use strobe_lab::numbers::ratio;
 use strobe_lab::result::{
     DiesResult, GcResult, HandlesResult, HostResult, ImageResult, Job, NandResult, SCHEMA_VERSION, SlcResult,
     StreamResult, WearResult, copies,
 };
+use strobe_lab::{WindowVerdict, ideal_host_pages};
 
-/// The result of a command in a guest. Counters cover the measured window: from the start of the command
-/// until all that it wrote is on the drive (sync).
+/// Result of a command in a guest.
+///
+/// Counters cover the measured window: from the start of the command until all its writes are on the drive
+/// (sync).
 #[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
 pub struct LinuxResult {
-    /// Version of this layout.
+    /// Version of this schema.
     pub schema_version: u32,
-    /// Version of Strobe that made it.
+    /// Strobe version.
     pub strobe_version: String,
-    /// Seed of everything random.
+    /// Random seed.
     pub seed: u64,
-    /// The complete drive.
+    /// Complete drive configuration.
     pub drive: DriveConfig,
-    /// The guest and its command.
+    /// Guest and command.
     pub guest: GuestResult,
     /// Requests of the guest's block layer.
     pub requests: Requests,
-    /// Host commands, as the drive counts them.
+    /// Host commands, as counted by the drive.
     pub host: HostResult,
     /// Flash operations.
     pub nand: NandResult,
-    /// Use of the dies' time.
+    /// Utilisation of the dies.
     pub dies: DiesResult,
-    /// Mapping units programmed for any cause per mapping unit written by the host; null if the host wrote
-    /// nothing.
+    /// Write amplification: mapping units programmed per mapping unit written by the host; null if the host
+    /// wrote nothing.
     pub waf: Option<f64>,
     /// Garbage collection.
     pub gc: GcResult,
-    /// Copy commands; not there without any.
+    /// Copy commands; absent without any.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub copy: Option<CopyStats>,
-    /// Non-volatile write cache; not there if the drive has none.
+    /// Non-volatile write cache; absent if the drive has none.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub nvram: Option<NvramStats>,
-    /// Merges, of a drive with log or replacement blocks.
+    /// Merges of a drive with log or replacement blocks; otherwise absent.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub merges: Option<MergeStats>,
-    /// Demand paging of the map, of a drive that does it.
+    /// Demand paging of the mapping table; absent if the whole table is in memory.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub translation: Option<TranslationStats>,
-    /// SLC cache, of a drive that has one.
+    /// SLC cache; absent if the drive has none.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub slc: Option<SlcResult>,
-    /// Streams, by number: those of the placement, then wear levelling, translation pages and the SLC cache, as far as the
-    /// drive has them. Not there without a placement.
+    /// Streams by number: placement streams, then wear levelling, translation pages and the SLC cache, if
+    /// present. Absent without a placement.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub streams: Option<Vec<StreamResult>>,
-    /// Placement handles; not there if the drive has none.
+    /// Placement handles; absent if the drive has none.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub placement_handles: Option<HandlesResult>,
-    /// The image that the drive's flash is in; not there if it is in memory.
+    /// Image file of the drive's flash; absent if the flash is in memory.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub image: Option<ImageResult>,
-    /// Capacities that had been overwritten at random before the guest booted, after the drive had been written once in
-    /// order; not there if the drive was new.
+    /// Random overwrites before boot, in drive capacities, after one sequential fill; absent for a new drive.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub aged: Option<f64>,
-    /// Further drives (--drive given more than once); absent if there were none.
+    /// Further drives (--drive given more than once); absent without any.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub other_drives: Vec<OtherDrive>,
     /// Wear of the drive at the end.
     pub wear: WearResult,
-    /// Time.
+    /// Virtual, wall and CPU time.
     pub time: LinuxTime,
-    /// Throughput and latency of the drive under fio's names.
+    /// Throughput and latency of the drive in fio's terms.
     pub jobs: Vec<Job>,
-    /// The session in intervals (--interval); not there without.
+    /// Time series of the session (--interval); absent without that option.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub intervals: Vec<GuestInterval>,
-    /// Why files or folders that were to be brought out were not sent.
+    /// Reason why files or folders were not copied out.
     #[serde(skip)]
     pub not_sent: Option<String>,
 }
 
-/// A further drive of the guest. Counters cover the session, from power-on to power-off.
+/// Further drive of the guest. Counters cover the session, from power-on to power-off.
 #[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
 pub struct OtherDrive {
-    /// The name of its block device.
+    /// Name of the block device.
     pub device: String,
-    /// The complete drive.
+    /// Complete drive configuration.
     pub drive: DriveConfig,
     /// Requests of the guest's block layer.
     pub requests: Requests,
-    /// Host commands, as the drive counts them.
+    /// Host commands, as counted by the drive.
     pub host: HostResult,
     /// Flash operations.
     pub nand: NandResult,
-    /// The first error of the drive that the guest has seen.
+    /// First drive error that the guest has seen.
     pub drive_error: Option<String>,
 }
 
@@ -122,10 +123,10 @@ impl OtherDrive {
     }
 }
 
-/// The guest and its command.
+/// Guest and command.
 #[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
 pub struct GuestResult {
-    /// Version of its kernel.
+    /// Kernel version.
     pub kernel: String,
     /// "virtual" or "real".
     pub clock: String,
@@ -135,47 +136,48 @@ pub struct GuestResult {
     pub memory_mib: u32,
     /// Source of the guest's programs.
     pub root: RootResult,
-    /// Command that created the file system; null without one, and if it was on the image already.
+    /// Command that created the file system; null without a file system, or if it was already on the image.
     pub mkfs: Option<Vec<String>>,
-    /// File system that was mounted.
+    /// Mounted file system.
     pub file_system: Option<String>,
-    /// Options of the mount.
+    /// Mount options.
     pub mount_options: String,
-    /// The command.
+    /// Command and arguments.
     pub command: Vec<String>,
-    /// Its exit code; 128 and the number of the signal that ended it.
+    /// Exit code of the command; 128 plus the signal number if a signal ended it.
     pub exit_code: i32,
-    /// Ranges that one discard could have.
+    /// Maximum ranges of one discard.
     pub discard_segments: u32,
-    /// True if copies within the drive were offered.
+    /// True if Copy within the drive was offered.
     pub copy: bool,
     /// True if the drive was offered with a volatile write cache.
     pub write_cache: bool,
     /// True if the guest's kernel killed a program because memory ran out.
     pub out_of_memory: bool,
-    /// Programs that computed for so long without a system call that virtual time went on with the host's clock: the
-    /// run is not repeatable. Absent if there were none.
+    /// Programs that computed too long without a system call.
+    ///
+    /// Virtual time then followed the host's clock, so the run is not repeatable. Absent without any.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub spun: Vec<String>,
-    /// The first error of the drive that the guest has seen.
+    /// First drive error that the guest has seen.
     pub drive_error: Option<String>,
-    /// Messages about time between guest and drive, from power-on to power-off.
+    /// Time messages between guest and simulator, from power-on to power-off.
     pub time_messages: u64,
     /// Interrupts by the drive, from power-on to power-off.
     pub interrupts: u64,
-    /// Virtual time charged for the guest's processor; absent if it takes none.
+    /// Virtual time charged for the guest's processor; absent if it is free.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub cpu: Option<CpuResult>,
 }
 
-/// Virtual time charged for the guest's processor: a cost model.
+/// Cost model of the guest's processor, in virtual time.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, JsonSchema)]
 pub struct CpuResult {
-    /// ns of every system call, beside what it waits for.
+    /// Cost of a system call in ns, in addition to its waiting time.
     pub syscall_ns: u32,
-    /// ns of a system call for every KiB that it copies between a program and the kernel.
+    /// Cost of a system call in ns per KiB copied between program and kernel.
     pub copy_ns_per_kib: u32,
-    /// ns of a fork and the end of its process; loading a program takes three times as long.
+    /// Cost of a fork and the exit of its process in ns. Loading a program costs three times as much.
     pub process_ns: u32,
 }
 
@@ -189,33 +191,35 @@ impl CpuResult {
 /// Source of the guest's programs.
 #[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
 pub struct RootResult {
-    /// "packed": what the command names and nothing else. "host": the files of the host, read only.
+    /// "packed": only the files the command names. "host": the host's files, read only.
     pub kind: String,
-    /// True if the run is repeatable: in virtual time, on Linux 6.12 or newer, with no program in `guest.spun`, given
-    /// equal host files and environment ("digest").
+    /// True if the run is repeatable, given equal host files and environment ("digest").
+    ///
+    /// It requires virtual time, Linux 6.12 or newer, and no program in `guest.spun`.
     pub repeatable: bool,
-    /// Files of the host whose content was read; null for a packed root.
+    /// Number of host files read; null for a packed root.
     pub files: Option<u64>,
-    /// Bytes of them.
+    /// Number of bytes read from host files; null for a packed root.
     pub bytes: Option<u64>,
-    /// SHA-256 of all that the guest was shown of the host (names, attributes, contents, environment); null for a packed root.
+    /// SHA-256 of the host data shown to the guest: names, attributes, contents, environment. Null for a packed
+    /// root.
     pub digest: Option<String>,
-    /// Files that the command has written beside the drive, into the guest's memory; absent if there are none.
+    /// Files written outside the drive, into the guest's memory; absent without any.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub beside: Option<BesideResult>,
 }
 
-/// Files written beside the drive.
+/// Files written outside the drive.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, JsonSchema)]
 pub struct BesideResult {
-    /// Number of them.
+    /// Number of files.
     pub files: u64,
-    /// The first of them, up to four.
+    /// Up to four of their paths.
     pub paths: Vec<String>,
 }
 
 impl BesideResult {
-    /// The result of a guest that wrote `files` beside the drive, the first of which are `paths`.
+    /// `None` without files.
     pub fn of((files, paths): &(u64, Vec<String>)) -> Option<Self> {
         (*files > 0).then(|| Self { files: *files, paths: paths.clone() })
     }
@@ -234,16 +238,17 @@ impl std::fmt::Display for BesideResult {
     }
 }
 
-/// Time.
+/// Virtual, wall and CPU time.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, JsonSchema)]
 pub struct LinuxTime {
-    /// Time of the measured window in ns, by the guest's clock. Its processor takes none but what `guest.cpu` says.
+    /// Length of the measured window in ns of guest time. The guest's processor takes no time except the costs
+    /// in `guest.cpu`.
     pub virtual_ns: u64,
-    /// Time from power-on to power-off in ns.
+    /// Guest time from power-on to power-off in ns.
     pub session_ns: u64,
     /// Wall time in seconds; null with --reproducible.
     pub wall_s: Option<f64>,
-    /// CPU time of the simulator, without the guest's, in seconds; null with --reproducible.
+    /// CPU time of the simulator in seconds, without the guest's; null with --reproducible.
     pub cpu_s: Option<f64>,
 }
 
@@ -256,12 +261,15 @@ impl LinuxResult {
         exit_code: i32,
         watch: &Stopwatch,
     ) -> Self {
+        // Counters cover the window between the two marks.
         let stats = end.stats.since(&begin.stats);
         let geometry = outcome.drive.geometry();
         let units_per_page = u64::from(geometry.units_per_page());
         let programmed = stats.nand.total(NandOp::Program) * units_per_page;
         let waf = ratio(programmed, stats.host.units_written);
-        let ideal = ideal_host_pages(&run.experiment.drive.nand, geometry, waf);
+        let verdict = WindowVerdict::of(waf, stats.nand.total(NandOp::Erase), None);
+        let wear = outcome.drive.wear();
+        let ideal = ideal_host_pages(&run.experiment.drive.nand, geometry, waf, verdict, wear.bad_blocks);
         let virtual_ns = end.at_ns.saturating_sub(begin.at_ns);
         let name = run.command.first().map_or("", |program| program.as_str());
         let kind = run.file_system.kernel_name();
@@ -341,7 +349,7 @@ impl LinuxResult {
         }
     }
 
-    /// Without what differs from run to run: what the simulation itself took.
+    /// Removes values that differ between runs: wall and CPU time.
     #[must_use]
     pub fn reproducible(mut self) -> Self {
         (self.time.wall_s, self.time.cpu_s) = (None, None);

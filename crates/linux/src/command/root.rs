@@ -1,5 +1,3 @@
-//! Source of a guest's programs.
-
 use std::path::{Path, PathBuf};
 
 use crate::job::{Job, Step};
@@ -9,25 +7,22 @@ use super::{FileSystem, LinuxRun};
 
 /// Search path of programs, independent of the user's `PATH`.
 const PATH: &str = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin";
-/// By which name programs of a guest that shows the host find this one.
 const THIS_PROGRAM: &str = "/usr/local/bin/strobe";
-/// The file of a guest's first process, which is this program.
 const FIRST_PROCESS: &str = "/proc/1/exe";
 
 /// Source of a guest's programs.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum GuestRoot {
-    /// From a root that has what the command names and nothing else, with an environment that is the same everywhere.
+    /// Packed root with only the files the command names, and a fixed environment.
     Packed {
-        /// Files, folders and programs that the guest needs beside those that the command names.
+        /// Additional files, folders and programs.
         with: Vec<String>,
     },
-    /// From the host: its files, read only, below a layer in the guest's memory.
+    /// Host files, read only, below an overlay in the guest's memory.
     Host {
-        /// The environment of programs.
+        /// Environment of programs.
         environment: Vec<(String, String)>,
-        /// Host files below folders that the guest replaces by its own, shown at
-        /// [`crate::job::shown_at`].
+        /// Files below host folders that the guest replaces by its own, shown at [`crate::job::shown_at`].
         shown: Vec<String>,
     },
 }
@@ -39,8 +34,9 @@ impl Default for GuestRoot {
 }
 
 impl GuestRoot {
-    /// The host, as this process sees it: its environment, in one order, and with the folders in `PATH` where programs
-    /// for the making of file systems are; `OLDPWD` is where this process is.
+    /// Returns the host's root with the environment of this process, sorted.
+    ///
+    /// `PATH` is extended by the folders of mkfs programs. `OLDPWD` is the current folder.
     pub fn host() -> Self {
         let own = std::env::vars_os()
             .filter_map(|(name, value)| Some((name.into_string().ok()?, value.into_string().ok()?)));
@@ -59,7 +55,7 @@ impl GuestRoot {
         Self::Host { environment, shown: Vec::new() }
     }
 
-    /// Its name in results and on the command line.
+    /// Name in results and on the command line.
     pub fn name(&self) -> &'static str {
         match self {
             Self::Packed { .. } => "packed",
@@ -67,7 +63,6 @@ impl GuestRoot {
         }
     }
 
-    /// A job of `steps`.
     pub(super) fn job(&self, steps: Vec<Step>, seed: u64) -> Job {
         match self {
             Self::Packed { .. } => Job { steps, environment: environment(seed), ..Job::default() },
@@ -85,7 +80,6 @@ impl GuestRoot {
         }
     }
 
-    /// The root for `run`, and its command as the guest knows it.
     pub(super) fn make(
         &self,
         run: &LinuxRun,
@@ -112,6 +106,7 @@ impl GuestRoot {
         }
         for extra in with {
             match (extra.contains('/'), crate::find_program(extra)) {
+                // A path that is not a program is a file or a folder.
                 (true, Err(_)) => root.tree(Path::new(extra)).map_err(|error| named(extra, error))?,
                 _ => drop(add_program(&mut root, extra)?),
             }
@@ -126,30 +121,36 @@ impl GuestRoot {
     }
 }
 
-/// A word of the command where the guest's files are the host's: its program wherever `PATH` has it, and what names a
-/// file or folder with a slash, from where the user is.
-fn on_host((at, word): (usize, &String)) -> Result<String, LinuxError> {
-    let seen = |path: PathBuf| match crate::hidden_by(&path) {
+fn seen(path: PathBuf) -> Result<PathBuf, LinuxError> {
+    match crate::hidden_by(&path) {
         Some(folder) => Err(LinuxError::Hidden { can_be_put: crate::can_be_shown(&path), path, folder }),
         None => Ok(path),
-    };
-    if at == 0 {
-        return Ok(match &**word {
-            "strobe" => THIS_PROGRAM.to_owned(),
-            _ => seen(crate::find_program(word)?)?.display().to_string(),
-        });
     }
-    let mut path = std::path::absolute(word).ok().filter(|path| word.contains('/') && path.exists());
-    if Path::new(word).is_relative() {
-        // A full path may well be one of the guest's: /mnt/file, /dev/null.
-        path = path.map(seen).transpose()?;
-    }
-    Ok(path.as_deref().and_then(Path::to_str).map_or_else(|| word.clone(), str::to_owned))
 }
 
-/// The words of a command with its program, and what else names a file with a slash, as seen from where the user is.
-pub fn found_here(words: &[String]) -> Result<Vec<String>, LinuxError> {
-    words.iter().enumerate().map(on_host).collect()
+/// Path of a host program found through `PATH`, for a guest with the host's root.
+pub fn program_here(word: &str) -> Result<String, LinuxError> {
+    match word {
+        "strobe" => Ok(THIS_PROGRAM.to_owned()),
+        _ => Ok(seen(crate::find_program(word)?)?.display().to_string()),
+    }
+}
+
+/// Returns the absolute path of an existing file or folder if `word` contains a slash; other words are
+/// unchanged.
+pub fn file_here(word: &str) -> Result<String, LinuxError> {
+    let mut path = std::path::absolute(word).ok().filter(|path| word.contains('/') && path.exists());
+    if Path::new(word).is_relative() {
+        // An absolute path may refer to the guest: /mnt/file, /dev/null.
+        path = path.map(seen).transpose()?;
+    }
+    Ok(path.as_deref().and_then(Path::to_str).map_or_else(|| word.to_owned(), str::to_owned))
+}
+
+fn found_here(command: &[String]) -> Result<Vec<String>, LinuxError> {
+    let Some((program, arguments)) = command.split_first() else { return Ok(Vec::new()) };
+    let files = arguments.iter().map(|word| file_here(word));
+    [program_here(program)].into_iter().chain(files).collect()
 }
 
 fn named(path: &str, error: LinuxError) -> LinuxError {
@@ -159,7 +160,6 @@ fn named(path: &str, error: LinuxError) -> LinuxError {
     }
 }
 
-/// A root whose first process is this program.
 fn new_root() -> Result<Root, LinuxError> {
     let mut root = Root::new(&crate::this_program())?;
     root.link("usr/bin/strobe", "/init");
@@ -179,7 +179,6 @@ pub fn environment(seed: u64) -> Vec<(String, String)> {
     .into()
 }
 
-/// Adds `program`, which may be this one.
 fn add_program(root: &mut Root, program: &str) -> Result<String, LinuxError> {
     match program {
         "strobe" => Ok("/usr/bin/strobe".into()),
@@ -187,11 +186,12 @@ fn add_program(root: &mut Root, program: &str) -> Result<String, LinuxError> {
     }
 }
 
-/// Adds what a command needs: its program; what a script given to a shell names; and files among its
-/// arguments, if they are written with a slash. Returns the command as the guest knows it.
+/// Adds the program of a command, its file arguments that contain a slash, and programs named in shell scripts.
+/// Returns the command in guest paths.
 fn add_command(root: &mut Root, argv: &[String]) -> Result<Vec<String>, LinuxError> {
     let Some((program, arguments)) = argv.split_first() else { return Ok(Vec::new()) };
     let mut command = vec![add_program(root, program)?];
+    // Programs that a shell script names must be in the root.
     let is_shell = ["sh", "dash", "bash"].iter().any(|shell| Path::new(program).ends_with(shell));
     for argument in arguments {
         let file = std::path::absolute(argument).ok().filter(|file| argument.contains('/') && file.is_file());
@@ -220,11 +220,9 @@ mod tests {
 
     #[test]
     fn a_program_that_the_guest_cannot_see_is_refused_by_name() {
-        let word = |at, text: &str| on_host((at, &text.to_owned()));
-        let error = word(0, "/proc/self/exe").expect_err("hidden").to_string();
-        assert!(error.starts_with("/proc/self/exe: the guest has a /proc of its own"), "{error}");
-        // A full path may be the guest's own.
-        assert_eq!(word(1, "/dev/null").expect("there"), "/dev/null");
-        assert_eq!(word(1, "no/such/file").expect("a word"), "no/such/file");
+        let error = program_here("/proc/self/exe").expect_err("hidden").to_string();
+        assert!(error.starts_with("/proc/self/exe: the guest's /proc hides"), "{error}");
+        assert_eq!(file_here("/dev/null").expect("there"), "/dev/null");
+        assert_eq!(file_here("no/such/file").expect("a word"), "no/such/file");
     }
 }

@@ -1,5 +1,3 @@
-//! A guest over time: its drive in intervals, and what its kernel has counted.
-
 use std::cell::RefCell;
 use std::collections::BTreeMap;
 use std::rc::Rc;
@@ -14,43 +12,41 @@ use strobe_types::{Op, SimTime};
 use super::{BEGIN, END};
 use strobe_lab::timeline::{self, AtEnd, Interval, Timeline};
 
-/// Activity in an interval, on the drive and in the guest's kernel.
+/// Activity of the drive and the guest's kernel in an interval.
 #[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
 pub struct GuestInterval {
-    /// The drive, as in the intervals of a run.
+    /// Drive activity, as in the intervals of a run.
     #[serde(flatten)]
     pub drive: Interval,
-    /// Copy requests per second, which have no columns of their own there.
+    /// Copy requests per second.
     pub copy_iops: f64,
-    /// The guest's kernel at its end; null before the first mark, when nothing is sampled.
+    /// Kernel counters at the end of the interval; null before the first mark.
     pub kernel: Option<KernelInterval>,
 }
 
-/// The guest's kernel in an interval.
+/// Kernel activity in an interval.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, JsonSchema)]
 pub struct KernelInterval {
-    /// Bytes that are in its memory only, at the end.
+    /// Dirty bytes, in memory only, at the end of the interval.
     pub dirty_bytes: u64,
-    /// Bytes on their way to the drive, at the end.
+    /// Bytes being written back at the end of the interval.
     pub writeback_bytes: u64,
-    /// Commits of the file system in the interval: transactions of ext4's journal, checkpoints of F2FS; null for others.
+    /// File system commits in the interval: ext4 journal transactions or F2FS checkpoints; null for other file
+    /// systems.
     pub commits: Option<u64>,
-    /// Times that F2FS has cleaned in the interval; null for others.
+    /// Number of F2FS cleanings in the interval; null for other file systems.
     pub cleanings: Option<u64>,
 }
 
 struct Outstanding {
     sent: SimTime,
-    /// `None`: a copy.
     op: Option<Op>,
     bytes: u64,
 }
 
-/// Takes the series while a guest runs.
 struct Taker {
     timeline: Timeline,
     outstanding: BTreeMap<u64, Outstanding>,
-    /// Copies that completed, and when.
     copies: Vec<SimTime>,
     samples: Vec<(SimTime, Sample)>,
     measuring: bool,
@@ -62,12 +58,11 @@ impl Taker {
     }
 }
 
-/// A series that is being taken: one half watches the drive, the other one waits for the end.
+/// Shared handle of a series: one observes the drive, the other one waits for the end.
 #[derive(Clone)]
 pub(super) struct Series(Rc<RefCell<Taker>>);
 
 impl Series {
-    /// One whose intervals are `length_ns` long, of `drive` from `start` on.
     pub(super) fn new(length_ns: u64, drive: &dyn Simulated, start: SimTime) -> Self {
         Self(Rc::new(RefCell::new(Taker {
             timeline: Timeline::new(length_ns, start, drive.stats_at(start)),
@@ -78,7 +73,6 @@ impl Series {
         })))
     }
 
-    /// All intervals until `now`, when the guest was switched off.
     pub(super) fn finish(self, now: SimTime, drive: &dyn Simulated) -> Vec<GuestInterval> {
         let mut taker = self.0.borrow_mut();
         taker.close(now, drive);
@@ -87,20 +81,19 @@ impl Series {
     }
 }
 
-/// Intervals with what belongs to them. Copies and samples are in the order of their times.
 fn joined(intervals: Vec<Interval>, copies: &[SimTime], samples: &[(SimTime, Sample)]) -> Vec<GuestInterval> {
     let within = |drive: &Interval| {
         let until = |ns: u64| copies.partition_point(|at| at.as_ns() < ns);
         until(drive.end_ns) - until(drive.start_ns)
     };
-    // The last one until a time.
+    // Last sample up to a time.
     let sample_at = |ns: u64| {
         let count = samples.partition_point(|(at, _)| at.as_ns() <= ns);
         count.checked_sub(1).map(|last| samples[last])
     };
     let kernel = |drive: &Interval| {
         let (at, end) = sample_at(drive.end_ns)?;
-        // An interval that ends where sampling begins has none before.
+        // An interval that ends where sampling starts has no earlier sample.
         let begin = sample_at(drive.start_ns).map(|(_, sample)| sample);
         if at.as_ns() <= drive.start_ns {
             return None;
@@ -125,7 +118,7 @@ fn joined(intervals: Vec<Interval>, copies: &[SimTime], samples: &[(SimTime, Sam
         .collect()
 }
 
-/// Formats the intervals as CSV: the columns of [`timeline::csv`], and more. Unknown values are left empty.
+/// Formats the intervals as CSV: the columns of [`timeline::csv`] and further ones. Unknown values are empty.
 pub fn series_csv(intervals: &[GuestInterval]) -> String {
     let names = ",copy_iops,dirty_bytes,writeback_bytes,commits,cleanings\n";
     let mut out = timeline::CSV_NAMES.to_owned() + names;
@@ -165,7 +158,7 @@ impl Watch for Series {
 
     fn complete(&mut self, at: SimTime, tag: u64, is_ok: bool) {
         let mut taker = self.0.borrow_mut();
-        // Requests that are not for the drive are answered, too.
+        // Requests that do not reach the drive complete as well.
         let Some(request) = taker.outstanding.remove(&tag) else { return };
         let outstanding = taker.outstanding.len() as u32;
         taker.timeline.outstanding(at, outstanding);
@@ -224,12 +217,11 @@ mod tests {
         };
         let intervals = vec![interval(0, 100), interval(100, 200), interval(200, 300), interval(300, 310)];
         let samples = [sample(100, 1, Some(5)), sample(200, 2, Some(7)), sample(300, 3, Some(7))];
-        // At its end: it belongs to the next one.
         let copies = [SimTime::from_ns(150), SimTime::from_ns(199), SimTime::from_ns(200)];
         let found = joined(intervals, &copies, &samples);
         let kernels: Vec<_> =
             found.iter().map(|of| of.kernel.map(|kernel| (kernel.dirty_bytes, kernel.commits))).collect();
-        // What was committed before the first sample was committed before its interval's end; the last has none.
+        // Commits before the first sample belong to its interval. The last interval has no sample.
         assert_eq!(kernels, [Some((1, Some(5))), Some((2, Some(2))), Some((3, Some(0))), None]);
         assert_eq!(found.iter().map(|of| of.copy_iops).collect::<Vec<_>>(), [0.0, 2e7, 1e7, 0.0]);
         let csv = series_csv(&found);

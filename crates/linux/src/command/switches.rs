@@ -1,4 +1,4 @@
-//! Switches of a guest's file systems, which this project's kernel patches add: no need to know their files in sysfs.
+//! File system switches of the project's kernel patches, without knowledge of their sysfs files.
 
 use strobe_types::named;
 
@@ -7,30 +7,30 @@ use crate::job::Step;
 use super::{FileSystem, LinuxRun};
 
 named! {
-    /// Method of F2FS for moving live blocks out of segments that it cleans.
+    /// Method of F2FS for moving live blocks out of a cleaned segment.
     #[derive(Clone, Copy, Debug, PartialEq, Eq)]
     pub enum F2fsCleaning {
-        /// By reading and writing.
+        /// Reads and writes.
         Move => "move",
-        /// By asking the drive to copy: logical copy, where the drive does it so.
+        /// Copy commands of the drive: a logical copy, if the drive supports it.
         Copy => "copy",
     }
 }
 
 named! {
-    /// Discards of freed blocks by ext4.
+    /// Discard of freed blocks by ext4.
     #[derive(Clone, Copy, Debug, PartialEq, Eq)]
     pub enum Ext4Discard {
-        /// With each commit, up to 64 extents in a command, within the drive's limit of ranges.
+        /// At each commit, with up to 64 extents per command, within the drive's range limit.
         Batched => "batched",
-        /// With each commit, a command for each extent.
+        /// At each commit, with one command per extent.
         Single => "single",
-        /// Not at all.
+        /// No discard.
         Off => "off",
     }
 }
 
-/// Switches that were set.
+/// Requested switches.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Switches {
     /// Cleaning method of F2FS.
@@ -40,19 +40,19 @@ pub struct Switches {
 }
 
 impl Switches {
-    /// Sets them in `run`, before what else is done before the measured window; or why they would do nothing.
+    /// Adds the switches to `run`, before other set-up steps. An error if a switch would have no effect.
     pub fn apply(self, run: &mut LinuxRun) -> Result<(), String> {
         let disk = &run.machine.disk;
         let mut steps = Vec::new();
         if let Some(cleaning) = self.f2fs_cleaning {
             if run.file_system != FileSystem::F2fs {
-                return Err("--f2fs-cleaning counts with --fs f2fs only".into());
+                return Err("--f2fs-cleaning has no effect unless --fs f2fs".into());
             }
             let value = match cleaning {
                 F2fsCleaning::Move => "0",
                 F2fsCleaning::Copy if disk.copy => "1",
                 F2fsCleaning::Copy => {
-                    return Err("--f2fs-cleaning copy asks the drive to copy: leave out --no-copy".into());
+                    return Err("--f2fs-cleaning copy needs the Copy command: leave out --no-copy".into());
                 }
             };
             steps.push(set("f2fs", "gc_logical_copy", value));
@@ -60,18 +60,19 @@ impl Switches {
         if let Some(discard) = self.ext4_discard {
             let given = || run.mount_options.split(',').find(|option| option.ends_with("discard"));
             if run.file_system != FileSystem::Ext4 {
-                return Err("--ext4-discard counts with --fs ext4 only".into());
+                return Err("--ext4-discard has no effect unless --fs ext4".into());
             }
             if let Some(option) = given() {
                 return Err(format!(
-                    "--ext4-discard and --mount-opts {option} say the same: leave one of them out"
+                    "--ext4-discard and --mount-opts {option} set the same option: leave out one of them"
                 ));
             }
             if discard != Ext4Discard::Off && disk.discard_segments == 0 {
                 return Err(
-                    "--ext4-discard needs a drive that takes discards: --discard-segments above 0".into()
+                    "--ext4-discard needs a drive with discard: set --discard-segments above 0".into()
                 );
             }
+            // The mount option enables discards. The batch size limits the extents per command.
             let option = if discard == Ext4Discard::Off { "nodiscard" } else { "discard" };
             let separator = if run.mount_options.is_empty() { "" } else { "," };
             run.mount_options = format!("{}{separator}{option}", run.mount_options);

@@ -1,4 +1,4 @@
-//! Files written beside the drive, in the layer over the host's files.
+//! Files written outside the drive, into the overlay above the host's files.
 
 use std::fs;
 use std::os::unix::fs::MetadataExt as _;
@@ -8,18 +8,16 @@ use rustix::time::{ClockId, Timespec, clock_gettime};
 
 use crate::job::Report;
 
-/// Files named at most.
 const NAMED: usize = 4;
-/// Folders that programs fill by the way: nobody takes their files for data.
+/// Cache folders of programs, whose files are not data.
 const BY_THE_WAY: [&str; 2] = ["__pycache__", ".cache"];
 
-/// The time as the file systems of the guest note it.
+/// Time at the resolution of the guest's file systems.
 pub(super) fn file_time() -> Timespec {
     clock_gettime(ClockId::RealtimeCoarse)
 }
 
-/// Report on the regular files below `layer` that were changed from `since` on; `None` if there are none. What a program
-/// that still runs takes away meanwhile is left out.
+/// Returns `None` without changed files. Files that a running program removes during the scan are ignored.
 pub(super) fn report(layer: &Path, since: Timespec) -> Option<Report> {
     let (mut files, mut paths) = (0, Vec::new());
     let mut folders = vec![String::new()];

@@ -1,11 +1,10 @@
-//! Processes that keep a file system from being unmounted.
-
 use std::collections::BTreeMap;
 use std::fs;
 use std::path::Path;
 
-/// The processes that use files below `mount`, as a sentence with the cure: "postgres (4 processes) still runs: …".
-/// `None` if there are none, as far as /proc tells.
+/// Describes the processes that use files below `mount`, with a cure: "postgres (4 processes) still runs: …".
+///
+/// `None` if /proc shows no such process.
 pub(super) fn users_of(mount: &Path) -> Option<String> {
     let own = std::process::id().to_string();
     let mut names: BTreeMap<String, usize> = BTreeMap::new();
@@ -26,7 +25,6 @@ pub(super) fn users_of(mount: &Path) -> Option<String> {
     (!all.is_empty()).then(|| format!("{} still {verb} at the end of the program", all.join(", ")))
 }
 
-/// True if the process in the folder `process` of /proc has its directory, its program or an open file below `mount`.
 fn uses(process: &Path, mount: &Path) -> bool {
     let is_below = |link: &Path| fs::read_link(link).is_ok_and(|target| target.starts_with(mount));
     let open = fs::read_dir(process.join("fd")).into_iter().flatten().flatten();

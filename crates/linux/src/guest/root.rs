@@ -1,4 +1,4 @@
-//! The guest's root when it is the host's: read only, with a layer in memory above it.
+//! Root of a guest with the host's files: read only, below an overlay in memory.
 
 use std::fs;
 use std::io;
@@ -12,12 +12,10 @@ use rustix::process::{chdir, chroot};
 use crate::host::TAG;
 use crate::job::Job;
 
-/// Mount points in the root that the kernel unpacks.
 const LOWER: &str = "/below";
 const MEMORY: &str = "/layer";
 const ROOT: &str = "/root";
 
-/// Makes the host's files the root. Returns the folder of the layer that has what is written over them.
 pub(super) fn enter() -> io::Result<fs::File> {
     for folder in [LOWER, MEMORY, ROOT] {
         fs::create_dir_all(folder)?;
@@ -34,7 +32,7 @@ pub(super) fn enter() -> io::Result<fs::File> {
         Some(c"lowerdir=/below,upperdir=/layer/upper,workdir=/layer/work"),
     )?;
     let layer = fs::File::open(format!("{MEMORY}/upper"))?;
-    // A root by `chroot` alone may create no user namespace.
+    // A `chroot` without a moved mount may not create user namespaces.
     chdir(ROOT)?;
     mount_move(".", "/")?;
     chroot(".")?;
@@ -42,7 +40,6 @@ pub(super) fn enter() -> io::Result<fs::File> {
     Ok(layer)
 }
 
-/// Creates the other folders and links that programs expect.
 pub(super) fn complete(job: &Job) -> io::Result<()> {
     if job.shows_host {
         fs::create_dir_all("/dev/pts")?;
@@ -60,28 +57,28 @@ pub(super) fn complete(job: &Job) -> io::Result<()> {
         }
         std::os::unix::fs::symlink(target, path)?;
     }
-    // Not in every kernel.
+    // Not every kernel supports it.
     let _ = loopback();
     Ok(())
 }
 
-/// Switches on the loopback device, by which servers and their clients on one machine talk.
+/// Local servers and clients need the loopback device.
 fn loopback() -> io::Result<()> {
     const NEW_LINK: u16 = 16;
     const REQUEST: u16 = 1;
     const UP: u32 = 1;
     let mut message = Vec::with_capacity(32);
-    // The header: length, type, flags, sequence number, port.
+    // Header: length, type, flags, sequence number, port.
     message.extend(32_u32.to_ne_bytes());
     message.extend(NEW_LINK.to_ne_bytes());
     message.extend(REQUEST.to_ne_bytes());
     message.extend([0; 8]);
-    // Family and type, then the device (the first), its flags, and which of them to change.
+    // Family and type, the first device, its flags, and the flags to change.
     message.extend([0; 4]);
     message.extend(1_i32.to_ne_bytes());
     message.extend(UP.to_ne_bytes());
     message.extend(UP.to_ne_bytes());
-    // No protocol: that of routes and devices.
+    // Protocol 0: routes and devices.
     let socket = socket(AddressFamily::NETLINK, SocketType::RAW, None)?;
     sendto(socket, &message, SendFlags::empty(), &SocketAddrNetlink::new(0, 0))?;
     Ok(())

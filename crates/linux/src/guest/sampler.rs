@@ -1,5 +1,3 @@
-//! Says from time to time what the kernel has counted.
-
 use std::fs::{self, File};
 use std::io::{self, Write as _};
 use std::path::Path;
@@ -12,22 +10,19 @@ use crate::job::{Report, Sample};
 
 use super::now_ns;
 
-/// A thread that sleeps nearly always; another one after every mark, so that samples are whole intervals behind it.
+/// Sampling thread. Each mark starts a new one, which aligns samples to the mark.
 pub(super) struct Sampler {
     every_ns: u64,
-    /// The name of the drive's block device.
     device: String,
-    /// Marks so far: a thread of an older one ends.
     marks: Arc<AtomicU64>,
 }
 
 impl Sampler {
-    /// One that has not begun; with 0 it never does.
     pub(super) fn new(every_ns: u64, device: &str) -> Self {
         Self { every_ns, device: device.trim_start_matches("/dev/").to_owned(), marks: Arc::default() }
     }
 
-    /// A mark at `mark_ns`: a sample now, and then regularly.
+    /// Reports a sample now, at the mark `mark_ns`, and then periodically.
     #[allow(
         clippy::disallowed_methods,
         reason = "a program of the guest, which its kernel runs in virtual time"
@@ -43,7 +38,7 @@ impl Sampler {
             for turn in 1.. {
                 let at_ns = mark_ns.saturating_add(every.saturating_mul(turn));
                 thread::sleep(Duration::from_nanos(at_ns.saturating_sub(now_ns())));
-                // A pipe that is gone has nobody behind it.
+                // A closed pipe has no reader.
                 if marks.load(Ordering::SeqCst) != mine || say(&mut control, at_ns, &device).is_err() {
                     return;
                 }
@@ -58,11 +53,10 @@ fn say(control: &mut File, at_ns: u64, device: &str) -> io::Result<()> {
     let vmstat = read("/proc/vmstat".to_owned()).unwrap_or_default();
     let mut line = serde_json::to_vec(&Report::Sample { at_ns, sample: sample(&vmstat, device, &read) })?;
     line.push(b'\n');
-    // In one piece: the main thread says things, too.
+    // One write per line, because the main thread uses the pipe as well.
     control.write_all(&line)
 }
 
-/// Of what `read` finds in the kernel's files.
 fn sample(vmstat: &str, device: &str, read: &dyn Fn(String) -> Option<String>) -> Sample {
     let pages = |name: &str| {
         let value = |line: &str| line.strip_prefix(name)?.trim().parse::<u64>().ok();
@@ -73,6 +67,7 @@ fn sample(vmstat: &str, device: &str, read: &dyn Fn(String) -> Option<String>) -
     let journal = || {
         let journals = fs::read_dir(Path::new("/proc/fs/jbd2")).ok()?;
         let names = journals.filter_map(|entry| entry.ok()?.file_name().into_string().ok());
+        // A journal's folder is named after its device, such as vda-8.
         let mine = names
             .into_iter()
             .find(|name| name.strip_prefix(device).is_some_and(|rest| rest.starts_with('-')))?;

@@ -1,4 +1,4 @@
-//! Names that are taken back: a file system may keep more of them than was synced.
+//! Undo of unsynced names, which a file system may keep without a guarantee.
 
 use std::fs;
 use std::io::{self, ErrorKind};
@@ -6,20 +6,20 @@ use std::path::Path;
 
 use crate::job::Undo;
 
-/// Folder for names on their way back.
 const WAY: &str = ".strobe-names";
 
-/// Takes back `changes` below `top`. The file system may have kept only the first of them, or none.
+/// Undoes `changes` below `top`. The file system may have kept only the first of them, or none.
 ///
-/// 1. Removals, and moves to a folder of their own: a path is valid as long as no folder above it has moved.
-/// 2. Moves from there to the old names, from the top downwards.
+/// 1. Remove names, and move others to a temporary folder. A path is valid while no folder above it has moved.
+/// 2. Move names from there to their old paths, from the top downwards.
 ///
-/// Returns the change of which neither name is there: then the file system is somewhere between the changes,
-/// and nothing is taken back.
+/// If a change has neither its old nor its new name, the state lies between the changes. Then nothing is
+/// undone, and that change is returned.
 pub fn take_back<'a>(top: &Path, changes: &'a [Undo]) -> io::Result<Option<&'a Undo>> {
     let below = |path: &str| top.join(path.trim_start_matches('/'));
     let is_there = |path: &str| fs::symlink_metadata(below(path)).is_ok();
-    // A name that was not moved away yet is not the new name of another one, nor is what lies below it.
+    // Before its move, the file at an old name is not the result of another move. This also holds for files
+    // below it.
     let is_unmoved = |path: &str| {
         changes.iter().any(|change| match change {
             Undo::MoveBack { from, to } => {
@@ -55,7 +55,7 @@ pub fn take_back<'a>(top: &Path, changes: &'a [Undo]) -> io::Result<Option<&'a U
     moving.sort_by_key(|(from, _)| from.matches('/').count());
     for (from, held) in moving {
         if is_there(from) {
-            return Err(io::Error::new(ErrorKind::AlreadyExists, format!("{from} is there again")));
+            return Err(io::Error::new(ErrorKind::AlreadyExists, format!("{from} exists again")));
         }
         fs::rename(held, below(from))
             .map_err(|error| io::Error::new(error.kind(), format!("{from}: {error}")))?;
@@ -64,8 +64,8 @@ pub fn take_back<'a>(top: &Path, changes: &'a [Undo]) -> io::Result<Option<&'a U
     Ok(None)
 }
 
-/// The changes that can be taken back: moves whose new name is there and whose old one is free by then, and
-/// removals of what holds no other name that was to be moved back.
+/// Moves whose new name exists and whose old name will be free, and removals of names that hold no file to
+/// keep.
 fn chosen<'a>(
     changes: &'a [Undo],
     is_there: &dyn Fn(&str) -> bool,
@@ -84,7 +84,7 @@ fn chosen<'a>(
                         Undo::Remove(left) | Undo::MoveBack { to: left, .. } => left == path,
                     })
             };
-            // The old name's folder is there, or comes back with one of those.
+            // The old name's folder exists, or comes back with another move.
             let has_home = |old: &str| {
                 let comes = |change: &&Undo| matches!(change, Undo::MoveBack { from, .. } if from != old && Path::new(old).starts_with(from));
                 old.rfind('/').is_none_or(|at| at == 0 || is_there(&format!("{}/.", &old[..at])))
@@ -101,7 +101,7 @@ fn chosen<'a>(
                 None => break,
             }
         }
-        // The others stay where they are.
+        // All other files stay in place, so their folders must not be removed.
         let stay: Vec<&String> = changes
             .iter()
             .filter(|change| !chosen.contains(change))
@@ -133,7 +133,7 @@ fn remove(path: &Path) -> io::Result<()> {
         Err(error) => Err(error),
     };
     match removed {
-        // A folder above it may be a file as yet.
+        // A folder above may still be a file.
         Err(error) if !matches!(error.kind(), ErrorKind::NotFound | ErrorKind::NotADirectory) => Err(error),
         _ => Ok(()),
     }
@@ -160,7 +160,6 @@ mod tests {
         left.sort();
         assert_eq!(left, ["kept", "kept.old", "old"]);
         assert_eq!(fs::read_to_string(top.join("old")).expect("a file"), "new");
-        // Between two renames: the file has neither the old name nor the last one.
         let between = [gone("/old"), back("/x", "/y")];
         assert_eq!(take_back(top, &between).expect("looked at"), Some(&between[1]));
         assert!(top.join("old").exists(), "nothing is taken back");

@@ -1,4 +1,4 @@
-//! The files as a virtio device (virtio 1.2, section 5.11).
+//! Host files as a virtio-fs device (virtio 1.2, section 5.11).
 
 use std::io::{self, Read as _};
 use std::os::unix::ffi::OsStrExt as _;
@@ -12,30 +12,26 @@ use super::tree::{HostUse, Refused, Tree};
 use crate::job::Job;
 use crate::port::Device;
 
-/// By which name the guest mounts the files.
 pub(crate) const TAG: &str = "host";
-/// Rings: one for what is forgotten, one for all else.
+/// Rings: one for FORGET, one for all other requests.
 const RINGS: usize = 2;
-/// Most bytes of a request: it names a file at most.
 const REQUEST_BYTES_MAX: usize = 1 << 16;
-/// Feature bits.
 const RING_INDIRECT_DESC: u64 = 1 << 28;
 const RING_EVENT_IDX: u64 = 1 << 29;
 const VERSION_1: u64 = 1 << 32;
 
-/// The files of the host below a folder, as a device of the guest.
+/// Host files below a folder, as a device of the guest.
 pub struct HostFiles {
     tree: Tree,
     features: u64,
-    /// Answered, and to be given back at this time.
     done: Vec<(u64, Returned)>,
 }
 
 impl HostFiles {
-    /// The files below `top`, for `job`.
+    /// Shares the files below `top` for `job`.
     pub fn new(top: &Path, job: &Job) -> io::Result<Self> {
         let mut tree = Tree::new(top, job.shown.iter().map(Into::into).collect())?;
-        // The environment is the host's, too.
+        // The environment comes from the host as well.
         for (name, value) in &job.environment {
             tree.note(&[b"environment", name.as_bytes(), value.as_bytes()]);
         }
@@ -47,8 +43,7 @@ impl HostFiles {
         self.tree.shown()
     }
 
-    /// The answer to a request, if it has one; `room` is what the guest has room for behind the header.
-    fn answer(&mut self, header: Header, body: &[u8], room: usize) -> Option<Result<Vec<u8>, Refused>> {
+    fn answer(&mut self, header: Header, body: &[u8], capacity: usize) -> Option<Result<Vec<u8>, Refused>> {
         let name = || body.strip_suffix(b"\0").ok_or(errno::INVALID);
         Some(match header.op {
             op::FORGET | op::BATCH_FORGET => return None,
@@ -62,27 +57,29 @@ impl HostFiles {
             }
             op::READLINK => self.tree.link(header.node),
             op::READ => match (u64_at(body, 8), u32_at(body, 16)) {
-                (Some(offset), Some(bytes)) => self.tree.read(header.node, offset, room.min(bytes as usize)),
+                (Some(offset), Some(bytes)) => {
+                    self.tree.read(header.node, offset, capacity.min(bytes as usize))
+                }
                 _ => Err(errno::INVALID),
             },
             op::READDIR => match (u64_at(body, 8), u32_at(body, 16)) {
-                (Some(offset), Some(bytes)) => self.names(header.node, offset, room.min(bytes as usize)),
+                (Some(offset), Some(bytes)) => self.names(header.node, offset, capacity.min(bytes as usize)),
                 _ => Err(errno::INVALID),
             },
             op::STATFS => Ok(fuse::statfs()),
             op::DESTROY => Ok(Vec::new()),
             op::SETATTR | op::WRITE | op::CREATE | op::SYMLINK..=op::LINK => Err(errno::READ_ONLY),
-            // OPEN among them: what is not known is not asked for again.
+            // This includes OPEN: the guest does not repeat unsupported calls.
             _ => Err(errno::NO_SUCH_CALL),
         })
     }
 
-    fn names(&mut self, folder: u64, offset: u64, room: usize) -> Result<Vec<u8>, Refused> {
+    fn names(&mut self, folder: u64, offset: u64, capacity: usize) -> Result<Vec<u8>, Refused> {
         let from = usize::try_from(offset).unwrap_or(usize::MAX);
         let mut answer = Vec::new();
         for (at, (node, kind, name)) in (offset + 1..).zip(self.tree.names(folder, from)?) {
             let entry = fuse::folder_entry(node, at, kind, name.as_bytes());
-            if answer.len() + entry.len() > room {
+            if answer.len() + entry.len() > capacity {
                 break;
             }
             answer.extend(entry);
@@ -108,7 +105,6 @@ impl Device for HostFiles {
         self.features & RING_EVENT_IDX != 0
     }
 
-    /// `struct virtio_fs_config`: the tag, and how many rings there are for requests.
     fn config_space(&self) -> Vec<u8> {
         let mut space = TAG.as_bytes().to_vec();
         space.resize(36, 0);
@@ -126,10 +122,10 @@ impl Device for HostFiles {
         chain: Chain<'_>,
     ) -> Result<(), String> {
         let broken = |what: &str| format!("a request for the host's files {what}");
-        let no_memory = |_| broken("names memory that the guest does not have");
+        let no_memory = |_| broken("uses memory that the guest does not have");
         let mut input = chain.clone().reader(memory).map_err(no_memory)?;
         if input.available_bytes() > REQUEST_BYTES_MAX {
-            return Err(broken("is longer than any"));
+            return Err(broken("is too long"));
         }
         let mut request = Vec::new();
         input.read_to_end(&mut request).map_err(|_| broken("cannot be read"))?;
@@ -137,21 +133,21 @@ impl Device for HostFiles {
         let body = request.get(IN_HEADER_BYTES..).ok_or_else(|| broken("has no header"))?;
         let head = chain.head_index();
         let segments: Vec<_> = chain.writable().map(|part| (part.addr(), part.len() as usize)).collect();
-        let room = segments.iter().fold(0_usize, |sum, (_, bytes)| sum.saturating_add(*bytes));
-        // Descriptors may name the same memory many times.
+        let capacity = segments.iter().fold(0_usize, |sum, (_, bytes)| sum.saturating_add(*bytes));
+        // Descriptors may repeat the same memory.
         let memory_bytes = memory.iter().fold(0, |sum: u64, region| sum.saturating_add(region.len()));
-        if room as u64 > memory_bytes {
-            return Err(broken("has room for more than the guest's memory"));
+        if capacity as u64 > memory_bytes {
+            return Err(broken("has an answer buffer larger than the guest's memory"));
         }
         let mut written = 0;
-        if let Some(answer) = self.answer(header, body, room.saturating_sub(OUT_HEADER_BYTES)) {
+        if let Some(answer) = self.answer(header, body, capacity.saturating_sub(OUT_HEADER_BYTES)) {
             let (error, content) = match answer {
                 Ok(content) => (0, content),
                 Err(error) => (error, Vec::new()),
             };
             let answer = [&fuse::out_header(header.unique, error, content.len())[..], &content].concat();
-            if answer.len() > room {
-                return Err(broken(&format!("{} has no room for its answer", header.op)));
+            if answer.len() > capacity {
+                return Err(broken(&format!("{} has no space for its answer", header.op)));
             }
             written = scatter(memory, &segments, &answer)?;
         }
@@ -169,7 +165,6 @@ impl Device for HostFiles {
     }
 }
 
-/// Writes `answer` to the `segments`; how many bytes that were.
 fn scatter(
     memory: &GuestMemoryMmap,
     segments: &[(GuestAddress, usize)],
@@ -192,14 +187,14 @@ mod tests {
 
     use super::*;
 
-    const ROOM: usize = 4096;
+    const CAPACITY: usize = 4096;
 
     fn files(top: &Path) -> HostFiles {
         HostFiles::new(top, &Job::default()).expect("a folder")
     }
 
     fn ask(files: &mut HostFiles, op: u32, node: u64, body: &[u8]) -> Result<Vec<u8>, Refused> {
-        files.answer(Header { op, unique: 7, node }, body, ROOM).expect("has an answer")
+        files.answer(Header { op, unique: 7, node }, body, CAPACITY).expect("has an answer")
     }
 
     fn node_of(files: &mut HostFiles, folder: u64, name: &str) -> u64 {
@@ -207,7 +202,6 @@ mod tests {
         u64_at(&found, 0).expect("a node")
     }
 
-    /// The body of READ and READDIR.
     fn part(offset: u64, bytes: u32) -> Vec<u8> {
         [&[0; 8][..], &offset.to_le_bytes(), &bytes.to_le_bytes(), &[0; 20]].concat()
     }
@@ -241,7 +235,6 @@ mod tests {
         let a = node_of(&mut files, fuse::ROOT_NODE, "a");
         assert_eq!(ask(&mut files, op::READLINK, a, &[]), Ok(b"b/file".to_vec()));
         assert_eq!(ask(&mut files, op::READ, a, &part(0, 1)), Err(errno::INVALID));
-        // What the guest has its own of is empty.
         let proc = node_of(&mut files, fuse::ROOT_NODE, "proc");
         assert_ne!(proc, 0);
         assert_eq!(node_of(&mut files, proc, "hidden"), 0);
@@ -273,7 +266,6 @@ mod tests {
         let mut files = files(folder.path());
         let (mut names, mut offset) = (Vec::new(), 0);
         loop {
-            // Room for two entries of 32 bytes.
             let entries = ask(&mut files, op::READDIR, fuse::ROOT_NODE, &part(offset, 70)).expect("read");
             if entries.is_empty() {
                 break;
@@ -298,7 +290,6 @@ mod tests {
             files.shown().digest
         };
         let first = digest();
-        // What the guest did not ask for does not matter, nor when a folder was changed.
         fs::write(folder.path().join("b/more"), "x").expect("written");
         assert_eq!(digest(), first);
         fs::write(folder.path().join("b/file"), vec![1; 256 * 40]).expect("written");
@@ -344,17 +335,17 @@ mod tests {
                 Just(b"b\0".to_vec()), Just(b"../b\0".to_vec()), Just(b"..\0".to_vec()), Just(b"a\0".to_vec()),
                 (any::<u64>(), any::<u32>()).prop_map(|(offset, bytes)| part(offset, bytes)),
             ],
-            room in 0..ROOM,
+            capacity in 0..CAPACITY,
         ) {
             let folder = sample();
             let mut files = files(folder.path());
             node_of(&mut files, fuse::ROOT_NODE, "a");
             let b = node_of(&mut files, fuse::ROOT_NODE, "b");
             node_of(&mut files, b, "file");
-            if let Some(Ok(answer)) = files.answer(Header { op, unique: 1, node }, &body, room)
+            if let Some(Ok(answer)) = files.answer(Header { op, unique: 1, node }, &body, capacity)
                 && [op::READ, op::READDIR].contains(&op)
             {
-                prop_assert!(answer.len() <= room);
+                prop_assert!(answer.len() <= capacity);
             }
         }
     }

@@ -1,13 +1,11 @@
-//! Messages of FUSE, as far as a file system that is only read needs them (`include/uapi/linux/fuse.h`).
+//! FUSE messages of a read-only file system (`include/uapi/linux/fuse.h`).
 
-/// The version that we speak: later ones add to it.
+/// Supported protocol version. Later versions extend it.
 pub(super) const VERSION: (u32, u32) = (7, 31);
-/// The node of the root.
 pub(super) const ROOT_NODE: u64 = 1;
-/// Validity of an answer in the guest's cache, in seconds: practically forever.
+/// Validity of answers in the guest's cache, in seconds: practically forever.
 const FOREVER_S: u64 = 1 << 30;
 
-/// Requests by number.
 pub(super) mod op {
     pub(in crate::host) const LOOKUP: u32 = 1;
     pub(in crate::host) const FORGET: u32 = 2;
@@ -26,7 +24,6 @@ pub(super) mod op {
     pub(in crate::host) const BATCH_FORGET: u32 = 42;
 }
 
-/// Errors, negative in answers.
 pub(super) mod errno {
     pub(in crate::host) const NO_ENTRY: i32 = 2;
     pub(in crate::host) const IO: i32 = 5;
@@ -38,13 +35,10 @@ pub(super) mod errno {
     pub(in crate::host) const STALE: i32 = 116;
 }
 
-/// Capabilities that we take if they are offered: reads at the same time, large reads, links and folders in the guest's
-/// cache; no messages to open and close what is only read.
+/// Capabilities to accept: parallel and large reads, cached links and folders, no OPEN and RELEASE.
 const WANTED: u32 = 1 | 1 << 17 | 1 << 18 | 1 << 22 | 1 << 23 | 1 << 24;
-/// Pages of one read.
 const READ_PAGES_MAX: u16 = 250;
 
-/// The header of a request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Header {
     pub(super) op: u32,
@@ -52,9 +46,7 @@ pub(super) struct Header {
     pub(super) node: u64,
 }
 
-/// Bytes of the header of a request.
 pub(super) const IN_HEADER_BYTES: usize = 40;
-/// Bytes of the header of an answer.
 pub(super) const OUT_HEADER_BYTES: usize = 16;
 
 pub(super) fn u32_at(bytes: &[u8], at: usize) -> Option<u32> {
@@ -66,13 +58,11 @@ pub(super) fn u64_at(bytes: &[u8], at: usize) -> Option<u64> {
 }
 
 impl Header {
-    /// Reads a header.
     pub(super) fn parse(bytes: &[u8]) -> Option<Self> {
         Some(Self { op: u32_at(bytes, 4)?, unique: u64_at(bytes, 8)?, node: u64_at(bytes, 16)? })
     }
 }
 
-/// The header of an answer with `bytes` behind it.
 pub(super) fn out_header(unique: u64, error: i32, bytes: usize) -> [u8; OUT_HEADER_BYTES] {
     let mut header = [0; OUT_HEADER_BYTES];
     header[..4].copy_from_slice(&((OUT_HEADER_BYTES + bytes) as u32).to_le_bytes());
@@ -81,17 +71,16 @@ pub(super) fn out_header(unique: u64, error: i32, bytes: usize) -> [u8; OUT_HEAD
     header
 }
 
-/// The answer to INIT.
 pub(super) fn init(asked: &[u8]) -> Option<Vec<u8>> {
     let (readahead, flags) = (u32_at(asked, 8)?, u32_at(asked, 12)?);
     let mut answer = Vec::with_capacity(64);
     for word in [VERSION.0, VERSION.1, readahead, flags & WANTED] {
         answer.extend(word.to_le_bytes());
     }
-    // Requests in the background, and when there are many.
+    // Maximum background requests, and the congestion threshold.
     answer.extend(64_u16.to_le_bytes());
     answer.extend(48_u16.to_le_bytes());
-    // Largest write, grain of times in ns.
+    // Maximum write, and time granularity in ns.
     answer.extend(4096_u32.to_le_bytes());
     answer.extend(1_u32.to_le_bytes());
     answer.extend(READ_PAGES_MAX.to_le_bytes());
@@ -99,7 +88,6 @@ pub(super) fn init(asked: &[u8]) -> Option<Vec<u8>> {
     Some(answer)
 }
 
-/// Kinds of files that are shown, as in `st_mode`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(u32)]
 pub(super) enum Kind {
@@ -110,21 +98,17 @@ pub(super) enum Kind {
     Socket = 0o140_000,
 }
 
-/// Attributes of a file, as told to the guest.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct About {
     pub(super) kind: Kind,
-    /// Permissions.
     pub(super) mode: u32,
     pub(super) size: u64,
-    /// When its content was changed, in ns since 1970.
     pub(super) changed_ns: u64,
     pub(super) user: u32,
     pub(super) group: u32,
 }
 
 impl About {
-    /// Its bytes in answers.
     pub(super) fn bytes(&self, node: u64) -> Vec<u8> {
         let (seconds, ns) = (self.changed_ns / 1_000_000_000, (self.changed_ns % 1_000_000_000) as u32);
         let mut bytes = Vec::with_capacity(88);
@@ -139,7 +123,6 @@ impl About {
     }
 }
 
-/// Answer to LOOKUP; without a file, the answer that no such file exists.
 pub(super) fn entry(found: Option<(u64, &About)>) -> Vec<u8> {
     let mut answer = Vec::with_capacity(128);
     for long in [found.map_or(0, |(node, _)| node), 0, FOREVER_S, FOREVER_S, 0] {
@@ -149,12 +132,11 @@ pub(super) fn entry(found: Option<(u64, &About)>) -> Vec<u8> {
     answer
 }
 
-/// The answer to GETATTR.
 pub(super) fn attributes(node: u64, about: &About) -> Vec<u8> {
     [&FOREVER_S.to_le_bytes()[..], &[0; 8], &about.bytes(node)].concat()
 }
 
-/// The answer to STATFS: the same everywhere.
+/// Equal on every host.
 pub(super) fn statfs() -> Vec<u8> {
     let mut answer = Vec::with_capacity(80);
     for long in [1_u64 << 20, 0, 0, 1 << 20, 0] {
@@ -167,7 +149,6 @@ pub(super) fn statfs() -> Vec<u8> {
     answer
 }
 
-/// An entry of a folder: `next` is where the one behind it is.
 pub(super) fn folder_entry(node: u64, next: u64, kind: Kind, name: &[u8]) -> Vec<u8> {
     let mut entry = Vec::with_capacity(24 + name.len().next_multiple_of(8));
     entry.extend(node.to_le_bytes());

@@ -1,9 +1,8 @@
-//! The host's files for the guest, read only: a file system (virtio-fs) whose answers take no time.
+//! Host files for the guest, read only: a virtio-fs file system whose answers take no virtual time.
 //!
-//! The guest asks for names and contents as it needs them, so that every program runs without a list of what it needs.
-//! Nothing of the host but names, attributes and contents shows: folders are sorted, numbers are given out in the order
-//! of the guest's questions, and every answer comes at the time of the question. Nothing can be changed, because there
-//! is no request for it.
+//! The guest requests names and contents on demand, so programs run without a list of their files. Only names,
+//! attributes and contents of the host are visible. Folders are sorted, and inode numbers follow the order of
+//! the guest's lookups. Nothing can be changed, because all modifying requests are refused.
 
 mod device;
 mod fuse;

@@ -1,4 +1,4 @@
-//! Host files as a guest sees them: each as it was when first asked for.
+//! Host files as seen by a guest: names and attributes as at the first access, contents as at each read.
 
 use std::collections::BTreeMap;
 use std::ffi::{OsStr, OsString};
@@ -15,17 +15,17 @@ use super::fuse::{About, Kind, ROOT_NODE, errno};
 use crate::job::{MOUNT_POINT, shown_name};
 use crate::machine::EPOCH_NS;
 
-/// Folders that are empty for the guest: it has its own.
+/// Folders that the guest replaces by its own; their host files are hidden.
 const OWN_FOLDERS: [&str; 4] = ["/dev", "/proc", "/run", "/sys"];
 
-/// The folder of the guest's own that hides the host's file `path`, if one does: it has its own devices, and the drive's file
-/// system is in [`MOUNT_POINT`].
+/// Returns the guest's folder that hides the host file `path`, if any: a device or kernel folder, or
+/// [`MOUNT_POINT`] of the drive.
 pub fn hidden_by(path: &Path) -> Option<&'static str> {
     OWN_FOLDERS.into_iter().chain([MOUNT_POINT]).find(|folder| path.starts_with(folder))
 }
 
-/// True if the guest can be shown `path` at another place. It must hold real files: neither a kernel file
-/// system nor a folder that every system has.
+/// True if the guest can be shown `path` at another place. False for `/proc`, `/sys`, and `/dev` except below
+/// `/dev/shm`, and for `/run` and `/dev/shm` themselves.
 pub fn can_be_shown(path: &Path) -> bool {
     match hidden_by(path) {
         Some("/dev") => path.starts_with("/dev/shm") && path != Path::new("/dev/shm"),
@@ -35,39 +35,33 @@ pub fn can_be_shown(path: &Path) -> bool {
     }
 }
 
-/// Files that are kept open.
 const OPEN_MAX: usize = 64;
 
-/// A number of [`errno`].
 pub(super) type Refused = i32;
 
 struct Node {
     path: PathBuf,
     about: About,
-    /// Names in a folder, with their nodes, in one order; none before it was read.
+    /// Sorted; `None` before the folder was read.
     names: Option<Vec<(OsString, u64)>>,
 }
 
-/// Host files shown to the guest. Two runs with equal values had the same root.
+/// Host files shown to the guest. Equal values mean that the guest was shown the same.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct HostUse {
-    /// Files whose content it has read.
+    /// Number of files read.
     pub files: u64,
-    /// Bytes of them that it has read.
+    /// Number of bytes read.
     pub bytes: u64,
-    /// Digest (SHA-256) of all that it was shown: names, attributes, contents.
+    /// SHA-256 of all names, attributes and contents shown.
     pub digest: String,
 }
 
 pub(super) struct Tree {
     top: PathBuf,
-    /// Extra files at the top, by number.
     more: Vec<PathBuf>,
-    /// Node N is at N - 1.
     nodes: Vec<Node>,
-    /// Result of each lookup; `None`: no such name.
     found: BTreeMap<(u64, OsString), Option<u64>>,
-    /// The last files that were read, the last one last.
     open: Vec<(u64, File)>,
     is_read: Vec<bool>,
     shown: Sha256,
@@ -77,7 +71,6 @@ pub(super) struct Tree {
 }
 
 impl Tree {
-    /// The files below `top`, and `more`.
     pub(super) fn new(top: &Path, more: Vec<PathBuf>) -> io::Result<Self> {
         let user = (rustix::process::getuid().as_raw(), rustix::process::getgid().as_raw());
         let mut tree = Self {
@@ -99,7 +92,6 @@ impl Tree {
         Ok(tree)
     }
 
-    /// Host files shown to the guest.
     pub(super) fn shown(&self) -> HostUse {
         let digest = self.shown.clone().finalize().iter().map(|byte| format!("{byte:02x}")).collect();
         HostUse { digest, ..self.use_.clone() }
@@ -116,8 +108,10 @@ impl Tree {
         at.and_then(|at| self.nodes.get(at)).ok_or(errno::STALE)
     }
 
-    /// Attributes of a file for the guest; `None` for devices, which the guest has itself. Later changes on the
-    /// host stay hidden: folders have no time, and no file is newer than the guest's clock.
+    /// `None` for devices.
+    ///
+    /// Times do not show when the host was changed: no file is newer than the guest's clock, and folders have a
+    /// fixed time.
     fn about(&self, path: &Path, of: &Metadata) -> Option<About> {
         let kind = of.file_type();
         let kind = match () {
@@ -131,6 +125,7 @@ impl Tree {
         let own = self.is_own(path);
         let changed = u64::try_from(of.mtime()).unwrap_or(0).saturating_mul(1_000_000_000);
         let changed = changed.saturating_add(u64::try_from(of.mtime_nsec()).unwrap_or(0));
+        // The user of the host process is root in the guest.
         let mine = |id, own| if id == own { 0 } else { id };
         Some(About {
             kind,
@@ -145,13 +140,11 @@ impl Tree {
         })
     }
 
-    /// True if the guest has its own folder at `path`.
     fn is_own(&self, path: &Path) -> bool {
         let Ok(below) = path.strip_prefix(&self.top) else { return false };
         OWN_FOLDERS.iter().any(|own| Path::new(own).strip_prefix("/").is_ok_and(|own| own == below))
     }
 
-    /// Adds to the digest.
     pub(super) fn note(&mut self, what: &[&[u8]]) {
         for part in what {
             self.shown.update((part.len() as u64).to_le_bytes());
@@ -159,7 +152,6 @@ impl Tree {
         }
     }
 
-    /// Looks up a name in a folder.
     pub(super) fn lookup(&mut self, folder: u64, name: &[u8]) -> Result<Option<(u64, About)>, Refused> {
         let name = OsStr::from_bytes(name);
         if name.is_empty()
@@ -177,6 +169,7 @@ impl Tree {
             self.more.iter().enumerate().find(|(at, _)| folder == ROOT_NODE && name == &*shown_name(*at));
         let path = more.map_or_else(|| parent.path.join(name), |(_, path)| path.clone());
         let is_own = self.is_own(&parent.path);
+        // A repeated lookup returns the first result, even if the host has changed.
         let found = match self.found.get(&(folder, name.to_owned())) {
             Some(&found) => found,
             None => {
@@ -192,6 +185,7 @@ impl Tree {
                     }
                 };
                 let attributes = about.map_or_else(Vec::new, |about| about.bytes(0));
+                // Missing names are part of the digest.
                 self.note(&[b"name", path.as_os_str().as_bytes(), &attributes]);
                 let node = about.map(|about| self.add(path, about));
                 self.found.insert((folder, name.to_owned()), node);
@@ -201,12 +195,10 @@ impl Tree {
         found.map(|node| Ok((node, self.node(node)?.about))).transpose()
     }
 
-    /// Attributes of a file.
     pub(super) fn attributes(&self, node: u64) -> Result<About, Refused> {
         Ok(self.node(node)?.about)
     }
 
-    /// Target of a symbolic link.
     pub(super) fn link(&mut self, node: u64) -> Result<Vec<u8>, Refused> {
         let path = &self.node(node)?.path;
         let target = fs::read_link(path).map_err(|_| errno::INVALID)?;
@@ -216,7 +208,6 @@ impl Tree {
         Ok(target)
     }
 
-    /// The names in a folder from number `from` on: node, kind, name.
     pub(super) fn names(&mut self, folder: u64, from: usize) -> Result<Vec<(u64, Kind, OsString)>, Refused> {
         if self.node(folder)?.names.is_none() {
             self.read_folder(folder)?;
@@ -240,7 +231,7 @@ impl Tree {
         all.sort();
         let mut names = Vec::with_capacity(all.len());
         for name in all {
-            // One that has just gone, or that nobody may look at, is not there.
+            // Names that just disappeared or are inaccessible are skipped.
             if let Ok(Some((node, _))) = self.lookup(folder, name.as_bytes()) {
                 self.note(&[b"entry", name.as_bytes()]);
                 names.push((name, node));
@@ -253,7 +244,6 @@ impl Tree {
         Ok(())
     }
 
-    /// Bytes of a file; fewer at its end.
     pub(super) fn read(&mut self, node: u64, offset: u64, bytes: usize) -> Result<Vec<u8>, Refused> {
         let Node { path, about, .. } = self.node(node)?;
         if about.kind != Kind::File {
@@ -275,7 +265,7 @@ impl Tree {
                 Err(_) => return Err(errno::IO),
             }
         }
-        // A file that has become shorter ends in zeros, as the guest knows its size.
+        // A file that has become shorter ends in zeros, because the guest knows its original size.
         self.note(&[b"read", path.as_os_str().as_bytes(), &offset.to_le_bytes(), &content]);
         self.use_.bytes += bytes as u64;
         let at = usize::try_from(node).unwrap_or(0).saturating_sub(1);
@@ -287,7 +277,7 @@ impl Tree {
         Ok(content)
     }
 
-    /// A file, opened for reading; it never waits for the other end of a pipe that took a file's place.
+    /// Does not block on a pipe that replaced the file.
     fn opened(&mut self, node: u64, path: &Path) -> Result<&File, Refused> {
         let file = match self.open.iter().position(|(of, _)| *of == node) {
             Some(at) => self.open.remove(at).1,

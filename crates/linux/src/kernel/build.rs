@@ -1,4 +1,4 @@
-//! Building the kernel from the distribution's source, once.
+//! Builds the kernel once from the distribution's source.
 
 use std::fmt;
 use std::fs::{self, File};
@@ -14,24 +14,21 @@ use super::{
 };
 use crate::program::find_program;
 
-/// Programs that a build needs.
 pub(super) const BUILD_TOOLS: [&str; 8] = ["gcc", "make", "flex", "bison", "bc", "tar", "xz", "patch"];
-/// Files that a build compiles, about: for the progress bar.
 const BUILD_STEPS: u64 = 600;
-/// Files that a build for suites compiles, about.
 const TESTS_STEPS: u64 = 1000;
 const LOG_LINES_SHOWN: usize = 20;
 
 /// Options of a kernel build.
 #[derive(Clone, Debug, Default)]
 pub struct BuildOptions {
-    /// A tarball or a folder; otherwise the newest of the distribution's.
+    /// Source tarball or folder. `None` selects the newest of the distribution's.
     pub source: Option<PathBuf>,
     /// Additional features.
     pub extras: Vec<Extra>,
-    /// Additional options, which count more than those of Strobe.
+    /// Additional options, which override Strobe's.
     pub fragments: Vec<Fragment>,
-    /// Compilers at a time; 0: one per processor.
+    /// Parallel compilers; 0 uses one per processor.
     pub jobs: u32,
 }
 
@@ -42,16 +39,16 @@ pub struct BuildProgress {
     pub step: &'static str,
     /// Files compiled.
     pub done: u64,
-    /// Files to compile, about.
+    /// Approximate number of files to compile.
     pub total: u64,
 }
 
-/// The tools for a build that are missing.
+/// Returns the missing build tools.
 pub fn missing_tools() -> Vec<String> {
     BUILD_TOOLS.iter().filter(|tool| find_program(tool).is_err()).map(|tool| (*tool).to_owned()).collect()
 }
 
-/// The newest of the distribution's kernel sources that can be used.
+/// Finds the newest usable kernel source of the distribution.
 pub fn find_source() -> Result<PathBuf, KernelError> {
     let mut found = Vec::new();
     for entry in fs::read_dir(SOURCE_FOLDER).into_iter().flatten().flatten() {
@@ -68,17 +65,16 @@ pub fn find_source() -> Result<PathBuf, KernelError> {
     found.into_iter().max().map(|(_, path)| path).ok_or(KernelError::NoSource)
 }
 
-/// A kernel that was built, now or before.
+/// Kernel from this or an earlier build.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Built {
-    /// The kernel.
+    /// Path of the kernel.
     pub path: PathBuf,
-    /// Features that it has not, as it is of an older version than the patches.
+    /// Missing features, because the kernel is older than the patches.
     pub lacks: Vec<&'static str>,
 }
 
 impl Built {
-    /// The kernel at `path`, of `version`.
     fn new(path: PathBuf, version: &str) -> Self {
         let is_older = is_older(version);
         let lacks = PATCHES.iter().filter(|patch| !patch.is_for(is_older)).filter_map(|patch| patch.feature);
@@ -86,11 +82,11 @@ impl Built {
     }
 }
 
-/// Option of versions before that of the patches: else the seed on the command line does not count, and
-/// `/dev/urandom` waits for chance that does not come.
+/// Option for versions older than the patches. Without it, the seed on the command line is ignored, and
+/// `/dev/urandom` blocks for entropy that never comes.
 const OLDER: &str = "CONFIG_RANDOM_TRUST_BOOTLOADER=y\n";
 
-/// Builds the kernel, unless it is there. `progress` hears how far it is.
+/// Builds the kernel unless it exists. `progress` receives the progress.
 pub fn build(options: &BuildOptions, progress: &mut dyn FnMut(BuildProgress)) -> Result<Built, KernelError> {
     let missing = missing_tools();
     if !missing.is_empty() {
@@ -109,9 +105,10 @@ pub fn build(options: &BuildOptions, progress: &mut dyn FnMut(BuildProgress)) ->
     let wanted = config(&options.extras) + &added;
     let recipe = recipe(&wanted);
     let stamp = stamp(&source)?;
-    // The source that is taken by itself is in no name: its kernels are shared.
+    // Kernels of the default source are shared, so their names omit the source.
     let is_default =
         find_source().and_then(|path| Ok(fs::canonicalize(path)?)).is_ok_and(|path| path == source);
+    // The stamp next to a kernel identifies its source, which avoids unpacking for an existing kernel.
     if let Some(kernel) = built_from(&cache, &recipe, &stamp) {
         let name = kernel.file_name().unwrap_or_default().to_string_lossy().into_owned();
         return Ok(Built::new(kernel, name.trim_start_matches("linux-")));
@@ -135,7 +132,7 @@ pub fn build(options: &BuildOptions, progress: &mut dyn FnMut(BuildProgress)) ->
     let older = if is_older(&version) { OLDER } else { "" };
     build.configure(&(older.to_owned() + &wanted), &options.fragments, &version)?;
     build.compile(options.jobs)?;
-    // It appears when it is complete.
+    // The kernel appears under its name only when it is complete.
     let part = folder.path().join("kernel");
     fs::copy(build.tree.join("linux"), &part)?;
     inspect(&part)?;
@@ -145,7 +142,6 @@ pub fn build(options: &BuildOptions, progress: &mut dyn FnMut(BuildProgress)) ->
     Ok(Built::new(kernel, &version))
 }
 
-/// The end of the name of the file beside a kernel that says what it was made from.
 const STAMP: &str = ".source";
 
 fn beside(kernel: &Path, end: &str) -> PathBuf {
@@ -154,7 +150,6 @@ fn beside(kernel: &Path, end: &str) -> PathBuf {
     name.into()
 }
 
-/// File name of a kernel; `stamp` is that of a source that the user has named.
 fn kernel_name(version: &str, stamp: Option<&str>, recipe: &str) -> String {
     match stamp {
         None => format!("linux-{version}-{recipe}"),
@@ -162,7 +157,7 @@ fn kernel_name(version: &str, stamp: Option<&str>, recipe: &str) -> String {
     }
 }
 
-/// Fingerprint of a source without reading it: unpacking one takes longer than any run.
+/// Fingerprint of a source from file metadata, because unpacking would take longer than any run.
 fn stamp(source: &Path) -> Result<String, KernelError> {
     let unusable = |error: io::Error| KernelError::Source {
         path: source.display().to_string(),
@@ -178,14 +173,13 @@ fn stamp(source: &Path) -> Result<String, KernelError> {
     Ok(format!("{}\n{about}\n", source.display()))
 }
 
-/// Size of a file, and when it was changed.
 fn about(file: &fs::Metadata) -> String {
     let changed = file.modified().ok().and_then(|time| time.duration_since(std::time::UNIX_EPOCH).ok());
     format!("{} bytes, {:?}", file.len(), changed.unwrap_or_default())
 }
 
-/// Adds paths, sizes and times of the files in the folder `below` of `source` to `tree`, in one order. Git's
-/// own files change by being looked at.
+/// Adds paths, sizes and times of files to `tree`, sorted. Git's own files are skipped, as reading commands
+/// change them.
 fn add_folder(source: &Path, below: &Path, tree: &mut Sha256) -> io::Result<()> {
     let mut entries = fs::read_dir(source.join(below))?.collect::<Result<Vec<_>, _>>()?;
     entries.sort_by_key(fs::DirEntry::file_name);
@@ -200,7 +194,6 @@ fn add_folder(source: &Path, below: &Path, tree: &mut Sha256) -> io::Result<()> 
     Ok(())
 }
 
-/// The kernel of `recipe` that was made from the source with this stamp.
 fn built_from(cache: &Path, recipe: &str, stamp: &str) -> Option<PathBuf> {
     let end = format!("-{recipe}{STAMP}");
     let names = fs::read_dir(cache).ok()?.flatten().map(|entry| entry.path());
@@ -213,7 +206,6 @@ struct Build<'a> {
     tree: PathBuf,
     log_path: PathBuf,
     log: File,
-    /// Files to compile, about.
     steps: u64,
     progress: &'a mut dyn FnMut(BuildProgress),
 }
@@ -223,7 +215,6 @@ impl Build<'_> {
         (self.progress)(BuildProgress { step, done: done.min(self.steps), total: self.steps });
     }
 
-    /// Runs a command to its end; `hears` gets each line of its output.
     fn run(
         &mut self,
         step: impl fmt::Display,
@@ -231,6 +222,7 @@ impl Build<'_> {
         mut hears: impl FnMut(&mut Self, &str),
     ) -> Result<(), KernelError> {
         writeln!(self.log, "== {step}: {command:?}")?;
+        // Standard error goes straight to the log. Standard output passes `hears` first.
         command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(self.log.try_clone()?);
         let mut child = command.spawn()?;
         if let Some(output) = child.stdout.take() {
@@ -266,7 +258,7 @@ impl Build<'_> {
         }
         let mut tar = Command::new("tar");
         tar.arg("-xf").arg(source).arg("-C").arg(tree).args(["--strip-components=1", "--no-same-owner"]);
-        // Half of the source describes hardware that a guest has not.
+        // Most of the excluded files describe hardware that a guest does not have.
         for folder in
             ["Documentation", "drivers/gpu", "drivers/net/ethernet", "drivers/net/wireless", "sound/soc"]
         {
@@ -281,7 +273,7 @@ impl Build<'_> {
             reason: reason.to_owned(),
         };
         let makefile = fs::read_to_string(self.tree.join("Makefile"))
-            .map_err(|_| unusable("it has no Makefile at its top: is it the source of Linux?"))?;
+            .map_err(|_| unusable("no Makefile in its top folder: is it the Linux source?"))?;
         let value = |key: &str| {
             let line = makefile.lines().find_map(|line| line.strip_prefix(key)?.trim().strip_prefix('='))?;
             line.trim().parse::<u32>().ok()
@@ -289,19 +281,18 @@ impl Build<'_> {
         let (Some(version), Some(patch), Some(sub)) =
             (value("VERSION"), value("PATCHLEVEL"), value("SUBLEVEL"))
         else {
-            return Err(unusable("its Makefile does not say which version of Linux it is"));
+            return Err(unusable("its Makefile states no Linux version"));
         };
         let name = format!("{version}.{patch}.{sub}");
         if (version, patch) < VERSION_MIN {
             return Err(unusable(&format!(
-                "it is Linux {name}; needed is {}.{} or newer",
+                "it is Linux {name}; {}.{} or newer is required",
                 VERSION_MIN.0, VERSION_MIN.1
             )));
         }
         Ok(name)
     }
 
-    /// Applies the patches for `version`; names all those that do not apply.
     fn patch(&mut self, version: &str) -> Result<(), KernelError> {
         self.says("patching", 0);
         let mut names = Vec::new();
@@ -328,7 +319,7 @@ impl Build<'_> {
     fn make(&self) -> Command {
         let mut make = Command::new("make");
         make.current_dir(&self.tree).arg("ARCH=um").env("LC_ALL", "C");
-        // The version that programs in the guest see is the same on every machine.
+        // Fixes the version string that programs see.
         make.envs([
             ("KBUILD_BUILD_TIMESTAMP", "2025-01-01"),
             ("KBUILD_BUILD_USER", "strobe"),
@@ -345,10 +336,10 @@ impl Build<'_> {
         let mut make = self.make();
         make.env("KCONFIG_ALLCONFIG", &file).arg("allnoconfig");
         self.run("configuring the kernel", &mut make, |_, _| {})?;
-        // What the configuration did not take would show up much later.
+        // An ignored option would cause errors much later.
         let made = fs::read_to_string(self.tree.join(".config"))?;
         fragments.iter().try_for_each(|fragment| fragment.check_taken(&made))?;
-        // A fragment may turn off what is wanted otherwise.
+        // A fragment may disable required options.
         let is_off = |line: &str| wanted.contains(&line.replace("=y", "=n"));
         let left_out: Vec<_> = PATCHES.iter().filter(|patch| !patch.is_for(is_older(version))).collect();
         let is_left_out = |line: &str| left_out.iter().any(|patch| patch.adds(line));
@@ -358,7 +349,7 @@ impl Build<'_> {
             None => Ok(()),
             Some(option) => Err(KernelError::Source {
                 path: self.tree.display().to_string(),
-                reason: format!("this version does not take {option}"),
+                reason: format!("this version does not accept {option}"),
             }),
         }
     }
@@ -403,7 +394,6 @@ mod tests {
         let first = stamp();
         set(".git", "looked at", 5);
         assert_eq!(stamp(), first);
-        // The kernel of the first is found for the first only.
         fs::write(cache.join(name(&first)), "").expect("written");
         fs::write(beside(&cache.join(name(&first)), STAMP), &first).expect("written");
         assert_eq!(built_from(&cache, "0123abcd", &first), Some(cache.join(name(&first))));

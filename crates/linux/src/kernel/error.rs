@@ -1,142 +1,137 @@
-//! Why there is no kernel.
-
 use std::io;
 use std::path::PathBuf;
 
 use super::{SOURCE_FOLDER, VERSION_MIN};
 use crate::program::package_of;
 
-/// Why there is no kernel.
+/// Reason why no kernel is available.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum KernelError {
-    /// None was built.
+    /// No kernel was built.
     #[error(
-        "there is no kernel yet in {}: `strobe linux build-kernel` makes one, --kernel or STROBE_KERNEL names one",
+        "there is no kernel in {}: build one with `strobe linux build-kernel`, or set --kernel or STROBE_KERNEL",
         .folder.display()
     )]
     None {
         /// Folder of the kernels.
         folder: PathBuf,
     },
-    /// It is not User-Mode Linux.
-    #[error("{path} is no User-Mode Linux kernel: {reason}")]
+    /// The file is not a User-Mode Linux kernel.
+    #[error("{path} is not a User-Mode Linux kernel: {reason}")]
     Wrong {
-        /// The file.
+        /// File.
         path: String,
-        /// Why.
+        /// Reason.
         reason: String,
     },
-    /// It cannot run in virtual time.
+    /// The kernel does not support virtual time.
     #[error(
-        "{path} (Linux {version}) is built without CONFIG_UML_TIME_TRAVEL_SUPPORT: use --real-time, or the kernel that \
-         `strobe linux build-kernel` makes"
+        "{path} (Linux {version}) is built without CONFIG_UML_TIME_TRAVEL_SUPPORT: use --real-time, or a kernel \
+         built by `strobe linux build-kernel`"
     )]
     NoTimeTravel {
-        /// The file.
+        /// File.
         path: String,
-        /// Its version.
+        /// Kernel version.
         version: String,
     },
-    /// A file system is missing.
+    /// The kernel lacks a file system.
     #[error("{path} (Linux {version}) is built without {kind}{}", hint(.kind))]
     NoFileSystem {
-        /// The file.
+        /// File.
         path: String,
-        /// Its version.
+        /// Kernel version.
         version: String,
-        /// The file system.
+        /// File system.
         kind: String,
     },
-    /// The driver of NVMe drives is missing.
-    #[error(
-        "{path} (Linux {version}) has no driver of NVMe drives: `strobe linux build-kernel` makes one that has"
-    )]
+    /// The kernel lacks the NVMe driver.
+    #[error("{path} (Linux {version}) has no NVMe driver: build a kernel with `strobe linux build-kernel`")]
     NoNvme {
-        /// The file.
+        /// File.
         path: String,
-        /// Its version.
+        /// Kernel version.
         version: String,
     },
-    /// It cannot show the host's files.
+    /// The kernel cannot show the host's files.
     #[error(
-        "{path} (Linux {version}) cannot show the host's files, for want of virtio-fs and overlayfs: use --root packed, \
-         or the kernel that `strobe linux build-kernel` makes"
+        "{path} (Linux {version}) cannot show the host's files, as it lacks virtio-fs or overlayfs: use --root packed, \
+         or a kernel built by `strobe linux build-kernel`"
     )]
     NoHostFiles {
-        /// The file.
+        /// File.
         path: String,
-        /// Its version.
+        /// Kernel version.
         version: String,
     },
-    /// It cannot charge its processor.
+    /// The kernel cannot charge processor time.
     #[error(
-        "{path} (Linux {version}) cannot charge system calls and processes: leave out --syscall-ns, --copy-ns-per-kib and --process-ns, or use the \
-         kernel that `strobe linux build-kernel` makes"
+        "{path} (Linux {version}) cannot charge system calls and processes: leave out --syscall-ns, --copy-ns-per-kib and --process-ns, or use a \
+         kernel built by `strobe linux build-kernel`"
     )]
     NoCpuCost {
-        /// The file.
+        /// File.
         path: String,
-        /// Its version.
+        /// Kernel version.
         version: String,
     },
-    /// Tools are missing.
-    #[error("to build the kernel, {} are missing: apt-get install {}", .0.join(", "), packages(.0))]
+    /// Build tools are missing.
+    #[error("missing build tools: {}; apt-get install {}", .0.join(", "), packages(.0))]
     Tools(Vec<String>),
-    /// The source is missing.
+    /// No kernel source was found.
     #[error(
         "there is no kernel source in {SOURCE_FOLDER}: apt-get install linux-source-6.12, or give a tarball or folder \
          of Linux {}.{} or newer with --source", VERSION_MIN.0, VERSION_MIN.1
     )]
     NoSource,
-    /// The source is not usable.
+    /// The kernel source is unusable.
     #[error("the kernel source {path} cannot be used: {reason}")]
     Source {
         /// Path.
         path: String,
-        /// Why.
+        /// Reason.
         reason: String,
     },
-    /// A fragment of a configuration is not usable.
+    /// A configuration fragment is unusable.
     #[error("--config {path}: {reason}")]
     Fragment {
-        /// The file.
+        /// File.
         path: String,
-        /// Why.
+        /// Reason.
         reason: String,
     },
     /// Patches do not apply.
     #[error(
-        "of the patches, which are made for Linux 6.12, these do not apply to Linux {version}: {}; {log} says where",
+        "patches for Linux 6.12 that do not apply to Linux {version}: {}; details in {log}",
         .names.join(", ")
     )]
     Patches {
-        /// The source's version.
+        /// Source version.
         version: String,
         /// Names of the patches.
         names: Vec<String>,
-        /// The log.
+        /// Log file.
         log: String,
     },
-    /// A step of the build failed.
+    /// A build step failed.
     #[error("{step} failed; the whole log is in {log}\n{end}")]
     Failed {
         /// Failed step.
         step: String,
-        /// The log.
+        /// Log file.
         log: String,
-        /// Its last lines.
+        /// Last lines of the log.
         end: String,
     },
-    /// Something of the host failed.
+    /// A host operation failed.
     #[error("{0}")]
     Io(#[from] io::Error),
 }
 
-/// Suggests how to build a kernel with the file system `kind`, if possible.
 fn hint(kind: &str) -> String {
     match super::Extra::ALL.iter().map(|extra| extra.name()).find(|&name| name == kind) {
-        Some(name) => format!(": `strobe linux build-kernel --with {name}` makes one with it"),
+        Some(name) => format!(": `strobe linux build-kernel --with {name}` adds it"),
         None => String::new(),
     }
 }
@@ -155,7 +150,7 @@ mod tests {
     fn missing_tools_are_named_with_their_packages() {
         let error = KernelError::Tools(vec!["flex".into(), "xz".into()]);
         assert!(
-            error.to_string().ends_with("flex, xz are missing: apt-get install flex xz-utils"),
+            error.to_string().ends_with("missing build tools: flex, xz; apt-get install flex xz-utils"),
             "{error}"
         );
     }

@@ -1,20 +1,17 @@
-//! Pieces of a kernel's configuration that a user adds.
-
 use std::fs;
 use std::path::{Path, PathBuf};
 
 use super::KernelError;
 
-/// A file of configuration options, in the form of a kernel's .config.
+/// Configuration fragment in the format of a kernel's .config.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Fragment {
     path: PathBuf,
-    /// Options without `CONFIG_`, and their values; `n` where one is off.
     options: Vec<(String, String)>,
 }
 
 impl Fragment {
-    /// Reads a file.
+    /// Reads a fragment. The error names the first invalid line.
     pub fn read(path: &Path) -> Result<Self, KernelError> {
         let unusable = |reason: String| KernelError::Fragment { path: path.display().to_string(), reason };
         let text = fs::read_to_string(path).map_err(|error| unusable(error.to_string()))?;
@@ -28,12 +25,10 @@ impl Fragment {
         Ok(Self { path: path.to_owned(), options })
     }
 
-    /// Its lines for Kconfig.
     pub(super) fn config(&self) -> String {
         self.options.iter().map(|(name, value)| format!("CONFIG_{name}={value}\n")).collect()
     }
 
-    /// Refuses options that the source in `tree` does not know.
     pub(super) fn check_known(&self, tree: &Path) -> Result<(), KernelError> {
         let known = known_options(tree)?;
         let unknown: Vec<_> = self.options.iter().filter(|(name, _)| !known.contains(name)).collect();
@@ -44,7 +39,6 @@ impl Fragment {
         Err(self.refused(format!("this version of Linux has no option {}", names.join(", "))))
     }
 
-    /// Refuses options that the configuration `made` has not as they are here.
     pub(super) fn check_taken(&self, made: &str) -> Result<(), KernelError> {
         let is_taken = |(name, value): &&(String, String)| {
             let line = format!("CONFIG_{name}={value}");
@@ -60,7 +54,7 @@ impl Fragment {
         }
         let lines: Vec<_> = refused.iter().map(|(name, value)| format!("CONFIG_{name}={value}")).collect();
         Err(self.refused(format!(
-            "the configuration did not take {}: an option that it depends on is missing, or another one decides it",
+            "{} did not take effect: a dependency is missing, or another option overrides it",
             lines.join(", ")
         )))
     }
@@ -70,7 +64,6 @@ impl Fragment {
     }
 }
 
-/// The option of a line, if it has one.
 fn option(line: &str) -> Result<Option<(String, String)>, String> {
     let line = line.trim();
     let off = line.strip_prefix("# CONFIG_").and_then(|rest| rest.strip_suffix(" is not set"));
@@ -87,11 +80,10 @@ fn option(line: &str) -> Result<Option<(String, String)>, String> {
         Some((name, value)) if is_name(name) && !value.is_empty() => {
             Ok(Some((name.to_owned(), value.to_owned())))
         }
-        _ => Err(format!("{line:?} is no option: CONFIG_NAME=y, CONFIG_NAME=n, CONFIG_NAME=VALUE")),
+        _ => Err(format!("{line:?} is not an option; use CONFIG_NAME=y, CONFIG_NAME=n or CONFIG_NAME=VALUE")),
     }
 }
 
-/// All options that the Kconfig files below `tree` declare.
 fn known_options(tree: &Path) -> Result<std::collections::BTreeSet<String>, KernelError> {
     let (mut known, mut folders) = (std::collections::BTreeSet::new(), vec![tree.to_owned()]);
     while let Some(folder) = folders.pop() {
@@ -128,9 +120,9 @@ mod tests {
         assert_eq!(fragment.config(), "CONFIG_A=y\nCONFIG_B_2=\"x\"\nCONFIG_C=n\n");
         for (text, reason) in [
             ("CONFIG_A=m", "line 1: CONFIG_A=m: a guest's kernel has no modules"),
-            ("\nA=y", "line 2: \"A=y\" is no option"),
-            ("CONFIG_=y", "is no option"),
-            ("CONFIG_A=", "is no option"),
+            ("\nA=y", "line 2: \"A=y\" is not an option"),
+            ("CONFIG_=y", "is not an option"),
+            ("CONFIG_A=", "is not an option"),
         ] {
             let error = read(text).expect_err(text).to_string();
             assert!(error.contains("my.config") && error.contains(reason), "{error}");
@@ -149,6 +141,6 @@ mod tests {
         fragment.check_known(tree.path()).expect("known");
         fragment.check_taken("CONFIG_A=y\n# CONFIG_B is not set\n").expect("taken");
         let error = fragment.check_taken("CONFIG_B=y\n").expect_err("not taken").to_string();
-        assert!(error.contains("did not take CONFIG_A=y, CONFIG_B=n"), "{error}");
+        assert!(error.contains("CONFIG_A=y, CONFIG_B=n did not take effect"), "{error}");
     }
 }

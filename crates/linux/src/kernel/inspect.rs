@@ -1,24 +1,20 @@
-//! Features of a kernel, and the modules it needs for them.
-
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::{fs, io};
 
 use super::{KernelError, is_older};
 
-/// The end of the version of a kernel with our patches.
 const LOCAL_VERSION: &str = "-strobe";
 
 /// Properties of a kernel.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct KernelInfo {
-    /// Its version.
+    /// Kernel version.
     pub version: String,
-    /// True if it can run in virtual time.
+    /// True if virtual time is supported.
     pub time_travel: bool,
-    /// True if it has the patches of this project.
+    /// True if the kernel has the project's patches.
     pub is_ours: bool,
-    /// Its configuration.
     config: String,
 }
 
@@ -28,27 +24,28 @@ impl KernelInfo {
         self.config.lines().any(|line| line.strip_prefix("CONFIG_") == Some(&format!("{name}=y")))
     }
 
-    /// True if its root can be the host's files.
+    /// True if the host's files can be the root.
     pub fn can_show_host(&self) -> bool {
         ["VIRTIO_FS", "OVERLAY_FS", "TMPFS_XATTR"].iter().all(|name| self.has(name))
     }
 
-    /// True if it can charge the processor for system calls and processes.
+    /// True if processor time can be charged for system calls and processes.
     pub fn can_charge_cpu(&self) -> bool {
         self.has("UML_PROCESS_COST")
     }
 
-    /// True if it can report changes of files and the requests that follow from them.
+    /// True if changes of files and the resulting requests can be reported.
     pub fn can_log_files(&self) -> bool {
         self.has("UML_FILE_LOG")
     }
 
-    /// True if it shares the calendar's memory, as Linux does from 6.12 on. Runs of others were not all alike.
+    /// True if the calendar's memory is shared (Linux 6.12 and newer). Runs on older kernels are not all
+    /// repeatable.
     pub fn shares_calendar(&self) -> bool {
         !is_older(&self.version)
     }
 
-    /// True if it can let virtual time go on with programs that compute.
+    /// True if virtual time can continue with computing programs.
     pub fn can_watch_spin(&self) -> bool {
         self.has("UML_CPU_SPIN")
     }
@@ -59,7 +56,7 @@ impl KernelInfo {
     }
 }
 
-/// Looks at a kernel.
+/// Queries a kernel for its version and configuration.
 pub fn inspect(path: &Path) -> Result<KernelInfo, KernelError> {
     let wrong = |reason: String| KernelError::Wrong { path: path.display().to_string(), reason };
     let ask = |question: &str| {
@@ -68,12 +65,12 @@ pub fn inspect(path: &Path) -> Result<KernelInfo, KernelError> {
         if output.status.success() {
             Ok(String::from_utf8_lossy(&output.stdout).into_owned())
         } else {
-            Err(wrong(format!("it does not answer {question}")))
+            Err(wrong(format!("it does not support {question}")))
         }
     };
     let config = ask("--showconfig")?;
     if !config.contains("CONFIG_UML=y") {
-        return Err(wrong("its configuration does not say CONFIG_UML".into()));
+        return Err(wrong("its configuration lacks CONFIG_UML".into()));
     }
     let version = ask("--version")?.lines().next().unwrap_or_default().trim().to_owned();
     let time_travel = config.lines().any(|line| line == "CONFIG_UML_TIME_TRAVEL_SUPPORT=y");
@@ -81,7 +78,7 @@ pub fn inspect(path: &Path) -> Result<KernelInfo, KernelError> {
     Ok(KernelInfo { version, time_travel, is_ours, config })
 }
 
-/// Folder with the modules of a distribution's kernel.
+/// Finds the module folder of a distribution's kernel.
 pub fn modules_of(info: &KernelInfo) -> Option<PathBuf> {
     ["/usr/lib/uml/modules", "/lib/modules"]
         .iter()
@@ -89,11 +86,11 @@ pub fn modules_of(info: &KernelInfo) -> Option<PathBuf> {
         .find(|folder| folder.join("modules.dep").is_file())
 }
 
-/// The modules to load, in order, for the drivers and file systems `names`; those built in need none.
+/// Returns the modules to load, in order, for drivers and file systems `names`. Built-in ones need none.
 pub fn needed_modules(info: &KernelInfo, names: &[&str]) -> io::Result<Vec<PathBuf>> {
     let Some(folder) = modules_of(info) else { return Ok(Vec::new()) };
     let index = fs::read_to_string(folder.join("modules.dep"))?;
-    // ext4 and F2FS ask for checksums by name, FAT for its tables of characters.
+    // ext4 and F2FS load checksums by name, FAT its character tables.
     let asked_for = ["crc32c_generic", "crc32_generic", "nls_cp437", "nls_iso8859_1", "nls_ascii"];
     let mut modules = Vec::new();
     for name in asked_for.iter().chain(names) {
@@ -105,7 +102,7 @@ pub fn needed_modules(info: &KernelInfo, names: &[&str]) -> io::Result<Vec<PathB
         let Some((module, needs)) = index.lines().find(is_it).and_then(|line| line.split_once(':')) else {
             continue;
         };
-        // What is needed stands behind what needs it.
+        // A dependency comes after its dependents in the list.
         for path in needs.split_whitespace().rev().chain([module]) {
             let path = folder.join(path);
             if !modules.contains(&path) {

@@ -1,6 +1,6 @@
-//! The guest's kernel: what it is made from, and which one to use.
+//! The guest's kernel: sources, build, and selection.
 //!
-//! [`build`] makes it, once; [`inspect`] tells what one can do.
+//! [`build`] builds it once; [`inspect`] reports the features of a kernel.
 
 mod build;
 mod error;
@@ -18,33 +18,30 @@ pub use self::error::KernelError;
 pub use self::fragment::Fragment;
 pub use self::inspect::{KernelInfo, inspect, modules_of, needed_modules};
 
-/// The version of the patches, and the oldest that is looked for.
+/// Version of the patches, and the oldest version searched for.
 const VERSION: (u32, u32) = (6, 12);
-/// The oldest version that is built if it is named.
+/// Oldest version that can be built on request.
 const VERSION_MIN: (u32, u32) = (6, 1);
-/// Folder where distributions install the kernel source.
 const SOURCE_FOLDER: &str = "/usr/src";
 
-/// Enabled options; all others are off.
 const CONFIG: &str = include_str!("../../kernel/kernel.config");
-/// Options that test suites look for.
 const TESTS: &str = include_str!("../../kernel/tests.config");
 
 named! {
     /// Optional kernel feature; it lengthens the build.
     #[derive(Clone, Copy, Debug, PartialEq, Eq)]
     pub enum Extra {
-        /// The largest of the file systems.
+        /// XFS, the largest of the file systems.
         Xfs => "xfs",
-        /// Copy on write, checksums.
+        /// Btrfs, with copy on write and checksums.
         Btrfs => "btrfs",
-        /// Both, and what suites such as xfstests and blktests look for: device mapper, loop, null_blk, quotas, …
+        /// XFS, Btrfs and the requirements of suites such as xfstests and blktests: device mapper, loop,
+        /// null_blk, quotas and others.
         Tests => "tests",
     }
 }
 
 impl Extra {
-    /// Configuration lines of the feature.
     fn config(self) -> &'static str {
         match self {
             Self::Xfs => "CONFIG_XFS_FS=y\n",
@@ -54,28 +51,24 @@ impl Extra {
     }
 }
 
-/// The configuration with `extras`.
 fn config(extras: &[Extra]) -> String {
-    // In one order, whatever the user's was.
+    // The order does not depend on the user's.
     let wanted = Extra::ALL.iter().filter(|extra| extras.contains(extra));
     [CONFIG].into_iter().chain(wanted.map(|extra| extra.config())).collect()
 }
 
-/// A change to the kernel.
 struct Patch {
     name: &'static str,
     text: &'static str,
-    /// Feature that it adds, which versions before that of the patches do without; `None`: all versions need it.
+    /// Feature added by the patch and missing in older versions; `None` if all versions need the patch.
     feature: Option<&'static str>,
 }
 
 impl Patch {
-    /// True if a kernel that is `older` than the patches gets it.
     fn is_for(&self, older: bool) -> bool {
         self.feature.is_none() || !older
     }
 
-    /// True if it adds the option of `line`, "CONFIG_NAME=y".
     fn adds(&self, line: &str) -> bool {
         let name = line.trim_start_matches("CONFIG_").trim_end_matches("=y");
         self.text.lines().any(|added| added.strip_prefix("+config ") == Some(name))
@@ -92,29 +85,28 @@ macro_rules! patch {
     };
 }
 
-/// Our changes to the kernel, in order.
 const PATCHES: &[Patch] = &[
     patch!("0001-um-rng-seed", None),
-    patch!("0002-ext4-discard-batch", Some("discards of several ranges in one command of ext4")),
-    patch!("0003-virtio-blk-copy", Some("copies within the device over virtio-blk")),
+    patch!("0002-ext4-discard-batch", Some("multi-range discards of ext4")),
+    patch!("0003-virtio-blk-copy", Some("Copy within the device over virtio-blk")),
     patch!("0004-f2fs-logical-copy", Some("logical copy of F2FS")),
     patch!("0005-f2fs-discard-wait", None),
-    patch!("0006-ext4-discard-wait", Some("commits of ext4 that wait for their discards")),
+    patch!("0006-ext4-discard-wait", Some("ext4 commits that wait for their discards")),
     patch!("0007-um-fp-state", None),
     patch!("0008-f2fs-first-fsync", None),
     patch!("0009-um-cpu-cost", None),
-    patch!("0010-block-metadata-hint", Some("marks of metadata writes")),
+    patch!("0010-block-metadata-hint", Some("metadata hints of writes")),
     patch!("0011-um-heap-start", None),
     patch!("0012-block-write-life", Some("write lifetimes as placement handles")),
-    patch!("0013-um-file-log", Some("changes of files in `strobe crash`")),
+    patch!("0013-um-file-log", Some("file changes in `strobe crash`")),
     patch!("0014-um-cpu-spin", None),
     patch!("0015-um-nothing-of-the-host", None),
     patch!("0016-um-4-level-page-tables", Some("addresses above 511 GiB")),
     patch!("0017-um-process-cost", None),
+    patch!("0018-um-virtual-tsc", Some("virtual time in the time stamp counter")),
 ];
 
-/// Folder for built kernels: `$STROBE_CACHE`, or `strobe` in the user's cache. The user's home is found without
-/// `$HOME` as well.
+/// Folder for built kernels: `$STROBE_CACHE`, or `strobe` in the user's cache. `$HOME` is not required.
 pub fn cache_folder() -> PathBuf {
     let from = |name: &str| std::env::var_os(name).filter(|value| !value.is_empty()).map(PathBuf::from);
     from("STROBE_CACHE")
@@ -126,7 +118,6 @@ pub fn cache_folder() -> PathBuf {
         .unwrap_or_else(|| std::env::temp_dir().join("strobe-cache"))
 }
 
-/// The end of the file name of a kernel that this program builds with a configuration: its recipe.
 fn recipe(config: &str) -> String {
     let mut hash = Sha256::new();
     for text in [config].into_iter().chain(PATCHES.iter().map(|patch| patch.text)) {
@@ -136,19 +127,20 @@ fn recipe(config: &str) -> String {
     short(hash)
 }
 
-/// The first digits of a digest.
 fn short(hash: Sha256) -> String {
     hash.finalize().iter().take(4).map(|byte| format!("{byte:02x}")).collect()
 }
 
-/// The kernel to use if none is named: that of `$STROBE_KERNEL`, or the newest one that this program would build, and
-/// of these the one with most extras and, where sources were named, the one that was built last; the one for
-/// suites only if there is no other.
+/// Returns the default kernel: `$STROBE_KERNEL`, or the newest one that this program would build.
+///
+/// Among equal versions, a kernel built for test suites comes last. Then the one with the most extras wins,
+/// then the latest build.
 pub fn installed() -> Result<PathBuf, KernelError> {
     if let Some(path) = std::env::var_os("STROBE_KERNEL").filter(|path| !path.is_empty()) {
         return Ok(path.into());
     }
     let folder = cache_folder();
+    // Each set of extras has a recipe, which is the suffix of its kernels' names.
     let sets = (0..1 << Extra::ALL.len()).map(|set: usize| {
         let has = |at: &usize| set >> at & 1 == 1;
         (0..Extra::ALL.len()).filter(has).map(|at| Extra::ALL[at]).collect::<Vec<_>>()
@@ -169,12 +161,10 @@ pub fn installed() -> Result<PathBuf, KernelError> {
     kernels.into_iter().max().map(|(.., path)| path).ok_or(KernelError::None { folder })
 }
 
-/// True if `version` is before that of the patches.
 fn is_older(version: &str) -> bool {
     parse_version(version).as_slice() < [VERSION.0, VERSION.1].as_slice()
 }
 
-/// The numbers at the start of a version.
 fn parse_version(text: &str) -> Vec<u32> {
     let end = text.find(|c: char| !c.is_ascii_digit() && c != '.').unwrap_or(text.len());
     text[..end].split('.').map_while(|part| part.parse().ok()).collect()
@@ -184,7 +174,6 @@ fn parse_version(text: &str) -> Vec<u32> {
 mod tests {
     use super::*;
 
-    /// Version 6.1 gets what guests need, and is not asked for options of patches that it does not get.
     #[test]
     fn an_older_version_gets_the_patches_that_guests_need() {
         let of = |older| PATCHES.iter().filter(move |patch| patch.is_for(older));

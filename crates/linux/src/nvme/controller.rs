@@ -1,4 +1,4 @@
-//! The controller: registers, queues, and the commands in them.
+//! NVMe controller on PCI: registers, queues and commands.
 
 use std::collections::BTreeMap;
 
@@ -10,7 +10,7 @@ use super::prp::Pieces;
 use super::queue::{IO_QUEUES_MAX, Queues, WrongDoorbell};
 use crate::attached::{Attached, DiskOptions};
 
-/// Commands on queues, which are those of PCI alone.
+/// Queue management commands, which exist only on PCI.
 mod opcode {
     pub(super) const DELETE_SUBMISSION: u8 = 0x00;
     pub(super) const CREATE_SUBMISSION: u8 = 0x01;
@@ -18,20 +18,14 @@ mod opcode {
     pub(super) const CREATE_COMPLETION: u8 = 0x05;
 }
 
-/// A command that is under way.
-struct Room {
+struct InFlight {
     queue: u16,
     id: u16,
-    /// Destination of its data.
     to: Option<Pieces>,
     result: u32,
-    /// Rest of the command once the drive has answered.
     after: After,
-    /// True if a flush has to follow.
     is_forced: bool,
-    /// Data that the drive has read, while that flush is under way.
     read: Option<Vec<u8>>,
-    /// Status unless the drive reports another one.
     status: Status,
 }
 
@@ -39,9 +33,8 @@ pub(super) struct Controller {
     registers: Registers,
     queues: Queues,
     commands: CommandSet,
-    /// By tag. Commands of before a reset have none.
-    rooms: BTreeMap<u64, Room>,
-    /// The flush by which the controller shuts down.
+    /// In-flight commands by tag. Commands from before a reset are removed.
+    in_flight: BTreeMap<u64, InFlight>,
     last_flush: Option<u64>,
 }
 
@@ -55,7 +48,7 @@ impl Controller {
             registers: Registers::default(),
             queues: Queues::default(),
             commands: CommandSet::new(options),
-            rooms: BTreeMap::new(),
+            in_flight: BTreeMap::new(),
             last_flush: None,
         }
     }
@@ -64,7 +57,6 @@ impl Controller {
         self.registers.read(address, bytes)
     }
 
-    /// Handles a register write of the guest. Returns true if the guest is to be interrupted.
     pub(super) fn write(
         &mut self,
         address: u64,
@@ -103,16 +95,19 @@ impl Controller {
             Effect::Reset => {
                 self.queues = Queues::default();
                 self.commands.reset();
-                self.rooms.clear();
+                // Answers to commands from before the reset find no entry and are dropped.
+                self.in_flight.clear();
                 self.last_flush = None;
                 return false;
             }
             Effect::Shutdown => {
+                // The shutdown is complete when this flush is.
                 let tag = drive.new_tag();
                 drive.send(drive.time(guest_ns), tag, &[Command::Flush], None);
                 self.last_flush = Some(tag);
                 return false;
             }
+            // Doorbells of a disabled controller are ignored.
             _ if !self.registers.is_ready() => return false,
             Effect::Completion { queue, head } => self.queues.ring_completion(memory, queue, head),
             Effect::Submission { queue, tail } => self.queues.ring_submission(queue, tail).and_then(|()| {
@@ -134,7 +129,7 @@ impl Controller {
         self.queues.create_submission(0, from, submissions, 0)
     }
 
-    /// Begins a command: what is refused, and what the drive has no part in, is complete at once.
+    /// Refused commands and those without drive work complete at once.
     fn begin(
         &mut self,
         queue: u16,
@@ -146,13 +141,14 @@ impl Controller {
         let tag = drive.new_tag();
         let (after, status) = (After::Nothing, Status::SUCCESS);
         let (id, is_forced) = (entry.id(), false);
-        let mut room = Room { queue, id, to: None, result: 0, after, is_forced, read: None, status };
-        let begun = match self.carry_out(queue, entry, guest_ns, memory, drive, &mut room) {
+        let mut command = InFlight { queue, id, to: None, result: 0, after, is_forced, read: None, status };
+        let begun = match self.carry_out(queue, entry, guest_ns, memory, drive, &mut command) {
             Ok(begun) => begun,
             Err(status) => {
-                room.status = status;
+                // A refusal takes the path of an answer. Its status replaces the drive's.
+                command.status = status;
                 drive.answer(drive.time(guest_ns), tag, Err(CommandError::Unsupported));
-                self.rooms.insert(tag, room);
+                self.in_flight.insert(tag, command);
                 return;
             }
         };
@@ -160,19 +156,19 @@ impl Controller {
         match begun {
             Begun::Never => return,
             Begun::Done { data, result } => {
-                room.result = result;
-                room.after = if room.to.is_some() { After::Data(data.len()) } else { After::Nothing };
+                command.result = result;
+                command.after = if command.to.is_some() { After::Data(data.len()) } else { After::Nothing };
                 drive.answer(now, tag, Ok(data));
             }
             Begun::Work { work, is_forced } => {
-                room.is_forced = is_forced;
-                room.after = work.submit(|command: Command<'_>, data| drive.send(now, tag, &[command], data));
+                command.is_forced = is_forced;
+                command.after =
+                    work.submit(|command: Command<'_>, data| drive.send(now, tag, &[command], data));
             }
         }
-        self.rooms.insert(tag, room);
+        self.in_flight.insert(tag, command);
     }
 
-    /// Begins a command that is well formed, and finds where its data goes.
     fn carry_out(
         &mut self,
         queue: u16,
@@ -180,9 +176,9 @@ impl Controller {
         guest_ns: u64,
         memory: &GuestMemoryMmap,
         drive: &mut Attached,
-        room: &mut Room,
+        command: &mut InFlight,
     ) -> Result<Begun, Status> {
-        // One of a fused pair, or with data that PRPs do not describe.
+        // Fused commands and SGLs are not supported.
         if entry.flags() != 0 {
             return Err(Status::INVALID_FIELD);
         }
@@ -197,14 +193,13 @@ impl Controller {
         };
         let now = drive.time(guest_ns);
         let begun = self.commands.begin(kind, entry, data, now, drive.target.drive_mut())?;
-        room.to = match begun.output_bytes() {
+        command.to = match begun.output_bytes() {
             0 => None,
             bytes => Some(pieces(bytes)?),
         };
         Ok(begun)
     }
 
-    /// Carries out a command on a queue; false if it is another one.
     fn manage_queue(&mut self, entry: &Entry) -> Result<bool, Status> {
         let number = entry.dword(10) as u16;
         let entries = (entry.dword(10) >> 16) + 1;
@@ -225,7 +220,7 @@ impl Controller {
             opcode::DELETE_COMPLETION => self.queues.delete_completion(number)?,
             opcode::CREATE_COMPLETION => {
                 is_plain()?;
-                // There is one interrupt.
+                // There is one interrupt vector.
                 if entry.dword(11) >> 16 != 0 {
                     return Err(Status::INVALID_VECTOR);
                 }
@@ -236,7 +231,6 @@ impl Controller {
         Ok(true)
     }
 
-    /// Lets time pass until `guest_ns`. Returns true if the guest is to be interrupted.
     pub(super) fn advance(
         &mut self,
         guest_ns: u64,
@@ -248,25 +242,28 @@ impl Controller {
             if self.last_flush == Some(answer.tag) {
                 self.registers.set_shut_down();
             }
-            let (Some(mut room), Some(memory)) = (self.rooms.remove(&answer.tag), memory) else { continue };
+            let (Some(mut command), Some(memory)) = (self.in_flight.remove(&answer.tag), memory) else {
+                continue;
+            };
             let now = drive.time(guest_ns);
-            let result = match (answer.result, room.read.take()) {
-                (Ok(data), None) if room.is_forced => {
-                    (room.is_forced, room.read) = (false, Some(data));
+            let result = match (answer.result, command.read.take()) {
+                (Ok(data), None) if command.is_forced => {
+                    // The command completes only after a flush, and keeps its data until then.
+                    (command.is_forced, command.read) = (false, Some(data));
                     let tag = drive.new_tag();
                     drive.send(now, tag, &[Command::Flush], None);
-                    self.rooms.insert(tag, room);
+                    self.in_flight.insert(tag, command);
                     continue;
                 }
                 (result, read) => result.map(|data| read.unwrap_or(data)),
             };
-            let finished = match room.status {
-                Status::SUCCESS => self.commands.finish(room.after, result, now, drive.target.drive_mut()),
+            let finished = match command.status {
+                Status::SUCCESS => self.commands.finish(command.after, result, now, drive.target.drive_mut()),
                 refused => Err(refused),
             };
-            let written = finished.and_then(|data| room.to.map_or(Ok(()), |to| to.write(memory, &data)));
+            let written = finished.and_then(|data| command.to.map_or(Ok(()), |to| to.write(memory, &data)));
             let status = written.err().unwrap_or(Status::SUCCESS);
-            match self.queues.post(memory, room.queue, room.id, room.result, status) {
+            match self.queues.post(memory, command.queue, command.id, command.result, status) {
                 Ok(tells) => interrupts |= tells,
                 Err(WrongDoorbell) => self.registers.set_fatal(),
             }

@@ -1,8 +1,8 @@
-//! The drive as an NVMe controller on PCI, of which the messages come through a virtio device: that is how a User-Mode
-//! Linux has PCI. Ring 0 has what the guest reads and writes, ring 1 buffers for interrupts.
+//! The drive as an NVMe controller on PCI.
 //!
-//! While the guest reads a register it does not let time pass, so the answer is there before its kick is acknowledged.
-//! It does not wait for writes; a doorbell takes no time.
+//! User-Mode Linux accesses PCI by messages over a virtio device. Ring 0 carries the guest's reads and writes,
+//! ring 1 buffers for interrupts. While the guest reads a register, time stands still, so the answer is there
+//! before its kick is acknowledged. The guest does not wait for writes, and a doorbell takes no time.
 
 mod controller;
 mod pci;
@@ -26,26 +26,22 @@ const COMMANDS: usize = 0;
 const INTERRUPTS: usize = 1;
 const RING_INDIRECT_DESC: u64 = 1 << 28;
 const VERSION_1: u64 = 1 << 32;
-/// Most bytes that are read or written at once.
 const BYTES_MAX: usize = 4096;
-/// Writes of which the guest gets the memory back with one interrupt: as many as its driver's 256 have room for beside
-/// those that it may send until it can be interrupted, which are less than the entries of a queue.
+/// Number of writes after which an interrupt returns their buffers to the guest.
+///
+/// The driver has 256 buffers. Until it can be interrupted, it may send further writes, fewer than the entries
+/// of a queue.
 const POSTED_MAX: usize = 64;
 
-/// A drive as an NVMe controller.
 pub(crate) struct Nvme {
     pub(crate) drive: Attached,
     space: Space,
     controller: Controller,
-    /// Reads that are answered.
     answered: Vec<Returned>,
-    /// Writes that are carried out.
     posted: Vec<Returned>,
-    /// Buffers of the guest's for interrupts: their names, and where they are.
     buffers: VecDeque<(u16, GuestAddress, usize)>,
-    /// The guest is to be interrupted as soon as it waits.
+    /// True if the guest must be interrupted as soon as it waits.
     interrupts: bool,
-    /// The guest's time of its last message.
     last_ns: u64,
 }
 
@@ -63,14 +59,12 @@ impl Nvme {
         }
     }
 
-    /// When something happens next, in the guest's time.
     pub(crate) fn next_event(&self) -> Option<u64> {
         let can_interrupt = self.interrupts && !self.buffers.is_empty();
         let own = (can_interrupt || self.posted.len() >= POSTED_MAX).then_some(self.last_ns);
         [own, self.drive.next_event()].into_iter().flatten().min()
     }
 
-    /// Carries out a message: the bytes of a read, or none.
     fn carry_out(
         &mut self,
         message: Message,
@@ -82,7 +76,7 @@ impl Nvme {
         match message.op {
             Op::ReadConfig => return Some(self.space.read(message.address, bytes)),
             Op::Read if message.bar == 0 => return Some(self.controller.read(message.address, bytes)),
-            // There is nothing there.
+            // Other BARs do not exist.
             Op::Read => return Some(vec![0xff; bytes]),
             Op::WriteConfig => self.space.write(message.address, &data[..bytes.min(data.len())]),
             Op::Write if message.bar == 0 => {
@@ -95,7 +89,6 @@ impl Nvme {
         None
     }
 
-    /// The interrupt as a message in a buffer of the guest's, if it can be.
     fn interrupt(&mut self, memory: &GuestMemoryMmap) -> Result<Option<Returned>, String> {
         let Some(message) = self.space.interrupt() else { return Ok(None) };
         let Some((head, address, bytes)) = self.buffers.pop_front() else { return Ok(None) };
@@ -117,7 +110,7 @@ impl Device for Nvme {
 
     fn set_features(&mut self, _features: u64) {}
 
-    /// The guest takes its writes back when we say so, not with each.
+    /// Writes return in batches, not one by one.
     fn uses_event_index(&self) -> bool {
         false
     }
@@ -136,18 +129,19 @@ impl Device for Nvme {
         chain: Chain<'_>,
     ) -> Result<(), String> {
         let broken = |what: &str| format!("a message of the guest to its PCI device {what}");
-        let no_memory = |_| broken("names memory that it does not have");
+        let no_memory = |_| broken("uses memory that it does not have");
         self.last_ns = guest_ns;
         let head = chain.head_index();
-        let room = chain.clone().writable().next().map(|part| (part.addr(), part.len() as usize));
+        let response = chain.clone().writable().next().map(|part| (part.addr(), part.len() as usize));
+        // On this ring the guest only provides buffers.
         if ring == INTERRUPTS {
-            let (address, bytes) = room.ok_or_else(|| broken("has no room for an interrupt"))?;
+            let (address, bytes) = response.ok_or_else(|| broken("has no space for an interrupt"))?;
             self.buffers.push_back((head, address, bytes));
             return Ok(());
         }
         let mut input = chain.clone().reader(memory).map_err(no_memory)?;
         if input.available_bytes() > Message::BYTES + BYTES_MAX {
-            return Err(broken("is longer than any"));
+            return Err(broken("is too long"));
         }
         let mut header = [0; Message::BYTES];
         input.read_exact(&mut header).map_err(|_| broken("has no header"))?;
@@ -155,7 +149,8 @@ impl Device for Nvme {
         input.read_to_end(&mut data).map_err(|_| broken("cannot be read"))?;
         let message = Message::parse(header);
         let answer = self.carry_out(message, &data, guest_ns, memory).unwrap_or_default();
-        let Some((address, bytes)) = room else {
+        // Without a buffer for an answer, the message is a write.
+        let Some((address, bytes)) = response else {
             self.posted.push(Returned { ring: COMMANDS, head, written: 0 });
             return Ok(());
         };

@@ -1,19 +1,15 @@
-//! The PCI function: its configuration space, and the messages by which the guest's kernel reaches it
-//! (`include/uapi/linux/virtio_pcidev.h`).
+//! PCI function: configuration space and access messages (`include/uapi/linux/virtio_pcidev.h`).
 
-/// Bytes of the only BAR: registers, and doorbells behind them.
 pub(super) const BAR_BYTES: u32 = 1 << 14;
 const SPACE_BYTES: usize = 256;
 const BAR: usize = 0x10;
 const COMMAND: usize = 0x04;
 const INTERRUPT_LINE: usize = 0x3c;
-/// The capability MSI, with addresses of 64 bits and one vector.
 const MSI: usize = 0x50;
 const MSI_CONTROL: usize = MSI + 2;
 const MSI_ADDRESS: usize = MSI + 4;
 const MSI_DATA: usize = MSI + 12;
 
-/// Operation of a message.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Op {
     ReadConfig,
@@ -23,10 +19,8 @@ pub(super) enum Op {
     Other,
 }
 
-/// The number of the message that carries an interrupt.
 const OP_MSI: u8 = 7;
 
-/// A message of the guest's.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Message {
     pub(super) op: Op,
@@ -52,16 +46,15 @@ impl Message {
     }
 }
 
-/// The function's configuration space.
 pub(super) struct Space([u8; SPACE_BYTES]);
 
 impl Space {
     pub(super) fn new() -> Self {
         let mut space = Self([0; SPACE_BYTES]);
-        // Vendor and device: of nobody. The driver goes by the class: storage, NVM Express.
+        // Unassigned vendor and device. The driver matches the class: storage, NVM Express.
         space.put(0x00, &0x5354_u16.to_le_bytes());
         space.put(0x02, &0x0001_u16.to_le_bytes());
-        // It has capabilities.
+        // Capability list present.
         space.put(0x06, &0x0010_u16.to_le_bytes());
         space.put(0x08, &[1, 0x02, 0x08, 0x01]);
         space.put(0x2c, &0x5354_u16.to_le_bytes());
@@ -76,7 +69,6 @@ impl Space {
         self.0[at..at + bytes.len()].copy_from_slice(bytes);
     }
 
-    /// `bytes` from `address` on; ones where there is nothing.
     pub(super) fn read(&self, address: u64, bytes: usize) -> Vec<u8> {
         let from = usize::try_from(address).unwrap_or(usize::MAX);
         (0..bytes)
@@ -84,7 +76,6 @@ impl Space {
             .collect()
     }
 
-    /// Writes what can be written: the command register, the BAR, the interrupt.
     pub(super) fn write(&mut self, address: u64, data: &[u8]) {
         for (at, &byte) in data.iter().enumerate() {
             let Some(at) = usize::try_from(address).ok().and_then(|from| from.checked_add(at)) else {
@@ -106,7 +97,6 @@ impl Space {
         }
     }
 
-    /// The message that interrupts the guest, if it wants any: as the write that MSI is.
     pub(super) fn interrupt(&self) -> Option<Vec<u8>> {
         if self.0[MSI_CONTROL] & 1 == 0 {
             return None;

@@ -1,14 +1,12 @@
-//! Physical region pages: addresses of a command's data (NVMe base specification 2.0, section 4.1.1).
+//! Physical region pages (PRP): addresses of a command's data (NVMe base specification 2.0, section 4.1.1).
 
 use strobe_nvme::Status;
 use vm_memory::{Bytes as _, GuestAddress, GuestMemoryMmap};
 
-/// Parts of the guest's memory, one behind the other.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(super) struct Pieces(Vec<(u64, usize)>);
 
 impl Pieces {
-    /// The `bytes` that two pointers of a command name, on pages of `page_bytes`.
     pub(super) fn of(
         memory: &GuestMemoryMmap,
         [first, second]: [u64; 2],
@@ -20,16 +18,18 @@ impl Pieces {
         if !offset.is_multiple_of(4) {
             return Err(Status::INVALID_PRP_OFFSET);
         }
+        // Only the first entry may start within a page.
         let here = bytes.min(page_bytes - offset);
         pieces.0.push((first, here));
         let mut left = bytes - here;
         if left == 0 {
             return Ok(pieces);
         }
+        // For at most two pages, the second entry is an address and not a list.
         if left <= page_bytes {
             return pieces.and(second, left, page_bytes);
         }
-        // A list, whose last entry on a page names the next page of it if there is more.
+        // PRP list. If it continues, the last entry of a page is the address of the next page.
         let (mut list, mut at) = (second, (second % page_bytes as u64) as usize);
         if !at.is_multiple_of(8) {
             return Err(Status::INVALID_PRP_OFFSET);
@@ -60,7 +60,6 @@ impl Pieces {
         Ok(self)
     }
 
-    /// Reads the data.
     pub(super) fn read(&self, memory: &GuestMemoryMmap) -> Result<Vec<u8>, Status> {
         let mut data = vec![0; self.0.iter().map(|(_, bytes)| bytes).sum()];
         let mut rest = &mut data[..];
@@ -72,7 +71,6 @@ impl Pieces {
         Ok(data)
     }
 
-    /// Writes `data` there, as far as there is room.
     pub(super) fn write(&self, memory: &GuestMemoryMmap, data: &[u8]) -> Result<(), Status> {
         let mut rest = data;
         for &(address, bytes) in &self.0 {

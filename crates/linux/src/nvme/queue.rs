@@ -1,11 +1,10 @@
-//! Submission and completion queues in the guest's memory (NVMe base specification 2.0, section 3.3).
+//! Submission and completion queues in guest memory (NVMe base specification 2.0, section 3.3).
 
 use std::collections::{BTreeMap, VecDeque};
 
 use strobe_nvme::{ENTRIES_MAX, Entry, Status};
 use vm_memory::{Bytes as _, GuestAddress, GuestMemoryMmap};
 
-/// I/O queues of each kind.
 pub(super) const IO_QUEUES_MAX: u16 = 64;
 const SUBMISSION_BYTES: u64 = Entry::BYTES as u64;
 const COMPLETION_BYTES: u64 = 16;
@@ -15,7 +14,6 @@ struct Submission {
     entries: u32,
     head: u32,
     tail: u32,
-    /// Completion queue.
     completion: u16,
 }
 
@@ -26,11 +24,9 @@ struct Completion {
     tail: u32,
     phase: bool,
     interrupts: bool,
-    /// Completions that found the queue full, without their phase.
     waiting: VecDeque<Done>,
 }
 
-/// Content of a completion.
 #[derive(Clone, Copy)]
 struct Done {
     result: u32,
@@ -39,14 +35,13 @@ struct Done {
     status: Status,
 }
 
-/// The queues of a controller that is enabled; number 0 are those for administration.
+/// Number 0 is the admin queue.
 #[derive(Default)]
 pub(super) struct Queues {
     submission: BTreeMap<u16, Submission>,
     completion: BTreeMap<u16, Completion>,
 }
 
-/// The guest rang for a queue that is not there, or with a number that it cannot have.
 pub(super) struct WrongDoorbell;
 
 impl Queues {
@@ -107,7 +102,6 @@ impl Queues {
         Ok(())
     }
 
-    /// The guest has put entries into a submission queue, up to `tail`.
     pub(super) fn ring_submission(&mut self, number: u16, tail: u32) -> Result<(), WrongDoorbell> {
         let queue = self.submission.get_mut(&number).ok_or(WrongDoorbell)?;
         if tail >= queue.entries {
@@ -117,8 +111,6 @@ impl Queues {
         Ok(())
     }
 
-    /// Frees entries of a completion queue up to `head`, which the guest has consumed. Returns true if the
-    /// guest is to be interrupted for completions that waited for space.
     pub(super) fn ring_completion(
         &mut self,
         memory: &GuestMemoryMmap,
@@ -135,7 +127,7 @@ impl Queues {
         Ok(had_waiting && self.completion.get(&number).is_some_and(|queue| queue.interrupts))
     }
 
-    /// The next command, of the lowest queue that has one; and that queue. Fails if a queue is not in memory.
+    /// Takes from the lowest non-empty queue. An error if a queue is not in memory.
     pub(super) fn fetch(&mut self, memory: &GuestMemoryMmap) -> Result<Option<(u16, Entry)>, WrongDoorbell> {
         let Some((&number, queue)) = self.submission.iter_mut().find(|(_, queue)| queue.head != queue.tail)
         else {
@@ -148,8 +140,7 @@ impl Queues {
         Ok(Some((number, entry)))
     }
 
-    /// Posts the completion of command `id` of queue `submission`. Returns true if the guest wants an
-    /// interrupt. A deleted queue wants none.
+    /// Returns true if the guest wants an interrupt. Completions of deleted queues are dropped.
     pub(super) fn post(
         &mut self,
         memory: &GuestMemoryMmap,

@@ -1,5 +1,3 @@
-//! A guest's driver of NVMe drives, as far as tests need one.
-
 mod placement;
 
 use proptest::prelude::*;
@@ -15,7 +13,6 @@ use crate::attached::{Attached, DiskOptions};
 use strobe_nvme::{DATA_BYTES_MAX, PAGE_BYTES, Status};
 
 const MEMORY_BYTES: usize = 1 << 20;
-/// Queue addresses: submission and completion of the admin queue, then of the I/O queue. Data follows.
 const QUEUES: [[u64; 2]; 2] = [[0x1000, 0x2000], [0x3000, 0x5000]];
 const DATA: u64 = 0x8000;
 const ENTRIES: u32 = 16;
@@ -69,7 +66,6 @@ impl Host {
         host
     }
 
-    /// Makes the controller ready, with its queues.
     fn start(&mut self) {
         (self.tails, self.heads) = ([0; 2], [0; 2]);
         let host = self;
@@ -80,7 +76,6 @@ impl Host {
         }
         host.register(0x14, 0x0046_0001);
         assert_eq!(host.controller.read(0x1c, 1), [1], "ready");
-        // An I/O queue.
         let size = (ENTRIES - 1) << 16 | 1;
         assert_eq!(host.ask(0, 0x05, 0, QUEUES[1][1], [size, 3, 0]), (0, 0));
         assert_eq!(host.ask(0, 0x01, 0, QUEUES[1][0], [size, 1 << 16 | 1, 0]), (0, 0));
@@ -90,7 +85,6 @@ impl Host {
         self.controller.write(at, &word.to_le_bytes(), self.now, &self.memory, &mut self.drive);
     }
 
-    /// Sends a command with data at `data` and dwords from the 10th on; waits for its completion: result and status.
     fn ask<const N: usize>(
         &mut self,
         queue: usize,
@@ -172,7 +166,7 @@ fn writes_that_come_often_are_hot() {
         let stats = host.drive.target.drive().stats();
         taken.push(stats.nvram.as_ref().expect("a cache").write_units);
     }
-    // Frequent writes, with few reads and with many, and what is soon written over.
+    // Frequent writes with few reads, with many reads, and imminent overwrites.
     assert_eq!(taken, [0, 0, 0, 0, 1, 2, 2, 2, 3, 3, 3, 3, 3, 3, 3, 3]);
 }
 
@@ -183,13 +177,11 @@ fn data_is_written_read_copied_zeroed_and_unmapped() {
     host.put(&text);
     assert_eq!(host.ask(1, 0x01, 1, DATA, [8, 0, 15]), (0, 0));
     assert!(host.now > 0, "it takes time");
-    // Copy of what was written to sector 80.
     let mut source = [0; 32];
     source[8] = 8;
     source[16] = 15;
     host.put(&source);
     assert_eq!(host.ask(1, 0x19, 1, DATA, [80, 0, 0]), (0, 0));
-    // Deallocate the first eight sectors, zero the others.
     let mut range = [0; 16];
     (range[4], range[8]) = (8, 8);
     host.put(&range);
@@ -207,7 +199,6 @@ fn data_is_written_read_copied_zeroed_and_unmapped() {
     assert_eq!(host.ask(1, 0x02, 1, DATA, [0, 0, 0xffff]).1, Status::INVALID_FIELD.0, "too much");
 }
 
-/// Force unit access: what a command has changed or read survives a power cut once it is complete.
 #[test]
 fn forced_commands_are_durable_when_they_complete() {
     const FUA: u32 = 1 << 30;
@@ -253,34 +244,13 @@ fn lists_of_pages_are_followed_and_wrong_ones_refused() {
     }
 }
 
-/// Guest behaviour beyond its driver's.
 #[derive(Clone, Debug)]
 enum Act {
-    /// Writes any bytes to its memory.
-    Memory {
-        at: u64,
-        bytes: Vec<u8>,
-    },
-    /// Puts a command into a queue's next place, and rings.
-    Command {
-        queue: usize,
-        opcode: u8,
-        namespace: u32,
-        pointers: [u64; 2],
-        words: [u32; 6],
-    },
-    /// Writes to a register or a doorbell.
-    Register {
-        at: u64,
-        bytes: Vec<u8>,
-    },
-    Read {
-        at: u64,
-        bytes: usize,
-    },
-    Wait {
-        ns: u64,
-    },
+    Memory { at: u64, bytes: Vec<u8> },
+    Command { queue: usize, opcode: u8, namespace: u32, pointers: [u64; 2], words: [u32; 6] },
+    Register { at: u64, bytes: Vec<u8> },
+    Read { at: u64, bytes: usize },
+    Wait { ns: u64 },
 }
 
 fn any_word() -> impl Strategy<Value = u32> {
@@ -294,7 +264,6 @@ fn any_pointer() -> impl Strategy<Value = u64> {
 
 fn any_act() -> impl Strategy<Value = Act> {
     let bytes = || proptest::collection::vec(any::<u8>(), 0..24);
-    // Deletion and making of queues, and all that moves data.
     let opcodes = vec![0x00, 0x01, 0x02, 0x04, 0x05, 0x06, 0x08, 0x09, 0x0a, 0x0c, 0x12, 0x19, 0x1a, 0x1d];
     let opcode = prop_oneof![6 => prop::sample::select(opcodes), 1 => any::<u8>()];
     let namespace = prop_oneof![4 => 0_u32..3, 1 => any::<u32>()];
@@ -306,7 +275,6 @@ fn any_act() -> impl Strategy<Value = Act> {
     ];
     let value = prop_oneof![
         3 => any_word().prop_map(|word| word.to_le_bytes().to_vec()),
-        // Ready, not ready, shut down.
         2 => prop::sample::select(vec![0x0046_0001_u32, 0x0046_0000, 0x0046_4001, 0x0046_0000])
             .prop_map(|word| word.to_le_bytes().to_vec()),
         1 => bytes(),
@@ -326,7 +294,6 @@ impl Host {
     fn act(&mut self, act: &Act) {
         match act {
             Act::Memory { at, bytes } => {
-                // Not everything is memory.
                 let _ = self.memory.write_slice(bytes, GuestAddress(*at));
             }
             Act::Command { queue, opcode, namespace, pointers, words } => {
@@ -353,7 +320,6 @@ impl Host {
 }
 
 proptest! {
-    /// A message of any bytes, and one that names a place near the end of what there is.
     #[test]
     fn a_message_of_any_bytes_has_as_many_as_it_asks_for(
         messages in proptest::collection::vec((
@@ -374,18 +340,16 @@ proptest! {
         prop_assert_eq!(nvme.space.read(0x09, 3), [0x02, 0x08, 0x01], "NVM Express");
     }
 
-    /// Nothing that a guest writes is more than an error, and a reset mends all of it.
     #[test]
     fn whatever_a_guest_does_the_controller_starts_again(
         acts in proptest::collection::vec(any_act(), 0..60), has_handles in any::<bool>(),
     ) {
         let mut host = if has_handles { placement::host() } else { Host::new() };
         acts.iter().for_each(|act| host.act(act));
-        // A reset takes place when it was enabled.
+        // A reset requires an enabled controller.
         host.register(0x14, 0x0046_0001);
         host.register(0x14, 0x0046_0000);
         prop_assert_eq!(host.controller.read(0x1c, 4), [0, 0, 0, 0]);
-        // What was under way is over before the queues are there again.
         host.act(&Act::Wait { ns: 1_000_000_000 });
         host.start();
         prop_assert_eq!(host.controller.read(0x1c, 4), [1, 0, 0, 0]);

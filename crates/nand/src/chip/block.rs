@@ -4,11 +4,11 @@ use strobe_types::{CellMode, Stored};
 
 use crate::BlockState;
 
-/// A [`BlockState`] in 8 bytes: every read of a page looks at one.
+/// A [`BlockState`] packed into 8 bytes, because every page read looks at one.
 #[derive(Clone, Copy, Debug, Stored)]
 pub(super) struct Block {
     pub(super) pages_programmed: u32,
-    /// Erases above three bits: is it bad, is it half erased, is it in SLC mode?
+    /// Erase count above three flag bits: bad, half erased, SLC mode.
     pub(super) history: u32,
 }
 

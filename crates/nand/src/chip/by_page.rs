@@ -1,4 +1,4 @@
-//! Programs of chips on which they can fail, carry marks or be cut short: page by page.
+//! Page-by-page programs, for chips whose programs can fail, carry marks or be cut short.
 
 use strobe_types::Ppn;
 
@@ -6,8 +6,6 @@ use super::Chip;
 use crate::{Cause, Medium, NandOp, ProgramFailed, Timing, Unit, When};
 
 impl<T: Timing, M: Medium> Chip<T, M> {
-    /// The slow path of [`Nand::program`], page by page, for chips whose programs can fail, carry
-    /// marks or be cut short.
     #[cold]
     pub(super) fn program_by_page(
         &mut self,
@@ -21,9 +19,11 @@ impl<T: Timing, M: Medium> Chip<T, M> {
         let mut contents = units.chunks(self.geometry.units_per_page() as usize);
         for page in 0..self.pages_for(units.len()) {
             let (ppn, content) = (first.plus(page), contents.next().unwrap_or_default());
+            // Snapshots are taken before the program takes effect.
             self.cut(|flash| flash.tear_page(ppn, cause));
             self.take_pages(ppn, 1);
             let failed = self.program_fails.chance(self.wear.program_fail_rate);
+            // A failed program uses up its page and stores nothing.
             let content = if failed { &[] } else { content };
             self.counts.add(NandOp::Program, cause);
             self.write_oob(self.geometry.first_unit_of_page(ppn), content, 1);

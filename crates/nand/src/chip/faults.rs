@@ -1,11 +1,12 @@
-//! Reads that fail: units whose data no repetition corrects.
+//! Uncorrectable reads: units whose data no retry recovers.
 //!
-//! 1. A unit is *lost* by chance, by a fault that was planned, or because it would need more retries than allowed.
-//! 2. It stays lost until its block is erased: a host write of the same logical unit goes to another place.
-//! 3. A layer that moves a lost unit says so before the program ([`Nand::mark_next`](crate::Nand::mark_next)). The
-//!    out-of-band area of the copy then carries the mark, as part of that program.
+//! 1. A unit is *lost* by chance, by a planned fault, or because it would need more retries than allowed.
+//! 2. It stays lost until its block is erased. A host write of the same logical unit uses another page.
+//! 3. A layer that moves a lost unit marks it before the program
+//!    ([`Nand::mark_next`](crate::Nand::mark_next)). The out-of-band area of the copy then carries the mark,
+//!    as part of that program.
 //!
-//! The out-of-band area has a code of its own and stays legible.
+//! The out-of-band area has a separate code and stays readable.
 
 use std::collections::BTreeSet;
 
@@ -17,26 +18,20 @@ use crate::{Cause, Medium, Timing, Unit};
 /// Duration of a planned fault of a unit.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Stored)]
 pub enum Lasts {
-    /// For the next read. A read of the host fails; one of the drive is repeated, and succeeds.
+    /// The next read. A host read fails; an internal read is retried and succeeds.
     Once,
     /// Until the block is erased.
     UntilErased,
 }
 
-/// Units that cannot be read, and the chance that others join them.
 #[derive(Clone, Debug, Stored)]
 pub(super) struct Faults {
-    /// Probability that a read of a flash page loses the page.
     rate: f64,
     chance: Prng,
     lost: BTreeSet<Ppa>,
-    /// Units that fail at the next read only.
     once: BTreeSet<Ppa>,
-    /// Units of `once` that have failed in the last read.
     failing: BTreeSet<Ppa>,
-    /// Logical units whose next program carries the mark.
     marked: BTreeSet<Lpn>,
-    /// Reads of flash pages that could not be corrected.
     uncorrectable: u64,
 }
 
@@ -54,24 +49,23 @@ impl Faults {
     }
 }
 
-/// Fault that a read of one flash page meets.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Fault {
     None,
-    /// An internal read repeats it once.
+    /// An internal read that succeeds at the second attempt.
     Repeated,
     Lost,
 }
 
 impl<T: Timing, M: Medium> Chip<T, M> {
-    /// Makes each read of a flash page lose the page with probability `rate`, by chance derived from `seed`.
+    /// Makes each read of a flash page lose the page with probability `rate`. `seed` decides which reads.
     #[must_use]
     pub fn with_read_faults(mut self, rate: f64, seed: u64) -> Self {
         self.faults = Some(Box::new(Faults::new(rate, seed)));
         self
     }
 
-    /// The faults, which a chip without a rate has from the first lost unit on.
+    /// Without a rate, the state is created at the first lost unit.
     fn faults_mut(&mut self) -> &mut Faults {
         self.faults.get_or_insert_with(|| Box::new(Faults::new(0.0, 0)))
     }
@@ -100,21 +94,29 @@ impl<T: Timing, M: Medium> Chip<T, M> {
         self.faults.as_ref().map_or(0, |faults| faults.uncorrectable)
     }
 
-    /// The units of flash page `part` of `ppn`.
+    #[inline(always)]
+    pub(super) fn note_programs(&mut self, first: Ppn, pages: u32) {
+        if let Some(watched) = &mut self.watched {
+            watched.extend((0..pages).map(|at| first.plus(at)));
+        }
+    }
+
+    pub(super) fn pages_programmed(&self, ppn: Ppn) -> u32 {
+        self.blocks[self.geometry.block_of_page(ppn).index()].pages_programmed
+    }
+
     fn units_of(&self, ppn: Ppn, part: u32) -> std::ops::Range<Ppa> {
         let per_part = self.geometry.units_per_page() / self.parts;
         let first = self.geometry.first_unit_of_page(ppn).plus(part * per_part);
         first..first.plus(per_part)
     }
 
-    /// Forgets what the read before has met.
     pub(super) fn begin_read(&mut self) {
         if let Some(faults) = &mut self.faults {
             faults.failing.clear();
         }
     }
 
-    /// Draws the fate of a read of flash page `part` of `ppn`.
     pub(super) fn meet_fault(&mut self, ppn: Ppn, part: u32, cause: Cause) -> Fault {
         let units = self.units_of(ppn, part);
         let Some(faults) = &mut self.faults else { return Fault::None };
@@ -127,6 +129,7 @@ impl<T: Timing, M: Medium> Chip<T, M> {
             for ppa in &armed {
                 faults.once.remove(ppa);
             }
+            // A planned one-time fault fails a host read; an internal read succeeds at its retry.
             if !armed.is_empty() {
                 met = Fault::Repeated;
                 if cause == Cause::Host {
@@ -142,7 +145,6 @@ impl<T: Timing, M: Medium> Chip<T, M> {
         met
     }
 
-    /// Loses flash page `part` of `ppn`, which needs more retries than allowed.
     pub(super) fn lose_page(&mut self, ppn: Ppn, part: u32) {
         let units = self.units_of(ppn, part);
         let faults = self.faults_mut();
@@ -150,7 +152,6 @@ impl<T: Timing, M: Medium> Chip<T, M> {
         faults.uncorrectable += 1;
     }
 
-    /// See [`Nand::mark_next`](crate::Nand::mark_next).
     pub(super) fn mark_units(&mut self, lpns: impl Iterator<Item = Lpn>) {
         if let Some(faults) = &mut self.faults {
             faults.marked = lpns.collect();
@@ -158,19 +159,16 @@ impl<T: Timing, M: Medium> Chip<T, M> {
         }
     }
 
-    /// No program carries a mark any more, nor is one cut short: for what a power cut leaves.
     pub(super) fn forget_marks(&mut self) {
         self.mark_units(std::iter::empty());
         self.go_page_by_page();
     }
 
-    /// Programs go page by page if one can fail, be cut short, or carry a mark.
     pub(super) fn go_page_by_page(&mut self) {
         let has_marks = self.faults.as_ref().is_some_and(|faults| !faults.marked.is_empty());
         self.page_by_page = self.wear.program_fail_rate > 0.0 || self.cuts.is_planned() || has_marks;
     }
 
-    /// Carries the marks of `units`, which were programmed from `first` on, over to their new place.
     pub(super) fn carry_marks(&mut self, first: Ppa, units: &[Unit<M::Payload>]) {
         let Some(faults) = &mut self.faults else { return };
         if faults.marked.is_empty() {
@@ -186,12 +184,10 @@ impl<T: Timing, M: Medium> Chip<T, M> {
         }
     }
 
-    /// The lost units from `first` to before `end`.
     pub(super) fn lost_units(&self, first: Ppa, end: Ppa) -> Vec<Ppa> {
         self.faults.as_ref().map_or(Vec::new(), |faults| faults.lost.range(first..end).copied().collect())
     }
 
-    /// Nothing from `first` to before `end` is programmed any more.
     pub(super) fn forget_faults(&mut self, first: Ppa, end: Ppa) {
         let Some(faults) = &mut self.faults else { return };
         for units in [&mut faults.lost, &mut faults.once] {

@@ -1,22 +1,22 @@
-//! Chips of other kinds: of pages in any order, of word lines, with blocks in SLC mode, with other times.
+//! Chip variants: pages in any order, word lines, SLC mode, and another timing model.
 
 use super::Chip;
-use super::undo::OnTheirWay;
+use super::undo::UndoLog;
 use crate::cut::Cuts;
 use crate::{Medium, Timing, Wanted};
 
 impl<T: Timing, M: Medium> Chip<T, M> {
-    /// Lets a fresh chip program the pages of a block in any order, each once between erases. Small-page
-    /// single-level chips allow this (Samsung K9F1208 limits only the number of partial programs of a page).
-    /// Larger pages and more levels per cell disturb their neighbours and must be programmed in order.
+    /// Lets a fresh chip program the pages of a block in any order, each once between erases. Small-page SLC
+    /// chips allow this (Samsung K9F1208 limits only the number of partial programs of a page). Larger pages
+    /// and more levels per cell disturb their neighbours and must be programmed in order.
     #[must_use]
     pub fn in_any_order(mut self) -> Self {
         self.programmed = Some(vec![false; self.geometry.pages() as usize]);
         self
     }
 
-    /// Makes each page a word line of `parts` flash pages, which are programmed together and read one by one.
-    /// `parts` is 1 to [`Wanted::PARTS_MOST`] and divides the mapping units of a page.
+    /// Makes each page a word line of `parts` flash pages, programmed together and read one by one. `parts`
+    /// is 1 to [`Wanted::PARTS_MOST`] and divides the mapping units of a page.
     #[must_use]
     pub fn in_word_lines(mut self, parts: u32) -> Self {
         let divides = (1..=Wanted::PARTS_MOST as u32).contains(&parts)
@@ -26,10 +26,11 @@ impl<T: Timing, M: Medium> Chip<T, M> {
         self
     }
 
-    /// Sets the bits per cell, so that blocks can be in SLC mode. 0 disables SLC mode.
+    /// Enables SLC mode for cells of `bits` bits; 0 disables it.
     ///
     /// # Panics
-    /// If the pages of a block do not divide by `bits`, or if it takes pages in any order, which such cells do not.
+    /// If the pages of a block do not divide by `bits`, or if the chip takes pages in any order, which such
+    /// cells do not.
     #[must_use]
     pub fn with_slc(mut self, bits: u32) -> Self {
         let pages = self.geometry.pages_per_block();
@@ -41,7 +42,8 @@ impl<T: Timing, M: Medium> Chip<T, M> {
 
     /// Replaces the timing model by `timing`. No operation may be in flight.
     pub fn with_timing<U: Timing>(self, timing: U) -> Chip<U, M> {
-        debug_assert!(self.timing.next_event().is_none(), "an operation is on its way");
+        debug_assert!(self.timing.next_event().is_none(), "an operation is in flight");
+        // Planned cuts and the undo log refer to operations of the old timing model.
         let cuts = Cuts::default();
         let Self {
             geometry,
@@ -53,6 +55,7 @@ impl<T: Timing, M: Medium> Chip<T, M> {
             faults,
             slc_pages,
             programmed,
+            watched,
             parts,
             page_by_page,
             retries,
@@ -60,7 +63,7 @@ impl<T: Timing, M: Medium> Chip<T, M> {
             medium,
             ..
         } = self;
-        let on_their_way = OnTheirWay::default();
+        let undo_log = UndoLog::default();
         Chip {
             geometry,
             oob_lpn,
@@ -71,10 +74,11 @@ impl<T: Timing, M: Medium> Chip<T, M> {
             faults,
             slc_pages,
             programmed,
+            watched,
             parts,
             page_by_page,
             cuts,
-            on_their_way,
+            undo_log,
             retries,
             stop,
             timing,

@@ -2,22 +2,20 @@
 
 use strobe_types::{Geometry, Prng, StopFlag};
 
-use super::undo::OnTheirWay;
+use super::undo::UndoLog;
 use super::{Block, Chip};
 use crate::cut::Cuts;
 use crate::wear::factory_bad;
 use crate::{BlockState, Medium, OpCounts, Timing, WearConfig};
 
-/// Chip state outside the medium, as read back from an image.
 pub(crate) struct Restored {
-    /// LPN of each programmed unit; [`PADDING`] for a unit without one.
     pub(crate) oob_lpn: Vec<u32>,
     pub(crate) blocks: Vec<BlockState>,
     pub(crate) counts: OpCounts,
 }
 
 impl<T: Timing, M: Medium> Chip<T, M> {
-    /// Bytes of host memory a chip of this geometry needs.
+    /// Host memory for a chip of this geometry, in bytes.
     pub fn memory_bytes(geometry: &Geometry) -> u64 {
         let (per_unit, per_page) = M::footprint(geometry);
         u64::from(geometry.units()) * (4 + per_unit)
@@ -25,14 +23,14 @@ impl<T: Timing, M: Medium> Chip<T, M> {
             + u64::from(geometry.blocks()) * std::mem::size_of::<Block>() as u64
     }
 
-    /// Bytes of host memory a chip of this geometry needs before anything is written.
+    /// Host memory for a chip of this geometry before any write, in bytes.
     pub fn empty_memory_bytes(geometry: &Geometry) -> u64 {
         u64::from(geometry.units()) * 4
             + M::empty_footprint(geometry)
             + u64::from(geometry.blocks()) * std::mem::size_of::<Block>() as u64
     }
 
-    /// A fresh array: every block erased, factory-bad ones marked.
+    /// A fresh array: every block erased, factory-bad blocks marked.
     ///
     /// `seed` decides which blocks are bad and which programs fail.
     pub fn new(geometry: Geometry, wear: WearConfig, timing: T, seed: u64) -> Self {
@@ -40,7 +38,6 @@ impl<T: Timing, M: Medium> Chip<T, M> {
         Self::on_medium(geometry, wear, timing, seed, medium)
     }
 
-    /// [`Chip::new`] on a given medium, which is empty.
     pub(crate) fn on_medium(geometry: Geometry, wear: WearConfig, timing: T, seed: u64, medium: M) -> Self {
         let bad = factory_bad(geometry.blocks(), &wear, seed);
         let fresh = Restored {
@@ -51,7 +48,6 @@ impl<T: Timing, M: Medium> Chip<T, M> {
         Self::restore(geometry, wear, timing, seed, medium, fresh)
     }
 
-    /// The chip that was kept as `restored` and `medium`.
     pub(crate) fn restore(
         geometry: Geometry,
         wear: WearConfig,
@@ -66,14 +62,15 @@ impl<T: Timing, M: Medium> Chip<T, M> {
             blocks: blocks.into_iter().map(Block::from).collect(),
             slc_pages: 0,
             programmed: None,
+            watched: None,
             parts: 1,
             page_by_page: wear.program_fail_rate > 0.0,
             wear,
-            // Not the same chances again as when the array was new.
+            // A new random stream, so that program failures do not repeat those of the new array.
             program_fails: Prng::derive(seed.wrapping_add(counts.changes()), "program-fail"),
             counts,
             cuts: Cuts::default(),
-            on_their_way: OnTheirWay::default(),
+            undo_log: UndoLog::default(),
             retries: None,
             faults: None,
             stop: StopFlag::default(),

@@ -1,4 +1,5 @@
-//! The chip model: flash rules, out-of-band area, wear. `make.rs` makes chips, `tear.rs` says what a power cut does to it.
+//! The chip model: flash rules, out-of-band area, wear. `make.rs` constructs chips, `tear.rs` applies power
+//! cuts.
 
 mod block;
 mod by_page;
@@ -28,7 +29,7 @@ use block::Block;
 use faults::Faults;
 pub(crate) use make::Restored;
 use retry::Retries;
-use undo::OnTheirWay;
+use undo::UndoLog;
 use urgency::{program_class, read_class};
 
 pub use faults::Lasts;
@@ -36,55 +37,48 @@ pub use retry::{RetryConfig, Stress};
 
 /// An exact model of a flash array in memory.
 ///
-/// Memory: 4 bytes per mapping unit for the out-of-band LPN, 8 bytes per block, plus what
-/// `medium` keeps.
+/// Memory: 4 bytes per mapping unit for the out-of-band LPN, 8 bytes per block, plus the medium.
 #[derive(Clone, Debug, State)]
 pub struct Chip<T, M: Medium> {
     #[state(skip)]
     geometry: Geometry,
     #[state(skip)]
     wear: WearConfig,
-    /// Pages of a block in SLC mode; 0: no block can be.
     #[state(skip)]
     slc_pages: u32,
-    /// Flash pages that one program fills.
     #[state(skip)]
     parts: u32,
-    /// True if programs can fail, carry marks or be cut short. Programs then go page by page.
+    /// Programs take the page-by-page path if they can fail, carry marks or be cut short.
     #[state(skip)]
     page_by_page: bool,
-    /// Planned power cuts. A drive that has any is not saved, so what they would undo is no state.
+    /// Not saved: a drive with planned cuts is never saved.
     #[state(skip)]
     cuts: Cuts<Self>,
-    /// Undo log for a power cut, if one is planned on flash with timing.
     #[state(skip)]
-    on_their_way: OnTheirWay<M::Payload>,
-    /// Raised when the simulation is to end.
+    undo_log: UndoLog<M::Payload>,
     #[state(skip)]
     stop: StopFlag,
     counts: OpCounts,
     program_fails: Prng,
-    /// Units that cannot be read, where there are any or may be.
     faults: Option<Box<Faults>>,
-    /// Programmed pages, on chips that take pages in any order.
+    /// Since the last query, while programs are watched. Not saved: watchers subscribe again.
+    #[state(skip)]
+    watched: Option<Vec<Ppn>>,
     programmed: Option<Vec<bool>>,
     timing: T,
     medium: M,
-    /// LPN of each programmed unit; [`PADDING`] in unused places of a page.
+    /// LPN of each programmed unit; [`PADDING`] in unused slots of a page.
     #[state(table)]
     oob_lpn: Table<u32>,
     #[state(table)]
     blocks: Vec<Block>,
-    /// Read-retry model, if any.
     #[state(part)]
     retries: Option<Box<Retries>>,
 }
 
-/// Packed form of "no LPN" in the out-of-band area.
 pub(crate) const PADDING: u32 = u32::MAX;
 
 impl<T: Timing, M: Medium> Chip<T, M> {
-    /// Place of a page, with the cell mode of its block.
     #[inline(always)]
     fn place(&self, ppn: Ppn) -> Place {
         let place = self.geometry.place(ppn);
@@ -103,7 +97,6 @@ impl<T: Timing, M: Medium> Chip<T, M> {
         }
     }
 
-    /// Times and keeps `pages` programmed pages.
     #[inline(always)]
     fn store(
         &mut self,
@@ -122,7 +115,7 @@ impl<T: Timing, M: Medium> Chip<T, M> {
         };
         let geometry = &self.geometry;
         let place = |at| Place { mode, ..geometry.place(first.plus(at)) };
-        // Pages of a block are programmed in order: when the last one is there all are.
+        // Pages of a block are programmed in order, so the last one to finish stands for all.
         let done = match pages {
             1 => self.timing.program(after, program_class(cause), || place(0)),
             _ => self.timing.programs(after, program_class(cause), pages, place),
@@ -142,21 +135,22 @@ impl<T: Timing, M: Medium> Chip<T, M> {
         done
     }
 
-    /// Tells the medium what has become of block `id`; `erase` is the cause of an erase.
     fn keep_state(&mut self, id: BlockId, erase: Option<Cause>) {
         self.medium.set_block(id, self.block(id), erase);
     }
 
-    /// The next page of the block, which `pages` programs are about to use.
     fn take_pages(&mut self, first: Ppn, pages: u32) {
         let id = self.geometry.block_of_page(first);
         let page = first.get() - id.get() * self.geometry.pages_per_block();
         if self.retries.is_some() && self.blocks[id.index()].pages_programmed == 0 {
+            // Retention counts from the first program of the block.
             self.note_first_program(id);
         }
+        self.note_programs(first, pages);
         let block = &mut self.blocks[id.index()];
         debug_assert!(!block.state().half_erased, "flash rule broken: program of half-erased {id}");
         if let Some(programmed) = &mut self.programmed {
+            // Any order: each page counts alone, and no page is next.
             let pages = &mut programmed[first.get() as usize..(first.get() + pages) as usize];
             assert!(
                 !pages.contains(&true),
@@ -193,29 +187,29 @@ impl<T: Timing, M: Medium> Nand for Chip<T, M> {
     }
 
     fn run(&mut self, until: SimTime) -> bool {
-        if self.on_their_way.is_kept { self.run_tracked(until) } else { self.timing.run(until) }
+        if self.undo_log.is_kept { self.run_tracked(until) } else { self.timing.run(until) }
     }
 
     #[inline(always)]
     fn has_reported(&self) -> bool {
-        self.timing.has_reported() || !self.on_their_way.reported.is_empty()
+        self.timing.has_reported() || !self.undo_log.reported.is_empty()
     }
 
     #[inline(always)]
     fn next_reported(&mut self) -> Option<u64> {
-        if self.on_their_way.reported.is_empty() {
+        if self.undo_log.reported.is_empty() {
             self.timing.next_reported()
         } else {
-            Some(self.on_their_way.reported.remove(0))
+            Some(self.undo_log.reported.remove(0))
         }
     }
 
     fn finish(&mut self, when: When) -> SimTime {
-        if self.on_their_way.is_kept { self.finish_tracked(when) } else { self.timing.finish(when) }
+        if self.undo_log.is_kept { self.finish_tracked(when) } else { self.timing.finish(when) }
     }
 
     fn drain(&mut self) -> SimTime {
-        if self.on_their_way.is_kept {
+        if self.undo_log.is_kept {
             self.run_tracked_to_the_end();
         }
         self.timing.drain()
@@ -234,6 +228,7 @@ impl<T: Timing, M: Medium> Nand for Chip<T, M> {
     fn read(&mut self, after: When, ppn: Ppn, wanted: Wanted, cause: Cause) -> ReadDone {
         self.log_cause(cause);
         let mut after = after;
+        // Data of an in-flight program is on flash only after that program.
         if self.is_on_its_way(ppn) {
             let programmed = self.timing.last_program(|| self.geometry.place(ppn));
             after = self.timing.both(after, programmed);
@@ -259,7 +254,7 @@ impl<T: Timing, M: Medium> Nand for Chip<T, M> {
             return self.read_each(pages, cause);
         }
         let mut done = When::START;
-        // Those of the same number of units, one after the other, are one operation.
+        // Consecutive reads with the same number of units are issued as one operation.
         for run in pages.chunk_by(|a, b| a.1 == b.1) {
             let (first, wanted) = run[0];
             if run.len() == 1 || self.is_on_its_way(first) {
@@ -293,6 +288,10 @@ impl<T: Timing, M: Medium> Nand for Chip<T, M> {
 
     fn lose(&mut self, ppa: Ppa, lasts: Lasts) {
         self.lose_unit(ppa, lasts);
+    }
+
+    fn watch_programs(&mut self, is_watched: bool) -> Vec<Ppn> {
+        std::mem::replace(&mut self.watched, is_watched.then(Vec::new)).unwrap_or_default()
     }
 
     fn mark_next(&mut self, lpns: impl Iterator<Item = Lpn>) {
@@ -337,11 +336,13 @@ impl<T: Timing, M: Medium> Nand for Chip<T, M> {
             bytes.len()
         );
         if self.cuts.is_planned() {
+            // Snapshots are taken before the program takes effect.
             self.cut(|flash| flash.tear_page(ppn, cause));
         }
         self.take_pages(ppn, 1);
         let failed = self.page_by_page && self.program_fails.chance(self.wear.program_fail_rate);
         self.counts.add(NandOp::Program, cause);
+        // Metadata belongs to no logical page.
         self.write_oob(self.geometry.first_unit_of_page(ppn), &[], 1);
         if failed {
             let at = self.store(after, ppn, &[], 1, 0, cause);
@@ -390,10 +391,12 @@ impl<T: Timing, M: Medium> Nand for Chip<T, M> {
         self.track_erase(done, id, cause);
         let erases = self.block(id).erase_count;
         if self.wear.endurance_pe.is_some_and(|limit| erases >= limit) {
+            // The failing erase was counted and took its time; the block is bad from now on.
             self.blocks[id.index()].history |= Block::BAD;
             self.keep_state(id, Some(cause));
             return Err(EraseFailed { at: done });
         }
+        // The default state also clears SLC mode and the half-erased flag.
         self.blocks[id.index()] = BlockState { erase_count: erases + 1, ..BlockState::default() }.into();
         self.set_stress(id, Stress::default());
         let first = self.geometry.first_unit(id);
@@ -430,10 +433,7 @@ impl<T: Timing, M: Medium> Nand for Chip<T, M> {
 
     fn is_programmed(&self, ppn: Ppn) -> bool {
         match &self.programmed {
-            None => {
-                self.geometry.page_in_block(ppn)
-                    < self.block(self.geometry.block_of_page(ppn)).pages_programmed
-            }
+            None => self.geometry.page_in_block(ppn) < self.pages_programmed(ppn),
             Some(programmed) => programmed[ppn.get() as usize],
         }
     }

@@ -1,5 +1,4 @@
-//! Reads of flash pages one by one: where several are programmed at once (word lines), and where reads are repeated or
-//! fail.
+//! Reads by flash page, for word lines and for chips whose reads are retried or fail.
 
 use strobe_types::{Place, Ppn};
 
@@ -9,7 +8,7 @@ use super::urgency::read_class;
 use crate::{Cause, Medium, Nand as _, NandOp, ReadDone, ReadOutcome, Timing, Wanted, When};
 
 impl<T: Timing, M: Medium> Chip<T, M> {
-    /// Pages that `units` units fill, the last one perhaps in part; none at all are a page of padding.
+    /// At least 1, a page of padding; the last page may be filled in part.
     #[inline(always)]
     pub(super) fn pages_for(&self, units: usize) -> u32 {
         let pages = match self.geometry.units_per_page() {
@@ -19,13 +18,12 @@ impl<T: Timing, M: Medium> Chip<T, M> {
         pages.max(1)
     }
 
-    /// True if each page is one flash page and its first read succeeds: the fast path.
+    /// True for the fast path: a page is one flash page, and its first read succeeds.
     #[inline(always)]
     pub(super) fn reads_once(&self) -> bool {
         self.parts == 1 && self.retries.is_none() && self.faults.is_none()
     }
 
-    /// Whoever reads `units` of page `ppn` must have programmed it; its spare area alone can always be read.
     #[inline(always)]
     pub(super) fn assert_readable(&self, ppn: Ppn, units: u32) {
         let block = self.geometry.block_of_page(ppn);
@@ -40,7 +38,6 @@ impl<T: Timing, M: Medium> Chip<T, M> {
         );
     }
 
-    /// The slow path of [`Nand::read_pages`](crate::Nand::read_pages).
     pub(super) fn read_each(&mut self, pages: &[(Ppn, Wanted)], cause: Cause) -> ReadDone {
         self.begin_read();
         let mut all = ReadDone::clean(When::START);
@@ -50,15 +47,13 @@ impl<T: Timing, M: Medium> Chip<T, M> {
                 after = self.timing.last_program(|| self.geometry.place(ppn));
             }
             let done = self.read_parts(after, ppn, wanted, cause);
-            // A repeated one may arrive after those behind it.
+            // A retried read may arrive after the reads behind it.
             all.when = self.timing.both(all.when, done.when);
             all.outcome = all.outcome.and(done.outcome);
         }
         all
     }
 
-    /// Reads those flash pages of word line `ppn` that hold units that are wanted, as often as that takes; if none are, the
-    /// out-of-band area of each.
     pub(super) fn read_parts(&mut self, after: When, ppn: Ppn, wanted: Wanted, cause: Cause) -> ReadDone {
         let (line, parts) = (self.place(ppn), self.parts);
         self.assert_readable(ppn, wanted.total());
@@ -74,7 +69,7 @@ impl<T: Timing, M: Medium> Chip<T, M> {
                 self.counts.add_many(NandOp::Read, cause, times.into());
                 let arrived =
                     (0..times).fold(after, |at, _| self.timing.read(at, read_class(cause), units, || place));
-                // One that is repeated may be there after those behind it.
+                // A retried read may arrive after the reads behind it.
                 all.when = self.timing.both(all.when, arrived);
                 all.outcome = all.outcome.and(outcome);
             }
@@ -82,7 +77,6 @@ impl<T: Timing, M: Medium> Chip<T, M> {
         all
     }
 
-    /// Array reads that flash page `part` of `ppn` takes this time, and what they come to.
     #[cold]
     fn effort(&mut self, ppn: Ppn, part: u32, cause: Cause) -> (u32, ReadOutcome) {
         let fault = self.meet_fault(ppn, part, cause);

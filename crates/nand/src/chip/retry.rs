@@ -1,8 +1,8 @@
-//! Reads that have to be repeated: the cells have leaked, or reads have disturbed them, and the first reference
-//! voltages give more wrong bits than the code corrects.
+//! Read retry: charge leakage and read disturb raise the bit errors at the default reference voltages above
+//! the limit of the code.
 //!
-//! Wear, retention and reads add to the number of retries, and wear makes retention worse (Park et al., ASPLOS 2021, on
-//! 160 chips). Pages of blocks in SLC mode need none.
+//! Wear, retention and reads each add retries, and wear makes retention worse (Park et al., ASPLOS 2021, on
+//! 160 chips). Pages of blocks in SLC mode need no retries.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -12,38 +12,39 @@ use super::Chip;
 use crate::{Medium, Timing};
 
 defaults! {
-    /// Read retry: a page whose errors are too many for the code is read again with other reference voltages. The mean
-    /// number of retries is fresh + per_day · days + (per_kcycle + per_kcycle_day · days) · kcycles + per_kread · kreads,
-    /// with the days since the block's first page was programmed, and thousands of its erases and of reads since the last
-    /// one. Pages differ, evenly from none to twice the mean, and a page needs as many each time. Each retry is a read of
-    /// the array like the first one. All factors 0: no retries.
+    /// Read retry: a page with more bit errors than the code corrects is read again at other reference
+    /// voltages. Mean number of retries: fresh + per_day · days + (per_kcycle + per_kcycle_day · days) ·
+    /// kcycles + per_kread · kreads. Days count from the program of the block's first page, kcycles are
+    /// thousands of erases of the block, kreads thousands of reads since its last erase. Pages vary uniformly
+    /// from 0 to twice the mean; a page needs the same number each time. Each retry takes one array read.
+    /// With all factors 0 there are no retries.
     #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
     #[serde(deny_unknown_fields, default)]
     pub struct RetryConfig {
-        /// Retries on new flash. Default 0.
+        /// Mean retries on new flash. Default 0.
         #[schemars(range(min = 0.0, max = 1000.0))]
         pub fresh: f64 = 0.0;
-        /// More for each thousand erases of the block. Default 0.
+        /// Additional retries per thousand erases of the block. Default 0.
         #[schemars(range(min = 0.0, max = 1000.0))]
         pub per_kcycle: f64 = 0.0;
-        /// More for each day since its first page was programmed. Default 0.
+        /// Additional retries per day since its first page was programmed. Default 0.
         #[schemars(range(min = 0.0, max = 1000.0))]
         pub per_day: f64 = 0.0;
-        /// More for each such day and each thousand erases. Default 0.
+        /// Additional retries per day and per thousand erases. Default 0.
         #[schemars(range(min = 0.0, max = 1000.0))]
         pub per_kcycle_day: f64 = 0.0;
-        /// Read disturb: more for each thousand reads of the block since its erase. Default 0.
+        /// Read disturb: additional retries per thousand reads of the block since its erase. Default 0.
         #[schemars(range(min = 0.0, max = 1000.0))]
         pub per_kread: f64 = 0.0;
-        /// Retries of one read, at most. Default 40.
+        /// Maximum retries of one read. Default 40.
         #[schemars(range(min = 1, max = 1000))]
         pub most: u32 = 40;
-        /// True if a page that needs more retries than most cannot be read, and its data is lost. Default false: the last
-        /// retry corrects it.
+        /// True if a page that needs more retries than `most` is unreadable and its data is lost. Default
+        /// false: the last retry corrects it.
         #[serde(skip_serializing_if = "std::ops::Not::not")]
         pub fails_beyond_most: bool = false;
-        /// Days of retention that pass in a second of virtual time: runs of seconds see what months do, as when chips are
-        /// baked. Default 1/86400: none but those that pass.
+        /// Days of retention per second of virtual time. Runs of seconds can show the effect of months, like
+        /// baking chips. Default 1/86400: real time.
         #[schemars(range(min = 0.0, max = 1_000_000.0))]
         pub days_per_second: f64 = 1.0 / 86_400.0;
     }
@@ -56,7 +57,7 @@ impl RetryConfig {
         factors.iter().any(|&factor| factor > 0.0)
     }
 
-    /// Mean number of retries of the pages of a block after `erases` erases, `reads` reads and `days` days.
+    /// Mean retries of a page in a block after `erases` erases, `reads` reads and `days` days.
     pub fn mean(&self, erases: u32, reads: u32, days: f64) -> f64 {
         let kcycles = f64::from(erases) / 1000.0;
         self.fresh
@@ -69,41 +70,38 @@ impl RetryConfig {
 /// Stress of a block since its erase.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Stored)]
 pub struct Stress {
-    /// Reads of its pages, repeated ones included.
+    /// Reads of its pages, retries included.
     pub reads: u32,
-    /// When its first page was programmed.
+    /// Program time of its first page.
     pub since: SimTime,
 }
 
-/// State of the read-retry model.
 #[derive(Clone, Debug, State)]
 pub(super) struct Retries {
     #[state(skip)]
     config: RetryConfig,
     #[state(skip)]
     seed: u64,
-    /// Reads that were repetitions.
     done: u64,
     #[state(table)]
     stress: Vec<Stress>,
 }
 
 impl Retries {
-    /// Retries of flash page `part` of `page`, which is one of a block erased so often, if they are `mean` on average. Pages differ, evenly
-    /// from none to twice the mean; a page needs as many the next time (the locality of Du et al., MSST 2017).
-    /// With it: true if the page needs more of them than are allowed.
+    /// Retries of flash page `part` of `page`: uniform from 0 to twice the `mean`, and the same each time
+    /// (locality: Du et al., MSST 2017). The flag is true above the allowed maximum.
     fn of(&self, page: Ppn, part: u32, erases: u32, mean: f64) -> (u32, bool) {
         let state = u64::from(page.get()) << 32 | u64::from(part) << 30 | u64::from(erases);
         let bits = Prng::new(self.seed ^ state).bits();
         let share = |bits: u64| (bits as u32) as f64 / (u64::from(u32::MAX) + 1) as f64;
         let wanted = mean * 2.0 * share(bits) + share(bits >> 32);
-        // Too much, and what is no number, ends at the most.
+        // Casts saturate, so overflow and NaN stay within the limit.
         ((wanted as u32).min(self.config.most), wanted as u32 > self.config.most)
     }
 }
 
 impl<T: Timing, M: Medium> Chip<T, M> {
-    /// Enables read retries. `seed` decides how pages differ.
+    /// Enables read retries. `seed` decides the variation between pages.
     #[must_use]
     pub fn with_retries(mut self, config: RetryConfig, seed: u64) -> Self {
         let stress = vec![Stress::default(); self.blocks.len()];
@@ -112,9 +110,8 @@ impl<T: Timing, M: Medium> Chip<T, M> {
         self
     }
 
-    /// Returns the number of reads that flash page `part` of `ppn` needs, the first one included, and counts
-    /// them. A page that `is_lost` takes all retries that are allowed. The flag returned is true if the page cannot be read
-    /// for lack of more.
+    /// Reads that flash page `part` of `ppn` needs, the first one included; counts them. A page that
+    /// `is_lost` takes all allowed retries. The flag is true if the page is unreadable.
     #[cold]
     pub(super) fn times_to_read(&mut self, ppn: Ppn, part: u32, is_lost: bool) -> (u32, bool) {
         let id = self.geometry.block_of_page(ppn);
@@ -125,7 +122,7 @@ impl<T: Timing, M: Medium> Chip<T, M> {
         let stress = retries.stress[id.index()];
         let seconds = now.as_ns().saturating_sub(stress.since.as_ns()) as f64 / 1e9;
         let days = seconds * retries.config.days_per_second;
-        // One bit per cell leaves room for errors.
+        // One bit per cell leaves enough margin for errors.
         let (again, is_beyond) = if is_lost {
             (retries.config.most, false)
         } else if state.mode == CellMode::Slc {
@@ -139,7 +136,6 @@ impl<T: Timing, M: Medium> Chip<T, M> {
         (1 + again, is_beyond && retries.config.fails_beyond_most)
     }
 
-    /// Notes that the first page of `block` is programmed.
     pub(super) fn note_first_program(&mut self, block: BlockId) {
         let now = self.timing.now();
         if let Some(retries) = &mut self.retries {
@@ -147,19 +143,16 @@ impl<T: Timing, M: Medium> Chip<T, M> {
         }
     }
 
-    /// Stress of `block` since its erase, if read retries are modelled.
     pub(super) fn stress_of(&self, block: BlockId) -> Option<Stress> {
         self.retries.as_ref().map(|retries| retries.stress[block.index()])
     }
 
-    /// Makes it so.
     pub(super) fn set_stress(&mut self, block: BlockId, stress: Stress) {
         if let Some(retries) = &mut self.retries {
             retries.stress[block.index()] = stress;
         }
     }
 
-    /// Reads so far that were repetitions.
     pub(super) fn retries_done(&self) -> u64 {
         self.retries.as_ref().map_or(0, |retries| retries.done)
     }
@@ -201,7 +194,6 @@ mod tests {
         chip
     }
 
-    /// Programs the first block from its first page to its last.
     fn program(chip: &mut Chip<ArrayTiming, NoMedium>) {
         let unit = Unit { lpn: strobe_types::Lpn::new(0), payload: Payload::zero() };
         for page in 0..PAGES {
@@ -211,7 +203,6 @@ mod tests {
         chip.drain();
     }
 
-    /// Reads of the array for each of `pages`, one host read of each.
     fn array_reads(chip: &mut Chip<ArrayTiming, NoMedium>, pages: impl Iterator<Item = u32>) -> Vec<u64> {
         let mut read = |page| {
             let (before, began) = (chip.counts().total(NandOp::Read), chip.timing().now());
@@ -238,7 +229,8 @@ mod tests {
         for fresh in [0.25, 1.5, 6.0] {
             let mut chip = chip(RetryConfig { fresh, most: 40, ..RetryConfig::default() });
             let first = array_reads(&mut chip, 0..PAGES);
-            // Uniform over none to twice the mean, rounded at random: this many pages are off by so much.
+            // Uniform over 0 to twice the mean, rounded at random: four standard deviations of the sample
+            // mean.
             assert_near(
                 mean(&first),
                 1.0 + fresh,
@@ -259,8 +251,6 @@ mod tests {
         assert_eq!(array_reads(&mut none, 0..PAGES), vec![1; PAGES as usize]);
     }
 
-    /// A block that was erased 200 times, 3 days of retention, 3000 reads: each adds its part, and an erase ends what
-    /// retention and reads have done.
     #[test]
     fn wear_retention_and_reads_add_up() {
         let days_per_second = 1.0;
@@ -285,7 +275,7 @@ mod tests {
         let later = SimTime::from_ns(since.as_ns() + 3_000_000_000);
         chip.timing_mut().run(later);
         chip.set_stress(block, Stress { reads: 3000, since });
-        // fresh, 0.2 thousand erases, 3 days, both, 3 thousand reads; while it is looked at more of the last two.
+        // fresh, 0.2 thousand erases, 3 days, both, 3 thousand reads; the measurement adds to the last two.
         let expected = 1.0 + 0.5 + 1.0 + 1.5 + 1.5 + 3.0;
         let times = array_reads(&mut chip, (0..PAGES).step_by(5));
         let reads = chip.stress(block).expect("stress").reads - 3000;

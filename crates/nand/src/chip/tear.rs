@@ -1,4 +1,4 @@
-//! Power cuts: a copy of the chip with the operation at hand half done.
+//! Power cuts: a copy of the chip with the current operation half done.
 
 use strobe_types::{BlockId, Ppn};
 
@@ -7,10 +7,10 @@ use crate::cut::{CutPlan, Cuts, Met, PowerCuts, Snapshot};
 use crate::{Cause, Medium, Nand as _, NandOp, Timing};
 
 impl<T: Timing, M: Medium> Chip<T, M> {
-    /// Takes the snapshots planned for the next operation; `tear` does to a copy of the array what the
-    /// operation does when it is cut short. Where operations take time they are taken when they do (`undo.rs`).
+    /// Takes the snapshots planned for the next operation; `tear` cuts it short on a copy of the array. With
+    /// timing, `undo.rs` takes the snapshots instead.
     pub(super) fn cut(&mut self, tear: impl FnOnce(&mut Self)) {
-        if self.on_their_way.is_kept {
+        if self.undo_log.is_kept {
             return;
         }
         let operation = self.counts.changes() + 1;
@@ -18,7 +18,7 @@ impl<T: Timing, M: Medium> Chip<T, M> {
         if !before && !during {
             return;
         }
-        // Copies have no plan of their own.
+        // Copies have no cut plan.
         let mut cuts = std::mem::take(&mut self.cuts);
         let copy = || {
             let mut copy = self.clone();
@@ -39,7 +39,7 @@ impl<T: Timing, M: Medium> Chip<T, M> {
         self.cuts = cuts;
     }
 
-    /// The mode of a block goes with its first program: one that has been chosen and has none yet is lost.
+    /// Resets blocks in SLC mode that have no program yet: the mode is set by the first program.
     pub(super) fn forget_unused_modes(&mut self) {
         (0..self.blocks.len() as u32).map(BlockId::new).for_each(|block| self.forget_unused_mode(block));
     }
@@ -50,7 +50,6 @@ impl<T: Timing, M: Medium> Chip<T, M> {
         }
     }
 
-    /// Uses up page `ppn`, which is next in its block, without leaving anything legible there.
     pub(super) fn tear_page(&mut self, ppn: Ppn, cause: Cause) {
         let first = self.geometry.first_unit_of_page(ppn);
         self.counts.add(NandOp::Program, cause);
@@ -59,8 +58,7 @@ impl<T: Timing, M: Medium> Chip<T, M> {
         self.take_pages(ppn, 1);
     }
 
-    /// Half erases `block`: what it held is gone. Does not count as an erase, as the one that must
-    /// follow does.
+    /// Not counted as an erase; the erase that must follow counts.
     pub(super) fn tear_block(&mut self, block: BlockId) {
         let (first, units) = (self.geometry.first_unit(block), self.geometry.units_per_block());
         self.oob_lpn[first.index()..first.index() + units as usize].fill(PADDING);

@@ -1,5 +1,3 @@
-//! The rules of flash, one by one.
-
 use strobe_types::GeometrySpec;
 
 use super::*;
@@ -107,7 +105,6 @@ fn a_failed_program_uses_up_the_page() {
     assert_eq!(c.lpn(Ppa::new(0)), None);
 }
 
-/// A chip of cells of three bits: one page of a block is left in SLC mode.
 fn slc_chip() -> TestChip {
     chip(WearConfig::default()).with_slc(3)
 }
@@ -158,7 +155,6 @@ fn a_cut_before_the_first_program_leaves_no_mode_and_one_during_it_does() {
     assert_eq!(modes, [(false, CellMode::Normal), (true, CellMode::Slc)]);
 }
 
-/// The outcome of a host read of both units of page `ppn`.
 fn outcome(chip: &mut TestChip, ppn: Ppn) -> ReadOutcome {
     chip.read(T0, ppn, Wanted::first(2), Cause::Host).outcome
 }
@@ -173,7 +169,7 @@ fn a_lost_unit_is_lost_until_its_block_is_erased() {
         assert_eq!(outcome(&mut c, Ppn::new(0)), ReadOutcome::Uncorrectable);
         assert_eq!([0, 1].map(|at| c.has_failed(Ppa::new(at))), [false, true]);
     }
-    // The out-of-band area alone is always legible.
+    // The out-of-band area alone is always readable.
     let oob = c.read(T0, Ppn::new(0), Wanted::NONE, Cause::Host);
     assert_eq!((oob.outcome, c.lpn(Ppa::new(1))), (ReadOutcome::Clean, Some(Lpn::new(8))));
     assert_eq!(c.uncorrectable(), 2);
@@ -197,7 +193,6 @@ fn a_transient_fault_fails_one_host_read_and_is_repeated_by_others() {
     assert_eq!(outcome(&mut c, Ppn::new(0)), ReadOutcome::Clean);
 }
 
-/// The mark of a copy is part of its program: a cut between two pages of one call finds the first page marked.
 #[test]
 fn a_copy_of_a_lost_unit_carries_its_mark_through_a_power_cut() {
     let mut c = chip(WearConfig::default());
@@ -215,7 +210,7 @@ fn a_copy_of_a_lost_unit_carries_its_mark_through_a_power_cut() {
         [true, false, false],
         "the second page is torn"
     );
-    // Marks are used up: the same unit, written by the host, is as good as new.
+    // Marks are used once: a host write of the same unit is not lost.
     c.program(T0, Ppn::new(6), &[unit(7, 71)], 5, Cause::Host).expect("programs");
     assert!(!c.is_lost(Ppa::new(12)));
 }

@@ -1,8 +1,8 @@
-//! Power cuts where operations take time: what is complete is on flash, what has begun is half done, and what still
-//! waits has not happened.
+//! Power cuts with timing: complete operations are on flash, begun ones are half done, waiting ones have not
+//! happened.
 //!
-//! The chip's tables run ahead: they show what has been issued. While a cut is planned, everything that would have to
-//! be undone is kept until it is complete.
+//! The chip's tables run ahead and show everything issued. While a cut is planned, an undo log keeps each
+//! change until its operation is complete.
 
 use strobe_types::{BlockId, Ppa, Ppn, SimTime};
 
@@ -10,12 +10,9 @@ use super::{Block, Chip, Lasts, Stress};
 use crate::cut::{Met, Snapshot};
 use crate::{BlockState, Cause, Medium, NandOp, Timing, Unit, When};
 
-/// The token of operation n is this and n.
 const TOKEN: u64 = 1 << 62;
-/// The token of [`Chip::finish_tracked`].
 const FINISHED: u64 = TOKEN - 1;
 
-/// A page as it was before an erase.
 #[derive(Clone, Debug)]
 struct Page<P> {
     ppn: Ppn,
@@ -26,7 +23,7 @@ struct Page<P> {
 
 #[derive(Clone, Debug)]
 enum What<P> {
-    /// A block is out of service from the moment when everything issued before is complete.
+    /// A block marked bad, effective once everything issued before is complete.
     Mark {
         block: BlockId,
     },
@@ -42,27 +39,23 @@ enum What<P> {
     },
 }
 
-/// An operation that is not complete, or a mark that waits for some.
+/// A mark waits for all earlier operations.
 #[derive(Clone, Debug)]
 struct Change<P> {
-    /// Its number; that of a mark is 0.
     operation: u64,
     when: When,
     cause: Cause,
     what: What<P>,
 }
 
-/// The operations that are not complete, in the order of their issue.
 #[derive(Clone, Debug)]
-pub(super) struct OnTheirWay<P> {
-    /// True if changes are logged: a cut is planned, and operations take time.
+pub(super) struct UndoLog<P> {
     pub(super) is_kept: bool,
     changes: Vec<Change<P>>,
-    /// Tokens of others.
     pub(super) reported: Vec<u64>,
 }
 
-impl<P> Default for OnTheirWay<P> {
+impl<P> Default for UndoLog<P> {
     fn default() -> Self {
         Self { is_kept: false, changes: Vec::new(), reported: Vec::new() }
     }
@@ -81,15 +74,14 @@ impl Met {
 }
 
 impl<T: Timing, M: Medium> Chip<T, M> {
-    /// Logs the changes that a cut would undo, if one is planned. Operations issued before the plan count as
-    /// done. Logged changes stay until their operation is complete, because it is still to be reported.
+    /// Operations issued before the plan count as done. Logged changes stay until their operation is
+    /// complete, because it is still to be reported.
     pub(super) fn keep_on_their_way(&mut self) {
-        let OnTheirWay { changes, reported, .. } = &self.on_their_way;
+        let UndoLog { changes, reported, .. } = &self.undo_log;
         let is_kept = self.is_tracked() || !changes.is_empty() || !reported.is_empty();
-        self.on_their_way.is_kept = is_kept;
+        self.undo_log.is_kept = is_kept;
     }
 
-    /// True if operations issued now are logged.
     fn is_tracked(&self) -> bool {
         self.cuts.is_planned() && self.timing.is_timed()
     }
@@ -100,13 +92,13 @@ impl<T: Timing, M: Medium> Chip<T, M> {
         }
     }
 
-    /// Notes an erase that is about to change the tables.
     pub(super) fn track_erase(&mut self, when: When, block: BlockId, cause: Cause) {
         if !self.is_tracked() {
             return;
         }
         let state = crate::Nand::block(self, block);
         let programmed = |&page: &u32| crate::Nand::is_programmed(self, self.geometry.page(block, page));
+        // The undo entry holds everything that the erase destroys.
         let pages = (0..self.geometry.pages_per_block())
             .filter(programmed)
             .map(|page| {
@@ -128,31 +120,30 @@ impl<T: Timing, M: Medium> Chip<T, M> {
         self.track(when, cause, What::Erase { block, state, stress, pages, lost });
     }
 
-    /// Notes that `block`, which was good, is marked bad.
     pub(super) fn track_mark(&mut self, block: BlockId) {
-        if self.is_tracked() && !self.on_their_way.changes.is_empty() {
+        if self.is_tracked() && !self.undo_log.changes.is_empty() {
             let (when, cause, what) = (When::START, Cause::Meta, What::Mark { block });
-            self.on_their_way.changes.push(Change { operation: 0, when, cause, what });
+            self.undo_log.changes.push(Change { operation: 0, when, cause, what });
         }
     }
 
     fn track(&mut self, when: When, cause: Cause, what: What<M::Payload>) {
         let operation = self.counts.changes();
-        self.on_their_way.changes.push(Change { operation, when, cause, what });
+        self.undo_log.changes.push(Change { operation, when, cause, what });
         self.timing.watch(when, TOKEN | operation);
     }
 
-    /// [`crate::Nand::run`], which takes the snapshots that are due.
     pub(super) fn run_tracked(&mut self, until: SimTime) -> bool {
         let mut tokens = Vec::new();
-        while self.on_their_way.reported.is_empty() {
+        while self.undo_log.reported.is_empty() {
             if !self.timing.run(until) {
                 return false;
             }
             self.timing.reported(&mut tokens);
             for token in tokens.drain(..) {
+                // Tokens of tracked operations stay here; all others are reported to their users.
                 match token & TOKEN {
-                    0 => self.on_their_way.reported.push(token),
+                    0 => self.undo_log.reported.push(token),
                     _ => self.completed(token & !TOKEN),
                 }
             }
@@ -161,27 +152,26 @@ impl<T: Timing, M: Medium> Chip<T, M> {
         true
     }
 
-    /// Lets time pass until everything is complete; what others watch is kept for them.
     pub(super) fn run_tracked_to_the_end(&mut self) {
-        let mut kept = std::mem::take(&mut self.on_their_way.reported);
+        let mut kept = std::mem::take(&mut self.undo_log.reported);
         while self.run_tracked(SimTime::from_ns(u64::MAX)) {
-            kept.append(&mut self.on_their_way.reported);
+            kept.append(&mut self.undo_log.reported);
         }
-        self.on_their_way.reported = kept;
+        self.undo_log.reported = kept;
         self.keep_on_their_way();
     }
 
     pub(super) fn finish_tracked(&mut self, when: When) -> SimTime {
-        let mut kept = std::mem::take(&mut self.on_their_way.reported);
+        let mut kept = std::mem::take(&mut self.undo_log.reported);
         self.timing.watch(when, FINISHED);
         let mut is_done = false;
         while !is_done && self.run_tracked(SimTime::from_ns(u64::MAX)) {
-            let mut news = std::mem::take(&mut self.on_their_way.reported);
+            let mut news = std::mem::take(&mut self.undo_log.reported);
             is_done = news.contains(&FINISHED);
             news.retain(|&token| token != FINISHED);
             kept.append(&mut news);
         }
-        self.on_their_way.reported = kept;
+        self.undo_log.reported = kept;
         self.keep_on_their_way();
         match when {
             When::At(time) => time,
@@ -197,32 +187,33 @@ impl<T: Timing, M: Medium> Chip<T, M> {
                 self.cuts.taken.push(Snapshot { operation, begun, met, flash });
             }
         }
-        let changes = &mut self.on_their_way.changes;
+        let changes = &mut self.undo_log.changes;
         changes.retain(|change| change.operation != operation);
         while changes.first().is_some_and(|change| matches!(change.what, What::Mark { .. })) {
             changes.remove(0);
         }
     }
 
-    /// The flash if power failed now, and what the cut has met. `cut` is the operation that is just about to be
-    /// complete or, unless it has begun, to begin.
+    /// `cut` is the operation being cut; true means just before its completion, false just before its start.
     pub(super) fn as_cut_during(&mut self, cut: Option<(u64, bool)>) -> (Self, Met) {
-        // Without one, as if during an operation that is still to come.
+        // Without an operation, cut before one that is still to come.
         let (last, begun) = cut.unwrap_or((u64::MAX, false));
         let mut met = Met::default();
         let mut cuts = std::mem::take(&mut self.cuts);
-        let on_their_way = std::mem::take(&mut self.on_their_way);
+        let undo_log = std::mem::take(&mut self.undo_log);
         let mut flash = self.clone();
         flash.forget_marks();
-        let cut = on_their_way.changes.iter().find(|change| change.operation == last);
+        let cut = undo_log.changes.iter().find(|change| change.operation == last);
         let block = cut.map(|change| self.block_of(change));
-        for change in on_their_way.changes.iter().rev() {
+        // Undo in reverse issue order, because later changes build on earlier ones.
+        for change in undo_log.changes.iter().rev() {
             let has_begun = if change.operation == last {
                 Some(begun)
             } else if change.operation == 0 {
                 Some(false)
             } else if change.operation > last && Some(self.block_of(change)) == block {
-                // Pages of a block are programmed in order, though the next may be loaded meanwhile.
+                // Pages of a block are programmed in order, though the next page may be loaded at the same
+                // time.
                 Some(begun && self.timing.has_begun(change.when).unwrap_or(true))
             } else {
                 self.timing.has_begun(change.when)
@@ -237,7 +228,7 @@ impl<T: Timing, M: Medium> Chip<T, M> {
         flash.forget_unused_modes();
         flash.timing = self.timing.at_rest();
         std::mem::swap(&mut self.cuts, &mut cuts);
-        self.on_their_way = on_their_way;
+        self.undo_log = undo_log;
         (flash, met)
     }
 
@@ -248,13 +239,14 @@ impl<T: Timing, M: Medium> Chip<T, M> {
         }
     }
 
-    /// Takes back what `change` has done; if it `has_begun` it leaves its traces.
+    /// If the change `has_begun`, its page or block is left torn.
     fn undo(&mut self, change: &Change<M::Payload>, has_begun: bool) {
         match &change.what {
             What::Mark { block } => self.blocks[block.index()].history &= !Block::BAD,
             What::Program { ppn } => {
                 let first = self.geometry.first_unit_of_page(*ppn);
                 let per_page = self.geometry.units_per_page();
+                // Empty again; used up only if the program had begun.
                 self.medium.erase(first, per_page);
                 self.forget_faults(first, first.plus(per_page));
                 self.write_oob(first, &[], 1);
@@ -286,6 +278,7 @@ impl<T: Timing, M: Medium> Chip<T, M> {
                         programmed[page.ppn.index()] = true;
                     }
                 }
+                // Restored first, then torn: a begun erase destroys what the undo has put back.
                 if has_begun {
                     self.tear_block(*block);
                 }

@@ -3,7 +3,7 @@
 use super::Chip;
 use crate::{Cause, Class, Medium, Timing};
 
-/// Class of a read. A host waits for its own reads, and for map reads that locate its data.
+/// A host waits for its reads, and for map reads that locate its data.
 #[inline(always)]
 pub(super) fn read_class(cause: Cause) -> Class {
     match cause {
@@ -12,7 +12,7 @@ pub(super) fn read_class(cause: Cause) -> Class {
     }
 }
 
-/// Class of a program. No host waits for relocated data.
+/// No host waits for relocated data.
 #[inline(always)]
 pub(super) fn program_class(cause: Cause) -> Class {
     match cause {
@@ -22,7 +22,6 @@ pub(super) fn program_class(cause: Cause) -> Class {
 }
 
 impl<T: Timing, M: Medium> Chip<T, M> {
-    /// Tells the event log under which cause the next operations are counted.
     #[inline(always)]
     pub(super) fn log_cause(&self, cause: Cause) {
         if T::TIMED && self.timing.log().is_on() {

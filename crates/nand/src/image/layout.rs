@@ -1,8 +1,8 @@
-//! The bytes of an image: what lies where, and in which form. `docs/FORMAT.md` says the same in words.
+//! Byte layout of an image; `docs/FORMAT.md` describes it in words.
 //!
-//! Structures have a slot of fixed size whose last four bytes are a checksum over the slot's address
-//! and everything else in it, so that a slot in the wrong place is as wrong as one with wrong bytes. A
-//! slot never crosses a multiple of 4096: a process that is killed has written all of it or nothing.
+//! Structures are stored in slots of fixed size. The last four bytes are a checksum over the slot's address
+//! and its other bytes, so a misplaced slot is as invalid as a damaged one. A slot never crosses a multiple
+//! of 4096: a killed process has written all of it or nothing.
 
 use std::ops::Range;
 
@@ -13,23 +13,19 @@ use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout};
 use super::ImageInfo;
 use crate::{BlockState, Cause, UnitBytes, WearConfig};
 
-/// First bytes of every image. Not text, and a transfer that mangles line ends breaks it.
+/// First bytes of every image. Not text, and broken by transfers that convert line ends.
 pub(super) const MAGIC: [u8; 8] = *b"\x89STROBE\n";
-/// The version of images that this program writes and reads.
 pub(super) const VERSION: u32 = 4;
 
-/// Alignment of regions, and size of the header.
 pub(super) const ALIGN: u64 = 4096;
-/// Longest time under power: 146 years.
+/// Longest power-on time: 146 years.
 pub(super) const POWER_ON_MAX_NS: u64 = 1 << 62;
-/// Longest configuration text.
 pub(super) const CONFIG_MAX: u32 = 1 << 20;
-/// Bytes of a slot of the block table, of the record table, and of an entry of the unit table.
+/// Sizes in bytes: block table slot, record table slot, unit table entry.
 pub(super) const BLOCK_SLOT: usize = 256;
 pub(super) const RECORD_SLOT: usize = 32;
 pub(super) const UNIT_ENTRY: usize = 8;
 
-/// The slot of `body` at `address`.
 pub(super) fn seal<T: IntoBytes + Immutable, const SLOT: usize>(address: u32, body: &T) -> [u8; SLOT] {
     let mut slot = [0; SLOT];
     let body = body.as_bytes();
@@ -39,7 +35,6 @@ pub(super) fn seal<T: IntoBytes + Immutable, const SLOT: usize>(address: u32, bo
     slot
 }
 
-/// Decodes the slot at `address`; `None` if its checksum is wrong.
 pub(super) fn open<T: FromBytes>(address: u32, slot: &[u8]) -> Option<T> {
     let crc = slot_checksum(address, slot).to_le_bytes();
     let body = slot.get(..size_of::<T>())?;
@@ -51,7 +46,6 @@ fn slot_checksum(address: u32, slot: &[u8]) -> u32 {
     crc32c::crc32c_append(crc32c::crc32c(&address.to_le_bytes()), covered)
 }
 
-/// The header, at the start of the file.
 #[derive(Clone, Copy, FromBytes, IntoBytes, Immutable, KnownLayout)]
 #[repr(C)]
 pub(super) struct Header {
@@ -64,18 +58,17 @@ pub(super) struct Header {
     pub(super) pages_per_block: U32,
     pub(super) page_bytes: U32,
     pub(super) unit_bytes: U32,
-    /// 1 if blocks survive `endurance_pe` erases, 0 if any number.
+    /// 1 if `endurance_pe` limits the erases of a block, 0 if unlimited.
     pub(super) endurance_limited: U32,
     pub(super) endurance_pe: U32,
     pub(super) factory_bad_blocks: U32,
     pub(super) config_bytes: U32,
     pub(super) config_crc: U32,
-    /// Bits of a cell if blocks can be in SLC mode, 0 if they cannot.
+    /// Bits of a cell if blocks can be in SLC mode, else 0.
     pub(super) slc_bits: U32,
     /// Bits of the IEEE 754 double.
     pub(super) program_fail_rate: U64,
     pub(super) seed: U64,
-    /// Virtual time under power until the last clean end, in ns.
     pub(super) power_on_ns: U64,
 }
 
@@ -130,20 +123,18 @@ const BAD: u32 = 1;
 const HALF_ERASED: u32 = 2;
 const SLC: u32 = 4;
 
-/// Entry of a block in the block table.
 #[derive(Clone, Copy, Debug, Default, FromBytes, IntoBytes, Immutable, KnownLayout)]
 #[repr(C)]
 pub(super) struct BlockEntry {
-    /// Successful erases. Records of pages programmed before the last one carry a smaller number, and so
-    /// an erase is this one write.
+    /// Successful erases. Records of pages programmed before the last erase carry a smaller number, so this
+    /// single write is the erase.
     erase_count: U32,
-    /// Pages of this generation that `programs` includes; those after them count by their records.
+    /// Pages of this generation included in `programs`; later pages count by their records.
     counted: U32,
     flags: U32,
     zero: U32,
-    /// Programs since the block was new, by cause.
     pub(super) programs: [U64; Cause::ALL.len()],
-    /// Erases since then, failed ones too, by cause.
+    /// Erases of the block so far, failed ones included, by cause.
     pub(super) erases: [U64; Cause::ALL.len()],
 }
 
@@ -170,11 +161,11 @@ impl BlockEntry {
         self.flags = flags.into();
     }
 
-    /// True if the fields are consistent. A checksum does not stop a forger from inventing some.
+    /// False for inconsistent fields; a valid checksum does not rule out a forged entry.
     pub(super) fn is_sensible(&self, geometry: &Geometry, slc_bits: u32) -> bool {
         let pages = match (self.flags.get() & SLC, slc_bits) {
             (0, _) => geometry.pages_per_block(),
-            // No block can be in this mode.
+            // The image has no SLC mode.
             (_, 0) => return false,
             (_, bits) => geometry.pages_per_block() / bits,
         };
@@ -191,24 +182,21 @@ impl BlockEntry {
     }
 }
 
-/// More erases than any block survives, far from where counting them would overflow.
+/// Limit on erases: more than any block survives, and far from overflow.
 const MOST_ERASES: u32 = 1 << 29;
 
-/// Kind of the page that a record describes. Zero is unused: a slot of zeros is a page never programmed.
+/// Page kinds in a record. 0 is unused: a zeroed slot is a page never programmed.
 pub(super) const DATA: u8 = 1;
 pub(super) const META: u8 = 2;
 
-/// The record of a programmed page. Written last: it makes the page what it is.
+/// Record of a programmed page. It is written last and makes the page valid.
 #[derive(Clone, Copy, Debug, FromBytes, IntoBytes, Immutable, KnownLayout)]
 #[repr(C)]
 pub(super) struct PageRecord {
-    /// Erase count of the block when the page was programmed.
     pub(super) generation: U32,
-    /// Mapping units of a data page, 0 if nothing legible was left there; bytes of a table page.
+    /// Data page: mapping units, 0 if nothing readable was left. Table page: bytes.
     pub(super) length: U32,
-    /// Position in the order of all programs of data.
     pub(super) sequence: U64,
-    /// The checksum of the page's out-of-band record.
     pub(super) oob_crc: U32,
     /// CRC-32C of the page's entries in the unit table, or of the content of a table page.
     pub(super) body_crc: U32,
@@ -218,7 +206,6 @@ pub(super) struct PageRecord {
 }
 
 impl PageRecord {
-    /// True if a page of this geometry can have this record.
     pub(super) fn is_sensible(&self, geometry: &Geometry) -> bool {
         let fits = match self.kind {
             DATA => self.length.get() <= geometry.units_per_page(),
@@ -233,38 +220,32 @@ impl PageRecord {
     }
 }
 
-/// Entry of a mapping unit in the unit table.
 #[derive(Clone, Copy, Debug, FromBytes, IntoBytes, Immutable, KnownLayout)]
 #[repr(C)]
 pub(super) struct UnitEntry {
     pub(super) lpn: U32,
-    /// See [`content_checksum`].
     pub(super) crc: U32,
 }
 
-/// The checksum of a unit's content: 0 if it is all zeros and stored nowhere, else its CRC-32C, or 1 if
-/// that happens to be 0.
+/// Checksum of a unit's content: 0 if all zeros, which are not stored; else its CRC-32C, with 0 replaced by
+/// 1.
 pub(super) fn content_checksum(content: &UnitBytes) -> u32 {
     content.bytes().map_or(0, |bytes| crc32c::crc32c(bytes).max(1))
 }
 
-/// Offsets of the regions of an image.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Layout {
     blocks: u64,
     records: u64,
     units: u64,
     pub(super) contents: u64,
-    /// Bytes of the whole file.
     pub(super) length: u64,
-    /// End offsets of the configuration, the tables and the contents.
     ends: [u64; 5],
     unit_bytes: u64,
     units_per_page: u64,
 }
 
 impl Layout {
-    /// `None` if the file would be larger than files can be.
     pub(super) fn new(geometry: &Geometry, config_bytes: u32) -> Option<Self> {
         let mut ends = [0; 5];
         let mut at = ALIGN;
@@ -288,7 +269,8 @@ impl Layout {
         Some(Self { blocks, records, units, contents, length, ends, unit_bytes, units_per_page })
     }
 
-    /// Zero padding after the configuration, the tables and the contents. Each range is shorter than [`ALIGN`].
+    /// Zero padding after the configuration, the tables and the contents. Each range is shorter than
+    /// [`ALIGN`].
     pub(super) fn padding(&self) -> impl Iterator<Item = Range<u64>> {
         self.ends.into_iter().map(|end| end..end.next_multiple_of(ALIGN))
     }
@@ -318,7 +300,6 @@ impl Layout {
 mod tests {
     use super::*;
 
-    /// The numbers of `docs/FORMAT.md`.
     #[test]
     fn structures_have_the_documented_sizes_and_fit_their_slots() {
         assert_eq!(size_of::<Header>(), 88);

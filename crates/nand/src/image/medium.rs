@@ -1,4 +1,4 @@
-//! The medium that keeps every byte: in memory, or in an image.
+//! The medium with every byte: in memory or in an image.
 
 use std::cell::OnceCell;
 use std::fmt::Display;
@@ -17,18 +17,18 @@ use super::read::Slot;
 use crate::medium::{BlockState, page_checksum};
 use crate::{ByteMedium, Cause, Medium, OobRecord, Payload, Unit, UnitBytes};
 
-/// Keeps every byte: in memory, as [`Medium::new`] does, or in a file. See
+/// Medium with every byte: in memory ([`Medium::new`]) or in a file. See
 /// [`Chip::create_image`](crate::Chip::create_image).
 ///
-/// A clone is independent of the file and lives in memory: it costs reading everything stored, and as
-/// much memory as that.
+/// A clone lives in memory, independent of the file. Cloning reads everything stored and needs as much
+/// memory.
 #[derive(Debug)]
 pub struct DataMedium(Place);
 
 #[derive(Debug)]
 enum Place {
     File(Box<FileMedium>),
-    /// With the failure of what it is a copy of.
+    /// With the failure of the medium it was copied from.
     Memory(ByteMedium, Option<String>),
 }
 
@@ -37,7 +37,7 @@ impl DataMedium {
         Self(Place::File(Box::new(file)))
     }
 
-    /// Bytes of host memory for flash of `geometry` in a file: little more than its table of blocks.
+    /// Host memory for flash of `geometry` in a file, in bytes: little more than its block table.
     pub fn file_memory_bytes(geometry: &Geometry) -> u64 {
         u64::from(geometry.blocks()) * size_of::<BlockEntry>() as u64
     }
@@ -151,21 +151,17 @@ impl Medium for DataMedium {
     }
 }
 
-/// Units for a page.
 struct Content<'a> {
     units: &'a [Unit<UnitBytes>],
     sequence: u64,
 }
 
-/// An image that is written to.
 #[derive(Debug)]
 pub(super) struct FileMedium {
     image: Image,
-    /// The block table, but for pages programmed since it was written up to date.
     table: Vec<BlockEntry>,
-    /// Time under power when it was opened.
     earlier_power_on_ns: u64,
-    /// Why nothing is written any more.
+    /// First failure; nothing is written after it.
     failure: OnceCell<String>,
     entries: Vec<UnitEntry>,
     bytes: Vec<u8>,
@@ -182,7 +178,6 @@ impl FileMedium {
         Self { image, table, earlier_power_on_ns, failure, entries, bytes }
     }
 
-    /// Does something to the file, unless something has failed before.
     fn attempt(&mut self, doing: &str, step: impl FnOnce(&mut Self) -> io::Result<()>) {
         if self.failure.get().is_none()
             && let Err(error) = step(self)
@@ -191,7 +186,6 @@ impl FileMedium {
         }
     }
 
-    /// Gets something from the file, unless something has failed before. Damage is failure.
     fn fetch<R>(&self, ppn: Ppn, get: impl FnOnce() -> io::Result<Option<R>>) -> Option<R> {
         if self.failure.get().is_some() {
             return None;
@@ -243,7 +237,7 @@ impl FileMedium {
             lpn: unit.lpn.get().into(),
             crc: content_checksum(&unit.payload).into(),
         }));
-        // Zeros are not stored; units between them are written together.
+        // Zeros are not stored; consecutive other units are written together.
         let mut at = first;
         for run in units.chunk_by(|a, b| a.payload.bytes().is_some() == b.payload.bytes().is_some()) {
             self.bytes.clear();
@@ -283,7 +277,6 @@ impl FileMedium {
         self.write_record(ppn, record)
     }
 
-    /// Writes the record that makes a page programmed.
     fn write_record(&mut self, ppn: Ppn, mut record: PageRecord) -> io::Result<()> {
         let entry = &mut self.table[self.image.info.geometry.block_of_page(ppn).index()];
         record.generation = entry.generation().into();
@@ -292,7 +285,6 @@ impl FileMedium {
         self.image.storage.write(&slot, self.image.layout.record(ppn))
     }
 
-    /// Writes the entry that makes a block erased, or bad.
     fn write_block(&mut self, block: BlockId, state: BlockState, erase: Option<Cause>) -> io::Result<()> {
         let entry = &mut self.table[block.index()];
         entry.set_state(state);
@@ -303,7 +295,7 @@ impl FileMedium {
         self.image.storage.write(&slot, self.image.layout.block(block))
     }
 
-    /// Writes the time under power, `now` of which has passed since the image was opened, and syncs.
+    /// The time `now` has passed since the image was opened.
     fn sync(&mut self, now: SimTime) -> io::Result<()> {
         let Image { storage, info, .. } = &mut self.image;
         info.power_on_ns = self.earlier_power_on_ns.saturating_add(now.as_ns()).min(POWER_ON_MAX_NS);
@@ -324,7 +316,7 @@ impl State for DataMedium {
     fn save_state(&self, out: &mut StateWriter<'_>) {
         match &self.0 {
             Place::Memory(medium, None) => medium.save_state(out),
-            _ => out.refuse("its flash is an image (--image), which keeps it already"),
+            _ => out.refuse("its flash is an image (--image), which is saved already"),
         }
     }
 

@@ -1,18 +1,14 @@
-//! A flash array in a file: what a drive stored outlives the process, even one that is killed.
+//! A flash array in a file: stored data outlives the process, even a killed one.
 //!
-//! [`Image`] is the open file. [`Chip::create_image`] and [`Chip::open_image`] give chips whose medium
-//! writes through to it; [`Chip::load_image`] reads one into memory, however damaged it is.
+//! **After `kill -9`** the file equals one left by a power cut between two flash operations. Every operation
+//! takes effect with its last write: the record of a programmed page, or the block-table entry of an erased
+//! block. That write is small and aligned, so the kernel does all of it or nothing; earlier writes are
+//! invisible without it. Torn pages therefore do not exist: any checksum mismatch is damage and is reported.
 //!
-//! **After `kill -9`** the file is as a power cut between two flash operations would leave it. Every
-//! operation takes effect with its last write, which is so small and so placed that the kernel does all of
-//! it or nothing: the record of a programmed page, or the block table's entry of an erased block. What
-//! comes before is invisible without it. So there are no torn pages to tell from damaged ones: whatever
-//! does not match its checksum is damage, and is named.
+//! **After an error** (no space left, for example) the file stays as after a power cut at that moment, and
+//! [`Nand::failure`](crate::Nand::failure) gives the reason.
 //!
-//! **After an error** (no space left, say) the file is left alone, as if power had been cut then, and
-//! [`Nand::failure`](crate::Nand::failure) says why.
-//!
-//! The format is in `docs/FORMAT.md`.
+//! The format is described in `docs/FORMAT.md`.
 
 mod layout;
 mod medium;
@@ -37,53 +33,53 @@ use layout::{ALIGN, BLOCK_SLOT, BlockEntry, CONFIG_MAX, Header, Layout, MAGIC, P
 use medium::FileMedium;
 use storage::Storage;
 
-/// Why a file cannot be used as an image.
+/// Errors of an image file.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum ImageError {
-    /// The operating system says no.
+    /// An error of the operating system.
     #[error("cannot {doing} it: {source}")]
     Io {
         /// Attempted operation.
         doing: &'static str,
-        /// Why it failed.
+        /// Reason of the failure.
         source: io::Error,
     },
-    /// A directory, a device, a pipe.
+    /// A directory, a device or a pipe.
     #[error("it is not a regular file")]
     NotAFile,
-    /// Another process works with it.
+    /// Another process has it open.
     #[error("another process has it open; end that one first (a server: strobe ctl SOCKET stop)")]
     InUse,
-    /// The file is of another kind.
+    /// A file of another kind.
     #[error("it is not an image of a Strobe drive")]
     Foreign,
-    /// Nothing but zeros where the header should be.
+    /// A header of zeros.
     #[error("it is blank: not an image, or one whose creation was cut short")]
     Blank,
-    /// A version this program does not know.
+    /// A version unknown to this program.
     #[error(
         "it has format version {0}, this program reads version {VERSION}: use the version of Strobe that wrote it"
     )]
     Version(u32),
-    /// The header cannot be trusted.
+    /// A damaged or inconsistent header.
     #[error("its header is damaged: {0}")]
     Header(String),
-    /// The file ends before its tables do.
-    #[error("it is cut off: {length} of {expected} bytes are left, not even all of its tables")]
+    /// A file that ends before its tables do.
+    #[error("it is truncated: {length} of {expected} bytes are left, and its tables are incomplete")]
     Truncated {
-        /// Bytes there are.
+        /// Actual length in bytes.
         length: u64,
-        /// Bytes there should be.
+        /// Expected length in bytes.
         expected: u64,
     },
-    /// It holds an array of another shape.
+    /// An array of another geometry.
     #[error("it holds a drive of another geometry: {0}")]
     Geometry(String),
-    /// The configuration text is longer than an image can hold.
+    /// A configuration text longer than an image can hold.
     #[error("a configuration of {0} bytes does not fit into an image, at most {CONFIG_MAX} do")]
     ConfigTooLong(usize),
-    /// Parts of it have changed since they were written.
+    /// Damaged parts.
     #[error("it is damaged: {}", summary(.0))]
     Damaged(Vec<Damage>),
 }
@@ -101,25 +97,25 @@ fn failed(doing: &'static str) -> impl FnOnce(io::Error) -> ImageError {
     move |source| ImageError::Io { doing, source }
 }
 
-/// Parameters an image was created with, and its time under power.
+/// Parameters at the creation of an image, and its power-on time.
 #[derive(Clone, Debug, PartialEq)]
 pub struct ImageInfo {
-    /// The shape of the array.
+    /// Geometry of the array.
     pub geometry: Geometry,
     /// Causes of bad blocks.
     pub wear: WearConfig,
-    /// The seed of its chance.
+    /// Seed of its random numbers.
     pub seed: u64,
-    /// Bits of a cell, if its blocks can be in SLC mode; 0: they cannot.
+    /// Bits of a cell if blocks can be in SLC mode; 0 if they cannot.
     pub slc_bits: u32,
-    /// Virtual time under power until the last clean end, in ns.
+    /// Virtual power-on time until the last clean end, in ns.
     pub power_on_ns: u64,
-    /// Text of the layer above, at most a megabyte; an image does not look into it.
+    /// Text of the layer above, at most 1 MiB, not interpreted.
     pub config: String,
 }
 
 impl ImageInfo {
-    /// Refuses an image of another shape than `wanted`, naming every difference.
+    /// Refuses an image whose geometry differs from `wanted`, naming every difference.
     pub fn expect_geometry(&self, wanted: &Geometry) -> Result<(), ImageError> {
         let (image, wanted) = (self.geometry.spec(), wanted.spec());
         let differences: Vec<String> = [
@@ -133,7 +129,7 @@ impl ImageInfo {
         ]
         .into_iter()
         .filter(|(_, image, wanted)| image != wanted)
-        .map(|(key, image, wanted)| format!("{key} is {image} in the image, {wanted} is asked for"))
+        .map(|(key, image, wanted)| format!("{key} is {image} in the image, but {wanted} was requested"))
         .collect();
         if differences.is_empty() { Ok(()) } else { Err(ImageError::Geometry(differences.join("; "))) }
     }
@@ -142,27 +138,25 @@ impl ImageInfo {
 /// Access mode of an open image.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Access {
-    /// To look at it; several processes may at once.
+    /// Read-only; several processes may read at the same time.
     Read,
-    /// To work on it; no other process may have it open.
+    /// Read and write; no other process may have the image open.
     Write,
 }
 
-/// An image file: open, locked, its header checked.
+/// An image file: open, locked, with a valid header.
 #[derive(Debug)]
 pub struct Image {
     storage: Box<dyn Storage>,
     info: ImageInfo,
     layout: Layout,
-    /// Bytes of the file when it was opened.
     length: u64,
 }
 
 impl Image {
-    /// Opens the image at `path` and checks its header. The tables and contents are checked by those
-    /// who read them.
+    /// Opens the image at `path` and checks its header. Tables and contents are checked when they are read.
     pub fn open(path: &Path, access: Access) -> Result<Self, ImageError> {
-        // Asked first, as opening a pipe would wait for somebody at the other end.
+        // Checked first, because opening a pipe would block until its other end is open.
         if !fs::metadata(path).map_err(failed("open"))?.is_file() {
             return Err(ImageError::NotAFile);
         }
@@ -172,7 +166,7 @@ impl Image {
         Self::on(Box::new(file))
     }
 
-    /// Parameters the image was created with.
+    /// Parameters at the creation of the image.
     pub fn info(&self) -> &ImageInfo {
         &self.info
     }
@@ -181,6 +175,7 @@ impl Image {
         let length = storage.length().map_err(failed("read"))?;
         let mut slot = [0; ALIGN as usize];
         storage.read(&mut slot, 0).map_err(failed("read"))?;
+        // Check in order: blank, magic, version, length, checksum, plausibility, configuration.
         if slot.iter().all(|&byte| byte == 0) {
             return Err(ImageError::Blank);
         }
@@ -213,7 +208,6 @@ impl Image {
         Ok(Self { storage, info, layout, length })
     }
 
-    /// Makes a blank file an image of a new array whose blocks `bad` are bad.
     fn format(
         storage: Box<dyn Storage>,
         info: ImageInfo,
@@ -236,7 +230,7 @@ impl Image {
             storage.write(&slots, layout.block(BlockId::new(first)))?;
         }
         storage.write(info.config.as_bytes(), ALIGN)?;
-        // The header comes last: without it the file is no image yet.
+        // The header is written last: without it the file is not an image.
         let header = Header::new(&info);
         storage.write(&layout::seal::<_, { ALIGN as usize }>(0, &header), 0)?;
         Ok((Self { storage, info, length: layout.length, layout }, table))
@@ -254,7 +248,7 @@ fn lock(file: &File, access: Access) -> Result<(), ImageError> {
     })
 }
 
-/// The geometry and layout that a header with the right checksum speaks of, which may be nonsense yet.
+/// Geometry and layout from a header with a valid checksum, which may still be inconsistent.
 fn shape(header: &Header) -> Result<(Geometry, Layout), ImageError> {
     let wrong = |what: &str| ImageError::Header(what.to_owned());
     let geometry = Geometry::new(header.spec()).map_err(|error| wrong(&error.to_string()))?;
@@ -266,7 +260,7 @@ fn shape(header: &Header) -> Result<(Geometry, Layout), ImageError> {
         return Err(wrong("impossible cells"));
     }
     if header.power_on_ns.get() > POWER_ON_MAX_NS {
-        return Err(wrong("impossible time under power"));
+        return Err(wrong("impossible power-on time"));
     }
     let config_bytes = header.config_bytes.get();
     if config_bytes > CONFIG_MAX {
@@ -277,8 +271,8 @@ fn shape(header: &Header) -> Result<(Geometry, Layout), ImageError> {
 }
 
 impl<T: Timing> Chip<T, DataMedium> {
-    /// A fresh array, as [`Chip::new`] makes it, in a new file at `path`. The file is as long as the
-    /// array is large, but takes up no more space than what is stored.
+    /// A fresh array, as from [`Chip::new`], in a new file at `path`. The file has the length of the array,
+    /// but is sparse: it occupies space only for stored data.
     pub fn create_image(path: &Path, info: ImageInfo, timing: T) -> Result<Self, ImageError> {
         if info.config.len() > CONFIG_MAX as usize {
             return Err(ImageError::ConfigTooLong(info.config.len()));
@@ -291,7 +285,7 @@ impl<T: Timing> Chip<T, DataMedium> {
         let made =
             file.set_len(layout.length).and_then(|()| Self::on_blank(Box::new(file), info, layout, timing));
         made.map_err(|source| {
-            // It holds nothing. If it cannot be removed either, the next one who opens it will be told.
+            // The file holds nothing. If it cannot be removed, opening it later reports a blank image.
             let _ = fs::remove_file(path);
             ImageError::Io { doing: "create", source }
         })
@@ -305,10 +299,10 @@ impl<T: Timing> Chip<T, DataMedium> {
         Ok(Self::on_medium(geometry, wear, timing, seed, medium).with_slc(slc_bits))
     }
 
-    /// The array in `image`, opened with [`Access::Write`], as it was left, counters of programs and
-    /// erases included; reads count from zero. Refuses an image whose tables are damaged. The contents of
-    /// mapping units are checked when they are read, so this costs a pass over the tables only: 8 bytes
-    /// per mapping unit stored, 32 per page.
+    /// The array in `image`, opened with [`Access::Write`], as it was left. Program and erase counters are
+    /// restored; reads count from zero. Refuses an image with damaged tables. Contents of mapping units are
+    /// checked when read, so opening costs one pass over the tables: 8 bytes per stored mapping unit, 32 per
+    /// page.
     pub fn open_image(image: Image, timing: T) -> Result<Self, ImageError> {
         let (scan, restored, table) = image.scan(false).map_err(failed("read"))?;
         if !scan.damage.is_empty() {
@@ -319,9 +313,8 @@ impl<T: Timing> Chip<T, DataMedium> {
         Ok(Self::restore(geometry, wear, timing, seed, medium, restored).with_slc(slc_bits))
     }
 
-    /// Reads all of `image` into memory, checks everything and lists what is damaged; the file is not
-    /// touched. Damaged units read as zeros, pages whose record is damaged hold nothing, blocks whose
-    /// entry in the block table is damaged are bad.
+    /// Reads all of `image` into memory and lists the damage. Damaged units read as zeros, pages with a
+    /// damaged record are empty, and blocks with a damaged table entry are bad.
     pub fn load_image(image: &Image, timing: T) -> Result<(Self, Scan), ImageError> {
         let (scan, restored, table) = image.scan(true).map_err(failed("read"))?;
         let medium = DataMedium::in_memory(image.load(&table).map_err(failed("read"))?);

@@ -1,4 +1,4 @@
-//! Reading an image: nothing is returned that does not match its checksum.
+//! Reading an image: data that does not match its checksum is never returned.
 
 use std::io;
 use std::sync::Arc;
@@ -13,18 +13,15 @@ use super::layout::{
 };
 use crate::{ByteMedium, Cause, Medium, Payload, Unit, UnitBytes};
 
-/// Decoded entry of a page in the record table.
 #[derive(Clone, Copy, Debug)]
 pub(super) enum Slot {
     /// Not programmed since the block's last erase.
     Free,
     Programmed(PageRecord),
-    /// Neither of these.
     Damaged,
 }
 
 impl Image {
-    /// Reads the block-table entry of `block`; `None` if it is damaged or inconsistent.
     pub(super) fn block_entry(&self, block: BlockId) -> io::Result<Option<BlockEntry>> {
         let mut slot = [0; BLOCK_SLOT];
         self.storage.read(&mut slot, self.layout.block(block))?;
@@ -32,7 +29,6 @@ impl Image {
         Ok(entry.filter(|entry| entry.is_sensible(&self.info.geometry, self.info.slc_bits)))
     }
 
-    /// Reads the record-table entries of the pages of `block`, erased `generation` times.
     pub(super) fn slots(&self, block: BlockId, generation: u32) -> io::Result<Vec<Slot>> {
         let first = self.info.geometry.page(block, 0);
         let mut bytes = vec![0; self.info.geometry.pages_per_block() as usize * RECORD_SLOT];
@@ -41,7 +37,6 @@ impl Image {
         Ok(slots.map(|(ppn, slot)| self.judge(Ppn::new(ppn), slot, generation)).collect())
     }
 
-    /// Reads the record-table entry of one page of a block erased `generation` times.
     pub(super) fn slot(&self, ppn: Ppn, generation: u32) -> io::Result<Slot> {
         let mut slot = [0; RECORD_SLOT];
         self.storage.read(&mut slot, self.layout.record(ppn))?;
@@ -64,7 +59,6 @@ impl Image {
         }
     }
 
-    /// Reads the units of a page and the checksums of their contents; `None` if they are damaged.
     pub(super) fn units(&self, ppn: Ppn, record: &PageRecord) -> io::Result<Option<Vec<UnitEntry>>> {
         if record.kind != DATA {
             return Ok(Some(Vec::new()));
@@ -79,14 +73,12 @@ impl Image {
         Ok(Some(entries.collect()))
     }
 
-    /// The entry of one unit in the unit table, not yet proven to be right.
     pub(super) fn unit(&self, ppa: Ppa) -> io::Result<UnitEntry> {
         let mut bytes = [0; UNIT_ENTRY];
         self.storage.read(&mut bytes, self.layout.unit(ppa))?;
         Ok(zerocopy::transmute!(bytes))
     }
 
-    /// The content of a unit whose checksum should be `crc`; `None` if it is damaged.
     pub(super) fn content(&self, ppa: Ppa, crc: u32) -> io::Result<Option<UnitBytes>> {
         if crc == 0 {
             return Ok(Some(UnitBytes::zero()));
@@ -97,7 +89,6 @@ impl Image {
         Ok((content_checksum(&content) == crc).then_some(content))
     }
 
-    /// The content of a table page; `None` if it is damaged or no such page.
     pub(super) fn meta(&self, ppn: Ppn, record: &PageRecord) -> io::Result<Option<Arc<[u8]>>> {
         if record.kind != META {
             return Ok(None);
@@ -107,7 +98,7 @@ impl Image {
         Ok((crc32c::crc32c(&bytes) == record.body_crc.get()).then(|| bytes.into()))
     }
 
-    /// Everything that is legible, in memory; damaged units are zeros.
+    /// Damaged units become zeros.
     pub(super) fn load(&self, table: &[BlockEntry]) -> io::Result<ByteMedium> {
         let geometry = &self.info.geometry;
         let mut medium = ByteMedium::new(geometry);
@@ -119,7 +110,7 @@ impl Image {
             for (page, slot) in (0..).zip(self.slots(block, entry.generation())?) {
                 let Slot::Programmed(record) = slot else { continue };
                 let (ppn, sequence) = (geometry.page(block, page), record.sequence.get());
-                // Why it was programmed is of no interest to memory.
+                // A medium in memory does not keep the cause.
                 let cause = Cause::Host;
                 if let Some(bytes) = self.meta(ppn, &record)? {
                     medium.store_meta(ppn, &bytes, cause);

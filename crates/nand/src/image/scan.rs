@@ -1,4 +1,4 @@
-//! Taking stock of an image: what the chip was when it was left, and what has been damaged since.
+//! Scan of an image: rebuilds the chip state and lists the damage.
 
 use std::io;
 
@@ -10,31 +10,31 @@ use super::read::Slot;
 use crate::chip::{PADDING, Restored};
 use crate::{BlockState, Cause, NandOp, OpCounts};
 
-/// A part of an image that is not as it was written. Pages are numbered within their block.
+/// A damaged part of an image. Pages are numbered within their block.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum Damage {
-    /// The file is shorter or longer than it should be.
+    /// Wrong file length.
     #[error("the file has {length} bytes, not {expected}")]
     Length {
-        /// Bytes there are.
+        /// Actual length in bytes.
         length: u64,
-        /// Bytes there should be.
+        /// Expected length in bytes.
         expected: u64,
     },
-    /// Nothing is lost with it, but somebody has written into the file.
+    /// Foreign bytes between regions. No data is lost.
     #[error("byte {at} of the file lies between its regions and is not zero")]
     Padding {
-        /// The first such byte behind a region.
+        /// Offset of the first such byte after a region.
         at: u64,
     },
-    /// Nothing is known about the block, so all its pages are lost.
+    /// The block is unknown and all its pages are lost.
     #[error("block {block}: its entry in the block table is damaged")]
     Block {
         /// The block.
         block: BlockId,
     },
-    /// The content of the page and its units are lost. The last page of a block may never have held any.
+    /// The page and its units are lost. If it is the last page of the block, it may never have held any.
     #[error("block {block} page {page}: its record is damaged")]
     Record {
         /// The block.
@@ -42,8 +42,8 @@ pub enum Damage {
         /// The page.
         page: u32,
     },
-    /// Later pages are programmed, so this one must have been.
-    #[error("block {block} page {page}: its record is gone")]
+    /// The page has no record although later pages are programmed.
+    #[error("block {block} page {page}: its record is missing")]
     Lost {
         /// The block.
         block: BlockId,
@@ -68,7 +68,7 @@ pub enum Damage {
         /// The logical page.
         lpn: Lpn,
     },
-    /// A page of the drive's own tables is lost.
+    /// A metadata page is lost.
     #[error("block {block} page {page}: the content of this table page is damaged")]
     Table {
         /// The block.
@@ -83,16 +83,15 @@ pub enum Damage {
 pub struct Scan {
     /// Pages that hold mapping units.
     pub data_pages: u64,
-    /// Pages of the drive's own tables.
+    /// Pages of the drive's metadata.
     pub table_pages: u64,
-    /// Programmed pages that hold nothing legible: their program failed or was cut short.
+    /// Programmed pages without readable content: their program failed or was cut short.
     pub empty_pages: u64,
-    /// Everything that is not as it was written: of the file as a whole, then block by block.
+    /// Damage: of the file as a whole first, then block by block.
     pub damage: Vec<Damage>,
 }
 
 impl Image {
-    /// Takes stock; looks at the contents of mapping units only if `contents` says so.
     pub(super) fn scan(&self, contents: bool) -> io::Result<(Scan, Restored, Vec<BlockEntry>)> {
         let geometry = &self.info.geometry;
         let mut scanner = Scanner {
@@ -117,13 +116,12 @@ impl Image {
     }
 }
 
-/// All programs and erases of the drive.
 fn counts(table: &[BlockEntry]) -> OpCounts {
     let mut counts = OpCounts::default();
     for (index, cause) in Cause::ALL.into_iter().enumerate() {
         let sum = |of: fn(&BlockEntry, usize) -> u64| {
             let sum = table.iter().fold(0u64, |sum, entry| sum.saturating_add(of(entry, index)));
-            // Numbers that only a forger reaches, and from which the chip can still count on.
+            // Only forged entries exceed this limit. The chip can count on from it without overflow.
             sum.min(u64::MAX / 64)
         };
         counts.add_many(NandOp::Program, cause, sum(|entry, cause| entry.programs[cause].get()));
@@ -138,7 +136,6 @@ struct Scanner<'a> {
     scan: Scan,
     oob_lpn: Vec<u32>,
     blocks: Vec<BlockState>,
-    /// Brought up to date: includes all pages programmed.
     table: Vec<BlockEntry>,
 }
 
@@ -166,6 +163,7 @@ impl Scanner<'_> {
         let mut state = entry.state();
         let counted = state.pages_programmed;
         let slots = self.image.slots(block, entry.generation())?;
+        // All pages up to the last record, and all counted pages, must have been programmed.
         let used = slots.iter().rposition(|slot| !matches!(slot, Slot::Free)).map_or(0, |last| last + 1);
         let used = used.max(counted as usize);
         for (page, slot) in (0..).zip(&slots[..used]) {
@@ -182,7 +180,6 @@ impl Scanner<'_> {
         Ok(())
     }
 
-    /// Looks at a page that must have been programmed; returns why it was, as far as that is known.
     fn page(&mut self, block: BlockId, page: u32, slot: &Slot, half_erased: bool) -> io::Result<Cause> {
         let geometry = &self.image.info.geometry;
         let ppn = geometry.page(block, page);
@@ -201,6 +198,7 @@ impl Scanner<'_> {
             }
         };
         let cause = record.cause().unwrap_or(Cause::Host);
+        // Nothing readable was stored: a failed or torn program, or a half-erased block.
         if half_erased || (record.kind == DATA && record.length.get() == 0) {
             self.scan.empty_pages += 1;
             return Ok(cause);
@@ -218,6 +216,7 @@ impl Scanner<'_> {
             return Ok(cause);
         };
         for ((ppa, place), unit) in (first.get()..).zip(oob).zip(units) {
+            // The unit table names the owner even if the content is damaged.
             *place = unit.lpn.get();
             if self.contents && self.image.content(Ppa::new(ppa), unit.crc.get())?.is_none() {
                 let lpn = Lpn::new(unit.lpn.get());

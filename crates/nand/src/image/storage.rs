@@ -1,24 +1,20 @@
-//! The file below an image, as far as the image knows it.
+//! File access of an image.
 
 use std::fmt::Debug;
 use std::fs::File;
 use std::io;
 
-/// Bytes at fixed places: a file, or in tests something that misbehaves on demand.
 pub(super) trait Storage: Debug + Send {
-    /// Bytes in the file.
     fn length(&self) -> io::Result<u64>;
 
-    /// Fills `bytes` from `offset` on; what lies beyond the end reads as zeros.
     fn read(&self, bytes: &mut [u8], offset: u64) -> io::Result<()>;
 
-    /// Writes all of `bytes`, or fails and may have written some.
+    /// On failure some of `bytes` may have been written.
     fn write(&self, bytes: &[u8], offset: u64) -> io::Result<()>;
 
-    /// Gives space back to the file system, which may also do nothing. The bytes are then unspecified.
+    /// Releases space, if the file system supports it. The bytes are then unspecified.
     fn punch(&self, offset: u64, length: u64);
 
-    /// Makes everything written survive a loss of power.
     fn sync(&self) -> io::Result<()>;
 }
 
@@ -63,7 +59,7 @@ impl Storage for File {
     #[cfg(target_os = "linux")]
     fn punch(&self, offset: u64, length: u64) {
         use rustix::fs::{FallocateFlags, fallocate};
-        // Not every file system can, and nothing depends on it.
+        // Not every file system supports this, and nothing depends on it.
         let _ = fallocate(self, FallocateFlags::PUNCH_HOLE | FallocateFlags::KEEP_SIZE, offset, length);
     }
 

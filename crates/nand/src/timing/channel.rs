@@ -1,55 +1,51 @@
-//! The bus of a channel: one transfer at a time, the most urgent first.
+//! Bus of a channel: one transfer in progress, earliest deadline first.
 
 use super::config::Class;
-use strobe_types::Stored;
+use strobe_types::{SimTime, Stored};
 
-/// Transfer on the bus for a die.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Stored)]
 pub(super) enum Carry {
-    /// A page of a program with its command, or the command of an erase.
+    /// A program page with its command, or an erase command.
     Load,
-    /// The command of a read of one of the die's readers.
+    /// A read command of this reader.
     Command(u32),
-    /// A page that one of them has read.
+    /// A page from this reader.
     Data(u32),
 }
 
-/// Somebody who waits for the bus.
 #[derive(Clone, Copy, Debug, Stored)]
 struct Request {
     class: Class,
-    /// Its turn among those of its class: commands first, as an array can work then, each in the order in which it came.
+    /// Time of the request plus the deadline of its class.
+    deadline: SimTime,
+    /// Commands first, because they let an array start; each kind in order of arrival.
     turn: u64,
     die: u32,
     what: Carry,
 }
 
-/// In the turn of what is no command.
 const BEHIND_COMMANDS: u64 = 1 << 63;
 
 #[derive(Clone, Debug, Default, Stored)]
 pub(super) struct Channel {
-    /// True if a transfer is in progress.
     pub(super) is_busy: bool,
-    /// In the order in which they came.
     requests: Vec<Request>,
     came: u64,
 }
 
 impl Channel {
-    /// `die` wants `what` of an operation of `class` carried.
-    pub(super) fn request(&mut self, die: u32, class: Class, what: Carry) {
+    pub(super) fn request(&mut self, die: u32, class: Class, what: Carry, deadline: SimTime) {
         self.came += 1;
         let behind = if matches!(what, Carry::Command(_)) { 0 } else { BEHIND_COMMANDS };
-        self.requests.push(Request { class, turn: self.came | behind, die, what });
+        self.requests.push(Request { class, deadline, turn: self.came | behind, die, what });
     }
 
-    /// Removes the next request: the most urgent class; at equal class a command; then the oldest.
+    /// Chooses the class with the earliest deadline, on ties the most urgent; within it commands first, then
+    /// the oldest. Urgent transfers thus cannot delay others beyond their deadline.
     pub(super) fn next(&mut self) -> Option<(u32, Carry)> {
-        let first = (0..self.requests.len()).min_by_key(|&at| {
-            let request = &self.requests[at];
-            (request.class, request.turn)
-        })?;
+        let class = self.requests.iter().min_by_key(|request| (request.deadline, request.class))?.class;
+        let of_class = (0..self.requests.len()).filter(|&at| self.requests[at].class == class);
+        let first = of_class.min_by_key(|&at| self.requests[at].turn)?;
         let Request { die, what, .. } = self.requests.remove(first);
         Some((die, what))
     }

@@ -1,4 +1,4 @@
-//! One die: what waits for it, and what it is doing.
+//! A die: its queues and its activity.
 
 use strobe_types::{SimTime, Stored};
 
@@ -7,63 +7,58 @@ use super::config::Class;
 use super::ops::NONE;
 use super::queues::{Group, Queues};
 
-/// Activity of a die.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Stored)]
 pub(super) enum Phase {
     Idle,
     /// Reads: its readers are at work, see [`super::reader`].
     Readers,
-    /// Programs: one page after the other comes over the bus, behind its command; erases: their commands do.
+    /// Programs: pages come over the bus, each after its command. Erases: the command does.
     Loading,
     /// Command, array time and transfer of a single read on an unshared bus.
     Reading,
-    /// Programs and erases: the array is busy from [`Die::from`] until [`Die::until`]. Before that, the page of
-    /// a single program comes over an unshared bus.
+    /// Programs and erases: the array is busy from [`Die::from`] until [`Die::until`]. Before `from`, the
+    /// page of a single program comes over an unshared bus.
     Array,
     /// From the suspend until the die can read.
     Suspending,
-    /// From the resume until the array is at work again.
+    /// From the resume until the array continues.
     Resuming,
 }
 
-/// A program or erase that has been interrupted, or is being.
+/// Also one being suspended or resumed.
 #[derive(Clone, Copy, Debug, Stored)]
 pub(super) struct Suspended {
     pub(super) group: Group,
     pub(super) left_ns: u64,
+    /// Host reads with a later deadline wait for it.
+    pub(super) deadline: SimTime,
 }
 
-/// The page of a program that the register holds, or will, while the array is at work (cache program).
+/// Cache program: the page loaded while the array is busy.
 #[derive(Clone, Copy, Debug, Stored)]
 pub(super) struct Next {
     pub(super) group: Group,
-    /// All of it has come over the bus.
     pub(super) is_loaded: bool,
 }
 
 #[derive(Clone, Debug, Stored)]
 pub(super) struct Die {
     pub(super) channel: u32,
-    /// Operations waiting for the die. With independent plane reads, reads wait at their reader instead.
     pub(super) queues: Queues,
     pub(super) phase: Phase,
     pub(super) since: SimTime,
-    /// For what it is held, unless it is idle.
     pub(super) class: Class,
-    /// When the array is at work, if it is.
     pub(super) from: SimTime,
     pub(super) until: SimTime,
-    /// Group in progress; `None` if the die is idle or only its readers are busy.
     pub(super) current: Option<Group>,
     pub(super) next: Option<Next>,
-    /// The page of a program, or the command of an erase, that is on the bus, or waits for it.
     pub(super) loads: u32,
-    /// Parts of that page that have arrived: the flash pages of a word line cross the bus one by one.
+    /// Flash pages of a word line cross the bus one by one.
     pub(super) parts_loaded: u32,
-    /// Transfer on the bus for this die, if any.
     pub(super) carried: Carry,
     pub(super) suspended: Option<Suspended>,
-    /// Suspensions of the current program or erase so far.
+    /// Array start of the current program or erase; `suspends` counts its suspends.
+    pub(super) began: SimTime,
     pub(super) suspends: u32,
 }
 
@@ -83,6 +78,7 @@ impl Die {
             parts_loaded: 0,
             carried: Carry::Load,
             suspended: None,
+            began: SimTime::ZERO,
             suspends: 0,
         }
     }

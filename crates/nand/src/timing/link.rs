@@ -1,15 +1,15 @@
-//! A link that is asked in the order of time.
+//! A link that is reserved in time order.
 
 use strobe_types::{SimTime, Stored};
 
-/// Something that carries one transfer at a time, first come, first served.
+/// A link with one transfer in progress, first come, first served.
 #[derive(Clone, Copy, Debug, Default, Stored)]
 pub struct Bus {
     free: SimTime,
 }
 
 impl Bus {
-    /// Books `duration_ns` at the first free time from `now` on; returns the end.
+    /// Reserves `duration_ns` at the first free time from `now` on and returns the end.
     #[inline]
     pub fn reserve(&mut self, now: SimTime, duration_ns: u64) -> SimTime {
         if duration_ns == 0 {

@@ -1,10 +1,11 @@
-//! When flash operations happen.
+//! Timing of flash operations.
 //!
-//! [`Timing`] is the contract: operations are issued, time is let pass, and what somebody watches is reported when it
-//! is complete. [`ArrayTiming`] (`array/`) is the event-driven model of dies and channels: `ops.rs` has the
-//! operations that are on their way and what waits for what, `die.rs` one die, `reader.rs` its planes as they read,
-//! `queues.rs` what waits for either, `channel.rs` one bus, `race.rs` finds what happens next, `noted.rs` who is to be
-//! looked at. [`Untimed`] takes no time at all; [`SwitchedTiming`] is either of them.
+//! [`Timing`] is the contract: operations are issued, time passes, and watched events are reported when they
+//! are complete. Implementations:
+//!
+//! - [`ArrayTiming`] (`array/`): the event-driven model of dies and channels.
+//! - [`Untimed`]: every operation is instant.
+//! - [`SwitchedTiming`]: either of them.
 
 mod array;
 mod channel;
@@ -31,17 +32,17 @@ use self::reports::Reports;
 use crate::EventLog;
 use strobe_types::{Place, SimTime, State, StateError, StateReader, StateWriter, Stored, counters};
 
-/// When something is done: at a time that is known, or together with an operation that is still on its way.
+/// Completion time: a known time, or the completion of an in-flight operation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Stored)]
 pub enum When {
     /// At this time.
     At(SimTime),
-    /// When this is complete; at once if it is.
+    /// At the completion of this operation; immediately if it is complete.
     With(Ticket),
 }
 
 impl When {
-    /// At once.
+    /// Immediately.
     pub const START: Self = When::At(SimTime::ZERO);
 }
 
@@ -56,35 +57,35 @@ counters! {
     /// Use of the dies' time.
     #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
     pub struct Occupancy {
-        /// Time for which dies were held, by class of what held them, added up over all dies, in ns. A suspended
-        /// operation does not hold its die; suspending and resuming count as its own time.
+        /// Time dies were held, by class, summed over all dies, in ns. A suspended operation does not hold
+        /// its die. Suspending and resuming count for the suspended class.
         pub held_ns: [u64; Class::ALL.len()],
-        /// Operations that were suspended, counted each time.
+        /// Suspends; an operation counts once per suspend.
         pub suspends: u64,
     }
 }
 
 impl Occupancy {
-    /// Time for which dies were held by `class`, in ns.
+    /// Time dies were held by `class`, in ns.
     pub fn of(&self, class: Class) -> u64 {
         self.held_ns[class as usize]
     }
 
-    /// Time for which dies were held, in ns, added up over all dies.
+    /// Time dies were held, summed over all dies, in ns.
     pub fn total_ns(&self) -> u64 {
         self.held_ns.iter().sum()
     }
 }
 
-/// Lets operations on flash take their time.
+/// Schedules flash operations in time.
 ///
-/// **The caller promises** to issue operations in the order in which they may depend on each other: a program after
-/// what it waits for, an erase after the programs and reads of its block. It lets time pass with [`Timing::run`] and
-/// never asks for a time that has passed.
+/// **The caller promises** to issue operations in dependency order: a program after its dependencies, an
+/// erase after the programs and reads of its block. It lets time pass with [`Timing::run`] and never asks for
+/// a past time.
 ///
-/// **The implementer promises** that operations on one block keep the order of their issue as far as flash asks for
-/// it: pages are programmed in order, nothing is read or programmed before an erase issued earlier is complete, and an
-/// erase waits for everything issued before it.
+/// **The implementer promises** that operations on one block keep their issue order as far as flash requires
+/// it. Pages are programmed in order. Reads and programs wait for erases issued earlier. An erase waits for
+/// everything issued before it.
 pub trait Timing: Clone + State {
     /// True if timing may be enabled.
     const TIMED: bool;
@@ -94,14 +95,13 @@ pub trait Timing: Clone + State {
         Self::TIMED
     }
 
-    /// A page read that transfers `units` mapping units, not before `after`.
+    /// Issues a page read that transfers `units` mapping units, not before `after`.
     fn read(&mut self, after: When, class: Class, units: u32, place: impl FnOnce() -> Place) -> When;
 
-    /// A page program, not before `after`.
+    /// Issues a page program, not before `after`.
     fn program(&mut self, after: When, class: Class, place: impl FnOnce() -> Place) -> When;
 
-    /// `count` reads like [`Timing::read`] of pages of one block, one after the other. `place` gives the place of each.
-    /// Returns when the last one is done.
+    /// Issues `count` consecutive reads of pages of one block. Returns the completion of the last.
     fn reads(
         &mut self,
         after: When,
@@ -113,72 +113,70 @@ pub trait Timing: Clone + State {
         (0..count).fold(after, |_, at| self.read(after, class, units, || place(at)))
     }
 
-    /// `count` programs like [`Timing::program`] of pages of one block, one after the other. `place` gives the place of
-    /// each. Returns when the last one is done.
+    /// Issues `count` consecutive programs of pages of one block. Returns the completion of the last.
     fn programs(&mut self, after: When, class: Class, count: u32, place: impl Fn(u32) -> Place) -> When {
         (0..count).fold(after, |_, at| self.program(after, class, || place(at)))
     }
 
-    /// A block erase, not before `after`.
+    /// Issues a block erase, not before `after`.
     fn erase(&mut self, after: When, class: Class, place: impl FnOnce() -> Place) -> When;
 
-    /// When both are done.
+    /// Completion of both `a` and `b`.
     fn both(&mut self, a: When, b: When) -> When;
 
-    /// When all of `whens` are done. One that waits directly before the next, in the same queue, or runs together with it,
-    /// is done no later: only the next counts.
+    /// Completion of all of `whens`.
     fn all(&mut self, whens: &[When]) -> When;
 
-    /// Reports `token` when `when` is there: to be found with [`Timing::reported`].
+    /// Reports `token` at `when`. Read reports with [`Timing::next_reported`] or [`Timing::reported`].
     fn watch(&mut self, when: When, token: u64);
 
-    /// The time.
+    /// Current time.
     fn now(&self) -> SimTime;
 
-    /// When something happens next, if anything is on its way.
+    /// Time of the next event, if anything is in flight.
     fn next_event(&self) -> Option<SimTime>;
 
-    /// Lets time pass until something watched is there, but no further than `until`. True if something is.
+    /// Lets time pass until a watched event is reported (true), but no further than `until`.
     fn run(&mut self, until: SimTime) -> bool;
 
     /// True if [`Timing::next_reported`] would return a token.
     fn has_reported(&self) -> bool;
 
-    /// The first that [`Timing::watch`] has reported and that was not taken yet, in the order of the events.
+    /// Takes the next reported token, in event order.
     fn next_reported(&mut self) -> Option<u64>;
 
-    /// All of them, added to `tokens`.
+    /// Takes all reported tokens and appends them to `tokens`.
     fn reported(&mut self, tokens: &mut Vec<u64>) {
         tokens.extend(std::iter::from_fn(|| self.next_reported()));
     }
 
-    /// Lets what was issued start where it can. Until then nothing that was issued at this instant has begun, so that
-    /// operations issued together can share an array time.
+    /// Starts issued operations where possible. Until then nothing issued at this instant has begun, so
+    /// operations issued together can share array time.
     fn start(&mut self);
 
-    /// The time when `when` is there; lets time pass until then, if it is to come. For whoever is alone with the
-    /// flash: what others watch meanwhile is kept for them.
+    /// Lets time pass until `when` and returns that time. For exclusive users of the flash: reports to others
+    /// are kept for them.
     fn finish(&mut self, when: When) -> SimTime;
 
-    /// Lets time pass until everything issued is complete; returns when that is.
+    /// Lets time pass until everything issued is complete and returns that time.
     fn drain(&mut self) -> SimTime;
 
-    /// Programs of `place`'s block that are not complete, the last ones issued.
+    /// Incomplete programs of `place`'s block; they are the last ones issued there.
     fn programs_ahead(&self, _place: impl FnOnce() -> Place) -> u32 {
         0
     }
 
-    /// When the program or erase of `place`'s block that was issued last is complete.
+    /// Completion of the last program or erase issued on `place`'s block.
     fn last_program(&self, _place: impl FnOnce() -> Place) -> When {
         When::START
     }
 
-    /// The class of that program, if it is not complete.
+    /// Class of that operation, if incomplete.
     fn last_class(&self, _place: impl FnOnce() -> Place) -> Option<Class> {
         None
     }
 
-    /// True if flash has begun the operation behind `when`; `None` if it is complete.
+    /// True if the operation behind `when` has begun on flash; `None` if it is complete.
     fn has_begun(&self, _when: When) -> Option<bool> {
         None
     }
@@ -194,12 +192,12 @@ pub trait Timing: Clone + State {
         self.clone()
     }
 
-    /// Operations that wait for the die `die` or are being done there.
+    /// Operations waiting for or running on `die`.
     fn backlog(&self, _die: u32) -> u32 {
         0
     }
 
-    /// Dies that are doing something.
+    /// Dies that are not idle.
     fn busy_dies(&self) -> u32 {
         0
     }
@@ -209,22 +207,22 @@ pub trait Timing: Clone + State {
         None
     }
 
-    /// Use of the dies' time until `at`: now, or a time before the next event.
+    /// Use of the dies' time until `at`, which is before the next event.
     fn occupancy(&self, _at: SimTime) -> Occupancy {
         Occupancy::default()
     }
 
-    /// Log of events; off where nothing takes time.
+    /// Event log; off without timing.
     #[inline(always)]
     fn log(&self) -> &EventLog {
         const { &EventLog::OFF }
     }
 
-    /// Logs from now on in `log`, or no more if that is off. Times and results stay as they are.
+    /// Sets the event log; an off log stops logging. Times and results do not change.
     fn set_log(&mut self, _log: EventLog) {}
 }
 
-/// Everything is instant: for runs that only count operations.
+/// Instant operations, for runs that only count.
 #[derive(Clone, Debug, Default, Stored)]
 pub struct Untimed {
     reported: Reports,
@@ -296,24 +294,23 @@ impl Timing for Untimed {
     }
 }
 
-/// Timing switched on or off at construction. It spares a type (and its compile time) for drives whose speed in
-/// counting runs does not matter.
+/// Timing switched on or off at construction. Spares one monomorphised type, and its compile time, for drives
+/// whose speed in counting runs does not matter.
 #[derive(Clone, Debug)]
 pub enum SwitchedTiming {
-    /// With times.
+    /// With timing.
     On(Box<ArrayTiming>),
-    /// Everything is instant.
+    /// Without timing: every operation is instant.
     Off(Untimed),
 }
 
 impl SwitchedTiming {
-    /// The times of `timing`; without it everything is instant.
+    /// Timing of `timing`; instant operations for `None`.
     pub fn new(timing: Option<ArrayTiming>) -> Self {
         timing.map_or_else(|| Self::Off(Untimed::default()), |timing| Self::On(Box::new(timing)))
     }
 }
 
-/// Asks whichever it is.
 macro_rules! either {
     ($self:ident, $timing:ident => $what:expr) => {
         match $self {

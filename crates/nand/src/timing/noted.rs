@@ -1,8 +1,7 @@
-//! A set of dies or channels that have to be looked at.
+//! A set of dies or channels to be served.
 
 use strobe_types::Stored;
 
-/// Small numbers, taken out in their order.
 #[derive(Clone, Debug, Stored)]
 pub(super) struct Noted {
     words: Vec<u64>,
@@ -10,7 +9,6 @@ pub(super) struct Noted {
 }
 
 impl Noted {
-    /// None of `count`.
     pub(super) fn new(count: usize) -> Self {
         Self { words: vec![0; count.div_ceil(64)], is_empty: true }
     }
@@ -26,21 +24,18 @@ impl Noted {
         self.is_empty = false;
     }
 
-    /// Begins to take out all: what is added from now on makes the set one that is not empty.
     #[inline(always)]
     pub(super) fn begin(&mut self) -> usize {
         self.is_empty = true;
         self.words.len()
     }
 
-    /// Takes out the `word`th 64 numbers.
     #[inline(always)]
     pub(super) fn take(&mut self, word: usize) -> Numbers {
         Numbers { bits: std::mem::take(&mut self.words[word]), first: 64 * word as u32 }
     }
 }
 
-/// Numbers in their order.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Numbers {
     bits: u64,

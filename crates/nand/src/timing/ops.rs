@@ -1,17 +1,15 @@
-//! Operations on their way, and what waits for what.
+//! In-flight operations and their dependencies.
 
 use strobe_types::{SimTime, Stored};
 
 use super::When;
 use super::config::Class;
 
-/// No operation, no edge.
 pub(super) const NONE: u32 = u32::MAX;
-/// Nobody watches.
 pub(super) const UNWATCHED: u64 = u64::MAX;
 
-/// An operation that was issued; out of date once it is complete. Its number in the order of issue, above the bits of
-/// its slot in the table, so that a table that reuses slots for days takes no operation for another.
+/// Handle of an issued operation, stale once it is complete. The issue number above the bits of the table
+/// slot: slots are reused, numbers never.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Stored)]
 pub struct Ticket(u64);
 
@@ -30,30 +28,24 @@ impl Ticket {
     }
 }
 
-/// Ticket of no operation.
 const COMPLETE: Ticket = Ticket(0);
 
-/// Kind of operation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Stored)]
 pub(super) enum Kind {
-    /// Nothing on flash: it is complete when all that it waits for is, and some time after that if it is a delay.
+    /// No flash operation: completes with its dependencies, or some time after them if it is a delay.
     Join,
     Read,
     Program,
     Erase,
 }
 
-/// Progress of an operation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Stored)]
 pub(super) enum State {
-    /// For others.
     Waiting,
-    /// For its die.
     Queued,
     Running,
 }
 
-/// Die, plane, block and page of an operation.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Spot {
     pub(super) die: u32,
@@ -62,26 +54,22 @@ pub(super) struct Spot {
     pub(super) page: u32,
 }
 
-/// A cache line.
+/// An operation, one cache line in size.
 #[derive(Clone, Debug, Stored)]
 pub(super) struct Op {
     ticket: Ticket,
-    /// Time on the bus, or of a delay.
     pub(super) transfer_ns: u64,
     pub(super) ready_at: SimTime,
     token: u64,
     pub(super) die: u32,
     pub(super) block: u32,
     pub(super) page: u32,
-    /// The next one in the queue of its die, or of those that run together with it; of a slot that is not in use, the
-    /// next such slot.
+    /// Next in the queue or in the running group. For a free slot, the next free slot.
     pub(super) next: u32,
-    /// Heads of two lists: operations waiting for completion, and operations waiting for the turn in the queue.
+    /// Heads of two lists: operations waiting for its completion, and for its place in the queue.
     on_done: u32,
     on_queued: u32,
-    /// Number of unmet dependencies.
     unmet: u16,
-    /// Pages after this one that the operation is for: see [`Ops::issue_many`].
     pub(super) more: u16,
     plane: u8,
     pub(super) kind: Kind,
@@ -90,7 +78,6 @@ pub(super) struct Op {
 }
 
 impl Op {
-    /// A slot that no operation has.
     const UNUSED: Self = Self {
         ticket: Ticket(0),
         transfer_ns: 0,
@@ -110,49 +97,41 @@ impl Op {
         class: Class::HostProgram,
     };
 
-    /// Position in the order of issue.
     #[inline(always)]
     pub(super) fn number(&self) -> u64 {
         (self.ticket.0 >> SLOT_BITS) - u64::from(self.more)
     }
 
-    /// True if the last of its pages is running.
     #[inline(always)]
     pub(super) fn is_running(&self) -> bool {
         self.state == State::Running && self.more == 0
     }
 
-    /// True if operations wait for its turn in the queue.
     #[inline(always)]
     pub(super) fn has_followers(&self) -> bool {
         self.on_queued != NONE
     }
 
-    /// The plane within its die.
     #[inline(always)]
     pub(super) fn plane(&self) -> u32 {
         u32::from(self.plane)
     }
 
-    /// Bit of the plane within its die.
     #[inline(always)]
     pub(super) fn plane_bit(&self) -> u64 {
         1 << (self.plane & 63)
     }
 }
 
-/// Dependency of one operation on another.
 #[derive(Clone, Copy, Debug, Stored)]
 struct Edge {
     op: u32,
     next: u32,
 }
 
-/// All operations on their way.
 #[derive(Clone, Debug, Stored)]
 pub(super) struct Ops {
     ops: Vec<Op>,
-    /// The first slot that is not in use.
     unused: u32,
     edges: Vec<Edge>,
     unused_edge: Vec<u32>,
@@ -183,22 +162,19 @@ impl std::ops::IndexMut<u32> for Ops {
 }
 
 impl Ops {
-    /// Pages of one operation.
     pub(super) const MOST: u32 = u16::MAX as u32;
 
-    /// Operations on their way.
     pub(super) fn live(&self) -> u32 {
         self.live
     }
 
-    /// A new operation, which waits for one thing: for its issue to be over.
     #[inline(always)]
     pub(super) fn issue(&mut self, kind: Kind, class: Class, spot: Spot, transfer_ns: u64) -> u32 {
         self.issue_many(kind, class, spot, transfer_ns, 1)
     }
 
-    /// Issues one operation for `count` pages, 1 to [`Ops::MOST`], which run one after the other. Only the last
-    /// page can be watched or waited for. The pages depend on nothing but their issue.
+    /// The pages run one after the other and depend on their issue only. Only the last can be watched or
+    /// waited for. `count` is 1 to [`Ops::MOST`].
     #[inline(always)]
     pub(super) fn issue_many(
         &mut self,
@@ -216,7 +192,7 @@ impl Ops {
         let slot = self.unused;
         let ticket = Ticket::new(slot, self.issued);
         let Spot { die, plane, block, page } = spot;
-        // Filled in where it lies: a copy from elsewhere would wait for its own stores.
+        // Written in place: a copy from elsewhere would stall on its own stores.
         let op = &mut self.ops[slot as usize];
         self.unused = op.next;
         *op = Op {
@@ -240,11 +216,10 @@ impl Ops {
         slot
     }
 
-    /// Adds a slot to the list of those not in use, which is empty.
     #[cold]
     fn add_slot(&mut self) {
         let slot = self.ops.len() as u32;
-        assert!(slot < 1 << SLOT_BITS, "timing bug: {slot} operations on their way");
+        assert!(slot < 1 << SLOT_BITS, "timing bug: {slot} operations in flight");
         self.ops.push(Op::UNUSED);
         self.unused = slot;
     }
@@ -254,18 +229,15 @@ impl Ops {
         self[slot].ticket
     }
 
-    /// Operations issued so far, pages counted.
     pub(super) fn issued(&self) -> u64 {
         self.issued
     }
 
-    /// True if `op` waits for nothing more.
     #[inline(always)]
     pub(super) fn is_ready(&self, op: u32) -> bool {
         self[op].unmet == 0
     }
 
-    /// Operations on flash that are not complete, in the order of their issue.
     pub(super) fn on_flash(&self) -> Vec<u32> {
         let is_live = |op: &Op| op.ticket != COMPLETE && op.kind != Kind::Join;
         let mut live: Vec<u32> =
@@ -274,14 +246,12 @@ impl Ops {
         live
     }
 
-    /// The operation of `ticket`, if it is not complete.
     #[inline(always)]
     pub(super) fn find(&self, ticket: Ticket) -> Option<u32> {
         let op = self.ops.get(ticket.slot())?;
         (op.ticket == ticket).then_some(ticket.slot() as u32)
     }
 
-    /// The operation that `when` waits for, if it is not complete.
     #[inline(always)]
     pub(super) fn awaited(&self, when: When) -> Option<u32> {
         match when {
@@ -304,14 +274,12 @@ impl Ops {
         }
     }
 
-    /// `op` waits for one more thing.
     #[inline]
     pub(super) fn hold(&mut self, op: u32) {
         let unmet = &mut self[op].unmet;
         *unmet = unmet.checked_add(1).expect("timing bug: an operation waits for 65,536 others");
     }
 
-    /// Removes one dependency of `op`. Returns true if none is left.
     #[inline]
     pub(super) fn release(&mut self, op: u32) -> bool {
         let op = &mut self[op];
@@ -319,21 +287,19 @@ impl Ops {
         op.unmet == 0
     }
 
-    /// `op` waits until `other` is complete.
     pub(super) fn wait_for(&mut self, op: u32, other: u32) {
         self.hold(op);
         let edge = self.edge(op, self[other].on_done);
         self[other].on_done = edge;
     }
 
-    /// `op` waits until `other` has its turn in the queue.
     pub(super) fn queue_behind(&mut self, op: u32, other: u32) {
         self.hold(op);
         let edge = self.edge(op, self[other].on_queued);
         self[other].on_queued = edge;
     }
 
-    /// Adds those that waited for nothing but `list`'s operation to `ready`, in the order of their issue.
+    /// Appends the ready operations to `ready` in issue order.
     fn let_go(&mut self, mut list: u32, ready: &mut Vec<u32>) {
         let from = ready.len();
         while list != NONE {
@@ -345,18 +311,17 @@ impl Ops {
             list = next;
         }
         if ready.len() - from > 1 {
+            // Edges are a stack, so the list is not in issue order.
             ready[from..].sort_unstable_by_key(|&op| self.ops[op as usize].ticket.0);
         }
     }
 
-    /// Adds to `ready` the operations that waited for `op`'s turn in the queue and have no other dependency.
     #[inline(always)]
     pub(super) fn queued(&mut self, op: u32, ready: &mut Vec<u32>) {
         let list = std::mem::replace(&mut self[op].on_queued, NONE);
         self.let_go(list, ready);
     }
 
-    /// `op` is complete; returns who watched it.
     #[inline(always)]
     pub(super) fn done(&mut self, op: u32, ready: &mut Vec<u32>) -> u64 {
         let unused = std::mem::replace(&mut self.unused, op);
@@ -371,7 +336,6 @@ impl Ops {
         token
     }
 
-    /// Lets `token` be reported when `op` is complete. False if another is already.
     pub(super) fn watch(&mut self, op: u32, token: u64) -> bool {
         let is_free = self[op].token == UNWATCHED;
         if is_free {

@@ -1,36 +1,35 @@
-//! Times that depend on the type of a page: a number or a list in a file.
+//! Times by page type, given as a number or a list.
 
 use std::borrow::Cow;
 
 use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
 use serde::{Deserialize, Serialize};
 
-/// The longest time a page takes, in ns: a quarter of an hour.
+/// Longest time of a page, in ns: 1000 s.
 const MOST_NS: u64 = 1_000_000_000_000;
 
-/// A time for each page type. Cells of several bits hold a page of each type, and these differ in how often the cells
-/// have to be sensed or pulsed: page `p` of a block is of type `p` mod the number of types, the fastest mostly first.
-/// Layers of a stack differ, too: a list with each type twice stands for faster and slower layers.
+/// A time for each page type. Multi-bit cells hold one page of each type, and types differ in the number of
+/// sensing or program steps. Page `p` of a block has type `p` mod the number of types, usually the fastest
+/// first. Layers of a stack differ too: list each type twice for faster and slower layers.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(try_from = "Given", into = "Given")]
 pub struct PageTimes {
     ns: [u64; PageTimes::MOST],
-    /// Types beside the first.
     others: u8,
 }
 
 impl PageTimes {
-    /// The most page types there can be: those of cells of four bits, each on fast and on slow layers.
+    /// Most page types: four-bit cells on fast and slow layers.
     pub const MOST: usize = 8;
 
-    /// The times of 1 to [`PageTimes::MOST`] types, in ns; `None` of fewer or more.
+    /// Times of 1 to [`PageTimes::MOST`] types, in ns; `None` for any other number.
     pub fn by_type(ns: &[u64]) -> Option<Self> {
         let mut times = Self { ns: [0; Self::MOST], others: ns.len().checked_sub(1)?.try_into().ok()? };
         times.ns.get_mut(..ns.len())?.copy_from_slice(ns);
         Some(times)
     }
 
-    /// The time of page `page` of a block, in ns.
+    /// Time of page `page` of a block, in ns.
     #[inline(always)]
     pub fn of(&self, page: u32) -> u64 {
         match self.others {
@@ -39,7 +38,7 @@ impl PageTimes {
         }
     }
 
-    /// The time of each type, in ns.
+    /// Time of each type, in ns.
     pub fn types(&self) -> &[u64] {
         &self.ns[..=usize::from(self.others)]
     }
@@ -55,20 +54,16 @@ impl PageTimes {
     }
 }
 
-/// One time for all pages.
 impl From<u64> for PageTimes {
     fn from(ns: u64) -> Self {
         Self { ns: [ns, 0, 0, 0, 0, 0, 0, 0], others: 0 }
     }
 }
 
-/// Times in a file.
 #[derive(Serialize, Deserialize)]
 #[serde(untagged)]
 enum Given {
-    /// One for all pages.
     All(u64),
-    /// One for each type.
     Types(Vec<u64>),
 }
 

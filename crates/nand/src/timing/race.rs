@@ -2,24 +2,22 @@
 
 use strobe_types::{SimTime, Stored};
 
-/// A time that never comes.
 pub(super) const NEVER: SimTime = SimTime::from_ns(u64::MAX);
 
-/// The last time that comes: where virtual time ends, everything happens at once.
+/// The last time of the simulation. Later events are clamped to it.
 pub(super) const LAST: SimTime = SimTime::from_ns(u64::MAX - 1);
 
-/// A runner and its time.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Stored)]
 struct Runner {
     time: SimTime,
     number: u32,
 }
 
-/// The times of many runners, each with one; the earliest is known at once, of equal ones that of the lowest number.
-/// Setting one costs a comparison for each round that it changes, of log₂ n.
+/// The earliest is available in O(1); on ties the lowest number wins. An update costs one comparison per
+/// changed round, at most log₂ n.
 #[derive(Clone, Debug, Stored)]
 pub(super) struct Race {
-    /// `winners[1]` is the winner of all; the rounds before it below, the runners themselves from the middle on.
+    /// `winners[1]` is the overall winner; the runners are in the second half.
     winners: Vec<Runner>,
 }
 
@@ -45,13 +43,13 @@ impl Race {
             let winner = if left.time <= right.time { left } else { right };
             at /= 2;
             if self.winners[at] == winner {
+                // The rounds above do not change.
                 return;
             }
             self.winners[at] = winner;
         }
     }
 
-    /// The earliest time of all but `runner`.
     #[inline(always)]
     pub(super) fn first_but(&self, runner: usize) -> SimTime {
         let mut at = self.winners.len() / 2 + runner;
@@ -63,7 +61,6 @@ impl Race {
         first
     }
 
-    /// The earliest runner and its time, which may be [`NEVER`].
     #[inline(always)]
     pub(super) fn first(&self) -> (usize, SimTime) {
         let Runner { time, number } = self.winners[1];

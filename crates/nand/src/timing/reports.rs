@@ -1,8 +1,7 @@
-//! Reported tokens that have not been taken yet.
+//! Reported tokens not yet taken.
 
 use strobe_types::Stored;
 
-/// Tokens, first come, first served.
 #[derive(Clone, Debug, Default, Stored)]
 pub(super) struct Reports {
     tokens: Vec<u64>,

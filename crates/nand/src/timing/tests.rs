@@ -1,4 +1,4 @@
-//! Times of operations and pairs of them, to the nanosecond.
+//! Times of single operations and pairs, to the nanosecond.
 
 mod in_order;
 mod reading;
@@ -11,7 +11,6 @@ use super::{ArrayTiming, Class, Timing, TimingConfig, When};
 const READ: u64 = 60_000;
 const PROGRAM: u64 = 700_000;
 const ERASE: u64 = 5_000_000;
-/// 4096 bytes at 800 MB/s.
 const TRANSFER: u64 = 5_120;
 
 const NOW: When = When::START;
@@ -43,7 +42,6 @@ fn array(cache_program: bool) -> ArrayTiming {
     ArrayTiming::new(TimingConfig { cache_program, ..config() }, &geometry())
 }
 
-/// A page of the first block of a plane.
 fn at(die: u32, plane: u32, page: u32) -> impl FnOnce() -> Place {
     in_block(die, plane, 0, page)
 }
@@ -52,12 +50,10 @@ fn in_block(die: u32, plane: u32, block: u32, page: u32) -> impl FnOnce() -> Pla
     move || geometry().place(geometry().page(BlockId::new(die * 8 + plane * 4 + block), page))
 }
 
-/// Operations as hosts and collection issue them, all at once.
 trait Issue {
     fn host_read(&mut self, place: impl FnOnce() -> Place) -> When;
     fn host_program(&mut self, place: impl FnOnce() -> Place) -> When;
     fn clear(&mut self, place: impl FnOnce() -> Place) -> When;
-    /// When `when` is there, in ns.
     fn end(&mut self, when: When) -> u64;
 }
 
@@ -79,7 +75,6 @@ impl Issue for ArrayTiming {
     }
 }
 
-/// When each of several is there.
 fn ends<const N: usize>(array: &mut ArrayTiming, whens: [When; N]) -> [u64; N] {
     let mut ends = [0; N];
     whens.iter().zip(0..).for_each(|(&when, token)| array.watch(when, token));
@@ -185,7 +180,7 @@ fn a_read_that_transfers_nothing_needs_no_bus() {
     let full = a.host_read(at(0, 0, 5));
     let spare = a.read(NOW, Class::HostRead, 0, at(0, 1, 5));
     let neighbour = a.host_read(at(1, 0, 5));
-    // The bus is the neighbour's by the time the spare area's turn comes.
+    // The neighbour occupies the bus when the spare area is due.
     assert_eq!(
         ends(&mut a, [full, spare, neighbour]),
         [READ + TRANSFER, READ + TRANSFER, READ + 2 * TRANSFER]
@@ -211,7 +206,7 @@ fn pages_of_a_block_are_programmed_in_order() {
     let second = a.host_program(at(0, 0, 1));
     let other = a.host_program(in_block(0, 0, 1, 0));
     let program = TRANSFER + PROGRAM;
-    // The second page is the host's and would be first; so it stands behind the first, in its queue.
+    // The second page has the more urgent class; it still follows the first in its queue.
     assert_eq!(ends(&mut a, [other, first, second]), [program, 2 * program, 3 * program]);
 }
 

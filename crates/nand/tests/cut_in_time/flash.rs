@@ -1,5 +1,4 @@
-//! Model of the flash after a list of operations, some cut short or never begun. It works block by block and
-//! page by page, from the beginning.
+//! Model of the flash after a list of operations, some cut short or never begun.
 
 use std::sync::Arc;
 
@@ -19,7 +18,6 @@ pub(crate) enum Status {
     Complete,
 }
 
-/// Operation n stands at n - 1 of its list.
 #[derive(Clone, Debug)]
 pub(crate) struct Issued<P> {
     pub(crate) when: When,
@@ -45,12 +43,11 @@ enum Page<P> {
 struct Block<P> {
     pages: Vec<Page<P>>,
     erases: u32,
-    /// Unknown where a mark waits for what ends at this very instant.
+    /// Unknown if a mark waits for an operation that ends at this instant.
     is_bad: Option<bool>,
     is_half_erased: bool,
 }
 
-/// The flash as it must be.
 pub(crate) struct Expected<P> {
     blocks: Vec<Block<P>>,
     programs: u64,
@@ -60,7 +57,6 @@ pub(crate) struct Expected<P> {
 pub(crate) struct Model<P> {
     geometry: Geometry,
     pub(crate) issued: Vec<Issued<P>>,
-    /// Blocks marked bad, with the number of operations issued before.
     pub(crate) marks: Vec<(usize, BlockId)>,
 }
 
@@ -76,8 +72,8 @@ impl<P: Payload> Model<P> {
         }
     }
 
-    /// Status of each operation if power fails during operation `cut`, or just before it unless `begun`.
-    /// Operations behind it in its block have not begun either, even if loaded ahead.
+    /// Status of each operation after a power cut during operation `cut`, or just before it unless `begun`.
+    /// Later operations in its block have not begun either, even if loaded ahead.
     pub(crate) fn statuses(&self, cut: u64, begun: bool) -> Vec<Status> {
         let block = self.block_of(&self.issued[cut as usize - 1].what);
         (1..)
@@ -91,7 +87,6 @@ impl<P: Payload> Model<P> {
             .collect()
     }
 
-    /// Expected flash after the operations in order. Those numbered `ended` have ended only now.
     pub(crate) fn after(&self, statuses: &[Status], ended: &[u64]) -> Expected<P> {
         let pages = vec![Page::Erased; self.geometry.pages_per_block() as usize];
         let fresh = Block { pages, erases: 0, is_bad: Some(false), is_half_erased: false };
@@ -113,7 +108,7 @@ impl<P: Payload> Model<P> {
                 }
                 (What::Erase { .. }, Status::Begun) => block.is_half_erased = true,
                 (What::Erase { fails: true, .. }, _) => {
-                    // It may have failed, but what was there is still there.
+                    // The erase failed, but the data is still there.
                     (block.is_bad, expected.erases) = (Some(true), expected.erases + 1);
                 }
                 (What::Erase { .. }, _) => {
@@ -123,7 +118,7 @@ impl<P: Payload> Model<P> {
                 }
             }
         }
-        // A mark is there when everything issued before it is complete.
+        // A mark takes effect once everything issued before it is complete.
         for &(before, block) in &self.marks {
             if statuses[..before].iter().all(|&status| status == Status::Complete) {
                 let is_settled = ended.iter().all(|&number| number > before as u64);
@@ -135,7 +130,6 @@ impl<P: Payload> Model<P> {
 }
 
 impl<P: Payload> Expected<P> {
-    /// Holds `flash` against this.
     pub(crate) fn compare<M: Medium<Payload = P>>(&self, flash: &Chip<ArrayTiming, M>, what: &str) {
         let geometry = flash.geometry();
         for (block, id) in self.blocks.iter().zip((0..).map(BlockId::new)) {

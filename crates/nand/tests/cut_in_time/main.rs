@@ -1,5 +1,5 @@
-//! Power cuts where operations take time, against a list of what was issued: what is complete is there, what has begun
-//! is torn, and what still waits has not happened.
+//! Power cuts with timing, compared with a list of issued operations: complete ones are on flash, begun ones
+//! are torn, waiting ones have not happened.
 
 mod flash;
 
@@ -28,7 +28,6 @@ fn geometry(rng: &mut Prng) -> Geometry {
     .expect("valid")
 }
 
-/// No operation takes no time: what begins at an instant is not complete at it.
 fn config(rng: &mut Prng) -> TimingConfig {
     TimingConfig {
         read_ns: (1 + u64::from(rng.below(5))).into(),
@@ -39,7 +38,7 @@ fn config(rng: &mut Prng) -> TimingConfig {
         cache_program: rng.below(2) == 0,
         cache_read: rng.below(3) == 0,
         independent_plane_reads: rng.below(3) == 0,
-        patience_ns: if rng.below(2) == 0 { [0; 5] } else { [0, 10, 20, 30, 40] },
+        deadline_ns: if rng.below(2) == 0 { [0; 5] } else { [0, 10, 20, 30, 40] },
         suspend: SuspendConfig { most: rng.below(3), suspend_ns: 2, resume_ns: 1, least_left_ns: 1 },
         ..TimingConfig::default()
     }
@@ -49,7 +48,6 @@ struct Bench<M: Medium> {
     chip: Chip<ArrayTiming, M>,
     model: Model<M::Payload>,
     rng: Prng,
-    /// The last few operations, so that more can wait for them.
     recent: Vec<When>,
     plan: CutPlan,
     snapshots: u64,
@@ -96,7 +94,6 @@ impl<M: Medium> Bench<M> {
         }
     }
 
-    /// Programs, erases or reads something at random, as flash allows.
     fn something(&mut self, stamp: u64) {
         let after = self.some_after();
         let geometry = self.chip.geometry().clone();
@@ -151,7 +148,6 @@ impl<M: Medium> Bench<M> {
         }
     }
 
-    /// Goes on by one instant and looks at the snapshots that it gave. False if nothing is on its way.
     fn step(&mut self) -> bool {
         self.chip.timing_mut().start();
         for issued in &mut self.model.issued {
@@ -207,7 +203,7 @@ impl<M: Medium> Bench<M> {
         assert_eq!(flash.timing().now(), time, "{place}");
         assert_eq!(flash.timing().next_event(), None, "{place}");
         assert!(flash.take_snapshots().is_empty());
-        // It goes on as a flash that has seen no more than this.
+        // The snapshot continues as independent flash.
         let geometry = flash.geometry().clone();
         for block in (0..geometry.blocks()).map(BlockId::new) {
             let page = flash.block(block).pages_programmed;
@@ -226,8 +222,10 @@ impl<M: Medium> Bench<M> {
 
 fn torture<M: Medium>(seeds: std::ops::Range<u64>) {
     let (mut snapshots, mut torn, mut undone) = (0, 0, 0);
+    let seeds = strobe_testing::seeds(seeds);
+    let is_whole = seeds.is_whole();
     for seed in seeds {
-        let mut bench = Bench::<M>::new(seed);
+        let mut bench = Bench::<M>::new(seed.get());
         for stamp in 1..50 {
             bench.something(stamp);
             while bench.rng.below(3) == 0 && bench.step() {}
@@ -241,7 +239,8 @@ fn torture<M: Medium>(seeds: std::ops::Range<u64>) {
         undone += bench.undone;
     }
     eprintln!("{snapshots} cuts, with {torn} operations torn and {undone} that had not begun");
-    assert!(torn > snapshots && undone > snapshots, "{snapshots}, {torn}, {undone}");
+    let is_met = torn > snapshots && undone > snapshots;
+    assert!(is_met || !is_whole, "{snapshots}, {torn}, {undone}");
 }
 
 #[test]
@@ -284,7 +283,6 @@ fn program(chip: &mut Chip<ArrayTiming, StampMedium>, block: u32, page: u32) -> 
     chip.program(When::START, ppn, &[unit], 1, Cause::Host).expect("programs")
 }
 
-/// Whoever waits for one operation takes nothing from those who watch others.
 #[test]
 fn reports_are_kept_for_those_who_watch() {
     for plan in [CutPlan::Never, CutPlan::Everywhere] {
@@ -309,7 +307,6 @@ fn reports_are_kept_for_those_who_watch() {
     }
 }
 
-/// A plan changes nothing for those who use the flash, whenever it comes and goes.
 #[test]
 fn plans_come_and_go_while_operations_are_on_their_way() {
     let mut chip = small();
@@ -330,7 +327,6 @@ fn plans_come_and_go_while_operations_are_on_their_way() {
     assert!(chip.take_snapshots().is_empty());
 }
 
-/// Nor is a report lost that nobody has taken when the last operation of a plan is complete.
 #[test]
 fn what_is_reported_stays_reported_until_it_is_taken() {
     for at_once in [false, true] {
@@ -354,13 +350,12 @@ fn what_is_reported_stays_reported_until_it_is_taken() {
     }
 }
 
-/// A read of a page that is still on its way waits for it, also where the last page is not the highest.
 #[test]
 fn reads_wait_for_the_program_of_their_page() {
     for (any_order, pages) in [(false, [0, 1, 2]), (true, [2, 1, 0])] {
         let mut chip = if any_order { small().in_any_order() } else { small() };
         for page in pages {
-            // The others are complete when the last is issued.
+            // Completes the others before the last is issued.
             chip.drain();
             program(&mut chip, 0, page);
         }

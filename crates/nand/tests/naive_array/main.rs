@@ -1,25 +1,29 @@
-//! The engine of flash in virtual time against a model written from its rules alone: every operation begins and ends
-//! at the same nanosecond, and everything is reported in the same order.
+//! The timing engine compared with a model written from the rules alone: every operation begins and ends at
+//! the same nanosecond, and reports come in the same order.
 
 mod model;
 mod workload;
 
 use workload::{Tally, compare};
 
-/// Compares product and model for each seed. Every kind of trouble must have come up.
 fn compare_all(seeds: std::ops::Range<u64>) {
     let mut sum = Tally::default();
+    let seeds = strobe_testing::seeds(seeds);
+    let is_whole = seeds.is_whole();
     for seed in seeds {
-        let tally = compare(seed, 40 + (seed % 8) as u32 * 20);
+        let tally = compare(seed.get(), 40 + (seed.get() % 8) as u32 * 20);
         sum.operations += tally.operations;
         sum.suspends += tally.suspends;
         sum.contended += tally.contended;
         sum.trains += tally.trains;
-        sum.beside += tally.beside;
+        sum.overlapped += tally.overlapped;
     }
     eprintln!("{sum:?}");
+    if !is_whole {
+        return;
+    }
     assert!(sum.suspends > sum.operations / 200 && sum.contended > sum.operations / 20, "{sum:?}");
-    assert!(sum.beside > sum.operations / 100, "{sum:?}");
+    assert!(sum.overlapped > sum.operations / 100, "{sum:?}");
 }
 
 #[test]

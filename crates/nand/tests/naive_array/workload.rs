@@ -1,5 +1,3 @@
-//! Random tiny drives, and random work for them, done by the engine and by the model side by side.
-
 use std::ops::Range;
 
 use strobe_nand::{
@@ -9,25 +7,19 @@ use strobe_types::{BlockId, CellMode, Geometry, GeometrySpec, Place, Prng, SimTi
 
 use crate::model::{CLASSES, Config, Kind, Model, Target, Then};
 
-/// Counts of one seed's run.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Tally {
     pub(crate) operations: u64,
     pub(crate) suspends: u64,
-    /// Times at which the classes had more than one operation to choose from.
     pub(crate) contended: u64,
-    /// Times at which several pages of one block were issued together.
     pub(crate) trains: u64,
-    /// Reads that began while another one of their die was under way.
-    pub(crate) beside: u64,
+    pub(crate) overlapped: u64,
 }
 
-/// One operation in the product and in the model.
 type Both = (When, Then);
 
 struct Block {
     target: Target,
-    /// Pages programmed since the last erase, with when.
     pages: Vec<Both>,
 }
 
@@ -36,16 +28,12 @@ struct Pair {
     model: Model,
     geometry: Geometry,
     has_slc: bool,
-    /// Flash pages of a page of the geometry.
     parts: u32,
     rng: Prng,
     blocks: Vec<Block>,
-    /// Issued operations, as dependencies of later ones.
     known: Vec<Both>,
     tokens: u64,
-    /// The order of all reports, with their times.
     reports: u64,
-    /// Mean number of operations issued per report, in tenths.
     reaction: u32,
     left: u32,
     tally: Tally,
@@ -68,7 +56,7 @@ fn suspend(rng: &mut Prng) -> SuspendConfig {
     }
 }
 
-fn patience(rng: &mut Prng) -> [u64; CLASSES] {
+fn deadlines(rng: &mut Prng) -> [u64; CLASSES] {
     match rng.below(3) {
         0 => [0; CLASSES],
         1 => [0, 1, 2, 3, 4].map(|class| class * 1000),
@@ -76,7 +64,6 @@ fn patience(rng: &mut Prng) -> [u64; CLASSES] {
     }
 }
 
-/// Mostly the same for all pages.
 fn page_times(rng: &mut Prng, choices: &[u64]) -> PageTimes {
     let types = pick(rng, &[1, 1, 1, 2, 3, 4]);
     let ns: Vec<u64> = (0..types).map(|_| pick(rng, choices)).collect();
@@ -87,7 +74,7 @@ fn drive(rng: &mut Prng) -> (TimingConfig, Geometry) {
     let units_per_page = pick(rng, &[1, 2, 3]);
     // Flash pages of a word line, which is a page of the geometry.
     let parts = pick(rng, &[1, 1, 1, 2, 3, 4]);
-    // Where a die has a bus to itself, and one plane, pages of one block may be one operation.
+    // With an unshared bus and one plane, pages of one block may be a train.
     let has_trains = rng.below(4) == 0;
     let spec = GeometrySpec {
         channels: 1 + rng.below(3),
@@ -98,7 +85,7 @@ fn drive(rng: &mut Prng) -> (TimingConfig, Geometry) {
         page_bytes: 512 * units_per_page * parts,
         unit_bytes: 512,
     };
-    // Small numbers, so that much happens at the same instant.
+    // Small numbers produce many events at the same instant.
     let config = TimingConfig {
         read_ns: page_times(rng, &[0, 1, 2, 3, 5, 8]),
         program_ns: page_times(rng, &[0, 1, 4, 7, 13, 20]),
@@ -113,7 +100,7 @@ fn drive(rng: &mut Prng) -> (TimingConfig, Geometry) {
         channel_mb_s: pick(rng, &[0, 512_000, 256_000, 128_000, 100_000]),
         spare_bytes: pick(rng, &[0, 0, 64, 100]),
         cache_program: !has_trains && rng.below(2) == 0,
-        patience_ns: patience(rng),
+        deadline_ns: deadlines(rng),
         suspend: suspend(rng),
         pages_per_program: parts,
         command_ns: pick(rng, &[0, 0, 1, 3]),
@@ -124,7 +111,6 @@ fn drive(rng: &mut Prng) -> (TimingConfig, Geometry) {
     (config, Geometry::new(spec).expect("valid"))
 }
 
-/// The model's idea of `config`.
 fn config_of(config: &TimingConfig, spec: &GeometrySpec) -> Config {
     let on_bus = |bytes: u32| match config.channel_mb_s {
         0 => 0,
@@ -144,7 +130,7 @@ fn config_of(config: &TimingConfig, spec: &GeometrySpec) -> Config {
         cache_program: config.cache_program,
         cache_read: config.cache_read,
         readers: if config.independent_plane_reads { spec.planes_per_die as usize } else { 1 },
-        patience_ns: config.patience_ns,
+        deadline_ns: config.deadline_ns,
         most: config.suspend.most,
         suspend_ns: config.suspend.suspend_ns,
         resume_ns: config.suspend.resume_ns,
@@ -152,7 +138,6 @@ fn config_of(config: &TimingConfig, spec: &GeometrySpec) -> Config {
     }
 }
 
-/// Does `operations` random operations on a random drive.
 pub(crate) fn compare(seed: u64, operations: u32) -> Tally {
     let mut rng = Prng::new(seed);
     let (config, geometry) = drive(&mut rng);
@@ -219,10 +204,9 @@ impl Pair {
         let occupancy = self.engine.occupancy(self.engine.now());
         assert_eq!(occupancy.held_ns, self.model.held_ns, "{}: time for which dies are held", self.what);
         assert_eq!(occupancy.suspends, self.model.suspends, "{}", self.what);
-        (self.tally.suspends, self.tally.beside) = (self.model.suspends, self.model.beside);
+        (self.tally.suspends, self.tally.overlapped) = (self.model.suspends, self.model.overlapped);
     }
 
-    /// Lets time pass in both; what is reported leads to more.
     fn run(&mut self, until: u64) {
         loop {
             let is_new = self.engine.run(SimTime::from_ns(until));
@@ -254,7 +238,6 @@ impl Pair {
         self.agree();
     }
 
-    /// Holds all that can be seen of the engine against the model.
     fn agree(&mut self) {
         let what = &self.what;
         assert_eq!(self.engine.now().as_ns(), self.model.now, "{what}");
@@ -275,7 +258,6 @@ impl Pair {
         assert_eq!(ahead, self.model.programs_ahead(block as usize), "{what}: block {block} at {now} ns");
     }
 
-    /// Something to wait for.
     fn some_after(&mut self) -> Both {
         let recent = self.known.len().min(12) as u32;
         match self.rng.below(7) {
@@ -292,7 +274,7 @@ impl Pair {
                 self.both(a, b)
             }
             4 if recent > 0 => {
-                // What was issued last is likely to lie in queues, one behind the other.
+                // The operations issued last are likely to be adjacent in queues.
                 let count = 1 + self.rng.below(recent) as usize;
                 let mut all = self.known[self.known.len() - count..].to_vec();
                 all.extend((self.rng.below(3) == 0).then(|| self.some_after()));
@@ -307,7 +289,6 @@ impl Pair {
         (self.engine.both(a.0, b.0), self.model.both(a.1, b.1))
     }
 
-    /// A random operation that flash allows, or a watch.
     fn something(&mut self) {
         if self.left == 0 {
             return;
@@ -360,18 +341,16 @@ impl Pair {
             }
         };
         self.known.push(done);
-        // Nobody watches some of them.
+        // Some operations stay unwatched.
         if self.rng.below(5) > 0 {
             self.watch(done);
         }
     }
 
-    /// Mostly one of `most`.
     fn some_of(&mut self, most: u32) -> u32 {
         if self.rng.below(3) > 0 { 1 } else { 1 + self.rng.below(most) }
     }
 
-    /// Issues an operation on each of `pages`, of which the last one counts; for reads these are flash pages.
     fn issue(
         &mut self,
         kind: Kind,
@@ -401,7 +380,6 @@ impl Pair {
         (when, then)
     }
 
-    /// Lets both report a new token; of operations that somebody watches already only the time is of interest.
     fn watch(&mut self, what: Both) {
         self.tokens += 1;
         self.engine.watch(what.0, self.tokens);
@@ -409,5 +387,4 @@ impl Pair {
     }
 }
 
-/// So that a ticket stays what it is: as small as a number.
 const _: () = assert!(size_of::<Ticket>() == 8);

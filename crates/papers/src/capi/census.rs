@@ -1,4 +1,4 @@
-//! Figure 3: how often the data sets touch each page, and which blocks they leave alone.
+//! Figure 3: writes per page of each data set, and blocks without writes.
 
 use serde::{Deserialize, Serialize};
 
@@ -8,16 +8,14 @@ use strobe_workload::synthetic::Workload;
 
 const BATCH: usize = 4096;
 
-/// Shares of what a data set writes, counted over many draws.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub(super) struct Census {
-    /// Share of the pages that are written more often than the average page.
+    /// Share of pages written more often than the average page.
     pub(super) hot_share: f64,
-    /// Share of the blocks, as the filling leaves them, of which no page is written.
+    /// Share of blocks, in the layout of the initial fill, without a written page.
     pub(super) cold_blocks: f64,
 }
 
-/// Counts `draws` writes of the workload of `experiment`.
 pub(super) fn count(experiment: &Experiment, draws: u64) -> Result<Census, RunError> {
     let WorkloadConfig::Synthetic(workload) = &experiment.workload else { return Ok(Census::default()) };
     let drive = &experiment.drive;
@@ -35,7 +33,7 @@ pub(super) fn count(experiment: &Experiment, draws: u64) -> Result<Census, RunEr
     let pages = touched.len() as u64;
     let draws = batches * BATCH as u64;
     let hot = touched.iter().filter(|&&count| count * pages > draws).count();
-    // The filling writes neighbours to the same block.
+    // The initial fill places consecutive pages in the same block.
     let blocks = touched.chunks_exact(drive.nand.pages_per_block as usize);
     let (all, cold) = (blocks.len(), blocks.filter(|block| block.iter().all(|&count| count == 0)).count());
     Ok(Census { hot_share: hot as f64 / pages as f64, cold_blocks: cold as f64 / all.max(1) as f64 })

@@ -9,13 +9,11 @@ use crate::Claim;
 use crate::figure::{mean, percent_more, reduced};
 use crate::table::Values;
 
-/// The four that CAPi is compared with.
 const OTHERS: [&str; 4] = ["GA", "CB", "CAT", "FeGC"];
-/// The first of the data sets that the paper says have wholly cold blocks: 8.5:1.5.
+/// First data set with wholly cold blocks according to the paper: 8.5:1.5.
 const COLD_SET: usize = 4;
-/// Schemes of figure 4.
 const FIVE: [&str; 5] = ["GA", "CB", "CAT", "FeGC", CAPI];
-/// CAT, were it to open the least worn block as FeGC and CAPi do.
+/// CAT with the free-block choice of FeGC and CAPi: the least worn block.
 const CAT_LEAST_ERASED: &str = "CAT, least-erased";
 
 pub(super) fn all(results: &Results) -> Vec<Claim> {
@@ -35,7 +33,6 @@ pub(super) fn all(results: &Results) -> Vec<Claim> {
     values.judged(CLAIMS, "")
 }
 
-/// CAPi against another, means over the data sets.
 fn against(values: &mut Values, paper: &Group, other: &str) {
     let both = || paper.of(CAPI).zip(paper.of(other));
     let lead = |metric: &Metric| both().and_then(|(ours, theirs)| gain(metric, ours, theirs));
@@ -45,7 +42,6 @@ fn against(values: &mut Values, paper: &Group, other: &str) {
     values.add(&format!("time {other}"), lead(&GC_TIME));
 }
 
-/// Orders of schemes and of data sets.
 fn orders(values: &mut Values, paper: &Group) {
     let greedy = |set: usize| paper.of("GA").and_then(|of| (LIFETIME.of)(of.get(set)?));
     let steps = (1..DATA_SETS.len()).map(|set| Some(percent_more(greedy(set)?, greedy(set - 1)?)));
@@ -63,8 +59,8 @@ fn orders(values: &mut Values, paper: &Group) {
     values.add("copies-coldest", largest_change(paper, &FIVE, &COPIES, 0));
 }
 
-/// Figure 5: blocks of FeGC and CAPi die at almost the same time, those of the others do not. The reason of the text is
-/// that these two open the least worn block.
+/// Figure 5: with FeGC and CAPi all blocks fail at almost the same time. The text attributes it to opening the
+/// least worn block.
 fn deaths(values: &mut Values, results: &Results) {
     let slow = reduced(["GA", "CB", "CAT"].map(|label| span(&results.curves, label)), f64::min);
     let over = |label: &str| span(&results.curves, label).zip(slow).map(|(fast, slow)| fast / slow);
@@ -72,7 +68,7 @@ fn deaths(values: &mut Values, results: &Results) {
     values.add("deaths-cause", over(CAT_LEAST_ERASED));
 }
 
-/// Causes by the text: sorting and the score (section III); and static wear levelling (section IV.2).
+/// Causes given by the text: sorting and the score (section III), static wear levelling (section IV.2).
 fn causes(values: &mut Values, results: &Results) {
     let part = |without: &str| {
         let parts = &results.parts;
@@ -103,14 +99,13 @@ mod tests {
         assert!(FIVE.iter().all(known));
     }
 
-    /// With c copies per erase of 256 pages, a write costs 1/(256 − c) erases: both averages of the paper give c.
     #[test]
     fn the_level_of_copies_follows_from_the_papers_averages() {
         for (other, level) in [("ga", 198.0), ("cb", 193.0), ("cat", 184.0), ("fegc", 179.0)] {
             let [copies, erases] =
                 ["copies", "erases"].map(|name| paper(CLAIMS, &format!("{name}-{other}")).expect("a number"));
             let implied = implied_copies(copies, erases).expect("a level");
-            // The leads are rounded.
+            // The paper's leads are rounded.
             assert!((implied - level).abs() < 1.0, "{level}: {implied}");
             let per_write = |c: f64| 1.0 / (256.0 - c);
             let change = percent_more(per_write(implied * (1.0 + copies / 100.0)), per_write(implied));

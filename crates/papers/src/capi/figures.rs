@@ -1,4 +1,4 @@
-//! The paper's figures, each from the same runs.
+//! Figures of the paper, from the same runs.
 
 use super::census::Census;
 use super::metrics::{COPIES, ERASES, GC_TIME, IDEAL, LIFETIME, Metric, Outcome, REACHED, WAF};
@@ -7,13 +7,12 @@ use super::{Curves, DATA_SETS, Group, Results};
 use crate::figure::{mean, percent_more, reduced};
 use crate::{Figure, Row, View};
 
-/// Every figure, in the order of the paper.
 pub(super) fn all(results: &Results) -> Vec<Figure> {
     let Results { paper, fair, beyond, parts, .. } = results;
-    let behind = "counted from the end of the filling to the first bad block";
+    let behind = "counted from the end of the fill to the first bad block";
     vec![
         data_sets(&results.censuses),
-        bars("4", &LIFETIME, paper).noted("counted from the first page of the filling"),
+        bars("4", &LIFETIME, paper).noted("counted from the first page of the fill"),
         deaths(&results.curves),
         bars("6", &COPIES, paper).noted(behind),
         bars("7", &ERASES, paper).noted(behind),
@@ -21,10 +20,10 @@ pub(super) fn all(results: &Results) -> Vec<Figure> {
         life_by_wear(paper),
         cold_blocks(&results.censuses),
         bars("fair", &LIFETIME, fair).noted(
-            "not in the paper: every victim policy with the migration and stream that suit it, the least worn block first",
+            "not in the paper: every victim policy with its best migration and stream, opening the least worn block",
         ),
         bars("parts", &COPIES, parts).noted(
-            "what the paper says CAPi copies less by: pages unsorted, and victims by the score of CB instead of its own",
+            "CAPi without each of the paper's two reasons for fewer copies: pages unsorted; victims by CB's score",
         ),
         combinations(beyond),
     ]
@@ -33,7 +32,7 @@ pub(super) fn all(results: &Results) -> Vec<Figure> {
 fn data_sets(censuses: &[Census]) -> Figure {
     let row = |(set, census): (&super::DataSet, &Census)| {
         let at = [("cold_hot", set.name), ("of", "pages hot"), ("unit", "% of pages")];
-        Row::new(&at, Some(100.0 * census.hot_share)).beside(100.0 * set.hot_share)
+        Row::new(&at, Some(100.0 * census.hot_share)).with_paper(100.0 * set.hot_share)
     };
     Figure::new(
         "3",
@@ -43,7 +42,6 @@ fn data_sets(censuses: &[Census]) -> Figure {
     )
 }
 
-/// Bars: a group of them for each data set, one for each scheme.
 fn bars(figure: &str, metric: &Metric, group: &Group) -> Figure {
     let mut rows = Vec::new();
     for (place, set) in group.sets.iter().enumerate() {
@@ -55,7 +53,7 @@ fn bars(figure: &str, metric: &Metric, group: &Group) -> Figure {
     Figure::new(figure, metric.title, View::Bars { panel: &[], group: "cold_hot", bar: "policy" }, rows)
 }
 
-/// Figure 8: as multiples of GA, without the time of sorting.
+/// Without sorting.
 fn of_greedy(paper: &Group) -> Figure {
     let mut rows = Vec::new();
     for (place, set) in DATA_SETS.iter().enumerate() {
@@ -73,51 +71,50 @@ fn of_greedy(paper: &Group) -> Figure {
         rows,
     )
     .noted(
-        "copies × (60 + 1500 µs) + erases × 5 ms. The paper's bars include CAPi's sorting, whose time it does not give: \
-         these do not",
+        "copies × (60 + 1500 µs) + erases × 5 ms. The paper's bars include CAPi's sorting, whose time it does not give; \
+         these bars do not",
     )
 }
 
-/// CAPi's lead in life over its lead in erases, by the averages of figures 4 and 7: 1 if all wear as evenly as CAPi.
+/// CAPi's lead in lifetime over its lead in erases, from the averages of figures 4 and 7. It is 1 if the other
+/// scheme wears as evenly as CAPi.
 fn life_by_wear(paper: &Group) -> Figure {
     let lead = |metric: &Metric, other: &str| gain(metric, paper.of(CAPI)?, paper.of(other)?);
     let said = [("GA", 73.0, -38.0), ("CB", 39.0, -30.0), ("CAT", 29.0, -22.0), ("FeGC", 24.0, -22.0)];
     let row = |(other, life, erases): (&str, f64, f64)| {
         let at = [("against", other), ("quantity", "life gain over erase gain"), ("unit", "times")];
         let ours = lead(&LIFETIME, other).zip(lead(&ERASES, other));
-        Row::new(&at, ours.map(|(life, erases)| over_erases(life, erases))).beside(over_erases(life, erases))
+        Row::new(&at, ours.map(|(life, erases)| over_erases(life, erases)))
+            .with_paper(over_erases(life, erases))
     };
     Figure::new(
         "wear",
-        "what the lead in life is made of: CAPi's gain in life over its gain in erases per write",
+        "CAPi's gain in lifetime over its gain in erases per write",
         View::Bars { panel: &[], group: "against", bar: "quantity" },
         said.map(row).into(),
     )
-    .noted("1: the other one lives shorter only because it erases more. Above: its blocks wear less evenly than CAPi's, too")
+    .noted("1: the other scheme lives shorter only because it erases more; above 1: its blocks also wear less evenly")
 }
 
-/// A lead in life over one in erases per write, both in percent.
+/// Both leads in percent.
 pub(super) fn over_erases(life: f64, erases: f64) -> f64 {
     (1.0 + life / 100.0) * (1.0 + erases / 100.0)
 }
 
-/// Blocks that a data set leaves wholly cold.
 fn cold_blocks(censuses: &[Census]) -> Figure {
     let row = |(set, census): (&super::DataSet, &Census)| {
-        let at =
-            [("cold_hot", set.name), ("of", "blocks of which no page is written"), ("unit", "% of blocks")];
+        let at = [("cold_hot", set.name), ("of", "blocks without a written page"), ("unit", "% of blocks")];
         Row::new(&at, Some(100.0 * census.cold_blocks))
     };
     Figure::new(
         "cold-blocks",
-        "blocks that stay wholly cold, as the filling leaves them, after as many writes as figure 3 counts",
+        "blocks of the initial fill without an overwritten page, after the writes of figure 3",
         View::Bars { panel: &[], group: "cold_hot", bar: "of" },
         DATA_SETS.iter().zip(censuses).map(row).collect(),
     )
-    .noted("the paper has many of them at 8.5:1.5 and 9:1")
+    .noted("the paper has many at 8.5:1.5 and 9:1")
 }
 
-/// Figure 5: how the blocks die.
 fn deaths(curves: &Curves) -> Figure {
     let mut rows = Vec::new();
     for (scheme, outcome) in curves {
@@ -134,14 +131,13 @@ fn deaths(curves: &Curves) -> Figure {
     )
 }
 
-/// From the first bad block to the end of the drive, in % of the time to the first.
+/// Writes from the first bad block to end of life, in % of the writes before.
 pub(super) fn span(curves: &Curves, label: &str) -> Option<f64> {
     let (_, outcome) = curves.iter().find(|(scheme, _)| scheme.label == label)?;
     let ((first, _), (last, _)) = (outcome.deaths.first()?, outcome.deaths.last()?);
     Some(100.0 * (last - first) as f64 / *first as f64)
 }
 
-/// Combination that lives longest.
 fn combinations(beyond: &Group) -> Figure {
     let mut rows = Vec::new();
     for (place, set) in beyond.sets.iter().enumerate() {
@@ -158,6 +154,7 @@ fn combinations(beyond: &Group) -> Figure {
         }
     }
     let lifetime = |label: &str, set: usize| beyond.of(label).and_then(|of| (LIFETIME.of)(&of[set]));
+    // The least gain shows a combination that helps on average only.
     for (scheme, _) in beyond.schemes.iter().filter(|(scheme, _)| scheme.label != CAPI) {
         let gain = |set| Some(percent_more(lifetime(scheme.label, set)?, lifetime(CAPI, set)?));
         let sets = || (0..beyond.sets.len()).map(gain);
@@ -183,7 +180,7 @@ fn combinations(beyond: &Group) -> Figure {
     )
 }
 
-/// Excess of CAPi over another scheme, in percent: the mean of the data sets, if all are known.
+/// In percent; `None` if a data set is missing.
 pub(super) fn gain(metric: &Metric, ours: &[Outcome], theirs: &[Outcome]) -> Option<f64> {
     mean(
         ours.iter()
@@ -192,16 +189,17 @@ pub(super) fn gain(metric: &Metric, ours: &[Outcome], theirs: &[Outcome]) -> Opt
     )
 }
 
-/// Copies per erase of a scheme of which others copy `copies` % more and erase `erases` % more per write: with c copies
-/// of 256 pages a write costs 1/(256 − c) erases. Exact for one data set; of means over several an estimate, and nothing where
-/// these contradict each other.
+/// Copies per erase of a scheme, implied by another one's excess in copies and in erases per write (both in %).
+///
+/// With c copies of 256 pages a write costs 1/(256 − c) erases. Exact for a single data set, an estimate for
+/// means. `None` if the two contradict each other.
 pub(super) fn implied_copies(copies: f64, erases: f64) -> Option<f64> {
     let [copies, erases] = [copies, erases].map(|percent| 1.0 + percent / 100.0);
     let level = 256.0 * (1.0 - erases) / (1.0 - copies * erases);
     (0.0..256.0).contains(&level).then_some(level)
 }
 
-/// The largest change of any scheme of `labels` from data set `from` to the last one, in percent.
+/// Largest change of any scheme in `labels` from data set `from` to the last one, in percent.
 pub(super) fn largest_change(group: &Group, labels: &[&str], metric: &Metric, from: usize) -> Option<f64> {
     let last = group.sets.len().checked_sub(1)?;
     let change = |label: &&str| {

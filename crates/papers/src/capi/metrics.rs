@@ -1,27 +1,25 @@
-//! Results kept of each run, and the numbers that figures show of them.
+//! Results of a run, and the metrics of the figures.
 
 use serde::{Deserialize, Serialize};
 use strobe_lab::RunResult;
 
-/// Result of a run.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub(super) struct Outcome {
-    /// Host pages written from the first of the filling to the first bad block.
+    /// Host pages from the start of the fill to the first bad block.
     first_failure: Option<u64>,
-    /// Host pages if all blocks wore alike.
+    /// Host pages if all blocks wore evenly.
     ideal: Option<u64>,
-    /// Host pages written behind the filling, and what was copied and erased meanwhile.
+    /// Host pages written after the fill, and the copies and erases since then.
     pub(super) host_pages: u64,
     copies: u64,
     erases: u64,
     waf: Option<f64>,
-    /// Host pages written and bad blocks.
+    /// Host pages written and number of bad blocks.
     pub(super) deaths: Vec<(u64, u32)>,
 }
 
 impl Outcome {
-    /// A drive whose first block went bad after `life` host pages; `host_pages`, `copies` and `erases` are those behind
-    /// the filling.
+    /// Outcome with the first bad block after `life` host pages; the rest counts from the end of the fill.
     #[cfg(test)]
     pub(super) fn counted(life: u64, host_pages: u64, copies: u64, erases: u64) -> Self {
         let (ideal, waf, deaths) = (None, None, Vec::new());
@@ -41,7 +39,6 @@ impl Outcome {
     }
 }
 
-/// A number of a run that some figure shows.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Metric {
     pub(super) title: &'static str,
@@ -64,11 +61,11 @@ pub(super) const ERASES: Metric = Metric {
     of: |of| ratio(of.erases, of.host_pages),
 };
 
-/// µs that a copy takes, and an erase: the paper's Table 2.
+/// Table 2 of the paper.
 const COPY_US: u64 = 60 + 1500;
 const ERASE_US: u64 = 5000;
 
-/// Without what sorting takes.
+/// Excludes sorting.
 pub(super) const GC_TIME: Metric = Metric {
     title: "time of garbage collection per host page",
     unit: "µs",

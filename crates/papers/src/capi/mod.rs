@@ -24,7 +24,6 @@ use census::Census;
 use metrics::Outcome;
 use schemes::Scheme;
 
-/// Claims of the paper, and bands for them.
 pub(crate) const CLAIMS: &str = include_str!("claims.toml");
 
 pub(super) const PAPER: Paper = Paper {
@@ -33,20 +32,20 @@ pub(super) const PAPER: Paper = Paper {
             of NAND Flash Memory",
     authors: "Sang-Ho Hwang, Jong Wook Kwak, paper 2016-11-15, accepted 22 March 2016 (in Korean)",
     reproduces: "figures 3 to 8: lifetime, copies and erases of GA, CB, CAT, FeGC and CAPi for six \
-                 shares of cold data; what the choices are worth that the paper leaves open; fair settings and \
-                 static wear levelling beside them",
+                 shares of cold data; the effect of choices that the paper leaves open; fair settings; static \
+                 wear levelling",
     takes: "a few minutes with --quick (100 erases per block instead of 1000), a quarter of an hour in full; no kernel",
     make,
 };
 
-/// A data set: the paper's name, cold to hot, and the share of hot pages.
+/// `name` is the ratio of cold to hot pages.
 #[derive(Clone, Copy, Debug)]
 struct DataSet {
     name: &'static str,
     hot_share: f64,
 }
 
-/// The paper's figure 3.
+/// Figure 3.
 const DATA_SETS: [DataSet; 6] = [
     DataSet { name: "6.5:3.5", hot_share: 0.35 },
     DataSet { name: "7:3", hot_share: 0.30 },
@@ -56,16 +55,16 @@ const DATA_SETS: [DataSet; 6] = [
     DataSet { name: "9:1", hot_share: 0.10 },
 ];
 
-/// The data set of figure 5.
+/// Data set of figure 5.
 const CURVE_SET: usize = 1;
 
-/// The paper's Table 2, or less of it.
+/// Table 2, possibly scaled down.
 #[derive(Clone, Debug)]
 struct Environment {
     blocks: u32,
     pages_per_block: u32,
     endurance_pe: u32,
-    /// Draws for figure 3.
+    /// For figure 3.
     draws: u64,
     options: Options,
 }
@@ -99,7 +98,7 @@ impl Environment {
             ftl.gc = GcConfig {
                 victim: scheme.victim.to_owned(),
                 stream: scheme.stream,
-                // Cleaning begins when 5 % of the blocks are free, not when fewer are.
+                // Collection starts at 5 % free blocks, not below.
                 min_free_blocks: self.blocks / 20 + 1,
                 net_blocks: scheme.net_blocks,
                 pad_moved: scheme.pad_moved,
@@ -126,11 +125,10 @@ impl Environment {
     }
 }
 
-/// Distribution of writes.
 #[derive(Clone, Copy, Debug)]
 struct Data {
     set: DataSet,
-    /// Share of them that hits all pages alike. It changes neither the bell nor the share of hot pages.
+    /// Share of writes uniform over all pages. It changes neither the bell nor the share of hot pages.
     uniform_share: f64,
 }
 
@@ -140,22 +138,20 @@ impl From<DataSet> for Data {
     }
 }
 
-/// Runs without time.
 fn counted() -> RunConfig {
     RunConfig { timing: false, ..RunConfig::default() }
 }
 
-/// Ends a run with the first bad block: what figures 4, 6, 7 and 8 count.
+/// Figures 4, 6, 7 and 8.
 fn to_first_failure() -> RunConfig {
     RunConfig { until_bad_blocks: Some(1), ..counted() }
 }
 
-/// Ends a run with the drive: figure 5.
+/// Figure 5.
 fn to_the_end() -> RunConfig {
     RunConfig { until_end_of_life: true, ..counted() }
 }
 
-/// Something to simulate, or for figure 3 to count.
 #[derive(Clone, Debug, Serialize)]
 struct Point {
     #[serde(skip)]
@@ -164,7 +160,7 @@ struct Point {
     experiment: Experiment,
     hash: String,
     seed: u64,
-    /// Draws of the workload that are counted; without, it is a run.
+    /// Number of draws to count; `None` for a simulation.
     draws: Option<u64>,
 }
 
@@ -180,7 +176,7 @@ enum Done {
     Census(Census),
 }
 
-/// Experiments to run, each once however many figures want it.
+/// Each experiment runs once, even if several figures need it.
 #[derive(Debug, Default)]
 struct Plan {
     points: Vec<Point>,
@@ -188,7 +184,7 @@ struct Plan {
 }
 
 impl Plan {
-    /// The place of the result of `scheme` on `data`.
+    /// Returns the index of the result.
     fn want(
         &mut self,
         environment: &Environment,
@@ -205,7 +201,6 @@ impl Plan {
         Ok(place)
     }
 
-    /// The places of `schemes` on each of `data`, until the first bad block.
     fn want_all(
         &mut self,
         environment: &Environment,
@@ -222,14 +217,12 @@ impl Plan {
     }
 }
 
-/// Schemes, and for each data set the place of what they came to.
+/// Schemes with an index of the result for each data set.
 type Places = Vec<(Scheme, Vec<usize>)>;
 
-/// The results of some schemes on some data sets.
 #[derive(Debug, Default)]
 struct Group {
     sets: Vec<DataSet>,
-    /// Of each scheme as many outcomes as there are sets.
     schemes: Vec<(Scheme, Vec<Outcome>)>,
 }
 
@@ -247,10 +240,8 @@ impl Group {
     }
 }
 
-/// Runs to the end of the drive.
 type Curves = Vec<(Scheme, Outcome)>;
 
-/// Everything that was measured for the paper's own figures.
 #[derive(Debug, Default)]
 struct Results {
     censuses: Vec<Census>,
@@ -279,7 +270,7 @@ fn make(options: &Options, bench: &Bench<'_>) -> Result<Made, PaperError> {
     let all: Vec<Data> = DATA_SETS.map(Data::from).into();
     let mut plan = Plan::default();
     let paper = plan.want_all(&environment, schemes::PAPER.iter().copied(), &all)?;
-    // What the paper has no bars of, on every other set.
+    // Every other data set for figures that are not in the paper.
     let some: Vec<Data> = all.iter().copied().skip(1).step_by(2).collect();
     let mut want = |of: &[Scheme]| plan.want_all(&environment, of.iter().copied(), &some);
     let [fair, beyond, parts] = [want(schemes::FAIR)?, want(schemes::BEYOND)?, want(schemes::PARTS)?];
@@ -290,7 +281,7 @@ fn make(options: &Options, bench: &Bench<'_>) -> Result<Made, PaperError> {
         curves.push((*scheme, place));
     }
     let runs = plan.points.len();
-    // Any scheme will do, as only its workload is looked at.
+    // The scheme is irrelevant; only its workload is counted.
     let censuses = paper[0].1.iter().map(|&place| &plan.points[place]);
     let censuses: Vec<Point> = censuses
         .map(|point| Point::new(point.name.clone(), point.experiment.clone(), Some(environment.draws)))
@@ -327,24 +318,23 @@ fn notes(environment: &Environment) -> Vec<String> {
             environment.logical_pages(),
             blocks / 20,
         ),
-        "every scheme as the paper describes it; collection stops the world, as in DiskSim, and gains two blocks at a \
-         time: so does DiskSim's ssd_clean, whatever the policy. CAT, SCATA and FeGC move hot and cold pages to blocks \
-         of their own (section II.2). What other readings come to is the figure called readings"
+        "every scheme as the paper describes it. Collection stops the world and gains two blocks per call, as DiskSim's \
+         ssd_clean does for every policy. CAT, SCATA and FeGC move hot and cold pages to separate blocks (section \
+         II.2). Figure readings shows other readings of the paper"
             .to_owned(),
-        "the bars of the paper's figures are not legible in the copy at hand: compared are the averages that \
-         its text gives"
+        "the bars of the paper's figures are not legible in our copy: the averages in its text are compared"
             .to_owned(),
-        "a data set is known by its share of hot pages alone. Writes of which a part hits all pages alike have the same \
-         share and are less skewed: what that comes to is the figure called skew"
+        "the paper gives only the share of hot pages of a data set. Less skewed writes, of which a part is uniform over \
+         all pages, have the same share: figure skew"
             .to_owned(),
     ];
     match environment.options.scale {
         Scale::Full => {}
         Scale::Quick => notes.push(format!(
-            "QUICK: {endurance_pe} erases per block instead of 1000, so that wear has less time to drift apart: leads in life \
-             over GA and CB and leads in erases are shorter than in full (docs/lab/capi.md)"
+            "QUICK: {endurance_pe} erases per block instead of 1000, so wear has less time to diverge: leads in lifetime over GA \
+             and CB and leads in erases are smaller than in a full run (docs/lab/findings.md#capi)"
         )),
-        Scale::Tiny => notes.push("TINY: these numbers mean nothing".to_owned()),
+        Scale::Tiny => notes.push("TINY: these numbers are meaningless".to_owned()),
     }
     notes
 }

@@ -1,6 +1,6 @@
-//! Naive collectors after the paper, against which the averages of the drive's are held.
+//! Naive collectors after the paper, an independent check of the drive's averages.
 //!
-//! A block is a list of the pages written to it; every choice looks at every block. The writes are those of the run.
+//! A block is a list of its written pages, and every choice scans all blocks. Both use the same writes.
 
 use std::cmp::Ordering;
 use std::collections::VecDeque;
@@ -17,7 +17,6 @@ use super::{DATA_SETS, Environment, to_first_failure};
 use crate::figure::mean;
 use crate::{Options, Scale};
 
-/// Streams of writes.
 const HOST: usize = 0;
 const HOT: usize = 1;
 const COLD: usize = 2;
@@ -33,13 +32,10 @@ enum State {
 #[derive(Clone)]
 struct Block {
     state: State,
-    /// Logical pages, in the order of writing.
     pages: Vec<usize>,
     erases: u32,
     opened: u64,
-    /// Number of blocks that were full before it.
     filled: u64,
-    /// When its pages became invalid.
     invalidated: Vec<u64>,
 }
 
@@ -49,7 +45,7 @@ struct Naive<'a> {
     endurance: u32,
     min_free: usize,
     blocks: Vec<Block>,
-    /// Erased blocks, the one erased first in front.
+    /// Erased blocks in the order of erasure.
     free: VecDeque<usize>,
     open: [Option<usize>; 3],
     place: Vec<Option<(usize, usize)>>,
@@ -92,7 +88,6 @@ impl<'a> Naive<'a> {
         }
     }
 
-    /// The erased block that comes next for `stream`.
     fn take_free(&mut self, stream: usize) -> usize {
         let erases = |at: &usize| self.blocks[self.free[*at]].erases;
         let least = || (0..self.free.len()).min_by_key(erases);
@@ -144,7 +139,7 @@ impl<'a> Naive<'a> {
         self.blocks[block].pages.len() - self.blocks[block].invalidated.len()
     }
 
-    /// Table 1 of the paper, and its equation (1).
+    /// Score by Table 1 and equation (1) of the paper.
     fn score(&self, block: usize) -> f64 {
         let Block { opened, invalidated, erases, .. } = &self.blocks[block];
         let age = |since: u64| (self.now + 1 - since) as f64;
@@ -161,7 +156,7 @@ impl<'a> Naive<'a> {
 
     fn victim(&self) -> Option<usize> {
         let full = |&block: &usize| self.blocks[block].state == State::Full && self.valid(block) < self.pages;
-        // Of equals the block with the lowest number; the greedy one takes that which was full first.
+        // Ties go to the lowest block number; with greedy to the block filled first.
         let first = |&a: &usize, &b: &usize| match self.scheme {
             "GA" => self.blocks[b].filled.cmp(&self.blocks[a].filled),
             _ => b.cmp(&a),
@@ -175,7 +170,7 @@ impl<'a> Naive<'a> {
         matches!(self.scheme, "GA" | "CB" | CAPI)
     }
 
-    /// Gains two blocks; a block that is left open for the host counts.
+    /// Reclaims two blocks; the host's open block counts as one.
     fn collect(&mut self) {
         let target = (self.free.len() + 2).max(self.min_free);
         while self.free.len() + usize::from(self.is_shared() && self.open[HOST].is_some()) < target {
@@ -189,10 +184,9 @@ impl<'a> Naive<'a> {
         }
     }
 
-    /// As many victims as gain enough together.
     fn sorted_victims(&mut self, target: usize) -> Vec<usize> {
-        let room = self.open[HOST].map_or(0, |block| self.pages - self.blocks[block].pages.len());
-        let opened = |units: usize| units / self.pages + usize::from(units % self.pages > room);
+        let free = self.open[HOST].map_or(0, |block| self.pages - self.blocks[block].pages.len());
+        let opened = |units: usize| units / self.pages + usize::from(units % self.pages > free);
         let (mut victims, mut units) = (Vec::new(), 0);
         while let Some(victim) = self.victim() {
             if !victims.is_empty() && opened(units + self.valid(victim)) >= self.free.len() {
@@ -201,7 +195,7 @@ impl<'a> Naive<'a> {
             self.blocks[victim].state = State::Victim;
             units += self.valid(victim);
             victims.push(victim);
-            let is_left = !(self.pages + room - units % self.pages).is_multiple_of(self.pages);
+            let is_left = !(self.pages + free - units % self.pages).is_multiple_of(self.pages);
             if self.free.len() + victims.len() + usize::from(is_left) >= target + opened(units) {
                 break;
             }
@@ -232,13 +226,12 @@ impl<'a> Naive<'a> {
         }
     }
 
-    /// Valid pages go to the host's block; to hot and cold blocks; or, sorted, whole blocks of the coldest apart and the
-    /// rest to the host's.
+    /// Sorted means: full blocks of the coldest pages apart, the rest into the host's block.
     fn distribute(&mut self, mut moved: Vec<usize>) {
         match self.scheme {
             "GA" | "CB" => moved.into_iter().for_each(|page| self.put(HOST, page)),
             CAPI => {
-                // Of equals as they lie on flash.
+                // Ties stay in flash order.
                 moved.sort_by_key(|&page| (self.updates[page], self.place[page]));
                 let hot = moved.split_off(moved.len() / self.pages * self.pages);
                 hot.into_iter().for_each(|page| self.put(HOST, page));
@@ -259,7 +252,6 @@ impl<'a> Naive<'a> {
     }
 }
 
-/// Result of the naive collector on the writes of `experiment`.
 fn naive(scheme: &str, environment: &Environment, experiment: &Experiment) -> Outcome {
     let WorkloadConfig::Synthetic(workload) = &experiment.workload else { panic!("a generator") };
     let drive = &experiment.drive;
@@ -296,6 +288,7 @@ fn the_drives_averages_are_those_of_naive_collectors() {
         of[0].push(run);
         of[1].push(model);
     }
+    // Collect all deviations before failing: one run shows them together.
     let mut off = Vec::new();
     let mut note = |what: String, run: f64, model: f64, most: f64| {
         let line = format!("{what}: {run:.3}, {model:.3} by the naive one");

@@ -1,4 +1,4 @@
-//! Sensitivity: the choices that the paper leaves open, and writes that are less skewed.
+//! Sensitivity to choices left open by the paper, and to less skewed writes.
 
 use super::figures::{gain, implied_copies, over_erases};
 use super::metrics::{COPIES, ERASES, LIFETIME, Metric, Outcome};
@@ -6,41 +6,35 @@ use super::schemes::{self, CAPI, READINGS, Reading, Scheme};
 use super::{DATA_SETS, Data, Environment, Group, Places, Plan};
 use crate::{Figure, PaperError, Row, Scale, View};
 
-/// Shares of the writes that hit all pages alike.
 const UNIFORM_SHARES: [f64; 6] = [0.0, 0.02, 0.05, 0.1, 0.15, 0.2];
 
-/// Level of copies implied by CAPi's leads in copies and in erases, as the paper's is.
 const IMPLIED: &str = "copies per erase, implied";
 
-/// Erases per block of the runs of the skew, at most: a tenth of the paper's, so that they are done in time.
+/// A tenth of the paper's, to limit run time.
 const SKEW_ENDURANCE_PE: u32 = 100;
 
-/// The five schemes of the paper's bars.
 fn five() -> impl Iterator<Item = Scheme> {
     let five = ["GA", "CB", "CAT", "FeGC", CAPI];
     schemes::PAPER.iter().filter(move |scheme| five.contains(&scheme.label)).copied()
 }
 
-/// Runs to do, and the places of their results.
 #[derive(Debug)]
 pub(super) struct Asked {
-    /// Data sets of the readings.
     sets: Vec<Data>,
     readings: Vec<(&'static str, Places)>,
-    /// Data sets of the skews.
     skew_sets: Vec<Data>,
     skews: Vec<(f64, Places)>,
 }
 
 impl Asked {
-    /// Puts it all on the plan.
     pub(super) fn of(plan: &mut Plan, environment: &Environment) -> Result<Self, PaperError> {
-        // Less of it where there is little time.
+        // Smaller scales use fewer data sets.
         let all: Vec<Data> = DATA_SETS.map(Data::from).into();
         let sets = if environment.options.scale == Scale::Full { &all[..] } else { &all[1..2] };
         let mut readings = Vec::new();
         for Reading { name, differs } in READINGS {
             let with = |scheme: Scheme| {
+                // Schemes that the reading does not change are the same runs as in figure 4.
                 differs.iter().find(|other| other.label == scheme.label).copied().unwrap_or(scheme)
             };
             readings.push((*name, plan.want_all(environment, five().map(with), sets)?));
@@ -56,7 +50,6 @@ impl Asked {
         Ok(Self { sets: sets.to_vec(), readings, skew_sets: skew_sets.to_vec(), skews })
     }
 
-    /// The answers.
     pub(super) fn figures(self, outcomes: &[Outcome]) -> Vec<Figure> {
         let names: Vec<&str> = self.sets.iter().map(|data| data.set.name).collect();
         let names = names.join(", ");
@@ -71,13 +64,13 @@ impl Asked {
                 for (row, paper) in against_others(&group, &metric).into_iter().zip(paper) {
                     let (other, value) = row;
                     let at = [("quantity", quantity), ("reading", name), ("against", other), ("unit", "%")];
-                    rows.push(Row::new(&at, value).beside(paper));
+                    rows.push(Row::new(&at, value).with_paper(paper));
                 }
             }
         }
         let readings = Figure::new(
             "readings",
-            format!("what would it take: CAPi's lead under other readings of the paper{alone}"),
+            format!("CAPi's lead under other readings of the paper{alone}"),
             View::Bars { panel: &["quantity"], group: "reading", bar: "against" },
             rows,
         )
@@ -86,7 +79,6 @@ impl Asked {
     }
 }
 
-/// CAPi against the others on data of which a part of the writes hits all pages alike.
 fn skew(sets: &[Data], skews: Vec<(f64, Places)>, outcomes: &[Outcome]) -> Figure {
     let mut rows = Vec::new();
     for (share, places) in skews {
@@ -115,25 +107,24 @@ fn skew(sets: &[Data], skews: Vec<(f64, Places)>, outcomes: &[Outcome]) -> Figur
         for ((other, copies), (_, erases)) in copies.into_iter().zip(erases) {
             let at = [("quantity", IMPLIED), ("policy", other), ("unit", "pages")];
             let level = copies.zip(erases).and_then(|(copies, erases)| implied_copies(copies, erases));
-            // None where both leads contradict each other, as on a tiny drive.
+            // No row if the leads contradict each other, as on a tiny drive.
             let row = level.map(|level| Row::new(&at, Some(level)).at("uniform_share", share));
             rows.extend(row);
         }
     }
     Figure::new(
         "skew",
-        "what would it take: a part of the writes hits all pages alike",
+        "CAPi's lead if a part of the writes is uniform over all pages",
         View::Curves { panel: &["quantity"], of: "policy", over: "uniform_share" },
         rows,
     )
     .noted(format!(
-        "means of {} data sets, {SKEW_ENDURANCE_PE} erases per block at most. The share of hot pages is the same at any skew; the \
+        "means of {} data sets, at most {SKEW_ENDURANCE_PE} erases per block. The share of hot pages is the same at any skew; the \
          paper's averages imply 198, 193, 184 and 179 copies per erase for GA, CB, CAT and FeGC",
         sets.len()
     ))
 }
 
-/// CAPi against each of the others, in percent.
 fn against_others(group: &Group, metric: &Metric) -> Vec<(&'static str, Option<f64>)> {
     let others = group.schemes.iter().filter(|(scheme, _)| scheme.label != CAPI);
     let lead = |theirs: &[Outcome]| group.of(CAPI).and_then(|ours| gain(metric, ours, theirs));

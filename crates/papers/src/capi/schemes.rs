@@ -1,8 +1,7 @@
-//! The compared schemes: each a point in the space of policies.
+//! Compared schemes as combinations of policies.
 
 use strobe_ssd::{Allocation, GcStream, SchemeName, Temperature, WearLevelingName};
 
-/// A scheme of garbage collection, in the terms of the configuration.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Scheme {
     pub(super) label: &'static str,
@@ -12,19 +11,19 @@ pub(super) struct Scheme {
     pub(super) stream: GcStream,
     pub(super) allocation: Allocation,
     pub(super) net_blocks: u32,
-    /// True if the rest of the blocks that a collection moved data to is lost.
+    /// True if a collection abandons the rest of its destination blocks.
     pub(super) pad_moved: bool,
-    /// Kind of static wear levelling, and its threshold in percent of the endurance, so that drives
-    /// of less endurance behave alike.
+    /// Static wear levelling and its threshold in percent of the endurance, so drives of lower endurance behave
+    /// alike.
     pub(super) leveling: (WearLevelingName, u32),
 }
 
-/// Blocks that one collection gains. The paper does not say. Microsoft's SSD extension of DiskSim, on which it ran,
-/// begins to clean when no more than the low mark of blocks is free and stops when more than one above it are (its
-/// `ssd_clean`): two blocks at a time, whatever the policy.
+/// Blocks reclaimed per collection; the paper does not give it.
+///
+/// It ran on Microsoft's SSD extension of DiskSim. Its `ssd_clean` starts at the low watermark of free blocks
+/// and stops above the watermark plus one: two blocks for any policy.
 const NET_BLOCKS: u32 = 2;
 
-/// Common base of all schemes.
 const PLAIN: Scheme = Scheme {
     label: "",
     victim: "greedy",
@@ -37,19 +36,18 @@ const PLAIN: Scheme = Scheme {
     leveling: (WearLevelingName::None, 10),
 };
 
-/// Label of the scheme that the others are compared with.
 pub(super) const CAPI: &str = "CAPi";
 
-/// The schemes as the paper describes them, in its Table 1 where text and table disagree.
+/// Schemes of the paper; Table 1 decides where text and table disagree.
 pub(super) const PAPER: &[Scheme] = &[
     GA,
     CB,
     CAT,
     FEGC,
     CAPI_SCHEME,
-    // The paper's text lets CAT open the least worn block, its Table 1 the one erased first.
+    // By the text CAT opens the least worn block, by Table 1 the one erased first.
     Scheme { label: "CAT, least-erased", allocation: Allocation::LeastErased, ..CAT },
-    // In its Table 1 only.
+    // Only in Table 1.
     Scheme {
         label: "SCATA",
         victim: "scata",
@@ -63,7 +61,7 @@ pub(super) const PAPER: &[Scheme] = &[
 const GA: Scheme = Scheme { label: "GA", ..PLAIN };
 const CB: Scheme = Scheme { label: "CB", victim: "cost-benefit", ..PLAIN };
 
-/// §II.2: hot and cold pages of a victim go to empty blocks, not to the one that the host writes to.
+/// §II.2: hot and cold pages of a victim go to empty blocks, not to the host's open block.
 const CAT: Scheme = Scheme {
     label: "CAT",
     victim: "cat",
@@ -73,7 +71,7 @@ const CAT: Scheme = Scheme {
     ..PLAIN
 };
 
-/// FeGC, as above and in §IV.2: it does without the active block; cold pages go to blocks erased more often than the average.
+/// As CAT. By §IV.2 it has no active block, and cold pages go to blocks erased more than average.
 const FEGC: Scheme = Scheme {
     label: "FeGC",
     victim: "fegc",
@@ -92,14 +90,13 @@ const CAPI_SCHEME: Scheme = Scheme {
     ..PLAIN
 };
 
-/// A way to read what the paper leaves open: the schemes that it makes different from [`PAPER`].
+/// Interpretation of the paper: the schemes that differ from [`PAPER`].
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Reading {
     pub(super) name: &'static str,
     pub(super) differs: &'static [Scheme],
 }
 
-/// Sensitivity to each choice that the paper leaves open.
 pub(super) const READINGS: &[Reading] = &[
     Reading { name: "as in figure 4", differs: &[] },
     Reading {
@@ -107,7 +104,7 @@ pub(super) const READINGS: &[Reading] = &[
         differs: &[Scheme { stream: GcStream::Host, ..CAT }, Scheme { stream: GcStream::Host, ..FEGC }],
     },
     Reading {
-        name: "that, and 1 block a time but CAPi",
+        name: "host's blocks; 1 block per collection except CAPi",
         differs: &[
             Scheme { net_blocks: 1, ..GA },
             Scheme { net_blocks: 1, ..CB },
@@ -116,7 +113,7 @@ pub(super) const READINGS: &[Reading] = &[
         ],
     },
     Reading {
-        name: "1 block a time for all",
+        name: "1 block per collection for all",
         differs: &[
             Scheme { net_blocks: 1, ..GA },
             Scheme { net_blocks: 1, ..CB },
@@ -133,7 +130,7 @@ pub(super) const READINGS: &[Reading] = &[
         name: "FeGC's cold data on the most worn",
         differs: &[Scheme { allocation: Allocation::Adaptive, ..FEGC }],
     },
-    // §IV.2 can be read so: without an active block, each collection begins with empty ones.
+    // §IV.2 allows this reading: without an active block each collection starts with empty blocks.
     Reading { name: "FeGC closes its blocks", differs: &[Scheme { pad_moved: true, ..FEGC }] },
     Reading {
         name: "CAT opens the least worn",
@@ -141,15 +138,13 @@ pub(super) const READINGS: &[Reading] = &[
     },
 ];
 
-/// Choices that put no scheme at a disadvantage. Tried were all migrations, with the
-/// temperatures of their authors, and both streams at three data sets; the longest lifetime counts.
+/// Settings that disadvantage no scheme. Chosen by longest lifetime among all migrations, with their authors'
+/// temperatures, and both streams on three data sets.
 const FAIR_PLAIN: Scheme =
     Scheme { placement: SchemeName::Sorted, allocation: Allocation::LeastErased, ..PLAIN };
 
-/// Every policy with the migration and the stream that suit it best.
 pub(super) const FAIR: &[Scheme] = &[
-    // Greedy collects the same few blocks again and again if whole blocks of cold data are kept
-    // apart from them.
+    // If full blocks of cold data are kept apart, greedy collects the same few blocks over and over.
     Scheme {
         label: "GA",
         placement: SchemeName::HotCold,
@@ -163,20 +158,19 @@ pub(super) const FAIR: &[Scheme] = &[
     Scheme { label: CAPI, victim: "capi", ..FAIR_PLAIN },
 ];
 
-/// CAPi with static wear levelling, which the paper says would help.
 pub(super) const CAPI_SWAP: &str = "CAPi, swap";
 pub(super) const CAPI_UNSORTED: &str = "CAPi, unsorted";
 pub(super) const CAPI_BY_CB: &str = "CAPi, CB's score";
 
-/// CAPi without one of the two that it is to copy less by.
+/// CAPi without one of its two reasons for fewer copies.
 pub(super) const PARTS: &[Scheme] = &[
     CAPI_SCHEME,
     Scheme { label: CAPI_UNSORTED, placement: SchemeName::None, ..CAPI_SCHEME },
     Scheme { label: CAPI_BY_CB, victim: "cost-benefit", ..CAPI_SCHEME },
 ];
 
-/// Combinations that the paper does not consider: static wear levelling, which it leaves to future
-/// work, and what that does for its weakest and strongest schemes.
+/// Combinations not in the paper: static wear levelling, left to future work, and its effect on the weakest and
+/// strongest schemes.
 pub(super) const BEYOND: &[Scheme] = &[
     CAPI_SCHEME,
     Scheme { label: CAPI_SWAP, leveling: (WearLevelingName::Swap, 4), ..CAPI_SCHEME },
@@ -187,6 +181,6 @@ pub(super) const BEYOND: &[Scheme] = &[
     Scheme { label: "GA, swap", leveling: (WearLevelingName::Swap, 4), ..PLAIN },
 ];
 
-/// CAPi with larger batches, which sort better, and FeGC's allocation, which puts cold data on worn
-/// blocks where CAPi parks it on the youngest.
+/// CAPi with larger batches, which sort better, and adaptive allocation: cold data goes to worn blocks, not to
+/// the youngest.
 const CAPI_PLUS: Scheme = Scheme { net_blocks: 4, allocation: Allocation::Adaptive, ..CAPI_SCHEME };

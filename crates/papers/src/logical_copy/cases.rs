@@ -1,4 +1,4 @@
-//! Runs on a kernel: file systems, benchmarks, and their combinations.
+//! Runs on a kernel: file systems, benchmarks and their combinations.
 
 use serde::Serialize;
 use strobe_linux::command::FileSystem;
@@ -8,15 +8,14 @@ use strobe_types::named;
 use super::COMMAND_US;
 
 named! {
-    /// A file system, and how it makes room.
     #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
     pub(super) enum Mode {
         Ext4 => "EXT4",
-        /// F2FS as it comes: it fills holes in old segments rather than clean them.
+        /// Stock F2FS: fills holes in old segments and does not clean them.
         Org => "ORG",
-        /// F2FS that only writes to clean segments, and cleans by reading and writing.
+        /// F2FS that writes only to clean segments, and cleans by reads and writes.
         NlRw => "NL-RW",
-        /// NL-RW, but cleaning by logical copy.
+        /// NL-RW with cleaning by logical copy.
         NlLc => "NL-LC",
     }
 }
@@ -34,7 +33,6 @@ impl Mode {
         }
     }
 
-    /// Switches cleaning over.
     pub(super) fn switch(self) -> Option<Step> {
         let value = match self {
             Mode::Ext4 => return None,
@@ -55,41 +53,38 @@ named! {
     }
 }
 
-/// u, the share of the file system that is full: of what an empty F2FS offers, as `df` has it. ext4 gets the same
-/// files. F2FS keeps a part of the drive to itself, a larger one the smaller the drive is.
+/// u, the share of the capacity of an empty F2FS (by `df`) in use. ext4 gets the same files.
+///
+/// F2FS reserves part of the drive, a larger share on a smaller drive.
 pub(super) const FILLS: [f64; 4] = [0.5, 0.6, 0.7, 0.8];
-/// The one at which the claims are judged.
 pub(super) const JUDGED: f64 = 0.8;
-/// Fills of a benchmark whose files are within u: at 0.5 there is little to clean.
+/// Fills of a benchmark with its files within u: at 0.5 there is little to clean.
 pub(super) const FILLS_WITHIN: [f64; 3] = [0.6, 0.7, JUDGED];
-/// Fills at the command time that is inferred.
 pub(super) const FILLS_INFERRED: [f64; 2] = [0.6, JUDGED];
 
-/// Files that count as u.
+/// Files that count towards u.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 pub(super) enum Counted {
-    /// The files of the ageing; those of the benchmark come on top.
+    /// Files of the ageing only; the benchmark's files are extra.
     Ageing,
-    /// Both: so many files of ageing fewer.
+    /// All files: the ageing has correspondingly fewer.
     All,
 }
 
-/// A benchmark on a file system that was aged.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
 pub(super) struct Case {
     pub(super) mode: Mode,
     pub(super) fill: f64,
     pub(super) counted: Counted,
     pub(super) program: Program,
-    /// Time that the drive takes up a command in, in µs.
     pub(super) command_us: u32,
-    /// Memory of the host.
     pub(super) memory_mib: u32,
 }
 
-/// Hosts by their memory, in MiB: the one of every run, then those that some are repeated on, each with a file system
-/// that it has aged itself. Dirty pages are written back when they are a share of the memory, so that runs differ that
-/// have nothing to clean: of these a mean is judged.
+/// Memory of the hosts in MiB: the default, then those of repeated runs, each with its own aged file system.
+///
+/// Write-back of dirty pages starts at a share of the memory. Runs without cleaning vary with it, so their mean
+/// is judged.
 pub(super) const HOSTS_MIB: [u32; 3] = [512, 480, 544];
 
 impl Case {
@@ -98,13 +93,12 @@ impl Case {
         Self { mode, fill, counted, program, command_us: COMMAND_US, memory_mib }
     }
 
-    /// This case on every host.
     pub(super) fn hosts(self) -> [Case; HOSTS_MIB.len()] {
         HOSTS_MIB.map(|memory_mib| Case { memory_mib, ..self })
     }
 
-    /// True if it is run on every host: where the paper compares with what has no cleaning, at the u that is judged, and
-    /// where the speed of cleaning with the benchmark's files within u is judged.
+    /// True if the case runs on every host. These are comparisons with modes without cleaning at the judged u,
+    /// and the judged speed of cleaning with the benchmark's files within u.
     fn is_repeated(&self) -> bool {
         let repeated: &[Mode] = match (self.counted, self.program) {
             (Counted::Ageing, program) if COMPARED.contains(&program) => &[Mode::Ext4, Mode::Org, Mode::NlLc],
@@ -114,8 +108,7 @@ impl Case {
         self.fill == JUDGED && repeated.contains(&self.mode)
     }
 
-    /// All that are measured, those of one aged file system behind each other; without other times of a command if
-    /// somebody has set that.
+    /// Grouped by aged file system.
     pub(super) fn all(commands_us: &[u32]) -> Vec<Vec<Case>> {
         let groups = |&command_us: &u32| match command_us {
             COMMAND_US => Case::of_preset(),
@@ -131,7 +124,6 @@ impl Case {
         groups
     }
 
-    /// At the preset's time of a command.
     fn of_preset() -> Vec<Vec<Case>> {
         let mut groups = Vec::new();
         for fill in FILLS.into_iter().rev() {
@@ -147,7 +139,6 @@ impl Case {
         groups
     }
 
-    /// At another one.
     fn of_other(command_us: u32) -> Vec<Vec<Case>> {
         let mut groups = Vec::new();
         for fill in FILLS_INFERRED.into_iter().rev() {
@@ -163,5 +154,5 @@ impl Case {
     }
 }
 
-/// The benchmarks of which the paper compares NL-LC with EXT4 and ORG; the second is all about the time of a command.
+/// Benchmarks used to compare NL-LC with EXT4 and ORG; the second depends on command time above all.
 pub(super) const COMPARED: [Program; 2] = [Program::Tiobench, Program::CopyTar];

@@ -1,4 +1,4 @@
-//! Values of the paper's claims, as far as the drive alone can tell.
+//! Values of claims that the drive alone can decide.
 
 use super::premise::Premise;
 use super::runs::Runs;
@@ -10,7 +10,7 @@ use crate::Claim;
 use crate::figure::reduced;
 use crate::table::Values;
 
-/// `is_set` if somebody has set the time of a command, which is that in all runs then.
+/// `is_set` if the user has set the command time, which then applies to all runs.
 pub(super) fn all(runs: &Runs<'_>, premises: &[Premise], is_set: bool) -> Vec<Claim> {
     let mut values = Values::default();
     for (id, value) in of_model(runs, SHIPPED) {
@@ -27,7 +27,6 @@ pub(super) fn all(runs: &Runs<'_>, premises: &[Premise], is_set: bool) -> Vec<Cl
     values.judged(CLAIMS, "")
 }
 
-/// Values of the claims that runs on a drive of `model` decide, by id.
 pub(super) fn of_model(runs: &Runs<'_>, model: Model) -> Vec<(&'static str, Option<f64>)> {
     let aged = |victims| Setup { model, ..Setup::new(Phase::Aged, victims, LOGICAL) };
     let judged = aged(JUDGED);
@@ -60,7 +59,7 @@ mod tests {
     use super::*;
     use crate::logical_copy::recovery;
 
-    /// Together with those of a kernel, which are there on Linux.
+    /// Together with the claims on a kernel, which exist on Linux.
     #[test]
     #[cfg(target_os = "linux")]
     fn every_claim_is_computed() {

@@ -14,7 +14,6 @@ use super::{
 };
 use crate::{Figure, Row, View};
 
-/// `is_set` if somebody has set the time of a command, which is that in all runs then.
 pub(super) fn all(runs: &Runs<'_>, premises: &[Premise], is_set: bool) -> Vec<Figure> {
     vec![
         models(runs, premises),
@@ -26,31 +25,31 @@ pub(super) fn all(runs: &Runs<'_>, premises: &[Premise], is_set: bool) -> Vec<Fi
             Phase::Aged,
             "lfs-clean",
             "segment cleaning right after ageing, as in the paper",
-            "v is the live share of the segments cleaned; what is programmed for read and write should be \
-             1/(1 − v) per page of data, as every block of a victim but the share 1 − v is written again",
+            "v is the live share of the segments cleaned. Read and write should program 1/(1 − v) pages per page of \
+             data, as it rewrites the share v of a victim",
         ),
         cleaning(
             runs,
             Phase::Sustained,
             "sustained",
-            "segment cleaning that goes on until the drive collects too",
-            "with logical copy the dead blocks around the live ones stay on flash, and the drive has to clean \
-             up what the file system no longer does",
+            "sustained segment cleaning, with collection by the drive",
+            "with logical copy the dead blocks around the live ones stay on flash, and the drive must collect what \
+             the file system no longer cleans",
         ),
         over_time(runs),
         spare(runs),
-        told(runs),
+        trims(runs),
         virtual_map(runs),
     ]
 }
 
-/// Claims of the drive alone by model of the board: the model of before, that with map pages, the shipped firmware.
 fn models(runs: &Runs<'_>, premises: &[Premise]) -> Figure {
     let mut rows = Vec::new();
     for model in MODELS {
         let judged = Setup { model, ..Setup::new(Phase::Aged, JUDGED, LOGICAL) };
         let inferred = runs.speed_over(Setup { command_us: INFERRED_US, ..judged }, ORG);
         let others = [
+            // Claims that `of_model` does not compute.
             ("premise", premises.iter().find(|of| of.model == model).map(Premise::share)),
             ("alone-org-preset", runs.speed_over(judged, ORG)),
             ("alone-org-inferred", inferred),
@@ -82,12 +81,15 @@ fn models(runs: &Runs<'_>, premises: &[Premise]) -> Figure {
         View::Table { down: &["claim", "unit"], across: "model" },
         rows,
     )
-    .noted("journal: any bank, any order, a write-back cache of 32 MB, a journal of map entries; map pages: that with the map in pages; shipped firmware: the bank is that of the address, one waiting slot, 256 KB of staging, map pages, owners' lists")
+    .noted(
+        "journal: any bank, any order, a write-back cache of 32 MB, a journal of map entries; map pages: the same with the map \
+         in pages; shipped firmware: the address decides the bank, one waiting slot, 256 KB of staging, map pages, owners' lists",
+    )
 }
 
-/// Everything about one phase on the preset's drive.
 fn cleaning(runs: &Runs<'_>, phase: Phase, figure: &str, title: &str, note: &str) -> Figure {
     let mut rows = Vec::new();
+    // Only causes that program a page in some run of this phase.
     let causes: Vec<Cause> = Cause::ALL
         .into_iter()
         .filter(|&cause| runs.windows(phase).any(|window| window.programs(cause) > 0.0))
@@ -132,7 +134,7 @@ fn percent(share: f64) -> f64 {
     100.0 * share
 }
 
-/// Time for which the drive can put off what the file system saves.
+/// Time for which the drive can defer the work that the file system saves.
 fn over_time(runs: &Runs<'_>) -> Figure {
     let mut rows = Vec::new();
     for mode in MODES {
@@ -151,19 +153,19 @@ fn over_time(runs: &Runs<'_>) -> Figure {
         rows,
     )
     .noted(
-        "a window is what the paper's Tiobench updates, 1/40 of the drive. Victims become emptier with time, \
-             so that read and write needs fewer programs; logical copy needs more as soon as the spare space \
+        "a window has the updates of the paper's Tiobench, 1/40 of the drive. Victims become emptier with time, \
+             so read and write needs fewer programs; logical copy needs more as soon as the spare space \
              is used up",
     )
 }
 
-/// Name, unit and value of what a table shows of one setup.
+/// Name, unit and value.
 type Quantity = (&'static str, &'static str, fn(&Runs<'_>, Setup) -> Option<f64>);
 
 const PROGRAMS: Quantity = ("programs", "%", |runs, setup| runs.programs(setup));
 const SPEED: Quantity = ("speed", "times", |runs, setup| runs.speed(setup));
 
-/// Share of the gain that the drive takes back.
+/// Share of the gain lost to the drive's own collection.
 fn spare(runs: &Runs<'_>) -> Figure {
     const QUANTITIES: [Quantity; 3] = [
         PROGRAMS,
@@ -191,20 +193,20 @@ fn spare(runs: &Runs<'_>) -> Figure {
         rows,
     )
     .noted(
-        "spare space is flash beyond the 4 GiB offered; 100 %: half of the flash is used. Read and write \
-         does not depend on it, as the drive has nothing to move",
+        "spare space is flash beyond the logical 4 GiB; 100 %: half of the flash is used. Read and write \
+         does not depend on it, as the drive moves nothing",
     )
 }
 
 /// Gain from trims of every dead block.
-fn told(runs: &Runs<'_>) -> Figure {
+fn trims(runs: &Runs<'_>) -> Figure {
     const QUANTITIES: [Quantity; 2] = [PROGRAMS, SPEED];
     let habits = [("every dead block", Trims::EveryBlock), ("cleaned segments only", Trims::CleanedSegments)];
     let mut rows = Vec::new();
-    for (name, told) in habits {
+    for (name, trims) in habits {
         for (quantity, unit, of) in QUANTITIES {
             for spare in SPARES {
-                let setup = Setup { spare, told, ..Setup::new(Phase::Sustained, JUDGED, LOGICAL) };
+                let setup = Setup { spare, trims, ..Setup::new(Phase::Sustained, JUDGED, LOGICAL) };
                 let at = [("trimmed", name), ("quantity", quantity), ("spare", spare.name), ("unit", unit)];
                 rows.push(Row::new(&at, of(runs, setup)));
             }
@@ -217,12 +219,12 @@ fn told(runs: &Runs<'_>) -> Figure {
         rows,
     )
     .noted(
-        "the paper trims the blocks that have become invalid at each checkpoint; a file system that trims \
-         whole segments only leaves the drive with what is dead in all others",
+        "the paper trims the invalid blocks at each checkpoint; if the file system trims only cleaned segments, the \
+         drive keeps the dead blocks of all others",
     )
 }
 
-/// Number of copies that the virtual map has to hold between two checkpoints.
+/// Number of copies that the virtual map must hold between two checkpoints.
 fn virtual_map(runs: &Runs<'_>) -> Figure {
     const QUANTITIES: [Quantity; 3] = [
         ("programs", "per page of data", |runs, setup| Some(runs.first(setup)?.all_programs())),
@@ -237,6 +239,7 @@ fn virtual_map(runs: &Runs<'_>) -> Figure {
     ];
     let mut rows = Vec::new();
     for (name, setup) in setups {
+        // Read and write makes no copies.
         let quantities = if setup.mode == LOGICAL { &QUANTITIES[..] } else { &QUANTITIES[..2] };
         for &(quantity, unit, of) in quantities {
             for batch_mib in BATCHES_MIB {
@@ -259,12 +262,11 @@ fn virtual_map(runs: &Runs<'_>) -> Figure {
         rows,
     )
     .noted(
-        "an entry is in use from the copy to the trim after the next checkpoint; copies that find none are \
+        "an entry is in use from the copy to the trim after the next checkpoint; copies without a free entry are \
          read and programmed",
     )
 }
 
-/// The paper's four on the drive alone: figures 3 and 4 without a kernel.
 fn stand_ins(runs: &Runs<'_>) -> Figure {
     let mut rows = Vec::new();
     for (quantity, unit) in [
@@ -281,6 +283,7 @@ fn stand_ins(runs: &Runs<'_>) -> Figure {
                     "speed" => runs.first(setup).map(|window| 4096.0 / window.us()),
                     "programs" => runs.first(setup).map(Window::all_programs),
                     "of these, map and journal" => runs.map_share(setup),
+                    // Flushed runs exist at the judged v only.
                     _ if victims == JUDGED => runs.map_share(Setup { sync: true, ..setup }),
                     _ => continue,
                 };
@@ -300,10 +303,9 @@ fn stand_ins(runs: &Runs<'_>) -> Figure {
         View::Bars { panel: &["quantity"], group: "v", bar: "file system" },
         rows,
     )
-    .noted("right after ageing; v is the live share of the segments that NL-RW and NL-LC clean, all have files of the same size")
+    .noted("right after ageing; v is the live share of the segments that NL-RW and NL-LC clean; the files have the same size in all modes")
 }
 
-/// The paper's name.
 fn label(mode: &'static str) -> &'static str {
     match mode {
         name if name == READ_WRITE.name => "NL-RW",
@@ -312,7 +314,6 @@ fn label(mode: &'static str) -> &'static str {
     }
 }
 
-/// Sensitivity of logical copy over ORG to the drive's time to take up a command.
 fn command_time(runs: &Runs<'_>) -> Figure {
     let mut rows = Vec::new();
     for us in COMMANDS_US {
@@ -331,20 +332,20 @@ fn command_time(runs: &Runs<'_>) -> Figure {
     }
     Figure::new(
         "command-time",
-        format!("what would it take: speed of the stand-ins over the time for a command, in µs; v = {JUDGED}"),
+        format!("speed of the stand-ins by command time in µs, v = {JUDGED}"),
         View::Curves { panel: &["quantity"], of: "file system", over: "command_us" },
         rows,
     )
     .noted(
-        "the preset's 20 µs have no source; 176 µs are inferred from what the paper on TRIM says of a TRIM command of one range, on the \
+        "the preset's 20 µs have no source; 176 µs are inferred from the TRIM paper's time of a TRIM command of one range on the \
              same board",
     )
 }
 
-/// Loading map pages is the paper's fourth reason for slow random writes: whether it makes ORG slower than logical copies.
+/// Map pages loaded on demand: the paper's fourth reason for slow random writes.
 fn partial_map(runs: &Runs<'_>, is_set: bool) -> Figure {
     let time = if is_set {
-        "the time of a command that is set".to_owned()
+        "command time set by the user".to_owned()
     } else {
         format!("{INFERRED_US} µs a command")
     };
@@ -370,12 +371,12 @@ fn partial_map(runs: &Runs<'_>, is_set: bool) -> Figure {
     }
     Figure::new(
         "dftl",
-        format!("a map that is loaded in part, by the share in memory; {time}, v = {JUDGED}"),
+        format!("a partly loaded map, by the share in memory; {time}, v = {JUDGED}"),
         View::Bars { panel: &["quantity"], group: "in memory", bar: "against" },
         rows,
     )
     .noted(
-        "all: the page map; else DFTL, whose map is on flash. A logical copy looks up two entries a block. The virtual map \
-             is in memory throughout",
+        "all: the page map; others: DFTL, with its map on flash. A logical copy looks up two entries per block. The virtual map \
+             is always in memory",
     )
 }

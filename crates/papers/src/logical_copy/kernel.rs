@@ -1,4 +1,4 @@
-//! Figures 3 and 4: ext4 and F2FS of a real kernel, after ageing, under four benchmarks.
+//! Figures 3 and 4: ext4 and F2FS of a real kernel after ageing, under four benchmarks.
 
 use serde::{Deserialize, Serialize};
 use strobe_lab::Experiment;
@@ -15,14 +15,10 @@ use crate::mean::Ratio;
 use crate::pool::Bench;
 use crate::{Options, PaperError, Scale};
 
-/// Files of the ageing.
 const AGEING_FILES: u64 = 1000;
-/// Path of the load file of Debian's dbench.
 const DBENCH_LOAD: &str = "/usr/share/dbench/client.txt";
 
-/// Size of everything.
 struct Size {
-    /// The benchmarks do so many times less.
     divisor: u64,
     dbench_seconds: u32,
     dbench_clients: u32,
@@ -43,22 +39,21 @@ impl Size {
     }
 }
 
-/// Results of a benchmark.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub(super) struct Measured {
-    /// Performance: MB (10⁶ bytes) per second for Dbench, as it prints, runs per second for the others.
+    /// Performance: MB (10⁶ bytes) per second printed by Dbench, runs per second of the others.
     pub(super) speed: f64,
-    /// Work done, in units of `speed` times seconds.
+    /// Work done: `speed` times seconds.
     work: f64,
-    /// Pages programmed, in the order of the causes.
+    /// In the order of [`Cause::ALL`].
     programs: Vec<u64>,
-    /// Blocks that the drive copied by its map alone.
+    /// Blocks copied through the map alone.
     copied: u64,
     page_bytes: u32,
 }
 
 impl Measured {
-    /// MiB programmed for these causes, per unit of work.
+    /// MiB per unit of work.
     pub(super) fn written(&self, causes: &[Cause]) -> f64 {
         let of = |(cause, pages): (&Cause, &u64)| if causes.contains(cause) { *pages } else { 0 };
         let pages: u64 = Cause::ALL.iter().zip(&self.programs).map(of).sum();
@@ -69,17 +64,16 @@ impl Measured {
         self.written(&Cause::ALL)
     }
 
-    /// MiB that the drive copied by its map alone; of Dbench, too, per unit of work.
     pub(super) fn copied_mib(&self) -> f64 {
         self.copied as f64 / 256.0 / self.work
     }
 
-    /// Data written by host and padding, in MiB per unit of work.
+    /// Host and padding.
     pub(super) fn data(&self) -> f64 {
         self.written(&[Cause::Host, Cause::Pad])
     }
 
-    /// The drive's metadata, map and journal, in percent of what the host has written: as the paper has it.
+    /// The drive's metadata, map and journal in percent of the host's writes, as in the paper.
     pub(super) fn map_share(&self) -> f64 {
         100.0 * self.written(&[Cause::Map, Cause::Meta, Cause::P2l]) / self.data()
     }
@@ -89,26 +83,24 @@ struct Runs<'a> {
     kernel: &'a Kernel,
     options: &'a Options,
     size: Size,
-    room: Room,
+    capacity: Capacity,
 }
 
-/// Capacity of an empty F2FS, in bytes.
+/// Capacity of an empty F2FS in bytes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-struct Room {
-    /// Capacity that it offers to users.
+struct Capacity {
     offered: u64,
-    /// Capacity that it writes before it has to clean: all but the segments that it keeps for cleaning.
+    /// All except the segments reserved for cleaning.
     until_cleaning: u64,
 }
 
 const SEGMENT_BYTES: u64 = 2 << 20;
 
-impl Room {
-    /// Asks it.
+impl Capacity {
     fn of(kernel: &Kernel, experiment: &Experiment) -> Result<Self, PaperError> {
         let script = "stat -f -c '%a %S' . && cat /sys/kernel/debug/f2fs/status";
         let task = Task {
-            name: "the room of F2FS".into(),
+            name: "capacity of F2FS".into(),
             file_system: FileSystem::F2fs,
             mkfs_options: Vec::new(),
             mount_options: Mode::NlRw.mount_options().into(),
@@ -125,7 +117,7 @@ impl Room {
         })
     }
 
-    /// "93952 4096", and a line with "[MAIN: 469(OverProv:71 Resv:50)]".
+    /// Parses "93952 4096" and a line with "[MAIN: 469(OverProv:71 Resv:50)]".
     fn parse(said: &str) -> Option<Self> {
         let (blocks, bytes) = said.lines().next()?.split_once(' ')?;
         let number = |from: &str| {
@@ -160,33 +152,33 @@ impl Runs<'_> {
         guest::workload(program, settings, folder, self.options.seed)
     }
 
-    /// Bytes that the files of a benchmark take at most.
+    /// In bytes.
     fn footprint(&self, program: Program) -> u64 {
         let mib = match program {
-            // Four files of 25.
+            // Four files of 25 MiB.
             Program::Tiobench => 100,
-            // The archive's copy, and what is in it.
+            // The archive's copy and its contents.
             Program::CopyTar => 2 * 150,
             Program::Varmail => 2000 * 16 / 1024,
-            // Debian's load, about 25 MiB a client.
+            // Debian's load: about 25 MiB per client.
             Program::Dbench => return 25 * (u64::from(self.size.dbench_clients) << 20),
         };
         (mib << 20) / self.size.divisor
     }
 
-    /// Bytes of u that are left to the files of the benchmark.
-    fn beside(&self, case: &Case) -> u64 {
+    /// Bytes of u reserved for the benchmark's files.
+    fn bytes_outside(&self, case: &Case) -> u64 {
         if case.counted == Counted::All { self.footprint(case.program) } else { 0 }
     }
 
     fn age(&self, case: &Case, experiment: &Experiment) -> Result<Aged, PaperError> {
         let fill = case.fill;
         let block = 16_384;
-        let beside = self.beside(case);
-        let full = (self.room.offered as f64 * fill) as u64;
-        let file = full.saturating_sub(beside) / AGEING_FILES / block * block;
-        // Every update goes to a new place: with the last of these, cleaning is about to begin.
-        let updates = self.room.until_cleaning.saturating_sub(file * AGEING_FILES);
+        let bytes_outside = self.bytes_outside(case);
+        let full = (self.capacity.offered as f64 * fill) as u64;
+        let file = full.saturating_sub(bytes_outside) / AGEING_FILES / block * block;
+        // Every update takes a new place; the last one leaves cleaning about to start.
+        let updates = self.capacity.until_cleaning.saturating_sub(file * AGEING_FILES);
         let settings = [
             ("files", AGEING_FILES.to_string()),
             ("file_bytes", file.to_string()),
@@ -230,7 +222,7 @@ impl Runs<'_> {
         let (begin, end) = window(&outcome).ok_or(PaperError::Interrupted)?;
         let stats = end.stats.since(&begin.stats);
         let seconds = (end.at_ns - begin.at_ns) as f64 / 1e9;
-        // dbench runs for a time, the others until they are done.
+        // dbench runs for a fixed time, the others to completion.
         let (speed, work) = match program {
             Program::Dbench => {
                 let rate = throughput(&said).unwrap_or(0.0);
@@ -248,17 +240,16 @@ impl Runs<'_> {
     }
 }
 
-/// "Throughput 60.79 MB/sec  2 clients ..."
+/// Parses "Throughput 60.79 MB/sec  2 clients ...".
 fn throughput(said: &str) -> Option<f64> {
     let line = said.lines().find_map(|line| line.trim().strip_prefix("Throughput "))?;
     line.split_whitespace().next()?.parse().ok()
 }
 
-/// Everything that was measured, or why nothing was.
 #[derive(Debug)]
 pub(super) struct Results {
     measured: Vec<(Case, Measured)>,
-    /// Times of a command that were run: that of the drive as it is, and others unless somebody has set it.
+    /// Command times that were run: the preset's, and others unless the user has set it.
     pub(super) commands_us: Vec<u32>,
     pub(super) missing: &'static str,
 }
@@ -272,7 +263,7 @@ impl Results {
         self.commands_us.contains(&INFERRED_US)
     }
 
-    /// Time of `theirs` over that of `ours`, in the mean of all hosts.
+    /// Mean time of `theirs` over `ours` on all hosts.
     pub(super) fn over(&self, ours: Case, theirs: Case) -> Option<Ratio> {
         let times = |case: Case| {
             let times = case.hosts().map(|case| Some(1.0 / self.find(case)?.speed));
@@ -282,7 +273,6 @@ impl Results {
     }
 }
 
-/// Figures 3 and 4, and what holds for them.
 pub(super) fn measured(options: &Options, bench: &Bench<'_>) -> Result<(Results, Vec<String>), PaperError> {
     let inferred = (!command_is_set(options)).then_some(INFERRED_US);
     let commands_us: Vec<u32> = [COMMAND_US].into_iter().chain(inferred).collect();
@@ -297,7 +287,7 @@ pub(super) fn measured(options: &Options, bench: &Bench<'_>) -> Result<(Results,
     };
     let experiment = |command_us: u32| {
         let board = |drive: &mut DriveConfig| {
-            // All modes have the same drive.
+            // All modes use the same drive.
             drive.ftl.copy_mode = CopyMode::Logical;
             drive.controller.command_ns = u64::from(command_us) * 1000;
             if options.scale != Scale::Full {
@@ -306,15 +296,15 @@ pub(super) fn measured(options: &Options, bench: &Bench<'_>) -> Result<(Results,
         };
         guest::experiment(SHIPPED.preset, board, options)
     };
-    let room = Room::of(&kernel, &experiment(COMMAND_US)?)?;
-    let runs = Runs { kernel: &kernel, options, size: Size::of(options.scale), room };
+    let capacity = Capacity::of(&kernel, &experiment(COMMAND_US)?)?;
+    let runs = Runs { kernel: &kernel, options, size: Size::of(options.scale), capacity };
     let groups = Case::all(&commands_us);
     let points: Vec<_> = groups
         .iter()
         .map(|group| {
             Ok((
                 group,
-                runs.beside(&group[0]),
+                runs.bytes_outside(&group[0]),
                 experiment(group[0].command_us)?.config_hash(),
                 kernel.version(),
                 options.seed,
@@ -333,10 +323,10 @@ pub(super) fn measured(options: &Options, bench: &Bench<'_>) -> Result<(Results,
 
 fn notes(kernel: &Kernel, scale: Scale) -> Vec<String> {
     let mut notes = vec![format!(
-        "figures 3 and 4: ext4 and F2FS of Linux {} in virtual time, with this project's patches for logical copy; aged \
-         with 1000 files and updates of 16 KB, as many as F2FS takes before it has to clean (ext4 gets as many). \
+        "figures 3 and 4: ext4 and F2FS of Linux {} in virtual time, with this project's patches for logical copy. They are \
+         aged with 1000 files and updates of 16 KB, up to the point where F2FS must clean (ext4 gets the same number). \
          ORG is mode=adaptive, NL-RW mode=lfs, NL-LC mode=lfs with gc_logical_copy. The guest's processor takes no \
-         time, so what is left is what the drive takes. EXT4 and F2FS send discards. Tiobench: 25 MB of random \
+         time, so the drive's time remains. EXT4 and F2FS send discards. Tiobench: 25 MB of random \
          updates in 100 MB; Copy&tar: 150 MB; Varmail: 2000 files, 16 flows; Dbench: Debian's load, 8 clients",
         kernel.version()
     )];
@@ -345,14 +335,13 @@ fn notes(kernel: &Kernel, scale: Scale) -> Vec<String> {
         Scale::Quick => {
             notes.push("figures 3 and 4: a quarter of the drive and of the work, one client".into())
         }
-        Scale::Tiny => notes.push("figures 3 and 4: TINY, too little to mean anything".into()),
+        Scale::Tiny => notes.push("figures 3 and 4: TINY, these numbers are meaningless".into()),
     }
     notes
 }
 
 #[cfg(test)]
 impl Results {
-    /// Results of a run that measures `speed` of each case, at these times of a command.
     pub(super) fn made_up(commands_us: &[u32], speed: impl Fn(Case) -> f64) -> Self {
         let of = |case| Measured {
             speed: speed(case),
@@ -374,10 +363,10 @@ mod tests {
     fn what_f2fs_says_of_itself_is_understood() {
         let said = "93952 4096\n=====[ partition info(vda). #0, RW]=====\n[SB: 1] [CP: 2] [SIT: 2] [NAT: 4] [SSA: 1] \
                     [MAIN: 469(OverProv:71 Resv:50)]\n";
-        let room = Room { offered: 93_952 * 4096, until_cleaning: 419 * SEGMENT_BYTES };
-        assert_eq!(Room::parse(said), Some(room));
-        assert_eq!(Room::parse("no such file"), None);
-        assert_eq!(Room::parse("1 4096\n[MAIN: 2(OverProv:1 Resv:3)]"), None);
+        let capacity = Capacity { offered: 93_952 * 4096, until_cleaning: 419 * SEGMENT_BYTES };
+        assert_eq!(Capacity::parse(said), Some(capacity));
+        assert_eq!(Capacity::parse("no such file"), None);
+        assert_eq!(Capacity::parse("1 4096\n[MAIN: 2(OverProv:1 Resv:3)]"), None);
     }
 
     #[test]

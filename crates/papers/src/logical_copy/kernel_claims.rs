@@ -1,4 +1,4 @@
-//! Values of the paper's claims of figures 3 and 4: benchmarks on a kernel.
+//! Values of the claims on figures 3 and 4: benchmarks on a kernel.
 
 use strobe_nand::Cause;
 
@@ -11,7 +11,7 @@ use crate::figure::reduced;
 use crate::mean::Ratio;
 use crate::table::Values;
 
-/// Causes of what the paper calls updates of P2L: the virtual map and the owners' lists.
+/// The paper's P2L updates.
 const P2L: [Cause; 2] = [Cause::Meta, Cause::P2l];
 
 pub(super) fn claims(results: &Results) -> Vec<Claim> {
@@ -48,8 +48,7 @@ fn speeds(values: &mut Values, results: &Results) {
     values.add("speed-slows", reduced(slows, f64::max));
 }
 
-/// NL-LC beside what does not clean. Without cleaning a run depends on when dirty pages are written back, so means of
-/// several hosts are judged, with their errors.
+/// Runs without cleaning depend on the time of write-back, so means of several hosts are judged.
 fn against_others(values: &mut Values, results: &Results) {
     for command_us in results.commands_us.iter().copied() {
         let time = if command_us != COMMAND_US {
@@ -68,11 +67,11 @@ fn against_others(values: &mut Values, results: &Results) {
         add_ratio(values, &format!("tiobench-others {time}"), others);
         let over_org = over(Program::CopyTar, Mode::NlLc, Mode::Org);
         add_ratio(values, &format!("copy-tar-org {time}"), over_org);
-        // NL-RW is the slowest by far: figure 3.
+        // NL-RW is the slowest in figure 3.
         let ext4 = |other| over(Program::CopyTar, Mode::Ext4, other);
         add_ratio(values, &format!("copy-tar-ext4 {time}"), least([ext4(Mode::Org), ext4(Mode::NlLc)]));
     }
-    // By the text Copy&tar is the exception: elsewhere EXT4 and ORG write too little at a time.
+    // According to the text Copy&tar is the exception; elsewhere EXT4 and ORG write too little at once.
     for program in [Program::Varmail, Program::Dbench] {
         let case = |mode| Case::new(mode, program, JUDGED);
         let over = |other| over_other(results, case(Mode::NlLc), case(other));
@@ -81,20 +80,19 @@ fn against_others(values: &mut Values, results: &Results) {
     }
 }
 
-/// The least of both; nothing if one is missing.
+/// `None` if one is missing.
 fn least([a, b]: [Option<Ratio>; 2]) -> Option<Ratio> {
     let (a, b) = (a?, b?);
     Some(if a.value < b.value { a } else { b })
 }
 
-/// Amounts written to flash.
 fn amounts(values: &mut Values, results: &Results) {
     let judged = |mode, program| results.find(Case::new(mode, program, JUDGED));
     let change = |program, other| {
         let (ours, theirs) = (judged(Mode::NlLc, program)?, judged(other, program)?);
         Some(100.0 * (ours.all_written() / theirs.all_written() - 1.0))
     };
-    // The paper's "up to 80 %" and its 10 to 30 % are about these two.
+    // The paper's "up to 80 %" and 10 to 30 % refer to these two.
     let two = [Program::Tiobench, Program::CopyTar];
     let most = two.into_iter().filter_map(|program| change(program, Mode::NlRw)).reduce(f64::min);
     values.add("writes-most", most);
@@ -122,11 +120,10 @@ fn amounts(values: &mut Values, results: &Results) {
     values.add("map-log", reduced(logs, f64::min));
 }
 
-/// Amounts that are cleaned.
 fn cleaning(values: &mut Values, results: &Results) {
     let judged = |mode, program| results.find(Case::new(mode, program, JUDGED));
     let copied = |program| judged(Mode::NlLc, program).map(|of| of.copied_mib() / of.data());
-    // NL-RW writes what it moves, on top of what NL-LC writes, which writes no copies.
+    // NL-RW writes its moved blocks in addition to the writes of NL-LC, which writes no copies.
     let moved = |program| {
         let (moves, copies) = (judged(Mode::NlRw, program)?.data(), judged(Mode::NlLc, program)?.data());
         Some((moves - copies) / copies)
@@ -156,7 +153,6 @@ mod tests {
     use crate::logical_copy::INFERRED_US;
     use crate::logical_copy::{cases::HOSTS_MIB, kernel_figures::figures};
 
-    /// Nothing that is shown or judged is left out of what is run, and nothing is run twice.
     #[test]
     fn everything_that_is_asked_for_is_run_once() {
         for commands_us in [&[COMMAND_US, INFERRED_US][..], &[COMMAND_US]] {
@@ -180,7 +176,7 @@ mod tests {
 
     #[test]
     fn what_does_not_clean_is_judged_by_the_mean_of_all_hosts_with_its_error() {
-        // ORG takes 1, 2 and 3 s, in the mean 2 ± √(1 / 3); NL-LC 2 s on all.
+        // ORG takes 1, 2 and 3 s, with a mean of 2 ± √(1 / 3); NL-LC takes 2 s on all.
         let host =
             |case: Case| HOSTS_MIB.iter().position(|&mib| mib == case.memory_mib).expect("one of them");
         let speed = |case: Case| match case.mode {
@@ -196,7 +192,7 @@ mod tests {
             near(over_org.measured, 1.0) && near(over_org.error, (1.0 / 3.0f64).sqrt() / 2.0),
             "{over_org:?}"
         );
-        // The least of both: EXT4 takes 0.1 s on every host.
+        // Smaller of both ratios: EXT4 takes 0.1 s on every host.
         let tiobench = of("Tiobench: NL-LC over the faster");
         assert!(near(tiobench.measured, 0.05) && near(tiobench.error, 0.0), "{tiobench:?}");
         assert_eq!(tiobench.verdict, Verdict::Missed);

@@ -1,4 +1,4 @@
-//! Figures 3 and 4, and what they would take.
+//! Figures 3 and 4, and their sensitivity to the definition of u, command time and memory of the host.
 
 use strobe_nand::Cause;
 
@@ -47,7 +47,7 @@ fn speed(results: &Results) -> Figure {
         View::Bars { panel: &["benchmark"], group: "u", bar: "mode" },
         rows,
     )
-    .noted("u: share of what an empty F2FS offers that the files of the ageing take; those of the benchmark come on top")
+    .noted("u: share of the capacity of an empty F2FS used by the files of the ageing; the benchmark's files are extra")
 }
 
 const CAUSES: [(&str, &[Cause]); 5] = [
@@ -80,6 +80,7 @@ fn writes(results: &Results) -> Figure {
         }
         for fill in FILLS {
             let u = fill.to_string();
+            // Data copied by map updates alone is not programmed, so it gets a separate panel.
             let of = results.find(Case::new(Mode::NlLc, program, fill));
             let at = [
                 ("benchmark", program.name()),
@@ -97,10 +98,9 @@ fn writes(results: &Results) -> Figure {
         View::Bars { panel: &["benchmark", "cause"], group: "u", bar: "mode" },
         rows,
     )
-    .noted("MiB programmed per run; of Dbench per MB (10⁶ bytes, as it counts) that it moves")
+    .noted("MiB programmed per run; Dbench: per MB (10⁶ bytes) that it transfers")
 }
 
-/// Sensitivity: the benchmark's files within u.
 fn counted(results: &Results) -> Figure {
     let mut rows = Vec::new();
     for program in [Program::CopyTar, Program::Dbench] {
@@ -116,6 +116,7 @@ fn counted(results: &Results) -> Figure {
                     rows.push(Row::new(&at, ratio).at("u", fill));
                 }
             }
+            // At the inferred command time only Copy&tar runs at more than one u.
             if program == Program::CopyTar && results.has_inferred_time() {
                 for fill in FILLS_INFERRED {
                     let case =
@@ -130,19 +131,19 @@ fn counted(results: &Results) -> Figure {
     }
     Figure::new(
         "fill",
-        "what would it take: speed of NL-LC by what is counted as u",
+        "speed of NL-LC by the definition of u",
         View::Curves { panel: &["run"], of: "ratio", over: "u" },
         rows,
     )
     .noted(format!(
-        "the paper: at most 2.8 and 1.2 for Copy&tar, 1.5 for Dbench; it does not say what it counts. \
+        "the paper: at most 2.8 and 1.2 for Copy&tar, 1.5 for Dbench; it does not define u. \
          Runs of the host with {} MB{}",
         HOSTS_MIB[0],
         where_met(results)
     ))
 }
 
-/// At which u NL-LC over NL-RW is what the paper has at most, by straight lines between those that were run.
+/// Values of u where NL-LC over NL-RW equals the paper's maximum, by linear interpolation.
 fn where_met(results: &Results) -> String {
     let mut text = String::new();
     for (program, paper) in [(Program::CopyTar, 2.8), (Program::Dbench, 1.5)] {
@@ -153,14 +154,14 @@ fn where_met(results: &Results) -> String {
             };
             let known: Vec<(f64, f64)> = FILLS.into_iter().filter_map(ratio).collect();
             if let Some(u) = crossing(&known, paper) {
-                text += &format!("; {} has its {paper} at u = {u:.2} {name}", program.name());
+                text += &format!("; {} reaches {paper} at u = {u:.2} (files {name})", program.name());
             }
         }
     }
     text
 }
 
-/// Place where a curve of straight lines between `points` first rises to `to`.
+/// First x where the linear interpolation of `points` rises to `to`.
 fn crossing(points: &[(f64, f64)], to: f64) -> Option<f64> {
     points.windows(2).find_map(|pair| {
         let [(x, y), (x_after, y_after)] = *pair else { return None };
@@ -187,13 +188,13 @@ fn command_time(results: &Results) -> Figure {
     }
     Figure::new(
         "kernel-command-time",
-        format!("what would it take: performance by the time for a command, at u = {JUDGED}"),
+        format!("performance by command time, at u = {JUDGED}"),
         View::Bars { panel: &["benchmark"], group: "command", bar: "mode" },
         rows,
     )
 }
 
-/// Spread of single runs: this case on hosts with a little more or less memory.
+/// Spread of single runs: the same case on hosts with slightly different memory.
 fn hosts(results: &Results) -> Figure {
     let mut runs = Vec::new();
     for program in COMPARED {
@@ -211,6 +212,7 @@ fn hosts(results: &Results) -> Figure {
     for (panel, cases) in &runs {
         for case in cases {
             let mut hosts = case.hosts();
+            // The default host comes first in `HOSTS_MIB`; a curve needs ascending coordinates.
             hosts.sort_by_key(|case| case.memory_mib);
             for case in hosts {
                 let unit = unit(case.program);
@@ -227,12 +229,12 @@ fn hosts(results: &Results) -> Figure {
         rows,
     )
     .noted(
-        "each host has aged its file system itself. Dirty pages are written back when they are a share of the memory, so that \
-         a few MiB decide what is written together. Claims on NL-LC against EXT4 and ORG, and on Copy&tar within u, take the means of these runs, with a standard error",
+        "each host has its own aged file system. Dirty pages are written back at a share of the memory, so a few MiB decide \
+         which pages are written together. Claims on NL-LC against EXT4 and ORG, and on Copy&tar within u, use the means of \
+         these runs with a standard error",
     )
 }
 
-/// Speed of the first as a multiple of that of the second.
 pub(super) fn over_other(results: &Results, ours: Case, theirs: Case) -> Option<f64> {
     Some(results.find(ours)?.speed / results.find(theirs)?.speed)
 }

@@ -1,9 +1,10 @@
-//! The paper's figure 2 with its file system: F2FS on a kernel, and power cuts at the moments it calls C1 to C4.
+//! The paper's figure 2 with its file system: F2FS on a kernel, with power cuts at the moments C1 to C4.
 //!
-//! 1. Files are written with others between them, which are removed: segments are half full, and a checkpoint.
-//! 2. F2FS cleans by logical copy (C1 before, C2 behind it), a file is written that opens new blocks on all banks (C3),
-//!    and a sync is a checkpoint (C4). The drive at each of these moments is frozen.
-//! 3. Each is restarted as after a power cut, a guest mounts it, reads every file, and tells where their blocks are.
+//! 1. Write files interleaved with others, remove the others: segments are half full. Write a checkpoint.
+//! 2. Clean F2FS by logical copy (C1 before, C2 after), write a file that opens new blocks on all banks (C3),
+//!    and sync, which writes a checkpoint (C4). Freeze the drive at each moment.
+//! 3. Restart each frozen drive as after a power cut. A guest mounts it, reads every file, and reports the
+//!    places of their blocks.
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -23,37 +24,32 @@ use crate::pool::Bench;
 use crate::table::Values;
 use crate::{Claim, Figure, Options, PaperError, Row, Scale, View};
 
-/// Files that are checked, of 64 KiB each.
+/// Of 64 KiB each.
 const FILES: u32 = 160;
-/// The paper's moments.
 const MOMENTS: [&str; 4] = ["C1", "C2", "C3", "C4"];
 
-/// Files found after a cut.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub(super) struct Found {
     moment: String,
-    /// Files that are not there, or do not read as they were written.
+    /// Files missing or with wrong contents.
     lost: f64,
-    /// Files that cleaning had moved.
     moved: f64,
-    /// Share of them that is where it has moved them to, in percent; the others are where they were.
+    /// Share of the moved files found at their copies, in percent; the others are at their sources.
     at_copies: f64,
 }
 
-/// Sets `all` to the names of the files and `content` to a function that prints what is in one.
+/// Sets `all` to the names of the files and `content` to a function that prints a file's contents.
 const NAMES: &str = "all=$(seq 1 $FILES); content() { yes \"file $1\" | head -c 65536; }\n";
-/// Prints the first block of each file.
 const PLACES: &str = "for i in $all; do \
                       echo place $i $(filefrag -v f$i 2>/dev/null | awk '$1 == \"0:\" { print $4; exit }'); done\n";
-/// Writes files with others between them, and removes these.
 const MAKE: &str = "for i in $all; do content $i > f$i; content x > x$i; done; sync; rm x*; sync\n";
-/// Cleans eight times, a segment each: F2FS_IOC_GARBAGE_COLLECT, which the `f2fs_io` of some distributions lacks.
+/// Cleans eight segments, one per call, by F2FS_IOC_GARBAGE_COLLECT; the `f2fs_io` of some distributions lacks
+/// it.
 const CLEAN: &str = "for i in 1 2 3 4 5 6 7 8; do perl -e \
                      'open(F, \"<f1\") or die; $sync = pack(\"I\", 1); ioctl(F, 0x4004f506, $sync) or die $!' || exit 1; \
                      done\n";
-/// Writes past the page cache what opens a block on every bank.
+/// Writes past the page cache, enough to open a block on every bank.
 const WRITE: &str = "dd if=/dev/zero of=w3 bs=1M count=32 oflag=direct 2> /dev/null\n";
-/// Reads every file.
 const CHECK: &str = "for i in $all; do content $i | cmp -s - f$i || echo lost $i; done\n";
 
 fn script(parts: &[&str]) -> Vec<String> {
@@ -61,10 +57,8 @@ fn script(parts: &[&str]) -> Vec<String> {
     ["sh", "-c", &text].map(str::to_owned).into()
 }
 
-/// Drives frozen at marks, and when.
 type Frozen = Arc<Mutex<BTreeMap<String, (SimTime, Box<dyn Simulated>)>>>;
 
-/// Freezes the drive at each of the moments.
 struct Freezer(Frozen);
 
 impl Watch for Freezer {
@@ -88,7 +82,7 @@ impl Watch for Freezer {
     fn sample(&mut self, _: SimTime, _: &Sample) {}
 }
 
-/// The first block of each file, as [`PLACES`] prints it.
+/// Parses the output of [`PLACES`]: the first block of each file.
 fn places(said: &str) -> BTreeMap<u32, String> {
     let place = |line: &str| {
         let (number, block) = line.strip_prefix("place ")?.split_once(' ')?;
@@ -111,7 +105,6 @@ fn task(name: &str, setup: Vec<Step>, command: Vec<String>) -> Task {
     }
 }
 
-/// Cuts power at each moment, and looks at what is left.
 fn measure(kernel: &Kernel, experiment: &Experiment) -> Result<Vec<Found>, PaperError> {
     let frozen = Frozen::default();
     let mark = |name: &str| Step::Mark(name.to_owned());
@@ -128,6 +121,7 @@ fn measure(kernel: &Kernel, experiment: &Experiment) -> Result<Vec<Found>, Paper
     let work = task("F2FS that cleans by logical copy", setup, script(&["echo behind\n", PLACES]));
     let watch = Box::new(Freezer(Arc::clone(&frozen)));
     let (_, said) = guest::run(kernel, &work, experiment, None, |drive| drive.watch = Some(watch))?;
+    // Files whose first block changed between both lists were moved by cleaning.
     let (before, behind) = said.split_once("behind\n").unwrap_or((&said, ""));
     let (before, behind) = (places(before), places(behind));
     let moved: Vec<u32> =
@@ -156,7 +150,7 @@ fn measure(kernel: &Kernel, experiment: &Experiment) -> Result<Vec<Found>, Paper
         .collect()
 }
 
-/// Everything that a cut has left; nothing without a kernel.
+/// Empty without a kernel.
 pub(super) fn measured(options: &Options, bench: &Bench<'_>) -> Result<Vec<Found>, PaperError> {
     if options.scale == Scale::Tiny {
         return Ok(Vec::new());
@@ -177,8 +171,8 @@ pub(super) fn figure(found: &[Found]) -> Option<Figure> {
     for of in found {
         for (quantity, unit, value) in [
             ("files lost", "files", of.lost),
-            ("files that cleaning had moved", "files", of.moved),
-            ("of these at their copies", "%", of.at_copies),
+            ("files moved by cleaning", "files", of.moved),
+            ("moved files found at their copies", "%", of.at_copies),
         ] {
             rows.push(Row::new(
                 &[("quantity", quantity), ("power cut", &of.moment), ("unit", unit)],
@@ -188,7 +182,7 @@ pub(super) fn figure(found: &[Found]) -> Option<Figure> {
     }
     let figure = Figure::new(
         "2-f2fs",
-        format!("what a power cut leaves of {FILES} files that F2FS cleans by logical copy"),
+        format!("{FILES} files on F2FS with cleaning by logical copy, after a power cut"),
         View::Table { down: &["power cut"], across: "quantity" },
         rows,
     );

@@ -1,4 +1,4 @@
-//! Work of each file system, and its cost.
+//! Simulation of each file system, and its cost.
 
 use strobe_lab::RunError;
 use strobe_lab::runner::drive_command;
@@ -12,28 +12,27 @@ use serde::{Deserialize, Serialize};
 use super::{ALL, COMMAND_US, Options, PaperError, Phase, Scale, Setup};
 use strobe_lab::points::Watch;
 
-/// The size of everything. A smaller drive has as many blocks and segments, but shorter ones: their
-/// numbers decide how much of the spare space is at hand.
+/// Size of drive and file system. A smaller drive has the same number of blocks and segments, but shorter
+/// ones: the numbers decide how much spare space is available.
 #[derive(Clone, Copy, Debug)]
 struct Size {
-    /// Blocks and segments are this much smaller than in full.
+    /// Factor by which blocks and segments are smaller.
     share: u32,
-    /// Blocks per plane that the host's data takes.
     blocks: u32,
-    /// Blocks per plane beyond that and the spare ones.
+    /// Additional blocks per plane besides the spare ones.
     more_blocks: u32,
 }
 
-/// Of the Jasmine preset, with its 4 GiB and 7 % in full.
+/// Full size: the Jasmine preset with 4 GiB and 7 %.
 const PLANES: u32 = 8;
 const BLOCKS: u32 = 512;
 const PAGES_PER_BLOCK: u32 = 128;
 const UNITS_PER_PAGE: u32 = 2;
-/// Of 4 KiB: 2 MiB, as in F2FS.
+/// In blocks of 4 KiB: 2 MiB, as in F2FS.
 const SEGMENT_BLOCKS: u32 = 512;
 const MIB_BLOCKS: u32 = 256;
 const BLOCK_BYTES: u32 = 4096;
-/// A few tables and the two blocks of a checkpoint itself.
+/// A few tables and the two blocks of the checkpoint itself.
 const CHECKPOINT_BLOCKS: u32 = 8;
 
 impl Size {
@@ -49,27 +48,26 @@ impl Size {
         PAGES_PER_BLOCK / self.share
     }
 
-    /// Blocks of 4 KiB that the drive offers.
+    /// In blocks of 4 KiB.
     fn logical_blocks(self) -> u32 {
         PLANES * self.blocks * self.pages_per_block() * UNITS_PER_PAGE
     }
 
-    /// Blocks updated within one window: 100 MiB in full, as by the paper's Tiobench.
+    /// 100 MiB in full, as in the paper's Tiobench.
     fn window_blocks(self) -> u32 {
         self.logical_blocks() / 40
     }
 
-    /// Size of a batch of cleaning, in blocks. The less is cleaned before a checkpoint, the more
-    /// often the drive runs dry: on the smaller drive it is as much as in full, unless that is all of it.
+    /// Scaled cleaning batch in blocks. Smaller batches exhaust the drive more often, so the quick scale
+    /// keeps the full batch; only the tiny one shrinks it.
     fn of_batch(self, blocks: u32) -> u32 {
         if self.blocks == BLOCKS { blocks } else { blocks / self.share }
     }
 
-    /// Configuration under `[workload]`, apart from the utilization.
     fn file_system(self, setup: &Setup) -> LfsConfig {
         let batch = self.of_batch(setup.batch_mib * MIB_BLOCKS);
         let segment_blocks = SEGMENT_BLOCKS / self.share;
-        // As much as cleaning gains between two of its checkpoints.
+        // The space that cleaning gains between two of its checkpoints.
         let checkpoint_every = ((1.0 - setup.victims) * f64::from(batch)) as u64;
         LfsConfig {
             cleaning: setup.mode.cleaning,
@@ -77,7 +75,7 @@ impl Size {
             cleaned_segments: batch.div_ceil(segment_blocks),
             checkpoint_bytes: CHECKPOINT_BLOCKS * BLOCK_BYTES,
             checkpoint_every: checkpoint_every * u64::from(BLOCK_BYTES),
-            trims: setup.told,
+            trims: setup.trims,
             sync: setup.sync,
             ..LfsConfig::default()
         }
@@ -102,7 +100,7 @@ impl Size {
                 ftl.translation.cached_entries = self.logical_blocks() / setup.in_memory.part;
             }
         })?;
-        // Demand paging has its map in pages in any case.
+        // Demand paging always has its map in pages.
         if drive.ftl.mapping != "page" {
             drive.ftl.durable_map = DurableMap::Journal;
         }
@@ -110,7 +108,6 @@ impl Size {
     }
 }
 
-/// One file system with all that decides what becomes of it.
 #[derive(Clone, Debug, Serialize)]
 pub(super) struct Point {
     pub(super) setup: Setup,
@@ -126,32 +123,29 @@ impl Point {
     }
 }
 
-/// Results of one file system.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub(super) struct Measured {
-    /// Share of the file system's blocks that files take.
+    /// Share of the file system's blocks used by files.
     pub(super) fill: f64,
-    /// One behind the other.
     pub(super) windows: Vec<Window>,
 }
 
-/// Events within a window.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub(super) struct Window {
     ns: u64,
-    /// Blocks written by the application, of segments cleaned, and live among them.
+    /// Blocks written by the application, blocks of cleaned segments, and live blocks in these.
     written: u64,
     cleaned: u64,
     moved: u64,
-    /// Pages programmed, in the order of the causes.
+    /// In the order of [`Cause::ALL`].
     programs: Vec<u64>,
-    /// Blocks copied, and how many of them without an entry in the virtual map.
+    /// Blocks copied, and those without an entry in the virtual map.
     copied: u64,
     without_entry: u64,
 }
 
 impl Window {
-    /// Pages programmed for `cause`, per page of new data.
+    /// Per page of new data.
     pub(super) fn programs(&self, cause: Cause) -> f64 {
         let at = Cause::ALL.iter().position(|&of| of == cause);
         self.per_page(at.map_or(0, |at| self.programs[at]))
@@ -165,31 +159,31 @@ impl Window {
         pages as f64 * f64::from(UNITS_PER_PAGE) / self.written as f64
     }
 
-    /// Virtual time per block of new data.
+    /// Per block of new data.
     pub(super) fn us(&self) -> f64 {
         self.ns as f64 / 1e3 / self.written as f64
     }
 
-    /// Live share of the segments that were cleaned.
     pub(super) fn victims_live(&self) -> Option<f64> {
         (self.cleaned > 0).then(|| self.moved as f64 / self.cleaned as f64)
     }
 
-    /// Share of the copies for which there was no place in the virtual map.
+    /// Share of copies without a free entry in the virtual map.
     pub(super) fn map_full(&self) -> Option<f64> {
         (self.copied > 0).then(|| self.without_entry as f64 / self.copied as f64)
     }
 }
 
-/// Files that give victims of the live share `setup.victims`, in blocks. Updates hit all blocks alike
-/// and the oldest segments are cleaned, so that a segment of age a in updates per file block is to
-/// exp(−a) live.
+/// Size of the files in blocks that makes victims the share `setup.victims` live.
+///
+/// Updates are uniform and the oldest segments are cleaned. A segment of age a, in updates per file
+/// block, is the share exp(−a) live.
 fn file_blocks(setup: &Setup, log_blocks: u32) -> u32 {
     let age = -libm::log(setup.victims);
     let share = match setup.phase {
-        // The oldest segment saw all updates that there was room for: a = (1 − share) / share.
+        // The oldest segment saw all updates that fit: a = (1 − share) / share.
         Phase::Aged => 1.0 / (1.0 + age),
-        // The log goes round once while (1 − victims) × its blocks are updated.
+        // The log wraps once per (1 − victims) × its blocks of updates.
         Phase::Sustained => (1.0 - setup.victims) / age,
     };
     (share * f64::from(log_blocks)) as u32
@@ -218,6 +212,7 @@ pub(super) fn measure(point: &Point, options: &Options, watch: &dyn Watch) -> Re
         }
         lfs.checkpoint(disk).map_err(command)
     };
+    // Sustained runs are preceded by random updates of one file-set size.
     let (blocks, windows) = match setup.phase {
         Phase::Aged => (size.window_blocks(), setup.windows()),
         Phase::Sustained => {
@@ -235,7 +230,6 @@ pub(super) fn measure(point: &Point, options: &Options, watch: &dyn Watch) -> Re
     Ok(Measured { fill, windows: measured })
 }
 
-/// A drive and its queue, as the file system sees them.
 struct Disk {
     drive: Box<dyn Simulated>,
     queue: HostQueue,
@@ -263,7 +257,6 @@ impl LfsDisk for Disk {
     }
 }
 
-/// State of a run at one moment.
 struct Snapshot {
     stats: DriveStats,
     now: SimTime,
@@ -299,7 +292,6 @@ mod tests {
     use super::*;
     use crate::logical_copy::{READ_WRITE, VICTIMS};
 
-    /// Counts the sectors written.
     struct Counter(u64);
 
     impl LfsDisk for Counter {
@@ -350,8 +342,8 @@ mod tests {
             (0..after).for_each(|_| lfs.update_at_random(&mut disk).expect("nothing fails"));
             let done = lfs.counts().since(&start);
             let live = done.moved as f64 / done.cleaned as f64;
-            // A short window ends long after the last cleaning or just behind it, and its updates make
-            // victims emptier than they were when it began.
+            // A short window may end long after the last cleaning or right after it. Its updates make
+            // victims emptier than at its start.
             let (of_live, of_written) = if phase == Phase::Aged { (0.03, 0.1) } else { (0.01, 0.02) };
             assert!((live - victims).abs() < of_live, "{phase:?}, {victims}: {live}");
             let written = (disk.0 - start_sectors) as f64 / 8.0 / done.written as f64;

@@ -1,5 +1,5 @@
-//! Logical copy: Kang, Han and Shin. Segment cleaning by reading and writing against copy commands that only
-//! change the drive's map: the drive alone, and F2FS and ext4 on it.
+//! Logical copy (Kang, Han and Shin): segment cleaning by reads and writes compared with copy commands that
+//! only change the drive's map. Runs on the drive alone, and with F2FS and ext4.
 
 #[cfg(target_os = "linux")]
 mod cases;
@@ -28,39 +28,35 @@ use super::{Made, Options, Paper, PaperError, Scale};
 use measure::Point;
 use runs::Runs;
 
-/// Claims of the paper, and bands for them.
 pub(crate) const CLAIMS: &str = include_str!("claims.toml");
 
 pub(super) const PAPER: Paper = Paper {
     name: "logical-copy",
     title: "Improving the Performance of Log-Structured File Systems Using Logical Copy Technique",
     authors: "Yunji Kang, Kyuhwa Han, Dongkun Shin (in Korean)",
-    reproduces: "segment cleaning as the drive sees it (lfs-clean), beside what the text says of figures 3 and 4; \
-                 these figures, F2FS and ext4 on a real kernel; what the time of a command is worth",
+    reproduces: "segment cleaning on the drive alone (lfs-clean), compared with the text on figures 3 and 4; figures 3 \
+                 and 4 with F2FS and ext4 on a real kernel; the effect of the command time",
     takes: "40 seconds with --quick, three minutes in full; with a kernel for guests (make kernel) also figures 3 \
             and 4: some minutes more with --quick, about 40 minutes in full",
     make,
 };
 
-/// Model of the board.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
 struct Model {
     name: &'static str,
     preset: &'static str,
-    /// Form of the map, if not that of the preset.
+    /// Form of the map, if other than the preset's.
     #[serde(skip)]
     map: Option<DurableMap>,
 }
 
-/// The board with its shipped firmware: what claims are judged on.
+/// Claims are judged on it.
 const SHIPPED: Model = Model { name: "shipped firmware", preset: "jasmine-shipped", map: None };
-/// The model of before: any bank, any order, 32 MB of write-back cache, a map in a journal.
+/// The earlier model: any bank, any order, 32 MB of write-back cache, a map in a journal.
 const JOURNAL: Model = Model { name: "journal", preset: "jasmine-4g", map: Some(DurableMap::Journal) };
-/// The model of before with the map in pages.
 const MAP_PAGES: Model = Model { name: "map pages", preset: "jasmine-4g", map: Some(DurableMap::Pages) };
 const MODELS: [Model; 3] = [JOURNAL, MAP_PAGES, SHIPPED];
 
-/// Way that live blocks are moved, and the drive's handling of copy commands.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
 struct Mode {
     name: &'static str,
@@ -76,40 +72,38 @@ const PHYSICAL: Mode =
     Mode { name: "physical copy", cleaning: Cleaning::Copy, copy_mode: CopyMode::Physical };
 const LOGICAL: Mode = Mode { name: "logical copy", cleaning: Cleaning::Copy, copy_mode: CopyMode::Logical };
 const MODES: [Mode; 3] = [READ_WRITE, PHYSICAL, LOGICAL];
-/// F2FS as it comes: no cleaning, dead blocks are filled.
 const ORG: Mode = Mode { name: "ORG", cleaning: Cleaning::Threaded, copy_mode: CopyMode::Physical };
 const EXT4: Mode = Mode { name: "EXT4", cleaning: Cleaning::InPlace, copy_mode: CopyMode::Physical };
-/// As the paper's bars: NL-RW and NL-LC are read and write, and logical copy.
+/// Bars of the paper: NL-RW is read and write, NL-LC logical copy.
 const FILE_SYSTEMS: [Mode; 4] = [EXT4, ORG, READ_WRITE, LOGICAL];
 
-/// v, the live share of the segments that are cleaned, on which cleaning depends: 1 block per 1 − v new ones is
-/// written again. Not the paper's u, the fill of its file system, which is higher.
+/// v, the live share of cleaned segments. Cleaning rewrites one block per 1 − v new ones.
+///
+/// The paper's u, the fill of its file system, is higher.
 const VICTIMS: [f64; 5] = [0.5, 0.6, 0.7, 0.8, 0.9];
 
-/// The v at which claims are judged. Chosen because the paper's −80 % implies it: at v read and write programs 1/(1 − v)
-/// pages per page of data, logical copy at best one.
+/// v at which claims are judged; the paper's −80 % implies it.
 const JUDGED: f64 = 0.8;
 
-/// Time that the drive takes up a command in, in µs: that of the preset, which has no source, and up to what a TRIM
-/// command takes on the same board.
+/// Command processing times in µs: from the preset's, which has no source, beyond the time of a TRIM command on
+/// the same board.
 const COMMANDS_US: [u32; 6] = [20, 50, 100, 150, 176, 200];
-/// Of the preset.
 const COMMAND_US: u32 = 20;
-/// The one time of a command that can be inferred for this board: the TRIM paper has about 200 µs for a TRIM on another
-/// drive, says that this board is alike, and that 64 ranges in a command save 92.3 %. That other commands take as long is
-/// assumed.
+/// The only command time in µs that can be inferred for this board.
+///
+/// The TRIM paper gives about 200 µs for a TRIM on another drive. It says that this board is similar, and that
+/// 64 ranges per command save 92.3 %. Other commands are assumed to take as long.
 const INFERRED_US: u32 = 176;
 
-/// Flash beyond what the drive offers, in blocks per plane, of which that takes 512.
+/// Spare flash in blocks per plane; the logical size takes 512.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
 struct Spare {
     name: &'static str,
     blocks: u32,
 }
 
-/// Of the preset.
 const PRESET: Spare = Spare { name: "7 %", blocks: 38 };
-/// The last is a board of which half of the flash is used.
+/// With the last one half of the flash is used.
 const SPARES: [Spare; 4] = [
     PRESET,
     Spare { name: "15 %", blocks: 77 },
@@ -117,15 +111,14 @@ const SPARES: [Spare; 4] = [
     Spare { name: "100 %", blocks: 512 },
 ];
 
-/// Share of the map in the drive's memory; the rest is loaded when it is needed (DFTL).
+/// Share of the map in the drive's memory; the rest is loaded on demand (DFTL).
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
 struct InMemory {
     name: &'static str,
-    /// One of so many entries.
+    /// Divisor: one of `part` entries is in memory.
     part: u32,
 }
 
-/// The page map has all of them.
 const ALL: InMemory = InMemory { name: "all", part: 1 };
 const PARTS: [InMemory; 4] = [
     ALL,
@@ -134,16 +127,14 @@ const PARTS: [InMemory; 4] = [
     InMemory { name: "1/64", part: 64 },
 ];
 
-/// When it is measured.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
 enum Phase {
-    /// As in the paper: right after ageing, which ends just before the first cleaning.
+    /// Right after ageing, which ends just before the first cleaning, as in the paper.
     Aged,
-    /// When the file system has cleaned and the drive collected for long.
+    /// After long cleaning by the file system and collection by the drive.
     Sustained,
 }
 
-/// One file system on one drive.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
 struct Setup {
     model: Model,
@@ -151,37 +142,32 @@ struct Setup {
     victims: f64,
     mode: Mode,
     spare: Spare,
-    /// MiB of segments that are cleaned before each checkpoint.
+    /// MiB of segments cleaned before each checkpoint.
     batch_mib: u32,
-    /// Entries of the virtual map.
     entries: u32,
-    /// Map entries in memory.
     in_memory: InMemory,
-    told: Trims,
-    /// True if every update is flushed.
+    trims: Trims,
     sync: bool,
-    /// Time that the drive takes up a command in, in µs.
     command_us: u32,
 }
 
-/// MiB of segments cleaned before each checkpoint: where nothing else is said, and all that are tried.
 const BATCH_MIB: u32 = 8;
 const BATCHES_MIB: [u32; 3] = [2, 8, 16];
 
-/// Entries of the virtual map: one for each block of the largest batch, and fewer than 8 MiB need.
+/// One per block of the largest batch, and fewer than 8 MiB need.
 const ENTRIES: u32 = 4096;
 const FEW_ENTRIES: u32 = 1024;
 
-/// Windows of the runs that show what becomes of the gain: twice the drive is updated.
+/// Windows of runs that show the gain over time: two drive sizes of updates.
 const WINDOWS: u32 = 80;
 
 impl Setup {
     fn new(phase: Phase, victims: f64, mode: Mode) -> Self {
         let (batch_mib, entries) = (BATCH_MIB, ENTRIES);
-        let (told, sync, command_us) = (Trims::EveryBlock, false, COMMAND_US);
+        let (trims, sync, command_us) = (Trims::EveryBlock, false, COMMAND_US);
         let (spare, in_memory) = (PRESET, ALL);
         let model = SHIPPED;
-        Self { model, phase, victims, mode, spare, batch_mib, entries, in_memory, told, sync, command_us }
+        Self { model, phase, victims, mode, spare, batch_mib, entries, in_memory, trims, sync, command_us }
     }
 
     fn windows(&self) -> u32 {
@@ -193,7 +179,6 @@ impl Setup {
     }
 }
 
-/// Everything that a figure asks for.
 fn setups() -> Vec<Setup> {
     let mut setups = Vec::new();
     for victims in VICTIMS {
@@ -204,9 +189,10 @@ fn setups() -> Vec<Setup> {
     }
     for mode in [READ_WRITE, LOGICAL] {
         let judged = Setup::new(Phase::Sustained, JUDGED, mode);
-        setups.extend(SPARES.map(|spare| Setup { spare, told: Trims::CleanedSegments, ..judged }));
+        setups.extend(SPARES.map(|spare| Setup { spare, trims: Trims::CleanedSegments, ..judged }));
         setups.extend(BATCHES_MIB.map(|batch_mib| Setup { batch_mib, ..judged }));
     }
+    // Fewer entries of the virtual map than the larger batches need.
     let few = Setup { entries: FEW_ENTRIES, ..Setup::new(Phase::Sustained, JUDGED, LOGICAL) };
     setups.extend(BATCHES_MIB.map(|batch_mib| Setup { batch_mib, ..few }));
     for mode in FILE_SYSTEMS {
@@ -227,6 +213,7 @@ fn setups() -> Vec<Setup> {
             setups.push(Setup { command_us: INFERRED_US, ..judged });
         }
     }
+    // Several figures share a setup; it is simulated once.
     let mut once: Vec<Setup> = Vec::new();
     for setup in setups {
         if !once.contains(&setup) {
@@ -236,7 +223,7 @@ fn setups() -> Vec<Setup> {
     once
 }
 
-/// True if somebody has set the time of a command: then it is that in all rows.
+/// True if the user has set the command time, which then applies to all rows.
 fn command_is_set(options: &Options) -> bool {
     options.sets.iter().any(|set| set.contains("controller.command_ns"))
 }
@@ -255,7 +242,7 @@ fn make(options: &Options, bench: &Bench<'_>) -> Result<Made, PaperError> {
         figures: vec![recovery::figure(&found), premise::figure(&premise)],
     };
     made.claims.extend(recovery::claims(&found));
-    // What somebody has set is the same in all rows of a figure that is about it.
+    // A user's setting is equal in all rows, so a figure that varies it is dropped.
     let map_is_set =
         options.sets.iter().any(|set| set.contains("drive.ftl.mapping") || set.contains("translation"));
     let is_about_set = |figure: &str| match figure {
@@ -282,41 +269,40 @@ fn make(options: &Options, bench: &Bench<'_>) -> Result<Made, PaperError> {
 
 fn notes(scale: Scale) -> Vec<String> {
     let mut notes: Vec<String> = [
-        "a log-structured file system reduced to its commands, on the Jasmine board with its shipped firmware (preset jasmine-shipped: 4 GiB, 7 % spare): 16 KiB \
-         updates, all extents alike, go to a log of 2 MiB segments; the four oldest ones at a time are cleaned: \
-         live blocks moved by reads and writes of up to 128 KiB or by copies of up to 128 ranges, 32 commands \
-         at a time, then a checkpoint of 8 blocks, a flush, trims of what is dead",
-        "v is the live share of cleaned segments, on which the cost of cleaning depends: read and write programs \
-         1/(1 - v) blocks per block of data, at v = 0.8 five; logical copy one, and what the drive's own collection \
-         and map take. Files are given the size at which v comes out. It is not the paper's u, the fill of its file \
-         system, and v = 0.8 is judged because the paper's -80 % implies it",
-        "the paper ages its file system until just before the first cleaning, then updates some 100 MiB \
-         (Tiobench). So does lfs-clean. In such a window the 7 % of spare flash are not used up, and the drive \
-         has nothing to collect",
-        "a drive whose file system goes on cleaning has: after a logical copy the live blocks lie where they lay, \
-         dead ones around them, and in the end the drive moves what the file system did not. How much depends on \
-         its spare space: with 7 % the gain does not last (figure sustained)",
-        "sustained times suffer more than programs: this drive collects only when it has to, a victim lies on one \
-         die, and the map must be on flash before it is erased; all dies together are less than half busy",
-        "the map is in memory and in map pages on flash (durable_map), programmed at flushes and when the host's open \
-         block is exchanged, as the paper has it: cause map. Cause meta: owners' lists (P2L) and the virtual map",
-        "figure models has every claim of the drive alone on the model of before, too: any bank, any order, a write-back \
+        "a log-structured file system reduced to its commands, on the Jasmine board with its shipped firmware (preset \
+         jasmine-shipped: 4 GiB, 7 % spare). Uniform updates of 16 KiB go to a log of 2 MiB segments. Cleaning takes the \
+         four oldest segments: it moves live blocks by reads and writes of up to 128 KiB or by copies of up to 128 \
+         ranges, at queue depth 32, then writes a checkpoint of 8 blocks, flushes, and trims the dead blocks",
+        "v is the live share of cleaned segments, which decides the cost of cleaning: read and write programs 1/(1 - v) \
+         blocks per block of data, five at v = 0.8; logical copy programs one, plus the drive's own collection and map. \
+         The size of the files is set to give v. v is not the paper's u, the fill of its file system; claims are judged \
+         at v = 0.8 because the paper's -80 % implies it",
+        "the paper ages its file system until just before the first cleaning, then updates some 100 MiB (Tiobench); so \
+         does lfs-clean. Such a window does not use up the 7 % of spare flash, and the drive collects nothing",
+        "under sustained cleaning the drive does collect: a logical copy leaves the live blocks among dead ones, and the \
+         drive later moves what the file system did not. The amount depends on the spare space: with 7 % the gain does \
+         not last (figure sustained)",
+        "sustained times suffer more than programs: this drive collects only when it must, a victim lies on one die, and \
+         the map must be on flash before the victim is erased. The dies are less than half busy",
+        "the map is in memory and in map pages on flash (durable_map). Map pages are programmed at flushes and when the \
+         host opens a new block, as in the paper: cause map. The virtual map is cause meta, owners' lists are cause p2l",
+        "figure models also has every claim of the drive alone on the earlier model: any bank, any order, a write-back \
          cache of 32 MB, a journal of map entries (preset jasmine-4g)",
-        "the file system of lfs-clean writes no metadata but its checkpoints; figures 3 and 4 are a real one",
-        "beside it ORG fills the dead blocks of old segments instead of cleaning, those with the most first, and EXT4 writes \
-         in place: the same updates on a drive of the same age, a stand-in where there is no kernel. Collection stops the \
-         world, as in the board's firmware",
+        "the file system of lfs-clean writes no metadata except checkpoints; figures 3 and 4 use real file systems",
+        "stand-ins without a kernel, with the same updates on a drive of the same age: ORG fills the dead blocks of old \
+         segments instead of cleaning, segments with the most dead blocks first; EXT4 writes in place. Collection stops \
+         the world, as in the board's firmware",
     ]
     .map(str::to_owned)
     .into();
     match scale {
         Scale::Full => {}
         Scale::Quick => notes.push(
-            "QUICK: a quarter of the drive, as many blocks and segments of a quarter of the size; programs for data \
-             are nearly the same, those for the map more, as blocks are opened more often"
+            "QUICK: a quarter of the drive, with the same number of blocks and segments of a quarter of the size. Programs \
+             for data are nearly the same, programs for the map more, as blocks are opened more often"
                 .to_owned(),
         ),
-        Scale::Tiny => notes.push("TINY: too little to mean anything".to_owned()),
+        Scale::Tiny => notes.push("TINY: these numbers are meaningless".to_owned()),
     }
     notes
 }

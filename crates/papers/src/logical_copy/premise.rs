@@ -1,4 +1,4 @@
-//! The premise of the paper: small writes at random places cannot use all banks of the drive.
+//! The paper's premise: small random writes cannot use all banks of the drive.
 
 use strobe_lab::RunError;
 use strobe_ssd::{DriveConfig, HostQueue, Pacing, build};
@@ -7,14 +7,13 @@ use strobe_types::{Lba, Op, Prng, Request, SimTime};
 use super::{MODELS, Model};
 use crate::{Figure, Options, PaperError, Row, View};
 
-/// Sectors of an update, and of a long write.
+/// In sectors.
 const UPDATE: u32 = 32;
 const LONG: u32 = 256;
-/// Bytes written each way: no block is collected.
+/// Bytes written in each test, too few for collection.
 const BYTES: u64 = 128 << 20;
 const DEPTH: u32 = 32;
 
-/// Speeds of a new drive.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(super) struct Premise {
     pub(super) model: Model,
@@ -23,7 +22,7 @@ pub(super) struct Premise {
 }
 
 impl Premise {
-    /// Speed of random updates as a share of that of long writes in a row.
+    /// Speed of random updates as a share of long sequential writes.
     pub(super) fn share(&self) -> f64 {
         self.random_mb_s / self.sequential_mb_s
     }
@@ -45,7 +44,6 @@ fn speed(config: &DriveConfig, requests: &[Request], seed: u64) -> Result<f64, R
     Ok(BYTES as f64 * 1e3 / queue.finished().as_ns() as f64)
 }
 
-/// Writes 128 MiB to a new drive of each model, at random and in a row.
 pub(super) fn measure(options: &Options) -> Result<Vec<Premise>, PaperError> {
     let failed = |error: RunError| PaperError::Run { run: "premise".to_owned(), error: Box::new(error) };
     MODELS
@@ -70,8 +68,8 @@ pub(super) fn figure(premises: &[Premise]) -> Figure {
     for premise in premises {
         for (quantity, unit, value) in [
             ("random, 16 KB", "MB/s", premise.random_mb_s),
-            ("in a row, 128 KB", "MB/s", premise.sequential_mb_s),
-            ("random over in a row", "times", premise.share()),
+            ("sequential, 128 KB", "MB/s", premise.sequential_mb_s),
+            ("random over sequential", "times", premise.share()),
         ] {
             rows.push(Row::new(
                 &[("quantity", quantity), ("model", premise.model.name), ("unit", unit)],
@@ -81,11 +79,11 @@ pub(super) fn figure(premises: &[Premise]) -> Figure {
     }
     Figure::new(
         "premise",
-        "writes to a new drive, 32 at a time",
+        "writes to a new drive at queue depth 32",
         View::Table { down: &["quantity"], across: "model" },
         rows,
     )
-    .noted("shipped firmware: the address of a page decides its bank, and one for a busy bank holds up all behind it")
+    .noted("shipped firmware: the address of a page decides its bank, and a page for a busy bank blocks all pages after it")
 }
 
 #[cfg(test)]

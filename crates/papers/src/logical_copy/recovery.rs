@@ -1,4 +1,4 @@
-//! The paper's figure 2: what a power cut leaves around a logical copy, at the moments it calls C1 to C4.
+//! The paper's figure 2: data around a logical copy after a power cut at the moments C1 to C4.
 
 use strobe_lab::RunError;
 use strobe_ssd::{Command, CommandError, CopyMode, DataMode, Range, Simulated, build};
@@ -10,26 +10,22 @@ use crate::{Claim, Figure, Options, PaperError, Row, View};
 
 const BLOCK_SECTORS: u32 = 8;
 const BLOCK_BYTES: usize = 4096;
-/// Blocks that are copied.
 const BLOCKS: u64 = 64;
-/// Begin of the sources, of their copies, and of other writes.
 const SOURCE: u64 = 0;
 const DESTINATION: u64 = 1000;
 const OTHERS: u64 = 2000;
-/// Writes behind the copy: W3 of the paper's figure.
+/// Writes after the copy: W3 in the paper's figure.
 const BEHIND: u64 = 8;
 
-/// Blocks found after a cut.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(super) struct Found {
     case: &'static str,
-    /// Sources that do not read as they were written, of all.
+    /// Number of sources with wrong contents.
     lost: f64,
-    /// Destinations that hold the copy, in percent; the others hold nothing yet.
+    /// Destinations with the copy, in percent; the others are empty.
     copied: f64,
-    /// Destinations that hold neither.
     wrong: f64,
-    /// Writes behind the copy that are there, in percent.
+    /// Writes after the copy that survived, in percent.
     behind: f64,
 }
 
@@ -41,7 +37,6 @@ fn lba(block: u64) -> Lba {
     Lba::new(block * u64::from(BLOCK_SECTORS))
 }
 
-/// Does what the figure shows, and looks at what a cut at each moment would leave.
 pub(super) fn measure(options: &Options) -> Result<Vec<Found>, PaperError> {
     let failed = |error: RunError| PaperError::Run { run: "recovery".to_owned(), error: Box::new(error) };
     let config = crate::drive(SHIPPED.preset, options, |drive| {
@@ -57,7 +52,7 @@ pub(super) fn measure(options: &Options) -> Result<Vec<Found>, PaperError> {
     let mut others = OTHERS..;
     let mut write_others = |drive: &mut dyn Simulated, now: SimTime, blocks: usize| {
         others.by_ref().take(blocks).try_fold(now, |now, block| {
-            // They go round, so that the drive has room.
+            // Addresses wrap, so that the drive has free space.
             drive.write_bytes(now, lba(OTHERS + block % 2000), &content(block))
         })
     };
@@ -75,14 +70,14 @@ pub(super) fn measure(options: &Options) -> Result<Vec<Found>, PaperError> {
     let copy = Command::Copy { destination: lba(DESTINATION), sources: &sources };
     now = drive.execute(now, &copy).map_err(command)?;
     now = write_others(&mut *drive, now, BEHIND as usize).map_err(command)?;
-    cut("C2: behind the copy", &*drive, now)?;
-    // As much as fills the open block of every die: the map goes to flash before another one is opened.
+    cut("C2: after the copy", &*drive, now)?;
+    // Enough to fill the open block of every die: the map is written before another one is opened.
     now = write_others(&mut *drive, now, 2 * 8 * 16 * 2).map_err(command)?;
     now = drive.settle(now).map_err(command)?;
-    cut("C3: behind a change of the open block", &*drive, now)?;
+    cut("C3: after a change of the open block", &*drive, now)?;
     now = drive.execute(now, &Command::Flush).map_err(command)?;
     now = drive.settle(now).map_err(command)?;
-    cut("C4: behind the next checkpoint", &*drive, now)?;
+    cut("C4: after the next checkpoint", &*drive, now)?;
     Ok(found)
 }
 
@@ -100,7 +95,7 @@ fn look(case: &'static str, drive: &dyn Simulated, now: SimTime) -> Result<Found
         of.copied += if bytes == expected { 100.0 / BLOCKS as f64 } else { 0.0 };
         of.wrong += f64::from(u8::from(bytes != expected && !empty));
     }
-    // As many were written before the copy.
+    // Skip the writes from before the copy, which are `BEHIND` as well.
     for block in OTHERS + BEHIND..OTHERS + 2 * BEHIND {
         drive.read_bytes(now, lba(block), &mut bytes)?;
         of.behind += if bytes == content(block) { 100.0 / BEHIND as f64 } else { 0.0 };
@@ -113,9 +108,9 @@ pub(super) fn figure(found: &[Found]) -> Figure {
     for of in found {
         for (quantity, unit, value) in [
             ("sources lost", "blocks", of.lost),
-            ("destinations with something else", "blocks", of.wrong),
+            ("destinations with other data", "blocks", of.wrong),
             ("destinations with the copy", "%", of.copied),
-            ("writes behind the copy (W3)", "%", of.behind),
+            ("writes after the copy (W3)", "%", of.behind),
         ] {
             rows.push(Row::new(
                 &[("quantity", quantity), ("power cut", of.case), ("unit", unit)],
@@ -125,13 +120,11 @@ pub(super) fn figure(found: &[Found]) -> Figure {
     }
     Figure::new(
         "2",
-        format!("what a power cut leaves of {BLOCKS} blocks and their logical copies"),
+        format!("{BLOCKS} blocks and their logical copies after a power cut"),
         View::Table { down: &["power cut"], across: "quantity" },
         rows,
     )
-    .noted(
-        "the file system goes back to its last checkpoint: to the sources in C1 to C3, to the copies in C4",
-    )
+    .noted("the file system returns to its last checkpoint: to the sources in C1 to C3, to the copies in C4")
 }
 
 pub(super) fn claims(found: &[Found]) -> Vec<Claim> {
@@ -153,9 +146,9 @@ mod tests {
         let found = measure(&Options::new(Scale::Tiny, 1)).expect("runs");
         assert_eq!(found.len(), 4);
         assert!(found.iter().all(|of| of.lost == 0.0 && of.wrong == 0.0), "{found:?}");
-        // Nothing of the copy before it, all of it behind the flush.
+        // No copy before the command, all copies after the flush.
         assert_eq!((found[0].copied, found[3].copied), (0.0, 100.0), "{found:?}");
-        // Nothing that was written behind the copy is on flash until the open block is exchanged.
+        // Writes after the copy are not durable before the open block is exchanged.
         assert_eq!(
             found.iter().map(|of| of.behind).collect::<Vec<_>>(),
             [0.0, 0.0, 100.0, 100.0],

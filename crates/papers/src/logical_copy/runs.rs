@@ -7,7 +7,6 @@ use strobe_workload::lfs::Trims;
 use super::measure::{Measured, Window};
 use super::{Mode, PRESET, Phase, READ_WRITE, Setup};
 
-/// The runs.
 pub(super) struct Runs<'a>(Vec<(Setup, &'a Measured)>);
 
 impl<'a> Runs<'a> {
@@ -19,7 +18,6 @@ impl<'a> Runs<'a> {
         self.0.iter().find(|(of, _)| *of == setup).map(|(_, measured)| *measured)
     }
 
-    /// Every window of a phase.
     pub(super) fn windows(&self, phase: Phase) -> impl Iterator<Item = &'a Window> {
         self.0
             .iter()
@@ -31,31 +29,29 @@ impl<'a> Runs<'a> {
         self.of(setup)?.windows.first()
     }
 
-    /// Excess of programs of logical copy over read and write, in percent, all else being
-    /// that of `setup`.
+    /// Excess of logical copy over read and write, in percent.
     pub(super) fn programs(&self, setup: Setup) -> Option<f64> {
         let [copied, written] = self.both(setup)?;
         Some(100.0 * (copied.all_programs() / written.all_programs() - 1.0))
     }
 
-    /// Speed as a multiple of that of read and write.
+    /// Speed as a multiple of read and write.
     pub(super) fn speed(&self, setup: Setup) -> Option<f64> {
         let [copied, written] = self.both(setup)?;
         Some(written.us() / copied.us())
     }
 
-    /// Speed as a multiple of that of `over`.
     pub(super) fn speed_over(&self, setup: Setup, over: Mode) -> Option<f64> {
         Some(self.first(Setup { mode: over, ..setup })?.us() / self.first(setup)?.us())
     }
 
-    /// Excess of programs over those of `over`, in percent.
+    /// In percent.
     pub(super) fn programs_over(&self, setup: Setup, over: Mode) -> Option<f64> {
         let (ours, theirs) = (self.first(setup)?, self.first(Setup { mode: over, ..setup })?);
         Some(100.0 * (ours.all_programs() / theirs.all_programs() - 1.0))
     }
 
-    /// Map and journal, in percent of what the host has written.
+    /// Map and journal in percent of the host's writes.
     pub(super) fn map_share(&self, setup: Setup) -> Option<f64> {
         let window = self.first(setup)?;
         let map =
@@ -64,9 +60,9 @@ impl<'a> Runs<'a> {
     }
 
     fn both(&self, setup: Setup) -> Option<[&'a Window; 2]> {
-        // Read and write leave whole blocks dead: the drive moves nothing, and with more spare space no less.
-        // That holds if it hears of all that is dead.
-        let spare = if setup.told == Trims::EveryBlock { PRESET } else { setup.spare };
+        // Read and write leaves whole blocks dead: the drive moves no data at any spare size. This requires
+        // trims of all dead blocks.
+        let spare = if setup.trims == Trims::EveryBlock { PRESET } else { setup.spare };
         Some([self.first(setup)?, self.first(Setup { mode: READ_WRITE, spare, ..setup })?])
     }
 }

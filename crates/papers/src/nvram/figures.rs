@@ -1,4 +1,4 @@
-//! The paper's figures, all from the same runs.
+//! Figures of the paper, from the same runs.
 
 use strobe_nand::NandOp;
 use strobe_workload::files::fat::{Class, Recorded};
@@ -22,10 +22,10 @@ pub(super) fn all(patterns: &[Pattern], results: &Results<'_>) -> Vec<Figure> {
     figures
 }
 
-/// Columns and lines of the picture of a pattern.
+/// Columns and lines of the pattern map.
 const BINS: (u64, u64) = (64, 16);
 
-/// Figure 1: which logical blocks are written when.
+/// Figure 1.
 fn pattern(pattern: &Pattern) -> Figure {
     let mut rows = Vec::new();
     for absorbed in [Absorbed::No, Absorbed::FileSystem] {
@@ -60,7 +60,6 @@ fn pattern(pattern: &Pattern) -> Figure {
     .noted("writes by request number (across) and logical block of 16 KB (up)")
 }
 
-/// Amounts written, next to the paper's.
 fn written(patterns: &[Pattern]) -> Figure {
     let mut rows = Vec::new();
     for pattern in patterns {
@@ -73,14 +72,14 @@ fn written(patterns: &[Pattern]) -> Figure {
     }
     Figure::new(
         "written",
-        "write requests by what the file system writes",
+        "write requests by type",
         View::Bars { panel: &[], group: "workload", bar: "requests" },
         rows,
     )
-    .noted("PostMark's bytes are those of its seed; Camera-MS500's sizes are drawn, as the paper's were")
+    .noted("PostMark's bytes follow from its seed; Camera-MS500's sizes are drawn at random, as in the paper")
 }
 
-/// Figure 2: flash operations, normalised to replacement-block.
+/// Figure 2.
 fn operations(results: &Results<'_>, workload: Workload) -> Figure {
     let mut rows = Vec::new();
     for absorbed in [Absorbed::No, Absorbed::FileSystem] {
@@ -109,10 +108,10 @@ fn operations(results: &Results<'_>, workload: Workload) -> Figure {
         View::Bars { panel: &["metadata"], group: "operation", bar: "scheme" },
         rows,
     )
-    .noted("reads are of pages and of out-of-band areas, which replacement-block follows its chains by")
+    .noted("reads include out-of-band areas, through which replacement-block follows its chains")
 }
 
-/// Figure 3: execution times.
+/// Figure 3.
 fn times(results: &Results<'_>, workload: Workload) -> Figure {
     let mut rows = Vec::new();
     for absorbed in [Absorbed::No, Absorbed::FileSystem, Absorbed::Device] {
@@ -146,9 +145,10 @@ fn times(results: &Results<'_>, workload: Workload) -> Figure {
             ("unit", "times"),
         ];
         let row = Row::new(&at, results.gain(workload, scheme.mapping));
+        // The paper gives gains of Camera-MS500 only.
         let paper = fit::GAINS.iter().find(|(mapping, _)| *mapping == scheme.mapping);
         rows.push(match paper.filter(|_| workload == Workload::Camera) {
-            Some(&(_, gain)) => row.beside(gain),
+            Some(&(_, gain)) => row.with_paper(gain),
             None => row,
         });
     }
@@ -159,12 +159,11 @@ fn times(results: &Results<'_>, workload: Workload) -> Figure {
         rows,
     )
     .noted(
-        "before: everything goes to flash; after: metadata stays in 128 KB of the file system's; by address: \
-             the drive keeps what lies before the first cluster, and the host pays for every request",
+        "before: all data goes to flash; after: the file system keeps metadata in 128 KB; by address: the drive keeps \
+             the sectors before the first cluster, and every request costs host time",
     )
 }
 
-/// Sensitivity of PostMark to the rule that picks the log block to merge: log-block may become the slowest.
 fn log_victims(results: &Results<'_>) -> Figure {
     let mut rows = Vec::new();
     for workload in Workload::ALL {
@@ -183,17 +182,15 @@ fn log_victims(results: &Results<'_>) -> Figure {
     }
     Figure::new(
         "log-victim",
-        "what would it take: execution time by the rule that picks the log block to merge",
+        "execution time by the rule that picks the log block to merge",
         View::Bars { panel: &["run"], group: "time of", bar: "scheme" },
         rows,
     )
     .noted("the paper finds log-block slowest in PostMark before absorption, and fastest in Camera-MS500")
 }
 
-/// µs that the host's processor takes for a merge.
 const MERGE_US: [f64; 6] = [0.0, 500.0, 1000.0, 2000.0, 4000.0, 8000.0];
 
-/// Sensitivity to the cost of a merge: replacement-block may become faster than log-block once metadata is absorbed.
 fn merge_cost(results: &Results<'_>) -> Figure {
     let workload = Workload::Camera;
     let mut rows = Vec::new();
@@ -207,28 +204,28 @@ fn merge_cost(results: &Results<'_>) -> Figure {
         }
     }
     let after = |mapping| results.find(workload, mapping, Absorbed::FileSystem);
+    // Time per request that would make log-block as slow as replacement-block.
     let table = after("replacement-block").zip(after("log-block")).map(|(replacement, log)| {
         let ahead = replacement.seconds(results.host_ns()) - log.seconds(results.host_ns());
         format!(
-            ". As for the table: were each of log-block's requests to take {:.0} µs more, both would take as long",
+            ". The table: {:.0} µs more for each of log-block's requests would make both equally fast",
             1e6 * ahead / log.requests()
         )
     });
     Figure::new(
         "merge-cost",
-        "what would it take: Camera-MS500 after absorption over the processor's time for a merge, in µs",
+        "Camera-MS500 after absorption, by the processor's time for a merge in µs",
         View::Curves { panel: &[], of: "scheme", over: "merge_us" },
         rows,
     )
     .noted(
-        "the paper puts replacement-block's lead down to what log-block's table and its second erase cost. A merge of \
-         any scheme is given the same time here; the number of merges decides"
+        "the paper explains replacement-block's lead by the cost of log-block's table and of its second erase. Here a merge \
+         of any scheme costs the same time; the number of merges decides"
             .to_owned()
             + table.as_deref().unwrap_or_default(),
     )
 }
 
-/// Camera-MS500 at all partition offsets.
 fn offsets(results: &Results<'_>) -> Figure {
     let workload = Workload::Camera;
     let mut rows = Vec::new();
@@ -238,6 +235,7 @@ fn offsets(results: &Results<'_>) -> Figure {
     for offset in 0..OFFSETS {
         for scheme in SCHEMES.into_iter().filter(|scheme| scheme.in_paper) {
             for (metadata, absorbed) in [("before", Absorbed::No), ("after", Absorbed::FileSystem)] {
+                // Smaller scales run some offsets only.
                 let Some(value) = seconds(scheme.mapping, absorbed, offset) else { continue };
                 let at = [("metadata", metadata), ("scheme", scheme.label), ("unit", "s")];
                 rows.push(Row::new(&at, Some(value)).at("offset", f64::from(offset)));
@@ -251,7 +249,7 @@ fn offsets(results: &Results<'_>) -> Figure {
         rows,
     )
     .noted(
-        "FAST closes its sequential log with every write to the first sector of a block: where a hot sector \
-             lies there, it merges for nothing",
+        "FAST closes its sequential log at every write to the first sector of a block: if a hot sector lies there, these \
+             merges are wasted",
     )
 }

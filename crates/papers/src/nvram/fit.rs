@@ -1,15 +1,15 @@
-//! The two numbers that the paper does not give, the host's time for a request and the partition's offset in its erase
-//! block, and what gains they make of Camera-MS500.
+//! Fit of two numbers that the paper does not give, host time per request and partition offset in an erase
+//! block, and the resulting gains of Camera-MS500.
 
 use super::measure::COMPARED;
 use super::results::Results;
 use super::{Absorbed, OFFSETS, Workload};
 use crate::{Figure, Row, View};
 
-/// Gains of absorption in the paper: replacement-block, log-block, FAST.
+/// Gains of absorption in the paper.
 pub(super) const GAINS: [(&str, f64); 3] = [("replacement-block", 30.0), ("log-block", 3.2), ("fast", 6.6)];
 
-/// Seconds before and after, as functions of the host's time: of the drive, and requests.
+/// Execution time before and after absorption as a linear function of host time: drive seconds and requests.
 #[derive(Clone, Copy, Debug)]
 struct Line {
     drive_s: [f64; 2],
@@ -26,7 +26,7 @@ impl Line {
         })
     }
 
-    /// The line if each of `requests` that are absorbed costs the host as much as one that is not.
+    /// Adds `requests` that are absorbed but cost the host as much as others.
     fn and_absorbed(mut self, requests: f64) -> Self {
         self.requests[1] += requests;
         self
@@ -37,7 +37,7 @@ impl Line {
         seconds(0) / seconds(1)
     }
 
-    /// The host's time at which the gain is `gain`: (d₀ + r₀h) = g (d₁ + r₁h). Nothing if none is.
+    /// Host time that gives `gain`: (d₀ + r₀h) = g (d₁ + r₁h). `None` if no time does.
     fn host_ns(self, gain: f64) -> Option<f64> {
         let Self { drive_s: [d0, d1], requests: [r0, r1] } = self;
         let ns = 1e9 * (d0 - gain * d1) / (gain * r1 - r0);
@@ -45,18 +45,18 @@ impl Line {
     }
 }
 
-/// The host's time that gives replacement-block the paper's gain at an offset of 0, in ns.
+/// Host time in ns that gives replacement-block the paper's gain at offset 0.
 pub(super) fn host_ns(results: &Results<'_>) -> Option<f64> {
     Line::of(results, GAINS[0].0, 0)?.host_ns(GAINS[0].1)
 }
 
-/// Both numbers, fitted to the gains of replacement-block (exactly) and FAST (as near as an offset goes). log-block's
-/// takes no part: it hardly depends on the offset.
+/// Both numbers, fitted to the gains of replacement-block (exactly) and FAST (nearest offset). log-block is not
+/// used: its gain hardly depends on the offset.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(super) struct Joint {
     pub(super) offset: u32,
     pub(super) host_ns: f64,
-    /// Of the three, in the order of [`GAINS`].
+    /// Gains in the order of [`GAINS`].
     pub(super) gains: [f64; 3],
 }
 
@@ -64,7 +64,7 @@ pub(super) fn joint(results: &Results<'_>) -> Option<Joint> {
     joint_with(results, 0.0)
 }
 
-/// If as many of the absorbed requests as `absorbed` cost the host as much as those that reach the drive.
+/// Fit if `absorbed` of the absorbed requests cost the host as much as others.
 fn joint_with(results: &Results<'_>, absorbed: f64) -> Option<Joint> {
     let at = |offset: u32| {
         let line =
@@ -77,19 +77,18 @@ fn joint_with(results: &Results<'_>, absorbed: f64) -> Option<Joint> {
         Some(Joint { offset, host_ns, gains })
     };
     let off = |joint: &Joint| libm::fabs(libm::log(joint.gains[2] / GAINS[2].1));
-    // Equal ones: the smallest offset.
+    // Ties: the smallest offset.
     (0..OFFSETS).filter_map(at).min_by(|a, b| off(a).total_cmp(&off(b)))
 }
 
-/// Times of the host that are shown, in µs.
 const HOST_US: [u32; 9] = [0, 100, 150, 200, 250, 300, 400, 460, 600];
 
-/// Gains over the host's time at some offsets, over the offsets at the time that fits, and what both depend on.
 /// `absorbed` requests of Camera-MS500 are metadata.
 pub(super) fn figures(results: &Results<'_>, absorbed: f64) -> Vec<Figure> {
     let joint = joint(results);
     let mut rows = Vec::new();
     let mut offsets = vec![0];
+    // The fitted offset next to 0 shows the effect of the offset alone.
     offsets.extend(joint.map(|joint| joint.offset).filter(|&offset| offset > 0));
     for offset in offsets {
         let panel = format!("offset {offset} sectors");
@@ -104,13 +103,13 @@ pub(super) fn figures(results: &Results<'_>, absorbed: f64) -> Vec<Figure> {
     }
     let over_time = Figure::new(
         "fit-host-time",
-        "what would it take: gains of Camera-MS500 over the time that the host takes for a request",
+        "gains of Camera-MS500 by host time per request",
         View::Curves { panel: &["offset"], of: "scheme", over: "host_us" },
         rows,
     )
     .noted(
-        "the paper: 30, 3.2 and 6.6. At 460 µs, which an earlier version of this model had been fitted with, \
-         replacement-block no longer gains 30 times",
+        "the paper: 30, 3.2 and 6.6. At 460 µs, the fit of an earlier version of this model, replacement-block no longer \
+         gains 30 times",
     );
     let mut rows = Vec::new();
     for offset in 0..OFFSETS {
@@ -123,14 +122,14 @@ pub(super) fn figures(results: &Results<'_>, absorbed: f64) -> Vec<Figure> {
                 ("unit", "times"),
             ];
             let gain = Line::of(results, mapping, offset).map(|line| line.gain(host_ns));
-            rows.push(Row::new(&at, gain).at("offset", f64::from(offset)).beside(*paper));
+            rows.push(Row::new(&at, gain).at("offset", f64::from(offset)).with_paper(*paper));
         }
         let at = [("quantity", "host's time for that"), ("scheme", "all"), ("unit", "µs")];
         rows.push(Row::new(&at, Some(host_ns / 1e3)).at("offset", f64::from(offset)));
     }
     let note = match joint {
         Some(Joint { offset, host_ns, gains: [_, log, fast] }) => format!(
-            "fitted: at each offset the host's time to the 30 times of replacement-block, and the offset to the 6.6 of FAST: \
+            "at each offset the host's time is fitted to replacement-block's gain of 30; the offset is fitted to FAST's 6.6: \
              {offset} sectors, {:.0} µs, FAST {fast:.2}. log-block's {log:.2} (paper 3.2) is predicted",
             host_ns / 1e3
         ),
@@ -138,7 +137,7 @@ pub(super) fn figures(results: &Results<'_>, absorbed: f64) -> Vec<Figure> {
     };
     let over_offset = Figure::new(
         "fit-offset",
-        "what would it take: gains of Camera-MS500 over the partition's offset in an erase block, in sectors",
+        "gains of Camera-MS500 by the partition's offset in an erase block, in sectors",
         View::Curves { panel: &["quantity"], of: "scheme", over: "offset" },
         rows,
     )
@@ -146,19 +145,19 @@ pub(super) fn figures(results: &Results<'_>, absorbed: f64) -> Vec<Figure> {
     vec![over_time, over_offset, absorbed_cost(results, absorbed), postmark(results)]
 }
 
-/// Shares of the host's time for a request that one which is absorbed takes.
+/// Host time of an absorbed request, as shares of a full one.
 const ABSORBED_SHARES: [f64; 5] = [0.0, 0.25, 0.5, 0.75, 1.0];
 
-/// Sensitivity: absorbed requests that cost the host something as well.
 fn absorbed_cost(results: &Results<'_>, absorbed: f64) -> Figure {
     let mut rows = Vec::new();
     for share in ABSORBED_SHARES {
+        // Absorbed requests cost a share of the host time, so both numbers are fitted again.
         let Some(Joint { offset, host_ns, gains }) = joint_with(results, share * absorbed) else { continue };
         let mut row = |quantity, scheme, unit, value, paper: Option<f64>| {
             let at = [("quantity", quantity), ("scheme", scheme), ("unit", unit)];
             let row = Row::new(&at, Some(value)).at("absorbed_share", share);
             rows.push(match paper {
-                Some(paper) => row.beside(paper),
+                Some(paper) => row.with_paper(paper),
                 None => row,
             });
         };
@@ -170,17 +169,17 @@ fn absorbed_cost(results: &Results<'_>, absorbed: f64) -> Figure {
     }
     Figure::new(
         "fit-absorbed",
-        "what would it take: Camera-MS500, fitted again, if a request that is absorbed takes a share of the host's time",
+        "gains of Camera-MS500, fitted again, if an absorbed request costs a share of the host's time",
         View::Curves { panel: &["quantity"], of: "scheme", over: "absorbed_share" },
         rows,
     )
     .noted(
-        "elsewhere it takes none. At each share the host's time is fitted to the 30 times of replacement-block and the offset to \
-         the 6.6 of FAST; log-block's gain is predicted (the paper: 3.2)",
+        "in all other figures it costs none. At each share the host's time is fitted to replacement-block's gain of 30 and the \
+         offset to FAST's 6.6; log-block's gain is predicted (the paper: 3.2)",
     )
 }
 
-/// Offsets at which FAST is slower than log-block in Camera-MS500 and faster in PostMark.
+/// Offsets where FAST is slower than log-block in Camera-MS500 and faster in PostMark.
 fn postmark(results: &Results<'_>) -> Figure {
     let mut rows = Vec::new();
     let mut both = Vec::new();
@@ -192,6 +191,7 @@ fn postmark(results: &Results<'_>) -> Figure {
             let [log, fast] = COMPARED.map(|mapping| results.at(workload, mapping, Absorbed::No, offset));
             Some(fast?.seconds(host_ns) / log?.seconds(host_ns))
         };
+        // PostMark runs at few offsets unless the scale is full.
         let [Some(camera), Some(postmark)] = Workload::ALL.map(over) else { continue };
         asked += 1;
         if camera > 1.0 && postmark < 1.0 {
@@ -203,18 +203,18 @@ fn postmark(results: &Results<'_>) -> Figure {
         }
     }
     let note = match both.len() {
-        0 => format!("none of the {asked} offsets that were tried has both"),
+        0 => format!("none of the {asked} tried offsets has both"),
         _ => format!("of {asked} offsets these have both: {}", both.join(", ")),
     };
     Figure::new(
         "fit-postmark",
-        "what would it take: FAST's time before absorption over log-block's, by the partition's offset in an erase block",
+        "time before absorption, FAST over log-block, by the partition's offset in an erase block",
         View::Curves { panel: &[], of: "workload", over: "offset" },
         rows,
     )
     .noted(format!(
-        "the paper has more than 1 in Camera-MS500 and less in PostMark. At each offset the host's time is fitted to \
-         replacement-block's 30 times; {note}"
+        "the paper: above 1 in Camera-MS500, below 1 in PostMark. At each offset the host's time is fitted to \
+         replacement-block's gain of 30; {note}"
     ))
 }
 

@@ -1,4 +1,4 @@
-//! Programs of the paper on the VFAT of a real kernel, next to those on the FAT of this project.
+//! The paper's programs on VFAT of a real kernel, compared with this project's FAT.
 
 use std::io::{Read as _, Seek as _};
 
@@ -15,12 +15,11 @@ use crate::guest::{self, Kernel, Task};
 use crate::pool::Bench;
 use crate::{Figure, Made, Options, PaperError, Row, Scale, View};
 
-/// Writes of one program.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 struct Writes {
     requests: u64,
     bytes: u64,
-    /// Requests to the tables, the root directory and what lies before them.
+    /// Requests to the tables, the root directory and all sectors before them.
     fixed: u64,
 }
 
@@ -40,8 +39,8 @@ fn settings(config: &impl serde::Serialize) -> Vec<String> {
 }
 
 fn on_kernel(workload: Workload, kernel: &Kernel, options: &Options) -> Result<Writes, PaperError> {
-    // A guest's drive keeps its map on flash, which takes blocks of its own.
-    // The disk stays as large as on the board.
+    // A guest's drive keeps its map on flash, which takes additional blocks. The disk stays as
+    // large as the board's.
     let board = |drive: &mut DriveConfig| {
         (drive.nand.blocks_per_plane, drive.ftl.logical_pages) = (2400, Some(65_536));
     };
@@ -56,7 +55,7 @@ fn on_kernel(workload: Workload, kernel: &Kernel, options: &Options) -> Result<W
         name: format!("{} on vfat", workload.name()),
         file_system: FileSystem::Vfat,
         mkfs_options: ["-F", "16", "-s", "4", "-r", "512"].map(str::to_owned).into(),
-        // The mount is synchronous, so the program need not be.
+        // The mount is synchronous; the program need not be.
         mount_options: "sync".into(),
         setup: Vec::new(),
         command,
@@ -76,13 +75,13 @@ fn on_kernel(workload: Workload, kernel: &Kernel, options: &Options) -> Result<W
         guest::run(kernel, &task, &experiment, None, |drive| drive.recorder = Some(recorder))?;
     let mut text = String::new();
     trace.rewind().and_then(|()| trace.read_to_string(&mut text)).map_err(failed)?;
-    // Where the first cluster is, from the boot sector.
+    // Read the first cluster's sector from the boot sector.
     let mut boot = [0; SECTOR_BYTES as usize];
     let _ = outcome.drive.read_bytes(outcome.at, Lba::new(0), &mut boot);
     let word = |at: usize| u64::from(u16::from_le_bytes([boot[at], boot[at + 1]]));
     let data_start = word(14) + u64::from(boot[16]) * word(22) + word(17) * 32 / SECTOR_BYTES;
     let (begin, end) = window(&outcome).ok_or(PaperError::Interrupted)?;
-    // What was written to make the file system comes first, what the unmount writes last.
+    // Skip writes of mkfs at the start and of unmount at the end.
     let lines = text.lines().filter_map(|line| line.split_once(" write ")).map(|(_, what)| what);
     let mut writes = Writes::default();
     for line in
@@ -97,7 +96,6 @@ fn on_kernel(workload: Workload, kernel: &Kernel, options: &Options) -> Result<W
     Ok(writes)
 }
 
-/// The comparison, and what holds for it.
 pub(super) fn figures(
     patterns: &[Pattern],
     options: &Options,
@@ -124,6 +122,7 @@ pub(super) fn figures(
     let mut rows = Vec::new();
     for (workload, linux) in Workload::ALL.into_iter().zip(measured) {
         let Some(pattern) = patterns.iter().find(|pattern| pattern.workload == workload) else { continue };
+        // The same numbers of the recorded pattern and of the kernel's requests.
         let ours = of_pattern(pattern);
         let share = |of: Writes| 100.0 * of.fixed as f64 / of.requests as f64;
         for (name, of) in [("fatfs", ours), ("Linux VFAT", linux)] {
@@ -134,12 +133,12 @@ pub(super) fn figures(
         }
     }
     let notes = vec![format!(
-        "figure vfat: the same programs on the VFAT of Linux {}, mounted sync, on a volume of the same shape",
+        "figure vfat: the same programs on the VFAT of Linux {}, mounted sync, on a volume with the same geometry",
         kernel.version()
     )];
     let figure = Figure::new(
         "vfat",
-        "the kernel's own VFAT beside the FAT of these runs",
+        "the kernel's own VFAT compared with the FAT of these runs",
         View::Table { down: &["workload", "unit"], across: "file system" },
         rows,
     );

@@ -1,4 +1,4 @@
-//! The recorded requests on a drive, in virtual time.
+//! Replay of recorded requests on a drive in virtual time.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -15,25 +15,22 @@ use super::{Absorbed, NVRAM_SECTORS, OFFSETS, SCHEMES, Workload, offsets};
 use crate::{Options, PaperError};
 use strobe_lab::points::Watch;
 
-/// One run.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(super) struct Cell {
     pub(super) workload: Workload,
     pub(super) mapping: &'static str,
     pub(super) absorbed: Absorbed,
-    /// Sectors before the partition.
+    /// In sectors.
     pub(super) offset: u32,
-    /// Rule for the log block of log-block that is merged.
     pub(super) victim: LogVictim,
 }
 
-/// Of which the paper says that one is slower in Camera-MS500 and the other in PostMark.
+/// Schemes compared in the paper: one is slower in Camera-MS500, the other in PostMark.
 pub(super) const COMPARED: [&str; 2] = ["log-block", "fast"];
 
-/// Rule by which log-block picks the log that is merged: a search through the table for the fullest one.
+/// Default victim rule of log-block: a table scan for the fullest log.
 const LOG_VICTIM: LogVictim = LogVictim::Fullest;
 
-/// Rules that are compared.
 pub(super) const LOG_VICTIMS: [(&str, LogVictim); 5] = [
     ("fullest", LOG_VICTIM),
     ("lru", LogVictim::Lru),
@@ -47,7 +44,6 @@ impl Cell {
         Self { workload, mapping, absorbed, offset: 0, victim: LOG_VICTIM }
     }
 
-    /// Every run that the figures need.
     pub(super) fn all(options: &Options, camera: &Pattern) -> Vec<Self> {
         let mut cells = Vec::new();
         for workload in Workload::ALL {
@@ -71,7 +67,7 @@ impl Cell {
         cells
     }
 
-    /// PostMark before absorption on the two that the paper compares, at `offsets`.
+    /// PostMark before absorption on the two compared schemes, at `offsets`.
     pub(super) fn compared(offsets: impl IntoIterator<Item = u32>) -> Vec<Self> {
         let at = |offset| {
             COMPARED.map(|mapping| Cell { offset, ..Cell::new(Workload::PostMark, mapping, Absorbed::No) })
@@ -79,14 +75,13 @@ impl Cell {
         offsets.into_iter().flat_map(at).collect()
     }
 
-    /// PostMark at another offset.
     pub(super) fn predicted(offset: u32) -> Vec<Self> {
         let mut cells = Vec::new();
         for absorbed in [Absorbed::No, Absorbed::FileSystem] {
             let cell = |mapping| Cell { offset, ..Cell::new(Workload::PostMark, mapping, absorbed) };
             cells.extend(SCHEMES.into_iter().filter(|of| of.in_paper).map(|scheme| cell(scheme.mapping)));
         }
-        // At an offset of 0 they are run anyway.
+        // Offset 0 is part of the other runs.
         if offset == 0 { Vec::new() } else { cells }
     }
 
@@ -96,7 +91,6 @@ impl Cell {
     }
 }
 
-/// A run with all that decides what it comes to.
 #[derive(Clone, Debug, Serialize)]
 pub(super) struct Point {
     #[serde(skip)]
@@ -105,7 +99,7 @@ pub(super) struct Point {
     absorbed: &'static str,
     offset: u32,
     drive: DriveConfig,
-    /// Scale and seed, from which the requests follow.
+    /// Scale and seed determine the requests.
     scale: crate::Scale,
     seed: u64,
 }
@@ -124,27 +118,24 @@ impl Point {
     }
 }
 
-/// Result of a run.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub(super) struct Outcome {
-    /// Requests that reached the drive.
     requests: u64,
-    /// Time of the drive for them, one after the other, in ns.
     drive_ns: u64,
     pub(super) programs: u64,
     pub(super) reads: u64,
     pub(super) erases: u64,
-    /// Merges that switch a block, that copy the rest of one, and that copy all; blocks erased by them.
+    /// Switch, partial and full merges, and blocks erased by them.
     pub(super) merges: [u64; 3],
     pub(super) merge_erases: u64,
-    /// Log blocks merged, pages used in them, and those that thrashed.
+    /// Merged log blocks, pages used in them, and thrashed ones.
     logs: u64,
     log_pages: u64,
     thrashed_logs: u64,
 }
 
 impl Outcome {
-    /// With `host_ns` for each request: the host does nothing while the drive works, nor the drive while it does.
+    /// Execution time with `host_ns` per request; host and drive do not overlap.
     pub(super) fn seconds(&self, host_ns: f64) -> f64 {
         (self.drive_ns as f64 + self.requests as f64 * host_ns) / 1e9
     }
@@ -157,12 +148,11 @@ impl Outcome {
         self.requests as f64
     }
 
-    /// Mean of the pages used in a log block when it is merged.
     pub(super) fn pages_at_merge(&self) -> Option<f64> {
         (self.logs > 0).then(|| self.log_pages as f64 / self.logs as f64)
     }
 
-    /// Share of the log blocks that are merged within 200 writes of their opening, in percent.
+    /// Share of log blocks merged within 200 writes of their opening, in percent.
     pub(super) fn thrashed_percent(&self) -> Option<f64> {
         (self.logs > 0).then(|| 100.0 * self.thrashed_logs as f64 / self.logs as f64)
     }
@@ -176,8 +166,7 @@ impl Outcome {
     }
 }
 
-/// Non-volatile memory of the file system: sectors stay until there is no room, then the one written
-/// longest ago goes to the drive.
+/// Non-volatile memory of the file system, with LRU eviction of sectors to the drive.
 #[derive(Default)]
 struct Nvram {
     written: BTreeMap<u64, u64>,
@@ -186,7 +175,7 @@ struct Nvram {
 }
 
 impl Nvram {
-    /// Keeps `sector`; returns one that has to go for it.
+    /// Returns the evicted sector if the memory is full.
     fn write(&mut self, sector: u64) -> Option<u64> {
         self.clock += 1;
         if let Some(before) = self.written.insert(sector, self.clock) {
@@ -208,7 +197,7 @@ fn drive(cell: &Cell, pattern: &Pattern, options: &Options) -> Result<DriveConfi
         if cell.mapping == "log-block" {
             drive.ftl.log_victim = cell.victim;
         }
-        // Room for the volume at any offset.
+        // Space for the volume at any offset.
         drive.ftl.logical_pages = Some(65_536 + OFFSETS);
         if cell.absorbed == Absorbed::Device {
             let sectors = pattern.data_start + u64::from(cell.offset);
@@ -232,6 +221,7 @@ pub(super) fn run(point: &Point, pattern: &Pattern, watch: &dyn Watch) -> Result
     for write in pattern.format() {
         now = send(&mut *drive, now, write.sector + offset, write.count).map_err(failed)?;
     }
+    // Formatting is not measured.
     let start = drive.settle(now).map_err(|error| failed(RunError::Command(error)))?;
     let before = drive.stats();
     let mut nvram = Nvram::default();
@@ -240,6 +230,7 @@ pub(super) fn run(point: &Point, pattern: &Pattern, watch: &dyn Watch) -> Result
         if at % 65_536 == 0 && watch.stopped() {
             return Err(PaperError::Interrupted);
         }
+        // The file system keeps metadata; only evicted sectors reach the drive.
         if cell.absorbed == Absorbed::FileSystem && is_metadata(write) {
             let sectors = write.sector..write.sector + u64::from(write.count);
             for evicted in sectors.filter_map(|sector| nvram.write(sector)) {
@@ -279,7 +270,6 @@ mod tests {
     use super::*;
     use crate::{Scale, nvram::pattern};
 
-    /// The host's time is added afterwards: a drive whose every command takes that much longer takes as long.
     #[test]
     fn the_hosts_time_is_the_same_before_or_after() {
         let options = Options::new(Scale::Tiny, 1);

@@ -21,24 +21,22 @@ use measure::{Cell, Point};
 use pattern::Pattern;
 use results::Results;
 
-/// Claims of the paper, and bands for them.
 pub(crate) const CLAIMS: &str = include_str!("claims.toml");
 
 pub(super) const PAPER: Paper = Paper {
     name: "nvram",
     title: "Hot writes of VFAT metadata and a non-volatile write cache, on three flash translation layers",
-    authors: "measured on a Falinux EZ-X5 board with Linux 2.6.21 (in Korean; the copy at hand names no authors)",
+    authors: "measured on a Falinux EZ-X5 board with Linux 2.6.21 (in Korean; our copy names no authors)",
     reproduces: "figures 1 to 3: write pattern, flash operations and execution time of Camera-MS500 and \
                  PostMark on VFAT, for replacement-block, log-block and FAST, before and after metadata is \
-                 absorbed; page map and DFTL beside them; what the partition's offset, the host's time, the log \
-                 block that is merged and the cost of a merge are worth",
+                 absorbed; also page map and DFTL; the effect of the partition's offset, the host's time, the log \
+                 block that is merged and the cost of a merge",
     takes: "half a minute with --quick (10 of 32 partition offsets), two minutes in full; with a kernel for guests \
             (make kernel) also VFAT's own pattern, a minute more",
     make,
 };
 
 named! {
-    /// A workload of the paper.
     #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
     enum Workload {
         Camera => "Camera-MS500",
@@ -47,7 +45,6 @@ named! {
 }
 
 impl Workload {
-    /// Part of each figure.
     const fn part(self) -> char {
         match self {
             Self::Camera => 'a',
@@ -57,24 +54,21 @@ impl Workload {
 }
 
 named! {
-    /// Layer that keeps metadata from flash.
+    /// Layer that absorbs metadata.
     #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
     enum Absorbed {
-        /// Nowhere.
         No => "before",
-        /// In the file system, as in the paper: the drive never sees it.
+        /// The file system, as in the paper: the drive receives no metadata.
         FileSystem => "after",
-        /// In the drive, which knows only addresses: everything before the first cluster.
+        /// The drive, by address: everything before the first cluster.
         Device => "by address",
     }
 }
 
-/// A mapping scheme.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct Scheme {
     label: &'static str,
     mapping: &'static str,
-    /// True if it is one of the paper's three.
     in_paper: bool,
 }
 
@@ -86,17 +80,19 @@ const SCHEMES: [Scheme; 5] = [
     Scheme { label: "DFTL", mapping: "dftl", in_paper: false },
 ];
 
-/// Non-volatile memory that the paper uses at most, in sectors of 512 bytes: 128 KB.
+/// Largest non-volatile memory in the paper, in sectors of 512 bytes: 128 KB.
 const NVRAM_SECTORS: usize = 256;
 
-/// Sectors of an erase block of the board's flash: so many partition offsets differ.
+/// Sectors per erase block of the board, the number of distinct partition offsets.
 const OFFSETS: u32 = 32;
 
-/// The offset that all of them fit best at.
+/// Best-fitting offset of a full run.
 const FITTED_OFFSET: u32 = 29;
 
-/// The partition offsets at which Camera-MS500 is run, in sectors: all, or some with that at which a run of all of them finds
-/// its fit, and the one that puts the sector that is written most often first in its erase block.
+/// Partition offsets in sectors for Camera-MS500.
+///
+/// A full run uses all. Other scales use some, plus the best-fitting one and the one that puts the hottest
+/// sector first in its erase block.
 fn offsets(scale: Scale, hottest_sector: u64) -> Vec<u32> {
     let step = match scale {
         Scale::Full => 1,
@@ -122,18 +118,18 @@ fn make(options: &Options, bench: &Bench<'_>) -> Result<Made, PaperError> {
         Ok::<_, PaperError>(points.iter().map(|point| point.cell).zip(outcomes).collect::<Vec<_>>())
     };
     let mut outcomes = run(Cell::all(options, &patterns[0]))?;
-    // PostMark where Camera-MS500 was fitted: nothing is fitted to it.
+    // PostMark at the offset fitted to Camera-MS500; no fit of its own.
     let joint = fit::joint(&Results::new(&outcomes));
     let fitted = joint.map_or(0, |joint| joint.offset);
     outcomes.extend(run(Cell::predicted(fitted))?);
-    // At the others, too, if there is time.
+    // The full scale runs it at the other offsets as well.
     if options.scale == Scale::Full {
         outcomes.extend(run(Cell::compared((1..OFFSETS).filter(|&offset| offset != fitted)))?);
     }
     let drives = Results::new(&outcomes);
     let host_ns = fit::host_ns(&drives).unwrap_or(0.0);
     let results = drives.with_host_ns(host_ns);
-    // A rule that somebody has set is that of all its rows.
+    // A user's victim rule is equal in all rows, so the figure that varies it is dropped.
     let has_rules = !options.sets.iter().any(|set| set.contains("ftl.log_victim"));
     let figures = figures::all(&patterns, &results).into_iter();
     let made = Made {
@@ -149,17 +145,17 @@ fn make(options: &Options, bench: &Bench<'_>) -> Result<Made, PaperError> {
 fn notes(patterns: &[Pattern], results: &Results<'_>, scale: Scale) -> Vec<String> {
     let mut notes = vec![
         "the drive is preset ez-x5-32m: 32 MB of small-page SLC, 64 log or replacement blocks; each write of 512 \
-         bytes is synchronous and waits for the one before; reads come from memory. Merges stop the world, as they did \
-         in the board's kernel"
+         bytes is synchronous and waits for the previous one; reads come from memory. Merges stop the world, as in the \
+         board's kernel"
             .to_owned(),
         format!(
-            "the file system is FAT16 with clusters of 2 KB by the fatfs crate, writing in the order of Linux VFAT. For the \
-             host {:.0} µs are added to every request that reaches the drive: a figure that the paper does not give, fitted \
-             to the 30 times that replacement-block is said to gain on Camera-MS500 with the partition at the start of \
-             an erase block",
+            "the file system is FAT16 with clusters of 2 KB by the fatfs crate, writing in the order of Linux VFAT. Figures at \
+             offset 0 (partition at the start of an erase block) add {:.0} µs of host time to every request that reaches the \
+             drive. The paper does not give it; it is fitted to replacement-block's gain of 30 times in Camera-MS500 at \
+             offset 0. Claims use the joint fit of offset and host time (figure fit-offset)",
             results.host_ns() / 1e3
         ),
-        "the copy of the paper at hand has no legible bars: compared is what its text says".to_owned(),
+        "the bars of the paper are not legible in our copy: its text is compared".to_owned(),
     ];
     for pattern in patterns {
         notes.push(format!(
@@ -174,11 +170,11 @@ fn notes(patterns: &[Pattern], results: &Results<'_>, scale: Scale) -> Vec<Strin
         Scale::Full => {}
         Scale::Quick => notes.push(
             format!(
-                "QUICK: every fourth partition offset, {FITTED_OFFSET} (where a run of all finds its fit) and the one that puts \
-                 the hottest sector first in its erase block, PostMark at 0 and where Camera is fitted; everything else in full"
+                "QUICK: every fourth partition offset, {FITTED_OFFSET} (the fit of a full run) and the one that puts the hottest \
+                 sector first in its erase block; PostMark at 0 and at Camera's fit; everything else as in full"
             ),
         ),
-        Scale::Tiny => notes.push("TINY: too little to mean anything".to_owned()),
+        Scale::Tiny => notes.push("TINY: these numbers are meaningless".to_owned()),
     }
     notes
 }

@@ -1,7 +1,7 @@
-//! Naive log blocks (BAST), against which the drive's merges and times are held.
+//! Naive log blocks (BAST), an independent check of the drive's merges and times.
 //!
-//! A logical block has a data block, whose pages can be programmed once each, and at most one log block, which takes
-//! overwrites in the order they come. The table of log blocks has slots; a new log takes the first free one.
+//! A logical block has a data block, whose pages can be programmed once each, and at most one log block for
+//! overwrites in order of arrival. A new log takes the first free slot of the log table.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -15,7 +15,7 @@ use crate::{Options, Scale};
 const PAGES: u64 = 32;
 const SLOTS: usize = 64;
 
-/// ns of the chip: 528 bytes over the bus at 50 ns each, beside reading, programming and erasing.
+/// Chip times in ns; bus: 528 bytes at 50 ns each, in addition to read, program or erase.
 const BUS_NS: u64 = 528 * 50;
 const READ_NS: u64 = 10_000 + BUS_NS;
 const PROGRAM_NS: u64 = 200_000 + BUS_NS;
@@ -23,7 +23,7 @@ const ERASE_NS: u64 = 2_000_000;
 
 struct Log {
     block: u64,
-    /// Offsets written, in order.
+    /// Offsets in write order.
     offsets: Vec<u64>,
     opened: u64,
     used: u64,
@@ -34,7 +34,7 @@ struct Counts {
     programs: u64,
     reads: u64,
     erases: u64,
-    /// Switched, filled up, merged in full.
+    /// Switch, partial and full merges.
     merges: [u64; 3],
     logs: u64,
     log_pages: u64,
@@ -49,9 +49,9 @@ impl Counts {
 
 struct Bast {
     rule: LogVictim,
-    /// Offsets that are programmed in each data block.
+    /// Programmed offsets of each data block.
     data: BTreeMap<u64, BTreeSet<u64>>,
-    /// Offsets of each logical block that hold something.
+    /// Mapped offsets of each logical block.
     mapped: BTreeMap<u64, BTreeSet<u64>>,
     table: Vec<Option<Log>>,
     clock: u64,
@@ -83,6 +83,7 @@ impl Bast {
             log.used = self.clock;
             return;
         }
+        // A page of the data block is programmed once; every overwrite needs a log.
         if self.data.entry(block).or_default().insert(offset) {
             mapped.insert(offset);
             return;
@@ -121,7 +122,7 @@ impl Bast {
         let copied = mapped.iter().filter(|&&offset| !in_order || offset >= used).count() as u64;
         self.counts.reads += copied;
         self.counts.programs += copied;
-        // The old data block; the log, too, unless it becomes the data block.
+        // Erases the old data block, and the log unless it becomes the data block.
         self.counts.erases += if in_order { 1 } else { 2 };
         self.counts.merges[if !in_order { 2 } else { usize::from(used < PAGES) }] += 1;
         self.counts.logs += 1;

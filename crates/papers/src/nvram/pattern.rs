@@ -1,5 +1,5 @@
-//! Writes of the workloads: recorded once on a disk in memory, as the file system does not care how long
-//! the drive takes.
+//! Writes of the workloads, recorded once on a memory disk: the file system's requests do not depend on drive
+//! time.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -11,38 +11,33 @@ use strobe_workload::files::{FileWorkload, FileWorkloadError};
 use super::Workload;
 use crate::{Options, PaperError, Scale};
 
-/// The requests of a workload.
 #[derive(Debug)]
 pub(super) struct Pattern {
     pub(super) workload: Workload,
-    /// Requests that format the volume, then those of the workload.
+    /// Requests of formatting, then of the workload.
     log: Vec<Recorded>,
     formatted: usize,
-    /// Bytes that the program has written to files.
     pub(super) bytes: u64,
-    /// The first sector behind all metadata with a fixed place.
+    /// First sector after all metadata with a fixed place.
     pub(super) data_start: u64,
 }
 
 impl Pattern {
-    /// The requests that format the volume.
     pub(super) fn format(&self) -> &[Recorded] {
         &self.log[..self.formatted]
     }
 
-    /// This pattern with the first `most` requests of the workload.
     #[cfg(test)]
     pub(super) fn first(mut self, most: usize) -> Self {
         self.log.truncate(self.formatted + most);
         self
     }
 
-    /// The requests of the workload.
     pub(super) fn writes(&self) -> &[Recorded] {
         &self.log[self.formatted..]
     }
 
-    /// The sector that most requests write to; of equals the first.
+    /// The first among ties.
     pub(super) fn hottest_sector(&self) -> u64 {
         let mut writes: BTreeMap<u64, u64> = BTreeMap::new();
         for write in self.writes() {
@@ -56,7 +51,6 @@ impl Pattern {
         self.writes().iter().filter(|write| is_metadata(write)).count()
     }
 
-    /// Different sectors of metadata.
     pub(super) fn metadata_sectors(&self) -> usize {
         self.writes()
             .iter()
@@ -71,7 +65,6 @@ pub(super) fn is_metadata(write: &Recorded) -> bool {
     write.class.is_metadata()
 }
 
-/// Runs `workload` on a fresh volume.
 pub(super) fn record(workload: Workload, options: &Options) -> Result<Pattern, PaperError> {
     recorded(workload, options)
         .map_err(|error| PaperError::Files { run: workload.name().to_owned(), error: Box::new(error) })
@@ -86,7 +79,7 @@ fn recorded(workload: Workload, options: &Options) -> Result<Pattern, FileWorklo
         let mut mount = volume.mount(MountOptions::default());
         match workload {
             Workload::Camera => camera(options.scale).run(&mut mount, options.seed, &mut ())?,
-            // The seed is part of what makes its bytes those of the paper.
+            // The seed makes the bytes equal to the paper's.
             Workload::PostMark => postmark(options.scale).run(&mut mount, PostmarkConfig::SEED, &mut ())?,
         }
     };
@@ -94,7 +87,7 @@ fn recorded(workload: Workload, options: &Options) -> Result<Pattern, FileWorklo
     Ok(Pattern { workload, log, formatted, bytes: tally.bytes_written, data_start })
 }
 
-/// 300 to 500 KB, of 1024 bytes: a paper that has PostMark's bytes in units of 2^20 counts the others so, too.
+/// 300 to 500 KB of 1024 bytes: the paper counts PostMark's bytes in units of 2^20, so probably these, too.
 pub(super) fn camera(scale: Scale) -> CameraConfig {
     let paper =
         CameraConfig { photo_min_bytes: 300 << 10, photo_max_bytes: 500 << 10, ..CameraConfig::default() };

@@ -1,32 +1,29 @@
-//! Results of the runs, and the times that follow.
+//! Results of the runs, and derived times.
 
 use strobe_ssd::LogVictim;
 
 use super::measure::{Cell, Outcome};
 use super::{Absorbed, SCHEMES, Workload};
 
-/// The paper's three.
 pub(super) const IN_PAPER: [&str; 3] = ["replacement-block", "log-block", "fast"];
 
-/// Results of the runs.
 pub(super) struct Results<'a> {
     outcomes: &'a [(Cell, Outcome)],
     host_ns: f64,
 }
 
 impl<'a> Results<'a> {
-    /// Of the drives alone.
+    /// Results without host time.
     pub(super) fn new(outcomes: &'a [(Cell, Outcome)]) -> Self {
         Self { outcomes, host_ns: 0.0 }
     }
 
-    /// Sets the host's time for a request.
     pub(super) fn with_host_ns(self, host_ns: f64) -> Self {
         Self { host_ns, ..self }
     }
 
-    /// Time that a request costs the host beside the drive, in ns: system call, VFAT, block layer and MTD on a 400 MHz
-    /// PXA255.
+    /// Host time per request in addition to the drive, in ns: system call, VFAT, block layer and MTD on a 400
+    /// MHz PXA255.
     pub(super) fn host_ns(&self) -> f64 {
         self.host_ns
     }
@@ -46,7 +43,7 @@ impl<'a> Results<'a> {
         self.cell(Cell { offset, ..Cell::new(workload, mapping, absorbed) })
     }
 
-    /// The run without a partition offset.
+    /// Run at partition offset 0.
     pub(super) fn find(&self, workload: Workload, mapping: &str, absorbed: Absorbed) -> Option<&'a Outcome> {
         self.at(workload, mapping, absorbed, 0)
     }
@@ -55,7 +52,6 @@ impl<'a> Results<'a> {
         self.find(workload, mapping, absorbed).map(|of| of.seconds(self.host_ns))
     }
 
-    /// log-block with another rule for the log that is merged.
     pub(super) fn with_victim(
         &self,
         workload: Workload,
@@ -66,7 +62,6 @@ impl<'a> Results<'a> {
         self.cell(cell).map(|of| of.seconds(self.host_ns))
     }
 
-    /// Speed of the workload once metadata is absorbed, as a multiple.
     pub(super) fn gain(&self, workload: Workload, mapping: &str) -> Option<f64> {
         Some(
             self.seconds(workload, mapping, Absorbed::No)?

@@ -1,10 +1,9 @@
-//! Sequences of writes for which published code was run: addresses drawn from splitmix64, so that any program can make
-//! them.
+//! Write sequences used with published code, drawn from splitmix64 so that any program can reproduce them.
 //!
-//! Two generators start at `seed` and `seed + 1000`. The first shuffles the addresses; ranks are drawn from the second.
-//! Every address is written once in order, then come the writes that are measured.
+//! 1. Two generators start at `seed` and `seed + 1000`.
+//! 2. The first shuffles the addresses; the second draws ranks.
+//! 3. Every address is written once in order, then the measured writes follow.
 
-/// A sequence of writes.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Cell {
     pub(super) name: &'static str,
@@ -13,13 +12,11 @@ pub(super) struct Cell {
     draw: Draw,
 }
 
-/// Distribution of ranks.
 #[derive(Clone, Copy, Debug)]
 enum Draw {
-    /// Zipf with this exponent.
     Zipf(f64),
-    /// Zipf of exponent 1; the first fifth of the ranks gets other addresses each time a hundredth of all addresses has
-    /// been written.
+    /// Zipf of exponent 1. The first fifth of the ranks is reshuffled each time a hundredth of all addresses
+    /// was written.
     Shifting,
     /// Nine of ten writes hit the first tenth of the ranks.
     HotCold,
@@ -34,20 +31,17 @@ pub(super) const CELLS: [Cell; 5] = [
     Cell { name: "U", what: "uniform", seed: 101, draw: Draw::Uniform },
 ];
 
-/// Cells on which SSD-iq's simulator was run.
 pub(super) const SSD_IQ: [Cell; 3] = [
     Cell { name: "2r U", what: "uniform", seed: 401, draw: Draw::Uniform },
     Cell { name: "2r Z08", what: "zipf 0.8", seed: 408, draw: Draw::Zipf(0.8) },
     Cell { name: "2r H90", what: "90 % of writes to 10 %", seed: 490, draw: Draw::HotCold },
 ];
 
-/// Cells on which MiDAS's simulator was run.
 pub(super) const MIDAS: [Cell; 2] = [
     Cell { name: "MiDAS Z10", what: "zipf 1.0", seed: 310, draw: Draw::Zipf(1.0) },
     Cell { name: "MiDAS H90", what: "90 % of writes to 10 %", seed: 390, draw: Draw::HotCold },
 ];
 
-/// splitmix64.
 pub(super) struct SplitMix(u64);
 
 impl SplitMix {
@@ -63,12 +57,11 @@ impl SplitMix {
         z ^ z >> 31
     }
 
-    /// A number from 0 to below 1.
+    /// In [0, 1).
     fn fraction(&mut self) -> f64 {
         (self.next() >> 11) as f64 / (1_u64 << 53) as f64
     }
 
-    /// A number below `bound`.
     pub(super) fn below(&mut self, bound: usize) -> usize {
         ((u128::from(self.next()) * bound as u128) >> 64) as usize
     }
@@ -80,20 +73,19 @@ impl SplitMix {
     }
 }
 
-/// Addresses of a cell, one after the other, after the fill.
+/// Addresses of a cell after the fill.
 pub(super) struct Addresses {
     places: SplitMix,
     ranks: SplitMix,
     draw: Draw,
     /// Address of each rank.
     address: Vec<u32>,
-    /// Sums of the weights of the ranks up to each one; empty without weights.
+    /// Cumulative weights of the ranks; empty without weights.
     sums: Vec<f64>,
     drawn: usize,
 }
 
 impl Cell {
-    /// Its writes to `addresses` addresses.
     pub(super) fn addresses(&self, addresses: u32) -> Addresses {
         let mut places = SplitMix(self.seed);
         let mut address: Vec<u32> = (0..addresses).collect();
@@ -138,6 +130,7 @@ impl Iterator for Addresses {
             }
             Draw::Uniform => self.ranks.below(addresses),
         };
+        // Reshuffle between draws, so that the hot ranks move to other addresses.
         if let Draw::Shifting = self.draw
             && self.drawn > 0
             && self.drawn.is_multiple_of(addresses / 100)
@@ -153,7 +146,7 @@ impl Iterator for Addresses {
 mod tests {
     use super::*;
 
-    /// Sums over the first 200,000 writes of files whose MD5 is that of the ones that published code was run on.
+    /// Sums over the first 200,000 writes of files with the MD5 of those used with the published code.
     #[test]
     fn cells_are_those_that_the_simulators_have_seen() {
         let sums = CELLS.map(|cell| {

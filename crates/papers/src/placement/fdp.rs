@@ -1,9 +1,9 @@
-//! Placement handles under the loads of two published measurements: CacheLib's two engines (Allen et al., EuroSys 2025) and
-//! the three streams of WARP's archive.
+//! Placement handles under the loads of two published measurements: CacheLib's two engines (Allen et al.,
+//! EuroSys 2025) and the three streams of WARP's archive.
 //!
-//! CacheLib was measured on a real drive, whose spare space is not published, nor how the writes divide among the engines;
-//! WARP on an emulator, with its traffic in the archive. Here every drive has a tenth of spare space, and CacheLib's division
-//! is fitted to one of four numbers.
+//! CacheLib was measured on a real drive; its spare space and the split of writes between engines are not
+//! published. WARP was measured on an emulator, with its traffic in the archive. Here every drive has a tenth
+//! of spare space, and CacheLib's split is fitted to one of four numbers.
 
 use serde::Serialize;
 use strobe_lab::points::Watch;
@@ -15,28 +15,25 @@ use super::{Counter, UNITS, Waf, unit_write};
 use crate::table::Values;
 use crate::{Figure, Options, PaperError, Row, Scale, View};
 
-/// Addresses in a stream's range that its writes hit.
 #[derive(Clone, Copy, Debug, PartialEq)]
 enum Draw {
-    /// One after the other, round and round.
+    /// Sequential, wrapping.
     Log,
     Uniform,
-    /// Zones: their share of the writes and of the range, in percent.
+    /// Zones: share of the writes and share of the range, in percent.
     Zones(&'static [(u32, u32)]),
 }
 
-/// A stream of writes of one unit each.
 #[derive(Clone, Copy, Debug)]
 struct Stream {
-    /// Share of all writes, in percent.
+    /// In percent of all writes.
     share: u32,
-    /// First address and the one behind the last, in percent of all.
+    /// Start and end of the address range, in percent of all addresses.
     range: (u32, u32),
     draw: Draw,
     handle: u16,
 }
 
-/// Streams that write at the same time.
 #[derive(Clone, Copy, Debug)]
 struct Load {
     name: &'static str,
@@ -44,7 +41,7 @@ struct Load {
     streams: &'static [Stream],
 }
 
-/// Writes of small objects, in percent of all: fitted to the drive without FDP at 4 %.
+/// Share of small-object writes in percent, fitted to the drive without FDP at 4 %.
 const SMALL: u32 = 30;
 
 const LOADS: [Load; 3] = [
@@ -80,14 +77,12 @@ const LOADS: [Load; 3] = [
     },
 ];
 
-/// Handles that writes name.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
 enum Naming {
-    /// Each stream its own.
+    /// A handle per stream.
     Own,
-    /// The third stream that of the first.
+    /// The third stream shares the handle of the first.
     Shared,
-    /// None.
     Without,
 }
 
@@ -109,7 +104,7 @@ impl Naming {
     }
 }
 
-/// Write amplification that was measured on real drives (CacheLib) or on an emulator (WARP), over the last quarter.
+/// Write amplification measured on real drives (CacheLib) or an emulator (WARP), over the last quarter.
 const PUBLISHED: [(&str, Naming, f64); 7] = [
     ("cachelib 4", Naming::Own, 1.02),
     ("cachelib 4", Naming::Without, 3.54),
@@ -120,10 +115,9 @@ const PUBLISHED: [(&str, Naming, f64); 7] = [
     ("warp", Naming::Without, 4.14),
 ];
 
-/// Spare space, as a share of the addresses.
+/// Spare space as a share of the addresses.
 const SPARE: f64 = 0.1;
 
-/// A run.
 #[derive(Clone, Debug, Serialize)]
 pub(super) struct Point {
     load: &'static str,
@@ -137,7 +131,6 @@ pub(super) struct Point {
 }
 
 impl Point {
-    /// Every one that has a published number.
     pub(super) fn all(options: &Options) -> Result<Vec<Self>, PaperError> {
         let published = PUBLISHED.iter();
         published.map(|&(load, naming, _)| Self::new(options, load, naming)).collect()
@@ -164,7 +157,7 @@ impl Point {
         Ok(Self { load: name, naming, small: SMALL, addresses, rounds, drive, streams })
     }
 
-    /// Write amplification over the last quarter of the writes.
+    /// Over the last quarter of the writes.
     pub(super) fn measure(&self, seed: u64, watch: &dyn Watch) -> Result<Waf, PaperError> {
         let run = || format!("{} {}", self.load, self.naming.name());
         let mut counter = Counter::new(&self.drive, None, seed, watch, &run)?;
@@ -175,13 +168,13 @@ impl Point {
     }
 }
 
-/// The writes of all streams, in turn by chance.
+/// Writes of all streams, interleaved at random.
 struct Writes {
     streams: &'static [Stream],
     naming: Naming,
     addresses: u32,
     random: SplitMix,
-    /// Next address of each log, from the start of its range.
+    /// Next offset of each sequential stream in its range.
     next: Vec<u32>,
 }
 
@@ -191,7 +184,6 @@ impl Writes {
         Self { streams, naming, addresses, random: SplitMix::new(seed), next: vec![0; streams.len()] }
     }
 
-    /// A number below `bound`.
     fn below(&mut self, bound: u32) -> u32 {
         self.random.below(bound as usize) as u32
     }
@@ -202,6 +194,7 @@ impl Iterator for Writes {
 
     fn next(&mut self) -> Option<Request> {
         let mut drawn = self.below(100);
+        // Draw the stream by its share of the writes.
         let at = self.streams.iter().position(|stream| {
             let is_it = drawn < stream.share;
             drawn = drawn.saturating_sub(stream.share);
@@ -219,6 +212,7 @@ impl Iterator for Writes {
             }
             Draw::Uniform => self.below(units),
             Draw::Zones(zones) => {
+                // Draw the zone by its share of the writes, then an address within it.
                 let (mut drawn, mut zone_first) = (self.below(100), 0);
                 let mut zone_units = 0;
                 for &(writes, range) in zones {
@@ -236,13 +230,12 @@ impl Iterator for Writes {
     }
 }
 
-/// Bars of all loads, with the published numbers beside them.
 pub(super) fn figure(points: &[Point], wafs: &[Waf]) -> Figure {
     let rows = points.iter().zip(wafs).zip(PUBLISHED).map(|((point, waf), (.., published))| {
         let load = LOADS.iter().find(|load| load.name == point.load).map_or("", |load| load.what);
         let at =
             [("load", load), ("handles", point.naming.name()), ("unit", "units programmed per unit written")];
-        Row::new(&at, Some(waf.0)).beside(published)
+        Row::new(&at, Some(waf.0)).with_paper(published)
     });
     Figure::new(
         "fdp",
@@ -250,10 +243,9 @@ pub(super) fn figure(points: &[Point], wafs: &[Waf]) -> Figure {
         View::Bars { panel: &[], group: "load", bar: "handles" },
         rows.collect(),
     )
-    .noted("not of the paper: CacheLib's and WARP's loads, on a drive with a tenth of spare space")
+    .noted("not in the paper: CacheLib's and WARP's loads, on a drive with a tenth of spare space")
 }
 
-/// Values of the claims, by load and handles.
 pub(super) fn measured(points: &[Point], wafs: &[Waf], values: &mut Values) {
     for (point, waf) in points.iter().zip(wafs) {
         values.add(&format!("{} {}", point.load, point.naming.name()), Some(waf.0));

@@ -1,15 +1,14 @@
-//! Write amplification beside that of SepBIT's simulator, and the claims made from it.
+//! Write amplification compared with SepBIT's simulator, and the claims based on it.
 
 use super::{CELLS, Counted, SCHEMES, VICTIMS};
 use crate::figure::{percent_more, reduced};
 use crate::table::Values;
 use crate::{Figure, Row, View};
 
-/// Write amplification in the simulator.
 const REFERENCE: &str = include_str!("reference.csv");
 
-/// Own simulations of the same rules on a drive of fixed size, in the mean over other frames: scheme, cell, write
-/// amplification under cost-benefit.
+/// Our simulations of the same rules on a drive of fixed size, averaged over other frames: scheme, cell,
+/// write amplification under cost-benefit.
 const FIXED: [(&str, &str, f64); 6] = [
     ("SepBIT", "Z10", 2.218),
     ("DAC", "Z10", 2.014),
@@ -19,11 +18,10 @@ const FIXED: [(&str, &str, f64); 6] = [
     ("FK", "S10", 2.344),
 ];
 
-/// Every scheme but that of the future under uniform writes in the simulator, where nothing can be told apart.
+/// Simulator results under uniform writes, equal for every scheme except the one that knows the future.
 const UNIFORM: f64 = 3.479;
 const UNIFORM_FUTURE: f64 = 3.302;
 
-/// The number of the simulator for `scheme`, `victim` and `cell`.
 fn reference(scheme: &str, victim: &str, cell: &str) -> Option<f64> {
     if cell == "U" {
         return Some(if scheme == "FK" { UNIFORM_FUTURE } else { UNIFORM });
@@ -34,7 +32,6 @@ fn reference(scheme: &str, victim: &str, cell: &str) -> Option<f64> {
     of_scheme.nth(column)?.parse().ok()
 }
 
-/// Bars of both frames.
 pub(super) fn counted(counted: &Counted) -> Vec<Figure> {
     [false, true].map(|is_fixed| bars(counted, is_fixed)).into()
 }
@@ -51,9 +48,10 @@ fn bars(counted: &Counted, is_fixed: bool) -> Figure {
                     ("unit", "units programmed per unit written"),
                 ];
                 let row = Row::new(&at, counted.of(scheme.label, victim.name, cell.name, is_fixed));
+                // The simulator has no drive of fixed size.
                 let known = reference(scheme.label, victim.name, cell.name).filter(|_| !is_fixed);
                 rows.push(match known {
-                    Some(number) => row.beside(number),
+                    Some(number) => row.with_paper(number),
                     None => row,
                 });
             }
@@ -67,7 +65,7 @@ fn bars(counted: &Counted, is_fixed: bool) -> Figure {
     Figure::new(name, title, View::Bars { panel: &["victim"], group: "writes", bar: "scheme" }, rows)
 }
 
-/// Deviations from the simulator, in percent.
+/// Deviations from the simulator in percent.
 pub(super) fn values(counted: &Counted) -> Values {
     let mut values = Values::default();
     let skewed = || CELLS.iter().filter(|cell| cell.name != "U");

@@ -1,8 +1,8 @@
-//! MiDAS (Oh et al., FAST 2024) on addresses on which its authors' simulator was run.
+//! MiDAS (Oh et al., FAST 2024) on addresses run in its authors' simulator.
 //!
-//! The simulator keeps four segments erased and collects behind a write. A drive with its streams keeps three and collects
-//! ahead of a write, so it has two blocks fewer. Numbers of the simulator are of one run each: its search is a thread of its
-//! own, and no run is like another.
+//! The simulator keeps four segments erased and collects after a write. A drive with its streams keeps three
+//! and collects before a write, so it has two blocks fewer. Simulator numbers are single runs; its search runs
+//! in a separate thread, and no two runs are equal.
 
 use serde::Serialize;
 use strobe_lab::points::Watch;
@@ -17,12 +17,10 @@ use crate::{Figure, Options, PaperError, Row, Scale, View};
 /// Total write amplification in the simulator, by cell.
 const PUBLISHED: [f64; MIDAS.len()] = [4.359, 5.116];
 
-/// Units of a block.
 const UNITS: u32 = 1024;
-/// Groups that the simulator has at most, and those of its first chain behind the last of them.
+/// Largest number of groups in the simulator, plus those of its first chain after the last group.
 const STREAMS: u8 = 13;
 
-/// A run.
 #[derive(Clone, Debug, Serialize)]
 pub(super) struct Point {
     cell: &'static str,
@@ -36,7 +34,6 @@ pub(super) struct Point {
 }
 
 impl Point {
-    /// Every cell.
     pub(super) fn all(options: &Options) -> Result<Vec<Self>, PaperError> {
         let cells = MIDAS.into_iter().zip(PUBLISHED);
         cells.map(|(cell, published)| Self::new(options, cell, published)).collect()
@@ -63,7 +60,7 @@ impl Point {
         Ok(Self { cell: cell.name, addresses, rounds, drive, source: cell, published })
     }
 
-    /// Write amplification, the fill included.
+    /// Including the fill.
     pub(super) fn measure(&self, seed: u64, watch: &dyn Watch) -> Result<Waf, PaperError> {
         let run = || format!("MiDAS {}", self.cell);
         let mut counter = Counter::new(&self.drive, None, seed, watch, &run)?;
@@ -73,7 +70,6 @@ impl Point {
     }
 }
 
-/// Bars of both cells, with the simulator's numbers beside them.
 pub(super) fn figure(points: &[Point], wafs: &[Waf]) -> Figure {
     let rows = points.iter().zip(wafs).map(|(point, waf)| {
         let at = [
@@ -81,18 +77,17 @@ pub(super) fn figure(points: &[Point], wafs: &[Waf]) -> Figure {
             ("scheme", "MiDAS"),
             ("unit", "units programmed per unit written"),
         ];
-        Row::new(&at, Some(waf.0)).beside(point.published)
+        Row::new(&at, Some(waf.0)).with_paper(point.published)
     });
     Figure::new(
         "groups",
-        "write amplification of MiDAS, groups whose number and sizes follow the writes",
+        "write amplification of MiDAS, whose groups adapt to the writes in number and size",
         View::Bars { panel: &[], group: "writes", bar: "scheme" },
         rows.collect(),
     )
-    .noted("not of the paper: its authors' simulator, one run of each")
+    .noted("not in the paper: compared with its authors' simulator, one run each")
 }
 
-/// Deviation from the simulator of each cell, in percent.
 pub(super) fn measured(points: &[Point], wafs: &[Waf], values: &mut Values) {
     for (point, waf) in points.iter().zip(wafs) {
         values.add(point.cell, Some(percent_more(waf.0, point.published).abs()));

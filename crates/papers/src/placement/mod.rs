@@ -1,5 +1,5 @@
-//! Data placement: SepBIT's comparison (Wang et al., FAST 2022) with its authors' simulator beside, and what its schemes are
-//! worth on a drive that takes time.
+//! Data placement: SepBIT's comparison (Wang et al., FAST 2022) together with its authors' simulator, and the
+//! effect of its schemes on latency.
 
 mod cells;
 mod fdp;
@@ -22,7 +22,6 @@ use self::cells::{CELLS, Cell};
 use super::pool::Bench;
 use super::{Made, Options, Paper, PaperError, Scale};
 
-/// Claims of the paper, and bands for them.
 pub(crate) const CLAIMS: &str = include_str!("claims.toml");
 
 pub(super) const PAPER: Paper = Paper {
@@ -30,20 +29,19 @@ pub(super) const PAPER: Paper = Paper {
     title: "Separating Data via Block Invalidation Time Inference for Write Amplification Reduction in \
             Log-Structured Storage",
     authors: "Qiuping Wang, Jinhong Li, Patrick P. C. Lee, Tao Ouyang, Chao Shi, Lilong Huang, FAST 2022",
-    reproduces: "write amplification of SepBIT and seven other placement schemes, beside that of its authors' \
-                 simulator; the same on a drive of fixed size; 2R as in SSD-iq's simulator; MiDAS as in its authors'; and what a lower one is worth in \
-                 latency",
-    takes: "several minutes with --quick, a quarter of an hour in full; no kernel",
+    reproduces: "write amplification of SepBIT and seven other placement schemes, compared with its authors' simulator; \
+                 the same on a drive of fixed size; 2R compared with SSD-iq's simulator, MiDAS with its authors'; the \
+                 effect of a lower write amplification on latency",
+    takes: "several minutes with --quick, 15 to 25 minutes in full on two cores; no kernel",
     make,
 };
 
-/// A placement scheme, under the name that the simulator has for it.
 #[derive(Clone, Copy, Debug, PartialEq)]
 struct Scheme {
     label: &'static str,
     scheme: SchemeName,
     stream: GcStream,
-    /// Erased blocks that a drive keeps for the streams of relocated units, beside that of the first.
+    /// Erased blocks that a drive reserves for the streams of relocated units beyond the first.
     kept: u32,
 }
 
@@ -58,7 +56,6 @@ const SCHEMES: [Scheme; 8] = [
     Scheme { label: "FK", scheme: SchemeName::Fk, stream: GcStream::Own, kept: 5 },
 ];
 
-/// A victim policy.
 #[derive(Clone, Copy, Debug, PartialEq)]
 struct Victim {
     name: &'static str,
@@ -66,39 +63,36 @@ struct Victim {
     formula: &'static str,
 }
 
-/// Age counts from the last write to a block: 0 where that was the present one.
+/// Victim policies. Age counts from the last write to a block: 0 if that is the current write.
 const VICTIMS: [Victim; 2] = [
     Victim { name: "cb", label: "cost-benefit, √age", formula: "(1-u)/u*sqrt(age_closed - 1)" },
     Victim { name: "greedy", label: "greedy", formula: "greedy" },
 ];
 
-/// Units of a block.
 const UNITS: u32 = 512;
-/// Invalid units of full blocks, as a share of all that are written, above which a block is collected.
+/// Share of invalid units in full blocks, of all written units, that triggers collection of a block.
 const GARBAGE: f64 = 0.15;
-/// Blocks of a drive of fixed size that is as full on average, without those that it keeps for further streams: addresses /
-/// ((1 - GARBAGE) UNITS), two that are kept erased and half of each of six open ones.
+/// Blocks of a drive of fixed size with the same average fill, without those reserved for further streams:
+/// addresses / ((1 - GARBAGE) UNITS), two erased ones and half of each of six open ones.
 const FIXED_BLOCKS: u32 = 608;
 
-/// Size of a run.
 #[derive(Clone, Copy, Debug)]
 struct Environment {
     addresses: u32,
-    /// Writes after the fill, in addresses.
+    /// In multiples of the addresses.
     rounds: u32,
 }
 
 impl Environment {
     fn new(scale: Scale) -> Self {
         match scale {
-            // Published numbers are of these: less is another experiment.
+            // Published numbers are for this size; a smaller run is another experiment.
             Scale::Full | Scale::Quick => Self { addresses: 1 << 18, rounds: 15 },
             Scale::Tiny => Self { addresses: 1 << 15, rounds: 1 },
         }
     }
 }
 
-/// A run that counts.
 #[derive(Clone, Debug, Serialize)]
 struct Point {
     scheme: &'static str,
@@ -122,6 +116,7 @@ impl Point {
     ) -> Result<Self, PaperError> {
         let Environment { addresses, rounds } = Environment::new(options.scale);
         let drive = super::drive("generic-8g", options, |drive| {
+            // Two erased blocks and half of six open ones do not scale with the addresses.
             let fixed = (FIXED_BLOCKS - 5) * (addresses / UNITS) / (1 << 9) + 5 + scheme.kept;
             drive.nand.blocks_per_plane = if is_fixed { fixed } else { fixed * 3 / 2 };
             drive.nand.pages_per_block = UNITS;
@@ -132,6 +127,7 @@ impl Point {
             gc.mode = GcMode::StopTheWorld;
             gc.stream = scheme.stream;
             gc.victim = victim.formula.to_owned();
+            // 0 collects by free blocks, as a drive does.
             gc.garbage_share = if is_fixed { 0.0 } else { GARBAGE };
         })?;
         let (scheme, victim) = (scheme.label, victim.name);
@@ -139,7 +135,6 @@ impl Point {
         Ok(Self { scheme, victim, cell, is_fixed, addresses, rounds, drive, source })
     }
 
-    /// Every one.
     fn all(options: &Options) -> Result<Vec<Self>, PaperError> {
         let mut points = Vec::new();
         for is_fixed in [false, true] {
@@ -154,7 +149,7 @@ impl Point {
         Ok(points)
     }
 
-    /// Write amplification after the fill.
+    /// After the fill.
     fn measure(&self, seed: u64, watch: &dyn Watch) -> Result<Waf, PaperError> {
         let run = || format!("{} {} {}", self.scheme, self.victim, self.cell);
         let writes = self.addresses as usize * self.rounds as usize;
@@ -171,17 +166,15 @@ impl Point {
     }
 }
 
-/// A write of the mapping unit `unit`.
 fn unit_write(unit: u32) -> Request {
     const SECTORS: u32 = 4096 / SECTOR_BYTES as u32;
     Request::new(Op::Write, Lba::new(u64::from(unit) * u64::from(SECTORS)), SECTORS)
 }
 
-/// A drive that takes no time, and what it is told to write.
 struct Counter<'a> {
     drive: Box<dyn Simulated>,
     queue: HostQueue,
-    /// Name of the run, for its errors.
+    /// For errors.
     run: &'a dyn Fn() -> String,
 }
 
@@ -207,7 +200,6 @@ impl<'a> Counter<'a> {
         Ok(Self { drive, queue, run })
     }
 
-    /// Write amplification of `requests`.
     fn write(&mut self, requests: &mut dyn Iterator<Item = Request>) -> Result<Waf, PaperError> {
         let before = self.drive.stats();
         let mut batch = Vec::with_capacity(1024);
@@ -225,11 +217,10 @@ impl<'a> Counter<'a> {
     }
 }
 
-/// Units programmed for each that the host writes.
+/// Units programmed per unit written by the host.
 #[derive(Clone, Copy, Debug, Serialize, Deserialize)]
 struct Waf(f64);
 
-/// Points and what was measured of them.
 struct Counted {
     points: Vec<Point>,
     wafs: Vec<Waf>,
@@ -274,23 +265,23 @@ fn notes(scale: Scale) -> Vec<String> {
     let Environment { addresses, rounds } = Environment::new(scale);
     let mut notes = vec![
         format!(
-            "{addresses} addresses of 4 KiB, blocks of {UNITS}, written once in order and then {rounds} times as \
-             often; six streams; what is counted is the time after the fill"
+            "{addresses} addresses of 4 KiB, blocks of {UNITS}, written once in order, then {rounds} times as many \
+             writes; six streams; only writes after the fill are counted"
         ),
-        "compared with SepBIT's published simulator, run on the same addresses: its numbers are in place of the \
-         paper's, which are of traces of a cloud"
+        "compared with SepBIT's published simulator, run on the same addresses: its numbers replace the paper's, which \
+         come from cloud traces"
             .to_owned(),
-        "its frame: no fixed size; one block is collected after a write that leaves more than 15 % of all written \
-         units invalid, open blocks apart. The fixed frame is a drive: 608 blocks, collected when fewer than two are \
-         erased, and a block more for each further stream that the units of a victim go to"
+        "the simulator has no fixed size: it collects one block after a write that leaves more than 15 % of all written \
+         units invalid, not counting open blocks. The drive of fixed size has 608 blocks, collects when fewer than two are \
+         erased, and has one more block for each further stream of a victim's units"
             .to_owned(),
     ];
     match scale {
         Scale::Full => {}
         Scale::Quick => {
-            notes.push("QUICK: less flash in the figure of latencies; all else is as in full".to_owned())
+            notes.push("QUICK: less flash in the figure of latencies; everything else as in full".to_owned())
         }
-        Scale::Tiny => notes.push("TINY: too little to mean anything".to_owned()),
+        Scale::Tiny => notes.push("TINY: these numbers are meaningless".to_owned()),
     }
     notes
 }

@@ -1,7 +1,7 @@
-//! Latencies of the schemes on a drive that takes time: does a lower write amplification lower them?
+//! Latencies of the schemes on a drive with timing: effect of a lower write amplification.
 //!
-//! Requests come at their own times, as often for every scheme: a scheme that copies less leaves more of the dies to the
-//! host, and cannot hide behind a slower host.
+//! Requests arrive in an open loop at the same rate for every scheme. A scheme with fewer copies leaves more
+//! die time to the host, and cannot hide behind a slower host.
 
 use serde::{Deserialize, Serialize};
 use strobe_lab::points::{Stoppable, Watch};
@@ -15,15 +15,13 @@ use strobe_workload::synthetic::{Kind, SyntheticConfig};
 use super::{SCHEMES, Scheme};
 use crate::{Figure, Options, PaperError, Row, Scale, View};
 
-/// Preset in the manner of a real drive, of which a share of the dies is simulated.
+/// Preset modelled on a real drive; only a share of its dies is simulated.
 const PRESET: &str = "p5520-like";
-/// Dies of the preset for each one that is simulated.
+/// Dies of the preset per simulated die.
 const SHARE: u32 = 8;
 
-/// Victim policies, as a user names them.
 const VICTIMS: [&str; 3] = ["greedy", "cost-benefit", "(1-u)/u*sqrt(age_closed)"];
 
-/// A run that takes time.
 #[derive(Clone, Debug, Serialize)]
 pub(super) struct Point {
     scheme: &'static str,
@@ -43,12 +41,11 @@ pub(super) struct Timing {
 }
 
 impl Point {
-    /// Every scheme with every victim policy.
     pub(super) fn all(options: &Options) -> Result<Vec<Self>, PaperError> {
         let mut points = Vec::new();
         for victim in VICTIMS {
             for scheme in SCHEMES {
-                // These runs are of a generator, whose future nobody knows.
+                // FK needs the future writes, unknown with a generator.
                 if scheme.scheme != SchemeName::Fk {
                     points.push(Self::new(options, scheme, victim)?);
                 }
@@ -73,6 +70,7 @@ impl Point {
             drive.nand.pages_per_block = pages;
             let units = f64::from(drive.ftl.logical_pages.unwrap_or_default());
             drive.ftl.logical_pages = Some((units * capacity_share) as u32);
+            // Shared resources shrink with the dies, or each die would have more than in the real drive.
             drive.ftl.gc.victims /= SHARE;
             drive.ftl.gc.victim = victim.to_owned();
             drive.ftl.gc.stream = scheme.stream;
@@ -104,15 +102,12 @@ impl Point {
             PaperError::Run { run: format!("{} {}", self.scheme, self.victim), error: Box::new(error) }
         })?;
         let job = result.jobs.first();
-        let read = |percentile: &str| {
-            job.and_then(|job| job.read.lat_ns.as_ref()?.percentile.get(percentile).copied())
-        };
-        let write_p99 = job.and_then(|job| job.write.lat_ns.as_ref()?.percentile.get("99.000000").copied());
+        let read = |percentile: &str| job.and_then(|job| job.read.lat_ns.as_ref()?.percentile(percentile));
+        let write_p99 = job.and_then(|job| job.write.lat_ns.as_ref()?.percentile("99.000000"));
         Ok(Timing { waf: result.waf, read_p99: read("99.000000"), read_p99_9: read("99.900000"), write_p99 })
     }
 }
 
-/// A table: schemes down, what was measured across.
 pub(super) fn figure(points: &[Point], timings: &[Timing]) -> Figure {
     let mut rows = Vec::new();
     for (point, timing) in points.iter().zip(timings) {
@@ -129,12 +124,12 @@ pub(super) fn figure(points: &[Point], timings: &[Timing]) -> Figure {
     }
     Figure::new(
         "latency",
-        "write amplification and latency under the same load, a drive in the manner of a D7-P5520",
+        "write amplification and latency under the same load, on a drive modelled on a D7-P5520",
         View::Table { down: &["victim", "scheme"], across: "quantity" },
         rows,
     )
     .noted(
-        "not of the paper: an eighth of the dies, with smaller blocks; 12,000 requests a second at random times, zipf \
+        "not in the paper: an eighth of the dies, with smaller blocks; 12,000 requests a second at random times, zipf \
          1.0, 30 % writes; latency from arrival",
     )
 }

@@ -1,6 +1,7 @@
-//! 2R (Kang et al., PVLDB 2020) on the addresses on which SSD-iq's simulator (Haas et al., PVLDB 2025) was run.
+//! 2R (Kang et al., PVLDB 2020) on addresses run in SSD-iq's simulator (Haas et al., PVLDB 2025).
 //!
-//! The simulator compacts victims where they lie, and keeps no block erased. A drive keeps two, so it has two more blocks.
+//! The simulator compacts victims in place and keeps no block erased. A drive keeps two, so it has two more
+//! blocks.
 
 use serde::Serialize;
 use strobe_lab::points::Watch;
@@ -12,7 +13,7 @@ use crate::figure::{percent_more, reduced};
 use crate::table::Values;
 use crate::{Figure, Options, PaperError, Row, Scale, View};
 
-/// A scheme under the simulator's name, with its placement and victim policy, and its write amplification there, by cell.
+/// `published` is the write amplification in the simulator, by cell.
 struct Scheme {
     label: &'static str,
     scheme: SchemeName,
@@ -38,12 +39,11 @@ const SCHEMES: [Scheme; 4] = [
     scheme("2r-fifo", SchemeName::TwoR, GcStream::Own, "2r-fifo", [4.178, 3.946, 2.549]),
 ];
 
-/// Share of the simulator's flash that the addresses fill, in eighths.
+/// Share of the simulator's flash filled by the addresses, in eighths.
 const FILL: u32 = 7;
 /// Erased blocks that a drive keeps.
 const KEPT: u32 = 2;
 
-/// A run.
 #[derive(Clone, Debug, Serialize)]
 pub(super) struct Point {
     label: &'static str,
@@ -58,7 +58,6 @@ pub(super) struct Point {
 }
 
 impl Point {
-    /// Every scheme on every cell.
     pub(super) fn all(options: &Options) -> Result<Vec<Self>, PaperError> {
         let of_scheme = |scheme: &'static Scheme| {
             let cells = SSD_IQ.into_iter().zip(scheme.published);
@@ -87,7 +86,7 @@ impl Point {
         Ok(Self { label, cell: cell.name, addresses, rounds, drive, source, published })
     }
 
-    /// Write amplification after the fill.
+    /// After the fill.
     pub(super) fn measure(&self, seed: u64, watch: &dyn Watch) -> Result<Waf, PaperError> {
         let run = || format!("{} {}", self.label, self.cell);
         let mut counter = Counter::new(&self.drive, None, seed, watch, &run)?;
@@ -97,7 +96,6 @@ impl Point {
     }
 }
 
-/// Bars of all cells, with the simulator's numbers beside them.
 pub(super) fn figure(points: &[Point], wafs: &[Waf]) -> Figure {
     let rows = points.iter().zip(wafs).map(|(point, waf)| {
         let at = [
@@ -105,18 +103,17 @@ pub(super) fn figure(points: &[Point], wafs: &[Waf]) -> Figure {
             ("scheme", point.label),
             ("unit", "units programmed per unit written"),
         ];
-        Row::new(&at, Some(waf.0)).beside(point.published)
+        Row::new(&at, Some(waf.0)).with_paper(point.published)
     });
     Figure::new(
         "two-regions",
-        "write amplification of 2R, blocks of the host and of relocation collected apart",
+        "write amplification of 2R, with separate collection of blocks of the host and of relocation",
         View::Bars { panel: &[], group: "writes", bar: "scheme" },
         rows.collect(),
     )
-    .noted("not of the paper: SSD-iq's simulator, on a drive with two blocks more, which it keeps erased")
+    .noted("not in the paper: compared with SSD-iq's simulator, on a drive with two more blocks, which it keeps erased")
 }
 
-/// Largest deviation of each scheme from the simulator, in percent.
 pub(super) fn measured(points: &[Point], wafs: &[Waf], values: &mut Values) {
     for scheme in &SCHEMES {
         let of_scheme = points.iter().zip(wafs).filter(|(point, _)| point.label == scheme.label);

@@ -7,7 +7,7 @@ use crate::Claim;
 use crate::figure::{mean, reduced};
 use crate::table::Values;
 
-/// `full` if as much was trimmed as in the paper.
+/// Values of all claims; `full` if as much was trimmed as in the paper.
 pub(super) fn all(measured: &[Measured], full: bool) -> Vec<Claim> {
     let mut values = Values::default();
     for of in measured {
@@ -25,7 +25,6 @@ pub(super) fn all(measured: &[Measured], full: bool) -> Vec<Claim> {
     values.judged(CLAIMS, "")
 }
 
-/// Least time that a better shape of ranges saves.
 fn by_shape(values: &mut Values, measured: &Measured) {
     let (model, of) = (measured.model, |shape: Shape| measured.us(shape));
     if model.level.is_some() {
@@ -46,17 +45,17 @@ fn by_shape(values: &mut Values, measured: &Measured) {
     }
 }
 
-/// Table 2: numbers of commands.
 fn commands(values: &mut Values, measured: &[Measured], full: bool) {
-    // Of 2 GB; the share of that which is trimmed counts for less.
+    // For 2 GB; only the ratios are compared.
     const PAPER: [f64; RANGES.len()] = [131_072.0, 8192.0, 4096.0, 2048.0];
     let counted = |ranges| {
         let all: Option<Vec<u64>> =
             measured.iter().map(|of| of.took(ranges).map(|took| took.commands)).collect();
-        // The same on every drive.
+        // Equal on every drive.
         let all = all.filter(|all| all.windows(2).all(|pair| pair[0] == pair[1]))?;
         all.first().map(|&commands| commands as f64)
     };
+    // Shares are independent of the amount trimmed, so a reduced run can be judged.
     let shares = RANGES.map(|ranges| Some(100.0 * counted(ranges)? / counted(1)?));
     let paper = PAPER.map(|commands| 100.0 * commands / PAPER[0]);
     let off = shares.iter().zip(paper).map(|(share, paper)| share.map(|share| (share - paper).abs()));
@@ -66,12 +65,12 @@ fn commands(values: &mut Values, measured: &[Measured], full: bool) {
     }
 }
 
-/// The smallest of the values that `of` gives for the shapes it wants; nothing if one is missing.
+/// `None` if a value is missing.
 fn least(of: impl Fn(Shape) -> Option<Option<f64>>) -> Option<f64> {
     reduced(Shape::all().filter_map(of), f64::min)
 }
 
-/// Time saved by `a` against `b`, in percent.
+/// In percent of `b`.
 fn saved(a: Option<f64>, b: Option<f64>) -> Option<f64> {
     Some(100.0 * (1.0 - a? / b?))
 }

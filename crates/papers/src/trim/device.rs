@@ -1,4 +1,4 @@
-//! Commands for each drive, and their times.
+//! TRIM commands for each drive, and their times.
 
 use serde::{Deserialize, Serialize};
 use strobe_ssd::{Command, DriveConfig, HostQueue, Pacing, Range, Simulated, build};
@@ -9,24 +9,22 @@ use crate::{Options, PaperError};
 use strobe_lab::RunError;
 use strobe_lab::points::Watch;
 
-/// Layout of the ranges of commands with one range.
+/// Layout of the ranges in single-range commands.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 pub(super) struct Shape {
     pub(super) size_kib: u64,
-    /// The first sector is a multiple of the size; otherwise it is the next one.
+    /// True if the first sector is a multiple of the size; otherwise it is one sector later.
     pub(super) aligned: bool,
-    /// Each range begins where the last one ended; otherwise they come in random order.
+    /// True if each range begins at the end of the previous one; otherwise the order is random.
     pub(super) continuous: bool,
 }
 
-/// Commands and the time from the first to the end of the last.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) struct Took {
     pub(super) commands: u64,
     pub(super) ns: u64,
 }
 
-/// Everything measured on one drive.
 #[derive(Debug)]
 pub(super) struct Measured {
     pub(super) model: Model,
@@ -37,7 +35,6 @@ pub(super) struct Measured {
 }
 
 impl Measured {
-    /// Of each model.
     pub(super) fn of(trials: &[Trial], taken: &[Vec<Took>]) -> Vec<Self> {
         let of = |model: Model| {
             let mut measured = Self { model, shapes: Vec::new(), ranges: Vec::new() };
@@ -54,32 +51,28 @@ impl Measured {
         MODELS.into_iter().map(of).collect()
     }
 
-    /// Mean time of a command in µs.
     pub(super) fn us(&self, shape: Shape) -> Option<f64> {
         let (_, took) = self.shapes.iter().find(|(of, _)| *of == shape)?;
         (took.commands > 0).then(|| took.ns as f64 / took.commands as f64 / 1e3)
     }
 
-    /// Time for everything with so many ranges per command, in s.
     pub(super) fn seconds(&self, ranges: u32) -> Option<f64> {
         self.took(ranges).map(|took| took.ns as f64 / 1e9)
     }
 
-    /// Commands and time of everything with so many ranges per command.
     pub(super) fn took(&self, ranges: u32) -> Option<Took> {
         self.ranges.iter().find(|(of, _)| *of == ranges).map(|&(_, took)| took)
     }
 }
 
-/// Everything that is trimmed once, and how.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 enum What {
     OneRange(Shape),
-    /// So many ranges per command.
+    /// Per command.
     Ranges(u32),
 }
 
-/// Some of it on one drive, each from the same frozen state.
+/// Some ways on one drive, each from the same frozen state.
 #[derive(Clone, Debug, Serialize)]
 pub(super) struct Trial {
     #[serde(skip)]
@@ -91,7 +84,7 @@ pub(super) struct Trial {
 }
 
 impl Trial {
-    /// All on all drives, in pieces that keep two cores busy.
+    /// In pieces that keep two cores busy.
     pub(super) fn all(options: &Options, environment: &Environment) -> Result<Vec<Self>, PaperError> {
         let mut trials = Vec::new();
         for model in MODELS {
@@ -109,7 +102,7 @@ impl Trial {
 }
 
 impl Shape {
-    /// Every one, in the order of the figures.
+    /// All shapes in the order of the figures.
     pub(super) fn all() -> impl Iterator<Item = Self> {
         [true, false].into_iter().flat_map(|aligned| {
             [true, false]
@@ -145,7 +138,6 @@ pub(super) fn measure(
     trial.what.iter().map(once).collect()
 }
 
-/// The drive with its region written, and when that is done.
 fn written(
     trial: &Trial,
     environment: &Environment,
@@ -161,6 +153,7 @@ fn written(
         .collect();
     let mut queue = HostQueue::new(Pacing::Closed { depth: 32, interval_ns: 0 }, SimTime::ZERO);
     drive.run(&writes, &[], &mut queue).map_err(|(_, error)| failed(RunError::Command(error)))?;
+    // Finish all programs, so that no TRIM waits for one.
     let start = drive.settle(queue.finished()).map_err(|error| failed(RunError::Command(error)))?;
     Ok((drive, start))
 }
@@ -171,7 +164,6 @@ enum Order {
     Random,
 }
 
-/// The whole region in ranges of one size, each once.
 fn ranges(environment: &Environment, size_kib: u64, aligned: bool, order: Order) -> Vec<Range> {
     let sectors = size_kib * 1024 / SECTOR_BYTES;
     let shift = u64::from(!aligned);
@@ -187,7 +179,6 @@ fn ranges(environment: &Environment, size_kib: u64, aligned: bool, order: Order)
     ranges
 }
 
-/// Trims `ranges`, so many per command, one command after the other.
 fn trim_all(
     mut drive: Box<dyn Simulated>,
     start: SimTime,
@@ -232,7 +223,8 @@ mod tests {
             trials.iter().map(|trial| measure(trial, &SMALL, &()).expect("runs")).collect();
         let [_, _, measured] = &Measured::of(&trials, &taken)[..] else { panic!("three drives") };
         assert_eq!((measured.shapes.len(), measured.ranges.len()), (24, 4));
-        // 176 µs per command; per range 9.5 µs, 140.8 µs per MiB, 8.8 µs for the only jump, the first.
+        // 176 µs per command; per range 9.5 µs and 140.8 µs per MiB; 8.8 µs for the only jump, the
+        // first.
         let range_ns = 9500 + 140_800 / 64;
         for &(ranges, took) in &measured.ranges {
             assert_eq!(took.commands, 256 / u64::from(ranges));

@@ -1,6 +1,7 @@
 //! Gain of ext4: PostMark and file deletion on a real kernel.
 
 use serde::{Deserialize, Serialize};
+use strobe_lab::Experiment;
 use strobe_linux::DiskOptions;
 use strobe_linux::command::{FileSystem, window};
 use strobe_linux::job::{Run, Step};
@@ -15,7 +16,6 @@ use crate::pool::Bench;
 use crate::{Options, PaperError, Scale};
 
 named! {
-    /// Program on the file system.
     #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
     pub(super) enum Work {
         /// PostMark with 45,000 files.
@@ -24,28 +24,27 @@ named! {
         PmB => "PM-B",
         /// Deletion of 30,000 files.
         Delete => "filemicro_delete",
-        /// Deletion by 16 programs at once of as many files, as the paper's 16 threads.
+        /// By 16 concurrent programs, as the paper's 16 threads.
         DeleteBy16 => "filemicro_delete by 16",
     }
 }
 
 named! {
-    /// Way that ext4 sends discards.
+    /// Discard policy of ext4.
     #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
     pub(super) enum Sends {
-        /// Gathered, and the commit of the journal waits for them, as in the paper.
+        /// Batched, and the journal commit waits for them, as in the paper.
         AtCommit => "patched, at commit",
-        /// Gathered, in the background.
+        /// Batched, in the background.
         Gathered => "patched, in the background",
-        /// One by one, in the background: Linux 6.12 as it is.
+        /// One by one, in the background: stock Linux 6.12.
         Stock => "stock 6.12, in the background",
-        /// Not at all.
         Never => "no TRIM",
     }
 }
 
 impl Sends {
-    /// The switches of `/sys/fs/ext4/vda`.
+    /// Settings under `/sys/fs/ext4/vda`.
     fn switches(self) -> [(&'static str, &'static str); 2] {
         let batch = if self == Sends::Stock { "1" } else { "64" };
         let wait = if self == Sends::AtCommit { "1" } else { "0" };
@@ -53,25 +52,22 @@ impl Sends {
     }
 }
 
-/// Parameters of one run, or of several with different seeds.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 pub(super) struct Case {
     pub(super) work: Work,
-    /// Ranges that a command may have.
+    /// Largest number of ranges per command.
     pub(super) ranges: u32,
     pub(super) sends: Sends,
-    /// Time of the host for the removal of a file, in ns.
+    /// Host time to remove a file, in ns.
     pub(super) unlink_ns: u32,
-    /// Time of the drive for a TRIM command, in µs: that of the preset, or another one.
     pub(super) trim_us: u32,
-    /// PostMark's largest file, in bytes.
     pub(super) size_max_bytes: u32,
-    /// Blocks of the drive in thousandths of the preset's: more of them is more spare space.
+    /// Blocks of the drive in thousandths of the preset's; more blocks are more spare space.
     pub(super) blocks_permille: u32,
-    /// True if all of the drive has been written before, and mkfs does not discard it: free space is what TRIMs give.
+    /// True if the whole drive was written before and mkfs does not discard it: only TRIMs provide free space.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub(super) is_full: bool,
-    /// Runs of which the mean is taken, see [`Case::of_run`].
+    /// Number of runs to average, see [`Case::of_run`].
     runs: u32,
 }
 
@@ -79,9 +75,9 @@ impl Case {
     pub(super) fn new(work: Work, ranges: u32, sends: Sends, unlink_ns: u32) -> Self {
         let runs = match (work, ranges, sends) {
             (Work::Delete | Work::DeleteBy16, _, Sends::AtCommit) => HOSTS_PERCENT.len() as u32,
-            // The two that the text compares.
+            // The two compared in the text.
             (_, 1 | 64, Sends::AtCommit) => 30,
-            // As kernels do it today: no claim of the paper.
+            // As in current kernels; no claim of the paper.
             (_, _, Sends::Gathered | Sends::Stock) => 1,
             _ => 3,
         };
@@ -98,9 +94,10 @@ impl Case {
         }
     }
 
-    /// The case of its `run`th run. PostMark's have different seeds: when its files are written back is chaotic. Those of
-    /// deletions have hosts that are a little slower or faster: how far the last commit has got when the last file is
-    /// gone depends on every µs.
+    /// Case of run number `run`.
+    ///
+    /// PostMark's runs differ by seed: the time of write-back is chaotic. Deletion runs differ by host speed:
+    /// the progress of the last commit at the end depends on every µs.
     fn of_run(self, run: u32) -> Self {
         match self.work {
             Work::PmA | Work::PmB => self,
@@ -110,7 +107,6 @@ impl Case {
         }
     }
 
-    /// Cases of a figure's part, in its order.
     pub(super) fn of(work: Work, unlink_ns: u32) -> Vec<Case> {
         let at_commit = RANGES.map(|ranges| (ranges, Sends::AtCommit));
         let others = [(1, Sends::Gathered), (64, Sends::Gathered), (64, Sends::Stock)];
@@ -118,12 +114,10 @@ impl Case {
         all.map(|(ranges, sends)| Case::new(work, ranges, sends, unlink_ns)).collect()
     }
 
-    /// Deletions by 16 programs at once.
     pub(super) fn at_once(unlink_ns: u32) -> [Case; 2] {
         [1, 64].map(|ranges| Case::new(Work::DeleteBy16, ranges, Sends::AtCommit, unlink_ns))
     }
 
-    /// Sensitivity: deletions with other times of a removal and of a command.
     pub(super) fn deletions(trim_us: u32, unlink_ns: u32) -> [Case; 2] {
         [1, 64].map(|ranges| Case {
             trim_us,
@@ -132,7 +126,6 @@ impl Case {
         })
     }
 
-    /// And PostMark with other times of a command and other files.
     pub(super) fn postmarks(trim_us: u32, size_max_bytes: u32, unlink_ns: u32) -> [Case; 2] {
         let of_preset = trim_us == TRIM_US && size_max_bytes == SIZE_MAX_BYTES;
         [1, 64].map(|ranges| {
@@ -141,7 +134,7 @@ impl Case {
         })
     }
 
-    /// PostMark on a full drive with so much spare space: with commands of one range, and of 64.
+    /// On a full drive, with 1 and 64 ranges per command.
     pub(super) fn spares(blocks_permille: u32, unlink_ns: u32) -> [Case; 2] {
         [1, 64].map(|ranges| {
             let case = Case::new(Work::PmA, ranges, Sends::AtCommit, unlink_ns);
@@ -149,7 +142,6 @@ impl Case {
         })
     }
 
-    /// And without TRIM.
     pub(super) fn without(blocks_permille: u32, unlink_ns: u32) -> Case {
         let case = Case::new(Work::PmA, 1, Sends::Never, unlink_ns);
         Case { blocks_permille, is_full: true, ..case }
@@ -178,25 +170,22 @@ impl Case {
     }
 }
 
-/// Result of a run, or the mean of several.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub(super) struct Measured {
-    /// From the start of the program until all is on the drive: it ends with a sync.
+    /// Time from the start of the program to the end of its final sync.
     pub(super) ns: f64,
     pub(super) commands: f64,
     pub(super) ranges: f64,
-    /// Time that the drive took for them, in ns.
     pub(super) trim_ns: f64,
-    /// Mapping units that its collection copied.
+    /// Mapping units copied by collection.
     pub(super) copied: f64,
 }
 
 impl Work {
-    /// Files and transactions are so many times fewer.
     fn divisor(self, scale: Scale) -> u32 {
         match (scale, self) {
             (Scale::Full, _) => 1,
-            // Deletions go on for the same number of commits then, of 1 s instead of 5.
+            // The number of commits stays equal: their interval is 1 s instead of 5.
             (_, Work::Delete | Work::DeleteBy16) => 5,
             (_, Work::PmA | Work::PmB) => 10,
         }
@@ -211,29 +200,32 @@ impl Work {
     }
 }
 
-/// PostMark's largest file, in bytes. The paper's sizes are not legible in the copy at hand. With PostMark's own
-/// (500 to 10,000 bytes) the drive is idle most of the time, and a commit that waits holds up nobody; at ten times
-/// that, the drive's own collection decides.
+/// PostMark's largest file, in bytes. The paper's sizes are not legible.
+///
+/// With PostMark's default (500 to 10,000 bytes) the drive is mostly idle, and waiting at a commit costs no
+/// time. At ten times that, the drive's own collection dominates.
 pub(super) const SIZE_MAX_BYTES: u32 = 50_000;
 pub(super) const SIZES_MAX_BYTES: [u32; 3] = [10_000, 50_000, 100_000];
-/// Processor time of the host for a call of PostMark, in ns. It is free in the guest. Assumed.
+/// Host processor time per PostMark call in ns (assumed); the guest's processor takes none.
 const CALL_NS: u32 = 10_000;
-/// Hosts whose deletions are averaged, in percent of the time that each takes for a removal.
+/// Host speeds averaged for deletions, in percent of the removal time.
 const HOSTS_PERCENT: [u32; 5] = [100, 96, 104, 92, 108];
-/// The host's time for the removal of a file in the map of what decides, in ns; elsewhere it is fitted.
+/// Host times for a removal in the sensitivity map, in ns; elsewhere the time is fitted.
 pub(super) const UNLINKS_NS: [u32; 3] = [120_000, 240_000, 480_000];
-/// Time of a TRIM command of the preset beside its ranges, in µs, and others.
+/// TRIM command time without its ranges in µs: the preset's, and others.
 pub(super) const TRIM_US: u32 = 176;
 pub(super) const TRIMS_US: [u32; 3] = [88, 176, 352];
-/// Blocks of the drive: with 550 of them on a plane, 7.4 % of its logical space is spare; with the others 4 and 15 %.
+/// Blocks of the drive: 1000 is 550 per plane with 7.4 % spare space; the others have 4 and 15 %.
 pub(super) const BLOCKS_PERMILLE: [u32; 3] = [969, 1000, 1071];
 
-/// Memory of the host: less for fewer files.
+/// Blocks per plane for fewer files; enough for the logical size even at the least of [`BLOCKS_PERMILLE`].
+const QUICK_BLOCKS: u32 = 61;
+
 fn memory_mib(scale: Scale) -> u32 {
     if scale == Scale::Full { 2048 } else { 256 }
 }
 
-/// The command that runs all of `commands` at the same time, and fails if one does.
+/// Command that runs all `commands` concurrently, and fails if one does.
 fn at_once(mut commands: Vec<Vec<String>>) -> Vec<String> {
     if commands.len() == 1 {
         return commands.remove(0);
@@ -251,7 +243,7 @@ fn task(case: Case, options: &Options, seed: u64) -> Task {
         value: value.into(),
     };
     let mut setup: Vec<_> = case.sends.switches().map(set).into();
-    // Filebench does nothing but remove files.
+    // Filebench only removes files.
     let time = |unlink_ns: u32| {
         let (call, unlink) = (CALL_NS.to_string(), unlink_ns.to_string());
         ["--call-ns".to_owned(), call, "--unlink-ns".to_owned(), unlink]
@@ -279,7 +271,7 @@ fn task(case: Case, options: &Options, seed: u64) -> Task {
                 setup.push(Run::must_succeed(guest::workload("filemicro-delete", &make, folder, seed)));
             }
             setup.push(Step::DropCaches);
-            // Together they remove as many files in a time as one does.
+            // Scaled so that all programs together remove files at the rate of one.
             let paced = time(case.unlink_ns * programs);
             let removal = |folder: &String| {
                 [guest::workload("filemicro-delete", &remove, folder, seed), paced.to_vec()].concat()
@@ -287,7 +279,7 @@ fn task(case: Case, options: &Options, seed: u64) -> Task {
             at_once(folders.iter().map(removal).collect())
         }
     };
-    // mkfs would make smaller blocks on a small drive.
+    // mkfs would choose smaller blocks on a small drive.
     let mut mkfs_options = vec!["-b", "4096"];
     if case.is_full {
         mkfs_options.extend(["-E", "nodiscard"]);
@@ -305,17 +297,21 @@ fn task(case: Case, options: &Options, seed: u64) -> Task {
     }
 }
 
-fn measure(case: Case, seed: u64, kernel: &Kernel, options: &Options) -> Result<Measured, PaperError> {
+fn experiment(case: Case, options: &Options) -> Result<Experiment, PaperError> {
     let board = |drive: &mut DriveConfig| {
-        // For fewer files it is smaller, with a part more that it keeps to itself.
         drive.controller.trim.command_ns =
             (u64::from(case.trim_us) * 1000).saturating_sub(drive.controller.command_ns);
+        // A smaller drive for fewer files, with a larger reserved share.
         if options.scale != Scale::Full {
-            (drive.ftl.logical_pages, drive.nand.blocks_per_plane) = (Some(104_857), 58);
+            (drive.ftl.logical_pages, drive.nand.blocks_per_plane) = (Some(104_857), QUICK_BLOCKS);
         }
         drive.nand.blocks_per_plane = drive.nand.blocks_per_plane * case.blocks_permille / 1000;
     };
-    let experiment = guest::experiment("jasmine-shipped", board, options)?;
+    guest::experiment("jasmine-shipped", board, options)
+}
+
+fn measure(case: Case, seed: u64, kernel: &Kernel, options: &Options) -> Result<Measured, PaperError> {
+    let experiment = experiment(case, options)?;
     let (outcome, _) = guest::run(kernel, &task(case, options, seed), &experiment, None, |_| ())?;
     let (begin, end) = window(&outcome).ok_or(PaperError::Interrupted)?;
     let (requests, trim) = (end.requests.since(&begin.requests), end.latency.of(Op::Trim));
@@ -329,12 +325,9 @@ fn measure(case: Case, seed: u64, kernel: &Kernel, options: &Options) -> Result<
     })
 }
 
-/// Everything that was measured, or why nothing was.
 #[derive(Debug, Default)]
 pub(super) struct Results {
-    /// Each case, with its runs.
     measured: Vec<(Case, Vec<Measured>)>,
-    /// The host's time for the removal of a file.
     pub(super) removal: Option<Removal>,
     pub(super) missing: &'static str,
 }
@@ -344,7 +337,7 @@ impl Results {
         self.measured.iter().find(|(of, _)| *of == case).map(|(_, runs)| &runs[..])
     }
 
-    /// The mean of its runs.
+    /// Mean of a case's runs.
     pub(super) fn find(&self, case: Case) -> Option<Measured> {
         let runs = self.runs(case).filter(|runs| !runs.is_empty())?;
         let mean = |of: fn(&Measured) -> f64| runs.iter().map(of).sum::<f64>() / runs.len() as f64;
@@ -357,7 +350,7 @@ impl Results {
         })
     }
 
-    /// The time of the second over that of the first.
+    /// Time of the second case over the first.
     fn ratio(&self, [one, most]: [Case; 2]) -> Option<Ratio> {
         let times = |case| Some(self.runs(case)?.iter().map(|of| of.ns).collect::<Vec<f64>>());
         Some(Ratio::of(&times(most)?, &times(one)?))
@@ -368,29 +361,26 @@ impl Results {
         Some(100.0 * self.ratio(pair)?.error?)
     }
 
-    /// Percent of the time of the first that the second saves.
+    /// Time saved by the second case, in percent of the first.
     pub(super) fn saved(&self, pair: [Case; 2]) -> Option<f64> {
         Some(100.0 * (1.0 - self.ratio(pair)?.value))
     }
 
-    /// Percent by which the second does more in a time than the first, with its standard error.
+    /// Excess throughput of the second case over the first in percent, with its standard error.
     pub(super) fn gain(&self, [first, second]: [Case; 2]) -> Option<Ratio> {
         let Ratio { value, error } = self.ratio([second, first])?;
         Some(Ratio { value: 100.0 * (value - 1.0), error: error.map(|error| 100.0 * error) })
     }
 
-    /// Percent of the time for TRIMs of the first that the second saves.
     pub(super) fn trim_saved(&self, [first, second]: [Case; 2]) -> Option<f64> {
         Some(100.0 * (1.0 - self.find(second)?.trim_ns / self.find(first)?.trim_ns))
     }
 
-    /// The value without its error.
     pub(super) fn faster(&self, pair: [Case; 2]) -> Option<f64> {
         self.gain(pair).map(|of| of.value)
     }
 }
 
-/// Figures 6 and 7, and what holds for them.
 pub(super) fn measured(options: &Options, bench: &Bench<'_>) -> Result<(Results, Vec<String>), PaperError> {
     let nothing = |missing| {
         let note = format!("figures 6 and 7: {missing}");
@@ -404,13 +394,14 @@ pub(super) fn measured(options: &Options, bench: &Bench<'_>) -> Result<(Results,
         Err(missing) => return Ok(nothing(missing)),
     };
     let about = (kernel.version(), options.scale, &options.sets);
-    // Each of these cases, run for the `run`th time.
+    // Runs each case under its run number.
     let taken = |runs: &mut dyn Iterator<Item = (Case, u32)>| {
         let runs: Vec<_> = runs
             .map(|(case, run)| (case.of_run(run), options.seed.wrapping_add(run.into()), about))
             .collect();
         bench.points("trim-ext4", &runs, |&(case, seed, _)| measure(case, seed, &kernel, options))
     };
+    // Fit the removal time first: all cases below depend on it.
     let tried =
         taken(&mut TRIED_NS.iter().flat_map(|&ns| Case::deletions(TRIM_US, ns)).map(|case| (case, 0)))?;
     let faster = tried.chunks(2).map(|pair| 100.0 * (pair[0].ns / pair[1].ns - 1.0));
@@ -428,36 +419,36 @@ fn notes(kernel: &Kernel, scale: Scale, removal: &Removal) -> Vec<String> {
     let mut notes = vec![
         format!(
             "figures 6 and 7: ext4 of Linux {} in virtual time on the Jasmine preset. \"At commit\" is the paper's: the \
-             commit of the journal sends the discards of what it freed and waits for them, as kernels before 5.15 did \
-             (this project's patches: mb_discard_wait; mb_discard_batch gathers them). The other rows show the kernel \
-             of today, which sends them in the background, where they cost next to no time; what is left at a sync \
-             comes later. Times run until the sync behind the program",
+             journal commit sends the discards of the blocks that it freed and waits for them, as kernels before 5.15 did \
+             (this project's patches: mb_discard_wait; mb_discard_batch batches them). The other rows show a current \
+             kernel, which sends discards in the background at almost no cost in time; discards that are pending at a \
+             sync complete later. Times end with the sync after the program",
             kernel.version()
         ),
         format!(
-            "figures 6 and 7: the guest's processor takes no time by itself. A call of PostMark takes {} µs (assumed), the \
-             removal of a file {} µs in both, which is fitted{}: at the time that a TRIM command of the preset takes, it \
-             gives the gain in deletions that the paper found at 64 ranges (figure fit-removal: {} times of it, each \
-             taken together with its two neighbours). PostMark's gains are predicted with it",
+            "figures 6 and 7: the guest's processor itself takes no time. A call of PostMark takes {} µs (assumed), the \
+             removal of a file {} µs in both, which is fitted{}: at the preset's TRIM command time it gives the paper's gain \
+             in deletions at 64 ranges (figure fit-removal: {} removal times, each averaged with its two neighbours). \
+             PostMark's gains are predicted with it",
             CALL_NS / 1000,
             removal.ns / 1000,
-            if removal.is_within { "" } else { " as near as what was tried goes" },
+            if removal.is_within { "" } else { " (no tried time gives the gain; this is the nearest)" },
             TRIED_NS.len(),
         ),
         format!(
-            "figure 7: means of {} hosts that take {} to {} % of that time for a removal: how far the last commit has got \
-             when the last file is gone depends on every µs",
+            "figure 7: means of {} hosts whose removals take {} to {} % of that time, because the progress of the last \
+             commit at the end depends on every µs",
             HOSTS_PERCENT.len(),
             HOSTS_PERCENT.iter().min().unwrap_or(&0),
             HOSTS_PERCENT.iter().max().unwrap_or(&0)
         ),
-        "figure 7: the files to be deleted have others between them: side by side on a fresh file system, those of a \
-         commit would be one range"
+        "figure 7: other files lie between the deleted ones; adjacent on a fresh file system, the files of a commit \
+         would be one range"
             .to_owned(),
         format!(
-            "figure 6: the sizes of PostMark's files are not legible in the copy at hand. 500 to {SIZE_MAX_BYTES} bytes \
-             are taken, in calls of 4 KB: with PostMark's own 500 to 10,000 the drive is idle most of the time and \
-             single runs save 1 to 14 %, with 500 to 100,000 the drive's own collection decides. Means of 30 \
+            "figure 6: the sizes of PostMark's files are not legible in our copy. 500 to {SIZE_MAX_BYTES} bytes are \
+             assumed, in calls of 4 KB: with PostMark's default of 500 to 10,000 the drive is idle most of the time and \
+             single runs save 1 to 14 %, with 500 to 100,000 the drive's own collection dominates. Means of 30 \
              seeds at 1 and 64 ranges at commit, of 3 elsewhere, and single runs in the background"
         ),
     ];
@@ -470,3 +461,6 @@ fn notes(kernel: &Kernel, scale: Scale, removal: &Removal) -> Vec<String> {
     }
     notes
 }
+
+#[cfg(test)]
+mod tests;

@@ -1,4 +1,4 @@
-//! Figures 6 and 7, what they would take, and what the text says of them.
+//! Figures 6 and 7, their sensitivity, and claims of the text.
 
 use super::CLAIMS;
 use super::RANGES;
@@ -8,7 +8,6 @@ use crate::figure::reduced;
 use crate::table::Values;
 use crate::{Claim, Figure, Row, View};
 
-/// Figures 6 and 7, and both maps.
 pub(super) fn figures(results: &Results) -> Vec<Figure> {
     let Some(removal) = &results.removal else { return Vec::new() };
     let parts = [
@@ -31,6 +30,7 @@ pub(super) fn figures(results: &Results) -> Vec<Figure> {
 fn part(results: &Results, unlink_ns: u32, figure: &str, title: &str, works: &[Work]) -> Figure {
     let mut rows = Vec::new();
     for quantity in ["time", "TRIM commands", "TRIM ranges", "time of TRIM"] {
+        // The paper deletes with 16 threads; its figure is compared with one program and with 16.
         let by_16 = works.contains(&Work::Delete).then(|| Case::at_once(unlink_ns));
         let cases = works.iter().flat_map(|&work| Case::of(work, unlink_ns));
         for case in cases.chain(by_16.into_iter().flatten()) {
@@ -55,12 +55,11 @@ fn part(results: &Results, unlink_ns: u32, figure: &str, title: &str, works: &[W
         }
     }
     Figure::new(figure, title, View::Bars { panel: &["quantity"], group: "workload", bar: "ranges" }, rows).noted(
-        "plain numbers: discards gathered by the patched kernel, and the commit waits for them, as in the paper; the others \
-         show the kernel of today, which sends them in the background",
+        "plain numbers: discards batched by the patched kernel, and the commit waits for them, as in the paper; others: a \
+         current kernel, which sends them in the background",
     )
 }
 
-/// Points of the fit.
 fn fit(removal: &Removal) -> Figure {
     let row = |of: &str, (ns, faster): (u32, f64)| {
         let at = [("what", of), ("unit", "% more deletions")];
@@ -70,11 +69,11 @@ fn fit(removal: &Removal) -> Figure {
     let rows = single.chain(removal.means().into_iter().map(|of| row("mean of three", of))).collect();
     Figure::new(
         "fit-removal",
-        "the fit: deletions at 64 ranges against 1, over the host's time for a removal",
+        "deletions at 64 ranges against 1, by removal time",
         View::Curves { panel: &[], of: "what", over: "unlink_us" },
         rows,
     )
-    .noted(format!("the paper: {FASTER} %, which the mean of three passes at {} µs", removal.ns / 1000))
+    .noted(format!("the paper: {FASTER} %; the mean of three crosses it at {} µs", removal.ns / 1000))
 }
 
 fn deletions(results: &Results) -> Figure {
@@ -89,13 +88,11 @@ fn deletions(results: &Results) -> Figure {
     }
     Figure::new(
         "grid-delete",
-        "what would it take: deletions at 64 ranges against 1, over the host's time for a removal and the drive's for a command",
+        "deletions at 64 ranges against 1, by removal time of the host and command time of the drive",
         View::Curves { panel: &[], of: "command", over: "unlink_us" },
         rows,
     )
-    .noted(
-        "the paper: 35 %. Each time of a command has its time of a removal that gives it: one number decides",
-    )
+    .noted("the paper: 35 %. For each command time some removal time gives it, so only one number is fitted")
 }
 
 fn postmarks(results: &Results, unlink_ns: u32) -> Figure {
@@ -110,14 +107,14 @@ fn postmarks(results: &Results, unlink_ns: u32) -> Figure {
     }
     Figure::new(
         "grid-postmark",
-        "what would it take: PM-A at 64 ranges against 1, over the largest file",
+        "PM-A at 64 ranges against 1, by the size of the largest file",
         View::Curves { panel: &[], of: "command", over: "largest_file_kb" },
         rows,
     )
-    .noted("the paper: about 10 %. Its sizes of files are not legible in the copy at hand. One seed each, thirty in the middle")
+    .noted("the paper: about 10 %. Its file sizes are not legible in our copy. One seed each, thirty for the middle point")
 }
 
-/// Spare space, of which the paper says that results depend on it, on a drive that is full.
+/// Effect of spare space on a full drive; the paper says that results depend on it.
 fn spares(results: &Results, unlink_ns: u32) -> Figure {
     let mut rows = Vec::new();
     for (blocks, spare) in BLOCKS_PERMILLE.into_iter().zip(["4 %", "7.4 %", "15 %"]) {
@@ -139,16 +136,16 @@ fn spares(results: &Results, unlink_ns: u32) -> Figure {
         View::Table { down: &["spare space"], across: "quantity" },
         rows,
     )
-    .noted("all of the drive has been written in order and overwritten once at random; mkfs does not discard it. Three runs each")
+    .noted("the whole drive was written in order and overwritten once at random; mkfs does not discard it. Three runs each")
 }
 
-/// Values of the paper's claims about PostMark and deletions.
 pub(super) fn claims(results: &Results) -> Vec<Claim> {
     let unlink_ns = results.removal.as_ref().map_or(0, |removal| removal.ns);
     let commit = |work, ranges| Case::new(work, ranges, Sends::AtCommit, unlink_ns);
     let both = |work| [commit(work, 1), commit(work, 64)];
     let (a, b) = (results.saved(both(Work::PmA)), results.saved(both(Work::PmB)));
     let scatter = [Work::PmA, Work::PmB].map(|work| results.saved_error(both(work)));
+    // The runs of both are independent: their errors add in squares.
     let of_difference = scatter[0].zip(scatter[1]).map(|(a, b)| libm::hypot(a, b));
     let steps = |work| {
         RANGES.windows(2).map(move |pair| results.trim_saved([commit(work, pair[0]), commit(work, pair[1])]))
@@ -164,6 +161,7 @@ pub(super) fn claims(results: &Results) -> Vec<Claim> {
     let stock = results.find(Case::new(Work::PmA, 64, Sends::Stock, unlink_ns));
     values.add("stock-ranges", stock.map(|of| of.ranges / of.commands));
     let saved = BLOCKS_PERMILLE.map(|blocks| results.saved(Case::spares(blocks, unlink_ns)));
+    // If spare space decided the gain, the gains would differ by more than the tolerance.
     let (least, most) = (reduced(saved, f64::min), reduced(saved, f64::max));
     values.add("spare-decides", most.zip(least).map(|(most, least)| most - least));
     let copied = |case| results.find(case).map(|of| of.copied).filter(|&copied| copied > 0.0);

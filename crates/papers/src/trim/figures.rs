@@ -1,17 +1,16 @@
-//! The paper's figures, each from the same trials.
+//! Figures of the paper, from the same trials.
 
 use super::device::{Measured, Shape};
 use super::{RANGE_KIB, RANGES};
 use crate::{Figure, Row, View};
 
-/// Every figure, in the order of the paper.
 pub(super) fn all(measured: &[Measured]) -> Vec<Figure> {
     let mut figures: Vec<Figure> = measured.iter().map(by_shape).collect();
     figures.push(by_ranges(measured));
     figures
 }
 
-/// Figures 1 and 2, and the one left out: time per command of one range.
+/// Figures 1 and 2, and the one that the paper omits.
 fn by_shape(measured: &Measured) -> Figure {
     let model = measured.model;
     let mut rows = Vec::new();
@@ -23,10 +22,10 @@ fn by_shape(measured: &Measured) -> Figure {
         rows.push(Row::new(&at, measured.us(shape)));
     }
     let note = match model.level {
-        Some(_) => "level and order of the bars went into the preset; that they come out is no discovery",
+        Some(_) => "the preset was fitted to level and order of the bars, so their agreement is no evidence",
         None => {
-            "left out of the paper, as similar to that of the Intel drive; the order of the bars went into the \
-             preset"
+            "omitted by the paper as similar to the Intel drive's; the preset was fitted to the order of the \
+             bars"
         }
     };
     Figure::new(
@@ -38,7 +37,7 @@ fn by_shape(measured: &Measured) -> Figure {
     .noted(note)
 }
 
-/// Table 2 and figure 3: the same amount in fewer commands.
+/// Table 2 and figure 3.
 fn by_ranges(measured: &[Measured]) -> Figure {
     let mut rows = Vec::new();
     for quantity in ["time", "time, % less than with 1 range", "commands"] {
@@ -67,13 +66,13 @@ fn by_ranges(measured: &[Measured]) -> Figure {
         rows,
     )
     .noted(
-        "Jasmine's t_range was chosen for its gain at 64 ranges, from which those at 16 and 32 follow (-87.9 and -90.8 %); \
-             the other drives' is assumed, and how much they gain is not known. Ranges of 16 KB follow from 2 GB in \
-             131,072 commands of one",
+        "Jasmine's t_range is fitted to its gain at 64 ranges; its gains at 16 and 32 ranges follow (-87.9 and -90.8 %). \
+             The t_range of the other drives is assumed; the paper does not give their gains. Ranges of 16 KB follow from 2 GB \
+             in 131,072 commands of one range",
     )
 }
 
-/// Time saved against one range per command, in percent.
+/// Time saved compared with one range per command, in percent.
 pub(super) fn less(of: &Measured, ranges: u32) -> Option<f64> {
     Some(100.0 * (1.0 - of.seconds(ranges)? / of.seconds(1)?))
 }

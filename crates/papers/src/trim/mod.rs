@@ -1,4 +1,4 @@
-//! Multi-range TRIM: Son, Lee, Kim and Kim 2015: the drive alone, and ext4 on it.
+//! Multi-range TRIM (Son, Lee, Kim and Kim 2015), on the drive alone and under ext4.
 
 mod claims;
 mod device;
@@ -14,7 +14,6 @@ use super::pool::Bench;
 use super::{Made, Options, Paper, PaperError, Scale};
 use device::{Measured, Trial};
 
-/// Claims of the paper, and bands for them.
 pub(crate) const CLAIMS: &str = include_str!("claims.toml");
 
 pub(super) const PAPER: Paper = Paper {
@@ -23,20 +22,19 @@ pub(super) const PAPER: Paper = Paper {
     authors: "Hyobong Son, Youngjae Lee, Yongserk Kim, Jin-Soo Kim, KIISE Transactions on Computing Practices 21(1), 52-57, 2015, \
               doi:10.5626/KTCP.2015.21.1.52 (in Korean)",
     reproduces: "figures 1 to 3 and table 2: time per TRIM command by size, place and alignment of its range, \
-                 and by the number of ranges; figures 6 and 7: what ext4 gains, on a real kernel, with a map of what its time per unlink and per TRIM decide",
+                 and by the number of ranges; figures 6 and 7: ext4's gain on a real kernel, and its sensitivity to the \
+                 times of an unlink and of a TRIM",
     takes: "a second with --quick, two seconds in full; with a kernel for guests (make kernel) also figures 6 and 7, 7 \
             minutes with --quick, about an hour in full",
     make,
 };
 
-/// A drive of the paper.
 #[derive(Clone, Copy, Debug, PartialEq)]
 struct Model {
-    /// The figure with its bars.
     figure: &'static str,
     label: &'static str,
     preset: &'static str,
-    /// True if ranges that continue the last one are cheaper than those somewhere else.
+    /// True if ranges that continue the previous one are cheaper than others.
     likes_continuous: bool,
     /// Time per command in the text, in µs, and its band.
     level: Option<(f64, [f64; 2])>,
@@ -60,20 +58,18 @@ const MODELS: [Model; 3] = [
     Model { figure: "jasmine", label: JASMINE, preset: "jasmine-4g", likes_continuous: true, level: None },
 ];
 
-/// The board whose figure the paper leaves out, being like that of the Intel drive.
+/// The board; the paper omits its figure as similar to the Intel drive's.
 const JASMINE: &str = "Jasmine";
 
-/// Sizes of a range in KiB.
 const SIZES_KIB: [u64; 6] = [4, 8, 16, 32, 64, 128];
 
 /// Ranges per command.
 const RANGES: [u32; 4] = [1, 16, 32, 64];
 
-/// Size of the ranges of which a command carries several, in KiB. The copy at hand lost the number:
-/// 2 GB in 131,072 ranges.
+/// Size of the ranges in multi-range commands, in KiB. The number is illegible; it follows from 2
+/// GB in 131,072 ranges.
 const RANGE_KIB: u64 = 16;
 
-/// Amount that is written and trimmed.
 #[derive(Clone, Copy, Debug)]
 struct Environment {
     region_bytes: u64,
@@ -115,16 +111,16 @@ fn notes(environment: &Environment, scale: Scale) -> Vec<String> {
     let mib = environment.region_bytes >> 20;
     let mut notes = vec![
         format!(
-            "{mib} MiB are written, then trimmed, one command after the other, each waiting for the one before; \
-             every trial starts from the same frozen drive"
+            "{mib} MiB are written, then trimmed by sequential commands, each after the completion of the previous \
+             one; every trial starts from the same frozen drive"
         ),
-        "the drives are presets in the manner of the paper's, with costs of trims chosen to agree with its \
-         text (strobe show preset samsung-840-like, and so on): that they agree shows that the model can say \
-         what was measured, not that it foretells it. Fitted are the times of figures 1 and 2 and, for \
-         Jasmine, the gain at 64 ranges; the gains at 16 and 32 ranges follow"
+        "the drives are presets modelled on the paper's, with TRIM costs chosen to agree with its text (strobe show \
+         preset samsung-840-like, and so on). Agreement shows that the model can express the measurements, not that \
+         it predicts them. The times of figures 1 and 2 and, for Jasmine, the gain at 64 ranges are fitted; the gains \
+         at 16 and 32 ranges follow"
             .to_owned(),
-        "the bars of the paper's figures are not legible in the copy at hand: compared is what its text says. \
-         What the presets were fitted to is no evidence: verdict \"by construction\""
+        "the bars of the paper's figures are not legible in our copy: its text is compared. Numbers that the presets \
+         were fitted to are no evidence: verdict \"by construction\""
             .to_owned(),
     ];
     match scale {
@@ -132,7 +128,7 @@ fn notes(environment: &Environment, scale: Scale) -> Vec<String> {
         Scale::Quick => notes.push(format!(
             "QUICK: {mib} MiB instead of 2048; times per command are the same, totals an eighth"
         )),
-        Scale::Tiny => notes.push("TINY: too little to mean anything".to_owned()),
+        Scale::Tiny => notes.push("TINY: these numbers are meaningless".to_owned()),
     }
     notes
 }

@@ -1,31 +1,32 @@
-//! The host's time for the removal of a file: the one number that is fitted to what the paper says of deletions.
+//! Host time to remove a file, the only number fitted to the paper's deletions.
 
-/// By how many percent more files the paper deletes in a second with 64 ranges a command (figure 7).
+/// Excess of deletions per second with 64 ranges per command in the paper, in percent (figure 7).
 pub(super) const FASTER: f64 = 35.0;
 
-/// Times of a removal that are tried, in ns, in ascending order.
+/// Ascending.
 pub(super) const TRIED_NS: [u32; 9] =
     [160_000, 180_000, 200_000, 220_000, 240_000, 260_000, 290_000, 320_000, 360_000];
 
-/// A time of a removal, and how it was found.
+/// A fitted removal time.
 ///
-/// The gain of deletions is no smooth function of that time: commits of the journal come every so many
-/// seconds, and how far the last one has got when the program ends moves a single run. So each time is taken together with
-/// its two neighbours, and the fit is where the mean of three passes what the paper has. No form of the curve is assumed.
+/// The gain of deletions is not a smooth function of that time. The journal commits at fixed intervals, and the
+/// progress of the last commit moves a single run. Each time is therefore averaged with its two neighbours. The
+/// fit is where that mean crosses the paper's gain; no form of the curve is assumed.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) struct Removal {
-    /// In ns, a whole number of µs.
+    /// A whole number of µs.
     pub(super) ns: u32,
-    /// True if the paper's gain lies within the range tried; else the time with the nearest is taken.
+    /// True if the paper's gain lies within the tried range; otherwise the nearest time is used.
     pub(super) is_within: bool,
-    /// Times tried, in ns, each with the percentage by which deletions became faster.
+    /// Tried times in ns, each with the gain of deletions in percent.
     pub(super) tried: Vec<(u32, f64)>,
 }
 
 impl Removal {
-    /// Fits the time to `tried`, in ascending order: at least three.
+    /// Fits the time to `tried`, at least three in ascending order.
     pub(super) fn fitted(tried: Vec<(u32, f64)>) -> Self {
         let means = means(&tried);
+        // The gain falls as removals take longer: take the first crossing.
         let passes = means.windows(2).find(|pair| pair[0].1 >= FASTER && pair[1].1 < FASTER);
         let at = passes.map(|pair| {
             let part = (pair[0].1 - FASTER) / (pair[0].1 - pair[1].1);
@@ -37,7 +38,7 @@ impl Removal {
         Self { ns: us * 1000, is_within: at.is_some(), tried }
     }
 
-    /// The means of three that the fit is read off, with the times in the middle.
+    /// Means of three with the time in the middle, the basis of the fit.
     pub(super) fn means(&self) -> Vec<(u32, f64)> {
         means(&self.tried)
     }
@@ -51,7 +52,7 @@ fn means(tried: &[(u32, f64)]) -> Vec<(u32, f64)> {
 mod tests {
     use super::*;
 
-    /// From 80 % at the least time to 0 % at the largest, and `noise` of both signs on it.
+    /// From 80 % at the least time to 0 % at the largest, with alternating `noise`.
     fn tried(noise: f64) -> Vec<(u32, f64)> {
         let gain = |ns: u32| 80.0 * f64::from(360_000 - ns) / 200_000.0;
         TRIED_NS
@@ -63,7 +64,8 @@ mod tests {
 
     #[test]
     fn the_fit_is_where_the_mean_of_three_passes_what_the_paper_has() {
-        // 360 - 200 · 35 / 80 = 272.5 µs; around 260 µs the mean of three is that of 263.3, as the times are not equally far.
+        // 360 - 200 · 35 / 80 = 272.5 µs. Around 260 µs the mean of three is that of 263.3, since the times are
+        // not equidistant.
         let fit = Removal::fitted(tried(0.0));
         assert!(fit.is_within && fit.ns.abs_diff(272_500) < 4_000, "{fit:?}");
         let noisy = Removal::fitted(tried(9.0));

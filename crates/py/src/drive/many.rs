@@ -1,4 +1,4 @@
-//! Commands of a drive that take more than one step: many at a time, and time that passes.
+//! Drive operations of more than one step: many commands, and passing time.
 
 use std::ops::ControlFlow;
 
@@ -12,10 +12,10 @@ use crate::arrays::Requests;
 use crate::errors;
 use crate::watch::Watcher;
 
-/// Requests handed to the drive between two looks at what Python wants.
+/// Requests submitted between two checks for Python's signals.
 const BATCH: usize = 4096;
 
-/// Carries out one write with its data and returns when it is complete, in ns.
+/// Executes a command and returns its completion time in ns.
 pub(super) fn wait(inner: &mut Inner, command: &Command<'_>, data: Option<&[u8]>) -> PyResult<u64> {
     inner.drive.submit(inner.now, inner.tag, command, data);
     let mut done: Vec<Completion> = Vec::new();
@@ -31,19 +31,18 @@ pub(super) fn wait(inner: &mut Inner, command: &Command<'_>, data: Option<&[u8]>
     }
 }
 
-/// Lets time pass `until` then, or until all is done, and returns what is complete.
+/// Advances to `until`; without it, until all commands are complete.
 pub(super) fn advance(inner: &mut Inner, until: Option<SimTime>) -> PyResult<Vec<Completion>> {
     let mut done = Vec::new();
     match until {
         Some(until) if until < inner.now => {
-            let text = format!("until={}; it is {} already", until.as_ns(), inner.now.as_ns());
+            let text = format!("until={}; the time is already {}", until.as_ns(), inner.now.as_ns());
             return Err(PyValueError::new_err(text));
         }
         Some(until) => {
             inner.drive.advance(until, &mut done);
             inner.now = until;
         }
-        // Until all is done.
         None => {
             while inner.drive.outstanding() > 0
                 && let Some(next) = inner.drive.next_event()
@@ -56,7 +55,7 @@ pub(super) fn advance(inner: &mut Inner, until: Option<SimTime>) -> PyResult<Vec
     Ok(done)
 }
 
-/// Runs `requests` and returns when all are complete, in ns.
+/// Returns the time of the last completion, in ns.
 pub(super) fn run(
     inner: &mut Inner,
     requests: &Requests,
@@ -89,6 +88,7 @@ pub(super) fn run(
                 }
             }
         }
+        // An invalid request ends the batch; the requests before it are issued.
         let issued = inner.drive.issue(&batch, &arrivals, &mut queue);
         let issued = issued.map_err(|(at, error)| {
             errors::raised::CommandError::new_err(format!("request {}: {error}", next + at))
@@ -99,7 +99,7 @@ pub(super) fn run(
         }
         next = end;
     }
-    // What was issued is waited for, whatever has come.
+    // Issued requests are always completed, even after an error.
     while queue.in_flight() > 0 {
         let finished = queue.finish(&mut *inner.drive).map_err(errors::command);
         result = result.and(finished);

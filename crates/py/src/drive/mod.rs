@@ -1,4 +1,4 @@
-//! A drive: command by command, or many at a time.
+//! A drive, for single commands or many.
 
 mod many;
 
@@ -22,20 +22,20 @@ use crate::table::Table as Out;
 use crate::watch::Watcher;
 use crate::{counts, errors, tables};
 
-/// A drive, its clock, and what belongs to it.
 struct Inner {
     drive: Box<dyn Simulated>,
     now: SimTime,
-    /// The tag of the last command.
     tag: u64,
 }
 
-/// A drive with a clock of its own, in virtual nanoseconds.
+/// A drive with its own clock, in virtual nanoseconds.
 ///
-/// Alone, a command begins when the one before is done. config is the name of a preset or the path of a
-/// file, a mapping with the keys of a table `drive`, or an Experiment. With timing=False it only
-/// counts, several times as fast. victim is the name or formula of a victim policy, or a function as
-/// for strobe.run; placement the name or formula of a placement, or an object as for strobe.run.
+/// Methods for a single command wait for its completion: the next command starts afterwards.
+///
+/// config is a preset name, the path of a file, a mapping with the keys of a table `drive`, or an
+/// Experiment. timing=False only counts operations and is several times as fast. victim is the name or
+/// formula of a victim policy, or a function as for strobe.run. placement is the name or formula of a
+/// placement, or an object as for strobe.run.
 #[pyclass(frozen, module = "strobe", name = "Drive")]
 pub(crate) struct PyDrive {
     inner: Mutex<Inner>,
@@ -45,7 +45,7 @@ pub(crate) struct PyDrive {
     trouble: Trouble,
 }
 
-/// The drive that Python describes, with the keys `sets`: a preset or file, its keys, or that of an experiment.
+/// `given` is a preset or file name, the drive's keys, or an experiment.
 fn config_of(given: Option<&Bound<'_, PyAny>>, sets: &[String]) -> PyResult<DriveConfig> {
     let Some(given) = given else { return drive_config(toml::Table::new(), sets) };
     if let Ok(experiment) = given.extract::<PyExperiment>() {
@@ -57,7 +57,7 @@ fn config_of(given: Option<&Bound<'_, PyAny>>, sets: &[String]) -> PyResult<Driv
     }
 }
 
-/// `key` set to the name or formula that `policy` is; what else it is goes to the drive itself.
+/// Names and formulas become the value of `key`. Any other policy is returned, to be called by the drive.
 fn set_of<'a, 'py>(
     key: &str,
     policy: Option<&'a Bound<'py, PyAny>>,
@@ -78,7 +78,7 @@ impl PyDrive {
         Self { inner: Mutex::new(inner), config, timing, seed, trouble }
     }
 
-    /// Works on the drive without the lock of the interpreter, which others may want meanwhile.
+    /// Releases the interpreter lock, which other threads may need.
     fn work<T: Send>(
         &self,
         py: Python<'_>,
@@ -89,7 +89,6 @@ impl PyDrive {
         done
     }
 
-    /// Does one command alone, now.
     fn alone(&self, py: Python<'_>, command: &Command<'_>) -> PyResult<u64> {
         self.work(py, |inner| {
             inner.now = inner.drive.execute(inner.now, command).map_err(errors::command)?;
@@ -127,7 +126,7 @@ impl PyDrive {
         Ok(Self::of(inner, config, timing, seed, trouble))
     }
 
-    /// Reads the drive that was saved at path, with all that was on its way.
+    /// Loads the drive saved at path, including its in-flight commands.
     #[staticmethod]
     fn load(py: Python<'_>, path: PathBuf) -> PyResult<Self> {
         let file = StateFile::open(&path).map_err(errors::state_file)?;
@@ -136,7 +135,7 @@ impl PyDrive {
         let drive = py.detach(|| {
             file.load(&mut |from: &mut StateReader<'_>| {
                 now = SimTime::restored(from)?;
-                // What a run has added is for runs.
+                // The additional state of a run is not used here.
                 from.skip_rest()
             })
         });
@@ -146,7 +145,7 @@ impl PyDrive {
         Ok(Self::of(inner, header.drive, header.timing, header.seed, Trouble::default()))
     }
 
-    /// Saves all of its state. A file that is there is replaced only with overwrite=True.
+    /// Saves the complete state. An existing file is replaced only with overwrite=True.
     #[pyo3(signature = (path, *, overwrite = false))]
     fn save(&self, py: Python<'_>, path: PathBuf, overwrite: bool) -> PyResult<()> {
         self.work(py, |inner| {
@@ -160,7 +159,7 @@ impl PyDrive {
         })
     }
 
-    /// Returns an independent copy, as it is now.
+    /// Returns an independent copy in the current state.
     fn fork(&self, py: Python<'_>) -> PyResult<Self> {
         self.work(py, |inner| {
             let inner = Inner { drive: inner.drive.freeze(), now: inner.now, tag: inner.tag };
@@ -174,49 +173,49 @@ impl PyDrive {
         self.lock().now.as_ns()
     }
 
-    /// Sectors of 512 bytes offered to the host.
+    /// Capacity in sectors of 512 bytes.
     #[getter]
     fn sectors(&self) -> u64 {
         self.lock().drive.sectors()
     }
 
-    /// Sectors of a mapping unit: writes of whole ones are written as they are.
+    /// Sectors of a mapping unit. Aligned writes of whole units need no read-modify-write.
     #[getter]
     fn unit_sectors(&self) -> u32 {
         self.lock().drive.geometry().sectors_per_unit()
     }
 
-    /// Seed it was made with.
+    /// Seed of the drive.
     #[getter]
     fn seed(&self) -> u64 {
         self.seed
     }
 
-    /// True if it keeps time.
+    /// True if timing is simulated.
     #[getter]
     fn timing(&self) -> bool {
         self.timing
     }
 
-    /// Commands that were submitted and whose completion was not handed over.
+    /// Submitted commands whose completion has not been returned yet.
     #[getter]
     fn outstanding(&self) -> usize {
         self.lock().drive.outstanding()
     }
 
-    /// Time of the next thing that a host could notice, in ns.
+    /// Time of the next event visible to a host, in ns; None if there is no event.
     #[getter]
     fn next_event(&self) -> Option<u64> {
         self.lock().drive.next_event().map(SimTime::as_ns)
     }
 
-    /// Logical mapping units that hold data on flash.
+    /// Logical mapping units with data on flash.
     #[getter]
     fn mapped_units(&self) -> u32 {
         self.lock().drive.mapped_units()
     }
 
-    /// Erased blocks at hand.
+    /// Erased blocks.
     #[getter]
     fn free_blocks(&self) -> u32 {
         self.lock().drive.free_blocks()
@@ -233,7 +232,7 @@ impl PyDrive {
         serde_json::to_string(&self.config).expect("a configuration is plain data")
     }
 
-    /// Writes sectors, or data if the drive keeps any; returns when that is done, in ns.
+    /// Writes sectors, or data if the drive stores data; returns the completion time, in ns.
     ///
     /// handle is a placement handle (drive.ftl.placement.handles).
     #[pyo3(signature = (lba, sectors = None, *, data = None, fua = false, handle = 0))]
@@ -246,19 +245,21 @@ impl PyDrive {
         fua: bool,
         handle: u16,
     ) -> PyResult<u64> {
+        // Without `sectors` the data gives the length; the drive refuses data that does not match `sectors`.
         let sectors = match (&data, sectors) {
-            (None, None) => return Err(PyValueError::new_err("either sectors or data is needed")),
+            (None, None) => return Err(PyValueError::new_err("sectors or data is required")),
             (None, Some(sectors)) => sectors,
             (Some(data), given) => {
                 let whole = data.len() as u64 / SECTOR_BYTES;
                 given
                     .or(u32::try_from(whole).ok())
-                    .ok_or_else(|| PyValueError::new_err("that is too much data"))?
+                    .ok_or_else(|| PyValueError::new_err("too much data for one command"))?
             }
         };
         let range = Range::new(Lba::new(lba), sectors);
         let command = Command::Write { range, fua, tag: DataTag::placed(handle) };
         self.work(py, |inner| {
+            // `wait` takes the next completion as its own: nothing else may be in flight.
             if inner.drive.outstanding() > 0 {
                 return Err(errors::command(CommandError::Busy(inner.drive.outstanding())));
             }
@@ -266,7 +267,7 @@ impl PyDrive {
         })
     }
 
-    /// Reads sectors; returns their bytes, if the drive keeps any.
+    /// Reads sectors; returns their bytes if the drive stores data, else None.
     #[pyo3(signature = (lba, sectors))]
     fn read<'py>(&self, py: Python<'py>, lba: u64, sectors: u32) -> PyResult<Option<Bound<'py, PyBytes>>> {
         let bytes = self.work(py, |inner| {
@@ -277,7 +278,7 @@ impl PyDrive {
                 return Ok(None);
             }
             let end = lba.checked_add(sectors.into()).filter(|&end| end <= inner.drive.sectors());
-            // No more memory than the drive has is asked for.
+            // Never allocates more than the capacity of the drive.
             let length = if end.is_some() { sectors as usize * SECTOR_BYTES as usize } else { 0 };
             let mut bytes = vec![0; length];
             let read = match end {
@@ -292,29 +293,30 @@ impl PyDrive {
         Ok(bytes.map(|bytes| PyBytes::new(py, &bytes)))
     }
 
-    /// Deallocates sectors; returns when that is done.
+    /// Deallocates sectors; returns the completion time, in ns.
     fn trim(&self, py: Python<'_>, lba: u64, sectors: u32) -> PyResult<u64> {
         self.alone(py, &Command::Deallocate(&[Range::new(Lba::new(lba), sectors)]))
     }
 
-    /// Makes all completed writes durable; returns when that is done.
+    /// Makes all completed writes durable; returns the completion time, in ns.
     fn flush(&self, py: Python<'_>) -> PyResult<u64> {
         self.alone(py, &Command::Flush)
     }
 
-    /// Writes zeroes, or deallocates; returns when that is done.
+    /// Writes zeroes, or deallocates with deallocate=True; returns the completion time, in ns.
     #[pyo3(signature = (lba, sectors, *, deallocate = false))]
     fn write_zeroes(&self, py: Python<'_>, lba: u64, sectors: u32, deallocate: bool) -> PyResult<u64> {
         self.alone(py, &Command::WriteZeroes { range: Range::new(Lba::new(lba), sectors), deallocate })
     }
 
-    /// Copies sectors within the drive; returns when that is done.
+    /// Copies sectors within the drive; returns the completion time, in ns.
     fn copy(&self, py: Python<'_>, destination: u64, source: u64, sectors: u32) -> PyResult<u64> {
         let sources = [Range::new(Lba::new(source), sectors)];
         self.alone(py, &Command::Copy { destination: Lba::new(destination), sources: &sources })
     }
 
-    /// Ends work in order, as before power is switched off; returns when that is done.
+    /// Writes back the write buffer and makes it durable, as before power-off; returns the completion time,
+    /// in ns.
     fn settle(&self, py: Python<'_>) -> PyResult<u64> {
         self.work(py, |inner| {
             inner.now = inner.drive.settle(inner.now).map_err(errors::command)?;
@@ -322,7 +324,7 @@ impl PyDrive {
         })
     }
 
-    /// Submits commands now, all at once, and returns the tag of the first; those of the others follow it.
+    /// Submits commands now, all at once. Returns the tag of the first; the others have consecutive tags.
     #[pyo3(signature = (op, lba, sectors))]
     fn submit(
         &self,
@@ -344,18 +346,18 @@ impl PyDrive {
         })
     }
 
-    /// Lets time pass until then, or until all is done; returns completed commands: tag, at_ns, error.
+    /// Advances to time until, in ns, or until all commands complete. Returns the completed commands: tag,
+    /// at_ns, error.
     #[pyo3(signature = (until = None))]
     fn advance(&self, py: Python<'_>, until: Option<u64>) -> PyResult<Out> {
         let done = self.work(py, |inner| many::advance(inner, until.map(SimTime::from_ns)))?;
         tables::completions(&done)
     }
 
-    /// Runs many commands and returns when all are complete.
+    /// Runs many commands and returns the time at which all are complete, in ns.
     ///
-    /// Each column is an array, or one number for all. At most queue_depth are outstanding, and no more
-    /// than one begins in interval_ns. With arrivals_ns they begin at times of their own, in ns from now
-    /// on.
+    /// Each column is an array, or one number for all. At most queue_depth commands are in flight, and at
+    /// most one starts per interval_ns. With arrivals_ns each command has an arrival time, in ns from now.
     #[pyo3(signature = (op, lba, sectors, *, arrivals_ns = None, queue_depth = 1, interval_ns = 0))]
     #[allow(clippy::too_many_arguments, reason = "they have names in Python")]
     fn run(
@@ -370,7 +372,7 @@ impl PyDrive {
     ) -> PyResult<u64> {
         let requests = Requests::new(op, lba, sectors, arrivals_ns)?;
         if queue_depth == 0 {
-            return Err(PyValueError::new_err("queue_depth=0; at least one command must be outstanding"));
+            return Err(PyValueError::new_err("queue_depth=0; the minimum is 1"));
         }
         let pacing = if requests.has_arrivals() {
             Pacing::Open
@@ -381,62 +383,63 @@ impl PyDrive {
         self.work(py, |inner| many::run(inner, &requests, pacing, &mut watcher))
     }
 
-    /// All counters since the drive was new.
+    /// Returns all counters since the drive was new.
     fn stats<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyDict>> {
         let stats = self.lock().drive.stats();
         counts::stats(py, &stats)
     }
 
-    /// Latencies of "read", "write", "trim" or "flush" since they were cleared, in ns.
+    /// Returns latencies of "read", "write", "trim" or "flush" since clear_latency, in ns.
     #[pyo3(signature = (op))]
     fn latency<'py>(&self, py: Python<'py>, op: &str) -> PyResult<Bound<'py, PyDict>> {
         let op: Op = op_named(op)?;
         counts::latency(py, self.lock().drive.latency().of(op))
     }
 
-    /// Latencies since they were cleared as a table: ns, exact to three digits, and count.
+    /// Returns latencies since clear_latency as a table: ns, exact to three digits, and count.
     #[pyo3(signature = (op))]
     fn latencies(&self, op: &str) -> PyResult<Out> {
         tables::latencies(&self.lock().drive.latency().of(op_named(op)?).counts())
     }
 
-    /// All blocks, a row each. Costs a pass over all of them.
+    /// Returns all blocks, one per row. Scans every block.
     ///
-    /// Columns have the names of the variables of victim formulas: block, stream (-1 if unknown), u, valid,
-    /// invalid, units and erase_count; ages are known to victim policies only. Further columns are stage
-    /// ("erased", "open", "full", "emptying", "tables" or "bad"), purpose, the name of the stream, and
-    /// written, the units programmed since the erase.
+    /// Columns named like the variables of victim formulas: block, stream (-1 if unknown), u, valid, invalid,
+    /// units and erase_count; only victim policies know ages. Further columns: stage ("erased", "open",
+    /// "full", "emptying", "tables" or "bad"), purpose (name of the stream) and written (units programmed
+    /// since the erase).
     fn blocks(&self) -> PyResult<Out> {
         tables::blocks(&self.lock().drive.blocks())
     }
 
-    /// Logical units that have a place on flash, a row each. Costs a pass over all of them.
+    /// Returns the logical units stored on flash, one per row. Scans every logical unit.
     ///
-    /// Columns are unit, the block that holds it, and slot, its place in that block from 0 on. Slots below the block's
-    /// written that no row names are stale. Units in the write buffer are where they were last programmed.
+    /// Columns: unit, block, and slot, the position in the block, counted from 0. A slot without a row is
+    /// stale if it is below the block's column written. Units in the write buffer appear where they were last
+    /// programmed.
     fn units(&self) -> PyResult<Out> {
         tables::units(&*self.lock().drive)
     }
 
-    /// Forgets latencies.
+    /// Clears the recorded latencies.
     fn clear_latency(&self) {
         self.lock().drive.clear_latency();
     }
 
-    /// Erase counts and bad blocks.
+    /// Returns erase counts and bad blocks.
     fn wear<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyDict>> {
         let wear = self.lock().drive.wear();
         counts::wear(py, &wear)
     }
 
-    /// Runs the whole-state checker; raises what it finds.
+    /// Runs the whole-state checker; raises an exception for a violation.
     fn check(&self, py: Python<'_>) -> PyResult<()> {
         self.work(py, |inner| {
             inner.drive.check().map_err(|error| errors::raised::StrobeError::new_err(error.to_string()))
         })
     }
 
-    /// Commands of a kind since the drive was new.
+    /// Returns the number of commands of a kind since the drive was new.
     fn commands(&self, kind: &str) -> PyResult<u64> {
         Ok(self.lock().drive.stats().host.commands(kind_named(kind)?))
     }

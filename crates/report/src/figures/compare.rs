@@ -1,13 +1,12 @@
-//! The figures that matter most, of one run or of several side by side.
+//! Headline figures of one run, or of several side by side.
 
 use crate::Run;
 use crate::plot::{Bar, Bars, Figure, Part};
 use crate::text::{Unit, count, number};
 
-/// One number of a run.
 pub(crate) struct Headline {
     pub(crate) name: &'static str,
-    /// As it is written; a dash where the run has none.
+    /// Formatted value; a dash if the run has none.
     pub(crate) text: String,
     value: Option<f64>,
     unit: Unit,
@@ -22,7 +21,6 @@ fn counted(name: &'static str, value: Option<f64>) -> Headline {
     Headline { name, text, value, unit: Unit::Plain }
 }
 
-/// The headline figures of a run, always the same ones.
 pub(crate) fn headlines(run: &Run) -> Vec<Headline> {
     let job = if run.at("total").is_object() { "total" } else { "jobs/0" };
     let of = |path: &str| run.number(&format!("{job}/{path}"));
@@ -47,7 +45,7 @@ pub(crate) fn headlines(run: &Run) -> Vec<Headline> {
     ]
 }
 
-/// Runs side by side; nothing for one.
+/// `None` for a single run.
 pub(super) fn figure(runs: &[Run]) -> Option<Figure> {
     if runs.len() < 2 {
         return None;
@@ -63,14 +61,14 @@ pub(super) fn figure(runs: &[Run]) -> Option<Figure> {
         let bars: Vec<Bar> = runs.iter().zip(&all).filter_map(bar).collect();
         (!bars.is_empty()).then(|| (first.name.to_owned(), first.unit, bars))
     };
-    // What was written, and how long it took, says what the run was, not how good it is.
+    // The last two, pages written and virtual time, describe the run and not its performance.
     let groups: Vec<_> = (0..all[0].len() - 2).filter_map(group).collect();
     let title = "Runs side by side".to_owned();
     let views = vec![Bars { title: title.clone(), legend: Vec::new(), groups, log_from: None }.view("")?];
     Some(Figure { name: "comparison".into(), title, note: None, views })
 }
 
-/// Runs that cannot be compared.
+/// Runs without a common figure.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error(
     "{one} and {other} have no figure in common (write amplification, rates, latencies): there is nothing to compare; make a \
@@ -81,7 +79,7 @@ pub struct NothingInCommon {
     other: String,
 }
 
-/// Refuses runs of which one shares no figure with the first.
+/// Fails if a run shares no figure with the first.
 pub fn have_common(runs: &[Run]) -> Result<(), NothingInCommon> {
     let of = |run: &Run| -> Vec<bool> {
         let is_measure =

@@ -1,4 +1,4 @@
-//! Operations on flash, and their results.
+//! Flash operations and wear.
 
 use super::named;
 use crate::Run;
@@ -10,13 +10,12 @@ pub(super) fn figures(runs: &[Run]) -> Vec<Figure> {
     [by_cause(runs), dies(runs), wear(runs)].into_iter().flatten().collect()
 }
 
-/// The numbers at `path`, an object, each with its name.
 fn parts<'a>(run: &'a Run, path: &str) -> Vec<(&'a str, f64)> {
     let object = run.at(path).as_object().into_iter().flatten();
     object.filter_map(|(name, value)| Some((name.as_str(), number(value)?.max(0.0)))).take(32).collect()
 }
 
-/// Stacked bars of what is at `paths` of every run; names that are 0 everywhere are left out.
+/// Stacked bars, without parts that are 0 in all runs.
 fn stacked(runs: &[Run], title: &str, unit: Unit, paths: &[(&str, &str)]) -> Option<Bars> {
     let mut names: Vec<&str> = Vec::new();
     for (name, value) in runs.iter().flat_map(|run| paths.iter().flat_map(|(_, path)| parts(run, path))) {
@@ -40,7 +39,6 @@ fn stacked(runs: &[Run], title: &str, unit: Unit, paths: &[(&str, &str)]) -> Opt
     (!groups.is_empty()).then(|| Bars { title: title.to_owned(), legend, groups, log_from: None })
 }
 
-/// A key as words.
 fn words(key: &str) -> String {
     key.replace(['_', '-'], " ")
 }
@@ -53,25 +51,24 @@ fn by_cause(runs: &[Run]) -> Option<Figure> {
         ("erases", "nand/erase/by_cause"),
     ];
     let views = vec![stacked(runs, title, Unit::Plain, &paths)?.view("")?];
-    let note = Some("Each kind has an axis of its own.".to_owned());
+    let note = Some("Each kind has a separate axis.".to_owned());
     Some(Figure { name: "operations".into(), title: title.to_owned(), note, views })
 }
 
 fn dies(runs: &[Run]) -> Option<Figure> {
-    let title = "What dies were held by";
+    let title = "Time of the dies by operation";
     let views =
-        vec![stacked(runs, title, Unit::Ns, &[("time, added up over all dies", "dies/by_class")])?.view("")?];
+        vec![stacked(runs, title, Unit::Ns, &[("time summed over all dies", "dies/by_class")])?.view("")?];
     Some(Figure { name: "dies".into(), title: title.to_owned(), note: None, views })
 }
 
-/// Wear of blocks at the end.
 fn wear(runs: &[Run]) -> Option<Figure> {
     let title = "Wear at the end";
     let bins = |run: &Run| -> Option<(f64, f64, Vec<f64>)> {
         let counts: Vec<f64> =
             run.list("wear/histogram").iter().take(256).map(|count| number(count).unwrap_or(0.0)).collect();
         let (min, max) = (run.number("wear/erase_min")?, run.number("wear/erase_max")?);
-        // As the bins were made: of whole erases, the least that are enough.
+        // Same width as in the result: the smallest whole number of erases per bin.
         let width = libm::ceil((max - min + 1.0) / 16.0).max(1.0);
         (!counts.is_empty()).then_some((min, width, counts))
     };
@@ -100,6 +97,6 @@ fn wear(runs: &[Run]) -> Option<Figure> {
         }
     };
     let bad: f64 = runs.iter().filter_map(|run| run.number("wear/bad_blocks")).sum();
-    let note = (bad > 0.0 && runs.len() == 1).then(|| format!("Without {bad:.0} bad blocks."));
+    let note = (bad > 0.0 && runs.len() == 1).then(|| format!("Excludes {bad:.0} bad blocks."));
     Some(Figure { name: "wear".into(), title: title.to_owned(), note, views: vec![view] })
 }

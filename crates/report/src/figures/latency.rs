@@ -1,4 +1,4 @@
-//! Latencies as distributions.
+//! Latency distributions.
 
 use std::collections::BTreeMap;
 
@@ -10,16 +10,20 @@ use crate::plot::{Axis, Figure, Line, Plot};
 use crate::run::{at, number};
 use crate::text::Unit;
 
-/// Most bins of a result that are read.
 const BINS_MAX: usize = 100_000;
 
-/// Latencies, and the share of requests that took at most so long, in rising order.
+/// Shorter latencies are no flash accesses: reads of unwritten data, for example. They would stretch the axis
+/// over empty decades.
+const SHORTEST_NS: f64 = 100.0;
+
+/// Ascending latencies, each with the share of requests that took at most that long.
 struct Distribution {
     points: Vec<(f64, f64)>,
+    /// Share below [`SHORTEST_NS`], where the points start.
+    none: f64,
     is_exact: bool,
 }
 
-/// The distribution of reads and writes.
 pub(super) fn figures(runs: &[Run]) -> Option<Figure> {
     let mut lines: Vec<(String, Distribution)> = Vec::new();
     for run in runs {
@@ -34,12 +38,12 @@ pub(super) fn figures(runs: &[Run]) -> Option<Figure> {
         let line = |(style, (name, distribution)): (usize, &(String, Distribution))| {
             let points = distribution.points.iter();
             let share = |&(ns, share): &(f64, f64)| (ns, Some(if is_tail { 1.0 - share } else { share }));
-            // The last one is the longest of all: nothing is above it.
+            // The last point is the maximum, with nothing above it.
             let least = |(ns, y): (f64, Option<f64>)| (ns, y.filter(|&y| !is_tail || y > 1e-15));
             let line = Line::new(name, style, points.map(share).map(least).collect());
             if distribution.is_exact { line.stepped() } else { line }
         };
-        let label = if is_tail { "share that took longer" } else { "share that took at most so long" };
+        let label = if is_tail { "share that took longer" } else { "share that took at most this long" };
         let y = Axis::new(label, Unit::Share);
         Plot {
             title: "Latency distribution".to_owned(),
@@ -54,8 +58,19 @@ pub(super) fn figures(runs: &[Run]) -> Option<Figure> {
         .into_iter()
         .filter_map(|(is_tail, label)| plot(is_tail).view(label))
         .collect();
-    let note = (!is_exact)
-        .then(|| "From the percentiles of the result; run.latency_bins = true has every latency.".to_owned());
+    let mut notes: Vec<String> = Vec::new();
+    let timeless = lines.iter().filter(|(_, distribution)| distribution.none > 0.0);
+    notes.extend(timeless.map(|(name, distribution)| {
+        format!(
+            "{:.1} % of {name} needed no flash, such as reads of unwritten data: the line starts above them.",
+            100.0 * distribution.none
+        )
+    }));
+    if !is_exact {
+        let text = "From the percentiles of the result; run.latency_bins = true has every latency.";
+        notes.push(text.to_owned());
+    }
+    let note = (!notes.is_empty()).then(|| notes.join(" "));
     let title = "Latency distribution".to_owned();
     (!views.is_empty()).then_some(Figure { name: "latency".into(), title, note, views })
 }
@@ -88,27 +103,36 @@ impl Distribution {
             sum += count;
             (sum / total).min(1.0)
         };
-        let shares: Vec<_> = counts.iter().map(|(&ns, &count)| (ns.max(1) as f64, share(count))).collect();
-        // Before the shortest there is nothing.
-        let first = shares.first().map(|&(ns, _)| (ns, 0.0));
-        let points = first.into_iter().chain(thinned(shares)).collect();
-        (total > 0.0).then_some(Self { points, is_exact: true })
+        let shares: Vec<_> = counts.iter().map(|(&ns, &count)| (ns as f64, share(count))).collect();
+        Self::above_shortest(thinned(shares), true).filter(|_| total > 0.0)
     }
 
     fn of_percentiles(latency: &Value) -> Option<Self> {
         let mut points: Vec<(f64, f64)> = at(latency, "percentile")
             .as_object()?
             .iter()
-            .filter_map(|(percent, ns)| Some((number(ns)?.max(1.0), percent.parse::<f64>().ok()? / 100.0)))
+            .filter_map(|(percent, ns)| Some((number(ns)?, percent.parse::<f64>().ok()? / 100.0)))
             .filter(|(_, share)| (0.0..=1.0).contains(share))
             .collect();
-        points.extend(number(at(latency, "max")).map(|ns| (ns.max(1.0), 1.0)));
+        points.extend(number(at(latency, "max")).map(|ns| (ns, 1.0)));
         points.sort_by(|one, other| one.1.total_cmp(&other.1).then(one.0.total_cmp(&other.0)));
-        Some(Self { points, is_exact: false })
+        Self::above_shortest(points, false)
+    }
+
+    /// `None` if all latencies are shorter than [`SHORTEST_NS`].
+    fn above_shortest(mut points: Vec<(f64, f64)>, is_exact: bool) -> Option<Self> {
+        let short = points.partition_point(|&(ns, _)| ns < SHORTEST_NS);
+        let none = points[..short].last().map_or(0.0, |&(_, share)| share);
+        points.drain(..short);
+        let (shortest, _) = *points.first()?;
+        if is_exact || none > 0.0 {
+            points.insert(0, (shortest, none));
+        }
+        Some(Self { points, none, is_exact })
     }
 }
 
-/// Steps that can be told apart: by a latency of half a percent, or by a share.
+/// Drops steps of less than 2 % in latency, 0.4 % in share and a tenth of the remaining tail.
 fn thinned(points: Vec<(f64, f64)>) -> Vec<(f64, f64)> {
     let mut kept: Vec<(f64, f64)> = Vec::new();
     let last = points.len().saturating_sub(1);
@@ -122,4 +146,22 @@ fn thinned(points: Vec<(f64, f64)>) -> Vec<(f64, f64)> {
         }
     }
     kept
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_took_no_time_is_a_share_and_no_decade_of_the_axis() {
+        let points = vec![(0.0, 0.62), (50_000.0, 0.7), (90_000.0, 1.0)];
+        let found = Distribution::above_shortest(points, true).expect("reads of flash");
+        assert_eq!(found.points, [(50_000.0, 0.62), (50_000.0, 0.7), (90_000.0, 1.0)]);
+        assert_eq!(found.none, 0.62);
+        let all = Distribution::above_shortest(vec![(200.0, 0.5), (300.0, 1.0)], true).expect("reads");
+        assert_eq!((all.points[0], all.none), ((200.0, 0.0), 0.0));
+        assert!(Distribution::above_shortest(vec![(0.0, 1.0)], true).is_none(), "nothing to draw");
+        let coarse = Distribution::above_shortest(vec![(0.0, 0.5), (70.0, 0.9), (4000.0, 1.0)], false);
+        assert_eq!(coarse.expect("the longest").points, [(4000.0, 0.9), (4000.0, 1.0)]);
+    }
 }

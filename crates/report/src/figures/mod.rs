@@ -1,4 +1,4 @@
-//! Figures of results, each only where a result has it.
+//! Figures of results, each only if the result has its data.
 
 mod compare;
 mod flash;
@@ -12,10 +12,9 @@ pub use compare::{NothingInCommon, have_common};
 use crate::Run;
 use crate::plot::Figure;
 
-/// Runs that figures show; more lines than that cannot be told apart. Tables have all.
+/// Maximum runs in a figure; tables show all.
 pub(crate) const SHOWN_MAX: usize = 8;
 
-/// Every figure of `runs`.
 pub(crate) fn all(runs: &[Run]) -> Vec<Figure> {
     let shown = &runs[..runs.len().min(SHOWN_MAX)];
     let mut figures = Vec::new();
@@ -27,7 +26,7 @@ pub(crate) fn all(runs: &[Run]) -> Vec<Figure> {
     figures
 }
 
-/// Name of a line of a run; one run needs none.
+/// A single run is not named.
 fn named(runs: &[Run], run: &Run, what: &str) -> String {
     match (runs.len(), what) {
         (1, _) => what.to_owned(),

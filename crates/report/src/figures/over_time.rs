@@ -1,4 +1,4 @@
-//! The run over time.
+//! Figures over time.
 
 use serde_json::Value;
 
@@ -8,21 +8,19 @@ use crate::plot::{Axis, Figure, Line, Plot};
 use crate::run::{at, number};
 use crate::text::Unit;
 
-/// A figure of something over time.
 struct Over {
     name: &'static str,
     title: &'static str,
     label: &'static str,
     unit: Unit,
-    /// True if a logarithmic axis is worth a look.
     has_log: bool,
-    /// Lines of one run alone: their names, and where in an interval they are.
+    /// Lines for a single run: names, and paths whose values are added.
     alone: &'static [(&'static str, &'static [&'static str])],
-    /// Series of each of several.
+    /// Lines for each of several runs.
     several: &'static [(&'static str, &'static [&'static str])],
-    /// True if points that fall together show the largest of them, and not their mean.
+    /// Merged points show their maximum instead of their mean.
     is_largest: bool,
-    /// True for write amplification: where nothing was programmed there is none, and no zero.
+    /// An interval without programs has no value, instead of 0.
     is_ratio: bool,
 }
 
@@ -77,7 +75,7 @@ const FIGURES: &[Over] = &[
             &[("", &["read/bw_bytes", "write/bw_bytes"])],
         )
     },
-    // A trim moves no data. One of mkfs is as large as the drive: on one scale nothing else would be seen.
+    // A trim moves no data. mkfs may trim the whole drive, which would hide other values on a shared scale.
     plain("trimmed", "Trimmed", "", Unit::BytesPerSecond, &[("", &["trim/bw_bytes"])]),
     latency(
         "latency-read",
@@ -105,7 +103,7 @@ const FIGURES: &[Over] = &[
         is_ratio: true,
         ..plain("waf-time", "Write amplification over time", "WAF", Unit::Plain, &[("", &["waf"])])
     },
-    plain("queue-depth", "Requests outstanding", "requests, mean", Unit::Plain, &[("", &["queue_depth"])]),
+    plain("queue-depth", "Outstanding requests", "requests, mean", Unit::Plain, &[("", &["queue_depth"])]),
     Over {
         is_largest: true,
         ..plain(
@@ -116,26 +114,26 @@ const FIGURES: &[Over] = &[
             &[("", &["backlog"])],
         )
     },
-    plain("busy-dies", "Dies at work", "dies, mean", Unit::Plain, &[("", &["busy_dies"])]),
+    plain("busy-dies", "Busy dies", "dies, mean", Unit::Plain, &[("", &["busy_dies"])]),
     plain(
         "collecting",
-        "Dies' time for collection",
+        "Share of die time spent on collection",
         "share of all dies' time",
         Unit::Share,
         &[("", &["collecting"])],
     ),
-    plain("free-blocks", "Erased blocks at hand", "blocks", Unit::Plain, &[("", &["free_blocks"])]),
+    plain("free-blocks", "Erased blocks", "blocks", Unit::Plain, &[("", &["free_blocks"])]),
     plain(
         "dirty",
-        "The guest's memory that the drive has not",
+        "Guest memory not yet on the drive",
         "",
         Unit::Bytes,
-        &[("dirty", &["kernel/dirty_bytes"]), ("on its way", &["kernel/writeback_bytes"])],
+        &[("dirty", &["kernel/dirty_bytes"]), ("being written", &["kernel/writeback_bytes"])],
     ),
     plain(
         "commits",
-        "What the guest's file system did",
-        "in an interval",
+        "Activity of the guest's file system",
+        "per interval",
         Unit::Plain,
         &[("commits", &["kernel/commits"]), ("cleanings", &["kernel/cleanings"])],
     ),
@@ -160,7 +158,6 @@ const fn latency(
     }
 }
 
-/// Everything over time, and write amplification over what the host has written.
 pub(super) fn figures(runs: &[Run]) -> Vec<Figure> {
     let timed: Vec<(&Run, Begin)> = runs.iter().filter_map(|run| Some((run, Begin::of(run)?))).collect();
     let span = timed.iter().map(|(_, begin)| begin.span_ns).fold(0.0, f64::max);
@@ -172,7 +169,6 @@ pub(super) fn figures(runs: &[Run]) -> Vec<Figure> {
     figures
 }
 
-/// When the measurement of a run begins.
 struct Begin {
     measured_ns: f64,
     span_ns: f64,
@@ -189,7 +185,6 @@ impl Begin {
     }
 }
 
-/// In what time is written.
 #[derive(Clone, Copy)]
 struct Clock {
     ns: f64,
@@ -226,7 +221,7 @@ impl Over {
             mark: has_warmup.then_some(0.0),
             lines: lines.clone(),
         };
-        // Latencies are looked at on a logarithmic axis first.
+        // Latencies show the logarithmic view first.
         let order: &[(bool, &'static str)] = match (self.has_log, self.unit) {
             (true, Unit::Ns) => &[(true, "log"), (false, "linear")],
             (true, _) => &[(false, "linear"), (true, "log")],
@@ -275,13 +270,13 @@ impl Over {
                     ((end - begin.measured_ns) / clock.ns, y)
                 };
                 let points: Vec<_> = run.list("intervals").iter().map(point).collect();
-                // A kind of request that never comes has no line.
+                // Unused kinds of requests have no line.
                 let is_op = OPS.iter().any(|op| paths.iter().any(|path| path.starts_with(op)));
                 let is_idle = points.iter().all(|(_, y)| y.is_none_or(|y| y == 0.0));
                 if (is_op || ["backlog", "dirty"].contains(&self.name)) && is_idle {
                     continue;
                 }
-                // Nor has what only a guest has, or only one file system.
+                // Absent values of guests or of particular file systems have no line.
                 let is_unknown = points.iter().all(|(_, y)| y.is_none());
                 if is_unknown && paths.iter().any(|path| path.starts_with("kernel/")) {
                     continue;
@@ -294,33 +289,35 @@ impl Over {
     }
 }
 
-/// Bytes that the host has written in `interval`.
 fn written_bytes(interval: &Value) -> Option<f64> {
     let ns = number(at(interval, "end_ns"))? - number(at(interval, "start_ns"))?;
     Some(number(at(interval, "write/bw_bytes"))? * ns / 1e9)
 }
 
-/// Bytes that an interval of `run` must have for its write amplification to be shown: 1 % of the mean of those with
-/// writes. A drive that collects behind a trim while the host writes a few pages would hide all other intervals.
+/// Minimum bytes of a shown interval: 1 % of the mean of intervals with writes.
+///
+/// If the drive collects after a trim while the host writes a few pages, that interval would hide all others.
 fn least_written(run: &Run) -> f64 {
     let written: Vec<f64> =
         run.list("intervals").iter().filter_map(written_bytes).filter(|&bytes| bytes > 0.0).collect();
     0.01 * written.iter().sum::<f64>() / written.len().max(1) as f64
 }
 
-/// Write amplification over what the host has written, which every run has.
+/// Available for every run.
 fn waf_over_writes(runs: &[Run]) -> Option<Figure> {
     let mut has_warmup = false;
     let line = |(style, run): (usize, &Run)| {
         let Written { samples, begin, unit, mark, .. } = written(run);
         has_warmup |= mark.is_some();
         let point = |sample: &Value| {
+            // A sample without programs has a gap, not a WAF of 0.
             let waf = number(at(sample, "waf")).filter(|&waf| waf > 0.0);
             Some(((number(at(sample, "host_pages"))? - begin) / unit, waf))
         };
         Line::new(&named(runs, run, ""), style, samples.iter().filter_map(point).collect())
     };
     let lines: Vec<Line> = runs.iter().enumerate().map(line).collect();
+    // The axis counts capacities if any run reports its capacity.
     let x = runs.iter().map(|run| written(run).axis).find(|axis| *axis != PAGES).unwrap_or(PAGES);
     let plot = Plot {
         title: "Write amplification".to_owned(),
@@ -333,29 +330,25 @@ fn waf_over_writes(runs: &[Run]) -> Option<Figure> {
     let views = vec![plot.view("linear")?];
     Some(Figure {
         name: "waf".into(),
-        title: "Write amplification over what was written".to_owned(),
+        title: "Write amplification over host writes".to_owned(),
         note: None,
         views,
     })
 }
 
-/// Axis of a run whose capacity nobody knows.
+/// Axis label for a run with unknown capacity.
 const PAGES: &str = "host pages of the measurement";
 
-/// The series of a run over what the host has written.
 pub(super) struct Written<'a> {
     pub(super) samples: &'a [Value],
-    /// Label of the axis.
     pub(super) axis: &'static str,
-    /// Host pages at the begin of the measurement.
     pub(super) begin: f64,
-    /// Host pages of one of the axis.
+    /// Axis unit in host pages.
     pub(super) unit: f64,
-    /// Begin of the measurement on the axis, if something comes before.
+    /// Start of the measurement on the axis; `None` unless samples precede it.
     pub(super) mark: Option<f64>,
 }
 
-/// Finds the series of `run`.
 pub(super) fn written(run: &Run) -> Written<'_> {
     let samples = run.list("series");
     let is_measured = |sample: &Value| at(sample, "measured") == &Value::Bool(true);
@@ -366,7 +359,7 @@ pub(super) fn written(run: &Run) -> Written<'_> {
     Written { samples, axis, begin, unit: unit.unwrap_or(1.0), mark: before.map(|_| 0.0) }
 }
 
-/// Mapping units of the drive.
+/// Capacity in mapping units.
 fn capacity_pages(run: &Run) -> Option<f64> {
     let unit = run.number("config/drive/ftl/mapping_unit_bytes").filter(|&bytes| bytes > 0.0)?;
     Some(run.number("capacity/logical_bytes")? / unit).filter(|&pages| pages >= 1.0)
@@ -398,12 +391,11 @@ mod tests {
         let found = figures(&[run(&[json!(0.0), json!(null), json!(1.5), json!(2.0)], 0)]);
         for name in ["waf", "waf-time"] {
             let figure = found.iter().find(|figure| figure.name == name).expect(name);
-            // A dot for each point that there is.
+            // One dot per existing point.
             assert_eq!(figure.views[0].svg.matches("<circle").count(), 2, "{name}: {}", figure.views[0].svg);
         }
     }
 
-    /// mkfs trims the whole drive in one interval.
     #[test]
     fn trims_have_a_scale_of_their_own() {
         let of = |interval: u64, trim: u64| {
@@ -427,7 +419,6 @@ mod tests {
         assert!(figures(&[run(&[json!(1.0)], 0)]).iter().all(|figure| figure.name != "trimmed"));
     }
 
-    /// A drive collects behind a trim while the host writes a page.
     #[test]
     fn an_interval_of_hardly_any_writes_does_not_set_the_scale_of_write_amplification() {
         let of = |interval: u64, bytes: u64, waf: f64| {

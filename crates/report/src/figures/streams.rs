@@ -1,4 +1,4 @@
-//! Streams of a placement: their share of the write amplification, and how old their blocks were when they were collected.
+//! Streams of a placement: their write amplification, and the age of their blocks at collection.
 
 use serde_json::Value;
 
@@ -8,13 +8,12 @@ use crate::plot::{Axis, Figure, Line, Map, Plot, STYLES, View};
 use crate::run::{at, number};
 use crate::text::Unit;
 
-/// Figures of a run that is alone: streams of two placements are not the same ones.
+/// Figures of a single run. Streams of two placements are not comparable.
 pub(super) fn figures(runs: &[Run]) -> Vec<Figure> {
     let [run] = runs else { return Vec::new() };
     [waf(run), ages(run)].into_iter().flatten().collect()
 }
 
-/// A line for each stream.
 fn waf(run: &Run) -> Option<Figure> {
     let Written { samples, axis, begin, unit, mark } = written(run);
     let streams = samples.iter().map(|sample| of(sample).len()).max().filter(|&streams| streams > 0)?;
@@ -24,6 +23,7 @@ fn waf(run: &Run) -> Option<Figure> {
             Some(((pages - begin) / unit, of(sample).get(stream).and_then(number)))
         };
         let points: Vec<_> = samples.iter().filter_map(point).collect();
+        // An unused stream has no line instead of one at 0.
         let is_used = points.iter().any(|(_, waf)| waf.is_some_and(|waf| waf > 0.0));
         is_used.then(|| Line::new(&format!("stream {stream}"), stream % STYLES, points))
     };
@@ -49,7 +49,7 @@ fn of(sample: &Value) -> &[Value] {
     at(sample, "streams").as_array().map_or(&[], Vec::as_slice)
 }
 
-/// A map of streams and ages: the share of a stream's victims.
+/// Heat map of ages: darker cells have more victims.
 fn ages(run: &Run) -> Option<Figure> {
     let blocks = |stream: &Value| -> Vec<f64> {
         let bins = at(stream, "ages_at_collection").as_array().map_or(&[][..], Vec::as_slice);
@@ -59,19 +59,20 @@ fn ages(run: &Run) -> Option<Figure> {
     let is_used = |bin: usize| bins.iter().any(|stream| stream.get(bin).is_some_and(|&blocks| blocks > 0.0));
     let last = (0..64).rev().find(|&bin| is_used(bin))?;
     let first = (0..last).find(|&bin| is_used(bin)).unwrap_or(last);
+    // Each stream is scaled to its most common age, so small streams are visible.
     let share = |stream: &Vec<f64>| {
         let most = stream.iter().copied().fold(0.0, f64::max);
         (first..=last).map(|bin| stream.get(bin).map_or(0.0, |blocks| blocks / f64::max(most, 1.0))).collect()
     };
     let map = Map {
         x: format!("age at collection: 2^{first} to 2^{last} units written"),
-        y: format!("stream 0 (above) to {}", bins.len() - 1),
+        y: format!("stream 0 (top) to {}", bins.len() - 1),
         lines: bins.iter().map(share).collect(),
     };
     let title = "Age of blocks at collection";
     let svg = map.drawing()?.svg(title);
-    let note = "Age counts units that the host has written since the block was full. Dark is the commonest age of the stream. \
-                Streams that are told apart well are dark at different ages.";
+    let note = "Age is the number of units that the host has written since the block was full. The darkest cell is \
+                the most common age of the stream. Well separated streams are dark at different ages.";
     Some(Figure {
         name: "ages-streams".into(),
         title: title.to_owned(),

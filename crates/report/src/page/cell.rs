@@ -1,4 +1,4 @@
-//! The page of a run for a cell of a notebook: headline figures, and the X-ray, which plays.
+//! Page of a run for a notebook cell: headline figures and an animated X-ray.
 
 use std::fmt::Write as _;
 
@@ -6,13 +6,11 @@ use super::{begin, draw, end_of_runs, head, xray_section};
 use crate::Run;
 use crate::figures;
 
-/// Figures of a run without an X-ray.
 const FIGURES_MAX: usize = 2;
-/// A cell has no margins of a page.
 const STYLE: &str = "body{padding:2px;max-width:none}h1{display:none}footer{display:none}";
 
-/// The headline figures of `run` and its X-ray, which plays; figures if it has none. It is a page of HTML that needs nothing
-/// else, for an `iframe`.
+/// Returns a self-contained HTML page for an `iframe`: headline figures of `run`, and its animated X-ray or
+/// else figures.
 pub fn cell(run: &Run) -> String {
     let runs = std::slice::from_ref(run);
     let mut out = begin(&run.name);

@@ -1,4 +1,4 @@
-//! The page of many runs that belong together: tables and charts of what they have come to.
+//! Page of many related runs: tables and charts of their results.
 
 use std::fmt::Write as _;
 
@@ -9,36 +9,36 @@ use crate::text::{escaped, escaped_lines};
 /// A table.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Table {
-    /// Heading above it.
+    /// Heading above the table.
     pub title: String,
-    /// Caption below it.
+    /// Caption below the table.
     pub note: Option<String>,
-    /// Names of the columns, and whether they hold numbers.
+    /// Column names; true if a column holds numbers.
     pub columns: Vec<(String, bool)>,
-    /// A text for each column.
+    /// One text per column.
     pub rows: Vec<Vec<String>>,
 }
 
 /// Content of a page.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Collection {
-    /// Its title.
+    /// Title.
     pub name: String,
-    /// Its subject.
+    /// Subtitle.
     pub about: String,
-    /// Warnings, which come first.
+    /// Warnings, shown first.
     pub notes: Vec<String>,
-    /// Pictures.
+    /// Charts.
     pub charts: Vec<Chart>,
     /// Tables.
     pub tables: Vec<Table>,
-    /// Configuration, to repeat the run.
+    /// Configuration, to repeat the runs.
     pub configuration: String,
-    /// The version of the simulator.
+    /// Version of the simulator.
     pub version: String,
 }
 
-/// The page of `found`.
+/// Returns the page of `found`.
 pub fn collection(found: &Collection) -> String {
     let mut out = begin(&format!("{} – Strobe", found.name));
     let _ =

@@ -1,4 +1,4 @@
-//! The page of power cuts under a program: when each fell, what it left, and why.
+//! Page of power cuts during a program: time, outcome and reason of each.
 
 use std::fmt::Write as _;
 
@@ -10,19 +10,18 @@ use crate::plot::{Axis, Figure, Row, Rows};
 use crate::run::{at, number};
 use crate::text::{Unit, count, escaped, escaped_lines, number as in_unit};
 
-/// Verdicts: their names in the JSON and on the page, and their colours.
+/// Names in the JSON and on the page, and colours.
 const VERDICTS: [(&str, &str, usize); 4] = [
     ("fine", "fine", 2),
     ("lost", "lost", 1),
     ("corrupt", "corrupt", 3),
     ("does-not-mount", "does not mount", 4),
 ];
-/// Cuts that the table has; a page with more would be slow.
+/// Maximum cuts on a page; more would make it slow.
 const CUTS_MAX: usize = 2000;
-/// Characters of the program and its arguments that the subject has.
 const PROGRAM_MAX: usize = 120;
 
-/// The page of what `strobe crash --json` has written, to be called `name`.
+/// Page of `text`, the output of `strobe crash --json`, with the title `name`.
 pub fn crash_page(name: &str, text: &str) -> Result<String, ReadError> {
     let report: Value =
         serde_json::from_str(text).map_err(|error| ReadError::NoJson { name: name.to_owned(), error })?;
@@ -38,15 +37,17 @@ pub fn crash_page(name: &str, text: &str) -> Result<String, ReadError> {
     draw(&mut out, &time_line(&report, cuts));
     let _ = writeln!(out, "</section>");
     groups(&mut out, &report, cuts);
+    // Cuts without damage are folded away, below those with damage.
     let (wrong, fine): (Vec<&Value>, Vec<&Value>) = cuts.iter().partition(|cut| cut["verdict"] != "fine");
     if !wrong.is_empty() {
-        table(&mut out, "Cuts that left something wrong", &wrong);
+        table(&mut out, "Cuts with damage", &wrong);
     }
     if !fine.is_empty() {
-        let _ = write!(out, "<details><summary>Cuts that left all fine ({})</summary>", fine.len());
+        let _ = write!(out, "<details><summary>Cuts without damage ({})</summary>", fine.len());
         table(&mut out, "", &fine);
         let _ = writeln!(out, "</details>");
     }
+    // The rest of the result; the cuts are in the tables.
     let mut rest = report.clone();
     rest.as_object_mut().map(|rest| rest.remove("found"));
     let rest = serde_json::to_string_pretty(&rest).unwrap_or_default();
@@ -58,13 +59,12 @@ pub fn crash_page(name: &str, text: &str) -> Result<String, ReadError> {
     Ok(end(out, report["strobe_version"].as_str().unwrap_or_default(), &[]))
 }
 
-/// Subject of the page.
 fn about(report: &Value) -> String {
     let words: Vec<&str> =
         report["program"].as_array().into_iter().flatten().filter_map(Value::as_str).collect();
     let operation = |end: &str| number(at(report, &format!("operations/{end}")));
     let operations = operation("0").zip(operation("1")).map_or(0.0, |(first, last)| last - first + 1.0);
-    // A script of several lines is one word.
+    // Joins a script of several lines.
     let program = words.join(" ").split_whitespace().collect::<Vec<_>>().join(" ");
     let shown: String = program.chars().take(PROGRAM_MAX).collect();
     let mut parts = vec![if shown.len() < program.len() { shown + "…" } else { shown }];
@@ -77,12 +77,11 @@ fn about(report: &Value) -> String {
         parts.push("a drive whose flushes do nothing".to_owned());
     }
     if report["has_check"] == false {
-        parts.push("no check but that of the file system".to_owned());
+        parts.push("no check except mount and fsck".to_owned());
     }
     parts.join(" · ")
 }
 
-/// Kinds of damage: how often each was found, its reason, and the place of its first cut.
 fn groups(out: &mut String, report: &Value, cuts: &[Value]) {
     let all = report["groups"].as_array().map_or(&[][..], Vec::as_slice);
     if all.is_empty() {
@@ -91,10 +90,11 @@ fn groups(out: &mut String, report: &Value, cuts: &[Value]) {
     let _ = write!(
         out,
         "<section class=\"table\"><h2>Kinds of damage</h2><div class=\"scroll\"><table><thead><tr><th class=\"n\">cuts</th>\
-         <th>found</th><th>because</th><th>place of the first</th></tr></thead><tbody>"
+         <th>outcome</th><th>reason</th><th>place of the first</th></tr></thead><tbody>"
     );
     for group in all.iter().take(CUTS_MAX) {
         let operations = group["operations"].as_array().map_or(&[][..], Vec::as_slice);
+        // The first operation of a kind stands for all its cuts.
         let first = cuts.iter().find(|cut| operations.first() == Some(&cut["operation"]));
         let _ = write!(
             out,
@@ -111,7 +111,7 @@ fn groups(out: &mut String, report: &Value, cuts: &[Value]) {
     {
         let _ = write!(
             out,
-            "<p class=\"note\">The first cut is kept: the drive in {}, the kernel's log in {}.</p>",
+            "<p class=\"note\">The first failing cut is kept: the drive in {}, the kernel's log in {}.</p>",
             escaped(image),
             escaped(log)
         );
@@ -119,7 +119,7 @@ fn groups(out: &mut String, report: &Value, cuts: &[Value]) {
     let _ = writeln!(out, "</section>");
 }
 
-/// Place of a cut in the program, one fact a line.
+/// Facts on a cut, one per line.
 fn place(cut: &Value) -> String {
     let text = |of: &Value, key: &str| of[key].as_str().unwrap_or_default().to_owned();
     let list = |key: &str| cut[key].as_array().cloned().unwrap_or_default();
@@ -127,8 +127,9 @@ fn place(cut: &Value) -> String {
         let to = of["to"].as_str().map(|to| format!(" to {to}")).unwrap_or_default();
         let path = of["path"].as_str().filter(|path| !path.is_empty());
         let path = path.map(|path| format!(" {path}")).unwrap_or_default();
+        // `init` is strobe itself, which syncs after the program.
         let by =
-            if of["process"] == "init" { "strobe, behind the program".into() } else { text(of, "process") };
+            if of["process"] == "init" { "strobe, after the program".into() } else { text(of, "process") };
         format!("{}{path}{to} by {by}", text(of, "call"))
     };
     let mut lines = Vec::new();
@@ -152,11 +153,11 @@ fn place(cut: &Value) -> String {
     if cut["last_call"].is_object() {
         lines.push(format!("after {}", call(&cut["last_call"])));
     }
+    // Writes that look alike follow each other; equal neighbours are listed once.
     lines.dedup();
     lines.join("\n")
 }
 
-/// Name of a verdict on the page.
 fn verdict(of: &Value) -> &'static str {
     VERDICTS.iter().find(|(verdict, ..)| of["verdict"] == *verdict).map_or("?", |(_, name, _)| name)
 }
@@ -174,7 +175,6 @@ fn headlines(out: &mut String, cuts: &[Value]) {
     let _ = writeln!(out, "</dl>");
 }
 
-/// Cuts on the time line of the program.
 fn time_line(report: &Value, cuts: &[Value]) -> Figure {
     let rows = VERDICTS.into_iter().filter_map(|(verdict, name, style)| {
         let of = cuts.iter().filter(|cut| cut["verdict"] == verdict);
@@ -194,18 +194,17 @@ fn time_line(report: &Value, cuts: &[Value]) -> Figure {
     Figure { name: "power-cuts".into(), title, note: None, views: vec![picture.view()] }
 }
 
-/// A row for each cut, with its whole reason.
 fn table(out: &mut String, title: &str, cuts: &[&Value]) {
     let _ = write!(
         out,
         "<section class=\"table\"><h2>{title}</h2><div class=\"scroll\"><table><thead><tr><th class=\"n\">operation</th>\
-         <th class=\"n\">after</th><th class=\"n\">lines</th><th>the last of them</th><th>found</th><th>because</th><th>place</th></tr></thead><tbody>"
+         <th class=\"n\">after</th><th class=\"n\">lines</th><th>last line</th><th>outcome</th><th>reason</th><th>place</th></tr></thead><tbody>"
     );
     for cut in cuts.iter().take(CUTS_MAX) {
         let whole = |key: &str| count(cut[key].as_u64().unwrap_or(0));
         let text = |key: &str| cut[key].as_str().unwrap_or_default();
         let verdict = verdict(cut);
-        let again = if cut["was_cut_again"] == true { ", cut again while it recovered" } else { "" };
+        let again = if cut["was_cut_again"] == true { ", cut again during recovery" } else { "" };
         let repaired = if cut["repair"].is_null() { "" } else { ", repaired before the mount" };
         let _ = write!(
             out,
@@ -257,12 +256,12 @@ mod tests {
             "bad &lt;magic&gt;",
             "saved &lt;3&gt;",
             "<dt>lost</dt><dd>1</dd>",
-            "Cuts that left all fine (1)",
+            "Cuts without damage (1)",
         ] {
             assert!(page.contains(text), "{text}");
         }
         let fine = crash_page("fine", &report(&found[..1])).expect("a page");
-        assert!(!fine.contains("left something wrong"));
+        assert!(!fine.contains("Cuts with damage"));
     }
 
     #[test]

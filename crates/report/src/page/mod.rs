@@ -1,4 +1,4 @@
-//! The page: one file that needs no other.
+//! Self-contained HTML pages.
 
 mod cell;
 mod collection;
@@ -24,10 +24,9 @@ const STYLE: &str = include_str!("style.css");
 const SCRIPT: &str = include_str!("page.js");
 const XRAY: &str = include_str!("xray.js");
 
-/// Notes of a run that are shown.
 const NOTES_MAX: usize = 12;
 
-/// The page of `runs`.
+/// Returns the page of `runs`.
 pub fn page(runs: &[Run]) -> String {
     let title = match runs {
         [run] => format!("{} – Strobe", run.name),
@@ -52,7 +51,6 @@ pub fn page(runs: &[Run]) -> String {
     end_of_runs(out, runs, xrays)
 }
 
-/// The page `out` of `runs` with its end.
 fn end_of_runs(out: String, runs: &[Run], has_xray: bool) -> String {
     let version = runs.first().and_then(|run| run.text("strobe_version")).unwrap_or_default();
     let colours = format!("const XRAY_COLOURS = {};", script(&xray::colours()));
@@ -60,7 +58,6 @@ fn end_of_runs(out: String, runs: &[Run], has_xray: bool) -> String {
     end(out, version, if has_xray { &scripts } else { &[] })
 }
 
-/// The begin of a page.
 fn begin(title: &str) -> String {
     format!(
         "<!DOCTYPE html>\n<html lang=\"en\"><head><meta charset=\"utf-8\">\n\
@@ -72,7 +69,7 @@ fn begin(title: &str) -> String {
     )
 }
 
-/// The page `out` with its end, and with `scripts` beside the one that every page has.
+/// Appends the common script and `scripts`.
 fn end(mut out: String, version: &str, scripts: &[&str]) -> String {
     let _ = writeln!(out, "<footer>Strobe {}, a software SSD</footer>", escaped(version));
     for script in [SCRIPT].iter().chain(scripts) {
@@ -94,6 +91,7 @@ fn head(out: &mut String, runs: &[Run]) {
         return;
     }
     let _ = writeln!(out, "<header><h1>{} runs</h1></header>", runs.len());
+    // A figure that no run has gets no column.
     let all: Vec<_> = runs.iter().map(headlines).collect();
     let has = |at: usize| all.iter().any(|headlines| headlines[at].text != "–");
     let columns: Vec<usize> = (0..all.first().map_or(0, Vec::len)).filter(|&at| has(at)).collect();
@@ -114,7 +112,6 @@ fn head(out: &mut String, runs: &[Run]) {
     let _ = writeln!(out, "</tbody></table></div>");
 }
 
-/// Subject of a run.
 fn about(run: &Run) -> String {
     let mut parts: Vec<String> = Vec::new();
     let mut add = |text: Option<String>| parts.extend(text);
@@ -153,7 +150,6 @@ fn notes(out: &mut String, run: &Run) {
     let _ = writeln!(out, "</ul>");
 }
 
-/// One figure, with what can be done with it.
 fn draw(out: &mut String, figure: &Figure) {
     let _ = write!(
         out,
@@ -161,6 +157,7 @@ fn draw(out: &mut String, figure: &Figure) {
         figure.name,
         escaped(&figure.title)
     );
+    // The page's script switches views; the first one is visible at the start.
     if figure.views.len() > 1 {
         for (at, view) in figure.views.iter().enumerate() {
             let pressed = at == 0;
@@ -182,8 +179,9 @@ fn draw(out: &mut String, figure: &Figure) {
     let _ = writeln!(out, "</figure>");
 }
 
-/// The drives, block by block, playing if `plays`; true if there is any.
+/// Returns true if any X-ray is shown. X-rays play immediately if `plays`.
 fn xray_section(out: &mut String, runs: &[Run], plays: bool) -> bool {
+    // X-rays of the first runs take the budget; later ones are counted as dropped.
     let mut left = xray::BYTES_MAX;
     let (mut shown, mut dropped) = (Vec::new(), 0);
     for xray in runs.iter().filter_map(xray::of) {
@@ -212,11 +210,10 @@ fn xray_section(out: &mut String, runs: &[Run], plays: bool) -> bool {
     !shown.is_empty()
 }
 
-/// Configuration, to repeat the run.
 fn configuration(out: &mut String, runs: &[Run]) {
     for run in runs.iter().take(SHOWN_MAX) {
         let text = match run.at("config") {
-            // A guest's.
+            // Configuration of a guest.
             Value::Null => {
                 serde_json::to_string_pretty(&json!({ "guest": run.at("guest"), "drive": run.at("drive") }))
             }

@@ -5,7 +5,7 @@ use std::fmt::Write as _;
 use super::Table;
 
 impl Table {
-    /// The table in LaTeX, with its title and note as caption. It needs the package booktabs.
+    /// The table in LaTeX, with its title and note as caption. Needs the booktabs package.
     pub fn latex(&self) -> String {
         let align: String =
             self.columns.iter().map(|(_, is_number)| if *is_number { 'r' } else { 'l' }).collect();
@@ -32,7 +32,7 @@ impl Table {
         text
     }
 
-    /// The table in Markdown, its title above it and its note below.
+    /// The table in Markdown, with its title above and its note below.
     pub fn markdown(&self) -> String {
         let line = |cells: &[String]| {
             let cells: Vec<String> = cells.iter().map(|cell| in_markdown(cell)).collect();
@@ -57,7 +57,7 @@ fn rule(is_number: bool) -> &'static str {
     if is_number { "---:" } else { "---" }
 }
 
-/// `text` with the characters that LaTeX would take for commands, and those that its older engines lack.
+/// Escapes text for LaTeX, including characters that older engines lack.
 fn in_latex(text: &str) -> String {
     let mut out = String::new();
     for c in text.chars() {
@@ -79,24 +79,23 @@ fn in_latex(text: &str) -> String {
     out
 }
 
-/// Characters that only formulas, paths and comparisons have.
 const OF_FORMULAS: [char; 7] = ['(', '*', '^', '/', '<', '>', '='];
 
-/// A cell of text: a formula in the letters of a typewriter, where it reads as it was written.
+/// Formulas are set in typewriter font to keep their spelling.
 fn text_in_latex(text: &str) -> String {
     if !text.contains(OF_FORMULAS) {
         return in_latex(text);
     }
     let escape = |c: char| match c {
         '^' => "\\^{}".to_owned(),
-        // Letters of a typewriter have these.
+        // Typewriter fonts contain these.
         '<' | '>' | '*' => c.to_string(),
         c => in_latex(&c.to_string()),
     };
     format!("\\texttt{{{}}}", text.chars().map(escape).collect::<String>())
 }
 
-/// A cell of a number in math mode, where a minus is one; its unit behind it is text.
+/// The number is set in math mode, for a proper minus, and its unit as text.
 fn number_in_latex(text: &str) -> String {
     let is_math = |c: char| c.is_ascii_digit() || "+-−.±<>* ".contains(c);
     let end = text.find(|c| !is_math(c)).unwrap_or(text.len());
@@ -114,7 +113,7 @@ fn number_in_latex(text: &str) -> String {
     format!("${number_in_math}${}", in_latex(&text[number.len()..]))
 }
 
-/// `text` with the characters that end a cell or begin emphasis or a tag.
+/// Escapes characters that end a cell or start emphasis or a tag.
 fn in_markdown(text: &str) -> String {
     let mut out = String::new();
     for c in text.chars() {

@@ -1,4 +1,4 @@
-//! Content of a page: each element of a picture in the words of PDF.
+//! Page content: PDF operators for each element of a picture.
 
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
@@ -9,22 +9,20 @@ use super::PaperError;
 use super::font::Font;
 use super::style::{Sheet, Style};
 
-/// A quarter of a circle as a curve: distance of the handles, in radii.
+/// Bézier approximation of a quarter circle: distance of the handles, in radii.
 const KAPPA: f64 = 0.552_284_75;
 
-/// Content of a page, and the glyphs that it needs.
 pub(super) struct Drawn {
     pub(super) content: String,
     glyphs: BTreeMap<u16, char>,
 }
 
 impl Drawn {
-    /// Widths of the glyphs that are used.
     pub(super) fn widths(&self, font: &Font) -> String {
         self.glyphs.keys().map(|&glyph| format!("{glyph}[{:.0}]", font.width(glyph))).collect()
     }
 
-    /// The characters of the glyphs, so that text can be searched and copied.
+    /// Character map that makes text searchable and copyable.
     pub(super) fn characters(&self) -> String {
         let mut out = String::from(
             "/CIDInit /ProcSet findresource begin 12 dict begin begincmap /CMapName /Glyphs def /CMapType 2 def\n\
@@ -44,7 +42,6 @@ impl Drawn {
     }
 }
 
-/// Width and height of the picture.
 pub(super) fn extent(root: Node<'_, '_>) -> Result<(f64, f64), PaperError> {
     let parts: Vec<f64> = root
         .attribute("viewBox")
@@ -60,13 +57,13 @@ pub(super) fn extent(root: Node<'_, '_>) -> Result<(f64, f64), PaperError> {
     }
 }
 
-/// Draws the picture with `scale` points a unit.
+/// Draws a picture with `scale` points per unit.
 pub(super) fn draw(root: Node<'_, '_>, font: &Font, scale: f64, height: f64) -> Result<Drawn, PaperError> {
     let sheets = root.descendants().filter(|node| node.tag_name().name() == "style");
     let sheet = Sheet::of(&sheets.filter_map(|node| node.text()).collect::<String>());
     let mut drawing =
         Drawing { sheet, font, drawn: Drawn { content: String::new(), glyphs: BTreeMap::new() } };
-    // Down is more in pictures, up in PDF.
+    // y grows downwards in SVG, upwards in PDF.
     let _ = writeln!(drawing.drawn.content, "{0:.5} 0 0 {1:.5} 0 {2:.3} cm", scale, -scale, height * scale);
     let (width, _) = extent(root)?;
     drawing.children(root, (0.0, 0.0), (width, height), 0)?;
@@ -79,7 +76,6 @@ struct Drawing<'a> {
     drawn: Drawn,
 }
 
-/// Groups in groups.
 const DEPTH_MAX: u32 = 16;
 
 impl Drawing<'_> {
@@ -90,6 +86,7 @@ impl Drawing<'_> {
         extent: (f64, f64),
         depth: u32,
     ) -> Result<(), PaperError> {
+        // Groups nested without end would overflow the stack.
         if depth > DEPTH_MAX {
             return Err(PaperError::Foreign("groups within groups without end".to_owned()));
         }
@@ -143,7 +140,6 @@ impl Drawing<'_> {
         self.paint(node, &path)
     }
 
-    /// Fills and strokes `path` in the style of `node`.
     fn paint(&mut self, node: Node<'_, '_>, path: &str) -> Result<(), PaperError> {
         let style = self.sheet.style(node)?;
         let Style { fill, stroke, width, dashes, .. } = &style;
@@ -180,7 +176,7 @@ impl Drawing<'_> {
         let (x, y) = (number(node, "x")? + at.0, number(node, "y")? + at.1);
         let angle = rotation(node)?.to_radians();
         let (sin, cos) = (libm::sin(angle), libm::cos(angle));
-        // Along the line of the text, from its anchor; letters stand upright although down is more.
+        // Offset along the text's direction, from its anchor. The matrix flips the letters back upright.
         let (x, y) = (x + left * cos, y + left * sin);
         let hex: String = glyphs.iter().map(|(glyph, _)| format!("{glyph:04X}")).collect();
         let bold = if style.is_bold {
@@ -202,25 +198,22 @@ impl Drawing<'_> {
     }
 }
 
-/// A colour as PDF has it.
 fn shares(colour: &[f64; 3]) -> String {
     colour.map(|part| format!("{part:.3}")).join(" ")
 }
 
-/// A number with at most two digits behind the point.
 fn short(value: f64) -> String {
     let text = format!("{value:.2}");
     text.trim_end_matches('0').trim_end_matches('.').to_owned()
 }
 
-/// The attribute `name` as a number; 0 without it.
+/// Attribute; 0 if absent.
 fn number(node: Node<'_, '_>, name: &str) -> Result<f64, PaperError> {
     let Some(text) = node.attribute(name) else { return Ok(0.0) };
     let number = text.parse().ok().filter(|number: &f64| number.abs() < 1e6);
     number.ok_or_else(|| PaperError::Foreign(format!("{name}=\"{text}\"")))
 }
 
-/// The numbers in `name(…)` of the transform of `node`.
 fn transform(node: Node<'_, '_>, name: &str) -> Result<Vec<f64>, PaperError> {
     let Some(text) = node.attribute("transform") else { return Ok(Vec::new()) };
     let wrong = || PaperError::Foreign(format!("transform=\"{text}\""));
@@ -237,12 +230,12 @@ fn translation(node: Node<'_, '_>) -> Result<(f64, f64), PaperError> {
     })
 }
 
-/// The angle in degrees by which a text is turned around its own place.
+/// Rotation in degrees around the element's position.
 fn rotation(node: Node<'_, '_>) -> Result<f64, PaperError> {
     Ok(transform(node, "rotate")?.first().copied().unwrap_or(0.0))
 }
 
-/// The path `text`, moved by `at`.
+/// Converts an SVG path, moved by `at`.
 fn path(text: &str, at: (f64, f64)) -> Result<String, PaperError> {
     let wrong = |what: &str| PaperError::Foreign(format!("{what} in a path"));
     let (mut x, mut y) = at;
@@ -254,6 +247,7 @@ fn path(text: &str, at: (f64, f64)) -> Result<String, PaperError> {
         let numbers: Option<Vec<f64>> =
             numbers.map(|part| part.trim().parse().ok().filter(|part: &f64| part.abs() < 1e6)).collect();
         let numbers = numbers.ok_or_else(|| wrong("no number"))?;
+        // PDF has absolute coordinates only; lower-case commands are relative.
         (x, y) = match (command, &numbers[..]) {
             ('M' | 'L', &[to, down]) => (to + at.0, down + at.1),
             ('m' | 'l', &[by, down]) => (x + by, y + down),

@@ -1,9 +1,10 @@
-//! Pictures as PDF: one page as large as the picture, with its font in it. The same picture gives the same bytes anywhere.
+//! Pictures as PDF: one page of the picture's size, with an embedded font. Equal pictures give identical
+//! bytes on every machine.
 //!
-//! 1. `style.rs` reads the style sheet of the picture, which every SVG file of ours carries.
-//! 2. `drawing.rs` goes through the elements and writes what each draws.
-//! 3. `font.rs` knows the glyphs of the font that is embedded, and their widths.
-//! 4. Here the objects of the file are put together.
+//! 1. `style.rs` parses the style sheet embedded in every SVG file of Strobe.
+//! 2. `drawing.rs` walks the elements and writes their drawing operators.
+//! 3. `font.rs` provides the glyphs of the embedded font and their widths.
+//! 4. This module assembles the objects of the file.
 
 mod drawing;
 mod font;
@@ -17,27 +18,26 @@ use flate2::write::ZlibEncoder;
 use drawing::Drawn;
 use font::Font;
 
-/// Points in a millimetre.
 const POINTS_PER_MM: f64 = 72.0 / 25.4;
-/// Points in a unit of a picture that has no width on paper.
+/// Scale of a picture without a printed width.
 const POINTS_PER_UNIT: f64 = 0.75;
 
-/// Why a picture cannot be written for paper.
+/// Error of a picture that cannot be converted.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum PaperError {
-    /// The text is no XML.
-    #[error("that is no SVG: {0}")]
+    /// The text is not XML.
+    #[error("not an SVG file: {0}")]
     Xml(#[from] roxmltree::Error),
-    /// The picture has something in it that the figures of Strobe do not have.
-    #[error("the picture has {0}, which figures of Strobe have not")]
+    /// The picture contains an element that figures of Strobe never have.
+    #[error("the picture contains {0}, which figures of Strobe never have")]
     Foreign(String),
-    /// A width that no paper has.
+    /// Printed width outside 20 to 500 mm.
     #[error("a width of {0} mm; allowed are 20 to 500 (a column of most journals has 85)")]
     Width(f64),
 }
 
-/// `svg`, a figure as a file, with this width on paper.
+/// Sets the printed width of `svg`, a standalone figure file: 20 to 500 mm.
 pub fn sized(svg: &str, width_mm: f64) -> Result<String, PaperError> {
     if !(20.0..=500.0).contains(&width_mm) {
         return Err(PaperError::Width(width_mm));
@@ -49,7 +49,6 @@ pub fn sized(svg: &str, width_mm: f64) -> Result<String, PaperError> {
     Ok(bare.replacen("<svg", &of, 1))
 }
 
-/// `svg` without the width and the height of its first element.
 fn without_size(svg: &str) -> String {
     let end = svg.find('>').unwrap_or(svg.len());
     let (head, rest) = svg.split_at(end);
@@ -64,7 +63,7 @@ fn without_size(svg: &str) -> String {
     head + rest
 }
 
-/// The picture `svg`, a figure as a file, as a PDF file.
+/// Converts `svg`, a standalone figure file, to PDF.
 pub fn pdf(svg: &str) -> Result<Vec<u8>, PaperError> {
     let document = roxmltree::Document::parse(svg)?;
     let root = document.root_element();
@@ -79,7 +78,6 @@ pub fn pdf(svg: &str) -> Result<Vec<u8>, PaperError> {
     Ok(file(&font, &drawn, (width * scale, height * scale)))
 }
 
-/// The file: its objects, and where each begins.
 fn file(font: &Font, drawn: &Drawn, (width, height): (f64, f64)) -> Vec<u8> {
     let (low, high) = font.heights();
     let bounds = font.bounds();
@@ -109,6 +107,7 @@ fn file(font: &Font, drawn: &Drawn, (width, height): (f64, f64)) -> Vec<u8> {
         stream("", drawn.characters().as_bytes()),
     ];
     let mut out = b"%PDF-1.7\n%\xe2\xe3\xcf\xd3\n".to_vec();
+    // The cross-reference table holds the byte offset of each object.
     let mut table = format!("xref\n0 {}\n0000000000 65535 f \n", objects.len() + 1);
     for (at, object) in objects.iter().enumerate() {
         table += &format!("{:010} 00000 n \n", out.len());
@@ -126,7 +125,6 @@ fn plain(text: &str) -> Vec<u8> {
     text.as_bytes().to_vec()
 }
 
-/// A stream object of `bytes`, with further keys.
 fn stream(keys: &str, bytes: &[u8]) -> Vec<u8> {
     let mut packer = ZlibEncoder::new(Vec::new(), Compression::best());
     packer.write_all(bytes).expect("memory takes all");
@@ -170,7 +168,7 @@ mod tests {
         let content = inflated(&pdf(SVG).expect("a file"));
         assert!(content.contains("0.612 0.227 0.149 RG") && content.contains("[7 2.5] 0 d"), "{content}");
         assert!(content.contains("10 30.5 m 30 30.5 l 30 34.5 l 1 12 l"), "{content}");
-        // Seven glyphs, none of them the missing one.
+        // Seven glyphs, none of them the one for missing characters.
         let glyphs = content.split('<').nth(1).and_then(|rest| rest.split('>').next()).expect("a text");
         assert_eq!(glyphs.len(), 28, "{content}");
         assert!(!glyphs.as_bytes().chunks(4).any(|glyph| glyph == b"0000"), "{glyphs}");
@@ -180,7 +178,7 @@ mod tests {
     #[test]
     fn what_is_no_figure_is_refused() {
         for (svg, said) in [
-            ("no svg", "no SVG"),
+            ("no svg", "not an SVG"),
             ("<svg/>", "viewBox"),
             ("<svg viewBox=\"0 0 1 1\"><image/></svg>", "image"),
             ("<svg viewBox=\"0 0 9 9\"><path d=\"M1,2Q3\"/></svg>", "Q"),

@@ -1,16 +1,14 @@
-//! The style sheet of a picture: classes and names of elements, each with what it sets.
+//! Style sheet of a picture: rules for classes and element names.
 
 use roxmltree::Node;
 
 use super::PaperError;
 
-/// The style sheet of a picture, in the order of the file.
 pub(super) struct Sheet {
-    /// Names of elements, or of classes with a dot, and what they set.
+    /// Element name, or class with a dot, and its properties.
     rules: Vec<(String, Vec<(String, String)>)>,
 }
 
-/// Look of an element.
 #[derive(Clone, Debug)]
 pub(super) struct Style {
     pub(super) fill: Option<[f64; 3]>,
@@ -22,7 +20,7 @@ pub(super) struct Style {
 }
 
 impl Sheet {
-    /// The rules in `text`: the last part of each selector counts, as all pictures have one class at the top.
+    /// Only the last part of a selector counts: all pictures share one top-level class.
     pub(super) fn of(text: &str) -> Self {
         let mut rules = Vec::new();
         for rule in text.split('}') {
@@ -38,7 +36,7 @@ impl Sheet {
         Self { rules }
     }
 
-    /// The look of `node`: its attributes, then the rules for its name, then those for its classes.
+    /// Attributes are overridden by rules for the name, then by rules for the classes.
     pub(super) fn style(&self, node: Node<'_, '_>) -> Result<Style, PaperError> {
         let classes: Vec<&str> = node.attribute("class").unwrap_or_default().split_whitespace().collect();
         let is_class =
@@ -48,7 +46,7 @@ impl Sheet {
         let mut set: Vec<(&str, &str)> =
             node.attributes().map(|attribute| (attribute.name(), attribute.value())).collect();
         set.extend(of_name.chain(of_class).flat_map(|(_, set)| set).map(|(key, value)| (&**key, &**value)));
-        // What is important counts after all.
+        // Important properties apply last.
         let (important, plain): (Vec<_>, Vec<_>) =
             set.into_iter().partition(|(_, value)| value.ends_with("!important"));
         let mut style = Style {
@@ -63,7 +61,7 @@ impl Sheet {
         for (key, value) in plain.into_iter().chain(important) {
             style.set(key, value.trim_end_matches("!important").trim(), &mut opacity)?;
         }
-        // On white paper.
+        // Blends the opacity with white paper.
         style.fill = style.fill.map(|colour| colour.map(|part| part * opacity + 1.0 - opacity));
         Ok(style)
     }
@@ -97,7 +95,7 @@ impl Style {
     }
 }
 
-/// A colour as three shares; `None` for none.
+/// `None` for "none".
 fn colour(text: &str) -> Result<Option<[f64; 3]>, PaperError> {
     if text == "none" {
         return Ok(None);

@@ -1,18 +1,16 @@
-//! Axes: from values to places, and the values that are written beside them.
+//! Axes: positions of values, and tick labels.
 
 use crate::text::{Unit, number};
 
-/// Quantity on an axis.
 #[derive(Clone, Debug)]
 pub(crate) struct Axis {
     pub(crate) label: String,
     pub(crate) unit: Unit,
     pub(crate) is_log: bool,
-    /// Values written beside it if there is room for all of them, instead of round ones.
+    /// Tick values used instead of round ones if all labels fit.
     pub(crate) written: Vec<f64>,
 }
 
-/// Least distance of two written values.
 const APART: f64 = 36.0;
 
 impl Axis {
@@ -20,7 +18,7 @@ impl Axis {
         Self { label: label.to_owned(), unit, is_log: false, written: Vec::new() }
     }
 
-    /// The axis of a key or of a column of results: its words, and the unit that its ending tells.
+    /// Axis with the words of a key as label, and the unit of its suffix.
     pub(crate) fn named(name: &str) -> Self {
         let last = name.rsplit('.').next().unwrap_or(name);
         let known = [("waf", "Write amplification"), ("over_provisioning", "Over-provisioning")];
@@ -36,7 +34,7 @@ impl Axis {
         if let Some((_, label)) = known.into_iter().find(|(known, _)| *known == last) {
             return Self::new(label, unit);
         }
-        // What a key belongs to is clear; a column of results is nothing without it.
+        // A configuration key is clear without its table; a result column is not.
         let is_key = ["drive.", "workload.", "run."].into_iter().any(|table| name.starts_with(table));
         let words = if is_key { last } else { name };
         let words = words.strip_suffix(cut).unwrap_or(words).replace(['_', '.'], " ");
@@ -45,7 +43,7 @@ impl Axis {
         Self::new(&(first.unwrap_or_default() + letters.as_str()), unit)
     }
 
-    /// With `values` written beside it, as far as there is room.
+    /// Sets tick values, used only if all labels fit.
     pub(crate) fn with(self, mut values: Vec<f64>) -> Self {
         values.sort_by(f64::total_cmp);
         values.dedup();
@@ -57,23 +55,21 @@ impl Axis {
     }
 }
 
-/// An axis with its ends.
 #[derive(Clone, Debug)]
 pub(super) struct Scale {
     low: f64,
     high: f64,
     is_log: bool,
     unit: Unit,
-    /// Places of both ends.
     from: f64,
     to: f64,
 }
 
-/// Least span of a logarithmic axis: less is no reason for one.
+/// Maximum decades; lower values are cut off.
 const DECADES_MAX: f64 = 12.0;
 
 impl Scale {
-    /// `axis` for `values`, between two places; `has_zero`: it begins at 0 unless something is below.
+    /// With `has_zero` the axis starts at 0, or lower for negative values.
     pub(super) fn new(
         axis: &Axis,
         values: impl Iterator<Item = f64>,
@@ -87,6 +83,7 @@ impl Scale {
             (low, high) = if axis.is_log { (1.0, 10.0) } else { (0.0, 1.0) };
         }
         if axis.is_log {
+            // Both ends are whole decades.
             let decade = |value: f64, up: bool| {
                 let exponent = libm::log10(value);
                 let whole = if up { libm::ceil(exponent - 1e-9) } else { libm::floor(exponent + 1e-9) };
@@ -111,7 +108,6 @@ impl Scale {
         Self { low, high, is_log: axis.is_log, unit: axis.unit, from, to }
     }
 
-    /// Place of `value` between the ends.
     pub(super) fn place(&self, value: f64) -> f64 {
         let share = if self.is_log {
             libm::log10(value.max(self.low) / self.low) / libm::log10(self.high / self.low)
@@ -121,16 +117,15 @@ impl Scale {
         self.from + share.clamp(0.0, 1.0) * (self.to - self.from)
     }
 
-    /// Values of `axis` to write beside it, with their texts: its own if there is room, else about `most` round ones.
+    /// Ticks: the given values if they fit, else about `most` round ones.
     pub(super) fn ticks_of(&self, axis: &Axis, most: usize) -> Vec<(f64, String)> {
-        let has_room = axis.written.windows(2).all(|two| self.place(two[1]) - self.place(two[0]) >= APART);
-        if axis.written.is_empty() || !has_room {
+        let fits = axis.written.windows(2).all(|two| self.place(two[1]) - self.place(two[0]) >= APART);
+        if axis.written.is_empty() || !fits {
             return self.ticks(most);
         }
         axis.written.iter().map(|&value| (value, number(value, self.unit))).collect()
     }
 
-    /// About `most` values to write beside it, with their texts.
     pub(super) fn ticks(&self, most: usize) -> Vec<(f64, String)> {
         let values: Vec<f64> = if self.is_log {
             let decades = libm::round(libm::log10(self.high / self.low)) as usize;
@@ -138,7 +133,7 @@ impl Scale {
             (0..=decades).step_by(step).map(|at| self.low * libm::pow(10.0, at as f64)).collect()
         } else {
             let least = step((self.high - self.low) / most as f64);
-            // There are no parts of a byte.
+            // Bytes have no fractions.
             let step = if self.unit == Unit::Bytes { least.max(1.0) } else { least };
             let first = libm::ceil(self.low / step - 1e-9);
             (0..=2 * most)
@@ -150,7 +145,7 @@ impl Scale {
     }
 }
 
-/// The least of 1, 2, 5, 10 … that is not below `least`.
+/// Smallest of 1, 2, 5, 10 … that is at least `least`.
 fn step(least: f64) -> f64 {
     let power = libm::pow(10.0, libm::floor(libm::log10(least)));
     let of = [1.0, 2.0, 5.0, 10.0].into_iter().find(|of| of * power >= least * (1.0 - 1e-9));
@@ -185,7 +180,7 @@ mod tests {
             scale.ticks_of(&axis, 6).into_iter().map(|(_, text)| text).collect::<Vec<_>>()
         };
         assert_eq!(texts(&[0.28, 0.07, 0.15, 0.07]), ["7 %", "15 %", "28 %"]);
-        // One per cent apart has no room: round values instead.
+        // Labels one per cent apart do not fit: round values instead.
         assert_eq!(texts(&[0.07, 0.08, 0.28]), ["10 %", "15 %", "20 %", "25 %"]);
     }
 

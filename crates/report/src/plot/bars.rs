@@ -9,40 +9,37 @@ use crate::text::{Unit, escaped, number};
 const RIGHT: f64 = WIDTH - 58.0;
 const BAR: f64 = 15.0;
 
-/// A part of a bar.
 #[derive(Clone, Debug)]
 pub(crate) struct Part {
     pub(crate) style: usize,
-    /// Text shown when somebody points at it.
+    /// Tooltip.
     pub(crate) name: String,
     pub(crate) value: f64,
 }
 
-/// A bar, from its parts.
 #[derive(Clone, Debug)]
 pub(crate) struct Bar {
     pub(crate) name: String,
     pub(crate) parts: Vec<Part>,
 }
 
-/// Lying bars in groups, each with an axis of its own unless they share a logarithmic one.
+/// Horizontal bars. Each group has an axis, unless all share a logarithmic one.
 #[derive(Clone, Debug)]
 pub(crate) struct Bars {
     pub(crate) title: String,
-    /// Of parts; empty if bars have one each.
+    /// Empty if bars have a single part.
     pub(crate) legend: Vec<(String, usize)>,
     pub(crate) groups: Vec<(String, Unit, Vec<Bar>)>,
-    /// Begin of a logarithmic axis that all groups share; for bars of one part.
+    /// Start of a shared logarithmic axis; for bars of one part.
     pub(crate) log_from: Option<f64>,
 }
 
 impl Bars {
-    /// The picture; nothing if there is nothing to see.
     pub(crate) fn view(&self, label: &'static str) -> Option<View> {
         Some(View { label, svg: self.drawing()?.svg(&self.title), points: None })
     }
 
-    /// The bars; nothing if there is nothing to see.
+    /// `None` without a bar.
     pub(crate) fn drawing(&self) -> Option<Drawing> {
         let bars = || self.groups.iter().flat_map(|group| &group.2);
         bars().next()?;
@@ -53,6 +50,7 @@ impl Bars {
         let names = bars().map(|bar| width(&bar.name)).fold(0.0, f64::max);
         let left = 8.0 + names.min(130.0) + if names > 0.0 { 8.0 } else { 0.0 };
         for (title, unit, bars) in &self.groups {
+            // Without a shared axis each group has its own scale, up to its longest bar.
             let most = match self.log_from {
                 Some(_) => most(self.groups.iter().flat_map(|group| &group.2)),
                 None => most(bars),
@@ -97,7 +95,6 @@ impl Bars {
         Some(Drawing { height: y, body })
     }
 
-    /// Length of a bar of `value` where the longest, of `most`, has 1.
     fn share(&self, value: f64, most: f64) -> f64 {
         match self.log_from {
             Some(from) if most > from => (libm::log(value / from) / libm::log(most / from)).max(0.0),
@@ -111,25 +108,25 @@ fn total(bar: &Bar) -> f64 {
     bar.parts.iter().map(|part| part.value).sum()
 }
 
-/// The farthest end of `bars`.
 fn most<'a>(bars: impl IntoIterator<Item = &'a Bar>) -> f64 {
     bars.into_iter().map(total).fold(0.0, f64::max)
 }
 
-/// Standing bars that touch, of bins of equal width.
+/// Histogram with bins of equal width.
 #[derive(Clone, Debug)]
 pub(crate) struct Histogram {
     pub(crate) title: String,
     pub(crate) x: Axis,
     pub(crate) y: Axis,
-    /// The begin of the first bin, and the width of all.
+    /// Start of the first bin.
     pub(crate) first: f64,
+    /// Width of a bin.
     pub(crate) bin: f64,
     pub(crate) counts: Vec<f64>,
 }
 
 impl Histogram {
-    /// The picture; nothing without a bin.
+    /// `None` if all bins are empty.
     pub(crate) fn view(&self) -> Option<View> {
         if self.counts.iter().all(|&count| count <= 0.0) {
             return None;
@@ -139,6 +136,7 @@ impl Histogram {
         let mut body = String::new();
         upright(&mut body, &y, &self.y.label, 14.0, (left, right));
         let each = ((right - left) / self.counts.len() as f64).min(72.0);
+        // At most eight labels are drawn.
         let every = self.counts.len().div_ceil(8);
         for (at, &count) in self.counts.iter().enumerate() {
             let (x, low) = (left + at as f64 * each, self.first + at as f64 * self.bin);

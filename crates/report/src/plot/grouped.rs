@@ -1,4 +1,4 @@
-//! Lying bars in groups over one axis, with intervals: means of a sweep without a number to go over.
+//! Horizontal bars in groups over one axis, with intervals: means of a sweep without a numeric key.
 
 use std::fmt::Write as _;
 
@@ -7,28 +7,22 @@ use super::{Axis, Key, STYLES, TEXT, View, WIDTH, begin, legend, width, wrapped}
 use crate::text::{aligned, escaped};
 
 const RIGHT: f64 = WIDTH - 62.0;
-/// Most width of the names of groups.
 const NAMES: f64 = 170.0;
 const BAR: f64 = 13.0;
-/// Space between groups.
 const GAP: f64 = 9.0;
 
-/// A value and the ends of its interval.
 pub(crate) type Ranged = (f64, Option<(f64, f64)>);
 
-/// Groups of bars.
 #[derive(Clone, Debug)]
 pub(crate) struct Grouped {
     pub(crate) title: String,
     pub(crate) axis: Axis,
-    /// Names of the bars of each group; one without a name if groups have one bar each.
+    /// A single empty name if groups have one bar each.
     pub(crate) kinds: Vec<String>,
-    /// Groups with the bars that they have, in the order of `kinds`.
     pub(crate) groups: Vec<(String, Vec<Option<Ranged>>)>,
 }
 
 impl Grouped {
-    /// The picture; nothing if there is nothing to see.
     pub(crate) fn view(&self) -> Option<View> {
         let bars = || self.groups.iter().flat_map(|group| &group.1).flatten();
         bars().next()?;
@@ -62,7 +56,6 @@ impl Grouped {
         Some(View { label: "", svg: begin(bottom + 38.0, &self.title) + &body + "</svg>", points: None })
     }
 
-    /// Draws the lying axis: grid lines, their values, its title.
     fn axis(&self, body: &mut String, scale: &Scale, left: f64, (top, bottom): (f64, f64)) {
         for (value, text) in scale.ticks(4) {
             let x = scale.place(value);
@@ -101,6 +94,7 @@ impl Grouped {
             (end - zero).abs().max(0.6),
             escaped(kind)
         );
+        // The label stands right of bar and whisker.
         let mut reach = zero.max(end);
         if let Some((low, high)) = range.filter(|(low, high)| high > low) {
             let (from, to, middle) = (scale.place(low), scale.place(high), y + BAR / 2.0);
@@ -121,12 +115,11 @@ impl Grouped {
     }
 }
 
-/// Style of the bars of a kind: one alone has the second, which is not that of the axis.
+/// A single kind gets the second style, distinct from the axis.
 fn style(kind: usize, is_alone: bool) -> usize {
     if is_alone { 1 } else { kind % STYLES }
 }
 
-/// Height of a group: that of its bars, or of its name.
 fn height(lines: &[String], bars: &[Option<Ranged>]) -> f64 {
     (bars.iter().flatten().count() as f64 * BAR).max(lines.len() as f64 * TEXT) + GAP
 }

@@ -8,60 +8,53 @@ use super::axis::Scale;
 use super::{Axis, Drawing, Key, TEXT, View, WIDTH, legend, upright};
 use crate::text::{escaped, number};
 
-/// Most points of a line: a picture has no more places.
+/// Maximum points; a picture cannot show more.
 const POINTS_MAX: usize = 600;
-/// Places of the plotted area: left, right, and its height.
+/// Left end, right end and height of the plot.
 const LEFT: f64 = 58.0;
 const RIGHT: f64 = WIDTH - 12.0;
 const HEIGHT: f64 = 176.0;
-/// Points of which each is marked.
 const MARKED_MAX: usize = 20;
 
-/// Look of a line.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) enum Look {
-    /// A line; few points are marked.
+    /// A line; few points get markers.
     #[default]
     Line,
-    /// A thin line without marks, to compare with.
+    /// A thin line without markers, for references.
     Thin,
-    /// Points that no line joins.
+    /// Points without a line.
     Dots,
 }
 
 impl Look {
-    /// Class of the path.
     pub(super) fn class(self) -> &'static str {
         if self == Self::Thin { "line thin" } else { "line" }
     }
 }
 
-/// A line.
 #[derive(Clone, Debug)]
 pub(crate) struct Line {
     pub(crate) name: String,
-    /// Its look: one of the styles.
     pub(crate) style: usize,
     pub(crate) look: Look,
-    /// In the order of their first coordinate; the second is missing where there is a gap.
+    /// In order of x; y is `None` in a gap.
     pub(crate) points: Vec<(f64, Option<f64>)>,
-    /// It goes on at the same height until the next point.
+    /// The line stays level until the next point.
     pub(crate) is_stepped: bool,
-    /// Ranges of points: place, lowest and highest value.
+    /// Whiskers: x, lowest and highest value.
     pub(crate) ranges: Vec<(f64, f64, f64)>,
-    /// Value of many points between two places: their mean, or the largest.
+    /// Merged points show their maximum instead of their mean.
     pub(crate) shows_largest: bool,
 }
 
-/// Lines over an axis.
 #[derive(Clone, Debug)]
 pub(crate) struct Plot {
     pub(crate) title: String,
     pub(crate) x: Axis,
     pub(crate) y: Axis,
-    /// True if the upright axis begins at 0.
     pub(crate) has_zero: bool,
-    /// A line from the bottom to the top stands here, if this is inside: the begin of the measurement.
+    /// Vertical line at the start of the measurement, if inside.
     pub(crate) mark: Option<f64>,
     pub(crate) lines: Vec<Line>,
 }
@@ -95,7 +88,7 @@ impl Line {
         Self { ranges, ..self }
     }
 
-    /// Points of the line, no more than a picture has places.
+    /// Merges neighbouring points to at most [`POINTS_MAX`].
     fn thinned(&self) -> Vec<(f64, Option<f64>)> {
         let per_place = self.points.len().div_ceil(POINTS_MAX).max(1);
         if per_place == 1 {
@@ -115,13 +108,12 @@ impl Line {
 }
 
 impl Plot {
-    /// The picture; nothing if there is nothing to see.
     pub(crate) fn view(&self, label: &'static str) -> Option<View> {
         let (drawing, points) = self.drawing()?;
         Some(View { label, svg: drawing.svg(&self.title), points: Some(points) })
     }
 
-    /// The lines with their axes, and the values that somebody may point at; nothing if there is nothing to see.
+    /// Returns the drawing and the values for tooltips; `None` without a point.
     pub(crate) fn drawing(&self) -> Option<(Drawing, Value)> {
         let lines: Vec<Vec<(f64, Option<f64>)>> = self.lines.iter().map(Line::thinned).collect();
         let drawn = |y: &f64| !self.y.is_log || *y > 0.0;
@@ -149,7 +141,7 @@ impl Plot {
         upright(body, y, &self.y.label, top - 11.0, (LEFT, RIGHT));
         for (value, text) in x.ticks_of(&self.x, 6) {
             let at = x.place(value);
-            // What would leave the picture is pushed inside.
+            // Keep the last label inside the picture.
             let anchor = if at > RIGHT - 14.0 { "end" } else { "middle" };
             let place = if at > RIGHT - 14.0 { RIGHT + 8.0 } else { at };
             let _ = write!(
@@ -173,7 +165,6 @@ impl Plot {
         }
     }
 
-    /// Texts shown when somebody points at the picture, with their places.
     fn values(
         &self,
         lines: &[Vec<(f64, Option<f64>)>],
@@ -227,6 +218,7 @@ fn draw(
             }
         }
         is_down = true;
+        // Mostly isolated points draw hardly any line: mark them.
         let is_marked = points.len() <= MARKED_MAX || alone * 2 > points.len();
         if line.look == Look::Dots || line.look == Look::Line && is_marked {
             let _ =
@@ -260,10 +252,10 @@ mod tests {
         for exponent in 0..15 {
             for digit in [1.0, 1.5, 2.0, 2.5, 5.0] {
                 let value = digit * libm::pow(10.0, f64::from(exponent));
-                // No share is above a hundred.
+                // Shares are at most a hundred.
                 let is_drawn = |unit: &Unit| value <= 100.0 || !matches!(unit, Unit::Share);
                 for text in units.into_iter().filter(is_drawn).map(|unit| number(value, unit)) {
-                    // Ticks are set a little smaller than other text.
+                    // Tick labels are slightly smaller than other text.
                     assert!(width(&text) * 11.5 / 12.0 <= LEFT - 5.0, "{text}");
                 }
             }

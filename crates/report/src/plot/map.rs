@@ -1,4 +1,4 @@
-//! Maps: cells, the darker the more.
+//! Heat maps: darker cells have higher values.
 
 use std::fmt::Write as _;
 
@@ -9,17 +9,16 @@ const LEFT: f64 = 24.0;
 const RIGHT: f64 = WIDTH - 12.0;
 const HEIGHT: f64 = 200.0;
 
-/// Cells in lines from above, each with its darkness from 0 to 1.
+/// Lines from the top; cells have a darkness from 0 to 1.
 #[derive(Clone, Debug)]
 pub(crate) struct Map {
-    /// Labels of the axes.
     pub(crate) x: String,
     pub(crate) y: String,
     pub(crate) lines: Vec<Vec<f64>>,
 }
 
 impl Map {
-    /// The map; nothing without a cell.
+    /// `None` without a cell.
     pub(crate) fn drawing(&self) -> Option<Drawing> {
         let columns = self.lines.iter().map(Vec::len).max().filter(|&columns| columns > 0)?;
         let (across, down) = ((RIGHT - LEFT) / columns as f64, HEIGHT / self.lines.len() as f64);

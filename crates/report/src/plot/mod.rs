@@ -1,5 +1,7 @@
-//! Pictures as SVG: lines over an axis, bars, maps. Colours are classes, `s0` to `s7` in order of lightness, so that the page, or a
-//! file, says what they are; dashes tell lines apart where there are no colours.
+//! SVG pictures: lines over an axis, bars, maps.
+//!
+//! Colours are classes, `s0` to `s7` in order of lightness, defined by the page or file. Dashes distinguish
+//! lines without colour.
 
 mod axis;
 mod bars;
@@ -26,35 +28,30 @@ use crate::text::escaped;
 
 use axis::Scale;
 
-/// Kinds of lines and bars that look different.
+/// Distinct styles of lines and bars.
 pub(crate) const STYLES: usize = 8;
 
-/// Width of every picture.
 const WIDTH: f64 = 440.0;
-/// Height of a line of text.
 const TEXT: f64 = 16.0;
 
-/// A figure: one picture, or several views of the same of which one is seen.
+/// One picture, or several views, one of them visible.
 #[derive(Clone, Debug)]
 pub(crate) struct Figure {
-    /// Its name in files, of letters and dashes.
+    /// Used in file names: letters and dashes.
     pub(crate) name: Cow<'static, str>,
     pub(crate) title: String,
     pub(crate) note: Option<String>,
     pub(crate) views: Vec<View>,
 }
 
-/// A picture.
 #[derive(Clone, Debug)]
 pub(crate) struct View {
-    /// Its name where there are several.
     pub(crate) label: &'static str,
     pub(crate) svg: String,
-    /// Text shown when somebody points at it.
+    /// Tooltips.
     pub(crate) points: Option<Value>,
 }
 
-/// The inside of a picture, from its top.
 #[derive(Clone, Debug)]
 pub(crate) struct Drawing {
     pub(crate) height: f64,
@@ -62,13 +59,12 @@ pub(crate) struct Drawing {
 }
 
 impl Drawing {
-    /// The whole picture.
     pub(crate) fn svg(&self, title: &str) -> String {
         format!("{}{}</svg>", begin(self.height, title), self.body)
     }
 }
 
-/// One picture of `parts` below each other, each under its heading.
+/// Stacks parts, each with its heading.
 pub(crate) fn stacked(title: &str, parts: &[(String, Drawing)]) -> String {
     let (mut body, mut y) = (String::new(), 4.0);
     heading(&mut body, title, " class=\"group\"", &mut y);
@@ -81,7 +77,7 @@ pub(crate) fn stacked(title: &str, parts: &[(String, Drawing)]) -> String {
     Drawing { height: y, body }.svg(title)
 }
 
-/// Writes `text` at height `y`, in as many lines as it needs.
+/// Writes a heading in as few lines as possible.
 fn heading(body: &mut String, text: &str, class: &str, y: &mut f64) {
     let mut lines: Vec<String> = Vec::new();
     for word in text.split_whitespace() {
@@ -97,7 +93,7 @@ fn heading(body: &mut String, text: &str, class: &str, y: &mut f64) {
     }
 }
 
-/// The begin of a picture of this height; `title` is for those who cannot see it.
+/// `title` is the label for screen readers.
 fn begin(height: f64, title: &str) -> String {
     format!(
         "<svg class=\"plot\" xmlns=\"http://www.w3.org/2000/svg\" viewBox=\"0 0 {WIDTH} {height:.0}\" role=\"img\" \
@@ -106,12 +102,10 @@ fn begin(height: f64, title: &str) -> String {
     )
 }
 
-/// Approximate width of a text.
 fn width(text: &str) -> f64 {
     text.chars().count() as f64 * 6.8
 }
 
-/// A text cut to a width.
 fn cut(text: &str, most: f64) -> String {
     let chars = (most / 6.8) as usize;
     if text.chars().count() > chars {
@@ -121,7 +115,7 @@ fn cut(text: &str, most: f64) -> String {
     }
 }
 
-/// A text in lines of a width, broken between words, or where a word is longer than a line.
+/// Breaks between words, or within words longer than a line.
 fn wrapped(text: &str, most: f64) -> Vec<String> {
     let chars = ((most / 6.8) as usize).max(1);
     let mut lines: Vec<String> = Vec::new();
@@ -136,7 +130,7 @@ fn wrapped(text: &str, most: f64) -> Vec<String> {
             _ => {}
         }
         while word.len() > chars {
-            // Behind an operator or a dash if there is one in the second half.
+            // Break after an operator or dash in the second half, if any.
             let breaks =
                 |&at: &usize| !word[at - 1].is_alphanumeric() && word[at - 1] != '_' && word[at - 1] != '(';
             let at = (chars / 2 + 1..=chars).rev().find(breaks).unwrap_or(chars);
@@ -147,7 +141,6 @@ fn wrapped(text: &str, most: f64) -> Vec<String> {
     lines
 }
 
-/// Look of an entry of a legend.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Key {
     Line(Look),
@@ -156,7 +149,7 @@ enum Key {
     Mark,
 }
 
-/// Draws a legend of names with their styles; returns its height.
+/// Writes the legend and returns its height.
 fn legend(svg: &mut String, names: &[(String, usize, Key)]) -> f64 {
     let (mut x, mut y) = (8.0, 4.0);
     if names.len() < 2 && names.iter().all(|(name, ..)| name.is_empty()) {
@@ -165,6 +158,7 @@ fn legend(svg: &mut String, names: &[(String, usize, Key)]) -> f64 {
     for (name, style, key) in names {
         let lines = wrapped(name, WIDTH - 60.0);
         let needs = 30.0 + lines.iter().map(|line| width(line)).fold(0.0, f64::max) + 10.0;
+        // A name that does not fit starts a new line, unless the line is empty.
         if x + needs > WIDTH && x > 8.0 {
             (x, y) = (8.0, y + TEXT);
         }
@@ -196,7 +190,7 @@ fn legend(svg: &mut String, names: &[(String, usize, Key)]) -> f64 {
     y + TEXT + 4.0
 }
 
-/// Draws the upright axis between two places: its label at height `above`, grid lines and their values.
+/// Writes the y axis: grid lines, values, and the label at height `above`.
 fn upright(body: &mut String, y: &Scale, label: &str, above: f64, (left, right): (f64, f64)) {
     let _ = write!(body, "<text class=\"axis\" x=\"4\" y=\"{above:.1}\">{}</text>", escaped(label));
     for (value, text) in y.ticks(5) {

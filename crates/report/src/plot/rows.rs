@@ -1,4 +1,4 @@
-//! Marks on a time line, a row for each kind of them.
+//! Marks on a time line, one row per kind.
 
 use std::fmt::Write as _;
 
@@ -7,31 +7,27 @@ use crate::plot::axis::Scale;
 use crate::text::escaped;
 
 const LEFT: f64 = 118.0;
-/// Height of a row.
 const ROW: f64 = 26.0;
-/// Distance of two marks below which they look like one, and room for a number.
+/// Marks closer than this look like one.
 const COVERED: f64 = 4.0;
+/// Width of a count.
 const NUMBER: f64 = 26.0;
 const RIGHT: f64 = WIDTH - 8.0 - NUMBER;
 
-/// Places of one kind.
 pub(crate) struct Row {
     pub(crate) name: String,
     pub(crate) style: usize,
     pub(crate) places: Vec<f64>,
 }
 
-/// A time line.
 pub(crate) struct Rows {
     pub(crate) title: String,
     pub(crate) x: Axis,
-    /// Ends of the line.
     pub(crate) ends: (f64, f64),
     pub(crate) rows: Vec<Row>,
 }
 
 impl Rows {
-    /// The picture.
     pub(crate) fn view(&self) -> View {
         let bottom = 6.0 + ROW * self.rows.len() as f64;
         let x = Scale::new(&self.x, [self.ends.0, self.ends.1].into_iter(), false, (LEFT, RIGHT));
@@ -58,6 +54,7 @@ impl Rows {
                     "<circle class=\"dot f{style}\" cx=\"{at:.1}\" cy=\"{middle:.1}\" r=\"4\"/>"
                 );
             }
+            // Marks that cover each other are counted; otherwise a pile would look like one cut.
             for (at, count) in piles(places) {
                 let _ = write!(
                     body,
@@ -79,7 +76,7 @@ impl Rows {
     }
 }
 
-/// Places at which several marks cover each other and there is room for their number, with that.
+/// Overlapping marks with their count, where the count fits.
 fn piles(mut places: Vec<f64>) -> Vec<(f64, usize)> {
     places.sort_by(f64::total_cmp);
     let mut piles: Vec<(f64, f64, usize)> = Vec::new();

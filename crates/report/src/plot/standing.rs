@@ -1,4 +1,4 @@
-//! Standing bars, side by side in groups.
+//! Vertical bars, side by side in groups.
 
 use std::fmt::Write as _;
 
@@ -9,29 +9,25 @@ use crate::text::{escaped, number};
 const LEFT: f64 = 58.0;
 const RIGHT: f64 = WIDTH - 12.0;
 const HEIGHT: f64 = 176.0;
-/// Share of a group's place that stays empty on each side.
+/// Margin on each side of a group, as a share of its width.
 const MARGIN: f64 = 0.08;
-/// Most width of a slanted label, and sine and cosine of its slope.
+/// Maximum label width.
 const LABEL: f64 = 120.0;
+/// Sine and cosine of slanted labels.
 const SLOPE: (f64, f64) = (0.574, 0.819);
 
-/// A value, and the one that it is compared with.
 pub(crate) type Valued = (f64, Option<f64>);
 
-/// Groups of bars over one axis.
 #[derive(Clone, Debug)]
 pub(crate) struct Standing {
     pub(crate) y: Axis,
-    /// Names of the bars of each group.
     pub(crate) kinds: Vec<String>,
-    /// Name of the values that bars are compared with.
     pub(crate) mark: String,
-    /// Groups with the bars that they have, in the order of `kinds`.
     pub(crate) groups: Vec<(String, Vec<Option<Valued>>)>,
 }
 
 impl Standing {
-    /// The bars; nothing if there is nothing to see.
+    /// `None` without a bar.
     pub(crate) fn drawing(&self) -> Option<Drawing> {
         let bars = || self.groups.iter().flat_map(|group| &group.1).flatten();
         bars().next()?;
@@ -43,7 +39,7 @@ impl Standing {
         let mut body = String::new();
         let top = legend(&mut body, &names) + TEXT + 6.0;
         let bottom = top + HEIGHT;
-        // Bars begin at 0, whichever way they go.
+        // All bars, including negative ones, start at 0.
         let heights = bars().flat_map(|&(value, mark)| [Some(0.0), Some(value), mark]).flatten();
         let y = Scale::new(&self.y, heights, true, (bottom, top));
         upright(&mut body, &y, &self.y.label, top - 11.0, (LEFT, RIGHT));
@@ -79,18 +75,18 @@ impl Standing {
         }
     }
 
-    /// Names of the groups: upright where all fit, slanted otherwise. Returns the height that they need.
+    /// Writes the group names, horizontally if all fit, else slanted. Returns their height.
     fn labels(&self, body: &mut String, each: f64, bottom: f64) -> f64 {
         let longest = self.groups.iter().map(|(name, _)| width(name)).fold(0.0, f64::max);
         let fits = longest <= each;
         for (at, (name, _)) in self.groups.iter().enumerate() {
             let (x, y) = (LEFT + (at as f64 + 0.5) * each, bottom + 16.0);
-            // The first ones end before the picture does.
-            let room = LABEL.min((x - 4.0) / SLOPE.1);
+            // The first labels end inside the picture.
+            let width = LABEL.min((x - 4.0) / SLOPE.1);
             let (name, place) = if fits {
                 (name.clone(), "text-anchor=\"middle\"".to_owned())
             } else {
-                (cut(name, room), format!("text-anchor=\"end\" transform=\"rotate(-35 {x:.1} {y:.1})\""))
+                (cut(name, width), format!("text-anchor=\"end\" transform=\"rotate(-35 {x:.1} {y:.1})\""))
             };
             let _ = write!(
                 body,

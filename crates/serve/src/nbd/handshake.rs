@@ -1,81 +1,76 @@
-//! The handshake: options, one after the other, until the client chooses the export.
+//! Handshake: the client sends options until it selects the export.
 
 use super::export::{Export, PAYLOAD_BYTES_MAX};
 use super::wire::{self, Fields, OptionHeader, export, hello, info, option, reply};
 use strobe_types::SECTOR_BYTES;
 
-/// Most bytes of an option's payload; a name has at most 4096.
+/// Maximum payload of an option; a name has at most 4096 bytes.
 const OPTION_BYTES_MAX: usize = 64 << 10;
-/// Payloads from here on end the connection; they are not waited for.
+/// Minimum payload that ends the connection instead of being skipped.
 const ABSURD_BYTES: u32 = 16 << 20;
-/// Options of a client that never chooses an export.
+/// Maximum options of a client that selects no export.
 const OPTIONS_MAX: u32 = 256;
 
-/// The only metadata context, and its number.
 const ALLOCATION: &str = "base:allocation";
 pub(super) const CONTEXT: u32 = 1;
 
-/// Outcome of a look at the bytes that have come.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum Step {
-    /// So many bytes are needed.
+    /// This many bytes are needed in total.
     More(usize),
-    /// The first `bytes` are done with, and the next `skip` are of no interest.
-    Done { bytes: usize, skip: u64 },
-    /// The first `bytes` are done with, and the connection is to be encrypted before the next.
-    Encrypt { bytes: usize },
-    /// The first `bytes` were the last of the handshake.
-    Ready { bytes: usize },
-    /// The connection is to be closed.
+    /// Drop the first `bytes`, and skip the next `skip`.
+    Done {
+        bytes: usize,
+        skip: u64,
+    },
+    /// Drop the first `bytes`, and encrypt the connection before reading on.
+    Encrypt {
+        bytes: usize,
+    },
+    /// The first `bytes` end the handshake.
+    Ready {
+        bytes: usize,
+    },
     Over,
 }
 
-/// Encryption of a connection.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) enum Encryption {
-    /// The server has no certificate, or the connection needs none.
+    /// Not encrypted: the server has no certificate, or the connection needs none.
     #[default]
     None,
-    /// It comes before everything else.
     Wanted,
-    /// The connection is encrypted.
     Done,
 }
 
-/// Choices of a client.
 #[derive(Debug, Default)]
 pub(super) struct Handshake {
-    /// True once the client has sent its flags.
     has_flags: bool,
     no_zeroes: bool,
     encryption: Encryption,
     options: u32,
-    /// True if replies are structured.
     pub(super) structured: bool,
-    /// True if the client may ask for the status of blocks.
+    /// True if the client may request block status.
     pub(super) allocation: bool,
 }
 
 impl Handshake {
-    /// A handshake whose options wait for encryption.
     pub(super) fn to_be_encrypted() -> Self {
         Self { encryption: Encryption::Wanted, ..Self::default() }
     }
 
-    /// Goes on in encryption. Choices made before do not count.
+    /// Resets earlier choices.
     pub(super) fn set_encrypted(&mut self) {
         let (has_flags, no_zeroes) = (self.has_flags, self.no_zeroes);
         *self = Self { has_flags, no_zeroes, encryption: Encryption::Done, ..Self::default() };
     }
 
-    /// Adds the first bytes of a server.
     pub(super) fn greet(out: &mut Vec<u8>) {
         out.extend_from_slice(&wire::MAGIC.to_be_bytes());
         out.extend_from_slice(&wire::OPTION_MAGIC.to_be_bytes());
         out.extend_from_slice(&((hello::FIXED_NEWSTYLE | hello::NO_ZEROES) as u16).to_be_bytes());
     }
 
-    /// Takes one message of `bytes` and adds the answer to `out`.
     pub(super) fn step(&mut self, export: &Export, bytes: &[u8], out: &mut Vec<u8>) -> Step {
         if !self.has_flags {
             let Some(flags) = Fields(bytes).u32() else { return Step::More(size_of::<u32>()) };
@@ -89,13 +84,15 @@ impl Handshake {
             return Step::More(OptionHeader::BYTES);
         };
         let Some(OptionHeader { option, bytes }) = OptionHeader::parse(header) else { return Step::Over };
+        // A payload too long to skip, or too many options, end the connection.
         if bytes >= ABSURD_BYTES || self.options >= OPTIONS_MAX {
             return Step::Over;
         }
         let length = bytes as usize;
         if length > OPTION_BYTES_MAX {
+            // The payload is skipped, and the connection continues.
             self.options += 1;
-            let text = format!("{length} bytes of option {option}; at most {OPTION_BYTES_MAX} are taken");
+            let text = format!("option {option} with {length} bytes; at most {OPTION_BYTES_MAX} are allowed");
             wire::option_reply(out, option, reply::TOO_BIG, text.as_bytes());
             return Step::Done { bytes: OptionHeader::BYTES, skip: bytes.into() };
         }
@@ -121,12 +118,12 @@ impl Handshake {
                 Choice::Encrypt
             }
             option::START_TLS if self.encryption != Encryption::None => {
-                answer(reply::INVALID, "this option has no payload, and comes once")
+                answer(reply::INVALID, "this option has no payload and is allowed once")
             }
-            // It cannot be refused but by closing.
+            // This option has no error reply, so the connection is closed.
             option::EXPORT_NAME if self.encryption == Encryption::Wanted => Choice::Over,
             number if number != option::ABORT && self.encryption == Encryption::Wanted => {
-                answer(reply::TLS_REQUIRED, "this server wants encryption first: STARTTLS")
+                answer(reply::TLS_REQUIRED, "this server requires encryption: STARTTLS first")
             }
             option::EXPORT_NAME => self.begin_at_once(export, payload, out),
             option::ABORT => {
@@ -159,11 +156,12 @@ impl Handshake {
             option::LIST_META_CONTEXT | option::SET_META_CONTEXT => {
                 self.contexts(export, number, payload, out)
             }
-            _ => answer(reply::UNSUPPORTED, "this option is not known here"),
+            _ => answer(reply::UNSUPPORTED, "unknown option"),
         }
     }
 
-    /// The oldest way to choose an export: it cannot be refused but by closing.
+    /// EXPORT_NAME, the oldest way to select an export. The server can refuse it only by closing the
+    /// connection.
     fn begin_at_once(&self, export: &Export, name: &[u8], out: &mut Vec<u8>) -> Choice {
         if !is_of(export, name) {
             return Choice::Over;
@@ -176,17 +174,18 @@ impl Handshake {
         Choice::Ready
     }
 
-    /// Lists or chooses metadata contexts.
     fn contexts(&mut self, export: &Export, number: u32, payload: &[u8], out: &mut Vec<u8>) -> Choice {
         let sets = number == option::SET_META_CONTEXT;
         if sets {
+            // A new choice replaces the earlier one, even if it fails.
             self.allocation = false;
         }
         let (kind, text) = match parse_contexts(payload) {
             None => (reply::INVALID, "the payload is malformed".to_owned()),
-            Some(_) if !self.structured => (reply::INVALID, "structured replies come first".to_owned()),
+            Some(_) if !self.structured => (reply::INVALID, "negotiate structured replies first".to_owned()),
             Some((name, _)) if !is_of(export, name) => (reply::UNKNOWN, no_such(export)),
             Some((_, queries)) => {
+                // LIST_META_CONTEXT also accepts the namespace as a wildcard.
                 let lists = |query: &&[u8]| !sets && *query == b"base:";
                 let is_asked = |query: &&[u8]| *query == ALLOCATION.as_bytes() || lists(query);
                 if queries.iter().any(is_asked) || !sets && queries.is_empty() {
@@ -203,7 +202,6 @@ impl Handshake {
     }
 }
 
-/// Consequence of an option.
 enum Choice {
     Next,
     Encrypt,
@@ -216,10 +214,9 @@ fn is_of(export: &Export, name: &[u8]) -> bool {
 }
 
 fn no_such(export: &Export) -> String {
-    format!("no export has this name; the only one is {:?}, which the empty name stands for", export.name)
+    format!("no export has this name; the only one is {:?}, also selected by the empty name", export.name)
 }
 
-/// The name and the wanted information of INFO and GO.
 fn parse_info(payload: &[u8]) -> Option<(&[u8], Vec<u16>)> {
     let mut from = Fields(payload);
     let name = from.text()?;
@@ -228,12 +225,11 @@ fn parse_info(payload: &[u8]) -> Option<(&[u8], Vec<u16>)> {
     from.0.is_empty().then_some((name, wanted))
 }
 
-/// The export's name and the queries of a list of contexts.
 fn parse_contexts(payload: &[u8]) -> Option<(&[u8], Vec<&[u8]>)> {
     let mut from = Fields(payload);
     let name = from.text()?;
     let count = from.u32()?;
-    // Each query has a length: a count beyond the payload ends with it.
+    // Queries have a length, so an excessive count stops at the end of the payload.
     let queries = (0..count).map_while(|_| from.text()).collect::<Vec<_>>();
     (queries.len() == count as usize && from.0.is_empty()).then_some((name, queries))
 }
@@ -245,7 +241,6 @@ fn flags(export: &Export, structured: bool) -> u16 {
     always | whole_reads | export::CAN_MULTI_CONN | if export.read_only { export::READ_ONLY } else { writes }
 }
 
-/// Adds the size and flags of `export`, and of the rest what is wanted.
 fn inform(of: &Export, structured: bool, number: u32, wanted: &[u16], out: &mut Vec<u8>) {
     let mut add = |kind: u16, content: &[u8]| {
         let payload = [&kind.to_be_bytes(), content].concat();
@@ -259,7 +254,7 @@ fn inform(of: &Export, structured: bool, number: u32, wanted: &[u16], out: &mut 
     if wanted.contains(&info::DESCRIPTION) {
         add(info::DESCRIPTION, of.description.as_bytes());
     }
-    // Told without being asked, as others do.
+    // Sent even if not requested, as by other servers.
     let sizes = [SECTOR_BYTES as u32, of.block_bytes, PAYLOAD_BYTES_MAX].map(u32::to_be_bytes);
     add(info::BLOCK_SIZE, &sizes.concat());
     wire::option_reply(out, number, reply::ACK, &[]);

@@ -1,12 +1,11 @@
-//! The server's side of the NBD protocol, without sockets, clocks and drives.
+//! Server side of the NBD protocol, without sockets, clocks and drives.
 //!
-//! 1. The connection's bytes go into [`room`](crate::Session::room).
-//! 2. [`Session::next_request`] answers the handshake by itself and returns requests to the drive.
-//! 3. [`Session::answer`] takes their results, in any order.
-//! 4. [`output`](crate::Session::output) has the bytes to send.
+//! 1. Write received bytes to [`free_space`](crate::Session::free_space).
+//! 2. [`Session::next_request`] handles the handshake and returns requests for the drive.
+//! 3. [`Session::answer`] takes the results, in any order.
+//! 4. [`output`](crate::Session::output) returns the bytes to send.
 //!
-//! **Memory** of a connection is bounded: at most one message is buffered, and no request is taken up while
-//! answers that wait and data of requests under way are more than [`OUTPUT_BYTES_MAX`].
+//! **Memory** of a connection is bounded: at most one message, and [`OUTPUT_BYTES_MAX`].
 
 mod export;
 mod handshake;

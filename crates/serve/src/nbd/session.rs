@@ -1,5 +1,3 @@
-//! One connection: its messages in order, and the answers it is owed.
-
 use std::sync::Arc;
 
 use strobe_ssd::CommandError;
@@ -10,66 +8,65 @@ use super::handshake::{Handshake, Step};
 use super::wire::{self, ErrorCode, RequestHeader, command, flag};
 use crate::session::{Buffers, Session as _};
 
-/// Bytes of answers that wait and of data of requests under way beyond which no request is taken up.
+/// Limit of unsent answers plus data of in-flight requests, in bytes. Above it, no request is accepted.
 pub const OUTPUT_BYTES_MAX: usize = 32 << 20;
-/// Requests under way beyond which no other is taken up.
 const IN_FLIGHT_MAX: usize = 1024;
 
 /// Operation of a request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Op {
-    /// Reads.
+    /// Reads the range.
     Read,
     /// Writes the data of the request.
     Write {
-        /// True if it completes only when it is durable.
+        /// True for Force Unit Access.
         fua: bool,
     },
-    /// Makes durable what is complete.
+    /// Makes completed requests durable.
     Flush,
-    /// Deallocates.
+    /// Deallocates the range.
     Trim {
-        /// True if it completes only when it is durable.
+        /// True for Force Unit Access.
         fua: bool,
     },
     /// Writes zeros.
     WriteZeroes {
-        /// True if it completes only when it is durable.
+        /// True for Force Unit Access.
         fua: bool,
-        /// True if the range may become a hole.
+        /// True if the range may be deallocated.
         deallocate: bool,
     },
-    /// Asks which parts of the range are allocated.
+    /// Returns the allocation status of the range.
     Status {
         /// True if one extent is enough.
         one: bool,
     },
 }
 
-/// A request to the drive, inside its limits.
+/// Valid request for the drive.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Request<'a> {
-    /// Number of the request in its session, free again when it is answered.
+    /// Slot of the request, free again after its answer.
     pub slot: u32,
     /// Operation.
     pub op: Op,
-    /// Its sectors; none of a flush.
+    /// Sectors; empty for a flush.
     pub range: Range,
     /// Data of a write, as long as the range.
     pub data: &'a [u8],
 }
 
-/// Why a request failed.
+/// Failure of a request.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Failed {
-    /// The protocol's code.
+    /// Error code of the protocol.
     pub code: ErrorCode,
-    /// A text for people, sent to clients that take structured replies.
+    /// Human-readable text, sent with structured replies.
     pub text: String,
 }
 
 impl Failed {
-    /// A failure with `code`.
+    /// Creates a failure with `code`.
     pub fn new(code: ErrorCode, text: impl Into<String>) -> Self {
         Self { code, text: text.into() }
     }
@@ -81,7 +78,6 @@ impl From<&CommandError> for Failed {
     }
 }
 
-/// The protocol's code of an error of the drive.
 fn code_of(error: &CommandError) -> ErrorCode {
     match error {
         CommandError::OutOfRange { .. }
@@ -95,31 +91,27 @@ fn code_of(error: &CommandError) -> ErrorCode {
     }
 }
 
-/// A request that is under way.
 #[derive(Clone, Copy, Debug)]
 struct Asked {
     cookie: u64,
     op: Op,
     offset: u64,
-    /// Bytes of its data, whichever side sends them.
     owed: usize,
 }
 
-/// A connection of a client.
+/// Connection of a client.
 #[derive(Debug)]
 pub struct Session {
     export: Arc<Export>,
     handshake: Handshake,
-    /// True if the connection is to be encrypted before it goes on.
     wants_encryption: bool,
-    /// True once the handshake is done.
     has_export: bool,
     buffers: Buffers,
-    /// Bytes of a refused message that are still to come.
+    /// Remaining bytes of a refused message.
     skip: u64,
     asked: Vec<Option<Asked>>,
     free: Vec<u32>,
-    /// Bytes of the data of requests under way.
+    /// Data bytes of in-flight requests, in either direction.
     owed: usize,
 }
 
@@ -148,7 +140,7 @@ impl crate::session::Session for Session {
 }
 
 impl Session {
-    /// A connection that has just been accepted.
+    /// Creates a session for an accepted connection.
     pub fn new(export: Arc<Export>) -> Self {
         let mut buffers = Buffers::default();
         buffers.output.add(Handshake::greet);
@@ -165,23 +157,23 @@ impl Session {
         }
     }
 
-    /// A connection that has just been accepted and is to be encrypted.
+    /// Creates a session that requires encryption.
     pub fn to_be_encrypted(export: Arc<Export>) -> Self {
         Self { handshake: Handshake::to_be_encrypted(), ..Self::new(export) }
     }
 
-    /// True if the connection is to be encrypted as soon as the output is sent.
+    /// True if the connection must be encrypted after the output is sent.
     pub fn wants_encryption(&self) -> bool {
         self.wants_encryption
     }
 
-    /// The connection is encrypted from here on.
+    /// Marks the connection as encrypted.
     pub fn set_encrypted(&mut self) {
         self.wants_encryption = false;
         self.handshake.set_encrypted();
     }
 
-    /// Returns the next request among the bytes that have come; `None` if more must come, or go, first.
+    /// Returns the next complete request; `None` if more input or less output is needed first.
     pub fn next_request(&mut self) -> Option<Request<'_>> {
         let (header, range, op) = loop {
             if self.is_full() || !self.skip_refused() {
@@ -196,7 +188,7 @@ impl Session {
                 return None;
             };
             let Some(header) = RequestHeader::parse(bytes) else {
-                // Where the next message begins is not known.
+                // The start of the next message is unknown.
                 self.end();
                 continue;
             };
@@ -216,6 +208,7 @@ impl Session {
                 Err(failed) => {
                     self.buffers.input.consume(RequestHeader::BYTES);
                     self.refuse(header.cookie, &failed);
+                    // The data of a refused write still follows.
                     self.skip = if header.command == command::WRITE { header.bytes.into() } else { 0 };
                 }
             }
@@ -231,7 +224,6 @@ impl Session {
         Some(Request { slot, op, range, data })
     }
 
-    /// Goes on with the handshake; `None` if more must come first.
     fn shake_hands(&mut self) -> Option<()> {
         let Self { handshake, export, buffers: Buffers { input, output, .. }, .. } = self;
         let mut step = Step::More(0);
@@ -248,7 +240,7 @@ impl Session {
             }
             Step::Encrypt { bytes } => {
                 self.buffers.input.consume(bytes);
-                // What somebody has put behind the request would count as encrypted.
+                // Bytes injected after the request would count as encrypted.
                 let is_alone = self.buffers.input.bytes().is_empty();
                 if is_alone {
                     self.wants_encryption = true
@@ -269,7 +261,7 @@ impl Session {
         }
     }
 
-    /// Drops what has come of a refused message; false if more of it is to come.
+    /// Returns false if more bytes are expected.
     fn skip_refused(&mut self) -> bool {
         if self.skip > 0 {
             let held = self.buffers.input.bytes().len().min(usize::try_from(self.skip).unwrap_or(usize::MAX));
@@ -280,7 +272,6 @@ impl Session {
         self.skip == 0
     }
 
-    /// The operation and range of a request, or why it is refused.
     fn understand(&self, header: &RequestHeader) -> Result<(Op, Range), Failed> {
         let &RequestHeader { flags, command: number, offset, bytes, .. } = header;
         let invalid = |text: String| Err(Failed::new(ErrorCode::Invalid, text));
@@ -303,11 +294,12 @@ impl Session {
                     "block status needs the context base:allocation, which was not negotiated".into(),
                 );
             }
-            _ => return invalid(format!("command {number} is unknown; commands 0 to 4, 6 and 7 are")),
+            _ => return invalid(format!("command {number} is unknown; allowed: 0 to 4, 6 and 7")),
         };
+        // FUA is allowed with every command.
         let unknown = flags & !(allowed | flag::FUA);
         if unknown != 0 {
-            return invalid(format!("command {number} does not take flags {unknown:#x}"));
+            return invalid(format!("command {number} does not support flags {unknown:#x}"));
         }
         let changes = matches!(op, Op::Write { .. } | Op::Trim { .. } | Op::WriteZeroes { .. });
         if changes && self.export.read_only {
@@ -316,6 +308,7 @@ impl Session {
         if op == Op::Flush {
             return Ok((op, Range::new(Lba::new(0), 0)));
         }
+        // The protocol requires fast zeroes to fail where they are as slow as a write.
         if flags & flag::FAST_ZERO != 0 && flags & flag::NO_HOLE != 0 {
             return Err(Failed::new(
                 ErrorCode::NotSupported,
@@ -325,7 +318,6 @@ impl Session {
         self.range(op, offset, bytes).map(|range| (op, range))
     }
 
-    /// The sectors of `bytes` at `offset`.
     fn range(&self, op: Op, offset: u64, bytes: u32) -> Result<Range, Failed> {
         let invalid = |text: String| Err(Failed::new(ErrorCode::Invalid, text));
         let sector = SECTOR_BYTES;
@@ -335,10 +327,11 @@ impl Session {
             ));
         }
         if matches!(op, Op::Read | Op::Write { .. }) && bytes > PAYLOAD_BYTES_MAX {
-            return invalid(format!("{bytes} bytes in one request; at most {PAYLOAD_BYTES_MAX} are taken"));
+            return invalid(format!("{bytes} bytes in one request; at most {PAYLOAD_BYTES_MAX} are allowed"));
         }
         let (lba, sectors) = (offset / sector, bytes / sector as u32);
         if lba.checked_add(sectors.into()).is_none_or(|end| end > self.export.sectors) {
+            // Beyond the end, a write finds no space, and any other request is invalid.
             let code = if matches!(op, Op::Write { .. } | Op::WriteZeroes { .. }) {
                 ErrorCode::NoSpace
             } else {
@@ -347,7 +340,7 @@ impl Session {
             let size = self.export.sectors * sector;
             return Err(Failed::new(
                 code,
-                format!("{bytes} bytes at offset {offset} of an export of {size}"),
+                format!("{bytes} bytes at offset {offset} exceed the export of {size} bytes"),
             ));
         }
         Ok(Range::new(Lba::new(lba), sectors))
@@ -370,7 +363,7 @@ impl Session {
         Some(asked)
     }
 
-    /// Answers the request in `slot`, with the data of a read.
+    /// Answers the request in `slot`. `result` has the data of a read.
     pub fn answer(&mut self, slot: u32, result: Result<Vec<u8>, Failed>) {
         let Some(Asked { cookie, op, offset, owed }) = self.take(slot) else { return };
         let structured = self.handshake.structured;
@@ -392,7 +385,7 @@ impl Session {
         }
     }
 
-    /// Answers the request in `slot` for the status of its range: runs of sectors, and whether they are allocated.
+    /// Answers the block status request in `slot` with runs of sectors and their allocation status.
     pub fn answer_status(&mut self, slot: u32, runs: &[(u32, bool)]) {
         let Some(Asked { cookie, .. }) = self.take(slot) else { return };
         let extent = |&(sectors, is_allocated): &(u32, bool)| {

@@ -1,23 +1,21 @@
-//! Numbers and messages of the NBD protocol: fixed newstyle handshake, simple and structured replies.
+//! Constants and messages of the NBD protocol: fixed newstyle handshake, simple and structured replies.
 //!
-//! Everything here is a function of bytes; [`Session`](super::Session) says which message comes when.
+//! The functions only convert bytes. [`Session`](super::Session) decides when a message is sent.
 
-/// First eight bytes of a server.
+/// First eight bytes sent by a server.
 pub(super) const MAGIC: u64 = 0x4e42_444d_4147_4943;
-/// First eight bytes of an option, and the second eight of a server.
+/// First eight bytes of an option, and second eight sent by a server.
 pub(super) const OPTION_MAGIC: u64 = 0x4948_4156_454f_5054;
 const OPTION_REPLY_MAGIC: u64 = 0x0003_e889_0455_65a9;
 const REQUEST_MAGIC: u32 = 0x2560_9513;
 const SIMPLE_REPLY_MAGIC: u32 = 0x6744_6698;
 const CHUNK_MAGIC: u32 = 0x668e_33ef;
 
-/// Flags of the handshake, the same bits from both sides.
 pub(super) mod hello {
     pub(in crate::nbd) const FIXED_NEWSTYLE: u32 = 1;
     pub(in crate::nbd) const NO_ZEROES: u32 = 2;
 }
 
-/// Options of the handshake.
 pub(super) mod option {
     pub(in crate::nbd) const EXPORT_NAME: u32 = 1;
     pub(in crate::nbd) const ABORT: u32 = 2;
@@ -30,7 +28,6 @@ pub(super) mod option {
     pub(in crate::nbd) const SET_META_CONTEXT: u32 = 10;
 }
 
-/// Replies to options.
 pub(super) mod reply {
     pub(in crate::nbd) const ACK: u32 = 1;
     pub(in crate::nbd) const SERVER: u32 = 2;
@@ -44,7 +41,6 @@ pub(super) mod reply {
     pub(in crate::nbd) const TOO_BIG: u32 = ERROR | 9;
 }
 
-/// Types of information about an export.
 pub(super) mod info {
     pub(in crate::nbd) const EXPORT: u16 = 0;
     pub(in crate::nbd) const NAME: u16 = 1;
@@ -52,7 +48,6 @@ pub(super) mod info {
     pub(in crate::nbd) const BLOCK_SIZE: u16 = 3;
 }
 
-/// Transmission flags of an export.
 pub(super) mod export {
     pub(in crate::nbd) const HAS_FLAGS: u16 = 1;
     pub(in crate::nbd) const READ_ONLY: u16 = 1 << 1;
@@ -65,7 +60,6 @@ pub(super) mod export {
     pub(in crate::nbd) const SEND_FAST_ZERO: u16 = 1 << 11;
 }
 
-/// Commands.
 pub(super) mod command {
     pub(in crate::nbd) const READ: u16 = 0;
     pub(in crate::nbd) const WRITE: u16 = 1;
@@ -76,7 +70,6 @@ pub(super) mod command {
     pub(in crate::nbd) const BLOCK_STATUS: u16 = 7;
 }
 
-/// Flags of commands.
 pub(super) mod flag {
     pub(in crate::nbd) const FUA: u16 = 1;
     pub(in crate::nbd) const NO_HOLE: u16 = 1 << 1;
@@ -91,28 +84,27 @@ const CHUNK_DATA: u16 = 1;
 const CHUNK_BLOCK_STATUS: u16 = 5;
 const CHUNK_ERROR: u16 = (1 << 15) | 1;
 
-/// Flags of an extent of `base:allocation` that holds nothing: a hole, which reads as zeros.
+/// Extent flags of `base:allocation` for a hole that reads as zeros.
 pub(super) const HOLE_OF_ZEROS: u32 = 3;
 
 /// Error codes of replies.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(u32)]
 pub enum ErrorCode {
-    /// EPERM: a write to a read-only export.
+    /// EPERM: write to a read-only export.
     NotPermitted = 1,
     /// EIO: the drive cannot read, or has failed.
     Io = 5,
-    /// EINVAL: a request that makes no sense.
+    /// EINVAL: invalid request.
     Invalid = 22,
-    /// ENOSPC: a write beyond the end of the export.
+    /// ENOSPC: write beyond the end of the export.
     NoSpace = 28,
-    /// ENOTSUP: zeros that cannot be had fast.
+    /// ENOTSUP: fast zeroes are not supported.
     NotSupported = 95,
-    /// ESHUTDOWN: the server is about to end.
+    /// ESHUTDOWN: the server is shutting down.
     ShuttingDown = 108,
 }
 
-/// Header of an option.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct OptionHeader {
     pub(super) option: u32,
@@ -122,7 +114,7 @@ pub(super) struct OptionHeader {
 impl OptionHeader {
     pub(super) const BYTES: usize = 16;
 
-    /// Reads a header; `None` if it is not one.
+    /// `None` if the magic number is wrong.
     pub(super) fn parse(bytes: &[u8; Self::BYTES]) -> Option<Self> {
         let mut from = Fields(bytes);
         let (magic, option, bytes) = (from.u64()?, from.u32()?, from.u32()?);
@@ -130,7 +122,6 @@ impl OptionHeader {
     }
 }
 
-/// Header of a request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct RequestHeader {
     pub(super) flags: u16,
@@ -143,7 +134,6 @@ pub(super) struct RequestHeader {
 impl RequestHeader {
     pub(super) const BYTES: usize = 28;
 
-    /// Reads a header; `None` if it is not one.
     pub(super) fn parse(bytes: &[u8; Self::BYTES]) -> Option<Self> {
         let mut from = Fields(bytes);
         let magic = from.u32()?;
@@ -158,7 +148,7 @@ impl RequestHeader {
     }
 }
 
-/// Big-endian fields of a message, one after the other; `None` beyond its end.
+/// Reader of big-endian fields; `None` beyond the end.
 pub(super) struct Fields<'a>(pub(super) &'a [u8]);
 
 impl<'a> Fields<'a> {
@@ -180,7 +170,6 @@ impl<'a> Fields<'a> {
         self.array().map(u64::from_be_bytes)
     }
 
-    /// A text with its length before it.
     pub(super) fn text(&mut self) -> Option<&'a [u8]> {
         let length = self.u32()? as usize;
         let (text, rest) = self.0.split_at_checked(length)?;
@@ -189,7 +178,6 @@ impl<'a> Fields<'a> {
     }
 }
 
-/// Adds a reply to `option`.
 pub(super) fn option_reply(out: &mut Vec<u8>, option: u32, kind: u32, payload: &[u8]) {
     out.extend_from_slice(&OPTION_REPLY_MAGIC.to_be_bytes());
     out.extend_from_slice(&option.to_be_bytes());
@@ -198,7 +186,7 @@ pub(super) fn option_reply(out: &mut Vec<u8>, option: u32, kind: u32, payload: &
     out.extend_from_slice(payload);
 }
 
-/// Adds a simple reply; the data of a read follows it.
+/// The data of a read follows.
 pub(super) fn simple_reply(out: &mut Vec<u8>, cookie: u64, error: Option<ErrorCode>) {
     out.extend_from_slice(&SIMPLE_REPLY_MAGIC.to_be_bytes());
     out.extend_from_slice(&error.map_or(0, |error| error as u32).to_be_bytes());
@@ -213,21 +201,18 @@ fn chunk(out: &mut Vec<u8>, cookie: u64, kind: u16, bytes: usize) {
     out.extend_from_slice(&(bytes as u32).to_be_bytes());
 }
 
-/// Adds a structured reply without content.
 pub(super) fn done(out: &mut Vec<u8>, cookie: u64) {
     chunk(out, cookie, CHUNK_NONE, 0);
 }
 
-/// Adds the only chunk of a read of `bytes`, whose data follows it.
+/// Header of a data chunk; the data follows.
 pub(super) fn data(out: &mut Vec<u8>, cookie: u64, offset: u64, bytes: usize) {
     chunk(out, cookie, CHUNK_DATA, size_of::<u64>() + bytes);
     out.extend_from_slice(&offset.to_be_bytes());
 }
 
-/// Most bytes of the text of an error.
 const TEXT_MAX: usize = 4096;
 
-/// Adds a structured error with its text.
 pub(super) fn error(out: &mut Vec<u8>, cookie: u64, code: ErrorCode, text: &str) {
     let end = (0..=text.len().min(TEXT_MAX)).rev().find(|&end| text.is_char_boundary(end)).unwrap_or(0);
     let text = &text.as_bytes()[..end];
@@ -237,7 +222,6 @@ pub(super) fn error(out: &mut Vec<u8>, cookie: u64, code: ErrorCode, text: &str)
     out.extend_from_slice(text);
 }
 
-/// Adds the status of `extents`, each a length and its flags.
 pub(super) fn block_status(out: &mut Vec<u8>, cookie: u64, context: u32, extents: &[(u32, u32)]) {
     chunk(out, cookie, CHUNK_BLOCK_STATUS, size_of::<u32>() * (1 + 2 * extents.len()));
     out.extend_from_slice(&context.to_be_bytes());

@@ -1,17 +1,14 @@
-//! Commands of a connection that are whole: what is done at once, what goes to the drive, what the host is sent.
-
 use std::time::Duration;
 
 use strobe_nvme::{After, Begun, Entry, Status, Work};
 use strobe_ssd::CommandError;
 
-use super::session::{BY_PDUS, CONNECT, FABRICS, Room, Session};
+use super::session::{BY_PDUS, CONNECT, FABRICS, Pending, Session};
 use super::subsystem::{Connected, PropertySet, Subsystem};
 use super::wire::{self, flag, kind};
 use crate::engine::Engine;
 use crate::session::Session as _;
 
-/// Types of commands of fabrics.
 mod fabrics {
     pub(super) const PROPERTY_SET: u8 = 0x00;
     pub(super) const PROPERTY_GET: u8 = 0x04;
@@ -19,7 +16,6 @@ mod fabrics {
 }
 
 impl Session {
-    /// Begins a command with its data. The error has dword 0 of its completion.
     pub(super) fn begin(
         &mut self,
         id: u32,
@@ -54,9 +50,10 @@ impl Session {
                 let Begun::Work { work, is_forced } = begun else { return Ok(()) };
                 let owed = sent + wanted;
                 self.owed += owed;
-                let slot = self.keep(Room::Working { id: entry.id(), after: After::Nothing, owed });
+                // The tag is registered before submission, because the drive's answer refers to the slot.
+                let slot = self.keep(Pending::Working { id: entry.id(), after: After::Nothing, owed });
                 let rest = engine.work(u64::from(id) << 32 | u64::from(slot), work, is_forced);
-                if let Some(Some(Room::Working { after, .. })) = self.rooms.get_mut(slot as usize) {
+                if let Some(Some(Pending::Working { after, .. })) = self.pending.get_mut(slot as usize) {
                     *after = rest;
                 }
                 Ok(())
@@ -64,7 +61,6 @@ impl Session {
         }
     }
 
-    /// Carries out a command of fabrics.
     fn begin_fabrics(
         &mut self,
         id: u32,
@@ -79,6 +75,7 @@ impl Session {
             (CONNECT, None) => {
                 let connected = subsystem.connect(entry, data, now)?;
                 self.connected = Some(connected);
+                // Connect itself was the first entry of the queue.
                 self.head = 1 % connected.entries;
                 self.complete(entry.id(), connected.controller.into(), Status::SUCCESS);
             }
@@ -90,11 +87,12 @@ impl Session {
                 match subsystem.set_property(controller, entry).map_err(plain)? {
                     PropertySet::Done => self.complete(entry.id(), 0, Status::SUCCESS),
                     PropertySet::Flush => {
-                        let slot = self.keep(Room::ShuttingDown { id: entry.id() });
+                        let slot = self.keep(Pending::ShuttingDown { id: entry.id() });
                         engine.work(u64::from(id) << 32 | u64::from(slot), Work::Flush, false);
                     }
                 }
             }
+            // Only I/O queues can disconnect.
             (fabrics::DISCONNECT, Some(Connected { queue: 1.., .. })) => {
                 self.complete(entry.id(), 0, Status::SUCCESS);
                 self.end();
@@ -107,7 +105,7 @@ impl Session {
         Ok(())
     }
 
-    /// Takes the drive's answer to the command in `slot`.
+    /// Completes the command in `slot` with the drive's answer.
     pub fn answer(
         &mut self,
         slot: u32,
@@ -115,20 +113,21 @@ impl Session {
         subsystem: &mut Subsystem,
         engine: &mut Engine,
     ) {
-        let Some(room) = self.rooms.get_mut(slot as usize).and_then(Option::take) else { return };
+        let Some(pending) = self.pending.get_mut(slot as usize).and_then(Option::take) else { return };
         self.free.push(slot);
         let of = self.connected.and_then(|connected| subsystem.get(connected.controller));
+        // Without a controller, no host waits for the completion.
         let Some(of) = of else { return };
-        match room {
-            Room::Gathering { .. } => {}
-            Room::ShuttingDown { id } => match result {
+        match pending {
+            Pending::Gathering { .. } => {}
+            Pending::ShuttingDown { id } => match result {
                 Ok(_) => {
                     of.registers.set_shut_down();
                     self.complete(id, 0, Status::SUCCESS);
                 }
                 Err(error) => self.complete(id, 0, Status::of(&error)),
             },
-            Room::Working { id, after, owed } => {
+            Pending::Working { id, after, owed } => {
                 self.owed -= owed;
                 let now = engine.now();
                 match of.commands.finish(after, result, now, engine.drive_mut()) {
@@ -139,17 +138,17 @@ impl Session {
         }
     }
 
-    /// Sends data that the drive has no part in, if the host has room for it, and the completion.
+    /// Fails if the host's buffer is too small.
     fn send(&mut self, entry: &Entry, data: Vec<u8>, result: u32) -> Result<(), Status> {
-        let room = entry.dword(8) as usize;
-        if !data.is_empty() && (entry.0[39] != BY_PDUS || room < data.len()) {
+        let capacity = entry.dword(8) as usize;
+        if !data.is_empty() && (entry.0[39] != BY_PDUS || capacity < data.len()) {
             return Err(Status::INVALID_SGL_LENGTH);
         }
         self.reply(entry.id(), data, result);
         Ok(())
     }
 
-    /// Sends the data of a command, and its completion unless the data says that it was a success.
+    /// Sends `data`. A completion follows unless the data PDU signals success.
     fn reply(&mut self, id: u16, data: Vec<u8>, result: u32) {
         if data.is_empty() {
             return self.complete(id, result.into(), Status::SUCCESS);
@@ -171,7 +170,6 @@ impl Session {
         }
     }
 
-    /// Sends a completion.
     pub(super) fn complete(&mut self, id: u16, result: u64, status: Status) {
         let mut rest = [0; 16];
         rest[..8].copy_from_slice(&result.to_le_bytes());

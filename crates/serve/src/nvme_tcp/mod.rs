@@ -1,16 +1,16 @@
-//! The target's side of NVMe over TCP (NVMe TCP transport specification 1.0), without sockets and clocks.
+//! Target side of NVMe over TCP (NVMe TCP transport specification 1.0), without sockets and clocks.
 //!
-//! A connection is a queue. The first of a host is its admin queue: Connect makes a [controller](Subsystem) for it; further
-//! connections are I/O queues of that controller. Each connection is a [`Session`]:
+//! A connection is a queue. A host's first connection is its admin queue: Connect creates a
+//! [controller](Subsystem) for it. Further connections are I/O queues of that controller. Each connection is
+//! a [`Session`]:
 //!
-//! 1. The connection's bytes go into [`room`](crate::Session::room).
-//! 2. [`Session::submit`] takes PDUs apart, gathers the data of commands, and hands them to the drive.
+//! 1. Write received bytes to [`free_space`](crate::Session::free_space).
+//! 2. [`Session::submit`] parses PDUs, gathers the data of commands, and submits them to the drive.
 //! 3. [`Session::answer`] takes the drive's answers, in any order.
-//! 4. [`output`](crate::Session::output) has the bytes to send.
+//! 4. [`output`](crate::Session::output) returns the bytes to send.
 //!
-//! **Memory** of a connection is bounded: at most one PDU is buffered, a queue has at most 128 commands, and data is
-//! asked for only while commands that are not whole have less than [`GATHERED_BYTES_MAX`]. Nothing is read
-//! while commands under way and answers have more than 32 MiB.
+//! **Memory** of a connection is bounded: at most one PDU, 128 commands, [`GATHERED_BYTES_MAX`], and 32 MiB
+//! of in-flight commands and answers.
 
 mod commands;
 mod session;

@@ -1,5 +1,3 @@
-//! One connection: a queue, its PDUs in order, and the completions that it is owed.
-
 use std::collections::VecDeque;
 use std::time::Duration;
 
@@ -10,54 +8,62 @@ use super::wire::{self, Fatal, Form, Header, flag, half, kind, word};
 use crate::engine::Engine;
 use crate::session::{Buffers, Session as _};
 
-/// Bytes of data of commands that are not whole beyond which no more are asked for.
+/// Maximum data of incomplete commands, in bytes. Above it, no more is requested.
 pub const GATHERED_BYTES_MAX: usize = 8 << 20;
-/// Bytes of answers that wait and of data of commands under way beyond which nothing is read.
+/// Maximum unsent answers plus data of in-flight commands, in bytes. Above it, reading stops.
 const OUTPUT_BYTES_MAX: usize = 32 << 20;
 
-/// Operation code of commands of fabrics, and the type of Connect.
+/// Opcode of fabrics commands.
 pub(super) const FABRICS: u8 = 0x7f;
+/// Fabrics command type of Connect.
 pub(super) const CONNECT: u8 = 0x01;
 
-/// Types of descriptors of data: in the capsule, by PDUs.
+/// SGL type of data in the capsule.
 const IN_CAPSULE: u8 = 0x01;
+/// SGL type of data in PDUs.
 pub(super) const BY_PDUS: u8 = 0x5a;
 
-/// A command under way.
 #[derive(Debug)]
-pub(super) enum Room {
-    /// Its data is not here yet.
-    Gathering { entry: Entry, data: Vec<u8>, wanted: usize, is_sound: bool },
-    /// The drive works on it.
-    Working { id: u16, after: After, owed: usize },
-    /// A flush of the controller's shutdown.
-    ShuttingDown { id: u16 },
+pub(super) enum Pending {
+    Gathering {
+        entry: Entry,
+        data: Vec<u8>,
+        wanted: usize,
+        is_sound: bool,
+    },
+    Working {
+        id: u16,
+        after: After,
+        owed: usize,
+    },
+    /// Flush of the controller's shutdown.
+    ShuttingDown {
+        id: u16,
+    },
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum State {
-    /// Nothing is agreed.
+    /// Before the exchange of ICReq and ICResp.
     New,
-    /// The form of PDUs is agreed.
     Open,
 }
 
-/// A connection of a host.
+/// Connection of a host.
 #[derive(Debug)]
 pub struct Session {
     state: State,
     pub(super) form: Form,
     pub(super) connected: Option<Connected>,
     pub(super) buffers: Buffers,
-    pub(super) rooms: Vec<Option<Room>>,
+    pub(super) pending: Vec<Option<Pending>>,
     pub(super) free: Vec<u32>,
-    /// Commands whose data has not been asked for.
+    /// Commands whose data has not been requested.
     waiting: VecDeque<u32>,
-    /// Bytes of commands that are asked for and not whole.
+    /// Requested data bytes of incomplete commands.
     granted: usize,
-    /// Bytes of the data of commands under way.
     pub(super) owed: usize,
-    /// Index of the next entry of the queue, modulo its length.
+    /// Index of the next queue entry, modulo the queue length.
     pub(super) head: u32,
 }
 
@@ -85,21 +91,21 @@ impl crate::session::Session for Session {
     }
 
     fn in_flight(&self) -> usize {
-        // Commands whose data is still to come may never become whole.
-        let works = |room: &&Option<Room>| !matches!(room, None | Some(Room::Gathering { .. }));
-        self.rooms.iter().filter(works).count()
+        // Commands without all their data may never complete.
+        let works = |pending: &&Option<Pending>| !matches!(pending, None | Some(Pending::Gathering { .. }));
+        self.pending.iter().filter(works).count()
     }
 }
 
 impl Session {
-    /// A connection that has just been accepted.
+    /// Creates a session for an accepted connection.
     pub fn new() -> Self {
         Self {
             state: State::New,
             form: Form::default(),
             connected: None,
             buffers: Buffers::default(),
-            rooms: Vec::new(),
+            pending: Vec::new(),
             free: Vec::new(),
             waiting: VecDeque::new(),
             granted: 0,
@@ -108,21 +114,20 @@ impl Session {
         }
     }
 
-    /// True if its controller is gone, or its host has not been heard of for too long.
+    /// True if the controller is gone, or the Keep Alive timeout of its host has expired.
     pub fn is_deserted(&self, subsystem: &mut Subsystem, now: Duration) -> bool {
         self.connected
             .is_some_and(|connected| subsystem.get(connected.controller).is_none_or(|of| of.is_deserted(now)))
     }
 
-    /// The connection is closed: the controller of an admin queue ends with it.
+    /// Closes the connection. The controller of an admin queue is removed.
     pub fn leave(&self, subsystem: &mut Subsystem) {
         if let Some(Connected { controller, queue, .. }) = self.connected {
             subsystem.disconnect(controller, queue);
         }
     }
 
-    /// Takes the PDUs at hand apart and hands commands to the drive, with tags of the connection `id`. Returns how many PDUs
-    /// there were.
+    /// Parses received PDUs and submits commands with tags of connection `id`. Returns the number of PDUs.
     pub fn submit(
         &mut self,
         id: u32,
@@ -149,7 +154,7 @@ impl Session {
                 break;
             }
             count += 1;
-            // The PDU stays where it is while it is carried out.
+            // The PDU stays in the input buffer during its execution.
             let mut input = std::mem::take(&mut self.buffers.input);
             let pdu = input.take(header.bytes);
             if let Err(fatal) = self.take(id, &header, pdu, subsystem, engine, now) {
@@ -160,13 +165,11 @@ impl Session {
         count
     }
 
-    /// Ends the connection because of a PDU with this `header`.
     fn terminate(&mut self, fatal: Fatal, header: &[u8]) {
         self.buffers.output.add(|out| wire::terminate(out, fatal, header));
         self.end();
     }
 
-    /// Carries out one PDU.
     fn take(
         &mut self,
         id: u32,
@@ -186,6 +189,7 @@ impl Session {
             (State::Open, kind::COMMAND | kind::H2C_DATA) => {}
             _ => return Err(Fatal::SEQUENCE),
         }
+        // Any PDU restarts the Keep Alive timer.
         if let Some(of) = self.connected.and_then(|connected| subsystem.get(connected.controller)) {
             of.heard = now;
         }
@@ -199,7 +203,7 @@ impl Session {
             let begun = if is_sound {
                 self.begin(id, &entry, data, subsystem, engine, now)
             } else {
-                // Transient transport error.
+                // Transient transport error: the data digest is wrong.
                 Err((Status(0x022), 0))
             };
             if let Err((status, result)) = begun {
@@ -210,7 +214,6 @@ impl Session {
         Ok(())
     }
 
-    /// Agrees on the form of PDUs.
     fn initialize(&mut self, pdu: &[u8]) -> Result<(), Fatal> {
         if half(pdu, 8) != 0 {
             return Err(Fatal { status: 0x06, info: 8 });
@@ -229,7 +232,6 @@ impl Session {
         Ok(())
     }
 
-    /// Kind of the queue.
     pub(super) fn queue(&self) -> Queue {
         match self.connected {
             Some(Connected { queue: 1.., .. }) => Queue::Io,
@@ -237,7 +239,7 @@ impl Session {
         }
     }
 
-    /// Takes up a command. Returns it if its data is complete.
+    /// Returns the command if its data is complete.
     fn command(
         &mut self,
         pdu: &[u8],
@@ -248,8 +250,8 @@ impl Session {
         let mut entry = Entry([0; Entry::BYTES]);
         entry.0.copy_from_slice(&pdu[wire::COMMON_BYTES..wire::COMMAND_BYTES]);
         let entries = self.connected.map_or(2, |connected| connected.entries);
-        if self.rooms.len() - self.free.len() >= entries as usize {
-            // More commands than the queue has entries.
+        if self.pending.len() - self.free.len() >= entries as usize {
+            // The host has exceeded the queue's entries.
             return Err(Fatal::SEQUENCE);
         }
         self.head = (self.head + 1) % entries;
@@ -264,13 +266,14 @@ impl Session {
             return Ok(Some((entry, Vec::new(), is_sound)));
         }
         let (kind, bytes) = (entry.0[39], entry.dword(8) as usize);
+        // Data is in the capsule, or is requested later within the memory limit.
         let refused = match kind {
             _ if bytes < wanted => Status::INVALID_SGL_LENGTH,
             IN_CAPSULE if entry.qword(6) != 0 => Status::INVALID_SGL_OFFSET,
             IN_CAPSULE if data.len() < wanted => Status::INVALID_SGL_LENGTH,
             IN_CAPSULE => return Ok(Some((entry, data[..wanted].to_vec(), is_sound))),
             BY_PDUS => {
-                let slot = self.keep(Room::Gathering { entry, data: Vec::new(), wanted, is_sound: true });
+                let slot = self.keep(Pending::Gathering { entry, data: Vec::new(), wanted, is_sound: true });
                 self.waiting.push_back(slot);
                 return Ok(None);
             }
@@ -280,9 +283,8 @@ impl Session {
         Ok(None)
     }
 
-    /// Bytes that the host sends with a command.
     fn wanted(&self, entry: &Entry, subsystem: &mut Subsystem) -> Result<usize, Status> {
-        // One of a fused pair, or with data that is not described by an SGL.
+        // Fused commands and PRPs are not supported.
         if entry.flags() != 0x40 {
             return Err(Status::INVALID_FIELD);
         }
@@ -297,10 +299,9 @@ impl Session {
         }
     }
 
-    /// Asks for the data of commands that wait, as far as there is room.
     fn grant(&mut self) {
         while let Some(&slot) = self.waiting.front() {
-            let Some(Some(Room::Gathering { entry, wanted, .. })) = self.rooms.get(slot as usize) else {
+            let Some(Some(Pending::Gathering { entry, wanted, .. })) = self.pending.get(slot as usize) else {
                 break;
             };
             let (id, wanted) = (entry.id(), *wanted);
@@ -318,7 +319,6 @@ impl Session {
         }
     }
 
-    /// Takes data of a command. Returns it if its data is complete.
     fn gather(
         &mut self,
         header: &Header,
@@ -327,11 +327,12 @@ impl Session {
         sound: bool,
     ) -> Result<Option<(Entry, Vec<u8>, bool)>, Fatal> {
         let (id, slot, from) = (half(pdu, 8), half(pdu, 10), word(pdu, 12) as usize);
+        // The data of this command has not been requested yet.
         if self.waiting.contains(&slot.into()) {
             return Err(Fatal::SEQUENCE);
         }
-        let Some(place) = self.rooms.get_mut(usize::from(slot)) else { return Err(Fatal::field(10)) };
-        let Some(Room::Gathering { entry, data: gathered, wanted, is_sound }) = place else {
+        let Some(place) = self.pending.get_mut(usize::from(slot)) else { return Err(Fatal::field(10)) };
+        let Some(Pending::Gathering { entry, data: gathered, wanted, is_sound }) = place else {
             return Err(Fatal::field(10));
         };
         if entry.id() != id {
@@ -340,6 +341,7 @@ impl Session {
         if word(pdu, 16) as usize != data.len() || data.is_empty() {
             return Err(Fatal::field(16));
         }
+        // Data must arrive in order and within the length of the command.
         if from != gathered.len() || from + data.len() > *wanted {
             return Err(Fatal::OUT_OF_RANGE);
         }
@@ -356,18 +358,18 @@ impl Session {
         let taken = place.take();
         self.free.push(slot.into());
         Ok(match taken {
-            Some(Room::Gathering { entry, data, is_sound, .. }) => Some((entry, data, is_sound)),
+            Some(Pending::Gathering { entry, data, is_sound, .. }) => Some((entry, data, is_sound)),
             _ => None,
         })
     }
 
-    pub(super) fn keep(&mut self, room: Room) -> u32 {
+    pub(super) fn keep(&mut self, pending: Pending) -> u32 {
         if let Some(slot) = self.free.pop() {
-            self.rooms[slot as usize] = Some(room);
+            self.pending[slot as usize] = Some(pending);
             slot
         } else {
-            self.rooms.push(Some(room));
-            (self.rooms.len() - 1) as u32
+            self.pending.push(Some(pending));
+            (self.pending.len() - 1) as u32
         }
     }
 }

@@ -1,4 +1,4 @@
-//! The subsystem: its controllers, and the commands by which hosts connect (NVMe base specification 2.0, chapter 6).
+//! Subsystem: controllers, and commands to connect hosts (NVMe base specification 2.0, chapter 6).
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::net::SocketAddr;
@@ -10,28 +10,24 @@ use strobe_nvme::{
 
 use super::wire::{CAPSULE_DATA_BYTES, half};
 
-/// Name of the subsystem in which every target lists its others.
+/// Name of the discovery subsystem.
 pub const DISCOVERY_NQN: &str = "nqn.2014-08.org.nvmexpress.discovery";
-/// Length of the data of Connect.
 pub(super) const CONNECT_BYTES: usize = 1024;
-/// Identifier by which a host leaves the choice to the subsystem.
+/// Controller identifier that leaves the choice to the subsystem.
 const ANY: u16 = 0xffff;
-/// Highest controller identifier that is given.
 const CONTROLLER_MAX: u16 = 0xffef;
-/// Most I/O queues of a controller.
 const IO_QUEUES_MAX: u16 = 64;
-/// Time beyond that of Keep Alive before a host counts as gone.
+/// Tolerance after the Keep Alive timeout.
 const GRACE: Duration = Duration::from_secs(1);
 
 const CONTROLLER_CONFIGURATION: u32 = 0x14;
 
-/// A controller: a host's view of the drive.
+/// One host's view of the drive.
 pub(super) struct Controller {
     pub(super) commands: CommandSet,
     pub(super) registers: Registers,
-    /// I/O queues that are connected.
     queues: BTreeSet<u16>,
-    /// Time of the server at which its host was last heard of.
+    /// Server time of the last PDU of its host.
     pub(super) heard: Duration,
 }
 
@@ -40,46 +36,41 @@ impl Controller {
         self.commands.options().fabrics.as_ref().is_some_and(|fabrics| fabrics.is_discovery)
     }
 
-    /// True if its host has been silent for longer than it promised.
     pub(super) fn is_deserted(&self, now: Duration) -> bool {
         let most = Duration::from_millis(self.commands.keep_alive_ms().into());
         !most.is_zero() && now.saturating_sub(self.heard) > most + GRACE
     }
 }
 
-/// A queue as Connect asks for it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Connected {
     pub(super) controller: u16,
-    /// Number of the queue; 0: for administration.
+    /// Number 0 is the admin queue.
     pub(super) queue: u16,
     pub(super) entries: u32,
-    /// True if completions say how far the queue is consumed.
+    /// True if completions report the submission queue head.
     pub(super) has_flow_control: bool,
 }
 
-/// Outcome of a property being set.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum PropertySet {
     Done,
-    /// The data is to be made durable first.
+    /// A flush is needed first.
     Flush,
 }
 
-/// The drive's name among hosts, and its controllers.
+/// NVMe subsystem with the drive and its controllers.
 pub struct Subsystem {
     nqn: String,
     options: Options,
-    /// I/O queues of a controller.
     io_queues: u16,
-    /// Address that the discovery log names.
     address: Option<SocketAddr>,
     controllers: BTreeMap<u16, Controller>,
     next: u16,
 }
 
 impl Subsystem {
-    /// A subsystem named `nqn` with no controllers, of which each begins with `options`.
+    /// Creates a subsystem named `nqn` without controllers. New controllers start with `options`.
     pub fn new(nqn: &str, options: Options) -> Self {
         let nqn = nqn.to_owned();
         let io_queues = IO_QUEUES_MAX;
@@ -91,15 +82,15 @@ impl Subsystem {
         &self.nqn
     }
 
-    /// Says in the discovery log that hosts connect at `address`.
+    /// Sets the address in the discovery log.
     pub fn set_address(&mut self, address: SocketAddr) {
         self.address = Some(address);
     }
 
-    /// Gives a controller no more queues than a host can connect, of `connections` that the server takes.
+    /// Limits the I/O queues of a controller to the server's maximum of `connections`.
     #[cfg(target_os = "linux")]
     pub(crate) fn set_connections(&mut self, connections: usize) {
-        // One is for the admin queue; the number of I/O queues is at least 1.
+        // One connection is the admin queue. There is at least one I/O queue.
         let queues = u16::try_from(connections.saturating_sub(1)).unwrap_or(u16::MAX);
         self.io_queues = queues.clamp(1, IO_QUEUES_MAX);
     }
@@ -109,7 +100,7 @@ impl Subsystem {
         self.controllers.len()
     }
 
-    /// Forgets all controllers: their connections end.
+    /// Removes all controllers, which ends their connections.
     pub fn clear(&mut self) {
         self.controllers.clear();
     }
@@ -118,7 +109,6 @@ impl Subsystem {
         self.controllers.get_mut(&controller)
     }
 
-    /// The connection of a queue is closed: the controller of an admin queue ends with it.
     pub(super) fn disconnect(&mut self, controller: u16, queue: u16) {
         if queue == 0 {
             self.controllers.remove(&controller);
@@ -127,8 +117,8 @@ impl Subsystem {
         }
     }
 
-    /// Connects a queue, of a new controller if it is an admin queue. The error has dword 0 of the completion: the offset
-    /// of the wrong parameter, and bit 16 if it is in the data.
+    /// An error includes dword 0 of the completion: the offset of the wrong parameter, with bit 16 set if it
+    /// is in the data.
     pub(super) fn connect(
         &mut self,
         entry: &Entry,
@@ -152,6 +142,7 @@ impl Subsystem {
         let has_flow_control = entry.0[46] & 4 == 0;
         let asked = half(data, 16);
         if queue == 0 {
+            // Controllers are created on demand, so a host cannot choose one.
             if asked != ANY {
                 return Err(wrong(16 | IN_DATA));
             }
@@ -163,6 +154,7 @@ impl Subsystem {
         if queue > of.commands.options().io_queues || of.is_discovery() || !of.registers.is_ready() {
             return Err(wrong(42));
         }
+        // A queue number stays in use until its connection ends.
         if !of.queues.insert(queue) {
             return Err((Status::SEQUENCE_ERROR, 0));
         }
@@ -188,7 +180,6 @@ impl Subsystem {
         Some(id)
     }
 
-    /// Value of the property that `entry` names.
     pub(super) fn property(&self, controller: u16, entry: &Entry) -> Result<u64, Status> {
         let of = self.controllers.get(&controller).ok_or(Status::SEQUENCE_ERROR)?;
         let bytes = match entry.0[40] & 7 {
@@ -200,7 +191,6 @@ impl Subsystem {
         Ok(value.iter().rev().fold(0, |all, &byte| all << 8 | u64::from(byte)))
     }
 
-    /// Sets the property that `entry` names.
     pub(super) fn set_property(&mut self, controller: u16, entry: &Entry) -> Result<PropertySet, Status> {
         let of = self.controllers.get_mut(&controller).ok_or(Status::SEQUENCE_ERROR)?;
         if entry.0[40] & 7 != 0 || entry.dword(11) != CONTROLLER_CONFIGURATION {
@@ -218,7 +208,7 @@ impl Subsystem {
         Ok(PropertySet::Done)
     }
 
-    /// The part of the discovery log that `entry` asks for; `None` if it asks for something else.
+    /// `None` for other commands.
     pub(super) fn discovery_log(&self, controller: u16, entry: &Entry) -> Option<Result<Vec<u8>, Status>> {
         let of = self.controllers.get(&controller)?;
         if !of.is_discovery() || entry.opcode() != 0x02 || entry.dword(10) as u8 != 0x70 {
@@ -236,7 +226,7 @@ impl Subsystem {
         }))
     }
 
-    /// Discovery log: a header, and an entry for the subsystem if its address is known.
+    /// Header, and an entry for the subsystem if its address is known.
     fn log(&self) -> Vec<u8> {
         let mut log = vec![0; 1024];
         log[0] = 1;
@@ -244,9 +234,9 @@ impl Subsystem {
         log[8] = 1;
         let mut entry = vec![0; 1024];
         let family = if address.is_ipv4() { 1 } else { 2 };
-        // TCP; an NVM subsystem; not secured, flow control may be turned off; any controller; 32 entries of the admin queue.
+        // TCP; NVM subsystem; not secured, flow control optional; any controller; 32 admin queue entries.
         entry[..12].copy_from_slice(&[3, family, 2, 0b110, 1, 0, 0xff, 0xff, 32, 0, 0, 0]);
-        // Fields of text: the port, padded with spaces; the name; the address, padded with spaces.
+        // Text fields: port and address padded with spaces, and the name.
         let (port, ip) = (format!("{:<32}", address.port()), format!("{:<256}", address.ip().to_string()));
         entry[32..64].copy_from_slice(port.as_bytes());
         entry[256..256 + self.nqn.len()].copy_from_slice(self.nqn.as_bytes());
@@ -256,7 +246,7 @@ impl Subsystem {
     }
 }
 
-/// Text that ends with a zero byte.
+/// Text up to a zero byte.
 fn name(field: &[u8]) -> &[u8] {
     field.split(|&byte| byte == 0).next().unwrap_or(&[])
 }

@@ -1,6 +1,5 @@
-//! Protocol data units (PDUs): their headers, lengths and digests.
+//! Protocol data units (PDUs): headers, lengths and digests.
 
-/// Type of a PDU.
 pub(super) mod kind {
     pub(in crate::nvme_tcp) const IC_REQ: u8 = 0x00;
     pub(in crate::nvme_tcp) const IC_RESP: u8 = 0x01;
@@ -13,7 +12,6 @@ pub(super) mod kind {
     pub(in crate::nvme_tcp) const R2T: u8 = 0x09;
 }
 
-/// Flags of a header.
 pub(super) mod flag {
     pub(in crate::nvme_tcp) const HEADER_DIGEST: u8 = 1;
     pub(in crate::nvme_tcp) const DATA_DIGEST: u8 = 1 << 1;
@@ -21,19 +19,19 @@ pub(super) mod flag {
     pub(in crate::nvme_tcp) const SUCCESS: u8 = 1 << 3;
 }
 
-/// Bytes of the header that all PDUs begin with.
 pub(super) const COMMON_BYTES: usize = 8;
-/// Bytes of the headers of ICReq and ICResp, of a command, and of all others.
+/// Header size of ICReq and ICResp.
 pub(super) const IC_BYTES: usize = 128;
+/// Header size of a command.
 pub(super) const COMMAND_BYTES: usize = 72;
+/// Header size of other PDUs.
 pub(super) const HEADER_BYTES: usize = 24;
 const DIGEST_BYTES: usize = 4;
-/// Data that a command may carry along.
 pub(super) const CAPSULE_DATA_BYTES: u32 = 8192;
-/// Data of one H2CData PDU.
+/// Maximum data of an H2CData PDU, in bytes.
 pub(super) const DATA_BYTES_MAX: u32 = 256 << 10;
 
-/// Why a connection is ended (fatal error status of a termination request).
+/// Fatal error of a connection, reported in a termination request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Fatal {
     pub(super) status: u16,
@@ -54,28 +52,24 @@ impl Fatal {
     }
 }
 
-/// Agreement of both sides on the form of PDUs.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Form {
     pub(super) header_digest: bool,
     pub(super) data_digest: bool,
-    /// Alignment of data that the host wants, in bytes.
+    /// Data alignment requested by the host, in bytes.
     pub(super) alignment: usize,
 }
 
-/// Header common to all PDUs.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Header {
     pub(super) kind: u8,
     pub(super) flags: u8,
-    /// Offset of the data.
     data_offset: usize,
-    /// Bytes of the PDU.
     pub(super) bytes: usize,
 }
 
 impl Header {
-    /// Parses the header of a PDU of a host. The lengths are those that its type and `form` allow.
+    /// Checks the lengths against the PDU's type and `form`.
     pub(super) fn parse(bytes: &[u8; COMMON_BYTES], form: &Form) -> Result<Self, Fatal> {
         let [kind, flags, header, data_offset, a, b, c, d] = *bytes;
         let length = u32::from_le_bytes([a, b, c, d]);
@@ -83,7 +77,7 @@ impl Header {
             kind::IC_REQ => (IC_BYTES, 0),
             kind::COMMAND => (COMMAND_BYTES, CAPSULE_DATA_BYTES),
             kind::H2C_DATA => (HEADER_BYTES, DATA_BYTES_MAX),
-            // With the header that the host has not understood.
+            // Carries the header that the host rejected.
             kind::H2C_TERM_REQ => (HEADER_BYTES, IC_BYTES as u32),
             _ => return Err(Fatal::field(0)),
         };
@@ -96,7 +90,7 @@ impl Header {
             return Err(Fatal::field(1));
         }
         let smallest = expected + digest;
-        // Data may be padded up to the largest alignment that one can ask for.
+        // Padding for the largest alignment that a host can request.
         let largest = smallest + data_max as usize + 128 + DIGEST_BYTES;
         let this = Self { kind, flags, data_offset: data_offset.into(), bytes: length as usize };
         if !(smallest..=largest).contains(&this.bytes) {
@@ -117,7 +111,6 @@ impl Header {
         }
     }
 
-    /// Checks the digest of the header of `pdu`.
     pub(super) fn check(&self, pdu: &[u8], form: &Form) -> Result<(), Fatal> {
         let end = self.header_bytes();
         match (form.header_digest && self.kind != kind::IC_REQ && self.kind != kind::H2C_TERM_REQ)
@@ -128,7 +121,7 @@ impl Header {
         }
     }
 
-    /// The data of `pdu`, and true if its digest is right.
+    /// Returns the data, and true if its digest is correct.
     pub(super) fn data<'a>(&self, pdu: &'a [u8], form: &Form) -> Result<(&'a [u8], bool), Fatal> {
         let digest = if form.header_digest { DIGEST_BYTES } else { 0 };
         if self.bytes == self.header_bytes() + digest {
@@ -146,22 +139,22 @@ impl Header {
     }
 }
 
-/// Dword of `bytes` at `at`.
+/// Reads a little-endian dword.
 pub(super) fn word(bytes: &[u8], at: usize) -> u32 {
     u32::from_le_bytes([bytes[at], bytes[at + 1], bytes[at + 2], bytes[at + 3]])
 }
 
-/// Two bytes of `bytes` at `at`.
+/// Reads a little-endian word.
 pub(super) fn half(bytes: &[u8], at: usize) -> u16 {
     u16::from_le_bytes([bytes[at], bytes[at + 1]])
 }
 
-/// Appends a PDU of `kind` with the 16 bytes `rest` of its header, for `data_bytes` of data, which come next. Returns the
-/// digest to be sent behind the data, if there is one, for `data`.
+/// Writes the start of a PDU; the caller sends `data` next. `rest` holds the last 16 bytes of the header.
 pub(super) fn begin(out: &mut Vec<u8>, kind: u8, flags: u8, rest: &[u8; 16], data: &[u8], form: &Form) {
     let digest = if form.header_digest { DIGEST_BYTES } else { 0 };
     let mut flags = flags | if form.header_digest { flag::HEADER_DIGEST } else { 0 };
     let smallest = HEADER_BYTES + digest;
+    // Padding aligns the data as the host has requested.
     let (offset, trailer) = match data.len() {
         0 => (0, 0),
         _ => (
@@ -183,18 +176,16 @@ pub(super) fn begin(out: &mut Vec<u8>, kind: u8, flags: u8, rest: &[u8; 16], dat
     out.resize(start + offset.max(smallest), 0);
 }
 
-/// Appends the answer to the host's first PDU.
 pub(super) fn initialize(out: &mut Vec<u8>, form: &Form) {
     let start = out.len();
     out.extend([kind::IC_RESP, 0, IC_BYTES as u8, 0]);
     out.extend((IC_BYTES as u32).to_le_bytes());
-    // Version 0 of the format, no alignment of data.
+    // Format version 0, no data alignment.
     out.extend([0, 0, 0, u8::from(form.header_digest) | u8::from(form.data_digest) << 1]);
     out.extend(DATA_BYTES_MAX.to_le_bytes());
     out.resize(start + IC_BYTES, 0);
 }
 
-/// Appends the reason for the end of the connection, with the `header` that is wrong.
 pub(super) fn terminate(out: &mut Vec<u8>, fatal: Fatal, header: &[u8]) {
     let header = &header[..header.len().min(IC_BYTES)];
     out.extend([kind::C2H_TERM_REQ, 0, HEADER_BYTES as u8, 0]);

@@ -1,5 +1,3 @@
-//! A client: its socket and its session.
-
 use std::io::{self, IoSlice};
 use std::os::fd::BorrowedFd;
 use std::time::Duration;
@@ -15,54 +13,41 @@ use crate::nvme_tcp::{self, Subsystem};
 use crate::session::{Buffers, Session};
 use crate::vhost;
 
-/// Parts of one write to a socket.
 const PARTS: usize = 64;
 
-/// Engine, controllers and time, which sessions share.
 pub(super) struct Shared<'a> {
     pub(super) engine: &'a mut Engine,
     pub(super) subsystem: &'a mut Subsystem,
-    /// Time of the server.
     pub(super) now: Duration,
 }
 
-/// A session whose requests the drive carries out.
 pub(super) trait Client: Session {
-    /// Takes bytes that have come at `stream`; none if the other end is closed.
+    /// Reads bytes from `stream`. Returns 0 if the peer has closed it.
     fn receive(&mut self, stream: &mut Stream) -> io::Result<usize> {
-        let count = stream.read(self.room())?;
+        let count = stream.read(self.free_space())?;
         self.received(count);
         Ok(count)
     }
-    /// File that goes with the first byte of the output.
     fn file(&self) -> Option<BorrowedFd<'_>> {
         None
     }
-    /// Files by which the client signals, with their numbers.
     fn signals(&self) -> Vec<(usize, BorrowedFd<'_>)> {
         Vec::new()
     }
-    /// The client has signalled by the file `number`.
     fn signalled(&mut self, _number: usize) {}
-    /// True if requests wait that nothing will announce.
     fn has_pending(&self) -> bool {
         false
     }
-    /// True if the connection is to be encrypted as soon as the output is sent.
     fn wants_encryption(&self) -> bool {
         false
     }
-    /// The connection is encrypted from here on.
     fn set_encrypted(&mut self) {}
-    /// True if nobody is there any more, although the connection is.
+    /// True if the client is gone although its connection is open.
     fn is_deserted(&self, _shared: &mut Shared<'_>) -> bool {
         false
     }
-    /// Submits the requests at hand; `id` is the number of the connection. Returns how many there were.
     fn submit(&mut self, id: u32, shared: &mut Shared<'_>) -> usize;
-    /// Takes the answer to the request in `slot`.
     fn answer(&mut self, slot: u32, result: Result<Vec<u8>, CommandError>, shared: &mut Shared<'_>);
-    /// The connection is closed.
     fn leave(&self, _shared: &mut Shared<'_>) {}
 }
 
@@ -114,11 +99,9 @@ impl Client for nvme_tcp::Session {
     }
 }
 
-/// A guest's device at a socket.
 pub(super) struct Guest {
     session: vhost::Session,
     receiver: Receiver,
-    /// A message to be served.
     message: Option<Message>,
 }
 
@@ -127,7 +110,6 @@ impl Guest {
         Self { session, receiver: Receiver::default(), message: None }
     }
 
-    /// Ends the connection if the guest has broken a rule.
     fn judge<T: Default>(&mut self, outcome: Result<T, String>) -> T {
         outcome.unwrap_or_else(|_| {
             self.end();
@@ -207,16 +189,14 @@ impl Client for Guest {
     }
 }
 
-/// A connected client.
 pub(super) struct Connection {
     pub(super) stream: Stream,
     pub(super) session: Box<dyn Client>,
-    /// Certificate of a connection that is to be encrypted.
+    /// `None` without encryption.
     tls: Option<Tls>,
-    /// Time of the server at which it connected, or since which no more requests are taken.
+    /// Server time at which the connection was accepted, or ended.
     since: Duration,
     had_ended: bool,
-    /// True once the other end has gone.
     is_gone: bool,
 }
 
@@ -225,31 +205,31 @@ impl Connection {
         Self { stream, session, tls, since, had_ended: false, is_gone: false }
     }
 
-    /// True if it can be forgotten: the client has gone, is done, or has neither got through the handshake nor taken its last
-    /// answers in time.
-    pub(super) fn check_over(&mut self, shared: &mut Shared<'_>, patience: Duration) -> bool {
+    /// True if the connection can be dropped: the client is gone or done, or has missed a deadline.
+    ///
+    /// The deadline `idle_max` applies to the handshake and to the receipt of the last answers.
+    pub(super) fn check_over(&mut self, shared: &mut Shared<'_>, idle_max: Duration) -> bool {
         let has_ended = self.session.has_ended();
         if has_ended && !self.had_ended {
             (self.had_ended, self.since) = (true, shared.now);
         }
         let is_idle = (has_ended || !self.session.is_ready()) && self.session.in_flight() == 0;
-        let is_late = is_idle && shared.now.saturating_sub(self.since) > patience;
+        let is_late = is_idle && shared.now.saturating_sub(self.since) > idle_max;
         self.is_gone || is_late || self.is_done() || self.session.is_deserted(shared)
     }
 
-    /// True if the session is over and all of its bytes are sent.
     fn is_done(&self) -> bool {
         self.session.is_over() && !self.stream.has_output()
     }
 
-    /// Takes bytes that have come, if there is room for them; `is_cut` is true if the other end is closed.
+    /// `is_cut` is true if the peer has closed the connection.
     pub(super) fn receive(&mut self, is_cut: bool) {
         if self.session.is_full() {
             self.is_gone |= is_cut;
             return;
         }
         match self.session.receive(&mut self.stream) {
-            // What is under way is still done, and answered to nobody.
+            // In-flight requests still complete, but their answers are dropped.
             Ok(0) => self.is_gone = true,
             Ok(_) => {}
             Err(error) if is_late(&error) => {}
@@ -257,7 +237,6 @@ impl Connection {
         }
     }
 
-    /// Sends what the socket takes.
     pub(super) fn send(&mut self) {
         self.is_gone |= self.stream.flush().is_err();
         while self.session.output_bytes() > 0 && !self.is_gone {
@@ -275,6 +254,7 @@ impl Connection {
                 Err(_) => self.is_gone = true,
             }
         }
+        // The reply to STARTTLS must be sent unencrypted.
         if self.session.wants_encryption() && self.session.output_bytes() == 0 {
             let encrypted = self.tls.as_ref().map(|tls| self.stream.encrypt(tls));
             self.is_gone |= !matches!(encrypted, Some(Ok(())));

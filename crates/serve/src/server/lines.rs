@@ -1,25 +1,24 @@
-//! People and programs that ask about the server: a line in, a text out.
+//! Control and metrics sockets: each request gets a text as its answer.
 
 use std::io::{self, IoSlice};
 use std::time::Duration;
 
 use super::listen::Stream;
 
-/// Most bytes of a question, or of the head of an HTTP request.
+/// Maximum size of a command, or of the head of an HTTP request.
 const QUESTION_BYTES_MAX: usize = 8 << 10;
-/// Time in which an HTTP client must ask and take its answer. Commands come from the owner, at any time.
-const PATIENCE: Duration = Duration::from_secs(60);
+/// Deadline for an HTTP client's request and the receipt of its answer. Control clients have none, as they
+/// belong to the owner.
+const IDLE_MAX: Duration = Duration::from_secs(60);
 
-/// Form of questions and answers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Form {
-    /// A line for each, as often as wanted.
+    /// Commands, one per line.
     Control,
     /// One HTTP request.
     Metrics,
 }
 
-/// One who asks.
 #[derive(Debug)]
 pub(super) struct Asker {
     pub(super) stream: Stream,
@@ -36,22 +35,21 @@ impl Asker {
         Self { stream, form, input: Vec::new(), output: Vec::new(), sent: 0, last: now, is_gone: false }
     }
 
-    /// True if an answer waits to be sent.
     pub(super) fn has_output(&self) -> bool {
         self.sent < self.output.len()
     }
 
-    /// True if a command has come and not been taken, which no further byte may announce.
+    /// True if a complete command waits in the buffer. No further byte may announce it.
     pub(super) fn has_question(&self) -> bool {
         self.form == Form::Control && !self.has_output() && self.input.contains(&b'\n')
     }
 
     pub(super) fn is_over(&self, now: Duration) -> bool {
         self.is_gone && !self.has_question()
-            || self.form == Form::Metrics && now.saturating_sub(self.last) > PATIENCE
+            || self.form == Form::Metrics && now.saturating_sub(self.last) > IDLE_MAX
     }
 
-    /// Takes what has come and returns the next question, without its end.
+    /// Returns the next request, without its terminator.
     pub(super) fn question(&mut self, now: Duration) -> Option<String> {
         if self.has_output() {
             return None;
@@ -74,12 +72,11 @@ impl Asker {
         Some(question)
     }
 
-    /// Begins to send `answer`.
     pub(super) fn answer(&mut self, answer: &str) {
         (self.output, self.sent) = (answer.as_bytes().to_vec(), 0);
     }
 
-    /// Sends what the socket takes; an HTTP client is then done.
+    /// Sends output until the socket is full. An HTTP client is done once its answer is sent.
     pub(super) fn send(&mut self) {
         while self.has_output() {
             match self.stream.write(&[IoSlice::new(&self.output[self.sent..])]) {

@@ -1,5 +1,3 @@
-//! Sockets that clients connect to.
-
 use std::fs;
 use std::io::{self, IoSlice, Read, Write};
 use std::mem::MaybeUninit;
@@ -18,14 +16,14 @@ use super::tls::{Encrypted, Tls};
 /// Address of a server.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Address {
-    /// A socket in the file system, for its owner alone.
+    /// Unix socket path, accessible to its owner only.
     Unix(PathBuf),
-    /// A port of this machine; 0 is any free one.
+    /// TCP address; port 0 selects a free port.
     Tcp(SocketAddr),
 }
 
 impl Address {
-    /// Its URI, as clients of NBD take it; that of a port says whether connections are encrypted.
+    /// Returns the URI for NBD clients. For TCP, the scheme depends on `is_encrypted`.
     pub fn uri(&self, export: &str, is_encrypted: bool) -> String {
         match self {
             Address::Unix(path) => {
@@ -39,7 +37,6 @@ impl Address {
     }
 }
 
-/// `text` as part of a URI.
 fn encoded(text: &str) -> String {
     let mut out = String::new();
     for byte in text.bytes() {
@@ -52,16 +49,15 @@ fn encoded(text: &str) -> String {
     out
 }
 
-/// A socket that listens.
 #[derive(Debug)]
 pub(super) enum Listener {
-    /// With the path that it is to be removed from.
+    /// Listener, and its path to remove at the end.
     Unix(UnixListener, PathBuf),
     Tcp(TcpListener),
 }
 
 impl Listener {
-    /// Listens at `address`. A TCP port is offered to this machine only, unless connections are encrypted.
+    /// Without encryption, a TCP address must be a loopback address.
     pub(super) fn bind(address: &Address, is_encrypted: bool) -> Result<Self, ServeError> {
         let failed = |source| ServeError::Listen { address: shown(address), source };
         match address {
@@ -75,7 +71,7 @@ impl Listener {
             }
             Address::Unix(path) => {
                 make_way(path)?;
-                // The socket is made with this mode, so that nobody else can connect in between.
+                // The umask applies at creation, so no other user can connect before a chmod.
                 let before = rustix::process::umask(Mode::from_raw_mode(0o177));
                 let bound = UnixListener::bind(path);
                 rustix::process::umask(before);
@@ -86,7 +82,6 @@ impl Listener {
         }
     }
 
-    /// Its address, with the port that was found.
     pub(super) fn address(&self) -> io::Result<Address> {
         match self {
             Self::Unix(_, path) => Ok(Address::Unix(path.clone())),
@@ -94,7 +89,6 @@ impl Listener {
         }
     }
 
-    /// A client that has connected, if there is one.
     pub(super) fn accept(&self) -> io::Result<Stream> {
         match self {
             Self::Unix(listener, _) => {
@@ -115,7 +109,7 @@ impl Listener {
 impl Drop for Listener {
     fn drop(&mut self) {
         if let Self::Unix(_, path) = self {
-            // It may be gone already.
+            // The file may be gone already.
             let _ = fs::remove_file(path);
         }
     }
@@ -137,7 +131,7 @@ fn shown(address: &Address) -> String {
     }
 }
 
-/// Removes the socket of a server that is gone; refuses anything else that is at `path`.
+/// Removes the socket of a dead server. Refuses any other file.
 fn make_way(path: &Path) -> Result<(), ServeError> {
     let Ok(found) = fs::symlink_metadata(path) else { return Ok(()) };
     if !found.file_type().is_socket() {
@@ -149,7 +143,6 @@ fn make_way(path: &Path) -> Result<(), ServeError> {
     fs::remove_file(path).map_err(|source| ServeError::Listen { address: path.display().to_string(), source })
 }
 
-/// A connected client.
 #[derive(Debug)]
 pub(super) enum Stream {
     Unix(UnixStream),
@@ -158,7 +151,6 @@ pub(super) enum Stream {
 }
 
 impl Stream {
-    /// Begins to encrypt.
     pub(super) fn encrypt(&mut self, tls: &Tls) -> io::Result<()> {
         if let Self::Tcp(socket) = self {
             *self = Self::Tls(Box::new(Encrypted::new(socket.try_clone()?, tls)?));
@@ -166,30 +158,28 @@ impl Stream {
         Ok(())
     }
 
-    /// True if bytes have come that no read has taken and no poll announces.
+    /// True if decrypted bytes are buffered that no poll announces.
     pub(super) fn has_buffered(&self) -> bool {
         matches!(self, Self::Tls(stream) if stream.has_buffered())
     }
 
-    /// True if bytes that were written wait to be sent.
     pub(super) fn has_output(&self) -> bool {
         matches!(self, Self::Tls(stream) if stream.has_output())
     }
 
-    /// Sends bytes that were written, as far as the socket takes them.
     pub(super) fn flush(&mut self) -> io::Result<()> {
         if let Self::Tls(stream) = self { stream.flush() } else { Ok(()) }
     }
 
-    pub(super) fn read(&mut self, room: &mut [u8]) -> io::Result<usize> {
+    pub(super) fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
         match self {
-            Self::Unix(stream) => stream.read(room),
-            Self::Tcp(stream) => stream.read(room),
-            Self::Tls(stream) => stream.read(room),
+            Self::Unix(stream) => stream.read(buffer),
+            Self::Tcp(stream) => stream.read(buffer),
+            Self::Tls(stream) => stream.read(buffer),
         }
     }
 
-    /// Sends `parts` with `file`, which goes with the first byte. Only Unix sockets carry files.
+    /// `file` is attached to the first byte. Only Unix sockets carry files.
     pub(super) fn write_with_file(
         &mut self,
         parts: &[IoSlice<'_>],

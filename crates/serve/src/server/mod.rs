@@ -1,10 +1,10 @@
-//! The server: sockets on one side, the drive on the other, and one thread between them.
+//! The server: sockets on one side, the drive on the other, in one thread.
 //!
-//! A turn:
-//! 1. Wait until a client connects, sends or can be sent to, or until the drive's next event is due.
-//! 2. Read from those that have sent, and submit all requests that are whole.
-//! 3. Let the drive's time pass, and send the answers that are due.
-//! 4. Requests that waited for answers to be sent follow; then the next turn.
+//! A turn of the server:
+//! 1. Wait until a client connects, sends or is ready to receive, or until the drive's next event is due.
+//! 2. Read from clients, and submit all complete requests.
+//! 3. Advance the drive's time, and send the answers that are due.
+//! 4. Submit requests that waited for answers to be sent.
 
 mod connection;
 mod lines;
@@ -37,22 +37,20 @@ use crate::nvme_tcp::{self, Subsystem};
 use crate::result::{ServeResult, Served};
 use crate::vhost;
 
-/// Longest wait without a look at the stop flag.
+/// Maximum time between two checks of the stop flag.
 const LOOK_UP: Duration = Duration::from_millis(50);
-/// Time before an event of the drive that is spent awake.
+/// Time before a drive event that is spent without sleeping.
 const AWAKE: Duration = Duration::from_micros(50);
-/// Time for the handshake.
 const HANDSHAKE: Duration = Duration::from_secs(20);
-/// Most clients of the control socket at a time, and of the metrics.
 const ASKERS_MAX: usize = 16;
-/// Time in which requests are done as the model says, and answers taken, when the server ends.
+/// Time at shutdown during which requests still complete at the model's pace and answers are sent.
 const GRACE: Duration = Duration::from_secs(5);
-/// Time without accepting after the system had no resources for a connection, unless one closes earlier.
+/// Time without accepting after the system ran out of resources, unless a connection closes earlier.
 const ACCEPT_RETRY: Duration = Duration::from_millis(100);
-/// Requests are submitted so often in one turn, before others are looked after.
+/// Maximum rounds of submissions in one turn, which keeps other clients served.
 const ROUNDS_MAX: usize = 64;
 
-/// Why there is no server, or why it ended.
+/// Reason why a server cannot start, or why it ended.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum ServeError {
@@ -64,27 +62,27 @@ pub enum ServeError {
         /// The reason.
         source: std::io::Error,
     },
-    /// Anybody could connect.
+    /// An unencrypted TCP address is not a loopback address.
     #[error(
-        "cannot listen at {0}: connections are not encrypted, so only addresses of this machine are offered: 127.0.0.1 or [::1]. \
-         NBD with --tls-cert and --tls-key is offered at others"
+        "cannot listen at {0}: unencrypted connections are allowed at loopback addresses only: 127.0.0.1 or [::1]. \
+         NBD with --tls-cert and --tls-key is allowed at others"
     )]
     NotLoopback(SocketAddr),
-    /// Another server has the socket.
-    #[error("cannot listen at {}: another server listens there; give this one another path", .0.display())]
+    /// Another server listens on the socket.
+    #[error("cannot listen at {}: another server listens there; choose another path", .0.display())]
     InUse(PathBuf),
-    /// A file is in the way.
-    #[error("cannot listen at {}: a file that is no socket has this name", .0.display())]
+    /// A file that is not a socket exists at the path.
+    #[error("cannot listen at {}: the path exists and is not a socket", .0.display())]
     NotASocket(PathBuf),
-    /// Certificate or key are of no use.
-    #[error("{}: not a certificate or key in PEM that can be used: {reason}", .path.display())]
+    /// The certificate or key is unusable.
+    #[error("{}: unusable PEM certificate or key: {reason}", .path.display())]
     Tls {
         /// The file.
         path: PathBuf,
         /// The reason.
         reason: String,
     },
-    /// Waiting failed.
+    /// Waiting for clients failed.
     #[error("cannot wait for clients: {0}")]
     Wait(#[from] std::io::Error),
     /// The drive has failed.
@@ -93,32 +91,31 @@ pub enum ServeError {
 }
 
 impl ServeError {
-    /// True if the request was wrong, rather than its execution.
+    /// True if the request was wrong, not its execution.
     pub fn is_bad_request(&self) -> bool {
         !matches!(self, Self::Wait(_) | Self::Drive(_))
     }
 }
 
-/// Sockets that are ready.
 struct Ready {
-    /// Listeners at which somebody knocks.
+    /// Listeners with a waiting client.
     knocks: Vec<usize>,
-    /// Connections that can go on, each with true if its other end is closed.
+    /// Ready connections, each with true if the peer has closed it.
     clients: Vec<(u32, bool)>,
-    /// Files by which clients have signalled, each with its number in the connection.
+    /// Signalled files: connection and number within it.
     signals: Vec<(u32, usize)>,
-    /// True if somebody asks about the server.
+    /// True if a control or metrics client is ready.
     asks: bool,
 }
 
-/// Protocol spoken at an address.
+/// Protocol of an address.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Protocol {
     /// Network Block Device.
     Nbd,
     /// NVMe over TCP.
     NvmeTcp,
-    /// A virtio block device for a virtual machine.
+    /// Virtio block device of a virtual machine.
     VhostUser,
 }
 
@@ -127,15 +124,15 @@ pub enum Protocol {
 pub struct Sockets {
     /// Addresses for clients, with their protocols.
     pub addresses: Vec<(Address, Protocol)>,
-    /// Unix socket that takes commands, for its owner alone.
+    /// Unix socket for commands, accessible to its owner only.
     pub control: Option<PathBuf>,
-    /// TCP address of the metrics, of this machine.
+    /// Loopback TCP address of the metrics.
     pub metrics: Option<SocketAddr>,
-    /// Certificate with which NBD at TCP addresses is encrypted.
+    /// Certificate for NBD over TCP. Without it, connections are not encrypted.
     pub tls: Option<Tls>,
 }
 
-/// A drive offered to clients.
+/// Server of a drive.
 pub struct Server {
     listeners: Vec<(Listener, Protocol)>,
     engine: Engine,
@@ -144,12 +141,12 @@ pub struct Server {
     subsystem: Subsystem,
     connections: BTreeMap<u32, Connection>,
     desk: Desk,
-    /// Sockets of those who ask about the server.
+    /// Control and metrics sockets.
     windows: Vec<(Listener, Form)>,
     askers: Vec<Asker>,
-    /// True once somebody has asked for the end.
+    /// True once a client has requested shutdown.
     ends: bool,
-    /// Most connections at a time; others wait.
+    /// Maximum simultaneous connections. Others wait.
     connections_max: usize,
     /// Time before which no client is accepted.
     accepts_from: Duration,
@@ -160,7 +157,7 @@ pub struct Server {
 }
 
 impl Server {
-    /// Listens at the addresses of `sockets`; clients are served by [`Server::serve`].
+    /// Listens at the addresses of `sockets`. [`Server::serve`] serves the clients.
     pub fn bind(
         sockets: &Sockets,
         engine: Engine,
@@ -179,6 +176,7 @@ impl Server {
         };
         let listeners: Vec<_> = addresses.iter().map(listener).collect::<Result<_, ServeError>>()?;
         let nvme = listeners.iter().find(|(_, protocol)| *protocol == Protocol::NvmeTcp);
+        // The discovery log needs the actual port, which is known only after binding.
         if let Some(Ok(Address::Tcp(address))) = nvme.map(|(listener, _)| listener.address()) {
             subsystem.set_address(address);
         }
@@ -203,13 +201,13 @@ impl Server {
         })
     }
 
-    /// Addresses at which it listens.
+    /// Listening addresses.
     pub fn addresses(&self) -> Result<Vec<(Address, Protocol)>, ServeError> {
         let address = |(listener, protocol): &(Listener, _)| Ok((listener.address()?, *protocol));
         self.listeners.iter().map(address).collect()
     }
 
-    /// Address at which metrics are had.
+    /// Address of the metrics.
     pub fn metrics_address(&self) -> Option<SocketAddr> {
         let listener = self.windows.iter().find(|(_, form)| *form == Form::Metrics);
         match listener?.0.address() {
@@ -218,15 +216,16 @@ impl Server {
         }
     }
 
-    /// Counters so far.
+    /// Counters since the start.
     pub fn result(&self) -> ServeResult {
         self.desk.result(&self.engine, self.served)
     }
 
-    /// Serves until `stop` is raised or `is_over` says so, at the latest a moment after; then finishes what was
-    /// submitted, sends the answers and settles the drive.
+    /// Serves until `stop` is raised or `is_over` returns true. Both are checked at least every 50 ms when idle.
+    ///
+    /// Then completes submitted requests, sends the answers and settles the drive.
     pub fn serve(&mut self, stop: &StopFlag, is_over: &mut dyn FnMut() -> bool) -> Result<(), ServeError> {
-        // The system would wake us up to 50 µs late.
+        // The default timer slack would delay wake-ups by up to 50 µs.
         let _ = rustix::thread::set_current_timer_slack(std::num::NonZeroU64::new(1));
         while !stop.is_raised() && !self.ends && !is_over() {
             self.turn(true)?;
@@ -236,12 +235,12 @@ impl Server {
         while self.now() < end && (self.engine.outstanding() > 0 || !self.connections.is_empty()) {
             self.turn(false)?;
         }
-        // The rest is done too, in no real time.
+        // The remaining requests complete without real time.
         let (mut answers, now) = (Vec::new(), self.now());
         let Self { engine, subsystem, connections, .. } = self;
         let mut shared = Shared { engine, subsystem, now };
         shared.engine.finish(&mut answers);
-        // What was read of a connection goes on.
+        // Requests already read from a connection are executed as well.
         while hand_over(&mut answers, connections, &mut shared) > 0 {
             shared.engine.finish(&mut answers);
         }
@@ -250,7 +249,6 @@ impl Server {
         Ok(())
     }
 
-    /// Time since the server began.
     fn now(&self) -> Duration {
         Duration::from_nanos(self.clock.now().as_ns())
     }
@@ -277,6 +275,7 @@ impl Server {
             }
         }
         let mut answers = Vec::new();
+        // Answers free capacity, so further requests may follow. Rounds repeat until none does.
         for _ in 0..ROUNDS_MAX {
             shared.engine.advance(&mut answers);
             if hand_over(&mut answers, connections, &mut shared) == 0 {
@@ -296,13 +295,12 @@ impl Server {
         }
         self.askers.retain(|asker| !asker.is_over(now));
         if self.connections.len() + self.askers.len() < before {
-            // A connection has closed, so there is a file descriptor again.
+            // A closed connection has released a file descriptor.
             self.accepts_from = Duration::ZERO;
         }
         Ok(())
     }
 
-    /// Answers those who ask about the server.
     fn hear(&mut self) {
         let now = self.now();
         for (listener, form) in &self.windows {
@@ -318,7 +316,7 @@ impl Server {
         }
         let mut then = Then::Nothing;
         for asker in &mut self.askers {
-            // What changes the drive comes alone.
+            // A command that replaces the drive is the last one of this turn.
             while then == Then::Nothing
                 && let Some(question) = asker.question(now)
             {
@@ -340,7 +338,7 @@ impl Server {
         }
         match then {
             Then::Nothing => {}
-            // As if the cable had been pulled: what clients have cached is of another drive.
+            // All connections are closed, because the clients' caches belong to the old drive.
             Then::OtherDrive => {
                 self.connections.clear();
                 self.subsystem.clear();
@@ -349,12 +347,11 @@ impl Server {
         }
     }
 
-    /// Waits for something to do.
     fn wait(&self, accepts: bool) -> Result<Ready, ServeError> {
-        // A listener that is polled but not accepted from would end every wait at once.
+        // Polling a listener without accepting from it would end every wait at once.
         let is_deferred = self.now() < self.accepts_from;
-        let has_room = accepts && !is_deferred && self.connections.len() < self.connections_max;
-        let listeners = if has_room { &self.listeners[..] } else { &[] };
+        let has_space = accepts && !is_deferred && self.connections.len() < self.connections_max;
+        let listeners = if has_space { &self.listeners[..] } else { &[] };
         let is_open = |(_, form): &&(Listener, Form)| !is_deferred && has_seat(&self.askers, *form);
         let windows = self.windows.iter().filter(is_open);
         let mut fds: Vec<_> =
@@ -385,7 +382,7 @@ impl Server {
             fds.push(PollFd::new(&asker.stream, flags));
         }
         let due = if has_pending || asks { Some(0) } else { self.engine.due_in_ns() };
-        // The system wakes a sleeper late, so the last moment before an event is spent awake.
+        // The system wakes sleepers late, so the last moment before an event is spent without sleeping.
         let due = due.map_or(LOOK_UP, |ns| Duration::from_nanos(ns).saturating_sub(AWAKE)).min(LOOK_UP);
         self.spin.wait(&mut fds, due).map_err(std::io::Error::from)?;
         let is_ready = |fd: &PollFd<'_>| !fd.revents().is_empty();
@@ -417,10 +414,12 @@ impl Server {
                 Protocol::NvmeTcp => Box::new(nvme_tcp::Session::new()),
                 Protocol::VhostUser => match vhost::Session::new(self.export.read_only) {
                     Ok(session) => Box::new(Guest::new(session)),
+                    // Without rings, the client is dropped.
                     Err(_) => continue,
                 },
             };
             let mut connection = Connection::new(stream, session, tls, self.now());
+            // An NBD server speaks first.
             connection.send();
             self.connections.insert(self.next_id, connection);
             self.next_id = self.next_id.wrapping_add(1);
@@ -430,20 +429,18 @@ impl Server {
     }
 }
 
-/// True if another client that asks in this form is accepted beside `askers`.
 fn has_seat(askers: &[Asker], form: Form) -> bool {
     askers.iter().filter(|asker| asker.form == form).count() < ASKERS_MAX
 }
 
-/// Hands `answers` to the connections that they are for. Who has taken answers may go on: returns how many
-/// requests follow.
+/// Passes answers to connections, which may then submit further requests. Returns the number of these.
 fn hand_over(
     answers: &mut Vec<(u64, Result<Vec<u8>, CommandError>)>,
     connections: &mut BTreeMap<u32, Connection>,
     shared: &mut Shared<'_>,
 ) -> usize {
     for (tag, result) in answers.drain(..) {
-        // Nobody may be there to hear it.
+        // The connection may be closed.
         if let Some(connection) = connections.get_mut(&((tag >> 32) as u32)) {
             connection.session.answer(tag as u32, result, shared);
         }
@@ -455,9 +452,10 @@ fn hand_over(
     waiting.sum()
 }
 
-/// Moves `accepts_from` if `error` says that the system has no resources for a connection. The client stays
-/// in the queue, so that another attempt would fail at once. Other errors concern one client, or say that
-/// none waits.
+/// Defers if `error` means that the system lacks resources for a connection.
+///
+/// The client stays in the queue, so another attempt would fail at once. Other errors concern one client, or
+/// mean that no client waits.
 fn defer_accepting(error: &std::io::Error, now: Duration, accepts_from: &mut Duration) {
     use rustix::io::Errno;
     let errno = Errno::from_io_error(error);

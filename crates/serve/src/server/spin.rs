@@ -10,39 +10,35 @@ use strobe_types::SimTime;
 
 use crate::clock::Clock;
 
-/// Longest busy poll before a sleep.
 const SPIN_MAX: Duration = Duration::from_micros(100);
-/// Time between two looks at the clock that says that the thread was preempted: less than a time slice.
+/// Gap between two clock readings that indicates a preemption. It is shorter than a time slice.
 const PREEMPTED: Duration = Duration::from_millis(1);
-/// Time without busy polling after the first preemption; twice the last one after the next.
+/// Back-off without busy polling after the first preemption. Each further one doubles it.
 const BACK_OFF_MIN: Duration = Duration::from_millis(4);
-/// Longest time without busy polling, and time without a preemption after which the next one is a first.
+/// Maximum back-off, and time without a preemption that resets it.
 const BACK_OFF_MAX: Duration = Duration::from_secs(1);
 
 /// Adaptive busy polling, after KVM's halt polling.
 ///
 /// Waking a sleeper on an idle core takes longer than serving a request from memory. A wait polls for up to
-/// [`SPIN_MAX`] before it sleeps, if two conditions hold:
+/// [`SPIN_MAX`] before it sleeps, under two conditions:
 ///
-/// 1. The wait before it was shorter. A client that pauses costs one busy poll, an idle server none.
-/// 2. The thread was not preempted lately. On a busy machine a spinning thread uses up its time slice, and a
-///    sleeper is woken at once. Each preemption doubles the time without busy polling.
+/// 1. The previous wait was shorter. A client that pauses costs one busy poll, an idle server none.
+/// 2. The thread was not preempted recently. On a busy machine a spinning thread uses up its time slice, while
+///    a sleeper is woken at once. Each preemption doubles the back-off.
 #[derive(Debug)]
 pub(super) struct Spin {
     clock: Clock,
     has_cores: bool,
-    /// True if the last wait was short.
     was_short: Cell<bool>,
-    /// Time of the last look at the clock, while awake.
+    /// Time of the last clock reading while awake.
     looked: Cell<SimTime>,
-    /// Length of the last back-off.
     back_off: Cell<Duration>,
-    /// End of the last back-off.
     spins_from: Cell<SimTime>,
 }
 
 impl Spin {
-    /// Busy polling on this machine: none on a single core, which the client needs.
+    /// A single core is left to the client.
     pub(super) fn new() -> Self {
         Self {
             clock: Clock::from(SimTime::ZERO),
@@ -54,7 +50,6 @@ impl Spin {
         }
     }
 
-    /// Waits until one of `fds` is ready, for at most `timeout`.
     pub(super) fn wait(&self, fds: &mut [PollFd<'_>], timeout: Duration) -> Result<(), Errno> {
         let began = self.look();
         let is_worthwhile = self.has_cores && self.was_short.get();
@@ -74,14 +69,13 @@ impl Spin {
         Ok(())
     }
 
-    /// Returns the time, and begins a back-off if the thread was preempted since the last look.
+    /// Starts a back-off if the thread was preempted since the last reading.
     fn look(&self) -> SimTime {
         let now = self.clock.now();
         self.note(now);
         now
     }
 
-    /// Notes that the thread was awake at `now`.
     fn note(&self, now: SimTime) {
         if since(now, self.looked.replace(now)) > PREEMPTED {
             let is_first = now >= self.spins_from.get() + BACK_OFF_MAX.as_nanos() as u64;
@@ -92,12 +86,11 @@ impl Spin {
     }
 }
 
-/// Time from `earlier` to `later`.
 fn since(later: SimTime, earlier: SimTime) -> Duration {
     Duration::from_nanos(later.since(earlier))
 }
 
-/// Polls `fds` and returns the number of those that are ready; 0 if a signal came first.
+/// Returns the number of ready files; 0 if a signal came first.
 fn poll_for(fds: &mut [PollFd<'_>], timeout: Duration) -> Result<usize, Errno> {
     let timeout = Timespec { tv_sec: timeout.as_secs() as _, tv_nsec: timeout.subsec_nanos().into() };
     match poll(fds, Some(&timeout)) {
@@ -115,7 +108,6 @@ mod tests {
 
     use super::*;
 
-    /// With and without a busy poll before it, a wait lasts its timeout or until something is ready.
     #[test]
     fn a_wait_ends_when_something_is_ready_and_not_before_its_timeout() {
         let (mut other, link) = UnixStream::pair().expect("a pair");

@@ -1,5 +1,3 @@
-//! Encryption of connections: the server's side of TLS.
-
 use std::io::{self, IoSlice, Read as _, Write as _};
 use std::net::TcpStream;
 use std::path::Path;
@@ -11,7 +9,7 @@ use rustls::{ServerConfig, ServerConnection};
 
 use super::ServeError;
 
-/// Looks at a socket in one read, so that a client that sends without end does not keep the server.
+/// Maximum socket reads in one call. The limit keeps a fast client from blocking the server.
 const LOOKS_MAX: usize = 16;
 
 /// Certificate and private key of a server.
@@ -19,7 +17,7 @@ const LOOKS_MAX: usize = 16;
 pub struct Tls(Arc<ServerConfig>);
 
 impl Tls {
-    /// Reads a certificate, with those that it is signed by, and its private key, both in PEM.
+    /// Reads a certificate chain and its private key, both in PEM.
     pub fn load(certificate: &Path, key: &Path) -> Result<Self, ServeError> {
         let wrong = |path: &Path, reason: &dyn std::fmt::Display| ServeError::Tls {
             path: path.to_owned(),
@@ -29,7 +27,7 @@ impl Tls {
             .and_then(Iterator::collect::<Result<Vec<_>, _>>)
             .map_err(|error| wrong(certificate, &error))?;
         if chain.is_empty() {
-            return Err(wrong(certificate, &"no certificate is in it"));
+            return Err(wrong(certificate, &"it contains no certificate"));
         }
         let private = PrivateKeyDer::from_pem_file(key).map_err(|error| wrong(key, &error))?;
         let provider = Arc::new(rustls::crypto::ring::default_provider());
@@ -41,7 +39,6 @@ impl Tls {
     }
 }
 
-/// A socket on which everything is encrypted.
 #[derive(Debug)]
 pub(super) struct Encrypted {
     socket: TcpStream,
@@ -50,7 +47,6 @@ pub(super) struct Encrypted {
 }
 
 impl Encrypted {
-    /// Begins the handshake on `socket`.
     pub(super) fn new(socket: TcpStream, Tls(config): &Tls) -> io::Result<Self> {
         let tls = ServerConnection::new(Arc::clone(config)).map_err(io::Error::other)?;
         Ok(Self { socket, tls, has_buffered: false })
@@ -60,27 +56,25 @@ impl Encrypted {
         &self.socket
     }
 
-    /// True if bytes have come that no read has taken.
     pub(super) fn has_buffered(&self) -> bool {
         self.has_buffered
     }
 
-    /// True if encrypted bytes wait to be sent.
     pub(super) fn has_output(&self) -> bool {
         self.tls.wants_write()
     }
 
-    pub(super) fn read(&mut self, room: &mut [u8]) -> io::Result<usize> {
+    pub(super) fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
         let mut filled = 0;
         self.has_buffered = false;
         for _ in 0..LOOKS_MAX {
-            match self.tls.reader().read(&mut room[filled..]) {
+            match self.tls.reader().read(&mut buffer[filled..]) {
                 Ok(0) => return Ok(filled),
                 Ok(count) => filled += count,
                 Err(error) if error.kind() == io::ErrorKind::WouldBlock => {}
                 Err(error) => return if filled > 0 { Ok(filled) } else { Err(error) },
             }
-            if filled == room.len() {
+            if filled == buffer.len() {
                 break;
             }
             match self.tls.read_tls(&mut self.socket) {
@@ -90,7 +84,7 @@ impl Encrypted {
                 Err(error) => return Err(error),
             }
             let outcome = self.tls.process_new_packets();
-            // An alert says what is wrong.
+            // An alert tells the client the reason.
             self.flush()?;
             outcome.map_err(|error| io::Error::new(io::ErrorKind::InvalidData, error))?;
         }
@@ -105,7 +99,6 @@ impl Encrypted {
         if count > 0 { Ok(count) } else { Err(io::ErrorKind::WouldBlock.into()) }
     }
 
-    /// Sends what the socket takes.
     pub(super) fn flush(&mut self) -> io::Result<()> {
         while self.tls.wants_write() {
             match self.tls.write_tls(&mut self.socket) {

@@ -1,5 +1,3 @@
-//! One connection: a guest's device, its messages in order, and its rings.
-
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 
 use strobe_ssd::{Command, CommandError, Simulated};
@@ -10,20 +8,18 @@ use super::line::{Line, patient};
 use crate::engine::Engine;
 use crate::session::{Buffers, Session as _};
 
-/// Rings that a device may have.
+/// Maximum rings of a device.
 pub const RINGS: u16 = 64;
-/// Requests under way beyond which no other is taken.
+/// Maximum in-flight requests.
 pub const IN_FLIGHT_MAX: usize = 1024;
-/// Bytes of requests under way beyond which no other is taken.
+/// Data bytes of in-flight requests above which no request is taken.
 pub const OWED_BYTES_MAX: usize = 32 << 20;
-/// Bytes of unread answers to messages beyond which no other message is taken.
+/// Bytes of unread answers at which no further message is handled.
 pub const OUTPUT_BYTES_MAX: usize = 64 << 10;
-/// Most bytes of one request.
 const REQUEST_BYTES_MAX: usize = 32 << 20;
-/// Protocol features that are offered.
 const OFFERED: u64 = protocol::MQ | protocol::REPLY_ACK | protocol::CONFIG | protocol::INFLIGHT;
 
-/// A connection of a guest.
+/// Connection of a guest.
 #[derive(Debug)]
 pub struct Session {
     buffers: Buffers,
@@ -31,18 +27,14 @@ pub struct Session {
     memory: Memory,
     lines: Vec<Line>,
     block: Block,
-    /// Memory for requests in flight, once the guest has set it.
     inflight: Option<Inflight>,
-    /// File that is sent with the first byte of the output.
     file: Option<OwnedFd>,
     last_slot: u32,
 }
 
-/// The drive, for requests of connection `id`.
 struct To<'a> {
     engine: &'a mut Engine,
     id: u32,
-    /// True if requests complete when they are durable.
     is_forced: bool,
 }
 
@@ -94,7 +86,7 @@ impl crate::session::Session for Session {
 }
 
 impl Session {
-    /// A connection that has just been accepted. The error says why rings cannot be made.
+    /// Creates a session for an accepted connection. An error if rings cannot be created.
     pub fn new(read_only: bool) -> Result<Self, String> {
         let options =
             BlockOptions { rings: RINGS, read_only, bytes_max: REQUEST_BYTES_MAX, ..BlockOptions::default() };
@@ -110,23 +102,23 @@ impl Session {
         })
     }
 
-    /// File that is to be sent with the first byte of the output.
+    /// File to send with the first byte of the output.
     pub fn file(&self) -> Option<BorrowedFd<'_>> {
         self.file.as_ref().map(OwnedFd::as_fd)
     }
 
-    /// True if requests can be taken of which the guest will not speak again.
+    /// True if requests can be taken that the guest will not announce again.
     pub fn has_pending(&self) -> bool {
-        !self.has_ended() && has_room(&self.block) && self.lines.iter().any(Line::can_take)
+        !self.has_ended() && has_space(&self.block) && self.lines.iter().any(Line::can_take)
     }
 
-    /// Files by which the guest says that requests wait in a ring, with the ring's number.
+    /// Event files on which the guest announces requests, with ring numbers.
     pub fn kicks(&self) -> Vec<(usize, BorrowedFd<'_>)> {
         let lines = self.lines.iter().enumerate();
         lines.filter_map(|(at, line)| Some((at, line.kick.as_ref()?.as_fd()))).collect()
     }
 
-    /// The guest has signalled `ring`.
+    /// Handles a notification of `ring`.
     pub fn kicked(&mut self, ring: usize) -> Result<(), String> {
         self.lines.get_mut(ring).map_or(Ok(()), Line::kicked)
     }
@@ -136,7 +128,7 @@ impl Session {
         line.ok_or_else(|| format!("ring {index} of a device that has {RINGS}"))
     }
 
-    /// Serves a message. One that has to wait for answers of the drive is given back.
+    /// Handles a message. Returns it if it must wait for answers of the drive.
     pub fn hear(&mut self, message: Message, drive: &dyn Simulated) -> Result<Option<Message>, String> {
         let (header, payload, files) = message;
         let mut answer = None;
@@ -147,14 +139,14 @@ impl Session {
             }
             Request::SetFeatures(features) => {
                 self.block.set_features(features);
-                // Without these features there is no message that enables a ring.
+                // Without protocol features, no message enables a ring.
                 let is_enabled = features & message::F_PROTOCOL_FEATURES == 0;
                 self.lines.iter_mut().for_each(|line| line.is_enabled |= is_enabled);
             }
             Request::SetOwner => self.is_owned = true,
             Request::GetProtocolFeatures => answer = long(OFFERED),
             Request::SetProtocolFeatures(features) if features & !OFFERED != 0 => {
-                return Err(format!("protocol features {features:#x}, of which {OFFERED:#x} were offered"));
+                return Err(format!("protocol features {features:#x} set, but only {OFFERED:#x} offered"));
             }
             Request::SetProtocolFeatures(_) | Request::SetVringError => {}
             Request::GetQueueCount => answer = long(RINGS.into()),
@@ -166,7 +158,7 @@ impl Session {
                 self.block.set_config(offset, &bytes);
                 self.keep_write_cache()?;
             }
-            // The file goes with the first byte of its answer.
+            // The file must accompany the first byte of its answer.
             Request::GetInflight(_) if self.output_bytes() > 0 => return Ok(Some((header, payload, files))),
             Request::GetInflight(area) => {
                 let (file, area) = Inflight::create(area, RINGS)?;
@@ -199,12 +191,12 @@ impl Session {
         Ok(None)
     }
 
-    /// Takes over memory for requests in flight, perhaps from another process.
+    /// The memory may come from another process.
     fn set_inflight(&mut self, area: InflightArea, file: Option<OwnedFd>) -> Result<(), String> {
         if self.lines.iter().any(|line| line.is_running() || line.in_flight > 0) {
-            return Err("memory for requests in flight of rings that are running".to_owned());
+            return Err("memory for in-flight requests of running rings".to_owned());
         }
-        let file = file.ok_or("memory for requests in flight whose file did not come along")?;
+        let file = file.ok_or("memory for in-flight requests without its file")?;
         let inflight = Inflight::open(file, area, RINGS)?;
         if inflight.is_write_through()? {
             self.block.set_write_cache(false);
@@ -214,16 +206,14 @@ impl Session {
         self.keep_write_cache()
     }
 
-    /// Keeps the switch of the write cache for the next process.
     fn keep_write_cache(&self) -> Result<(), String> {
         let inflight = self.inflight.as_ref();
         inflight.map_or(Ok(()), |inflight| inflight.set_write_through(!self.block.has_write_cache()))
     }
 
-    /// Serves a message about one ring, with the file that came along.
     fn set_ring(&mut self, request: Request, file: Option<std::os::fd::OwnedFd>) -> Result<(), String> {
         let file_of = |index: u32| {
-            let file = file.ok_or_else(|| format!("a file for ring {index} that did not come along"));
+            let file = file.ok_or_else(|| format!("the file for ring {index} is missing"));
             file.and_then(patient)
         };
         match request {
@@ -239,7 +229,7 @@ impl Session {
                 Ok(())
             }
             Request::SetVringKick { index, has_file: false } => {
-                Err(format!("ring {index} is to be polled, which this device does not do"))
+                Err(format!("ring {index} requires polling, which this device does not support"))
             }
             Request::SetVringKick { index, .. } => {
                 self.line(index)?.kick = Some(file_of(index)?);
@@ -249,7 +239,7 @@ impl Session {
                 let has_inflight = self.inflight.is_some();
                 let line = self.line(index)?;
                 line.call = has_file.then(|| file_of(index)).transpose()?;
-                // A guest whose device comes back may have missed a call.
+                // A guest whose device was restarted may have missed a notification.
                 line.is_to_tell |= has_inflight;
                 Ok(())
             }
@@ -261,7 +251,7 @@ impl Session {
         }
     }
 
-    /// Starts rings that have all they need, and stops the others.
+    /// Starts rings whose set-up is complete, and stops the others.
     fn start_rings(&mut self) -> Result<(), String> {
         let event_index = self.block.uses_event_index();
         let Self { lines, memory, inflight, .. } = self;
@@ -277,12 +267,12 @@ impl Session {
         Ok(())
     }
 
-    /// Takes requests that wait and hands them to `engine`, with tags of the connection `id`. Returns how many there were.
+    /// Takes waiting requests and submits them to `engine`, with tags of connection `id`. Returns their number.
     pub fn take(&mut self, id: u32, engine: &mut Engine) -> Result<usize, String> {
         let Self { lines, memory, block, inflight, last_slot, .. } = self;
         let mut count = 0;
         for (at, line) in lines.iter_mut().enumerate() {
-            if !line.can_take() || !has_room(block) {
+            if !line.can_take() || !has_space(block) {
                 continue;
             }
             let Line { ring, in_flight, again, is_pending, .. } = line;
@@ -301,13 +291,13 @@ impl Session {
                 block.take(at, memory, chain, slot.into(), &mut to)?;
                 *in_flight += 1;
                 count += 1;
-                Ok(*in_flight < most && has_room(block))
+                Ok(*in_flight < most && has_space(block))
             };
-            // Requests that were in flight in another process come before later ones.
-            let (taken, has_room) =
+            // Requests in flight in another process come before later ones.
+            let (taken, has_space) =
                 if again.is_empty() { (0, true) } else { ring.take_again(memory, again, &mut take)? };
             again.drain(..taken);
-            if has_room {
+            if has_space {
                 *is_pending = !ring.take_all(memory, &mut take)?;
             }
         }
@@ -332,13 +322,12 @@ impl Session {
         }
     }
 
-    /// Tells the guest of completions.
+    /// Notifies the guest of completions.
     pub fn tell(&mut self) -> Result<(), String> {
         self.lines.iter_mut().try_for_each(Line::tell)
     }
 }
 
-/// True if another request can be taken.
-fn has_room(block: &Block) -> bool {
+fn has_space(block: &Block) -> bool {
     block.in_flight() < IN_FLIGHT_MAX && block.owed_bytes() <= OWED_BYTES_MAX
 }

@@ -1,4 +1,4 @@
-//! A guest made of a file of memory and of event file descriptors.
+//! Guest made of a memory file and event files.
 
 mod inflight;
 
@@ -12,7 +12,7 @@ use strobe_ssd::DriveConfig;
 use strobe_types::SimTime;
 use strobe_virtio::message::Header;
 use strobe_virtio::vm_memory::{Bytes as _, FileOffset, GuestAddress};
-use strobe_virtio::{GuestMemoryMmap, Message};
+use strobe_virtio::{Block, BlockOptions, GuestMemoryMmap, Message};
 
 use super::{IN_FLIGHT_MAX, OWED_BYTES_MAX, RINGS, Session};
 use crate::clock::Pace;
@@ -20,16 +20,14 @@ use crate::engine::Engine;
 use crate::session::Session as _;
 
 const MEMORY_BYTES: usize = 64 << 20;
-/// Parts of a ring: descriptors, used and available entries.
+/// Descriptors, used and available entries.
 const RING_BYTES: u64 = 0x1000;
 const USED: u64 = 0x400;
 const AVAILABLE: u64 = 0x800;
-/// Addresses of requests.
 const HEADERS: u64 = 0x1_0000;
 const STATUS: u64 = 0x1_1000;
 const DATA: u64 = 0x2_0000;
 const SIZE: u16 = 16;
-/// Requests that can be in flight at a time, each with descriptors and buffers of its own.
 const PLACES: u16 = 5;
 const PLACE_BYTES: u64 = 0x1_0000;
 const NEXT: u16 = 1;
@@ -40,7 +38,7 @@ const OUT: u32 = 1;
 const FLUSH: u32 = 4;
 const DISCARD: u32 = 11;
 const WRITE_ZEROES: u32 = 13;
-/// Feature bits: version 1, flush, several rings, protocol features.
+/// Version 1, flush, several rings, protocol features.
 const FEATURES: u64 = 1 << 32 | 1 << 9 | 1 << 12 | 1 << 30;
 
 fn engine() -> Engine {
@@ -62,11 +60,8 @@ struct Guest {
     session: Session,
     memory: GuestMemoryMmap,
     file: File,
-    /// Memory for requests in flight: its file, and the payload that describes it. None: they are not kept.
     inflight: Option<(File, Vec<u8>)>,
-    /// Files by which the device says that requests are complete.
     calls: Vec<File>,
-    /// Entries that each ring has had.
     entries: Vec<u16>,
 }
 
@@ -87,14 +82,12 @@ fn clone(file: &File) -> OwnedFd {
 }
 
 impl Guest {
-    /// A guest whose driver uses `rings`.
     fn new(engine: &Engine, rings: usize) -> Self {
         let mut guest = Self::boot(rings);
         guest.connect(engine);
         guest
     }
 
-    /// A guest that is not yet connected.
     fn boot(rings: usize) -> Self {
         let file = tempfile::tempfile().expect("a file");
         file.set_len(MEMORY_BYTES as u64).expect("memory");
@@ -110,7 +103,7 @@ impl Guest {
         }
     }
 
-    /// Connects to a device that has just been made. Rings go on at their used entries, as QEMU lets them.
+    /// Rings continue at their used entries, as with QEMU.
     fn connect(&mut self, engine: &Engine) {
         self.connect_to(engine, Session::new(false).expect("a session"));
     }
@@ -139,7 +132,6 @@ impl Guest {
         }
     }
 
-    /// Index of the used entries of a ring.
     fn used(&self, ring: u64) -> u16 {
         u16::from_le_bytes(self.get::<2>(ring * RING_BYTES + USED + 2))
     }
@@ -159,13 +151,11 @@ impl Guest {
         bytes
     }
 
-    /// Puts a request of one buffer of `bytes` at [`DATA`] into a ring.
     fn ask(&mut self, ring: usize, kind: u32, sector: u64, bytes: u32) {
         self.ask_in(0, ring, kind, sector, bytes);
     }
 
-    /// Puts a request into a ring, with the buffers and descriptors of `place`: up to [`PLACES`] are in
-    /// flight at a time.
+    /// Up to [`PLACES`] requests can be in flight.
     fn ask_in(&mut self, place: u16, ring: usize, kind: u32, sector: u64, bytes: u32) {
         assert!(place < PLACES);
         let at = u64::from(place);
@@ -191,7 +181,6 @@ impl Guest {
         self.put(base + AVAILABLE + 2, &self.entries[ring].to_le_bytes());
     }
 
-    /// Kicks a ring, and lets the drive do what it is asked.
     fn kick(&mut self, engine: &mut Engine, ring: usize) -> Result<usize, String> {
         {
             let kicks = self.session.kicks();
@@ -220,7 +209,6 @@ impl Guest {
         }
     }
 
-    /// Carries out a request; its status.
     fn run(&mut self, engine: &mut Engine, ring: usize, kind: u32, sector: u64, bytes: u32) -> u8 {
         self.ask(ring, kind, sector, bytes);
         assert_eq!(self.kick(engine, ring), Ok(1));
@@ -240,7 +228,7 @@ fn requests_of_several_rings_reach_the_drive_and_a_guest_that_comes_back_finds_i
     guest.put(DATA, &[7; 8192]);
     assert_eq!(guest.run(&mut engine, 0, OUT, 8, 8192), 0);
     assert_eq!(guest.run(&mut engine, 1, FLUSH, 0, 0), 0);
-    // A guest that vanishes: nothing is stopped in order.
+    // A vanished guest has not stopped its rings.
     let mut guest = Guest::new(&engine, 2);
     assert_eq!(guest.run(&mut engine, 1, IN, 8, 8192), 0);
     assert_eq!(guest.get::<8192>(DATA), [7; 8192]);
@@ -267,6 +255,14 @@ fn a_read_only_device_fails_what_changes_data_with_an_error_of_io() {
     let mut guest = Guest::boot(1);
     guest.connect_to(&engine, Session::new(true).expect("a session"));
     assert_eq!(guest.run(&mut engine, 0, OUT, 0, 4096), 1);
+    // A read-only device offers neither discard nor write zeroes.
+    let offered = |read_only| {
+        let options = BlockOptions { read_only, ..BlockOptions::default() };
+        Block::new(options).offered_features()
+    };
+    let (changes, only_read) = (1 << 13 | 1 << 14, 1 << 5);
+    assert_eq!(offered(true) & (changes | only_read), only_read);
+    assert_eq!(offered(false) & (changes | only_read), changes);
     assert_eq!(guest.run(&mut engine, 0, IN, 0, 4096), 0);
 }
 
@@ -338,9 +334,9 @@ fn broken_messages_and_rings_say_what_is_wrong() {
     );
     refused(&engine, 8, &[[0, 0, 0, 0], [3, 0, 0, 0]].concat(), Vec::new(), "a power of two");
     refused(&engine, 9, &words(&[0, 1 << 30, 0, 0, 0]), Vec::new(), "outside of the guest's memory");
-    refused(&engine, 12, &words(&[0x100]), Vec::new(), "is to be polled");
-    refused(&engine, 12, &words(&[0]), Vec::new(), "did not come along");
-    refused(&engine, 16, &words(&[1 << 14]), Vec::new(), "were offered");
+    refused(&engine, 12, &words(&[0x100]), Vec::new(), "requires polling");
+    refused(&engine, 12, &words(&[0]), Vec::new(), "the file for ring 0 is missing");
+    refused(&engine, 16, &words(&[1 << 14]), Vec::new(), "offered");
     refused(&engine, 35, &words(&[0]), Vec::new(), "was not offered");
     let mut guest = Guest::new(&engine, 1);
     guest.put(AVAILABLE + 2, &1000_u16.to_le_bytes());
@@ -349,17 +345,16 @@ fn broken_messages_and_rings_say_what_is_wrong() {
     let (here, there) = std::io::pipe().expect("a pipe");
     drop(there);
     guest.say(&engine, 12, &words(&[0]), vec![here.into()]);
-    assert!(guest.session.kicked(0).expect_err("closed").contains("no event file descriptor"));
+    assert!(guest.session.kicked(0).expect_err("closed").contains("not an event file descriptor"));
 }
 
-/// Requests that are larger than allowed fail, and what is under way at a time is bounded.
 #[test]
 fn memory_for_requests_is_bounded() {
     let mut engine = engine();
     let mut guest = Guest::new(&engine, 2);
     assert_eq!(guest.run(&mut engine, 0, IN, 0, 33 << 20), 1, "too large");
     assert_eq!(guest.run(&mut engine, 0, OUT, 0, 33 << 20), 1, "too large");
-    // The same request over and over.
+    // The request is offered several times.
     guest.ask(1, IN, 0, 20 << 20);
     (0..3).for_each(|_| guest.offer(1, 0));
     let kick = guest.session.kicks()[1].1.try_clone_to_owned().expect("another of it");
@@ -369,7 +364,7 @@ fn memory_for_requests_is_bounded() {
     assert!(!guest.session.has_pending(), "not before some are answered");
     assert_eq!(guest.work(&mut engine), Ok(0), "two are answered");
     assert_eq!(guest.work(&mut engine), Ok(2));
-    // One buffer many times.
+    // One buffer is used many times.
     let buffers = 14;
     let mut table = vec![(HEADERS, 16_u32, NEXT, 1_u16)];
     table.extend((0..buffers).map(|at| (0, MEMORY_BYTES as u32, NEXT | WRITE, at + 2)));
@@ -386,7 +381,6 @@ fn memory_for_requests_is_bounded() {
 proptest! {
     #![proptest_config(ProptestConfig { cases: 300, ..ProptestConfig::default() })]
 
-    /// Whatever a guest writes to its rings and says: the session ends it or goes on, with bounded memory.
     #[test]
     fn no_guest_harms_the_device(
         noise in proptest::collection::vec((0..0x1_2000_u64, any::<[u8; 8]>()), 0..64),

@@ -7,8 +7,7 @@ use strobe_serve::nvme_tcp::{NQN, Options, Subsystem};
 use strobe_serve::{Beginning, Desk, Engine, Pace, Server, Sockets};
 use strobe_types::{SimTime, StopFlag};
 
-/// A server of a drive of 640 KiB, with `nand` as further keys of
-/// `[drive.nand]`. Up to 64 clients may connect.
+/// Drive of 640 KiB, with `nand` as further keys of `[drive.nand]`. Up to 64 clients may connect.
 pub(crate) fn server(nand: &str, pace: Pace, sockets: &Sockets) -> Server {
     let text = format!(
         "[drive.nand]\nblocks_per_plane = 32\npages_per_block = 8\ndata = \"bytes\"\n{nand}\n\

@@ -1,4 +1,4 @@
-//! Durability over NVMe/TCP: what a power cut leaves of commands that are complete.
+//! Durability over NVMe/TCP: effects of a power cut on completed commands.
 
 use strobe_nand::NandOp;
 use strobe_serve::{Engine, Pace};
@@ -9,7 +9,6 @@ use crate::host::{Entry, SECTORS_OF_UNIT, Target, UNIT, Wire, config, text};
 
 /// Force unit access, in dword 12.
 const FUA: u32 = 1 << 30;
-/// First sector of another unit than the first.
 const OTHER: u32 = 40 * SECTORS_OF_UNIT;
 
 fn set_cache(target: &mut Target, admin: Wire, is_on: bool) {
@@ -21,7 +20,6 @@ fn cache(target: &mut Target, admin: Wire) -> u32 {
     target.command(admin, Entry::new(0xa).word(10, 6), &[]).1.1
 }
 
-/// Writes data to the first unit and to [`OTHER`], and flushes.
 fn fill(target: &mut Target, io: Wire) {
     for (lba, seed) in [(0, 1), (OTHER, 2)] {
         assert_eq!(target.command(io, Entry::io(1, lba, SECTORS_OF_UNIT), &text(UNIT, seed)).1, (0, 0));
@@ -29,7 +27,7 @@ fn fill(target: &mut Target, io: Wire) {
     assert_eq!(target.command(io, Entry::new(0).word(1, 1), &[]).1, (0, 0), "flush");
 }
 
-/// Commands that change the first unit, each with its data and with what the unit holds then.
+/// Commands with their data and the resulting content.
 fn changes(flags: u32) -> [(Entry, Vec<u8>, Vec<u8>); 4] {
     let last = SECTORS_OF_UNIT - 1;
     let mut source = vec![0; 32];
@@ -77,7 +75,7 @@ fn the_cache_of_one_host_is_not_that_of_another() {
     assert_eq!(programs(&target), before, "they wait in the cache");
 }
 
-/// A drive with data in its cache, on flash that has been worn out until it cannot take that.
+/// Drive with cached data, on flash too worn to store it.
 fn worn_out() -> (Box<dyn Simulated>, SimTime) {
     let mut config = config();
     config.nand.endurance_pe = 2;

@@ -1,4 +1,4 @@
-//! A host of NVMe over TCP, as far as tests need one, and the target that it talks to.
+//! A minimal NVMe over TCP host, and its target.
 
 use std::io::IoSlice;
 use std::time::Duration;
@@ -28,7 +28,6 @@ pub(crate) fn drive() -> Engine {
     Engine::new(strobe_ssd::build(&config(), true, 1).expect("a drive"), SimTime::ZERO, Pace::None)
 }
 
-/// A target with its connections, by number.
 pub(crate) struct Target {
     pub(crate) engine: Engine,
     pub(crate) subsystem: Subsystem,
@@ -38,7 +37,6 @@ pub(crate) struct Target {
     pub(crate) now: Duration,
 }
 
-/// PDU of a target: type, flags, header behind the common one, data.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Pdu {
     pub(crate) kind: u8,
@@ -52,7 +50,6 @@ impl Pdu {
         u32::from_le_bytes(self.header[at..at + 4].try_into().expect("four bytes"))
     }
 
-    /// Status of a completion, and dword 0.
     pub(crate) fn status(&self) -> (u16, u32) {
         assert_eq!(self.kind, 5, "a completion: {self:?}");
         (
@@ -63,13 +60,12 @@ impl Pdu {
     }
 }
 
-/// A host's end of a connection.
 #[derive(Clone, Copy, Default)]
 pub(crate) struct Wire {
     pub(crate) session: usize,
     pub(crate) header_digest: bool,
     pub(crate) data_digest: bool,
-    /// Bytes sent at a time; 0: all at once.
+    /// 0 sends everything at once.
     pub(crate) piece: usize,
 }
 
@@ -83,7 +79,6 @@ impl Target {
         Self { engine: drive(), subsystem, sessions: Vec::new(), is_paused: false, now: Duration::ZERO }
     }
 
-    /// Bytes from sector `lba` on of the drive after a power cut now.
     pub(crate) fn after_cut(&self, lba: u64, bytes: usize) -> Vec<u8> {
         let cut = self.engine.drive().freeze().cut_now();
         let (mut drive, found) = cut.drive.restart(self.engine.now()).expect("it recovers");
@@ -92,7 +87,6 @@ impl Target {
         data
     }
 
-    /// Sends bytes as far as they are wanted; returns what comes back.
     pub(crate) fn say(&mut self, wire: Wire, mut bytes: &[u8]) -> Vec<u8> {
         let mut got = Vec::new();
         loop {
@@ -101,10 +95,10 @@ impl Target {
             if bytes.is_empty() || session.is_full() {
                 return got;
             }
-            let room = session.room();
+            let free_space = session.free_space();
             let most = if wire.piece == 0 { usize::MAX } else { wire.piece };
-            let count = room.len().min(bytes.len()).min(most);
-            room[..count].copy_from_slice(&bytes[..count]);
+            let count = free_space.len().min(bytes.len()).min(most);
+            free_space[..count].copy_from_slice(&bytes[..count]);
             session.received(count);
             bytes = &bytes[count..];
         }
@@ -129,7 +123,6 @@ impl Target {
         }
     }
 
-    /// A connection that has agreed on the form of PDUs.
     pub(crate) fn open(&mut self, header_digest: bool, data_digest: bool, piece: usize) -> Wire {
         self.sessions.push(Session::new());
         let wire = Wire { session: self.sessions.len() - 1, header_digest, data_digest, piece };
@@ -141,13 +134,11 @@ impl Target {
         wire
     }
 
-    /// PDUs that answer `pdu`.
     pub(crate) fn ask(&mut self, wire: Wire, pdu: &[u8]) -> Vec<Pdu> {
         let got = self.say(wire, pdu);
         pdus(wire, &got)
     }
 
-    /// Sends a command, with data in PDUs if it is asked for; returns its data and completion.
     pub(crate) fn command(&mut self, wire: Wire, entry: Entry, data: &[u8]) -> (Vec<u8>, (u16, u32)) {
         let mut answers = self.ask(wire, &capsule(wire, &entry, &[]));
         if let Some(Pdu { kind: 9, .. }) = answers.first() {
@@ -164,7 +155,6 @@ impl Target {
         finished(answers)
     }
 
-    /// An admin queue of a controller that is ready.
     pub(crate) fn admin(&mut self, digests: (bool, bool), piece: usize) -> (Wire, u16) {
         let wire = self.open(digests.0, digests.1, piece);
         let (data, (status, id)) = self.command(wire, connect(0, 31), &hello(NQN, 0xffff));
@@ -178,7 +168,6 @@ impl Target {
         (wire, id as u16)
     }
 
-    /// An admin and an I/O queue.
     pub(crate) fn queues(&mut self, digests: (bool, bool), piece: usize) -> (Wire, Wire) {
         let (admin, id) = self.admin(digests, piece);
         let io = self.open(digests.0, digests.1, piece);
@@ -187,7 +176,7 @@ impl Target {
     }
 }
 
-/// Data and completion of a command, also where the data says that it was a success.
+/// A data PDU may signal success itself.
 pub(crate) fn finished(answers: Vec<Pdu>) -> (Vec<u8>, (u16, u32)) {
     match &answers[..] {
         [data, done] if data.kind == 7 => (data.data.clone(), done.status()),
@@ -221,7 +210,7 @@ pub(crate) fn pdus(wire: Wire, mut bytes: &[u8]) -> Vec<Pdu> {
     all
 }
 
-/// A PDU with `header` behind the common one.
+/// `header` follows the common header.
 pub(crate) fn pdu(wire: Wire, kind: u8, flags: u8, header: &[u8], data: &[u8]) -> Vec<u8> {
     let bytes = 8 + header.len();
     let digest = if wire.header_digest { 4 } else { 0 };
@@ -255,7 +244,6 @@ pub(crate) fn h2c(wire: Wire, id: u16, tag: u16, from: u32, data: &[u8], is_last
     pdu(wire, 6, u8::from(is_last) << 2, &header, data)
 }
 
-/// A command with any number of bytes for data, by PDUs.
 #[derive(Clone, Copy)]
 pub(crate) struct Entry(pub(crate) [u8; 64]);
 
@@ -267,7 +255,7 @@ impl Entry {
         Self(entry)
     }
 
-    /// A command on namespace 1 and sectors.
+    /// Command on sectors of namespace 1.
     pub(crate) fn io(opcode: u8, lba: u32, sectors: u32) -> Self {
         Self::new(opcode).word(1, 1).word(10, lba).word(12, sectors - 1)
     }
@@ -291,7 +279,6 @@ pub(crate) fn connect(queue: u16, last_entry: u16) -> Entry {
     entry
 }
 
-/// Data of Connect.
 pub(crate) fn hello(subsystem: &str, controller: u16) -> Vec<u8> {
     let mut data = vec![0; 1024];
     data[16..18].copy_from_slice(&controller.to_le_bytes());

@@ -1,4 +1,4 @@
-//! NVMe over TCP as bytes: what a host sends, and what it must get, however the bytes come.
+//! NVMe over TCP as bytes: the answers to a host, for any partition of its bytes.
 
 #[cfg(target_os = "linux")]
 #[path = "../common/mod.rs"]
@@ -28,8 +28,12 @@ fn a_host_connects_and_finds_the_drive() {
     assert_eq!(page[536] & 3, 1, "SGLs");
     assert_eq!(u32::from_le_bytes(page[1792..1796].try_into().expect("four")), (64 + 8192) / 16);
     assert_eq!(&page[768..768 + NQN.len()], NQN.as_bytes());
+    let capacity = (u128::from(target.engine.drive().sectors()) * 512).to_le_bytes();
+    assert_eq!((&page[280..296], &page[296..312]), (&capacity[..], &[0; 16][..]), "all of it is in use");
+    assert_eq!(u16::from_le_bytes([page[520], page[521]]) & 0b1100, 0b1100, "deallocate, write zeroes");
     let (page, _) = target.command(admin, Entry::new(6).word(1, 1), &[]);
     assert_eq!(page[..8], target.engine.drive().sectors().to_le_bytes());
+    assert_eq!(page[48..64], capacity);
     assert_eq!(target.command(admin, Entry::new(0x18), &[]).1, (0, 0), "keep alive");
     assert_eq!(target.command(admin, Entry::new(0x99), &[]).1.0, 0x001);
     assert_eq!(target.command(io, Entry::io(0x99, 0, 1), &[]).1.0, 0x001);
@@ -44,7 +48,7 @@ fn data_goes_there_and_back_in_every_form() {
             let (_, io) = target.queues(digests, piece);
             let large = text(16 * UNIT, 3);
             assert_eq!(target.command(io, Entry::io(1, 8, 16 * SECTORS_OF_UNIT), &large).1, (0, 0));
-            // Along with the command.
+            // In-capsule data.
             let small = text(UNIT, 9);
             let mut entry = Entry::io(1, 16, SECTORS_OF_UNIT).word(8, UNIT as u32);
             entry.0[39] = 1;
@@ -132,6 +136,8 @@ fn wrong_connects_name_the_parameter() {
 fn a_read_only_drive_refuses_changes() {
     let mut target = Target::with(Options { read_only: true, ..Options::default() });
     let (admin, io) = target.queues((false, false), 0);
+    let (page, _) = target.command(admin, Entry::new(6).word(10, 1), &[]);
+    assert_eq!(u16::from_le_bytes([page[520], page[521]]), 1, "it offers no change");
     assert_eq!(target.command(io, Entry::io(1, 0, 8), &text(UNIT, 0)).1.0, 0x020);
     assert_eq!(target.command(io, Entry::io(8, 0, 8), &[]).1.0, 0x020);
     assert_eq!(target.command(io, Entry::io(2, 0, 8), &[]).1, (0, 0));
@@ -176,7 +182,6 @@ fn a_shutdown_makes_data_durable_first() {
     assert_eq!(target.command(admin, get, &[]).1, (0, 0b1001), "shut down");
 }
 
-/// The reason of a termination request.
 fn reason(answers: &[Pdu]) -> (u16, u32) {
     let last = answers.last().expect("a reason");
     assert_eq!(last.kind, 3, "{answers:?}");
@@ -205,7 +210,7 @@ fn malformed_pdus_end_the_connection_with_a_reason() {
         assert_eq!(reason(&target.ask(io, &pdu)), expected);
         assert!(target.sessions[io.session].is_over());
     }
-    // A wrong digest of a header; of data, which the command survives as a failed one.
+    // A wrong header digest ends the connection. A wrong data digest only fails the command.
     let mut target = Target::new();
     let (_, io) = target.queues((true, true), 0);
     let mut entry = Entry::io(1, 0, 8).word(8, UNIT as u32);
@@ -249,7 +254,7 @@ fn much_data_is_asked_for_bit_by_bit() {
         asked += target.ask(io, &capsule(io, &entry, &[])).len();
     }
     assert_eq!(asked, 4, "of 2 MiB each");
-    // A queue has no more entries.
+    // The queue is full.
     let mut last = Vec::new();
     for at in 100..200_u16 {
         let mut entry = Entry::io(1, 0, 4096);
@@ -259,8 +264,8 @@ fn much_data_is_asked_for_bit_by_bit() {
     assert_eq!(reason(&last).0, 2);
 }
 
-/// Sends writes of 2 MiB, of which `bytes` come, while the drive completes none. Returns how many are asked
-/// for.
+/// Only `bytes` arrive of writes of 2 MiB, while the drive completes none. Returns the number of requests for
+/// data.
 fn write_much(target: &mut Target, io: Wire, bytes: usize) -> usize {
     const PART: usize = 256 << 10;
     let (data, mut asked) = (text(bytes, 1), 0);
@@ -334,7 +339,6 @@ fn reads_that_fail_are_counted_as_media_errors() {
 }
 
 proptest! {
-    /// Nothing that a host sends is more than an error, and another host is served as before.
     #[test]
     fn bytes_of_any_kind_harm_nobody_else(
         bytes in proptest::collection::vec(any::<u8>(), 0..600), is_open in any::<bool>(), is_connected in any::<bool>(),
@@ -349,7 +353,7 @@ proptest! {
             (true, false) => target.open(false, false, 0),
             (true, true) => target.queues((false, false), 0).1,
         };
-        // Well formed commands with any content come first, then anything.
+        // Well-formed commands with any content come first, then arbitrary bytes.
         let mut sent = Vec::new();
         for content in bytes.chunks_exact(64) {
             let mut entry = [0; 64];

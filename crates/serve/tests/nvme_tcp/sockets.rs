@@ -12,7 +12,7 @@ use strobe_types::StopFlag;
 use crate::common;
 use crate::host::{Entry, Wire, capsule, connect, finished, hello, pdus};
 
-/// Sends `entry` with `data` in the capsule; returns the status of its completion, and dword 0.
+/// `data` is in the capsule. Returns the status and dword 0 of the completion.
 fn ask(stream: &mut TcpStream, entry: Entry, data: &[u8]) -> (u16, u32) {
     let mut entry = entry.word(8, data.len() as u32);
     entry.0[39] = 1;
@@ -24,10 +24,10 @@ fn ask(stream: &mut TcpStream, entry: Entry, data: &[u8]) -> (u16, u32) {
     finished(pdus(Wire::default(), &pdu)).1
 }
 
-/// A connection that is queue `number` of `controller`; returns the controller's identifier, too.
+/// Also returns the controller's identifier.
 fn queue(address: SocketAddr, number: u16, controller: u16) -> (TcpStream, u32) {
     let mut stream = TcpStream::connect(address).expect("it listens");
-    // A test that fails does not wait for ever.
+    // A failing test must not wait for ever.
     stream.set_read_timeout(Some(Duration::from_secs(10))).expect("a socket");
     let mut first = vec![0, 0, 128, 0, 128, 0, 0, 0];
     first.resize(128, 0);
@@ -38,7 +38,6 @@ fn queue(address: SocketAddr, number: u16, controller: u16) -> (TcpStream, u32) 
     (stream, id)
 }
 
-/// Connects as many queues as the drive says that it has.
 fn connect_all(address: SocketAddr) -> usize {
     let (mut admin, id) = queue(address, 0, 0xffff);
     let mut enable = Entry::new(0x7f).word(11, 0x14).word(12, 0x0046_0001);

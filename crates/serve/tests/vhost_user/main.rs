@@ -1,4 +1,4 @@
-//! Guests of a virtio block device that say and write anything.
+//! Guests of a virtio block device with arbitrary messages and memory.
 
 #![cfg(target_os = "linux")]
 
@@ -10,10 +10,8 @@ use strobe_types::Prng;
 
 use script::{Guest, follow};
 
-/// Scripts that are tried.
 const SCRIPTS: u64 = 3000;
 
-/// The device serves a script or ends the connection, and stays within its limits.
 #[test]
 fn random_scripts_are_served_or_ended() {
     let mut answered = 0;
@@ -21,14 +19,13 @@ fn random_scripts_are_served_or_ended() {
         let mut chance = Prng::derive(seed, "vhost-user");
         let count = 1 + chance.below_u64(400) as usize;
         let mut script: Vec<u8> = (0..count).map(|_| chance.below_u64(256) as u8).collect();
-        // Most scripts start with rings that run.
+        // Most scripts start with running rings.
         script[0] |= u8::from(seed % 8 > 0);
         answered += follow(&script);
     }
     assert!(answered > 1000, "{answered} requests reached the drive");
 }
 
-/// A guest that sends messages and reads no answers is no longer heard.
 #[test]
 fn unread_answers_are_bounded() {
     let mut guest = Guest::new(1);

@@ -1,11 +1,11 @@
-//! A guest that follows a script of bytes: messages with files, writes to its memory, ring entries, kicks.
-//! The fuzz target `vhost_user` compiles this file, too.
+//! A guest that follows a script of bytes: messages with files, writes to its memory, ring entries, kicks. The
+//! fuzz target `vhost_user` compiles this file, too.
 //!
 //! The first byte selects the set-up: bit 0 starts two rings, bit 1 makes the device read-only, bit 2
-//! negotiates event indices. Each step then begins with a byte that selects one of [`Guest::step`]'s actions.
-//! The rules that must hold are asserted after each step:
+//! negotiates event indices. Each step starts with a byte that selects one of [`Guest::step`]'s actions. Two
+//! rules are asserted after each step:
 //!
-//! 1. Requests in flight and unread output stay within their limits.
+//! 1. In-flight requests and unread output stay within their limits.
 //! 2. Once the drive has answered everything, no request is in flight.
 
 use std::fs::File;
@@ -24,26 +24,21 @@ use strobe_virtio::vm_memory::{Bytes as _, FileOffset, GuestAddress};
 use strobe_virtio::{GuestMemoryMmap, Message, Received, Receiver};
 
 const MEMORY_BYTES: usize = 1 << 20;
-/// Places of a ring's parts: descriptors, used and available entries.
 const RING_BYTES: u64 = 0x1000;
 const USED: u64 = 0x400;
 const AVAILABLE: u64 = 0x800;
 const RINGS: u64 = 2;
 const SIZE: u16 = 16;
-/// Places of requests.
 const HEADERS: u64 = 0x1_0000;
 const DATA: u64 = 0x2_0000;
 const NEXT: u16 = 1;
 const WRITE: u16 = 2;
-/// Kinds of requests: read, write, flush, discard, write zeroes, serial number, unknown.
+/// Request types: read, write, flush, discard, write zeroes, serial number, unknown.
 const KINDS: [u32; 7] = [0, 1, 4, 11, 13, 8, 99];
-/// Features: version 1, flush, several rings, protocol features.
 const FEATURES: u64 = 1 << 32 | 1 << 9 | 1 << 12 | 1 << 30;
 const EVENT_INDEX: u64 = 1 << 29;
-/// Rounds of requests in one turn of the server.
 const ROUNDS_MAX: usize = 64;
 
-/// Follows the script in `bytes`; returns how many requests the drive answered. Panics if a rule is broken.
 pub(crate) fn follow(bytes: &[u8]) -> usize {
     let mut script = Script(bytes);
     let Some(options) = script.byte() else { return 0 };
@@ -55,7 +50,6 @@ pub(crate) fn follow(bytes: &[u8]) -> usize {
     guest.answered
 }
 
-/// Bytes that are still to be followed.
 pub(crate) struct Script<'a>(&'a [u8]);
 
 impl<'a> Script<'a> {
@@ -74,12 +68,10 @@ impl<'a> Script<'a> {
     }
 }
 
-/// A guest, the device behind its socket, and a drive.
 pub(crate) struct Guest {
     there: UnixStream,
     here: UnixStream,
     receiver: Receiver,
-    /// A message that waits for answers of the drive.
     message: Option<Message>,
     pub(crate) session: Session,
     engine: Engine,
@@ -110,7 +102,6 @@ fn words(words: &[u64]) -> Vec<u8> {
 }
 
 impl Guest {
-    /// A guest of a device that has just been connected to, set up as `options` say.
     pub(crate) fn new(options: u8) -> Self {
         let file = File::from(memfd_create("guest", MemfdFlags::CLOEXEC).expect("a file of memory"));
         file.set_len(MEMORY_BYTES as u64).expect("memory");
@@ -141,7 +132,6 @@ impl Guest {
         guest
     }
 
-    /// Shares the memory and starts the rings.
     fn start(&mut self, features: u64) {
         self.say(3, &[], 0);
         self.say(2, &words(&[features]), 0);
@@ -158,7 +148,6 @@ impl Guest {
         assert!(!self.session.has_ended(), "good messages");
     }
 
-    /// Carries out one step of `script`; none if that is at its end.
     fn step(&mut self, script: &mut Script<'_>) -> Option<()> {
         match script.byte()? % 16 {
             0 => {
@@ -196,15 +185,13 @@ impl Guest {
         Some(())
     }
 
-    /// Sends a message with the `files` that [`Guest::send`] knows.
     pub(crate) fn say(&mut self, request: u32, payload: &[u8], files: u8) {
         let header = [request, 1, payload.len() as u32].map(u32::to_le_bytes).concat();
         self.send(&[&header, payload].concat(), files);
         self.turn();
     }
 
-    /// Sends `bytes` with no file (0), the memory (1), an event file descriptor (2 to 5), or the memory eight
-    /// times.
+    /// Files: none (0), the memory (1), an event file descriptor (2 to 5), or the memory eight times.
     fn send(&mut self, bytes: &[u8], files: u8) {
         let files: Vec<BorrowedFd<'_>> = match files % 7 {
             0 => Vec::new(),
@@ -217,7 +204,7 @@ impl Guest {
         if !files.is_empty() {
             assert!(control.push(SendAncillaryMessage::ScmRights(&files)));
         }
-        // A device that hears no more leaves its socket full.
+        // A device that has stopped reading leaves its socket full.
         let _ = sendmsg(&self.there, &[IoSlice::new(bytes)], &mut control, SendFlags::NOSIGNAL);
     }
 
@@ -225,7 +212,6 @@ impl Guest {
         self.memory.write_slice(bytes, GuestAddress(at)).expect("in memory");
     }
 
-    /// Puts a request with one buffer of `bytes` into a ring.
     fn ask(&mut self, ring: u64, kind: u32, sector: u64, bytes: u16) {
         let (base, header) = (ring * RING_BYTES, HEADERS + 32 * ring);
         self.put(header, &[&kind.to_le_bytes()[..], &[0; 4], &sector.to_le_bytes()].concat());
@@ -246,14 +232,12 @@ impl Guest {
         self.put(base + AVAILABLE + 2, &entry.wrapping_add(1).to_le_bytes());
     }
 
-    /// Reads all that the device has to say.
     fn read_output(&mut self) {
         let bytes = self.session.output_bytes();
         self.session.sent(bytes);
         while self.there.read(&mut [0; 512]).is_ok_and(|count| count > 0) {}
     }
 
-    /// The server's turn: takes messages, signals and requests, and gives the drive's answers back.
     fn turn(&mut self) {
         while self.message.is_none() && !self.session.is_full() {
             match self.receiver.receive(&self.here) {
@@ -301,7 +285,6 @@ impl Guest {
         }
     }
 
-    /// Ends the connection of a guest that has broken a rule.
     fn judge<T: Default>(&mut self, outcome: Result<T, String>) -> T {
         outcome.unwrap_or_else(|_| {
             self.session.end();
@@ -311,7 +294,7 @@ impl Guest {
 
     fn check(&self) {
         assert!(self.session.in_flight() <= IN_FLIGHT_MAX);
-        // One answer may come on top.
+        // One answer may exceed the limit.
         let most = OUTPUT_BYTES_MAX + Header::BYTES + Header::PAYLOAD_MAX;
         assert!(self.session.output_bytes() <= most, "{} bytes of output", self.session.output_bytes());
     }

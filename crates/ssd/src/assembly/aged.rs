@@ -1,4 +1,4 @@
-//! Drives that are written without times, which is quick, and get them then.
+//! Drives that are aged without timing, which is fast, and get timing afterwards.
 
 use strobe_ftl::gc::AnyPolicy;
 use strobe_ftl::{FtlError, MappingScheme as _, PageMap, PageMapConfig, WriteContext};
@@ -13,36 +13,36 @@ use crate::config::{DataMode, DriveConfig};
 use crate::device::Simulated;
 use crate::drive::Drive;
 
-/// Units written at a time.
 const BATCH: u64 = 256;
 
-/// Units written between two calls of whoever wants to know how far it is.
 const TOLD_EVERY: u64 = 1 << 20;
 
 /// Writes that age a drive before virtual time begins.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Ageing {
-    /// Capacities that are overwritten at random, after the whole drive has been written once in order.
+    /// Random overwrites in multiples of the capacity, after the whole drive has been written once in order.
     pub overwrites: f64,
 }
 
-/// Why there is no aged drive.
+/// Reason why an aged drive cannot be made.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum AgeingError {
-    /// It cannot be built.
+    /// The drive cannot be built.
     #[error(transparent)]
     Build(#[from] BuildError),
-    /// Somebody has asked to stop.
+    /// The stop flag was raised.
     #[error("interrupted")]
     Interrupted,
 }
 
-/// A new page-mapped drive of `config` that has been written as `ageing` says, in no time at all: time begins, and nothing
-/// has been counted. What was written are zeros, of which a drive that keeps data keeps nothing but out-of-band areas (16
-/// bytes a flash page). `tell` is told how many units have been written, and how many there are; raising `stop` ends it.
+/// Builds a page-mapped drive of `config` and ages it by `ageing`. The aged drive starts at virtual time 0
+/// with all counters at zero.
 ///
-/// Cost: some 10 million units a second in order, 1 to 3 million at random.
+/// All data written is zeros; a drive that stores bytes keeps only the out-of-band areas (16 bytes per flash
+/// page). `tell` receives the units written so far and their total. Raising `stop` ends the ageing.
+///
+/// Cost: some 10 million units per second in order, 1 to 3 million at random.
 pub fn build_aged(
     config: &DriveConfig,
     seed: u64,
@@ -69,6 +69,7 @@ fn grown_old<T: Ageless, M: Medium + Send + 'static>(
     let units = config.logical_units() as u32;
     let random = (ageing.overwrites * f64::from(units)) as u64;
     let total = u64::from(units) + random;
+    // Units are written once in order, then at random. The stop flag is checked between chunks.
     let (mut next, mut done) = (0, 0);
     while done < total {
         tell(done, total);
@@ -94,8 +95,8 @@ fn grown_old<T: Ageless, M: Medium + Send + 'static>(
     Ok(aged.timed(config)?)
 }
 
-/// Timing of a drive that is aged: none at first. The types are those of the drives that are built anyway, as each is
-/// compiled for itself.
+/// Timing types of a drive during and after ageing. These are the types of ordinary drives, because the
+/// engine is compiled once per type.
 pub trait Ageless: Timing + Send + 'static {
     /// Timing of the aged drive.
     type Timed: Timing + Send + 'static;
@@ -103,7 +104,7 @@ pub trait Ageless: Timing + Send + 'static {
     /// Operations that take no time.
     fn untimed() -> Self;
 
-    /// Operations that take the times of `array`.
+    /// Operations with the times of `array`.
     fn timed(array: ArrayTiming) -> Self::Timed;
 }
 
@@ -131,11 +132,11 @@ impl Ageless for SwitchedTiming {
     }
 }
 
-/// [`AgedOn`] flash that keeps no data.
+/// [`AgedOn`] flash that stores no data.
 pub type Aged = AgedOn<Untimed, NoMedium>;
 
-/// Flash and map of a page-mapped drive that takes no time. Once it has been written as much as it
-/// should, it gives any number of drives with times, all in the same state.
+/// Flash and map of a page-mapped drive without timing. After ageing, [`AgedOn::timed`] makes any number of
+/// timed drives in its state.
 #[derive(Clone, Debug)]
 pub struct AgedOn<T: Timing, M: Medium> {
     ftl: PageMap<Chip<T, M>, AnyPolicy>,
@@ -145,17 +146,17 @@ pub struct AgedOn<T: Timing, M: Medium> {
 }
 
 impl Aged {
-    /// A fresh one. Block-mapped drives, and those that keep data, are refused.
+    /// A fresh drive of `config`. Rejects block-mapped drives, and drives that store data.
     pub fn new(config: &DriveConfig, seed: u64) -> Result<Self, BuildError> {
         Self::that_keeps(config, seed, DataMode::None)
     }
 }
 
 impl<T: Ageless, M: Medium + Send + 'static> AgedOn<T, M> {
-    /// A fresh one that keeps `data`, as `M` does. Block-mapped drives are refused.
     fn that_keeps(config: &DriveConfig, seed: u64, data: DataMode) -> Result<Self, BuildError> {
         let plan = Self::plan(config, seed, data)?;
-        // About as full as there will be once there are times: half of the blocks that host and copies have open are left.
+        // The free space equals that with timing: the open blocks of host and copies are half free on
+        // average.
         let map = plan.map_config();
         let open = plan.geometry.planes();
         let kept = kept_blocks(config)?.saturating_sub(open).max(map.min_free_blocks.unwrap_or(0));
@@ -164,8 +165,7 @@ impl<T: Ageless, M: Medium + Send + 'static> AgedOn<T, M> {
         Ok(Self { ftl, chance: Prng::derive(seed, "age"), seed, data })
     }
 
-    /// Raising `stop` ends writes to this drive, and to those that it gives, in the midst of a command: see
-    /// [`Simulated::set_stop`].
+    /// Sets a flag that ends writes to this drive and its timed drives, even inside a command.
     pub fn set_stop(&mut self, stop: StopFlag) {
         self.ftl.nand_mut().set_stop(stop);
     }
@@ -199,12 +199,12 @@ impl<T: Ageless, M: Medium + Send + 'static> AgedOn<T, M> {
         self.write(count, |chance| chance.below(units))
     }
 
-    /// Writes `count` mapping units, each the one that `next` says.
+    /// Writes `count` mapping units, each chosen by `next`.
     pub fn overwrite_at(&mut self, count: u64, mut next: impl FnMut() -> u32) -> Result<(), FtlError> {
         self.write(count, |_| next())
     }
 
-    /// [`Aged::overwrite`], and how many units were programmed for each that was written.
+    /// Like [`AgedOn::overwrite`]; returns the units programmed per unit written.
     pub fn amplification(&mut self, units: u32, count: u64) -> Result<f64, FtlError> {
         let programmed = |aged: &Self| aged.ftl.nand().counts().total(NandOp::Program);
         let before = programmed(self);
@@ -219,7 +219,7 @@ impl<T: Ageless, M: Medium + Send + 'static> AgedOn<T, M> {
         let mut left = count;
         while left > 0 || !coming.is_empty() {
             std::mem::swap(&mut units, &mut coming);
-            // Memory has the time of a batch to bring what the next one needs.
+            // The next batch is prefetched while this one is written.
             coming.clear();
             coming.extend((0..left.min(BATCH)).map(|_| {
                 let lpn = Lpn::new(next(&mut self.chance));
@@ -235,13 +235,13 @@ impl<T: Ageless, M: Medium + Send + 'static> AgedOn<T, M> {
         Ok(())
     }
 
-    /// A drive in the state of this one, all of it on flash, with the times and the controller of `config`; the rest of
-    /// `config` is that of this drive. Time begins, and nothing has been counted.
+    /// A drive in this state with the timing and controller of `config`. All other keys of `config` must
+    /// equal this drive's. All data is on flash, and all counters are zero.
     pub fn timed(&self, config: &DriveConfig) -> Result<Box<dyn Simulated>, BuildError> {
         let plan = Self::plan(config, self.seed, self.data)?;
         let mut ftl = self.ftl.clone();
-        // As much room as collection in the background keeps, so that it is where it stays.
-        ftl.gain_room(kept_blocks(config)?).and_then(|()| ftl.align()).map_err(BuildError::Worn)?;
+        // The drive starts with the free space that background collection maintains.
+        ftl.reclaim_blocks(kept_blocks(config)?).and_then(|()| ftl.align()).map_err(BuildError::Worn)?;
         let ftl = ftl.moved(plan.map_config(), |chip| chip.with_timing(T::timed(plan.array_timing())));
         let before = ftl.nand().counts().clone();
         Ok(Box::new(plan.finished(Drive::reopened(ftl, &config.controller, before))?))

@@ -1,4 +1,4 @@
-//! Why there is no drive.
+//! Reasons why a drive cannot be built.
 
 use strobe_ftl::gc::{FormulaError, Kinetic};
 use strobe_ftl::{BlockMapError, CapacityError, FtlError, RecoveryError, StreamLayout};
@@ -8,7 +8,7 @@ use strobe_types::GeometryError;
 use crate::config::{NvramError, PLACEMENTS, POLICIES};
 use crate::schema::KeyError;
 
-/// Why a configuration describes no drive that works.
+/// Reason why a configuration describes no working drive.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum BuildError {
@@ -21,49 +21,49 @@ pub enum BuildError {
     /// A block-mapped scheme could not work.
     #[error("drive.ftl.mapping: {0}")]
     BlockMap(#[from] BlockMapError),
-    /// A name is not known, or a value outside its documented range.
+    /// A name is unknown, or a value is outside its documented range.
     #[error("{0}")]
     Key(Box<KeyError>),
-    /// Logical copy needs a map of pages.
+    /// Logical copy without a page map.
     #[error(
-        "drive.ftl.copy_mode is \"logical\", which drive.ftl.mapping = \"{0}\" cannot do: only \"page\" and \"dftl\" can"
+        "drive.ftl.copy_mode is \"logical\", which drive.ftl.mapping = \"{0}\" does not support: only \"page\" and \"dftl\" do"
     )]
     LogicalCopy(String),
-    /// Collection in the background fills any die.
+    /// Die allocation by-address with background collection.
     #[error(
-        "drive.ftl.die_allocation is \"by-address\", which needs drive.ftl.gc.mode = \"stop-the-world\": collection in the \
-         background counts on the next die that is free"
+        "drive.ftl.die_allocation is \"by-address\", which needs drive.ftl.gc.mode = \"stop-the-world\": background \
+         collection fills any idle die"
     )]
     ByAddress,
-    /// Another mapping scheme has no map pages, or keeps its map in some in any case.
+    /// Map pages with an unsuitable mapping scheme.
     #[error(
-        "drive.ftl.durable_map is \"pages\", which drive.ftl.mapping = \"{0}\" cannot have: \
+        "drive.ftl.durable_map is \"pages\", which drive.ftl.mapping = \"{0}\" does not support: \
          give drive.ftl.mapping = \"page\" or drive.ftl.durable_map = true"
     )]
     MapPages(String),
-    /// A drive of another kind is needed to be written before it has times.
-    #[error("drive.{key} is \"{given}\": to be written before it has times, a drive needs {needed}")]
+    /// A drive that cannot be aged without timing.
+    #[error("drive.{key} is \"{given}\", but a drive that is aged without timing needs {needed}")]
     Aged {
         /// The key, below `drive`.
         key: &'static str,
-        /// Its value.
+        /// Value of the key.
         given: String,
-        /// Value that it needs.
+        /// Value that the drive needs.
         needed: &'static str,
     },
-    /// It has worn out.
+    /// The drive wore out.
     #[error("the drive wore out while it was aged: {0}")]
     Worn(FtlError),
     /// No good block is left.
     #[error("drive.nand.factory_bad_blocks is {bad}, but the drive has only {blocks} blocks")]
     AllBad {
-        /// Bad blocks asked for.
+        /// Bad blocks configured.
         bad: u32,
         /// Blocks of the drive.
         blocks: u32,
     },
-    /// A planned read error is beyond the drive.
-    #[error("{key} is {given}, but the last one of this drive is {last}: give 0 to {last}")]
+    /// A planned read error beyond the end of the drive.
+    #[error("{key} is {given}, beyond the end of this drive: give 0 to {last}")]
     FaultBeyond {
         /// The key.
         key: String,
@@ -72,19 +72,19 @@ pub enum BuildError {
         /// The largest value allowed.
         last: u64,
     },
-    /// A planned read error has no place, or two.
+    /// A planned read error without a place (unit or flash page), or with two.
     #[error(
         "drive.nand.faults.at[{at}] needs one place: unit (and units) for logical mapping units, or block and page for a \
          flash page"
     )]
     FaultPlace {
-        /// Its number, from 0.
+        /// Index of the fault in the list, from 0.
         at: usize,
     },
-    /// Suspending takes longer than what is suspended.
+    /// Suspending takes longer than the operation that it suspends.
     #[error(
         "drive.nand.suspend: suspend_ns + resume_ns is {given} ns, a program takes {program} ns and an erase {erase} \
-         ns: suspending must take less than either, or be off (drive.nand.suspend.most = 0)"
+         ns: a suspend must take less than either; give shorter times, or drive.nand.suspend.most = 0"
     )]
     Suspend {
         /// Time of a suspend and a resume, in ns.
@@ -94,95 +94,95 @@ pub enum BuildError {
         /// Time of an erase, in ns.
         erase: u64,
     },
-    /// Nothing has so much left that it would be suspended.
+    /// No operation is long enough to be suspended.
     #[error(
-        "drive.nand.suspend.least_left_ns is {given}, a program takes {program} ns and an erase {erase} ns: with no more \
-         than that left nothing is suspended; give less than the longer one, or drive.nand.suspend.most = 0"
+        "drive.nand.suspend.least_left_ns is {given}, a program takes {program} ns and an erase {erase} ns: no \
+         operation would ever be suspended; give less than the longer of the two, or drive.nand.suspend.most = 0"
     )]
     LeastLeft {
-        /// Time left, in ns.
+        /// Minimum remaining time, in ns.
         given: u64,
         /// Time of a program, in ns.
         program: u64,
         /// Time of an erase, in ns.
         erase: u64,
     },
-    /// Page types that blocks do not have.
+    /// A number of page types that does not divide the pages per block.
     #[error(
-        "drive.nand.{key} gives the times of {types} page types, and the {pages} pages of a block do not divide by that: \
-         make drive.nand.pages_per_block a multiple of {types}, or give one time for all pages"
+        "drive.nand.{key} gives the times of {types} page types, but the {pages} pages of a block are not a multiple \
+         of that: make drive.nand.pages_per_block a multiple of {types}, or give one time for all pages"
     )]
     PageTypes {
         /// The key, below `drive.nand`.
         key: &'static str,
         /// Page types given.
         types: u32,
-        /// Pages of a block.
+        /// Pages per block.
         pages: u32,
     },
-    /// As many page types for reads as for programs, or one time for all.
+    /// Different numbers of page types for reads and programs.
     #[error(
-        "drive.nand.read_ns gives the times of {reads} page types and program_ns those of {programs}: give as many of \
-         both, or one time for all pages"
+        "drive.nand.read_ns gives the times of {reads} page types and program_ns of {programs}: give the same number \
+         of times for both, or one time for all pages"
     )]
     PageTypesDiffer {
-        /// Types of reads.
+        /// Page types of read_ns.
         reads: u32,
-        /// Types of programs.
+        /// Page types of program_ns.
         programs: u32,
     },
-    /// Blocks that are not made of whole word lines.
+    /// Blocks that do not consist of whole word lines.
     #[error(
-        "drive.nand.pages_per_program is {parts}, and the {pages} pages of a block do not divide by that: make \
+        "drive.nand.pages_per_program is {parts}, but the {pages} pages of a block are not a multiple of that: make \
          drive.nand.pages_per_block a multiple of {parts}, or pages_per_program 1"
     )]
     WordLines {
-        /// Flash pages of a word line.
+        /// Flash pages per word line.
         parts: u32,
-        /// Pages of a block.
+        /// Pages per block.
         pages: u32,
     },
     /// Several times for one program.
     #[error(
         "drive.nand.program_ns gives {types} times, but with drive.nand.pages_per_program = {parts} all pages of a word line \
-         are programmed in one: give one time, that of the word line, or pages_per_program = 1"
+         are programmed together: give one time for the word line, or pages_per_program = 1"
     )]
     WordLineTimes {
-        /// Flash pages of a word line.
+        /// Flash pages per word line.
         parts: u32,
         /// Times given.
         types: usize,
     },
-    /// A drive that cannot make use of word lines.
+    /// A drive that cannot use word lines.
     #[error(
-        "drive.nand.pages_per_program is {parts}, which drive.{key} = {given} cannot do: word lines need pages programmed in \
-         order, and drive.ftl.mapping = \"page\" or \"dftl\"; else pages_per_program is 1"
+        "drive.nand.pages_per_program is {parts}, which drive.{key} = {given} does not support: word lines need pages \
+         programmed in order, and drive.ftl.mapping = \"page\" or \"dftl\"; otherwise give pages_per_program = 1"
     )]
     WordLinesIn {
-        /// Flash pages of a word line.
+        /// Flash pages per word line.
         parts: u32,
         /// The key, below `drive`.
         key: &'static str,
-        /// Its value.
+        /// Value of the key.
         given: String,
     },
-    /// A mark that the drive never reaches.
+    /// A watermark that the drive never reaches.
     #[error(
-        "drive.ftl.gc.{key} is {blocks}, but only {spare} blocks are more than what the drive offers: there is never \
-         room for so many; give less, 0 to let the drive choose, or more drive.ftl.over_provisioning"
+        "drive.ftl.gc.{key} is {blocks}, but the drive has only {spare} spare blocks, and free space never \
+         exceeds them: give less, 0 to let the drive choose, or more drive.ftl.over_provisioning"
     )]
     Spare {
         /// The key of the watermark, below `drive.ftl.gc`.
         key: &'static str,
-        /// Its value.
+        /// Value of the watermark.
         blocks: u32,
-        /// Good blocks beyond those that the logical units fill.
+        /// Spare blocks.
         spare: u32,
     },
     /// Placement handles on a block map.
     #[error(
         "drive.ftl.placement.scheme = \"handles\" needs drive.ftl.mapping = \"page\" or \"dftl\": {0} fills a block with the \
-         sectors of one range of addresses, so the host cannot choose what shares a block"
+         sectors of one range of addresses, so the host cannot choose which data shares a block"
     )]
     HandlesIn(String),
     /// Persistently isolated handles on a drive that levels wear.
@@ -194,25 +194,25 @@ pub enum BuildError {
     /// Reclaim units that do not fit.
     #[error(
         "{handles} placement handles (drive.ftl.placement.handles), each with a reclaim unit of {unit_blocks} blocks on each \
-         of {planes} planes (drive.ftl.placement.unit_blocks), need {wanted} blocks at a time, but the drive has only \
-         {spare} good blocks more than what it offers: give fewer or smaller ones, or more drive.ftl.over_provisioning"
+         of {planes} planes (drive.ftl.placement.unit_blocks), need {wanted} blocks at the same time, but the drive has \
+         only {spare} spare blocks: give fewer handles or smaller units, or more drive.ftl.over_provisioning"
     )]
     ReclaimUnits {
         /// Placement handles.
         handles: u8,
-        /// Blocks of a unit on each plane.
+        /// Blocks of a reclaim unit on each plane.
         unit_blocks: u32,
         /// Planes of the drive.
         planes: u32,
-        /// Blocks of a unit for each handle.
+        /// Blocks of one reclaim unit for each handle, in all.
         wanted: u64,
-        /// Good blocks beyond those that the logical units fill.
+        /// Spare blocks.
         spare: u32,
     },
     /// Reclaim groups that do not divide the dies.
     #[error(
         "drive.ftl.placement.groups is {groups}, but the {dies} dies of the drive (drive.nand.channels times \
-         drive.nand.dies_per_channel) do not divide by that, {over} would be left over: give {below} or {above}"
+         drive.nand.dies_per_channel) are not a multiple of that, {over} would be left over: give {below} or {above}"
     )]
     Groups {
         /// Reclaim groups.
@@ -221,12 +221,12 @@ pub enum BuildError {
         dies: u32,
         /// Dies left over.
         over: u32,
-        /// The nearest numbers of groups that divide the dies.
+        /// Nearest smaller valid number.
         below: u32,
-        /// The nearest one above, if there is one.
+        /// Nearest larger valid number.
         above: u32,
     },
-    /// More handles in all reclaim groups than there are streams.
+    /// More handles, over all reclaim groups, than streams.
     #[error(
         "{groups} reclaim groups (drive.ftl.placement.groups) of {handles} placement handles (drive.ftl.placement.handles) \
          make {}, at most {most} are allowed: give fewer", u32::from(*groups) * u32::from(*handles)
@@ -236,75 +236,75 @@ pub enum BuildError {
         groups: u8,
         /// Placement handles.
         handles: u8,
-        /// Most of all groups together.
+        /// Maximum number of handles of all groups together.
         most: u32,
     },
     /// A key that mixes the data of reclaim groups.
     #[error("drive.ftl.placement.groups above 1 needs {0}: give that, or one reclaim group")]
     GroupsWith(&'static str),
-    /// More victims than there can be.
+    /// More victims than blocks.
     #[error(
         "drive.ftl.gc.victims is {victims}, but the drive has only {blocks} good blocks; 0 lets the drive choose, one \
          for each die"
     )]
     Victims {
-        /// Victims asked for.
+        /// Victims configured.
         victims: u32,
         /// Good blocks.
         blocks: u32,
     },
-    /// The host would wait when there is nothing to wait for.
+    /// A lower watermark that is too low.
     #[error(
         "drive.ftl.gc.pace_blocks is {pace}, it must be more than the {least} erased blocks that are always kept \
          (drive.ftl.gc.min_free_blocks, or what collection and wear levelling need); 0 lets the drive choose"
     )]
     Pace {
-        /// The mark given.
+        /// Lower watermark.
         pace: u32,
-        /// Blocks that are kept.
+        /// Erased blocks that are always kept.
         least: u32,
     },
-    /// Collection would begin after the host has begun to wait for it.
+    /// An upper watermark that is not above the lower one.
     #[error(
-        "drive.ftl.gc.soft_blocks is {soft}, it must be more than the {pace} blocks of room below which the host waits \
+        "drive.ftl.gc.soft_blocks is {soft}, it must be more than the {pace} blocks of free space below which the host waits \
          (drive.ftl.gc.pace_blocks); 0 lets the drive choose"
     )]
     Soft {
-        /// The mark given.
+        /// Upper watermark.
         soft: u32,
-        /// The mark below it.
+        /// Lower watermark.
         pace: u32,
     },
-    /// An SLC cache on a drive that maps in another way.
+    /// An SLC cache on a drive without a page map.
     #[error(
-        "drive.ftl.slc_cache has blocks, which drive.ftl.mapping = \"{0}\" cannot use: only \"page\" can; set its \
+        "drive.ftl.slc_cache has blocks, which drive.ftl.mapping = \"{0}\" does not support: only \"page\" does; set its \
          static_blocks and dynamic_blocks to 0"
     )]
     SlcMapping(String),
     /// An SLC cache with map pages.
     #[error(
-        "drive.ftl.slc_cache has blocks, which drive.ftl.durable_map = \"pages\" cannot have: give \
+        "drive.ftl.slc_cache has blocks, which drive.ftl.durable_map = \"pages\" does not support: give \
          drive.ftl.durable_map = true, or set its static_blocks and dynamic_blocks to 0"
     )]
     SlcMapPages,
     /// An SLC cache on chips of single-level cells.
     #[error(
-        "drive.ftl.slc_cache has blocks, but drive.nand.any_page_order is true, as on chips whose cells hold one bit \
-         anyway: set its static_blocks and dynamic_blocks to 0, or any_page_order to false"
+        "drive.ftl.slc_cache has blocks, but drive.nand.any_page_order is true, as on chips of single-level \
+         cells: set its static_blocks and dynamic_blocks to 0, or any_page_order to false"
     )]
     SlcPageOrder,
-    /// Blocks that do not divide into pages of all bits of their cells.
+    /// Pages per block that are not a multiple of the bits per cell.
     #[error(
-        "drive.nand.slc.bits_per_cell (times pages_per_program) is {bits}, and the {pages} pages of a block do not divide \
-         by that: make drive.nand.pages_per_block a multiple of {bits}, or set the bits of these chips"
+        "drive.nand.slc.bits_per_cell (times pages_per_program) is {bits}, but the {pages} pages of a block are not a \
+         multiple of that: make drive.nand.pages_per_block a multiple of {bits}, or correct bits_per_cell"
     )]
     SlcPages {
-        /// Bits of a cell, times pages of a program.
+        /// Bits per cell, times pages per program.
         bits: u32,
-        /// Pages of a block.
+        /// Pages per block.
         pages: u32,
     },
-    /// More blocks in SLC mode than there are.
+    /// More blocks in SLC mode than the drive has.
     #[error(
         "drive.ftl.slc_cache.{key} is {given}, but the drive has only {blocks} good blocks, and must have some in normal \
          mode: give less"
@@ -317,13 +317,13 @@ pub enum BuildError {
         /// Good blocks.
         blocks: u32,
     },
-    /// Folding would begin when there cannot be so much to fold.
+    /// A fold_at above the size of the SLC cache.
     #[error(
         "drive.ftl.slc_cache.fold_at is {given}, but no more than {most} blocks are in SLC mode (static_blocks and \
-         dynamic_blocks): give less, or 0 to fold only when there is need"
+         dynamic_blocks): give less, or 0 to fold only when needed"
     )]
     SlcFoldAt {
-        /// The mark given.
+        /// Value of fold_at.
         given: u32,
         /// Blocks of the cache.
         most: u32,
@@ -337,39 +337,39 @@ pub enum BuildError {
         names = PLACEMENTS.iter().map(|placement| placement.name).collect::<Vec<_>>().join(", ")
     )]
     Placement(FormulaError),
-    /// Placement by the future, where nobody knows it.
+    /// The scheme fk without a known future.
     #[error(
-        "drive.ftl.placement.scheme = \"fk\" places units by the time of their next write, which only a trace tells beforehand: \
+        "drive.ftl.placement.scheme = \"fk\" places units by the time of their next write, which only a trace gives in advance: \
          it needs workload.kind = \"trace\" (strobe replay), on a new drive in memory; a generator, program, guest or \
          interactive drive, an image and an aged drive have no known future, so give another scheme, such as \"sepbit\""
     )]
     NoFuture,
-    /// A placement of your own has streams that no drive has.
+    /// A custom placement with impossible streams.
     #[error(
-        "a placement of your own has {host} streams of the host, and {first} to below {end} for relocated units; \
-         it must have at least one of each, and {most} at most", most = StreamLayout::MOST
+        "the custom placement has {host} host streams, and streams {first} to below {end} for relocated units; \
+         it must have at least one of each, and at most {most} in all", most = StreamLayout::MOST
     )]
     Streams {
         /// Streams of the host.
         host: u8,
         /// First stream of relocated units.
         first: u8,
-        /// The stream behind the last one.
+        /// End of the streams of relocated units.
         end: u8,
     },
-    /// A victim policy was given to a scheme that has no use for one.
+    /// A victim policy for a block-mapped scheme.
     #[error(
-        "drive.ftl.mapping is \"{0}\", which merges blocks and asks no victim policy: only \"page\" and \"dftl\" do"
+        "drive.ftl.mapping is \"{0}\", which merges blocks and uses no victim policy: only \"page\" and \"dftl\" do"
     )]
     NoVictims(String),
-    /// Scores of this policy might not fit their integers.
+    /// A block with too many units for exact scores.
     #[error(
         "a block has {0} mapping units; this victim policy takes at most {max}: use a larger \
          mapping_unit_bytes, fewer pages_per_block, or greedy, fifo, random or d-choices",
         max = Kinetic::UNITS_PER_BLOCK_MAX
     )]
     BlockTooLarge(u32),
-    /// The non-volatile write cache makes no sense.
+    /// An invalid configuration of the non-volatile write cache.
     #[error("drive.controller.nvram: {0}")]
     Nvram(#[from] NvramError),
     /// The image cannot be used, or not for this drive.
@@ -380,10 +380,10 @@ pub enum BuildError {
         /// Reason.
         error: ImageProblem,
     },
-    /// The drive could not be found again on its flash.
+    /// The drive could not be recovered from its flash.
     #[error(transparent)]
     Recovery(#[from] RecoveryError),
-    /// The drive offers no space, or more than it can number.
+    /// No capacity, or more than the largest.
     #[error("drive.ftl.logical_pages is {0}, it must be between 1 and {max}", max = u32::MAX - 1)]
     LogicalPages(u64),
 }
@@ -398,30 +398,30 @@ fn policy_names() -> String {
     POLICIES.iter().map(|policy| policy.name).collect::<Vec<_>>().join(", ")
 }
 
-/// Why an image cannot be used for a drive.
+/// Reason why an image cannot be used for a drive.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum ImageProblem {
-    /// The file itself.
+    /// The image file cannot be used.
     #[error(transparent)]
     File(#[from] ImageError),
-    /// A key has a value that rules an image out.
+    /// A value that a drive on an image does not support.
     #[error("{key} must be {needed} for a drive on an image")]
     Key {
         /// The configuration key.
         key: &'static str,
-        /// Allowed value, with the reason.
+        /// Allowed value.
         needed: &'static str,
     },
     /// The image holds a drive of another kind.
     #[error(
-        "it opens as the drive that it was made for: name that with --drive, or in [drive] of the experiment; {0}"
+        "it opens only as the drive that it was made for: give that with --drive, or in [drive] of the experiment; {0}"
     )]
     Unlike(String),
-    /// The configuration in the image is not one that this version knows.
+    /// The configuration in the image cannot be read.
     #[error("the configuration in it cannot be read: {0}")]
     Config(String),
-    /// Nothing can be kept in it any more.
+    /// The medium has failed.
     #[error("{0}")]
     Failed(String),
 }

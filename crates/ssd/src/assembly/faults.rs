@@ -1,4 +1,4 @@
-//! Planned read errors: which places they are at.
+//! Planned read errors: translation of their configuration.
 
 use strobe_nand::Lasts;
 use strobe_types::{BlockId, Geometry, Lpn, SimTime};
@@ -7,8 +7,7 @@ use super::BuildError;
 use crate::config::{DriveConfig, FaultAt};
 use crate::drive::{Fault, FaultPlace};
 
-/// The planned faults of a drive of `logical_units`, or which of them is beyond it. Their places need the geometry, so the
-/// drive has a type of its own for them.
+/// The configured faults. Fails if one lies beyond the end of the drive.
 pub(super) fn faults(
     config: &DriveConfig,
     geometry: &Geometry,
@@ -42,6 +41,7 @@ pub(super) fn faults(
                 if page >= pages {
                     return Err(refused("page", page.into(), pages.into()));
                 }
+                // The geometry counts word lines of `parts` flash pages.
                 let parts = config.nand.pages_per_program;
                 let page_of_block = geometry.page(BlockId::new(block), page / parts);
                 faults.push(timed(FaultPlace::Page { page: page_of_block, part: page % parts, parts }));

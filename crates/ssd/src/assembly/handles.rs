@@ -1,4 +1,4 @@
-//! Placement handles that a drive cannot have.
+//! Checks of placement handles.
 
 use strobe_ftl::Isolation;
 use strobe_ftl::gc::{AnyPolicy, Grouped};
@@ -9,8 +9,6 @@ use crate::config::{
     DriveConfig, DurableMap, GcMode, Mapping, PlacementTable, SchemeName, WearLevelingName, block_scheme,
 };
 
-/// Refuses placement handles on a block map, persistent ones with wear levelling, and reclaim units that they cannot all
-/// have at the same time.
 pub(super) fn check(config: &DriveConfig, geometry: &Geometry, logical_units: u32) -> Result<(), BuildError> {
     let placement = &config.ftl.placement;
     if placement.scheme != SchemeName::Handles {
@@ -32,7 +30,6 @@ pub(super) fn check(config: &DriveConfig, geometry: &Geometry, logical_units: u3
     Ok(())
 }
 
-/// Refuses reclaim groups that do not divide the dies or have too many handles, and what mixes the data of groups.
 fn check_groups(config: &DriveConfig, geometry: &Geometry) -> Result<(), BuildError> {
     let &PlacementTable { handles, groups, .. } = &config.ftl.placement;
     let dies = geometry.dies();
@@ -59,17 +56,16 @@ fn check_groups(config: &DriveConfig, geometry: &Geometry) -> Result<(), BuildEr
     }
 }
 
-/// Most handles of all reclaim groups together: each is a stream.
+/// Maximum handles of all reclaim groups together: each is a stream.
 const HANDLES_MOST: u32 = 64;
 
-/// Reclaim groups of the drive that `config` describes.
 pub(super) fn groups(config: &DriveConfig) -> u8 {
     let placement = &config.ftl.placement;
     if placement.scheme == SchemeName::Handles { placement.groups } else { 1 }
 }
 
 impl Plan<'_> {
-    /// The victim policy of the configuration: one for each reclaim group.
+    /// The victim policy, or one for each reclaim group.
     pub(crate) fn policy(&self) -> Result<AnyPolicy, BuildError> {
         if groups(self.config) == 1 {
             return self.policy_of_group();

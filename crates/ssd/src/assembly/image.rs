@@ -1,4 +1,4 @@
-//! Drives whose flash is a file, so that they outlive the process.
+//! Drives whose flash is stored in a file, the image.
 
 use std::fs;
 use std::path::Path;
@@ -10,13 +10,13 @@ use strobe_nand::{
 };
 use strobe_types::{BlockId, SimTime};
 
-use super::memory::memory_beside_chip;
+use super::memory::memory_outside_chip;
 use super::{BuildError, Built, ImageProblem, Plan, checked};
 use crate::config::{DataMode, DriveConfig, DurableMap};
 use crate::device::Simulated;
 use crate::drive::Drive;
 
-/// Keys, below `drive`, that decide what lies on flash; those of the geometry and the capacity apart.
+/// Keys below `drive` that determine the content of flash, apart from geometry and capacity.
 const KEPT: [&str; 10] = [
     "nand.endurance_pe",
     "nand.factory_bad_blocks",
@@ -30,11 +30,10 @@ const KEPT: [&str; 10] = [
     "ftl.slc_cache.static_blocks",
 ];
 
-/// The drive of `config` on the image at `path`: a new one if there is no such file, else the one that is
-/// there, recovered as after a power cut.
+/// Creates the drive of `config` on the image at `path`, or recovers an existing one as after a power cut.
 ///
-/// What lies on flash must fit: another geometry, capacity, endurance or use of flash is refused; policies, timing
-/// and controller may differ. `seed` is that of policies; bad blocks are decided when the image is made.
+/// An image of another geometry, capacity, endurance or use of flash is rejected. Policies, timing and
+/// controller may differ. `seed` is for policies; bad blocks are decided when the image is created.
 pub fn build_on_image(
     config: &DriveConfig,
     timing: bool,
@@ -80,12 +79,12 @@ fn on_image(
     let info = ImageInfo { geometry, wear, seed, slc_bits: plan.slc_bits(), power_on_ns: 0, config };
     let chip = plan.worn(Chip::create_image(path, info, timing).map_err(wrong)?.in_word_lines(parts));
     plan.policy().and_then(|policy| plan.page_mapped(chip, policy)).inspect_err(|_| {
-        // A drive that cannot work leaves no file behind; if it does, nothing is lost.
+        // If the drive cannot be built, its file is removed. If removal fails, no data is lost.
         let _ = fs::remove_file(path);
     })
 }
 
-/// Refuses a drive that would lose something with its process.
+/// Rejects a drive whose state would not be complete in the image.
 fn check_keys(config: &DriveConfig) -> Result<(), ImageProblem> {
     let require =
         |fits: bool, key, needed| if fits { Ok(()) } else { Err(ImageProblem::Key { key, needed }) };
@@ -94,17 +93,17 @@ fn check_keys(config: &DriveConfig) -> Result<(), ImageProblem> {
     require(config.ftl.mapping == "page", "drive.ftl.mapping", "\"page\"")?;
     require(!config.nand.any_page_order, "drive.nand.any_page_order", "false")?;
     let nvram = config.controller.nvram.bytes;
-    require(nvram == 0, "drive.controller.nvram.bytes", "0, as the cache is not kept in the image,")
+    require(nvram == 0, "drive.controller.nvram.bytes", "0, because the cache is not stored in the image,")
 }
 
-/// Refuses an image on which this drive would not find what another one has left there.
 fn check_alike(info: &ImageInfo, plan: &Plan<'_>) -> Result<(), ImageProblem> {
     info.expect_geometry(&plan.geometry).map_err(|error| ImageProblem::Unlike(error.to_string()))?;
+    // Every difference is reported, not only the first.
     let (was, is) = (&drive_of(info)?, plan.config);
     let mut differences = Vec::new();
     let mut compare = |key: &str, image: String, wanted: String| {
         if image != wanted {
-            differences.push(format!("{key} is {image} in the image, {wanted} is asked for"));
+            differences.push(format!("{key} is {image} in the image, but {wanted} was requested"));
         }
     };
     compare("the capacity in mapping units", was.logical_units().to_string(), is.logical_units().to_string());
@@ -131,13 +130,12 @@ fn table(config: &DriveConfig) -> toml::Value {
     toml::Value::try_from(config).unwrap_or_else(|_| toml::Table::new().into())
 }
 
-/// Value of a dotted key in `table`. A key that is missing has its default.
+/// A missing key has its default value.
 fn value(table: &toml::Value, key: &str) -> String {
     let found = key.split('.').try_fold(table, |table, part| table.get(part));
     found.map_or_else(|| "the default".to_owned(), ToString::to_string)
 }
 
-/// The drive that an image was made for.
 fn drive_of(info: &ImageInfo) -> Result<DriveConfig, ImageProblem> {
     let config: DriveConfig =
         toml::from_str(&info.config).map_err(|error| ImageProblem::Config(error.message().to_owned()))?;
@@ -145,40 +143,40 @@ fn drive_of(info: &ImageInfo) -> Result<DriveConfig, ImageProblem> {
     Ok(config)
 }
 
-/// Host memory that a drive on an image needs, in bytes: little more than one that stores nothing.
+/// Host memory of a drive on an image, in bytes: little more than for a drive without data.
 pub fn image_memory_bytes(config: &DriveConfig) -> Result<u64, BuildError> {
     let (geometry, logical) = checked(config)?;
     let chip = Chip::<SwitchedTiming, NoMedium>::memory_bytes(&geometry);
     let file = DataMedium::file_memory_bytes(&geometry);
-    Ok(chip + file + memory_beside_chip(config, &geometry, logical))
+    Ok(chip + file + memory_outside_chip(config, &geometry, logical))
 }
 
-/// The drive of an image, in memory: nothing reaches the file.
+/// The drive of an image, loaded into memory. The file is never written.
 pub type ImageDrive = Drive<PageMap<Chip<SwitchedTiming, DataMedium>, AnyPolicy>>;
 
 /// Content of an image.
 #[derive(Debug)]
 pub struct Examined {
-    /// The drive it was made for.
+    /// Configuration of the drive that created the image.
     pub config: DriveConfig,
-    /// Its pages by kind, and what is damaged.
+    /// Pages by kind, and damage.
     pub scan: Scan,
     /// Erase counts of good blocks.
     pub erase_counts: Vec<u32>,
-    /// Blocks out of service.
+    /// Number of bad blocks.
     pub bad_blocks: u32,
-    /// The drive, recovered, if that is possible, and what it took.
+    /// The recovered drive and its recovery, or the reason why it cannot be recovered.
     pub drive: Result<(ImageDrive, Recovery), RecoveryError>,
 }
 
-/// The drive that `image` was made for, as [`examine`] would load it; its memory can so be estimated
-/// with [`memory_bytes`](crate::memory_bytes).
+/// The drive that [`examine`] would load from `image`, for an estimate with
+/// [`memory_bytes`](crate::memory_bytes).
 pub fn image_config(image: &Image) -> Result<DriveConfig, ImageProblem> {
     drive_of(image.info())
 }
 
-/// Reads all of `image` into memory, checks it and recovers its drive there. Damaged parts are left out,
-/// so what the drive holds is what can be saved.
+/// Reads all of `image` into memory, checks it and recovers its drive there. Damaged parts are left out; the
+/// drive holds all data that can be recovered.
 pub fn examine(image: &Image) -> Result<Examined, ImageProblem> {
     let info = image.info();
     let config = drive_of(info)?;

@@ -1,11 +1,10 @@
-//! Map pages of a configuration.
+//! Settings of map pages.
 
 use strobe_ftl::TranslationConfig;
 
 use super::BuildError;
 use crate::config::{DriveConfig, DurableMap, Mapping, TranslationTable};
 
-/// Refuses map pages beside a scheme that has none, or that has its own.
 pub(super) fn check(config: &DriveConfig, mapping: Mapping) -> Result<(), BuildError> {
     if config.ftl.durable_map == DurableMap::Pages && mapping != Mapping::Page {
         return Err(BuildError::MapPages(config.ftl.mapping.clone()));
@@ -13,11 +12,11 @@ pub(super) fn check(config: &DriveConfig, mapping: Mapping) -> Result<(), BuildE
     Ok(())
 }
 
-/// Map pages, if the map is kept in any. Their entry size and protected segment, which tests of the engine vary, are no
-/// keys.
+/// Settings of map pages. Entry size and protected segment are not configurable; only tests of the engine
+/// vary them.
 pub(super) fn translation(config: &DriveConfig) -> Option<TranslationConfig> {
     if config.ftl.durable_map == DurableMap::Pages {
-        return Some(TranslationConfig::new(u32::MAX));
+        return Some(TranslationConfig::loaded());
     }
     let &TranslationTable { cached_entries, batched_eviction } = &config.ftl.translation;
     (Mapping::named(&config.ftl.mapping) == Some(Mapping::Dftl))

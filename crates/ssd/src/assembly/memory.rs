@@ -1,4 +1,4 @@
-//! Host memory of a drive, before it is built.
+//! Estimates of the host memory of a drive, before it is built.
 
 use strobe_ftl::gc::{
     Formula, Greedy, Kinetic, LinearScore, Midas, Sampled, Scata, SecondChance, TwoRegions, VictimPolicy as _,
@@ -10,7 +10,7 @@ use super::handles::groups;
 use super::{BuildError, block_map_config, checked, map_config};
 use crate::config::{DataMode, DriveConfig, GcConfig, Victim};
 
-/// Host memory that a drive needs, in bytes, before building it.
+/// Host memory that a drive needs, in bytes.
 pub fn memory_bytes(config: &DriveConfig) -> Result<u64, BuildError> {
     let (geometry, logical) = checked(config)?;
     let chip = match config.nand.data {
@@ -19,11 +19,11 @@ pub fn memory_bytes(config: &DriveConfig) -> Result<u64, BuildError> {
         DataMode::Bytes => Chip::<Untimed, DataMedium>::memory_bytes(&geometry),
     };
     let order = if config.nand.any_page_order { u64::from(geometry.pages()) } else { 0 };
-    Ok(chip + order + memory_beside_chip(config, &geometry, logical))
+    Ok(chip + order + memory_outside_chip(config, &geometry, logical))
 }
 
-/// Host memory that a drive needs before anything is written, in bytes. One that keeps every byte takes more as it is
-/// written.
+/// Host memory that a drive needs before anything is written, in bytes. A drive that stores every byte grows
+/// as it is written.
 pub fn empty_memory_bytes(config: &DriveConfig) -> Result<u64, BuildError> {
     let (geometry, logical) = checked(config)?;
     let chip = match config.nand.data {
@@ -31,11 +31,10 @@ pub fn empty_memory_bytes(config: &DriveConfig) -> Result<u64, BuildError> {
         DataMode::None | DataMode::Stamp => return memory_bytes(config),
     };
     let order = if config.nand.any_page_order { u64::from(geometry.pages()) } else { 0 };
-    Ok(chip + order + memory_beside_chip(config, &geometry, logical))
+    Ok(chip + order + memory_outside_chip(config, &geometry, logical))
 }
 
-/// Host memory that a drive needs beside its chip.
-pub(super) fn memory_beside_chip(config: &DriveConfig, geometry: &Geometry, logical: u32) -> u64 {
+pub(super) fn memory_outside_chip(config: &DriveConfig, geometry: &Geometry, logical: u32) -> u64 {
     let map = match block_map_config(config, geometry, logical) {
         Some(block_map) => block_map.memory_bytes(geometry),
         None => {
@@ -49,15 +48,14 @@ pub(super) fn memory_beside_chip(config: &DriveConfig, geometry: &Geometry, logi
         DataMode::Bytes => 32 + unit_bytes,
         _ => 0,
     };
-    // A tree node and a queue entry per buffered unit, two tree nodes per unit of the non-volatile
-    // cache, and its content if that is kept.
+    // A buffered unit takes a tree node and a queue entry, a unit of the non-volatile cache two tree nodes.
+    // Each also takes its content if stored.
     let controller = &config.controller;
     let buffered = controller.write_buffer_bytes.div_ceil(unit_bytes);
     let non_volatile = controller.nvram.bytes.div_ceil(unit_bytes).min(logical.into());
     map + buffered * (64 + content) + non_volatile * (128 + content)
 }
 
-/// Memory of the victim policy.
 fn policy_bytes(gc: &GcConfig, geometry: &Geometry) -> u64 {
     let victim = Victim::named(&gc.victim);
     let per_block = match victim {
@@ -70,7 +68,7 @@ fn policy_bytes(gc: &GcConfig, geometry: &Geometry) -> u64 {
         Some(Victim::Score(_)) => Kinetic::<LinearScore>::bytes_per_block(),
         None => Formula::bytes_per_block(),
     };
-    // These keep the tick at which each unit was written, and whether it is valid.
+    // These policies keep the time of the write of each unit (in ticks), and its validity.
     let by_unit = matches!(victim, Some(Victim::Scata(_))) || gc.victim.contains("age_newest_valid");
     let per_unit = if by_unit { 9 } else { 0 };
     u64::from(geometry.blocks()) * per_block + u64::from(geometry.units()) * per_unit

@@ -1,4 +1,4 @@
-//! Drives with policies of your own.
+//! Drives with custom policies.
 
 use strobe_ftl::gc::{AnyPolicy, VictimPolicy};
 use strobe_ftl::{
@@ -11,8 +11,8 @@ use super::{BuildError, Plan, block_scheme, handles};
 use crate::config::DriveConfig;
 use crate::device::Simulated;
 
-/// A page-mapped drive that is about to be built with a victim policy or a placement of your own. What is not given is that
-/// of the configuration.
+/// Builder of a page-mapped drive with a custom victim policy or placement; the configuration supplies the
+/// rest.
 #[derive(Debug)]
 pub struct DriveBuilder<'a> {
     config: &'a DriveConfig,
@@ -25,7 +25,7 @@ pub struct DriveBuilder<'a> {
 }
 
 impl<'a> DriveBuilder<'a> {
-    /// A drive of `config`, as of [`build`](super::build). Block-mapped drives are refused.
+    /// Builder of the drive that [`build`](super::build) would build. Rejects block-mapped drives.
     pub fn new(config: &'a DriveConfig, timing: bool, seed: u64) -> Result<Self, BuildError> {
         let Plan { geometry, logical: logical_units, .. } = Plan::new(config, seed)?;
         if block_scheme(&config.ftl.mapping).is_some() {
@@ -34,27 +34,28 @@ impl<'a> DriveBuilder<'a> {
         Ok(Self { config, timing, seed, geometry, logical_units, policy: None, placement: None })
     }
 
-    /// Its flash.
+    /// Geometry of the drive's flash.
     pub fn geometry(&self) -> &Geometry {
         &self.geometry
     }
 
-    /// Its logical units.
+    /// Logical mapping units of the drive.
     pub fn logical_units(&self) -> u32 {
         self.logical_units
     }
 
-    /// Chooses victims by `policy`; what the configuration says about the victim is ignored. Each of its hooks costs a virtual call.
+    /// Chooses victims by `policy` instead of the configured policy. Each hook costs a virtual call.
     pub fn with_victims(self, policy: impl VictimPolicy + Clone + Send + 'static) -> Self {
         Self { policy: Some(AnyPolicy::new(policy)), ..self }
     }
 
-    /// Chooses streams of `layout` by `placement`. A stream that is not of the layout is a bug of the placement and panics.
+    /// Chooses streams of `layout` by `placement`. The drive panics if `placement` returns a stream outside
+    /// the layout.
     pub fn with_placement(self, layout: StreamLayout, placement: impl Placement + 'static) -> Self {
         Self { placement: Some(OwnPlacement { layout, placement: Box::new(placement) }), ..self }
     }
 
-    /// The drive.
+    /// Builds the drive.
     pub fn build(self) -> Result<Box<dyn Simulated>, BuildError> {
         if let Some(StreamLayout { host, copies: (first, end), .. }) =
             self.placement.as_ref().map(|own| own.layout).filter(|layout| !layout.is_sound())
@@ -74,7 +75,6 @@ impl<'a> DriveBuilder<'a> {
     }
 }
 
-/// A placement with its streams, which it is held to.
 #[derive(Clone, Debug)]
 pub(crate) struct OwnPlacement {
     pub(crate) layout: StreamLayout,

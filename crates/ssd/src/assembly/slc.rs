@@ -1,11 +1,10 @@
-//! The SLC cache of a configuration.
+//! Checks of the SLC cache.
 
 use strobe_types::Geometry;
 
 use super::BuildError;
 use crate::config::{DriveConfig, DurableMap, Mapping};
 
-/// Refuses an SLC cache on a drive that cannot have it.
 pub(super) fn check(config: &DriveConfig, geometry: &Geometry) -> Result<(), BuildError> {
     let (slc, nand) = (&config.ftl.slc_cache, &config.nand);
     if !slc.is_on() {
@@ -20,9 +19,9 @@ pub(super) fn check(config: &DriveConfig, geometry: &Geometry) -> Result<(), Bui
     if nand.any_page_order {
         return Err(BuildError::SlcPageOrder);
     }
-    // Of each word line that is programmed at once there are as many as of its flash pages.
+    // The bits per cell must divide the programs of a block, each of `pages_per_program` flash pages.
     let (bits, pages) = (nand.slc.bits_per_cell * nand.pages_per_program, nand.pages_per_block);
-    // What is out of range is refused for that later.
+    // Out-of-range values are rejected later.
     if bits > 0 && !pages.is_multiple_of(bits) {
         return Err(BuildError::SlcPages { bits, pages });
     }

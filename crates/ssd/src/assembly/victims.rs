@@ -8,7 +8,6 @@ use super::{BuildError, Plan};
 use crate::config::Victim;
 
 impl Plan<'_> {
-    /// The victim policy that the configuration names or spells out.
     pub(super) fn policy_of_group(&self) -> Result<AnyPolicy, BuildError> {
         let gc = &self.config.ftl.gc;
         let (blocks, units) = (self.geometry.blocks(), self.geometry.units_per_block());
@@ -38,7 +37,6 @@ impl Plan<'_> {
         Ok(Kinetic::new(self.geometry.blocks(), self.units_of_exact()?, score))
     }
 
-    /// Mapping units of a block, if the integers of exact scores hold so many.
     fn units_of_exact(&self) -> Result<u32, BuildError> {
         let units = self.geometry.units_per_block();
         if units <= Kinetic::UNITS_PER_BLOCK_MAX { Ok(units) } else { Err(BuildError::BlockTooLarge(units)) }

@@ -6,11 +6,9 @@ use strobe_types::Geometry;
 use super::{BuildError, checked, good_and_spare, map_config};
 use crate::config::DriveConfig;
 
-/// When collection in the background begins, and when the host waits for it.
-///
-/// Where nothing else is said, the host waits when the erased blocks are down to the least that is safe and, on average,
-/// every open block of data is full: then it never waits for a block. Little spare makes little room: an eighth of it at
-/// most is kept.
+/// Watermarks of a map. The automatic lower one is the safe minimum of erased blocks plus all open data
+/// blocks, so the host never waits for a block. The reserve for open blocks is at most an eighth of the spare
+/// blocks.
 pub(super) fn of(config: &DriveConfig, geometry: &Geometry, map: &PageMapConfig) -> Watermarks {
     let gc = &config.ftl.gc;
     let (_, spare) = good_and_spare(config, geometry, map.logical_units);
@@ -19,7 +17,7 @@ pub(super) fn of(config: &DriveConfig, geometry: &Geometry, map: &PageMapConfig)
     let open_streams = map.placement.open_streams(map.gc_stream == GcStream::Host);
     let least = map.least_erased_blocks(geometry);
     let or = |given: u32, automatic: u32| if given > 0 { given } else { automatic };
-    // Room between the watermarks, if only the upper one is given.
+    // If only the upper watermark is given, the lower one stays below it.
     let highest = or(gc.soft_blocks, u32::MAX) - 1;
     let open = open_streams.max(2) * lanes;
     let pace = or(gc.pace_blocks, (least + open.min(most)).min(highest));
@@ -32,7 +30,7 @@ pub(super) fn of(config: &DriveConfig, geometry: &Geometry, map: &PageMapConfig)
     }
 }
 
-/// Pages that collection in the background reads from a victim in one step.
+/// Pages that background collection reads from a victim in one step.
 pub fn collection_read_pages(config: &DriveConfig) -> u32 {
     match config.ftl.gc.read_pages {
         0 => Watermarks::read_pages_for(config.nand.planes_per_die),
@@ -40,8 +38,8 @@ pub fn collection_read_pages(config: &DriveConfig) -> u32 {
     }
 }
 
-/// Room, in blocks, that collection in the background keeps as long as it keeps up: erased blocks, and what is left of open
-/// ones. 0 if the world is stopped.
+/// Free space in blocks that background collection maintains while it keeps up with the host: erased blocks
+/// and the free part of open ones. 0 for stop-the-world collection.
 pub fn kept_blocks(config: &DriveConfig) -> Result<u32, BuildError> {
     let (geometry, logical) = checked(config)?;
     let watermarks = map_config(config, &geometry, logical, 0).watermarks;

@@ -1,16 +1,17 @@
 //! Checks of drives that program whole word lines.
+//!
+//! `geometry` in `mod.rs` makes a word line one page. The chip reads single flash pages of it (`parts.rs`).
 
 use strobe_nand::Wanted;
 
 use super::BuildError;
 use crate::config::{DriveConfig, block_scheme};
 
-/// Refuses what cannot be where several flash pages are programmed at once.
 pub(super) fn check(config: &DriveConfig) -> Result<(), BuildError> {
     let nand = &config.nand;
     let parts = nand.pages_per_program;
     if parts as usize > Wanted::PARTS_MOST {
-        // Out of its documented range.
+        // Fails: the value is outside its documented range.
         config.check()?;
     }
     if !nand.pages_per_block.is_multiple_of(parts) {

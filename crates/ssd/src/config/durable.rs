@@ -9,7 +9,7 @@ use serde::{Deserialize, Serialize};
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(try_from = "Given", into = "Given")]
 pub enum DurableMap {
-    /// None: a power cut loses the map.
+    /// Memory only: a power cut loses the map.
     #[default]
     Volatile,
     /// A journal with checkpoints, in reserved blocks.
@@ -31,7 +31,7 @@ impl From<bool> for DurableMap {
     }
 }
 
-/// The form in a file.
+/// The value as written in a file.
 #[derive(Serialize, Deserialize)]
 #[serde(untagged)]
 enum Given {

@@ -1,7 +1,7 @@
-//! The `[drive]` table: every knob of the drive, with unit, range and default.
+//! The `[drive]` table: every key of the drive, with unit, range and default.
 //!
-//! The doc comments here are what `strobe schema drive` prints and what error messages quote;
-//! ranges given as schema attributes are checked before anything is built.
+//! `strobe schema drive` prints the doc comments of these modules, and error messages quote them. Ranges
+//! given as schema attributes are checked before anything is built.
 
 mod controller;
 mod durable;
@@ -33,12 +33,11 @@ use toml::Table;
 
 use crate::schema::{self, KeyError, nearest};
 
-/// A drive. Start from a preset and override what differs.
+/// A drive. Start from a preset and override the keys that differ.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct DriveConfig {
-    /// Name of the preset that fills all keys not given here; see `strobe list presets`.
-    /// Default: generic-8g.
+    /// Name of the preset that fills all keys not given here; see `strobe list presets`. Default: generic-8g.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub preset: Option<String>,
     /// The flash chips.
@@ -49,11 +48,11 @@ pub struct DriveConfig {
     pub controller: ControllerConfig,
 }
 
-/// Path of the `[drive]` table in an experiment, for keys in messages.
+/// Path of the `[drive]` table in an experiment, for messages.
 const PATH: &str = "drive";
 
 impl DriveConfig {
-    /// True if hints of writes make a difference: to the non-volatile cache, or to the placement.
+    /// True if write hints have an effect, on the non-volatile cache or on the placement.
     pub fn takes_hints(&self) -> bool {
         let scheme = &self.ftl.placement.scheme;
         self.controller.nvram.takes_hints() || *scheme == SchemeName::Hints || scheme.uses("is_metadata")
@@ -64,13 +63,13 @@ impl DriveConfig {
         Self::over_preset(Table::from_iter([("preset".to_owned(), name.into())]))
     }
 
-    /// The drive of the `[drive]` table `given`: its keys over those of the preset that it names. A drive of another
-    /// size keeps the preset's over-provisioning.
+    /// The drive of the `[drive]` table `given`; its keys override the preset that it names. A drive of
+    /// another size keeps the preset's over-provisioning.
     pub fn over_preset(given: Table) -> Result<Self, KeyError> {
         Self::from_table(crate::presets::complete(given)?)
     }
 
-    /// The drive of the complete `[drive]` table `table`: its preset is only a name here.
+    /// The drive of the complete `[drive]` table `table`. Its `preset` key has no effect here.
     pub fn from_table(table: Table) -> Result<Self, KeyError> {
         let config: Self = schema::read(table, Self::schema(), PATH)?;
         VICTIM.check(&config.ftl.gc.victim)?;
@@ -81,31 +80,30 @@ impl DriveConfig {
         Ok(config)
     }
 
-    /// Refuses keys and values of a complete `[drive]` table that its schema does not know.
+    /// Rejects keys and values of a complete `[drive]` table that its schema does not allow.
     pub fn check_table(table: &mut Table) -> Result<(), KeyError> {
         schema::check(table, Self::schema(), PATH)
     }
 
-    /// Refuses values outside the ranges that the schema documents. No drive is built of what does not pass.
+    /// Rejects values outside their documented ranges. No drive is built from a rejected configuration.
     pub fn check(&self) -> Result<(), KeyError> {
         let refused =
             |error: toml::ser::Error| KeyError::Table { path: PATH.into(), reason: error.to_string() };
         Self::check_table(&mut Table::try_from(self).map_err(refused)?)
     }
 
-    /// The mapping scheme that it names.
+    /// The configured mapping scheme.
     pub fn mapping(&self) -> Result<Mapping, KeyError> {
         let names: Vec<&str> = MAPPINGS.iter().map(|mapping| mapping.name).collect();
         let at = schema::check_name("drive.ftl.mapping", &self.ftl.mapping, &names)?;
         Ok(MAPPINGS[at].mapping)
     }
 
-    /// The schema that keys are checked against.
     fn schema() -> &'static Json {
         schema::of::<Self>()
     }
 
-    /// Mapping units offered to the host, from whichever of the two keys is given.
+    /// Mapping units offered to the host, from logical_pages if given, else from over_provisioning.
     pub fn logical_units(&self) -> u64 {
         if let Some(pages) = self.ftl.logical_pages {
             return u64::from(pages);
@@ -130,15 +128,14 @@ impl DriveConfig {
     }
 }
 
-/// A key whose value is a name or a formula.
 struct NameOrFormula {
     key: &'static str,
-    /// Plural of what has a name.
+    /// Plural noun for the named values.
     kind: &'static str,
     names: fn() -> Vec<&'static str>,
     check: fn(&str) -> Result<(), FormulaError>,
     example: &'static str,
-    /// The `strobe list` that explains both.
+    /// Argument of `strobe list` that explains names and formulas.
     list: &'static str,
 }
 
@@ -161,7 +158,6 @@ const PLACEMENT: NameOrFormula = NameOrFormula {
 };
 
 impl NameOrFormula {
-    /// Refuses a value that is neither.
     fn check(&self, given: &str) -> Result<(), KeyError> {
         let names = (self.names)();
         if names.contains(&given) {
@@ -177,7 +173,7 @@ impl NameOrFormula {
                 names.join(", ")
             ));
         }
-        // A single word that is close to a name, or to nothing, was probably meant as one.
+        // A single word was probably meant as a name, unless it resembles a variable more than a name.
         let variables = error.known_names();
         let is_word = given.starts_with(|c: char| c.is_ascii_alphabetic())
             && given.chars().all(|c| c.is_ascii_alphanumeric() || "-_".contains(c))

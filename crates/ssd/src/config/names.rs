@@ -1,30 +1,30 @@
-//! Names of victim policies, placements and mapping schemes, in one table each.
+//! Names of victim policies, placements and mapping schemes, with one table for each kind.
 
 use strobe_ftl::BlockScheme;
 use strobe_ftl::gc::{LinearScore, ScataAge};
 
 use super::placement::{Scheme, SchemeName};
 
-/// A victim policy that has a name; any other is a formula.
+/// A named victim policy. Any other value of `drive.ftl.gc.victim` is a formula.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Victim {
-    /// The fewest valid units, of all blocks or of the `window` closed first.
+    /// The block with the fewest valid units, among all blocks or the `window` blocks closed first.
     Greedy {
         /// True if only the `window` blocks closed first are candidates.
         windowed: bool,
     },
-    /// The largest of a family of exact scores.
+    /// The block with the largest score, computed exactly.
     Score(LinearScore),
-    /// SCATA.
+    /// SCATA, in one of two variants.
     Scata(ScataAge),
     /// The block closed first.
     Fifo,
-    /// Any block.
+    /// A random block.
     Random,
-    /// The fewest valid units among `choices` drawn at random.
+    /// The block with the fewest valid units among `choices` blocks drawn at random.
     DChoices,
-    /// MiDAS: groups of the placement that exceed their size, else the last one.
+    /// MiDAS: a block of a placement group that exceeds its size, else one of the last group.
     Midas,
     /// 2R-Greedy: batches from one of two regions.
     TwoRegions,
@@ -46,9 +46,9 @@ pub struct PolicyInfo {
     pub victim: Victim,
     /// Name used in configurations.
     pub name: &'static str,
-    /// Rule by which it picks. Behind "max " stands a formula as `drive.ftl.gc.victim` takes it.
+    /// Rule of choice. Text after "max " is a formula that `drive.ftl.gc.victim` accepts.
     pub picks: &'static str,
-    /// Publication that it comes from.
+    /// Publication.
     pub source: &'static str,
 }
 
@@ -153,9 +153,9 @@ pub struct PlacementInfo {
     pub scheme: SchemeName,
     /// Name used in configurations.
     pub name: &'static str,
-    /// Streams of host writes, and of relocated units.
+    /// Streams of host writes, then of relocated units.
     pub streams: [&'static str; 2],
-    /// Publication that it comes from.
+    /// Publication.
     pub source: &'static str,
 }
 
@@ -168,7 +168,7 @@ const fn placement(
     PlacementInfo { scheme, name, streams, source }
 }
 
-/// Every placement scheme with a name.
+/// Every named placement scheme.
 pub const PLACEMENTS: &[PlacementInfo] = &[
     placement(
         SchemeName::None,
@@ -239,7 +239,7 @@ pub const PLACEMENTS: &[PlacementInfo] = &[
 ];
 
 impl From<&str> for Scheme {
-    /// The scheme called so, or a formula.
+    /// The scheme called `text`, else a formula.
     fn from(text: &str) -> Self {
         let named = PLACEMENTS.iter().find(|placement| placement.name == text);
         named.map_or_else(|| Self::Formula(text.to_owned()), |placement| Self::Name(placement.scheme))
@@ -250,9 +250,9 @@ impl From<&str> for Scheme {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Mapping {
-    /// The whole page map in memory.
+    /// A page map held completely in memory.
     Page,
-    /// The page map on flash, entries in use cached.
+    /// A page map on flash, with the entries in use cached (DFTL).
     Dftl,
     /// A block-mapped scheme.
     Blocks(BlockScheme),
@@ -272,7 +272,7 @@ pub struct MappingInfo {
     pub mapping: Mapping,
     /// Name used in configurations.
     pub name: &'static str,
-    /// Summary in a line.
+    /// One-line summary.
     pub summary: &'static str,
 }
 
@@ -305,11 +305,10 @@ pub const MAPPINGS: &[MappingInfo] = &[
     },
 ];
 
-/// The block-mapped scheme that a configuration names, if it names one.
 pub(crate) fn block_scheme(mapping: &str) -> Option<BlockScheme> {
     match Mapping::named(mapping) {
         Some(Mapping::Blocks(scheme)) => Some(scheme),
-        // The page map has both; a scheme of another kind needs a case of its own in `Plan::build`.
+        // `PageMap` implements both. Any further kind of scheme needs its own case in `Plan::build`.
         Some(Mapping::Page | Mapping::Dftl) | None => None,
     }
 }

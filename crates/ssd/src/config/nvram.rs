@@ -3,25 +3,25 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-/// Writes that go to the non-volatile write cache.
+/// Writes that are stored in the non-volatile write cache.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum NvramPolicyName {
-    /// All.
+    /// All writes.
     #[default]
     Lru,
-    /// Writes into `ranges`, where a file system keeps its metadata, such as the FATs of VFAT.
+    /// Writes into `ranges`, for example where a file system keeps its metadata (the FATs of VFAT).
     LbaRange,
-    /// Writes before the data area of a FAT volume that begins with the drive: its boot sectors, allocation
-    /// tables, and the root directory of FAT12 and FAT16. The drive learns their extent from the boot sector,
-    /// when the host writes that.
+    /// Writes before the data area of a FAT volume that begins at sector 0: its boot sectors, allocation
+    /// tables, and the root directory of FAT12 and FAT16. The drive learns their extent when the host writes
+    /// the boot sector.
     Fat,
     /// Writes whose command is marked as metadata. Traces of blkparse and blktrace (M in RWBS) and Strobe's
-    /// own carry this mark; generators, other traces and guests do not.
+    /// own traces carry this mark; generators, other traces and guests do not.
     Hint,
 }
 
-/// A run of sectors of the drive.
+/// A range of sectors of the drive.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct SectorRange {
@@ -33,52 +33,53 @@ pub struct SectorRange {
     pub sectors: u64,
 }
 
-/// Ranges that [`NvramConfig::ranges`] may have.
+/// Maximum number of ranges in [`NvramConfig::ranges`].
 pub const NVRAM_RANGES_MAX: usize = 64;
 
-/// Non-volatile write cache (NVRAM) in front of the write buffer. What it holds survives a power cut, so
-/// a write that goes to it is complete when it is there, a flush need not empty it, and what is written
-/// often costs flash nothing. If it is full, what was read or written least recently goes to flash.
+/// Non-volatile write cache (NVRAM) in front of the write buffer. Its content survives a power cut: a write
+/// is complete once it is in the cache, and a flush need not empty the cache. Data overwritten in the cache
+/// costs no flash program. A full cache evicts the least recently read or written data to flash.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 pub struct NvramConfig {
-    /// Size in bytes, rounded up to whole mapping units. 0: none. Default 0.
+    /// Size in bytes, rounded up to whole mapping units. 0: no cache. Default 0.
     #[schemars(range(min = 0, max = 1_099_511_627_776u64))]
     pub bytes: u64,
-    /// Writes that go to it. lru: all. lba-range: those into ranges. fat: those before the data area of a FAT
-    /// volume that begins with the drive, once the host has written its boot sector. hint: those marked as
-    /// metadata. Writes to a unit in the cache go to it under every policy. Default lru.
+    /// Writes that are stored in the cache. lru: all writes. lba-range: writes into ranges. fat: writes
+    /// before the data area of a FAT volume that begins at sector 0, once the host has written its boot
+    /// sector. hint: writes marked as metadata. Under every policy, writes to a unit already in the cache are
+    /// cached. Default lru.
     pub policy: NvramPolicyName,
-    /// Sectors whose writes go to it: up to 64 ranges. A mapping unit that a range touches belongs to it.
-    /// Only lba-range looks at them, and it needs one at least. Default none.
+    /// Sector ranges whose writes are cached, up to 64. A mapping unit that a range touches belongs to it.
+    /// Only lba-range uses them and needs at least one. Default none.
     #[schemars(length(max = 64))]
     pub ranges: Vec<SectorRange>,
-    /// Time that a host read of a mapping unit takes there, in ns; one access at a time. Default 0.
+    /// Access time of a host read of a mapping unit in the cache, in ns; accesses are serialised. Default 0.
     #[schemars(range(min = 0, max = 1_000_000_000_000u64))]
     pub read_ns: u64,
-    /// Time that the write of a mapping unit takes there, in ns; one access at a time. Default 0.
+    /// Access time of a write of a mapping unit to the cache, in ns; accesses are serialised. Default 0.
     #[schemars(range(min = 0, max = 1_000_000_000_000u64))]
     pub write_ns: u64,
 }
 
-/// Why `[drive.controller.nvram]` makes no sense.
+/// Reason to reject `[drive.controller.nvram]`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum NvramError {
-    /// lba-range without ranges.
+    /// The policy lba-range without ranges.
     #[error(
         "policy is \"lba-range\", but ranges is empty: add ranges such as \
          [{{ first_sector = 0, sectors = 256 }}], or choose lru or hint"
     )]
     NoRanges,
-    /// A boot sector that nobody keeps.
+    /// The policy fat on a drive that does not store bytes, and so no boot sector.
     #[error(
         "policy is \"fat\", which reads the boot sector that a host writes: set drive.nand.data = \"bytes\", or give ranges \
          and choose lba-range"
     )]
     NoBytes,
     /// Too many ranges.
-    #[error("ranges has {0} entries, at most {max} are possible: join some", max = NVRAM_RANGES_MAX)]
+    #[error("ranges has {0} entries, at most {max} are allowed: merge some", max = NVRAM_RANGES_MAX)]
     ManyRanges(usize),
     /// A range that is empty or leaves the drive.
     #[error(
@@ -101,8 +102,8 @@ impl NvramConfig {
         self.bytes > 0 && self.policy == NvramPolicyName::Hint
     }
 
-    /// Refuses a cache that a drive of `drive_sectors` cannot have. Other keys are checked even if the size
-    /// is 0, as a sweep may begin there.
+    /// Rejects a cache that a drive of `drive_sectors` cannot have. Other keys are checked even if the cache
+    /// size is 0, because a sweep may begin with 0.
     pub(crate) fn check(&self, drive_sectors: u64, keeps_bytes: bool) -> Result<(), NvramError> {
         match self.ranges.len() {
             _ if self.policy == NvramPolicyName::Fat && !keeps_bytes => return Err(NvramError::NoBytes),

@@ -10,50 +10,55 @@ use strobe_types::defaults;
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum SchemeName {
-    /// Host writes share blocks. Relocated data shares blocks of its own (SepGC), or those of the host with
+    /// Host writes share blocks. Relocated data has separate blocks (SepGC), or shares the host's with
     /// drive.ftl.gc.stream = "host" (NoSep).
     #[default]
     None,
-    /// Relocated units at least as hot as the mean of their victim go to one stream, the others to another (CAT, FeGC).
+    /// Relocated units at least as hot as the mean of their victim use one stream, and the colder ones
+    /// another (CAT, FeGC).
     HotCold,
-    /// The units of all victims of a collection are sorted; whole blocks of the coldest go to a stream of their own, the
-    /// rest to that of relocated data (CAPi).
+    /// Sorts the units of all victims of a collection. The coldest units, in whole blocks, use a separate
+    /// stream, and the others the stream of relocated data (CAPi).
     Sorted,
-    /// Host writes are separated by the lifespan of the version that they replace, relocated units by age (SepBIT).
+    /// Separates host writes by the lifespan of the version that they replace, and relocated units by age
+    /// (SepBIT).
     Sepbit,
-    /// Host writes share blocks, and relocated data has blocks of its own (SepGC): none with drive.ftl.gc.stream = "own".
+    /// Host writes share blocks, and relocated data has separate ones (SepGC). Equals none with
+    /// drive.ftl.gc.stream = "own".
     SepGc,
     /// SepBIT's separation of host writes; all relocated data shares blocks (UW).
     Uw,
     /// SepBIT's separation of relocated data; host writes share blocks (GW).
     Gw,
-    /// A unit goes up a stream with each host write, and down with each relocation (DAC).
+    /// A unit moves up one stream with each host write, and down one with each relocation (DAC).
     Dac,
-    /// Streams by the order of magnitude of a unit's host writes less its relocations (FADaC).
+    /// Streams by the order of magnitude of a unit's host writes minus its relocations (FADaC).
     Fadac,
-    /// Host writes are clustered by rewrite interval (WARCIP).
+    /// Clusters host writes by rewrite interval (WARCIP).
     Warcip,
-    /// Units are clustered by hotness, with the hotness of blocks as centres (SFS).
+    /// Clusters units by hotness; the cluster centres come from the hotness of blocks (SFS).
     Sfs,
-    /// Units are separated by the time to their next write or trim, which only a trace tells beforehand (FK, an oracle).
+    /// Separates units by the time to their next write or trim, known in advance only from a trace (FK, an
+    /// oracle).
     Fk,
-    /// Hot host writes have blocks of their own, all others enter a chain of groups, and go on by one with each relocation.
-    /// Number and sizes of groups follow the update intervals of a sample (MiDAS).
+    /// Hot host writes have separate blocks. All other units enter a chain of groups and advance by one group
+    /// with each relocation. Number and sizes of the groups follow the update intervals of a sample (MiDAS).
     Midas,
-    /// Relocated data has blocks of its own, and the host goes on in the one that a collection leaves partly filled (2R).
+    /// Relocated data has separate blocks. The host continues in the block that a collection leaves partly
+    /// filled (2R).
     #[serde(rename = "2r")]
     TwoR,
-    /// Writes hinted as file-system metadata go to a stream of their own.
+    /// Writes hinted as file-system metadata use a separate stream.
     Hints,
-    /// Each placement handle that the host names is a stream, with reclaim units of its own (FDP).
+    /// Each placement handle that the host names is a stream with separate reclaim units (FDP).
     Handles,
 }
 
-/// A placement scheme: one with a name, or a formula whose value is the stream.
+/// A placement scheme: a name, or a formula whose value is the stream.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(untagged)]
 pub enum Scheme {
-    /// One of the schemes with a name.
+    /// One of the named schemes.
     Name(SchemeName),
     /// A formula over [`UNIT_VARIABLES`](strobe_ftl::UNIT_VARIABLES).
     Formula(String),
@@ -86,7 +91,7 @@ impl JsonSchema for Scheme {
 }
 
 impl Scheme {
-    /// Its name; `None` if it is a formula.
+    /// Name of the scheme; `None` if it is a formula.
     pub fn name(&self) -> Option<SchemeName> {
         match self {
             Self::Name(name) => Some(*name),
@@ -94,7 +99,7 @@ impl Scheme {
         }
     }
 
-    /// The formula, if it is one.
+    /// The formula; `None` if the scheme has a name.
     pub fn formula(&self) -> Option<&str> {
         match self {
             Self::Name(_) => None,
@@ -102,7 +107,7 @@ impl Scheme {
         }
     }
 
-    /// True if it is a formula that uses the variable `name`.
+    /// True if the scheme is a formula that uses the variable `name`.
     pub fn uses(&self, name: &str) -> bool {
         self.formula().is_some_and(|text| FormulaPlacement::uses(text, name))
     }
@@ -113,49 +118,54 @@ defaults! {
     #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
     #[serde(deny_unknown_fields, default)]
     pub struct PlacementTable {
-        /// Scheme: none, sep-gc, hot-cold, sorted, sepbit, uw, gw, dac, fadac, warcip, sfs, fk, midas, 2r, hints or handles, or a formula
-        /// such as "min(writes / 4, 2) + 3 * is_copy", whose value is the stream; see `strobe list placements` for both. The page
-        /// map and dftl have it; 2r needs drive.ftl.gc.mode = "stop-the-world". NoSep of the literature is none with
-        /// drive.ftl.gc.stream = "host"; none alone keeps relocated data apart (SepGC). Default none.
+        /// Scheme: none, sep-gc, hot-cold, sorted, sepbit, uw, gw, dac, fadac, warcip, sfs, fk, midas, 2r,
+        /// hints or handles, or a formula. The value of a formula such as "min(writes / 4, 2) + 3 * is_copy"
+        /// is the stream; see `strobe list placements`. Needs mapping = "page" or "dftl"; 2r also needs
+        /// drive.ftl.gc.mode = "stop-the-world". The scheme none keeps relocated data apart (SepGC); with
+        /// drive.ftl.gc.stream = "host" it does not (NoSep). Default none.
         pub scheme: Scheme = Scheme::Name(SchemeName::None);
-        /// Streams of sepbit, gw, dac, fadac, warcip, sfs, fk and midas, those of the host and of relocated data together; the most of a
-        /// formula. Default 6.
+        /// Number of streams of sepbit, gw, dac, fadac, warcip, sfs, fk and midas, for host writes and
+        /// relocated data together. For a formula, the maximum number. Default 6.
         #[schemars(range(min = 3, max = 16))]
         pub streams: u8 = 6;
-        /// Placement handles of handles, and of a formula that uses handle. Default 2.
+        /// Number of placement handles, for handles and for a formula that uses the variable handle. Default
+        /// 2.
         #[schemars(range(min = 1, max = 64))]
         pub handles: u8 = 2;
-        /// Blocks of relocated data under handles: initial (shared by all) or persistent (of each handle). Default initial.
+        /// Isolation of relocated data under handles: initial (all handles share blocks) or persistent
+        /// (separate blocks per handle). Default initial.
         pub isolation: Isolation = Isolation::Initial;
-        /// Size of the reclaim unit that each handle fills: blocks on each plane of its reclaim group. Default 1.
+        /// Size of a reclaim unit under handles: blocks on each plane of its reclaim group. Default 1.
         #[schemars(range(min = 1, max = 65_536))]
         pub unit_blocks: u32 = 1;
-        /// Reclaim groups of handles, which divide the dies of the drive. Each handle fills a reclaim unit in each group, and
-        /// data stays in its group when it is relocated. A host names handle h of group g as g * handles + h. More than one
-        /// needs drive.ftl.gc.mode = "stop-the-world". Default 1.
+        /// Reclaim groups under handles; their number must divide the dies of the drive. Each handle fills a
+        /// reclaim unit in each group, and relocated data stays in its group. A host names handle h of group
+        /// g as g * handles + h. More than one group needs drive.ftl.gc.mode = "stop-the-world". Default 1.
         #[schemars(range(min = 1, max = 16))]
         pub groups: u8 = 1;
-        /// Temperature that hot-cold and sorted go by: update-count, update-rate or last-write. Default update-count.
+        /// Measure of temperature for hot-cold and sorted: update-count, update-rate or last-write. Default
+        /// update-count.
         pub temperature: Temperature = Temperature::UpdateCount;
     }
 }
 
 impl PlacementTable {
-    /// The scheme for a map.
+    /// Placement of a map with this table.
     ///
-    /// The table is flat, so that a sweep changes the scheme alone; several names are one scheme with fixed streams.
+    /// The table is flat, so a sweep can change the scheme alone. Some names stand for one placement with
+    /// different streams.
     pub(crate) fn kind(&self) -> PlacementKind {
         match &self.scheme {
             Scheme::Name(name) => self.named(*name),
             Scheme::Formula(text) => {
-                // What is no formula is refused before a drive is built.
+                // An invalid formula is rejected before a drive is built.
                 let layout = FormulaPlacement::layout(text, self.streams, self.handles);
                 layout.map_or(PlacementKind::Single, PlacementKind::Own)
             }
         }
     }
 
-    /// Bytes of host memory of a placement that is no part of the map: a formula, or fk without its future.
+    /// Host memory in bytes of a placement outside the map: a formula, or fk without the known future.
     pub(crate) fn own_bytes(&self, logical_units: u32) -> u64 {
         match &self.scheme {
             Scheme::Formula(text) => FormulaPlacement::bytes(text, logical_units),
@@ -164,7 +174,7 @@ impl PlacementTable {
         }
     }
 
-    /// The placement by a formula of a map with `logical_units`, if the scheme is one.
+    /// The formula placement of a map with `logical_units`; `None` if the scheme has a name.
     pub(crate) fn by_formula(&self, logical_units: u32) -> Result<Option<Box<dyn Placement>>, FormulaError> {
         let Some(text) = self.scheme.formula() else { return Ok(None) };
         let placement = FormulaPlacement::new(text, self.streams, self.handles, logical_units)?;

@@ -1,4 +1,8 @@
-//! Many requests at a time, as a generator or a trace has them: the path that decides how fast a run is.
+//! Batches of requests from a generator or a trace. This path decides the speed of a run.
+//!
+//! 1. Without timing and caches, consecutive whole-unit writes are written together (`run_gathered`).
+//! 2. With timing and without caches, a whole-unit write takes a short path (`write_unit`).
+//! 3. All other requests take the path of ordinary commands.
 
 use strobe_ftl::{DataTag, Inspectable, WriteContext};
 use strobe_nand::{Cause, Unit, When};
@@ -11,12 +15,12 @@ use crate::error::CommandError;
 use crate::queue::{Goal, HostQueue};
 use crate::stats::Tally;
 
-/// Requests ahead for which the map entry, then the rest, is fetched into the cache.
+/// Prefetch distance of the map entry, in requests.
 const ENTRY_AHEAD: usize = 24;
+/// Prefetch distance of the unit's state, in requests.
 const STATE_AHEAD: usize = 10;
 
 impl<F: Inspectable> Drive<F> {
-    /// See [`Device::issue`](crate::Device::issue).
     pub(super) fn issue_batch(
         &mut self,
         requests: &[Request],
@@ -24,15 +28,16 @@ impl<F: Inspectable> Drive<F> {
         queue: &mut HostQueue,
     ) -> Result<usize, (usize, CommandError)> {
         let gather = self.can_gather();
-        let is_bare = self.is_timed() && !self.has_cache() && self.witness.is_none() && self.power.is_none();
+        let is_bare = self.is_timed() && !self.has_cache() && self.oracle.is_none() && self.power.is_none();
         let is_bare = is_bare && self.faults.is_empty() && !self.log().is_on();
-        // Tags say which batch a request belongs to, and its place there.
+        // A tag holds the number of the batch and the index of the request in it.
         self.batches = self.batches.wrapping_add(1);
         let mut at = 0;
         while let Some(&request) = requests.get(at) {
             if gather && request.op == Op::Write {
-                let room = queue.goal().map_or(u64::MAX, |goal| goal.left(&self.host));
-                let end = requests.len().min(at.saturating_add(usize::try_from(room).unwrap_or(usize::MAX)));
+                // A gathered run must not go past the goal.
+                let left = queue.goal().map_or(u64::MAX, |goal| goal.left(&self.host));
+                let end = requests.len().min(at.saturating_add(usize::try_from(left).unwrap_or(usize::MAX)));
                 let result = self.run_gathered(&requests[at..end]);
                 self.check_medium().map_err(|e| (at, e))?;
                 let done = result.map_err(|(n, e)| (at + n, e))?;
@@ -42,6 +47,7 @@ impl<F: Inspectable> Drive<F> {
                 }
             }
             self.prefetch(requests, at);
+            // In a closed loop, wait until the queue has a free slot.
             while queue.must_wait() {
                 let now = self.pass_to_completion();
                 self.hand_over(now, queue)?;
@@ -55,6 +61,7 @@ impl<F: Inspectable> Drive<F> {
             let now = queue.issue(arrival);
             self.catch_up(now);
             if let Err(error) = self.hand_over(now, queue) {
+                // An earlier command failed, so this request is not submitted.
                 queue.withdraw();
                 return Err(error);
             }
@@ -73,8 +80,7 @@ impl<F: Inspectable> Drive<F> {
         Ok(at)
     }
 
-    /// Lets time pass from completion to completion until `until`, the time of the next submission; true, and no later
-    /// than that instant, if `goal` is reached.
+    /// Advances to `until`, the time of the next submission, or to `goal`; true if `goal` is reached.
     #[inline(always)]
     fn pass_to_goal(
         &mut self,
@@ -92,8 +98,8 @@ impl<F: Inspectable> Drive<F> {
         Ok(true)
     }
 
-    /// Takes up a write of one whole unit on a drive that is bare: one without caches, and which nobody watches. The same
-    /// as [`Drive::take_up`], without what such a write has no need of; false if it has, and nothing was done.
+    /// Equivalent of [`Drive::take_up`] on a drive without caches, oracle, planned cuts, faults and log.
+    /// Returns false, with nothing done, if the request needs the ordinary path.
     #[inline(always)]
     fn write_unit(&mut self, now: SimTime, tag: u64, request: Request) -> bool {
         let Request { op, lba, sectors, handle } = request;
@@ -120,10 +126,9 @@ impl<F: Inspectable> Drive<F> {
         true
     }
 
-    /// Tells the queue of all that is complete by `until`.
     #[inline(always)]
     fn hand_over(&mut self, until: SimTime, queue: &mut HostQueue) -> Result<(), (usize, CommandError)> {
-        match self.flights.first() {
+        match self.in_flight.first() {
             Some(first) if first <= until => self.hand_all_over(until, queue),
             _ => Ok(()),
         }
@@ -146,7 +151,7 @@ impl<F: Inspectable> Drive<F> {
 
     #[inline(always)]
     fn prefetch(&self, requests: &[Request], at: usize) {
-        // What goes to the write buffer needs its map entry much later.
+        // With a write buffer, the map entry of a write is needed only much later.
         let needs_map = |request: &Request| self.buffer.is_none() || request.op == Op::Read;
         if let Some(ahead) = requests.get(at + ENTRY_AHEAD)
             && needs_map(ahead)
@@ -161,30 +166,27 @@ impl<F: Inspectable> Drive<F> {
         }
     }
 
-    /// True if writes of several commands may be handed to the mapping scheme together: only counts are
-    /// observable then.
     fn can_gather(&self) -> bool {
+        // Under these conditions only the counts can be observed.
         !self.is_timed()
-            && self.witness.is_none()
+            && self.oracle.is_none()
             && self.faults.is_empty()
             && !self.has_cache()
             && self.geometry.units_per_page() == 1
     }
 
-    /// Contribution of writes of `units` whole units.
     #[inline(always)]
     fn of_units(&self, units: u64) -> Tally {
         let bytes = units * u64::from(self.geometry.unit_bytes());
         Tally { bytes, units_touched: units, units_written: units, read_modify_writes: 0 }
     }
 
-    /// Executes the whole-unit writes at the front of `requests` in one go; returns how many.
     fn run_gathered(&mut self, requests: &[Request]) -> Result<usize, (usize, CommandError)> {
         let per_unit = self.geometry.sectors_per_unit();
-        // Commands that are gathered share a tag.
+        // Gathered writes have the same tag.
         let tag = DataTag::placed(requests.first().map_or(0, |request| request.handle));
         if self.check_handle(tag).is_err() {
-            // It is refused alone.
+            // The ordinary path rejects the request.
             return Ok(0);
         }
         let mut units = std::mem::take(&mut self.units);
@@ -211,7 +213,7 @@ impl<F: Inspectable> Drive<F> {
         match result {
             Ok(_) => Ok(gathered),
             Err(error) => {
-                // As if the requests after the failing one had not been looked at.
+                // Undo the stamps of the requests after the failing one.
                 self.stamp -= gathered as u64 - written - 1;
                 Err((written as usize, error.into()))
             }

@@ -1,6 +1,4 @@
-//! Copies within the drive.
-//!
-//! Everything that can be refused is checked before anything changes.
+//! Copies within the drive. Every reason for rejection is checked before anything changes.
 
 use strobe_ftl::{FtlError, Inspectable};
 use strobe_nand::{Payload, Unit, When};
@@ -11,23 +9,18 @@ use crate::command::{CommandKind, Range};
 use crate::error::CommandError;
 use crate::limits::check_overlap;
 
-/// Merged units of a copy that are written together.
 const MERGED_UNITS: usize = 256;
 
-/// The units of a copy that cannot be copied whole, on their way.
 struct Merge<P> {
-    /// The destination under construction.
     unit: Option<Unit<P>>,
-    /// The source read last: misaligned copies need each twice.
+    /// The source unit read last. Misaligned copies need each source unit twice.
     source: Option<Unit<P>>,
-    /// When everything read so far is at hand.
+    /// Arrival of everything read so far.
     ready: When,
-    /// When everything written so far is done.
     done: When,
 }
 
 impl<F: Inspectable> Drive<F> {
-    /// Refuses a copy beyond the drive or its limits, or onto its own sources.
     pub(super) fn check_copy(&self, destination: Lba, sources: &[Range]) -> Result<(), CommandError> {
         let kind = CommandKind::Copy;
         let sectors = self.limits.of_copy().check(kind, sources)?;
@@ -41,16 +34,15 @@ impl<F: Inspectable> Drive<F> {
         check_overlap(destination, sectors, sources)
     }
 
-    /// Copies `sources`, one behind the other, to the sectors from `destination` on.
     pub(super) fn copy(&mut self, destination: Lba, sources: &[Range]) -> Result<When, FtlError> {
         let sectors: u64 = sources.iter().map(|source| u64::from(source.sectors)).sum();
         let lba = destination.get();
+        self.report_copy(destination, sectors);
         self.copy_ranges(lba, lba + sectors, sources)
     }
 
-    /// Copies `sources` to the sectors from `to` up to `end`: whole units where they lie alike at both
-    /// places, the rest merged sector by sector. As no source overlaps the destination, the order in
-    /// which this happens does not matter.
+    /// Copies whole units where source and destination are aligned, and merges the rest by sector. No source
+    /// overlaps the destination, so the order does not matter.
     fn copy_ranges(&mut self, mut to: u64, end: u64, sources: &[Range]) -> Result<When, FtlError> {
         let now = self.at_once();
         let per_unit = u64::from(self.geometry.sectors_per_unit());
@@ -61,6 +53,7 @@ impl<F: Inspectable> Drive<F> {
             let source_end = from + u64::from(source.sectors);
             while from < source_end {
                 let left = source_end - from;
+                // Whole units are copied if both positions are aligned.
                 let sectors = if (from | to).is_multiple_of(per_unit) && left >= per_unit {
                     let [first, into] = [from, to].map(|sector| self.geometry.lpn_of(Lba::new(sector)));
                     let count = left / per_unit;
@@ -81,10 +74,10 @@ impl<F: Inspectable> Drive<F> {
         Ok(merge.done)
     }
 
-    /// Copies whole units within the mapping scheme.
     fn copy_units(&mut self, from: Lpn, to: Lpn, count: u32) -> Result<When, FtlError> {
         let mut written = self.at_once();
-        // The destination too: the copy need not survive a power cut, what is there must.
+        // The destination is written back as well: the copy need not survive a power cut, but its old content
+        // must.
         for first in [from, to] {
             let now = self.at_once();
             let Some(nvram) = &mut self.nvram else { break };
@@ -103,8 +96,6 @@ impl<F: Inspectable> Drive<F> {
         Ok(done)
     }
 
-    /// Takes `sectors` sectors from sector `from` on over into the unit that holds sector `to`, all of
-    /// which lies in that unit. `end` is where the copy ends.
     fn merge_sectors(
         &mut self,
         merge: &mut Merge<F::Payload>,
@@ -130,6 +121,7 @@ impl<F: Inspectable> Drive<F> {
                 }
             }
         };
+        // A misaligned part comes from up to two source units.
         while sectors > 0 {
             let count = sectors.min(per_unit - from % per_unit);
             let source = self.geometry.lpn_of(Lba::new(from));
@@ -152,7 +144,7 @@ impl<F: Inspectable> Drive<F> {
 
     fn store_merged(&mut self, merge: &mut Merge<F::Payload>) -> Result<(), FtlError> {
         if !self.units.is_empty() {
-            // Nothing of it comes from the host: the buffer has it no sooner than flash has given it.
+            // The data comes from flash, so the buffer has it only after the reads are complete.
             let done = self.store_at_once(merge.ready)?;
             let done = self.both(done, merge.ready);
             merge.done = self.both(merge.done, done);

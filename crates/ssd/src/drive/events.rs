@@ -1,8 +1,11 @@
-//! Events of a drive as time passes: commands proceed, slots become free, garbage collection takes its next
+//! Events of a drive in virtual time: commands proceed, slots become free, garbage collection takes its next
 //! step.
 //!
-//! At one instant flash comes first, then what waited for a time of the drive's own, then whoever waits for what that
-//! has brought: the write-back of the buffer, commands without a place in the order in which they came, flushes.
+//! Order of events at the same time:
+//!
+//! 1. Events of flash.
+//! 2. Timers of the drive.
+//! 3. Waiting work: the write-back of the buffer, stalled commands in order of arrival, flushes.
 
 use std::cmp::Reverse;
 use std::collections::{BinaryHeap, VecDeque};
@@ -18,19 +21,18 @@ use crate::device::Completion;
 use crate::error::CommandError;
 use crate::stats::Tally;
 
-/// A time that never comes.
 const NEVER: SimTime = SimTime::from_ns(u64::MAX);
 
 /// Meaning of a token. Tokens from [`strobe_ftl::BACKGROUND`] on belong to the mapping scheme.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Event {
-    /// The command in this slot can begin: firmware and link are done with it.
+    /// The command in this slot can begin: firmware and link have processed it.
     Begins(u32),
-    /// The operations that the command in this slot waited for are complete.
+    /// The operations of the command in this slot are complete.
     Done(u32),
-    /// So many units of the write buffer are on flash.
+    /// This number of units of the write buffer is on flash.
     Programmed(usize),
-    /// The units that departed from the non-volatile cache with this number are on flash.
+    /// The units that left the non-volatile cache with this departure number are on flash.
     Arrived(u64),
 }
 
@@ -60,18 +62,15 @@ impl Event {
     }
 }
 
-/// Pending events, and commands that wait for them.
 #[derive(Clone, Debug, Default, Stored)]
 pub(super) struct Events {
     now: SimTime,
-    /// Times of the drive's own, with what happens then; of equal ones the first set first.
+    /// Timers: time, sequence number and token. Equal times run in the order of setting.
     timers: BinaryHeap<Reverse<(SimTime, u64, u64)>>,
     set: u64,
-    /// Tokens of events that are due now.
     due: VecDeque<u64>,
-    /// Commands that wait for a place, in the order in which they came.
     stalled: VecDeque<u32>,
-    /// Flushes, and what works like one, that wait until the buffer has been written back.
+    /// Commands, mostly flushes, that wait for the write-back of the buffer.
     draining: Vec<u32>,
     idle: Idle,
 }
@@ -82,7 +81,6 @@ impl Events {
         self.now
     }
 
-    /// Nothing is to happen, and nobody waits, at `now`: after a power cut.
     pub(super) fn at_rest(now: SimTime) -> Self {
         Self { now, ..Self::default() }
     }
@@ -106,22 +104,21 @@ impl Events {
         !self.stalled.is_empty()
     }
 
-    /// The youngest unit of the buffer that a flush waits for.
     fn wanted(&self, mut youngest: impl FnMut(u32) -> u64) -> Option<u64> {
         self.draining.iter().map(|&slot| youngest(slot)).max()
     }
 }
 
 impl<F: Inspectable> Drive<F> {
-    /// Takes up a command at `now`.
     #[inline]
     pub(super) fn take_up(&mut self, now: SimTime, tag: u64, work: Work<F::Payload>) {
         self.note_host(now);
         let accepted = self.accept(now, &work);
-        let slot = self.flights.add(tag, now, work.kind(), work);
+        let slot = self.in_flight.add(tag, now, work.kind(), work);
         if self.log().is_on() {
             self.log_submission(slot);
         }
+        // Firmware, link or throttle delay the begin of the command.
         if accepted.min(SimTime::from_ns(u64::MAX - 1)) > self.events.now {
             self.events.set(accepted, Event::Begins(slot).token());
         } else {
@@ -130,36 +127,34 @@ impl<F: Inspectable> Drive<F> {
         self.settle_instant();
     }
 
-    /// A command of `kind` that has nothing more to do is complete when `done` is there.
+    /// Adds a command whose work has been issued and completes at `done`.
     #[inline(always)]
     pub(super) fn land(&mut self, now: SimTime, tag: u64, kind: CommandKind, tally: Tally, done: When) {
         self.note_host(now);
-        let slot = self.flights.add_done(tag, now, kind, tally);
+        let slot = self.in_flight.add_done(tag, now, kind, tally);
         self.when_there(done, Event::Done(slot));
         self.settle_instant();
     }
 
-    /// The mapping unit `lpn` cannot be read.
     #[cold]
     fn unreadable(&self, lpn: Lpn) -> CommandError {
         let lba = self.geometry.first_sector(lpn).get();
         CommandError::Unreadable { lba, sectors: self.geometry.sectors_per_unit() }
     }
 
-    /// The command is refused.
     pub(super) fn refuse(&mut self, slot: u32, error: CommandError) {
         let now = self.events.now;
-        let flight = self.flights.get(slot);
-        flight.result = Err(error);
-        let at = flight.issued.max(now);
-        self.flights.complete(slot, at);
+        let entry = self.in_flight.get(slot);
+        entry.result = Err(error);
+        let at = entry.issued.max(now);
+        self.in_flight.complete(slot, at);
     }
 
-    /// Goes on with the command in `slot`; true if it needs not wait where it is.
+    /// Begins or continues a command; false if it still waits in its queue.
     fn step(&mut self, slot: u32) -> bool {
-        // Who comes later waits behind those without a place, if it wants one.
-        let wants_place = matches!(self.flights.get(slot).work, Work::Write { .. });
-        let is_new = !self.flights.get(slot).has_begun;
+        // New writes queue behind stalled ones.
+        let wants_place = matches!(self.in_flight.get(slot).work, Work::Write { .. });
+        let is_new = !self.in_flight.get(slot).has_begun;
         if wants_place && is_new && self.events.is_stalled() {
             self.stall(slot);
             return true;
@@ -168,9 +163,8 @@ impl<F: Inspectable> Drive<F> {
         self.went(slot, step)
     }
 
-    /// The command in `slot` waits for a place, behind those that do.
     fn stall(&mut self, slot: u32) {
-        self.flights.get(slot).stalled = self.events.now;
+        self.in_flight.get(slot).stalled = self.events.now;
         self.events.stalled.push_back(slot);
         self.log_stall(slot);
     }
@@ -179,7 +173,7 @@ impl<F: Inspectable> Drive<F> {
         match step {
             Ok(Progress::Done(when)) => self.when_there(when, Event::Done(slot)),
             Err(CommandError::Ftl(FtlError::Unreadable { lpn, at })) => {
-                self.flights.get(slot).result = Err(self.unreadable(lpn));
+                self.in_flight.get(slot).result = Err(self.unreadable(lpn));
                 self.when_there(at, Event::Done(slot));
             }
             Err(error) => self.refuse(slot, error),
@@ -194,7 +188,6 @@ impl<F: Inspectable> Drive<F> {
         true
     }
 
-    /// Lets `event` happen when `when` is there.
     #[inline]
     fn when_there(&mut self, when: When, event: Event) {
         match when {
@@ -206,20 +199,16 @@ impl<F: Inspectable> Drive<F> {
         }
     }
 
-    /// `units` units of the write buffer are on flash at `when`.
     pub(super) fn when_programmed(&mut self, (when, units): (When, usize)) {
         if units > 0 {
             self.when_there(when, Event::Programmed(units));
         }
     }
 
-    /// Schedules the arrival on flash, at `when`, of the units that departed from the non-volatile cache as
-    /// `number`.
     pub(super) fn when_arrived(&mut self, (when, number): (When, u64)) {
         self.when_there(when, Event::Arrived(number));
     }
 
-    /// Lets everything happen that happens now.
     #[inline(always)]
     pub(super) fn settle_instant(&mut self) {
         let is_over = self.events.due.is_empty()
@@ -235,7 +224,7 @@ impl<F: Inspectable> Drive<F> {
 
     fn settle_all(&mut self) {
         loop {
-            // What has come by now may have come after a cut.
+            // Completions processed from here on may lie after a cut, so the state is kept first.
             if self.power.is_some() {
                 self.keep_what_cuts_leave();
             }
@@ -250,11 +239,10 @@ impl<F: Inspectable> Drive<F> {
         }
     }
 
-    /// Lets time pass until `now`, if it has not come yet. At an instant that has come, dies begin nothing before time
-    /// goes on: commands that come together are looked at together.
     #[inline]
     pub(super) fn catch_up(&mut self, now: SimTime) {
         let now = now.min(SimTime::from_ns(u64::MAX - 1));
+        // Dies begin no operation before time passes, so commands submitted together are scheduled together.
         if now > self.events.now {
             self.pass(now);
         }
@@ -286,27 +274,27 @@ impl<F: Inspectable> Drive<F> {
         }
     }
 
-    /// Continues the command in `slot`, whose operations are complete.
     #[inline]
     fn done(&mut self, slot: u32) {
         let now = self.events.now;
-        let flight = self.flights.get(slot);
-        let is_write = flight.kind == CommandKind::Write;
-        let has_failed = flight.result.is_err();
-        let at = match flight.work {
+        let entry = self.in_flight.get(slot);
+        let is_write = entry.kind == CommandKind::Write;
+        let has_failed = entry.result.is_err();
+        // Controller and link add their time after the flash operations.
+        let at = match entry.work {
             Work::Read { range } if !has_failed => self.controller.send(now, range.bytes()),
             _ => now,
         };
         let at = if self.is_timed() { self.controller.answer(at, is_write) } else { at };
-        if self.witness.is_some() && !has_failed {
+        if self.oracle.is_some() && !has_failed {
             self.note_done(slot);
         }
-        self.flights.complete(slot, at);
+        self.in_flight.complete(slot, at);
     }
 
-    /// Lets those go on that wait; true if one could.
     fn serve_waiting(&mut self) -> bool {
         let mut has_gone = self.write_back();
+        // Stalled commands proceed in order of arrival: one that still waits holds up the commands behind it.
         while let Some(&slot) = self.events.stalled.front() {
             let step = self.carry_out(slot);
             if !self.went(slot, step) {
@@ -314,11 +302,12 @@ impl<F: Inspectable> Drive<F> {
             }
             self.events.stalled.pop_front();
             self.stalls.writes += 1;
-            let waited_ns = self.events.now.since(self.flights.get(slot).stalled);
+            let waited_ns = self.events.now.since(self.in_flight.get(slot).stalled);
             self.stalls.ns += waited_ns;
             self.log_resumption(slot, waited_ns);
             has_gone = true;
         }
+        // A flush holds up no other flush, so each is tried.
         if !self.events.draining.is_empty() {
             let draining = std::mem::take(&mut self.events.draining);
             for slot in draining {
@@ -330,13 +319,14 @@ impl<F: Inspectable> Drive<F> {
         has_gone || !self.events.due.is_empty()
     }
 
-    /// Writes back what the buffer has too much of, or what a flush waits for; true if that was anything.
+    /// Writes back the buffer if crowded or for a flush; true if units were written or commands refused.
     fn write_back(&mut self) -> bool {
         if self.buffer.is_none() {
             return false;
         }
-        let flights = &mut self.flights;
-        let wanted = self.events.wanted(|slot| flights.get(slot).youngest);
+        let in_flight = &mut self.in_flight;
+        // A flush needs all units up to the youngest one at its start.
+        let wanted = self.events.wanted(|slot| in_flight.get(slot).youngest);
         let mut has_gone = false;
         while let Some(buffer) = &mut self.buffer
             && (buffer.is_crowded() || wanted.is_some_and(|arrival| buffer.holds_until(arrival)))
@@ -345,7 +335,7 @@ impl<F: Inspectable> Drive<F> {
             match buffer.write_back(&mut self.ftl) {
                 Ok(departed) => self.when_programmed(departed),
                 Err(error) => {
-                    // Nobody who waits for a place, or for flash, will get what it waits for.
+                    // Commands that wait for a slot or for a flush can never proceed.
                     let stalled = std::mem::take(&mut self.events.stalled);
                     let draining = std::mem::take(&mut self.events.draining);
                     let has_refused = !stalled.is_empty() || !draining.is_empty();
@@ -360,7 +350,6 @@ impl<F: Inspectable> Drive<F> {
         has_gone
     }
 
-    /// Lets time pass until `until`.
     pub(super) fn pass(&mut self, until: SimTime) {
         while self.pass_to_news(until) {}
         if until < NEVER {
@@ -368,8 +357,7 @@ impl<F: Inspectable> Drive<F> {
         }
     }
 
-    /// Lets time pass until something happens that is not the flash's own business, but no further than `until`; false
-    /// if nothing does.
+    /// Advances to the next event, at most to `until`; false if none occurs by then.
     #[inline]
     fn pass_to_news(&mut self, until: SimTime) -> bool {
         let timer = self.events.next().unwrap_or(NEVER);
@@ -378,6 +366,7 @@ impl<F: Inspectable> Drive<F> {
             self.events.now = self.events.now.max(self.ftl.nand().timing().now());
         } else if timer <= until && timer < NEVER {
             self.events.now = self.events.now.max(timer);
+            // All timers of this instant become due together.
             while let Some(&Reverse((at, _, token))) = self.events.timers.peek()
                 && at <= timer
             {
@@ -394,20 +383,18 @@ impl<F: Inspectable> Drive<F> {
         true
     }
 
-    /// Lets time pass until a command is complete, and all has happened that happens then; returns that time.
     pub(super) fn pass_to_completion(&mut self) -> SimTime {
         loop {
-            let known = self.flights.first().unwrap_or(NEVER);
+            let known = self.in_flight.first().unwrap_or(NEVER);
             let goes_on = known > self.events.now && self.pass_to_news(known);
             if !goes_on {
-                assert!(known < NEVER, "drive bug: a command that is outstanding never completes");
+                assert!(known < NEVER, "drive bug: an outstanding command never completes");
                 self.pass(known);
                 return known.max(self.events.now);
             }
         }
     }
 
-    /// Writes back all that the buffer holds.
     pub(super) fn write_all_back(&mut self) -> Result<(), CommandError> {
         while let Some(buffer) = &mut self.buffer
             && buffer.dirty_units() > 0
@@ -419,16 +406,16 @@ impl<F: Inspectable> Drive<F> {
             } else if let Some(next) = self.ftl.nand().timing().next_event() {
                 self.pass(next);
             } else {
-                unreachable!("drive bug: nothing is on its way that writes wait for");
+                unreachable!("drive bug: writes wait, and nothing is in flight");
             }
         }
         Ok(())
     }
 
-    /// [`Drive::pass_to_completion`], but no further than `until`; returns its time, if one came by then.
+    /// Like [`Drive::pass_to_completion`]; `None` if no command completes by `until`.
     pub(super) fn pass_to_completion_by(&mut self, until: SimTime) -> Option<SimTime> {
         loop {
-            let known = self.flights.first().filter(|&at| at <= until);
+            let known = self.in_flight.first().filter(|&at| at <= until);
             let target = known.unwrap_or(until);
             if target > self.events.now && self.pass_to_news(target) {
                 continue;
@@ -439,7 +426,7 @@ impl<F: Inspectable> Drive<F> {
         }
     }
 
-    /// Lets time pass until all flash operations are complete, those too that follow from others.
+    /// Advances until flash has no event left, including operations that completions issue.
     pub(super) fn come_to_rest(&mut self) {
         self.settle_instant();
         while let Some(next) = self.ftl.nand().timing().next_event().filter(|_| self.is_timed()) {
@@ -451,38 +438,37 @@ impl<F: Inspectable> Drive<F> {
         self.events.now
     }
 
-    /// The first completion by `until`. The command counts from here on, with its latency.
     #[inline(always)]
     pub(super) fn take_completion(&mut self, until: SimTime) -> Option<Completion> {
-        let (at, slot) = self.flights.take(until)?;
+        let (at, slot) = self.in_flight.take(until)?;
         if self.log().is_on() {
             self.log_completion(at, slot);
         }
         let is_timed = self.is_timed();
-        let flight = self.flights.get(slot);
-        let (tag, kind, issued, bytes) = (flight.tag, flight.kind, flight.issued, flight.tally.bytes);
-        let is_unreadable = flight.result.as_ref().is_err_and(CommandError::is_unreadable);
-        if flight.result.is_ok() || is_unreadable {
-            self.host.add(kind, 1, &flight.tally);
-            self.host.add_errors(kind, is_unreadable.into());
-            if is_timed && let Some(op) = kind.op() {
-                self.latency.record(op, at.since(issued));
+        let entry = self.in_flight.get(slot);
+        let (tag, kind, issued, bytes) = (entry.tag, entry.kind, entry.issued, entry.tally.bytes);
+        match &entry.result {
+            Ok(_) => {
+                self.host.add(kind, 1, &entry.tally);
+                if is_timed && let Some(op) = kind.op() {
+                    self.latency.record(op, at.since(issued));
+                }
             }
+            Err(error) if error.is_unreadable() => self.host.add_failed(kind, &entry.tally),
+            Err(_) => {}
         }
-        Some(Completion { tag, at, kind, issued, bytes, result: self.flights.release(slot) })
+        Some(Completion { tag, at, kind, issued, bytes, result: self.in_flight.release(slot) })
     }
 
-    /// A command that is refused as it comes: nothing has been done for it.
     pub(super) fn refuse_at_once(&mut self, now: SimTime, tag: u64, error: CommandError) {
-        let slot = self.flights.add(tag, now, CommandKind::Flush, Work::Flush);
-        self.flights.get(slot).result = Err(error);
-        self.flights.complete(slot, now);
+        let slot = self.in_flight.add(tag, now, CommandKind::Flush, Work::Flush);
+        self.in_flight.get(slot).result = Err(error);
+        self.in_flight.complete(slot, now);
     }
 
-    /// When something happens next.
     #[inline]
     pub(super) fn next_instant(&self) -> Option<SimTime> {
-        let own = [self.flights.first(), self.events.next()].into_iter().flatten().min();
+        let own = [self.in_flight.first(), self.events.next()].into_iter().flatten().min();
         if self.is_timed() {
             [own, self.ftl.nand().timing().next_event()].into_iter().flatten().min()
         } else {

@@ -1,39 +1,19 @@
-//! Planned read errors: each waits for its moment, and for data at its place.
+//! Planned read errors: each occurs when it is due and its place holds data.
 
 use strobe_ftl::Inspectable;
 use strobe_nand::{Lasts, Nand};
-use strobe_types::{Lpn, Ppa, Ppn, SimTime, Stored};
+use strobe_types::{Lba, Lpn, Ppa};
 
 use super::Drive;
-
-/// A read error that is planned.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Stored)]
-pub(crate) struct Fault {
-    pub(crate) place: FaultPlace,
-    /// Mapping units that the host has written before.
-    pub(crate) after_writes: u64,
-    /// Virtual time before which it does not come.
-    pub(crate) after: SimTime,
-    pub(crate) lasts: Lasts,
-}
-
-/// The place of a planned read error.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Stored)]
-pub(crate) enum FaultPlace {
-    /// Wherever a logical unit lies then.
-    Unit(Lpn),
-    /// Flash page `part` of the `parts` that are programmed together as `page`.
-    Page { page: Ppn, part: u32, parts: u32 },
-}
+use super::planned::{Fault, FaultPlace, Planned};
 
 impl<F: Inspectable> Drive<F> {
-    /// This drive with `faults` to come.
     #[must_use]
     pub(crate) fn with_faults(self, faults: Vec<Fault>) -> Self {
-        Self { faults, ..self }
+        Self { faults: Planned::new(faults), ..self }
     }
 
-    /// Brings about the faults that are due. To be called before a command does anything.
+    /// Applies due faults. Must run before a command does anything.
     #[inline(always)]
     pub(super) fn bring_faults(&mut self) {
         if !self.faults.is_empty() {
@@ -43,16 +23,37 @@ impl<F: Inspectable> Drive<F> {
 
     #[cold]
     fn bring_due_faults(&mut self) {
-        let (now, written) = (self.events.now(), self.host.units_written);
         let mut faults = std::mem::take(&mut self.faults);
-        faults.retain(|fault| {
-            let is_due = now >= fault.after && written >= fault.after_writes;
-            !(is_due && self.bring(fault))
-        });
+        self.report_programs(&mut faults);
+        let (now, written) = (self.events.now(), self.host.units_written);
+        let due = faults.take_due(now, written, |place| self.is_stored(place));
+        due.iter().for_each(|fault| self.bring(fault));
+        // The faults that still wait have been checked, so only later programs matter.
+        self.ftl.nand_mut().watch_programs(faults.is_waiting());
         self.faults = faults;
     }
 
-    /// Makes `lpn` unreadable where it lies now; false if it does not lie on flash.
+    fn report_programs(&mut self, faults: &mut Planned) {
+        let units = self.geometry.units_per_page();
+        for page in self.ftl.nand_mut().watch_programs(true) {
+            faults.on_programmed(page);
+            let (nand, first) = (self.ftl.nand(), self.geometry.first_unit_of_page(page));
+            for lpn in (0..units).filter_map(|at| nand.lpn(first.plus(at))) {
+                faults.on_stored(FaultPlace::Unit(lpn), FaultPlace::Unit(lpn));
+            }
+        }
+    }
+
+    /// Marks the destination of a copy for a check: a copy may map units without a program.
+    pub(super) fn report_copy(&mut self, destination: Lba, sectors: u64) {
+        if sectors > 0 && self.faults.is_waiting() {
+            let last = Lba::new(destination.get() + sectors - 1);
+            let [first, last] = [destination, last].map(|lba| FaultPlace::Unit(self.geometry.lpn_of(lba)));
+            self.faults.on_stored(first, last);
+        }
+    }
+
+    /// Makes `lpn` unreadable; false if it is not on flash.
     pub(super) fn lose(&mut self, lpn: Lpn) -> bool {
         let place = self.ftl.locate(lpn);
         if let Some(ppa) = place {
@@ -61,12 +62,16 @@ impl<F: Inspectable> Drive<F> {
         place.is_some()
     }
 
-    /// Brings `fault` about; false if nothing is stored at its place.
-    fn bring(&mut self, fault: &Fault) -> bool {
-        let nand = self.ftl.nand();
+    fn is_stored(&self, place: FaultPlace) -> bool {
+        match place {
+            FaultPlace::Unit(lpn) => self.ftl.locate(lpn).is_some(),
+            FaultPlace::Page { page, .. } => self.ftl.nand().is_programmed(page),
+        }
+    }
+
+    fn bring(&mut self, fault: &Fault) {
         let units: Vec<Ppa> = match fault.place {
             FaultPlace::Unit(lpn) => self.ftl.locate(lpn).into_iter().collect(),
-            FaultPlace::Page { page, .. } if !nand.is_programmed(page) => Vec::new(),
             FaultPlace::Page { page, part, parts } => {
                 let per_part = self.geometry.units_per_page() / parts;
                 let first = self.geometry.first_unit_of_page(page).plus(part * per_part);
@@ -76,6 +81,5 @@ impl<F: Inspectable> Drive<F> {
         for &ppa in &units {
             self.ftl.nand_mut().lose(ppa, fault.lasts);
         }
-        !units.is_empty()
     }
 }

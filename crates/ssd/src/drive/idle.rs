@@ -1,24 +1,22 @@
-//! Detection of an idle host, for mapping schemes that work then.
+//! Detection of an idle host, for mapping schemes that work in idle time.
 
 use strobe_ftl::{BACKGROUND, Inspectable};
 use strobe_types::{SimTime, Stored};
 
 use super::Drive;
 
-/// The token of the timer: the last one below those of the mapping scheme.
+/// Token of the idle timer: the last one before the tokens of the mapping scheme.
 pub(super) const IDLE: u64 = BACKGROUND - 1;
 
-/// When the host was last here.
 #[derive(Clone, Copy, Debug, Default, Stored)]
 pub(super) struct Idle {
     last: SimTime,
-    /// One timer is enough: when it is due, it is set again if a command has come meanwhile.
+    /// True if the timer is set. When it is due and commands have arrived since, it is set again.
     has_timer: bool,
     is_idle: bool,
 }
 
 impl<F: Inspectable> Drive<F> {
-    /// A command of the host is here at `now`.
     #[inline(always)]
     pub(super) fn note_host(&mut self, now: SimTime) {
         if let Some(after_ns) = self.idle_after_ns {
@@ -38,7 +36,6 @@ impl<F: Inspectable> Drive<F> {
         }
     }
 
-    /// The timer is due.
     pub(super) fn look_at_host(&mut self) {
         let Some(after_ns) = self.idle_after_ns else { return };
         let now = self.events.now();

@@ -5,6 +5,7 @@ use strobe_nand::{Class, Nand, Payload, Timing};
 use strobe_types::{BlockId, Lba, Lpn, SECTOR_BYTES, SimTime};
 
 use super::Drive;
+use crate::command::CommandKind;
 use crate::device::Inspect;
 use crate::latency::Latency;
 use crate::nvram::Nvram;
@@ -13,6 +14,10 @@ use crate::stats::{DriveStats, ReclaimUnits};
 impl<F: Inspectable> Inspect for Drive<F> {
     fn logical_units(&self) -> u32 {
         self.ftl.logical_units()
+    }
+
+    fn oldest_outstanding(&self) -> Option<(CommandKind, SimTime)> {
+        self.in_flight.oldest()
     }
 
     fn mapped_units(&self) -> u32 {
@@ -48,7 +53,7 @@ impl<F: Inspectable> Inspect for Drive<F> {
         let left = |(handle, &pages): (u16, &u64)| {
             let waiting = self.buffer.as_ref().map_or(0, |buffer| buffer.units_with(handle));
             let waiting = waiting * u64::from(self.geometry.sectors_per_unit()) % unit_sectors;
-            // It may go on in the next unit.
+            // The buffered units may exceed this reclaim unit and continue in the next one.
             let left = (pages * page_sectors + unit_sectors - waiting) % unit_sectors;
             if left == 0 { unit_sectors } else { left }
         };

@@ -1,18 +1,15 @@
-//! The drive itself: one path for every command, from the checks to the account of what it has done.
-//!
-//! What a command does is in [`write`], [`read`], [`trim`] and [`copy`]; how it comes in and goes out is in [`door`],
-//! what happens meanwhile, as time passes, in [`events`], what when nothing comes in [`idle`]; many requests at a time are in [`batch`]. What can be seen
-//! from outside is in [`inspect`], what only a simulation can do in [`simulated`].
+//! The drive: all commands take one path, from the checks to the counters.
 
 mod batch;
 mod copy;
-mod door;
+mod device;
 mod events;
 mod faults;
-mod flight;
 mod idle;
+mod in_flight;
 mod inspect;
 mod log;
+mod planned;
 mod read;
 mod simulated;
 mod state;
@@ -24,8 +21,9 @@ use strobe_nand::{Nand, NandOp, OpCounts, Payload, Unit, When};
 use strobe_types::{Geometry, Lba, Lpn, Request, SECTOR_BYTES, SimTime};
 
 use self::events::Events;
-pub(crate) use self::faults::{Fault, FaultPlace};
-use self::flight::{Content, Flights, Work};
+use self::in_flight::{Content, InFlightTable, Work};
+use self::planned::Planned;
+pub(crate) use self::planned::{Fault, FaultPlace};
 use self::simulated::Plan;
 use crate::buffer::WriteBuffer;
 use crate::command::{Command, CommandKind, DataTag, Range};
@@ -35,48 +33,42 @@ use crate::error::CommandError;
 use crate::latency::Latency;
 use crate::limits::LimitsConfig;
 use crate::nvram::Nvram;
+use crate::oracle::Oracle;
 use crate::stats::{HostCounts, StallStats, Tally};
-use crate::witness::Witness;
 
-/// A drive: controller and write caches over a mapping scheme. Its methods are those of
-/// [`Device`](crate::Device), [`Inspect`](crate::Inspect) and [`Simulated`](crate::Simulated).
+/// A drive: controller and write caches over a mapping scheme. It implements [`Device`](crate::Device),
+/// [`Inspect`](crate::Inspect) and [`Simulated`](crate::Simulated).
 #[derive(Clone, Debug)]
 pub struct Drive<F: MappingScheme> {
     ftl: F,
     geometry: Geometry,
     controller: Controller,
-    /// In front of the buffer: while it holds a unit, the buffer does not.
+    /// Cache in front of the buffer. The buffer holds no unit that this cache holds.
     nvram: Option<Nvram<F::Payload>>,
     buffer: Option<WriteBuffer<F::Payload>>,
-    /// True if writes may wait in volatile caches once they are complete.
     write_cache: bool,
     limits: LimitsConfig,
     drive_sectors: u64,
     host: HostCounts,
-    /// Work of the command at hand that has not been added to its own tally.
+    /// Counts of the current command since it was last resumed.
     tally: Tally,
     stalls: StallStats,
     latency: Latency,
     is_timed: bool,
-    /// Time without a command after which the mapping scheme is told, in ns, if it wants to know.
+    /// Time without commands until the host counts as idle; `None` if the mapping scheme does not use idle
+    /// time.
     idle_after_ns: Option<u64>,
-    /// Content of the last write whose data nobody supplied.
+    /// Running number: the content of the last write without supplied data.
     stamp: u64,
-    /// Units that the command at hand is about to write.
     units: Vec<Unit<F::Payload>>,
-    /// Contents that the command at hand, or the one before, has read.
     read: Vec<F::Payload>,
-    /// Commands that are on their way.
-    flights: Flights<F::Payload>,
+    in_flight: InFlightTable<F::Payload>,
     events: Events,
-    /// Batches so far.
     batches: u32,
     power: Option<Box<Plan<F::Payload>>>,
-    witness: Option<Box<Witness<F::Payload>>>,
-    /// Flash operations before the drive was built.
+    oracle: Option<Box<Oracle<F::Payload>>>,
     before: OpCounts,
-    /// Planned read errors that have not come yet.
-    faults: Vec<Fault>,
+    faults: Planned,
 }
 
 impl<F: MappingScheme> Drive<F> {
@@ -103,25 +95,24 @@ impl<F: MappingScheme> Drive<F> {
             stamp: 0,
             units: Vec::new(),
             read: Vec::new(),
-            flights: Flights::default(),
+            in_flight: InFlightTable::default(),
             events: Events::default(),
             batches: 0,
             power: None,
-            witness: None,
+            oracle: None,
             before: OpCounts::default(),
-            faults: Vec::new(),
+            faults: Planned::default(),
             geometry,
             ftl,
         }
     }
 
-    /// A drive over `ftl`, found again on flash that had done `before` until then: that is not counted
-    /// among what this drive does.
+    /// A drive over used flash; its counters leave out `before`, the operations so far.
     pub(crate) fn reopened(ftl: F, controller: &ControllerConfig, before: OpCounts) -> Self
     where
         F: Inspectable,
     {
-        // Content that nobody supplied should differ from that of the sessions before.
+        // Synthetic content must differ from that of earlier sessions.
         let stamp = before.total(NandOp::Program) << 20;
         let mut drive = Self { before, stamp, ..Self::new(ftl, controller) };
         if let Some(nvram) = &mut drive.nvram {
@@ -132,15 +123,15 @@ impl<F: MappingScheme> Drive<F> {
         drive
     }
 
-    /// This drive with the chance of `seed`: how much the time of a command varies. Without it, that of the seed 1.
+    /// This drive with jitter derived from `seed`. The default seed is 1.
     #[must_use]
     pub fn with_seed(mut self, seed: u64) -> Self {
         self.controller.seed(seed);
         self
     }
 
-    /// This drive with `nvram` as its non-volatile cache: what a power cut has left, over a mapping scheme that was
-    /// recovered by other means than [`Simulated::restart`](crate::Simulated::restart).
+    /// This drive with the non-volatile cache that a power cut left, for a mapping scheme not recovered by
+    /// [`Simulated::restart`](crate::Simulated::restart).
     #[must_use]
     pub fn with_nvram(self, nvram: Nvram<F::Payload>) -> Self {
         Self { nvram: Some(nvram), ..self }
@@ -151,34 +142,29 @@ impl<F: MappingScheme> Drive<F> {
         &self.ftl
     }
 
-    /// The non-volatile write cache, if there is one. As it was at the start of a command, it is right
-    /// after a power cut anywhere inside that command.
+    /// The non-volatile write cache, if any. Without timing, its content before a command is correct after a
+    /// power cut anywhere in that command.
     pub fn nvram(&self) -> Option<&Nvram<F::Payload>> {
         self.nvram.as_ref()
     }
 
-    /// Contents of the units that the last read covered, in the medium's own terms.
+    /// Contents of the units that the last read covered.
     pub fn last_read(&self) -> &[F::Payload] {
         &self.read
     }
 }
 
-/// Progress of a command.
 enum Progress {
-    /// It is done then.
     Done(When),
-    /// It waits for a place, in the order in which commands came.
+    /// The command waits for a slot, in order of arrival.
     Stalled,
-    /// It waits until the write buffer has been written back.
+    /// The command waits for the write-back of the buffer.
     Draining,
 }
 
-/// Progress of a command, or the error that refuses it.
 type Step = Result<Progress, CommandError>;
 
 impl<F: Inspectable> Drive<F> {
-    /// Work of `command` and its data, under the current setting of the write cache. Refuses commands that
-    /// cannot be done.
     fn work(&mut self, command: &Command<'_>, data: Option<&[u8]>) -> Result<Work<F::Payload>, CommandError> {
         Ok(match (*command, data) {
             (Command::Write { range, fua, tag }, data) => {
@@ -188,6 +174,7 @@ impl<F: Inspectable> Drive<F> {
                 };
                 self.check_range(CommandKind::Write, range.lba, range.sectors)?;
                 self.check_handle(tag)?;
+                // Only a valid command takes a stamp, so a rejected one leaves no trace.
                 let content = match content {
                     Content::Same(_) => Content::Same(self.next_stamp()),
                     bytes => bytes,
@@ -218,7 +205,6 @@ impl<F: Inspectable> Drive<F> {
         })
     }
 
-    /// Refuses a placement handle that the drive does not have.
     #[inline(always)]
     fn check_handle(&self, DataTag { handle, .. }: DataTag) -> Result<(), CommandError> {
         if handle == 0 || handle < self.ftl.handles() {
@@ -227,7 +213,7 @@ impl<F: Inspectable> Drive<F> {
         Err(CommandError::NoSuchHandle { handle, handles: self.ftl.handles() })
     }
 
-    /// Work of a request. A trim may be larger than the commands that the drive takes.
+    /// The limits of trim commands do not apply to requests.
     #[inline(always)]
     fn work_of_request(&mut self, request: Request) -> Result<Work<F::Payload>, CommandError> {
         let range = Range::new(request.lba, request.sectors);
@@ -251,7 +237,6 @@ impl<F: Inspectable> Drive<F> {
         }
     }
 
-    /// When the firmware, and the link for the data of a write, are done with taking up `work` at `now`.
     #[inline(always)]
     fn accept(&mut self, now: SimTime, work: &Work<F::Payload>) -> SimTime {
         let per_unit = self.geometry.sectors_per_unit();
@@ -269,36 +254,34 @@ impl<F: Inspectable> Drive<F> {
         }
     }
 
-    /// Does what the command in `slot` asks for, or goes on with it, as far as that is possible now. Every command
-    /// takes this path, with all that goes on around it: the state that a power cut would go back to, the medium
-    /// below, the account of what may be read afterwards.
+    /// Begins or continues a command, after snapshots for power cuts, a check of the medium and due faults;
+    /// then informs the oracle.
     fn carry_out(&mut self, slot: u32) -> Step {
         self.begin_command();
         self.check_medium()?;
         self.bring_faults();
         self.log().serve(Some(slot));
-        let flight = self.flights.get(slot);
-        let is_first = !std::mem::replace(&mut flight.has_begun, true);
+        let entry = self.in_flight.get(slot);
+        let is_first = !std::mem::replace(&mut entry.has_begun, true);
         let empty = Work::Read { range: Range::new(Lba::new(0), 0) };
-        let mut work = std::mem::replace(&mut flight.work, empty);
+        let mut work = std::mem::replace(&mut entry.work, empty);
         self.tally = if is_first { self.covered(&work) } else { Tally::default() };
         let step = if is_first { self.begin(slot, &mut work) } else { self.go_on(slot, &work) };
         self.note(&work.as_command());
-        // What others do while it is under way is not durable when it is complete. Neither is, for the witness, what a
-        // write stores after it had to wait.
-        if self.witness.is_some() && is_first {
-            self.flights.get(slot).seen = self.seen();
+        // Data written by overlapping commands is not covered by this command's durability guarantee. For the
+        // oracle, neither are units that a write stores after a stall.
+        if self.oracle.is_some() && is_first {
+            self.in_flight.get(slot).seen = self.seen();
         }
         let tally = std::mem::take(&mut self.tally);
-        let flight = self.flights.get(slot);
-        flight.work = work;
-        flight.tally = flight.tally.and(&tally);
+        let entry = self.in_flight.get(slot);
+        entry.work = work;
+        entry.tally = entry.tally.and(&tally);
         self.log().serve(None);
         self.check_medium()?;
         step
     }
 
-    /// The extent of `work`: bytes and mapping units, before anything of it is done.
     fn covered(&self, work: &Work<F::Payload>) -> Tally {
         let units = |lba: Lba, sectors: u64| {
             let touched = self.geometry.units_touched(lba, sectors);
@@ -325,7 +308,7 @@ impl<F: Inspectable> Drive<F> {
         let done = match work {
             Work::Read { range } => {
                 let arrived = self.read(*range)?;
-                self.flights.get(slot).result = Ok(self.bytes_read(*range));
+                self.in_flight.get(slot).result = Ok(self.bytes_read(*range));
                 arrived
             }
             Work::Write { range, fua, tag, content } => {
@@ -339,15 +322,14 @@ impl<F: Inspectable> Drive<F> {
         let makes_durable = matches!(work, Work::WriteZeroes { .. } | Work::Copy { .. }) && !self.write_cache;
         debug_assert!(now == self.events.now());
         if makes_durable {
-            // Without a write cache the host sends no flushes: then what is complete is durable.
-            self.flights.get(slot).done = done;
+            // Without a write cache the host sends no flushes, so completed commands must be durable.
+            self.in_flight.get(slot).done = done;
             self.drain(slot)
         } else {
             Ok(Progress::Done(done))
         }
     }
 
-    /// Goes on with a command that had to wait.
     fn go_on(&mut self, slot: u32, work: &Work<F::Payload>) -> Step {
         match *work {
             Work::Write { range, tag, ref content, .. } => {
@@ -366,7 +348,7 @@ impl<F: Inspectable> Drive<F> {
         }
     }
 
-    /// The bytes of a write of `range`, if they are as many and the drive keeps them.
+    /// Rejects data of the wrong length, or any data if the drive stores none.
     fn checked_data(&self, range: Range, data: &[u8]) -> Result<Vec<u8>, CommandError> {
         if range.bytes() != data.len() as u64 {
             let (op, bytes) = (CommandKind::Write, data.len() as u64);
@@ -383,7 +365,6 @@ impl<F: Inspectable> Drive<F> {
         self.ftl.nand_mut().both(a, b)
     }
 
-    /// Now, for operations that wait for nothing.
     #[inline(always)]
     fn at_once(&self) -> When {
         When::At(self.events.now())
@@ -391,7 +372,6 @@ impl<F: Inspectable> Drive<F> {
 }
 
 impl<F: MappingScheme> Drive<F> {
-    /// Content that no write before has stored.
     #[inline(always)]
     fn next_stamp(&mut self) -> F::Payload {
         self.stamp += 1;
@@ -417,7 +397,7 @@ impl<F: MappingScheme> Drive<F> {
         }
     }
 
-    /// True if timing is enabled. If the type excludes timing, this is a constant at compile time.
+    /// Constant at compile time if the type excludes timing.
     #[inline(always)]
     fn is_timed(&self) -> bool {
         <F::Nand as Nand>::TIMED && self.is_timed

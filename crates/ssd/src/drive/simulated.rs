@@ -1,4 +1,4 @@
-//! [`Simulated`] for [`Drive`]: snapshots, power cuts and the oracle of what may be read after them.
+//! [`Simulated`] for [`Drive`]: snapshots, power cuts and the oracle of contents after them.
 
 use strobe_ftl::{Inspectable, Recoverable, Recovery, RecoveryError};
 use strobe_nand::{CutPlan, EventLog, Met, Nand, PowerCuts, Snapshot, Timing};
@@ -6,39 +6,37 @@ use strobe_types::{Lba, Lpn, SimTime, State, StateError, StateReader, StateWrite
 
 use super::Drive;
 use super::events::Events;
-use super::flight::Flights;
+use super::in_flight::InFlightTable;
 use crate::command::{Command, Range};
 use crate::device::{Inspect, PowerCut, Simulated, Underway};
 use crate::nvram::Nvram;
-use crate::witness::{Verdict, Witness};
+use crate::oracle::{Oracle, Verdict};
 
-/// The cuts to come.
 #[derive(Clone, Debug)]
 pub(super) struct Plan<P> {
     cuts: Cuts<P>,
-    /// Without timing: the non-volatile cache before the command at hand. It is the right content after a cut
-    /// anywhere in that command.
+    /// Without timing, the non-volatile cache before the current command; it is correct after a cut anywhere
+    /// in that command.
     before: Option<Nvram<P>>,
 }
 
 #[derive(Clone, Debug)]
 enum Cuts<P> {
-    /// One, with what it leaves when it has happened.
+    /// One cut, with the state that it left once it has happened.
     At { operation: u64, left: Option<Box<Left<P>>> },
-    /// Everywhere; of those that have happened, what they leave.
+    /// Cuts everywhere, with the states left by the cuts that have happened.
     Everywhere(Vec<Left<P>>),
-    /// One has happened: this is what is left of a drive. What recovers it may be cut, too, everywhere.
+    /// This is the drive after a cut. Its recovery may be cut everywhere as well.
     Dead { is_cut_again: bool },
 }
 
-/// State that cuts leave, except for flash.
+/// State after a cut, except for flash.
 #[derive(Clone, Debug)]
 struct Left<P> {
-    /// So many snapshots have been taken when these cuts have happened.
+    /// Number of snapshots that flash has taken up to this state.
     snapshots: usize,
     nvram: Option<Nvram<P>>,
-    /// Of cuts everywhere.
-    witness: Option<Box<Witness<P>>>,
+    oracle: Option<Box<Oracle<P>>>,
     met: Underway,
 }
 
@@ -82,6 +80,7 @@ where
 
     fn cut_everywhere(&mut self) {
         self.ftl.nand_mut().plan_cuts(CutPlan::Everywhere);
+        // A drive that has lost its power is cut during its recovery.
         let cuts =
             if self.is_dead() { Cuts::Dead { is_cut_again: true } } else { Cuts::Everywhere(Vec::new()) };
         self.power = Some(Box::new(Plan::new(cuts)));
@@ -97,10 +96,11 @@ where
         let mut lefts = lefts.into_iter().peekable();
         let mut cuts = Vec::with_capacity(snapshots.len());
         for (at, Snapshot { operation, begun, met, flash }) in snapshots.into_iter().enumerate() {
+            // A saved state belongs to the snapshots before its count.
             while lefts.next_if(|left| left.snapshots <= at).is_some() {}
             let Some(left) = lefts.peek() else { break };
             let met = Underway { flash: met, ..left.met };
-            let drive = Box::new(self.dead(flash, left.nvram.clone(), left.witness.clone()));
+            let drive = Box::new(self.dead(flash, left.nvram.clone(), left.oracle.clone()));
             cuts.push(PowerCut { operation, begun, met, drive });
         }
         cuts
@@ -117,17 +117,17 @@ where
         let Snapshot { operation, begun, met, flash } = self.ftl.nand_mut().cut_now();
         let met = Underway { flash: met, ..self.underway() };
         let nvram = self.nvram.as_ref().map(Nvram::after_cut);
-        let drive = Box::new(self.dead(flash, nvram, self.witness.clone()));
+        let drive = Box::new(self.dead(flash, nvram, self.oracle.clone()));
         PowerCut { operation, begun, met, drive }
     }
 
     fn watch(&mut self) {
-        self.witness = Some(Box::new(Witness::new(self.contents())));
+        self.oracle = Some(Box::new(Oracle::new(self.contents())));
     }
 
     fn verify(&mut self) -> Option<Verdict> {
         let contents = self.contents();
-        Some(self.witness.as_mut()?.compare(contents))
+        Some(self.oracle.as_mut()?.compare(contents))
     }
 
     fn restart(self: Box<Self>, now: SimTime) -> Result<(Box<dyn Simulated>, Recovery), RecoveryError> {
@@ -137,15 +137,14 @@ where
 }
 
 impl<F: Inspectable + Recoverable + Clone> Drive<F> {
-    /// This drive after a power cut that left `flash`, `nvram` and the oracle.
     fn dead(
         &self,
         flash: F::Nand,
         nvram: Option<Nvram<F::Payload>>,
-        witness: Option<Box<Witness<F::Payload>>>,
+        oracle: Option<Box<Oracle<F::Payload>>>,
     ) -> Self {
         let power = Some(Box::new(Plan::new(Cuts::Dead { is_cut_again: false })));
-        let mut drive = Self { nvram, witness, power, ..self.clone() };
+        let mut drive = Self { nvram, oracle, power, ..self.clone() };
         *drive.ftl.nand_mut() = flash;
         drive
     }
@@ -155,11 +154,13 @@ impl<F: Inspectable + Recoverable> Drive<F>
 where
     F::Nand: Clone,
 {
-    /// [`Simulated::restart`] of a drive whose type is known.
+    /// [`Simulated::restart`], but returns the concrete type of the drive.
     pub fn recovered(mut self, now: SimTime) -> Result<(Self, Recovery), RecoveryError> {
         self.keep_what_cuts_leave();
         let plan = self.power.take().map(|plan| plan.cuts);
         let mut power = None;
+        // Three cases: the planned cut has happened; this drive is itself the result of a cut; or power is
+        // cut now.
         let mut flash = match plan {
             Some(Cuts::At { left: Some(left), .. })
                 if let Some(snapshot) = self.ftl.nand_mut().take_snapshots().pop() =>
@@ -181,16 +182,18 @@ where
                 flash
             }
         };
+        // The recovery begins when the flash is at rest.
         let now = now.max(flash.drain()).max(flash.timing().now());
-        // The commands and caches that waited for these operations are gone.
+        // Commands and caches that waited for these operations are gone.
         while flash.next_reported().is_some() {}
         flash.timing().log().power_cut(now);
         let (ftl, recovery) = self.ftl.recover(now, flash)?;
         let buffer = self.buffer.map(|buffer| buffer.emptied());
-        let (units, read, flights) = (Vec::new(), Vec::new(), Flights::default());
+        self.faults.on_restarted();
+        let (units, read, in_flight) = (Vec::new(), Vec::new(), InFlightTable::default());
         let events = Events::at_rest(recovery.finished);
         let controller = self.controller.at_rest();
-        Ok((Self { ftl, buffer, units, read, flights, events, controller, power, ..self }, recovery))
+        Ok((Self { ftl, buffer, units, read, in_flight, events, controller, power, ..self }, recovery))
     }
 }
 
@@ -201,7 +204,6 @@ impl<P> Plan<P> {
 }
 
 impl<F: Inspectable> Drive<F> {
-    /// Keeps what a power cut inside the command that now begins would go back to.
     #[inline(always)]
     pub(super) fn begin_command(&mut self) {
         if self.power.is_some() {
@@ -212,6 +214,7 @@ impl<F: Inspectable> Drive<F> {
     #[cold]
     fn keep_before_command(&mut self) {
         self.keep_what_cuts_leave();
+        // Without timing, the cache before a command is correct after a cut anywhere in it.
         if !self.is_timed()
             && let Some(plan) = &mut self.power
         {
@@ -219,8 +222,8 @@ impl<F: Inspectable> Drive<F> {
         }
     }
 
-    /// Keeps what the planned cuts leave that have just happened. To be called before anything is made of what has come
-    /// meanwhile: it may have come after them.
+    /// Keeps the state after new cuts. Must run before new completions, which may lie after the cuts, are
+    /// processed.
     #[cold]
     pub(super) fn keep_what_cuts_leave(&mut self) {
         let snapshots = self.ftl.nand().snapshots();
@@ -235,24 +238,23 @@ impl<F: Inspectable> Drive<F> {
         }
         let nvram =
             if self.is_timed() { self.nvram.as_ref().map(Nvram::after_cut) } else { plan.before.clone() };
-        let mut left = Left { snapshots, nvram, witness: None, met: self.underway() };
+        let mut left = Left { snapshots, nvram, oracle: None, met: self.underway() };
         match self.power.as_deref_mut().map(|plan| &mut plan.cuts) {
             Some(Cuts::At { left: kept, .. }) => *kept = Some(Box::new(left)),
             Some(Cuts::Everywhere(lefts)) => {
-                left.witness = self.witness.clone();
+                left.oracle = self.oracle.clone();
                 lefts.push(left);
             }
             _ => {}
         }
     }
 
-    /// Work that a cut now would interrupt, except for flash operations.
     fn underway(&self) -> Underway {
         Underway {
             flash: Met::default(),
             is_collecting: self.ftl.is_collecting(),
             leaving_units: self.nvram.as_ref().map_or(0, Nvram::leaving_units),
-            flushes: self.flights.flushes(),
+            flushes: self.in_flight.flushes(),
         }
     }
 
@@ -260,7 +262,6 @@ impl<F: Inspectable> Drive<F> {
         self.power.as_ref().is_some_and(|plan| matches!(plan.cuts, Cuts::Dead { .. }))
     }
 
-    /// True if the planned cut has happened.
     fn has_lost_power(&self) -> bool {
         let is_timed = self.is_timed();
         self.power.as_ref().is_some_and(|plan| match plan.cuts {
@@ -270,7 +271,7 @@ impl<F: Inspectable> Drive<F> {
         })
     }
 
-    /// The content of a unit, without asking flash for it.
+    /// Content of a unit, without a flash operation.
     pub(super) fn peek(&self, lpn: Lpn) -> F::Payload {
         let cached = self.nvram.as_ref().and_then(|nvram| nvram.get(lpn));
         let cached = cached.or_else(|| self.buffer.as_ref()?.get(lpn).cloned());
@@ -281,51 +282,49 @@ impl<F: Inspectable> Drive<F> {
         (0..self.ftl.logical_units()).map(|lpn| self.peek(Lpn::new(lpn))).collect()
     }
 
-    /// Notes what `command`, of which something has been done or which has failed on the way, has changed.
+    /// Records the contents after `command`, even if it failed or was executed only in part.
     #[inline(always)]
     pub(super) fn note(&mut self, command: &Command<'_>) {
-        if self.witness.is_some() {
+        if self.oracle.is_some() {
             self.note_changes(command);
         }
     }
 
     #[cold]
     fn note_changes(&mut self, command: &Command<'_>) {
-        let Some(mut witness) = self.witness.take() else { return };
+        let Some(mut oracle) = self.oracle.take() else { return };
         match *command {
             Command::Read { .. } | Command::Flush => {}
             Command::Write { range, .. } | Command::WriteZeroes { range, .. } => {
-                self.note_range(&mut witness, range)
+                self.note_range(&mut oracle, range)
             }
             Command::Deallocate(ranges) => {
                 for &range in ranges {
-                    self.note_range(&mut witness, range);
+                    self.note_range(&mut oracle, range);
                 }
             }
             Command::Copy { destination, sources } => {
                 let sectors: u64 = sources.iter().map(|source| u64::from(source.sectors)).sum();
                 let range = Range::new(destination, u32::try_from(sectors).unwrap_or(u32::MAX));
-                self.note_range(&mut witness, range);
+                self.note_range(&mut oracle, range);
             }
         }
-        self.witness = Some(witness);
+        self.oracle = Some(oracle);
     }
 
-    /// Changes noted so far.
     pub(super) fn seen(&self) -> u64 {
-        self.witness.as_ref().map_or(0, |witness| witness.seen())
+        self.oracle.as_ref().map_or(0, |oracle| oracle.seen())
     }
 
-    /// The command in `slot` is complete on flash: what it promises is durable from now on. What is complete after a
-    /// cut has not happened.
+    /// Records in the oracle that a command is complete. Completions after a cut do not count.
     #[cold]
     pub(super) fn note_done(&mut self, slot: u32) {
         if self.has_lost_power() {
             return;
         }
-        let (write_cache, flight) = (self.write_cache, self.flights.get(slot));
-        let seen = flight.seen;
-        let range = match flight.work.as_command() {
+        let (write_cache, entry) = (self.write_cache, self.in_flight.get(slot));
+        let seen = entry.seen;
+        let range = match entry.work.as_command() {
             Command::Flush => None,
             Command::WriteZeroes { .. } | Command::Copy { .. } if !write_cache => None,
             Command::Write { range, fua: true, .. } => {
@@ -335,26 +334,25 @@ impl<F: Inspectable> Drive<F> {
             }
             _ => return,
         };
-        if let Some(witness) = &mut self.witness {
-            witness.durable(range, seen);
+        if let Some(oracle) = &mut self.oracle {
+            oracle.durable(range, seen);
         }
     }
 
-    /// Everything is durable.
     pub(super) fn note_settled(&mut self) {
         let (seen, is_cut) = (self.seen(), self.has_lost_power());
-        if let Some(witness) = &mut self.witness
+        if let Some(oracle) = &mut self.oracle
             && !is_cut
         {
-            witness.durable(None, seen);
+            oracle.durable(None, seen);
         }
     }
 
-    fn note_range(&self, witness: &mut Witness<F::Payload>, range: Range) {
+    fn note_range(&self, oracle: &mut Oracle<F::Payload>, range: Range) {
         let touched = self.geometry.units_touched(range.lba, range.sectors.into());
         for unit in touched.start..touched.end.min(self.ftl.logical_units().into()) {
             let lpn = Lpn::new(unit as u32);
-            witness.holds(lpn, self.peek(lpn));
+            oracle.holds(lpn, self.peek(lpn));
         }
     }
 }

@@ -1,10 +1,10 @@
-//! The state of a drive as bytes, and back: at any moment, with what is on its way.
+//! Saving and loading the state of a drive at any time, with its in-flight commands.
 
 use strobe_ftl::MappingScheme;
 use strobe_types::{State, StateError, StateReader, StateWriter, Stored, load_part, save_part};
 
 use super::Drive;
-use super::flight::Flight;
+use super::in_flight::InFlight;
 use crate::error::CommandError;
 
 impl<F: MappingScheme + State> State for Drive<F> {
@@ -30,12 +30,12 @@ impl<F: MappingScheme + State> State for Drive<F> {
             stamp,
             units,
             read,
-            flights,
+            in_flight,
             ..
         } = self;
-        let Self { events, batches, power, witness, before, faults, .. } = self;
-        if power.is_some() || witness.is_some() {
-            return out.refuse("power is to be cut, and what that needs is not kept in a file");
+        let Self { events, batches, power, oracle, before, faults, .. } = self;
+        if power.is_some() || oracle.is_some() {
+            return out.refuse("a power cut is planned, and its plan cannot be saved");
         }
         ftl.save_state(out);
         controller.save_state(out);
@@ -47,14 +47,14 @@ impl<F: MappingScheme + State> State for Drive<F> {
         (*stamp, *batches).save_state(out);
         units.save_state(out);
         read.save_state(out);
-        flights.save_state(out);
+        in_flight.save_state(out);
         events.save_state(out);
         before.save_state(out);
         faults.save_state(out);
     }
 
     fn load_state(&mut self, from: &mut StateReader<'_>) -> Result<(), StateError> {
-        (self.power, self.witness) = (None, None);
+        (self.power, self.oracle) = (None, None);
         self.ftl.load_state(from)?;
         self.controller.load_state(from)?;
         load_part(self.nvram.as_mut(), from)?;
@@ -65,14 +65,14 @@ impl<F: MappingScheme + State> State for Drive<F> {
         (self.stamp, self.batches) = Stored::restored(from)?;
         self.units.load_state(from)?;
         self.read.load_state(from)?;
-        self.flights.load_state(from)?;
+        self.in_flight.load_state(from)?;
         self.events.load_state(from)?;
         self.before.load_state(from)?;
         self.faults.load_state(from)
     }
 }
 
-impl<P: Stored> Stored for Flight<P> {
+impl<P: Stored> Stored for InFlight<P> {
     fn store(&self, out: &mut StateWriter<'_>) {
         let Self { tag, issued, kind, tally, work, result, rest, ready, done, .. } = self;
         let Self { youngest, seen, stalled, has_begun, .. } = self;
@@ -86,9 +86,7 @@ impl<P: Stored> Stored for Flight<P> {
             Err(CommandError::Unreadable { lba, sectors }) => {
                 (Some((*lba, *sectors)), Vec::<u8>::new()).store(out);
             }
-            Err(_) => {
-                out.refuse("it has refused a command and not said so yet; let time pass (advance) first")
-            }
+            Err(_) => out.refuse("a rejected command is not delivered yet; advance the drive first"),
         }
         rest.store(out);
         (*ready, *done).store(out);

@@ -1,4 +1,4 @@
-//! Commands that leave nothing: trims and write zeroes.
+//! Deallocate and Write Zeroes.
 
 use strobe_ftl::{FtlError, Inspectable};
 use strobe_nand::{Payload, When};
@@ -9,7 +9,6 @@ use crate::command::{CommandKind, Range};
 use crate::error::CommandError;
 
 impl<F: Inspectable> Drive<F> {
-    /// Refuses a deallocation of `ranges` beyond the drive or its limits.
     pub(super) fn check_deallocate(&self, ranges: &[Range]) -> Result<(), CommandError> {
         self.limits.of_trim().check(CommandKind::Trim, ranges)?;
         for range in ranges.iter().filter(|range| range.sectors > 0) {
@@ -18,8 +17,8 @@ impl<F: Inspectable> Drive<F> {
         Ok(())
     }
 
-    /// Unmaps the whole units inside each of `ranges`, as one command; partial ones at their ends keep their
-    /// data, as NVMe and ATA allow. The ranges are inside the drive, or empty.
+    /// Unmaps the whole units in `ranges`, which are inside the drive or empty. Partial units at the ends of
+    /// a range keep their data, as NVMe and ATA allow.
     pub(super) fn discard(&mut self, ranges: &[Range]) -> Result<When, FtlError> {
         let mut done = self.at_once();
         for &range in ranges {
@@ -40,14 +39,14 @@ impl<F: Inspectable> Drive<F> {
         Ok(done)
     }
 
-    /// Makes `range` read as zeros; with `deallocate` its whole units are unmapped.
+    /// Zeroes `range`. With `deallocate`, whole units are unmapped.
     pub(super) fn write_zeroes(&mut self, range: Range, deallocate: bool) -> Result<When, FtlError> {
         let zero = |_| F::Payload::zero();
         self.units.clear();
         let done = match self.geometry.whole_units(range.lba, range.sectors) {
             Some((first, count)) if deallocate => {
-                // The parts of units before and behind them, first: a unit that cannot be read ends the command, and then
-                // nothing of it has happened.
+                // Partial units are merged first, so if one cannot be read, the command ends without a
+                // change.
                 let [start, end] = [first, first.plus(count)].map(|lpn| self.geometry.first_sector(lpn));
                 let (head, tail) =
                     (start.get() - range.lba.get(), range.lba.get() + u64::from(range.sectors) - end.get());

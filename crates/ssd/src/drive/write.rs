@@ -1,4 +1,4 @@
-//! Writes: through the caches, or past them, to whole mapping units.
+//! Writes of whole mapping units, through the caches or around them.
 
 use strobe_ftl::{FtlError, Inspectable, WriteContext};
 use strobe_nand::{Cause, Payload, Unit, When};
@@ -7,12 +7,10 @@ use strobe_types::{Lba, Lpn};
 use super::{Content, Drive, Progress, Step};
 use crate::command::{DataTag, Range};
 
-/// Units that are about to be written.
 type Units<P> = Vec<Unit<P>>;
 
 impl<F: Inspectable> Drive<F> {
-    /// Writes `range`; `content` gives the new content of each mapping unit, of which only the sectors inside the
-    /// range are used. With `fua` (forced unit access) it goes past the write buffer.
+    /// With `fua` (force unit access) the write bypasses the write buffer.
     #[inline(always)]
     pub(super) fn write(
         &mut self,
@@ -24,7 +22,7 @@ impl<F: Inspectable> Drive<F> {
     ) -> Step {
         let is_unit =
             range.sectors == self.geometry.sectors_per_unit() && self.geometry.sector_in_unit(range.lba) == 0;
-        // The common case, one whole unit and no cache, without detours.
+        // Fast path of the common case: one whole unit, no cache.
         if is_unit && !self.has_cache() && self.ftl.may_write(1) {
             let lpn = self.geometry.lpn_of(range.lba);
             let unit = Unit { lpn, payload: content.of(lpn, range, &self.geometry) };
@@ -34,6 +32,7 @@ impl<F: Inspectable> Drive<F> {
             return Ok(Progress::Done(done));
         }
         self.units.clear();
+        // Data written to sector 0 may be a FAT boot sector.
         if let (0, Content::Bytes(data), Some(nvram)) = (range.lba.get(), content, &mut self.nvram) {
             nvram.learn(data, &self.geometry);
         }
@@ -46,7 +45,6 @@ impl<F: Inspectable> Drive<F> {
         }
     }
 
-    /// Writes the units gathered past the buffer, but to the non-volatile cache if they belong there.
     fn write_through(&mut self, slot: u32, ready: When, tag: DataTag) -> Step {
         let merged = self.buffer.as_ref().map_or(When::START, |buffer| buffer.merged());
         let range = match &self.units[..] {
@@ -54,18 +52,19 @@ impl<F: Inspectable> Drive<F> {
             [only] => (only.lpn, 1),
             [] => return Ok(Progress::Done(ready)),
         };
+        // Units that the non-volatile cache admits go there, all others to flash.
         let (absorbed, others) = self.absorb_all(ready, tag)?;
         self.units = others;
         let ready = self.both(ready, merged);
         let stored = if self.units.is_empty() { self.at_once() } else { self.store_on_flash(ready, tag)? };
-        // What waits in the buffer is older.
+        // Buffered versions are older.
         self.drop_buffered(range.0, range.1);
-        self.flights.get(slot).done = stored;
+        self.in_flight.get(slot).done = stored;
         Ok(Progress::Done(self.both(absorbed, stored)))
     }
 
-    /// Adds the mapping units of a write to those about to be written, partial ones merged with what
-    /// they hold; returns when that is at hand. Nothing is written if one of them cannot be read.
+    /// Gathers units in `self.units`; returns the arrival of old content merged into partial units. Fails
+    /// before any write if that cannot be read.
     pub(super) fn gather(
         &mut self,
         lba: Lba,
@@ -86,10 +85,9 @@ impl<F: Inspectable> Drive<F> {
         Ok(ready)
     }
 
-    /// Others may have changed sectors beside those of a write that has waited for a place, in the units of which it
-    /// writes a part: these are merged anew, with what the drive knows of them by now.
     pub(super) fn merge_again(&mut self, slot: u32, range: Range, content: &Content<F::Payload>) {
-        let mut rest = std::mem::take(&mut self.flights.get(slot).rest);
+        let mut rest = std::mem::take(&mut self.in_flight.get(slot).rest);
+        // Other commands may have changed the rest of a partial unit since the stall.
         for (lpn, first, count) in self.geometry.parts(range.lba, range.sectors) {
             if count < self.geometry.sectors_per_unit()
                 && let Some(unit) = rest.iter_mut().find(|unit| unit.lpn == lpn)
@@ -98,24 +96,22 @@ impl<F: Inspectable> Drive<F> {
                 unit.payload = self.peek(lpn).merge(&part, first, count, self.geometry.unit_bytes());
             }
         }
-        self.flights.get(slot).rest = rest;
+        self.in_flight.get(slot).rest = rest;
     }
 
-    /// Writes the units gathered for the command in `slot`, as far as there are places. What they were merged with is
-    /// there at `ready`.
     fn store(&mut self, slot: u32, ready: When, tag: DataTag) -> Step {
         let mut rest = std::mem::take(&mut self.units);
         rest.reverse();
-        let flight = self.flights.get(slot);
-        (flight.rest, flight.ready) = (rest, ready);
+        let entry = self.in_flight.get(slot);
+        (entry.rest, entry.ready) = (rest, ready);
         self.store_units(slot, tag)
     }
 
-    /// Continues [`Drive::store`] with the units that have no slot yet.
     pub(super) fn store_units(&mut self, slot: u32, tag: DataTag) -> Step {
-        let flight = self.flights.get(slot);
-        let (mut rest, ready, mut done) = (std::mem::take(&mut flight.rest), flight.ready, flight.done);
-        // Units for the non-volatile cache, one by one: room for the one may be made by writing the next back.
+        let entry = self.in_flight.get(slot);
+        let (mut rest, ready, mut done) = (std::mem::take(&mut entry.rest), entry.ready, entry.done);
+        // Units enter the non-volatile cache one by one, because the slot for one may come from writing back
+        // the next.
         if self.nvram.is_some() {
             let mut others = Vec::new();
             while let Some(unit) = rest.pop() {
@@ -126,8 +122,8 @@ impl<F: Inspectable> Drive<F> {
                 if !self.make_place_in_nvram(unit.lpn)? {
                     rest.push(unit);
                     rest.extend(others.into_iter().rev());
-                    let flight = self.flights.get(slot);
-                    (flight.rest, flight.done) = (rest, done);
+                    let entry = self.in_flight.get(slot);
+                    (entry.rest, entry.done) = (rest, done);
                     return Ok(Progress::Stalled);
                 }
                 let at = self.absorb(unit, ready, tag);
@@ -139,10 +135,11 @@ impl<F: Inspectable> Drive<F> {
         if self.buffer.is_some() {
             while let Some(unit) = rest.pop() {
                 let lpn = unit.lpn;
+                // Units enter in order: the first one without a slot stalls all behind it.
                 if !self.buffer.as_ref().is_some_and(|buffer| buffer.has_place(lpn)) {
                     rest.push(unit);
-                    let flight = self.flights.get(slot);
-                    (flight.rest, flight.done) = (rest, done);
+                    let entry = self.in_flight.get(slot);
+                    (entry.rest, entry.done) = (rest, done);
                     return Ok(Progress::Stalled);
                 }
                 self.put_in_buffer(unit, ready, tag)?;
@@ -152,9 +149,10 @@ impl<F: Inspectable> Drive<F> {
         if rest.is_empty() {
             return Ok(Progress::Done(done));
         }
+        // Without a buffer the rest goes to flash together, or waits for free space.
         if !self.ftl.may_write(rest.len() as u32) {
-            let flight = self.flights.get(slot);
-            (flight.rest, flight.done) = (rest, done);
+            let entry = self.in_flight.get(slot);
+            (entry.rest, entry.done) = (rest, done);
             return Ok(Progress::Stalled);
         }
         rest.reverse();
@@ -163,12 +161,12 @@ impl<F: Inspectable> Drive<F> {
         Ok(Progress::Done(self.both(done, stored)))
     }
 
-    /// Takes a unit into the buffer, which has a place for it. The host's part is safe there; only the write-back
-    /// waits for the rest.
     fn put_in_buffer(&mut self, unit: Unit<F::Payload>, ready: When, tag: DataTag) -> Result<(), FtlError> {
         let Some(buffer) = &mut self.buffer else { return Ok(()) };
         let lpn = unit.lpn;
+        // The host's part is stored immediately; only the write-back waits for the merged rest.
         buffer.merge_until(ready, &mut self.ftl);
+        // Replacing a dirty version takes no slot, so no write-back is due.
         if !buffer.put(lpn, unit.payload, self.ftl.relevant(tag)) {
             self.tally.units_written += 1;
             return Ok(());
@@ -180,6 +178,7 @@ impl<F: Inspectable> Drive<F> {
             match buffer.write_back(&mut self.ftl) {
                 Ok(departed) => self.when_programmed(departed),
                 Err(error) => {
+                    // The command fails, so its unit must not reach flash later.
                     buffer.drop_units(lpn, 1);
                     return Err(error);
                 }
@@ -189,7 +188,6 @@ impl<F: Inspectable> Drive<F> {
         Ok(())
     }
 
-    /// Writes the units gathered past the caches.
     pub(super) fn store_on_flash(&mut self, ready: When, tag: DataTag) -> Result<When, FtlError> {
         let before = self.ftl.stats().host_units_written;
         let done = self.ftl.write(ready, &self.units, WriteContext { cause: Cause::Host, tag });
@@ -197,25 +195,25 @@ impl<F: Inspectable> Drive<F> {
         done
     }
 
-    /// Sees to a place for `lpn` in the non-volatile cache; false if there is none yet.
+    /// Evicts units to free a slot; false if the write has to wait.
     fn make_place_in_nvram(&mut self, lpn: Lpn) -> Result<bool, FtlError> {
         while let Some(nvram) = &mut self.nvram {
             if nvram.has_place(lpn) {
                 return Ok(true);
             }
-            if nvram.is_making_room() {
+            // Units already on their way will free slots.
+            if nvram.is_evicting() {
                 return Ok(false);
             }
-            let departed = nvram.make_room(&mut self.ftl)?;
+            let departed = nvram.evict(&mut self.ftl)?;
             self.when_arrived(departed);
         }
         Ok(true)
     }
 
-    /// Takes a unit into the non-volatile cache, which has a place for it; returns when it is there.
     fn absorb(&mut self, unit: Unit<F::Payload>, ready: When, tag: DataTag) -> When {
         let now = self.events.now();
-        // A unit merged with what waits in the buffer is complete when the buffer has it.
+        // A unit merged with buffered data is written back only when the buffer has that data.
         let merged = match self.buffer.as_ref().map(|buffer| buffer.merged()) {
             Some(merged) => self.both(ready, merged),
             None => ready,
@@ -231,8 +229,7 @@ impl<F: Inspectable> Drive<F> {
         When::At(done)
     }
 
-    /// Moves those of the units gathered that belong there into the non-volatile cache, which makes room at once;
-    /// returns when they are there, and the others.
+    /// Puts admitted units into the non-volatile cache. Returns their completion, and the other units.
     fn absorb_all(&mut self, ready: When, tag: DataTag) -> Result<(When, Units<F::Payload>), FtlError> {
         let (mut done, mut others) = (self.at_once(), Vec::new());
         for unit in std::mem::take(&mut self.units) {
@@ -243,12 +240,13 @@ impl<F: Inspectable> Drive<F> {
             while let Some(nvram) = &mut self.nvram
                 && !nvram.has_place(unit.lpn)
             {
-                // Whoever does not wait comes before the place is free: the command waits for it instead.
+                // A command that cannot stall enters before a slot is free, and completes only after one has
+                // become free.
                 if let Some(free) = nvram.next_place() {
                     done = self.both(done, free);
                     break;
                 }
-                let departed = nvram.make_room(&mut self.ftl)?;
+                let departed = nvram.evict(&mut self.ftl)?;
                 self.when_arrived(departed);
             }
             let at = self.absorb(unit, ready, tag);
@@ -257,7 +255,7 @@ impl<F: Inspectable> Drive<F> {
         Ok((done, others))
     }
 
-    /// Writes the units gathered, whatever they have to wait for; returns when they are in the caches or on flash.
+    /// Stores `self.units` without stalling; returns their completion in the caches or on flash.
     pub(super) fn store_at_once(&mut self, ready: When) -> Result<When, FtlError> {
         let (absorbed, others) = self.absorb_all(ready, DataTag::default())?;
         self.units = others;
@@ -266,6 +264,7 @@ impl<F: Inspectable> Drive<F> {
         }
         let mut past_buffer = Vec::new();
         for unit in std::mem::take(&mut self.units) {
+            // This command cannot stall: units without a slot bypass the buffer.
             if self.buffer.as_ref().is_some_and(|buffer| buffer.has_place(unit.lpn)) {
                 self.put_in_buffer(unit, ready, DataTag::default())?
             } else {
@@ -280,21 +279,20 @@ impl<F: Inspectable> Drive<F> {
         Ok(self.both(absorbed, stored))
     }
 
-    /// Completes when all writes completed before are on flash, or in the non-volatile cache.
     pub(super) fn flush(&mut self, slot: u32) -> Step {
         self.drain(slot)
     }
 
-    /// Waits until what the buffer held when the command began has been written back, then makes all that the mapping
-    /// scheme has done survive a power cut.
+    /// Makes everything durable that was written before the command began.
     pub(super) fn drain(&mut self, slot: u32) -> Step {
-        let before = self.flights.get(slot).done;
+        let before = self.in_flight.get(slot).done;
         while let Some(buffer) = &mut self.buffer {
-            let flight = self.flights.get(slot);
-            if flight.youngest == 0 {
-                flight.youngest = buffer.youngest();
+            let entry = self.in_flight.get(slot);
+            // Units buffered after this moment are not covered.
+            if entry.youngest == 0 {
+                entry.youngest = buffer.youngest();
             }
-            if !buffer.holds_until(flight.youngest) {
+            if !buffer.holds_until(entry.youngest) {
                 break;
             }
             if !self.ftl.may_write(buffer.next_units(&self.ftl)) {
@@ -311,7 +309,6 @@ impl<F: Inspectable> Drive<F> {
         Ok(Progress::Done(self.both(before, durable)))
     }
 
-    /// Makes all that the mapping scheme has done survive a power cut; returns when it does.
     pub(super) fn make_durable(&mut self, written: When) -> Result<When, FtlError> {
         let done = match &mut self.nvram {
             Some(nvram) => {

@@ -1,7 +1,7 @@
 //! Ready-made drives.
 //!
-//! To add one, write `NAME.toml` beside this file, with the source of every number in comments,
-//! and add a line to [`PRESETS`].
+//! To add a preset, write `NAME.toml` next to this file, with the source of every number in comments, and add
+//! a line to [`PRESETS`].
 
 mod overlay;
 
@@ -16,9 +16,9 @@ use crate::schema::{KeyError, check_name};
 pub struct Preset {
     /// Name used in `drive.preset` and `--drive`.
     pub name: &'static str,
-    /// One line about it.
+    /// One-line description.
     pub summary: &'static str,
-    /// Its `[drive]` table as TOML text, comments included.
+    /// The preset's `[drive]` table as TOML text, comments included.
     pub toml: &'static str,
 }
 
@@ -65,11 +65,11 @@ pub fn find(name: &str) -> Option<&'static Preset> {
     PRESETS.iter().find(|preset| preset.name == name)
 }
 
-/// The preset of a drive that names none.
+/// Preset of a drive without the key `preset`.
 pub const DEFAULT: &str = "generic-8g";
 
 impl Preset {
-    /// Its `[drive]` table, with its name.
+    /// The preset's `[drive]` table, with the key `preset`.
     pub fn table(&self) -> Table {
         let mut table: Table = self.toml.parse().expect("presets are TOML");
         table.insert("preset".to_owned(), self.name.into());
@@ -77,7 +77,7 @@ impl Preset {
     }
 }
 
-/// The keys of `given` over those of the preset that its key `preset` names, or of [`DEFAULT`].
+/// Overlays `given` on the preset that its key `preset` names, or on [`DEFAULT`].
 pub fn complete(given: Table) -> Result<Table, KeyError> {
     let name = match given.get("preset") {
         None => DEFAULT.to_owned(),

@@ -1,20 +1,20 @@
-//! Keys that are given, over those of a preset.
+//! Overlays given keys on a preset.
 
 use toml::{Table, Value};
 
 use crate::schema::{KeyError, parse_size};
 
-/// Puts `over` on `base`. Of the two keys that say how much the drive offers, the one that is given replaces the
-/// other; with neither, a drive of another size keeps its over-provisioning.
+/// Overlays `over` on `base`. If `over` gives the capacity or the over-provisioning, that replaces both keys
+/// of `base`; giving both is an error. With neither, a drive of another size keeps its over-provisioning.
 pub fn overlay(base: &mut Table, over: Table) -> Result<(), KeyError> {
     let given = |key: &str| over.get("ftl").and_then(|ftl| ftl.get(key)).is_some();
     let (pages, spare) = (given("logical_pages"), given("over_provisioning"));
     if pages && spare {
         return Err(KeyError::value(
             "drive.ftl.over_provisioning",
-            "given beside drive.ftl.logical_pages",
+            "given together with drive.ftl.logical_pages",
             "left out, or drive.ftl.logical_pages left out",
-            "Both say how much the drive offers.",
+            "Both set the capacity of the drive.",
         ));
     }
     if let Some(Value::Table(ftl)) = base.get_mut("ftl") {
@@ -24,6 +24,7 @@ pub fn overlay(base: &mut Table, over: Table) -> Result<(), KeyError> {
             ftl.remove("logical_pages");
         }
     }
+    // Without either key, the capacity scales with the flash.
     let before = units(base);
     merge(base, over);
     let after = units(base);
@@ -33,14 +34,14 @@ pub fn overlay(base: &mut Table, over: Table) -> Result<(), KeyError> {
         && let Some(Value::Integer(logical)) = ftl.get_mut("logical_pages")
     {
         let scaled = u128::try_from(*logical).ok().and_then(|logical| logical.checked_mul(after));
-        // What is beyond any drive is refused for what is wrong with it, not for what follows from it.
+        // A capacity beyond any drive is left unscaled: the geometry is then rejected, not the scaled number.
         let scaled = scaled.map(|all| all / before).filter(|&logical| logical < u128::from(u32::MAX));
         *logical = scaled.and_then(|scaled| i64::try_from(scaled).ok()).unwrap_or(*logical);
     }
     Ok(())
 }
 
-/// Mapping units of the flash that `drive` describes, as far as it makes sense.
+/// Mapping units of the flash; `None` if the geometry is invalid.
 fn units(drive: &Table) -> Option<u128> {
     let number = |table: &str, key: &str| {
         let value = drive.get(table)?.get(key)?;
@@ -60,7 +61,6 @@ fn units(drive: &Table) -> Option<u128> {
     Some(bytes / number("ftl", "mapping_unit_bytes")?).filter(|&units| units > 0)
 }
 
-/// Puts `over` on `base`, table by table.
 fn merge(base: &mut Table, over: Table) {
     for (key, value) in over {
         match (base.get_mut(&key), value) {

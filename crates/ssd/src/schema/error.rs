@@ -1,25 +1,25 @@
-//! Why a key of a configuration is refused.
+//! Reasons to reject a configuration key.
 
-/// A key that is refused. Each message names it, what was given, what is allowed, and the nearest valid name.
+/// A rejected key. Messages name the key, its value, the allowed values, and the nearest valid name.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum KeyError {
-    /// A key that means nothing.
+    /// An unknown key.
     #[error("unknown key {key}{}; valid here: {valid}", did_you_mean(nearest))]
     Unknown {
         /// The key as written.
         key: String,
-        /// Valid key most like it.
+        /// Nearest valid key.
         nearest: Option<String>,
         /// Keys that are valid in this table.
         valid: String,
     },
-    /// A key that must be given.
+    /// A required key that is missing.
     #[error("{key} is missing{}", behind(": ", meaning))]
     Missing {
         /// The key.
         key: String,
-        /// Its documentation.
+        /// Documentation of the key.
         meaning: String,
     },
     /// A value of the wrong type or out of range.
@@ -31,17 +31,17 @@ pub enum KeyError {
         given: String,
         /// Allowed values.
         allowed: String,
-        /// The key's documentation.
+        /// Documentation of the key.
         meaning: String,
     },
-    /// A name that is not known.
+    /// An unknown name.
     #[error("{key} = {} is not known{}; known are {valid}", short(given), did_you_mean(nearest))]
     Name {
         /// The key.
         key: String,
         /// The value given.
         given: String,
-        /// Valid name most like it.
+        /// Nearest valid name.
         nearest: Option<String>,
         /// Valid names.
         valid: String,
@@ -51,12 +51,12 @@ pub enum KeyError {
     Formula {
         /// The key.
         key: String,
-        /// Fault, its place, and the alternatives.
+        /// Error, its position, and the alternatives.
         reason: String,
-        /// The list that has them.
+        /// Argument of `strobe list` that explains names and formulas.
         list: &'static str,
     },
-    /// A table that is no table of its kind for a reason that is not in its schema.
+    /// A table that is rejected for a reason outside its schema.
     #[error("{path}: not valid TOML: {reason}")]
     Table {
         /// The table.
@@ -78,7 +78,7 @@ impl KeyError {
         Self::Value { key, given, allowed, meaning }
     }
 
-    /// The key that is refused.
+    /// The rejected key.
     pub fn key(&self) -> &str {
         match self {
             Self::Unknown { key, .. }
@@ -91,7 +91,6 @@ impl KeyError {
     }
 }
 
-/// `text` behind a `sign`, or nothing.
 fn behind(sign: &str, text: &str) -> String {
     if text.is_empty() { String::new() } else { format!("{sign}{text}") }
 }
@@ -100,10 +99,9 @@ fn did_you_mean(nearest: &Option<String>) -> String {
     nearest.as_ref().map(|name| format!("; did you mean {name}?")).unwrap_or_default()
 }
 
-/// Characters of an option or a value that a message quotes.
 const QUOTED_CHARS_MAX: usize = 80;
 
-/// `text`, cut if it is long: what is wrong with it should still be seen.
+/// `text`, truncated if it is long, to keep the rest of the message visible.
 pub fn short(text: &str) -> String {
     match text.char_indices().nth(QUOTED_CHARS_MAX) {
         Some((end, _)) => format!("{}...", &text[..end]),

@@ -1,7 +1,5 @@
-//! Checks a TOML table against the JSON schema of the type it is about to become.
-//!
-//! The schema comes from the same doc comments and attributes that `strobe schema` prints, so
-//! what is documented, what is checked and what an error message says cannot drift apart.
+//! Checks a TOML table against the JSON schema of its target type. The schema is made from the doc comments
+//! and attributes that `strobe schema` prints, so documentation, checks and error messages agree.
 
 mod error;
 mod names;
@@ -17,32 +15,32 @@ use serde::de::DeserializeOwned;
 use serde_json::Value as Json;
 use toml::{Table, Value};
 
-/// The schema of `T`, made once: that takes a millisecond, and a sweep reads thousands of experiments.
+/// The schema of `T`, cached: making it takes a millisecond, and a sweep reads thousands of experiments.
 pub fn of<T: JsonSchema>() -> &'static Json {
     static MADE: Mutex<BTreeMap<&'static str, &'static Json>> = Mutex::new(BTreeMap::new());
     let make = || -> &'static Json { Box::leak(Box::new(schemars::schema_for!(T).to_value())) };
-    // If a thread has panicked while it held the lock, others do without.
+    // A thread that panics with the lock poisons it; others then work without the cache.
     MADE.lock()
         .map_or_else(|_| make(), |mut made| made.entry(std::any::type_name::<T>()).or_insert_with(make))
 }
 
-/// Checks `table`, found under `path` (such as `drive`), against `schema`. Sizes written as
-/// strings ("4k", "64MiB") under keys that are called or end in `bytes` become numbers.
+/// Checks `table`, found under `path` (such as `drive`), against `schema`. Sizes written as strings ("4k",
+/// "64MiB") under keys named `bytes` or ending in `_bytes` become numbers.
 pub fn check(table: &mut Table, schema: &Json, path: &str) -> Result<(), KeyError> {
     Checker { root: schema }.table(table, schema, path)
 }
 
-/// [`check`]s `table` and makes a `T` of it, whose schema this is.
+/// [`check`]s `table` against `schema`, the schema of `T`, and deserialises it.
 pub fn read<T: DeserializeOwned>(mut table: Table, schema: &Json, path: &str) -> Result<T, KeyError> {
     check(&mut table, schema, path)?;
-    // What is left are relations between keys.
+    // After the check, only relations between keys can fail.
     table.try_into().map_err(|error: toml::de::Error| KeyError::Table {
         path: path.to_owned(),
         reason: error.to_string().trim_end().to_owned(),
     })
 }
 
-/// Position of the name `given` in `valid`; an error if it is not there.
+/// Position of the name `given` in `valid`; an error if it is missing.
 pub fn check_name(key: &str, given: &str, valid: &[&str]) -> Result<usize, KeyError> {
     valid.iter().position(|name| *name == given).ok_or_else(|| KeyError::Name {
         key: key.to_owned(),
@@ -52,7 +50,7 @@ pub fn check_name(key: &str, given: &str, valid: &[&str]) -> Result<usize, KeyEr
     })
 }
 
-/// Follows references, and looks through the wrappers of what may be left out.
+/// Follows references, and unwraps optional types.
 pub fn resolve<'a>(root: &'a Json, mut node: &'a Json) -> &'a Json {
     loop {
         if let Some(name) = node["$ref"].as_str().and_then(|r| r.strip_prefix("#/$defs/")) {
@@ -101,6 +99,7 @@ impl<'a> Checker<'a> {
         let wrong = |allowed: String, given: &Value| {
             KeyError::value(path, given.to_string(), allowed, meaning(property))
         };
+        // Enumerations, booleans among them, are compared by name.
         if let Some(names) = enum_names(schema) {
             let given = match &*value {
                 Value::Boolean(given) => bool_name(*given),
@@ -130,7 +129,7 @@ impl<'a> Checker<'a> {
             Json::Array(many) => many.iter().filter_map(Json::as_str).filter(|t| *t != "null").collect(),
             _ => Vec::new(),
         };
-        // 1e6 is a whole number.
+        // A float such as 1e6 counts as a whole number.
         if let Value::Float(number) = *value
             && types.contains(&"integer")
             && number == number.trunc()
@@ -175,17 +174,15 @@ fn join(path: &str, key: &str) -> String {
     if path.is_empty() { key.to_owned() } else { format!("{path}.{key}") }
 }
 
-/// A key's documentation as one line.
 fn meaning(property: &Json) -> String {
     property["description"].as_str().unwrap_or_default().replace('\n', " ")
 }
 
-/// The text of a boolean in a file.
 fn bool_name(value: bool) -> &'static str {
     if value { "true" } else { "false" }
 }
 
-/// The names an enumeration allows, if `schema` is one.
+/// The names that an enumeration allows; `None` if `schema` is not one.
 pub fn enum_names(schema: &Json) -> Option<Vec<&str>> {
     if let Some(names) = schema["enum"].as_array() {
         return Some(
@@ -196,7 +193,7 @@ pub fn enum_names(schema: &Json) -> Option<Vec<&str>> {
     Some(variants.iter().filter_map(|v| v["const"].as_str()).collect())
 }
 
-/// The bound called `name` ("minimum", …) of a number: that of its own, or that of its type.
+/// The bound called `name` ("minimum", …) of a number, from the property, its schema or its type.
 pub fn limit(name: &str, property: &Json, schema: &Json) -> Option<f64> {
     let given = property[name].as_f64().or_else(|| schema[name].as_f64());
     let fits_type = (name == "maximum" && schema["format"] == "uint32").then(|| f64::from(u32::MAX));
@@ -211,10 +208,10 @@ fn in_range(x: f64, property: &Json, schema: &Json) -> bool {
         && limit("exclusiveMaximum", property, schema).is_none_or(|max| x < max)
 }
 
-/// Floating-point numbers up to this hold whole numbers exactly.
+/// Floats up to this value represent all whole numbers exactly.
 const WHOLE_MAX: f64 = (1u64 << 53) as f64;
 
-/// A question about a share that was given in percent.
+/// Hint for a share that was given in percent; else empty.
 fn percent_hint(given: f64, property: &Json, schema: &Json) -> String {
     let is_share = meaning(property).to_lowercase().contains("share");
     if is_share && given > 1.0 && given <= 100.0 && in_range(given / 100.0, property, schema) {
@@ -224,7 +221,6 @@ fn percent_hint(given: f64, property: &Json, schema: &Json) -> String {
     }
 }
 
-/// Values of a type, in words.
 fn kind(name: &str) -> &str {
     match name {
         "integer" => "a whole number",
@@ -263,8 +259,8 @@ fn range_text(property: &Json, schema: &Json, types: &[&str]) -> String {
     format!("{kind}{}{and}{}", low.unwrap_or_default(), high.unwrap_or_default())
 }
 
-/// A size as fio writes it: a number with an optional k, m, g or t (powers of 1024); "KiB" and
-/// "KB" are accepted for the same, as fio's default `kb_base` does.
+/// Parses a size as fio does: a number with an optional k, m, g or t (powers of 1024). "KiB" and "KB" are
+/// equal, as with fio's default `kb_base`.
 pub fn parse_size(text: &str) -> Option<i64> {
     let text = text.trim().replace('_', "");
     let digits = text.find(|c: char| !c.is_ascii_digit()).unwrap_or(text.len());

@@ -1,8 +1,8 @@
-//! Finding what somebody meant.
+//! Nearest valid name for a misspelt one.
 
-/// The valid name closest to `given`, if one is close enough to be a likely slip.
+/// The valid name closest to `given`; `None` if no name is close enough for a likely typing error.
 pub fn nearest<'a>(given: &str, valid: impl IntoIterator<Item = &'a str>) -> Option<&'a str> {
-    // Nothing is nobody's slip, although every name contains it.
+    // Every name contains the empty string, so it would match.
     if given.trim().is_empty() {
         return None;
     }

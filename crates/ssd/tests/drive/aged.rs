@@ -9,7 +9,6 @@ use strobe_types::{Lba, Op, Prng, Request, SimTime, StopFlag};
 
 use crate::setup::{Host as _, T0, UNIT, config};
 
-/// With a map that survives a power cut.
 fn durable(mapping: &str, data: DataMode) -> DriveConfig {
     let mut config = config();
     config.nand.blocks_per_plane = 80;
@@ -23,7 +22,6 @@ fn aged(config: &DriveConfig, overwrites: f64) -> Box<dyn Simulated> {
     build_aged(config, 1, Ageing { overwrites }, &StopFlag::default(), &mut |_, _| {}).expect("a drive")
 }
 
-/// Runs a command alone, and gives what it read.
 fn execute(drive: &mut dyn Simulated, command: &Command<'_>, data: Option<&[u8]>) -> Vec<u8> {
     drive.submit(T0, 0, command, data);
     let mut done = Vec::new();
@@ -60,7 +58,6 @@ fn an_aged_drive_is_full_of_zeros_and_keeps_what_is_written_then_over_a_power_cu
     }
 }
 
-/// As much is programmed for a write in the first capacity after ageing as in the second.
 #[test]
 fn an_aged_drive_is_in_its_steady_state() {
     let mut config = config();

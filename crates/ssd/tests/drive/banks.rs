@@ -1,4 +1,4 @@
-//! Banks of a controller of 2009: the address of a page decides its bank, and one waiting slot serves all of them.
+//! Banks of a controller of 2009: a page's address decides its bank, and all banks share one waiting slot.
 
 use strobe_ssd::{BuildError, DieAllocation, DriveConfig, GcMode, Issue, build};
 use strobe_types::{Prng, Request};
@@ -22,7 +22,7 @@ fn board(die_allocation: DieAllocation, issue: Issue) -> DriveConfig {
     config
 }
 
-/// Requests of `pages` each, 8192 pages together: in order, or at random places that `pages` divides.
+/// 8192 pages; random addresses are multiples of `pages`.
 fn requests(pages: u32, is_random: bool) -> Vec<Request> {
     let mut rng = Prng::new(1);
     (0..8192 / pages)
@@ -31,7 +31,6 @@ fn requests(pages: u32, is_random: bool) -> Vec<Request> {
         .collect()
 }
 
-/// Nanoseconds that a drive of `config` takes for `requests`, 64 at a time.
 fn time(config: &DriveConfig, requests: &[Request]) -> f64 {
     let mut drive = build(config, true, 1).expect("builds");
     let mut queue = closed(64);
@@ -40,7 +39,7 @@ fn time(config: &DriveConfig, requests: &[Request]) -> f64 {
     queue.finished().as_ns() as f64
 }
 
-/// The rule by itself: in order, a page of bank `page % 8` waits for its bank and its bus, and all behind it do.
+/// Oracle: a page of bank `page % 8` waits for its bank and its bus, and holds up all pages behind it.
 fn naive(requests: &[Request]) -> f64 {
     let (mut busy, mut bus, mut now) = ([0; BANKS as usize], [0; 2], 0);
     let first = |request: &Request| request.lba.get() / u64::from(PAGE);

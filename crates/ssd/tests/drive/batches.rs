@@ -1,4 +1,4 @@
-//! The ways of running the same requests agree.
+//! All ways of running the same requests agree.
 
 use strobe_nand::{Cause, NandOp, StampMedium};
 use strobe_ssd::{
@@ -10,8 +10,8 @@ use crate::setup::{
     self, Host as _, T0, closed, config, contents, counting, mixed_requests, timed, unit_writes,
 };
 
-/// Drives that take different paths: whole units are gathered only without a cache and with one
-/// unit per page.
+/// Drives that take different paths: whole units are gathered only without a cache and with one unit per
+/// page.
 fn variants() -> Vec<DriveConfig> {
     let mut variants = Vec::new();
     for (channels, planes, page_bytes) in [(1, 1, 4096), (2, 1, 4096), (1, 2, 8192), (1, 1, 16384)] {
@@ -28,7 +28,6 @@ fn variants() -> Vec<DriveConfig> {
     variants
 }
 
-/// Drives with an SLC cache. With timing they fold at other times than without.
 fn slc_variants() -> Vec<DriveConfig> {
     let mut variants = Vec::new();
     for (channels, static_blocks, dynamic_blocks, fold_at, when_full) in [
@@ -50,13 +49,12 @@ fn slc_variants() -> Vec<DriveConfig> {
 fn requests_for(config: &DriveConfig, seed: u64) -> Vec<Request> {
     let sectors = config.logical_bytes() / 512;
     let mut requests = mixed_requests(sectors, setup::UNIT, 1500, seed);
-    // A long run of whole-unit writes, then everything mixed again.
+    // A long run of whole-unit writes, then a mix again.
     requests.extend(unit_writes(config.logical_units() as u32, 1500, seed));
     requests.extend(mixed_requests(sectors, setup::UNIT, 500, seed + 1));
     requests
 }
 
-/// Runs in pieces whose lengths `piece` gives.
 fn run_in_pieces(
     engine: &mut dyn Simulated,
     requests: &[Request],
@@ -72,7 +70,6 @@ fn run_in_pieces(
     queue.finish(engine).expect("all are complete");
 }
 
-/// State at the end of a run.
 #[derive(Debug, PartialEq)]
 struct Outcome {
     stats: DriveStats,
@@ -115,8 +112,7 @@ fn the_size_of_batches_changes_nothing() {
     }
 }
 
-/// Fails unless both runs have equal programs and erases by cause, and equal reads. A timed drive may read
-/// less: units on their way to flash are found in its memory.
+/// A timed drive may read less: it finds units on their way to flash in memory.
 fn assert_same_changes(counted: &DriveStats, timed: &DriveStats) {
     for cause in Cause::ALL {
         for op in [NandOp::Program, NandOp::Erase] {

@@ -1,4 +1,4 @@
-//! When the write buffer lets the host go on.
+//! Time at which the write buffer completes host writes.
 
 use strobe_nand::{NandOp, NoMedium, StampMedium};
 use strobe_ssd::{Command, Device, DriveConfig, Inspect, Range, build};
@@ -13,7 +13,6 @@ fn ns(n: u64) -> SimTime {
     SimTime::from_ns(n)
 }
 
-/// Service time of one page on one die.
 const SERVICE: u64 = TRANSFER + PROGRAM;
 
 /// `config` with 1 µs of firmware and 1 µs of link per written unit.
@@ -105,8 +104,8 @@ fn a_flush_waits_for_every_program() {
         }
         let now = 50_000;
         let done = drive.request(ns(now), Request::FLUSH).expect("runs").as_ns();
-        // Half of the buffer is written back at once, each unit when it arrives; the rest by the
-        // flush. One die does all of it serially.
+        // Half of the buffer is written back as units arrive, the rest by the flush. One die does all of it
+        // serially.
         let first = if waiting > 4 { 1_000 * 5 + 1_000 } else { now + 1_000 };
         assert_eq!(done, first + waiting * SERVICE, "{waiting} units waiting");
         assert_eq!(drive.stats().nand.total(NandOp::Program), waiting);
@@ -125,7 +124,6 @@ fn a_flush_also_waits_for_programs_that_are_under_way_already() {
     assert_eq!(drive.request(ns(6), Request::FLUSH), Ok(ns(SERVICE)), "a second flush waits as well");
 }
 
-/// A flush does not empty the buffer sooner than its programs complete.
 #[test]
 fn writes_beside_a_flush_wait_for_the_places_it_frees() {
     let mut drive = timed::<NoMedium>(&buffered(config(), 4));
@@ -147,14 +145,13 @@ fn writes_beside_a_flush_wait_for_the_places_it_frees() {
     }
 }
 
-/// Places that one write waited for are not free for another at an earlier time.
 #[test]
 fn writes_issued_together_into_a_full_buffer_all_wait() {
     let mut drive = timed::<NoMedium>(&buffered(shaped(4, 1, 1), 4));
     let done: Vec<u64> =
         (0..8).map(|unit| drive.request(T0, write_unit(unit)).expect("runs").as_ns()).collect();
-    // Four places, four dies: the first four enter at once; of these, three start together when
-    // the third arrives, and nobody else can enter before they are on flash.
+    // Four slots, four dies: the first four units enter at once. Three start together when the third arrives,
+    // and no other unit enters before they are on flash.
     assert_eq!(done[..4], [0; 4]);
     for (unit, &at) in done.iter().enumerate().skip(4) {
         assert!(at >= SERVICE, "unit {unit} entered a full buffer at {at} ns");
@@ -211,8 +208,7 @@ fn write_back_fills_whole_pages() {
     }
 }
 
-/// The contract of `HostCounts`: units are counted when the host writes them, programs when they
-/// happen; a buffer can only lower the second.
+/// The contract of `HostCounts`: units count at the host's writes, programs as they happen.
 #[test]
 fn a_buffer_never_adds_programs_of_host_data() {
     let requests = mixed_requests(160 * 8, UNIT, 5000, 12);

@@ -1,4 +1,4 @@
-//! The command set at its limits: what is refused, with which status, and what each command costs.
+//! The command set at its limits: rejections and their status, and the cost of each command.
 
 use strobe_ftl::MappingScheme;
 use strobe_nand::{ByteMedium, Cause, NandOp, StampMedium};
@@ -104,7 +104,6 @@ fn without_limits_the_format_is_the_limit() {
     }
 }
 
-/// Every wrong command, with the status it must give.
 fn wrong() -> Vec<(Command<'static>, Status)> {
     const GOOD: Range = Range::new(Lba::new(0), UNIT);
     const LAST: Range = Range::new(Lba::new(SECTORS - 1), 2);
@@ -306,7 +305,7 @@ fn firmware_and_flash_times_of_each_command() {
         now = done;
     };
     takes(&Command::Deallocate(&[unit_range(5, 1), unit_range(6, 1)]), 1000 + 2 * 110 + 5);
-    // Nothing crosses the link.
+    // No data crosses the link.
     takes(&copy(80, &[unit_range(0, 1)]), 1100 + READ + TRANSFER + TRANSFER + PROGRAM);
     takes(&Command::WriteZeroes { range: unit_range(0, 1), deallocate: false }, 1100 + TRANSFER + PROGRAM);
     takes(&Command::WriteZeroes { range: unit_range(0, 1), deallocate: true }, 1100);

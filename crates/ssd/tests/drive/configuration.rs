@@ -3,7 +3,7 @@
 use strobe_ftl::gc::Greedy;
 use strobe_nand::NandOp;
 use strobe_ssd::{
-    Allocation, BuildError, DataMode, DriveBuilder, DriveConfig, GcMode, GcStream, POLICIES, Room,
+    Allocation, BuildError, Capacity, DataMode, DriveBuilder, DriveConfig, GcMode, GcStream, POLICIES,
     SchemeName, SuspendConfig, build, build_on_image, memory_bytes, presets,
 };
 use strobe_types::Op;
@@ -32,7 +32,6 @@ fn every_listed_policy_builds_and_runs() {
     }
 }
 
-/// Names select distinct allocations. Tests of block allocation cover the behaviour of each, block by block.
 #[test]
 fn every_allocation_is_the_one_that_its_name_says() {
     let wear = |allocation| {
@@ -55,7 +54,7 @@ fn every_allocation_is_the_one_that_its_name_says() {
     assert!(adaptive.0 < least_erased.0, "{adaptive:?} {least_erased:?}");
 }
 
-/// Every placement scheme leaves other blocks behind, but for the two names of one: relocated data in blocks of its own.
+/// Exception: the two names of SepGC.
 #[test]
 fn every_placement_is_the_one_that_its_name_says() {
     use SchemeName::{Dac, Fadac, Gw, HotCold, Midas, None, SepGc, Sepbit, Sfs, TwoR, Uw, Warcip};
@@ -80,7 +79,7 @@ fn every_placement_is_the_one_that_its_name_says() {
         .to_vec();
     assert_eq!(totals(SepGc, host, 0.0), seen[0]);
     seen.push(totals(None, host, 0.0));
-    // Less of the drive is used than there is.
+    // Uses less than the whole drive.
     seen.push(totals(None, own, 0.1));
     seen.sort_unstable();
     assert!(seen.windows(2).all(|pair| pair[0] < pair[1]), "{seen:?}");
@@ -115,15 +114,15 @@ fn a_run_that_only_counts_counts_the_same_whatever_is_stored_and_keeps_no_times(
 #[test]
 fn room_is_what_is_left_of_flash() {
     let mut config = config();
-    let room = Room::of(&config).expect("possible");
+    let room = Capacity::of(&config).expect("possible");
     assert_eq!((room.raw_bytes, room.logical_bytes, room.reserved_bytes), (1 << 20, 160 * 4096, 0));
     assert!((room.over_provisioning() - 0.6).abs() < 1e-12);
     config.nand.factory_bad_blocks = 2;
-    let room = Room::of(&config).expect("possible");
+    let room = Capacity::of(&config).expect("possible");
     assert_eq!(room.reserved_bytes, 2 * 8 * 4096);
     assert!((room.over_provisioning() - 0.5).abs() < 1e-12);
     config.ftl.durable_map = true.into();
-    assert!(Room::of(&config).expect("possible").reserved_bytes > 2 * 8 * 4096);
+    assert!(Capacity::of(&config).expect("possible").reserved_bytes > 2 * 8 * 4096);
 }
 
 #[test]
@@ -148,7 +147,7 @@ fn unknown_names_are_refused_with_key_and_known_names() {
 fn values_outside_their_documented_ranges_are_refused_whoever_builds() {
     let refused = |change: fn(&mut DriveConfig), key: &str| {
         let mut config = config();
-        // An image must have these.
+        // Required for an image.
         (config.nand.data, config.ftl.durable_map) = (DataMode::Bytes, true.into());
         change(&mut config);
         let folder = tempfile::tempdir().expect("a folder");
@@ -255,8 +254,8 @@ fn times_and_marks_that_contradict_each_other_are_refused_with_key_and_cure() {
         |c| (c.ftl.gc.soft_blocks, c.ftl.gc.pace_blocks) = (6, 9),
         &["soft_blocks is 6", "more than the 9"],
     );
-    refused(|c| c.ftl.gc.soft_blocks = 13, &["drive.ftl.gc.soft_blocks is 13", "only 12 blocks"]);
-    refused(|c| c.ftl.gc.pace_blocks = 13, &["drive.ftl.gc.pace_blocks is 13", "only 12 blocks"]);
+    refused(|c| c.ftl.gc.soft_blocks = 13, &["drive.ftl.gc.soft_blocks is 13", "only 12 spare blocks"]);
+    refused(|c| c.ftl.gc.pace_blocks = 13, &["drive.ftl.gc.pace_blocks is 13", "only 12 spare blocks"]);
     refused(|c| c.ftl.gc.victims = 33, &["drive.ftl.gc.victims is 33", "32 good blocks", "0 lets"]);
     refused(
         |c| c.controller.schedule.host_program_ns = u64::MAX / 2,
@@ -268,7 +267,6 @@ fn times_and_marks_that_contradict_each_other_are_refused_with_key_and_cure() {
         &["schedule.background_program_ns"],
     );
     refused(|c| c.controller.schedule.erase_ns = u64::MAX / 2, &["drive.controller.schedule.erase_ns"]);
-    // At the edge they work.
     for (soft, pace, victims) in [(5, 0, 0), (5, 4, 1), (12, 4, 32), (12, 11, 2), (0, 12, 0), (0, 4, 0)] {
         let mut config = config();
         let gc = &mut config.ftl.gc;
@@ -306,11 +304,11 @@ fn an_slc_cache_that_cannot_be_is_refused_with_key_and_cure() {
         |c| c.ftl.mapping = "log-block".to_owned(),
         &["drive.ftl.slc_cache", "\"log-block\"", "static_blocks and dynamic_blocks to 0"],
     );
-    refused(|c| c.ftl.mapping = "dftl".to_owned(), &["drive.ftl.slc_cache", "only \"page\" can"]);
+    refused(|c| c.ftl.mapping = "dftl".to_owned(), &["drive.ftl.slc_cache", "only \"page\" does"]);
     refused(|c| c.nand.any_page_order = true, &["any_page_order is true"]);
     refused(
         |c| c.ftl.slc_cache.static_blocks = 9,
-        &["the SLC cache leaves no room", "lower drive.ftl.slc_cache.static_blocks", "9 always in SLC mode"],
+        &["the SLC cache is too large", "lower drive.ftl.slc_cache.static_blocks", "9 always in SLC mode"],
     );
     refused(
         |c| c.ftl.slc_cache.static_blocks = 32,
@@ -352,7 +350,7 @@ fn collection_starts_at_the_free_blocks_asked_for_and_keeps_them() {
         let mut engine = build(&config, false, 1).expect("fits");
         engine.run(&unit_writes(160, 5000, 1), &[], &mut closed(1)).expect("runs");
         let least = if min_free_blocks == 0 { 3 } else { min_free_blocks };
-        // The block that the host opens next may already be taken from the reserve.
+        // The host's next block may already be taken from the reserve.
         assert!((least - 1..=least + 1).contains(&engine.free_blocks()), "{}", engine.free_blocks());
     }
 }
@@ -377,7 +375,7 @@ fn a_block_survives_exactly_the_endurance_asked_for() {
     engine.run(&unit_writes(160, 50_000, 1), &[], &mut closed(1)).expect("0 is unlimited");
 }
 
-/// "0: writes complete when they are on flash", so anything else buffers.
+/// "0: writes complete when they are on flash", so any other value buffers.
 #[test]
 fn a_write_buffer_smaller_than_a_unit_still_buffers() {
     for bytes in [1, 512, 4095] {

@@ -21,7 +21,6 @@ fn short_lived(buffer_units: u64) -> DriveConfig {
     config
 }
 
-/// Writes until the drive refuses; returns what it must hold then and the error.
 fn wear_out<T>(drive: &mut PageDrive<T, StampMedium>, batch: usize) -> (Vec<u64>, CommandError)
 where
     T: strobe_nand::Timing + Send + 'static,
@@ -54,7 +53,7 @@ where
     assert!(matches!(error, CommandError::Ftl(FtlError::EndOfLife { .. })), "{error}");
     assert!(drive.wear().bad_blocks > 0 && drive.wear().first_bad_block_host_writes.is_some());
     assert_eq!(contents(&mut drive), content, "reads still return the right data");
-    // Still refused, still readable, and a read in a batch works through the engine.
+    // Still rejected, still readable, and a read in a batch works through the engine.
     let queue = &mut closed(1);
     let batch = [read_unit(0), read_unit(7), Request::FLUSH];
     drive.run(&batch[..2], &[], queue).expect("reads are served");
@@ -149,8 +148,7 @@ fn misuse_is_named_as_such_on_a_worn_out_drive_too() {
     }
 }
 
-/// Commands that wait when the drive wears out are refused later, perhaps while the next request of a batch is on its way
-/// to the drive. Whoever asked for the batch gets the error, and the queue waits for nobody afterwards.
+/// The drive may wear out during the submission of the next request of a batch.
 #[test]
 fn commands_refused_while_they_wait_leave_nobody_waiting() {
     let mut late = 0;
@@ -167,7 +165,6 @@ fn commands_refused_while_they_wait_leave_nobody_waiting() {
         let Err((at, error)) = drive.issue(&requests, &arrivals, &mut queue) else { continue };
         assert!(matches!(error, CommandError::Ftl(FtlError::EndOfLife { .. })), "{error}");
         late += u32::from(queue.in_flight() > 0);
-        // Others are refused, too.
         while queue.in_flight() > 0 {
             let _ = queue.finish(&mut *drive);
         }

@@ -1,4 +1,4 @@
-//! A frozen drive is a second drive, not a second view.
+//! A copied drive is a second drive, not a second view.
 
 use strobe_nand::ByteMedium;
 use strobe_ssd::{DataMode, Device, DriveConfig, HostQueue, Simulated, build};
@@ -24,7 +24,6 @@ fn variants() -> Vec<DriveConfig> {
     variants
 }
 
-/// Everything an engine shows.
 fn appearance(engine: &dyn Simulated, queue: &HostQueue) -> String {
     engine.check().expect("state");
     let latency: Vec<(u64, u64, f64)> = Op::ALL

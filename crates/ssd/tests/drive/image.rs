@@ -1,5 +1,4 @@
-//! Drives on images: what was written is there when the file is opened again, and a file that does not
-//! fit or is damaged is refused by name.
+//! Drives on images: data persists, and a file that does not fit or is damaged is rejected with a reason.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -17,7 +16,7 @@ use tempfile::TempDir;
 
 use crate::setup::{Host as _, T0, buffered, closed, config, geometry, unit_writes, write_unit};
 
-/// The tiny drive, fit for an image: its map needs blocks of its own.
+/// The tiny drive, fit for an image: its map needs separate blocks.
 fn durable() -> DriveConfig {
     let mut config = config();
     config.nand.blocks_per_plane = 64;
@@ -40,7 +39,6 @@ impl Folder {
 
 type FileDrive = ImageDrive;
 
-/// Opens or creates a drive on an image like [`build_on_image`], with its concrete type.
 fn open(config: &DriveConfig, path: &Path) -> FileDrive {
     let geometry = geometry(config);
     let units = config.logical_units() as u32;
@@ -77,7 +75,7 @@ enum Step {
         sectors: u64,
     },
     Flush,
-    /// The process ends without a word; another one opens the file.
+    /// The process ends without a shutdown; another one opens the file.
     Reopen,
 }
 
@@ -97,7 +95,6 @@ fn steps() -> impl Strategy<Value = Vec<Step>> {
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(40))]
 
-    /// Against a plain disk of bytes, through any number of processes.
     #[test]
     fn a_drive_on_an_image_outlives_its_process(steps in steps(), buffer in 0..20u64) {
         let folder = Folder::new();
@@ -121,7 +118,7 @@ proptest! {
                 }
                 Step::Flush => drop(drive.settle(T0).expect("flushes")),
                 Step::Reopen => {
-                    // What is in a buffer, and trims, survive once they are flushed.
+                    // Buffered data and trims survive once they are flushed.
                     drive.settle(T0).expect("flushes");
                     let counted = drive.ftl().nand().counts().total(NandOp::Program);
                     prop_assert!(counted >= programs);
@@ -147,7 +144,6 @@ proptest! {
     }
 }
 
-/// Fills an image through [`build_on_image`] and returns the number of programs it took.
 fn filled(config: &DriveConfig, path: &Path) -> u64 {
     let (mut drive, recovery) = build_on_image(config, true, 1, path).expect("creates");
     assert_eq!(recovery, None);
@@ -188,20 +184,20 @@ fn a_drive_that_does_not_fit_the_image_is_refused_by_name() {
             assert!(message.contains(part), "\"{part}\" is missing in: {message}");
         }
     };
-    says(|c| c.nand.pages_per_block = 16, &["another geometry", "pages_per_block is 8 in the image, 16 is"]);
-    says(|c| c.ftl.mapping_unit_bytes = 2048, &["mapping_unit_bytes is 4096 in the image, 2048 is"]);
-    says(|c| c.ftl.logical_pages = Some(100), &["capacity in mapping units is 160 in the image, 100 is"]);
-    says(|c| c.nand.endurance_pe = 5, &["drive.nand.endurance_pe is 0 in the image, 5 is"]);
+    says(|c| c.nand.pages_per_block = 16, &["another geometry", "pages_per_block is 8 in the image, but 16"]);
+    says(|c| c.ftl.mapping_unit_bytes = 2048, &["mapping_unit_bytes is 4096 in the image, but 2048"]);
+    says(|c| c.ftl.logical_pages = Some(100), &["capacity in mapping units is 160 in the image, but 100"]);
+    says(|c| c.nand.endurance_pe = 5, &["drive.nand.endurance_pe is 0 in the image, but 5"]);
     says(
         |c| c.ftl.copy_mode = strobe_ssd::CopyMode::Logical,
-        &["drive.ftl.copy_mode is \"physical\" in the image, \"logical\" is", "virtual_map_entries is 0"],
+        &["drive.ftl.copy_mode is \"physical\" in the image, but \"logical\"", "virtual_map_entries is 0"],
     );
     says(|c| c.ftl.durable_map = false.into(), &["drive.ftl.durable_map must be true"]);
     says(|c| c.nand.data = DataMode::Stamp, &["drive.nand.data must be \"bytes\""]);
     says(|c| c.controller.nvram.bytes = 4096, &["drive.controller.nvram.bytes must be 0"]);
     assert!(fs::read(folder.image()).expect("reads") == before, "a refusal changes nothing");
 
-    // What may differ.
+    // Settings that may differ.
     let mut config = durable();
     config.ftl.gc.victim = "fifo".to_owned();
     config.nand.program_ns = 1.into();
@@ -239,7 +235,6 @@ fn an_image_needs_little_memory() {
     );
 }
 
-/// Flips a bit in the stored content of the unit that `lpn` is mapped to.
 fn spoil(config: &DriveConfig, path: &Path, content: u8) {
     let mut bytes = fs::read(path).expect("reads");
     let stored = bytes.len() - geometry(config).raw_bytes() as usize;
@@ -298,7 +293,6 @@ fn spoiled_content_fails_the_command_and_all_later_ones() {
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(150))]
 
-    /// Whatever has happened to the file, nothing panics, and a drive that does open passes its checks.
     #[test]
     fn no_damage_panics(edits in prop::collection::vec((any::<u32>(), any::<u32>(), 1..3000usize, 0..4u8), 1..5)) {
         let folder = Folder::new();
@@ -308,7 +302,7 @@ proptest! {
         let tables = bytes.len() - geometry(&config).raw_bytes() as usize;
         for (to, from, length, how) in edits {
             let length = length.min(bytes.len());
-            // Mostly where it hurts.
+            // Mostly in the metadata.
             let end = if to % 4 == 0 { bytes.len() } else { tables.min(bytes.len()) };
             let to = to as usize % (end.saturating_sub(length) + 1);
             let from = from as usize % (bytes.len() - length + 1);
@@ -331,7 +325,7 @@ proptest! {
         if let Ok((mut drive, _)) = build_on_image(&config, false, 1, &folder.image()) {
             let result = drive.run(&unit_writes(160, 300, 3), &[], &mut closed(1));
             prop_assert!(matches!(result, Ok(()) | Err((_, CommandError::Medium(_)))), "{:?}", result);
-            // The checker reads everything, and so may be the first to meet damage.
+            // The checker reads everything, and may be the first to find the damage.
             let checked = drive.check();
             prop_assert!(checked.is_ok() || drive.failure().is_some(), "{:?}", checked);
         }

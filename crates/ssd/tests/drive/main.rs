@@ -1,8 +1,4 @@
 //! The drive layer against naive models and closed forms.
-//!
-//! `door` compares the ways in, `target` what a server makes of them; `byte_model` compares every byte with a plain disk; `batches` compares the ways of running the
-//! same requests; `commands` goes to the limits of the command set; `virtual_time` and `buffer_time`
-//! check completion times against arithmetic; `nvram` and `nvram_cut` are about the non-volatile cache.
 
 mod aged;
 mod banks;
@@ -12,10 +8,11 @@ mod byte_model;
 mod commands;
 mod configuration;
 mod cut_in_time;
-mod door;
+mod device;
 mod end_of_life;
 mod freeze;
 mod image;
+mod lost_copies;
 mod map_pages;
 mod misuse;
 mod net_blocks;
@@ -34,4 +31,5 @@ mod stop;
 mod target;
 mod variation;
 mod virtual_time;
+mod waiting;
 mod word_lines;

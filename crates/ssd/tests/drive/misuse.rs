@@ -1,4 +1,4 @@
-//! Wrong requests are refused by name and leave no trace.
+//! Invalid requests are rejected with a reason and leave no trace.
 
 use strobe_nand::{ByteMedium, StampMedium};
 use strobe_ssd::{CommandError, CommandKind, Device, Inspect, build};
@@ -11,7 +11,6 @@ use crate::setup::{
 
 const SECTORS: u64 = 160 * UNIT as u64;
 
-/// Every wrong request, with the error it must give.
 fn wrong() -> Vec<(Request, CommandError)> {
     let mut wrong = Vec::new();
     for op in [Op::Read, Op::Write, Op::Trim] {
@@ -76,8 +75,6 @@ fn a_wrong_request_gives_its_error_and_changes_nothing() {
     }
 }
 
-/// A drive that has refused requests goes on exactly like one that never saw them, down to the
-/// stored content and the times.
 #[test]
 fn refused_requests_leave_no_trace_in_what_follows() {
     for buffer_units in [0, 4] {
@@ -165,6 +162,6 @@ fn bytes_that_are_not_whole_sectors_are_refused() {
 #[test]
 fn error_texts_name_command_place_and_limit() {
     let text = wrong()[4].1.to_string();
-    assert_eq!(text, "read of 2 sectors at sector 1279 leaves the drive, which has 1280 sectors");
+    assert_eq!(text, "read of 2 sectors at sector 1279 exceeds the drive, which has 1280 sectors");
     assert_eq!(wrong()[1].1.to_string(), "read of zero sectors at sector 3");
 }

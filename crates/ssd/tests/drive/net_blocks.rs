@@ -4,8 +4,8 @@ use strobe_ssd::{Allocation, GcStream, POLICIES, SchemeName, build};
 
 use super::setup::{Host as _, T0, config, unit_writes, write_unit};
 
-/// DiskSim's SSD extension (`ssd_clean`) begins to clean at `low` erased blocks and stops at more than `low` + 1, whatever
-/// chooses the victims: with `net_blocks` = 2 every second block of the host begins a collection.
+/// DiskSim's SSD extension (`ssd_clean`) starts cleaning at `low` erased blocks and stops above `low` + 1,
+/// with any policy. With `net_blocks` = 2 every second block of the host starts a collection.
 #[test]
 fn a_collection_gains_net_blocks_whatever_the_policy() {
     for policy in POLICIES {
@@ -16,7 +16,7 @@ fn a_collection_gains_net_blocks_whatever_the_policy() {
                 config.ftl.placement.scheme = migration.into();
                 config.ftl.gc.stream = GcStream::Own;
                 config.ftl.allocation = Allocation::LeastErased;
-                // Begins with less than 8, that is at 7.
+                // Starts with less than 8, that is at 7.
                 config.ftl.gc.min_free_blocks = 8;
                 config.ftl.gc.net_blocks = net_blocks;
                 config.ftl.logical_pages = Some(130);
@@ -28,7 +28,7 @@ fn a_collection_gains_net_blocks_whatever_the_policy() {
                 for (at, request) in unit_writes(130, 4000, 9).into_iter().enumerate() {
                     let before = (drive.free_blocks(), drive.stats().gc.runs);
                     drive.request(T0, request).expect("runs");
-                    // A block of the host has 8 pages; the fill left its last one with 2.
+                    // A block of the host has 8 pages; after the fill its last block has 2.
                     blocks += u32::from(at % 8 == 6);
                     if drive.stats().gc.runs > before.1 && at > 1000 {
                         runs += 1;
@@ -38,7 +38,7 @@ fn a_collection_gains_net_blocks_whatever_the_policy() {
                         blocks = 0;
                     }
                 }
-                // The host opens one of those gained at once.
+                // The host opens one of the gained blocks at once.
                 let expected = (7, 7 + net_blocks - 1);
                 let what = format!("{} {migration:?} net {net_blocks}", policy.name);
                 assert!(seen.iter().all(|&seen| seen == expected), "{what}: {seen:?}, not {expected:?}");

@@ -24,7 +24,6 @@ fn with_policy(mut config: DriveConfig, policy: NvramPolicyName) -> DriveConfig 
     config
 }
 
-/// A drive with a cache of so many units for writes with a hint.
 fn hinted(units: u64) -> DriveConfig {
     with_policy(cached(config(), units), NvramPolicyName::Hint)
 }
@@ -33,14 +32,12 @@ fn write_as(range: Range, hint: Hint) -> Command<'static> {
     Command::Write { range, fua: false, tag: hint.into() }
 }
 
-/// A write of metadata.
 fn metadata(unit: u64) -> Command<'static> {
     write_as(unit_range(unit, 1), Hint::Metadata)
 }
 
 type Counting<M> = PageDrive<Untimed, M>;
 
-/// Executes commands at time 0, one after the other.
 fn run<M: strobe_nand::Medium>(drive: &mut Counting<M>, commands: &[Command<'_>])
 where
     Counting<M>: Device,
@@ -55,7 +52,6 @@ fn programs(drive: &impl Inspect) -> u64 {
     drive.stats().nand.total(NandOp::Program)
 }
 
-/// The units that the cache holds.
 fn held<M: strobe_nand::Medium>(drive: &Counting<M>) -> Vec<u32> {
     let nvram = drive.nvram().expect("there is one");
     let held: Vec<u32> = (0..160).filter(|&unit| nvram.holds(Lpn::new(unit))).collect();
@@ -79,7 +75,7 @@ fn hot_units_in_the_cache_cost_flash_nothing() {
         assert_eq!(engine.stats().host.units_written, 1032);
         let expected = NvramStats { write_units: 1032, hits: 1000, read_hits: 0, evicted_units: 0 };
         assert_eq!(engine.stats().nvram, Some(expected));
-        // One more unit than there is room for.
+        // One unit more than the cache can hold.
         engine.run(&[write_unit(32)], &[], &mut closed(1)).expect("runs");
         assert_eq!(programs_of(engine.as_ref()), 1);
     }
@@ -286,7 +282,6 @@ fn settling_ends_tombstones_and_leaves_data_where_it_is() {
     assert_eq!((held(&drive), programs(&drive)), (vec![4], 1));
 }
 
-/// The real map, which forgets a trim that has not been flushed.
 #[test]
 fn a_tombstone_outlives_a_power_cut_and_the_unit_stays_trimmed() {
     let mut config = hinted(8);
@@ -357,7 +352,7 @@ fn forced_unit_access_is_done_in_the_cache_for_what_belongs_there() {
     data.fill(2);
     assert_eq!(drive.execute_with(T0, &command(Hint::None), &data), Ok(T0), "it is there");
     assert_eq!(programs(&drive), 0);
-    // Units 2 and 4 do not belong there; older versions of them wait in the buffer.
+    // The cache does not admit units 2 and 4; older versions of them wait in the buffer.
     drive.execute_with(T0, &write_as(unit_range(2, 1), Hint::None), &data).expect("runs");
     drive.execute_with(T0, &write_as(unit_range(4, 1), Hint::None), &data).expect("runs");
     let through = Command::Write { range: unit_range(2, 3), fua: true, tag: Hint::None.into() };

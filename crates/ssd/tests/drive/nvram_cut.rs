@@ -1,6 +1,5 @@
-//! The non-volatile cache across power cuts, over a mapping scheme that keeps its promises and not a bit
-//! more: after a cut at any step of any command, each unit reads as it did at the last flush or later, and
-//! what the cache had taken is there.
+//! The non-volatile cache across power cuts, over a mapping scheme that keeps only its promises. After a cut,
+//! each unit reads as at the last flush or later, and cached data is still there.
 
 use strobe_ftl::gc::Greedy;
 use strobe_ftl::{
@@ -20,18 +19,16 @@ const UNITS: u32 = 40;
 
 type Flash = Chip<Untimed, StampMedium>;
 
-/// A page map of which a power cut leaves units written and what has been flushed. Of the trims and copies
+/// A page map that keeps written units and the flushed state across a power cut. Of the trims and copies
 /// since then some survive, some do not.
 #[derive(Clone)]
 struct Forgetful {
     inner: PageMap<Flash, Greedy>,
-    /// Contents of all units after a cut, at every step so far.
     states: Vec<Vec<u64>>,
     rng: Prng,
 }
 
 impl Forgetful {
-    /// With this content.
     fn new(content: Vec<u64>, units_per_page: u32, seed: u64) -> Self {
         let geometry = Geometry::new(GeometrySpec {
             channels: 1,
@@ -58,7 +55,6 @@ impl Forgetful {
         self.states.push(state);
     }
 
-    /// Makes what the units read as now durable, each with that probability.
     fn keep(&mut self, units: std::ops::Range<u32>, probability: f64) {
         for lpn in units {
             if self.rng.chance(probability) {
@@ -155,7 +151,6 @@ impl Recoverable for Forgetful {
     }
 }
 
-/// Contents of all units, read from a copy of the drive.
 fn content(drive: &Drive<Forgetful>) -> Vec<u64> {
     crate::setup::contents(&mut drive.clone())
 }
@@ -165,7 +160,6 @@ struct Bench {
     controller: ControllerConfig,
     units_per_page: u32,
     rng: Prng,
-    /// Legal contents of each unit after a cut now.
     legal: Vec<Vec<u64>>,
 }
 
@@ -187,7 +181,6 @@ impl Bench {
         }
     }
 
-    /// Executes a random command, with a cut at every step of it.
     fn step(&mut self) {
         let (range, other) = (self.range(5), self.range(5));
         let ranges = [range, other];
@@ -221,7 +214,6 @@ impl Bench {
         );
     }
 
-    /// Reduces the legal contents to those after the completion of `command`.
     fn settle_legal(&mut self, command: &Command<'_>, before: &[u64], after: &[u64]) {
         let forced = |lpn: u32| match *command {
             Command::Write { range, fua: true, .. } => {
@@ -242,7 +234,6 @@ impl Bench {
         }
     }
 
-    /// Power fails when flash holds `state` and the cache `nvram`.
     fn cut(&mut self, state: Vec<u64>, nvram: Option<Nvram<u64>>, command: &Command<'_>) {
         let ftl = Forgetful::new(state, self.units_per_page, self.rng.bits());
         let mut drive = Drive::new(ftl, &self.controller);

@@ -1,4 +1,4 @@
-//! A non-volatile cache for the metadata of a FAT volume, whose place it finds in the boot sector.
+//! A non-volatile cache for the metadata of a FAT volume, located through its boot sector.
 
 use strobe_ssd::{BuildError, DataMode, NvramError, NvramPolicyName, Range, Simulated, build};
 use strobe_ssd::{Command, DriveConfig, Hint};
@@ -15,7 +15,8 @@ fn fat_config() -> DriveConfig {
     config
 }
 
-/// The boot sector of a FAT16 volume: 1 reserved sector, 2 tables of 4, 112 entries in the root directory: 16 sectors.
+/// The boot sector of a FAT16 volume: 1 reserved sector, 2 tables of 4, 112 entries in the root directory: 16
+/// sectors.
 fn boot() -> Vec<u8> {
     let mut boot = vec![0; 512];
     boot[..3].copy_from_slice(&[0xeb, 0x3c, 0x90]);
@@ -32,7 +33,6 @@ fn write(drive: &mut dyn Simulated, sector: u64, data: &[u8]) {
         .expect("writes");
 }
 
-/// Units that the cache took of a write of one unit from each of `units`.
 fn taken(drive: &mut dyn Simulated, units: impl IntoIterator<Item = u64>) -> u64 {
     let before = drive.stats().nvram.expect("a cache").write_units;
     for unit in units {
@@ -49,7 +49,7 @@ fn what_lies_before_the_data_area_is_taken_once_the_boot_sector_was_written() {
     // Sectors 0 to 15 are two units; the third is data.
     assert_eq!(taken(&mut *drive, [1, 2, 3, 19]), 1);
     drive.check().expect("whole");
-    // Another file system takes the place of the volume.
+    // Another file system replaces the volume.
     write(&mut *drive, 0, &[0; UNIT_BYTES]);
     let held = taken(&mut *drive, [1]);
     assert_eq!(held, 1, "what it holds stays with it");

@@ -1,4 +1,4 @@
-//! Drives with a placement of your own: in Rust, or as a formula.
+//! Drives with a custom placement: in Rust, or as a formula.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -11,7 +11,6 @@ use strobe_types::{Geometry, Lpn};
 
 use crate::setup::{closed, config, unit_writes};
 
-/// A placement of your own: host writes by the last bit of the unit, relocated units together.
 #[derive(Clone, Debug)]
 struct ByParity {
     copies: u8,
@@ -31,7 +30,6 @@ impl Placement for ByParity {
     }
 }
 
-/// One stream of relocated units, and a count of them.
 #[derive(Clone, Debug)]
 struct Counting(Arc<AtomicU64>);
 
@@ -46,7 +44,7 @@ impl Placement for Counting {
     }
 }
 
-/// A placement may note what is relocated, though there is nothing to choose (as WARCIP does).
+/// Relocations are reported even with a single stream to choose (as WARCIP needs).
 #[test]
 fn a_placement_is_asked_about_each_unit_that_is_relocated() {
     let mut config = config();
@@ -63,13 +61,12 @@ fn a_placement_is_asked_about_each_unit_that_is_relocated() {
             drive.run(&unit_writes(400, 500, round), &[], &mut closed(1)).expect("runs");
         }
         let moved = drive.stats().gc.units_moved;
-        // In the background, the host may overwrite a unit between the question and the move.
+        // In the background, the host may overwrite a unit between the choice of its stream and its move.
         let asked = asked.load(Ordering::Relaxed);
         assert!(moved > 500 && asked >= moved && asked < 2 * moved, "{mode:?}: {asked} of {moved}");
     }
 }
 
-/// Programs of a drive that is overwritten again and again.
 fn programs(mut drive: Box<dyn Simulated>) -> u64 {
     for round in 0..30 {
         drive.run(&unit_writes(60, 500, round), &[], &mut closed(1)).expect("runs");
@@ -114,11 +111,10 @@ fn streams_that_no_drive_has_are_refused() {
         let Err(error) = own.with_placement(layout, ByParity { copies: 2 }).build() else {
             panic!("{layout:?} is built")
         };
-        assert!(error.to_string().contains("at least one of each, and 64 at most"), "{error}");
+        assert!(error.to_string().contains("at least one of each, and at most 64"), "{error}");
     }
 }
 
-/// A formula that states the rule of a scheme gives the drive of that scheme, with times and without.
 #[test]
 fn a_formula_as_scheme_is_the_placement_that_it_states() {
     for (name, formula) in

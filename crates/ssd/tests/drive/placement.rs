@@ -1,4 +1,4 @@
-//! Placement handles on their way from commands through the caches to streams.
+//! Placement handles from commands through the caches to streams.
 
 use strobe_ftl::gc::Greedy;
 use strobe_ftl::{
@@ -34,7 +34,7 @@ fn isolated<T: Timing>(
     Drive::new(PageMap::new(chip, policy, map).expect("room"), &config.controller)
 }
 
-/// Handle h writes the units whose number is h modulo [`HANDLES`], so blocks tell which handle filled them.
+/// Handle h writes the units whose number is h modulo [`HANDLES`].
 fn assert_handles_are_apart<T: Timing + Send>(config: &DriveConfig, timing: T, what: &str) {
     let mut drive = drive(config, timing);
     let units = config.logical_units();
@@ -93,7 +93,6 @@ fn a_handle_that_the_drive_does_not_have_is_refused() {
     assert_eq!(drive.mapped_units(), 1, "what came before the refused request is done");
 }
 
-/// Programs of all handles and of what they share are those that the chip has counted, padding of ended units included.
 fn assert_programs_add_up<T: Timing + Send>(config: &DriveConfig, timing: T, isolation: Isolation) {
     let mut drive = isolated(config, timing, isolation);
     let units = config.logical_units();
@@ -162,7 +161,7 @@ fn a_handle_fills_its_unit_and_begins_the_next() {
         let cached = Command::Write { range, fua: false, tag: DataTag::placed(1) };
         drive.execute(T0, &cached).expect("runs");
         let per_page = u64::from(drive.geometry().units_per_page());
-        // A page for each write.
+        // One page per write.
         let after = full - 3 * per_page - if buffer > 0 { 1 } else { per_page };
         assert_eq!(left(&drive), [full, after, full], "with a buffer of {buffer} bytes");
         drive.execute(T0, &Command::Flush).expect("flushed");
@@ -223,8 +222,7 @@ fn handles_that_a_drive_cannot_have_are_refused_with_the_arithmetic() {
     assert!(full.contains("reclaim"), "{full}");
 }
 
-/// The handle of a group is group times handles and the handle; programs of all groups are those of the chip, with any
-/// victim policy.
+/// A handle of a group is numbered group times handles plus the handle.
 #[test]
 fn handles_of_reclaim_groups_fill_units_of_their_own() {
     for victim in ["greedy", "fifo", "d-choices", "cost-benefit", "(1-u)/u*sqrt(age_closed)"] {
@@ -255,7 +253,7 @@ fn handles_of_reclaim_groups_fill_units_of_their_own() {
         assert!(stats.gc.victims > 20, "{victim}: {:?}", stats.gc);
         let pages: u64 = stats.streams.iter().map(|counts| counts.pages).sum();
         assert_eq!(pages, stats.nand.total(NandOp::Program), "{victim}");
-        // Four of the host, and one of relocated data in each group.
+        // Four streams of the host, and one of relocated data in each group.
         assert_eq!(stats.streams.len(), 6, "{victim}");
         let error = CommandError::NoSuchHandle { handle: 4, handles: 4 };
         let write = write_unit(1).placed(4);

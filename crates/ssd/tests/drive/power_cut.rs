@@ -1,6 +1,5 @@
-//! Power cuts at every flash operation of every command, through the whole drive: all commands, write
-//! buffer, non-volatile cache, logical copies. The drive keeps account of what each mapping unit may read
-//! as (`Simulated::watch`).
+//! Power cuts at every flash operation of every command: all commands, write buffer, non-volatile cache,
+//! logical copies. The oracle is `Simulated::watch`.
 
 use strobe_ssd::{
     Command, CopyMode, DataMode, DriveConfig, DurableMap, Hint, LogVictim, NvramPolicyName, Range,
@@ -10,10 +9,8 @@ use strobe_types::{Lba, Lpn, Prng};
 
 use crate::setup::{T0, config};
 
-/// Sectors of a mapping unit here.
 const UNIT: u64 = 4;
 
-/// A small durable drive.
 fn durable() -> DriveConfig {
     let mut config = config();
     config.nand.blocks_per_plane = 24;
@@ -127,7 +124,6 @@ fn the_non_volatile_cache_survives_and_flushes_nothing() {
     assert_eq!((verdict.unflushed, verdict.wrong), (0, vec![]));
 }
 
-/// The random choices of a drive.
 fn any_config(rng: &mut Prng) -> DriveConfig {
     let mut config = durable();
     let buffers = [0, 0, 3, 8];
@@ -165,7 +161,6 @@ fn any_config(rng: &mut Prng) -> DriveConfig {
     config
 }
 
-/// A random range of at most `most` sectors.
 fn any_range(rng: &mut Prng, most: u64) -> Range {
     let sectors = 30 * UNIT;
     let lba = rng.below_u64(sectors);
@@ -176,7 +171,6 @@ fn any_range(rng: &mut Prng, most: u64) -> Range {
     Range::new(Lba::new(lba), count as u32)
 }
 
-/// Cuts power at every flash operation of each of `commands` random commands; returns the cuts.
 fn torture(seed: u64, commands: u32) -> u64 {
     let mut rng = Prng::new(seed);
     let config = any_config(&mut rng);
@@ -196,7 +190,7 @@ fn torture(seed: u64, commands: u32) -> u64 {
         };
         let place = || format!("seed {seed}, command {number} {command:?} on {config:?}");
         let mut after = drive.freeze();
-        // Copies may overlap themselves or leave the drive: then nothing happens.
+        // Copies that overlap themselves or leave the drive are rejected.
         if after.execute(T0, &command).is_err() {
             continue;
         }
@@ -221,8 +215,7 @@ fn torture(seed: u64, commands: u32) -> u64 {
     cuts
 }
 
-/// A recovered drive is used and cut, again and again: within a command, or within the recovery from the
-/// cut before. Returns the cuts.
+/// Within a command, or within the recovery from the cut before.
 fn go_on(mut drive: Box<dyn Simulated>, rng: &mut Prng, place: &dyn Fn() -> String) -> u64 {
     let mut cuts = 0;
     for number in 0..8 {
@@ -258,6 +251,8 @@ fn no_command_loses_what_was_flushed_wherever_it_is_cut() {
 #[test]
 #[ignore = "minutes long: make test-long"]
 fn no_command_loses_what_was_flushed_in_many_drives() {
-    let cuts: u64 = (1000..9000).map(|seed| torture(seed, 60)).sum();
-    assert!(cuts > 500_000, "{cuts} cuts");
+    let seeds = strobe_testing::seeds(1000..9000);
+    let is_whole = seeds.is_whole();
+    let cuts: u64 = seeds.map(|seed| torture(seed.get(), 60)).sum();
+    assert!(cuts > 500_000 || !is_whole, "{cuts} cuts");
 }

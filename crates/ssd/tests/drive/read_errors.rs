@@ -1,4 +1,4 @@
-//! Reads that fail, compared with a naive model: a set of units that cannot be read.
+//! Read errors, compared with a naive model: a set of unreadable units.
 
 use std::collections::BTreeSet;
 
@@ -14,7 +14,6 @@ use crate::setup::{READ, T0, TRANSFER, UNIT, buffered, closed, config, read_unit
 const UNITS: u32 = 60;
 const SECTORS: u64 = UNIT as u64;
 
-/// A small drive of any mapping that keeps bytes, one unit to a page or two, with little spare flash.
 fn small(mapping: &str, is_durable: bool, rng: &mut Prng) -> DriveConfig {
     let mut config = shaped(1, 1, 1 + rng.below(2));
     config.nand.data = DataMode::Bytes;
@@ -54,7 +53,6 @@ fn saved(drive: &dyn Simulated) -> Vec<u8> {
     bytes
 }
 
-/// A copy of the drive, restored from its state.
 fn again(drive: &dyn Simulated, config: &DriveConfig, timing: bool) -> Box<dyn Simulated> {
     let bytes = saved(drive);
     let mut other = build(config, timing, 1).expect("built before");
@@ -64,12 +62,11 @@ fn again(drive: &dyn Simulated, config: &DriveConfig, timing: bool) -> Box<dyn S
     other
 }
 
-/// Units and what is known of them.
 #[derive(Default)]
 struct Model {
     mapped: BTreeSet<u64>,
     lost: BTreeSet<u64>,
-    /// Faults of units to come, each after so many units written.
+    /// Planned faults of units, each after a number of units written.
     coming: Vec<(u64, u64)>,
     written: u64,
     errors: [u64; 3],
@@ -94,7 +91,6 @@ impl Model {
     }
 }
 
-/// Random commands on a drive without caches, each compared with the model.
 struct Pair {
     drive: Box<dyn Simulated>,
     model: Model,
@@ -199,7 +195,7 @@ impl Pair {
     }
 }
 
-/// Random traffic with faults that come on the way; returns how many reads failed and how many units were moved.
+/// Returns failed reads and relocated units.
 fn compare(mapping: &str, seed: u64) -> (u64, u64) {
     let mut rng = Prng::derive(seed, mapping);
     let mut config = small(mapping, false, &mut rng);
@@ -242,7 +238,6 @@ fn a_set_of_lost_units_is_all_there_is_to_read_errors() {
     }
 }
 
-/// Units that were lost and flushed stay lost after a power cut at any operation of what follows, which moves them.
 #[test]
 fn a_power_cut_leaves_lost_units_lost() {
     let mut cuts = 0;
@@ -270,7 +265,7 @@ fn a_power_cut_leaves_lost_units_lost() {
                 if !lpn.is_multiple_of(7) {
                     now = drive.execute(now, &write(unit(lpn))).expect("written");
                 }
-                // A few of very many.
+                // Checks a few of very many.
                 left.extend(drive.take_cuts().into_iter().filter(|_| rng.below(12) == 0));
             }
             assert!(drive.stats().gc.units_moved > 100, "{mapping}: nothing was moved");
@@ -325,7 +320,7 @@ fn a_transient_fault_fails_one_host_read_and_no_read_of_the_drive() {
         }
         drive.execute(now, &Command::Read { range: unit(5) }).expect_err("the first read fails");
         now = drive.execute(now, &Command::Read { range: unit(5) }).expect("the second does not");
-        // Collection reads what host reads have not met.
+        // Collection reads pages that host reads have not read.
         for lpn in (0..160).step_by(2).cycle().take(400) {
             now = drive.execute(now, &write(unit(lpn))).expect("written");
         }
@@ -379,7 +374,6 @@ fn a_rate_fails_the_same_reads_each_time_and_runs_go_on() {
     assert_ne!(run(1), run(2));
 }
 
-/// Reads of units that collection is copying, among all others: flash counts a lost page exactly when the host is told.
 #[test]
 fn no_read_of_a_copy_on_its_way_is_lost_in_silence() {
     let mut config = config();

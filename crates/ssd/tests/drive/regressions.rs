@@ -1,4 +1,4 @@
-//! Bugs that were found by testing the whole drive, each pinned down.
+//! Regressions: bugs found by testing the whole drive.
 
 use strobe_nand::NoMedium;
 use strobe_ssd::{Command, DataMode, Hint, NvramPolicyName, Range, build};
@@ -9,8 +9,8 @@ use crate::setup::{
     write, write_unit,
 };
 
-/// A page that joined a multi-plane group did not wait for the registers: without cache program its
-/// transfer overlapped the array operation that the die was still doing.
+/// A page that joined a multi-plane group did not wait for the registers: its transfer overlapped the array
+/// operation of the die.
 #[test]
 fn without_cache_program_no_plane_loads_while_the_die_programs() {
     let mut drive = timed::<NoMedium>(&shaped(1, 1, 2));
@@ -20,8 +20,8 @@ fn without_cache_program_no_plane_loads_while_the_die_programs() {
     }
 }
 
-/// The reserve did not include `net_blocks`: a drive was accepted that could not gain so many
-/// blocks, and the run ended with `NoProgress`.
+/// The reserve did not include `net_blocks`: a drive was accepted that could not gain that number of blocks,
+/// and the run ended with `NoProgress`.
 #[test]
 fn a_drive_that_cannot_gain_net_blocks_is_refused_or_makes_progress() {
     for net_blocks in [2, 4, 16, 1000] {
@@ -35,8 +35,8 @@ fn a_drive_that_cannot_gain_net_blocks_is_refused_or_makes_progress() {
     }
 }
 
-/// A block to retire started a collection whatever was free, with a target above what was free; on a
-/// drive that held nothing invalid yet it could not be reached.
+/// A block to retire started a collection even with enough free blocks, with a target that a drive without
+/// invalid data could not reach.
 #[test]
 fn a_failed_program_on_a_fresh_drive_does_not_end_the_run() {
     for seed in 0..50 {
@@ -50,8 +50,8 @@ fn a_failed_program_on_a_fresh_drive_does_not_end_the_run() {
     }
 }
 
-/// A write of a part of a unit that waited for a place in the buffer kept the rest of the unit as it was when it came:
-/// what other commands had made of it meanwhile was undone.
+/// A partial write of a unit that stalled for a buffer slot kept the rest of the unit from before the stall.
+/// Changes by other commands were undone.
 #[test]
 fn a_write_that_waits_for_a_place_leaves_the_sectors_beside_it_alone() {
     let mut config = buffered(config(), 2);
@@ -78,8 +78,7 @@ fn a_write_that_waits_for_a_place_leaves_the_sectors_beside_it_alone() {
     assert_eq!(read.chunks(512).map(|sector| sector[0]).collect::<Vec<_>>(), [8, 0, 7]);
 }
 
-/// A forced write took the place of a unit in the non-volatile cache that was still on its way to flash: a power cut
-/// found it nowhere.
+/// A FUA write took the slot of a unit that was still on its way to flash.
 #[test]
 fn what_leaves_the_non_volatile_cache_for_a_forced_write_survives_a_cut() {
     let mut config = cached(buffered(config(), 2), 2);
@@ -105,11 +104,10 @@ fn what_leaves_the_non_volatile_cache_for_a_forced_write_survives_a_cut() {
     }
 }
 
-/// A unit on its way out of the non-volatile cache was written again past the cache, and the newer version was on flash
-/// first: a power cut brought the older one back.
+/// The newer version, written past the cache, arrived first. A power cut brought the older one back.
 #[test]
 fn a_newer_version_does_not_overtake_the_one_that_leaves_the_non_volatile_cache() {
-    // One die or the other is kept busy with reads.
+    // Reads keep one die or the other busy.
     for busy in [20, 21] {
         let mut config = cached(shaped(2, 1, 1), 2);
         config.controller.nvram.policy = NvramPolicyName::Hint;
@@ -125,7 +123,7 @@ fn a_newer_version_does_not_overtake_the_one_that_leaves_the_non_volatile_cache(
         for tag in 100..150 {
             drive.submit(now, tag, &Command::Read { range: range(busy) }, None);
         }
-        // What a copy covers leaves the cache; this one brings nothing.
+        // A copy evicts its units from the cache; this one adds none.
         drive.submit(now, 2, &Command::Copy { destination: Lba::new(0), sources: &[range(50)] }, None);
         drive.submit(now, 3, &write(0, Hint::None), Some(&[2; 4096]));
         let (mut done, mut is_complete) = (Vec::new(), false);
@@ -143,7 +141,7 @@ fn a_newer_version_does_not_overtake_the_one_that_leaves_the_non_volatile_cache(
     }
 }
 
-/// A restart without a planned cut let the programs in flight end, and the write buffer, empty by then, heard of them.
+/// A restart let in-flight programs end and reported them to the write buffer, which was empty by then.
 #[test]
 fn programs_that_end_with_a_restart_are_not_reported_to_it() {
     let mut config = buffered(config(), 4);

@@ -1,4 +1,4 @@
-//! Tiny drives and request sequences that the other modules share.
+//! Tiny drives and request sequences for the other modules.
 
 use strobe_ftl::gc::Greedy;
 use strobe_ftl::{Inspectable, PageMap, PageMapConfig};
@@ -20,11 +20,10 @@ pub(crate) const UNIT: u32 = 8;
 
 pub(crate) type PageDrive<T, M> = Drive<PageMap<Chip<T, M>, Greedy>>;
 
-/// First come, first served.
 const FIRST_COME: ScheduleTable =
     ScheduleTable { host_program_ns: 0, background_read_ns: 0, background_program_ns: 0, erase_ns: 0 };
 
-/// Collection that stops the world, fixed stripes, first come, first served: what closed forms are about. One die, 32 blocks of 8 pages of 4 KiB, 160 logical units, ideal controller, no buffer.
+/// Base for closed forms: stop-the-world collection, fixed stripes, first come, first served.
 pub(crate) fn config() -> DriveConfig {
     DriveConfig {
         preset: None,
@@ -82,7 +81,6 @@ pub(crate) fn config() -> DriveConfig {
     }
 }
 
-/// `config` with this many channels, dies per channel and planes per die.
 pub(crate) fn shaped(channels: u32, dies_per_channel: u32, planes_per_die: u32) -> DriveConfig {
     let mut config = config();
     config.nand.channels = channels;
@@ -91,13 +89,11 @@ pub(crate) fn shaped(channels: u32, dies_per_channel: u32, planes_per_die: u32) 
     config
 }
 
-/// `config` with a write buffer of this many mapping units.
 pub(crate) fn buffered(mut config: DriveConfig, units: u64) -> DriveConfig {
     config.controller.write_buffer_bytes = units * u64::from(config.ftl.mapping_unit_bytes);
     config
 }
 
-/// `config` with a non-volatile cache of this many mapping units, to which all writes go.
 pub(crate) fn cached(mut config: DriveConfig, units: u64) -> DriveConfig {
     config.controller.nvram.bytes = units * u64::from(config.ftl.mapping_unit_bytes);
     config
@@ -133,7 +129,7 @@ pub(crate) fn array_timing(config: &DriveConfig) -> ArrayTiming {
     ArrayTiming::new(timing, &geometry(config))
 }
 
-/// The drive that `build` would make, with its type in the open: greedy, own stream, seed 1.
+/// The drive of `build` with its concrete type: greedy, own stream, seed 1.
 fn drive<T: Timing, M: Medium>(config: &DriveConfig, timing: T) -> PageDrive<T, M> {
     let nand = &config.nand;
     let wear = WearConfig {
@@ -169,7 +165,6 @@ pub(crate) fn read(lba: u64, sectors: u32) -> Request {
     Request::new(Op::Read, Lba::new(lba), sectors)
 }
 
-/// A write of the whole 4096-byte unit number `unit`.
 pub(crate) fn write_unit(unit: u64) -> Request {
     write(unit * u64::from(UNIT), UNIT)
 }
@@ -178,13 +173,11 @@ pub(crate) fn read_unit(unit: u64) -> Request {
     read(unit * u64::from(UNIT), UNIT)
 }
 
-/// Random whole-unit writes over the first `units` units.
 pub(crate) fn unit_writes(units: u32, count: usize, seed: u64) -> Vec<Request> {
     let mut rng = Prng::new(seed);
     (0..count).map(|_| write_unit(u64::from(rng.below(units)))).collect()
 }
 
-/// Every kind of request, of every alignment, mostly whole-unit writes.
 pub(crate) fn mixed_requests(sectors: u64, per_unit: u32, count: usize, seed: u64) -> Vec<Request> {
     let mut rng = Prng::new(seed);
     let units = (sectors / u64::from(per_unit)) as u32;
@@ -206,16 +199,13 @@ pub(crate) fn mixed_requests(sectors: u64, per_unit: u32, count: usize, seed: u6
     requests
 }
 
-/// Shorter ways through the door.
 pub(crate) trait Host: Device {
-    /// Runs one request alone, issued at `now`; returns when it is complete.
     fn request(&mut self, now: SimTime, request: Request) -> Result<SimTime, CommandError> {
         let mut queue = HostQueue::new(Pacing::Open, now);
         self.run(&[request], &[], &mut queue).map_err(|(_, error)| error)?;
         Ok(queue.finished())
     }
 
-    /// Executes a write of `data`, or another command in spite of it.
     fn execute_with(
         &mut self,
         now: SimTime,
@@ -233,7 +223,6 @@ pub(crate) trait Host: Device {
 
 impl<D: Device + ?Sized> Host for D {}
 
-/// The content of every mapping unit, read by a command.
 pub(crate) fn contents<F: Inspectable + Send>(drive: &mut Drive<F>) -> Vec<F::Payload> {
     let range = Range::new(Lba::new(0), drive.sectors() as u32);
     drive.execute(T0, &Command::Read { range }).expect("the whole drive is in range");

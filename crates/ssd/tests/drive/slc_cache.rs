@@ -11,8 +11,8 @@ const SLC_PROGRAM: u64 = 75_000;
 const TRANSFER: u64 = 1_280;
 const IDLE: u64 = 50_000_000;
 
-/// Two dies of two planes, 96 blocks of 12 pages of three bits each; cache programs hide transfers. Eight blocks, two on
-/// each plane, are always in SLC mode: 32 pages.
+/// Two dies of two planes, 96 blocks of 12 pages of three bits each; cache programs hide transfers. Eight
+/// blocks, two on each plane, are always in SLC mode: 32 pages.
 fn config() -> DriveConfig {
     let mut config = shaped(2, 1, 2);
     let (nand, ftl) = (&mut config.nand, &mut config.ftl);
@@ -28,7 +28,6 @@ fn config() -> DriveConfig {
 
 const CACHE: u64 = 8 * 4;
 
-/// Writes `units` in order, 16 at a time, from `from` on; returns when that is done.
 fn burst(drive: &mut dyn Simulated, from: u64, units: std::ops::Range<u64>) -> u64 {
     let requests: Vec<Request> = units.map(write_unit).collect();
     let mut queue = HostQueue::new(Pacing::Closed { depth: 16, interval_ns: 0 }, SimTime::from_ns(from));
@@ -40,7 +39,6 @@ fn within_2_percent(given: u64, expected: u64) -> bool {
     given.abs_diff(expected) * 50 <= expected
 }
 
-/// Lets the host be away until `until`.
 fn pause(drive: &mut dyn Simulated, until: u64) {
     drive.advance(SimTime::from_ns(until), &mut Vec::new());
 }
@@ -53,7 +51,7 @@ fn a_burst_of_the_size_of_the_cache_is_written_at_its_speed_and_the_next_after_a
     let fast = CACHE / 4 * SLC_PROGRAM;
     let first = burst(&mut *drive, 0, 0..CACHE);
     assert!((fast..fast + 4 * TRANSFER).contains(&first), "{first} ns, not {fast}");
-    // Beyond it, at that of normal blocks.
+    // Beyond it, at the speed of normal blocks.
     let direct = 256 / 4 * crate::setup::PROGRAM;
     let now = burst(&mut *drive, first, CACHE..CACHE + 256);
     let took = now - first;
@@ -61,11 +59,11 @@ fn a_burst_of_the_size_of_the_cache_is_written_at_its_speed_and_the_next_after_a
     let slc = drive.stats().slc.expect("a cache");
     assert_eq!((slc.units_cached, slc.units_direct, slc.blocks_folded), (CACHE, 256, 0));
     assert_eq!(drive.slc_blocks(), Some(8));
-    // A pause that is too short leaves it as it is.
+    // A pause that is too short changes nothing.
     pause(&mut *drive, now + IDLE / 2);
     let now = burst(&mut *drive, now + IDLE / 2, 500..501);
     assert_eq!(drive.stats().slc.expect("a cache").blocks_folded, 0);
-    // One that is long enough empties it.
+    // A pause that is long enough empties it.
     let now = now + 10 * IDLE;
     pause(&mut *drive, now);
     let slc = drive.stats().slc.expect("a cache");
@@ -99,7 +97,7 @@ fn dynamic_blocks_make_the_cache_larger_as_long_as_there_is_room() {
     let took = burst(&mut *drive, 0, 0..160);
     assert!(within_2_percent(took, 160 / 4 * SLC_PROGRAM), "{took} ns");
     assert_eq!(drive.stats().slc.expect("a cache").units_cached, 160);
-    // All of the drive, at random: then no more is erased than collection keeps, however long the host is away.
+    // The whole drive at random: even a long idle time then erases no more than collection keeps.
     let requests = crate::setup::unit_writes(4_200, 12_000, 7);
     let mut queue = HostQueue::new(Pacing::Closed { depth: 16, interval_ns: 0 }, SimTime::from_ns(took));
     drive.run(&requests, &[], &mut queue).expect("runs");
@@ -162,7 +160,7 @@ fn a_host_that_comes_back_ends_the_pause() {
     let mut drive = build(&config, true, 1).expect("valid");
     let mut now = burst(&mut *drive, 0, 0..160) + IDLE + 1_000_000;
     pause(&mut *drive, now);
-    // From now on it is never away for long: what was begun is finished, and no more.
+    // From now on the host is never idle for long: folds in progress finish, and no others begin.
     for unit in 0..200 {
         now += IDLE / 4;
         drive.request(SimTime::from_ns(now), read_unit(unit)).expect("reads");

@@ -1,4 +1,4 @@
-//! States of drives: what is saved, loaded or copied goes on as the original, to the byte.
+//! States of drives: a saved, loaded or copied drive continues exactly as the original.
 
 use std::fs;
 use std::path::Path;
@@ -28,7 +28,6 @@ fn load(drive: &mut dyn Simulated, mut bytes: &[u8]) -> Result<(), StateError> {
     Ok(())
 }
 
-/// A drive like those of the cut tests, but with any content, any policy, and with or without times.
 fn any(rng: &mut Prng) -> Option<(DriveConfig, bool, u64)> {
     let kind = [Kind::Page, Kind::Page, Kind::Slc, Kind::Block][rng.below(4) as usize];
     let (mut config, _) = any_drive(kind, rng)?;
@@ -47,7 +46,6 @@ fn any(rng: &mut Prng) -> Option<(DriveConfig, bool, u64)> {
     build(&config, timing, seed).ok().map(|_| (config, timing, seed))
 }
 
-/// A host that submits commands and lets time pass, by chance.
 struct Host {
     rng: Prng,
     now: SimTime,
@@ -91,10 +89,11 @@ impl Host {
     }
 }
 
-/// Saves random drives in the midst of random work; says how many, and how many had commands on their way.
+/// Returns the drives, those with in-flight commands, and timed ones.
 fn twins(seeds: std::ops::Range<u64>) -> (u32, u32, u32) {
     let (mut drives, mut busy, mut timed) = (0, 0, 0);
-    for seed in seeds {
+    for named in strobe_testing::seeds(seeds) {
+        let seed = named.get();
         let mut rng = Prng::derive(seed, "states");
         let Some((config, timing, drive_seed)) = any(&mut rng) else { continue };
         let what = || format!("seed {seed}, timing {timing}: {config:?}");
@@ -104,7 +103,7 @@ fn twins(seeds: std::ops::Range<u64>) -> (u32, u32, u32) {
         host.done.clear();
         let bytes = match saved(&*original) {
             Ok(bytes) => bytes,
-            // Its end has come: until then it may have refused a command.
+            // End of life: the drive may hold a rejection that is not delivered yet.
             Err(StateError::Unsaved(_)) => {
                 original.advance(host.now, &mut host.done);
                 saved(&*original).unwrap_or_else(|error| panic!("{error}: {}", what()))
@@ -124,7 +123,7 @@ fn twins(seeds: std::ops::Range<u64>) -> (u32, u32, u32) {
         let futures = [&mut original, &mut fork, &mut loaded].map(|drive| {
             let mut host = host.again();
             host.work(&mut **drive, 600);
-            // Refusals that nobody has heard of are no part of a state.
+            // Undelivered rejections cannot be saved.
             host.now = host.now + 1_000_000_000;
             drive.advance(host.now, &mut host.done);
             drive.check().unwrap_or_else(|error| panic!("{error}: {}", what()));
@@ -146,6 +145,13 @@ fn drives_of_all_kinds_go_on_as_if_they_had_not_been_saved() {
     assert!(drives > 30 && busy > drives / 3 && timed > drives / 3);
 }
 
+/// Regression: the policy of a demand-paged drive kept choosing three blocks without gain, once for each unit
+/// of a read.
+#[test]
+fn a_policy_that_gains_nothing_does_not_hold_a_read_up() {
+    assert_eq!(twins(2613..2614).0, 1);
+}
+
 #[test]
 #[ignore = "minutes long: make test-long"]
 fn many_drives_of_all_kinds_go_on_as_if_they_had_not_been_saved() {
@@ -153,7 +159,7 @@ fn many_drives_of_all_kinds_go_on_as_if_they_had_not_been_saved() {
     println!("{drives} drives, {timed} of them with times, {busy} with commands on their way");
 }
 
-/// Every field, as `Debug` shows it: a field that is saved by nobody shows here, whatever it is good for.
+/// Compares every field by its `Debug` output, which shows any field that is not saved.
 #[test]
 fn a_loaded_drive_has_every_field_of_the_original() {
     macro_rules! compare {
@@ -181,7 +187,7 @@ fn a_loaded_drive_has_every_field_of_the_original() {
     }
 }
 
-/// The parts of a `Debug` text, without the histograms, which may have room for more, and buffers between two calls.
+/// Without histograms, which may have spare capacity, and without scratch buffers.
 fn fields(text: &str) -> Vec<String> {
     let without = |text: &str, from: &str, to: &str| -> String {
         text.split(from).map(|part| part.split_once(to).map_or(part, |(_, rest)| rest)).collect()
@@ -193,7 +199,6 @@ fn fields(text: &str) -> Vec<String> {
     text.split(", ").map(str::to_owned).collect()
 }
 
-/// A drive in the midst of its work, and its state as a file.
 fn in_a_file(path: &Path) -> (DriveConfig, Box<dyn Simulated>) {
     let config = buffered(shaped(2, 1, 1), 12);
     let mut drive = build(&config, true, 7).expect("valid");
@@ -244,13 +249,13 @@ fn another_drive_is_refused_with_the_keys_that_differ() {
     config.nand.erase_ns += 1;
     let error = expect(&config, false).expect_err("three keys differ");
     for key in [
-        "drive.ftl.gc.victim is \"greedy\" in the state, \"fifo\" is asked for",
+        "drive.ftl.gc.victim is \"greedy\" in the state, but \"fifo\" was requested",
         "drive.nand.erase_ns",
         "run.timing",
     ] {
         assert!(error.contains(key), "{error}");
     }
-    assert_eq!(error.matches(" is asked for").count(), 3, "{error}");
+    assert_eq!(error.matches(" was requested").count(), 3, "{error}");
 }
 
 #[test]
@@ -263,8 +268,8 @@ fn what_is_cut_off_damaged_or_something_else_is_refused() {
         fs::write(&path, bytes).expect("writes");
         open(&path).map(drop).expect_err("refused")
     };
-    assert!(refused(b"").contains("no state of a drive"));
-    assert!(refused(&b"seed = 1\n[drive]\n"[..]).contains("no state of a drive"));
+    assert!(refused(b"").contains("not a Strobe state file"));
+    assert!(refused(&b"seed = 1\n[drive]\n"[..]).contains("not a Strobe state file"));
     let mut other = whole.clone();
     other[8] = 99;
     assert!(refused(&other).contains("format 99"), "{}", refused(&other));
@@ -282,7 +287,6 @@ fn what_is_cut_off_damaged_or_something_else_is_refused() {
     assert!(refused(&longer).contains("more"), "{}", refused(&longer));
 }
 
-/// Whoever forges a state, checksums and all, gets an error or a drive, quickly; never a panic while it is loaded.
 #[test]
 fn states_of_forged_content_do_no_harm() {
     let config = buffered(shaped(2, 1, 1), 12);
@@ -308,7 +312,7 @@ fn what_cannot_be_saved_says_so() {
     let mut drive = build(&config, true, 1).expect("valid");
     drive.watch();
     let error = saved(&*drive).expect_err("watched").to_string();
-    assert!(error.contains("power is to be cut"), "{error}");
+    assert!(error.contains("a power cut is planned"), "{error}");
     let mut drive = build(&config, true, 1).expect("valid");
     drive.submit(T0, 1, &Command::Read { range: Range::new(Lba::new(u64::MAX - 9), 1) }, None);
     let error = saved(&*drive).expect_err("a refusal waits").to_string();

@@ -1,4 +1,4 @@
-//! Drives that are asked to stop, in the midst of what they do.
+//! Drives that are asked to stop in the middle of their work.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -18,7 +18,6 @@ fn flag() -> (Arc<AtomicBool>, StopFlag) {
     (Arc::clone(&raised), raised.into())
 }
 
-/// Background collection in steps, of whole victims, with translation pages; with a write buffer and without.
 fn drives() -> Vec<DriveConfig> {
     let mut drives = Vec::new();
     for (mapping, migration) in
@@ -64,7 +63,7 @@ fn a_drive_that_is_asked_to_stop_refuses_what_waits_and_what_comes() {
                 let _ = queue.finish(&mut *drive);
             }
             assert_eq!(drive.outstanding(), 0);
-            // What the open blocks have room for, and what was under way.
+            // Free space of the open blocks, and work in progress.
             let more = drive.operations() - operations;
             assert!(more < 100, "{more} more programs and erases");
             assert_eq!(drive.check(), Ok(()));
@@ -92,7 +91,6 @@ fn copies_of_a_drive_and_what_a_cut_leaves_of_it_hear_the_same() {
     }
 }
 
-/// Requests of a drive that a flag watches which nobody raises.
 fn result(config: &DriveConfig, requests: &[Request], stop: Option<StopFlag>) -> String {
     let mut drive: Box<dyn Simulated> = build(config, true, 1).expect("valid");
     if let Some(stop) = stop {

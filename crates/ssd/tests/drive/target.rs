@@ -19,7 +19,6 @@ fn target() -> Target {
     Target::new(build(&config, true, 1).expect("a drive"))
 }
 
-/// All answers, in their order, each taken at the time of the next event.
 fn answers(target: &mut Target) -> Vec<Answer> {
     let mut answers = Vec::new();
     while let Some(next) = target.next_event() {

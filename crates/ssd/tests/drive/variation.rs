@@ -1,4 +1,4 @@
-//! Time of a command that occupies nothing, and how much it varies.
+//! Latency and jitter of commands, which occupy nothing.
 
 use strobe_nand::NoMedium;
 use strobe_ssd::{Command, Completion, Device, DriveConfig, Range, build};
@@ -30,7 +30,6 @@ fn every_command_is_complete_so_much_later_and_keeps_nobody_waiting() {
     assert_eq!(times, [READ + TRANSFER + 7_000, 2 * (READ + TRANSFER) + 7_000]);
 }
 
-/// Jitter of `count` reads of unmapped units, one after the other: latency beyond its constant part.
 fn variations(config: &DriveConfig, seed: u64, count: usize) -> Vec<u64> {
     let mut drive = build(config, true, seed).expect("valid");
     let read = Command::Read { range: Range::new(Lba::new(0), 8) };
@@ -55,7 +54,7 @@ fn the_variation_is_exponential_and_that_of_the_seed() {
     let mean = found.iter().sum::<u64>() as f64 / found.len() as f64;
     assert!((mean - 1_000.0).abs() < 20.0, "{mean}");
     found.sort_unstable();
-    // Of an exponential distribution, so many are longer than so many means.
+    // Quantiles of an exponential distribution, in multiples of the mean.
     for (share, means) in [(0.5, 0.693), (0.9, 2.303), (0.99, 4.605), (0.999, 6.908)] {
         let percentile = found[(share * found.len() as f64) as usize] as f64 / 1_000.0;
         assert!((percentile / means - 1.0).abs() < 0.12, "{share}: {percentile}, {means}");
@@ -74,7 +73,7 @@ fn writes_vary_by_more() {
         config.controller.jitter_ns = jitter_ns;
         let mut drive = build(&config, true, 1).expect("valid");
         let latency = |at: u64| {
-            // So far apart that each finds an idle drive.
+            // Far enough apart that each finds an idle drive.
             let (now, range) = (ns(at * 100_000_000), Range::new(Lba::new(8 * (at % 16)), 8));
             drive.execute(now, &Command::write(range)).expect("writes").since(now)
         };

@@ -13,7 +13,6 @@ fn ns(n: u64) -> SimTime {
     SimTime::from_ns(n)
 }
 
-/// Runs `requests` at queue depth `depth` on a fresh drive; returns when the last one completed.
 fn finish(config: &DriveConfig, depth: u32, requests: &[Request]) -> u64 {
     let mut engine = build(config, true, 1).expect("valid");
     let mut queue = closed(depth);
@@ -21,7 +20,6 @@ fn finish(config: &DriveConfig, depth: u32, requests: &[Request]) -> u64 {
     queue.finished().as_ns()
 }
 
-/// Writes of the units 0..count, each once: no garbage collection on these drives.
 fn fill(count: u64) -> Vec<Request> {
     (0..count).map(write_unit).collect()
 }
@@ -173,7 +171,7 @@ fn a_partial_write_waits_for_the_read_of_the_old_content() {
 #[test]
 fn a_partial_write_waits_for_its_read_even_on_another_die() {
     let mut drive = timed::<NoMedium>(&shaped(2, 1, 1));
-    // Unit 0 lies on the first die, so the third write goes there and the fourth to the second.
+    // Unit 0 is on the first die, so the third write uses that die and the fourth the second.
     for unit in [0, 1, 2] {
         drive.request(ns(unit * 5_000_000), write_unit(unit)).expect("runs");
     }
@@ -287,7 +285,7 @@ fn cache_program_hides_all_transfers_but_the_first() {
     let mut config = config();
     config.nand.cache_program = true;
     assert_eq!(finish(&config, 4, &fill(100)), TRANSFER + 100 * PROGRAM);
-    // At queue depth 1 there is nothing to overlap with.
+    // At queue depth 1 nothing overlaps.
     assert_eq!(finish(&config, 1, &fill(100)), 100 * (TRANSFER + PROGRAM));
 }
 
@@ -327,8 +325,8 @@ fn queue_depth_zero_is_queue_depth_one() {
 
 #[test]
 fn mean_latency_grows_with_the_queue_on_one_die() {
-    // Little's law: with depth q always outstanding, latency is q times the service time, but for
-    // the first q requests, which find fewer before them.
+    // Little's law: with depth q always outstanding, latency is q times the service time, except for the
+    // first q requests, which find fewer before them.
     let service = (TRANSFER + PROGRAM) as f64;
     for depth in [1u32, 2, 8] {
         let mut engine = build(&config(), true, 1).expect("valid");
@@ -352,8 +350,7 @@ fn open_loop_latency_is_waiting_plus_service() {
     assert_eq!(engine.latency().of(Op::Write).mean(), expected);
 }
 
-/// One die, nothing overlaps, queue depth 1 leaves no gaps: virtual time is the sum of what was
-/// done. Transfers are one unit per read and one page per program.
+/// Transfers are one unit per read and one page per program.
 #[test]
 fn virtual_time_of_a_single_die_is_the_sum_of_its_operations() {
     for (victim, stream_host) in
@@ -422,7 +419,7 @@ fn nothing_completes_before_it_is_issued() {
         for request in mixed_requests(160 * 8, UNIT, 4000, 2) {
             let done = drive.request(now, request).expect("runs");
             assert!(done >= now + 3_000, "{request:?}: the firmware alone takes longer");
-            // At times a burst, at times a pause.
+            // Bursts and pauses.
             if rng.chance(0.3) {
                 now = if rng.chance(0.5) { now.max(done) } else { now + u64::from(rng.below(3_000_000)) };
             }

@@ -8,7 +8,7 @@ use crate::setup::{
     Host as _, PROGRAM, T0, TRANSFER, UNIT, closed, config, read, read_unit, unit_writes, write,
 };
 
-/// Units of a flash page, flash pages of a word line.
+/// Units of a flash page; below, flash pages of a word line.
 const UNITS: u32 = 2;
 const PARTS: u32 = 3;
 const LINE: u32 = UNITS * PARTS;
@@ -16,7 +16,7 @@ const LINE: u32 = UNITS * PARTS;
 /// tR of each page type.
 const READS: [u64; 3] = [40_000, 60_000, 90_000];
 
-/// 16 blocks of 8 word lines: 768 units, of which 480 are offered.
+/// 16 blocks of 8 word lines: 768 units, 480 of them offered.
 fn lines() -> DriveConfig {
     let mut config = config();
     let nand = &mut config.nand;
@@ -32,7 +32,6 @@ fn drive(config: &DriveConfig) -> Box<dyn Simulated> {
     build(config, true, 1).unwrap_or_else(|error| panic!("{error}"))
 }
 
-/// A write of `count` word lines from line `first` on.
 fn write_lines(first: u32, count: u32) -> Request {
     write(u64::from(first * LINE * UNIT), count * LINE * UNIT)
 }
@@ -56,7 +55,7 @@ fn a_unit_costs_a_read_of_its_flash_page_alone() {
         now = done;
     }
     assert_eq!(drive.stats().nand.get(NandOp::Read, Cause::Host), u64::from(2 * LINE));
-    // Neighbours on one flash page come with one read, those of several with one of each.
+    // Neighbours on one flash page need one read, units of several pages one read per page.
     let done = drive.request(now, read(0, UNITS * UNIT)).expect("reads");
     assert_eq!(done.since(now), READS[0] + u64::from(UNITS) * TRANSFER);
     let whole = drive.request(done, read(0, LINE * UNIT)).expect("reads");
@@ -65,8 +64,6 @@ fn a_unit_costs_a_read_of_its_flash_page_alone() {
     assert_eq!(across.since(whole), READS[0] + READS[1] + 2 * TRANSFER);
 }
 
-/// Each of `planes` programs k pages in each `program_ns`, where the bus takes no time; where it does, its time is added,
-/// or hidden by cache programs.
 #[test]
 fn program_bandwidth_is_that_of_all_pages_of_a_word_line() {
     const COUNT: u32 = 24;
@@ -87,8 +84,6 @@ fn program_bandwidth_is_that_of_all_pages_of_a_word_line() {
     }
 }
 
-/// A word line of k pages moves and counts as a page k times as large does, whatever is written: so write amplification,
-/// which is in units of data, is the same.
 #[test]
 fn amplification_is_that_of_pages_as_large() {
     for buffer_units in [0, 1, 5, 6, 40] {
@@ -111,14 +106,13 @@ fn amplification_is_that_of_pages_as_large() {
         }
         assert!(lines.0.nand.total(NandOp::Read) >= large.0.nand.total(NandOp::Read));
     }
-    // In order, and in whole word lines, nothing is amplified.
+    // In order, and in whole word lines, write amplification is 1.
     let mut drive = drive(&lines());
     let requests: Vec<Request> = (0..300).map(|at| write_lines(at % 80, 1)).collect();
     drive.run(&requests, &[], &mut closed(1)).expect("runs");
     assert_eq!(drive.stats().waf(drive.geometry()), Some(1.0));
 }
 
-/// A buffer that holds less than a row of word lines holds one word line.
 #[test]
 fn small_buffers_hold_a_word_line() {
     let mut config = lines();

@@ -7,7 +7,7 @@ use strobe_workload::files::fat::{Class, SectorDevice};
 
 /// A drive with contents, used by one program that waits for every request.
 ///
-/// Writes carry their class as a hint, so that a non-volatile cache of the drive can tell metadata.
+/// Writes carry their class as a hint, so a non-volatile cache of the drive recognises metadata.
 pub(crate) struct DriveDisk {
     drive: Box<dyn Simulated>,
     now: SimTime,
@@ -21,29 +21,26 @@ impl Clone for DriveDisk {
 }
 
 impl DriveDisk {
-    /// A disk on `drive`; each request costs the host `host_ns` beside the drive's own time.
+    /// A disk on `drive`; each request costs the host `host_ns` in addition to the drive's time.
     pub(crate) fn new(drive: Box<dyn Simulated>, host_ns: u64) -> Self {
         Self { drive, now: SimTime::ZERO, host_ns }
     }
 
-    /// The drive.
     pub(crate) fn drive(&self) -> &dyn Simulated {
         &*self.drive
     }
 
-    /// The drive, to plan power cuts.
     pub(crate) fn drive_mut(&mut self) -> &mut dyn Simulated {
         &mut *self.drive
     }
 
-    /// All contents, as a raw file would have them.
     pub(crate) fn image(&mut self) -> Result<Vec<u8>, FileError> {
         let mut bytes = vec![0; (self.sectors() * SECTOR_BYTES) as usize];
         self.drive.read_bytes(self.now, Lba::new(0), &mut bytes).map_err(io)?;
         Ok(bytes)
     }
 
-    /// The disk when power is back after the cut that was planned, or one at this moment.
+    /// After the planned cut, or after one at this moment.
     pub(crate) fn restart(self) -> Result<(Self, Recovery), RecoveryError> {
         let (drive, recovery) = self.drive.restart(self.now)?;
         Ok((Self { drive, now: recovery.finished, ..self }, recovery))

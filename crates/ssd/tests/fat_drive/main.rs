@@ -1,5 +1,5 @@
-//! A FAT volume on a drive in virtual time, with each mapping scheme: what is on flash afterwards is a sound
-//! volume, also after a power cut at any flash operation.
+//! A FAT volume on a drive in virtual time, with each mapping scheme: flash then holds a sound volume, also
+//! after a power cut at any flash operation.
 
 mod disk;
 
@@ -25,7 +25,6 @@ use strobe_workload::files::{FileError, FileWorkload, FileWorkloadError};
 
 type Flash = Chip<ArrayTiming, ByteMedium>;
 
-/// The board's flash, with room for so many sectors and log blocks.
 fn chip(sectors: u32) -> Flash {
     let geometry = Geometry::new(GeometrySpec {
         channels: 1,
@@ -50,7 +49,6 @@ fn chip(sectors: u32) -> Flash {
     Chip::new(geometry, WearConfig::default(), timing, 1).in_any_order()
 }
 
-/// Does `$run` with a drive of each scheme, and its name.
 macro_rules! with_each_scheme {
     ($sectors:expr, $run:expr) => {
         for scheme in [BlockScheme::ReplacementBlock, BlockScheme::LogBlock, BlockScheme::Fast] {
@@ -74,7 +72,6 @@ where
     DriveDisk::new(Box::new(Drive::new(ftl, &ControllerConfig::default())), 0)
 }
 
-/// Output of `fsck.fat` with `option` and the volume after it; `None` if the program is missing.
 fn fsck(image: &[u8], option: &str) -> Option<(Output, Vec<u8>)> {
     let program = strobe_testing::program("fsck.fat", "dosfstools")?;
     let file = tempfile::NamedTempFile::new().expect("a temporary file");
@@ -83,7 +80,6 @@ fn fsck(image: &[u8], option: &str) -> Option<(Output, Vec<u8>)> {
     Some((output, std::fs::read(file.path()).expect("reads")))
 }
 
-/// Fails unless `fsck.fat -n` finds nothing to say about the volume.
 fn assert_sound(image: &[u8], what: &str) {
     if let Some((output, _)) = fsck(image, "-n") {
         assert!(output.status.success(), "{what}: {}", String::from_utf8_lossy(&output.stdout));
@@ -135,7 +131,7 @@ fn every_workload_leaves_a_sound_volume_on_the_flash_of_every_scheme() {
         assert_sound(&reference, name);
         with_each_scheme!(format.volume_sectors, |scheme, disk| {
             let image = run_on(disk, &format, options, &*workload).unwrap_or_else(|e| panic!("{name}: {e}"));
-            // Trimmed sectors read as zeros on the drive, as anything in memory.
+            // Trimmed sectors read as zeros on the drive, and as any content in memory.
             let same = if options.discard { None } else { Some(image == reference) };
             assert_ne!(same, Some(false), "{name} on {scheme}: not what a plain disk holds");
             assert_sound(&image, &format!("{name} on {scheme}"));
@@ -156,10 +152,9 @@ fn run_on(
     Ok(disk.image()?)
 }
 
-/// A disk that fails from a power cut on, and keeps what had been written before.
+/// A disk that fails after a power cut, and keeps earlier writes.
 struct UntilCut {
     disk: DriveDisk,
-    /// Contents after the completed requests.
     before: MemoryDisk,
     cut_in: Option<u64>,
 }
@@ -232,10 +227,9 @@ fn cut_it(scheme: &str, disk: DriveDisk, format: &FatFormat, rng: &mut Prng) {
     }
 }
 
-/// `fsck.fat -a` repairs the volume, and is content afterwards.
 fn assert_repairable(image: &[u8], what: &str) {
     if let Some((output, repaired)) = fsck(image, "-a") {
-        // 1: it has repaired something.
+        // 1: errors were repaired.
         assert!(output.status.code().is_some_and(|code| code <= 1), "{what}: {output:?}");
         assert_sound(&repaired, what);
     }

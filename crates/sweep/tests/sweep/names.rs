@@ -1,5 +1,3 @@
-//! Names for formulas, which tables, figures and reports show.
-
 use crate::*;
 
 const NAMED: &str = "
@@ -30,7 +28,7 @@ fn a_name_stands_for_its_formula_and_is_what_people_see() {
     let summary = Summary::of(&named, &store, &all).expect("a summary");
     assert!(summary.configurations.iter().all(|found| found.runs == (2, 0)), "{summary:?}");
     let csv = summary.csv(&named);
-    let rows = strobe_sweep::tables(&named, &summary)[0].latex();
+    let rows = strobe_sweep::tables(&named, &summary, Naming::Paths)[0].latex();
     let chart = charts(&named, &summary).remove(0);
     let bars = chart.svg().expect("bars");
     let page = page("s", &named, &summary);
@@ -53,7 +51,7 @@ fn names_that_stand_for_nothing_are_refused() {
         ("mine = \"age\"\nfifo = \"age\"", "fifo is the name of a built-in policy"),
         ("mine = \"age\"\nsepbit = \"age\"", "sepbit is the name of a built-in policy"),
         ("mine = \"age\"\nmin = \"age\"", "in the grid or in points is \"min\""),
-        // It is a value, but of a key that takes no formula.
+        // A value, but of a key that takes no formula.
         ("mine = \"age\"\n1x = \"age\"", "in the grid or in points is \"1x\""),
     ] {
         let found = refusal(&format!("[sweep.names]\n{names}\n{grid}"));

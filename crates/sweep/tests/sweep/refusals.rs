@@ -1,5 +1,3 @@
-//! Sweeps that are refused before the first run.
-
 use crate::*;
 
 #[test]
@@ -12,8 +10,9 @@ fn nonsense_is_refused_with_the_key_and_the_nearest_name() {
         (refusal("[sweep]\nseeds = [1, 1]"), "different"),
         (refusal("[sweep]\nseeds = 2\nuntil = 0.01"), "seeds_max"),
         (refusal("[sweep]\nseeds_max = 9"), "until"),
-        (refusal("[sweep]\nseeds_max = 9\nuntil = \"1%\""), "2 or more"),
-        (refusal("[sweep]\nseeds = 2\nseeds_max = 9\nuntil = \"150%\""), "percentage"),
+        (refusal("[sweep]\nseeds = 7\nseeds_max = 9\nuntil = \"1%\""), "sweep.seeds is 7"),
+        (refusal("[sweep]\nseeds_max = 7\nuntil = \"1%\""), "from seeds (8)"),
+        (refusal("[sweep]\nseeds = 8\nseeds_max = 9\nuntil = \"150%\""), "percentage"),
         (refusal("[sweep]\nmeasure = 3"), "sweep.measure"),
         (refusal("[sweep]\nconfidence = 1"), "0.5 to 0.9999"),
         (refusal("[sweep]\npairs = \"some\""), "\"first\" or \"all\""),
@@ -46,7 +45,6 @@ fn nonsense_is_refused_with_the_key_and_the_nearest_name() {
     );
 }
 
-/// Before anything is run: a sweep may take hours.
 #[test]
 fn slips_in_measures_and_values_are_refused_before_the_first_run() {
     let measure = |name: &str, base: &str| {
@@ -75,7 +73,7 @@ fn slips_in_measures_and_values_are_refused_before_the_first_run() {
     for wanted in ["drive.ftl.gc.victim = \"fifoo\"", "did you mean fifo?"] {
         assert!(error.contains(wanted) && !error.contains("--set"), "{error}");
     }
-    // A combination that does not work is a row with its error, and the others are run.
+    // An invalid combination is a row with its error; the others run.
     let grid = "[sweep.grid]\n\"drive.nand.page_bytes\" = [2048, 4096]\n\"drive.ftl.mapping_unit_bytes\" = [2048, 4096]";
     let plan = self::plan(&grid.replace("[sweep.grid]", "[sweep]\n[sweep.grid]"));
     let refused: Vec<bool> = plan.configurations.iter().map(|found| found.refused.is_some()).collect();

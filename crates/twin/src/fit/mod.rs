@@ -1,8 +1,13 @@
-//! From measurements to a drive.
+//! Fit of a drive to measurements.
 //!
-//! A fit changes [`PARAMETERS`] of a drive until it shows what was measured on the rows that it is told; the other rows
-//! are held out, and say how far the result can be trusted. It asks the same drive the same questions with the same random
-//! numbers every time, so that it comes to the same result on every machine, whether it was stopped on the way or not.
+//! 1. `split` divides the rows into those to fit to and those held out. Held-out rows show how far the result
+//!    can be trusted.
+//! 2. `over_provisioning` sizes the flash for the measured write amplification.
+//! 3. `search` changes [`PARAMETERS`] until the drive reproduces the fitted rows.
+//! 4. A larger simulation of the best drive gives the stated errors.
+//!
+//! Every evaluation uses the same random numbers. The result is the same on every machine, and after a stop and
+//! resume.
 
 mod over_provisioning;
 mod parameters;
@@ -28,61 +33,61 @@ use crate::check::{Check, Figure, check_on, judged, question, rows_of};
 use crate::measurements::{Addresses, Figures, Measurement, Measurements};
 use crate::twin::{Question, Twin, TwinError};
 
-/// Rows below saturation that a fit needs at least.
+/// Least number of rows below saturation for a fit.
 pub const ROWS_MIN: usize = 4;
-/// Largest weight of a row, as a multiple of the tolerance: beyond it an error counts by its logarithm only. A row that
-/// no parameter explains must not bend all others.
+/// Largest weight of a row, in multiples of the tolerance. Beyond it an error counts by its logarithm, or a row
+/// that no parameter explains would bend all others.
 const WEIGHT_MAX: f64 = 3.0;
-/// Factor by which a figure counts as wrong that a drive does not show at all, as it completes nothing.
+/// Factor by which a figure counts as wrong if the drive completes nothing and does not show it.
 const MISSING: f64 = 1000.0;
-/// Parameters with less effect than this, as a share of what is tolerated for each unit of their logarithm, cannot be told.
 const EFFECT_MIN: f64 = 0.15;
-/// Largest weight of a figure in this: where a buffer is full all at once, any parameter changes everything.
+/// Largest weight of a figure in the effect. At the point where a buffer fills up, any parameter changes
+/// everything.
 const EFFECT_MAX: f64 = 3.0;
-/// Cosine of two parameters' effects from which on they cannot be told apart.
+/// Cosine of two effect vectors above which their parameters are indistinguishable.
 const ALIKE: f64 = 0.97;
 
-/// Rows that are held out of a fit.
+/// Rows held out of a fit.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum HeldOut {
     /// Every third rate.
     Third,
     /// The upper half of the rates.
     Upper,
-    /// None: then nothing is known of how good it predicts.
+    /// None: the accuracy of predictions stays unknown.
     None,
 }
 
 /// Options of a fit.
 #[derive(Clone, Debug)]
 pub struct FitOptions {
-    /// The drive to begin with; what no parameter changes stays as it is.
+    /// The drive to start from. Settings outside [`PARAMETERS`] stay unchanged.
     pub base: DriveConfig,
-    /// Keys of it that stay as they are though a fit could change them, as "controller.write_pace_ns".
+    /// Keys to keep fixed although a fit could change them, such as "controller.write_pace_ns".
     pub kept: Vec<String>,
-    /// Rows that are held out.
+    /// Rows to hold out.
     pub held_out: HeldOut,
-    /// Rounds of the search; each asks some 20 times.
+    /// Rounds of the search; each takes some 20 evaluations.
     pub rounds: u32,
-    /// Amount of simulation for each point.
+    /// Amount of simulation for each evaluation.
     pub effort: Effort,
-    /// Amount of simulation for the errors that are stated.
+    /// Amount of simulation for the stated errors.
     pub effort_at_end: Effort,
-    /// Seed of everything random.
+    /// Seed of all random numbers.
     pub seed: u64,
-    /// File of finished simulations, from which a fit that was stopped goes on.
+    /// File of finished simulations, from where a stopped fit resumes.
     pub memory: Option<PathBuf>,
 }
 
-/// Why a fit came to nothing.
+/// Error of a fit.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum FitError {
-    /// There is too little to go by.
+    /// Too few usable rows.
     #[error(
-        "{rows} rows with p50 and p99 of reads are below saturation, a fit needs {ROWS_MIN}; {saturated} rows do not count as \
-         they complete less than they offer, or more than 95 % of the most{}, {bare} as read_p50_us or read_p99_us is empty: \
-         measure at more rates, or add what is missing",
+        "{rows} rows below saturation have p50 and p99 of reads, a fit needs {ROWS_MIN}; {saturated} rows do not count because \
+         they complete less than they offer, or exceed 95 % of saturation{}; {bare} because read_p50_us or read_p99_us is \
+         empty: measure at more rates, or fill in the missing values",
         if *rows + *bare == 0 { " (is completed_s in another unit? It is requests a second)" } else { "" }
     )]
     TooFew {
@@ -93,54 +98,52 @@ pub enum FitError {
         /// Number of rows that lack a percentile.
         bare: usize,
     },
-    /// A drive.
+    /// Simulating a drive failed.
     #[error(transparent)]
     Twin(#[from] TwinError),
-    /// Simulations of an earlier attempt cannot be used or kept.
+    /// The file of finished simulations cannot be read or written.
     #[error(transparent)]
     Memory(#[from] StoreError),
 }
 
-/// A parameter as it was found.
+/// A fitted parameter.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, JsonSchema)]
 pub struct Found {
-    /// Its name.
+    /// Name of the parameter.
     pub name: &'static str,
-    /// Its unit.
+    /// Unit of the value.
     pub unit: &'static str,
-    /// Its value.
+    /// Value of the parameter.
     pub value: f64,
-    /// True if it was given, and not fitted.
+    /// True if the value was kept and not fitted.
     pub is_kept: bool,
-    /// Effect on the figures: root of the sum of squares of the change of all errors, as a multiple of
-    /// what is tolerated, for a change of the parameter by a factor of e.
+    /// Effect on the figures when the parameter changes by a factor of e: Euclidean norm of the change of all
+    /// errors, in multiples of the tolerance.
     pub effect: f64,
 }
 
-/// A drive, and how far it can be trusted.
+/// A fitted drive and its accuracy.
 #[derive(Clone, Debug, Serialize, JsonSchema)]
 pub struct Fit {
     /// The drive.
     #[serde(skip)]
     pub drive: DriveConfig,
-    /// Its parameters.
+    /// The parameters of the drive.
     pub found: Vec<Found>,
-    /// Parameters that the measurements say nothing about.
+    /// Parameters that the measurements do not determine.
     pub untold: Vec<&'static str>,
-    /// Pairs of parameters that the measurements cannot tell apart.
+    /// Pairs of parameters that the measurements cannot distinguish.
     pub alike: Vec<Pair>,
-    /// The rows it was fitted to.
+    /// Comparison on the rows it was fitted to.
     pub fitted: Check,
-    /// Rows that it was not fitted to.
+    /// Comparison on the rows held out.
     pub held_out: Check,
-    /// Drives that were simulated for it.
+    /// Number of drives simulated for the fit.
     pub evaluations: usize,
 }
 
-/// Figures of every drive that was simulated, row by row: nothing is simulated twice.
 type Memory = Store<Vec<Figures>>;
 
-/// The memory of the fit of `options` to the rows `fitted`.
 fn memory(
     options: &FitOptions,
     measurements: &Measurements,
@@ -153,7 +156,7 @@ fn memory(
     Memory::open(path, &format!("fit, model {}, inputs {inputs}", strobe_lab::MODEL))
 }
 
-/// Looks for the drive of which `measurements` could be.
+/// Fits a drive to `measurements`.
 pub fn fit(measurements: &Measurements, options: &FitOptions, watch: &dyn Watch) -> Result<Fit, FitError> {
     let (fitted, held_out) = split(measurements, options.held_out)?;
     let mut base = options.base.clone();
@@ -166,7 +169,7 @@ pub fn fit(measurements: &Measurements, options: &FitOptions, watch: &dyn Watch)
     let mut base = parameters::within_ranges(&base, &options.kept);
     let mut memory = memory(options, measurements, &fitted)?;
     let begun = over_provisioning::meet(&mut base, measurements, options, &mut memory, watch)
-        // What is wrong with the drive is said of the whole one, before a smaller one is made of it.
+        // Check the whole drive first, so that its errors do not name the scaled one.
         .and_then(|()| Ok(kept_blocks(&base).map(drop).map_err(TwinError::from)?))
         .and_then(|()| Ok(Twin::new(&base, options.effort).map_err(TwinError::from)?))
         .and_then(|twin| {
@@ -177,7 +180,7 @@ pub fn fit(measurements: &Measurements, options: &FitOptions, watch: &dyn Watch)
     let twin = match begun {
         Ok(twin) => twin,
         Err(error) => {
-            // A command that was refused must not stand in the way of the next one.
+            // A refused command must leave no file that blocks the next one.
             memory.remove_if_empty();
             return Err(error);
         }
@@ -223,13 +226,12 @@ pub fn fit(measurements: &Measurements, options: &FitOptions, watch: &dyn Watch)
     })
 }
 
-/// Rows that say something of their own, of uniform addresses: popular ones are judged, and not fitted to.
+/// Rows with other addresses are judged, but not fitted to.
 fn uniform_rows(measurements: &Measurements) -> Vec<Measurement> {
     let rows = rows_of(measurements).into_iter();
     rows.filter(|row| row.load.addresses == Addresses::Uniform).collect()
 }
 
-/// The rows to fit to, and those held out.
 fn split(
     measurements: &Measurements,
     held_out: HeldOut,
@@ -251,6 +253,7 @@ fn split(
     }
     stable.sort_by_key(|row| row.load.offered.map_or(0, |offered| offered.requests_s()));
     let all = stable.len();
+    // `Third` keeps the highest rate, so no held-out row lies beyond the fitted ones.
     let is_held = |at: usize| match held_out {
         HeldOut::Third => at % 3 == 2 && at + 1 < all,
         HeldOut::Upper => at >= all.div_ceil(2).max(3),
@@ -258,8 +261,8 @@ fn split(
     };
     let (held, mut fitted): (Vec<_>, Vec<_>) = (0..).zip(stable).partition(|&(at, _)| is_held(at));
     let bare = |rows: Vec<(usize, Measurement)>| rows.into_iter().map(|(_, row)| row).collect::<Vec<_>>();
-    // What is beyond saturation says how much flash there is to program, and what a closed loop completes what else holds
-    // writes back: as fast as it can, the same drive may be faster.
+    // A row beyond saturation determines the program bandwidth. A closed loop determines other limits on
+    // writes: at full speed the same drive may complete more.
     let saturated: Vec<_> = others.into_iter().filter(|row| row.seen.completed_s.is_some()).collect();
     let offered = saturated.iter().find(|row| row.load.offered.is_some());
     let closed_loops = saturated.iter().filter(|row| row.load.offered.is_none());
@@ -268,11 +271,10 @@ fn split(
     Ok((bare(fitted), bare(held)))
 }
 
-/// Two parameters.
 type Pair = (&'static str, &'static str);
 
-/// Parameters without effect, unless they are `kept`, and pairs with the same.
 fn unclear(slopes: &search::Slopes, kept: &[bool]) -> (Vec<&'static str>, Vec<Pair>) {
+    // Bounded, or one figure at a full buffer would hide all others.
     let bounded = |slope: &Vec<f64>| slope.iter().map(|a| a.clamp(-EFFECT_MAX, EFFECT_MAX)).collect();
     let slopes: &search::Slopes = &slopes.iter().map(bounded).collect();
     let has_effect = |at: usize| norm(&slopes[at]) >= EFFECT_MIN;
@@ -294,16 +296,13 @@ fn norm(slope: &[f64]) -> f64 {
     libm::sqrt(slope.iter().map(|a| a * a).sum())
 }
 
-/// The search, and what it asks.
 struct Search<'a> {
     twin: Twin,
     measurements: &'a Measurements,
     fitted: &'a [Measurement],
-    /// One for each row, with the drive to begin with.
     questions: Vec<Question>,
     memory: Memory,
     options: &'a FitOptions,
-    /// Flags of the parameters that stay as they are, and the begin of all.
     kept: &'a [bool],
     begin: Vec<f64>,
     watch: &'a dyn Watch,
@@ -321,8 +320,8 @@ impl Problem for Search<'_> {
         (libm::log(low), libm::log(high))
     }
 
-    fn beside(&self, parameter: usize, at: f64, difference: f64) -> f64 {
-        parameters::beside(parameter, at, difference)
+    fn difference_point(&self, parameter: usize, at: f64, difference: f64) -> f64 {
+        parameters::difference_point(parameter, at, difference)
     }
 
     fn residuals(&mut self, points: &[Vec<f64>]) -> Result<Vec<Vec<f64>>, FitError> {
@@ -331,13 +330,13 @@ impl Problem for Search<'_> {
         let keys: Vec<String> = drives.iter().map(|drive| points::key("drive", drive)).collect();
         let mut known = BTreeMap::new();
         for key in &keys {
-            // Only a file that was changed by hand has another number of rows.
+            // Only a file edited by hand has another number of rows.
             let is_whole = |figures: &Vec<Figures>| figures.len() == self.fitted.len();
             if let Some(figures) = self.memory.find(key)?.filter(is_whole) {
                 known.insert(key, figures);
             }
         }
-        // Several points may be one drive: parameters are rounded.
+        // Parameters are rounded, so several points may be the same drive.
         let mut asked = BTreeSet::new();
         let is_new = |at: &usize| !known.contains_key(&keys[*at]) && asked.insert(&keys[*at]);
         let new: Vec<usize> = (0..keys.len()).filter(is_new).collect();
@@ -370,14 +369,14 @@ impl Problem for Search<'_> {
     }
 }
 
-/// Weighed error of a figure.
 fn residual(figure: Figure, measured: f64, ours: Option<f64>) -> f64 {
-    // A drive that completes nothing is not better than one that is slow, and all drives have as many residuals.
+    // A missing figure counts as `MISSING` times wrong. All drives then have the same number of residuals, and
+    // a drive that completes nothing is never better than a slow one.
     let missing = if figure == Figure::Completed { measured / MISSING } else { measured * MISSING };
     let ours = ours.filter(|ours| *ours > 0.0).unwrap_or(missing);
     let residual = crate::check::residual(figure, measured, ours);
     match residual.abs() {
-        // Flash that programs too little at saturation is wrong at all rates, and only shows it later.
+        // Uncapped: too little program bandwidth at saturation is wrong at all rates and only shows later.
         _ if figure == Figure::Completed => residual,
         all if all > WEIGHT_MAX => residual.signum() * (WEIGHT_MAX + libm::log(all / WEIGHT_MAX)),
         _ => residual,
@@ -388,7 +387,6 @@ fn residual(figure: Figure, measured: f64, ours: Option<f64>) -> f64 {
 mod tests {
     use super::*;
 
-    /// Effects of all parameters: of nothing, but for those given.
     fn slopes(given: &[(usize, [f64; 3])]) -> search::Slopes {
         let of =
             |at| given.iter().find(|(of, _)| *of == at).map_or(vec![0.0; 3], |(_, slope)| slope.to_vec());
@@ -397,7 +395,7 @@ mod tests {
 
     #[test]
     fn parameters_that_data_do_not_tell_are_named() {
-        // Two of the same effect but for its size, one against them, one of its own, one that is too small.
+        // Two parallel effects, an opposite one, an independent one, and one that is too small.
         let given = [
             (0, [1.0, 2.0, 0.0]),
             (3, [0.5, 1.0, 0.0]),
@@ -408,10 +406,10 @@ mod tests {
         let (untold, alike) = unclear(&slopes(&given), &parameters::kept(&[]));
         let name = |at: usize| PARAMETERS[at].name;
         assert_eq!(alike, [(name(0), name(3)), (name(0), name(4)), (name(3), name(4))]);
-        let told = [0, 3, 4, 7];
-        let others: Vec<_> = (0..PARAMETERS.len()).filter(|at| !told.contains(at)).map(name).collect();
+        let pinned = [0, 3, 4, 7];
+        let others: Vec<_> = (0..PARAMETERS.len()).filter(|at| !pinned.contains(at)).map(name).collect();
         assert_eq!(untold, others);
-        // Where one figure drowns all others, they still tell two parameters apart.
+        // The other figures distinguish two parameters even if one figure dominates.
         let (_, alike) =
             unclear(&slopes(&[(0, [1e6, 2.0, 0.0]), (3, [1e6, -2.0, 0.0])]), &parameters::kept(&[]));
         assert!(alike.is_empty(), "{alike:?}");

@@ -1,4 +1,4 @@
-//! Amount of flash for the write amplification that was measured.
+//! Amount of flash that gives the measured write amplification.
 
 use strobe_lab::points::{self, Watch};
 use strobe_ssd::{Aged, BuildError, DriveConfig};
@@ -8,14 +8,14 @@ use crate::measurements::{Addresses, Figures, Measurement, Measurements};
 use crate::scaled::scaled;
 use crate::twin::TwinError;
 
-/// Halvings of the range of blocks.
 const HALVINGS: u32 = 7;
-/// Units of a block of the drive that is asked: how full victims are depends on the share of spare blocks, and hardly on
-/// their size once they have hundreds of units.
+/// Units per block of the drive simulated for this. The utilisation of victims depends on the share of spare
+/// blocks, and hardly on their size above hundreds of units.
 const BLOCK_UNITS: u32 = 512;
 
-/// Gives `drive` as many blocks as it takes for the write amplification of the fullest row of uniform writes that has one, if
-/// any has, unless it was said how much flash there is.
+/// Sets the blocks of `drive` to match the write amplification of the fullest uniform row that has one.
+///
+/// Does nothing if no row has one, or if the amount of flash is a kept key.
 pub(super) fn meet(
     drive: &mut DriveConfig,
     measurements: &Measurements,
@@ -35,7 +35,8 @@ pub(super) fn meet(
     let Some(row) = known.max_by_key(|row| row.load.used_bytes) else { return Ok(()) };
     let Some(wanted) = row.seen.waf else { return Ok(()) };
     let used = row.load.used_bytes as f64 / measurements.capacity_bytes as f64;
-    // The same capacity on 2 to 100 % more flash.
+    // Range of the search: 2 to 100 % more flash than the capacity.
+    // Bisect the spare share on a logarithmic scale: write amplification falls as it grows.
     let nand = &drive.nand;
     let per_plane = |spare: f64| {
         let planes = f64::from(nand.channels * nand.dies_per_channel * nand.planes_per_die);
@@ -43,13 +44,13 @@ pub(super) fn meet(
         (measurements.capacity_bytes as f64 * (1.0 + spare) / (planes * block_bytes)) as u32
     };
     let (mut low, mut high) = (libm::log(0.02), 0.0);
-    // If even that is too little, it is the nearest.
+    // Upper end of the range, used if even that much flash is too little.
     let mut best = per_plane(1.0);
     for _ in 0..HALVINGS {
         let middle = (low + high) / 2.0;
         let blocks = per_plane(libm::exp(middle));
         let candidate = with_blocks(drive, blocks);
-        // What cannot be built has too little.
+        // A drive that cannot be built has too little flash.
         match amplification(&candidate, used, options, memory, watch)? {
             Some(waf) if waf <= wanted => (high, best) = (middle, blocks),
             _ => low = middle,
@@ -65,8 +66,8 @@ fn with_blocks(drive: &DriveConfig, blocks_per_plane: u32) -> DriveConfig {
     drive
 }
 
-/// The result; nothing if there is too little spare flash for it.
-fn with_room<T>(result: Result<T, BuildError>) -> Result<Option<T>, FitError> {
+/// `None` if there is too little spare flash to build the drive.
+fn if_fits<T>(result: Result<T, BuildError>) -> Result<Option<T>, FitError> {
     match result {
         Ok(found) => Ok(Some(found)),
         Err(BuildError::Capacity(_) | BuildError::Spare { .. } | BuildError::LogicalPages(_)) => Ok(None),
@@ -74,7 +75,6 @@ fn with_room<T>(result: Result<T, BuildError>) -> Result<Option<T>, FitError> {
     }
 }
 
-/// Write amplification of uniform writes to `used` of the drive, once it is steady.
 fn amplification(
     drive: &DriveConfig,
     used: f64,
@@ -83,9 +83,9 @@ fn amplification(
     watch: &dyn Watch,
 ) -> Result<Option<f64>, FitError> {
     let small = scaled(drive, options.effort.blocks_per_plane(drive));
-    let Some(mut small) = with_room(small)? else { return Ok(None) };
+    let Some(mut small) = if_fits(small)? else { return Ok(None) };
     let per_page = small.nand.page_bytes / small.ftl.mapping_unit_bytes;
-    // Whole word lines of any number of page types.
+    // A multiple of 12 pages is whole word lines for any number of page types.
     let pages = small.nand.pages_per_block.min((BLOCK_UNITS / per_page / 12).max(1) * 12);
     let units = small.logical_units() * u64::from(pages) / u64::from(small.nand.pages_per_block);
     (small.nand.pages_per_block, small.ftl.logical_pages) = (pages, Some(units as u32));
@@ -96,9 +96,10 @@ fn amplification(
     if watch.stopped() {
         return Err(TwinError::Interrupted.into());
     }
-    let Some(mut aged) = with_room(Aged::new(&small, options.seed))? else { return Ok(None) };
+    let Some(mut aged) = if_fits(Aged::new(&small, options.seed))? else { return Ok(None) };
     aged.set_stop(watch.stop_flag());
     let units = (small.logical_units() as f64 * used) as u32;
+    // Overwrite three times to reach the steady state.
     let filled = aged.fill(units).and_then(|()| aged.overwrite(units, 3 * u64::from(units)));
     let waf = filled.and_then(|()| aged.amplification(units, units.into())).map_err(TwinError::from)?;
     memory.keep(&key, &vec![Figures { waf: Some(waf), ..Figures::default() }])?;

@@ -5,26 +5,25 @@ use strobe_ssd::DriveConfig;
 
 use crate::measurements::Measurement;
 
-/// Something of a drive that a fit may change.
+/// A drive parameter that a fit may change.
 #[derive(Clone, Copy, Debug)]
 pub struct Parameter {
-    /// Its name in tables.
+    /// Name in tables.
     pub name: &'static str,
-    /// The key of a drive that it is of; another one may follow it.
+    /// Configuration key that it sets. A second key may follow it.
     pub key: &'static str,
-    /// Its unit.
+    /// Unit of its value.
     pub unit: &'static str,
-    /// The least and the most it may be.
+    /// Smallest and largest value.
     pub range: (f64, f64),
-    /// Integer-valued: finite differences use steps of at least 1.
+    /// True if it is integer-valued: finite differences use steps of at least 1.
     pub whole: bool,
-    /// Its value in a drive.
+    /// Reads its value from a drive.
     pub get: fn(&DriveConfig) -> f64,
-    /// Makes it so.
+    /// Sets its value in a drive.
     pub set: fn(&mut DriveConfig, f64),
 }
 
-/// The array times of a drive's page types, in ns.
 fn types(times: &PageTimes) -> Vec<f64> {
     times.types().iter().map(|&ns| ns as f64).collect()
 }
@@ -34,21 +33,20 @@ fn mean(times: &PageTimes) -> f64 {
     types.iter().sum::<f64>() / types.len() as f64
 }
 
-/// Times of reads: those of fast, middle and slow pages, and by which share layers of the stack are faster or slower.
+/// Read times of fast, middle and slow pages, and the spread over the layers of the stack as a share.
 ///
-/// Cells of three bits have three types of pages. Where layers differ, too, there are six times: each type on a fast and
-/// on a slow layer.
+/// TLC cells have three page types. If layers differ as well, there are six times: each type on a fast and on a
+/// slow layer.
 #[derive(Clone, Copy)]
 struct Reads {
     types: [f64; 3],
     spread: f64,
 }
 
-/// Layers that differ by less are alike.
 const SPREAD_MIN: f64 = 0.01;
 
 impl Reads {
-    /// Read times of `drive`; of other numbers of types the mean.
+    /// Other numbers of page types are replaced by their mean.
     fn of(drive: &DriveConfig) -> Self {
         let mean = mean(&drive.nand.read_ns);
         match types(&drive.nand.read_ns)[..] {
@@ -67,17 +65,17 @@ impl Reads {
         let alike = self.spread <= SPREAD_MIN;
         let times =
             if alike { on(1.0).to_vec() } else { [on(1.0 - self.spread), on(1.0 + self.spread)].concat() };
-        // Three or six, both of which there can be.
+        // `by_type` accepts three or six times.
         if let Some(times) = PageTimes::by_type(&times) {
             drive.nand.read_ns = times;
         }
     }
 }
 
-/// The parameters of a fit, in the order of their search.
+/// Parameters of a fit, in search order.
 pub const PARAMETERS: &[Parameter] = &[
     Parameter {
-        name: "array read time of middle pages",
+        name: "array read time, middle pages",
         key: "nand.read_ns",
         unit: "ns",
         range: (10_000.0, 300_000.0),
@@ -90,7 +88,7 @@ pub const PARAMETERS: &[Parameter] = &[
         },
     },
     Parameter {
-        name: "that of fast pages, as a share of it",
+        name: "array read time, fast pages (share of middle)",
         key: "nand.read_ns",
         unit: "",
         range: (0.2, 0.99),
@@ -103,7 +101,7 @@ pub const PARAMETERS: &[Parameter] = &[
         },
     },
     Parameter {
-        name: "that of slow pages, as a multiple of it",
+        name: "array read time, slow pages (multiple of middle)",
         key: "nand.read_ns",
         unit: "",
         range: (1.01, 5.0),
@@ -116,7 +114,7 @@ pub const PARAMETERS: &[Parameter] = &[
         },
     },
     Parameter {
-        name: "spread of read times over layers, as a share",
+        name: "array read time, spread over layers (share)",
         key: "nand.read_ns",
         unit: "",
         range: (SPREAD_MIN, 0.5),
@@ -143,7 +141,7 @@ pub const PARAMETERS: &[Parameter] = &[
         set: |drive, ns| drive.nand.suspend.suspend_ns = ns.round() as u64,
     },
     Parameter {
-        name: "not suspended when no more is left",
+        name: "least remaining time for a suspend",
         key: "nand.suspend.least_left_ns",
         unit: "ns",
         range: (1_000.0, 2_000_000.0),
@@ -152,7 +150,7 @@ pub const PARAMETERS: &[Parameter] = &[
         set: |drive, ns| drive.nand.suspend.least_left_ns = ns.round() as u64,
     },
     Parameter {
-        name: "patience of collection's reads",
+        name: "deadline of GC reads",
         key: "controller.schedule.background_read_ns",
         unit: "ns",
         range: (1_000.0, 10_000_000.0),
@@ -161,7 +159,7 @@ pub const PARAMETERS: &[Parameter] = &[
         set: |drive, ns| drive.controller.schedule.background_read_ns = ns.round() as u64,
     },
     Parameter {
-        name: "patience of programs",
+        name: "deadline of programs",
         key: "controller.schedule.host_program_ns",
         unit: "ns",
         range: (1_000.0, 50_000_000.0),
@@ -174,7 +172,7 @@ pub const PARAMETERS: &[Parameter] = &[
         },
     },
     Parameter {
-        name: "victims of collection under way",
+        name: "concurrent GC victims",
         key: "ftl.gc.victims",
         unit: "",
         range: (1.0, 256.0),
@@ -186,7 +184,7 @@ pub const PARAMETERS: &[Parameter] = &[
         set: |drive, victims| drive.ftl.gc.victims = victims.round() as u32,
     },
     Parameter {
-        name: "pages of a step of collection",
+        name: "pages per GC step",
         key: "ftl.gc.read_pages",
         unit: "",
         range: (1.0, 32.0),
@@ -204,7 +202,7 @@ pub const PARAMETERS: &[Parameter] = &[
         set: |drive, bytes| drive.controller.write_buffer_bytes = bytes.round() as u64,
     },
     Parameter {
-        name: "latency of a command",
+        name: "command latency",
         key: "controller.latency_ns",
         unit: "ns",
         range: (500.0, 100_000.0),
@@ -213,7 +211,7 @@ pub const PARAMETERS: &[Parameter] = &[
         set: |drive, ns| drive.controller.latency_ns = ns.round() as u64,
     },
     Parameter {
-        name: "its variation",
+        name: "command jitter",
         key: "controller.jitter_ns",
         unit: "ns",
         range: (50.0, 20_000.0),
@@ -222,7 +220,7 @@ pub const PARAMETERS: &[Parameter] = &[
         set: |drive, ns| drive.controller.jitter_ns = ns.round() as u64,
     },
     Parameter {
-        name: "what that of writes is beside it",
+        name: "extra write jitter",
         key: "controller.write_jitter_ns",
         unit: "ns",
         range: (50.0, 100_000.0),
@@ -231,17 +229,17 @@ pub const PARAMETERS: &[Parameter] = &[
         set: |drive, ns| drive.controller.write_jitter_ns = ns.round() as u64,
     },
     Parameter {
-        name: "pace of writes",
+        name: "write throttle interval",
         key: "controller.write_pace_ns",
         unit: "ns",
-        // The least is that of two million a second.
+        // Lower limit: two million writes per second.
         range: (500.0, 10_000_000.0),
         whole: false,
         get: |drive| drive.controller.write_pace_ns.max(500) as f64,
         set: |drive, ns| drive.controller.write_pace_ns = ns.round() as u64,
     },
     Parameter {
-        name: "writes that are taken at once beside it",
+        name: "write burst size",
         key: "controller.write_pace_burst",
         unit: "",
         range: (1.0, 256.0),
@@ -251,17 +249,14 @@ pub const PARAMETERS: &[Parameter] = &[
     },
 ];
 
-/// The least time that a program takes beyond suspend and resume, in ns.
 const LEAST_PROGRAM_NS: u64 = 1_000;
 
-/// True if `key` is one of `keys`.
-fn is_told(keys: &[String], key: &str) -> bool {
-    keys.iter().any(|told| told == key)
+fn is_pinned(keys: &[String], key: &str) -> bool {
+    keys.iter().any(|pinned| pinned == key)
 }
 
-/// Flags of the [`PARAMETERS`] that stay as they are, since their key is one of `keys`.
 pub(super) fn kept(keys: &[String]) -> Vec<bool> {
-    // The patience of the drive's own programs is that of the host's twice: neither is told without the other.
+    // The fit sets `background_program_ns` to twice `host_program_ns`: keeping one keeps both.
     let of = |key: &str| match key {
         "controller.schedule.background_program_ns" => "controller.schedule.host_program_ns".to_owned(),
         key => key.to_owned(),
@@ -269,22 +264,20 @@ pub(super) fn kept(keys: &[String]) -> Vec<bool> {
     PARAMETERS.iter().map(|parameter| keys.iter().any(|key| of(key) == parameter.key)).collect()
 }
 
-/// `drive` with the parameters of which `logarithms` are given, but for those whose keys are `told`.
-pub(super) fn drive(base: &DriveConfig, logarithms: &[f64], told: &[String]) -> DriveConfig {
+pub(super) fn drive(base: &DriveConfig, logarithms: &[f64], pinned: &[String]) -> DriveConfig {
     let mut drive = base.clone();
-    let kept = kept(told);
+    let kept = kept(pinned);
     for ((parameter, &logarithm), _) in PARAMETERS.iter().zip(logarithms).zip(kept).filter(|(_, kept)| !kept)
     {
         (parameter.set)(&mut drive, libm::exp(logarithm));
     }
-    // What does not go together is not looked at: the nearest that does takes its place. What was told stays, whatever
-    // comes of it.
-    let as_told = drive.nand.suspend;
-    let if_told = |key: &str, value: u64| if is_told(told, key) { value } else { 0 };
-    let shortest = if_told("nand.suspend.suspend_ns", as_told.suspend_ns)
-        + if_told("nand.suspend.resume_ns", as_told.resume_ns)
+    // Clamp inconsistent suspend times to the nearest valid ones. Keys in `pinned` keep their values regardless.
+    let as_pinned = drive.nand.suspend;
+    let if_pinned = |key: &str, value: u64| if is_pinned(pinned, key) { value } else { 0 };
+    let shortest = if_pinned("nand.suspend.suspend_ns", as_pinned.suspend_ns)
+        + if_pinned("nand.suspend.resume_ns", as_pinned.resume_ns)
         + LEAST_PROGRAM_NS;
-    if drive.nand.program_ns.shortest() < shortest && !is_told(told, "nand.program_ns") {
+    if drive.nand.program_ns.shortest() < shortest && !is_pinned(pinned, "nand.program_ns") {
         drive.nand.program_ns = shortest.into();
     }
     let suspend = &mut drive.nand.suspend;
@@ -295,18 +288,17 @@ pub(super) fn drive(base: &DriveConfig, logarithms: &[f64], told: &[String]) -> 
         suspend.suspend_ns.min(shortest.saturating_sub(suspend.resume_ns + LEAST_PROGRAM_NS));
     suspend.least_left_ns = suspend.least_left_ns.min(longest.saturating_sub(1));
     for (key, of, value) in [
-        ("nand.suspend.resume_ns", &mut suspend.resume_ns, as_told.resume_ns),
-        ("nand.suspend.suspend_ns", &mut suspend.suspend_ns, as_told.suspend_ns),
-        ("nand.suspend.least_left_ns", &mut suspend.least_left_ns, as_told.least_left_ns),
+        ("nand.suspend.resume_ns", &mut suspend.resume_ns, as_pinned.resume_ns),
+        ("nand.suspend.suspend_ns", &mut suspend.suspend_ns, as_pinned.suspend_ns),
+        ("nand.suspend.least_left_ns", &mut suspend.least_left_ns, as_pinned.least_left_ns),
     ] {
-        if is_told(told, key) {
+        if is_pinned(pinned, key) {
             *of = value;
         }
     }
     drive
 }
 
-/// The logarithms of the parameters of `drive`, each within its range.
 pub(super) fn logarithms(drive: &DriveConfig) -> Vec<f64> {
     let within = |parameter: &Parameter| {
         let (low, high) = parameter.range;
@@ -315,18 +307,16 @@ pub(super) fn logarithms(drive: &DriveConfig) -> Vec<f64> {
     PARAMETERS.iter().map(within).collect()
 }
 
-/// `drive` with every parameter within its range, but for those whose keys are `told`.
-pub(super) fn within_ranges(base: &DriveConfig, told: &[String]) -> DriveConfig {
+pub(super) fn within_ranges(base: &DriveConfig, pinned: &[String]) -> DriveConfig {
     let mut base = base.clone();
-    if !is_told(told, "nand.suspend.most") {
+    if !is_pinned(pinned, "nand.suspend.most") {
         base.nand.suspend.most = base.nand.suspend.most.max(20);
     }
     let logarithms = logarithms(&base);
-    drive(&base, &logarithms, told)
+    drive(&base, &logarithms, pinned)
 }
 
-/// The search begins with writes at the fastest pace at which the drive completes them when it is saturated, if that was
-/// measured.
+/// Starts the search at the highest write rate that the drive completes in `rows`, if measured.
 pub(super) fn begin_at_pace(drive: &mut DriveConfig, rows: &[Measurement]) {
     let writes_s = rows.iter().filter_map(|row| {
         let writes_s = row.seen.completed_s? - row.load.offered.map_or(0.0, |offered| offered.reads_s as f64);
@@ -338,8 +328,7 @@ pub(super) fn begin_at_pace(drive: &mut DriveConfig, rows: &[Measurement]) {
     }
 }
 
-/// Place to evaluate for a difference, next to the logarithm `at` of parameter `parameter`.
-pub(super) fn beside(parameter: usize, at: f64, difference: f64) -> f64 {
+pub(super) fn difference_point(parameter: usize, at: f64, difference: f64) -> f64 {
     let whole = libm::exp(at).round();
     let is_same = PARAMETERS[parameter].whole && libm::exp(at + difference).round() == whole;
     if !is_same {
@@ -351,7 +340,7 @@ pub(super) fn beside(parameter: usize, at: f64, difference: f64) -> f64 {
     }
 }
 
-/// A value with its unit, to three digits.
+/// Formats a value with its unit, to three digits.
 pub fn shown(value: f64, unit: &str) -> String {
     match unit {
         "ns" if value >= 1e6 => format!("{:.3} ms", value / 1e6),
@@ -392,14 +381,14 @@ mod tests {
 
     #[test]
     fn keys_that_are_told_are_kept() {
-        let told = ["controller.schedule.background_program_ns", "nand.read_ns", "nand.channels"];
-        let kept = kept(&told.map(String::from));
+        let pinned = ["controller.schedule.background_program_ns", "nand.read_ns", "nand.channels"];
+        let kept = kept(&pinned.map(String::from));
         let names =
             PARAMETERS.iter().zip(kept).filter(|(_, kept)| *kept).map(|(parameter, _)| parameter.name);
-        assert_eq!(names.filter(|name| *name == "patience of programs").count(), 1);
+        assert_eq!(names.filter(|name| *name == "deadline of programs").count(), 1);
         let drive = DriveConfig::preset("pm9a3-like").expect("a preset");
         let moved: Vec<f64> = logarithms(&drive).iter().map(|at| at + 0.3).collect();
-        let other = super::drive(&drive, &moved, &told.map(String::from));
+        let other = super::drive(&drive, &moved, &pinned.map(String::from));
         assert_eq!(other.nand.read_ns, drive.nand.read_ns);
         assert_eq!(
             other.controller.schedule.background_program_ns,
@@ -410,17 +399,17 @@ mod tests {
 
     #[test]
     fn what_is_told_of_suspending_is_kept_whatever_comes_of_it() {
-        let mut told = DriveConfig::preset("pm9a3-like").expect("a preset");
-        let suspend = &mut told.nand.suspend;
+        let mut pinned = DriveConfig::preset("pm9a3-like").expect("a preset");
+        let suspend = &mut pinned.nand.suspend;
         (suspend.most, suspend.suspend_ns, suspend.resume_ns, suspend.least_left_ns) =
             (0, 150_000, 400_000, 99_000_000);
         let keys = ["most", "suspend_ns", "resume_ns", "least_left_ns"];
         let keys = keys.map(|key| format!("nand.suspend.{key}"));
-        let free = within_ranges(&told, &[]).nand.suspend;
+        let free = within_ranges(&pinned, &[]).nand.suspend;
         assert!(free.most == 20 && free.resume_ns < 400_000 && free.least_left_ns < 99_000_000);
-        let at: Vec<f64> = logarithms(&told).iter().map(|at| at - 1.0).collect();
-        for found in [within_ranges(&told, &keys), super::drive(&told, &at, &keys)] {
-            assert_eq!(found.nand.suspend, told.nand.suspend);
+        let at: Vec<f64> = logarithms(&pinned).iter().map(|at| at - 1.0).collect();
+        for found in [within_ranges(&pinned, &keys), super::drive(&pinned, &at, &keys)] {
+            assert_eq!(found.nand.suspend, pinned.nand.suspend);
             assert!(found.nand.program_ns.shortest() > 550_000, "it can be suspended");
         }
     }
@@ -430,11 +419,11 @@ mod tests {
         let number = |name: &str| {
             PARAMETERS.iter().position(|parameter| parameter.name.contains(name)).expect("there")
         };
-        let (pages, time) = (number("pages of a step"), number("program time"));
-        let look = |at: f64, difference: f64| libm::exp(beside(pages, libm::log(at), difference));
+        let (pages, time) = (number("pages per GC step"), number("program time"));
+        let look = |at: f64, difference: f64| libm::exp(difference_point(pages, libm::log(at), difference));
         assert!((look(3.0, 0.12) - 4.0).abs() < 1e-9 && (look(3.0, -0.12) - 2.0).abs() < 1e-9);
-        assert!((look(1.0, -0.12) - 1.0).abs() < 1e-9, "there is none below");
-        assert!((look(30.0, 0.12) - 30.0 * libm::exp(0.12)).abs() < 1e-9, "far enough as it is");
-        assert_eq!(beside(time, 13.0, 0.12), 13.12);
+        assert!((look(1.0, -0.12) - 1.0).abs() < 1e-9, "1 is the least");
+        assert!((look(30.0, 0.12) - 30.0 * libm::exp(0.12)).abs() < 1e-9, "the step is large enough");
+        assert_eq!(difference_point(time, 13.0, 0.12), 13.12);
     }
 }

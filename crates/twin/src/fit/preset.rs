@@ -1,4 +1,4 @@
-//! A fit as a preset: what was found, how far it can be trusted.
+//! A fit as a preset file: the drive and its accuracy.
 
 use std::fmt::Write as _;
 
@@ -7,12 +7,11 @@ use sha2::Digest as _;
 use super::Fit;
 use crate::check::{Check, Figure};
 
-/// Begin of every preset.
 const BEGIN: &str = "# A drive fitted to ";
-/// Begin of its last line, after which comes the hash of all before.
+/// Start of the last line. The hash of all text before it follows.
 const END: &str = "# As it was written, to here: sha256 ";
 
-/// True if `text` is a preset as a fit has written it, which nobody has changed since.
+/// True if `text` is a preset written by a fit and not edited since.
 pub fn is_preset(text: &str) -> bool {
     let untouched = |(before, hash): (&str, &str)| hash.trim_end() == hash_of(before);
     text.starts_with(BEGIN) && text.rsplit_once(END).is_some_and(untouched)
@@ -22,21 +21,19 @@ fn hash_of(text: &str) -> String {
     sha2::Sha256::digest(text).iter().map(|byte| format!("{byte:02x}")).collect()
 }
 
-/// The text of a preset file with the drive of `fit`, made from the measurements in `source`.
+/// Text of a preset file with the drive of `fit`, fitted to the measurements in `source`.
 pub fn preset(fit: &Fit, source: &str) -> String {
     let mut text = format!(
-        "{BEGIN}{} by `strobe twin fit`.\n#\n# Fitted means: these numbers make the simulated drive show \
-         what was measured. They need not be\n# those of the real one.\n#\n",
-        // A name may have any characters, but a comment ends with its line.
+        "{BEGIN}{} by `strobe twin fit`.\n#\n# Fitted means: these numbers make the simulated drive reproduce \
+         the measurements. They need not\n# be the real drive's.\n#\n",
+        // A file name may contain line breaks, which would end the comment.
         source.escape_debug()
     );
     for (what, check) in [("fitted to", &fit.fitted), ("held out", &fit.held_out)] {
         errors(&mut text, what, check);
     }
-    let _ = writeln!(
-        text,
-        "#\n# Parameter, value, effect (change of all errors in multiples of what is tolerated):"
-    );
+    let _ =
+        writeln!(text, "#\n# Parameter, value, effect (change of all errors in multiples of the tolerance):");
     for found in &fit.found {
         let value = super::parameters::shown(found.value, found.unit);
         let _ = if found.is_kept {

@@ -1,12 +1,15 @@
-//! A drive of another size.
+//! A drive of another capacity.
 
 use strobe_ssd::DriveConfig;
 
 use crate::measurements::Measurements;
 use crate::scaled::scale_cache;
 
-/// Gives `drive` the capacity of what was measured: more dies or fewer, as drives of one kind have, then more blocks or
-/// fewer, with the over-provisioning and the share of SLC cache that it has. Keys that are `kept`, as "nand.blocks_per_plane", stay as they are.
+/// Gives `drive` the capacity of `measurements`: first by the number of dies, as in drives of one family, then
+/// by the number of blocks.
+///
+/// Over-provisioning and the share of SLC cache stay the same. Keys in `kept`, such as "nand.blocks_per_plane",
+/// are not changed.
 pub fn resize(drive: &mut DriveConfig, measurements: &Measurements, kept: &[String]) {
     let is_kept = |key: &str| kept.iter().any(|kept| kept == key);
     let unit = u64::from(drive.ftl.mapping_unit_bytes);
@@ -23,6 +26,7 @@ pub fn resize(drive: &mut DriveConfig, measurements: &Measurements, kept: &[Stri
         (None, None) => 1.07,
     };
     let capacity = measurements.capacity_bytes as f64;
+    // Dies first: drives of a family differ in their number.
     let ratio = capacity * spare / raw;
     let dies = (f64::from(nand.dies_per_channel) * ratio).round().clamp(1.0, 256.0);
     if !is_kept("nand.dies_per_channel") {
@@ -33,16 +37,17 @@ pub fn resize(drive: &mut DriveConfig, measurements: &Measurements, kept: &[Stri
             (capacity * spare / (planes(nand) * block_bytes)).ceil().clamp(1.0, 16_777_216.0) as u32;
     }
     let blocks = planes(nand) * f64::from(nand.blocks_per_plane);
-    let told = drive.ftl.slc_cache;
+    // Scale the cache with the flash, then restore the keys that are kept.
+    let pinned = drive.ftl.slc_cache;
     scale_cache(drive, blocks * block_bytes / raw);
     let cache = &mut drive.ftl.slc_cache;
-    for (key, of, told) in [
-        ("ftl.slc_cache.static_blocks", &mut cache.static_blocks, told.static_blocks),
-        ("ftl.slc_cache.dynamic_blocks", &mut cache.dynamic_blocks, told.dynamic_blocks),
-        ("ftl.slc_cache.fold_at", &mut cache.fold_at, told.fold_at),
+    for (key, of, pinned) in [
+        ("ftl.slc_cache.static_blocks", &mut cache.static_blocks, pinned.static_blocks),
+        ("ftl.slc_cache.dynamic_blocks", &mut cache.dynamic_blocks, pinned.dynamic_blocks),
+        ("ftl.slc_cache.fold_at", &mut cache.fold_at, pinned.fold_at),
     ] {
         if is_kept(key) {
-            *of = told;
+            *of = pinned;
         }
     }
     drive.ftl.over_provisioning = None;

@@ -1,56 +1,43 @@
-//! Finds the parameters with the least error: Levenberg and Marquardt's method, with derivatives from differences.
+//! Least-squares search by the Levenberg–Marquardt method, with derivatives from finite differences.
 //!
-//! Every point is evaluated with the same random numbers, so that differences show parameters and not chance.
+//! Every point is evaluated with the same random numbers: differences come from parameters, not from chance.
 
-/// Change of a parameter, or of its logarithm, for a difference.
+/// Step of a finite difference, in the logarithm of a parameter.
 pub(super) const DIFFERENCE: f64 = 0.12;
-/// Largest change of it in one step.
+/// Largest change of a logarithm in one step.
 const STEP_MAX: f64 = 0.8;
-/// Factors of the damping that are tried at once.
 const DAMPING: [f64; 4] = [0.1, 1.0, 10.0, 100.0];
 
-/// A point with its residuals.
 #[derive(Clone, Debug)]
 pub(super) struct Point {
-    /// Logarithms of the parameters.
     pub(super) at: Vec<f64>,
-    /// Errors there, each as a share of its tolerance.
     pub(super) residuals: Vec<f64>,
 }
 
 impl Point {
-    /// Sum of the squares of what is wrong.
     pub(super) fn cost(&self) -> f64 {
         self.residuals.iter().map(|r| r * r).sum()
     }
 }
 
-/// Problem that a search solves.
 pub(super) trait Problem {
-    /// Why it could not go on.
     type Error;
 
-    /// The least and the most of each logarithm.
     fn range(&self, parameter: usize) -> (f64, f64);
 
-    /// Place to evaluate for a difference, next to `at` of parameter `parameter`.
-    fn beside(&self, _parameter: usize, at: f64, difference: f64) -> f64 {
+    fn difference_point(&self, _parameter: usize, at: f64, difference: f64) -> f64 {
         at + difference
     }
 
-    /// The residuals at each of `points`.
     fn residuals(&mut self, points: &[Vec<f64>]) -> Result<Vec<Vec<f64>>, Self::Error>;
 
-    /// Told of each point that is better than all before; false ends the search.
     fn better(&mut self, _point: &Point) -> bool {
         true
     }
 }
 
-/// A column for each parameter.
 pub(super) type Slopes = Vec<Vec<f64>>;
 
-/// The derivative of each residual by each parameter at `point`, and the points that were looked at for it.
 pub(super) fn jacobian<P: Problem>(
     problem: &mut P,
     point: &Point,
@@ -59,12 +46,12 @@ pub(super) fn jacobian<P: Problem>(
     let moved = |at: usize| {
         let (low, high) = problem.range(at);
         let mut x = point.at.clone();
-        // Away from the border, if there is one.
-        let there = problem.beside(at, x[at], difference);
+        // Step in the other direction at the border of the range.
+        let there = problem.difference_point(at, x[at], difference);
         let there = if there != x[at] && (low..=high).contains(&there) {
             there
         } else {
-            problem.beside(at, x[at], -difference)
+            problem.difference_point(at, x[at], -difference)
         };
         x[at] = there.clamp(low, high);
         x
@@ -81,7 +68,6 @@ pub(super) fn jacobian<P: Problem>(
     Ok((slopes, points.collect()))
 }
 
-/// The best point that is found from `start` in so many `rounds`.
 pub(super) fn search<P: Problem>(problem: &mut P, start: Vec<f64>, rounds: u32) -> Result<Point, P::Error> {
     let residuals = problem.residuals(std::slice::from_ref(&start))?.remove(0);
     let mut best = Point { at: start, residuals };
@@ -91,18 +77,19 @@ pub(super) fn search<P: Problem>(problem: &mut P, start: Vec<f64>, rounds: u32) 
     let (mut damping, mut difference) = (1.0, DIFFERENCE);
     for _ in 0..rounds {
         let (slopes, nearby) = jacobian(problem, &best, difference)?;
-        // Now from the one side, now from the other.
+        // Alternate the side of the differences.
         difference = -difference;
         let steps = DAMPING.map(|factor| step(&slopes, &best.residuals, damping * factor));
         let points: Vec<Vec<f64>> = steps.iter().map(|step| moved(problem, &best.at, step)).collect();
         let residuals = problem.residuals(&points)?;
         let found = points.into_iter().zip(residuals).zip(DAMPING);
         let found = found.map(|((at, residuals), factor)| (Point { at, residuals }, Some(factor)));
-        // Residuals have steps, where a buffer is full all at once: then a point nearby may be better than where they
-        // seem to lead.
+        // Residuals have steps, such as at a full buffer. A point of the difference stencil may then be better
+        // than the computed steps.
         let found = found.chain(nearby.into_iter().map(|point| (point, None)));
         let next = found.min_by(|(a, _), (b, _)| a.cost().total_cmp(&b.cost()));
         let Some((next, factor)) = next.filter(|(next, _)| next.cost() < best.cost()) else {
+            // No improvement: retry with more damping and smaller differences.
             if difference.abs() < DIFFERENCE / 3.0 {
                 break;
             }
@@ -126,7 +113,7 @@ fn moved<P: Problem>(problem: &P, from: &[f64], step: &[f64]) -> Vec<f64> {
     from.iter().zip(step).enumerate().map(go).collect()
 }
 
-/// Solves (JᵀJ + λ·diag(JᵀJ)) step = −Jᵀr; `slopes` has a column of J for each parameter.
+/// Solves (JᵀJ + λ·diag(JᵀJ)) step = −Jᵀr; `slopes` has the columns of J.
 fn step(slopes: &[Vec<f64>], residuals: &[f64], damping: f64) -> Vec<f64> {
     let dot = |a: &[f64], b: &[f64]| a.iter().zip(b).map(|(a, b)| a * b).sum::<f64>();
     let n = slopes.len();
@@ -134,10 +121,10 @@ fn step(slopes: &[Vec<f64>], residuals: &[f64], damping: f64) -> Vec<f64> {
         slopes.iter().map(|a| slopes.iter().map(|b| dot(a, b)).collect()).collect();
     let mut right: Vec<f64> = slopes.iter().map(|a| -dot(a, residuals)).collect();
     for (at, row) in matrix.iter_mut().enumerate() {
-        // What nothing depends on stays where it is.
+        // Keeps the matrix regular: a parameter without effect stays unchanged.
         row[at] += damping * row[at] + 1e-6;
     }
-    // Symmetric and positive: no pivots are needed.
+    // Symmetric and positive definite: Gaussian elimination needs no pivoting.
     for pivot in 0..n {
         for row in pivot + 1..n {
             let (above, below) = matrix.split_at_mut(row);
@@ -158,7 +145,6 @@ fn step(slopes: &[Vec<f64>], residuals: &[f64], damping: f64) -> Vec<f64> {
 mod tests {
     use super::*;
 
-    /// Three parameters of a curve, of which the third does nothing.
     struct Curve(Vec<(f64, f64)>);
 
     impl Problem for Curve {

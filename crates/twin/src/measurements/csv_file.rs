@@ -1,16 +1,16 @@
-//! The columns of a file of measurements.
+//! Columns and parser of measurement files.
 
 use super::{Addresses, Figures, Load, Measurement, MeasurementError, Measurements, Offered};
 use strobe_ssd::schema::nearest;
 
-/// A column of a file.
+/// A column of a measurement file.
 #[derive(Clone, Copy, Debug)]
 pub struct Column {
-    /// Its name.
+    /// Name of the column.
     pub name: &'static str,
-    /// True if it must be there.
+    /// True if the column is required.
     pub needed: bool,
-    /// Its content.
+    /// Description of the content.
     pub what: &'static str,
 }
 
@@ -22,22 +22,22 @@ const fn optional(name: &'static str, what: &'static str) -> Column {
     Column { name, needed: false, what }
 }
 
-/// All columns. What is not known of a row stays empty.
+/// All columns. Unknown values of a row stay empty.
 pub const COLUMNS: &[Column] = &[
-    needed("capacity_bytes", "bytes that the drive offers, the same in all rows"),
-    optional("used_bytes", "bytes of it in use, from its start; empty: all of it"),
+    needed("capacity_bytes", "capacity of the drive in bytes, the same in all rows"),
+    optional("used_bytes", "bytes in use, from the start of the drive; empty: all"),
     optional(
         "addresses",
-        "where requests go: uniform (or empty), zipf:THETA, its popular addresses spread, or zipf-in-order:THETA, at the start",
+        "address distribution: uniform (or empty), zipf:THETA (popular addresses spread) or zipf-in-order:THETA (at the start)",
     ),
-    optional("jobs", "jobs that issue requests, the one that is looked at included; empty: 7"),
-    optional("queue_depth", "requests of a job that are outstanding at most; empty: 64"),
+    optional("jobs", "jobs that issue requests, including the measured one; empty: 7"),
+    optional("queue_depth", "queue depth of each job; empty: 64"),
     needed(
         "offered_writes_s",
-        "writes that all jobs offer in a second; empty: jobs only write, as fast as they can",
+        "writes per second that all jobs offer; empty: jobs only write, as fast as they can",
     ),
-    needed("offered_reads_s", "reads that the job that is looked at offers in a second"),
-    optional("completed_s", "requests completed in a second, of all jobs"),
+    needed("offered_reads_s", "reads per second that the measured job offers"),
+    optional("completed_s", "requests completed per second, of all jobs"),
     needed("read_p50_us", "latency of reads in µs, median"),
     needed("read_p99_us", "99th percentile in µs"),
     optional("read_p999_us", "99.9th in µs"),
@@ -49,17 +49,15 @@ pub const COLUMNS: &[Column] = &[
     optional("waf", "bytes programmed on flash per byte written by the host, as the drive counts them"),
 ];
 
-/// Rows at most: each is simulated many times.
+/// Largest number of rows; each is simulated many times.
 const ROWS_MAX: usize = 1000;
-/// Whole numbers up to this are exact as floating-point numbers, in which some programs write them.
+/// Largest integer that is exact in floating point, the notation of some programs.
 const EXACT_MAX: f64 = 9_007_199_254_740_992.0;
 
-/// The row at hand.
 struct Row<'a> {
     path: &'a str,
     line: u64,
     fields: &'a csv::StringRecord,
-    /// Place of each of [`COLUMNS`], if it is there.
     places: &'a [Option<usize>],
 }
 
@@ -75,7 +73,6 @@ impl Row<'_> {
         MeasurementError::Field { path: self.path.to_owned(), line: self.line, column, given, allowed }
     }
 
-    /// A whole number in `range`, if there is one.
     fn whole(
         &self,
         column: &'static str,
@@ -91,15 +88,13 @@ impl Row<'_> {
         }
     }
 
-    /// A number above 0, and not beyond all measure, if there is one.
+    /// From 1e-6 to 1e12; `None` if the field is empty.
     fn number(&self, column: &'static str) -> Result<Option<f64>, MeasurementError> {
         match self.text(column) {
             "" => Ok(None),
             text => match text.parse() {
                 Ok(number) if (1e-6..=1e12).contains(&number) => Ok(Some(number)),
-                _ => {
-                    Err(self.wrong(column, "a number above 0 without a unit, or nothing if it is not known"))
-                }
+                _ => Err(self.wrong(column, "a number above 0 without a unit, or nothing if unknown")),
             },
         }
     }
@@ -120,7 +115,8 @@ impl Row<'_> {
         let rate = |column| {
             self.whole(column, 0..=1_000_000_000, "requests per second, a whole number up to 1,000,000,000")
         };
-        let both = "a number as the other rate, 0 if there are none; both are empty where jobs write as fast as they can";
+        let both = "a number like the other rate, 0 for none; leave both empty if jobs write at full speed";
+        // Both rates or none: one alone would be neither an open nor a closed loop.
         let offered = match (rate("offered_writes_s")?, rate("offered_reads_s")?) {
             (None, None) => None,
             (Some(writes_s), Some(reads_s)) => Some(Offered { writes_s, reads_s }),
@@ -163,7 +159,7 @@ impl Row<'_> {
     }
 }
 
-/// `text` as a whole number, if it is one, be it "1920383410176.0" or "1e5".
+/// Parses an integer, including forms such as "1920383410176.0" and "1e5".
 fn whole(text: &str) -> Option<u64> {
     let exact = |number: &f64| (0.0..=EXACT_MAX).contains(number) && number.fract() == 0.0;
     text.parse().ok().or_else(|| text.parse::<f64>().ok().filter(exact).map(|number| number as u64))
@@ -173,7 +169,7 @@ pub(super) fn parse(text: &str, path: &str) -> Result<Measurements, MeasurementE
     let wrong = |error| MeasurementError::Csv { path: path.to_owned(), error };
     let nonsense = |line, what| MeasurementError::Nonsense { path: path.to_owned(), line, what };
     let whole = |what| MeasurementError::Whole { path: path.to_owned(), what };
-    // Every line has the same end, so that lines are numbered as an editor does it.
+    // Normalise line ends to number lines as an editor does.
     let text = text.replace("\r\n", "\n").replace('\r', "\n") + "\n";
     let mut reader = csv::ReaderBuilder::new()
         .comment(Some(b'#'))
@@ -185,15 +181,15 @@ pub(super) fn parse(text: &str, path: &str) -> Result<Measurements, MeasurementE
     let mut measurements = Measurements { capacity_bytes: 0, rows: Vec::new() };
     let mut fields = csv::StringRecord::new();
     while reader.read_record(&mut fields).map_err(wrong)? {
-        // Where a record begins is where comments before it do; where it ends is clear.
+        // The start position of a record includes the comments before it, so take the line of its end.
         let line = reader.position().line() - 1;
         if fields.len() != heading.len() {
             let (fields, columns) = (fields.len(), heading.len());
             return Err(nonsense(
                 line,
                 format!(
-                    "{fields} fields, but the heading has {columns} columns: leave empty what is not known, and write \
-                     numbers with a point and without separators"
+                    "{fields} fields, but the heading has {columns} columns: leave unknown values empty, and write \
+                     numbers with a decimal point and without separators"
                 ),
             ));
         }
@@ -205,7 +201,7 @@ pub(super) fn parse(text: &str, path: &str) -> Result<Measurements, MeasurementE
             return Err(nonsense(
                 line,
                 format!(
-                    "capacity_bytes is {capacity}, in the rows before {first}: a file is about one drive; give each its own"
+                    "capacity_bytes is {capacity}, but {first} in earlier rows: use one file for each drive"
                 ),
             ));
         }
@@ -220,16 +216,16 @@ pub(super) fn parse(text: &str, path: &str) -> Result<Measurements, MeasurementE
     Ok(measurements)
 }
 
-/// Place of each of [`COLUMNS`] in `heading`.
 fn places(heading: &csv::StringRecord, path: &str) -> Result<Vec<Option<usize>>, MeasurementError> {
     let whole = |what: String| MeasurementError::Whole { path: path.to_owned(), what };
+    // A wrong separator leaves one column: name that fault, not an unknown column.
     match heading.get(0) {
         None | Some("") if heading.len() < 2 => {
-            return Err(whole("empty: the first line names the columns, each other one is a row".into()));
+            return Err(whole("empty: the first line names the columns, every other line is a row".into()));
         }
         Some(name) if heading.len() == 1 && name.contains([';', '\t']) => {
             return Err(whole(
-                "columns are separated by semicolons or tabs: separate them by commas, and write numbers with a point"
+                "columns are separated by semicolons or tabs: separate them by commas, and write numbers with a decimal point"
                     .into(),
             ));
         }
@@ -241,7 +237,7 @@ fn places(heading: &csv::StringRecord, path: &str) -> Result<Vec<Option<usize>>,
             return Err(unknown(name, path));
         };
         if places[at].replace(place).is_some() {
-            return Err(whole(format!("the column {name} is there twice; leave one out")));
+            return Err(whole(format!("the column {name} appears twice; remove one")));
         }
     }
     let is_missing = |(column, at): &(&Column, &Option<usize>)| column.needed && at.is_none();
@@ -254,7 +250,6 @@ fn places(heading: &csv::StringRecord, path: &str) -> Result<Vec<Option<usize>>,
     Ok(places)
 }
 
-/// No column is called `name`. The nearest that there is comes with what it holds: it may have another unit.
 fn unknown(name: &str, path: &str) -> MeasurementError {
     let names = || COLUMNS.iter().map(|column| column.name);
     let near = nearest(name, names()).and_then(|near| COLUMNS.iter().find(|column| column.name == near));

@@ -1,34 +1,34 @@
-//! Plausibility of measurements.
+//! Plausibility checks of measurements.
 
 use std::collections::BTreeMap;
 
 use super::{Addresses, KEEPS_UP, Load, Measurement, MeasurementError, Measurements, Offered, PERCENTILES};
 
-/// Factor between the same percentiles of reads in one file beyond which a row has another unit than the others.
+/// Ratio to the usual value of a read percentile in the file. A row beyond it is in another unit.
 const SAME_UNIT: f64 = 200.0;
-/// Factor between two percentiles of reads from which on they are in two units.
+/// Ratio between two read percentiles of a row that proves two units.
 const UNIT: f64 = 1000.0;
-/// Time of a command in any drive, in µs: at least, at most half of all reads, at most any.
+/// Limits of latency in µs: shortest of any command, longest median of reads, longest of any command.
 const LATENCY_US: [f64; 3] = [1.0, 1e6, 1e8];
-/// Shares of all requests that the percentiles are of.
 const SHARES: [f64; 4] = [0.5, 0.99, 0.999, 0.9999];
-/// Reads a second from which on percentiles are more than chance.
+/// Least reads per second for meaningful percentiles.
 const READS_MIN: u64 = 100;
-/// Requests that a drive completes in a second at most, as with what is offered.
+/// Largest plausible throughput in requests per second, also the limit of offered rates.
 const COMPLETED_MAX: f64 = 1e9;
-/// Write amplification: counters are coarse, so it may seem to be a little below 1.
+/// Plausible write amplification. Coarse counters may give a value slightly below 1.
 const WAF: std::ops::RangeInclusive<f64> = 0.95..=100.0;
-/// Factor between write amplifications at the same fill that no load of uniform writes explains.
+/// Largest ratio of two write amplifications at the same fill level under uniform writes.
 const SAME_WAF: f64 = 1.5;
-/// Write amplification falls by chance only where a drive is fuller: by this factor it does not.
+/// Smallest ratio of a fuller drive's write amplification to an emptier one's; chance explains no less.
 const FALLING_WAF: f64 = 0.8;
-/// Factor between a percentile and those of both neighbouring rates beyond which it is of another unit.
+/// Ratio of a percentile to both neighbouring rates that proves another unit.
 const NEIGHBOURS: f64 = 10.0;
-/// Limits for figures that rare events decide, at one rate and not at the next: tails of writes, and p99.99.
+/// Limit for figures decided by rare events, which may occur at one rate and not at the next: write
+/// tails and p99.99.
 const NEIGHBOURING_TAILS: f64 = 400.0;
-/// Factor between medians of writes and of reads, at the lowest rate, beyond which they are in two units.
+/// Ratio of the medians of writes and reads at the lowest rate that proves two units.
 const WRITES: f64 = 100.0;
-/// Largest factor by which completed requests may fall when more are offered.
+/// Largest factor by which throughput may fall when more is offered.
 const COLLAPSE: f64 = 2.0;
 
 pub(super) fn check(measurements: &Measurements, path: &str) -> Result<(), MeasurementError> {
@@ -40,13 +40,13 @@ pub(super) fn check(measurements: &Measurements, path: &str) -> Result<(), Measu
         if let Some(what) = what {
             return nonsense(row.line, what);
         }
-        // Twice the same would be fitted to and held out.
+        // A duplicate load could be both fitted to and held out.
         if let Some(before) = lines.insert(row.load, row.line) {
             return nonsense(
                 row.line,
                 format!(
-                    "the same load as on line {before}: one row for each; leave out the one that is wrong, or give the \
-                     median of both"
+                    "the same load as on line {before}: give one row for each load; remove the wrong one, or give the median \
+                     of both"
                 ),
             );
         }
@@ -87,7 +87,6 @@ pub(super) fn check(measurements: &Measurements, path: &str) -> Result<(), Measu
     wrong.map_or(Ok(()), |(line, what)| nonsense(line, what))
 }
 
-/// Fault of a write amplification, next to another one, and its place.
 fn amplification(rows: &[Measurement]) -> Option<(u64, String)> {
     rows.iter().enumerate().find_map(|(at, row)| {
         let waf = row.seen.waf?;
@@ -102,8 +101,8 @@ fn amplification(rows: &[Measurement]) -> Option<(u64, String)> {
             let line = other.line;
             is_wrong.then(|| {
                 let what = format!(
-                    "waf is {waf} with {used} bytes in use, but on line {line} it is {before} with {used_before}: a drive \
-                     that is fuller writes more, one that is as full as much; leave out the one that is wrong"
+                    "waf is {waf} with {used} bytes in use, but on line {line} it is {before} with {used_before}: a fuller \
+                     drive has a higher waf, an equally full one the same; remove the wrong row"
                 );
                 (row.line, what)
             })
@@ -111,7 +110,7 @@ fn amplification(rows: &[Measurement]) -> Option<(u64, String)> {
     })
 }
 
-/// A percentile that is far from those of the rates next to its own, on both sides alike, and where.
+/// A percentile far from both neighbouring rates on the same side.
 fn neighbours(by_rate: &[&Measurement]) -> Option<(u64, String)> {
     let of = |kind: &'static str, sure: usize| {
         (0..4).map(move |at| (kind, at, if at < sure { NEIGHBOURS } else { NEIGHBOURING_TAILS }))
@@ -130,7 +129,7 @@ fn neighbours(by_rate: &[&Measurement]) -> Option<(u64, String)> {
                 let name = PERCENTILES[at].0;
                 let what = format!(
                     "{kind}_{name}_us is {us}, but {before} and {after} at the rates next to it: is it in another unit? \
-                     Latencies are in µs; leave the cell empty if it cannot be mended"
+                     Latencies are in µs; leave the cell empty if it cannot be corrected"
                 );
                 (line, what)
             })
@@ -138,20 +137,18 @@ fn neighbours(by_rate: &[&Measurement]) -> Option<(u64, String)> {
     })
 }
 
-/// Writes that are so much slower than reads at the lowest rate that they are in another unit, and where.
 fn writes(by_rate: &[&Measurement]) -> Option<(u64, String)> {
     let row = by_rate.first()?;
     let (read, write) = (row.seen.read_us[0]?, row.seen.write_us[0]?);
     (write > WRITES * read).then(|| {
         let what = format!(
-            "write_p50_us is {write}, more than {WRITES} times read_p50_us, {read}, though the rate is the lowest: is it in \
-             ns? Latencies are in µs; leave those of writes empty if it is true"
+            "write_p50_us is {write}, more than {WRITES} times read_p50_us, {read}, at the lowest rate: is it in ns? \
+             Latencies are in µs; leave the write latencies empty if the value is right"
         );
         (row.line, what)
     })
 }
 
-/// Fault of the load.
 fn asked(load: &Load, capacity_bytes: u64) -> Option<String> {
     let &Load { used_bytes, jobs, offered, .. } = load;
     if used_bytes > capacity_bytes {
@@ -163,44 +160,44 @@ fn asked(load: &Load, capacity_bytes: u64) -> Option<String> {
              Leave it empty if all is in use"
         ));
     }
+    // The other checks concern open loops.
     let Offered { writes_s, reads_s } = offered?;
     if writes_s == 0 && reads_s == 0 {
         return Some(
-            "offered_writes_s and offered_reads_s are 0: leave both empty if threads write as fast as they can, else leave \
-             the row out"
+            "offered_writes_s and offered_reads_s are 0: leave both empty if jobs write as fast as they can, else remove \
+             the row"
                 .into(),
         );
     }
     if writes_s < reads_s {
         return Some(format!(
-            "offered_writes_s is {writes_s}, less than offered_reads_s, {reads_s}: the job that is looked at writes as much \
-             as it reads, and its writes count among them"
+            "offered_writes_s is {writes_s}, less than offered_reads_s, {reads_s}: the measured job writes as much as it \
+             reads, and its writes are included"
         ));
     }
     if jobs == 1 && writes_s > reads_s {
         return Some(format!(
-            "jobs is 1, and that one writes as much as it reads, {reads_s} a second; offered_writes_s is {writes_s}: count \
-             the jobs that write the others"
+            "jobs is 1, and this job writes as much as it reads, {reads_s} a second, but offered_writes_s is {writes_s}: \
+             include the jobs that write the rest"
         ));
     }
     (1..READS_MIN).contains(&reads_s).then(|| {
         format!(
-            "offered_reads_s is {reads_s}: with less than {READS_MIN} reads a second high percentiles are chance; is it in \
+            "offered_reads_s is {reads_s}: with less than {READS_MIN} reads a second high percentiles are random; is it in \
              thousands?"
         )
     })
 }
 
-/// Fault of the figures by themselves.
 fn seen(row: &Measurement) -> Option<String> {
     let seen = &row.seen;
     let has_reads = seen.read_us.iter().any(Option::is_some);
     match row.load.offered {
         None if has_reads => {
-            return Some("latencies of reads, but both offered rates are empty: then jobs only write".into());
+            return Some("read latencies, but both offered rates are empty, so jobs only write".into());
         }
         Some(Offered { reads_s: 0, .. }) if has_reads => {
-            return Some("latencies of reads, but offered_reads_s is 0".into());
+            return Some("read latencies, but offered_reads_s is 0".into());
         }
         Some(offered) => {
             let requests = offered.requests_s() as f64;
@@ -223,20 +220,20 @@ fn seen(row: &Measurement) -> Option<String> {
             return Some(what);
         }
     }
+    // A row without any figure could neither be fitted to nor judged.
     let has_any = has_reads
         || seen.write_us.iter().any(Option::is_some)
         || seen.completed_s.is_some()
         || seen.waf.is_some();
-    (!has_any).then(|| "nothing was measured in this row: leave it out".into())
+    (!has_any).then(|| "the row has no measurement: remove it".into())
 }
 
-/// Fault of the percentiles of reads or writes.
 fn latencies(kind: &str, us: &[Option<f64>; 4]) -> Option<String> {
     let known = || PERCENTILES.iter().zip(us).filter_map(|((name, _), us)| Some((*name, (*us)?)));
     let [least, most_median, most] = LATENCY_US;
     for (name, us) in known() {
         if us < least {
-            return Some(format!("{kind}_{name}_us is {us}: no drive answers in that; latencies are in µs"));
+            return Some(format!("{kind}_{name}_us is {us}: no drive is that fast; latencies are in µs"));
         }
         if us > most || (kind == "read" && name == "p50" && us > most_median) {
             let most = if us > most { "100 seconds" } else { "a second" };
@@ -248,10 +245,10 @@ fn latencies(kind: &str, us: &[Option<f64>; 4]) -> Option<String> {
     for ((low, less), (high, more)) in known().zip(known().skip(1)) {
         if less > more {
             return Some(format!(
-                "{kind}_{low}_us is {less}, more than {kind}_{high}_us, {more}: a higher percentile is no shorter"
+                "{kind}_{low}_us is {less}, more than {kind}_{high}_us, {more}: a higher percentile cannot be shorter"
             ));
         }
-        // Writes that wait for room may well be so much slower than those that find it.
+        // Only reads: stalled writes may be that much slower than cached ones.
         if kind == "read" && more >= UNIT * less {
             return Some(format!(
                 "read_{high}_us is {more}, more than {UNIT} times read_{low}_us, {less}: is one of them in another unit? \
@@ -262,7 +259,6 @@ fn latencies(kind: &str, us: &[Option<f64>; 4]) -> Option<String> {
     None
 }
 
-/// Fault of the completed requests, next to other rows with the same jobs.
 fn throughput(row: &Measurement, rows: &[Measurement]) -> Option<String> {
     let (offered, done) = (row.load.offered?, row.seen.completed_s?);
     if row.keeps_up() {
@@ -275,12 +271,12 @@ fn throughput(row: &Measurement, rows: &[Measurement]) -> Option<String> {
         if other.load != (Load { offered: rates, ..row.load }) {
             return None;
         }
-        // A drive that is offered more than it carries may complete less than it could, but not for ever less.
+        // Beyond saturation a drive may complete less than its best, but only by a bounded factor.
         let is_less = if most.writes_s > offered.writes_s { done < KEEPS_UP * carried && other.keeps_up() } else { COLLAPSE * done < carried };
         is_less.then(|| {
             format!(
-                "completed_s is {done} of {} offered, but on line {} it is {carried}: the drive carries that; correct what \
-                 is in another unit, or leave out the row that is wrong",
+                "completed_s is {done} of {} offered, but on line {} it is {carried}, so the drive can complete that: correct \
+                 the unit, or remove the wrong row",
                 offered.requests_s(),
                 other.line
             )
@@ -288,10 +284,10 @@ fn throughput(row: &Measurement, rows: &[Measurement]) -> Option<String> {
     })
 }
 
-/// Little's law: as many requests are outstanding in the mean as come in a second, times the seconds that each takes.
+/// Little's law: mean requests in flight = arrivals per second × mean latency in seconds.
 fn outstanding(row: &Measurement) -> Option<String> {
     let reads_s = row.load.offered?.reads_s;
-    // Mean of latencies that are as short as their percentiles allow, in µs.
+    // Lower bound of the mean latency from its percentiles, in µs.
     let mean = |us: &[Option<f64>; 4]| {
         let known: Vec<(f64, f64)> =
             SHARES.iter().zip(us).filter_map(|(&share, us)| Some((share, (*us)?))).collect();
@@ -303,9 +299,8 @@ fn outstanding(row: &Measurement) -> Option<String> {
     let depth = row.load.queue_depth;
     (least > 1.1 * f64::from(depth)).then(|| {
         format!(
-            "{reads_s} reads a second that take {reads:.0} µs in the mean at least, and as many writes that take \
-             {writes:.0}, are {least:.0} requests outstanding, but queue_depth is {depth}: latencies are in µs, are these in \
-             ns?"
+            "{reads_s} reads a second with a mean of at least {reads:.0} µs, and the same number of writes with {writes:.0} \
+             µs, keep {least:.0} requests outstanding, but queue_depth is {depth}: latencies are in µs, are these in ns?"
         )
     })
 }

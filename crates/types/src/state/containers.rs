@@ -1,4 +1,4 @@
-//! Numbers, addresses, and what holds several values.
+//! Stored forms of numbers, addresses and containers.
 
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BTreeSet, BinaryHeap, VecDeque};
@@ -6,10 +6,10 @@ use std::sync::Arc;
 
 use super::{State, StateError, StateReader, StateWriter, Stored};
 
-/// Parts of a list for which there is room before they have been read.
+/// Most list elements allocated before they have been read.
 const AHEAD: usize = 1 << 16;
 
-/// Most values of a list that take no bytes: units of a read on a drive that keeps no data.
+/// Most elements of a list whose elements take no bytes: units of a read on a drive without data.
 const EMPTY_MAX: usize = 1 << 24;
 
 macro_rules! numbers {
@@ -53,7 +53,7 @@ impl Stored for bool {
         match u8::restored(from)? {
             0 => Ok(false),
             1 => Ok(true),
-            _ => Err(StateError::Unfit("neither yes nor no")),
+            _ => Err(StateError::Unfit("an invalid boolean")),
         }
     }
 }
@@ -83,7 +83,7 @@ impl<T: Stored> Stored for Option<T> {
     }
 }
 
-/// A part that a drive has or has not, by its configuration.
+/// Saves an optional part of a drive, present or absent by the configuration.
 pub fn save_part<T: State + ?Sized>(part: Option<&T>, out: &mut StateWriter<'_>) {
     part.is_some().store(out);
     if let Some(part) = part {
@@ -91,7 +91,7 @@ pub fn save_part<T: State + ?Sized>(part: Option<&T>, out: &mut StateWriter<'_>)
     }
 }
 
-/// [`save_part`], back.
+/// Loads a part saved by [`save_part`].
 pub fn load_part<T: State + ?Sized>(
     part: Option<&mut T>,
     from: &mut StateReader<'_>,
@@ -99,7 +99,7 @@ pub fn load_part<T: State + ?Sized>(
     match (bool::restored(from)?, part) {
         (true, Some(part)) => part.load_state(from),
         (false, None) => Ok(()),
-        _ => Err(StateError::Unfit("it has a part that this drive has not, or lacks one")),
+        _ => Err(StateError::Unfit("an optional part is present in only one of them")),
     }
 }
 
@@ -141,25 +141,23 @@ impl<T: Stored, const N: usize> Stored for [T; N] {
 
     #[inline]
     fn restored(from: &mut StateReader<'_>) -> Result<Self, StateError> {
-        // As many as there are places, or an error before that.
+        // Exactly N values, or an error before that.
         let values = (0..N).map(|_| T::restored(from)).collect::<Result<Vec<T>, _>>()?;
-        values.try_into().map_err(|_| StateError::Unfit("a list of another length"))
+        values.try_into().map_err(|_| StateError::Unfit("a list of the wrong length"))
     }
 }
 
-/// Writes how many values there are, and each.
 fn store_all<'a, T: Stored + 'a>(values: impl ExactSizeIterator<Item = &'a T>, out: &mut StateWriter<'_>) {
     values.len().store(out);
     values.for_each(|value| value.store(out));
 }
 
-/// Reads what [`store_all`] has written.
 fn all_restored<T: Stored>(from: &mut StateReader<'_>) -> Result<Vec<T>, StateError> {
-    // Of values without bytes there are as many as somebody says: not for ever.
+    // For values without bytes the input does not limit the length, so a constant does.
     let has_bytes = size_of::<T>() > 0;
     let length = from.length(u64::from(has_bytes))?;
     if !has_bytes && length > EMPTY_MAX {
-        return Err(StateError::Unfit("a list that is too long"));
+        return Err(StateError::Unfit("a list is too long"));
     }
     let mut values = Vec::with_capacity(length.min(AHEAD));
     for _ in 0..length {
@@ -182,8 +180,8 @@ macro_rules! lists {
     )+};
 }
 
-// A heap goes through its values as they lie, and one made of a heap's values lies like that: it compares neighbours
-// only, and moves nothing.
+// A heap is stored in its internal order. Rebuilding it from that order compares neighbours only and moves
+// nothing.
 lists!(Vec: ; VecDeque: ; BTreeSet: Ord; BinaryHeap: Ord;);
 
 impl<K: Stored + Ord, V: Stored> Stored for BTreeMap<K, V> {
@@ -223,7 +221,7 @@ impl Stored for Arc<[u8]> {
     }
 }
 
-/// A table, the length of which follows from the configuration.
+/// A table whose length follows from the configuration.
 impl<T: State> State for [T] {
     fn save_state(&self, out: &mut StateWriter<'_>) {
         self.len().store(out);
@@ -232,7 +230,7 @@ impl<T: State> State for [T] {
 
     fn load_state(&mut self, from: &mut StateReader<'_>) -> Result<(), StateError> {
         if u64::restored(from)? != self.len() as u64 {
-            return Err(StateError::Unfit("a table of another length"));
+            return Err(StateError::Unfit("a table of the wrong length"));
         }
         self.iter_mut().try_for_each(|value| value.load_state(from))
     }

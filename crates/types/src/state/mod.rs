@@ -1,8 +1,9 @@
-//! The state of a running drive as bytes, and back.
+//! Save and load of the state of a running drive.
 //!
-//! [`Stored`] is for values: what is read makes a new one. [`State`] is for parts of a drive that hold more than their
-//! state, sizes and choices that follow from the configuration: they are built from that first, and what is read goes
-//! into them. Both are derived. Fields are written in the order of their declaration, all that are not marked:
+//! [`Stored`] is for values: reading makes a new value. [`State`] is for parts of a drive that also have
+//! sizes and choices from the configuration. They are built from the configuration first, and the state is
+//! loaded into them. Both traits can be derived. Fields are written in declaration order, except for marked
+//! ones:
 //!
 //! ```
 //! use strobe_types::{State, Stored};
@@ -26,8 +27,9 @@
 //! }
 //! ```
 //!
-//! Integers are little-endian and as long as their type, lists have their length before them, variants their position as
-//! one byte. Nothing says what comes next: reader and writer agree, or a version above them says that they do not.
+//! Integers are little-endian with the size of their type. Lists start with their length, variants with their
+//! position as one byte. The format has no type tags: reader and writer must agree, and a version in the
+//! layer above detects a mismatch.
 
 mod containers;
 mod reader;
@@ -39,39 +41,39 @@ pub use reader::StateReader;
 pub use strobe_derive::{State, Stored};
 pub use writer::StateWriter;
 
-/// Why a state cannot be saved or loaded.
+/// Errors of saving or loading a state.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum StateError {
-    /// The drive has something that cannot be kept in a file, or is at a moment at which it cannot.
+    /// The drive has something that cannot be saved, or cannot be saved at this moment.
     #[error("this drive cannot be saved: {0}")]
     Unsaved(&'static str),
-    /// The bytes read are not the state of a drive, or belong to another drive.
-    #[error("the state is not one of this drive: {0}")]
+    /// The bytes are not the state of a drive, or belong to another drive.
+    #[error("the state does not fit this drive: {0}")]
     Unfit(&'static str),
-    /// There is less than the state of a drive.
+    /// The input ends before the state does.
     #[error("the state ends early")]
     Short,
-    /// It cannot be written or read.
+    /// An I/O error.
     #[error(transparent)]
     Io(#[from] std::io::Error),
 }
 
-/// A value that can be written and read again.
+/// A value that can be written and read.
 pub trait Stored: Sized {
-    /// Writes it.
+    /// Writes the value.
     fn store(&self, out: &mut StateWriter<'_>);
 
-    /// Reads what [`Stored::store`] has written. Bytes that it cannot have written give an error, or any other value.
+    /// Reads a value written by [`Stored::store`]. Other bytes give an error or an arbitrary value.
     fn restored(from: &mut StateReader<'_>) -> Result<Self, StateError>;
 }
 
-/// A part of a drive the state of which can be written, and read into a part made from the same configuration.
+/// A part of a drive whose state can be written, and loaded into a part made from the same configuration.
 pub trait State {
-    /// Writes its state.
+    /// Writes the state.
     fn save_state(&self, out: &mut StateWriter<'_>);
 
-    /// Reads what [`State::save_state`] has written. After an error it is of no use any more.
+    /// Loads a state written by [`State::save_state`]. After an error the part is unusable.
     fn load_state(&mut self, from: &mut StateReader<'_>) -> Result<(), StateError>;
 }
 

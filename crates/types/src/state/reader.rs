@@ -4,14 +4,13 @@ use std::io::Read;
 
 use super::StateError;
 
-/// Most bytes that are fetched together.
 const BUFFER_BYTES: usize = 1 << 20;
 
-/// Reads states. It knows how many bytes there are at most, so that no length makes it take more memory than what is
-/// there fills.
+/// Reads states. It knows the maximum length of the input, so a forged length cannot make it allocate more
+/// memory than the input fills.
 pub struct StateReader<'a> {
     from: &'a mut dyn Read,
-    /// Bytes that the source can have beyond `buffer`, at most.
+    /// Most bytes that the source can have beyond `buffer`.
     beyond: u64,
     buffer: Vec<u8>,
     at: usize,
@@ -35,7 +34,7 @@ impl<'a> StateReader<'a> {
         self.take_beyond(out)
     }
 
-    /// The length of a list, each part of which takes at least `least_bytes` bytes.
+    /// Reads the length of a list whose elements take at least `least_bytes` bytes each.
     #[inline]
     pub fn length(&mut self, least_bytes: u64) -> Result<usize, StateError> {
         let mut bytes = [0; 8];
@@ -47,7 +46,7 @@ impl<'a> StateReader<'a> {
         usize::try_from(length).map_err(|_| StateError::Short)
     }
 
-    /// Goes to the end, over whatever is left.
+    /// Skips the rest of the input.
     pub fn skip_rest(&mut self) -> Result<(), StateError> {
         while !self.check_end()? {
             self.at = self.buffer.len();
@@ -81,10 +80,9 @@ impl<'a> StateReader<'a> {
         Ok(())
     }
 
-    /// Fills the buffer with what comes next; nothing does at the end.
     fn fetch(&mut self) -> Result<(), StateError> {
         self.at = 0;
-        // A byte more than there can be shows the end.
+        // One byte more than expected, to detect the end.
         let most = usize::try_from(self.beyond).unwrap_or(usize::MAX).saturating_add(1);
         self.buffer.resize(most.min(BUFFER_BYTES), 0);
         let count = loop {

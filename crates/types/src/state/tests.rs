@@ -29,7 +29,6 @@ struct Pair<A, B = bool>(A, B);
 #[derive(Clone, Debug, Default, PartialEq, Stored)]
 struct Nothing;
 
-/// A field of each kind, and parameters of its own.
 #[derive(Clone, Debug, PartialEq, State)]
 struct Plant<'a, T, const N: usize>
 where
@@ -100,7 +99,7 @@ fn whatever_is_cut_off_or_changed_gives_an_error_or_another_value_but_no_panic()
         for value in [0, 1, 2, 127, 255] {
             let mut changed = bytes.clone();
             changed[at] = value;
-            // Lengths of 2^56 and more are among them.
+            // Includes lengths of 2^56 and more.
             let _ = load(&mut self::queue(3), &changed);
         }
     }

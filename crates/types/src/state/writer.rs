@@ -4,11 +4,10 @@ use std::io::Write;
 
 use super::StateError;
 
-/// Bytes that are handed on together.
 const BUFFER_BYTES: usize = 1 << 20;
 
-/// Writes states, a megabyte at a time. The first error is kept until [`StateWriter::finish`]: what is written after it
-/// is lost.
+/// Writes states through a buffer of 1 MiB. The first error is kept until [`StateWriter::finish`]; later
+/// writes are dropped.
 pub struct StateWriter<'a> {
     out: &'a mut dyn Write,
     buffer: Vec<u8>,
@@ -31,17 +30,17 @@ impl<'a> StateWriter<'a> {
         }
     }
 
-    /// Says that what is to be written cannot be, and why.
+    /// Records that the state cannot be saved, with the reason.
     pub fn refuse(&mut self, why: &'static str) {
         self.failed.get_or_insert(StateError::Unsaved(why));
     }
 
-    /// True if a write has failed: the rest need not be written.
+    /// True if a write has failed. Further writes are useless.
     pub fn has_failed(&self) -> bool {
         self.failed.is_some()
     }
 
-    /// Hands on what is left; says what went wrong, if anything did.
+    /// Flushes the buffer and returns the first error, if any.
     pub fn finish(mut self) -> Result<(), StateError> {
         self.hand_on(&[]);
         self.failed.map_or(Ok(()), Err)

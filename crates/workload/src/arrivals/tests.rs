@@ -46,7 +46,6 @@ fn exponential_gaps_have_the_mean_and_the_spread_of_their_law() {
     assert!((long / libm::exp(-3.0) - 1.0).abs() < 0.05, "{long}");
 }
 
-/// The rate as anybody would write it down, and its integral in small steps.
 fn naive(points: &[RatePoint], repeat_ns: Option<u64>, until_ns: u64) -> Vec<u64> {
     let rate = |t: u64| {
         let t = repeat_ns.map_or(t, |repeat| t % repeat);
@@ -75,7 +74,6 @@ fn ramps_steps_and_bursts_are_as_the_naive_integral_has_them() {
     let cases: [(&[RatePoint], Option<u64>); 5] = [
         (&[point(0, 1000.0), point(50, 9000.0)], None),
         (&[point(10, 9000.0), point(40, 500.0), point(60, 500.0), point(60, 4000.0)], None),
-        // A burst of 2 ms every 20 ms.
         (&[point(0, 20_000.0), point(2, 20_000.0), point(2, 0.0)], Some(20_000_000)),
         (&[point(0, 0.0), point(10, 8010.0), point(20, 0.0)], Some(25_000_000)),
         (&[point(5, 0.0), point(5, 3000.0), point(30, 3000.0), point(30, 0.0)], None),
@@ -168,7 +166,6 @@ fn a_rate_that_ends_at_zero_has_an_end_and_time_does_not_overflow() {
     let mut arrivals = Arrivals::constant(RateProcess::Linear, 1, late, gaps());
     (0..3).for_each(|_| arrivals.advance());
     assert_eq!(arrivals.next(), Some(SimTime::from_ns(u64::MAX)));
-    // One request in 2e9 seconds.
     let points = [RatePoint { at_ns: 0, iops: 1.0 }, RatePoint { at_ns: 1, iops: 0.0 }];
     let mut arrivals = Arrivals::curve(RateProcess::Linear, &points, Some(1_000_000_000), late, gaps());
     (0..100).for_each(|_| arrivals.advance());

@@ -1,8 +1,8 @@
-//! Ageing: a file system is filled with large files and updated at random until it is worn in.
+//! Ageing: fills a file system with large files and updates them at random.
 //!
-//! The logical-copy paper does so before each of its benchmarks: 1000 files whose size gives the utilisation
-//! wanted, and updates of 16 KB at random places until the host's garbage collection is about to begin. Files
-//! and places are drawn by a generator derived from the seed (`"ageing"`).
+//! The logical-copy paper ages before each benchmark: 1000 files sized for the wanted utilisation, then
+//! random 16 KB updates until the host's garbage collection would start. A generator derived from the seed
+//! (`"ageing"`) draws files and places.
 
 use super::error::check_range;
 use super::session::Session;
@@ -12,19 +12,19 @@ use strobe_types::Prng;
 settings! {
     /// Settings of ageing.
     pub struct AgeingConfig {
-        /// Files made. 1 to 100,000, default 1000.
+        /// Number of files. 1 to 100,000, default 1000.
         pub files: u32 = 1000, 1..=100_000;
-        /// Bytes of each, in whole blocks. At least a block, at most 2^32, default 1 MiB.
+        /// Size of each file in bytes, rounded down to whole blocks. At least a block, at most 2^32, default
+        /// 1 MiB.
         #[schemars(range(min = 1, max = 4_294_967_296_u64))]
         pub file_bytes: u64 = 1 << 20;
-        /// Bytes updated in all. 0 to 2^44, default 256 MiB.
+        /// Total bytes updated. 0 to 2^44, default 256 MiB.
         pub update_bytes: u64 = 256 << 20, 0..=17_592_186_044_416_u64;
-        /// Bytes of an update. 512 to 2^20, default 16,384.
+        /// Bytes per update. 512 to 2^20, default 16,384.
         pub block_bytes: u32 = 16_384, 512..=1_048_576;
     }
 }
 
-/// Bytes per call while the files are made.
 const FILL_BYTES: usize = 1 << 20;
 
 impl FileWorkload for AgeingConfig {
@@ -47,6 +47,7 @@ impl FileWorkload for AgeingConfig {
             session.write_pattern(file, 0, blocks * block, FILL_BYTES, rng.bits())?;
             session.close(file)?;
         }
+        // All files stay open during the updates, so opening costs nothing between them.
         let mut files = Vec::new();
         for number in 0..self.files {
             files.push(session.open(&name(number))?);

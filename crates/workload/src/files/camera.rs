@@ -1,20 +1,22 @@
-//! Camera-MS500: a phone that takes and deletes photos, from the NVRAM paper (no. 23 of `docs/MODEL.md`, section 4.2).
+//! Camera-MS500: a phone that takes and deletes photos, from the NVRAM paper (no. 23 of `docs/MODEL.md`,
+//! section 4.2).
 //!
-//! The study gives: 10 transactions, each of which takes 20 photos of 300 to 500 KB and deletes half of them;
-//! if there are more than 60 files, all are deleted to make room; photos and an index file are written
-//! synchronously, 512 bytes at a time; 79.67 MB in all. It leaves open, and here it is:
+//! The study gives 10 transactions of 20 photos of 300 to 500 KB; half of them are deleted. With more than 60
+//! files all are deleted. Photos and an index file are written synchronously in calls of 512 bytes; 79.67 MB
+//! in all. Choices made here for the rest:
 //!
-//! - KB are 1000 bytes, sizes are uniform in bytes, the limits included. 200 photos then have 80.0 MB on
-//!   average.
-//! - Half of the 20 photos just taken are deleted, a random half, after the last of them was taken.
-//! - The limit of 60 files is looked at when the 20 photos have been taken, before half of them go: then at
-//!   most 70 photos of 28 MB exist, which fit into 32 MB. All are deleted in the order they were taken.
-//! - Photos and index lie in the root directory, as the figure of the study shows all metadata at the lowest
+//! - KB are 1000 bytes. Sizes are uniform in bytes, limits included: 80.0 MB on average.
+//! - A random half of the 20 new photos is deleted after the last one was taken.
+//! - The limit of 60 files is checked before the deletion. At most 70 photos of 28 MB exist. All are deleted
+//!   in
+//!   the order taken.
+//! - Photos and index are in the root directory: the study's figure shows all metadata at the lowest
 //!   addresses.
-//! - The index has a record of 64 bytes per photo, in the first slot that is free. A photo that is taken or
-//!   deleted rewrites the 512 bytes that hold its record, in one write. That adds 0.2 MB.
-//! - Two generators derived from the seed, `"camera size"` and `"camera delete"`, draw sizes (one number per
-//!   photo) and what is deleted (ten per transaction, by partial shuffle of the twenty).
+//! - The index has a 64-byte record per photo, in the first free slot. Taking or deleting a photo rewrites
+//!   the
+//!   512 bytes around its record in one write: 0.2 MB in all.
+//! - Two generators derived from the seed draw sizes (`"camera size"`, one number per photo) and deletions
+//!   (`"camera delete"`, ten per transaction, by partial shuffle of the twenty).
 
 use super::error::{check_multiple, check_range};
 use super::session::Session;
@@ -25,18 +27,18 @@ const INDEX: &str = "INDEX.DAT";
 const RECORD: usize = 64;
 
 settings! {
-    /// Settings of Camera-MS500, by default those of the study.
+    /// Settings of Camera-MS500; the defaults are the study's.
     pub struct CameraConfig {
-        /// Transactions. 1 to 1,000,000, default 10.
+        /// Number of transactions. 1 to 1,000,000, default 10.
         pub transactions: u32 = 10, 1..=1_000_000;
         /// Photos taken per transaction, half of which are deleted. 1 to 1000, default 20.
         pub photos: u32 = 20, 1..=1000;
-        /// Smallest photo. 1 to 2^30, default 300,000.
+        /// Smallest photo in bytes. 1 to 2^30, default 300,000.
         pub photo_min_bytes: u32 = 300_000, 1..=1_073_741_824;
-        /// Largest photo. `photo_min_bytes` to 2^30, default 500,000.
+        /// Largest photo in bytes. `photo_min_bytes` to 2^30, default 500,000.
         #[schemars(range(min = 1, max = 1_073_741_824))]
         pub photo_max_bytes: u32 = 500_000;
-        /// With more photos than this, all are deleted. 0 to 100,000, default 60.
+        /// Number of photos above which all are deleted. 0 to 100,000, default 60.
         pub photos_kept_max: u32 = 60, 0..=100_000;
         /// Bytes per write call. A multiple of 64 from 64 to 65,536, default 512.
         #[schemars(range(min = 64, max = 65536), extend("multipleOf" = 64))]
@@ -46,7 +48,7 @@ settings! {
 
 impl FileWorkload for CameraConfig {
     fn space(&self) -> Space {
-        // Sizes are spread evenly, so the mean is enough of so many.
+        // With uniform sizes the mean is accurate for this number of photos.
         let mean = (u64::from(self.photo_min_bytes) + u64::from(self.photo_max_bytes)) / 2;
         let files = u64::from(self.photos_kept_max) + 1;
         Space { bytes: files.saturating_mul(mean), files, topmost: 1 }
@@ -77,15 +79,12 @@ impl FileWorkload for CameraConfig {
     }
 }
 
-/// The index file, and what it holds.
 struct Index {
     file: FileId,
-    /// Numbers of the photos, 0 in a free record.
     records: Vec<u32>,
 }
 
 impl Index {
-    /// Puts `to` in the place of `from` (0 is a free record) and writes the block around it.
     fn replace(&mut self, session: &mut Session, from: u32, to: u32, block: u32) -> Result<(), FileError> {
         let at = self.records.iter().position(|&record| record == from).unwrap_or_else(|| {
             self.records.push(0);
@@ -115,7 +114,6 @@ struct Run<'a> {
     contents: u64,
     session: Session<'a>,
     index: Index,
-    /// Numbers of the photos that exist, in the order they were taken.
     photos: Vec<u32>,
     taken: u32,
 }
@@ -165,7 +163,6 @@ mod tests {
     use super::*;
     use crate::files::{NullFileSystem, Observer, Operation};
 
-    /// The study gives 79.67 MB for its one run.
     #[test]
     fn total_is_that_of_the_study() {
         let written = |seed| {
@@ -201,7 +198,6 @@ mod tests {
         config.run(&mut fs, 1, &mut ()).expect("runs");
         let names: Vec<_> = fs.files().collect();
         assert_eq!(names.len(), 21);
-        // Thirty photos at once were the most: four blocks of eight records.
         assert_eq!(names[20], (INDEX, 2048));
     }
 }

@@ -1,10 +1,10 @@
-//! "Copy & tar": an archive is copied to the drive and unpacked there; large sequential writes, then a
-//! mixture of reads and many files.
+//! "Copy & tar": copies an archive to the drive and unpacks it there. Large sequential writes, then reads mixed
+//! with many files.
 //!
-//! The logical-copy paper copies and unpacks an archive of 150 MB without saying what is in it. Here it
-//! holds a directory tree drawn from the seed: directories of `directory_width` files, sizes
-//! gamma-distributed with shape 1 (many small, few large). The archive is POSIX ustar (IEEE 1003.1-1988) that
-//! `tar` lists; unpacking believes what it reads back, so a drive that loses data is found out.
+//! The logical-copy paper uses an archive of 150 MB with unknown contents. Here it holds a directory tree drawn
+//! from the seed: directories of `directory_width` files, sizes gamma-distributed with shape 1 (many small, few
+//! large). The archive is POSIX ustar (IEEE 1003.1-1988), readable by `tar`. Unpacking follows the data read
+//! back, so data loss on the drive is detected.
 
 use super::error::check_multiple;
 use super::file_set::gamma;
@@ -14,21 +14,20 @@ use strobe_types::Prng;
 
 const ARCHIVE: &str = "archive.tar";
 
-/// tar's unit: a header is one, contents are filled up to whole ones.
 const BLOCK: usize = 512;
 
 settings! {
     /// Settings of copy and unpack.
     pub struct CopyTarConfig {
-        /// Bytes of the archive; the file that crosses the limit is the last. 1 to 2^32 - 1, default 150 MiB.
-        /// The drive needs a little more than twice that.
+        /// Size of the archive in bytes; the file that crosses the limit is the last. 1 to 2^32 - 1, default
+        /// 150 MiB. The drive needs a little more than twice that.
         pub archive_bytes: u64 = 150 << 20, 1..=4_294_967_295_u64;
-        /// Mean size of a file in it. 1 to 2^24, default 32,768.
+        /// Mean file size in bytes. 1 to 2^24, default 32,768.
         pub file_mean_bytes: u32 = 32_768, 1..=16_777_216;
         /// Files per directory. 1 to 10,000, default 50.
         pub directory_width: u32 = 50, 1..=10_000;
-        /// Bytes per call, writing the archive and reading it. A multiple of 512 to 2^20, default 10,240, which
-        /// is what tar does.
+        /// Bytes per call for writing and reading the archive. A multiple of 512 up to 2^20, default 10,240 as
+        /// in tar.
         #[schemars(range(min = 512, max = 1_048_576), extend("multipleOf" = 512))]
         pub block_bytes: u32 = 10_240;
     }
@@ -36,7 +35,7 @@ settings! {
 
 impl FileWorkload for CopyTarConfig {
     fn space(&self) -> Space {
-        // The archive, its copy and what is unpacked from it.
+        // The archive, its copy and the unpacked files.
         let files = 2 + self.archive_bytes / u64::from(self.file_mean_bytes.max(1));
         Space {
             bytes: self.archive_bytes.saturating_mul(3),
@@ -60,7 +59,6 @@ impl FileWorkload for CopyTarConfig {
 }
 
 impl CopyTarConfig {
-    /// Writes the archive; its size.
     fn copy(&self, session: &mut Session, seed: u64) -> Result<u64, FileError> {
         let mut sizes = Prng::derive(seed, "copy_tar size");
         let mut contents = Prng::derive(seed, "copy_tar contents");
@@ -78,7 +76,7 @@ impl CopyTarConfig {
             pending.extend(header(&format!("{directory}/f{number:07}"), Some(size as u64)));
             let padded = size.next_multiple_of(BLOCK);
             for place in (0..padded).step_by(8) {
-                // What is behind the end is zero, as the format wants it.
+                // The format pads with zeros after the end.
                 let mut word = contents.bits().to_le_bytes();
                 word[size.saturating_sub(place).min(8)..].fill(0);
                 pending.extend(word);
@@ -90,7 +88,7 @@ impl CopyTarConfig {
             written += whole as u64;
             pending.drain(..whole);
         }
-        // Two blocks of zeros are the end, filled up to a whole record.
+        // Two zero blocks mark the end, padded to a whole record.
         pending.resize((pending.len() + 2 * BLOCK).next_multiple_of(block), 0);
         session.write_blocks(file, written, &pending, block)?;
         session.sync(file)?;
@@ -99,7 +97,6 @@ impl CopyTarConfig {
     }
 }
 
-/// Reads the archive record by record and writes out what is in it.
 struct Unpack<'s, 'a> {
     session: &'s mut Session<'a>,
     file: FileId,
@@ -121,7 +118,6 @@ impl Unpack<'_, '_> {
         Ok(())
     }
 
-    /// Blocks of what is read, at most `wanted`, at least one.
     fn blocks(&mut self, wanted: usize) -> Result<&[u8], FileError> {
         if self.used == self.filled {
             self.session.progress(self.size + self.at, 2 * self.size);
@@ -137,7 +133,6 @@ impl Unpack<'_, '_> {
         Ok(&self.buffer[start..self.used])
     }
 
-    /// The next name, with a size if it is a file; none at the end.
     fn entry(&mut self) -> Result<Option<(String, Option<u64>)>, FileError> {
         let block = self.blocks(1)?;
         if block.iter().all(|&byte| byte == 0) {
@@ -172,7 +167,6 @@ impl Unpack<'_, '_> {
     }
 }
 
-/// A ustar header of a file of `size`, or of a directory.
 fn header(name: &str, size: Option<u64>) -> [u8; BLOCK] {
     let mut block = [0; BLOCK];
     let mut put = |at: usize, text: &str| block[at..at + text.len()].copy_from_slice(text.as_bytes());
@@ -189,7 +183,7 @@ fn header(name: &str, size: Option<u64>) -> [u8; BLOCK] {
     block
 }
 
-/// Sum of the bytes, those of the checksum itself taken as spaces.
+/// The checksum field counts as spaces.
 fn checksum(block: &[u8]) -> u64 {
     let sum = |bytes: &[u8]| bytes.iter().map(|&byte| u64::from(byte)).sum::<u64>();
     sum(&block[..148]) + 8 * u64::from(b' ') + sum(&block[156..])

@@ -1,9 +1,7 @@
-//! Errors of file systems, and of workloads that use them.
-
 use std::fmt::Display;
 use std::ops::RangeInclusive;
 
-/// Why a file operation was refused.
+/// Error of a file operation.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum FileError {
@@ -13,24 +11,24 @@ pub enum FileError {
     /// No file or directory of that name.
     #[error("{0} does not exist")]
     NotFound(String),
-    /// The name is taken.
+    /// The name already exists.
     #[error("{0} exists already")]
     Exists(String),
-    /// The directory to be removed is not empty.
+    /// The directory to remove is not empty.
     #[error("{0} is not empty")]
     NotEmpty(String),
-    /// The file is open and can be neither opened again nor removed.
+    /// The file is open, so it can be neither opened nor removed.
     #[error("{0} is open")]
     Busy(String),
-    /// The handle names no open file.
+    /// The handle is not an open file.
     #[error("the file handle is not open")]
     NotOpen,
-    /// Anything else, in the words of the device or operating system.
+    /// Any other error, in the words of the device or operating system.
     #[error("input or output failed: {0}")]
     Io(String),
 }
 
-/// Why a file workload did not start or finish.
+/// Error of a file workload.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum FileWorkloadError {
@@ -39,9 +37,9 @@ pub enum FileWorkloadError {
     OutOfRange {
         /// Configuration key.
         key: &'static str,
-        /// The value given.
+        /// Given value.
         value: String,
-        /// The values that are possible.
+        /// Allowed values.
         allowed: String,
     },
     /// The file system refused an operation.
@@ -49,7 +47,6 @@ pub enum FileWorkloadError {
     File(#[from] FileError),
 }
 
-/// Refuses `value` outside `range`, with its key and the range in the message.
 pub(super) fn check_range<T: PartialOrd + Display>(
     key: &'static str,
     value: T,
@@ -62,7 +59,6 @@ pub(super) fn check_range<T: PartialOrd + Display>(
     Err(FileWorkloadError::OutOfRange { key, value: value.to_string(), allowed })
 }
 
-/// Refuses `value` unless it is a multiple of `unit`, from that to `max`.
 pub(super) fn check_multiple(
     key: &'static str,
     value: u32,

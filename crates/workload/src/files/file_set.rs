@@ -1,19 +1,17 @@
-//! A set of files that a workload picks from, as filebench has it.
+//! A set of files to pick from, as in filebench.
 
 use super::session::Session;
 use super::{FileError, FileId};
 use strobe_types::Prng;
 
-/// A file that may exist or not, and may be in use by a flow.
 #[derive(Clone, Copy, Debug)]
 struct Entry {
     exists: bool,
     busy: bool,
 }
 
-/// Files numbered from 0, spread over directories `00001`, `00002` … of `directory_width` files each, one
-/// level deep. (filebench nests directories when there are more of them than the width; the depth of a path
-/// does not change which sectors are written.)
+/// Files numbered from 0 in directories `00001`, `00002` … of `directory_width` files each. filebench nests
+/// deeper, which does not change the sectors written.
 #[derive(Clone, Debug)]
 pub(super) struct FileSet {
     entries: Vec<Entry>,
@@ -30,7 +28,6 @@ impl FileSet {
         format!("{:05}/{:08}", file / self.directory_width + 1, file + 1)
     }
 
-    /// Makes the directories, then in order of their numbers the files that `size` gives one to.
     pub(super) fn fill(
         &mut self,
         session: &mut Session,
@@ -55,7 +52,6 @@ impl FileSet {
         Ok(())
     }
 
-    /// Makes file `number` with `bytes` bytes.
     pub(super) fn make(
         &mut self,
         session: &mut Session,
@@ -71,8 +67,8 @@ impl FileSet {
         Ok(())
     }
 
-    /// A random file that exists or not, as asked, and that no flow uses; it is busy until released. Draws
-    /// one number: the first such file from a random place on, round the end.
+    /// Picks a random idle file, which is busy until released. Draws one number: the search starts there and
+    /// wraps around.
     pub(super) fn pick(&mut self, rng: &mut Prng, exists: bool) -> Option<u32> {
         let files = self.entries.len() as u32;
         let start = rng.below(files);
@@ -102,10 +98,9 @@ impl FileSet {
     }
 }
 
-/// A gamma-distributed number of the given mean. `shape` is at least 1.
+/// Gamma-distributed; `shape` is at least 1.
 ///
-/// Marsaglia and Tsang 2000: a cubed normal number, rejected rarely. The normal number is by the polar
-/// method, of whose pair one is used.
+/// Marsaglia and Tsang 2000: a cubed normal variate, one of a pair of the polar method, with rare rejection.
 pub(super) fn gamma(rng: &mut Prng, mean: f64, shape: f64) -> f64 {
     let d = shape - 1.0 / 3.0;
     let c = 1.0 / (9.0 * d).sqrt();
@@ -136,7 +131,6 @@ fn normal(rng: &mut Prng) -> f64 {
 mod tests {
     use super::*;
 
-    /// Variance of a gamma distribution is mean² / shape.
     #[test]
     fn gamma_has_its_mean_and_variance() {
         for shape in [1.0, 1.5, 4.0] {

@@ -1,8 +1,8 @@
-//! filebench's "filemicro_delete": files are made, then some of them removed.
+//! filebench's "filemicro_delete": creates files, then removes some.
 //!
-//! The personality lets 16 threads remove files until 1000 are gone. A removal is a single step, so it does
-//! not matter which thread takes it, and there are none here: random files go one after the other. The TRIM
-//! paper removes all of 30,000 files: `files = 30000`, `deletes = 30000`.
+//! In the personality 16 threads remove files until 1000 are gone. A removal is a single step, so the threads
+//! make no difference and are left out: random files are removed one by one. The TRIM paper removes all of
+//! 30,000 files: `files = 30000`, `deletes = 30000`.
 
 use super::error::check_range;
 use super::file_set::FileSet;
@@ -11,21 +11,22 @@ use super::{FileWorkload, FileWorkloadError, Space, Tally};
 use strobe_types::Prng;
 
 settings! {
-    /// Settings of filemicro_delete, by default those of the personality.
+    /// Settings of filemicro_delete; the defaults are the personality's.
     pub struct FilemicroDeleteConfig {
-        /// Files made. 1 to 1,000,000, default 5000.
+        /// Number of files. 1 to 1,000,000, default 5000.
         pub files: u32 = 5000, 1..=1_000_000;
-        /// Bytes of each. 0 to 2^24, default 16,384.
+        /// File size in bytes. 0 to 2^24, default 16,384.
         pub file_bytes: u32 = 16_384, 0..=16_777_216;
         /// Files per directory. 1 to 1,000,000, default 100.
         pub directory_width: u32 = 100, 1..=1_000_000;
-        /// Files removed. 0 to `files`, default 1000.
+        /// Number of files removed. 0 to `files`, default 1000.
         #[schemars(range(max = 1_000_000))]
         pub deletes: u32 = 1000;
-        /// Bytes per write call at most. 1 to 2^20, which is the default.
+        /// Largest write call in bytes. 1 to 2^20, default 2^20.
         pub write_bytes: u32 = 1 << 20, 1..=1_048_576;
-        /// Bytes of a file made behind each of the files, in the same directory, which stays: so the files removed
-        /// are no neighbours on the drive, as in a file system that has been used. 0 to 2^24, default 0: none.
+        /// Size in bytes of a spacer file created after each file in the same directory and kept. 0 to 2^24,
+        /// default 0: no spacers. The removed files are then not adjacent on the drive, as in a used file
+        /// system.
         pub spacer_bytes: u32 = 0, 0..=16_777_216;
         /// True to create the files. If false, they must all exist from a run with `deletes = 0`. Default true.
         pub fill: bool = true;
@@ -62,7 +63,7 @@ impl FileWorkload for FilemicroDeleteConfig {
                 }
             }
         }
-        // A shuffle, as filebench's tree of free files picks without favour for neighbours.
+        // A shuffle: filebench's tree of free files does not favour neighbours either.
         let mut left: Vec<u32> = (0..self.files).collect();
         for done in 0..self.deletes {
             session.progress(done.into(), self.deletes.into());

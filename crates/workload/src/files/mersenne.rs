@@ -1,9 +1,7 @@
-//! The Mersenne Twister as PostMark carries it.
-
 const LENGTH: usize = 624;
 const MIDDLE: usize = 397;
 
-/// MT19937 with the seeding of its authors' version of October 1999, which was replaced in 2002.
+/// MT19937 with the seeding of its authors' version of October 1999, replaced in 2002.
 #[derive(Clone, Debug)]
 pub(super) struct Mersenne {
     state: [u32; LENGTH],
@@ -11,7 +9,7 @@ pub(super) struct Mersenne {
 }
 
 impl Mersenne {
-    /// The upper halves of a linear congruential sequence, two to a word, fill the state.
+    /// Upper halves of a linear congruential sequence, two per word.
     pub(super) fn new(mut seed: u32) -> Self {
         let mut upper_half = || {
             let half = seed >> 16;
@@ -22,7 +20,6 @@ impl Mersenne {
         Self { state, next: LENGTH }
     }
 
-    /// The next 32 bits.
     pub(super) fn bits(&mut self) -> u32 {
         if self.next == LENGTH {
             for i in 0..LENGTH {
@@ -40,7 +37,7 @@ impl Mersenne {
         bits ^ (bits >> 18)
     }
 
-    /// PostMark's `RND(bound)`: the remainder, slightly uneven. `bound` is not 0.
+    /// PostMark's `RND(bound)`: the slightly biased remainder by `bound`, not 0.
     pub(super) fn below(&mut self, bound: u32) -> u32 {
         self.bits() % bound
     }

@@ -1,24 +1,22 @@
-//! Workloads that use files, written once against a small file system contract.
+//! File workloads, written against a small file system interface.
 //!
-//! A block workload says which addresses are written; a file workload says what a program does,
-//! and the file system decides what that means for the drive. That is the point of the NVRAM
-//! paper that Strobe repeats: on a FAT volume whose files are written synchronously, more
-//! than half of all writes go to a few metadata sectors.
+//! A file workload defines the actions of a program, and the file system turns them into block requests. The
+//! NVRAM paper shows the difference: on a FAT volume with synchronous writes, more than half of all writes go
+//! to a few metadata sectors.
 //!
 //! | workload | stands for |
 //! |---|---|
 //! | [`postmark`] | a mail or news server: many small files (Katcher 1997), byte-exact |
 //! | [`camera`] | a phone that takes and deletes photos |
 //! | [`varmail`] | a mail server that syncs every message (filebench) |
-//! | [`filemicro_delete`] | removing files, nothing else (filebench) |
+//! | [`filemicro_delete`] | removing files only (filebench) |
 //! | [`tiobench`] | several threads in large files |
 //! | [`copy_tar`] | copying an archive and unpacking it |
-//! | [`ageing`] | what a file system has been through before a benchmark |
+//! | [`ageing`] | the history of a file system before a benchmark |
 //!
-//! They run on any [`FileSystem`]: [`fat`] is FAT16 on a device of 512-byte sectors, [`posix`] a
-//! directory of the machine (Linux, in a guest, with any file system), [`NullFileSystem`] only checks
-//! that the calls make sense. Threads of the original programs are flows whose steps a seeded
-//! generator interleaves, so that a run is the same on every machine.
+//! They run on any [`FileSystem`]: [`fat`], a host directory ([`posix`]), or [`NullFileSystem`], which only
+//! validates the calls. Threads of the original programs become flows. A seeded generator interleaves their
+//! steps, so a run is the same on every machine.
 
 #[macro_use]
 mod settings;
@@ -46,29 +44,31 @@ pub use session::{Observer, Operation, Session, Tally};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-/// When what a program writes reaches the drive.
+/// Time when writes of a program reach the drive.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
 pub enum Mode {
-    /// Every operation is on the drive when it returns, data and metadata (VFAT mounted `sync`,
-    /// files opened with `O_SYNC`).
+    /// Data and metadata of every operation are on the drive when it returns (VFAT mounted `sync`, files opened
+    /// with `O_SYNC`).
     #[default]
     Sync,
-    /// In memory until a file is synced or the volume unmounted.
+    /// In memory until the file is synced or the volume unmounted.
     Buffered,
 }
 
-/// An open file: a small number that the file system reuses after the file is closed.
+/// Handle of an open file, reused after the file is closed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct FileId(u32);
 
 impl FileId {
-    /// The handle in slot `index` of a file system's table.
+    /// Returns the handle of slot `index` in a file system's table.
+    ///
+    /// Panics if `index` exceeds 32 bits.
     pub fn new(index: usize) -> Self {
         Self(u32::try_from(index).expect("fewer than 4 billion files are open"))
     }
 
-    /// The slot in the table.
+    /// Slot in the table.
     pub fn index(self) -> usize {
         self.0 as usize
     }
@@ -76,48 +76,47 @@ impl FileId {
 
 /// Minimal file-system interface for workloads.
 ///
-/// Paths are relative to the root, with `/` between components and none at the start. A caller opens
-/// no file twice and removes no open file; a file system may refuse both with
-/// [`FileError::Busy`]. An operation that fails with anything but [`FileError::Io`] leaves the file
-/// system consistent, and a failed create leaves nothing behind.
+/// Paths are relative to the root, with `/` between components and none at the start. A caller opens no file
+/// twice and removes no open file; a file system may refuse both with [`FileError::Busy`]. After any error
+/// except [`FileError::Io`] the file system is consistent, and a failed create leaves no file.
 pub trait FileSystem {
-    /// Makes an empty directory. Its parent must exist.
+    /// Creates an empty directory. Its parent must exist.
     fn make_dir(&mut self, path: &str) -> Result<(), FileError>;
     /// Removes an empty directory.
     fn remove_dir(&mut self, path: &str) -> Result<(), FileError>;
-    /// Makes an empty file, which must not exist, and opens it.
+    /// Creates and opens an empty file, which must not exist.
     fn create(&mut self, path: &str) -> Result<FileId, FileError>;
     /// Opens an existing file for reading and writing.
     fn open(&mut self, path: &str) -> Result<FileId, FileError>;
-    /// Bytes in an open file.
+    /// Size of an open file in bytes.
     fn size(&mut self, file: FileId) -> Result<u64, FileError>;
-    /// Writes all of `bytes` at `offset`, which is at most the size (files have no holes). If space
-    /// runs out on the way, what fitted stays in the file.
+    /// Writes all of `bytes` at `offset`, at most the size: files have no holes. If space runs out, the part
+    /// that fitted stays in the file.
     fn write_at(&mut self, file: FileId, offset: u64, bytes: &[u8]) -> Result<(), FileError>;
-    /// Fills `buffer` from `offset` on; fewer bytes than asked for are read only at the end.
+    /// Fills `buffer` from `offset` on; returns fewer bytes only at the end of the file.
     fn read_at(&mut self, file: FileId, offset: u64, buffer: &mut [u8]) -> Result<usize, FileError>;
-    /// Returns when the file is on the drive (`fsync`).
+    /// Makes the file durable (`fsync`).
     fn sync(&mut self, file: FileId) -> Result<(), FileError>;
-    /// Closes the file. The handle is invalid from then on, also if this fails.
+    /// Closes the file. The handle becomes invalid, even if this fails.
     fn close(&mut self, file: FileId) -> Result<(), FileError>;
     /// Removes a file.
     fn remove(&mut self, path: &str) -> Result<(), FileError>;
 }
 
-/// Room that a program needs.
+/// Space that a workload needs.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Space {
     /// Bytes in files.
     pub bytes: u64,
-    /// Files.
+    /// Number of files.
     pub files: u64,
-    /// Files and folders in the topmost folder, which has a fixed size on FAT16.
+    /// Entries of the root directory, which has a fixed size on FAT16.
     pub topmost: u64,
 }
 
-/// A program that uses files.
+/// A file workload.
 pub trait FileWorkload {
-    /// True if the file system has to be empty at the start.
+    /// True if the file system must be empty at the start.
     fn begins_empty(&self) -> bool {
         true
     }
@@ -125,11 +124,11 @@ pub trait FileWorkload {
     /// Approximate peak space on the file system. It underestimates by at most a quarter.
     fn space(&self) -> Space;
 
-    /// Checks the configuration, then does in `session` what the program does, to its end. The same seed causes
-    /// the same calls on every machine.
+    /// Checks the configuration and runs the workload to its end in `session`. Equal seeds cause equal calls on
+    /// every machine.
     fn play<'a>(&'a self, session: Session<'a>, seed: u64) -> Result<Tally, FileWorkloadError>;
 
-    /// Runs the program on a file system, which is empty if it has to be.
+    /// Runs the workload on `fs`, which must be empty if [`Self::begins_empty`].
     fn run(
         &self,
         fs: &mut dyn FileSystem,

@@ -1,10 +1,8 @@
-//! A file system that keeps names and sizes only.
-
 use super::{FileError, FileId, FileSystem};
 use std::collections::{BTreeMap, BTreeSet};
 
-/// Accepts what a correct file system accepts and stores nothing but names and sizes. Reads give
-/// zeros. For counting what a workload does, and for checking that its calls make sense.
+/// Accepts what a correct file system accepts, but stores only names and sizes; reads return zeros.
+/// For counting and validating the calls of a workload.
 #[derive(Clone, Debug, Default)]
 pub struct NullFileSystem {
     directories: BTreeSet<String>,
@@ -13,17 +11,17 @@ pub struct NullFileSystem {
 }
 
 impl NullFileSystem {
-    /// An empty one.
+    /// Returns an empty file system.
     pub fn new() -> Self {
         Self::default()
     }
 
-    /// Names and sizes of all files, in order.
+    /// Names and sizes of all files, in order of names.
     pub fn files(&self) -> impl Iterator<Item = (&str, u64)> {
         self.sizes.iter().map(|(path, &size)| (path.as_str(), size))
     }
 
-    /// Sum of the sizes of all files.
+    /// Total size of all files in bytes.
     pub fn bytes(&self) -> u64 {
         self.sizes.values().sum()
     }
@@ -104,7 +102,7 @@ impl FileSystem for NullFileSystem {
     fn write_at(&mut self, file: FileId, offset: u64, bytes: &[u8]) -> Result<(), FileError> {
         let size = self.size_of(file)?;
         if offset > *size {
-            return Err(FileError::Io(format!("a write at {offset} leaves a hole behind byte {size}")));
+            return Err(FileError::Io(format!("a write at {offset} leaves a hole after byte {size}")));
         }
         *size = (*size).max(offset + bytes.len() as u64);
         Ok(())

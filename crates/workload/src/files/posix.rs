@@ -1,4 +1,4 @@
-//! A directory of the machine as a file system.
+//! A host directory as a file system.
 
 use super::{FileError, FileId, FileSystem, Mode};
 use std::fs::{self, File, OpenOptions};
@@ -6,10 +6,10 @@ use std::io::{self, ErrorKind};
 use std::os::unix::fs::{FileExt, OpenOptionsExt};
 use std::path::{Component, Path, PathBuf};
 
-/// Files below a directory, through the system calls of POSIX.
+/// Files below a directory, through POSIX system calls.
 ///
-/// In [`Mode::Sync`] files are opened with `O_SYNC`, and a directory is synced after an entry in it is
-/// made or removed, so that a mount without `sync` gives the same guarantee.
+/// [`Mode::Sync`] opens files with `O_SYNC` and syncs a directory after each change to its entries. A
+/// mount without `sync` then gives the same guarantee.
 #[derive(Debug)]
 pub struct PosixFileSystem {
     root: PathBuf,
@@ -18,8 +18,8 @@ pub struct PosixFileSystem {
 }
 
 impl PosixFileSystem {
-    /// The directory `root`, which must exist. Nothing outside of it is touched, unless there are
-    /// symbolic links in it that lead out.
+    /// Opens the directory `root`, which must exist. Files outside are accessible only through
+    /// symbolic links in it.
     pub fn new(root: impl Into<PathBuf>, mode: Mode) -> Result<Self, FileError> {
         let root = root.into();
         if !root.is_dir() {

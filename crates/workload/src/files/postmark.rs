@@ -1,21 +1,20 @@
 //! PostMark 1.5 (Katcher 1997): the life of small files on a mail or news server.
 //!
-//! Reproduces the program's random numbers and therefore its every call: the same settings give the same
-//! counts as its printed report, to the byte. Order of draws from MT19937 (seeding of 1999), `RND(x)` being
-//! the remainder by x:
+//! Reproduces the program's random numbers and therefore its every call: equal settings give the counts of its
+//! printed report, to the byte. Order of draws from MT19937 (seeding of 1999), where `RND(x)` is the remainder
+//! by x:
 //!
-//! 1. `2 * size_max_bytes` characters, `32 + RND(95)`, from which all contents are taken;
-//! 2. per file created: `RND(subdirectories)` if there are at least two, then the size,
-//!    `size_min_bytes + RND(size_max_bytes - size_min_bytes)`. The table of files has `2 * files` slots; the
-//!    one behind the last one used is taken if it is empty, otherwise the first empty one;
-//! 3. per transaction: `RND(10) < read_bias` reads a whole random file, otherwise one grows by
-//!    `1 + RND(size_max_bytes - size)`, unless it has that size already; then `RND(10) < create_bias`
-//!    creates a file, otherwise a random one is deleted. A random file is the first occupied slot that
-//!    `RND(2 * files)` hits.
+//! 1. `2 * size_max_bytes` characters, `32 + RND(95)`, the source of all contents.
+//! 2. Per file created: `RND(subdirectories)` if there are at least two, then the size, `size_min_bytes +
+//!    RND(size_max_bytes - size_min_bytes)`. The table of files has `2 * files` slots. The file takes the slot
+//!    after the last one used if it is empty, otherwise the first empty one.
+//! 3. Per transaction: if `RND(10) < read_bias`, a random file is read whole. Otherwise a random file grows by
+//!    `1 + RND(size_max_bytes - size)`, unless it has the maximum size. Then, if `RND(10) < create_bias`, a
+//!    file is created, otherwise a random one is deleted. A random file is the first occupied slot hit by
+//!    `RND(2 * files)`.
 //!
-//! At the end all files and directories are deleted. The NVRAM paper (no. 23 of `docs/MODEL.md`) runs it with
-//! sizes 512 to 32,768, 10,000 transactions and 10 subdirectories, everything synchronous:
-//! [`PostmarkConfig::hot_metadata`].
+//! At the end all files and directories are deleted. The NVRAM paper (no. 23 of `docs/MODEL.md`) uses sizes 512
+//! to 32,768, 10,000 transactions and 10 subdirectories, all synchronous: [`PostmarkConfig::hot_metadata`].
 
 use super::error::check_range;
 use super::mersenne::Mersenne;
@@ -23,46 +22,40 @@ use super::session::Session;
 use super::{FileWorkload, FileWorkloadError, Space, Tally};
 
 settings! {
-    /// PostMark's settings, with its own defaults. Its seed is 42 by default; it is given apart.
+    /// PostMark's settings and defaults. The seed, 42 by default, is separate.
     pub struct PostmarkConfig {
-        /// Files that exist at the start of the transactions (`set number`). 1 to 1,000,000, default 500.
+        /// Number of files before the transactions (`set number`). 1 to 1,000,000, default 500.
         pub files: u32 = 500, 1..=1_000_000;
-        /// Smallest size of a new file (`set size`, first). 1 to 2^24, default 500.
+        /// Smallest size of a new file in bytes (`set size`, first). 1 to 2^24, default 500.
         #[schemars(range(min = 1, max = 16_777_216))]
         pub size_min_bytes: u32 = 500;
-        /// Largest size of a file (`set size`, second); new ones are smaller. More than `size_min_bytes`, at most
-        /// 2^24, default 10,000.
+        /// Largest file size in bytes (`set size`, second); new files are smaller. More than `size_min_bytes`,
+        /// at most 2^24, default 10,000.
         pub size_max_bytes: u32 = 10_000, 2..=16_777_216;
-        /// Transactions (`set transactions`). Default 500.
+        /// Number of transactions (`set transactions`). Default 500.
         pub transactions: u32 = 500;
-        /// Directories that files are spread over (`set subdirectories`); 0 and 1 put them in the root.
-        /// At most 1000, default 0.
+        /// Number of directories to spread files over (`set subdirectories`); 0 and 1 use the root. At most
+        /// 1000, default 0.
         pub subdirectories: u32 = 0, 0..=1000;
         /// Bytes per read call (`set read`). 1 to 2^20, default 512.
         pub read_bytes: u32 = 512, 1..=1_048_576;
         /// Bytes per write call (`set write`). 1 to 2^20, default 512.
         pub write_bytes: u32 = 512, 1..=1_048_576;
-        /// Tenths of the transactions that read rather than append (`set bias read`). -1 does neither; at most
+        /// Tenths of the transactions that read; the others append (`set bias read`). -1 does neither; at most
         /// 10, default 5.
         pub read_bias: i32 = 5, -1..=10;
-        /// Tenths of the transactions that create rather than delete (`set bias create`). -1 does neither; at
+        /// Tenths of the transactions that create; the others delete (`set bias create`). -1 does neither; at
         /// most 10, default 5.
         pub create_bias: i32 = 5, -1..=10;
     }
 }
 
-/// Figures that PostMark prints at the end.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 struct PostmarkReport {
-    /// Files created, before and during the transactions.
     created: u64,
-    /// Files deleted by transactions.
     deleted: u64,
-    /// Files deleted at the end.
     deleted_at_end: u64,
-    /// Files read as a whole.
     read: u64,
-    /// Files appended to.
     appended: u64,
 }
 
@@ -70,7 +63,7 @@ impl PostmarkConfig {
     /// PostMark's default seed.
     pub const SEED: u64 = 42;
 
-    /// The settings of the NVRAM paper.
+    /// Settings of the NVRAM paper.
     pub fn hot_metadata() -> Self {
         Self {
             size_min_bytes: 512,
@@ -81,7 +74,6 @@ impl PostmarkConfig {
         }
     }
 
-    /// [`FileWorkload::play`] with the numbers that PostMark prints. `seed` is below 2^32.
     fn play_reported<'a>(
         &'a self,
         session: Session<'a>,
@@ -98,7 +90,7 @@ impl PostmarkConfig {
 
 impl FileWorkload for PostmarkConfig {
     fn space(&self) -> Space {
-        // Every transaction may create a file and none delete one.
+        // About half of the transactions create a file.
         let files = u64::from(self.files) + u64::from(self.transactions) / 2;
         let mean = (u64::from(self.size_min_bytes) + u64::from(self.size_max_bytes)) / 2;
         let topmost = if self.subdirectories > 0 { u64::from(self.subdirectories) } else { files };
@@ -110,11 +102,9 @@ impl FileWorkload for PostmarkConfig {
     }
 }
 
-/// A slot of the table of files.
 #[derive(Clone, Debug, Default)]
 struct Slot {
     path: String,
-    /// 0 in an empty slot.
     size: u32,
 }
 
@@ -124,7 +114,6 @@ struct Run<'a> {
     session: Session<'a>,
     contents: Vec<u8>,
     slots: Vec<Slot>,
-    /// The slot behind the last one taken.
     cursor: usize,
     occupied: u32,
     report: PostmarkReport,
@@ -149,7 +138,7 @@ impl<'a> Run<'a> {
         }
         for done in 0..config.transactions {
             self.session.progress(done.into(), config.transactions.into());
-            // PostMark ends early when nothing is left to work on.
+            // PostMark ends early when no file is left.
             if self.occupied == 0 {
                 break;
             }
@@ -190,7 +179,6 @@ impl<'a> Run<'a> {
         self.rng.below(10) as i32
     }
 
-    /// A slot for a new file. None is left if creating is strongly favoured; PostMark then skips it.
     fn free_slot(&mut self) -> Option<usize> {
         let slot = if self.slots.get(self.cursor).is_some_and(|slot| slot.size == 0) {
             self.cursor
@@ -201,7 +189,7 @@ impl<'a> Run<'a> {
         Some(slot)
     }
 
-    /// A slot with a file in it. There is one, which even PostMark takes for granted.
+    /// PostMark, too, assumes that an occupied slot exists.
     fn random_slot(&mut self) -> usize {
         assert!(self.occupied > 0, "a transaction begins with a file and removes one at its end only");
         loop {
@@ -280,13 +268,13 @@ mod tests {
         assert_eq!(fs.files().count(), 0);
     }
 
-    /// As in published logs of the original program with default settings.
+    /// From published logs of the original program.
     #[test]
     fn defaults_as_the_original_prints_them() {
         assert_report(&PostmarkConfig::default(), [764, 236, 528, 243, 257], 4_662_068, 1_430_770);
     }
 
-    /// 113.29 MiB, which the NVRAM paper gives for its settings.
+    /// 113.29 MiB is the NVRAM paper's figure.
     #[test]
     fn settings_of_the_hot_metadata_study() {
         let files = [5430, 5070, 360, 4971, 4994];

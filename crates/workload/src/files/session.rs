@@ -1,4 +1,4 @@
-//! The account of a run: every call a workload makes passes through here.
+//! Accounting: every file system call of a workload passes through here.
 
 use super::{FileError, FileId, FileSystem};
 use strobe_types::named;
@@ -21,13 +21,13 @@ named! {
     }
 }
 
-/// Counters of a workload so far. Only calls that succeeded count.
+/// Counters of a workload. Only successful calls count.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Tally {
     calls: [u64; Operation::ALL.len()],
-    /// Bytes handed to the file system.
+    /// Bytes written to the file system.
     pub bytes_written: u64,
-    /// Bytes it gave back.
+    /// Bytes read from the file system.
     pub bytes_read: u64,
 }
 
@@ -38,19 +38,19 @@ impl Tally {
     }
 }
 
-/// Is told how a run proceeds. All methods do nothing by default; `()` is an observer.
+/// Observer of a run. All methods do nothing by default; `()` is an observer.
 pub trait Observer {
-    /// A call is about to be made.
+    /// Called before a call.
     fn begins(&mut self, operation: Operation) {
         let _ = operation;
     }
 
-    /// A call has succeeded. `bytes` are those written or read, otherwise 0.
+    /// Called after a successful call; `bytes` are read or written, otherwise 0.
     fn operation(&mut self, operation: Operation, bytes: u64) {
         let _ = (operation, bytes);
     }
 
-    /// `done` of `total` steps are behind; what a step is depends on the workload.
+    /// Reports `done` of `total` steps; the unit depends on the workload.
     fn progress(&mut self, done: u64, total: u64) {
         let _ = (done, total);
     }
@@ -58,8 +58,7 @@ pub trait Observer {
 
 impl Observer for () {}
 
-/// A file system as the workloads see it: it counts, tells the observer, and writes and reads files
-/// in blocks.
+/// A file system with counters, an observer, and block-wise reads and writes.
 pub struct Session<'a> {
     fs: &'a mut dyn FileSystem,
     observer: &'a mut dyn Observer,
@@ -76,7 +75,6 @@ impl<'a> Session<'a> {
         self.observer.progress(done, total);
     }
 
-    /// A call that moves no bytes.
     fn call<T>(
         &mut self,
         operation: Operation,
@@ -111,7 +109,6 @@ impl<'a> Session<'a> {
         self.fs.size(file)
     }
 
-    /// One write call.
     pub(super) fn write_at(&mut self, file: FileId, offset: u64, bytes: &[u8]) -> Result<(), FileError> {
         self.observer.begins(Operation::Write);
         self.fs.write_at(file, offset, bytes)?;
@@ -120,7 +117,6 @@ impl<'a> Session<'a> {
         Ok(())
     }
 
-    /// Writes `bytes` from `offset` on, `block` bytes per call.
     pub(super) fn write_blocks(
         &mut self,
         file: FileId,
@@ -136,8 +132,7 @@ impl<'a> Session<'a> {
         Ok(())
     }
 
-    /// Like [`Self::write_blocks`], with contents that depend on `key` and the place in the file, so
-    /// that no two blocks of a run look alike.
+    /// Contents derive from `key` and the place in the file: all blocks of a run differ.
     pub(super) fn write_pattern(
         &mut self,
         file: FileId,
@@ -160,7 +155,6 @@ impl<'a> Session<'a> {
         Ok(())
     }
 
-    /// One read call; the bytes read.
     pub(super) fn read_at(
         &mut self,
         file: FileId,
@@ -174,7 +168,6 @@ impl<'a> Session<'a> {
         Ok(size)
     }
 
-    /// Reads the first `bytes` of a file, `block` bytes per call.
     pub(super) fn read_whole(&mut self, file: FileId, bytes: u64, block: usize) -> Result<(), FileError> {
         let mut buffer = std::mem::take(&mut self.buffer);
         buffer.resize(block, 0);
@@ -204,7 +197,7 @@ impl<'a> Session<'a> {
     }
 }
 
-/// Eight bytes per step of SplitMix64 (Steele et al. 2014) over the key and the place.
+/// SplitMix64 (Steele et al. 2014) over key and offset, eight bytes per step.
 fn fill_pattern(key: u64, offset: u64, bytes: &mut [u8]) {
     let start = key ^ offset.wrapping_mul(0xff51_afd7_ed55_8ccd);
     let mut state = start;

@@ -1,7 +1,4 @@
-//! Settings of programs.
-
-/// The settings of a program, each with its default and, where that is all there is to say, the values that it may
-/// have: they go into the schema, and `check_ranges` holds the settings to them, in the order written.
+/// Ranges become part of the schema, and `check_ranges` enforces them in order.
 macro_rules! settings {
     (
         $(#[$about:meta])*

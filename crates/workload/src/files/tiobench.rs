@@ -1,10 +1,13 @@
-//! Tiobench: several threads, each in a large file of its own.
+//! Tiobench: several threads, each in its own large file.
 //!
-//! Four phases, of which those that write end with a sync of every file: every flow writes its file from
-//! start to end; blocks at random places are overwritten; every file is read from start to end; blocks
-//! at random places are read. Flows take turns as a generator derived from the seed (`"tiobench"`) picks
-//! them; the same generator draws the places, a multiple of the block size each. The logical-copy paper
-//! has 4 threads, a file of 100 MB and 25 MB of random updates, which is the default.
+//! 1. Every flow writes its file sequentially.
+//! 2. Blocks at random places are overwritten.
+//! 3. Every file is read sequentially.
+//! 4. Blocks at random places are read.
+//!
+//! Write phases end with a sync of every file. A generator derived from the seed (`"tiobench"`) picks the next
+//! flow, and the places as multiples of the block size. The defaults are the logical-copy paper's: 4 threads,
+//! files of 100 MB and 25 MB of random updates.
 
 use super::error::check_range;
 use super::session::Session;
@@ -14,22 +17,22 @@ use strobe_types::Prng;
 settings! {
     /// Settings of Tiobench.
     pub struct TiobenchConfig {
-        /// Threads. 1 to 1000, default 4.
+        /// Number of threads. 1 to 1000, default 4.
         pub flows: u32 = 4, 1..=1000;
-        /// Bytes of all files together; each flow's share is rounded down to whole blocks. At least a block per
-        /// flow, at most 2^40, default 100 MiB.
+        /// Total size of all files in bytes; the share of each flow is rounded down to whole blocks. At least a
+        /// block per flow, at most 2^40, default 100 MiB.
         #[schemars(range(min = 1, max = 1_099_511_627_776_u64))]
         pub file_bytes: u64 = 100 << 20;
         /// Bytes overwritten at random places, in whole blocks. 0 to 2^40, default 25 MiB.
         pub random_write_bytes: u64 = 25 << 20, 0..=1_099_511_627_776_u64;
         /// Bytes read at random places, in whole blocks. 0 to 2^40, default 0.
         pub random_read_bytes: u64 = 0, 0..=1_099_511_627_776_u64;
-        /// True to read the files also from start to end. Default false.
+        /// True to read the files sequentially, too. Default false.
         pub sequential_read: bool = false;
-        /// Bytes of a block, which is what one call writes or reads. 1 to 2^20, default 4096.
+        /// Bytes per read or write call. 1 to 2^20, default 4096.
         pub block_bytes: u32 = 4096, 1..=1_048_576;
-        /// True to write the files from start to end. If false, they must exist from a run with
-        /// `random_write_bytes = 0`. Default true.
+        /// True to write the files sequentially. If false, they must exist from a run with `random_write_bytes
+        /// = 0`. Default true.
         pub fill: bool = true;
     }
 }
@@ -63,7 +66,6 @@ impl FileWorkload for TiobenchConfig {
     }
 }
 
-/// Direction of a phase.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Direction {
     Write,
@@ -74,7 +76,6 @@ struct Run<'a> {
     session: Session<'a>,
     files: Vec<FileId>,
     rng: Prng,
-    /// Blocks of each file.
     blocks: u64,
     block: u64,
     buffer: Vec<u8>,

@@ -1,10 +1,15 @@
 //! filebench's "varmail": a mail server that keeps each message in a file and syncs it.
 //!
-//! Each of `flows` users repeats: delete a message; create one, append, sync, close; open one, read it whole,
-//! append, sync, close; open one, read it whole, close. What the personality leaves to time is settled here:
-//! it ends after a number of steps, and before each step a generator derived from the seed (`"varmail
-//! flow"`) picks the flow that takes it. Steps that find no message to work on are passed over, with the ones
-//! that belong to them.
+//! Each of `flows` users repeats:
+//!
+//! 1. delete a message,
+//! 2. create one, append, sync, close,
+//! 3. open one, read it whole, append, sync, close,
+//! 4. open one, read it whole, close.
+//!
+//! The personality stops by time; here it stops after a number of steps. Before each step a generator derived
+//! from the seed (`"varmail flow"`) picks its flow. A step without a message to work on is skipped, together
+//! with its group.
 
 use super::file_set::{FileSet, gamma};
 use super::session::Session;
@@ -12,31 +17,29 @@ use super::{FileError, FileId, FileWorkload, FileWorkloadError, Space, Tally};
 use strobe_types::Prng;
 
 settings! {
-    /// Settings of varmail, by default those of the personality.
+    /// Settings of varmail; the defaults are the personality's.
     pub struct VarmailConfig {
-        /// Messages in the set, existing or not. 2 to 1,000,000, default 1000.
+        /// Number of messages, existing or not. 2 to 1,000,000, default 1000.
         pub files: u32 = 1000, 2..=1_000_000;
-        /// Mean size of a message at the start; sizes are gamma-distributed. 1 to 2^24, default 16,384.
+        /// Mean message size at the start in bytes, gamma-distributed. 1 to 2^24, default 16,384.
         pub file_mean_bytes: u32 = 16_384, 1..=16_777_216;
-        /// Shape of that distribution. 1 to 1000, default 1.5.
+        /// Shape of the size distribution. 1 to 1000, default 1.5.
         pub gamma_shape: f64 = 1.5, 1.0..=1000.0;
         /// Share of the messages that exist at the start. 0 to 1, default 0.8.
         pub existing_share: f64 = 0.8, 0.0..=1.0;
-        /// Files per directory. 1 to 1,000,000, which is the default.
+        /// Files per directory. 1 to 1,000,000, default 1,000,000.
         pub directory_width: u32 = 1_000_000, 1..=1_000_000;
-        /// An append has 0 to this many bytes, all equally likely but the last, which does not occur. 1 to 2^24,
-        /// default 16,384.
+        /// Upper limit of an append in bytes, excluded; sizes are uniform from 0. 1 to 2^24, default 16,384.
         pub append_bytes: u32 = 16_384, 1..=16_777_216;
-        /// Users at the same time. 1 to 1000, default 16.
+        /// Number of concurrent users. 1 to 1000, default 16.
         pub flows: u32 = 16, 1..=1000;
-        /// Steps of all users together. Default 50,000.
+        /// Total steps of all users. Default 50,000.
         pub steps: u64 = 50_000;
-        /// Bytes per write call at most. 1 to 2^20, which is the default.
+        /// Largest write call in bytes. 1 to 2^20, default 2^20.
         pub write_bytes: u32 = 1 << 20, 1..=1_048_576;
     }
 }
 
-/// Next step of a flow.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Step {
     Delete,
@@ -51,7 +54,7 @@ enum Step {
 
 use Step::{Append, Close, Create, Delete, OpenToAppend, OpenToRead, Read, Sync};
 
-/// Loop of a flow. The steps from one of [`BEGINNINGS`] to the next are about one message.
+/// The steps from one of [`BEGINNINGS`] to the next share one message.
 const LOOP: [Step; 13] = [
     Delete, //
     Create,
@@ -68,21 +71,17 @@ const LOOP: [Step; 13] = [
     Close,
 ];
 
-/// Places in [`LOOP`] where a message is picked.
 const BEGINNINGS: [usize; 4] = [0, 1, 5, 10];
 
-/// A user.
 #[derive(Clone, Copy, Debug, Default)]
 struct Flow {
-    /// Place in [`LOOP`].
     place: usize,
-    /// The message in hand and its handle.
     open: Option<(u32, FileId)>,
 }
 
 impl FileWorkload for VarmailConfig {
     fn space(&self) -> Space {
-        // Appends make messages half as long again.
+        // Appends enlarge messages by about half.
         let files = u64::from(self.files);
         Space {
             bytes: files * u64::from(self.file_mean_bytes) * 3 / 2,
@@ -137,6 +136,7 @@ impl Run<'_> {
     fn step(&mut self, flow: &mut Flow) -> Result<(), FileError> {
         let step = LOOP[flow.place];
         flow.place = (flow.place + 1) % LOOP.len();
+        // The steps after opening or creating a message work on it until it is closed.
         if let Some((number, file)) = flow.open {
             match step {
                 Append => self.append(file)?,
@@ -154,6 +154,7 @@ impl Run<'_> {
             return Ok(());
         }
         let Some(number) = self.set.pick(&mut self.rng, step != Create) else {
+            // Without a message the flow skips to the next group of steps.
             let next = BEGINNINGS.into_iter().find(|&beginning| beginning >= flow.place);
             flow.place = next.unwrap_or(0);
             return Ok(());
@@ -197,8 +198,6 @@ mod tests {
         assert!(fs.files().count().abs_diff(800) <= 16);
     }
 
-    /// Nothing to delete or open at first: the flow passes that over and then keeps to its loop, in which
-    /// the first step is taken every time and the second creates.
     #[test]
     fn a_flow_that_finds_no_file_goes_on() {
         let config = VarmailConfig {

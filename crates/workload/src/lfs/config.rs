@@ -1,5 +1,3 @@
-//! The configuration of a log-structured file system, and everything that can be wrong with it.
-
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use strobe_types::{SECTOR_BYTES, defaults};
@@ -8,7 +6,7 @@ use super::layout::{Cleaning, LfsLayout, Trims};
 use super::log::Lfs;
 use crate::synthetic::WorkloadError;
 
-/// The only kind that a file system has.
+/// Kind of the file system; there is only one.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum LfsKind {
@@ -18,36 +16,37 @@ pub enum LfsKind {
 }
 
 defaults! {
-    /// A log-structured file system whose files are updated at random: what cleaning costs, by moving blocks or by copies.
+    /// A log-structured file system under random updates; shows the cost of cleaning by moving blocks or by
+    /// copy commands.
     #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
     #[serde(deny_unknown_fields, default)]
     pub struct LfsConfig {
-        /// "lfs".
+        /// Always "lfs".
         pub kind: LfsKind = LfsKind::Lfs;
-        /// Cleaning method when free segments run short. Default "move".
+        /// Cleaning method used when free segments run short. Default "move".
         pub cleaning: Cleaning = Cleaning::Move;
-        /// Share of the file system's blocks that files take; the fuller, the more of a segment is live when it is
-        /// cleaned. Greater than 0, less than 1, and so that cleaning has room: the error says how much. Default 0.8.
+        /// Share of the file system's blocks used by files. The fuller it is, the more of a segment is live at
+        /// cleaning. Greater than 0, less than 1, and low enough for cleaning; the error names the limit.
+        /// Default 0.8.
         #[schemars(extend("exclusiveMinimum" = 0.0, "exclusiveMaximum" = 1.0))]
         pub utilization: f64 = 0.8;
-        /// Bytes of a block, the unit in which the file system knows what is live. A multiple of 512, default 4096.
+        /// Block size in bytes, the unit of live data. A multiple of 512, default 4096.
         #[schemars(range(min = 512, max = 1_048_576), extend("multipleOf" = 512))]
         pub block_bytes: u32 = 4096;
-        /// Bytes of an update by the application, also their alignment within files. A multiple of block_bytes, default
+        /// Bytes of an application update, also its alignment within files. A multiple of block_bytes, default
         /// 16384.
         #[schemars(range(min = 512, max = 1_073_741_824))]
         pub update_bytes: u32 = 16_384;
-        /// Bytes of a segment, which is cleaned as a whole. A multiple of update_bytes, default 2 MiB.
+        /// Segment size in bytes; a segment is cleaned as a whole. A multiple of update_bytes, default 2 MiB.
         #[schemars(range(min = 512, max = 1_073_741_824))]
         pub segment_bytes: u32 = 2_097_152;
-        /// Segments that are cleaned together, before one checkpoint. The same number is always kept free.
-        /// Default 4.
+        /// Segments cleaned together before one checkpoint. The same number is always kept free. Default 4.
         #[schemars(range(min = 1, max = 65_536))]
         pub cleaned_segments: u32 = 4;
-        /// Bytes of a checkpoint. A multiple of block_bytes, at most a segment, default 32768.
+        /// Checkpoint size in bytes. A multiple of block_bytes, at most a segment, default 32768.
         #[schemars(range(min = 512, max = 1_073_741_824))]
         pub checkpoint_bytes: u32 = 32_768;
-        /// Bytes that the application writes from one checkpoint to the next where no cleaning asks for one. Default 8
+        /// Bytes that the application writes between checkpoints if cleaning does not trigger one. Default 8
         /// MiB.
         #[schemars(range(min = 512, max = 1_099_511_627_776u64))]
         pub checkpoint_every: u64 = 8_388_608;
@@ -55,23 +54,24 @@ defaults! {
         pub trims: Trims = Trims::EveryBlock;
         /// True to flush after every update. Default false.
         pub sync: bool = false;
-        /// Most bytes of a read or write, and of a source range of a copy. A multiple of block_bytes, default 131072.
+        /// Largest read or write, and largest source range of a copy, in bytes. A multiple of block_bytes,
+        /// default 131072.
         #[schemars(range(min = 512, max = 1_073_741_824))]
         pub request_bytes: u32 = 131_072;
-        /// Most source ranges of a copy command. Default 128.
+        /// Largest number of source ranges of a copy command. Default 128.
         #[schemars(range(min = 1, max = 256))]
         pub copy_ranges: u32 = 128;
-        /// Most ranges of a trim. Default 64, what one block of an ATA TRIM holds.
+        /// Largest number of ranges of a trim. Default 64, the capacity of one block of an ATA TRIM.
         #[schemars(range(min = 1, max = 256))]
         pub trim_ranges: u32 = 64;
-        /// Most commands outstanding. Default 32. fio: `iodepth`.
+        /// Largest number of commands in flight. Default 32. fio: `iodepth`.
         #[schemars(range(min = 1, max = 65_536))]
         pub queue_depth: u32 = 32;
     }
 }
 
 impl LfsConfig {
-    /// Checks the configuration for a drive of `drive_bytes` and makes the file system, of which nothing is written yet.
+    /// Checks the configuration for a drive of `drive_bytes` and returns an empty file system.
     pub fn build(&self, drive_bytes: u64, seed: u64) -> Result<Lfs, WorkloadError> {
         let layout = self.layout(drive_bytes)?;
         let blocks = layout.segments * layout.segment_blocks;
@@ -79,10 +79,10 @@ impl LfsConfig {
         let (least, most) = (layout.update_blocks, layout.file_blocks_max());
         if !(self.utilization > 0.0 && self.utilization < 1.0) || file_blocks < least || file_blocks > most {
             let share = |blocks: u32| f64::from(blocks) / f64::from(layout.segments * layout.segment_blocks);
-            // Rounded inwards, so that what the error says is possible.
+            // Rounded inwards, so that both limits in the message are valid.
             let allowed = format!(
                 "from {:.6} to {:.4}: of {} segments one holds checkpoints, two are being filled and {} \
-                 (cleaned_segments) are free; smaller segments leave files more",
+                 (cleaned_segments) are free; smaller segments leave more space for files",
                 share(least) + 1e-6,
                 (share(most) * 1e4 - 0.5).floor() / 1e4,
                 layout.segments,
@@ -93,12 +93,12 @@ impl LfsConfig {
         Ok(Lfs::new(layout, file_blocks, seed))
     }
 
-    /// Bytes of memory that the file system takes on a drive of `drive_bytes`.
+    /// Memory of the file system on a drive of `drive_bytes`, in bytes.
     pub fn memory_bytes(&self, drive_bytes: u64) -> u64 {
         16 * (drive_bytes / u64::from(self.block_bytes.max(512)))
     }
 
-    /// The shape on a drive of `drive_bytes`; a remainder smaller than a segment is left alone.
+    /// Layout on a drive of `drive_bytes`; a remainder smaller than a segment is unused.
     pub fn layout(&self, drive_bytes: u64) -> Result<LfsLayout, WorkloadError> {
         let Self { block_bytes, update_bytes, segment_bytes, cleaned_segments, .. } = *self;
         multiple("block_bytes", block_bytes, SECTOR_BYTES as u32, "512")?;
@@ -129,7 +129,7 @@ impl LfsConfig {
             );
             return Err(out_of_range("block_bytes", block_bytes, allowed));
         }
-        // One for checkpoints, two that are filled, those that are free, and one with something to clean.
+        // One for checkpoints, two open ones, the free reserve, and one to clean.
         let least = u64::from(cleaned_segments) + 4;
         if segments < least {
             let allowed = format!(
@@ -163,7 +163,6 @@ fn out_of_range(key: &'static str, value: impl ToString, allowed: impl Into<Stri
     WorkloadError::OutOfRange { key, value: value.to_string(), allowed: allowed.into() }
 }
 
-/// Refuses `value` unless it is a multiple of `unit`, which is called `name`.
 fn multiple(key: &'static str, value: u32, unit: u32, name: &str) -> Result<(), WorkloadError> {
     if value > 0 && value.is_multiple_of(unit) {
         return Ok(());

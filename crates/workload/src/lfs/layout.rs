@@ -1,5 +1,3 @@
-//! Parameters of a log-structured file system, and its commands to the drive.
-
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use strobe_types::{Lba, Range, named};
@@ -11,104 +9,104 @@ pub enum LfsCommand<'a> {
     Read(Range),
     /// Writes a range.
     Write(Range),
-    /// Copies ranges, one behind the other, to the sectors from `destination` on.
+    /// Copies ranges consecutively to the sectors from `destination` on.
     Copy {
-        /// First sector of the copy.
+        /// First destination sector.
         destination: Lba,
-        /// Ranges to copy.
+        /// Source ranges.
         sources: &'a [Range],
     },
     /// Deallocates ranges.
     Trim(&'a [Range]),
-    /// Makes durable what was written.
+    /// Makes completed writes durable.
     Flush,
 }
 
-/// Drive below a file system.
+/// Drive under a file system.
 pub trait LfsDisk {
-    /// Why a command failed.
+    /// Error of a command.
     type Error;
 
-    /// Issues a command as soon as there is a place for it; it need not be complete.
+    /// Issues a command as soon as the queue has a free slot; it may complete later.
     fn send(&mut self, command: LfsCommand<'_>) -> Result<(), Self::Error>;
 
-    /// Waits until all commands that were issued are complete.
+    /// Waits for all issued commands to complete.
     fn wait(&mut self) -> Result<(), Self::Error>;
 }
 
 named! {
-    /// Cleaning method when free segments run short.
+    /// Cleaning method used when free segments run short.
     #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
     #[serde(rename_all = "kebab-case")]
     pub enum Cleaning {
-        /// It reads the live blocks of old segments and writes them to the log.
+        /// Reads the live blocks of old segments and writes them to the log.
         #[default]
         Move => "move",
-        /// Moves them by copy commands: no data crosses the link. drive.ftl.copy_mode decides how the drive
-        /// carries them out.
+        /// Moves live blocks by copy commands, without data on the link. drive.ftl.copy_mode decides how the
+        /// drive executes them.
         Copy => "copy",
-        /// It does not clean: it writes to the dead blocks of old segments, those with the most of them first (threaded
-        /// logging).
+        /// No cleaning: writes go to the dead blocks of old segments, the segment with the most dead blocks
+        /// first (threaded logging).
         Threaded => "threaded",
-        /// It has no log: every block has its place from the start.
+        /// No log: every block has a fixed place.
         InPlace => "in-place",
     }
 }
 
 named! {
-    /// Trims of blocks that no checkpoint refers to any more.
+    /// Trims of blocks no longer referenced by a checkpoint.
     #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
     #[serde(rename_all = "kebab-case")]
     pub enum Trims {
-        /// Each of them, at the next checkpoint.
+        /// Every dead block, at the next checkpoint.
         #[default]
         EveryBlock => "every-block",
-        /// Only segments that have been cleaned, as a whole.
+        /// Only cleaned segments, as a whole.
         CleanedSegments => "cleaned-segments",
     }
 }
 
-/// Shape and habits of a file system, in blocks. [`LfsConfig::layout`](super::LfsConfig::layout) makes one that fits a
-/// drive.
+/// Layout and parameters of a file system, in blocks. [`LfsConfig::layout`](super::LfsConfig::layout) fits one
+/// to a drive.
 #[derive(Clone, Copy, Debug)]
 pub struct LfsLayout {
-    /// Sectors of a block.
+    /// Sectors per block.
     pub block_sectors: u32,
-    /// Blocks of an update by the application.
+    /// Blocks per application update.
     pub update_blocks: u32,
-    /// Most blocks of a read or write.
+    /// Largest read or write, in blocks.
     pub request_blocks: u32,
-    /// Most ranges of a copy.
+    /// Largest number of ranges of a copy.
     pub copy_ranges: usize,
-    /// Most ranges of a trim.
+    /// Largest number of ranges of a trim.
     pub trim_ranges: usize,
-    /// Segments, the first of which holds the checkpoints.
+    /// Number of segments; the first holds the checkpoints.
     pub segments: u32,
-    /// Blocks of a segment, a multiple of those of an update.
+    /// Blocks per segment, a multiple of `update_blocks`.
     pub segment_blocks: u32,
-    /// Blocks of a checkpoint, at most a segment.
+    /// Blocks per checkpoint, at most a segment.
     pub checkpoint_blocks: u32,
     /// Segments cleaned before each checkpoint. The same number is always free.
     pub cleaned_segments: u32,
-    /// When free segments run short.
+    /// Cleaning method.
     pub cleaning: Cleaning,
     /// Trims sent to the drive.
     pub trims: Trims,
-    /// Blocks written from one checkpoint to the next where no cleaning asks for one.
+    /// Blocks written between checkpoints if cleaning does not trigger one.
     pub checkpoint_every: u32,
     /// True to flush after every update.
     pub sync: bool,
 }
 
 impl LfsLayout {
-    /// Blocks that files and dead blocks share: all but those for checkpoints, those that cleaning needs
-    /// in hand, and half of the two open segments.
+    /// Blocks shared by live and dead file data: all except the checkpoint segment, the cleaning reserve, and
+    /// half of the two open segments.
     pub fn log_blocks(&self) -> u32 {
         self.segments.saturating_sub(1 + self.cleaned_segments + 1) * self.segment_blocks
     }
 
-    /// Maximum number of blocks that files can have. It guarantees dead blocks in full segments, so that
-    /// cleaning terminates and holes are found.
+    /// Largest number of file blocks. It guarantees dead blocks in full segments, so cleaning terminates and
+    /// holes are found.
     pub fn file_blocks_max(&self) -> u32 {
         let blocks = match self.cleaning {
             Cleaning::InPlace => self.segments.saturating_sub(1) * self.segment_blocks,

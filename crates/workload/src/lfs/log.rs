@@ -1,4 +1,4 @@
-//! The log: where blocks lie, and the commands that follow from that.
+//! The log: placement of blocks, and the resulting commands.
 
 use std::collections::VecDeque;
 
@@ -6,35 +6,28 @@ use strobe_types::{Lba, Prng, Range, State, Stored, counters};
 
 use super::layout::{Cleaning, LfsCommand, LfsDisk, LfsLayout, Trims};
 
-/// The segment that holds the checkpoints, one behind the other.
 const CHECKPOINTS: u32 = 0;
 
-/// The two ends of the log: new blocks do not mix with those that cleaning has moved.
+/// New blocks do not mix with blocks moved by cleaning.
 const NEW: usize = 0;
 const MOVED: usize = 1;
 
-/// Place of a block: its number on the drive.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Stored)]
 pub(super) struct Place(pub(super) u32);
 
-/// An end of the log.
 #[derive(Clone, Copy, Debug, Stored)]
 struct Head {
     segment: u32,
-    /// Blocks of it that are written.
     used: u32,
 }
 
-/// Blocks of a segment.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Stored)]
 pub(super) struct Segment {
-    /// Live blocks: blocks of files.
     pub(super) live: u32,
-    /// Blocks that died since the last checkpoint.
     pub(super) given_up: u32,
 }
 
-/// The file system: where its blocks lie. Its files have no content.
+/// A log-structured file system without file contents: it only tracks places of blocks.
 ///
 /// Costs 16 bytes of memory per block of the drive.
 #[derive(Clone, Debug, State)]
@@ -42,53 +35,50 @@ pub struct Lfs {
     #[state(skip)]
     layout: LfsLayout,
     rng: Prng,
-    /// By file block; `None` before it is first written.
     pub(super) places: Vec<Option<Place>>,
-    /// By place: the file block that lies there, if it is live.
     pub(super) owners: Vec<Option<u32>>,
     pub(super) contents: Vec<Segment>,
     heads: [Head; 2],
     free: VecDeque<u32>,
-    /// Full segments, the one that was filled first at the front.
     full: VecDeque<u32>,
     checkpoints: u32,
-    /// Places given up since the last checkpoint, which still refers to them.
+    /// Died since the last checkpoint, which still refers to them.
     pub(super) dead: Vec<Place>,
-    /// Dead places of the segment that is filled where there is no cleaning.
     holes: VecDeque<Place>,
-    /// Blocks written since the last checkpoint.
     since_checkpoint: u32,
     counts: LfsCounts,
 }
 
 counters! {
-    /// Counters of a file system, in its blocks.
+    /// Counters of a file system, in blocks.
     #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
     pub struct LfsCounts {
         /// Blocks written by the application.
         pub written: u64,
-        /// Blocks of segments cleaned.
+        /// Blocks of cleaned segments.
         pub cleaned: u64,
-        /// Live blocks among them, which were moved.
+        /// Live blocks of cleaned segments, which were moved.
         pub moved: u64,
-        /// Checkpoints.
+        /// Number of checkpoints.
         pub checkpoints: u64,
     }
 }
 
 impl Lfs {
-    /// A file system with `file_blocks` blocks of files, rounded down to whole updates, of which nothing is written yet.
+    /// Returns an empty file system for `file_blocks` blocks of files, rounded down to whole updates.
     ///
     /// # Panics
     ///
-    /// If that is more than [`LfsLayout::file_blocks_max`], or the layout is none.
+    /// If that exceeds [`LfsLayout::file_blocks_max`], or the layout is invalid.
     pub fn new(layout: LfsLayout, file_blocks: u32, seed: u64) -> Self {
+        // Updates rewrite whole extents.
         let file_blocks = file_blocks / layout.update_blocks * layout.update_blocks;
         assert!(
             file_blocks <= layout.file_blocks_max(),
-            "files of {file_blocks} blocks leave no room to clean"
+            "files of {file_blocks} blocks leave no space for cleaning"
         );
         assert!(layout.segment_blocks.is_multiple_of(layout.update_blocks), "updates do not cross segments");
+        // The first segment holds the checkpoints.
         let mut free: VecDeque<u32> = (CHECKPOINTS + 1..layout.segments).collect();
         let heads = [NEW, MOVED].map(|_| Head { segment: free.pop_front().unwrap_or(0), used: 0 });
         Self {
@@ -108,7 +98,7 @@ impl Lfs {
         }
     }
 
-    /// Its shape.
+    /// Layout of the file system.
     pub fn layout(&self) -> &LfsLayout {
         &self.layout
     }
@@ -118,17 +108,17 @@ impl Lfs {
         self.counts
     }
 
-    /// Blocks that files have.
+    /// Number of file blocks.
     pub fn file_blocks(&self) -> u32 {
         self.places.len() as u32
     }
 
-    /// Extents that an update can hit.
+    /// Number of extents; an update rewrites one.
     pub fn extents(&self) -> u32 {
         self.places.len() as u32 / self.layout.update_blocks
     }
 
-    /// First sector of block `block` of the files, once it was written.
+    /// First sector of file block `block`; `None` before its first write.
     pub fn lba_of(&self, block: u32) -> Option<Lba> {
         self.places[block as usize].map(|place| self.range(place, 1).lba)
     }
@@ -138,8 +128,9 @@ impl Lfs {
         (0..self.extents()).try_for_each(|extent| self.update(disk, extent))
     }
 
-    /// Rewrites random extents until the next one would need cleaning, then writes a checkpoint. In place nothing is ever
-    /// cleaned: as many are rewritten as a log would have room for.
+    /// Rewrites random extents until the next update would need cleaning, then writes a checkpoint.
+    ///
+    /// In place, where nothing is cleaned, it rewrites the number of extents that a log would have space for.
     pub fn age<D: LfsDisk>(&mut self, disk: &mut D) -> Result<(), D::Error> {
         if self.layout.cleaning == Cleaning::InPlace {
             let blocks = self.layout.log_blocks().saturating_sub(self.file_blocks());
@@ -163,6 +154,7 @@ impl Lfs {
 
     /// Rewrites extent `extent`, cleaning as needed.
     pub fn update<D: LfsDisk>(&mut self, disk: &mut D, extent: u32) -> Result<(), D::Error> {
+        // A log with cleaning writes its checkpoints in `clean`; the others write them by the amount of data.
         let LfsLayout { update_blocks, segment_blocks, cleaning, checkpoint_every, sync, .. } = self.layout;
         let first = extent * update_blocks;
         self.counts.written += u64::from(update_blocks);
@@ -196,14 +188,12 @@ impl Lfs {
         }
     }
 
-    /// True if the next block needs a segment and only the cleaning reserve is left. A victim becomes free only
-    /// at the checkpoint.
+    /// The next block needs a new segment, and only the cleaning reserve is left.
     fn is_out(&self) -> bool {
         self.heads[NEW].used == self.layout.segment_blocks
             && self.free.len() <= self.layout.cleaned_segments as usize
     }
 
-    /// Writes the extent that begins with block `first` to dead places.
     fn fill_holes<D: LfsDisk>(&mut self, disk: &mut D, first: u32) -> Result<(), D::Error> {
         let LfsLayout { update_blocks, request_blocks, .. } = self.layout;
         let mut places = Vec::new();
@@ -221,15 +211,15 @@ impl Lfs {
         Ok(())
     }
 
-    /// Finds the dead blocks of the full segment that has the most. A block that a checkpoint still refers to
-    /// is not dead yet.
+    /// Takes the full segment with the most dead blocks. A block referenced by the last checkpoint is not
+    /// dead yet.
     fn find_holes<D: LfsDisk>(&mut self, disk: &mut D) -> Result<(), D::Error> {
         let most_holes = |lfs: &Self| {
             let holes = |segment: u32| {
                 let Segment { live, given_up } = lfs.contents[segment as usize];
                 lfs.layout.segment_blocks - live - given_up
             };
-            // Of those with as many, the one that was filled first.
+            // Ties: the segment that was filled first.
             let found = lfs.full.iter().enumerate().rev().max_by_key(|&(_, &segment)| holes(segment));
             found.filter(|&(_, &segment)| holes(segment) > 0).map(|(at, _)| at)
         };
@@ -239,7 +229,7 @@ impl Lfs {
             found = most_holes(self);
         }
         let segment = found.and_then(|at| self.full.remove(at)).expect("there are dead blocks");
-        // It goes to the end: others are looked at first where all have as many.
+        // Move it to the end, so that ties visit other segments first.
         self.full.push_back(segment);
         let mut given_up = vec![false; self.layout.segment_blocks as usize];
         let first = segment * self.layout.segment_blocks;
@@ -252,17 +242,15 @@ impl Lfs {
         Ok(())
     }
 
-    /// Blocks that fit the open segment of a head, or a new one if that is full.
-    fn room(&self, head: usize) -> u32 {
+    fn free_blocks_in(&self, head: usize) -> u32 {
         match self.layout.segment_blocks - self.heads[head].used {
             0 => self.layout.segment_blocks,
-            room => room,
+            free_blocks_in => free_blocks_in,
         }
     }
 
-    /// Gives `blocks`, as many as there is room for, the next places of a head. Returns the first.
     fn append(&mut self, head: usize, blocks: &[u32]) -> Place {
-        assert!(blocks.len() <= self.room(head) as usize, "segments are not crossed");
+        assert!(blocks.len() <= self.free_blocks_in(head) as usize, "segments are not crossed");
         if self.heads[head].used == self.layout.segment_blocks {
             self.full.push_back(self.heads[head].segment);
             let segment = self.free.pop_front().expect("cleaning keeps a reserve");
@@ -277,7 +265,6 @@ impl Lfs {
         Place(first)
     }
 
-    /// Block `block` of the files lies at `to` from now on.
     fn place(&mut self, block: u32, to: Place) {
         self.owners[to.0 as usize] = Some(block);
         self.contents_of(to).live += 1;
@@ -293,7 +280,7 @@ impl Lfs {
         &mut self.contents[(place.0 / self.layout.segment_blocks) as usize]
     }
 
-    /// Empties the segments that were filled first.
+    /// A victim becomes free only after the checkpoint that no longer refers to its blocks.
     fn clean<D: LfsDisk>(&mut self, disk: &mut D) -> Result<(), D::Error> {
         let LfsLayout { segment_blocks, cleaned_segments, cleaning, .. } = self.layout;
         let victims: Vec<u32> = (0..cleaned_segments).filter_map(|_| self.full.pop_front()).collect();
@@ -301,6 +288,7 @@ impl Lfs {
         let live: Vec<u32> = all.filter_map(|place| self.owners[place as usize]).collect();
         self.counts.cleaned += victims.len() as u64 * u64::from(segment_blocks);
         self.counts.moved += live.len() as u64;
+        // Copy commands move data within the drive: there is nothing to read.
         if cleaning == Cleaning::Move {
             for (place, blocks) in self.runs_of(&live) {
                 disk.send(LfsCommand::Read(self.range(place, blocks)))?;
@@ -309,7 +297,8 @@ impl Lfs {
         }
         let mut rest = live.as_slice();
         while !rest.is_empty() {
-            let (some, later) = rest.split_at(rest.len().min(self.room(MOVED) as usize));
+            // The open segment may fill up: the rest goes to the next one.
+            let (some, later) = rest.split_at(rest.len().min(self.free_blocks_in(MOVED) as usize));
             let sources = self.runs_of(some);
             let to = self.append(MOVED, some);
             match cleaning {
@@ -318,18 +307,17 @@ impl Lfs {
             }
             rest = later;
         }
+        // Until this checkpoint the previous one still refers to the blocks of the victims.
         self.checkpoint_after(disk, &victims)?;
         self.free.extend(victims);
         Ok(())
     }
 
-    /// The places of a segment.
     fn segment(&self, segment: u32) -> std::ops::Range<u32> {
         let first = segment * self.layout.segment_blocks;
         first..first + self.layout.segment_blocks
     }
 
-    /// Places of file blocks, with neighbours merged into runs.
     fn runs_of(&self, blocks: &[u32]) -> Vec<(Place, u32)> {
         let places = blocks.iter().filter_map(|&block| self.places[block as usize]);
         runs(places, self.layout.request_blocks)
@@ -348,12 +336,11 @@ impl Lfs {
         Ok(())
     }
 
-    /// Makes everything durable, then tells the drive what is dead.
+    /// Makes all data durable, then trims dead blocks.
     pub fn checkpoint<D: LfsDisk>(&mut self, disk: &mut D) -> Result<(), D::Error> {
         self.checkpoint_after(disk, &[])
     }
 
-    /// Makes everything durable, then deallocates `victims` and what else is dead.
     fn checkpoint_after<D: LfsDisk>(&mut self, disk: &mut D, victims: &[u32]) -> Result<(), D::Error> {
         let LfsLayout { segment_blocks, checkpoint_blocks, trim_ranges, trims, .. } = self.layout;
         let at = self.checkpoints % (segment_blocks / checkpoint_blocks) * checkpoint_blocks;
@@ -367,7 +354,7 @@ impl Lfs {
         disk.wait()?;
         let mut dead = std::mem::take(&mut self.dead);
         dead.iter().for_each(|&place| self.contents_of(place).given_up -= 1);
-        // A segment goes as a whole, of whatever else there is the new part.
+        // Victims are trimmed as whole segments; elsewhere only the newly dead blocks.
         dead.retain(|place| trims == Trims::EveryBlock && !victims.contains(&(place.0 / segment_blocks)));
         dead.extend(victims.iter().flat_map(|&segment| self.segment(segment)).map(Place));
         dead.sort_unstable();
@@ -389,14 +376,12 @@ impl Lfs {
         Ok(())
     }
 
-    /// The sectors of `blocks` blocks from `place` on.
     fn range(&self, place: Place, blocks: u32) -> Range {
         let sectors = self.layout.block_sectors;
         Range::new(Lba::new(u64::from(place.0) * u64::from(sectors)), blocks * sectors)
     }
 }
 
-/// Neighbouring places as runs of at most `most`.
 pub(super) fn runs(places: impl Iterator<Item = Place>, most: u32) -> Vec<(Place, u32)> {
     let mut runs: Vec<(Place, u32)> = Vec::new();
     for place in places {

@@ -1,21 +1,20 @@
-//! A log-structured file system, reduced to what a drive sees of it (Rosenblum and Ousterhout 1992; F2FS: Lee et al. 2015),
-//! and two that do not clean beside it.
+//! A log-structured file system, reduced to its I/O (Rosenblum and Ousterhout 1992; F2FS: Lee et al. 2015),
+//! with two variants that do not clean.
 //!
-//! Files take the share `utilization` of all blocks. An application updates extents of them, `update_bytes` each, all
-//! equally likely. Every update goes to the end of the log, which lies in segments. When free segments run short, the file
-//! system *cleans*: it takes the segments that were filled first, `cleaned_segments` of them, moves the blocks that are
-//! live to another log (moved blocks do not mix with new ones), writes a checkpoint, flushes, and tells the drive what the
-//! checkpoint refers to no longer. Blocks are moved by reading and writing them, or by copy commands
-//! ([`Cleaning`]). The other two fill the dead blocks of old segments instead (threaded logging), or write every block
-//! in its place.
+//! An application updates extents of `update_bytes`, all equally likely. Every update is appended to the log,
+//! which consists of segments. When free segments run short, the file system *cleans*:
 //!
-//! [`LfsConfig`] says what it is like, [`Lfs`] does it. An [`Lfs`] knows no drive: it hands [`LfsCommand`]s to an
-//! [`LfsDisk`], which carries them out and waits where the file system has to.
+//! 1. select the `cleaned_segments` segments that were filled first,
+//! 2. move their live blocks to a second log head, by reads and writes or by copy commands ([`Cleaning`]),
+//! 3. write a checkpoint and flush,
+//! 4. trim the blocks that the checkpoint no longer references.
+//!
+//! The variants fill the dead blocks of old segments (threaded logging) or write every block in place.
 //!
 //! # Random stream
 //!
-//! One generator, [`Prng::derive`](strobe_types::Prng::derive) of the seed with the name `"lfs"`, gives one `below(extents)`
-//! for each update.
+//! One generator, [`Prng::derive`](strobe_types::Prng::derive) of the seed with the name `"lfs"`, draws one
+//! `below(extents)` per update.
 
 mod config;
 mod layout;

@@ -28,23 +28,15 @@ fn layout(cleaning: Cleaning, trims: Trims) -> LfsLayout {
     }
 }
 
-/// A disk that is an array of stamps. A host that has read something writes that, otherwise something new. Watches over
-/// what the file system asks for.
 #[derive(Default)]
 struct Host {
     contents: Vec<u64>,
-    /// Blocks read and not written again yet.
     read: VecDeque<u64>,
-    /// Of the last new data.
     stamp: u64,
-    /// By place: whether there is data that nobody has said is dead.
     held: Vec<bool>,
-    /// True if only trims came since the last flush.
     flushed: bool,
-    /// Commands that nobody has waited for.
     outstanding: u32,
     copied: u64,
-    /// Ranges of the largest copy and trim.
     most_ranges: [usize; 2],
 }
 
@@ -58,7 +50,6 @@ impl Host {
         first..first + range.sectors as usize / 8
     }
 
-    /// The place is written; it may not hold anything, but where checkpoints lie.
     fn put(&mut self, place: usize, content: u64) {
         let held = std::mem::replace(&mut self.held[place], true);
         assert!(!held || place < SEGMENT_BLOCKS as usize, "{place} is overwritten");
@@ -116,7 +107,6 @@ fn created(layout: LfsLayout, seed: u64) -> (Lfs, Host) {
     (lfs, host)
 }
 
-/// By a look at every block.
 fn check(lfs: &Lfs) {
     let of = |place: Place| (place.0 / lfs.layout().segment_blocks) as usize;
     let mut counted = vec![Segment::default(); lfs.layout().segments as usize];
@@ -133,7 +123,6 @@ fn check(lfs: &Lfs) {
     assert_eq!(lfs.owners.iter().flatten().count(), lfs.places.len());
 }
 
-/// Contents of the files after many updates, and the disk.
 fn after_many_updates(cleaning: Cleaning, trims: Trims) -> (Vec<u64>, Host) {
     let (mut lfs, mut host) = created(layout(cleaning, trims), 7);
     let mut expected: Vec<u64> = (0..u64::from(FILE_BLOCKS)).map(|n| 100 * (n / 4 + 1) + n % 4).collect();
@@ -176,8 +165,6 @@ fn what_is_dead_is_trimmed_unless_only_segments_are() {
     assert!(held(Trims::CleanedSegments) > FILE_BLOCKS as usize + checkpoints + since_checkpoint);
 }
 
-/// A log without places: segments are lists of what was written to them, and a block is live where its youngest version
-/// lies.
 struct Naive {
     versions: Vec<u64>,
     full: VecDeque<Vec<(u32, u64)>>,
@@ -266,7 +253,6 @@ fn ageing_ends_where_the_first_cleaning_would_be() {
     }
 }
 
-/// The host panics where a write meets what a checkpoint or a file still refers to.
 #[test]
 fn holes_are_dead_before_they_are_filled() {
     let fullest = layout(Cleaning::Threaded, Trims::EveryBlock).file_blocks_max();
@@ -323,7 +309,6 @@ fn neighbours_become_one_run_within_the_limit() {
 
 const GIB: u64 = 1 << 30;
 
-/// The key that is refused, and what is allowed.
 fn refusal(config: &LfsConfig, drive_bytes: u64) -> (&'static str, String) {
     match config.build(drive_bytes, 1).map(|lfs| lfs.file_blocks()) {
         Err(WorkloadError::OutOfRange { key, allowed, .. }) => (key, allowed),

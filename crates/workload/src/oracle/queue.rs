@@ -1,12 +1,9 @@
-//! Waiting in line.
-
 use super::proper_share;
 
-/// Mean time that requests wait before they are served, in an M/D/1 queue: Poisson arrivals, one server, always the same
-/// service time S. It is ρ·S / (2(1 − ρ)), where `utilisation` ρ is arrivals per time times S (Pollaczek and Khinchine,
-/// without variance of S).
+/// Mean waiting time before service in an M/D/1 queue: Poisson arrivals, one server, constant service time S.
 ///
-/// Exact for endless queues; `service_ns` must not be negative.
+/// It is ρ·S / (2(1 − ρ)), where `utilisation` ρ is the arrival rate times S (Pollaczek–Khinchine with zero
+/// variance). Exact for unbounded queues; `service_ns` must not be negative.
 pub fn md1_wait_ns(utilisation: f64, service_ns: f64) -> Option<f64> {
     let rho = proper_share(utilisation)?;
     (service_ns >= 0.0 && service_ns.is_finite()).then(|| rho * service_ns / (2.0 * (1.0 - rho)))

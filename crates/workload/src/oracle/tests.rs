@@ -1,9 +1,8 @@
-//! Every formula against the tables of `docs/MODEL.md`, section 7, to the last printed digit.
+//! Formulas compared with the tables of `docs/MODEL.md`, section 7, to the last printed digit.
 
 use super::*;
 use proptest::prelude::*;
 
-/// Equal within one unit of the last printed digit.
 #[track_caller]
 fn assert_prints(value: Option<f64>, printed: &str, what: &str) {
     let expected: f64 = printed.parse().expect("a number");
@@ -13,7 +12,7 @@ fn assert_prints(value: Option<f64>, printed: &str, what: &str) {
         digit /= 10.0;
     }
     let value = value.unwrap_or(f64::NAN);
-    // The table itself is rounded, so the tolerance is a whole digit and not half of one.
+    // The table is rounded, so the tolerance is a whole digit, not half of one.
     assert!((value - expected).abs() < digit * 1.000_001, "{what}: {value}, table {printed}");
 }
 
@@ -42,7 +41,7 @@ fn uniform_table() {
 
 #[test]
 fn hot_cold_table() {
-    // ρ, f, r, FIFO mixed, FIFO separated, its hot share of the spare space, greedy b64 separated
+    // ρ, f, r, FIFO mixed, FIFO separated, hot share of the spare space, greedy b64 separated
     let table = [
         (0.93, 0.2, 0.8, "7.682", "4.935", "0.50", "4.475"),
         (0.93, 0.1, 0.9, "8.358", "3.093", "0.50", "2.834"),
@@ -55,7 +54,7 @@ fn hot_cold_table() {
         let best = hot_cold_separated_fifo(rho, f, r);
         assert_prints(best.map(|s| s.write_amplification), separated, "separated");
         assert_prints(best.map(|s| s.hot_spare_share), split, "split");
-        // The table's last column was computed with the closed greedy form.
+        // The last column was computed with the closed greedy form.
         let closed = hot_cold::separate(rho, f, r, |rho| greedy_desnoyers(rho, 64));
         assert_prints(closed.map(|s| s.write_amplification), greedy_separated, "separated greedy");
         let exact = hot_cold_separated_greedy(rho, 64, f, r).map_or(f64::NAN, |s| s.write_amplification);
@@ -72,8 +71,8 @@ fn trim_figures() {
     assert_eq!(trim_rho(0.85, 0.0), Some(0.85));
 }
 
-/// Xiang and Kurkoski print 2.36 for 30 % over-provisioning; Desnoyers' simulator notes have
-/// 6.590 for α = 1.0914, r = .7258, f = .142, where the formula gives 6.589.
+/// Xiang and Kurkoski print 2.36 for 30 % over-provisioning. Desnoyers' simulator gives 6.590 for α
+/// = 1.0914, r = .7258, f = .142; the formula gives 6.589.
 #[test]
 fn published_cross_checks() {
     assert_prints(fifo(1.0 / 1.3), "2.364", "Xiang and Kurkoski");
@@ -120,7 +119,6 @@ fn lambert_inverts_its_definition() {
     assert_eq!(lambert_w0(-0.37), None);
     assert_eq!(lambert_w0(1e-9), None);
     assert_eq!(lambert_w0(f64::NAN), None);
-    // Known values: W(−0.1), W(−0.2), W(−0.3).
     for (x, w) in [
         (-0.1, -0.111_832_559_158_962_97),
         (-0.2, -0.259_171_101_819_073_7),
@@ -132,7 +130,7 @@ fn lambert_inverts_its_definition() {
     for step in 1..1000 {
         let w = -f64::from(step) / 1000.0;
         let got = lambert_w0(w * libm::exp(w)).expect("in the domain");
-        // The inverse loses digits towards −1, where W has a vertical tangent.
+        // The inverse loses digits towards −1, where the tangent of W is vertical.
         assert!((got - w).abs() < 1e-15 / (1.0 + w), "{got} {w}");
     }
 }

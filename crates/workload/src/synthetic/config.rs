@@ -1,10 +1,9 @@
-//! The configuration of a synthetic workload, and everything that can be wrong with it.
-
 use super::draw::{HotCold, Scattered, Sequential, Uniform};
 use super::gaussian::{Gaussian, HOT_SHARE_MAX, gaussian_sigma};
 use super::generator::{Distribution, Layout, Mix, Synthetic};
 use super::in_use::InUse;
 use super::kind::Kind;
+use super::map::RandomMap;
 use super::sizes::{BlockShare, Sizes};
 use super::zipf::Zipf;
 use schemars::JsonSchema;
@@ -12,79 +11,89 @@ use serde::{Deserialize, Serialize};
 use strobe_types::{Op, SECTOR_BYTES, defaults, is_default, is_one};
 
 defaults! {
-    /// A synthetic workload: which addresses, which operations.
+    /// A synthetic workload: distribution of addresses and mix of operations.
     ///
-    /// Keys that belong to another `kind` have no effect here, but must still be in range; experiments refuse those that
-    /// were set by hand. The seed is given apart from the configuration.
+    /// Keys of another `kind` have no effect but must be in range; experiments refuse them if set by hand. The
+    /// seed is separate.
     #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
     #[serde(deny_unknown_fields, default)]
     pub struct SyntheticConfig {
         /// Distribution of addresses. Default "uniform". fio: `rw`, `random_distribution`.
         pub kind: Kind = Kind::Uniform;
-        /// Share of writes among the requests that are not trims; the rest are reads. 0 to 1,
-        /// default 1. fio: `rwmixwrite` / 100.
+        /// Share of writes among the requests that are not trims; the rest are reads. 0 to 1, default 1. fio:
+        /// `rwmixwrite` / 100.
         #[schemars(range(min = 0.0, max = 1.0))]
         pub write_fraction: f64 = 1.0;
-        /// Share of requests that trim a slot in use, chosen at random. 0 to 1, default 0. The drive
-        /// is expected to be prefilled. From 0.5 on, uniform writes cannot keep up and nearly nothing
-        /// stays in use. Costs 8 bytes of memory per slot.
+        /// Share of requests that trim a random slot in use. 0 to 1, default 0.
+        ///
+        /// Expects a prefilled drive. From 0.5 on uniform writes cannot keep up, and nearly no slot stays in
+        /// use. Costs 8 bytes of memory per slot. With 1 and trim_ranges = 1 every request trims a slot drawn
+        /// by `kind` (fio `rw=trim`, `randtrim`).
         #[schemars(range(min = 0.0, max = 1.0))]
         pub trim_fraction: f64 = 0.0;
-        /// Number of slots in use, chosen at random, that a trim takes as its ranges; fewer if fewer are in
-        /// use. 1 to 256, default 1.
+        /// Number of random slots in use that one trim takes as its ranges; fewer if fewer are in use. 1 to
+        /// 256, default 1.
         #[serde(skip_serializing_if = "is_one")]
         #[schemars(range(min = 1, max = 256))]
         pub trim_ranges: u32 = 1;
-        /// Bytes of every request, also the alignment of its address within the range. A multiple of
-        /// 512 from 512 on, default 4096. fio: `bs`.
+        /// Request size in bytes, also the alignment of addresses within the range. A multiple of 512, at least
+        /// 512, default 4096. fio: `bs`.
         #[schemars(range(min = 512), extend("multipleOf" = 512))]
         pub block_bytes: u32 = 4096;
-        /// Requests of several sizes: a list of sizes, each with its share. Slots have the smallest size, requests begin
-        /// at a slot, and one that would leave the range ends with it (sequential ones begin anew). Instead of `block_bytes`, and not with trims.
-        /// Default none. fio: `bssplit`.
+        /// Several request sizes: a list of sizes with their shares. Default none. fio: `bssplit`, `bsrange`.
+        ///
+        /// Replaces `block_bytes`; not allowed with trims. Slots have the smallest size, and requests begin at
+        /// a slot. A request that would cross the end of the range begins earlier, to end with
+        /// it; a sequential one is shortened.
         #[serde(skip_serializing_if = "Vec::is_empty")]
         pub block_split: Vec<BlockShare> = Vec::new();
-        /// Bytes from the start of the drive to the range used. A multiple of 512, default 0. fio:
+        /// Start of the range used, in bytes from the start of the drive. A multiple of 512, default 0. fio:
         /// `offset`.
         #[schemars(extend("multipleOf" = 512))]
         pub offset_bytes: u64 = 0;
-        /// Bytes of the range used; a remainder smaller than `block_bytes` is left alone. At least
-        /// `block_bytes`, at most the rest of the drive, which is the default. fio: `size`.
+        /// Size of the range used, in bytes. At least `block_bytes`; default the rest of the drive. A remainder
+        /// smaller than `block_bytes` is unused. fio: `size`.
         #[schemars(range(min = 512))]
         pub size_bytes: Option<u64> = None;
-        /// Exponent of "zipf": 0 is kind "uniform", the larger the more skewed. 0 to 100, default 1.1.
-        /// fio: `random_distribution=zipf:theta`.
+        /// True for "uniform" without repetition: each pass visits every slot once, in a new random order.
+        /// Default false. fio: its default; false is `norandommap`.
+        ///
+        /// With block_split a request ends at the next slot already visited in the pass. Costs 1/8 byte of
+        /// memory per slot.
+        #[serde(skip_serializing_if = "is_default")]
+        pub random_map: bool = false;
+        /// Exponent of "zipf": 0 equals "uniform", larger values are more skewed. 0 to 100, default 1.1. fio:
+        /// `random_distribution=zipf:theta`.
         #[schemars(range(min = 0.0, max = 100.0))]
         pub theta: f64 = 1.1;
-        /// Share of the slots that are hot under "hotcold", rounded to whole slots. Between 0 and 1,
-        /// both excluded, default 0.2. fio: the second number of a `zoned` pair / 100.
+        /// Share of slots that are hot under "hotcold", rounded to whole slots. Between 0 and 1, both excluded,
+        /// default 0.2. fio: the second number of a `zoned` pair / 100.
         #[schemars(extend("exclusiveMinimum" = 0.0, "exclusiveMaximum" = 1.0))]
         pub hot_fraction: f64 = 0.2;
-        /// Share of the requests, reads as well as writes, that the hot slots of "hotcold" receive.
-        /// 0 to 1, default 0.8. fio: the first number of a `zoned` pair / 100.
+        /// Share of the requests, reads and writes, to the hot slots of "hotcold". 0 to 1, default 0.8. fio:
+        /// the first number of a `zoned` pair / 100.
         #[schemars(range(min = 0.0, max = 1.0))]
         pub hot_write_share: f64 = 0.8;
-        /// Standard deviation of "gaussian" as a share of the range. Greater than 0, at most 1. Not
-        /// together with `hot_share`. fio: `random_distribution=normal:deviation`, in per cent.
+        /// Standard deviation of "gaussian" as a share of the range. Greater than 0, at most 1. Excludes
+        /// `hot_share`. fio: `random_distribution=normal:deviation`, in per cent.
         #[schemars(range(max = 1.0), extend("exclusiveMinimum" = 0.0))]
         pub sigma: Option<f64> = None;
-        /// The deviation of "gaussian" given by its effect: the share of the slots that are requested
-        /// more often than the average slot. Greater than 0, at most 0.48. Default 0.2 unless `sigma`
-        /// is given.
+        /// Width of "gaussian" by its effect: the share of slots requested more often than the average slot.
+        /// Greater than 0, at most 0.48. Default 0.2 unless `sigma` is given.
         #[schemars(range(max = 0.48), extend("exclusiveMinimum" = 0.0))]
         pub hot_share: Option<f64> = None;
-        /// Share of the requests of "gaussian" that fall on all slots alike. It makes them less skewed, but the
-        /// slots with more requests than the average stay the same. 0 to 1, default 0.
+        /// Share of "gaussian" requests that are uniform over all slots. It reduces the skew but not the set of
+        /// slots above the average. 0 to 1, default 0.
         #[schemars(range(min = 0.0, max = 1.0))]
         #[serde(skip_serializing_if = "is_default")]
         pub uniform_share: f64 = 0.0;
         /// True to scatter the popular slots of "zipf" and "hotcold" evenly over the range. If false, they lie
-        /// at its start, the most popular first. Default true. fio spreads `zipf` and never `zoned`.
+        /// at its start, the most popular first. Default true. fio scatters `zipf`, but never `zoned`.
         pub scatter: bool = true;
     }
 }
 
-/// Why a [`SyntheticConfig`] cannot run on a drive.
+/// Error of a [`SyntheticConfig`] for a drive.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum WorkloadError {
@@ -93,25 +102,27 @@ pub enum WorkloadError {
     OutOfRange {
         /// Configuration key.
         key: &'static str,
-        /// The value given.
+        /// Given value.
         value: String,
-        /// The values that are possible.
+        /// Allowed values.
         allowed: String,
     },
-    /// Two keys that say the same thing are both given.
-    #[error("{first} and {second} are both given, they determine each other; give one of them")]
+    /// Two mutually exclusive keys are given.
+    #[error("{first} and {second} are both given, but each determines the other; give one of them")]
     Both {
-        /// A configuration key.
+        /// First configuration key.
         first: &'static str,
-        /// The other one.
+        /// Second configuration key.
         second: &'static str,
     },
-    /// No room for the set of slots in use.
+    /// Not enough memory for tracking slots.
     #[error(
-        "trim_fraction is not 0, which takes {bytes} bytes of memory to follow {slots} slots, and the \
-         system refuses; use a smaller size_bytes or larger block_bytes"
+        "{key}, which needs {bytes} bytes of memory for {slots} slots, and the system has too little; use a \
+         smaller size_bytes or larger block_bytes"
     )]
     Memory {
+        /// Configuration key with the value that needs the memory.
+        key: &'static str,
         /// Bytes needed.
         bytes: u64,
         /// Slots of the range.
@@ -119,16 +130,13 @@ pub enum WorkloadError {
     },
 }
 
-/// The largest `theta`.
 const THETA_MAX: f64 = 100.0;
-/// The largest `trim_ranges`: what one command can carry.
 const TRIM_RANGES_MAX: u32 = 256;
-/// The default of `hot_share`.
 const HOT_SHARE_DEFAULT: f64 = 0.2;
 
 impl SyntheticConfig {
-    /// Checks the configuration for a drive of `drive_bytes` and starts the workload. The same
-    /// arguments give the same requests on every machine.
+    /// Checks the configuration for a drive of `drive_bytes` and returns the workload. Equal arguments give
+    /// equal requests on every machine.
     pub fn build(&self, drive_bytes: u64, seed: u64) -> Result<Synthetic, WorkloadError> {
         self.check_split()?;
         let layout = self.layout(drive_bytes)?;
@@ -138,17 +146,22 @@ impl SyntheticConfig {
         Ok(Synthetic::new(self.kind, layout, distribution, mix, sizes, seed))
     }
 
-    /// Bytes of a slot: of every request, or of the smallest.
+    /// Slot size in bytes: the size of every request, or the smallest.
     pub fn slot_bytes(&self) -> u32 {
         self.block_split.iter().map(|share| share.block_bytes).min().unwrap_or(self.block_bytes)
     }
 
-    /// True if some of the requests are writes.
+    /// Bytes of the largest request.
+    pub fn largest_bytes(&self) -> u32 {
+        self.block_split.iter().map(|share| share.block_bytes).max().unwrap_or(self.block_bytes)
+    }
+
+    /// True if some requests are writes.
     pub fn writes(&self) -> bool {
         self.write_fraction > 0.0 && self.trim_fraction < 1.0
     }
 
-    /// Bytes of a request in the mean, all ranges of a trim included.
+    /// Mean request size in bytes, including all ranges of a trim.
     pub fn mean_bytes(&self) -> f64 {
         match self.block_split[..] {
             [] => {
@@ -172,16 +185,17 @@ impl SyntheticConfig {
                 "a multiple of 512, at least 512",
             ));
         }
+        // Written as a negation, so that NaN is refused.
         if let Some(share) = shares.iter().find(|share| !(share.percent > 0.0 && share.percent <= 100.0)) {
             return Err(out_of_range("block_split.percent", share.percent, above_zero_text(100.0)));
         }
         let sum: f64 = shares.iter().map(|share| share.percent).sum();
         if (sum - 100.0).abs() > 1e-6 {
             let allowed = "100 for all sizes together";
-            return Err(out_of_range("block_split.percent", format!("{sum} in all"), allowed));
+            return Err(out_of_range("block_split.percent", format!("a sum of {sum}"), allowed));
         }
         if self.trim_fraction > 0.0 {
-            let allowed = "0 with block_split: trims are of slots, which have one size";
+            let allowed = "0 with block_split: a trim covers a slot, and slots have one size";
             return Err(out_of_range("trim_fraction", self.trim_fraction, allowed));
         }
         Ok(())
@@ -233,6 +247,7 @@ impl SyntheticConfig {
                 format!("from block_bytes = {block} to {rest}, the rest of the drive after offset_bytes"),
             ));
         }
+        // Slot numbers have 32 bits.
         let slots = size / block;
         let Ok(slots) = u32::try_from(slots) else {
             return Err(out_of_range(
@@ -261,9 +276,14 @@ impl SyntheticConfig {
         let sigma = self.resolve_sigma()?;
         let uniform_share = share("uniform_share", self.uniform_share)?;
         Ok(match self.kind {
+            Kind::Uniform if self.random_map => {
+                let bytes = RandomMap::bytes(slots);
+                let refused = |_| WorkloadError::Memory { key: "random_map is true", bytes, slots };
+                Distribution::Mapped(RandomMap::new(slots).map_err(refused)?)
+            }
             Kind::Uniform => Distribution::Uniform(Uniform { slots }),
-            Kind::Sequential => Distribution::Sequential(Sequential { slots, next: 0 }),
-            // The same, without the rounding errors of a law that is none.
+            Kind::Sequential => Distribution::Sequential(Sequential::new(slots)),
+            // A theta of 0 is uniform; avoid the rounding errors of the Zipf sampler.
             Kind::Zipf if theta == 0.0 => Distribution::Uniform(Uniform { slots }),
             Kind::Zipf => {
                 let zipf = Zipf::new(slots, theta);
@@ -304,9 +324,16 @@ impl SyntheticConfig {
         if !(1..=TRIM_RANGES_MAX).contains(&ranges) {
             return Err(out_of_range("trim_ranges", ranges, format!("from 1 to {TRIM_RANGES_MAX}")));
         }
-        if trim > 0.0 {
+        // Every request trims a slot drawn by `kind`; slots in use are not tracked.
+        if trim >= 1.0 && ranges == 1 {
+            Ok(Mix::Only(Op::Trim))
+        } else if trim > 0.0 {
             let bytes = u64::from(slots) * InUse::BYTES_PER_SLOT;
-            let in_use = InUse::all(slots).map_err(|_| WorkloadError::Memory { bytes, slots })?;
+            let in_use = InUse::all(slots).map_err(|_| WorkloadError::Memory {
+                key: "trim_fraction is not 0",
+                bytes,
+                slots,
+            })?;
             Ok(Mix::Trim { trim, ranges, write, in_use })
         } else if write >= 1.0 {
             Ok(Mix::Only(Op::Write))
@@ -322,12 +349,10 @@ fn out_of_range(key: &'static str, value: impl ToString, allowed: impl Into<Stri
     WorkloadError::OutOfRange { key, value: value.to_string(), allowed: allowed.into() }
 }
 
-/// `value`, if from 0 to 1.
 fn share(key: &'static str, value: f64) -> Result<f64, WorkloadError> {
     if (0.0..=1.0).contains(&value) { Ok(value) } else { Err(out_of_range(key, value, "from 0 to 1")) }
 }
 
-/// `value`, if greater than 0 and at most `max`.
 fn above_zero(key: &'static str, value: f64, max: f64) -> Result<f64, WorkloadError> {
     if value > 0.0 && value <= max { Ok(value) } else { Err(out_of_range(key, value, above_zero_text(max))) }
 }

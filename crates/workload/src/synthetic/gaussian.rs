@@ -1,32 +1,24 @@
-//! The normal distribution over the slots, and the "hot share" that some papers give for it.
-
 use super::draw::Draw;
-use strobe_types::{Prng, State};
+use strobe_types::{Op, Prng, State};
 
-/// The normal distribution around the middle slot, drawn again outside the range, over a floor that is the same
-/// everywhere.
 #[derive(Clone, Debug, State)]
 pub(super) struct Gaussian {
     #[state(skip)]
     slots: f64,
-    /// Standard deviation in slots.
     #[state(skip)]
     deviation: f64,
-    /// Share of the draws that fall on all slots alike.
     #[state(skip)]
     uniform_share: f64,
-    /// The second of a pair of normal variates, for the next draw.
     spare: Option<f64>,
 }
 
 impl Gaussian {
-    /// `sigma` is the standard deviation as a share of the range.
     pub(super) fn new(slots: u32, sigma: f64, uniform_share: f64) -> Self {
         let slots = f64::from(slots);
         Self { slots, deviation: slots * sigma, uniform_share, spare: None }
     }
 
-    /// A standard normal variate by Marsaglia's polar method: exact, and only `log` and `sqrt`.
+    /// Marsaglia's polar method: exact, with only `log` and `sqrt`.
     #[inline(always)]
     fn normal(&mut self, rng: &mut Prng) -> f64 {
         if let Some(spare) = self.spare.take() {
@@ -47,8 +39,8 @@ impl Gaussian {
 
 impl Draw for Gaussian {
     #[inline(always)]
-    fn slot(&mut self, rng: &mut Prng) -> u32 {
-        // Without a floor nothing is drawn for it.
+    fn slot(&mut self, rng: &mut Prng, _op: Op) -> u32 {
+        // Draw no number without a uniform share: the random stream is part of the interface.
         if self.uniform_share > 0.0 && rng.chance(self.uniform_share) {
             return rng.below(self.slots as u32);
         }
@@ -61,17 +53,15 @@ impl Draw for Gaussian {
     }
 }
 
-/// The largest hot share that [`gaussian_sigma`] accepts: 2·√(1/(2πe)), rounded down. A wider
-/// bell is so flat that its hot share shrinks again.
+/// 2·√(1/(2πe)), rounded down. Flatter bells have smaller hot shares again.
 pub(super) const HOT_SHARE_MAX: f64 = 0.48;
 
-/// The standard deviation, as a share of the range, for which the share `hot_share` of the slots
-/// is written more often than the average slot. `None` unless 0 < `hot_share` ≤ 0.48.
+/// Standard deviation, as a share of the range, that writes the share `hot_share` of the slots more often than
+/// the average slot. `None` unless 0 < `hot_share` ≤ 0.48.
 ///
-/// Solves h = 2s·√(2·ln(1/(s·√(2π)))), the width of the bell above the mean density: h = .35, .30,
-/// .20, .10, shares of hot data in Hwang & Kwak 2016 (CAPi), give .108, .0854, .0488, .0205. The
-/// small part of the bell that lies outside the range is neglected; at the largest shares that
-/// moves h by some per cent.
+/// Solves h = 2s·√(2·ln(1/(s·√(2π)))), the width of the bell above the mean density. The hot shares of Hwang &
+/// Kwak 2016 (CAPi), h = .35, .30, .20, .10, give .108, .0854, .0488, .0205. The small part of the bell outside
+/// the range is neglected; at the largest shares that moves h by some per cent.
 pub fn gaussian_sigma(hot_share: f64) -> Option<f64> {
     if !(hot_share > 0.0 && hot_share <= HOT_SHARE_MAX) {
         return None;

@@ -1,15 +1,16 @@
-//! The generator: a distribution of slots and a mix of operations, compiled for each pair.
+//! Generator, compiled for each pair of slot distribution and operation mix.
 
 use super::Workload;
 use super::draw::{Draw, HotCold, Scattered, Sequential, Uniform};
 use super::gaussian::Gaussian;
 use super::in_use::InUse;
 use super::kind::Kind;
+use super::map::RandomMap;
 use super::sizes::Sizes;
 use super::zipf::Zipf;
 use strobe_types::{Lba, Op, Prng, Range, Request, SECTOR_BYTES, State};
 
-/// A running synthetic workload. Made by [`SyntheticConfig::build`](super::SyntheticConfig::build).
+/// A running synthetic workload, made by [`SyntheticConfig::build`](super::SyntheticConfig::build).
 #[derive(Clone, Debug, State)]
 pub struct Synthetic {
     #[state(skip)]
@@ -24,14 +25,10 @@ pub struct Synthetic {
     sizes: Option<Sizes>,
 }
 
-/// Place of the slots on the drive.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Layout {
-    /// First sector of slot 0.
     pub(super) first_sector: u64,
-    /// Sectors in a slot.
     pub(super) sectors: u32,
-    /// Number of slots, at least 1.
     pub(super) slots: u32,
 }
 
@@ -43,10 +40,10 @@ impl Layout {
     }
 }
 
-/// Every distribution, matched once per batch.
 #[derive(Clone, Debug)]
 pub(super) enum Distribution {
     Uniform(Uniform),
+    Mapped(RandomMap),
     Sequential(Sequential),
     Zipf(Zipf),
     ScatteredZipf(Scattered<Zipf>),
@@ -55,15 +52,18 @@ pub(super) enum Distribution {
     Gaussian(Gaussian),
 }
 
-/// Mix of operations, matched once per batch.
 #[derive(Clone, Debug)]
 pub(super) enum Mix {
-    /// One operation for all slots.
     Only(Op),
     /// Write with this probability, else read.
     Write(f64),
-    /// Trim `ranges` slots in use with probability `trim`, else write with probability `write` or read.
-    Trim { trim: f64, ranges: u32, write: f64, in_use: InUse },
+    /// Trim with probability `trim`, else write with probability `write`, else read.
+    Trim {
+        trim: f64,
+        ranges: u32,
+        write: f64,
+        in_use: InUse,
+    },
 }
 
 impl Synthetic {
@@ -86,17 +86,17 @@ impl Synthetic {
         }
     }
 
-    /// Number of slots: the different addresses this workload can use.
+    /// Number of slots, the distinct addresses of the workload.
     pub fn slots(&self) -> u32 {
         self.layout.slots
     }
 
-    /// Bytes from the first to the last slot, the working set.
+    /// Working set: bytes of all slots.
     pub fn span_bytes(&self) -> u64 {
         u64::from(self.layout.slots) * u64::from(self.layout.sectors) * SECTOR_BYTES
     }
 
-    /// Slots not trimmed since they were last written; all of them without trims.
+    /// Slots not trimmed since their last write; all slots without trims.
     pub fn slots_in_use(&self) -> u32 {
         match &self.mix {
             Mix::Trim { in_use, .. } => in_use.count(),
@@ -104,7 +104,7 @@ impl Synthetic {
         }
     }
 
-    /// Maximum number of ranges of a trim; 1 without trims.
+    /// Largest number of ranges of a trim; 1 without trims.
     pub fn trim_ranges(&self) -> u32 {
         match &self.mix {
             Mix::Trim { ranges, .. } => *ranges,
@@ -112,9 +112,10 @@ impl Synthetic {
         }
     }
 
-    /// The further ranges of the trim that was made last, for `trim_ranges` above 1: appends them to `ranges`. A request
-    /// holds the first range only, so this is to be called directly behind each trim, which then has to be the last
-    /// request of its batch.
+    /// Appends the further ranges of the last trim to `ranges`, for `trim_ranges` above 1.
+    ///
+    /// A request holds only the first range. Call this right after each trim, which must be the last request of
+    /// its batch.
     pub fn further_trims(&mut self, ranges: &mut Vec<Range>) {
         let Mix::Trim { ranges: most, in_use, .. } = &mut self.mix else { return };
         for _ in 1..*most {
@@ -128,23 +129,11 @@ impl Synthetic {
 impl Workload for Synthetic {
     fn fill(&mut self, batch: &mut Vec<Request>, count: usize) {
         batch.clear();
-        let emit = Emit {
-            layout: self.layout,
-            mix: &mut self.mix,
-            addresses: &mut self.addresses,
-            operations: &mut self.operations,
-            batch,
-            count,
-        };
-        match &mut self.distribution {
-            Distribution::Uniform(draw) => emit.run(draw),
-            Distribution::Sequential(draw) => emit.run(draw),
-            Distribution::Zipf(draw) => emit.run(draw),
-            Distribution::ScatteredZipf(draw) => emit.run(draw),
-            Distribution::HotCold(draw) => emit.run(draw),
-            Distribution::ScatteredHotCold(draw) => emit.run(draw),
-            Distribution::Gaussian(draw) => emit.run(draw),
+        if let (Distribution::Mapped(_), Some(_)) = (&self.distribution, &self.sizes) {
+            (0..count).for_each(|_| self.push_mapped(batch));
+            return;
         }
+        self.emit(batch, count);
         if let Some(sizes) = &mut self.sizes {
             sizes.apply(batch);
         }
@@ -155,7 +144,39 @@ impl Workload for Synthetic {
     }
 }
 
-/// One call of [`Workload::fill`], apart from the distribution.
+impl Synthetic {
+    fn emit(&mut self, batch: &mut Vec<Request>, count: usize) {
+        let emit = Emit {
+            layout: self.layout,
+            mix: &mut self.mix,
+            addresses: &mut self.addresses,
+            operations: &mut self.operations,
+            batch,
+            count,
+        };
+        match &mut self.distribution {
+            Distribution::Uniform(draw) => emit.run(draw),
+            Distribution::Mapped(draw) => emit.run(draw),
+            Distribution::Sequential(draw) => emit.run(draw),
+            Distribution::Zipf(draw) => emit.run(draw),
+            Distribution::ScatteredZipf(draw) => emit.run(draw),
+            Distribution::HotCold(draw) => emit.run(draw),
+            Distribution::ScatteredHotCold(draw) => emit.run(draw),
+            Distribution::Gaussian(draw) => emit.run(draw),
+        }
+    }
+
+    fn push_mapped(&mut self, batch: &mut Vec<Request>) {
+        self.emit(batch, 1);
+        if let (Some(request), Distribution::Mapped(map), Some(sizes)) =
+            (batch.last_mut(), &mut self.distribution, &mut self.sizes)
+        {
+            let slot = (request.lba.get() - self.layout.first_sector) / u64::from(self.layout.sectors);
+            sizes.apply_mapped(request, slot as u32, map);
+        }
+    }
+}
+
 struct Emit<'a> {
     layout: Layout,
     mix: &'a mut Mix,
@@ -168,19 +189,22 @@ struct Emit<'a> {
 impl Emit<'_> {
     fn run<D: Draw>(self, draw: &mut D) {
         let layout = self.layout;
-        // Working on copies lets the compiler keep the generators in registers.
+        // Copies let the compiler keep the generators in registers.
         let mut addresses = self.addresses.clone();
         let mut operations = self.operations.clone();
-        let mut slot = || draw.slot(&mut addresses);
-        // `extend` over a range reserves once and pushes without looking at the capacity.
+        let mut slot = |op| draw.slot(&mut addresses, op);
+        // `extend` over a range reserves once and skips capacity checks.
         let requests = 0..self.count;
         match self.mix {
             &mut Mix::Only(op) => {
-                self.batch.extend(requests.map(|_| layout.request(op, slot())));
+                self.batch.extend(requests.map(|_| layout.request(op, slot(op))));
             }
             &mut Mix::Write(write) => {
                 let mut op = || if operations.chance(write) { Op::Write } else { Op::Read };
-                self.batch.extend(requests.map(|_| layout.request(op(), slot())));
+                self.batch.extend(requests.map(|_| {
+                    let op = op();
+                    layout.request(op, slot(op))
+                }));
             }
             Mix::Trim { trim, write, in_use, .. } => self.batch.extend(requests.map(|_| {
                 if operations.chance(*trim)
@@ -188,12 +212,12 @@ impl Emit<'_> {
                 {
                     return layout.request(Op::Trim, trimmed);
                 }
-                // Without a choice no number is drawn.
+                // A certain outcome draws no number.
                 let writes = *write >= 1.0 || (*write > 0.0 && operations.chance(*write));
-                let slot = slot();
                 if !writes {
-                    return layout.request(Op::Read, slot);
+                    return layout.request(Op::Read, slot(Op::Read));
                 }
+                let slot = slot(Op::Write);
                 in_use.insert(slot);
                 layout.request(Op::Write, slot)
             })),

@@ -1,42 +1,36 @@
-//! Set of slots in use, with a uniform choice among them in constant time.
+//! Uniform sampling from a changing set, in constant time.
 
 use std::collections::TryReserveError;
 use strobe_types::{Prng, State};
 
-/// The set of slots in use, a permutation of all slots with those in use in front.
+/// Slots in use, as a permutation of all slots with those in use in front.
 ///
-/// Costs 8 bytes per slot. Both tables hold the difference between entry and index, so that the
-/// identity is all zeros: a set for a drive of terabytes is ready at once and takes memory only
-/// where trims and writes have been.
+/// Costs 8 bytes per slot. Both tables store entry minus index, so the identity is all zeros: a set for
+/// terabytes is ready at once and takes memory only after trims and writes.
 #[derive(Clone, Debug, State)]
 pub(super) struct InUse {
     count: u32,
-    /// The slot at each place, minus the place.
+    /// Minus the place.
     #[state(table)]
     slot_at: Vec<u32>,
-    /// The place of each slot, minus the slot.
+    /// Minus the slot.
     #[state(table)]
     place_of: Vec<u32>,
 }
 
 impl InUse {
-    /// Bytes of memory per slot.
     pub(super) const BYTES_PER_SLOT: u64 = 8;
 
-    /// All of `0..slots` in use. Fails if the system has not that much memory to give.
     pub(super) fn all(slots: u32) -> Result<Self, TryReserveError> {
-        // `vec!` of zeros aborts on failure but is free of charge, so ask first.
+        // `vec!` of zeros is lazy but aborts on failure, so reserve first.
         Vec::<u64>::new().try_reserve_exact(slots as usize)?;
         Ok(Self { slot_at: vec![0; slots as usize], place_of: vec![0; slots as usize], count: slots })
     }
 
-    /// Slots in use.
     pub(super) fn count(&self) -> u32 {
         self.count
     }
 
-    /// Takes out a slot in use, each with equal probability; `None`, and no draw, if there is
-    /// none.
     #[inline]
     pub(super) fn take(&mut self, rng: &mut Prng) -> Option<u32> {
         if self.count == 0 {
@@ -49,7 +43,6 @@ impl InUse {
         Some(slot)
     }
 
-    /// Puts `slot` in use, if it is not.
     #[inline]
     pub(super) fn insert(&mut self, slot: u32) {
         let place = self.place_of[slot as usize].wrapping_add(slot);

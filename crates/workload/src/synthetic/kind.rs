@@ -1,5 +1,3 @@
-//! The distributions by name.
-
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use strobe_types::named;
@@ -9,18 +7,18 @@ named! {
     #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
     #[serde(rename_all = "lowercase")]
     pub enum Kind {
-        /// Every slot equally likely (fio `rw=randwrite`).
+        /// All slots equally likely (fio `rw=randwrite`).
         #[default]
         Uniform => "uniform",
-        /// One slot after the other, from the start again at the end (fio `rw=write`).
+        /// Slots in order, wrapping at the end (fio `rw=write`).
         Sequential => "sequential",
-        /// The k-th most popular slot with probability proportional to 1/k^theta (fio
+        /// Zipf's law: the k-th most popular slot with probability proportional to 1/k^theta (fio
         /// `random_distribution=zipf:theta`, but exact).
         Zipf => "zipf",
-        /// The share `hot_fraction` of the slots receives the share `hot_write_share` of the
-        /// requests (fio `random_distribution=zoned:80/20:20/80`).
+        /// Two uniform classes: the share `hot_fraction` of the slots receives the share
+        /// `hot_write_share` of the requests (fio `random_distribution=zoned:80/20:20/80`).
         Hotcold => "hotcold",
-        /// A bell around the middle of the range (fio `random_distribution=normal`).
+        /// Normal distribution around the middle of the range (fio `random_distribution=normal`).
         Gaussian => "gaussian",
     }
 }

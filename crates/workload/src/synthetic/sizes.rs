@@ -1,39 +1,36 @@
-//! Requests of several sizes.
-
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use strobe_types::{Lba, Prng, Request, SECTOR_BYTES, State};
 
-/// A size of requests, and how many have it.
+use super::draw::{CURSORS, cursor};
+use super::map::RandomMap;
+
+/// A request size and its share.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct BlockShare {
-    /// Bytes of these requests, a multiple of 512 from 512 on.
+    /// Request size in bytes, a multiple of 512, at least 512.
     #[schemars(range(min = 512), extend("multipleOf" = 512))]
     pub block_bytes: u32,
-    /// Their share of all requests in per cent. Greater than 0; those of all sizes add up to 100.
+    /// Share of all requests in per cent. Greater than 0; the shares add up to 100.
     #[schemars(range(max = 100.0), extend("exclusiveMinimum" = 0.0))]
     pub percent: f64,
 }
 
-/// Gives each request of a stream its size. Its slots have the smallest one.
 #[derive(Clone, Debug, State)]
 pub(super) struct Sizes {
-    /// Sectors, and the probability of this size or one before it; ascending to 1.
+    /// Sectors and cumulative probability, ascending to 1.
     #[state(skip)]
     sizes: Vec<(u32, f64)>,
-    /// Sectors of the range: first, and behind the last.
     #[state(skip)]
     first_sector: u64,
     #[state(skip)]
     end_sector: u64,
-    /// Start of the next request, if requests are sequential.
-    cursor: Option<u64>,
+    next: Option<[u64; CURSORS]>,
     draws: Prng,
 }
 
 impl Sizes {
-    /// Sizes by `split`, of which none is larger than the range from `first_sector` to `end_sector`.
     pub(super) fn new(
         split: &[BlockShare],
         (first_sector, end_sector): (u64, u64),
@@ -49,28 +46,39 @@ impl Sizes {
             sizes: sizes.collect(),
             first_sector,
             end_sector,
-            cursor: is_sequential.then_some(first_sector),
+            next: is_sequential.then_some([first_sector; CURSORS]),
             draws: Prng::derive(seed, "workload size"),
         }
     }
 
-    /// Gives sizes to `batch`. A request that would leave the range begins so much earlier that it ends with it; one
-    /// that follows another begins at the start of the range instead.
+    /// A random request that would cross the end of the range begins earlier, to end with it; a sequential
+    /// one is shortened.
     pub(super) fn apply(&mut self, batch: &mut [Request]) {
         for request in batch {
-            let draw = self.draws.unit();
-            let found = self.sizes.iter().find(|(_, up_to)| draw < *up_to).or(self.sizes.last());
-            let sectors = found.map_or(request.sectors, |&(sectors, _)| sectors);
+            let sectors = self.draw(request);
             let last_start = self.end_sector - u64::from(sectors);
-            let start = match &mut self.cursor {
-                Some(cursor) => {
-                    let start = if *cursor > last_start { self.first_sector } else { *cursor };
-                    *cursor = start + u64::from(sectors);
-                    start
+            (request.lba, request.sectors) = match &mut self.next {
+                Some(next) => {
+                    let next = &mut next[cursor(request.op)];
+                    let (start, end) = (*next, (*next + u64::from(sectors)).min(self.end_sector));
+                    *next = if end == self.end_sector { self.first_sector } else { end };
+                    (Lba::new(start), (end - start) as u32)
                 }
-                None => request.lba.get().min(last_start),
+                None => (Lba::new(request.lba.get().min(last_start)), sectors),
             };
-            (request.lba, request.sectors) = (Lba::new(start), sectors);
         }
+    }
+
+    /// The request begins at `slot` of `map` and ends before the next visited slot.
+    pub(super) fn apply_mapped(&mut self, request: &mut Request, slot: u32, map: &mut RandomMap) {
+        let (drawn, slot_sectors) = (self.draw(request), request.sectors);
+        let slots = 1 + map.visit_run(slot + 1, drawn.div_ceil(slot_sectors) - 1);
+        request.sectors = drawn.min(slots * slot_sectors);
+    }
+
+    fn draw(&mut self, request: &Request) -> u32 {
+        let draw = self.draws.unit();
+        let found = self.sizes.iter().find(|(_, up_to)| draw < *up_to).or(self.sizes.last());
+        found.map_or(request.sectors, |&(sectors, _)| sectors)
     }
 }

@@ -1,4 +1,4 @@
-//! Progress of a generator, as bytes and back.
+//! Saving and loading of a generator's progress.
 
 use strobe_types::{State, StateError, StateReader, StateWriter};
 
@@ -8,6 +8,7 @@ impl State for Distribution {
     fn save_state(&self, out: &mut StateWriter<'_>) {
         match self {
             Distribution::Sequential(sequential) => sequential.save_state(out),
+            Distribution::Mapped(map) => map.save_state(out),
             Distribution::Gaussian(gaussian) => gaussian.save_state(out),
             Distribution::Uniform(_) | Distribution::Zipf(_) | Distribution::ScatteredZipf(_) => {}
             Distribution::HotCold(_) | Distribution::ScatteredHotCold(_) => {}
@@ -17,6 +18,7 @@ impl State for Distribution {
     fn load_state(&mut self, from: &mut StateReader<'_>) -> Result<(), StateError> {
         match self {
             Distribution::Sequential(sequential) => sequential.load_state(from),
+            Distribution::Mapped(map) => map.load_state(from),
             Distribution::Gaussian(gaussian) => gaussian.load_state(from),
             Distribution::Uniform(_) | Distribution::Zipf(_) | Distribution::ScatteredZipf(_) => Ok(()),
             Distribution::HotCold(_) | Distribution::ScatteredHotCold(_) => Ok(()),

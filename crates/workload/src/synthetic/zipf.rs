@@ -1,40 +1,40 @@
-//! Zipf's law on 1..=n, exactly, in constant time and memory.
+//! Exact Zipf sampling on 1..=n in constant time and memory.
 
 use super::draw::Draw;
-use strobe_types::Prng;
+use strobe_types::{Op, Prng};
 
 /// Draws rank k − 1 with probability proportional to k^−θ, for k in 1..=n and any θ > 0.
 ///
-/// Rejection-inversion (Hörmann and Derflinger 1996, "Rejection-inversion to generate variates
-/// from monotone discrete distributions"): draw x from the continuous density x^−θ by inverting
-/// its integral H, round to k, and accept k with exactly the probability that corrects for the
-/// rounding. More than three draws in four are accepted whatever θ and n. fio and YCSB use an
-/// approximation (Gray et al. 1994) that excludes θ = 1. "Exactly" ends where double precision
-/// does: ranks that together have a probability of about 10⁻¹³ or less (far ranks under θ > 4)
-/// blur into each other.
+/// Rejection-inversion (Hörmann and Derflinger 1996, "Rejection-inversion to generate variates from monotone
+/// discrete distributions"):
 ///
-/// Most draws hit the most popular ranks, and inverting H costs a logarithm and an exponential.
-/// So the first ranks are looked up in a table; the decisions are those of the formula.
+/// 1. draw x from the continuous density x^−θ by inverting its integral H,
+/// 2. round it to k,
+/// 3. accept k with the probability that corrects for the rounding.
+///
+/// More than three draws in four are accepted for any θ and n. fio and YCSB use an approximation (Gray et al.
+/// 1994) that excludes θ = 1. Ranks with a total probability of about 10⁻¹³ or less blur together in double
+/// precision.
+///
+/// Inverting H costs a logarithm and an exponential, so the first ranks are looked up in a table, with the
+/// same decisions.
 #[derive(Clone, Debug)]
 pub(super) struct Zipf {
     ranks: f64,
     theta: f64,
-    /// H(3/2) − h(1) and H(n + 1/2): the ends of the interval that is inverted.
+    /// H(3/2) − h(1) and H(n + 1/2).
     area_first: f64,
     area_last: f64,
     head: Head,
-    /// Draws behind the head that are rounded up by no more than this are accepted without a look
-    /// at H.
+    /// Draws past the table that are rounded up by at most this are accepted without evaluating H.
     squeeze: f64,
 }
 
 impl Zipf {
-    /// Zipf's law with exponent `theta` > 0 over `ranks` ≥ 1 ranks. Prepares at most 2048 table
-    /// entries.
     pub(super) fn new(ranks: u32, theta: f64) -> Self {
         let head_ranks = ranks.min(HEAD_RANKS);
         let area_first = area(1.5, theta) - 1.0;
-        // The bound grows with k, so that of the first rank behind the head holds for the rest.
+        // The bound grows with k: the first rank past the table gives the least.
         let next = f64::from(head_ranks) + 1.0;
         let squeeze = next - inverse_area(accepted_from(next, theta), theta);
         let ranks = f64::from(ranks);
@@ -51,7 +51,7 @@ impl Zipf {
 
 impl Draw for Zipf {
     #[inline(always)]
-    fn slot(&mut self, rng: &mut Prng) -> u32 {
+    fn slot(&mut self, rng: &mut Prng, _op: Op) -> u32 {
         loop {
             let u = self.area_last + rng.unit() * (self.area_first - self.area_last);
             if u < self.head.end {
@@ -62,7 +62,7 @@ impl Draw for Zipf {
                 continue;
             }
             let x = inverse_area(u, self.theta);
-            // Rounding errors may lead a hair outside, and for huge θ the far end to infinity.
+            // Rounding may leave the range slightly, and for huge θ the far end is infinite.
             let k = libm::floor(x + 0.5).clamp(1.0, self.ranks);
             if k - x <= self.squeeze || u >= accepted_from(k, self.theta) {
                 return k as u32 - 1;
@@ -71,20 +71,17 @@ impl Draw for Zipf {
     }
 }
 
-/// Ranks in the table: 32 kB, about what a first-level cache holds.
+/// Ranks in the table: 32 kB, about the size of an L1 cache.
 const HEAD_RANKS: u32 = 2048;
 
-/// The first ranks, found by area.
 #[derive(Clone, Debug)]
 struct Head {
-    /// H(k + 1/2), where rank k − 1 ends, and the area from which on it is accepted.
+    /// H(k + 1/2), the end of rank k − 1, and the least area that accepts it.
     ranks: Vec<(f64, f64)>,
-    /// For each of equal pieces of the area, the first rank that ends in or behind it.
+    /// First rank ending in or after each of equal pieces of the area.
     guide: Vec<u16>,
-    /// Start of the area, and pieces per unit of it.
     start: f64,
     pieces_per_area: f64,
-    /// End of the last rank.
     end: f64,
 }
 
@@ -94,7 +91,7 @@ impl Head {
         let ranks: Vec<_> = (1..=count)
             .map(|k| {
                 let k = f64::from(k);
-                // For large θ the area stands still but for rounding errors; keep it monotone.
+                // For large θ the area is constant up to rounding; keep it monotone.
                 end = area(k + 0.5, theta).max(end);
                 (end, accepted_from(k, theta))
             })
@@ -112,7 +109,7 @@ impl Head {
         head
     }
 
-    /// The rank in which area `u` lies, for `u` before the end, and the area that accepts it.
+    /// Rank that contains area `u`, before the end, and the least area that accepts it.
     #[inline(always)]
     fn find(&self, u: f64) -> (u32, f64) {
         let mut rank = usize::from(self.guide[self.piece(u)]);
@@ -122,20 +119,17 @@ impl Head {
         (rank as u32, self.ranks[rank].1)
     }
 
-    /// The piece of the area in which `u` lies. Never falls when `u` grows, whatever the rounding:
-    /// that is what makes the guide safe.
+    /// Monotone in `u` despite rounding; the guide depends on it.
     #[inline(always)]
     fn piece(&self, u: f64) -> usize {
         (((u - self.start) * self.pieces_per_area) as usize).min(2 * HEAD_RANKS as usize)
     }
 }
 
-/// The least area that accepts k: H(k + 1/2) − h(k).
 fn accepted_from(k: f64, theta: f64) -> f64 {
     area(k + 0.5, theta) - density(k, theta)
 }
 
-/// h(x) = x^−θ.
 fn density(x: f64, theta: f64) -> f64 {
     libm::exp(-theta * libm::log(x))
 }
@@ -144,12 +138,11 @@ fn density(x: f64, theta: f64) -> f64 {
 fn area(x: f64, theta: f64) -> f64 {
     let log_x = libm::log(x);
     let t = (1.0 - theta) * log_x;
-    // (eᵗ − 1)/t is smooth at 0, so θ near 1 needs no special formula but for the quotient.
+    // (eᵗ − 1)/t is smooth at 0; only the quotient needs a series near θ = 1.
     let slope = if t.abs() > 1e-8 { libm::expm1(t) / t } else { 1.0 + t * 0.5 };
     slope * log_x
 }
 
-/// The x with H(x) = `area`.
 fn inverse_area(area: f64, theta: f64) -> f64 {
     let t = (area * (1.0 - theta)).max(-1.0);
     let slope = if t.abs() > 1e-8 { libm::log1p(t) / t } else { 1.0 - t * 0.5 };

@@ -1,4 +1,4 @@
-//! The text that blkparse prints by default.
+//! blkparse text in its default layout.
 
 use strobe_types::{Op, SECTOR_BYTES};
 
@@ -23,17 +23,15 @@ pub(super) const FORMAT: Format = Format {
     }),
 };
 
-/// The actions of blkparse except `m`.
+/// All except `m`.
 const ACTIONS: [&str; 18] =
     ["A", "B", "C", "D", "F", "G", "I", "M", "P", "Q", "R", "S", "T", "U", "UT", "W", "X", "Z"];
 
-/// First words of the summary's lines.
 const SUMMARY_STARTS: [&str; 6] = ["CPU", "Total (", "Reads Queued:", "Throughput (", "Events (", "Skips:"];
 
 struct Text {
     wanted: Action,
     unit_ns: u64,
-    /// True once the summary has begun.
     summary: bool,
 }
 
@@ -44,6 +42,7 @@ impl Text {
         if !is_device(device) {
             return self.parse_summary(line);
         }
+        // A record here means that another output was appended.
         if self.summary {
             return Err("a record after the summary; outputs of blkparse must be read one by one".into());
         }
@@ -65,8 +64,8 @@ impl Text {
         }
     }
 
-    /// Lines that do not begin with a device number: the summary at the end, and the message
-    /// about an input file, which may stand anywhere.
+    /// Lines without a device number: the summary at the end, or the message about an input file, which may
+    /// occur anywhere.
     fn parse_summary<'a>(&mut self, line: &str) -> Result<Line<'a>, Reason> {
         let input_file = line.starts_with("Input file ") && line.ends_with(" added");
         self.summary |= SUMMARY_STARTS.iter().any(|start| line.starts_with(start));
@@ -82,12 +81,15 @@ fn is_device(text: &str) -> bool {
     text.split_once(',').is_some_and(|(major, minor)| number(major) && number(minor))
 }
 
-/// The columns behind the action: `RWBS sector + sectors [process]` with data, `FN [process]` of a
-/// flush without data, `RWBS bytes (cdb) [process]` of a command passed through. A completion has an
-/// error code instead of the process, no bytes before a cdb, and a sector even without data: `FN 0 [0]`.
+/// Parses the columns after the action:
 ///
-/// The kernel names a flush of its own `FF`, blkparse `FN`. A flush together with data (`FWS`, only
-/// when queued) counts as its write. The commands of zoned drives begin with Z.
+/// - `RWBS sector + sectors [process]` with data
+/// - `FN [process]` for a flush without data
+/// - `RWBS bytes (cdb) [process]` for a passthrough command
+///
+/// A completion has an error code instead of the process, no bytes before a cdb, and a sector even
+/// without data: `FN 0 [0]`. The kernel names its own flush `FF`, blkparse `FN`. A flush with data
+/// (`FWS`, only when queued) counts as its write. Commands of zoned drives begin with Z.
 fn parse_request<'a>(mut columns: Columns<'a>, time_ns: u64, device: Device<'a>) -> Result<Line<'a>, Reason> {
     let rwbs = columns.text("RWBS")?;
     let flush = rwbs.starts_with('F');
@@ -122,7 +124,7 @@ fn parse_request<'a>(mut columns: Columns<'a>, time_ns: u64, device: Device<'a>)
     }
     match op {
         Some(op) if bytes > 0 => {
-            // M behind the operation: the kernel's REQ_META, which file systems give their metadata.
+            // M after the operation is the kernel's REQ_META, set by file systems for metadata.
             let is_metadata = op == Op::Write && rwbs.contains('M');
             let detail = if is_metadata { Detail::Metadata } else { Detail::Plain };
             Ok(Line::Record { time_ns, op, offset, bytes, device, detail })
@@ -187,7 +189,6 @@ Input file tr.blktrace.0 added
         assert_eq!(shown(&records), ["0 read 8687616+4096", "412672 write 268468224+4096"]);
     }
 
-    /// As blkparse prints completions: with and without data, and of a command passed through.
     #[test]
     fn completed_requests_can_be_taken_instead() {
         let text = "8,0 0 1 0.1 1 Q WS 8 + 8 [x]\n8,0 0 1 0.2 0 C WS 8 + 8 [0]\n\
@@ -214,7 +215,6 @@ Input file tr.blktrace.0 added
         assert_eq!(skipped(text, &TraceOptions::default()), "3 zone commands");
     }
 
-    /// Reads everything of a good text, and says what was left out.
     fn skipped(text: &str, options: &TraceOptions) -> String {
         let source = Box::new(std::io::Cursor::new(text.to_owned()));
         let mut reader = from_reader(source, "t", "blkparse", options).expect("opens");

@@ -1,8 +1,8 @@
-//! The binary records of blktrace: one file per CPU, `struct blk_io_trace` of the Linux kernel.
+//! Binary records of blktrace: one file per CPU, `struct blk_io_trace` of the Linux kernel.
 //!
 //! | bytes | field |
 //! |---|---|
-//! | 0..4 | magic `0x65617400` + version 7; its byte order is that of the whole file |
+//! | 0..4 | magic `0x65617400` + version 7, in the byte order of the file |
 //! | 4..8 | sequence number |
 //! | 8..16 | time, ns |
 //! | 16..24 | first sector of 512 B |
@@ -46,7 +46,7 @@ const RECORD_BYTES: usize = 48;
 const MAGIC: u32 = 0x6561_7400;
 const VERSION: u32 = 7;
 
-/// The step, without the bit that says whether the payload names a cgroup.
+/// Without the bit for a cgroup in the payload.
 const STEP_MASK: u32 = 0xfeff;
 const STEP_QUEUE: u32 = 1;
 const STEP_ISSUE: u32 = 7;
@@ -59,19 +59,15 @@ const CATEGORY_NOTIFY: u32 = 1 << 26;
 const CATEGORY_META: u32 = 1 << 28;
 const CATEGORY_DISCARD: u32 = 1 << 29;
 
-/// One file.
 struct Records {
     input: Input,
     wanted: Action,
     unit_ns: u64,
     record: [u8; RECORD_BYTES],
-    /// Bytes of `record` that were read.
     length: usize,
     number: u64,
-    /// Known after the first record.
     big_endian: Option<bool>,
     device: u32,
-    /// `device` as blkparse prints it.
     device_name: String,
 }
 
@@ -114,7 +110,7 @@ impl Timed for Records {
         self.u64_at(8)
     }
 
-    /// A request if blkparse would print it as the wanted action.
+    /// A request only if blkparse would print it as the wanted action.
     fn decode(&mut self) -> Result<Line<'_>, Problem> {
         let action = self.u32_at(28);
         if action & CATEGORY_NOTIFY != 0 {
@@ -140,6 +136,7 @@ impl Timed for Records {
             _ if action & CATEGORY_WRITE != 0 => Op::Write,
             _ => Op::Read,
         };
+        // The sector of a flush means nothing.
         let sector = if op == Op::Flush { 0 } else { self.u64_at(16) };
         let offset = sector
             .checked_mul(SECTOR_BYTES)
@@ -150,6 +147,7 @@ impl Timed for Records {
             .ok_or_else(|| Problem::Malformed(format!("time {time} is too large")))?;
         let is_metadata = op == Op::Write && action & CATEGORY_META != 0;
         let device = self.u32_at(36);
+        // The name is formatted only when the device changes.
         if device != self.device {
             self.device = device;
             self.device_name = format!("{},{}", device >> 20, device & 0xf_ffff);
@@ -194,7 +192,6 @@ impl Records {
         if self.big_endian == Some(true) { first << 32 | second } else { second << 32 | first }
     }
 
-    /// The first record decides the byte order.
     fn check_magic(&mut self) -> Result<(), Problem> {
         if self.big_endian.is_none() {
             self.big_endian = Some(self.u32_at(0).swap_bytes() & !0xff == MAGIC);

@@ -1,45 +1,34 @@
-//! The columns of a text line, read from left to right.
-
 use strobe_types::Op;
 
 use super::problem::Reason;
 
-/// Nanoseconds in a second, for [`Columns::decimal`].
 pub(super) const NS_PER_SECOND: u64 = 1_000_000_000;
-/// Nanoseconds in a millisecond.
 pub(super) const NS_PER_MILLISECOND: u64 = 1_000_000;
-/// Nanoseconds in a microsecond.
 pub(super) const NS_PER_MICROSECOND: u64 = 1_000;
 
-/// Ten to the power of the digits behind the point that are taken.
 const FRACTION_SCALE_MAX: u64 = 1_000_000_000_000_000_000;
 
-/// The columns not yet read. Every method names the column it takes, for the message.
 #[derive(Clone, Debug)]
 pub(super) struct Columns<'a> {
-    /// `None` after the last column of a CSV line.
     rest: Option<&'a str>,
     csv: bool,
 }
 
 impl<'a> Columns<'a> {
-    /// Columns between commas; blanks around them are ignored.
     #[inline]
     pub(super) fn csv(line: &'a str) -> Self {
         Self { rest: Some(line), csv: true }
     }
 
-    /// Columns between blanks.
     #[inline]
     pub(super) fn words(line: &'a str) -> Self {
         Self { rest: Some(line), csv: false }
     }
 
-    /// The next column, `None` at the end of the line. A CSV column may be empty.
     #[inline]
     pub(super) fn next(&mut self) -> Option<&'a str> {
         let rest = if self.csv { self.rest? } else { self.rest?.trim_ascii_start() };
-        // Columns are short: a plain loop is faster than a call of memchr.
+        // Columns are short: a plain loop is faster than memchr.
         let end = rest.bytes().position(|byte| self.ends_at(byte));
         self.rest = end.map(|end| &rest[end + 1..]);
         let column = &rest[..end.unwrap_or(rest.len())];
@@ -54,8 +43,7 @@ impl<'a> Columns<'a> {
         if self.csv { byte == b',' } else { byte.is_ascii_whitespace() }
     }
 
-    /// The next column if it is a plain number of at most 19 digits, which cannot overflow, and
-    /// what follows it. Everything else is left to the slower way, which knows what is wrong.
+    /// Up to 19 digits, which cannot overflow. Other columns take the slow path, which reports errors.
     #[inline]
     fn plain_number(&self) -> Option<(u64, Option<&'a str>)> {
         let rest = if self.csv { self.rest? } else { self.rest?.trim_ascii_start() };
@@ -70,7 +58,6 @@ impl<'a> Columns<'a> {
         }
     }
 
-    /// A column that must be there and not empty.
     #[inline]
     pub(super) fn text(&mut self, name: &str) -> Result<&'a str, Reason> {
         match self.next() {
@@ -79,13 +66,11 @@ impl<'a> Columns<'a> {
         }
     }
 
-    /// A whole number from 0 on.
     #[inline]
     pub(super) fn whole(&mut self, name: &str) -> Result<u64, Reason> {
         self.scaled(name, 1)
     }
 
-    /// A whole number times `factor`, which makes bytes of sectors or nanoseconds of a time.
     #[inline]
     pub(super) fn scaled(&mut self, name: &str, factor: u64) -> Result<u64, Reason> {
         if let Some((number, rest)) = self.plain_number()
@@ -105,15 +90,13 @@ impl<'a> Columns<'a> {
             .map_err(|fault| fault.reason(name, text))
     }
 
-    /// A decimal number of units of `unit_ns` nanoseconds in nanoseconds.
-    /// Digits below one nanosecond are dropped; exponents are not accepted.
+    /// Number of units of `unit_ns`, in ns, rounded down. Exponents are not accepted.
     #[inline]
     pub(super) fn decimal(&mut self, name: &str, unit_ns: u64) -> Result<u64, Reason> {
         let text = self.text(name)?;
         decimal(text, unit_ns).map_err(|fault| fault.reason(name, text))
     }
 
-    /// An operation by its name in `choices`, upper or lower case.
     #[inline]
     pub(super) fn op(&mut self, name: &str, choices: &[(&str, Op)]) -> Result<Op, Reason> {
         let text = self.text(name)?;
@@ -123,7 +106,6 @@ impl<'a> Columns<'a> {
         }
     }
 
-    /// Nothing may follow.
     #[inline]
     pub(super) fn end(mut self) -> Result<(), Reason> {
         match self.next() {
@@ -144,7 +126,6 @@ fn not_among(name: &str, choices: &[(&str, Op)]) -> Reason {
     format!("column {name} must be {}", known.join(" or "))
 }
 
-/// Fault of a number.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Fault {
     NotWhole,
@@ -165,7 +146,6 @@ impl Fault {
     }
 }
 
-/// The number at the start of `bytes`, wrong if it has more than 19 digits, and its length.
 #[inline]
 fn leading_digits(bytes: &[u8]) -> (u64, usize) {
     let mut number = 0u64;
@@ -209,7 +189,7 @@ fn decimal(text: &str, unit_ns: u64) -> Result<u64, Fault> {
         Some(b'.') if bytes.len() > 1 => &bytes[length + 1..],
         _ => return Err(Fault::NotDecimal),
     };
-    // 18 digits fit; the ones behind are below any nanosecond.
+    // 18 digits fit in 64 bits; further ones are below a nanosecond.
     let (mut digits, mut scale) = (0u64, 1u64);
     for byte in fraction {
         let digit = byte.wrapping_sub(b'0');

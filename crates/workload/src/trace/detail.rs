@@ -1,16 +1,14 @@
-//! Details of a record beyond its operation and range.
-
-/// More than an operation and a range can say. Most formats know of nothing but plain requests.
+/// Detail beyond operation and range; most formats have only plain requests.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Detail {
-    /// Nothing.
+    /// No detail.
     #[default]
     Plain,
-    /// The write is of metadata of a file system.
+    /// Write of file system metadata.
     Metadata,
-    /// A copy by the drive: the range, whose operation is a read, goes to this byte of the device. Ranges that follow with
-    /// [`Detail::More`] go behind it, one after the other.
+    /// Copy by the drive: the range, a read, is copied to this byte of the device. Following [`Detail::More`]
+    /// ranges go after it in order.
     CopyTo(u64),
-    /// Another range of the command of the record before, which is a trim or a copy.
+    /// Another range of the previous record's trim or copy.
     More,
 }

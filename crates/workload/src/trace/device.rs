@@ -1,13 +1,9 @@
-//! Filter by device.
-
 use std::fmt;
 
-/// A device as a trace names it.
 #[derive(Clone, Copy, Debug)]
 pub(super) enum Device<'a> {
-    /// One column.
     Name(&'a str),
-    /// Two columns, shown with a dot between them.
+    /// Joined by a dot.
     Pair(&'a str, &'a str),
 }
 
@@ -39,32 +35,23 @@ impl fmt::Display for Device<'_> {
     }
 }
 
-/// The choice between devices. Remembers at most one name, however many a trace holds.
 #[derive(Debug)]
 pub(super) enum DeviceFilter {
-    /// No choice: the first device seen, and no other may follow.
+    /// The first device; an error if another follows.
     Only(Option<String>),
-    /// Every device.
     All,
-    /// One device by name.
     Named {
         name: String,
         found: bool,
-        /// A device that was seen instead.
         other: Option<String>,
     },
 }
 
-/// Verdict of the filter on a record.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum Verdict {
     Keep,
     Skip,
-    /// A second device without a choice.
-    Second {
-        first: String,
-        second: String,
-    },
+    Second { first: String, second: String },
 }
 
 impl DeviceFilter {
@@ -97,7 +84,6 @@ impl DeviceFilter {
         }
     }
 
-    /// At the end of the trace: the chosen device and one that was seen instead, if it was missed.
     pub(super) fn missed(&self) -> Option<(&str, &str)> {
         match self {
             Self::Named { name, found: false, other: Some(other) } => Some((name, other)),

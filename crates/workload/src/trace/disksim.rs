@@ -29,7 +29,6 @@ fn parse_line(line: &str, unit_ns: u64) -> Result<Line<'_>, Reason> {
     Ok(Line::Record { time_ns, op, offset, bytes, device, detail: Detail::Plain })
 }
 
-/// DiskSim reads the flags with `%x`.
 fn flags(text: &str) -> Result<u32, Reason> {
     let digits = text.strip_prefix("0x").unwrap_or(text);
     let malformed = || "column flags must be a hexadecimal number of 32 bits".to_string();

@@ -1,10 +1,8 @@
-//! Why a trace cannot be read.
-
 use std::fmt;
 use std::io;
 use std::path::PathBuf;
 
-/// A place in a trace.
+/// Position in a trace.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Position {
     /// A line of a text trace, counted from 1.
@@ -31,109 +29,108 @@ impl fmt::Display for Position {
     }
 }
 
-/// Why a trace cannot be opened or read further. Whatever record it is about was not returned.
+/// Error of opening or reading a trace. The affected record was not returned.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum TraceError {
     /// The file cannot be opened.
     #[error("cannot open trace {}: {source}", path.display())]
     Open {
-        /// The file.
+        /// Path of the file.
         path: PathBuf,
         /// Error of the operating system.
         source: io::Error,
     },
-    /// The file cannot be read, or its gzip data are corrupt.
+    /// The file cannot be read, or its gzip data is corrupt.
     #[error("cannot read trace {name} at {position}: {source}")]
     Io {
-        /// The trace.
+        /// Name of the trace.
         name: String,
-        /// The line or record that was wanted.
+        /// Line or record being read.
         position: Position,
         /// Error of the operating system or the decompressor.
         source: io::Error,
     },
-    /// No format has this name.
+    /// The format is unknown.
     #[error("unknown trace format `{given}`, did you mean `{nearest}`? The formats are {known}")]
     UnknownFormat {
-        /// The name given.
+        /// Given name.
         given: String,
-        /// The format whose name is closest.
+        /// Nearest known format.
         nearest: &'static str,
-        /// All there are.
+        /// All known formats.
         known: String,
     },
     /// An option does not fit the format or is out of range.
     #[error("trace option {option}: {reason}")]
     BadOption {
-        /// The option.
+        /// Name of the option.
         option: &'static str,
-        /// Fault, and the cure.
+        /// Fault and remedy.
         reason: String,
     },
-    /// The file is compressed by something else than gzip.
+    /// The file has an unsupported compression.
     #[error("trace {name} is compressed with {kind}; decompress it first, or recompress it with gzip")]
     Compressed {
-        /// The trace.
+        /// Name of the trace.
         name: String,
-        /// The kind of compression.
+        /// Kind of compression.
         kind: &'static str,
     },
-    /// A line or record is not what the format says.
+    /// A line or record violates the format.
     #[error("trace {name}, {position}: {reason}: `{text}`")]
     Malformed {
-        /// The trace.
+        /// Name of the trace.
         name: String,
         /// Position in the trace.
         position: Position,
-        /// Fault, and the cure if there is one.
+        /// Fault, and the remedy if known.
         reason: String,
-        /// The line, or the record in hexadecimal: shortened, without control characters.
+        /// The line, or the record in hexadecimal, shortened and without control characters.
         text: String,
     },
     /// The file ends within compressed data or within a binary record.
     #[error("trace {name}, {position}: {reason}; the file was cut off, fetch or copy it again")]
     Truncated {
-        /// The trace.
+        /// Name of the trace.
         name: String,
-        /// The first line or record that is incomplete.
+        /// First incomplete line or record.
         position: Position,
         /// Missing part.
         reason: String,
     },
-    /// The trace holds several devices and none was chosen.
+    /// The trace holds several devices and none was selected.
     #[error(
         "trace {name}, {position}: a second device `{second}` after `{first}`; choose one with \
          `--device {first}`, or merge all with `--device all`: `{text}`"
     )]
     SeveralDevices {
-        /// The trace.
+        /// Name of the trace.
         name: String,
-        /// The first record of the second device.
+        /// First record of the second device.
         position: Position,
-        /// The device of all records before.
+        /// Device of all earlier records.
         first: String,
-        /// The device of this record.
+        /// Device of this record.
         second: String,
         /// The line, or the record in hexadecimal.
         text: String,
     },
-    /// The whole trace was read and the chosen device was not in it.
+    /// The selected device is not in the trace.
     #[error("trace {name} has no device `{device}`, but for example `{example}`; correct `--device`")]
     NoSuchDevice {
-        /// The trace.
+        /// Name of the trace.
         name: String,
-        /// The device chosen.
+        /// Selected device.
         device: String,
-        /// A device that the trace holds.
+        /// A device in the trace.
         example: String,
     },
 }
 
-/// Characters of a line that a message shows.
 const SHOWN_CHARS_MAX: usize = 200;
 
-/// Text from outside made fit for a terminal: shortened, control characters escaped.
+/// External text, shortened and with control characters escaped, is safe for a terminal.
 pub(super) fn printable(bytes: &[u8]) -> String {
     let prefix = &bytes[..bytes.len().min(4 * SHOWN_CHARS_MAX)];
     let text = String::from_utf8_lossy(prefix);

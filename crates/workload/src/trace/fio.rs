@@ -22,7 +22,7 @@ pub(super) const FORMAT: Format = Format {
     }),
 };
 
-/// The shortest wait that counts: fio's documentation says of shorter ones that they are discarded.
+/// fio's documentation says that shorter waits are discarded.
 const WAIT_NS_MIN: u64 = 100_000;
 
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -32,10 +32,9 @@ enum Version {
 }
 
 struct Log {
-    /// `None` before the header.
     version: Option<Version>,
-    /// Clock of the trace. Version 2 has no timestamps: all requests between two `wait` lines have one time,
-    /// and each `wait` from [`WAIT_NS_MIN`] on adds to it. The duration of the requests is not recorded.
+    /// Version 2 has no timestamps: all requests between two `wait` lines have the same time, and each `wait`
+    /// from [`WAIT_NS_MIN`] on adds to it.
     clock_ns: u64,
     unit_ns: u64,
 }
@@ -58,7 +57,7 @@ impl Log {
             "trim" => Op::Trim,
             "sync" | "datasync" | "syncfs" => Op::Flush,
             "sync_file_range" => return skip(columns, SkipReason::RangeSync),
-            // Files created, looked at and deleted by the engines for that.
+            // Files created, queried or deleted by special engines.
             "file_operation" => return skip(columns, SkipReason::FileEvent),
             "wait" => return self.wait(version, columns),
             "add" | "open" | "close" => {
@@ -76,10 +75,10 @@ impl Log {
         Ok(Line::Record { time_ns, op, offset, bytes, device, detail: Detail::Plain })
     }
 
-    /// `file wait microseconds ignored`
+    /// `file wait microseconds ignored`.
     fn wait<'a>(&mut self, version: Version, mut columns: Columns<'a>) -> Result<Line<'a>, Reason> {
         if version == Version::Three {
-            return Err("version 3 has no wait, its times stand in the first column".into());
+            return Err("version 3 has no wait: its times are in the first column".into());
         }
         let wait_ns = columns.scaled("wait time", self.unit_ns)?;
         columns.whole("length")?;
@@ -92,7 +91,6 @@ impl Log {
     }
 }
 
-/// A request that no drive sees, once its columns are known to be there.
 fn skip<'a>(mut columns: Columns<'a>, reason: SkipReason) -> Result<Line<'a>, Reason> {
     columns.whole("offset")?;
     columns.whole("length")?;
@@ -137,7 +135,7 @@ mod tests {
         assert_eq!(records("fio", text), ["0 read 0+4096", "0 write 0+512", "700000 trim 0+8"]);
     }
 
-    /// fio's HOWTO: "Wait for offset microseconds. Everything below 100 is discarded."
+    /// fio's HOWTO: "Everything below 100 is discarded."
     #[test]
     fn waits_below_100_us_are_discarded() {
         let log = |wait: u64| {
@@ -161,7 +159,6 @@ mod tests {
         assert_eq!(shown(&records)[1], "5000000 write 4096+512");
     }
 
-    /// Every name that fio's `io_ddir_name` gives.
     #[test]
     fn what_fio_writes_is_read() {
         let text = "fio version 3 iolog\n0 f add\n1 f write 0 4096\n2 f syncfs 0 0\n3 f sync_file_range 0 4096\n\

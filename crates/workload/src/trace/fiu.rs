@@ -37,12 +37,11 @@ fn parse_line(line: &str, unit_ns: u64) -> Result<Line<'_>, Reason> {
 mod tests {
     use super::super::testing::{assert_refused, fails, records, records_of};
 
-    /// Lines as they are quoted from the traces, with one of another device behind them.
     const SAMPLE: &str = "0 4892 syslogd 904265560 8 W 6 0 531e779e6e4ba96a9a5d9b8b9b4a5d0e\n\
                           89968195792462 20782 gzip 283193184 8 R 6 0 56f11b711d91a065a2b6458eca924523\n\
                           89968195800000 20782 gzip 8 16 w 8 1\n";
 
-    /// The sums come from `awk '{print $1, $6, $4 * 512, $5 * 512}'`.
+    /// Expected values from `awk '{print $1, $6, $4 * 512, $5 * 512}'`.
     #[test]
     fn times_are_in_ns_and_addresses_in_sectors() {
         let expected = ["0 write 462983966720+4096", "89968195792462 read 144994910208+4096"];

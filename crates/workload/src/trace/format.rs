@@ -1,49 +1,43 @@
-//! Description of a trace format.
-
 use std::path::{Path, PathBuf};
 
 use super::input::Input;
 use super::line::Source;
 use super::{Action, TraceError, TraceOptions, per_cpu};
 
-/// A trace format that Strobe reads.
+/// A readable trace format.
 #[derive(Debug)]
 pub struct Format {
-    /// The name to ask for it.
+    /// Name for selection.
     pub name: &'static str,
-    /// Summary in one line.
+    /// One-line summary.
     pub summary: &'static str,
-    /// The columns in their order, with their units.
+    /// Columns in order, with units.
     pub columns: &'static str,
     /// Programs that write the format, and its documentation.
     pub source: &'static str,
-    /// True if [`TraceOptions::action`] has a meaning.
+    /// True if [`TraceOptions::action`] applies.
     pub takes_action: bool,
-    /// Nanoseconds per unit of its times, unless [`TraceOptions::time_unit_ns`] says otherwise.
+    /// Default nanoseconds per unit of time; [`TraceOptions::time_unit_ns`] overrides it.
     pub time_unit_ns: u64,
-    /// Starts reading.
     pub(super) open: Open,
 }
 
-/// Starts the decoder of a format.
 #[derive(Clone, Copy, Debug)]
 pub(super) enum Open {
-    /// A trace is one file.
+    /// One file per trace.
     One(fn(Input, Settings) -> Box<dyn Source>),
-    /// A trace is one file for each CPU, or a single one.
+    /// One file per CPU, or a single one.
     PerCpu(fn(Input, Vec<Input>, Settings) -> Box<dyn Source>),
 }
 
-/// [`TraceOptions`] with the defaults of the format filled in.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Settings {
     pub(super) action: Action,
-    /// Nanoseconds per unit of time.
     pub(super) unit_ns: u64,
 }
 
 impl Format {
-    /// Refuses what this format would silently ignore.
+    /// Fails on options that the format would ignore.
     pub(super) fn check(&self, options: &TraceOptions) -> Result<(), TraceError> {
         let bad = |option, reason: String| Err(TraceError::BadOption { option, reason });
         if options.action.is_some() && !self.takes_action {
@@ -58,7 +52,6 @@ impl Format {
         Ok(())
     }
 
-    /// The decoder of a trace of one file, or of `more` for a format of per-CPU files.
     pub(super) fn decoder(&self, input: Input, more: Vec<Input>, options: &TraceOptions) -> Box<dyn Source> {
         let settings = Settings {
             action: options.action.unwrap_or_default(),
@@ -70,7 +63,6 @@ impl Format {
         }
     }
 
-    /// The files of the trace at `path`, at least one.
     pub(super) fn files(&self, path: &Path) -> Vec<PathBuf> {
         match self.open {
             Open::One(_) => vec![path.to_path_buf()],

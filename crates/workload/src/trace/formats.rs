@@ -1,11 +1,8 @@
-//! The table of trace formats.
-
 use super::{Format, TraceError};
 use super::{alibaba, blkparse, blktrace, disksim, fio, fiu, mqsim, msr, oracle_general};
 use super::{spc, ssdsim, strobe, systor, tencent, vscsi};
 
-/// Every format, in the order they are listed to the user. New ones go to the end: seeds of the fuzzer count from the
-/// front.
+/// All formats in listing order. Append new ones: fuzzer seeds index from the front.
 pub const FORMATS: &[Format] = &[
     fio::FORMAT,
     blkparse::FORMAT,
@@ -24,7 +21,7 @@ pub const FORMATS: &[Format] = &[
     oracle_general::FORMAT,
 ];
 
-/// The format called `name`, or [`TraceError::UnknownFormat`].
+/// Returns the format called `name`, or [`TraceError::UnknownFormat`].
 pub fn find_format(name: &str) -> Result<&'static Format, TraceError> {
     FORMATS.iter().find(|format| format.name == name).ok_or_else(|| TraceError::UnknownFormat {
         given: name.into(),
@@ -38,14 +35,13 @@ fn names() -> String {
     names.join(", ")
 }
 
-/// The format with the smallest edit distance; the first in the table among equals.
+/// Smallest edit distance; the first in the table among ties.
 fn nearest(given: &str) -> &'static str {
     let given: Vec<u8> = given.bytes().take(64).map(|byte| byte.to_ascii_lowercase()).collect();
     let names = FORMATS.iter().map(|format| format.name);
     names.min_by_key(|name| edit_distance(&given, name.as_bytes())).unwrap_or_default()
 }
 
-/// Levenshtein distance.
 fn edit_distance(a: &[u8], b: &[u8]) -> usize {
     let mut row: Vec<usize> = (0..=b.len()).collect();
     for (i, &from) in a.iter().enumerate() {

@@ -1,4 +1,4 @@
-//! The formats that a file looks like, for messages about a wrong one.
+//! Format detection, for error messages.
 
 use std::io::Cursor;
 use std::path::Path;
@@ -9,50 +9,48 @@ use super::line::Line;
 use super::problem::{Problem, Reason};
 use super::{FORMATS, Format, TraceError, TraceOptions, oracle_general, per_cpu};
 
-/// Bytes at the start of a file that decide.
 const LOOKED_AT_BYTES: usize = 64 << 10;
 
-/// The formats that everything at the start of the trace at `path` is in. Several formats have lines of one shape, so
-/// there may be more than one; none if it is a trace of none.
+/// Returns all formats that match the start of the trace at `path`. Several formats share a line shape, so
+/// there may be several, or none.
 pub fn guess(path: &Path) -> Result<Vec<&'static Format>, TraceError> {
     Ok(all_fitting(&start_of(path)?))
 }
 
-/// The bytes at the start of a trace.
 fn start_of(path: &Path) -> Result<Vec<u8>, TraceError> {
     let mut input = Input::open(&per_cpu::files(path)[0])?;
     let mut start = vec![0; LOOKED_AT_BYTES];
-    // Damaged compressed data look like nothing.
+    // Corrupt compressed data matches no format.
     let length = input.read(&mut start).unwrap_or(0);
     start.truncate(length);
     Ok(start)
 }
 
-/// The formats that all of `start` is in.
 fn all_fitting(start: &[u8]) -> Vec<&'static Format> {
     let is_whole = start.len() < LOOKED_AT_BYTES;
     let mut fitting: Vec<&'static Format> =
         FORMATS.iter().filter(|format| fits(format, start, is_whole)).collect();
-    // It has nothing to recognise it by, so records of others may pass for its own.
+    // It has no magic number: records of other formats may pass for its own.
     if fitting.len() > 1 {
         fitting.retain(|format| format.name != oracle_general::FORMAT.name);
     }
     fitting
 }
 
-/// Why no format of a trace can be named.
+/// Error of [`only_format`].
 #[derive(Debug, thiserror::Error)]
 pub enum NoFormat {
     /// The trace cannot be opened.
     #[error(transparent)]
     Unreadable(#[from] TraceError),
-    /// Its start does not say; the text is what it looks like.
+    /// The start is ambiguous or unknown; the text describes the candidates.
     #[error("format is missing, the format of the trace: {0}")]
     Unclear(String),
 }
 
-/// The only format that the start of the trace at `path` is in, or words on why there is none to name. Formats of one
-/// shape differ in units and op codes: of several that fit, somebody has to name one.
+/// Returns the only format that matches the start of the trace at `path`.
+///
+/// Formats of one shape differ in units and operation codes, so several matches are an error.
 pub fn only_format(path: &Path) -> Result<&'static str, NoFormat> {
     // A pipe can be read only once.
     let is_pipe = path == Path::new("-") || path.exists() && !path.is_file();
@@ -62,7 +60,8 @@ pub fn only_format(path: &Path) -> Result<&'static str, NoFormat> {
         [name] => return Ok(name),
         [] => match nearly_fitting(&start) {
             Some((name, line, reason)) => format!(
-                "{} is {name} but for line {line} ({reason}); remove or mend that line, or name another format",
+                "{} is {name} except for line {line} ({reason}); remove or correct that line, or name \
+                 another format",
                 path.display()
             ),
             None => "`strobe list formats` has the names".to_owned(),
@@ -72,11 +71,8 @@ pub fn only_format(path: &Path) -> Result<&'static str, NoFormat> {
     Err(NoFormat::Unclear(looks))
 }
 
-/// Lines at the start of a trace that may be wrong for a format to be named nevertheless.
 const MISFITS_MAX: usize = 3;
 
-/// The only format that all but some lines of `start` are in, with its first line that is not, and the reason. Of
-/// several formats the one with the fewest such lines counts; a tie names none.
 fn nearly_fitting(start: &[u8]) -> Option<(&'static str, u64, Reason)> {
     let found = FORMATS.iter().filter_map(|format| Some((format.name, misfits(format, start)?)));
     let mut found: Vec<(&'static str, Misfits)> = found.collect();
@@ -88,20 +84,19 @@ fn nearly_fitting(start: &[u8]) -> Option<(&'static str, u64, Reason)> {
     }
 }
 
-/// Lines that are not of a format.
 struct Misfits {
     lines: usize,
-    /// The first of them, counted from 1.
     line: u64,
     reason: Reason,
 }
 
-/// The lines of `start` that are not in `format`; nothing if that is no text, or if they are too many. A line that is
-/// refused is blanked, and the rest is read again.
+/// `None` if `format` is not text or the lines are too many. A malformed line is blanked, and the rest is
+/// read again.
 fn misfits(format: &Format, start: &[u8]) -> Option<Misfits> {
     let end = if start.len() < LOOKED_AT_BYTES { start.len() } else { memchr::memrchr(b'\n', start)? };
     let mut lines: Vec<&[u8]> = start[..end].split(|&byte| byte == b'\n').collect();
     let mut first: Option<Misfits> = None;
+    // Each pass blanks one malformed line, so line numbers stay valid.
     loop {
         let (records, problem) = decoded(format, &lines.join(&b'\n'));
         let Some((line, reason)) = problem? else {
@@ -116,7 +111,7 @@ fn misfits(format: &Format, start: &[u8]) -> Option<Misfits> {
     }
 }
 
-/// Records of `bytes` up to the first line that is not in `format`, and that line; no line if it is not one of a text.
+/// Records before the first malformed line. The outer `None`: the error is not in a line of text.
 fn decoded(format: &Format, bytes: &[u8]) -> (usize, Option<Option<(u64, Reason)>>) {
     let mut records = 0;
     let Ok(input) = Input::new(Box::new(Cursor::new(bytes.to_vec())), "") else { return (0, None) };
@@ -137,12 +132,12 @@ fn decoded(format: &Format, bytes: &[u8]) -> (usize, Option<Option<(u64, Reason)
     }
 }
 
-/// True if `start` has a record and nothing but records of `format`. The last line or record may be cut off unless the
-/// file `is_whole`.
+/// True if `start` has records of `format` only, at least one. Unless the file `is_whole`, the last one may
+/// be cut off.
 fn fits(format: &Format, start: &[u8], is_whole: bool) -> bool {
     let last_line = if is_whole { None } else { memchr::memrchr(b'\n', start) };
     let text = last_line.map_or(start, |end| &start[..end]);
-    // A line is never cut off in the eyes of its format, and a record always is.
+    // A cut line may still parse, so try without it. Binary records report the cut.
     [text, start].into_iter().take(if last_line.is_some() { 2 } else { 1 }).any(|bytes| {
         let Ok(input) = Input::new(Box::new(Cursor::new(bytes.to_vec())), "") else { return false };
         let mut source = format.decoder(input, Vec::new(), &TraceOptions::default());
@@ -206,12 +201,12 @@ mod tests {
         let line = "128166372003061629,hm,1,Write,0,4096,413\n";
         let header = "Timestamp,Hostname,DiskNumber,Type,Offset,Size,ResponseTime\n";
         let error = said(&format!("{header}{}", line.repeat(5))).expect_err("a header");
-        assert!(error.contains("is msr but for line 1 (column Timestamp must be"), "{error}");
+        assert!(error.contains("is msr except for line 1 (column Timestamp must be"), "{error}");
         let bad = line.replace("Write", "Wrote");
         let error =
             said(&format!("{}{bad}{}{bad}", line.repeat(5), line.repeat(3))).expect_err("an operation");
-        assert!(error.contains("is msr but for line 6 (column Type must be"), "{error}");
-        // Half of the lines are no "some", and too many are none either.
+        assert!(error.contains("is msr except for line 6 (column Type must be"), "{error}");
+        // Neither half of the lines nor more than the limit is a near match.
         for text in [format!("{line}{bad}"), format!("{}{}", line.repeat(50), bad.repeat(4))] {
             let error = said(&text).expect_err("no format");
             assert!(error.contains("strobe list formats"), "{error}");

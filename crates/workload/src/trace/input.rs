@@ -1,4 +1,4 @@
-//! Bytes of a trace through one buffer of fixed size: plain or gzip, as lines or as records.
+//! Buffered trace input of fixed size: plain or gzip, as lines or records.
 
 use std::fs::File;
 use std::io::{self, BufReader, Read};
@@ -10,13 +10,10 @@ use super::TraceError;
 use super::error::Position;
 use super::problem::Problem;
 
-/// The longest line accepted. Real ones have at most a few hundred bytes.
 const LINE_BYTES_MAX: usize = 64 << 10;
 
-/// Large enough that moving the rest of a line to the front is rare.
 const BUFFER_BYTES: usize = 4 * LINE_BYTES_MAX;
 
-/// First bytes of compressed files that are recognised only to say so.
 const FOREIGN: [(&[u8], &str); 5] = [
     (b"\x28\xb5\x2f\xfd", "zstd"),
     (b"\xfd7zXZ\0", "xz"),
@@ -29,19 +26,15 @@ const GZIP: &[u8] = b"\x1f\x8b";
 
 const MAGIC_BYTES_MAX: usize = 6;
 
-/// A trace file being read.
 pub(super) struct Input {
     name: Box<str>,
     reader: Box<dyn Read + Send>,
     buffer: Box<[u8]>,
-    /// The part of `buffer` that was read and not yet consumed.
     unread: Range<usize>,
-    /// The line returned last, for messages.
     line: Range<usize>,
 }
 
 impl Input {
-    /// Looks at the first bytes and decompresses if they say so.
     pub(super) fn new(mut raw: Box<dyn Read + Send>, name: &str) -> Result<Self, TraceError> {
         let mut magic = [0; MAGIC_BYTES_MAX];
         let length = read_fully(&mut raw, &mut magic).map_err(|source| TraceError::Io {
@@ -62,19 +55,16 @@ impl Input {
         Ok(Self { name: name.into(), reader, buffer: vec![0; BUFFER_BYTES].into(), unread: 0..0, line: 0..0 })
     }
 
-    /// Opens a file.
     pub(super) fn open(path: &std::path::Path) -> Result<Self, TraceError> {
         let file =
             File::open(path).map_err(|source| TraceError::Open { path: path.to_path_buf(), source })?;
         Self::new(Box::new(file), &path.display().to_string())
     }
 
-    /// The name of the file.
     pub(super) fn name(&self) -> &str {
         &self.name
     }
 
-    /// Reads once behind the unread bytes. `false` at the end of the file.
     fn fill(&mut self) -> Result<bool, Problem> {
         if self.unread.end == self.buffer.len() {
             self.buffer.copy_within(self.unread.clone(), 0);
@@ -95,7 +85,7 @@ impl Input {
         }
     }
 
-    /// The next line without its line end (LF or CRLF), `None` at the end of the file.
+    /// Without its line end (LF or CRLF); `None` at the end of the file.
     #[inline]
     pub(super) fn next_line(&mut self) -> Result<Option<&[u8]>, Problem> {
         let mut searched = 0;
@@ -116,7 +106,6 @@ impl Input {
         }
     }
 
-    /// Consumes `consumed` bytes, of which the first `length` are the line.
     #[inline]
     fn take_line(&mut self, length: usize, consumed: usize) -> Result<&[u8], Problem> {
         self.line = self.unread.start..self.unread.start + length;
@@ -129,12 +118,10 @@ impl Input {
         Ok(line.strip_suffix(b"\r").unwrap_or(line))
     }
 
-    /// The line returned last. Valid until the next call that reads.
     pub(super) fn line(&self) -> &[u8] {
         &self.buffer[self.line.clone()]
     }
 
-    /// Fills `out`; returns fewer bytes than asked for only at the end of the file.
     pub(super) fn read(&mut self, out: &mut [u8]) -> Result<usize, Problem> {
         let mut done = 0;
         while done < out.len() {
@@ -150,7 +137,6 @@ impl Input {
         Ok(done)
     }
 
-    /// Passes over `count` bytes. `false` if the file ends before.
     pub(super) fn skip(&mut self, mut count: usize) -> Result<bool, Problem> {
         while count > 0 {
             if self.unread.is_empty() && !self.fill()? {
@@ -164,7 +150,6 @@ impl Input {
     }
 }
 
-/// Like [`Read::read_exact`], but the file may end.
 fn read_fully(reader: &mut dyn Read, out: &mut [u8]) -> io::Result<usize> {
     let mut done = 0;
     while done < out.len() {
@@ -182,7 +167,6 @@ fn read_fully(reader: &mut dyn Read, out: &mut [u8]) -> io::Result<usize> {
 mod tests {
     use super::*;
 
-    /// Gives one byte at a time, with interruptions.
     struct Trickle(Vec<u8>, bool);
 
     impl Read for Trickle {

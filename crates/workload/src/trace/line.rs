@@ -1,4 +1,4 @@
-//! Interface from text formats to lines, and the machinery that they share.
+//! Interface between formats and lines, and their shared code.
 
 use strobe_types::Op;
 
@@ -9,44 +9,37 @@ use super::error::{Position, printable};
 use super::input::Input;
 use super::problem::{Problem, Reason};
 
-/// Content of one line or binary record.
 #[derive(Debug)]
 pub(super) enum Line<'a> {
-    /// A request.
     Record {
-        /// Nanoseconds since any fixed moment.
+        /// In ns since any fixed moment.
         time_ns: u64,
         op: Op,
-        /// First byte.
         offset: u64,
         bytes: u64,
         device: Device<'a>,
         detail: Detail,
     },
-    /// Deliberately ignored.
+    /// On purpose.
     Skip(SkipReason),
-    /// Not part of the data: blank, a comment, a header.
+    /// Blank line, comment or header.
     Nothing,
 }
 
-/// A trace being decoded. After an error it is not asked again.
+/// Not called again after an error.
 pub(super) trait Source: Send {
-    /// Decodes the next line or record, `None` at the end.
     fn next(&mut self) -> Result<Option<Line<'_>>, Problem>;
 
-    /// Position of the last call of `next`. Its number grows.
     fn position(&self) -> Position;
 
-    /// File and position within it, of a trace that is several files.
     fn place(&self) -> Option<(&str, Position)> {
         None
     }
 
-    /// Text of the record that the last call of `next` returned, printable.
     fn text(&self) -> String;
 }
 
-/// A text trace: one function per line. Blank lines and lines that start with `#` are left out.
+/// Skips blank lines and lines starting with `#`.
 pub(super) fn open_lines<F>(input: Input, parse: F) -> Box<dyn Source>
 where
     F: for<'a> FnMut(&'a str) -> Result<Line<'a>, Reason> + Send + 'static,
@@ -54,7 +47,7 @@ where
     Box::new(Lines { input, parse, number: 0, comments: true, begun: false })
 }
 
-/// Like [`open_lines`], but `#` has no meaning.
+/// `#` has no meaning.
 pub(super) fn open_lines_without_comments<F>(input: Input, parse: F) -> Box<dyn Source>
 where
     F: for<'a> FnMut(&'a str) -> Result<Line<'a>, Reason> + Send + 'static,
@@ -62,12 +55,10 @@ where
     Box::new(Lines { input, parse, number: 0, comments: false, begun: false })
 }
 
-/// Byte order mark that some editors put in front of a text.
 const BYTE_ORDER_MARK: &[u8] = "\u{feff}".as_bytes();
 
-/// Archives are the common reason for NUL in a text trace, and a first line without any digit is a header
-/// with the names of the columns. It is not left out in silence: a file whose first line is not what it
-/// should be may be another format.
+/// NUL in a text usually means an archive. A first line without digits is a header; it is not skipped
+/// silently, since it may also mean another format.
 #[cold]
 fn with_hint(reason: Reason, text: &str, number: u64, is_first: bool) -> Reason {
     if text.contains('\0') {
@@ -87,11 +78,9 @@ struct Lines<F> {
     parse: F,
     number: u64,
     comments: bool,
-    /// True once a line was neither blank nor a comment.
     begun: bool,
 }
 
-/// Line `number` without what is not part of it.
 fn content(line: &[u8], number: u64) -> &[u8] {
     let mark = if number == 1 { BYTE_ORDER_MARK } else { b"" };
     line.strip_prefix(mark).unwrap_or(line).trim_ascii()
@@ -132,7 +121,6 @@ mod tests {
     use super::super::FORMATS;
     use super::super::testing::{fails, records};
 
-    /// A request of each text format.
     const LINES: [(&str, &str); 12] = [
         ("fio", "fio version 3 iolog\n7 f write 0 4096\n"),
         ("blkparse", "8,0 0 1 0.5 99 D W 0 + 8 [x]\n"),

@@ -4,27 +4,21 @@ use super::error::Position;
 use super::line::{Line, Source};
 use super::problem::Problem;
 
-/// A file whose next record can be looked at before it is decoded.
 pub(super) trait Timed: Source {
-    /// Reads the next record without decoding it. `false` at the end of the file.
+    /// Does not decode. False at the end of the file.
     fn load(&mut self) -> Result<bool, Problem>;
 
-    /// Time of the record that was loaded last, in its units.
     fn time(&self) -> u64;
 
-    /// Decodes the record that was loaded last.
     fn decode(&mut self) -> Result<Line<'_>, Problem>;
 
-    /// The name of the file.
     fn name(&self) -> &str;
 }
 
-/// The records of several files by their times; of equal times the one of the first file comes first.
+/// Ties go to the first file.
 pub(super) struct Merged<S> {
     files: Vec<S>,
-    /// Time of the record that each file has loaded; `None` at its end.
     times: Vec<Option<u64>>,
-    /// The file that was read or decoded last; `None` before the first one.
     last: Option<usize>,
     number: u64,
 }
@@ -35,7 +29,6 @@ impl<S: Timed> Merged<S> {
         Self { files, times, last: None, number: 0 }
     }
 
-    /// Reads the next record of file `at`.
     fn load(&mut self, at: usize) -> Result<(), Problem> {
         self.last = Some(at);
         let file = &mut self.files[at];

@@ -1,15 +1,15 @@
 //! Block traces: recorded requests of a real system, read as a stream.
 //!
-//! [`open`] turns a file and the name of its format ([`FORMATS`]) into a [`TraceReader`], an
-//! iterator over [`TraceRecord`]s. Files may be gzip-compressed. Memory stays bounded whatever
-//! the file holds, and nothing in a file can cause a panic: it yields records, or one
-//! [`TraceError`] that names the place and the cure, and then ends.
+//! [`open`] turns a file and a format name ([`FORMATS`]) into a [`TraceReader`]. Memory is bounded, and no
+//! file can cause a panic: a trace yields records, then ends, or fails with one [`TraceError`] that gives
+//! position and remedy.
 //!
-//! Several formats have the same shape and opposite meanings (1 is a read for `mqsim` and a write for `tencent`): a trace
-//! is read in a format that nobody named only if it fits no other ([`only_format`]). [`guess`] is for messages.
+//! Several formats have the same shape and opposite meanings: 1 is a read for `mqsim` and a write for
+//! `tencent`. Without a format name a trace is therefore read only if a single format matches
+//! ([`only_format`]).
 //!
-//! To add a text format, copy `spc.rs`, change its table entry and its `parse_line`, and add one
-//! line to [`FORMATS`] in `formats.rs`. A binary one: `vscsi.rs`.
+//! To add a text format, copy `spc.rs`, change its table entry and `parse_line`, and add a line to
+//! [`FORMATS`]. For a binary format copy `vscsi.rs`.
 
 mod columns;
 mod detail;

@@ -18,7 +18,6 @@ pub(super) const FORMAT: Format = Format {
     open: Open::One(|input, settings| open_lines(input, move |line| parse_line(line, settings.unit_ns))),
 };
 
-/// Shared with SSDsim.
 pub(super) fn parse_line(line: &str, unit_ns: u64) -> Result<Line<'_>, Reason> {
     let mut columns = Columns::words(line);
     let time_ns = columns.scaled("time", unit_ns)?;

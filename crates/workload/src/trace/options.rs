@@ -1,24 +1,22 @@
-//! Options of the user beside the format.
-
 use super::SkipReason;
 
-/// Event in the life of a request that is taken from a trace with several events per request.
+/// Event to take from a trace with several events per request.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Action {
-    /// `D`, handed to the driver: what the drive saw, after merging and scheduling.
+    /// `D`, issued to the driver: the drive's view, after merging and scheduling.
     #[default]
     Issue,
     /// `Q`, queued by the file system or program, before merging and splitting.
     Queue,
-    /// `C`, completed by the drive: what it saw, at the times when it was done.
+    /// `C`, completed by the drive: the drive's view at completion times.
     Complete,
 }
 
 impl Action {
-    /// Every action, in the order in which they are preferred.
+    /// All actions in order of preference.
     pub const ALL: [Self; 3] = [Self::Issue, Self::Queue, Self::Complete];
 
-    /// The letter that blkparse prints.
+    /// Letter printed by blkparse.
     pub const fn letter(self) -> &'static str {
         match self {
             Action::Issue => "D",
@@ -27,12 +25,12 @@ impl Action {
         }
     }
 
-    /// The action that blkparse prints as `letter`.
+    /// Action that blkparse prints as `letter`.
     pub fn from_letter(letter: &str) -> Option<Self> {
         Self::ALL.into_iter().find(|action| action.letter() == letter)
     }
 
-    /// Reason under which a record of this action is counted if another one was chosen.
+    /// Reason that counts records of this action when another was chosen.
     pub const fn skipped_as(self) -> SkipReason {
         match self {
             Action::Issue => SkipReason::Dispatched,
@@ -42,17 +40,18 @@ impl Action {
     }
 }
 
-/// Choices for reading a trace. The default fits every format.
+/// Options for reading a trace. The default fits every format.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct TraceOptions {
-    /// The device whose records are read, named as the trace names it: `254,0` (blkparse,
-    /// blktrace), `hostname.disk` (msr), `major.minor` (fiu), the file name (fio), otherwise the
-    /// device column. `all` merges the records of all devices, whose addresses then overlap. `None` takes the
-    /// only device, and fails with [`TraceError::SeveralDevices`](super::TraceError::SeveralDevices) if there is a second one.
+    /// Device to read, named as in the trace. Default: the only device; a second one is
+    /// the error [`TraceError::SeveralDevices`](super::TraceError::SeveralDevices).
+    ///
+    /// Names are `254,0` (blkparse, blktrace), `hostname.disk` (msr), `major.minor` (fiu), the file name (fio),
+    /// otherwise the device column. `all` merges all devices, whose addresses then overlap.
     pub device: Option<String>,
-    /// Only blkparse and blktrace. `None` means [`Action::Issue`].
+    /// Action to take, for blkparse and blktrace only. `None` means [`Action::Issue`].
     pub action: Option<Action>,
-    /// Nanoseconds per unit of the trace's times, at least 1. `None` means
+    /// Nanoseconds per unit of time, at least 1. `None` means
     /// [`Format::time_unit_ns`](super::Format::time_unit_ns).
     pub time_unit_ns: Option<u64>,
 }

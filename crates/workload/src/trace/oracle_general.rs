@@ -1,14 +1,14 @@
-//! Cache traces of libCacheSim in its format oracleGeneral.
+//! Cache traces in libCacheSim's oracleGeneral format.
 //!
 //! | bytes | field |
 //! |---|---|
 //! | 0..4 | time, s |
 //! | 4..12 | object |
 //! | 12..16 | bytes |
-//! | 16..24 | number of the next request for the object, -1 if there is none |
+//! | 16..24 | number of the next request for the object, -1 if none |
 //!
-//! Objects of block traces are logical blocks: libCacheSim takes the LBN of a vscsi trace as it is. So an
-//! object is a sector here. The format does not say what was asked for, and a cache is asked to read.
+//! Objects of block traces are logical blocks: libCacheSim uses the LBN of a vscsi trace. An object is
+//! therefore a sector here. The format has no operation; cache requests count as reads.
 
 use strobe_types::{Op, SECTOR_BYTES};
 
@@ -33,11 +33,9 @@ pub(super) const FORMAT: Format = Format {
 
 const RECORD_BYTES: usize = 24;
 
-/// Objects of traces that are not of blocks are hashes of 64 bits. As many bits of them as make a first byte that no
-/// length can carry beyond 64 bits.
+/// Objects of other traces are 64-bit hashes; with 54 bits, offset plus length stays below 2^64.
 const OBJECT_MASK: u64 = (1 << 54) - 1;
 
-/// More requests than any trace has.
 const REQUESTS_MAX: i64 = 1 << 48;
 
 fn parse_record(record: &[u8], unit_ns: u64) -> Result<Line<'static>, Reason> {
@@ -66,7 +64,6 @@ mod tests {
         [&time.to_le_bytes()[..], &object.to_le_bytes(), &size.to_le_bytes(), &next.to_le_bytes()].concat()
     }
 
-    /// The first records of the sample that comes with libCacheSim, which was made of its vscsi sample.
     #[test]
     fn a_public_sample_is_read() {
         let hex = "6af75500091a8f020000000000020000ffffffffffffffff\

@@ -1,13 +1,12 @@
-//! Names of traces that are one file for each CPU.
-
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
-/// Mark before the number of the CPU in the names that blktrace gives.
 const MARK: &str = ".blktrace.";
 
-/// The files of the trace at `path`: `NAME.blktrace.0` and its siblings if `path` is one of them, or if it names no
-/// file and is `NAME` or `NAME.blktrace`. Otherwise `path` alone. Ordered by CPU.
+/// Files ordered by CPU.
+///
+/// They are `NAME.blktrace.0` and its siblings if `path` is one of them, or if `path` is `NAME` or
+/// `NAME.blktrace` and does not exist. Otherwise it is only `path`.
 pub(super) fn files(path: &Path) -> Vec<PathBuf> {
     let alone = || vec![path.to_path_buf()];
     let Some(name) = path.file_name().and_then(|name| name.to_str()) else { return alone() };
@@ -25,7 +24,7 @@ pub(super) fn files(path: &Path) -> Vec<PathBuf> {
     for entry in entries.flatten() {
         let name = entry.file_name();
         let Some((own, cpu)) = name.to_str().and_then(split) else { continue };
-        // The one that was asked for, where there is the same plain and compressed.
+        // If plain and compressed versions exist, prefer the requested one.
         let file = path.with_file_name(&name);
         if own == stem && (file == path || !found.contains_key(&cpu)) {
             found.insert(cpu, file);
@@ -34,7 +33,6 @@ pub(super) fn files(path: &Path) -> Vec<PathBuf> {
     if found.is_empty() { alone() } else { found.into_values().collect() }
 }
 
-/// `NAME` and the CPU of `NAME.blktrace.CPU`, which may end in `.gz`.
 fn split(name: &str) -> Option<(&str, u32)> {
     let (stem, cpu) = name.strip_suffix(".gz").unwrap_or(name).rsplit_once(MARK)?;
     let is_number = cpu.bytes().all(|byte| byte.is_ascii_digit());

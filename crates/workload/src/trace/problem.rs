@@ -1,12 +1,9 @@
-//! Why a trace cannot be decoded, before its name and the place are known.
+//! Decoding errors: the reader adds trace name, position and text.
 
 use std::io;
 
-/// Why a line is malformed, with the cure if there is one. The file, the line number and the
-/// text are added by the reader.
 pub(super) type Reason = String;
 
-/// Why a source cannot go on.
 #[derive(Debug)]
 pub(super) enum Problem {
     Io(io::Error),

@@ -1,5 +1,3 @@
-//! The iterator over a trace: device choice, relative times, errors with their place.
-
 use std::fmt;
 use std::io::Read;
 use std::path::{Path, PathBuf};
@@ -18,25 +16,26 @@ use super::{Action, Format, Position, SkipReason, Skipped, TraceError, TraceOpti
 /// One request of a trace.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct TraceRecord {
-    /// Nanoseconds since the first record of the trace that was kept; 0 for a record that is
-    /// older than the first one.
+    /// Nanoseconds since the first kept record; 0 for older records.
     pub time_ns: u64,
-    /// True if the trace dates this record before an earlier one. `time_ns` still carries its own time.
+    /// True if an earlier record has a later time. `time_ns` is still this record's time.
     pub backwards: bool,
-    /// Operation.
+    /// Kind of request.
     pub op: Op,
     /// First byte on the device; 0 for a flush. `offset + bytes` does not overflow.
     pub offset: u64,
-    /// Number of bytes; 0 for a flush, and for other requests that the trace says are empty.
+    /// Length in bytes; 0 for a flush or an empty request.
     pub bytes: u64,
-    /// Further details in the trace.
+    /// Further details.
     pub detail: Detail,
     /// Line number (text) or record number (binary), from 1.
     pub position: u64,
 }
 
-/// Opens the trace file at `path`, plain or gzip, as [`super::FORMATS`] names its `format`. A trace in files for each
-/// CPU (`NAME.blktrace.0`, `.1`, ...) is read as one, whichever of them `path` is; so is one that `path` calls `NAME`.
+/// Opens the trace file at `path`, plain or gzip, in the given `format` of [`super::FORMATS`].
+///
+/// A trace with one file per CPU (`NAME.blktrace.0`, `.1`, ...) is merged, whether `path` is one of the files
+/// or `NAME`.
 pub fn open(path: &Path, format: &str, options: &TraceOptions) -> Result<TraceReader, TraceError> {
     let format = find_format(format)?;
     format.check(options)?;
@@ -47,8 +46,9 @@ pub fn open(path: &Path, format: &str, options: &TraceOptions) -> Result<TraceRe
     Ok(TraceReader { files, ..TraceReader::new(path.display().to_string(), format, source, options) })
 }
 
-/// The action to take from the trace at `path` if none is asked for: the first of [`Action::ALL`] that it has. `None` if
-/// its format has no actions, if it has no requests, or if it cannot be read twice.
+/// Default action of the trace at `path`: the first of [`Action::ALL`] that it contains.
+///
+/// `None` if the format has no actions, or if the trace has no requests or cannot be read twice.
 pub fn recorded_action(path: &Path, format: &str, options: &TraceOptions) -> Option<Action> {
     let known = find_format(format).ok()?;
     if !known.takes_action || !known.files(path).iter().all(|file| file.is_file()) {
@@ -63,7 +63,7 @@ pub fn recorded_action(path: &Path, format: &str, options: &TraceOptions) -> Opt
     }
 }
 
-/// Reads a trace from any bytes, plain or gzip. `name` stands for the file in messages.
+/// Reads a trace from any bytes, plain or gzip. Messages call it `name`.
 pub fn from_reader(
     reader: Box<dyn Read + Send>,
     name: &str,
@@ -76,16 +76,14 @@ pub fn from_reader(
     Ok(TraceReader::new(name.into(), format, format.decoder(input, Vec::new(), options), options))
 }
 
-/// An iterator over the records of a trace. After an error it returns `None`.
+/// Iterator over the records of a trace. After an error it returns `None`.
 pub struct TraceReader {
     name: String,
     format: &'static Format,
-    /// Files that are read; none if the trace comes from elsewhere.
     files: Vec<PathBuf>,
     source: Box<dyn Source>,
     devices: DeviceFilter,
     skipped: Skipped,
-    /// Time of the first record and the largest time so far, as in the trace.
     times_ns: Option<(u64, u64)>,
     ended: bool,
 }
@@ -130,27 +128,26 @@ impl TraceReader {
         }
     }
 
-    /// The files that are read as one trace; none of a trace that is not from a file.
+    /// Files read as one trace; empty if it is not from files.
     pub fn files(&self) -> &[PathBuf] {
         &self.files
     }
 
-    /// Time of the first record that was kept, as the trace has it, in ns.
+    /// Time of the first kept record as in the trace, in ns.
     pub fn first_time_ns(&self) -> Option<u64> {
         self.times_ns.map(|(first_ns, _)| first_ns)
     }
 
-    /// The line or record that was read last.
+    /// Position of the last line or record.
     pub fn position(&self) -> Position {
         self.source.position()
     }
 
-    /// Records left out on purpose so far.
+    /// Records skipped on purpose so far.
     pub fn skipped(&self) -> &Skipped {
         &self.skipped
     }
 
-    /// Takes one line. `None` if it gives no record or the trace ends.
     #[inline]
     fn step(&mut self) -> Result<Option<TraceRecord>, TraceError> {
         let line = match self.source.next() {
@@ -168,6 +165,7 @@ impl TraceReader {
                 return Ok(None);
             }
         };
+        // Records of other devices do not set the origin of time.
         match self.devices.judge(device) {
             Verdict::Keep => {}
             Verdict::Skip => {
@@ -176,6 +174,7 @@ impl TraceReader {
             }
             Verdict::Second { first, second } => return Err(self.second_device(&first, &second)),
         }
+        // The range of a flush means nothing.
         let (offset, bytes) = if op == Op::Flush { (0, 0) } else { (offset, bytes) };
         if offset.checked_add(bytes).is_none() {
             return Err(self.located(Problem::Malformed("the end of the request is too large".into())));
@@ -185,6 +184,7 @@ impl TraceReader {
         {
             return Err(self.located(Problem::Malformed("the end of the destination is too large".into())));
         }
+        // Times are relative to the first kept record; a decrease is reported, not corrected.
         let (first_ns, largest_ns) = self.times_ns.unwrap_or((time_ns, time_ns));
         self.times_ns = Some((first_ns, largest_ns.max(time_ns)));
         Ok(Some(TraceRecord {
@@ -198,7 +198,6 @@ impl TraceReader {
         }))
     }
 
-    /// The end of the trace: a device that was asked for must have been there.
     fn end(&mut self) -> Result<(), TraceError> {
         self.ended = true;
         match self.devices.missed() {
@@ -238,7 +237,6 @@ impl TraceReader {
         }
     }
 
-    /// The format that the trace looks like, if nothing of it could be read.
     fn other_format(&self) -> String {
         let is_new = self.times_ns.is_none() && self.skipped.total() == 0;
         let Some(file) = self.files.first().filter(|file| is_new && file.is_file()) else {

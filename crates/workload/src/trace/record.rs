@@ -1,11 +1,11 @@
-//! Binary traces of records of one size, all little-endian.
+//! Binary traces with little-endian records of one size.
 
 use super::Position;
 use super::input::Input;
 use super::line::{Line, Source};
 use super::problem::{Problem, Reason};
 
-/// A trace whose first record has `bytes` bytes, or as many more as `longer` says when it is shown them.
+/// Records have `bytes` bytes, plus the number that `longer` returns for the first one.
 pub(super) fn open_records<F>(
     input: Input,
     bytes: usize,
@@ -23,7 +23,6 @@ struct Records<F> {
     parse: F,
     longer: fn(&[u8]) -> usize,
     record: Vec<u8>,
-    /// Bytes of `record` that were read.
     length: usize,
     number: u64,
 }
@@ -59,22 +58,18 @@ where
     }
 }
 
-/// The 16 bits at byte `at`.
 pub(super) fn u16_at(record: &[u8], at: usize) -> u16 {
     u16::from_le_bytes([record[at], record[at + 1]])
 }
 
-/// The 32 bits at byte `at`.
 pub(super) fn u32_at(record: &[u8], at: usize) -> u32 {
     u32::from(u16_at(record, at + 2)) << 16 | u32::from(u16_at(record, at))
 }
 
-/// The 64 bits at byte `at`.
 pub(super) fn u64_at(record: &[u8], at: usize) -> u64 {
     u64::from(u32_at(record, at + 4)) << 32 | u64::from(u32_at(record, at))
 }
 
-/// `number` units of `factor` bytes or nanoseconds.
 pub(super) fn scaled(name: &str, number: u64, factor: u64) -> Result<u64, Reason> {
     number.checked_mul(factor).ok_or_else(|| format!("{name} {number} is too large"))
 }

@@ -1,4 +1,4 @@
-//! SPC traces, as the UMass repository publishes them.
+//! SPC traces, as published in the UMass repository.
 
 use strobe_types::{Op, SECTOR_BYTES};
 
@@ -18,7 +18,6 @@ pub(super) const FORMAT: Format = Format {
     open: Open::One(|input, settings| open_lines(input, move |line| parse_line(line, settings.unit_ns))),
 };
 
-/// Note the mix: the address counts sectors, the size counts bytes.
 fn parse_line(line: &str, unit_ns: u64) -> Result<Line<'_>, Reason> {
     let mut columns = Columns::csv(line);
     let device = columns.text("ASU")?.into();

@@ -1,4 +1,4 @@
-//! SSDsim traces: lines as those of MQSim.
+//! SSDsim traces, with the lines of MQSim.
 
 use super::format::{Format, Open};
 use super::line::open_lines;

@@ -1,4 +1,5 @@
-//! Strobe's own traces: what other formats cannot say, such as copies, trims of several ranges, and hints.
+//! Strobe's own traces, with features missing in other formats: copies, trims of several ranges, and
+//! hints.
 
 use strobe_types::Op;
 
@@ -21,13 +22,10 @@ pub(super) const FORMAT: Format = Format {
     }),
 };
 
-/// The first line.
 const HEADER: &str = "strobe trace 1";
 
 struct Rows {
-    /// True once the first line was read.
     has_begun: bool,
-    /// The operation that a `+` goes on with.
     open: Option<Op>,
     unit_ns: u64,
 }
@@ -52,7 +50,7 @@ impl Rows {
             "copy" => (Op::Read, Detail::CopyTo(0)),
             "+" => match self.open {
                 Some(op) => (op, Detail::More),
-                None => return Err("there is no trim or copy before that + could go on with".into()),
+                None => return Err("+ continues a trim or copy, but there is none before".into()),
             },
             _ => {
                 let known = "read, write, meta, trim, flush, copy and +";
@@ -60,6 +58,7 @@ impl Rows {
             }
         };
         let is_copy = detail == Detail::CopyTo(0);
+        // `+` continues the last trim or copy, any number of times.
         if detail != Detail::More {
             self.open = (is_copy || op == Op::Trim).then_some(op);
         }
@@ -126,9 +125,9 @@ strobe trace 1
             ("1 trim 18446744073709551615 5", "the end of the request is too large"),
             ("1 write 0 512 7", "too many columns"),
             ("1 flush 0", "too many columns"),
-            ("1 + 0 512", "no trim or copy before"),
-            ("1 write 0 512\n2 + 0 512", "no trim or copy before"),
-            ("1 trim 0 512\n2 flush\n2 + 0 512", "no trim or copy before"),
+            ("1 + 0 512", "there is none before"),
+            ("1 write 0 512\n2 + 0 512", "there is none before"),
+            ("1 trim 0 512\n2 flush\n2 + 0 512", "there is none before"),
         ] {
             let message = fails("strobe", &format!("strobe trace 1\n{row}\n"));
             assert!(message.contains(expected), "{message} instead of {expected}");

@@ -19,7 +19,6 @@ pub(super) const FORMAT: Format = Format {
     open: Open::One(|input, settings| open_lines(input, move |line| parse_line(line, settings.unit_ns))),
 };
 
-/// The first line of each published file.
 const HEADER: &str = "Timestamp,Response,IOType,LUN,Offset,Size";
 
 fn parse_line(line: &str, unit_ns: u64) -> Result<Line<'_>, Reason> {
@@ -30,7 +29,7 @@ fn parse_line(line: &str, unit_ns: u64) -> Result<Line<'_>, Reason> {
     let time_ns = columns.decimal("Timestamp", unit_ns)?;
     columns.next().ok_or("column Response is missing")?;
     let op = match columns.next() {
-        // "The blank indicates that there was no response message."
+        // README of the traces: "The blank indicates that there was no response message."
         Some("") => None,
         Some("R" | "r") => Some(Op::Read),
         Some("W" | "w") => Some(Op::Write),
@@ -52,14 +51,13 @@ mod tests {
     use super::super::testing::{assert_refused, fails, records, records_of};
     use super::super::{SkipReason, TraceOptions, from_reader};
 
-    /// The first line is one of those published.
     const SAMPLE: &str = "Timestamp,Response,IOType,LUN,Offset,Size\n\
                           1456095145.133076000,0.000806000,R,0,899056122368,131072\n\
                           1456095145.133080000,0.000206000,W,0,4096,512\r\n\
                           1456095145.140000000,,,0,8192,4096\n\
                           1456095146.133076000,0.000000000,w,0,0,0\n";
 
-    /// The sums come from `awk -F, '$3 != "" {n++; bytes += $6; last = $1}'`.
+    /// Expected values from `awk -F, '$3 != "" {n++; bytes += $6; last = $1}'`.
     #[test]
     fn times_are_in_seconds_and_offsets_in_bytes() {
         let expected = ["0 read 899056122368+131072", "4000 write 4096+512", "1000000000 write 0+0"];

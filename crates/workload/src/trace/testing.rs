@@ -1,10 +1,7 @@
-//! Helpers of the tests beside each format.
-
 use std::io::Cursor;
 
 use super::{TraceError, TraceOptions, TraceRecord, from_reader};
 
-/// Everything a trace gives, up to the first error.
 pub(super) fn read(
     format: &str,
     bytes: &[u8],
@@ -27,7 +24,6 @@ pub(super) fn read(
     (records, error)
 }
 
-/// Records in short form, `time op offset+bytes`, with `<` if the time goes back.
 pub(super) fn shown(records: &[TraceRecord]) -> Vec<String> {
     let show = |r: &TraceRecord| {
         let mark = if r.backwards { "<" } else { "" };
@@ -36,14 +32,12 @@ pub(super) fn shown(records: &[TraceRecord]) -> Vec<String> {
     records.iter().map(show).collect()
 }
 
-/// The records of a text that must be good.
 pub(super) fn records(format: &str, text: &str) -> Vec<String> {
     let (records, error) = read(format, text.as_bytes(), &TraceOptions::default());
     assert!(error.is_none(), "{error:?}");
     shown(&records)
 }
 
-/// The records of one device.
 pub(super) fn records_of(format: &str, device: &str, text: &str) -> Vec<String> {
     let options = TraceOptions { device: Some(device.into()), ..TraceOptions::default() };
     let (records, error) = read(format, text.as_bytes(), &options);
@@ -51,14 +45,11 @@ pub(super) fn records_of(format: &str, device: &str, text: &str) -> Vec<String> 
     shown(&records)
 }
 
-/// The message of a text that must be bad.
 pub(super) fn fails(format: &str, text: &str) -> String {
     let (_, error) = read(format, text.as_bytes(), &TraceOptions::default());
     error.expect("an error").to_string()
 }
 
-/// Each line alone, as the second line after a comment, must be malformed for the given reason,
-/// show its text, and give no record.
 pub(super) fn assert_refused(format: &str, cases: &[(&str, &str)]) {
     for (line, expected) in cases {
         let text = format!("# comment\n{line}\n");

@@ -38,12 +38,11 @@ pub(super) const FORMAT: Format = Format {
 const V1_BYTES: usize = 32;
 const V2_BYTES: usize = 40;
 
-/// In version 2 this byte is the highest of the number of scatter-gather elements, which is 0.
+/// In version 2 this is the high byte of the number of scatter-gather elements, which is 0.
 fn is_v1(record: &[u8]) -> bool {
     record[15] == 1
 }
 
-/// A record of the version of the first one, which is noted in `first`.
 fn parse_record(record: &[u8], first: &mut Option<u16>, unit_ns: u64) -> Result<Line<'static>, Reason> {
     let (code, version, bytes) = if record.len() == V1_BYTES {
         (u16_at(record, 12), u16_at(record, 14) >> 8, u32_at(record, 4))
@@ -77,7 +76,6 @@ mod tests {
     use super::super::testing::{read, shown};
     use super::super::{TraceError, TraceOptions, from_reader};
 
-    /// The first records of the sample that comes with libCacheSim.
     const SAMPLE: [&str; 6] = [
         "f400008000020000010000002a000001091a8f020000000022cf82be1f050000",
         "6100008000020000010000002a0000010a1a8f0200000000f18286be1f050000",
@@ -98,7 +96,6 @@ mod tests {
         SAMPLE.iter().flat_map(|record| bytes(record)).collect()
     }
 
-    /// A record of version 1 or 2.
     fn record(version: u8, code: u8, length: u32, lbn: u64, time: u64) -> Vec<u8> {
         let [sn, nsg] = [7u32, 1].map(u32::to_le_bytes);
         let (length, rest) = (length.to_le_bytes(), [lbn.to_le_bytes(), time.to_le_bytes()].concat());
@@ -113,7 +110,7 @@ mod tests {
         read("vscsi", bytes, &TraceOptions::default()).1.expect("an error")
     }
 
-    /// The expected numbers come from the CSV that libCacheSim made of the same sample.
+    /// Expected numbers from libCacheSim's CSV of the same sample.
     #[test]
     fn a_public_sample_is_read() {
         let (records, error) = read("vscsi", &sample(), &TraceOptions::default());

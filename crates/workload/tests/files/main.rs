@@ -1,5 +1,5 @@
-//! File workloads on their file systems, judged by others: `fsck.fat`, a naive model, `fatfs` on the bare
-//! image. What `fsck.fat` has to say is skipped without Debian's package dosfstools.
+//! File workloads on their file systems, verified independently: by `fsck.fat`, a naive model, and
+//! `fatfs` on the bare image. Checks by `fsck.fat` are skipped without Debian's package dosfstools.
 
 mod power_cut;
 mod random;

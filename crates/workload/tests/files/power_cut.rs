@@ -1,10 +1,13 @@
 //! Power cuts between any two writes of a synchronous run.
 //!
-//! What FAT promises, and is held to: a file whose last operation was complete has every byte; one in the
-//! middle of an append has the bytes from before and perhaps some of the new ones; one in the middle of
-//! its removal is there in full or not at all. What it does not promise: the mark of an unclean volume is
-//! set, clusters may belong to no file, the two tables may differ, a file may have more clusters than its
-//! size needs. `fsck.fat -a` puts that right, and takes no file for it.
+//! Guarantees checked after a cut:
+//!
+//! - a file whose last operation was complete has every byte;
+//! - a file during an append has its old bytes and perhaps some new ones;
+//! - a file during its removal exists in full or not at all.
+//!
+//! Not guaranteed: the unclean mark is set, clusters may belong to no file, the two tables may differ, and a
+//! file may have more clusters than its size needs. `fsck.fat -a` repairs that without removing a file.
 
 use super::support::{Tree, fsck, tree_of_volume};
 use std::cell::RefCell;
@@ -15,13 +18,10 @@ use strobe_workload::files::fat::{Class, FatFormat, FatVolume, MountOptions, Sec
 use strobe_workload::files::postmark::PostmarkConfig;
 use strobe_workload::files::{FileError, FileId, FileSystem, FileWorkload};
 
-/// Offset and bit of the mark of an unclean volume in a FAT16 boot sector.
 const UNCLEAN: usize = 0x25;
 
-/// Offset in the image, and the bytes.
 type Write = (usize, Vec<u8>);
 
-/// A disk that remembers every write with what it wrote.
 #[derive(Clone, Default)]
 struct Journal {
     image: Vec<u8>,
@@ -50,7 +50,6 @@ impl SectorDevice for Journal {
     }
 }
 
-/// State of a path after an operation: contents, a directory, or nothing.
 #[derive(Clone, Debug, PartialEq)]
 enum Made {
     File(Vec<u8>),
@@ -58,7 +57,6 @@ enum Made {
     Nothing,
 }
 
-/// An operation: the writes before it and after it, and what it made.
 struct Event {
     begun: usize,
     done: usize,
@@ -66,8 +64,7 @@ struct Event {
     made: Made,
 }
 
-/// Notes for every operation which writes it caused.
-struct Witness<'a> {
+struct Oracle<'a> {
     fs: &'a mut dyn FileSystem,
     writes: Rc<RefCell<Vec<Write>>>,
     open: BTreeMap<FileId, String>,
@@ -75,7 +72,7 @@ struct Witness<'a> {
     events: Vec<Event>,
 }
 
-impl Witness<'_> {
+impl Oracle<'_> {
     fn note(&mut self, begun: usize, path: &str, made: Made) {
         let done = self.writes.borrow().len();
         self.events.push(Event { begun, done, path: path.into(), made });
@@ -86,7 +83,7 @@ impl Witness<'_> {
     }
 }
 
-impl FileSystem for Witness<'_> {
+impl FileSystem for Oracle<'_> {
     fn make_dir(&mut self, path: &str) -> Result<(), FileError> {
         let begun = self.now();
         self.fs.make_dir(path)?;
@@ -157,7 +154,6 @@ impl FileSystem for Witness<'_> {
     }
 }
 
-/// A recorded run: the formatted volume, the writes, and what they were for.
 struct Run {
     formatted: Vec<u8>,
     writes: Vec<Write>,
@@ -171,21 +167,20 @@ fn record(format: &FatFormat, workload: &dyn FileWorkload) -> Run {
     let formatted = volume.with_device(|device| device.image.clone());
     writes.borrow_mut().clear();
     let mut fs = volume.mount(MountOptions::default());
-    let mut witness = Witness {
+    let mut oracle = Oracle {
         fs: &mut fs,
         writes: Rc::clone(&writes),
         open: BTreeMap::new(),
         contents: BTreeMap::new(),
         events: Vec::new(),
     };
-    workload.run(&mut witness, 42, &mut ()).expect("the workload runs");
-    let events = witness.events;
+    workload.run(&mut oracle, 42, &mut ()).expect("the workload runs");
+    let events = oracle.events;
     drop(fs);
     let writes = writes.take();
     Run { formatted, writes, events }
 }
 
-/// Compares the volume after `cut` writes with what had been promised by then.
 fn assert_promises(run: &Run, cut: usize, tree: &Tree, when: &str) {
     let mut promised: BTreeMap<&str, &Made> = BTreeMap::new();
     for event in run.events.iter().take_while(|event| event.done <= cut) {
@@ -203,7 +198,7 @@ fn assert_promises(run: &Run, cut: usize, tree: &Tree, when: &str) {
         }
         let pending = pending.filter(|event| event.path == path);
         let pending = pending.unwrap_or_else(|| panic!("{path} is not as it was, {when} {cut} writes"));
-        // Contents go before the entry that gives the size: what is seen of an append is right.
+        // Contents are written before the entry with the size, so visible appended bytes must be correct.
         let half_done = match (made, &found, &pending.made) {
             (Made::File(before), Made::File(found), Made::File(after)) => {
                 found.starts_with(before) && after.starts_with(found)
@@ -217,8 +212,6 @@ fn assert_promises(run: &Run, cut: usize, tree: &Tree, when: &str) {
     }
 }
 
-/// Cuts after every `step` writes: what was promised is there, also after `fsck.fat -a`. Says how many volumes
-/// `fsck.fat -n` accepts but for the mark.
 fn cut_every(run: &Run, step: usize) {
     let mut image = run.formatted.clone();
     let (mut cuts, mut accepted, mut damaged) = (0, 0, 0);
@@ -226,7 +219,7 @@ fn cut_every(run: &Run, step: usize) {
         if cut.is_multiple_of(step) {
             assert_promises(run, cut, &tree_of_volume(&image), "after");
             cuts += 1;
-            // The mark alone makes `fsck.fat` complain; look behind it.
+            // `fsck.fat` complains about the mark alone; clear it to see other faults.
             let mut unmarked = image.clone();
             unmarked[UNCLEAN] &= !1;
             if let Some(verdict) = fsck(&unmarked, "-n") {
@@ -237,7 +230,7 @@ fn cut_every(run: &Run, step: usize) {
                 let again = fsck(&repaired.image, "-n").expect("it has just run");
                 assert_eq!(again.exit, 0, "after {cut} writes: {}\nthen: {}", repaired.text, again.text);
                 let mut tree = tree_of_volume(&repaired.image);
-                // Clusters of no file are collected in files of that name.
+                // `fsck.fat` collects leaked clusters in files of this name.
                 tree.retain(|path, _| !path.starts_with("FSCK"));
                 assert_promises(run, cut, &tree, "repaired after");
             }
@@ -250,7 +243,6 @@ fn cut_every(run: &Run, step: usize) {
     assert!(cuts > 50 && !run.events.is_empty(), "{cuts} cuts, {} promises", run.events.len());
 }
 
-/// The smallest FAT16 with clusters of 2 KiB, about 8 MiB.
 fn format() -> FatFormat {
     FatFormat { volume_sectors: 16_500, root_slots: 64, ..FatFormat::default() }
 }

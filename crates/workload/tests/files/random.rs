@@ -1,11 +1,8 @@
-//! Random operations on a small FAT volume against the model, across mounts, full volumes included.
-
 use super::support::{Model, Tree, assert_clean, tree_of_volume};
 use proptest::prelude::*;
 use strobe_workload::files::fat::{FatFormat, FatVolume, MemoryDisk, MountOptions};
 use strobe_workload::files::{FileError, FileSystem, Mode};
 
-/// Step on one of few names.
 #[derive(Clone, Debug)]
 enum Step {
     MakeDir(u8),
@@ -29,7 +26,6 @@ fn steps() -> impl Strategy<Value = Vec<Step>> {
     prop::collection::vec(step, 1..300)
 }
 
-/// One of 48 names: short and long ones, in the root and in three directories that may not exist.
 fn path(name: u8) -> String {
     let file = ["a", "B.TXT", "longer than thirteen.text"][name as usize % 3];
     let number = name / 12 % 4;

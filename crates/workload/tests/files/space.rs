@@ -1,12 +1,9 @@
-//! A full volume refuses and stays whole.
-
 use super::support::{Model, assert_clean, tree_of_volume};
 use strobe_workload::files::fat::{FatFormat, FatVolume, MemoryDisk, MountOptions};
 use strobe_workload::files::{FileError, FileSystem, Mode};
 
 const MODES: [Mode; 2] = [Mode::Sync, Mode::Buffered];
 
-/// A small volume: 4085 clusters of 512 bytes, a root of 32 slots.
 fn small() -> FatFormat {
     FatFormat { volume_sectors: 4220, cluster_sectors: 1, root_slots: 32, ..FatFormat::default() }
 }
@@ -28,7 +25,7 @@ fn a_full_volume_keeps_what_fitted() {
         assert_eq!(fs.write_at(file, clusters as u64 * 512, &[1]), Err(FileError::NoSpace));
         assert_eq!(fs.write_at(file, 7, &[1]), Ok(()), "no cluster is needed");
         fs.close(file).expect("closed");
-        // The root has room for the name of another file, and an empty one needs no more.
+        // The root has space for another name, and an empty file needs no cluster.
         let empty = fs.create("empty").expect("created");
         assert_eq!(fs.write_at(empty, 0, &[1]), Err(FileError::NoSpace));
         fs.close(empty).expect("closed");
@@ -54,7 +51,7 @@ fn a_full_root_refuses_names() {
             let file = model.create(&number.to_string()).expect("created");
             model.close(file).expect("closed");
         }
-        // Two of 32 slots are left: a name that takes three does not fit, one that takes two does.
+        // Two of 32 slots are left: a name of three slots does not fit, one of two does.
         assert_eq!(model.create("more than thirteen"), Err(FileError::NoSpace));
         model.make_dir("last").expect("made");
         assert_eq!(model.create("x"), Err(FileError::NoSpace));
@@ -69,7 +66,6 @@ fn a_full_root_refuses_names() {
     }
 }
 
-/// With the last cluster taken, a directory cannot grow; half an entry must not be left behind.
 #[test]
 fn a_directory_that_cannot_grow_refuses_names() {
     for mode in MODES {
@@ -82,7 +78,8 @@ fn a_directory_that_cannot_grow_refuses_names() {
             names += 1;
         }
         let mut made = 0;
-        // 16 slots, two for dots: seven names of two, and none of three in what the seventh leaves.
+        // 16 slots, two for dots: seven names of two slots fit, and none of three in the seventh
+        // place.
         let refused = loop {
             match fs.create(&format!("d/{made}")) {
                 Ok(file) => fs.close(file).expect("closed"),
@@ -139,11 +136,11 @@ fn wrong_formats_are_refused() {
     );
     assert_eq!(
         refused(FatFormat { cluster_sectors: 32, ..base() }, 65_536),
-        "cluster_sectors is 32, it must be so that there are 4085 to 65524 clusters; this makes 2046"
+        "cluster_sectors is 32, it must be a value that gives 4085 to 65524 clusters; this one gives 2046"
     );
     assert_eq!(
         refused(FatFormat { offset_sectors: 1, ..base() }, 65_536),
-        "volume_sectors is 65536, it must be at most 65535, the sectors of the device behind offset_sectors"
+        "volume_sectors is 65536, it must be at most 65535, the sectors of the device after offset_sectors"
     );
     let error = FatVolume::open(MemoryDisk::new(65_536), 0).err().expect("nothing there");
     assert_eq!(

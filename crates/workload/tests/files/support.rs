@@ -1,22 +1,16 @@
-//! Independent witnesses: `fsck.fat`, a walk through the image, and a model that remembers every byte.
-
 use std::collections::BTreeMap;
 use std::io::{Cursor, Read, Write};
 use std::process::Command;
 use strobe_workload::files::{FileError, FileId, FileSystem};
 
-/// Paths with contents, directories with none.
 pub(crate) type Tree = BTreeMap<String, Option<Vec<u8>>>;
 
-/// Output of `fsck.fat`.
 pub(crate) struct Verdict {
     pub(crate) exit: i32,
     pub(crate) text: String,
-    /// The image afterwards.
     pub(crate) image: Vec<u8>,
 }
 
-/// Runs `fsck.fat` on a volume; `None` if it is not there.
 #[track_caller]
 pub(crate) fn fsck(image: &[u8], option: &str) -> Option<Verdict> {
     let program = strobe_testing::program("fsck.fat", "dosfstools")?;
@@ -29,7 +23,6 @@ pub(crate) fn fsck(image: &[u8], option: &str) -> Option<Verdict> {
     Some(Verdict { exit: output.status.code().unwrap_or(-1), text, image })
 }
 
-/// Fails unless `fsck.fat -n` finds nothing to say about the volume.
 #[track_caller]
 pub(crate) fn assert_clean(image: &[u8]) {
     if let Some(verdict) = fsck(image, "-n") {
@@ -37,7 +30,6 @@ pub(crate) fn assert_clean(image: &[u8]) {
     }
 }
 
-/// The volume in `image`, found by walking through all directories with `fatfs` alone.
 pub(crate) fn tree_of_volume(image: &[u8]) -> Tree {
     fn walk<T: fatfs::ReadWriteSeek>(directory: &fatfs::Dir<'_, T>, path: &str, tree: &mut Tree) {
         for entry in directory.iter() {
@@ -64,7 +56,6 @@ pub(crate) fn tree_of_volume(image: &[u8]) -> Tree {
     tree
 }
 
-/// Everything below a directory of the machine.
 pub(crate) fn tree_of_directory(root: &std::path::Path) -> Tree {
     fn walk(directory: &std::path::Path, path: &str, tree: &mut Tree) {
         for entry in std::fs::read_dir(directory).expect("a directory can be read") {
@@ -83,7 +74,6 @@ pub(crate) fn tree_of_directory(root: &std::path::Path) -> Tree {
     tree
 }
 
-/// A file system and, beside it, what it must hold. Reads are compared as they happen.
 pub(crate) struct Model<'a> {
     fs: &'a mut dyn FileSystem,
     pub(crate) tree: Tree,

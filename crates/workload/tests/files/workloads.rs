@@ -1,5 +1,3 @@
-//! Every workload on FAT, and on a directory of the machine.
-
 use super::support::{Model, Tree, assert_clean, tree_of_directory, tree_of_volume};
 use strobe_workload::files::camera::CameraConfig;
 use strobe_workload::files::copy_tar::CopyTarConfig;
@@ -10,7 +8,6 @@ use strobe_workload::files::tiobench::TiobenchConfig;
 use strobe_workload::files::varmail::VarmailConfig;
 use strobe_workload::files::{FileSystem, FileWorkload, Mode};
 
-/// Each workload, small enough for the 32 MiB of the default format.
 fn small_workloads() -> Vec<(&'static str, Box<dyn FileWorkload>)> {
     let postmark = PostmarkConfig { files: 120, subdirectories: 3, ..PostmarkConfig::default() };
     let camera = CameraConfig { photo_min_bytes: 3000, photo_max_bytes: 5000, ..CameraConfig::default() };
@@ -40,7 +37,6 @@ fn small_workloads() -> Vec<(&'static str, Box<dyn FileWorkload>)> {
     ]
 }
 
-/// Runs on a fresh volume; the disk, and what must be on it.
 fn run_on_fat(workload: &dyn FileWorkload, format: &FatFormat, options: MountOptions) -> (MemoryDisk, Tree) {
     let disk = MemoryDisk::new(format.offset_sectors + format.volume_sectors).recorded();
     let mut volume = FatVolume::format(disk, format).expect("the volume is formatted");
@@ -94,7 +90,7 @@ fn a_directory_of_the_machine_ends_up_the_same() {
     use strobe_workload::files::posix::PosixFileSystem;
     for (name, workload) in small_workloads() {
         let (_, tree) = run_on_fat(&*workload, &FatFormat::default(), MountOptions::default());
-        // Everything synchronous takes the machine minutes; one small run of it is below.
+        // Synchronous runs take minutes; a small one is below.
         let directory = tempfile::tempdir().expect("a temporary directory");
         let mut fs = PosixFileSystem::new(directory.path(), Mode::Buffered).expect("it exists");
         let mut model = Model::new(&mut fs);
@@ -116,7 +112,6 @@ fn a_directory_of_the_machine_is_written_synchronously() {
     assert!(tree_of_directory(directory.path()).is_empty());
 }
 
-/// Write requests by class, as [`Class::ALL`] has them: data, boot, tables, root, directories.
 fn requests(workload: &dyn FileWorkload, seed: u64) -> [u64; 5] {
     let mut volume =
         FatVolume::format(MemoryDisk::new(65_536), &FatFormat::default()).expect("it is formatted");
@@ -129,8 +124,7 @@ fn requests(workload: &dyn FileWorkload, seed: u64) -> [u64; 5] {
     Class::ALL.map(|class| disk.written(class).requests)
 }
 
-/// The two workloads of the NVRAM paper, in full. Nearly six of ten writes go to
-/// metadata: one and a half per write of contents, fewer where an append spans two sectors.
+/// Nearly six of ten writes are metadata: 1.5 per write of contents, fewer where an append spans two sectors.
 #[test]
 fn metadata_takes_the_share_that_the_study_found() {
     let camera = requests(&CameraConfig::default(), 1);
@@ -143,7 +137,6 @@ fn metadata_takes_the_share_that_the_study_found() {
     assert_eq!(camera[Class::Directory as usize], 0, "all photos lie in the root");
 }
 
-/// After a new mount, data is read from the device once, and only when needed.
 #[test]
 fn reading_reaches_the_device_once() {
     let mut volume =
@@ -161,7 +154,8 @@ fn reading_reaches_the_device_once() {
     let mut buffer = [0; 20_000];
     assert_eq!(fs.read_at(file, 0, &mut buffer), Ok(10_000));
     assert!(buffer[..10_000] == [7; 10_000]);
-    // Boot sector twice (once for the layout), a sector each of table and root, twenty of contents.
+    // Boot sector twice (once for the layout), one sector each of table and root, twenty of
+    // contents.
     let read = fs.with_device(|disk| disk.sectors_read());
     assert_eq!(read, 2 + 1 + 1 + 20);
     assert_eq!(fs.read_at(file, 0, &mut buffer), Ok(10_000));

@@ -1,12 +1,11 @@
-//! Commands that show a cut again, for a shell.
+//! Shell commands that repeat a cut or open a kept drive.
 
 use std::ffi::OsString;
 use std::os::unix::ffi::OsStrExt as _;
 
 use super::CrashArgs;
 
-/// The command that shows a cut again, of the arguments `given`; `on`: the file system, if --fs names
-/// several.
+/// `on` is the file system, if --fs names several.
 pub(super) fn again(given: impl Iterator<Item = OsString>, operation: u64, on: Option<&str>) -> String {
     let mut words =
         ["strobe".to_owned(), "crash".into(), format!("--at={operation}")].map(OsString::from).to_vec();
@@ -21,6 +20,7 @@ pub(super) fn again(given: impl Iterator<Item = OsString>, operation: u64, on: O
         if word == "--until-first" && !is_program {
             continue;
         }
+        // Options that chose the cut or its outputs are dropped, so the command repeats exactly this cut.
         let names = ["--cuts", "--places", "--json", "--report", "--keep", "--fs"];
         let is_place = names[..names.len() - usize::from(on.is_none())].iter().any(|name| {
             skips |= !is_program && word == *name;
@@ -31,12 +31,11 @@ pub(super) fn again(given: impl Iterator<Item = OsString>, operation: u64, on: O
         }
     }
     format!(
-        "\nTo see the first of these again, with all that the check prints (and --image FILE to keep the drive):\n\n  {}\n",
+        "\nTo repeat the first of these with the full output of the check (add --image FILE to keep the drive):\n\n  {}\n",
         quoted(&words)
     )
 }
 
-/// Command line that opens a kept drive, with the file system `fs`, for inspection.
 pub(super) fn look_at(args: &CrashArgs, image: &str, fs: &str) -> String {
     let mut words: Vec<OsString> = ["strobe", "linux"].map(OsString::from).to_vec();
     if let Some(kernel) = &args.guest.kernel {
@@ -45,10 +44,9 @@ pub(super) fn look_at(args: &CrashArgs, image: &str, fs: &str) -> String {
     words.extend(["--image", image, "--drive", args.guest.drive(), "--fs", fs].map(OsString::from));
     words.extend(args.guest.sets.iter().map(|set| format!("--set={set}").into()));
     words.extend(["--", "ls", "-la"].map(OsString::from));
-    format!("\nTo look around on it:\n\n  {}\n", quoted(&words))
+    format!("\nTo open that drive:\n\n  {}\n", quoted(&words))
 }
 
-/// Words as a shell takes them.
 fn quoted(words: &[OsString]) -> String {
     let is_plain = |c: char| c.is_ascii_alphanumeric() || "-_=./,:+%@".contains(c);
     let word = |word: &OsString| match word.to_str() {

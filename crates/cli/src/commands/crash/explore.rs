@@ -11,7 +11,6 @@ use strobe_types::StopFlag;
 use super::super::{Failure, output, progress};
 use super::CrashArgs;
 
-/// Tries the programs that `args` names on each file system, and prints those that break a promise.
 pub(super) fn explore(
     args: &CrashArgs,
     explorers: &[Explorer],
@@ -19,10 +18,10 @@ pub(super) fn explore(
     json: Option<&Output>,
     stop: &StopFlag,
 ) -> Result<(), Failure> {
-    let own =
-        std::env::current_exe().map_err(|error| Failure::Run(anyhow!("where is this program? {error}")))?;
+    let own = std::env::current_exe()
+        .map_err(|error| Failure::Run(anyhow!("cannot find this program: {error}")))?;
     if let Some(folder) = strobe_linux::hidden_by(&own) {
-        let text = format!("{} is below {folder}, which guests have of their own: move it", own.display());
+        let text = format!("{} is below {folder}, which guests replace by their own: move it", own.display());
         return Err(Failure::Request(anyhow!(text)));
     }
     let check = [&*own.display().to_string(), "crash", "--program-check"].map(str::to_owned);
@@ -46,12 +45,12 @@ pub(super) fn explore(
                 Ok(None) => {}
                 Ok(Some(one)) => {
                     if shows {
-                        bar.suspend(|| output::print(&told(&one)))?;
+                        bar.suspend(|| output::print(&finding_text(&one)))?;
                     }
                     broken.push(one);
                     bar.set_message(format!("{} broken", broken.len()));
                 }
-                // What was found before counts all the same.
+                // Findings before the error still count.
                 Err(error) => {
                     ended = Err(error);
                     break 'all;
@@ -79,8 +78,7 @@ pub(super) fn explore(
     if broken.is_empty() { Ok(()) } else { Err(Failure::Found) }
 }
 
-/// A finding in words, and its program.
-fn told(of: &Broken) -> String {
+fn finding_text(of: &Broken) -> String {
     let script: String = of.script.lines().skip(1).map(|line| format!("    {line}\n")).collect();
     let cut = match of.done {
         0 => "before line 1".to_owned(),
@@ -96,7 +94,7 @@ fn told(of: &Broken) -> String {
     )
 }
 
-/// The check of `--explore`, in the guest: exit code 1 if a promise is broken.
+/// Check of `--explore`, run in the guest: exit code 1 if a promise is broken.
 pub(super) fn check(plan: &Path) -> Result<(), Failure> {
     let acknowledged = std::env::var_os(ACKNOWLEDGED).unwrap_or_default();
     match check_program(plan, Path::new(&acknowledged), Path::new("."))? {

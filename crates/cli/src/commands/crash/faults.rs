@@ -9,7 +9,6 @@ use strobe_types::StopFlag;
 use super::super::{Failure, output, progress};
 use super::{CrashArgs, NotTried};
 
-/// Makes `count` places of each file system unreadable, one at a time, and prints what came of it.
 pub(super) fn faults(
     args: &CrashArgs,
     explorers: &[Explorer],
@@ -20,7 +19,7 @@ pub(super) fn faults(
     let (mut reports, mut failed) = (Vec::new(), Vec::new());
     for explorer in explorers {
         let report = match report_of(args, explorer, count, stop) {
-            // What another one shows counts all the same.
+            // Reports of other file systems still count.
             Err(failure) if explorers.len() > 1 => {
                 failed.push(NotTried::of(explorer, failure)?);
                 if stop.is_raised() {
@@ -42,7 +41,6 @@ pub(super) fn faults(
     failed.first().map_or(Ok(()), |first| Err(first.failure()))
 }
 
-/// Runs the program on a file system, and then makes places unreadable.
 fn report_of(
     args: &CrashArgs,
     explorer: &Explorer,

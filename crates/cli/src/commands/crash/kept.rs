@@ -1,4 +1,4 @@
-//! The first cut that left something wrong, kept as files: the drive, and the kernel's log of the boot after the cut.
+//! Files kept from the first failing cut: the drive, and the kernel log of the boot after the cut.
 
 use std::fs::{self, File};
 use std::io::{self, BufReader, Read};
@@ -10,8 +10,7 @@ use strobe_types::StopFlag;
 
 use super::super::Failure;
 
-/// Refuses a folder that could not be made, or written to, before the cuts take their time. It is not made
-/// yet.
+/// Fails early if `folder` cannot be created or written to. Does not create it yet.
 pub(super) fn check(folder: &Path) -> Result<(), Failure> {
     let probed = std::path::absolute(folder).and_then(|path| {
         let there = path.ancestors().find(|path| path.symlink_metadata().is_ok()).unwrap_or(&path);
@@ -24,8 +23,9 @@ fn failed(folder: &Path, error: &io::Error) -> Failure {
     Failure::Run(anyhow!("--keep {}: {error}; name another folder, or none", folder.display()))
 }
 
-/// Keeps the first cut of `report` that left something wrong in `folder`. Files that are there stay: equal ones are
-/// named again, others get a neighbour with a number.
+/// Keeps the first failing cut of `report` in `folder`.
+///
+/// Existing files stay: an equal one is reused, otherwise the new file gets a number.
 pub(super) fn keep(
     explorer: &Explorer,
     report: &CrashReport,
@@ -48,14 +48,14 @@ pub(super) fn keep(
     Ok(Some(Kept { operation: wrong.operation, image: put(&image, "img")?, kernel_log: put(&log, "log")? }))
 }
 
-/// Gives the file `from` the first of the names NAME.END, NAME-2.END, … in `folder` that is free or has the same content.
+/// Links `from` as NAME.END, NAME-2.END, …: the first name in `folder` that is free or has equal content.
 fn put(from: &Path, folder: &Path, name: &str, end: &str) -> io::Result<PathBuf> {
     for number in 1_u32.. {
         let path = match number {
             1 => folder.join(format!("{name}.{end}")),
             _ => folder.join(format!("{name}-{number}.{end}")),
         };
-        // A link fails where a name exists; nothing is overwritten.
+        // Linking fails if the name exists: no file is overwritten.
         match fs::hard_link(from, &path) {
             Ok(()) => return Ok(path),
             Err(error) if error.kind() != io::ErrorKind::AlreadyExists => return Err(error),

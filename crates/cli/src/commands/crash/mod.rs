@@ -1,4 +1,4 @@
-//! `strobe crash`: power cuts under any program on a real file system, and what is found after them.
+//! `strobe crash`: power cuts during any program on a real file system, and the state after each.
 
 mod again;
 mod explore;
@@ -19,7 +19,8 @@ use strobe_crash::{CrashReport, ExploreError, Explorer, Found, Places, Verdict};
 use strobe_linux::command::{FileSystem, GuestRoot};
 use strobe_types::StopFlag;
 
-use super::linux::guest::{GuestArgs, program_or_script};
+use super::linux::guest::GuestArgs;
+use super::linux::line::shell_line;
 use super::options::{OUTPUT, one_of};
 use super::{Failure, output};
 use super::{progress, signals};
@@ -27,103 +28,105 @@ use strobe_cli::output::Output;
 
 use again::{again, look_at};
 
-/// Cut the power under a program on a real file system, again and again, and see what is left.
+/// Cut the power many times while a program runs on a real file system, and check the data after each cut.
 ///
-/// Runs PROGRAM once on a file system of a real Linux kernel (User-Mode Linux: no root, no KVM) whose drive is simulated,
-/// and takes snapshots of the drive at many flash operations, as a power cut would leave it. Then a machine boots with
-/// each snapshot: the drive recovers, the file system is mounted, the check runs, and the file system's own check. All in
-/// virtual time: equal commands give equal output.
+/// Runs PROGRAM once on a file system of a real Linux kernel (User-Mode Linux: no root, no KVM) whose drive
+/// is simulated. At many flash operations it takes a snapshot of the drive as a power cut would leave it.
+/// Each snapshot is then booted: the drive recovers, the file system is mounted, and the check and the file
+/// system's own fsck run. Everything happens in virtual time: equal commands give equal output.
 #[derive(Args)]
-// Every snapshot is a drive of its own in memory: a terabyte takes a GiB and more each, and one per worker.
+// Each snapshot is a drive in memory: a terabyte takes 1 GiB and more, once per worker.
 #[command(mut_arg("drive", |drive| drive.default_value("jasmine-4g")))]
 #[command(after_help = "How to look for a bug:\n\n\
-    1. Let the program print a line when something is safe in its opinion (\"saved 7\"), as it would tell a user.\n\
-    2. Write a check: a command that runs in the mounted file system after each cut, and reads in the file \
-    $STROBE_ACKNOWLEDGED which lines had been printed, each as it was. Program and check see this machine's files, so give \
-    scripts of yours that they call by their whole path. Exit code 0: all is there; 1: something is lost; others: something \
-    is wrong. A Python program that raises an exception ends with 1: catch it. What it prints is the reason that is shown.\n\
+    1. Let the program print a line when it considers something safe (\"saved 7\").\n\
+    2. Write a check: a command that runs in the mounted file system after each cut. The file $STROBE_ACKNOWLEDGED \
+    holds the lines printed before the cut. Program and check see this machine's files: name scripts that they call \
+    by absolute paths or below $OLDPWD, your folder; other paths of a check are on the drive. Exit code 0: all data is present; 1: data is lost; others: data is corrupt. A Python program \
+    that raises an exception exits with 1: catch it. The check's output is shown as the reason.\n\
     3. strobe crash --check ./check.sh -- ./program.sh\n\n\
-    An example: a program that replaces a file by a new one, but never calls fsync.\n\n  \
+    Example: a program that replaces a file by a new one, but never calls fsync.\n\n  \
     strobe crash --fs ext4 --mount-opts noauto_da_alloc \\\n    \
     --before 'echo old > config; sync' \\\n    \
     --check 'grep -q . config || exit 1' \\\n    \
     -- sh -c 'echo new > config.tmp; mv config.tmp config; echo saved; sync -f .'\n\n\
-    It prints how many cuts left what, for each kind of damage the reason and the place of the first cut in the program, \
-    and the command that shows the first again. The exit code is 0 if nothing was wrong, 1 if something was, 2 if it could \
-    not look.")]
+    The output counts the outcomes. For each kind of damage it has the reason and the place of the first cut in the \
+    program, and at the end the command that repeats the first. Exit code 0: no damage; 1: damage; 2: cuts were not \
+    possible.")]
 pub(crate) struct CrashArgs {
     #[command(flatten)]
     guest: GuestArgs,
-    /// Command that checks the data after each cut: a program of this machine, or shell commands. It runs in
-    /// the mounted file system. Without it, only mount and the file system's own check decide
-    #[arg(long, value_name = "PROGRAM|SCRIPT")]
+    /// Shell command that checks the data in the guest after each cut, in the mounted file system. Its
+    /// program (./check.sh) is looked up from the current folder. Without it, only mount and fsck decide
+    #[arg(long, value_name = "SHELL LINE")]
     check: Option<String>,
-    /// Power cuts, at most
+    /// Maximum number of power cuts
     #[arg(long, value_name = "N", default_value_t = 100, value_parser = clap::value_parser!(u32).range(1..=1_000_000))]
     cuts: u32,
-    /// Flash operations at which power is cut: equally far from each other (spread), random ones (random, by --seed),
-    /// the first that begins after each flush (flushes) or after each line that the program prints (lines), or all of
-    /// them, whatever --cuts says (all)
+    /// Cut power at these flash operations. spread: evenly spaced ones. random: random ones, by --seed.
+    /// flushes, lines: the first that begins after each flush or printed line. all: every operation,
+    /// regardless of --cuts
     #[arg(help_heading = CUTS, long, value_name = "WHERE", default_value = Places::Spread.name(),
         value_parser = one_of(&Places::ALL, Places::name))]
     places: Places,
-    /// Only at this flash operation, and show all that the check prints: what an earlier run has named
+    /// Cut only at this flash operation, as named by an earlier run, and show everything the check prints
     #[arg(help_heading = CUTS, long, value_name = "OPERATION", conflicts_with_all = ["cuts", "places"])]
     at: Option<u64>,
-    /// With --at: leave the drive as the cut does in FILE, for `strobe linux --image FILE`
+    /// With --at: leave the drive in FILE as the cut leaves it, for `strobe linux --image FILE`
     #[arg(help_heading = CUTS, long, value_name = "FILE", requires = "at")]
     image: Option<PathBuf>,
-    /// Instead of power cuts: after the program has ended, make N places unreadable, one at a time, and run the check on each.
-    /// As many places of each kind as of another: superblock, journal, metadata, folders, files, and what was written before
-    /// the program. Without --check all files are read. The exit code says nothing of what was found
+    /// Instead of power cuts: after the program has ended, make N places unreadable, one at a time, and run
+    /// the check after each. The places are spread equally over superblock, journal, metadata, folders,
+    /// files, and data written before the program. Without --check all files are read. The exit code does not
+    /// depend on the findings
     #[arg(help_heading = CUTS, long, value_name = "N", conflicts_with_all = ["cuts", "places", "at", "until_first", "strict_names", "twice", "lying_flushes", "report", "keep"], value_parser = clap::value_parser!(u32).range(1..=1_000_000))]
     faults: Option<u32>,
-    /// Instead of PROGRAM: try N short programs of file operations made at random, by --seed, cut power behind each operation, and
-    /// compare what is left with what fsync, fdatasync and sync had promised. A program that breaks a promise is made as
-    /// small as possible and printed; the exit code is then 1
+    /// Instead of PROGRAM: try N short random programs of file operations, chosen by --seed. Power is cut
+    /// after each operation, and the data is compared with the promises of fsync, fdatasync and sync. A
+    /// program that breaks a promise is minimised and printed; the exit code is then 1
     #[arg(help_heading = CUTS, long, value_name = "N", conflicts_with_all = ["faults", "cuts", "places", "at", "until_first", "report", "keep", "check", "command"], value_parser = clap::value_parser!(u64).range(1..=10_000_000))]
     explore: Option<u64>,
     /// With --explore: number of the first program
     #[arg(help_heading = CUTS, long, value_name = "NUMBER", default_value_t = 0, requires = "explore", value_parser = clap::value_parser!(u64).range(..=1_000_000_000_000))]
     first_program: u64,
-    /// With --explore: operations of a program
+    /// With --explore: operations per program
     #[arg(help_heading = CUTS, long, value_name = "N", default_value_t = 6, requires = "explore", value_parser = clap::value_parser!(u32).range(1..=100))]
     program_length: u32,
-    /// The check of --explore, in the guest
+    /// Check of --explore, run in the guest
     #[arg(long, hide = true, value_name = "PLAN")]
     program_check: Option<PathBuf>,
-    /// Stop at the first cut that leaves something wrong, and look for the earliest one between it and the last that left
-    /// all fine
+    /// Stop at the first failing cut, then search for the earliest failing one between it and the last good
+    /// cut
     #[arg(help_heading = CUTS, long, conflicts_with = "at")]
     until_first: bool,
-    /// Take away what POSIX does not promise before the check: names that are new or moved, and whose folder was not
-    /// synced since. A file system may keep them, another one does not. Names that replaced others stay. Needs a kernel by
-    /// `strobe linux build-kernel`
+    /// Before the check, remove names that POSIX does not guarantee: new or moved names whose folder has not
+    /// been synced since. A file system may keep them, but need not. Names that replaced others stay. Needs a
+    /// kernel of `strobe linux build-kernel`
     #[arg(help_heading = CUTS, long)]
     strict_names: bool,
-    /// Folder for the drive after the first cut that left something wrong, and for the kernel's log of the boot after it;
-    /// none keeps nothing
+    /// Folder for the drive after the first failing cut, and for the kernel log of the boot after it; "none"
+    /// keeps neither
     #[arg(help_heading = OUTPUT, long, value_name = "FOLDER|none", default_value = "strobe-crash")]
     keep: PathBuf,
     /// Cut power once more while the file system recovers
     #[arg(help_heading = CUTS, long)]
     twice: bool,
-    /// Simulate a drive that acknowledges flushes without doing them
+    /// Simulate a drive that acknowledges flushes without performing them
     #[arg(help_heading = CUTS, long)]
     lying_flushes: bool,
-    /// Virtual time that a check may take, in seconds
+    /// Time limit of a check, in seconds of virtual time
     #[arg(help_heading = CUTS, long, value_name = "S", default_value_t = 3600, value_parser = clap::value_parser!(u64).range(1..=1_000_000))]
     check_limit: u64,
-    /// Snapshots to check in parallel [default: all cores]
+    /// Snapshots checked in parallel [default: all cores]
     #[arg(help_heading = CUTS, long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=1024))]
     workers: Option<u32>,
     /// Write the findings as JSON to FILE, or to standard output with "-"
     #[arg(help_heading = OUTPUT, long, value_name = "FILE|-")]
     json: Option<String>,
-    /// Write a page to FILE, for any browser: the cuts on a time line, what each left, and the whole reasons
+    /// Write a page to FILE, for any browser: a time line of the cuts, the outcome of each, and the full
+    /// reasons
     #[arg(help_heading = OUTPUT, long, value_name = "FILE.html")]
     report: Option<String>,
-    /// Print every cut with its whole reason, also those that left nothing wrong
+    /// Print every cut with its full reason, including good ones
     #[arg(help_heading = OUTPUT, long)]
     full: bool,
     /// No progress bar, no summary
@@ -143,7 +146,7 @@ impl From<ExploreError> for Failure {
 }
 
 pub(crate) fn crash(args: &CrashArgs) -> Result<(), Failure> {
-    // Exit code 1 says that something was found.
+    // Exit code 1 means findings: failures exit with 2.
     look(args).map_err(|failure| match failure {
         Failure::Run(error) => Failure::Request(error),
         other => other,
@@ -157,36 +160,36 @@ fn look(args: &CrashArgs) -> Result<(), Failure> {
     let wrong = |text: String| Err(Failure::Request(anyhow!(text)));
     if args.command.is_empty() && args.explore.is_none() {
         return wrong(
-            "what is to be run? strobe crash [OPTIONS] -- PROGRAM ...; `strobe crash --help` has an example"
+            "no program given: strobe crash [OPTIONS] -- PROGRAM ...; `strobe crash --help` has an example"
                 .into(),
         );
     }
     let several = args.guest.fs.len() > 1;
     if several && (args.at.is_some() || args.report.is_some()) {
-        return wrong("--at and --report are for one file system, and --fs names several".into());
+        return wrong("--at and --report need one file system, but --fs names several".into());
     }
     if args.guest.drives.len() > 1 {
-        return wrong("--drive: a power cut has one drive; give one".into());
+        return wrong("--drive: power cuts work with one drive only".into());
     }
     if let Some(image) = args.image.as_ref().filter(|image| image.exists()) {
-        return wrong(format!("--image {}: there is such a file", image.display()));
+        return wrong(format!("--image {}: the file exists; name a new one", image.display()));
     }
     let path = args.guest.kernel_path()?;
     let inputs = [path.as_path(), Path::new(args.guest.drive())];
     let json = args.json.as_deref().map(|given| Output::new("--json", given, &inputs)).transpose()?;
     let page = args.report.as_deref().map(|given| Output::new("--report", given, &inputs)).transpose()?;
     Output::all_differ(&json.iter().chain(&page).collect::<Vec<_>>())?;
-    let notes = tempfile::Builder::new().prefix("strobe-crash-").tempdir();
-    let notes = notes.map_err(|error| Failure::Run(anyhow!("cannot make a folder for notes: {error}")))?;
+    let notes = strobe_linux::Scratch::new("crash");
+    let notes = notes.map_err(|error| Failure::Run(anyhow!("cannot create a temporary folder: {error}")))?;
     if let Some(folder) = strobe_linux::hidden_by(notes.path()) {
         return wrong(format!(
-            "TMPDIR is below {folder}, which guests have of their own: set it to another folder"
+            "TMPDIR is below {folder}, which guests replace by their own: set it to another folder"
         ));
     }
     let mut explorers = Vec::new();
     for &fs in &args.guest.fs {
         let explorer = explorer(args, fs, &path, notes.path())?;
-        // What a kernel lacks is said before the first of them takes its time.
+        // Report missing kernel features before the first file system takes its time.
         explorer.run.check_kernel().map_err(strobe_linux::command::LinuxRunError::from)?;
         explorers.push(explorer);
     }
@@ -210,7 +213,7 @@ fn look(args: &CrashArgs) -> Result<(), Failure> {
                 ended = left;
                 report
             }
-            // What another one shows counts all the same.
+            // Reports of other file systems still count.
             Err(failure) if several => {
                 failed.push(NotTried::of(explorer, failure)?);
                 if stop.is_raised() {
@@ -267,7 +270,6 @@ fn look(args: &CrashArgs) -> Result<(), Failure> {
     }
 }
 
-/// A file system of several on which power cuts could not be tried.
 #[derive(Debug, Serialize)]
 struct NotTried {
     file_system: String,
@@ -275,7 +277,7 @@ struct NotTried {
 }
 
 impl NotTried {
-    /// The file system of `explorer`, of which the person who waits is told. Other failures are returned.
+    /// Reports a failed run or request on standard error. Returns any other failure as an error.
     fn of(explorer: &Explorer, failure: Failure) -> Result<Self, Failure> {
         let (Failure::Run(error) | Failure::Request(error)) = failure else { return Err(failure) };
         let file_system = explorer.run.file_system.kernel_name().unwrap_or_default().to_owned();
@@ -289,30 +291,32 @@ impl NotTried {
 }
 
 impl CrashArgs {
-    /// True if the first cut that leaves something wrong is to be kept.
     fn keeps(&self) -> bool {
         self.keep != Path::new("none") && self.at.is_none() && self.explore.is_none() && self.faults.is_none()
     }
 }
 
-/// The explorer of the program on the file system `fs`.
 fn explorer(args: &CrashArgs, fs: FileSystem, kernel: &Path, folder: &Path) -> Result<Explorer, Failure> {
     let mut guest = args.guest.clone();
     guest.fs = vec![fs];
     if args.explore.is_some() {
         guest.before.push(Program::before().to_owned());
     }
+    // `--explore` brings its own programs: the guest's command does nothing.
     let nothing = ["true".to_owned()];
     let command = if args.explore.is_some() { &nothing[..] } else { &args.command };
     let run = guest.linux_run(kernel.to_owned(), GuestRoot::host(), command)?;
     if run.file_system == FileSystem::None {
-        let error = anyhow!("--fs none has no file system that could lose anything");
+        let error = anyhow!("--fs none: there is no file system to check; choose one, such as --fs ext4");
         return Err(Failure::Request(error));
     }
     let cores = std::thread::available_parallelism().map_or(1, std::num::NonZero::get);
     Ok(Explorer {
         run,
-        check: args.check.as_deref().map(|check| program_or_script(check, &["sh", "-c"])).unwrap_or_default(),
+        check: match &args.check {
+            Some(check) => shell_line("--check", check, &["sh", "-c"])?,
+            None => Vec::new(),
+        },
         lies: args.lying_flushes,
         twice: args.twice,
         strict_names: args.strict_names,
@@ -323,8 +327,7 @@ fn explorer(args: &CrashArgs, fs: FileSystem, kernel: &Path, folder: &Path) -> R
     })
 }
 
-/// Rehearses, cuts, and keeps what the options ask for. Returns the report, and whether the image that was
-/// asked for is there.
+/// Returns the report, and the result of writing the requested image.
 fn explore(
     args: &CrashArgs,
     explorer: &Explorer,
@@ -332,12 +335,12 @@ fn explore(
 ) -> Result<(CrashReport, Result<(), Failure>), Failure> {
     let bar = if args.quiet { ProgressBar::hidden() } else { ProgressBar::new(1) };
     if !args.quiet && !std::io::stderr().is_terminal() {
-        // There is no bar.
         output::note(&format!("strobe: {}", begins(args, explorer)));
     }
     progress::restyle(&bar, "{msg} {wide_bar} {pos} of {len} cuts  {left}");
     bar.set_message("without a cut");
     bar.tick();
+    // The rehearsal counts the flash operations from which the cuts are chosen.
     let rehearsed = explorer.rehearse(stop)?;
     let operations = match args.at {
         Some(operation) => vec![operation],
@@ -363,14 +366,14 @@ fn explore(
     bar.set_message("keeping the first");
     let mut report = CrashReport::of(explorer, &rehearsed, found);
     let mut left = Ok(());
-    // What the cuts have shown counts, also where it cannot be kept.
+    // A failure to keep the drive does not discard the findings.
     if let (Some(operation), Some(image)) = (args.at, &args.image) {
         left = explorer.keep(operation, image, stop).map_err(Failure::from);
     } else if args.keeps() {
         match kept::keep(explorer, &report, &args.keep, stop) {
             Ok(kept) => report.kept = kept,
             Err(Failure::Run(error) | Failure::Request(error)) => {
-                bar.suspend(|| output::note(&format!("strobe: the first cut is not kept: {error:#}")));
+                bar.suspend(|| output::note(&format!("strobe: the first cut was not kept: {error:#}")));
             }
             Err(failure) => left = Err(failure),
         }
@@ -379,11 +382,10 @@ fn explore(
     Ok((report, left))
 }
 
-/// Line before the first cut: how often power is cut.
 fn begins(args: &CrashArgs, explorer: &Explorer) -> String {
     let cuts = match (args.at, args.places) {
-        (Some(operation), _) => format!("with power cut at operation {operation}"),
-        (None, Places::All) => "with power cut at each of its flash operations".to_owned(),
+        (Some(operation), _) => format!("with a power cut at operation {operation}"),
+        (None, Places::All) => "with a power cut at each of its flash operations".to_owned(),
         (None, _) if args.cuts == 1 => "with one power cut".to_owned(),
         (None, _) => format!("with up to {} power cuts", args.cuts),
     };

@@ -1,4 +1,4 @@
-//! Options of every guest on a drive: the drive, its file system, the machine.
+//! Options of all guests: the drive, its file system, the machine.
 
 use std::ffi::OsStr;
 use std::path::{Path, PathBuf};
@@ -8,7 +8,7 @@ use anyhow::anyhow;
 use clap::Args;
 use strobe_lab::{Experiment, load_drive_table};
 use strobe_linux::command::{
-    self, DRIVE_SETS, Ext4Discard, F2fsCleaning, FileSystem, GuestRoot, LinuxRun, LinuxRunError, Switches,
+    DRIVE_SETS, Ext4Discard, F2fsCleaning, FileSystem, GuestRoot, LinuxRun, LinuxRunError, Switches,
 };
 use strobe_linux::job::{MOUNT_POINT, Step, shown_at};
 use strobe_linux::{CpuCost, DiskOptions, Interface, Machine, kernel};
@@ -17,46 +17,46 @@ use toml::Table;
 
 use super::super::Failure;
 use super::super::options::{Options, one_of, seed};
+use super::line::shell_line;
 
-/// Heading of options of the file system.
 pub(in super::super) const FILE_SYSTEM: &str = "File system";
-/// Heading of options of the guest, its kernel and its disk.
 pub(in super::super) const GUEST: &str = "Guest";
 const PROGRAM: &str = "Program";
-/// Drives for which the kernel's PCI bus of virtual devices has room.
+/// Slots of the kernel's virtual PCI bus.
 const DRIVES_MAX: usize = 8;
 
 #[derive(Args, Clone)]
 pub(in super::super) struct GuestArgs {
-    /// A preset (`strobe list presets`) or a TOML file with the keys of [drive]. Given again: a further drive, /dev/vdb
-    /// or /dev/nvme1n1 and so on, new, in memory, with nothing on it; up to eight in all
+    /// A preset (`strobe list presets`) or a TOML file with the keys of [drive]. If repeated, adds further
+    /// drives (/dev/vdb or /dev/nvme1n1, and so on), new, empty and in memory; at most eight in all
     #[arg(id = "drive", long = "drive", value_name = "PRESET|FILE.toml", default_value = "tlc-nvme-1t")]
     pub(in super::super) drives: Vec<String>,
     /// Override a key of the first drive: --set drive.nand.blocks_per_plane=64 (repeatable)
     #[arg(long = "set", value_name = "KEY.PATH=VALUE")]
     pub(in super::super) sets: Vec<String>,
-    /// Seed of everything random, in the drive and in the guest
+    /// Seed of all random decisions, in the drive and in the guest
     #[arg(help_heading = GUEST, long, allow_negative_numbers = true, value_parser = seed)]
     seed: Option<u64>,
-    /// The file system; xfs and btrfs need a kernel that is built `--with` them, none leaves /dev/vda alone.
-    /// `strobe crash` takes several: ext4,xfs
+    /// File system; xfs and btrfs need a kernel built `--with` them, none leaves /dev/vda untouched. `strobe
+    /// crash` takes several: ext4,xfs
     #[arg(long, value_name = "FS", default_value = FileSystem::Ext4.name(), value_delimiter = ',',
         value_parser = one_of(&FileSystem::ALL, FileSystem::name))]
     pub(in super::super) fs: Vec<FileSystem>,
-    /// Options of the mount, separated by commas
+    /// Mount options, separated by commas
     #[arg(help_heading = FILE_SYSTEM, long, value_name = "OPTIONS", default_value = "", hide_default_value = true)]
     mount_opts: String,
-    /// Cleaning method of F2FS: reads and writes (move), or copy commands of the drive (copy; drive.ftl.copy_mode says
-    /// what they cost). With --mount-opts mode=lfs it cleans rather than fill holes in old segments
+    /// Cleaning method of F2FS: reads and writes (move), or copy commands of the drive (copy;
+    /// drive.ftl.copy_mode sets their cost). With --mount-opts mode=lfs F2FS cleans instead of filling holes
+    /// in old segments
     #[arg(help_heading = FILE_SYSTEM, long, value_name = "HOW",
         value_parser = one_of(&F2fsCleaning::ALL, F2fsCleaning::name))]
     f2fs_cleaning: Option<F2fsCleaning>,
-    /// Discards of freed blocks by ext4 with each commit: up to 64 extents a command (batched, within the drive's limit
-    /// of ranges), one (single), or none (off)
+    /// Discards of freed blocks by ext4 at each commit. batched: up to 64 extents per command, within the
+    /// drive's range limit. single: one per command. off: none
     #[arg(help_heading = FILE_SYSTEM, long, value_name = "HOW",
         value_parser = one_of(&Ext4Discard::ALL, Ext4Discard::name))]
     ext4_discard: Option<Ext4Discard>,
-    /// More arguments for mkfs, separated by spaces
+    /// Further arguments for mkfs, separated by spaces
     #[arg(help_heading = FILE_SYSTEM, long,
         value_name = "ARGUMENTS",
         default_value = "",
@@ -64,84 +64,83 @@ pub(in super::super) struct GuestArgs {
         allow_hyphen_values = true
     )]
     pub(in super::super) mkfs_opts: String,
-    /// A program of this machine (./script.sh), or shell commands, before the measured window, in the mounted file system;
-    /// $OLDPWD is the folder where you are: 'tar xf "$OLDPWD/big.tar"' (repeatable)
-    #[arg(help_heading = PROGRAM, long, value_name = "PROGRAM|SCRIPT")]
+    /// Shell command to run in the guest before the measured window, in the mounted file system (repeatable).
+    /// Its program (./script.sh) is looked up from the current folder, which is $OLDPWD: 'tar xf
+    /// "$OLDPWD/big.tar"'
+    #[arg(help_heading = PROGRAM, long, value_name = "SHELL LINE")]
     pub(in super::super) before: Vec<String>,
-    /// Copy a file or folder to the drive's file system before the measured window, and forget what the guest has cached
-    /// of it (repeatable)
+    /// Copy a file or folder to the drive's file system before the measured window, then drop it from the
+    /// guest's page cache (repeatable)
     #[arg(long, value_name = "PATH")]
     pub(in super::super) put: Vec<PathBuf>,
     /// Working folder of COMMAND, relative to the top of the drive's file system; an absolute path may be
-    /// elsewhere
+    /// outside of it
     #[arg(help_heading = PROGRAM, long, value_name = "FOLDER")]
     dir: Option<String>,
-    /// The kernel [default: the one that build-kernel made]
+    /// Kernel to boot [default: the one made by build-kernel]
     #[arg(help_heading = GUEST, long, value_name = "PATH")]
     pub(in super::super) kernel: Option<PathBuf>,
     /// Memory of the guest in MiB
     #[arg(help_heading = GUEST, long, value_name = "MIB", default_value_t = 512, value_parser = clap::value_parser!(u32).range(64..65_536))]
     memory: u32,
-    /// Interface of the drive: a virtio disk, /dev/vda, or an NVMe drive, /dev/nvme0n1, with the kernel's own
-    /// driver: nvme-cli works on it
+    /// Interface of the drive: a virtio disk (/dev/vda) or an NVMe drive (/dev/nvme0n1). NVMe uses the
+    /// kernel's own driver, and nvme-cli works on it
     #[arg(help_heading = GUEST, long, value_name = "INTERFACE", default_value = Interface::Virtio.name(),
         value_parser = one_of(&Interface::ALL, Interface::name))]
     interface: Interface,
-    /// Cost of every system call of the guest, in ns: a model of its processor. 0: system calls, copies and processes
+    /// Processor model: cost of each system call of the guest, in ns. 0: system calls, copies and processes
     /// take no time [default: 1000]
     #[arg(help_heading = GUEST, long, value_name = "NS", value_parser = clap::value_parser!(u32).range(0..=1_000_000))]
     syscall_ns: Option<u32>,
-    /// Cost of each KiB that a system call copies between a program and the kernel, in ns: 100 is 10 GB/s
+    /// Cost of each KiB copied by a system call between a program and the kernel, in ns: 100 is 10 GB/s
     /// [default: 100]
     #[arg(help_heading = GUEST, long, value_name = "NS", value_parser = clap::value_parser!(u32).range(0..=1_000_000))]
     copy_ns_per_kib: Option<u32>,
-    /// Cost of each fork in the guest with the end of its process, in ns. Loading a program costs three times as much
-    /// [default: 200000]
+    /// Cost of each fork in the guest, including the end of the process, in ns. Loading a program costs three
+    /// times as much [default: 200000]
     #[arg(help_heading = GUEST, long, value_name = "NS", value_parser = clap::value_parser!(u32).range(0..=1_000_000_000))]
     process_ns: Option<u32>,
-    /// Processor time of this machine for which a program may compute without a system call, in seconds. Then virtual
-    /// time goes on with it, and the result is not repeatable. 0: virtual time stands still
+    /// Time a program may compute without a system call, in seconds of this machine's processor. Beyond it
+    /// virtual time advances with the processor, and the result does not repeat. 0: it never advances during
+    /// computation
     #[arg(help_heading = GUEST, long, value_name = "S", default_value_t = 2, value_parser = clap::value_parser!(u32).range(0..=100_000))]
     spin_limit: u32,
-    /// Ranges that one discard may have; 0: no discard
+    /// Maximum number of ranges per discard; 0: no discards
     #[arg(help_heading = GUEST, long, value_name = "N", default_value_t = 64, value_parser = clap::value_parser!(u32).range(0..=256))]
     discard_segments: u32,
-    /// Offer no copies within the drive
+    /// Do not offer copy commands
     #[arg(help_heading = GUEST, long)]
     no_copy: bool,
-    /// No volatile write cache: every write is durable when it completes
+    /// No volatile write cache: every write is durable on completion
     #[arg(help_heading = GUEST, long)]
     write_through: bool,
-    /// Wall time without any sign of life after which the guest is taken to hang, in seconds
+    /// Wall time without activity before the guest counts as hung, in seconds
     #[arg(help_heading = GUEST, long, value_name = "S", default_value_t = 300, value_parser = clap::value_parser!(u64).range(1..=1_000_000))]
     stall_limit: u64,
 }
 
 impl GuestArgs {
-    /// The file system of one run.
+    /// An error if --fs names several.
     fn file_system(&self) -> Result<FileSystem, Failure> {
         match self.fs[..] {
             [fs] => Ok(fs),
-            _ => Err(Failure::Request(anyhow!("--fs: one file system a run; `strobe crash` takes several"))),
+            _ => Err(Failure::Request(anyhow!("--fs takes one file system; `strobe crash` takes several"))),
         }
     }
 
-    /// A path of the drive's file system.
     pub(super) fn file_system_path(&self, path: &str) -> String {
         let top = if self.fs == [FileSystem::None] { "/" } else { MOUNT_POINT };
         Path::new(top).join(path).display().to_string()
     }
 
-    /// The first drive.
     pub(in super::super) fn drive(&self) -> &str {
         self.drives.first().map_or("", String::as_str)
     }
 
-    /// Further drives.
     fn other_drives(&self) -> Result<Vec<DriveConfig>, Failure> {
         if self.drives.len() > DRIVES_MAX {
             return Err(Failure::Request(anyhow!(
-                "--drive: {} drives, and a guest has room for 1 to {DRIVES_MAX}",
+                "--drive: {} drives given; allowed are 1 to {DRIVES_MAX}",
                 self.drives.len()
             )));
         }
@@ -152,7 +151,6 @@ impl GuestArgs {
             .collect()
     }
 
-    /// The kernel's file.
     pub(in super::super) fn kernel_path(&self) -> Result<PathBuf, Failure> {
         match &self.kernel {
             Some(path) => Ok(path.clone()),
@@ -160,12 +158,11 @@ impl GuestArgs {
         }
     }
 
-    /// True if the command line says what the processor costs.
     pub(super) fn says_cost(&self) -> bool {
         [self.syscall_ns, self.copy_ns_per_kib, self.process_ns].iter().flatten().any(|&ns| ns > 0)
     }
 
-    /// Costs of the processor. A kernel that cannot charge them is asked for those that the command line names only.
+    /// Processor costs. A kernel that cannot charge costs gets only those set by options.
     fn cpu_cost(&self, kernel: &Path) -> Result<CpuCost, Failure> {
         let can_charge = kernel::inspect(kernel).map_err(LinuxRunError::from)?.can_charge_cpu();
         let CpuCost { syscall_ns, copy_ns_per_kib, process_ns } =
@@ -177,7 +174,6 @@ impl GuestArgs {
         })
     }
 
-    /// A run of `command` on a new drive in memory, with programs from `root`.
     pub(in super::super) fn linux_run(
         &self,
         kernel: PathBuf,
@@ -212,22 +208,22 @@ impl GuestArgs {
         }
         let switches = Switches { f2fs_cleaning: self.f2fs_cleaning, ext4_discard: self.ext4_discard };
         switches.apply(&mut run).map_err(|reason| Failure::Request(anyhow!(reason)))?;
-        // Wrong options are told before a wrong kernel.
+        // Report wrong options before a wrong kernel.
         run.machine.cpu = self.cpu_cost(&run.machine.kernel)?;
         Ok(run)
     }
 
-    /// The steps that copy what --put names; the root shows what the guest could not see otherwise.
+    /// Adds paths to `root` that the guest could not see otherwise.
     fn puts(&self, root: &mut GuestRoot) -> Result<Vec<Step>, Failure> {
         let wrong = |text: String| Err(Failure::Request(anyhow!("--put {text}")));
         if self.put.is_empty() {
             return Ok(Vec::new());
         }
         if self.fs == [FileSystem::None] {
-            return wrong("needs a file system: --fs none has none".into());
+            return wrong("needs a file system, but --fs is none".into());
         }
         let GuestRoot::Host { shown, .. } = root else {
-            return wrong("counts with --root host only: a packed root has no files to copy".into());
+            return wrong("needs --root host: a packed root has no files to copy".into());
         };
         let mut steps = Vec::new();
         for path in &self.put {
@@ -235,28 +231,30 @@ impl GuestArgs {
             let Some(from) = there.as_deref().and_then(Path::to_str) else {
                 return wrong(format!("{}: there is no such file or folder", path.display()));
             };
+            // The guest sees this path, so its `cp` reads the file directly.
             let Some(folder) = strobe_linux::hidden_by(Path::new(from)) else {
                 steps.push(strobe_linux::job::Run::tool(["cp", "-a", "--", from, MOUNT_POINT]));
                 continue;
             };
             let Some(name) = there.as_deref().and_then(Path::file_name).and_then(OsStr::to_str) else {
-                return wrong(format!("{from}: it has no name"));
+                return wrong(format!("{from}: no file name"));
             };
             if !strobe_linux::can_be_shown(Path::new(from)) {
                 return wrong(format!(
-                    "{from}: the guest has a {folder} of its own, and this machine's has no files to copy"
+                    "{from}: the guest has its own {folder}, and this machine's has no files to copy"
                 ));
             }
+            // The guest's own folder hides this path, so it is shown under another path.
             let (from, to) = (shown_at(shown.len()), format!("{MOUNT_POINT}/{name}"));
             shown.extend(there.as_deref().and_then(Path::to_str).map(str::to_owned));
             steps.push(strobe_linux::job::Run::tool(["cp", "-aT", "--", &from, &to]));
         }
+        // Without this the command would read the copies from the page cache, not from the drive.
         steps.push(Step::DropCaches);
         Ok(steps)
     }
 }
 
-/// A drive that keeps what is written, for `command`.
 pub(in super::super) fn experiment(
     command: &str,
     drive: &str,
@@ -268,7 +266,7 @@ pub(in super::super) fn experiment(
     let has_pages = DriveConfig::over_preset(drive.clone())
         .is_ok_and(|drive| drive.ftl.durable_map == DurableMap::Pages)
         || sets.iter().any(|set| set.starts_with("drive.ftl.durable_map=") && set.contains("pages"));
-    // A map that survives power cuts in another form stays that.
+    // A map already stored in pages is not changed.
     for set in DRIVE_SETS.into_iter().filter(|set| !has_pages || !set.contains("durable_map")) {
         options.set(set.to_owned(), command.to_owned());
     }
@@ -276,61 +274,13 @@ pub(in super::super) fn experiment(
         options.set(format!("seed={seed}"), format!("--seed {seed}"));
     }
     let table = Table::from_iter([("drive".to_owned(), drive.into())]);
-    Ok(options.told(Experiment::from_table(table, options.sets(), Path::new("")))?)
+    Ok(options.name_option(Experiment::from_table(table, options.sets(), Path::new("")))?)
 }
 
-/// The step of one --before.
 fn before(text: &str) -> Result<Step, Failure> {
-    let words = program_or_script(text, &["sh", "-e", "-c"]);
-    let words = command::found_here(&words).map_err(LinuxRunError::from)?;
-    Ok(strobe_linux::job::Run::must_succeed(words))
-}
-
-/// Interpreters whose script is found from here, as if it were called by its path.
-const INTERPRETERS: [&str; 6] = ["python3", "python", "sh", "bash", "perl", "ruby"];
-
-/// The command that `text` names: a program with a slash in its path and its arguments, an interpreter with such a
-/// script, or commands for a `shell`.
-pub(in super::super) fn program_or_script(text: &str, shell: &[&str]) -> Vec<String> {
-    let program = words(text);
-    let is_here = |word: &String| Path::new(word).components().count() > 1 && Path::new(word).is_file();
-    let is_plain = !text.contains(['|', '&', ';', '<', '>', '$', '`', '(', '"', '\'', '*', '\n']);
-    let is_program = match &program[..] {
-        [first, second, ..] if is_plain && INTERPRETERS.contains(&&**first) => is_here(second),
-        [first, ..] => is_here(first),
-        [] => false,
-    };
-    if is_program { program } else { shell.iter().copied().chain([text]).map(str::to_owned).collect() }
+    Ok(strobe_linux::job::Run::must_succeed(shell_line("--before", text, &["sh", "-e", "-c"])?))
 }
 
 fn words(text: &str) -> Vec<String> {
     text.split_whitespace().map(str::to_owned).collect()
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_program_of_this_machine_is_found_from_here_and_the_rest_is_for_a_shell() {
-        let shell = ["sh", "-c"];
-        assert_eq!(program_or_script("/bin/sh -x", &shell), ["/bin/sh", "-x"]);
-        assert_eq!(program_or_script("grep -q a b", &shell), ["sh", "-c", "grep -q a b"]);
-        assert_eq!(program_or_script("./no/such", &shell), ["sh", "-c", "./no/such"]);
-        let argv = |text: &str| match before(text) {
-            Ok(Step::Run(run)) => run.argv,
-            _ => panic!("{text}"),
-        };
-        // The folder of this test is that of its crate.
-        let script = std::path::absolute("build.rs").expect("a path").display().to_string();
-        assert_eq!(program_or_script("./build.rs", &shell), ["./build.rs"]);
-        assert_eq!(program_or_script("sh ./build.rs a", &shell), ["sh", "./build.rs", "a"]);
-        assert_eq!(program_or_script("sh ./build.rs | cat", &shell), ["sh", "-c", "sh ./build.rs | cat"]);
-        assert_eq!(program_or_script("sh ./no/such", &shell), ["sh", "-c", "sh ./no/such"]);
-        assert!(before("./build.rs").is_err(), "{script} is no program");
-        let words = argv("/bin/sh ./build.rs -x");
-        assert_eq!(words[1..], [script, "-x".to_owned()]);
-        let sh = argv("echo ./build.rs");
-        assert_eq!(sh[1..], ["-e", "-c", "echo ./build.rs"]);
-    }
 }

@@ -1,4 +1,4 @@
-//! `strobe linux build-kernel` and `strobe linux doctor`: what guests need.
+//! `strobe linux build-kernel` and `strobe linux doctor`: requirements of guests.
 
 use std::io::IsTerminal as _;
 use std::path::{Path, PathBuf};
@@ -18,18 +18,18 @@ use super::guest::experiment;
 
 #[derive(Args)]
 pub(super) struct BuildArgs {
-    /// A tarball or a folder with the source of Linux 6.1 or newer [default: the newest linux-source of /usr/src]
+    /// Tarball or folder with the source of Linux 6.1 or newer [default: the newest linux-source of /usr/src]
     #[arg(long, value_name = "TARBALL|DIR")]
     source: Option<PathBuf>,
-    /// File systems, or what test suites look for (device mapper, loop, null_blk, quotas, access lists and both file
-    /// systems), separated by commas; the build takes longer
+    /// Extra features, separated by commas: file systems, or the requirements of test suites (device mapper,
+    /// loop, null_blk, quotas, access lists and both file systems). The build takes longer
     #[arg(long, value_name = "EXTRA", value_delimiter = ',', value_parser = one_of(&Extra::ALL, Extra::name))]
     with: Vec<Extra>,
-    /// Further options in the form of a kernel's .config, built in (=y), switched off (=n) or with a value. --kernel then
-    /// names the kernel, as it is not the one of `strobe linux` (repeatable)
+    /// Further options in .config format: built in (=y), off (=n) or with a value (repeatable). The result is
+    /// not the default kernel of `strobe linux`: name it with --kernel
     #[arg(long, value_name = "FILE")]
     config: Vec<PathBuf>,
-    /// Compilers at a time [default: one per processor]
+    /// Parallel compilers [default: one per processor]
     #[arg(long, short, value_name = "N", default_value_t = 0, hide_default_value = true)]
     jobs: u32,
     /// No progress bar
@@ -59,6 +59,7 @@ pub(super) fn build_kernel(args: &BuildArgs) -> Result<(), Failure> {
             bar.set_position(progress.done);
         }
         None if args.quiet => {}
+        // Without a terminal a line is printed only when it changes.
         None => {
             let line = step_line(&progress);
             if line != said {
@@ -73,10 +74,11 @@ pub(super) fn build_kernel(args: &BuildArgs) -> Result<(), Failure> {
     match built {
         Ok(Built { path, lacks }) => {
             if !lacks.is_empty() {
-                output::note(&format!("this version of Linux is without: {}", lacks.join("; ")));
+                output::note(&format!("this version of Linux lacks: {}", lacks.join("; ")));
             }
             output::print(&format!("the guest's kernel: {}", path.display()))
         }
+        // Missing tools or sources are wrong requests; a failed compiler is a failed run.
         Err(error) => {
             let has_run = matches!(error, KernelError::Failed { .. } | KernelError::Io(_));
             Err(Failure::judged(!has_run, &error))
@@ -84,7 +86,6 @@ pub(super) fn build_kernel(args: &BuildArgs) -> Result<(), Failure> {
     }
 }
 
-/// Line for a step of a build without a terminal: one for each tenth of what is to be compiled.
 fn step_line(progress: &BuildProgress) -> String {
     let tenths = progress.done * 10 / progress.total.max(1);
     match tenths {
@@ -93,7 +94,6 @@ fn step_line(progress: &BuildProgress) -> String {
     }
 }
 
-/// Requirements of guests, and their presence.
 pub(super) fn doctor() -> Result<(), Failure> {
     let mut is_ready = true;
     let mut lines = Vec::new();
@@ -124,7 +124,8 @@ pub(super) fn doctor() -> Result<(), Failure> {
     };
     let source =
         kernel::find_source().map(|path| path.display().to_string()).map_err(|error| error.to_string());
-    let can_build = [say(tools, "tools for a kernel"), say(source, "source of a kernel")] == [true, true];
+    let can_build = [say(tools, "kernel build tools"), say(source, "kernel source")] == [true, true];
+    // A machine that can build the kernel is ready even before it has one.
     is_ready |= can_build && kernel.is_err();
     for program in [
         "mkfs.ext4",
@@ -141,6 +142,7 @@ pub(super) fn doctor() -> Result<(), Failure> {
         "dbench",
         "postmark",
     ] {
+        // These programs are optional: a missing one does not make the machine unready.
         let found = strobe_linux::find_program(program);
         say(found.map(|path| path.display().to_string()).map_err(|error| error.to_string()), program);
     }
@@ -148,11 +150,10 @@ pub(super) fn doctor() -> Result<(), Failure> {
     if is_ready {
         Ok(())
     } else {
-        Err(Failure::Run(anyhow!("guests cannot be run on this machine yet; see the lines with --")))
+        Err(Failure::Run(anyhow!("guests cannot run on this machine yet; see the lines marked --")))
     }
 }
 
-/// Boots `kernel` with nothing to do.
 fn trial(kernel: &Path) -> Result<String, String> {
     let experiment = experiment("strobe linux", "jasmine-4g", &[], None).map_err(|error| match error {
         Failure::Request(error) | Failure::Run(error) => error.to_string(),
@@ -163,7 +164,7 @@ fn trial(kernel: &Path) -> Result<String, String> {
     let result = run
         .run(None, &signals::listen_for_long(), &mut |_, _| {}, &mut |_, _| {})
         .map_err(|error| error.to_string())?;
-    Ok(format!("and is off again after {:.1} s", result.time.wall_s.unwrap_or_default()))
+    Ok(format!("and powers off after {:.1} s", result.time.wall_s.unwrap_or_default()))
 }
 
 #[cfg(test)]

@@ -1,4 +1,4 @@
-//! One page with everything, that needs no other file.
+//! Self-contained HTML page with all results.
 
 use std::fmt::Write as _;
 
@@ -12,7 +12,7 @@ vertical-align:top}td.n,th.n{text-align:right;white-space:nowrap}svg{width:100%;
 pre{overflow-x:auto;font-size:12px}.v{white-space:nowrap;font-weight:bold}.reproduced{color:#17692a}\
 .direction-only{color:#8a6100}.missed{color:#a11}.by-construction,.not-run{color:#667}small{color:#556}";
 
-/// The page of `result`.
+/// Returns the page of `result`.
 pub fn page(paper: &Paper, result: &PaperResult) -> String {
     let mut out = format!(
         "<!DOCTYPE html>\n<html lang=\"en\"><head><meta charset=\"utf-8\"><title>{0}</title><style>{STYLE}</style></head><body>\n\
@@ -25,7 +25,7 @@ pub fn page(paper: &Paper, result: &PaperResult) -> String {
     for note in &result.notes {
         let _ = writeln!(out, "<li>{}</li>", escaped(note));
     }
-    out += "</ul>\n<h2>What it claims, and what we find</h2>\n";
+    out += "</ul>\n<h2>Claims and results</h2>\n";
     out += &claims(&result.claims.iter().collect::<Vec<_>>(), true);
     for figure in &result.figures {
         let _ = writeln!(out, "<h2>{}: {}</h2>", escaped(&name(&figure.figure)), escaped(&figure.title));
@@ -35,6 +35,7 @@ pub fn page(paper: &Paper, result: &PaperResult) -> String {
         if let Some(svg) = svg(figure) {
             out += &svg;
         }
+        // The figure's claims again; their reasons stand in the table above.
         let here: Vec<&Claim> = result.claims.iter().filter(|claim| claim.place == figure.figure).collect();
         if !here.is_empty() {
             out += &claims(&here, false);
@@ -47,7 +48,7 @@ pub fn page(paper: &Paper, result: &PaperResult) -> String {
 fn claims(claims: &[&Claim], whole: bool) -> String {
     let mut out =
         "<table><tr><th>verdict</th><th>claim</th><th class=n>paper</th><th class=n>ours</th><th>unit</th>\
-                   <th class=n>counts as the same</th><th>why</th></tr>\n"
+                   <th class=n>accepted band</th><th>reason</th></tr>\n"
             .to_owned();
     for claim in claims {
         let was = claim.band.was.as_deref().map(|was| format!(" (was {was})")).unwrap_or_default();
@@ -84,7 +85,7 @@ fn claims(claims: &[&Claim], whole: bool) -> String {
     out + "</table>\n"
 }
 
-/// The most lines of numbers that a page shows; a file has them all.
+/// Maximum rows on the page. The CSV file has all.
 const NUMBERS_MAX: usize = 600;
 
 fn numbers(figure: &Figure) -> String {

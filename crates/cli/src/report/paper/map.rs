@@ -1,19 +1,20 @@
-//! Maps of what is where.
+//! Heat maps.
 
 use std::fmt::Write as _;
 
 use strobe_papers::{Figure, Row, View};
 
-/// A map: how much there is in each cell, lines from above.
+/// Counts per cell, top line first.
 pub(super) struct Map {
     pub(super) title: String,
     pub(super) lines: Vec<Vec<f64>>,
-    /// First and last value of each axis.
+    /// Ends of the x axis.
     pub(super) across: (String, String),
+    /// Ends of the y axis.
     pub(super) up: (String, String),
 }
 
-/// The maps of a figure; none if it is shown otherwise.
+/// Empty if the figure has another view.
 pub(super) fn maps(figure: &Figure) -> Vec<Map> {
     let View::Map { of, across, up } = figure.view else { return Vec::new() };
     values(&figure.rows, of).into_iter().map(|title| map(figure, title, of, across, up)).collect()
@@ -33,7 +34,7 @@ fn map(figure: &Figure, title: String, of: &str, across: &str, up: &str) -> Map 
     Map { title, lines, across: ends(&columns), up: ends(&heights) }
 }
 
-/// Range of an axis whose cells begin at these values. The last cell is as long as the one before.
+/// Cells begin at `values`; the last cell is as long as the previous one.
 fn ends(values: &[String]) -> (String, String) {
     let name = |value: Option<&String>| value.cloned().unwrap_or_default();
     let end = match values {
@@ -44,12 +45,11 @@ fn ends(values: &[String]) -> (String, String) {
     (name(values.first()), end.unwrap_or_else(|| name(values.last())))
 }
 
-/// Darkness of a cell, 0 to 1. It is logarithmic, so that few and many both show.
+/// From 0 to 1; logarithmic, to make small and large counts visible.
 pub(super) fn darkness(count: f64, most: f64) -> f64 {
     if count <= 0.0 { 0.0 } else { libm::log(1.0 + count) / libm::log(1.0 + most) }
 }
 
-/// The maps for a terminal.
 pub(super) fn text(figure: &Figure) -> String {
     const SHADES: [char; 5] = [' ', '░', '▒', '▓', '█'];
     let mut out = String::new();
@@ -70,7 +70,7 @@ pub(super) fn text(figure: &Figure) -> String {
     out
 }
 
-/// The different values of a coordinate, in order of appearance.
+/// Distinct coordinates, in order of appearance.
 pub(super) fn values<'a>(rows: impl IntoIterator<Item = &'a Row>, name: &str) -> Vec<String> {
     let mut values = Vec::new();
     for value in rows.into_iter().map(|row| row.coordinate(name)) {

@@ -1,4 +1,4 @@
-//! Report on a paper: a screen with a line for each claim, all tables, or a page with pictures.
+//! Report on a paper: a screen with one line per claim, all tables, or a page with figures.
 
 mod html;
 mod map;
@@ -15,11 +15,10 @@ use crate::chart::WIDTH;
 pub use html::page;
 pub use picture::svg;
 
-/// Hint at the other forms of the result.
 const MORE: &str = "--full prints all tables; --out DIR writes a page with figures, and CSV";
 
-/// The claims, and the tally. A reason stands once below the claims one after the other that it is for, and many that
-/// were not run for the same reason are one line.
+/// Claims and tally, for one screen. A reason is printed once, below the consecutive claims it applies to.
+/// Three or more claims not run for the same reason share one line.
 pub fn screen(result: &PaperResult) -> String {
     let is_left_out =
         |a: &Claim, b: &Claim| a.verdict == Verdict::NotRun && (&b.verdict, &b.why) == (&a.verdict, &a.why);
@@ -31,7 +30,6 @@ pub fn screen(result: &PaperResult) -> String {
     format!("{}\n{MORE}", listed(result, &lines.collect::<Vec<_>>()))
 }
 
-/// Claims as `lines` have them.
 fn listed(result: &PaperResult, lines: &[[String; 5]]) -> String {
     let mut out = scale(result);
     let width = |at: usize| lines.iter().map(|line| line[at].chars().count()).max().unwrap_or(0);
@@ -50,6 +48,7 @@ fn listed(result: &PaperResult, lines: &[[String; 5]]) -> String {
     put(["", "", "paper", "ours"]);
     for (at, [verdict, claim, paper, our, why]) in lines.iter().enumerate() {
         put([verdict, claim, paper, our]);
+        // The reason follows the last of consecutive claims that share it.
         let is_last = lines.get(at + 1).is_none_or(|next| (&next[0], &next[4]) != (verdict, why));
         if is_last && !why.is_empty() {
             for part in broken(why, WIDTH - verdicts - 4) {
@@ -61,7 +60,6 @@ fn listed(result: &PaperResult, lines: &[[String; 5]]) -> String {
     out
 }
 
-/// Notes on omissions and changes, shown first.
 fn scale(result: &PaperResult) -> String {
     let said = result
         .notes
@@ -78,7 +76,7 @@ fn line(claim: &Claim) -> [String; 5] {
     let same = band(&claim.band);
     let why = match claim.why.as_str() {
         "" if same.is_empty() => String::new(),
-        "" => format!("the same: {same}"),
+        "" => format!("band: {same}"),
         why => why.to_owned(),
     };
     let name = format!("{} {}", claim.place, claim.claim);
@@ -92,7 +90,6 @@ fn line(claim: &Claim) -> [String; 5] {
     [claim.verdict.name().to_owned(), name, paper, our, why]
 }
 
-/// One line for several claims that were not run, and why.
 fn left_out(claims: &[Claim]) -> [String; 5] {
     let mut places: Vec<&str> = claims.iter().map(|claim| &*claim.place).collect();
     places.dedup();
@@ -101,7 +98,6 @@ fn left_out(claims: &[Claim]) -> [String; 5] {
     [Verdict::NotRun.name().to_owned(), text, String::new(), String::new(), why]
 }
 
-/// Counts of the verdicts: of numbers of the paper, of its directions, and of those that say nothing about it.
 fn tally(result: &PaperResult) -> String {
     let counted = |counts: bool, are_numbers: &[bool]| {
         let of = |verdict: Verdict| {
@@ -134,7 +130,7 @@ pub fn full(result: &PaperResult) -> String {
     }
     let lines: Vec<_> = result.claims.iter().map(line).collect();
     let _ = write!(out, "\n{}\n", listed(result, &lines));
-    let _ = writeln!(out, "\nWhat counts as the same, declared before it was measured:");
+    let _ = writeln!(out, "\nAccepted bands, declared before the measurement:");
     for claim in &result.claims {
         let was = claim.band.was.as_deref().map(|was| format!(" (was {was})")).unwrap_or_default();
         let _ = writeln!(
@@ -166,7 +162,6 @@ fn band(band: &Band) -> String {
     }
 }
 
-/// A figure's name: those of the paper have numbers.
 fn name(figure: &str) -> String {
     if figure.starts_with(|c: char| c.is_ascii_digit()) {
         format!("Figure {figure}")
@@ -175,7 +170,7 @@ fn name(figure: &str) -> String {
     }
 }
 
-/// Three or four digits, all there are before the point and at least two behind it below 1000.
+/// Three or four digits: all before the point, and at least two after it below 1000.
 fn number(value: Option<f64>) -> String {
     let Some(value) = value else { return "-".to_owned() };
     match value.abs() {

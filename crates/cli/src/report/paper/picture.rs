@@ -1,4 +1,4 @@
-//! Figures as pictures: bars where the paper has bars, lines where it has lines.
+//! Figures as charts: bars or lines, as in the paper.
 
 use strobe_papers::{Figure, Row, View};
 use strobe_report::{Panel, Panels, Series, Shape};
@@ -6,10 +6,9 @@ use strobe_report::{Panel, Panels, Series, Shape};
 use super::map::{self, values};
 use super::name;
 
-/// Name of the values that the paper gives.
 const PAPER: &str = "paper";
 
-/// A figure as SVG; nothing if it is a list, or has no number.
+/// Figure as SVG; `None` if it is a list or has no number.
 pub fn svg(figure: &Figure) -> Option<String> {
     let panels = match figure.view {
         View::Bars { panel, group, bar } => {
@@ -21,13 +20,13 @@ pub fn svg(figure: &Figure) -> Option<String> {
         View::Map { across, up, .. } => {
             map::maps(figure).into_iter().map(|map| (map.title.clone(), one_map(&map, across, up))).collect()
         }
-        // Those are read as numbers.
+        // Lists and tables are shown as numbers.
         View::List | View::Table { .. } => Vec::new(),
     };
     Panels { title: format!("{}: {}", name(&figure.figure), figure.title), panels }.svg()
 }
 
-/// The panels of a figure: rows of the same unit that belong together, each drawn by `draw`.
+/// Panels of rows with equal title and unit, drawn by `draw`.
 fn drawn(
     figure: &Figure,
     by: &[&str],

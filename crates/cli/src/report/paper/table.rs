@@ -9,7 +9,6 @@ use super::{name, number};
 use crate::chart::bars;
 use crate::report::{Table, row, table};
 
-/// Columns of the picture of a curve.
 const CURVE_COLUMNS: usize = 48;
 
 pub(super) fn figure(figure: &Figure) -> String {
@@ -35,7 +34,7 @@ pub(super) fn figure(figure: &Figure) -> String {
             let (inside, rest) = rows(over);
             let places = values(inside.iter().copied(), over).len();
             let down: Vec<&str> = panel.iter().copied().chain([of]).collect();
-            // Few points are a table, many a picture.
+            // Few points make a table, many a chart.
             (if places <= 10 { pivot(&inside, &down, over) } else { curves(&inside, &down, over) }, rest)
         }
         View::Map { .. } => (map::text(figure), Vec::new()),
@@ -47,11 +46,12 @@ pub(super) fn figure(figure: &Figure) -> String {
     out
 }
 
-/// Lines for the coordinates `down`, columns for `across`. Where all count the same, the unit stands above.
+/// A unit common to all rows is printed above.
 fn pivot(rows: &[&Row], down: &[&str], across: &str) -> String {
     let columns = values(rows.iter().copied(), across);
     let units = values(rows.iter().copied(), "unit");
     let mut down: Vec<&str> = down.to_vec();
+    // Rows of different units must not share a line.
     if units.len() > 1 && !down.contains(&"unit") {
         down.push("unit");
     }
@@ -91,7 +91,6 @@ fn wide(header: &[String]) -> Table {
     table(&header).in_columns(140)
 }
 
-/// One line per curve, all over the same range.
 fn curves(rows: &[&Row], down: &[&str], over: &str) -> String {
     let x = |row: &Row| row.at.get(over).and_then(serde_json::Value::as_f64);
     let positions = || rows.iter().filter_map(|row| x(row));
@@ -109,6 +108,7 @@ fn curves(rows: &[&Row], down: &[&str], over: &str) -> String {
             rows.iter().filter(|row| key(row) == curve).filter_map(|row| x(row).zip(row.measured)).collect();
         let (Some(first), Some(last)) = (points.first(), points.last()) else { continue };
         let step = (to - from) / (CURVE_COLUMNS - 1) as f64;
+        // A column shows the last point up to its middle: the curve is a step function.
         let at = |column: usize| {
             let until = points.partition_point(|point| point.0 <= from + (column as f64 + 0.5) * step);
             if until == 0 { 0.0 } else { points[until - 1].1 }

@@ -61,13 +61,13 @@ fn the_screen_has_each_claim_with_its_reason_and_a_tally_of_what_counts() {
     let [first, second, third] = ["B over A", "C over A", "on a kernel"].map(|name| {
         let here: Vec<usize> = (0..lines.len()).filter(|&at| lines[at].contains(name)).collect();
         assert_eq!(here.len(), 1, "{text}");
-        // With the reason below it.
+        // The claim and its reason below.
         (lines[here[0]], lines[here[0] + 1].trim())
     });
     assert!(first.0.starts_with("reproduced") && first.0.contains(" 73 ") && first.0.ends_with(" 73.29 %"));
     assert!(second.0.starts_with("missed") && second.0.ends_with(" -113.29 %"));
     assert!(third.0.starts_with("not run") && third.0.contains("1.500"));
-    assert_eq!([first.1, second.1, third.1], ["the same: 63 to 83", "of luck", "of luck"], "{text}");
+    assert_eq!([first.1, second.1, third.1], ["band: 63 to 83", "of luck", "of luck"], "{text}");
     assert!(lines.iter().all(|line| line.contains(" claims: ") || line.chars().count() <= 80), "{text}");
     let tally = "2 claims: seed 1, strobe 0\n  1 numbers: 1 reproduced, 0 direction only, 0 missed\n  \
                  1 directions: 0 reproduced, 0 direction only, 1 missed\n  not counted: 0 by construction, 1 not run";
@@ -96,11 +96,11 @@ fn many_claims_that_were_not_run_are_one_line_of_the_screen_and_all_of_the_whole
 
 #[test]
 fn everything_has_bands_with_their_reasons_and_tables() {
-    // Cells of a line need not stand behind each other.
+    // Cells of one line need not be adjacent in the rows.
     let rows = vec![
         bar("7:3", "A", 1.0),
         bar("8:2", "A", 1.5),
-        bar("7:3", "B", 2.5).beside(2.0),
+        bar("7:3", "B", 2.5).with_paper(2.0),
         bar("8:2", "B", 3.5),
     ];
     let text = full(&result(rows, BARS));
@@ -130,7 +130,7 @@ fn many_points_are_a_curve_and_few_a_table() {
 
 #[test]
 fn pictures_show_bars_lines_and_what_the_paper_says() {
-    let rows = vec![bar("7:3", "A < B", 1.0), bar("7:3", "C", 2.5).beside(2.0)];
+    let rows = vec![bar("7:3", "A < B", 1.0), bar("7:3", "C", 2.5).with_paper(2.0)];
     let picture = svg(&result(rows, BARS).figures[0]).expect("bars");
     assert!(
         picture.starts_with("<svg") && picture.contains("A &lt; B") && picture.contains(">paper<"),

@@ -1,10 +1,10 @@
-//! A naive model of POSIX: all the states of names that a power cut may leave, one after the other.
+//! A naive model of POSIX, which enumerates all name states that a power cut may leave.
 //!
-//! 1. Names change at random, and [`Names`] hears of it. Some folders are synced.
-//! 2. The names are taken back from a real folder, as a guest does it.
-//! 3. The folder has to look like one of the states that the model knows: each change that no sync covers has
-//!    taken place or not. A rename is one change, but where only its old folder was synced, the new name may
-//!    be missing. No file disappears that was durable and still has a name.
+//! 1. Names change at random, and [`Names`] records it. Some folders are synced.
+//! 2. The names are undone in a real folder, as a guest does it.
+//! 3. The folder must equal a state of the model, in which each unsynced change took place or not. A rename is
+//!    one change. If only its old folder was synced, the new name may be missing. No durable file that still
+//!    has a name disappears.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
@@ -16,7 +16,6 @@ use strobe_types::Prng;
 use super::*;
 
 type Inode = usize;
-/// A folder, and a name in it.
 type Place = (Inode, String);
 /// Paths: a file with its number, or a folder.
 type Shape = BTreeMap<String, Option<Inode>>;
@@ -38,16 +37,15 @@ enum Op {
     Swap(Place, Place, Inode, Inode),
 }
 
-/// Effect of a change on a state after a cut.
+/// Effect of a change on the state after a cut.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Came {
     No,
     Yes,
-    /// The old name of a file that was moved is gone, and the new one is not there.
+    /// The old name of a moved file is gone, and the new one is missing.
     Half,
 }
 
-/// A change that no sync of everything covers.
 struct Since {
     op: Op,
     may: Vec<Came>,
@@ -63,7 +61,7 @@ impl Tree {
         folder == outer || parent.is_some_and(|parent| self.is_within(parent, outer))
     }
 
-    /// Does `op`; false if that is not possible here.
+    /// Returns false if `op` is impossible in this state.
     fn apply(&mut self, op: &Op, came: Came) -> bool {
         let holds = |tree: &Self, place: &Place, inode| tree.entries.get(place) == Some(inode);
         match op {
@@ -75,7 +73,7 @@ impl Tree {
             }
             Op::Move { from, to, inode, replaced } => {
                 let (there, is_here) = (self.entries.get(to).copied(), holds(self, from, inode));
-                // A file may get its last name without those between, but a folder has one name.
+                // A file may skip intermediate names, but a folder has one name.
                 let is_free = there.is_none_or(|there| replaced.is_some() && !self.has_entries(there));
                 let can = (is_here || !self.folders.contains(inode))
                     && (is_free || came == Came::Half)
@@ -113,14 +111,12 @@ impl Tree {
         }
     }
 
-    /// Each name with its path.
     fn names(&self) -> Vec<(String, Place, Inode)> {
         let mut names = Vec::new();
         self.walk(TOP, "", &mut |path, place, inode| names.push((path.to_owned(), place.clone(), inode)));
         names
     }
 
-    /// Makes the tree below `top`.
     fn make(&self, top: &Path) {
         for (path, inode) in self.shape() {
             let path = top.join(&path[1..]);
@@ -132,7 +128,6 @@ impl Tree {
     }
 }
 
-/// The tree below `top`.
 fn found(top: &Path, path: &str, shape: &mut Shape) {
     for entry in fs::read_dir(top).expect("a folder").flatten() {
         let path = format!("{path}/{}", entry.file_name().to_string_lossy());
@@ -150,7 +145,6 @@ fn files(shape: &Shape) -> BTreeSet<Inode> {
     shape.values().flatten().copied().collect()
 }
 
-/// A file system whose names change.
 struct World {
     tree: Tree,
     durable: Tree,
@@ -232,6 +226,7 @@ impl World {
             }
             _ => return,
         }
+        // The operation was impossible.
         if self.story.len() == before {
             return;
         }
@@ -257,6 +252,7 @@ impl World {
                 Op::Move { to, .. } => to.0 == folder,
                 Op::Swap(one, other, ..) => one.0 == folder || other.0 == folder,
             };
+            // With only the old folder synced, the new name may be missing.
             let is_old = matches!(op, Op::Move { from, .. } if from.0 == folder);
             if is_whole {
                 *may = vec![Came::Yes];
@@ -266,7 +262,7 @@ impl World {
         }
     }
 
-    /// Files that were durable and have a name now, unless a name of theirs was removed.
+    /// Durable files that still have a name, except files of which a name was removed.
     fn promised(&self) -> BTreeSet<Inode> {
         let mut promised = files(&self.tree.shape());
         promised.retain(|inode| files(&self.durable.shape()).contains(inode));
@@ -279,7 +275,6 @@ impl World {
         promised
     }
 
-    /// All states that a cut may leave.
     fn allowed(&self) -> Vec<Shape> {
         let (mut states, promised) = (vec![(self.durable.clone(), false)], self.promised());
         for Since { op, may } in &self.since {
@@ -302,7 +297,6 @@ impl World {
             .collect()
     }
 
-    /// Takes the names back from a real folder that looks like `tree`.
     fn taken_back(&self, tree: &Tree) -> Shape {
         let folder = tempfile::tempdir().expect("a folder");
         tree.make(folder.path());
@@ -320,8 +314,8 @@ impl World {
         let (left, promised) = (self.taken_back(&self.tree), self.promised());
         let has_half = self.since.iter().any(|since| since.may.contains(&Came::Half));
         assert!(has_half || promised.is_subset(&files(&left)), "{promised:?} and not {left:?}:\n{}", told());
-        // Content that was removed or replaced does not come back, whatever came before it. The sync of a
-        // folder covers what is in it by then, not how it came there.
+        // Removed or replaced content does not come back, whatever happened before. The sync of a folder covers
+        // its current entries, not their history.
         let is_plain = |since: &Since| {
             matches!(since.op, Op::Add(..) | Op::Move { replaced: None, .. }) && since.may.contains(&Came::No)
         };
@@ -329,7 +323,7 @@ impl World {
             return;
         }
         assert!(self.allowed().contains(&left), "no cut leaves {left:?}:\n{}", told());
-        // Two files that have changed places look like two that have not.
+        // Two exchanged files look like two unchanged ones.
         let is_new = |op: &Op| match op {
             Op::Move { to, .. } => !self.durable.entries.contains_key(to),
             _ => true,
@@ -337,8 +331,7 @@ impl World {
         if self.since.iter().all(|since| is_new(&since.op)) {
             assert_eq!(left, self.durable.shape(), "not all is taken back:\n{}", told());
         }
-        // The file system may have kept only the first changes. Where names are taken twice, states look
-        // alike.
+        // The file system may have kept only the first changes. If a name is used twice, states are ambiguous.
         let mut places: BTreeSet<&Place> = self.durable.entries.keys().collect();
         let is_taken_twice = self.since.iter().any(|since| match &since.op {
             Op::Move { to, .. } | Op::Add(to, _) => !places.insert(to),
@@ -364,7 +357,7 @@ fn names_are_taken_back_to_a_state_that_a_cut_may_leave() {
         let (mut world, mut prng) = (World::new(), Prng::derive(seed, "names"));
         for _ in 0..1 + prng.below(9) {
             world.step(&mut prng);
-            // The states are as many as the subsets of the changes.
+            // The number of states is exponential in the number of changes.
             if world.since.len() == 6 {
                 break;
             }

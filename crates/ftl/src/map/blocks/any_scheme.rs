@@ -1,4 +1,4 @@
-//! The scheme of a drive, chosen when it is built.
+//! The scheme of a drive.
 
 use strobe_nand::{Nand, When};
 use strobe_types::{Lpn, Stored};
@@ -12,7 +12,6 @@ use super::scheme::Scheme;
 use super::sectors::{New, Sectors};
 use crate::{CheckError, Done, Recovery, RecoveryError};
 
-/// The scheme of a drive.
 #[derive(Clone, Debug, Stored)]
 pub(super) enum AnyScheme {
     ReplacementBlock(ReplacementBlock),
@@ -20,7 +19,6 @@ pub(super) enum AnyScheme {
     Fast(Fast),
 }
 
-/// Does `$what` with the scheme inside.
 macro_rules! each {
     ($any:expr, $scheme:ident => $what:expr) => {
         match $any {

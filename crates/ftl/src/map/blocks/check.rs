@@ -8,7 +8,6 @@ use crate::CheckError;
 use crate::scan::COPIED;
 
 impl<N: Nand> Sectors<N> {
-    /// Every invariant of the flash; `named` is how many blocks the scheme names.
     pub(super) fn check(&self, named: u32) -> Result<(), CheckError> {
         let broken = |what: String| Err(CheckError(what));
         let geometry = self.nand.geometry();
@@ -21,7 +20,7 @@ impl<N: Nand> Sectors<N> {
             mapped += 1;
             valid[geometry.block_of(ppa).index()] += 1;
             if !self.nand.is_programmed(geometry.page_of(ppa)) || self.nand.lpn(ppa) != Some(lpn) {
-                return broken(format!("{lpn:?} should lie at {ppa:?}, where {:?} does", self.nand.lpn(ppa)));
+                return broken(format!("{lpn:?} is mapped to {ppa:?}, which holds {:?}", self.nand.lpn(ppa)));
             }
         }
         if mapped != self.mapped || valid != self.valid {
@@ -46,7 +45,7 @@ impl<N: Nand> Sectors<N> {
             }
             self.check_pages(block)?;
         }
-        // A merge that the end of life has stopped leaves its blocks as they are.
+        // A merge interrupted by end of life leaves its blocks in use.
         if used < named || (used > named && self.end_of_life.is_none()) {
             return broken(format!("{used} blocks are in use, the scheme names {named}"));
         }
@@ -60,7 +59,6 @@ impl<N: Nand> Sectors<N> {
         }
     }
 
-    /// Pages of `block` are sound, and none is newer than what the map says.
     fn check_pages(&self, block: BlockId) -> Result<(), CheckError> {
         let geometry = self.nand.geometry();
         if matches!(self.states[block.index()], State::Meta | State::Bad) {

@@ -1,4 +1,4 @@
-//! The choices of a block-mapped drive, and whether they work.
+//! Configuration of a block-mapped drive, and its validation.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -11,7 +11,7 @@ named! {
     /// A block-mapped scheme.
     #[derive(Clone, Copy, Debug, PartialEq, Eq)]
     pub enum BlockScheme {
-        /// Chains of blocks with each sector at the same offset, as in NFTL (Ban 1995). Needs a chip that takes
+        /// Chains of blocks with each sector at the same offset, as in NFTL (Ban 1995). Requires a chip that programs
         /// the pages of a block in any order.
         ReplacementBlock => "replacement-block",
         /// One log block per data block, as in BAST (Kim et al. 2002), with fill-up and switch.
@@ -21,47 +21,47 @@ named! {
     }
 }
 
-/// Log block that is merged when another one is needed and none is left.
+/// Choice of the log block to merge when all are in use.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum LogVictim {
-    /// The one written longest ago.
+    /// The least recently written one.
     #[default]
     Lru,
-    /// The one written last.
+    /// The most recently written one.
     Mru,
     /// The one opened first.
     Fifo,
-    /// The one with the most pages programmed; ties: the first in the table of log blocks. A new log block takes the
-    /// first free slot of that table.
+    /// The one with the most programmed pages. Ties go to the first in the table of log blocks, where a new log block
+    /// takes the first free slot.
     Fullest,
-    /// The one with the fewest pages programmed; ties: written longest ago.
+    /// The one with the fewest programmed pages. Ties go to the least recently written one.
     Emptiest,
 }
 
-/// A block-mapped drive.
+/// Configuration of a block-mapped drive.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct BlockMapConfig {
-    /// Rules for the place of writes and the choice of merges.
+    /// Scheme that places writes and chooses merges.
     pub scheme: BlockScheme,
-    /// Logical sectors offered to the host; a sector is a mapping unit, and fills a flash page.
+    /// Logical sectors offered to the host. A sector is a mapping unit and fills a flash page.
     pub logical_units: u32,
-    /// Replacement or log blocks, at least 2.
+    /// Number of replacement or log blocks, at least 2.
     pub log_blocks: u32,
-    /// Log block that is merged when none is left; only [`BlockScheme::LogBlock`] has a choice.
+    /// Log block to merge when all are in use. Only [`BlockScheme::LogBlock`] has a choice.
     pub log_victim: LogVictim,
-    /// Blocks kept beyond what is needed, for media faults.
+    /// Additional blocks for media faults.
     pub fault_reserve: u32,
-    /// True if the drive survives a power cut. A log on flash then keeps its trims.
+    /// True if the drive survives a power cut. A log on flash then stores its trims.
     pub durable: bool,
 }
 
-/// Blocks beyond data and log blocks: one to merge into, one more to find everything again with after a
-/// power cut in a merge.
+/// Blocks in addition to data and log blocks: one as merge target, and one that recovery needs after a power cut in a
+/// merge.
 const SPARE_BLOCKS: u32 = 2;
 
 impl BlockMapConfig {
-    /// Everything else at its default.
+    /// Default settings.
     pub const fn new(scheme: BlockScheme, logical_units: u32, log_blocks: u32) -> Self {
         Self {
             scheme,
@@ -81,12 +81,11 @@ impl BlockMapConfig {
             .saturating_add(self.map_blocks(geometry))
     }
 
-    /// Good blocks among them that are reserved for the map.
+    /// Good blocks among these that are reserved for the map.
     pub fn map_blocks(&self, geometry: &Geometry) -> u32 {
         if self.durable { self.trims_demand().blocks(geometry) } else { 0 }
     }
 
-    /// Size of the log of trims.
     pub(super) fn trims_demand(&self) -> TrimsDemand {
         TrimsDemand {
             logical_units: self.logical_units,
@@ -95,8 +94,8 @@ impl BlockMapConfig {
         }
     }
 
-    /// Most logical units that `usable_blocks` good blocks can serve with these choices.
-    pub fn room_units(&self, geometry: &Geometry, usable_blocks: u32) -> u32 {
+    /// Maximum logical units that `usable_blocks` good blocks can serve with these settings.
+    pub fn capacity_units(&self, geometry: &Geometry, usable_blocks: u32) -> u32 {
         let fits = |&blocks: &u32| {
             let logical_units = blocks * geometry.pages_per_block();
             Self { logical_units, ..*self }.blocks_needed(geometry) <= usable_blocks
@@ -104,7 +103,6 @@ impl BlockMapConfig {
         (0..=usable_blocks).rev().find(fits).unwrap_or(0) * geometry.pages_per_block()
     }
 
-    /// Refuses a `nand` on which a drive with these choices cannot work.
     pub(super) fn check<N: Nand>(&self, nand: &N) -> Result<(), BlockMapError> {
         let (scheme, geometry) = (self.scheme.name(), nand.geometry());
         if geometry.units_per_page() != 1 {
@@ -126,41 +124,41 @@ impl BlockMapConfig {
                 data: self.logical_units.div_ceil(geometry.pages_per_block()),
                 log: self.log_blocks,
                 usable,
-                room: self.room_units(geometry, usable),
+                capacity: self.capacity_units(geometry, usable),
             });
         }
         Ok(())
     }
 
-    /// Bytes of host memory beside the chip.
+    /// Host memory in bytes, without the chip.
     pub fn memory_bytes(&self, geometry: &Geometry) -> u64 {
         let trims = if self.durable { self.trims_demand().bytes() } else { 0 };
         u64::from(self.logical_units) * 4 + u64::from(geometry.blocks()) * 24 + trims
     }
 }
 
-/// Why a block-mapped drive cannot work.
+/// Reason why a block-mapped drive cannot work.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum BlockMapError {
     /// Too few blocks.
     #[error(
-        "{scheme} needs {needed} good blocks: {data} for data, {log} log or replacement blocks, the rest to \
-         merge into, for faults and for trims; the drive has {usable}, enough for {room} mapping units"
+        "{scheme} needs {needed} good blocks: {data} for data, {log} log or replacement blocks, the rest for \
+         merges, faults and trims; the drive has {usable}, enough for {capacity} mapping units"
     )]
     TooFewBlocks {
         /// Name of the scheme.
         scheme: &'static str,
         /// Good blocks needed.
         needed: u32,
-        /// Of these, for data.
+        /// Needed for data.
         data: u32,
-        /// Of these, log or replacement blocks.
+        /// Needed as log or replacement blocks.
         log: u32,
-        /// Good blocks there are.
+        /// Good blocks of the drive.
         usable: u32,
-        /// Logical units that they could serve.
-        room: u32,
+        /// Logical units that these blocks could serve.
+        capacity: u32,
     },
     /// Sectors are smaller than pages.
     #[error("{0} maps whole flash pages: drive.ftl.mapping_unit_bytes must equal drive.nand.page_bytes")]
@@ -171,12 +169,12 @@ pub enum BlockMapError {
          does: drive.nand.any_page_order = true"
     )]
     InOrder(&'static str),
-    /// Not enough log blocks to work with.
+    /// Too few log blocks.
     #[error("{scheme} needs at least 2 log or replacement blocks, drive.ftl.log_blocks is {given}")]
     FewLogBlocks {
         /// Name of the scheme.
         scheme: &'static str,
-        /// The value given.
+        /// Configured number of log blocks.
         given: u32,
     },
 }

@@ -1,6 +1,6 @@
-//! FAST (Lee, Park, Chung, Lee, Park & Song, "A log buffer-based flash translation layer using
-//! fully-associative sector translation", ACM TECS 6(3), 2007): one log block for sequential writes, the
-//! others shared by all data blocks.
+//! FAST (Lee, Park, Chung, Lee, Park & Song, "A log buffer-based flash translation layer using fully-associative
+//! sector translation", ACM TECS 6(3), 2007): one log block for sequential writes, the others shared by all data
+//! blocks.
 
 use std::collections::VecDeque;
 
@@ -13,32 +13,29 @@ use super::sectors::{New, Sectors};
 use crate::recovery::damaged;
 use crate::{CheckError, Done, Recovery, RecoveryError};
 
-/// The log block for sequential writes: it holds the first sectors of one logical block, in order.
+/// The first sectors of one logical block, in order.
 #[derive(Clone, Copy, Debug, Stored)]
 struct Sequential {
     logical: u32,
     block: BlockId,
-    /// The page to program next.
     next: u32,
 }
 
-/// FAST: a log of overwrites in any order, and one that waits to become a data block.
+/// A random log and a sequential log block that can become a data block.
 ///
-/// A log block for any order never begins with the first sector of a logical block, as that opens the
-/// sequential one: after a power cut its first page tells it from a data block.
+/// A random log block never begins with the first sector of a logical block: that sector opens the sequential
+/// log. After a power cut, its first page therefore distinguishes it from a data block.
 #[derive(Clone, Debug, Stored)]
 pub(super) struct Fast {
-    /// The data block of each logical block.
     data: Vec<Option<BlockId>>,
     sequential: Option<Sequential>,
-    /// Log blocks for any order, the oldest first.
+    /// Random log blocks, oldest first.
     random: VecDeque<BlockId>,
-    /// The page of the newest of them to program next.
+    /// Next page to program in the newest random log block.
     next: u32,
 }
 
 impl Fast {
-    /// Writes to the log for any order.
     fn append<N: Nand>(&mut self, sectors: &mut Sectors<N>, now: When, new: New<'_, N>) -> Done {
         let mut now = now;
         loop {
@@ -61,7 +58,7 @@ impl Fast {
                 Err(failed) => now = failed.at,
             }
             if page == 0 {
-                // Its first page must be legible.
+                // The first page must be legible: recovery identifies the block by it.
                 self.random.pop_back();
                 self.next = sectors.per_block;
                 now = sectors.erase(now, newest, Cause::Merge)?;
@@ -69,7 +66,7 @@ impl Fast {
         }
     }
 
-    /// Empties the oldest log block: whoever has newest versions there is merged.
+    /// Empties the oldest random log block by merging every logical block with newest versions there.
     fn reclaim<N: Nand>(&mut self, sectors: &mut Sectors<N>, now: When) -> Done {
         let Some(oldest) = self.random.front().copied() else { return Ok(now) };
         sectors.stats.gc.runs += 1;
@@ -94,7 +91,6 @@ impl Fast {
         Ok(erased)
     }
 
-    /// Copies the newest versions of `logical`, wherever they lie, to an erased block.
     fn merge_full<N: Nand>(
         &mut self,
         sectors: &mut Sectors<N>,
@@ -108,7 +104,6 @@ impl Fast {
         sectors.erase_merged(done, old.into_iter().chain(log))
     }
 
-    /// Makes the sequential log block, with `new` where it belongs, the data block of its logical block.
     fn close<N: Nand>(&mut self, sectors: &mut Sectors<N>, now: When, new: Option<New<'_, N>>) -> Done {
         let Some(Sequential { logical, block, next }) = self.sequential else { return Ok(now) };
         sectors.stats.gc.runs += 1;
@@ -117,6 +112,7 @@ impl Fast {
         let mut written = sectors.sectors_of(logical).take(next as usize);
         let superseded = written.any(|lpn| sectors.holder(lpn).is_some_and(|holder| holder != block));
         let mut now = now;
+        // The rest is copied behind the log's sectors, unless one of them has a newer version elsewhere.
         if !behind && !superseded && !sectors.is_failing(block) {
             let whole = next == sectors.per_block && new.is_none();
             match sectors.fill(now, logical, block, next, new, 0) {
@@ -130,12 +126,12 @@ impl Fast {
                 Err(failed) => now = failed.at,
             }
         }
-        // The new version may be on flash already, if what failed came behind it.
+        // `new` may be on flash already if a later sector's program failed.
         self.merge_full(sectors, now, logical, new)
     }
 
-    /// Writes a sector whose place in the data block is taken: to the sequential log, which the first sector of a
-    /// logical block begins, or to the log for any order.
+    /// Writes a sector whose page in the data block is taken. The first sector of a logical block opens the
+    /// sequential log, which takes the next ones in order. All others go to the random log.
     fn overwrite<N: Nand>(&mut self, sectors: &mut Sectors<N>, now: When, new: New<'_, N>) -> Done {
         let (logical, offset) = sectors.split(new.0.lpn);
         if offset == 0 {
@@ -145,6 +141,7 @@ impl Fast {
         let Some(log) = self.sequential.as_mut().filter(|log| log.logical == logical) else {
             return self.append(sectors, now, new);
         };
+        // Out of order: the log cannot continue.
         if log.next != offset {
             return self.close(sectors, now, Some(new));
         }
@@ -155,7 +152,6 @@ impl Fast {
         }
     }
 
-    /// Opens a sequential log block with the first sector of a logical block.
     fn begin<N: Nand>(&mut self, sectors: &mut Sectors<N>, now: When, new: New<'_, N>) -> Done {
         let logical = sectors.split(new.0.lpn).0;
         let mut now = now;
@@ -193,6 +189,7 @@ impl<N: Nand> Scheme<N> for Fast {
     fn restore(sectors: &mut Sectors<N>, found: Found, report: &mut Recovery) -> Result<Self, RecoveryError> {
         let mut scheme = Self::new(sectors);
         let per_block = sectors.per_block;
+        // A random log block begins with a sector that is not the first of its logical block.
         let is_log = |block: &FoundBlock| {
             let first = block.sectors.first();
             first.is_some_and(|&(page, unit)| page == 0 && !unit.lpn.get().is_multiple_of(per_block))
@@ -238,7 +235,6 @@ impl<N: Nand> Scheme<N> for Fast {
 }
 
 impl Fast {
-    /// Merges a second block of a logical block that a power cut has left.
     fn settle<N: Nand>(
         &mut self,
         sectors: &mut Sectors<N>,
@@ -246,7 +242,7 @@ impl Fast {
         report: &mut Recovery,
     ) -> Result<(), RecoveryError> {
         let other = self.sequential.replace(second);
-        // If it cannot be merged, the drive reads, and writes no more.
+        // If the merge fails, the drive serves only reads.
         let _ = self.merge_full(sectors, report.now(), second.logical, None);
         self.sequential = other;
         report.wait(&mut sectors.nand);

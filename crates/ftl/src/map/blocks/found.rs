@@ -1,4 +1,4 @@
-//! Contents of a block-mapped drive after a power cut, sorted for the scheme that continues from them.
+//! Contents of a block-mapped drive after a power cut.
 
 use std::collections::BTreeMap;
 
@@ -11,18 +11,15 @@ use crate::journal::Trims;
 use crate::scan::{UnitFound, scan};
 use crate::{Recovery, RecoveryError};
 
-/// A block that holds newest versions.
 #[derive(Clone, Debug)]
 pub(super) struct FoundBlock {
     pub(super) block: BlockId,
-    /// The legible sectors with their offsets, in the order of pages.
+    /// Legible sectors with their offsets, in page order.
     pub(super) sectors: Vec<(u32, UnitFound)>,
-    /// One more than the last programmed page.
     pub(super) end: u32,
 }
 
 impl FoundBlock {
-    /// When it was opened.
     pub(super) fn opened(&self) -> u64 {
         self.sectors.iter().map(|(_, unit)| unit.sequence).min().unwrap_or(0)
     }
@@ -31,38 +28,34 @@ impl FoundBlock {
         self.sectors.iter().map(|(_, unit)| unit.sequence).max().unwrap_or(0)
     }
 
-    /// The logical block whose sectors it holds, if they are all of one.
     pub(super) fn logical(&self, per_block: u32) -> Option<u32> {
         let logical = |unit: &UnitFound| unit.lpn.get() / per_block;
         let first = self.sectors.first().map(|(_, unit)| logical(unit))?;
         self.sectors.iter().all(|(_, unit)| logical(unit) == first).then_some(first)
     }
 
-    /// True if every sector is at its offset.
     pub(super) fn is_in_place(&self, per_block: u32) -> bool {
         self.logical(per_block).is_some()
             && self.sectors.iter().all(|(offset, unit)| unit.lpn.get() % per_block == *offset)
     }
 
-    /// True if its pages hold the sectors of a logical block from the first on, and nothing else.
+    /// True if its pages hold the first sectors of a logical block in order, and nothing else.
     pub(super) fn is_prefix(&self, per_block: u32) -> bool {
         self.is_in_place(per_block) && self.sectors.len() == self.end as usize
     }
 
-    /// True if all of it was written by a merge.
     fn is_merged(&self, per_block: u32) -> bool {
         self.is_in_place(per_block) && self.sectors.iter().all(|(_, unit)| unit.copied)
     }
 }
 
-/// The blocks found, in the order in which they were opened. Each holds some newest version.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Found {
     pub(super) blocks: Vec<FoundBlock>,
 }
 
 impl Found {
-    /// The blocks that hold sectors of one logical block each, by logical block; and those that do not.
+    /// Separates blocks with sectors of one logical block, keyed by it, from the others.
     pub(super) fn by_logical(
         self,
         per_block: u32,
@@ -79,7 +72,6 @@ impl Found {
     }
 }
 
-/// The newest version of each sector in `blocks`: its sequence number and place.
 fn newest_in(blocks: &[FoundBlock], units: u32) -> Vec<Option<(u64, Ppa)>> {
     let mut newest = vec![None; units as usize];
     for (_, unit) in blocks.iter().flat_map(|block| &block.sectors) {
@@ -92,8 +84,8 @@ fn newest_in(blocks: &[FoundBlock], units: u32) -> Vec<Option<(u64, Ppa)>> {
 }
 
 impl<N: Nand> Sectors<N> {
-    /// Finds the newest versions on `nand` after a power cut, and the blocks that hold them. Erases other
-    /// blocks, and targets of unfinished merges.
+    /// Finds the newest versions on `nand` after a power cut, and their blocks. Erases other blocks and the
+    /// targets of unfinished merges.
     pub(super) fn restart(
         mut nand: N,
         config: BlockMapConfig,
@@ -127,11 +119,12 @@ impl<N: Nand> Sectors<N> {
         }
         let mut blocks: Vec<FoundBlock> = found.into_values().collect();
         blocks.sort_by_key(FoundBlock::opened);
-        // What has been trimmed is no version of anything.
+        // Trimmed versions do not count.
         let is_trimmed = |unit: &UnitFound| trims.has_trimmed(unit.lpn, unit.sequence);
         let mut live = blocks.clone();
         live.iter_mut().for_each(|block| block.sectors.retain(|(_, unit)| !is_trimmed(unit)));
         let per_block = sectors.per_block;
+        // Each removed target brings back older versions, which may reveal another unfinished merge.
         while let Some(unfinished) = unfinished_merge(&blocks, &live, config.logical_units, per_block) {
             blocks.remove(unfinished);
             live.remove(unfinished);
@@ -148,7 +141,6 @@ impl<N: Nand> Sectors<N> {
         Ok((sectors, Found { blocks }))
     }
 
-    /// One more than the last programmed page of `block`.
     fn end_of(&self, block: BlockId) -> u32 {
         (0..self.per_block)
             .rev()
@@ -156,14 +148,13 @@ impl<N: Nand> Sectors<N> {
             .map_or(0, |at| at + 1)
     }
 
-    /// Erases what holds nothing that is wanted, and puts the erased blocks into the pool.
     fn erase_rest(&mut self, good: &[BlockId], report: &mut Recovery) -> Result<(), RecoveryError> {
         self.pool_erased();
         for &block in good {
             if self.states[block.index()] == State::Used || self.nand.block(block).is_erased() {
                 continue;
             }
-            // If the log of trims is worn out, nothing can be erased any more: the block stays as it is, unused.
+            // If the log of trims is worn out, the erase fails and the block stays in use without data.
             self.states[block.index()] = State::Used;
             if self.erase(report.now(), block, Cause::Recovery).is_ok() {
                 report.blocks_erased += 1;
@@ -174,8 +165,8 @@ impl<N: Nand> Sectors<N> {
     }
 }
 
-/// The block, if there is one, that a merge was filling when power failed: sectors that it should have got
-/// are still newest elsewhere, although older than what it has.
+/// Block that a merge was filling when power failed. Its logical block still has newest versions elsewhere
+/// that are older than its last page.
 fn unfinished_merge(blocks: &[FoundBlock], live: &[FoundBlock], units: u32, per_block: u32) -> Option<usize> {
     let newest = newest_in(live, units);
     blocks.iter().position(|target| {

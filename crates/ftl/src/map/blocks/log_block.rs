@@ -1,6 +1,6 @@
-//! Log blocks of one data block each (Kim, Kim, Noh, Min & Cho, "A space-efficient flash translation layer
-//! for CompactFlash systems", IEEE Trans. Consumer Electronics 48(2), 2002). As there, a log block that holds the
-//! first sectors in order is filled up from the data block and takes its place.
+//! One log block per data block (Kim, Kim, Noh, Min & Cho, "A space-efficient flash translation layer for
+//! CompactFlash systems", IEEE Trans. Consumer Electronics 48(2), 2002). As in the paper, a log block that holds the
+//! first sectors in order is filled up from the data block and replaces it.
 
 use strobe_nand::{Nand, When};
 use strobe_types::{BlockId, Stored};
@@ -12,41 +12,36 @@ use super::sectors::{New, Sectors};
 use crate::recovery::damaged;
 use crate::{CheckError, Done, Recovery, RecoveryError};
 
-/// The log of one logical block.
 #[derive(Clone, Copy, Debug, Stored)]
 struct Log {
     logical: u32,
     block: BlockId,
-    /// The page to program next.
     next: u32,
-    /// True if page i holds sector i, for all pages so far.
+    /// True if every page so far holds the sector at its offset.
     in_order: bool,
-    /// The write that opened it, and the last one that went to it, for the choice of the one to merge. A power cut
-    /// leaves of both when it was opened.
+    /// Number of the write that opened the log block.
     opened: u64,
+    /// Number of its last write; after a power cut, `opened`.
     used: u64,
 }
 
-/// BAST: each data block has at most one log block, which takes its overwrites in the order they come.
+/// Each data block has at most one log block, which takes overwrites in arrival order.
 #[derive(Clone, Debug, Stored)]
 pub(super) struct LogBlock {
-    /// The data block of each logical block.
     data: Vec<Option<BlockId>>,
-    /// Slot in `logs` of the log of each logical block.
     log_of: Vec<Option<u32>>,
-    /// Table of the log blocks, slot by slot. It grows up to the number of log blocks.
+    /// Slots of log blocks; grows up to the configured number.
     logs: Vec<Option<Log>>,
     writes: u64,
 }
 
-/// Writes within which a log block is merged again when log blocks thrash.
+/// A log block merged within this many writes of its opening counts as thrashing.
 const THRASHING_WRITES: u64 = 200;
 
-/// A log that `log_of` names.
 const NAMED: &str = "a slot that is named holds a log";
 
 impl LogBlock {
-    /// Programs `unit` to the log at `at`, which may merge it first. `None`: its program failed.
+    /// Returns the completion time, or the time of a failed program as an error.
     fn append<N: Nand>(
         &mut self,
         sectors: &mut Sectors<N>,
@@ -65,13 +60,13 @@ impl LogBlock {
         })
     }
 
-    /// Merges the log at `at` with its data block.
     fn merge<N: Nand>(&mut self, sectors: &mut Sectors<N>, now: When, at: u32) -> Done {
         sectors.stats.gc.runs += 1;
         let Log { logical, block, next, in_order, .. } = self.logs[at as usize].expect(NAMED);
         sectors.count_merged_log(block);
         let mut done = now;
         let mut target = None;
+        // A log in order is filled up and becomes the data block; any other is rebuilt into an erased block.
         if in_order {
             match sectors.fill(now, logical, block, next, None, 0) {
                 Ok(filled) => {
@@ -93,13 +88,12 @@ impl LogBlock {
         Ok(erased)
     }
 
-    /// The first slot without a log; nothing if `most` logs are open.
+    /// `None` if `most` logs are open.
     fn free_slot(&self, most: u32) -> Option<usize> {
         let free = self.logs.iter().position(Option::is_none).unwrap_or(self.logs.len());
         (free < most as usize).then_some(free)
     }
 
-    /// Opens a log for `logical`; merges another one first if all slots are taken.
     fn open<N: Nand>(&mut self, sectors: &mut Sectors<N>, now: When, logical: u32) -> Done {
         let most = sectors.config.log_blocks;
         let (slot, now) = match self.free_slot(most) {
@@ -123,7 +117,6 @@ impl LogBlock {
         Ok(now)
     }
 
-    /// Slot of the log to merge when another one is needed.
     fn victim(&self, rule: LogVictim) -> u32 {
         let first_of = |log: &Log| {
             let by = match rule {
@@ -135,7 +128,7 @@ impl LogBlock {
             };
             (by, if rule == LogVictim::Fullest { 0 } else { log.used })
         };
-        // Of equal ones the first slot.
+        // Ties go to the first slot.
         let logs = (0..).zip(&self.logs).filter_map(|(slot, log)| Some((slot, log.as_ref()?)));
         logs.min_by_key(|(_, log)| first_of(log)).map_or(0, |(slot, _)| slot)
     }
@@ -153,6 +146,7 @@ impl<N: Nand> Scheme<N> for LogBlock {
         let mut now = now;
         loop {
             if let Some(at) = self.log_of[logical as usize] {
+                // A full log is merged before it takes another write.
                 if self.logs[at as usize].is_some_and(|log| log.next == sectors.per_block) {
                     now = self.merge(sectors, now, at)?;
                     continue;
@@ -187,6 +181,7 @@ impl<N: Nand> Scheme<N> for LogBlock {
             return damaged(format!("{:?} holds sectors of several logical blocks", mixed.block));
         }
         for (logical, mut blocks) in of_one {
+            // The data block has every sector at its offset; a second block is the log.
             if blocks.first().is_some_and(|first| first.is_in_place(per_block)) {
                 scheme.data[logical as usize] = Some(blocks.remove(0).block);
             }

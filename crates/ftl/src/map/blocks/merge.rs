@@ -1,4 +1,4 @@
-//! Merges: how the newest versions of a logical block come together in one flash block.
+//! Merges: collect the newest versions of a logical block in one flash block.
 
 use strobe_nand::{Cause, Nand, Unit, Wanted, When};
 use strobe_types::BlockId;
@@ -8,8 +8,8 @@ use crate::FtlError;
 use crate::scan::COPIED;
 
 impl<N: Nand> Sectors<N> {
-    /// Copies what `block` does not have of the newest versions of `logical` to their offsets there, from
-    /// `from` on; `new` takes the place of the version it replaces. On failure some of it has been copied.
+    /// Copies the newest versions of `logical` that `block` lacks to their offsets there, from `from` on.
+    /// `new` replaces the version of its sector. A failure leaves a part copied.
     pub(super) fn fill(
         &mut self,
         now: When,
@@ -20,7 +20,7 @@ impl<N: Nand> Sectors<N> {
         mark: u64,
     ) -> Result<When, Failed> {
         let mut done = now;
-        // Pages to get past, on chips that take them in order.
+        // Pages without a sector, which chips that program in order must pad.
         let mut skipped = 0;
         for lpn in self.sectors_of(logical).skip(from as usize) {
             let offset = self.split(lpn).1;
@@ -68,9 +68,8 @@ impl<N: Nand> Sectors<N> {
         })
     }
 
-    /// Copies the newest versions of all sectors of `logical` to an erased block, `new` among them. Returns
-    /// the block, `None` if there is nothing to copy, and when it is done. What it takes the place of is the
-    /// caller's to erase.
+    /// Copies the newest versions of all sectors of `logical`, including `new`, to an erased block. `None` if
+    /// there is nothing to copy. The caller erases the replaced blocks.
     pub(super) fn rebuild(
         &mut self,
         now: When,
@@ -81,6 +80,7 @@ impl<N: Nand> Sectors<N> {
             return Ok((None, now));
         }
         self.stats.merges().full += 1;
+        // Targets with a failed program are erased only after all their sectors are safe in another block.
         let mut abandoned = Vec::new();
         let mut now = now;
         let (block, mut done) = loop {

@@ -1,10 +1,8 @@
-//! Block-mapped schemes: a logical block lies in a flash block of its own, each sector at its offset, and
-//! what does not fit there goes to replacement or log blocks until a merge.
+//! Block-mapped schemes: each logical block has a data block with every sector at its offset. Other writes go
+//! to replacement or log blocks until a merge.
 //!
-//! [`BlockMap`] is the drive's side of it; `sectors.rs` is the flash below all of them: where the newest
-//! version of each sector lies and how blocks are taken and erased, `merge.rs` how sectors are moved. A `Scheme`
-//! (`scheme.rs`) decides where a write goes and what is merged when: `replacement.rs`, `log_block.rs`, `fast.rs`.
-//! `found.rs` sorts what a power cut has left; `check.rs` is the whole-state checker.
+//! A `Scheme` (`scheme.rs`) places writes and chooses merges. All share the flash in `sectors.rs` and the
+//! moving of sectors in `merge.rs`.
 
 mod any_scheme;
 mod check;
@@ -32,8 +30,8 @@ use sectors::{Sectors, State};
 
 /// A block-mapped flash translation layer over `N`.
 ///
-/// Memory beside the chip: 4 bytes per sector, as an index of what the scheme's own, smaller, tables and
-/// the out-of-band areas say together.
+/// Memory in addition to the chip: 4 bytes per sector and small tables; [`BlockMapConfig::memory_bytes`] has
+/// the total.
 #[derive(Clone, Debug, strobe_types::State)]
 pub struct BlockMap<N: Nand> {
     sectors: Sectors<N>,
@@ -41,7 +39,7 @@ pub struct BlockMap<N: Nand> {
 }
 
 impl<N: Nand> BlockMap<N> {
-    /// A fresh drive on `nand`, or why it could not work.
+    /// Creates a fresh drive on `nand`, or returns why it cannot work.
     pub fn new(nand: N, config: BlockMapConfig) -> Result<Self, BlockMapError> {
         config.check(&nand)?;
         let mut sectors = Sectors::new(nand, config);
@@ -49,10 +47,9 @@ impl<N: Nand> BlockMap<N> {
         Ok(Self { scheme: AnyScheme::new(&sectors), sectors })
     }
 
-    /// The drive that a power cut has left on `nand`; power is back at `now`.
+    /// Recovers the drive that a power cut has left on `nand`; power returns at `now`.
     ///
-    /// Cost: the out-of-band area of every programmed page is read, and what a merge has left unfinished is
-    /// finished or undone.
+    /// Cost: reads of the out-of-band area of every programmed page, and completion or undo of an unfinished merge.
     pub fn restart(nand: N, config: BlockMapConfig, now: SimTime) -> Result<(Self, Recovery), RecoveryError> {
         let mut report = Recovery::new(now);
         let (mut sectors, found) = Sectors::restart(nand, config, &mut report)?;
@@ -149,6 +146,7 @@ impl<N: Nand> MappingScheme for BlockMap<N> {
             let page = self.sectors.nand.geometry().page_of(ppa);
             let arrived = self.sectors.nand.read(found, page, Wanted::first(1), Cause::Copy).when;
             if self.sectors.nand.has_losses() && self.sectors.nand.is_lost(ppa) {
+                // A lost unit is reported, not copied.
                 return Err(FtlError::Unreadable { lpn: source, at: self.sectors.nand.both(done, arrived) });
             }
             let unit = Unit { lpn: destination, payload: self.sectors.nand.payload(ppa) };

@@ -1,5 +1,5 @@
-//! Replacement blocks, as in the NFTL driver of Linux (drivers/mtd/nftlcore.c) after Ban's patents: a
-//! logical block is a chain of flash blocks, and every sector has the same offset in all of them.
+//! Replacement blocks, as in the NFTL driver of Linux (drivers/mtd/nftlcore.c) after Ban's patents. A logical block
+//! is a chain of flash blocks, and every sector has the same offset in all of them.
 
 use std::cmp::Reverse;
 use std::collections::BTreeSet;
@@ -13,21 +13,18 @@ use super::sectors::{New, Sectors};
 use crate::recovery::damaged;
 use crate::{CheckError, Done, Recovery, RecoveryError};
 
-/// NFTL: an overwrite goes to the first block of the chain whose page at the sector's offset is free, and
-/// the chain grows when there is none.
+/// An overwrite uses the first block of the chain with a free page at the sector's offset. If none has one,
+/// the chain grows.
 #[derive(Clone, Debug, Stored)]
 pub(super) struct ReplacementBlock {
-    /// The blocks of each logical block, in the order in which they were added.
     chains: Vec<Vec<BlockId>>,
-    /// Blocks beyond the first of each chain.
     replacements: u32,
-    /// The chains of more than one block, the longest first.
+    /// Chains of more than one block, longest first.
     by_length: BTreeSet<(Reverse<usize>, u32)>,
 }
 
 impl ReplacementBlock {
-    /// Follows the chain of `logical` to the first block free at `offset`, reading an out-of-band area in
-    /// each. Returns that block, if there is one, and when it is known.
+    /// Follows the chain of `logical` to the first block free at `offset`, with an out-of-band read in each.
     fn walk<N: Nand>(
         &self,
         sectors: &mut Sectors<N>,
@@ -47,14 +44,15 @@ impl ReplacementBlock {
         (None, now)
     }
 
-    /// Adds an erased block to the chain of `logical`; folds another chain first if that is one too many.
+    /// Adds an erased block to the chain of `logical`, after folding the longest chain if the limit is
+    /// reached.
     fn extend<N: Nand>(&mut self, sectors: &mut Sectors<N>, now: When, logical: u32) -> Done {
         let is_first = self.chains[logical as usize].is_empty();
         let mut now = now;
         if !is_first && self.replacements >= sectors.config.log_blocks {
             now = self.fold_longest(sectors, now)?;
             if self.chains[logical as usize].len() <= 1 {
-                // It was this one: it may have room now.
+                // This chain was folded and may have free pages now.
                 return Ok(now);
             }
         }
@@ -63,7 +61,6 @@ impl ReplacementBlock {
         Ok(now)
     }
 
-    /// Appends `block` to the chain of `logical`.
     fn add(&mut self, logical: u32, block: BlockId) {
         let chain = &mut self.chains[logical as usize];
         self.by_length.remove(&(Reverse(chain.len()), logical));
@@ -74,7 +71,6 @@ impl ReplacementBlock {
         }
     }
 
-    /// Takes all blocks off the chain of `logical`.
     fn clear(&mut self, logical: u32) -> Vec<BlockId> {
         let chain = std::mem::take(&mut self.chains[logical as usize]);
         self.by_length.remove(&(Reverse(chain.len()), logical));
@@ -82,7 +78,6 @@ impl ReplacementBlock {
         chain
     }
 
-    /// Folds the longest chain, of equals the first.
     fn fold_longest<N: Nand>(&mut self, sectors: &mut Sectors<N>, now: When) -> Done {
         match self.by_length.first() {
             Some(&(_, longest)) => self.fold(sectors, now, longest),
@@ -90,8 +85,8 @@ impl ReplacementBlock {
         }
     }
 
-    /// Brings the newest versions of `logical` together in one block: its last one, if that has them or has
-    /// room for them, else an erased one. The others are erased.
+    /// Collects the newest versions of `logical` in one block and erases the others. The target is the last block of
+    /// the chain if all of them fit, else an erased block.
     fn fold<N: Nand>(&mut self, sectors: &mut Sectors<N>, now: When, logical: u32) -> Done {
         sectors.stats.gc.runs += 1;
         let chain = self.clear(logical);
@@ -109,6 +104,7 @@ impl ReplacementBlock {
         if target.is_none() {
             (target, done) = match sectors.rebuild(done, logical, None) {
                 Ok(rebuilt) => rebuilt,
+                // Nothing was erased: the chain stays as it was.
                 Err(error) => {
                     chain.into_iter().for_each(|block| self.add(logical, block));
                     return Err(error);
@@ -120,8 +116,8 @@ impl ReplacementBlock {
         Ok(erased)
     }
 
-    /// True if a walk along the chain finds the newest version of each sector. Pages at an offset are used
-    /// from the first block on, and the last of them has the newest version.
+    /// True if a walk along the chain finds the newest version of each sector. Pages at an offset are used from the
+    /// first block on; the last used one holds the newest version.
     fn is_well_formed<N: Nand>(&self, sectors: &Sectors<N>, logical: u32) -> bool {
         let chain = &self.chains[logical as usize];
         sectors.sectors_of(logical).all(|lpn| {
@@ -181,15 +177,15 @@ impl<N: Nand> Scheme<N> for ReplacementBlock {
         for block in found.blocks {
             let in_place = block.is_in_place(sectors.per_block);
             let Some(logical) = block.logical(sectors.per_block).filter(|_| in_place) else {
-                return damaged(format!("{:?} holds sectors at offsets that are not theirs", block.block));
+                return damaged(format!("{:?} holds sectors at wrong offsets", block.block));
             };
             scheme.add(logical, block.block);
         }
         for logical in 0..sectors.logical_blocks() {
             if !scheme.is_well_formed(sectors, logical) {
-                // A fold into the last block was under way.
+                // A fold into the last block was interrupted.
                 report.wait(&mut sectors.nand);
-                // If it cannot be, the drive reads, and writes no more.
+                // If the fold fails, the drive serves only reads.
                 let _ = scheme.fold(sectors, report.now(), logical);
             }
         }

@@ -1,5 +1,4 @@
-//! The flash below all block-mapped schemes: where the newest version of each sector lies, how blocks are taken
-//! and erased.
+//! The flash below all block-mapped schemes: newest versions, allocation and erase of blocks.
 
 use strobe_nand::{Candidate, Cause, EventKind, Nand, Timing, Unit, When};
 use strobe_types::{BlockId, Lpn, PackedPpa, Ppa, Ppn, Stored, prefetch_write};
@@ -10,32 +9,25 @@ use crate::journal::{SharedWords, Trims};
 use crate::scan::COPIED;
 use crate::{Done, FtlError, FtlStats, MergeStats};
 
-/// State of a block.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Stored)]
 pub(super) enum State {
-    /// Erased and in the pool.
     Free,
-    /// Named by the scheme.
     Used,
     Bad,
     /// Reserved for the log of trims.
     Meta,
 }
 
-/// A sector to be written, and why.
 pub(super) type New<'a, N> = (&'a Unit<<N as Nand>::Payload>, Cause);
 
-/// A program that failed: when that was known.
 pub(super) struct Failed {
     pub(super) at: When,
 }
 
-/// The flash, and what lies where.
 #[derive(Clone, Debug, strobe_types::State)]
 pub(super) struct Sectors<N: Nand> {
     #[state(skip)]
     pub(super) config: BlockMapConfig,
-    /// Sectors, and pages, of a block.
     #[state(skip)]
     pub(super) per_block: u32,
     #[state(skip)]
@@ -44,23 +36,19 @@ pub(super) struct Sectors<N: Nand> {
     pub(super) mapped: u32,
     pub(super) free: FreePool,
     pub(super) sequence: u64,
-    /// When all blocks that have been given up so far are erased. Programs wait for that, as those who wrote firmware
-    /// for one chip did: schemes have only so many blocks of a kind, and recovery finds no more.
+    /// Time when all blocks released so far are erased. Programs wait for it, as in firmware for a single chip:
+    /// schemes have a fixed number of blocks of each kind, and recovery expects no more.
     pub(super) emptied: When,
     pub(super) stats: FtlStats,
     pub(super) end_of_life: Option<FtlError>,
-    /// Place of the newest version of each sector.
     #[state(table)]
     pub(super) newest: Vec<PackedPpa>,
-    /// Newest versions by block.
     #[state(table)]
     pub(super) valid: Vec<u32>,
     #[state(table)]
     pub(super) states: Vec<State>,
-    /// Blocks with a program that has failed: to be given up instead of erased.
     #[state(table)]
     pub(super) failing: Vec<bool>,
-    /// Only with a durable map.
     #[state(part)]
     pub(super) trims: Option<Trims>,
 }
@@ -71,12 +59,12 @@ impl<N: Nand> Sectors<N> {
         Self::with_trims(nand, config, trims)
     }
 
-    /// An empty map with no block in the pool yet.
     pub(super) fn with_trims(nand: N, config: BlockMapConfig, trims: Option<Trims>) -> Self {
         let geometry = nand.geometry();
         let ids = (0..geometry.blocks()).map(BlockId::new);
         let mut states: Vec<State> =
             ids.map(|block| if nand.block(block).bad { State::Bad } else { State::Free }).collect();
+        // Good blocks of the log are not for data; bad ones stay bad.
         for block in trims.iter().flat_map(|trims| trims.journal.log().blocks()) {
             let state = &mut states[block.index()];
             *state = if *state == State::Free { State::Meta } else { State::Bad };
@@ -101,7 +89,6 @@ impl<N: Nand> Sectors<N> {
         }
     }
 
-    /// Puts all erased blocks into the pool.
     pub(super) fn pool_erased(&mut self) {
         for block in self.all_blocks() {
             if self.states[block.index()] == State::Free && self.nand.block(block).is_erased() {
@@ -118,23 +105,19 @@ impl<N: Nand> Sectors<N> {
         self.config.logical_units.div_ceil(self.per_block)
     }
 
-    /// The logical block of `lpn`, and its offset there.
     pub(super) fn split(&self, lpn: Lpn) -> (u32, u32) {
         (lpn.get() / self.per_block, lpn.get() % self.per_block)
     }
 
-    /// The sectors of a logical block.
     pub(super) fn sectors_of(&self, logical: u32) -> impl Iterator<Item = Lpn> + use<N> {
         let first = logical * self.per_block;
         (first..(first + self.per_block).min(self.config.logical_units)).map(Lpn::new)
     }
 
-    /// Place of the newest version of `lpn`.
     pub(super) fn place(&self, lpn: Lpn) -> Option<Ppa> {
         self.newest[lpn.index()].get()
     }
 
-    /// The block that holds the newest version of `lpn`.
     pub(super) fn holder(&self, lpn: Lpn) -> Option<BlockId> {
         self.place(lpn).map(|ppa| self.nand.geometry().block_of(ppa))
     }
@@ -147,7 +130,6 @@ impl<N: Nand> Sectors<N> {
         self.nand.geometry().page(block, offset)
     }
 
-    /// True if offset `offset` of `block` can be programmed now.
     pub(super) fn is_open_at(&self, block: BlockId, offset: u32) -> bool {
         if self.any_order {
             !self.nand.is_programmed(self.page(block, offset))
@@ -156,12 +138,10 @@ impl<N: Nand> Sectors<N> {
         }
     }
 
-    /// Mapped sectors of a logical block.
     pub(super) fn mapped_in(&self, logical: u32) -> u32 {
         self.sectors_of(logical).filter(|&lpn| self.place(lpn).is_some()).count() as u32
     }
 
-    /// Programs `unit` at `offset` of `block`.
     pub(super) fn program(
         &mut self,
         now: When,
@@ -194,21 +174,21 @@ impl<N: Nand> Sectors<N> {
             trims.journal.data_programmed(&mut self.nand, at);
         }
         if result.is_err() {
-            // Who tries again marks the copy again.
+            // A retry marks the copy again.
             self.nand.mark_next(std::iter::empty());
             self.note_failure(block);
             return Err(Failed { at });
         }
         self.place_at(unit.lpn, self.nand.geometry().first_unit_of_page(ppn));
-        // What a merge has written counts when the merge is complete.
+        // Sectors written by a merge count as written once the merge is complete.
         if mark != COPIED {
             self.written(unit.lpn);
         }
         Ok(at)
     }
 
-    /// Marks the copy of `lpn`, about to be programmed, if its data at `ppa` is lost: until the host writes or trims the
-    /// sector, it cannot be read.
+    /// Marks the next copy of `lpn` as lost if its data at `ppa` is lost: the sector stays unreadable until
+    /// the host writes or trims it.
     #[inline]
     pub(super) fn pass_loss_on(&mut self, lpn: Lpn, ppa: Ppa) {
         if self.nand.has_losses() {
@@ -227,14 +207,12 @@ impl<N: Nand> Sectors<N> {
         self.failing[block.index()]
     }
 
-    /// `lpn` holds something again, if it was trimmed.
     pub(super) fn written(&mut self, lpn: Lpn) {
         if let Some(trims) = &mut self.trims {
             trims.written(lpn);
         }
     }
 
-    /// The newest version of `lpn` lies at `ppa` now.
     pub(super) fn place_at(&mut self, lpn: Lpn, ppa: Ppa) {
         let geometry = self.nand.geometry();
         self.valid[geometry.block_of(ppa).index()] += 1;
@@ -254,7 +232,6 @@ impl<N: Nand> Sectors<N> {
         }
     }
 
-    /// Takes an erased block for `logical`.
     pub(super) fn take_block(&mut self, logical: u32) -> Result<BlockId, FtlError> {
         if self.nand.is_stopped() {
             return Err(self.end_of_life.insert(FtlError::Interrupted).clone());
@@ -267,14 +244,15 @@ impl<N: Nand> Sectors<N> {
         Ok(block)
     }
 
-    /// The data block of `logical`, which is `data`, if `offset` can be programmed there; an erased one if it has none.
+    /// Data block of `logical` if `offset` can be programmed there. Takes an erased block if `data` is
+    /// `None`.
     pub(super) fn open_data(
         &mut self,
         data: &mut Option<BlockId>,
         logical: u32,
         offset: u32,
     ) -> Result<Option<BlockId>, FtlError> {
-        // On a chip that takes pages in order, a block must begin with the first.
+        // On a chip that programs in order, a block must begin with its first page.
         if data.is_none() && (self.any_order || offset == 0) {
             *data = Some(self.take_block(logical)?);
         }
@@ -287,8 +265,8 @@ impl<N: Nand> Sectors<N> {
         self.free.put(plane, block, self.nand.block(block).erase_count);
     }
 
-    /// Erases `block`, which holds no newest version; trims that have made it so are made durable first,
-    /// as older versions could come back. Returns when it is done.
+    /// Erases `block`. First makes trims durable; otherwise, older versions of sectors trimmed in this block
+    /// could reappear. Panics if a newest version is left.
     pub(super) fn erase(&mut self, now: When, block: BlockId, cause: Cause) -> Done {
         assert_eq!(self.valid[block.index()], 0, "FTL bug: {block:?} holds newest versions");
         let now = self.commit(now)?;
@@ -297,6 +275,7 @@ impl<N: Nand> Sectors<N> {
             self.stats.gc.victims += 1;
             self.log_victim(block);
         }
+        // After a failed program the block is retired, not erased.
         let done = if self.failing[block.index()] {
             self.take_out_of_service(block);
             now
@@ -316,7 +295,6 @@ impl<N: Nand> Sectors<N> {
         Ok(done)
     }
 
-    /// Counts `log`, a log or replacement block that is about to be merged.
     pub(super) fn count_merged_log(&mut self, log: BlockId) {
         let pages = u64::from(self.nand.block(log).pages_programmed);
         let merges = self.stats.merges();
@@ -324,7 +302,6 @@ impl<N: Nand> Sectors<N> {
         merges.log_pages += pages;
     }
 
-    /// Erases `blocks` after a merge that is complete at `now`; returns when all of it is done.
     pub(super) fn erase_merged(&mut self, now: When, blocks: impl IntoIterator<Item = BlockId>) -> Done {
         let mut done = now;
         for block in blocks {
@@ -334,7 +311,6 @@ impl<N: Nand> Sectors<N> {
         Ok(done)
     }
 
-    /// Tells the event log that `block`, of which nothing is left, is erased after a merge.
     fn log_victim(&self, block: BlockId) {
         let timing = self.nand.timing();
         timing.log().add(timing.now(), || EventKind::Victim {
@@ -355,17 +331,16 @@ impl<N: Nand> Sectors<N> {
         self.retire_if_worn_out();
     }
 
-    /// Serves only reads from now on if there are not enough good blocks left.
     pub(super) fn retire_if_worn_out(&mut self) {
         let count = |wanted: State| self.states.iter().filter(|&&state| state == wanted).count() as u32;
-        // The log of trims has a reserve of its own.
+        // The log of trims has a separate reserve.
         let usable = count(State::Free) + count(State::Used);
         let config = BlockMapConfig { durable: false, fault_reserve: 0, ..self.config };
         if usable < config.blocks_needed(self.nand.geometry()) && self.end_of_life.is_none() {
-            let room = config.room_units(self.nand.geometry(), usable);
+            let capacity = config.capacity_units(self.nand.geometry(), usable);
             self.end_of_life = Some(FtlError::EndOfLife {
                 bad_blocks: count(State::Bad),
-                room_units: room.into(),
+                capacity_units: capacity.into(),
                 logical_units: self.config.logical_units,
             });
         }
@@ -375,7 +350,6 @@ impl<N: Nand> Sectors<N> {
         self.end_of_life.clone().map_or(Ok(()), Err)
     }
 
-    /// Makes trims survive a power cut; returns when they do.
     pub(super) fn commit(&mut self, now: When) -> Done {
         let Some(trims) = &mut self.trims else { return Ok(now) };
         if let Some(FtlError::MapWornOut) = self.end_of_life {

@@ -1,4 +1,4 @@
-//! Copies as a command of the drive.
+//! The copy command.
 
 use strobe_nand::{Cause, Nand, Unit, Wanted, When};
 use strobe_types::{Lpn, Ppa};
@@ -9,7 +9,6 @@ use crate::map::page::core::Core;
 use crate::place::WriteContext;
 use crate::{Done, FtlError};
 
-/// Why a unit cannot be shared.
 enum Unshared {
     Physical,
     ThirdOwner,
@@ -17,7 +16,6 @@ enum Unshared {
 }
 
 impl<N: Nand, V: VictimPolicy> PageMap<N, V> {
-    /// Copies unit by unit: shared if that is possible, else read and programmed.
     pub(super) fn copy_units(&mut self, now: When, from: Lpn, to: Lpn, count: u32) -> Done {
         self.core.refuse_at_end_of_life()?;
         let mut finished = now;
@@ -32,7 +30,7 @@ impl<N: Nand, V: VictimPolicy> PageMap<N, V> {
             if self.core.store.is_paged() {
                 let next = self.look_up_copied(now, source, destination)?;
                 arrived = self.core.nand.both(arrived, next);
-                // That may have moved what was read.
+                // Fetching entries may have moved the page last read.
                 page_read = None;
             }
             if self.core.map.locate(source).is_none() {
@@ -55,12 +53,11 @@ impl<N: Nand, V: VictimPolicy> PageMap<N, V> {
                 Err(Unshared::Physical) => {}
             }
             self.core.stats.copies.physical_units += 1;
-            // Making room may have moved it.
             let Some(ppa) = self.core.map.locate(source) else { continue };
-            // Neighbours on the same page come with one read.
+            // One read covers consecutive units on the same page.
             let page = (self.core.nand.geometry().page_of(ppa), self.core.nand.part_of(ppa));
             if page_read.replace(page) != Some(page) {
-                // What waits for the map is read unit by unit.
+                // With demand paging, each unit waits for its entries and is read alone.
                 let more = if self.core.store.is_paged() { 1 } else { Self::COPY_UNITS - units.len() };
                 let wanted = self.wanted_of_copy(source, destination, (count - offset).min(more as u32));
                 let next = self.core.nand.read(now, page.0, wanted, Cause::Copy).when;
@@ -74,7 +71,7 @@ impl<N: Nand, V: VictimPolicy> PageMap<N, V> {
             if units.len() >= Self::COPY_UNITS {
                 let next = self.write_copied(arrived, &mut units)?;
                 finished = self.core.nand.both(finished, next);
-                // Garbage collection may have moved what was read.
+                // Garbage collection may have moved the page last read.
                 page_read = None;
             }
         }
@@ -82,8 +79,8 @@ impl<N: Nand, V: VictimPolicy> PageMap<N, V> {
         Ok(self.core.nand.both(finished, written))
     }
 
-    /// Units that a read of `source`'s page transfers for a physical copy of `count` units at most: those that lie on it
-    /// one after the other.
+    /// Parts of `source`'s page that one read transfers: at most `count` consecutive units that cannot be
+    /// shared.
     fn wanted_of_copy(&self, source: Lpn, destination: Lpn, count: u32) -> Wanted {
         let nand = &self.core.nand;
         let mut wanted = Wanted::NONE;
@@ -100,8 +97,6 @@ impl<N: Nand, V: VictimPolicy> PageMap<N, V> {
         wanted
     }
 
-    /// When the map entries are known that a copy of one unit needs: that of `source`, and, where it can be shared, all that
-    /// change.
     fn look_up_copied(&mut self, now: When, source: Lpn, destination: Lpn) -> Done {
         if !self.core.store.is_paged() || self.core.map.sharing.is_none() {
             return Ok(self.pager().look_up(now, source, 1));
@@ -111,7 +106,6 @@ impl<N: Nand, V: VictimPolicy> PageMap<N, V> {
         Ok(self.core.nand.both(first, second))
     }
 
-    /// Units read before they are programmed.
     const COPY_UNITS: usize = 256;
 
     fn write_copied(&mut self, now: When, units: &mut Vec<Unit<N::Payload>>) -> Done {
@@ -120,8 +114,7 @@ impl<N: Nand, V: VictimPolicy> PageMap<N, V> {
         done
     }
 
-    /// Place of `source`, which is mapped, for `destination` to share; `None` if it does already. Refuses what cannot be
-    /// shared.
+    /// Address for `destination` to share with the mapped `source`; `None` if they share it already.
     fn check_share(&self, source: Lpn, destination: Lpn) -> Result<Option<Ppa>, Unshared> {
         if source == destination {
             return Ok(None);
@@ -131,16 +124,16 @@ impl<N: Nand, V: VictimPolicy> PageMap<N, V> {
             return Err(Unshared::Physical);
         };
         if sharing.vpn(ppa).is_some() {
-            // Copied before: nothing to do if it was to here.
+            // Already shared: no change if `destination` is the other owner, else a third owner.
             return if held == replaced { Ok(None) } else { Err(Unshared::ThirdOwner) };
         }
         let frees_entry = replaced.is_some_and(|entry| sharing.vpn(entry).is_some());
-        if frees_entry || sharing.has_room() { Ok(Some(ppa)) } else { Err(Unshared::MapFull) }
+        if frees_entry || sharing.has_space() { Ok(Some(ppa)) } else { Err(Unshared::MapFull) }
     }
 
-    /// Makes `destination` the second owner of what `source`, which is mapped, holds.
     fn share(&mut self, source: Lpn, destination: Lpn) -> Result<(), Unshared> {
         let Some(ppa) = self.check_share(source, destination)? else { return Ok(()) };
+        // The old content of the destination is released before it is shared.
         self.core.unmap(destination);
         let sharing = self.core.map.sharing.as_mut().ok_or(Unshared::Physical)?;
         let vpn = sharing.share(ppa, [source, destination]).ok_or(Unshared::MapFull)?;

@@ -1,25 +1,21 @@
-//! The page map: every logical unit may lie anywhere.
+//! The page map: any logical unit can be stored at any flash address.
 //!
-//! [`PageMap`] serves the host. Its parts:
-//!
-//! | Folder | What it does |
+//! | Folder | Contents |
 //! |---|---|
-//! | `core/` | Owns flash, blocks, streams and policies. Only here units are programmed, mapped and erased. |
-//! | `map/` | Map entries, the virtual map of logical copy, and where the map is kept: memory, journal or flash. |
-//! | `reclaim/` | Relocates data: garbage collection, wear levelling, refresh, folding, retirement. |
-//! | `recover/` | Finds the map again after a power cut. |
+//! | `core/` | Flash, blocks, streams and policies. The only code that programs, maps and erases. |
+//! | `map/` | Map entries, the virtual map of logical copy, and storage: memory, journal or flash. |
+//! | `reclaim/` | Relocation: garbage collection, wear levelling, refresh, folding, retirement. |
+//! | `recover/` | Recovery of the map after a power cut. |
 //!
-//! `write.rs` and `write_cached.rs` are host writes, `reads.rs` reads, `copy.rs` the copy command, `paging.rs` map
-//! entries that have to be fetched from flash, `moved.rs` the transfer to other flash.
-//!
-//! A host write, step by step:
+//! A host write:
 //!
 //! 1. The drive asks `may_write`: without free space the write stalls (`reclaim/background/throttle.rs`).
 //! 2. If the placement chooses for the host, `write.rs` asks it for the stream of each unit.
-//! 3. `core/write.rs` programs the next pages of that stream, maps the units and invalidates their old versions.
-//! 4. If the stream has no open block and too few blocks are erased, `reclaim/collect.rs` makes some first.
-//! 5. `core/write.rs` opens an erased block; with a journaled map an epoch names it (`core/durable.rs`).
-//! 6. `reclaim/background/` may begin to empty victims.
+//! 3. `core/write.rs` programs the next pages of that stream, maps the units and invalidates old versions.
+//! 4. If the stream has no open block and too few blocks are erased, `reclaim/collect.rs` reclaims some.
+//! 5. `core/write.rs` opens an erased block; with a journaled map, an epoch records it first
+//!    (`core/durable.rs`).
+//! 6. `reclaim/background/` may start to empty victims.
 
 mod copy;
 mod core;
@@ -62,19 +58,18 @@ use crate::{
 
 /// A page-mapped flash translation layer over `N` with victim policy `V`.
 ///
-/// Memory beside the chip: 4 bytes per logical unit, one bit per physical unit, 6 bytes per block
-/// and the state of the policy; a placement adds up to 16 bytes per logical unit.
+/// Memory in addition to the chip: 4 bytes per logical unit, one bit per physical unit, 6 bytes per block, and the
+/// policy's state. A placement adds up to 16 bytes per logical unit.
 #[derive(Clone, Debug, State)]
 pub struct PageMap<N: Nand, V> {
     core: Core<N, V>,
-    /// Holds nothing between two calls.
     #[state(skip)]
     relocation: Relocation<N::Payload>,
     background: Background,
 }
 
 impl<N: Nand, V: VictimPolicy> PageMap<N, V> {
-    /// A fresh drive on `nand`, or the arithmetic that shows why it could not work.
+    /// Creates a fresh drive on `nand`. The error shows the capacity arithmetic.
     pub fn new(nand: N, policy: V, config: PageMapConfig) -> Result<Self, CapacityError> {
         Self::with_placement(nand, policy, None, config)
     }
@@ -114,6 +109,7 @@ impl<N: Nand, V: VictimPolicy> PageMap<N, V> {
         };
         let mut core = Core::new(nand, policy, placement, config, store);
         core.capacity().check()?;
+        // Blocks permanently in SLC mode have a separate pool.
         let free: Vec<BlockId> = core.blocks.usable().collect();
         for block in free {
             if core.is_reserved(block) {
@@ -125,7 +121,6 @@ impl<N: Nand, V: VictimPolicy> PageMap<N, V> {
         Ok(Self::of(core))
     }
 
-    /// The page map of `core`, with nothing under way.
     fn of(core: Core<N, V>) -> Self {
         let geometry = core.nand.geometry();
         let row_pages = core.config.batch(geometry.spec().planes_per_die);
@@ -134,18 +129,15 @@ impl<N: Nand, V: VictimPolicy> PageMap<N, V> {
         Self { core, relocation: Relocation::default(), background }
     }
 
-    /// Map entries of this drive, which may have to be fetched.
     fn pager(&mut self) -> Pager<'_, N, V> {
         Pager(self.reclaimer())
     }
 
-    /// Reclamation of this drive.
     #[inline(always)]
     fn reclaimer(&mut self) -> Reclaimer<'_, N, V> {
         Reclaimer { core: &mut self.core, relocation: &mut self.relocation, background: &mut self.background }
     }
 
-    /// True if the placement is asked for the stream of host writes.
     #[inline]
     fn separates_host(&self) -> bool {
         self.core.config.placement.chooses_for_host()
@@ -181,7 +173,7 @@ impl<N: Nand, V: VictimPolicy> MappingScheme for PageMap<N, V> {
             return self.write_in_share(now, units, context, ppm);
         }
         let cause = context.cause;
-        // A closure of its own for the common case, so that its work is part of the loop over pages.
+        // Separate closure for the common case, which inlines into the page loop.
         let done = if self.core.slc.is_some() {
             self.write_cached(now, cause, units)
         } else if self.separates_host() {
@@ -225,7 +217,7 @@ impl<N: Nand, V: VictimPolicy> MappingScheme for PageMap<N, V> {
         if self.core.store.is_paged() {
             return self.trim_paged(now, first, count);
         }
-        // A map in memory tells at once which units hold nothing, and mkfs discards a drive that holds nothing at all.
+        // Fast path for mkfs, which discards an empty drive.
         if self.core.map.mapped == 0 {
             return Ok(now);
         }
@@ -308,7 +300,6 @@ impl<N: Nand, V: VictimPolicy> MappingScheme for PageMap<N, V> {
             handles.begin_unit(handle);
         }
         if N::TIMED {
-            // Padding has taken room.
             self.reclaimer().collect_in_background();
         }
         Ok(done)
@@ -370,7 +361,7 @@ impl<N: Nand, V: VictimPolicy> Inspectable for PageMap<N, V> {
 impl<N: PowerCuts, V: VictimPolicy> Recoverable for PageMap<N, V> {
     fn recover(self, now: SimTime, nand: N) -> Result<(Self, Recovery), RecoveryError> {
         let mut policy = self.core.policies.victims;
-        // A policy that knows no candidate is as good as a fresh one, if its clock does not go back.
+        // With every candidate taken, the policy equals a fresh one. Its clock must not run backwards.
         for block in
             self.core.blocks.usable().filter(|&block| self.core.blocks.state(block) == BlockState::Closed)
         {
@@ -381,7 +372,7 @@ impl<N: PowerCuts, V: VictimPolicy> Recoverable for PageMap<N, V> {
         let (mut ftl, report) =
             Self::restart_at(nand, policy, placement, self.core.config, now, self.core.tick)?;
         if self.core.store.is_paged() {
-            // No page on flash says how many there were.
+            // Data pages do not record the number of host units.
             ftl.core.stats.host_units_written =
                 ftl.core.stats.host_units_written.max(self.core.stats.host_units_written);
         }

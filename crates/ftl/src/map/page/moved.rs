@@ -13,9 +13,8 @@ use crate::map::page::reclaim::Reclaimer;
 use crate::place::StreamId;
 
 impl<N: Nand, V: VictimPolicy> PageMap<N, V> {
-    /// Collects until there is room for so many blocks: erased ones, and what is left of open ones. Nothing may be under way
-    /// in the background.
-    pub fn gain_room(&mut self, blocks: u32) -> Result<(), FtlError> {
+    /// Collects until free space reaches `blocks` blocks. Background collection must be idle.
+    pub fn reclaim_blocks(&mut self, blocks: u32) -> Result<(), FtlError> {
         let per_block = u64::from(self.core.nand.geometry().units_per_block());
         let wanted = u64::from(blocks) * per_block;
         let usual = self.core.space.min_free_blocks;
@@ -29,18 +28,18 @@ impl<N: Nand, V: VictimPolicy> PageMap<N, V> {
         Ok(())
     }
 
-    /// Fills the rows that have been begun with pages of padding, so that the open blocks of all planes are at the same
-    /// page: pages with other numbers never share the time of an array.
+    /// Pads open blocks until all planes are at the same page. Pages with different numbers cannot share an
+    /// array operation.
     pub fn align(&mut self) -> Result<(), FtlError> {
         for stream in self.core.streams.ids() {
-            // The SLC cache has always been aligned under the cause of collection.
+            // The SLC cache never opens a block here, so its cause is not used.
             let is_of_host =
                 stream != self.core.streams.table.slc && self.core.streams.table.is_of_host(stream);
             let cause = if is_of_host { Cause::Host } else { Cause::Gc };
             while !self.core.streams[stream].begins_round() {
                 let first = match self.core.streams[stream].next_pages() {
                     Some((first, _)) => first,
-                    // There need not be another one for it.
+                    // The cache may have no further block.
                     None if stream == self.core.streams.table.slc => break,
                     None => self.open_next(stream, cause)?,
                 };
@@ -57,16 +56,17 @@ impl<N: Nand, V: VictimPolicy> PageMap<N, V> {
         Ok(core.open_block(When::START, stream, cause, &mut reclaim)?.0.0)
     }
 
-    /// This drive on the flash that `make` gives for its own, which holds the same, with or without times. What `config` says
-    /// of when and where is done from now on; how data is kept is that of this drive. What goes on in the background begins anew, so nothing may be on its way.
+    /// Moves the drive to the flash that `make` builds from its own: same contents, with or without timing.
+    /// Timing and die allocation follow `config`. No victim may be in progress.
     pub fn moved<M: Nand<Payload = N::Payload>>(
         self,
         config: PageMapConfig,
         make: impl FnOnce(N) -> M,
     ) -> PageMap<M, V> {
-        debug_assert!(!self.background.is_at_work(), "a victim is on its way");
+        debug_assert!(!self.background.is_at_work(), "a victim is in progress");
         let nand = make(self.core.nand);
         let geometry = nand.geometry();
+        // The order of lanes depends on the die allocation, so open blocks may change lanes.
         let is_free_first = config.is_free_first(nand.is_timed(), geometry);
         let mut streams = self.core.streams.moved(geometry, is_free_first, nand.slc_pages());
         streams.is_by_address = config.die_allocation == DieAllocation::ByAddress;

@@ -1,4 +1,4 @@
-//! Demand paging at work: fetching entries, evicting them, and telling translation pages what has moved.
+//! Demand paging: fetching and evicting map entries, updating translation pages.
 
 use strobe_nand::{Cause, Nand, Unit, When};
 use strobe_types::Lpn;
@@ -14,7 +14,6 @@ use crate::place::StreamId;
 use crate::{Done, FtlError};
 
 impl<N: Nand, V: VictimPolicy> PageMap<N, V> {
-    /// [`PageMap::fill`] for the host: the entries of a page's units are fetched before it.
     pub(super) fn write_paged(
         &mut self,
         now: When,
@@ -42,14 +41,13 @@ impl<N: Nand, V: VictimPolicy> PageMap<N, V> {
             finished = self.core.nand.both(finished, done);
             self.core.commit_if_full(done)?;
             if self.core.store.translation().take_exchange() {
-                // The host does not wait for it; a flush will.
+                // A flush waits for the map pages; the host write does not.
                 self.write_map(done)?;
             }
         }
         Ok(finished)
     }
 
-    /// A trim: the entries of all its units are fetched, those of units that hold nothing, too.
     pub(super) fn trim_paged(&mut self, now: When, first: Lpn, count: u32) -> Done {
         let mut done = now;
         for lpn in (0..count).map(|at| first.plus(at)) {
@@ -65,7 +63,6 @@ impl<N: Nand, V: VictimPolicy> PageMap<N, V> {
         Ok(done)
     }
 
-    /// A flush: the map on flash becomes as it is in memory, then each plane gets its page of metadata, if there are any.
     pub(super) fn flush_map(&mut self, now: When) -> Done {
         let written = self.write_map(now)?;
         if self.core.config.flush_metadata && self.core.store.is_paged() {
@@ -74,7 +71,6 @@ impl<N: Nand, V: VictimPolicy> PageMap<N, V> {
         Ok(written)
     }
 
-    /// Makes the map on flash as it is in memory: translation pages and owners' lists with changes, then the log.
     pub(super) fn write_map(&mut self, now: When) -> Done {
         let written = self.pager().flush_entries(now).and_then(|written| self.pager().flush_lists(written));
         let done = self.core.commit(now)?;
@@ -83,22 +79,20 @@ impl<N: Nand, V: VictimPolicy> PageMap<N, V> {
     }
 }
 
-/// Fetches map entries of a demand-paged drive for the host, and evicts others.
-///
-/// On a drive whose map is in memory `look_up` and `flush_entries` do nothing; the others are for demand-paged drives
-/// only.
+/// Fetches and evicts map entries of a demand-paged drive for the host. With a map in memory, the `look_up`
+/// and `flush` methods do nothing; the others must not be called.
 pub(super) struct Pager<'a, N: Nand, V>(pub(super) Reclaimer<'a, N, V>);
 
 impl<N: Nand, V: VictimPolicy> Pager<'_, N, V> {
-    /// When the entries of `count` units from `first` on are known, for a read: at once, if the map is in memory.
-    /// An entry that cannot be cached, because nothing can be evicted at the end of life, is read all the same.
+    /// Returns the time when the entries of `count` units are known for a read. At end of life, when nothing
+    /// can be evicted, an entry is read without being cached.
     pub(super) fn look_up(&mut self, now: When, first: Lpn, count: u32) -> When {
         let mut ready = now;
         if self.0.core.store.is_paged() {
             for lpn in (0..count).map(|at| first.plus(at)) {
                 let cached = match self.use_entry(now, lpn) {
                     Ok(at) => at,
-                    // Whoever asked is refused if that is why nothing was cached.
+                    // If the map is lost, `refuse_without_map` rejects the read or trim afterwards.
                     Err(_) => TablePages(self.0.core).read(now, lpn).unwrap_or(now),
                 };
                 ready = self.0.core.nand.both(ready, cached);
@@ -107,7 +101,7 @@ impl<N: Nand, V: VictimPolicy> Pager<'_, N, V> {
         ready
     }
 
-    /// [`Pager::look_up`] of the entry of `lpn`, and of that which changes with it.
+    /// [`Pager::look_up`] of all entries that change when `lpn` is unmapped.
     pub(super) fn look_up_changed(&mut self, now: When, lpn: Lpn) -> When {
         let own = self.look_up(now, lpn, 1);
         match self.0.core.map.other_owner(lpn) {
@@ -119,8 +113,8 @@ impl<N: Nand, V: VictimPolicy> Pager<'_, N, V> {
         }
     }
 
-    /// [`Pager::use_entry`] of what changes when `lpn` is written or copied to: its entry, and that of the other owner of
-    /// what it shares.
+    /// [`Pager::use_entry`] of all entries that a write to `lpn` changes, including the other owner's of a
+    /// shared unit.
     pub(super) fn use_changed(&mut self, now: When, lpn: Lpn) -> Done {
         let own = self.use_entry(now, lpn)?;
         match self.0.core.map.other_owner(lpn) {
@@ -132,7 +126,6 @@ impl<N: Nand, V: VictimPolicy> Pager<'_, N, V> {
         }
     }
 
-    /// Uses the map entry of `lpn` for the host; returns when it is cached.
     pub(super) fn use_entry(&mut self, now: When, lpn: Lpn) -> Done {
         if self.0.core.store.translation().cmt.hit(lpn) {
             self.0.core.stats.translation().hits += 1;
@@ -142,23 +135,22 @@ impl<N: Nand, V: VictimPolicy> Pager<'_, N, V> {
         self.fetch(now, lpn)
     }
 
-    /// Reads the entry of `lpn` when there is room for it.
     #[inline(never)]
     fn fetch(&mut self, now: When, lpn: Lpn) -> Done {
-        let mut ready = self.make_room(now)?;
+        let mut ready = self.evict_if_full(now)?;
         ready = TablePages(self.0.core).read(ready, lpn)?;
         self.0.core.store.translation().cmt.insert(lpn);
         Ok(ready)
     }
 
-    /// Evicts an entry if none more fits; returns when that is done.
-    fn make_room(&mut self, now: When) -> Done {
+    fn evict_if_full(&mut self, now: When) -> Done {
         let cmt = &self.0.core.store.translation().cmt;
+        // A dirty victim must reach flash before its cache slot is reused.
         let Some(oldest) = cmt.oldest().filter(|_| cmt.is_full()) else { return Ok(now) };
         let mut ready = now;
         if cmt.is_dirty(oldest) {
-            ready = self.make_room_on_flash(now)?;
-            // A collection may have had reason to program the same page.
+            ready = self.reclaim_if_short(now)?;
+            // Collection may have programmed the same page.
             if self.0.core.store.translation().cmt.is_dirty(oldest) {
                 ready = TablePages(self.0.core).write(ready, Update::Evicted(oldest), oldest)?;
             }
@@ -168,15 +160,15 @@ impl<N: Nand, V: VictimPolicy> Pager<'_, N, V> {
         Ok(ready)
     }
 
-    /// Collects garbage if the next translation page needs a block: programs of translation pages must not
-    /// do so themselves, as collection is what many of them are for.
-    fn make_room_on_flash(&mut self, now: When) -> Result<When, FtlError> {
+    /// Collects if the next translation page needs a block. Programs of translation pages must not collect
+    /// themselves, as collection causes many of them.
+    fn reclaim_if_short(&mut self, now: When) -> Result<When, FtlError> {
         self.0.core.heed_stop()?;
-        let has_room = self.0.core.streams[self.0.core.streams.table.translation].next_pages().is_some();
-        if !has_room && self.0.core.must_collect() { self.0.collect(now) } else { Ok(now) }
+        let has_space = self.0.core.streams[self.0.core.streams.table.translation].next_pages().is_some();
+        if !has_space && self.0.core.must_collect() { self.0.collect(now) } else { Ok(now) }
     }
 
-    /// Programs every translation page with dirty entries or, if those are wanted, one that is stale.
+    /// Programs translation pages with dirty entries; with `stale`, stale ones as well.
     pub(super) fn write_back_entries(&mut self, now: When, stale: bool) -> Done {
         let is_due = |core: &mut Core<N, V>, page: u32| {
             let translation = core.store.translation();
@@ -187,7 +179,8 @@ impl<N: Nand, V: VictimPolicy> Pager<'_, N, V> {
             if !is_due(self.0.core, page) {
                 continue;
             }
-            let now = self.make_room_on_flash(now)?;
+            // Collection may program this very page: check again below.
+            let now = self.reclaim_if_short(now)?;
             let first = self.0.core.store.translation().entries(page).next();
             if let Some(lpn) = first
                 && is_due(self.0.core, page)
@@ -199,8 +192,7 @@ impl<N: Nand, V: VictimPolicy> Pager<'_, N, V> {
         Ok(finished)
     }
 
-    /// Programs a page of metadata on each plane: open blocks, free blocks, erase counts. It is out of date with the next
-    /// flush, and nothing here reads it.
+    /// Programs a page of metadata on each plane: open blocks, free blocks, erase counts. It is never read.
     fn program_metadata(&mut self, now: When) -> Done {
         let stream = self.0.core.streams.table.translation;
         let mut finished = now;
@@ -211,8 +203,7 @@ impl<N: Nand, V: VictimPolicy> Pager<'_, N, V> {
         Ok(finished)
     }
 
-    /// Programs the owners' lists that are due. A block that is open or erased by now has none to program: it gets one
-    /// when it is full.
+    /// Programs the due owner lists. Open or erased blocks get a list when full.
     fn flush_lists(&mut self, now: When) -> Done {
         let mut finished = now;
         if !self.0.core.store.is_paged() || self.0.core.end_of_life.is_some() {
@@ -230,10 +221,9 @@ impl<N: Nand, V: VictimPolicy> Pager<'_, N, V> {
         Ok(finished)
     }
 
-    /// Programs the next page of the map's stream with what no map entry points to.
     fn program_unmapped(&mut self, now: When, cause: Cause) -> Done {
         let stream = self.0.core.streams.table.translation;
-        let ready = self.make_room_on_flash(now)?;
+        let ready = self.reclaim_if_short(now)?;
         let (first, ready) = match self.0.core.streams[stream].next_pages() {
             Some((first, _)) => (first, ready),
             None => {
@@ -247,9 +237,8 @@ impl<N: Nand, V: VictimPolicy> Pager<'_, N, V> {
         Ok(done)
     }
 
-    /// Programs the translation pages, if there are any, that have dirty entries.
     pub(super) fn flush_entries(&mut self, now: When) -> Done {
-        // At the end of life nothing more can be programmed; what was written is found without them.
+        // Nothing can be programmed at end of life; recovery does not need these pages.
         if self.0.core.store.is_paged() && self.0.core.end_of_life.is_none() {
             self.write_back_entries(now, false)
         } else {

@@ -1,10 +1,9 @@
-//! Reads of a page, on flash or on its way there; and units whose data cannot be read: what becomes of them when the map
-//! moves them, and of the map itself.
+//! Host reads, and handling of unreadable units.
 //!
-//! 1. Collection reads a victim; flash says afterwards which units are lost ([`Nand::is_lost`]).
-//! 2. Before the copies are programmed, the lost ones are marked, so that the copy stays lost and no old or invented
-//!    data takes the place of what the host wrote. An overwrite or a trim ends that.
-//! 3. A translation page has no second copy: without it the drive has lost the addresses of its units, and ends.
+//! 1. Collection reads a victim; flash then reports lost units ([`Nand::is_lost`]).
+//! 2. Lost units are marked before their copies are programmed. A copy stays lost until an overwrite or trim, and
+//!    never returns old or invented data.
+//! 3. A translation page has no second copy. Losing one loses the addresses of its units, and ends the drive's life.
 
 use strobe_nand::{Cause, Class, Nand, Payload, ReadDone, Timing, Unit, Wanted, When};
 use strobe_types::{BlockId, Lpn, Ppa, Ppn};
@@ -15,7 +14,6 @@ use crate::map::page::reclaim::background::Background;
 use crate::{Done, FtlError, read_result};
 
 impl<N: Nand, V: VictimPolicy> Core<N, V> {
-    /// Marks those of `units`, about to be programmed as copies of `sources`, whose data is lost.
     #[inline(always)]
     pub(super) fn pass_losses_on(
         &mut self,
@@ -44,14 +42,12 @@ impl<N: Nand, V: VictimPolicy> Core<N, V> {
         Ok(())
     }
 
-    /// Ends the drive's life: the translation page at `ppa` cannot be read.
     #[cold]
     pub(super) fn lose_map(&mut self, ppa: Ppa) -> FtlError {
         let page = self.nand.geometry().page_of(ppa);
         self.end_of_life.insert(FtlError::MapUnreadable { page }).clone()
     }
 
-    /// Refuses whatever needs the map, if a part of it is lost.
     #[inline(always)]
     pub(super) fn refuse_without_map(&self) -> Result<(), FtlError> {
         match &self.end_of_life {
@@ -61,15 +57,13 @@ impl<N: Nand, V: VictimPolicy> Core<N, V> {
     }
 }
 
-/// A read of the host.
 pub(super) struct Reader<'a, N: Nand, V> {
     pub(super) core: &'a mut Core<N, V>,
     pub(super) background: &'a Background,
 }
 
 impl<N: Nand, V: VictimPolicy> Reader<'_, N, V> {
-    /// Reads `count` units from `first` on, whose map entries are known at `now`, into `out`, and shows the block of each
-    /// page to `on_block`. Returns how that ended.
+    /// Reads units whose map entries are known at `now`. Passes the block of each page to `on_block`.
     pub(super) fn read(
         &mut self,
         now: When,
@@ -87,7 +81,7 @@ impl<N: Nand, V: VictimPolicy> Reader<'_, N, V> {
                 at += 1;
                 continue;
             };
-            // Neighbours on the same page come with one read.
+            // One read covers consecutive units on the same page.
             let page = self.core.nand.geometry().page_of(ppa);
             let from = out.len();
             while at < count
@@ -114,8 +108,7 @@ impl<N: Nand, V: VictimPolicy> Reader<'_, N, V> {
         read_result(finished, lost)
     }
 
-    /// Reads `count` units from `first` on, all of a page that is not on flash yet. Returns when they are there, and the
-    /// first that was lost in these reads.
+    /// Reads units of a page whose program is in flight. Returns the completion time and the first lost unit.
     #[cold]
     fn read_on_its_way(&mut self, now: When, first: Lpn, count: u32) -> (When, Option<Lpn>) {
         let place = |lpn| {
@@ -137,8 +130,8 @@ impl<N: Nand, V: VictimPolicy> Reader<'_, N, V> {
         (finished, lost)
     }
 
-    /// The place from which `unit`, of a page that is not on flash yet, is read: its source if it is a copy, or its own if
-    /// that is there no more. `None` if the host has sent it: then it is still at hand.
+    /// Flash address to read an in-flight `unit` from: the source of a copy, or its target if the source is gone.
+    /// `None` for host data, which is still in memory.
     fn flash_place(&self, unit: Ppa) -> Option<Ppa> {
         self.background.source_of(unit).or_else(|| {
             let geometry = self.core.nand.geometry();
@@ -148,7 +141,6 @@ impl<N: Nand, V: VictimPolicy> Reader<'_, N, V> {
         })
     }
 
-    /// `count` mapped units from `first` on, all of one page, as a read transfers them.
     #[inline]
     fn wanted_of_page(&self, first: Lpn, count: u32) -> Wanted {
         let mut wanted = Wanted::NONE;
@@ -160,7 +152,6 @@ impl<N: Nand, V: VictimPolicy> Reader<'_, N, V> {
         wanted
     }
 
-    /// The first of `count` units from `first` on that was lost in the read `done`.
     #[inline(always)]
     fn lost_in(&self, done: ReadDone, first: Lpn, count: u32) -> Option<Lpn> {
         if done.is_uncorrectable() { self.first_lost(first, count) } else { None }
@@ -173,7 +164,6 @@ impl<N: Nand, V: VictimPolicy> Reader<'_, N, V> {
         (0..count).map(|at| first.plus(at)).find(is_lost)
     }
 
-    /// [`Reader::lost_in`] for units that are not on flash yet: a copy of a lost one may be on its way.
     #[cold]
     fn lost_on_their_way(&self, first: Lpn, count: u32) -> Option<Lpn> {
         if self.core.nand.has_losses() { self.first_lost(first, count) } else { None }

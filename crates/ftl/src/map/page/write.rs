@@ -1,4 +1,4 @@
-//! Host writes: the stream of each unit, and collection where free space runs out.
+//! Host writes: stream selection, and collection when free space runs out.
 
 use strobe_nand::{Cause, Nand, Unit, When};
 use strobe_types::Ppa;
@@ -12,11 +12,9 @@ use crate::map::page::reclaim::Reclaimer;
 use crate::place::{StreamId, WriteContext};
 use crate::{Done, FtlError};
 
-/// Callback that maps units just written: it gets them and the address of the first.
 pub(super) type Settle<'a, N, V> = dyn FnMut(&mut Core<N, V>, &[Unit<<N as Nand>::Payload>], Ppa) + 'a;
 
 impl<N: Nand, V: VictimPolicy> PageMap<N, V> {
-    /// Writes `units` of the host to the streams that the placement chooses and lets `settle` map each run of them.
     pub(super) fn write_host(
         &mut self,
         now: When,
@@ -30,7 +28,6 @@ impl<N: Nand, V: VictimPolicy> PageMap<N, V> {
         self.write_to(now, HOST, context.cause, units, settle)
     }
 
-    /// Writes `units` of the host to `stream`.
     fn write_to(
         &mut self,
         now: When,
@@ -46,11 +43,8 @@ impl<N: Nand, V: VictimPolicy> PageMap<N, V> {
         }
     }
 
-    /// Writes `units` to the streams that the placement chooses for each of them.
-    ///
-    /// Commands may come together, and blocks are filled as if each had come alone: a unit is given its stream when all
-    /// units before it are written, or have room in open blocks, as only a block that is opened makes room by
-    /// relocation.
+    /// A batch of commands fills blocks exactly like single commands. So a unit's stream is chosen only when
+    /// all earlier units are written or fit into open blocks: only opening a block can relocate data.
     #[inline(never)]
     pub(super) fn write_separated(
         &mut self,
@@ -63,7 +57,7 @@ impl<N: Nand, V: VictimPolicy> PageMap<N, V> {
             let named = self.core.stream_for(first.lpn, context, 0);
             let mut finished = now;
             for part in units.chunks(self.units_of_group()) {
-                let stream = self.core.with_room(named, part.len() as u32);
+                let stream = self.core.stream_with_space(named, part.len() as u32);
                 let done = self.write_to(now, stream, context.cause, part, &mut *settle)?;
                 finished = self.core.nand.both(finished, done);
             }
@@ -77,10 +71,11 @@ impl<N: Nand, V: VictimPolicy> PageMap<N, V> {
         let mut rest = units;
         let mut stream = rest.first().map_or(HOST, |unit| self.core.stream_for(unit.lpn, context, 0));
         while !rest.is_empty() {
-            let room = self.core.streams[stream].next_pages().map_or(1, |(_, pages)| pages as usize);
+            let pages_left = self.core.streams[stream].next_pages().map_or(1, |(_, pages)| pages as usize);
+            // Extend the run while units share the stream and fit into its open block.
             let mut count = 1;
             let mut next = None;
-            while count < rest.len().min(room) {
+            while count < rest.len().min(pages_left) {
                 let other = self.core.stream_among(rest, count, context);
                 if other != stream {
                     next = Some(other);
@@ -99,14 +94,14 @@ impl<N: Nand, V: VictimPolicy> PageMap<N, V> {
         Ok(finished)
     }
 
-    /// Units that a reclaim group takes at a time: all of a write where there is one group.
+    /// Units written between two checks of a reclaim group's free space.
     fn units_of_group(&self) -> usize {
         let geometry = self.core.nand.geometry();
         if self.core.space.groups.count == 1 { usize::MAX } else { geometry.units_per_block() as usize }
     }
 
-    /// [`PageMap::write_separated`] where a page has several units: each stream gets whole pages, and the units that are
-    /// left over share pages of one of their streams.
+    /// Writes `units` if pages have several units. Each stream gets whole pages; left-over units join the
+    /// lowest of the streams.
     fn write_by_stream(
         &mut self,
         now: When,
@@ -131,7 +126,7 @@ impl<N: Nand, V: VictimPolicy> PageMap<N, V> {
 }
 
 impl<N: Nand, V: VictimPolicy> PageMap<N, V> {
-    /// [`Core::write_pages`] with garbage collection where a block has to be opened and too few are erased.
+    /// [`Core::write_pages`] with garbage collection.
     #[inline(always)]
     pub(super) fn fill(
         &mut self,
@@ -146,8 +141,7 @@ impl<N: Nand, V: VictimPolicy> PageMap<N, V> {
         core.write_pages(now, stream, cause, units, reclaim, settle)
     }
 
-    /// Writes `units` of the host, and collects a block after each page that leaves more than `ppm` millionths of
-    /// garbage.
+    /// Collects one block after each page if garbage exceeds `ppm` millionths.
     pub(super) fn write_in_share(
         &mut self,
         now: When,

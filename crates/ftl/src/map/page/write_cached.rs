@@ -9,15 +9,15 @@ use crate::map::page::core::streams::HOST;
 use crate::place::StreamId;
 
 impl<N: Nand, V: VictimPolicy> PageMap<N, V> {
-    /// Writes what the host has sent: to the cache as long as that has room, the rest to normal blocks.
     #[inline(never)]
     pub(super) fn write_cached(&mut self, now: When, cause: Cause, units: &[Unit<N::Payload>]) -> Done {
         let per_page = self.core.nand.geometry().units_per_page();
         let (mut ready, mut finished, mut rest) = (now, now, units);
         while !rest.is_empty() {
             if self.core.cache_pages() == 0 {
-                ready = self.reclaimer().make_cache_room(ready)?;
+                ready = self.reclaimer().free_cache_blocks(ready)?;
             }
+            // A cache that is still full is bypassed.
             let (stream, pages) = match self.core.cache_pages() {
                 0 => (HOST, u32::MAX),
                 pages => (self.core.streams.table.slc, pages),
@@ -35,14 +35,14 @@ impl<N: Nand, V: VictimPolicy> PageMap<N, V> {
             }
             rest = behind;
             if !self.core.nand.is_timed() {
-                self.reclaimer().fold_beyond_mark()?;
+                self.reclaimer().fold_while_due()?;
             }
         }
         Ok(finished)
     }
 
-    /// Pages that may be written to `stream` in one go. Where operations take no time, commands may come together, and
-    /// blocks are filled and folded as if each had come alone: all that matters happens where a block begins or ends.
+    /// Pages that may be written to `stream` in one step. Without timing, a batch fills and folds blocks
+    /// exactly like single commands; decisions occur only at block boundaries and at tick `look_at`.
     fn pages_until_choice(&self, stream: StreamId) -> u32 {
         let Some(slc) = self.core.slc.as_ref().filter(|_| !self.core.nand.is_timed()) else {
             return u32::MAX;

@@ -1,4 +1,4 @@
-//! Steps 4 to 6 of MiDAS: layouts that are looked for, taken, and given up.
+//! Steps 4 to 6 of MiDAS: finds, applies and gives up layouts.
 
 use strobe_types::BlockId;
 
@@ -6,20 +6,16 @@ use super::intervals::Intervals;
 use super::layout::{Facts, Layout};
 use super::{Midas, NOWHERE, Stage};
 
-/// Valid share of victims above what was promised that ends a layout.
 const EXCESS: f64 = 0.1;
-/// Most groups beside the hot one.
 const GROUPS_MOST: u8 = 9;
 
 impl Midas {
-    /// Takes a full `block` out of its group.
     pub(super) fn leave(&mut self, block: BlockId) {
         if self.blocks[block.index()].stage == Stage::Full {
             self.counts[usize::from(self.labels[block.index()])] -= 1;
         }
     }
 
-    /// Gives each full block the label that `relabel` makes of its own.
     fn relabel(&mut self, relabel: impl Fn(u8) -> u8) {
         self.counts.fill(0);
         for (label, block) in self.labels.iter_mut().zip(&self.blocks) {
@@ -30,7 +26,6 @@ impl Midas {
         }
     }
 
-    /// Makes `to` the last group, of all from there on.
     pub(super) fn merge(&mut self, to: u8) {
         let last = std::mem::replace(&mut self.last, to);
         self.relabel(|label| if label > last { label - (last - to) } else { label.min(to) });
@@ -42,7 +37,7 @@ impl Midas {
         self.need((2 << to) - 1);
     }
 
-    /// Does what is due from time to time.
+    /// Measures write amplification, ends a window of intervals, checks the forecast.
     pub(super) fn look_around(&mut self) {
         let written = self.clock - self.period.0;
         if written >= self.scale.drive {
@@ -69,7 +64,7 @@ impl Midas {
         }
     }
 
-    /// Forgets the groups without a bit in `groups`: no victim of them is waited for any more.
+    /// Stops waiting for victims of groups without a bit in `groups`.
     pub(super) fn need(&mut self, groups: u32) {
         if self.uncollected > 0 {
             self.uncollected &= groups;
@@ -79,13 +74,11 @@ impl Midas {
         }
     }
 
-    /// Measures valid shares from now on.
     fn measure(&mut self) {
         self.since = Some(self.clock);
         self.measured.fill((0.0, 0));
     }
 
-    /// Looks for the best layout, and takes it if it is worth it.
     #[cold]
     fn lay_out(&mut self) {
         let scale = self.scale;
@@ -93,6 +86,7 @@ impl Midas {
         let intervals = std::mem::replace(&mut self.intervals, Intervals::new(&scale, windows));
         let [traffic, valid, size] = self.filter.take_known();
         let hot = (size + 1.5) as u32;
+        // If hot victims are too valid or the last group is empty, observe over a longer window.
         if valid > if hot > 1 { 0.18 } else { 0.3 } || self.counts[usize::from(self.top())] == 0 {
             self.intervals = Intervals::new(&scale, 2 * windows);
             return;
@@ -106,6 +100,7 @@ impl Midas {
         if layout.sizes.is_empty() || self.waf < layout.waf {
             return;
         }
+        // Two failed layouts in a row suggest too short a window.
         self.failures = if std::mem::take(&mut self.has_failed) { self.failures + 1 } else { 0 };
         if self.failures >= 2 {
             self.intervals = Intervals::new(&scale, 2 * windows);
@@ -119,7 +114,7 @@ impl Midas {
         self.scale.grains(blocks as f64) as u32
     }
 
-    /// Grains of the last group's full blocks of which no unit was ever written again, if that is a fifth of the drive.
+    /// Grains of full blocks in the last group without a rewritten unit; 0 below a fifth of the drive.
     fn untouched(&self) -> f64 {
         let mut valid = vec![0_u64; self.blocks.len()];
         for place in &self.place {
@@ -130,22 +125,22 @@ impl Midas {
         let of_last = |at: &usize| self.blocks[*at].stage == Stage::Full && self.labels[*at] >= self.last;
         let full: Vec<usize> = (0..self.blocks.len()).filter(of_last).collect();
         let untouched = full.iter().filter(|&&at| valid[at] == self.scale.block).count() as f64;
-        // Some have just been filled.
+        // Some of these blocks were only just filled.
         let untouched = untouched - 0.05 * full.len() as f64;
         if untouched < 0.2 * self.blocks.len() as f64 { 0.0 } else { self.scale.grains(untouched) }
     }
 
-    /// Takes `layout` from now on.
     fn take(&mut self, layout: Layout) {
         let new = layout.sizes.len() as u8 + 1;
         let first = self.last.min(new);
         self.relabel(|label| if label >= first { new } else { label });
         (self.last, self.is_chain) = (new, false);
-        // One grain of each group is open, of group 1 another.
+        // One grain of each group is open, in group 1 two.
         let per_grain = (self.scale.grain / self.scale.block) as u32;
         let size = |grains: &u32| grains.saturating_sub(1) * per_grain;
         self.sizes = std::iter::once(&layout.hot).chain(&layout.sizes).map(size).collect();
         self.sizes[1] = self.sizes[1].saturating_sub(per_grain);
+        // The oldest blocks beyond a group's size move to the last group.
         let mut full: Vec<usize> = (0..self.blocks.len()).collect();
         full.retain(|&at| self.blocks[at].stage == Stage::Full);
         full.sort_by_key(|&at| self.blocks[at].closed);

@@ -1,37 +1,40 @@
-//! The hot filter: a counter of two bits for each logical unit.
+//! The hot filter: a two-bit counter per logical unit.
 //!
-//! A unit is hot at 3. Its counter goes up when it is overwritten in group 0, or in group 1 not later than W after its
-//! block was full. It goes down when it is overwritten later in group 1, by one when it is relocated from group 1, and by
-//! two from group 0. For as many overwrites as there are units nothing is counted.
+//! A unit is hot if its counter is 3. The counter rises by one when the unit is overwritten in group 0, or in
+//! group 1 at most W after its block was full. It falls by one when overwritten later in group 1 or relocated
+//! from it, and by two when relocated from group 0. The first N overwrites and relocations are not counted, N
+//! being the number of logical units.
 //!
-//! W is at first the number of units. Every W overwrites it is averaged with the mean age at which hot blocks were
-//! collected, and grows by half if that is twice as much.
+//! W starts at N. Every W overwrites it is averaged with the mean age of hot blocks at collection, or grows
+//! by half if that age is at least 2 W.
 
 use strobe_types::{Lpn, State};
 
-/// Count of a hot unit.
 const HOT: u8 = 3;
-/// Windows over which what is known of the hot group is averaged.
 const HISTORY: usize = 10;
 
-/// Share of writes that were hot in a window, valid share of hot victims, and grains of the hot group at its end.
+/// Hot share of writes in a window, valid share of hot victims, and final grains of the hot group.
 pub(super) type HotGroup = [f64; 3];
 
 #[derive(Clone, Debug, State)]
 pub(super) struct Filter {
     #[state(table)]
     counters: Vec<u8>,
-    /// Overwrites and relocations that are not counted yet.
+    /// Overwrites and relocations left that are not counted.
     cold: u64,
-    /// W, and overwrites until it changes.
+    /// Age limit W.
     window: u64,
+    /// Overwrites left until W changes.
     left: u64,
-    /// Overwrites in the window, and those of hot units.
+    /// Overwrites in the window.
     writes: u64,
+    /// Overwrites of hot units in the window.
     hot: u64,
-    /// Hot victims of the window, and sums of their ages and valid shares.
+    /// Hot victims in the window.
     victims: u32,
+    /// Sum of their ages.
     ages: u64,
+    /// Sum of their valid shares.
     valid: f64,
     history: Vec<HotGroup>,
 }
@@ -57,8 +60,7 @@ impl Filter {
         &self.counters
     }
 
-    /// Notes an overwrite of `lpn` in a block of group `label` that was full `age` ago; `size` is that of group 0 in grains.
-    /// Returns true if the unit is hot.
+    /// `age`: time since the block was full. `size` gives the grains of group 0. True if hot.
     #[inline]
     pub(super) fn overwrite(&mut self, lpn: Lpn, label: u8, age: u64, size: impl Fn() -> f64) -> bool {
         if self.warm_up(size) {
@@ -77,7 +79,6 @@ impl Filter {
         is_hot
     }
 
-    /// Notes that `lpn` is relocated from group `label`.
     #[inline]
     pub(super) fn relocate(&mut self, lpn: Lpn, label: u8, size: impl Fn() -> f64) {
         if label <= 1 && self.warm_up(size) {
@@ -86,14 +87,12 @@ impl Filter {
         }
     }
 
-    /// Notes a victim of group 0, full `age` ago, with a valid share.
     pub(super) fn collected(&mut self, age: u64, valid: f64) {
         self.victims += 1;
         self.ages += age;
         self.valid += valid;
     }
 
-    /// Counts a write of the start; true if counting has begun. Ends the window if it is time.
     fn warm_up(&mut self, size: impl Fn() -> f64) -> bool {
         if self.cold > 0 {
             self.cold -= 1;
@@ -119,7 +118,6 @@ impl Filter {
         (self.writes, self.hot, self.victims, self.ages, self.valid) = (0, 0, 0, 0, 0.0);
     }
 
-    /// Means of what is known of the hot group since the last call.
     pub(super) fn take_known(&mut self) -> HotGroup {
         let windows = self.history.len() as f64;
         if self.history.is_empty() {

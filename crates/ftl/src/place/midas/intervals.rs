@@ -1,28 +1,26 @@
-//! The update interval distribution (UID): after how many writes of the host a unit is written again.
+//! Update interval distribution (UID): the number of host writes between two writes of a unit.
 //!
-//! Intervals are counted in steps of a quarter of a grain, over a window of several drives. A sample of the units is
-//! observed. Intervals within one step would be too few in a sample: they are counted of all units, in ten steps spread
-//! over the window.
+//! Intervals are counted in quarter grains, over a window of host writes, for a sample of the units. Too few
+//! sampled intervals end within one step; these are counted for all units, in ten steps of the window.
 
 use strobe_types::{Geometry, Lpn, Stored};
 
-/// Steps of a window in which all units are observed.
 const PROBES: u64 = 10;
-/// Longest window, in times the shortest.
+/// Longest window, as a multiple of the shortest.
 const WINDOWS_MOST: u32 = 16;
-/// Units observed at least, and the largest distance between two of them.
+/// Fewest observed units.
 const SAMPLE: u32 = 4096;
+/// Largest distance between observed units.
 const STRIDE: u32 = 100;
 
-/// Grains of a drive at most.
 const GRAINS_MOST: u32 = 2048;
 
-/// Sizes of a drive, in units.
+/// Sizes in mapping units.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Scale {
     pub(super) logical: u32,
     pub(super) block: u64,
-    /// The measure of group sizes: some blocks.
+    /// Unit of group sizes: several blocks.
     pub(super) grain: u64,
     pub(super) drive: u64,
 }
@@ -34,33 +32,31 @@ impl Scale {
         Self { logical, block, grain: u64::from(grain) * block, drive: u64::from(geometry.units()) }
     }
 
-    /// `blocks` in grains.
     pub(super) fn grains(&self, blocks: f64) -> f64 {
         blocks * self.block as f64 / self.grain as f64
     }
 }
 
-/// Counts of a window.
 #[derive(Clone, Debug, Stored)]
 pub(super) struct Intervals {
-    /// Writes of a step, and the distance of observed units.
+    /// Host writes per step.
     step: u64,
+    /// Distance between observed units.
     stride: u32,
-    /// Length of the window, in times the shortest.
+    /// Length of the window, as a multiple of the shortest.
     windows: u32,
-    /// Writes until now.
     now: u64,
-    /// Intervals of each length in steps.
     counts: Vec<u64>,
-    /// Twice the time of each observed unit's last write, counted from 1, plus 1 if it was the only one. 0: none.
+    /// Twice the time of each observed unit's last write, from 1, plus 1 if it was the only one; 0 if none.
     last: Vec<u64>,
-    /// Units written in the present step, if all are observed, and writes that were not the first of their unit.
+    /// Units written in the present step, if all are observed.
     probed: Vec<u32>,
+    /// Rewrites in all such steps so far.
     repeats: u64,
 }
 
 impl Intervals {
-    /// An empty window of `windows` times four drives.
+    /// A window of host writes: 4 · `windows` times the flash capacity.
     pub(super) fn new(scale: &Scale, windows: u32) -> Self {
         let stride = (scale.logical / SAMPLE).clamp(1, STRIDE);
         let windows = windows.min(WINDOWS_MOST);
@@ -77,7 +73,7 @@ impl Intervals {
         }
     }
 
-    /// Bytes of host memory of the shortest window.
+    /// Host memory with the shortest window.
     pub(super) fn bytes(scale: &Scale) -> u64 {
         let counts = 4 * scale.drive / (scale.grain / 4).max(1);
         let stride = (scale.logical / SAMPLE).clamp(1, STRIDE);
@@ -88,7 +84,6 @@ impl Intervals {
         self.windows
     }
 
-    /// Writes of a window.
     pub(super) fn length(&self) -> u64 {
         self.counts.len() as u64 * self.step
     }
@@ -97,7 +92,6 @@ impl Intervals {
         self.now >= self.length()
     }
 
-    /// Notes a write of `lpn`.
     #[inline]
     pub(super) fn write(&mut self, lpn: Lpn) {
         if self.is_over() {
@@ -119,7 +113,6 @@ impl Intervals {
         self.now += 1;
     }
 
-    /// Notes that `lpn` holds nothing any more: its interval ends.
     pub(super) fn unmapped(&mut self, lpn: Lpn) {
         if lpn.get().is_multiple_of(self.stride) && !self.is_over() {
             let last = &mut self.last[(lpn.get() / self.stride) as usize];
@@ -135,7 +128,6 @@ impl Intervals {
         counts[(interval as usize).min(longest)] += 1;
     }
 
-    /// True if all units are observed in the present step.
     fn is_probed(&self) -> bool {
         let distance = (self.counts.len() as u64 / (PROBES + 1)).max(1);
         let at = self.now / self.step;
@@ -151,7 +143,7 @@ impl Intervals {
         self.probed.clear();
     }
 
-    /// The distribution. Units that were written once have an interval as long as the window.
+    /// Number of intervals by length. Units written once count with the length of the window.
     pub(super) fn finish(mut self) -> Vec<u64> {
         self.finish_probe();
         let mut counts = self.counts;
@@ -159,7 +151,7 @@ impl Intervals {
         counts[all - 1] += self.last.iter().filter(|&&last| last % 2 == 1).count() as u64;
         counts[0] = self.repeats * all as u64 / PROBES / u64::from(self.stride);
         for (at, count) in counts.iter_mut().enumerate().skip(1) {
-            // As many more would have been seen to end in the rest of the window that is left by whole ones.
+            // Correct for intervals cut off by the end of the window.
             let rest = (all % at) as f64 / at as f64 + 0.5;
             *count += (rest * *count as f64 * at as f64 / all as f64) as u64;
         }
@@ -167,5 +159,5 @@ impl Intervals {
     }
 }
 
-/// Last write of a unit that holds nothing, but was written in the window.
+/// Marks a unit written in the window and unmapped since.
 const GONE: u64 = 2;

@@ -1,36 +1,31 @@
-//! Number and sizes of groups with the least write amplification: the Markov-chain model of MiDAS (MCAM) and its search
-//! (GCS).
+//! Number and sizes of groups with the least write amplification: the Markov-chain model of MiDAS (MCAM) and
+//! its search (GCS).
 //!
-//! A unit enters group 1 with a host write, and each group at its age when it leaves the one before. A group of s grains
-//! that takes a share r of the writes is left after (s - 1/2)/r grains of writes. Of its units, those survive whose
-//! interval is longer. The last group is collected by age and fill, not in order: the valid share of its victims is
-//! 1 - 1/A of a log with two temperatures (Desnoyers, SYSTOR 2012),
+//! A unit enters group 1 with a host write. It leaves a group of s grains, entered by r units per host write,
+//! after (s - 1/2)/r grains of writes. If its interval is longer, it enters the next group. The last group is
+//! collected by age and fill. The valid share of its victims is 1 - 1/A, with A for a log with two
+//! temperatures (Desnoyers, SYSTOR 2012),
 //!
 //! A = 1 + r/(e^{r σ/(f A)} - 1) + (1 - r)/(e^{(1-r) σ/((1-f) A)} - 1),
 //!
-//! where σ is its space over that of its live units. A share f of these is hot, with intervals up to 0.7 of the mean, and
-//! takes a share r of the writes.
+//! where σ is the space of the last group divided by the space of its live units. A share f of these units is
+//! hot, with intervals up to 0.7 of the mean, and takes a share r of the writes.
 
-/// Grains of a window behind which no group may end, and grains of the last group at least.
+/// Grains before the end of a window where no group may end; also fewest grains of the last group.
 const MARGIN: u32 = 50;
-/// The hot group is smaller.
+/// Exclusive limit of the hot group, in grains.
 const HOT_END: u32 = 30;
-/// Least gain in write amplification for which the hot group grows.
+/// Least gain in write amplification that lets the hot group grow.
 const HOT_GAIN: f64 = 0.05;
 const REFINEMENTS: u32 = 4;
-/// Differences of write amplification below are none.
 const EPSILON: f64 = 1e-9;
 
-/// Sizes of groups, and what they come to.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub(super) struct Layout {
-    /// Grains of the hot group.
     pub(super) hot: u32,
-    /// Grains of groups 1 and up, but for the last.
+    /// Grains of groups 1 and up, without the last.
     pub(super) sizes: Vec<u32>,
-    /// Valid shares of the victims of each group.
     pub(super) shares: Vec<f64>,
-    /// Write amplification.
     pub(super) waf: f64,
 }
 
@@ -44,28 +39,26 @@ impl Layout {
     }
 }
 
-/// Sums over a distribution of intervals, and the state of a drive.
 #[derive(Clone, Debug)]
 pub(super) struct Facts {
-    /// Grains in use.
     pub(super) used: u32,
-    /// Live units, and those of full blocks of which none has been written again, in grains.
+    /// Live units, in grains.
     pub(super) live: f64,
+    /// Units of full blocks without a rewritten unit, in grains.
     pub(super) untouched: f64,
-    /// Share of writes that are hot, and valid share of hot victims, where they are taken as measured.
+    /// Hot share of writes and valid share of hot victims, if measured.
     pub(super) hot: Option<(f64, f64)>,
-    /// Grains of a step.
     step: f64,
-    /// Intervals of as many steps or more, by step.
+    /// Number of intervals not shorter than each step.
     longer: Vec<u64>,
-    /// Sum of `longer` from step 1 on, by step.
+    /// Sum of `longer` from step 1 up to each step.
     held: Vec<u64>,
-    /// Sum of the lengths of all shorter intervals, by step.
+    /// Total length of the intervals shorter than each step.
     lengths: Vec<u64>,
 }
 
 impl Facts {
-    /// `counts` of intervals of each length in steps, of `step` grains.
+    /// `counts`: intervals by length in steps of `step` grains.
     pub(super) fn new(counts: &[u64], step: f64, used: u32, live: f64, untouched: f64) -> Self {
         let mut left: u64 = counts.iter().sum();
         let (mut longer, mut held, mut lengths) = (vec![left], vec![0], vec![0]);
@@ -85,7 +78,6 @@ impl Facts {
         self.longer.len() - 1
     }
 
-    /// The first step whose intervals are no shorter than `grains`.
     fn step_at(&self, grains: f64) -> usize {
         ((grains / self.step).ceil() as usize).min(self.steps())
     }
@@ -94,12 +86,14 @@ impl Facts {
         self.longer[step] as f64
     }
 
-    /// Grains of live units with an age in `steps`. They got a share `rate` of the writes, of which `all` had such an age.
+    /// Grains of live units with an age in `steps`. `rate` units per host write, and `all` intervals, reach
+    /// that age.
     fn held(&self, steps: std::ops::Range<usize>, all: f64, rate: f64) -> f64 {
         (self.held[steps.end] - self.held[steps.start]) as f64 / all * rate * self.step
     }
 
-    /// `hot` grains of hot units or a few more, and groups of `sizes` grains before the last; `None` if that cannot be.
+    /// Forecast for a hot group of `hot` grains or slightly more, and groups of `sizes` before the last.
+    /// `None` if impossible.
     fn forecast(&self, hot: u32, sizes: &[u32]) -> Option<Layout> {
         if self.longer[0] == 0 {
             return None;
@@ -122,13 +116,14 @@ impl Facts {
                 at = (1..=self.steps()).find(|&at| grains(at) >= hot)?;
                 hot = grains(at);
                 past += at as f64 * self.step;
-                // As published, the smallest layout overlooks them.
+                // As published, the smallest layout ignores the hot group's live units.
                 if !sizes.is_empty() {
                     held += self.held(0..at, all, 1.0);
                 }
                 (1.0 - self.longer(at) / all, 0.0)
             }
         };
+        // Per host write: `rate` is the units entering the present group, `copies` the relocations.
         let mut rate = 1.0 - traffic + traffic * valid;
         let mut copies = traffic * valid;
         let mut shares = vec![valid];
@@ -163,7 +158,8 @@ impl Facts {
         Some(Layout { hot, sizes: sizes.to_vec(), shares, waf: 1.0 + copies })
     }
 
-    /// Valid share of the last group's victims, for units with intervals from step `from` on in `spare` times their space.
+    /// Valid share of the last group's victims, for units with intervals from step `from` on, in `spare`
+    /// times their space.
     fn last_share(&self, from: usize, spare: f64) -> Option<f64> {
         let end = self.steps();
         let (writes, length) = (self.longer(from), (self.lengths[end] - self.lengths[from]) as f64);
@@ -177,6 +173,7 @@ impl Facts {
             if r > 0.0 { r / (libm::exp(r * spare / (f * a)) - 1.0) } else { 0.0 }
         };
         let is_below = |a: f64| 1.0 + part(r, f, a) + part(1.0 - r, 1.0 - f, a) > a;
+        // Bracket the root, then bisect.
         let (mut low, mut high) = (1.0, 2.0);
         while is_below(high) {
             high *= 2.0;
@@ -192,11 +189,12 @@ impl Facts {
         (share > 0.0).then_some(share)
     }
 
-    /// The best layout with at most `groups` groups beside the hot one, of `hot` grains if it is taken as measured.
+    /// Best layout with at most `groups` groups, not counting the hot one. The hot group has `hot` grains if
+    /// it was measured.
     ///
-    /// 1. The hot group grows as long as that is worth it.
-    /// 2. Groups are put before the last one, one after the other, each with its best size.
-    /// 3. Several times each group takes its best size, given the others; there may be one more.
+    /// 1. The hot group grows while the gain is large enough.
+    /// 2. Groups are added before the last one, each with its best size.
+    /// 3. In several rounds each group takes its best size, given the others; one may be added.
     pub(super) fn search(&self, hot: u32, groups: usize) -> Option<Layout> {
         let mut layouts = vec![self.smallest(hot)?];
         while layouts.len() < groups {
@@ -220,7 +218,6 @@ impl Facts {
         best
     }
 
-    /// One group beside the hot one.
     fn smallest(&self, hot: u32) -> Option<Layout> {
         if self.hot.is_some() {
             return self.forecast(hot, &[]);
@@ -243,6 +240,8 @@ impl Facts {
     fn refine(&self, best: &mut Option<Layout>, groups: usize) {
         let mut group = 0;
         loop {
+            // Each group takes its best size with the others fixed. The round ends with an attempt to add a
+            // group.
             let Some(Layout { hot, sizes, .. }) = best.clone() else { return };
             if group > sizes.len() || group + 1 >= groups {
                 return;

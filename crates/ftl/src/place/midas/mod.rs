@@ -1,27 +1,29 @@
-//! A chain of groups whose number and sizes follow the writes (MiDAS: Oh et al., FAST 2024), as in its authors' simulator.
+//! A chain of groups that adapts to the writes (MiDAS: Oh et al., FAST 2024), as in its authors' simulator.
 //!
-//! Time is counted in units that the host has written. W is the age of hot blocks at collection.
+//! Time is counted in units written by the host. W is the mean age of hot blocks at collection.
 //!
-//! 1. A unit that the host writes goes to group 0 if it is hot, else to group 1 (`filter.rs`).
-//! 2. A unit relocated from group i goes to group i + 1, from the last group to the last.
-//! 3. Groups have sizes. The victim is the oldest block of the first group that exceeds its size, otherwise the best of the
-//!    last one by age and fill. That is the rule of the victim policy `midas`; any other is free to choose.
-//! 4. Update intervals are sampled over a window of four drives (`intervals.rs`). Then the number and the sizes of the groups
-//!    with the least write amplification are looked for (`layout.rs`). They are taken if they promise no more than was
-//!    measured over the last drive that was written. The oldest blocks beyond a size go to the last group.
-//! 5. When all groups have been collected from, valid shares of victims are measured. Every 0.3 windows the first group whose
-//!    share is 0.1 above what was promised becomes the last, with all behind it. 25 collections without a write of the host
-//!    between make the group of their last victim the last one.
-//! 6. A last group that was merged is a chain of up to four streams, without sizes. At first there is such a group alone.
+//! 1. A unit written by the host enters group 0 if hot, else group 1 (`filter.rs`).
+//! 2. A unit relocated from group i enters group i + 1; units of the last group stay there.
+//! 3. The victim is the oldest block of the first group above its size, else the best block of the last group
+//!    by age and fill. That is the victim policy `midas`; other policies choose freely.
+//! 4. Update intervals are sampled over host writes of four times the flash capacity, the window
+//!    (`intervals.rs`). A search finds the number and sizes of groups with the least write amplification
+//!    (`layout.rs`). They are applied if the forecast is at most the value measured over the last drive
+//!    write. The oldest blocks beyond a size move to the last group.
+//! 5. Once every group was collected, valid shares of victims are measured. Every 0.3 windows, the first
+//!    group whose share exceeds the forecast by 0.1 is merged with all later ones. After 25 collections
+//!    without a host write, the group of their last victim becomes the last one.
+//! 6. A merged last group is a chain of up to four streams without sizes. The placement starts with such a
+//!    chain.
 //!
-//! Step 4 and the check of step 5 wait for a block that is opened. Example: groups of 4, 19 and 25 blocks before the last. Group 1 has 20
-//! full blocks, so its oldest is collected, and what is valid in it goes to group 2.
+//! Step 4 and the check of step 5 run when a block is opened. Example: groups of 4, 19 and 25 blocks before
+//! the last. Group 1 has 20 full blocks: its oldest is collected, and its valid units move to group 2.
 //!
-//! Streams are groups: one that exists no more keeps its open block. Sizes are in grains, of a block on each plane or more
-//! on a large drive, so that a search looks at 2,048 sizes of a group at most. The published search is a second thread.
+//! Streams are groups; a removed group keeps its open block. Sizes are in grains: one block per plane, or
+//! more on a large drive, so that a search tries at most 2,048 sizes per group.
 //!
-//! Memory: 5 bytes for each logical unit, 17 for each block; 8 for each of the sampled units, of which there are 4,096 or
-//! one in 100, and for each step of the window, of which there are up to 32,768, or 16 times as many after mispredictions.
+//! Memory: 5 bytes per logical unit, 17 per block, 8 per sampled unit (4,096 units, or one in 100) and per
+//! step of the window (up to 32,768, or 16 times that after mispredictions).
 
 mod adapt;
 mod filter;
@@ -34,15 +36,13 @@ use self::filter::Filter;
 use self::intervals::{Intervals, Scale};
 use super::{CopyContext, Placement, StreamId, VictimGroup, WriteContext, by_state};
 
-/// Streams of a last group that was merged.
 const CHAIN: u8 = 4;
-/// Collections without a write of the host between that end a layout.
 const IN_ROW: u32 = 25;
-/// Place of a unit that lies nowhere, or will be on its stream soon.
+/// Block of unmapped units.
 const NOWHERE: BlockId = BlockId::new(u32::MAX);
+/// Blocks of units headed for streams 0 and 1.
 const AT_HAND: [BlockId; 2] = [BlockId::new(u32::MAX - 1), BlockId::new(u32::MAX - 2)];
 
-/// State of a block.
 #[derive(Clone, Copy, Debug, Default, Stored, PartialEq, Eq)]
 enum Stage {
     #[default]
@@ -52,7 +52,6 @@ enum Stage {
     Victim,
 }
 
-/// A block, and when it was full; its valid units as a victim.
 #[derive(Clone, Copy, Debug, Default, Stored)]
 struct Block {
     stage: Stage,
@@ -60,7 +59,7 @@ struct Block {
     valid: u32,
 }
 
-/// Sums of valid shares of the victims of a group, and their number.
+/// Sum of valid shares and number of victims, by group.
 type Measured = Vec<(f64, u32)>;
 
 #[derive(Clone, Debug, State)]
@@ -69,37 +68,38 @@ pub(super) struct Midas {
     scale: Scale,
     #[state(skip)]
     streams: u8,
-    /// Units that the host has written.
     clock: u64,
     filter: Filter,
     #[state(table)]
     place: Vec<BlockId>,
     #[state(table)]
     blocks: Vec<Block>,
-    /// Group of each block, and full blocks of each group.
+    /// Group of each block.
     #[state(table)]
     labels: Vec<u8>,
+    /// Full blocks in each group.
     #[state(table)]
     counts: Vec<u32>,
-    /// The last group; true if it is a chain.
     last: u8,
     is_chain: bool,
-    /// Full blocks that each group before the last may have.
+    /// Most full blocks of each group before the last.
     sizes: Vec<u32>,
-    /// Valid shares that were promised.
+    /// Forecast valid share of victims, by group.
     promised: Vec<f64>,
-    /// Groups that have not been collected from since the layout was taken, a bit each.
+    /// Groups not collected since the layout was applied, one bit each.
     uncollected: u32,
-    /// Since when valid shares are measured, if they are.
+    /// Start of the measurement of valid shares, if it runs.
     since: Option<u64>,
     measured: Measured,
     in_row: u32,
     intervals: Intervals,
-    /// True if a group of the lower half was merged since the last layout; layouts in a row that this happened to.
+    /// True if the layout has failed: a group in its lower half was merged.
     has_failed: bool,
+    /// Failed layouts in a row.
     failures: u32,
-    /// Begin of the period over which write amplification is measured, units relocated in it, and that of the last one.
+    /// Start of the present period, and units relocated in it.
     period: (u64, u64),
+    /// Write amplification in the previous period.
     waf: f64,
 }
 
@@ -132,13 +132,11 @@ impl Midas {
         }
     }
 
-    /// Bytes of host memory.
     pub(super) fn bytes(logical_units: u32, geometry: &Geometry) -> u64 {
         let scale = Scale::new(logical_units, geometry);
         5 * u64::from(logical_units) + 17 * u64::from(geometry.blocks()) + Intervals::bytes(&scale)
     }
 
-    /// The last label: behind the last group, those of its chain.
     fn top(&self) -> u8 {
         if self.is_chain { (self.last + CHAIN - 1).min(self.streams - 1) } else { self.last }
     }
@@ -196,7 +194,7 @@ impl Placement for Midas {
     }
 
     fn on_opened(&mut self, block: BlockId, stream: StreamId, _: u64) {
-        // After a power cut a block may have been erased that was not collected.
+        // After a power cut, a block may have been erased without being collected.
         self.leave(block);
         self.blocks[block.index()].stage = Stage::Open;
         self.labels[block.index()] = stream.get();
@@ -214,7 +212,7 @@ impl Placement for Midas {
     fn on_victim(&mut self, from: &CopyContext, valid: &mut dyn Iterator<Item = Lpn>) {
         self.leave(from.block);
         let at = from.block.index();
-        // One that is not full may be of no group.
+        // A block that is not full may have a higher label.
         self.labels[at] = self.labels[at].min(self.top());
         let block = &mut self.blocks[at];
         (block.stage, block.valid) = (Stage::Victim, valid.count() as u32);

@@ -1,6 +1,6 @@
-//! One job: its requests, when it issues them, and what was measured of it.
-
-use strobe_types::{Op, Prng, Range, Request, SimTime, State, StateError, StateReader, StateWriter, Stored};
+use strobe_types::{
+    Lba, Op, Prng, Range, Request, SECTOR_BYTES, SimTime, State, StateError, StateReader, StateWriter, Stored,
+};
 use strobe_workload::arrivals::Arrivals;
 
 use crate::RunError;
@@ -9,11 +9,11 @@ use crate::record::Record;
 use crate::runner::NEVER;
 use crate::runner::generate::Generator;
 
-/// Waiting requests that are counted one by one; of more than that, which only a hopelessly late drive has, the number is
-/// taken from the rate.
+/// Beyond this backlog (a drive far too slow for the load), the number of waiting requests is computed from
+/// the rate.
 const COUNTED_MAX: u64 = 1 << 20;
 
-/// The seed of the job with this number. The first has the seed of the run itself.
+/// Seed of a job; the first job uses the seed of the run.
 pub(super) fn seed(seed: u64, number: usize) -> u64 {
     match number {
         0 => seed,
@@ -23,7 +23,6 @@ pub(super) fn seed(seed: u64, number: usize) -> u64 {
 
 pub(super) struct Job {
     requests: Generator,
-    /// True if some of its requests are writes.
     writes: bool,
     depth: u32,
     outstanding: u32,
@@ -32,24 +31,25 @@ pub(super) struct Job {
     delay_ns: u64,
     runtime_ns: Option<u64>,
     gaps: Prng,
-    /// The arrivals of an open loop; the second has come as far as somebody has counted.
+    /// In open loop: the next arrival to be issued, and a second cursor for counting.
     arrivals: Option<(Arrivals, Arrivals)>,
-    /// Arrival of the request issued last: a flush comes with the one before it.
+    /// Arrival of the last request issued; a flush has that of the request before it.
     arrival: SimTime,
+    /// Group of the job, which begins when all groups with a lower number have ended.
+    group: u32,
     begin: SimTime,
     end: SimTime,
+    left_bytes: Option<u64>,
+    owes_flush: bool,
     think: Think,
     pub(super) record: Record,
 }
 
-/// Pauses.
 #[derive(Clone, Copy, Debug, Stored)]
 struct Think {
     ns: u64,
     blocks: u32,
-    /// Requests since the last pause.
     issued: u32,
-    /// True if the pause begins when all requests are complete.
     is_due: bool,
     until: SimTime,
 }
@@ -60,6 +60,7 @@ impl Job {
         config: &JobConfig,
         experiment: &Experiment,
         seed: u64,
+        group: u32,
     ) -> Result<Self, RunError> {
         let workload = &config.workload;
         let requests = Generator::new(&workload.generator, &workload.host, &experiment.drive, seed)?;
@@ -75,8 +76,11 @@ impl Job {
             gaps: Prng::derive(seed, "workload arrival"),
             arrivals: None,
             arrival: SimTime::ZERO,
+            group,
             begin: NEVER,
             end: NEVER,
+            left_bytes: config.io_bytes,
+            owes_flush: config.end_flush,
             think: Think {
                 ns: pace.thinktime.map_or(0, |time| time.as_ns()),
                 blocks: pace.thinktime_blocks,
@@ -89,7 +93,15 @@ impl Job {
         })
     }
 
-    /// The run begins at `now`, and the job after its delay.
+    pub(super) fn group(&self) -> u32 {
+        self.group
+    }
+
+    pub(super) fn wait(&mut self) {
+        self.start(SimTime::ZERO);
+        (self.begin, self.end) = (NEVER, NEVER);
+    }
+
     pub(super) fn start(&mut self, now: SimTime) {
         self.begin = now + self.delay_ns;
         self.end = self.runtime_ns.map_or(NEVER, |ns| self.begin + ns);
@@ -106,44 +118,73 @@ impl Job {
         self.arrivals = arrivals.map(|arrivals| (arrivals.clone(), arrivals));
     }
 
-    /// When it issues no more.
-    #[inline]
-    pub(super) fn end(&self) -> SimTime {
-        self.end
+    pub(super) fn has_end(&self) -> bool {
+        self.runtime_ns.is_some() || self.left_bytes.is_some()
     }
 
-    /// True if writes of it may come from `now` on.
+    #[inline]
+    fn is_over(&self, now: SimTime) -> bool {
+        now >= self.end || self.left_bytes == Some(0)
+    }
+
+    #[inline]
+    fn may_flush(&self) -> bool {
+        self.owes_flush && self.outstanding == 0 && self.begin != NEVER
+    }
+
+    #[inline]
+    pub(super) fn is_idle(&self, now: SimTime) -> bool {
+        self.is_over(now) && !self.may_flush()
+    }
+
     pub(super) fn can_write(&self, now: SimTime) -> bool {
         let has_more = self.next_arrival().is_none_or(|next| next != NEVER);
-        self.writes && (self.outstanding > 0 || now < self.end && has_more)
+        self.writes && (self.outstanding > 0 || !self.is_over(now) && has_more)
     }
 
-    /// When its next request comes, in open loop.
     pub(super) fn next_arrival(&self) -> Option<SimTime> {
         self.arrivals.as_ref().and_then(|(arrivals, _)| arrivals.next())
     }
 
-    /// When it can issue its next request; what lies in the past means now, `NEVER` not before something is complete.
+    /// Earliest time of the next request. A past time means now; `NEVER` means not before another event.
     #[inline]
     pub(super) fn due(&self) -> SimTime {
-        if self.outstanding >= self.depth || self.think.is_due {
+        if self.outstanding >= self.depth || self.think.is_due || self.begin == NEVER {
             return NEVER;
         }
+        if self.left_bytes == Some(0) {
+            return if self.may_flush() { self.begin } else { NEVER };
+        }
         let ready = match &self.arrivals {
-            // A flush comes with the request before it.
+            // A flush is due with the request before it.
             Some(_) if self.requests.next_is_flush() => self.begin,
             Some((arrivals, _)) => arrivals.next().unwrap_or(NEVER),
             None => self.begin,
         };
         let due = ready.max(self.think.until);
-        if due < self.end { due } else { NEVER }
+        if due < self.end {
+            due
+        } else if self.may_flush() {
+            self.end
+        } else {
+            NEVER
+        }
     }
 
-    /// The request that it issues at `now`, and when that arrived.
     #[inline]
     pub(super) fn take(&mut self, now: SimTime) -> (Request, SimTime) {
+        // Only the final flush is left.
+        if self.is_over(now) {
+            self.owes_flush = false;
+            self.outstanding += 1;
+            return (Request::new(Op::Flush, Lba::new(0), 0), now);
+        }
         let request = self.requests.next();
+        if let Some(left) = &mut self.left_bytes {
+            *left = left.saturating_sub(u64::from(request.sectors) * SECTOR_BYTES);
+        }
         match &mut self.arrivals {
+            // A flush shares the arrival of the request before it, so it does not consume one.
             Some((arrivals, _)) if request.op != Op::Flush => {
                 self.arrival = arrivals.next().unwrap_or(now);
                 arrivals.advance();
@@ -153,6 +194,7 @@ impl Job {
         }
         self.outstanding += 1;
         let think = &mut self.think;
+        // The pause begins when all outstanding requests are complete.
         if think.ns > 0 {
             think.issued += 1;
             think.is_due = think.issued >= think.blocks;
@@ -160,23 +202,23 @@ impl Job {
         (request, self.arrival)
     }
 
-    /// The ranges of `request`, which it has just given, if it is a trim of several.
     #[inline]
     pub(super) fn ranges_of(&self, request: &Request) -> Option<&[Range]> {
         self.requests.ranges_of(request)
     }
 
-    /// A request of it is complete.
     #[inline]
     pub(super) fn complete(&mut self, now: SimTime) {
         self.outstanding -= 1;
+        if self.outstanding == 0 && self.left_bytes == Some(0) && !self.owes_flush {
+            self.end = self.end.min(now);
+        }
         if self.outstanding == 0 && self.think.is_due {
             let think = &mut self.think;
             (think.is_due, think.issued, think.until) = (false, 0, now + think.ns);
         }
     }
 
-    /// Drops all outstanding requests after a power cut.
     pub(super) fn on_power_cut(&mut self, now: SimTime) {
         self.outstanding = 0;
         if self.think.is_due {
@@ -185,37 +227,38 @@ impl Job {
         }
     }
 
-    /// The measured window begins.
     pub(super) fn measure(&mut self, now: SimTime) {
         let arrived = self.count_arrived(now);
-        self.record.begin(self.begin.max(now), arrived);
+        let begin = if self.begin == NEVER { now } else { self.begin.max(now) };
+        self.record.begin(begin, arrived);
     }
 
-    /// Ends the measured window at `now`.
     pub(super) fn end_measuring(&mut self, now: SimTime) {
+        if self.begin == NEVER {
+            self.record.begin(now, 0);
+            self.record.end(now, 0, 0, 0);
+            return;
+        }
         let arrived = self.count_arrived(now);
-        // The oldest that waits.
+        // Arrival of the oldest waiting request.
         let waits_since = self.next_arrival().filter(|&next| next < now && next < self.end);
         let behind_ns = waits_since.map_or(0, |next| now.since(next));
         let backlog = arrived.saturating_sub(self.issued());
-        // A job that has ended before keeps its end, unless requests of it were still on their way.
+        // A job that has already ended keeps its end, unless requests were still outstanding.
         let end = if self.end < now && self.outstanding == 0 { self.end } else { now };
         self.record.end(end, arrived, backlog, behind_ns);
     }
 
-    /// Number of requests that arrived before `now` and are not issued yet.
     pub(super) fn backlog(&mut self, now: SimTime) -> u64 {
         let arrived = self.count_arrived(now);
         arrived.saturating_sub(self.issued())
     }
 
-    /// Requests issued of those that arrived.
     fn issued(&self) -> u64 {
         self.arrivals.as_ref().map_or(0, |(arrivals, _)| arrivals.count())
     }
 
-    /// Number of requests that arrived before `now`. The count is cached: with a long backlog each arrival is visited
-    /// once, not once per call.
+    /// Requests that arrived before `now`. With a long backlog each is visited once, not once per call.
     fn count_arrived(&mut self, now: SimTime) -> u64 {
         let until = now.min(self.end);
         let Some((arrivals, counted)) = &mut self.arrivals else { return 0 };
@@ -237,7 +280,7 @@ impl Job {
 
 impl State for Job {
     fn save_state(&self, out: &mut StateWriter<'_>) {
-        // Nothing is in the record before the measured window begins.
+        // States are saved before the measured window, when the record is empty.
         let Self {
             requests,
             writes: _,
@@ -247,9 +290,11 @@ impl State for Job {
             pace: _,
             delay_ns: _,
             runtime_ns: _,
+            group: _,
             ..
         } = self;
-        let Self { gaps: _, arrivals, arrival, begin, end, think, record: _, .. } = self;
+        let Self { gaps: _, arrivals, arrival, begin, end, left_bytes, owes_flush, think, record: _, .. } =
+            self;
         requests.save_state(out);
         outstanding.store(out);
         arrivals.is_some().store(out);
@@ -258,6 +303,7 @@ impl State for Job {
             counted.save_state(out);
         }
         (*arrival, *begin, *end).store(out);
+        (*left_bytes, *owes_flush).store(out);
         think.store(out);
     }
 
@@ -273,6 +319,7 @@ impl State for Job {
             _ => return Err(StateError::Unfit("jobs with other arrivals")),
         }
         (self.arrival, self.begin, self.end) = Stored::restored(from)?;
+        (self.left_bytes, self.owes_flush) = Stored::restored(from)?;
         self.think = Stored::restored(from)?;
         Ok(())
     }

@@ -1,14 +1,13 @@
-//! Several jobs, or one that does not simply wait for the drive: one loop over all that happens, in order of time.
+//! Several jobs, or one with its own arrivals: an event loop in order of time.
 //!
-//! Everything goes through the drive's door. What happens at the same time happens in this order:
+//! Events at the same time have this order:
 //!
-//! 1. the run comes to its end;
-//! 2. the drive does what it does, and hands out what is complete;
-//! 3. jobs issue requests, the one with the lowest number first; each issues one, then the loop looks again;
+//! 1. the run ends;
+//! 2. the drive advances and returns completions;
+//! 3. jobs issue requests, the lowest number first; each issues one, then the loop starts over;
 //! 4. an interval of the series ends.
 //!
-//! So a place that becomes free is taken at once, and results depend on nothing but the experiment. A request that has
-//! arrived waits in its generator, which knows the next arrival only: an overloaded run needs no more memory than another.
+//! A freed queue slot is taken at the same instant. A job stores only its next arrival.
 
 mod job;
 
@@ -22,14 +21,14 @@ use crate::RunError;
 use crate::experiment::{Amount, Experiment, JobConfig, WorkloadConfig};
 use crate::record::Record;
 
-/// Requests after which samples are taken, limits looked at and the observer is called.
+/// Requests between two checks of samples, limits and the observer.
 const REQUESTS_PER_LOOK: u32 = 1024;
 
-/// Checks without progress after which the run fails. Progress is virtual time or, in a phase measured in host
-/// pages, a host page.
+/// Checks without progress after which the run fails. Progress is virtual time or, in a phase of host pages,
+/// a host page.
 const LOOKS_WITHOUT_HEADWAY: u32 = 4096;
 
-/// Length of a phase: a time, host pages, or until no job has anything to do.
+/// Length of a phase: a time, host pages, or until all jobs are done.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Limit {
     pub(super) ns: Option<u64>,
@@ -37,45 +36,39 @@ pub(super) struct Limit {
 }
 
 impl Limit {
-    /// Converts `amount` for a drive of `capacity` logical units.
     pub(super) fn of(amount: Amount, capacity: u32) -> Self {
         Self { ns: amount.ns(), pages: amount.pages(capacity) }
     }
 }
 
-/// A request that the drive has.
 #[derive(Clone, Copy, Debug, Stored)]
 struct Slot {
     arrival: SimTime,
     job: u16,
 }
 
-/// The jobs of a run.
 #[derive(State)]
 pub(super) struct Jobs {
     #[state(skip)]
     measuring: bool,
-    /// True if only time ends the run.
     #[state(skip)]
     needs_time: bool,
-    /// Requests outstanding, by tag, and tags that are free.
     slots: Vec<Slot>,
     free: Vec<u32>,
     outstanding: u32,
+    group: u32,
     now: SimTime,
-    /// Requests since the last look.
     unseen: u32,
-    /// Looks since there was headway, and time and host pages then.
+    /// Checks since the last progress, and the time and host pages then.
     idle_looks: (u32, SimTime, u64),
     #[state(table)]
     jobs: Vec<Job>,
-    /// When each can issue its next request.
     #[state(table)]
     due: Vec<SimTime>,
 }
 
 impl Jobs {
-    /// The jobs of `experiment`, made before anything runs; `None` if its workload is a trace or a file system.
+    /// `None` if the workload is a trace or a file system.
     pub(super) fn new(experiment: &Experiment) -> Result<Option<Self>, RunError> {
         let mut jobs = Vec::new();
         match &experiment.workload {
@@ -87,16 +80,21 @@ impl Jobs {
                     numjobs: 1,
                     startdelay: None,
                     runtime: None,
+                    io_bytes: None,
+                    end_flush: false,
+                    stonewall: false,
                     workload: workload.clone(),
                 };
-                jobs.push(Job::new(name, &alone, experiment, experiment.seed)?);
+                jobs.push(Job::new(name, &alone, experiment, experiment.seed, 0)?);
             }
             WorkloadConfig::Jobs(configs) => {
+                let mut group = 0;
                 for (at, config) in configs.iter().enumerate() {
+                    group += u32::from(config.stonewall && at > 0);
                     for name in config.names() {
-                        // The first job has the numbers of a run in which it is alone.
+                        // The first job has the random numbers of a run in which it is alone.
                         let seed = job::seed(experiment.seed, jobs.len());
-                        let job = Job::new(name, config, experiment, seed);
+                        let job = Job::new(name, config, experiment, seed, group);
                         jobs.push(job.map_err(|error| error.of_job(at, &config.name))?);
                     }
                 }
@@ -109,6 +107,7 @@ impl Jobs {
             slots: Vec::new(),
             free: Vec::new(),
             outstanding: 0,
+            group: 0,
             now: SimTime::ZERO,
             measuring: false,
             unseen: 0,
@@ -117,50 +116,60 @@ impl Jobs {
         }))
     }
 
-    /// All jobs begin at `now`, each with its own delay.
     pub(super) fn start(&mut self, now: SimTime) {
         self.now = now;
         for (job, due) in self.jobs.iter_mut().zip(&mut self.due) {
-            job.start(now);
+            match job.group() {
+                0 => job.start(now),
+                _ => job.wait(),
+            }
             *due = job.due();
         }
     }
 
-    /// Requests outstanding.
+    fn start_next_group(&mut self) -> bool {
+        let (group, now) = (self.group + 1, self.now);
+        let mut is_any = false;
+        for (job, due) in self.jobs.iter_mut().zip(&mut self.due).filter(|(job, _)| job.group() == group) {
+            job.start(now);
+            if self.measuring {
+                job.measure(now);
+            }
+            *due = job.due();
+            is_any = true;
+        }
+        self.group += u32::from(is_any);
+        is_any
+    }
+
     pub(super) fn outstanding(&self) -> u32 {
         self.outstanding
     }
 
-    /// Requests that have arrived by `now` and are not issued.
     pub(super) fn backlog(&mut self, now: SimTime) -> u64 {
         self.jobs.iter_mut().map(|job| job.backlog(now)).sum()
     }
 
-    /// True if every job ends by itself.
     pub(super) fn have_ends(&self) -> bool {
-        self.jobs.iter().all(|job| job.end() != NEVER)
+        self.jobs.iter().all(Job::has_end)
     }
 
-    /// When the last thing happened.
     pub(super) fn now(&self) -> SimTime {
         self.now
     }
 
-    /// From now on requests that complete count.
     pub(super) fn measure(&mut self) {
         self.measuring = true;
         let now = self.now;
         self.jobs.iter_mut().for_each(|job| job.measure(now));
     }
 
-    /// True if a request is issued at the drive's present instant and no completion is due. The drive then sees
-    /// it before dies begin anything, as it sees requests of a batch.
+    /// True if a request is issued at the drive's current instant and no completion is due. The drive then
+    /// sees it before its dies start operations, like requests of a batch.
     fn comes_together(&self, host: &Host<'_>, issue_at: SimTime) -> bool {
         issue_at == self.now && !host.drive.has_completion(issue_at)
     }
 
-    /// Goes on for `ns`, if there is such a limit, until the phase at hand has its host pages, or until no job has anything
-    /// to do.
     pub(super) fn run(&mut self, host: &mut Host<'_>, ns: Option<u64>) -> Result<(), Stop> {
         let end = ns.map_or(NEVER, |ns| self.now + ns);
         self.needs_time = !host.has_length();
@@ -169,10 +178,13 @@ impl Jobs {
             let event_at = host.drive.next_event().unwrap_or(NEVER);
             let interval_end = host.interval_end().unwrap_or(NEVER);
             if issue_at == NEVER && self.outstanding == 0 {
+                if self.start_next_group() {
+                    continue;
+                }
                 self.ended(end)?;
                 break;
             }
-            // What is there now is there until the next thing happens.
+            // The state does not change before the next event, so a due frame may be taken now.
             let next = issue_at.min(event_at).min(end);
             if let Some(due) = host.xray_due().filter(|&due| due <= next && next != NEVER) {
                 host.look_inside(due.max(self.now));
@@ -199,29 +211,27 @@ impl Jobs {
         self.look(host)
     }
 
-    /// No job has anything to do any more.
     fn ended(&self, end: SimTime) -> Result<(), Stop> {
-        // Those whose next arrival lies behind the end of time have not ended: time has.
+        // Jobs whose next arrival is beyond the end of virtual time have not ended: virtual time has.
         let has_more = self.jobs.iter().any(|job| job.next_arrival() == Some(NEVER));
         if has_more && end == NEVER { Err(RunError::EndOfTime.into()) } else { Ok(()) }
     }
 
-    /// Ends the measured window now, and the series with it. Outstanding requests belong to neither.
+    /// Ends the window. Outstanding requests count neither in it nor in the series.
     pub(super) fn end_measuring(&mut self, host: &mut Host<'_>) {
         let now = self.now;
         host.end_measuring(now, self.backlog(now));
         self.jobs.iter_mut().for_each(|job| job.end_measuring(now));
     }
 
-    /// Measurements of each job.
     pub(super) fn into_records(self) -> Vec<Record> {
         self.jobs.into_iter().map(Job::into_record).collect()
     }
 
-    /// Hands the next request of a job to the drive.
     fn issue(&mut self, host: &mut Host<'_>, number: usize) -> Result<(), Stop> {
         let (now, job) = (self.now, &mut self.jobs[number]);
-        if now >= job.end() {
+        // `NEVER` hides the job from the search for the earliest one.
+        if job.is_idle(now) {
             self.due[number] = NEVER;
             return Ok(());
         }
@@ -229,6 +239,7 @@ impl Jobs {
         let one = [Range::new(request.lba, request.sectors)];
         let slot = Slot { arrival, job: number as u16 };
         self.due[number] = job.due();
+        // Tags are reused, so the table is as long as the largest number of outstanding requests.
         let tag = match self.free.pop() {
             Some(tag) => {
                 self.slots[tag as usize] = slot;
@@ -252,7 +263,6 @@ impl Jobs {
         if self.unseen >= REQUESTS_PER_LOOK { self.look(host) } else { Ok(()) }
     }
 
-    /// Lets the drive work until `event_at`, when something happens in it.
     fn advance(&mut self, host: &mut Host<'_>, event_at: SimTime) -> Result<(), Stop> {
         self.now = self.now.max(event_at);
         let mut last = None;
@@ -264,10 +274,14 @@ impl Jobs {
             let number = usize::from(slot.job);
             let job = &mut self.jobs[number];
             job.complete(at);
+            // A freed queue slot may make the job due at this instant.
             self.due[number] = job.due();
             last = last.max(Some(at));
             if let (true, false, Some(op)) = (self.measuring, completion.is_refused(), kind.op()) {
-                job.record.complete(op, bytes, at.since(issued), at.since(slot.arrival));
+                match completion.result {
+                    Ok(_) => job.record.complete(op, bytes, at.since(issued), at.since(slot.arrival)),
+                    Err(_) => job.record.fail(op),
+                }
             }
             self.outstanding
         });
@@ -278,7 +292,6 @@ impl Jobs {
         if host.power.is_some() { self.after_power_cut(host) } else { Ok(()) }
     }
 
-    /// If power was cut: what was outstanding is lost, and jobs go on when it is back.
     fn after_power_cut(&mut self, host: &mut Host<'_>) -> Result<(), Stop> {
         let Some(back) = host.after_power_cut()? else { return Ok(()) };
         self.now = self.now.max(back);
@@ -293,7 +306,6 @@ impl Jobs {
         Ok(())
     }
 
-    /// Takes samples and looks whether the run should go on.
     fn look(&mut self, host: &mut Host<'_>) -> Result<(), Stop> {
         self.unseen = 0;
         let goes_on = self.outstanding > 0 || self.due.iter().any(|&due| due != NEVER);
@@ -311,7 +323,6 @@ impl Jobs {
         host.keep_house()
     }
 
-    /// Ends all intervals that end before `until`, when the next thing happens.
     fn close_intervals(&mut self, host: &mut Host<'_>, until: SimTime) {
         host.close_intervals(until, |due| {
             self.now = self.now.max(due);
@@ -320,8 +331,7 @@ impl Jobs {
     }
 }
 
-/// The first of those who can issue soonest, and when that is; what was due before `now` is due now. There are few jobs: a
-/// look at each is quicker than a heap.
+/// The earliest job, by a linear scan: with few jobs it is faster than a heap. The lowest number wins a tie.
 #[inline]
 fn earliest(due: &[SimTime], now: SimTime) -> (usize, SimTime) {
     let mut first = (0, NEVER);

@@ -1,5 +1,3 @@
-//! Flexible Data Placement, byte by byte.
-
 use strobe_nand::NandOp;
 use strobe_nvme::{PAGE_BYTES, Status};
 use strobe_types::SimTime;
@@ -7,15 +5,12 @@ use strobe_types::SimTime;
 use super::{DATA, Host, config};
 use crate::attached::Attached;
 
-/// Sectors of the only block of a reclaim unit.
 const UNIT_SECTORS: u64 = 32 * 8;
 
-/// A host of a drive with three placement handles.
 pub(super) fn host() -> Host {
     host_of(serde_json::json!({ "scheme": "handles", "handles": 3, "isolation": "persistent" }), 1)
 }
 
-/// A host of a drive of so many dies.
 fn host_of(placement: serde_json::Value, dies: u32) -> Host {
     let mut config = config();
     config.nand.dies_per_channel = dies;
@@ -27,19 +22,16 @@ fn host_of(placement: serde_json::Value, dies: u32) -> Host {
 }
 
 impl Host {
-    /// The first `bytes` bytes of log page `identifier` of the endurance group; `of_host`: events of the host.
     fn log(&mut self, identifier: u32, of_host: bool, bytes: usize) -> Vec<u8> {
         let dword = (bytes as u32 / 4 - 1) << 16 | u32::from(of_host) << 8 | identifier;
         assert_eq!(self.ask(0, 0x02, 0, DATA, [dword, 1 << 16, 0]), (0, 0), "log {identifier:#x}");
         self.data(bytes)
     }
 
-    /// Writes eight sectors with a placement identifier.
     fn write_placed(&mut self, sector: u32, identifier: u32) -> u16 {
         self.ask(1, 0x01, 1, DATA, [sector, 0, 2 << 20 | 7, identifier << 16]).1
     }
 
-    /// Identifier, handle and sectors left of each handle.
     fn status(&mut self) -> Vec<(u16, u16, u64)> {
         assert_eq!(self.ask(1, 0x12, 1, DATA, [1, (16 + 3 * 32) / 4 - 1, 0]), (0, 0));
         let data = self.data(16 + 3 * 32);
@@ -64,14 +56,13 @@ fn a_drive_with_handles_says_so_and_how_many() {
     assert_eq!(host.data(104)[102..], [1, 0], "the endurance group of the namespace");
     host.ask(0, 0x06, 0, DATA, [0x19, 0, 0]);
     assert_eq!(host.data(6), [1, 0, 1, 0, 0, 0], "endurance groups");
-    // Directives: Identify and data placement.
     assert_eq!(host.ask(0, 0x1a, 1, DATA, [1023, 1, 0]), (0, 0));
     let page = host.data(96);
     assert_eq!((page[0], page[32], page[64]), (0b101, 0b101, 0b100));
 
     let page = host.log(0x20, false, 96);
     assert_eq!(page[..8], [0, 0, 0, 0, 96, 0, 0, 0], "one configuration, counted from 0");
-    // Its size; valid, with a write cache; a reclaim group, three handles, as many identifiers, one namespace.
+    // Size; valid, with a write cache; one reclaim group, three handles and identifiers, one namespace.
     assert_eq!(page[16..32], [80, 0, 0x90, 0, 1, 0, 0, 0, 3, 0, 2, 0, 1, 0, 0, 0]);
     assert_eq!(page[32..40], (UNIT_SECTORS * 512).to_le_bytes());
     assert_eq!(page[80..92], [2, 0, 0, 0, 2, 0, 0, 0, 2, 0, 0, 0], "persistently isolated");
@@ -82,7 +73,7 @@ fn a_drive_with_handles_says_so_and_how_many() {
     );
     let page = host.log(0x09, false, 512);
     assert_eq!((page[3], page[4]), (100, 10), "all of its spare");
-    // The feature cannot be changed while there is a namespace.
+    // The feature cannot be changed while a namespace exists.
     assert_eq!(host.ask(0, 0x0a, 0, 0, [0x1d, 1, 0]), (1, 0));
     assert_eq!(host.ask(0, 0x09, 0, 0, [0x1d, 1, 0]).1, Status::SEQUENCE_ERROR.0);
     assert_eq!(host.ask(0, 0x02, 0, DATA, [0x20, 2 << 16, 0]).1, Status::INVALID_FIELD.0, "no such group");
@@ -96,10 +87,8 @@ fn writes_go_to_the_unit_of_their_handle_until_it_is_updated() {
     for sector in [0, 8, 16] {
         assert_eq!(host.write_placed(sector, 1), 0);
     }
-    // Without a directive: handle 0.
     host.ask(1, 0x01, 1, DATA, [24, 0, 7]);
     assert_eq!(host.left(), [UNIT_SECTORS - 8, UNIT_SECTORS - 24, UNIT_SECTORS], "also what is buffered");
-    // Its events are wanted, then the unit is left.
     host.put(&[0, 3]);
     assert_eq!(host.ask(0, 0x09, 1, DATA, [0x1e, 1 << 16 | 1, 1]), (0, 0));
     host.put(&[1, 0]);
@@ -111,13 +100,12 @@ fn writes_go_to_the_unit_of_their_handle_until_it_is_updated() {
     assert_eq!(page[76..80], [1, 0, 0, 0], "its namespace");
     assert_eq!((&page[80..98], &page[98..100]), (&[0; 18][..], &[1, 0][..]));
     assert_eq!(host.log(0x23, false, 64), [0; 64], "no events of the controller");
-    // An empty unit stays, and is no event.
+    // An empty unit stays and causes no event.
     host.put(&[1, 0]);
     assert_eq!(host.ask(1, 0x1d, 1, DATA, [1, 0, 0]), (0, 0));
     assert_eq!(host.log(0x23, true, 64)[0], 1);
     let stats = host.drive.target.drive().stats();
     let programmed = stats.nand.total(NandOp::Program) * 4096;
-    // Four writes, and padding for all that was left.
     assert_eq!(programmed, (32 + 1) * 4096);
     let page = host.log(0x22, false, 64);
     assert_eq!(
@@ -129,7 +117,6 @@ fn writes_go_to_the_unit_of_their_handle_until_it_is_updated() {
     assert!(host.data(PAGE_BYTES) == [5; PAGE_BYTES], "the data is there");
 }
 
-/// Three reclaim groups of two handles, on three dies: two bits of an identifier are for the group.
 #[test]
 fn an_identifier_names_a_reclaim_group_and_a_handle() {
     let mut host = host_of(serde_json::json!({ "scheme": "handles", "handles": 2, "groups": 3 }), 3);
@@ -155,14 +142,12 @@ fn an_identifier_names_a_reclaim_group_and_a_handle() {
         assert_eq!(host.write_placed(sector, identifier), 0);
     }
     assert_eq!(status(&mut host), units([full, full - 8, full, full - 16, full - 8, full]));
-    // Group 3 is not there, nor is handle 2.
     host.put(&[3, 0]);
     assert_eq!(host.ask(0, 0x09, 1, DATA, [0x1e, 2 << 16, 1]), (0, 0));
     for identifier in [0xc000, 0x4002] {
         assert_eq!(host.write_placed(32, identifier), 0);
     }
     assert_eq!(host.log(0x23, true, 64)[0], 2, "events");
-    // Unit of handle 1 in group 1.
     host.put(&[0]);
     assert_eq!(host.ask(0, 0x09, 1, DATA, [0x1e, 1 << 16 | 1, 1]), (0, 0));
     host.put(&0x4001_u16.to_le_bytes());
@@ -172,7 +157,7 @@ fn an_identifier_names_a_reclaim_group_and_a_handle() {
     assert_eq!((page[192], &page[194..196], &page[224..228]), (0, &[0x01, 0x40][..], &[1, 0, 1, 0][..]));
     host.put(&0xc000_u16.to_le_bytes());
     assert_eq!(host.ask(1, 0x1d, 1, DATA, [1, 0, 0]).1, Status::INVALID_HANDLE_LIST.0);
-    // Programs are those of the chip.
+    // Programs are counted by the chip.
     let stats = host.drive.target.drive().stats();
     let programmed = stats.nand.total(NandOp::Program) * 4096;
     assert_eq!(host.log(0x22, false, 64)[16..24], programmed.to_le_bytes());
@@ -185,7 +170,7 @@ fn an_identifier_that_nobody_has_is_an_event_and_no_error() {
     assert_eq!(host.log(0x23, true, 64)[0], 0, "nobody wants to know");
     host.put(&[3]);
     assert_eq!(host.ask(0, 0x09, 1, DATA, [0x1e, 1 << 16, 1]), (0, 0));
-    // Two kinds of events, of which handle 0 reports the second.
+    // Two event types, of which handle 0 reports the second.
     assert_eq!(host.ask(0, 0x0a, 1, DATA, [0x1e, 255 << 16, 0]), (2, 0));
     assert_eq!(host.data(4), [0, 0, 3, 1]);
     for identifier in 3..200 {
@@ -194,7 +179,7 @@ fn an_identifier_that_nobody_has_is_an_event_and_no_error() {
     assert_eq!(host.left()[1..], [UNIT_SECTORS; 2], "all by handle 0");
     let page = host.log(0x23, true, 64 * 64);
     assert_eq!((page[0], &page[64..68]), (63, &[3, 0b011, 137, 0][..]), "the newest 63");
-    // A reset takes nothing away; the host does not want to know any more.
+    // A reset keeps the log. The host disables the event.
     host.register(0x14, 0x0046_0000);
     host.start();
     host.put(&[3]);

@@ -1,12 +1,9 @@
-//! Bytes change behind the image's back.
-
 use strobe_types::SimTime;
 
 use super::super::layout::{self, ALIGN, BLOCK_SLOT, RECORD_SLOT};
 use super::*;
 use crate::image::{Damage, Scan};
 
-/// A small image with every kind of page, stale records, a bad and a worn-out block; and what it holds.
 fn sample() -> (Vec<u8>, MemoryChip) {
     let wear = WearConfig { endurance_pe: Some(2), factory_bad_blocks: 1, ..WearConfig::default() };
     let info = info(geometry(5, 3, 2, 512), wear);
@@ -31,7 +28,6 @@ fn sample() -> (Vec<u8>, MemoryChip) {
     (disk.bytes(), model)
 }
 
-/// Opens `bytes`, in both ways. Whatever is served is what was written, or its loss is reported.
 fn check_never_wrong(bytes: &[u8], model: &mut MemoryChip) -> Result<Option<Scan>, String> {
     let Ok(image) = Image::on(Box::new(Disk::of(bytes.to_vec()))) else { return Ok(None) };
     let geometry = image.info().geometry.clone();
@@ -72,7 +68,6 @@ fn the_sample_is_whole() {
     assert_eq!(compare(&mut open(bytes).expect("opens"), &mut model), Ok(()));
 }
 
-/// One bit of every byte of the file, contents included.
 #[test]
 fn a_flipped_bit_is_found_or_harmless() {
     let (bytes, mut model) = sample();
@@ -157,11 +152,11 @@ fn damage_is_named() {
             geometry.page_in_block(table)
         )
     );
-    // A record that is gone, and not only wrong.
+    // A missing record rather than a damaged one.
     let mut gone = bytes.clone();
     gone[layout.record(first) as usize..][..RECORD_SLOT].fill(0);
     let error = open(gone).expect_err("refused").to_string();
-    assert_eq!(error, format!("it is damaged: block {b} page 0: its record is gone"));
+    assert_eq!(error, format!("it is damaged: block {b} page 0: its record is missing"));
 }
 
 #[test]
@@ -186,7 +181,6 @@ fn what_lies_between_the_regions_is_zero_or_damage() {
     }
 }
 
-/// Does to a chip what a drive might, as far as flash rules allow.
 fn exercise(mut chip: FileChip) {
     let geometry = chip.geometry().clone();
     for block in (0..geometry.blocks()).map(BlockId::new) {
@@ -206,7 +200,6 @@ fn exercise(mut chip: FileChip) {
     let _ = chip.clone();
 }
 
-/// Opens in both ways and uses what there is; whether there is anything.
 fn survive(bytes: Vec<u8>) -> bool {
     let Ok(image) = Image::on(Box::new(Disk::of(bytes))) else { return false };
     let loaded = FileChip::load_image(&image, Untimed::default()).map(|(chip, _)| exercise(chip));
@@ -215,7 +208,7 @@ fn survive(bytes: Vec<u8>) -> bool {
 }
 
 proptest! {
-    // Bytes that are no image at all do not count where some must be, and may not be the rule.
+    // Inputs that are not images are rejected where an image is required, within this limit.
     #![proptest_config(ProptestConfig { max_global_rejects: 400, ..ProptestConfig::with_cases(400) })]
 
     #[test]
@@ -228,7 +221,6 @@ proptest! {
         survive(bytes);
     }
 
-    /// Several places overwritten with anything, parts exchanged, zeroed.
     #[test]
     fn no_mutation_serves_wrong_data(
         edits in prop::collection::vec((any::<u32>(), any::<u32>(), 1..600usize, 0..3u8), 1..6)
@@ -244,8 +236,8 @@ proptest! {
                 _ => bytes[to..to + length].iter_mut().enumerate().for_each(|(i, b)| *b = (i * 31 + from) as u8),
             }
         }
-        // Zeros in a table can undo the newest page of a block: that is the one loss that cannot be seen.
-        // Then nothing wrong is served either, but less is there.
+        // Zeros in a table can undo the newest page of a block, the only undetectable loss. Data is missing
+        // then, but never wrong.
         let before: Vec<u32> = (0..5).map(|b| model.block(BlockId::new(b)).pages_programmed).collect();
         if let Ok(mut chip) = open(bytes.clone())
             && (0..5).any(|b| chip.block(BlockId::new(b)).pages_programmed < before[b as usize])
@@ -270,7 +262,6 @@ proptest! {
         prop_assume!(survive(bytes));
     }
 
-    /// Somebody who can compute checksums writes nonsense.
     #[test]
     fn no_forgery_panics(
         fields in prop::collection::vec((0..6u8, any::<u16>(), any::<u32>(), 0..4u8), 1..12)
@@ -295,7 +286,7 @@ proptest! {
                     (ppn, layout.record(strobe_types::Ppn::new(ppn)) as usize, RECORD_SLOT)
                 }
             };
-            // Fields are where structures have them: in the first 80 or 28 bytes.
+            // Modifies fields only: they lie within the first 176 bytes of a slot.
             let field = usize::from(at >> 4) % ((length.min(180) - 4) / 4) * 4;
             let slot = &mut bytes[start..start + length];
             if table > 0 || field >= 12 {

@@ -1,5 +1,3 @@
-//! The disk below fails.
-
 use super::*;
 
 fn history() -> Vec<Step> {
@@ -18,15 +16,13 @@ fn history() -> Vec<Step> {
     steps
 }
 
-/// With room for any number of bytes: the first operation that does not fit fails the chip, nothing is
-/// written from then on, and the file holds the array as it was before that operation.
 #[test]
 fn a_full_disk_stops_the_chip_and_leaves_the_image_whole() {
     let info = info(geometry(3, 4, 3, 512), WearConfig::default());
-    let mut room = 0;
+    let mut free_bytes = 0;
     loop {
         let (disk, mut chip) = create(&info);
-        disk.state().room = Some(room);
+        disk.state().free_bytes = Some(free_bytes);
         let mut model = MemoryChip::new(info.geometry.clone(), info.wear, Untimed::default(), info.seed);
         let mut sequence = (0, 0);
         let mut written = None;
@@ -36,22 +32,22 @@ fn a_full_disk_stops_the_chip_and_leaves_the_image_whole() {
                 apply(&mut model, step, &mut sequence.1);
             } else if written.is_none() {
                 written = Some(disk.state().log.len());
-                // What did not fit may be smaller than what comes.
-                disk.state().room = None;
+                // A later operation may be smaller and fit.
+                disk.state().free_bytes = None;
             }
         }
         let failure = chip.failure().map(str::to_owned);
-        assert_eq!(compare(&mut open(disk.bytes()).expect("opens"), &mut model), Ok(()), "room {room}");
+        assert_eq!(compare(&mut open(disk.bytes()).expect("opens"), &mut model), Ok(()), "room {free_bytes}");
         let Some(written) = written else {
             assert_eq!(failure, None);
-            assert!(room > 10_000, "the history is long enough to fail in many places");
+            assert!(free_bytes > 10_000, "the history is long enough to fail in many places");
             return;
         };
         let failure = failure.expect("failed");
         assert!(failure.starts_with("the image could not be written: "), "{failure}");
         assert_eq!(disk.state().log.len(), written, "writes after a failure");
         assert_eq!(chip.clone().failure(), Some(failure.as_str()), "a clone does not hide it");
-        room += 37;
+        free_bytes += 37;
     }
 }
 
@@ -76,7 +72,7 @@ fn creation_on_a_full_disk_is_refused() {
     let info = info(geometry(3, 4, 3, 512), WearConfig::default());
     let layout = Layout::new(&info.geometry, info.config.len() as u32).expect("small");
     let disk = Disk::of(vec![0; layout.length as usize]);
-    disk.state().room = Some(600);
+    disk.state().free_bytes = Some(600);
     let refused = FileChip::on_blank(Box::new(disk), info, layout, Untimed::default());
     assert_eq!(refused.map(|_| ()).map_err(|error| error.kind()), Err(io::ErrorKind::StorageFull));
 }

@@ -1,5 +1,3 @@
-//! Real files.
-
 use std::fs;
 use std::path::PathBuf;
 
@@ -33,7 +31,7 @@ fn what_was_stored_is_there_when_the_file_is_opened_again() {
     fill(&mut chip, 3);
     chip.sync(SimTime::ZERO);
     let mut copy = chip.clone();
-    // The clone is on its own from here on.
+    // The clone is independent from here on.
     fill(&mut copy, 4);
     assert_eq!(chip.block(BlockId::new(4)).pages_programmed, 0);
     drop(chip);
@@ -45,7 +43,6 @@ fn what_was_stored_is_there_when_the_file_is_opened_again() {
     assert_eq!(chip.failure(), None);
 }
 
-/// Time under power adds up from one clean end to the next; without a clean end it is lost.
 #[test]
 fn time_under_power_adds_up() {
     let (folder, info, mut chip) = made();
@@ -55,7 +52,7 @@ fn time_under_power_adds_up() {
     {
         assert_eq!(chip.earlier_power_on_ns(), earlier);
         if let Some(now) = now {
-            // A drive may settle several times.
+            // A drive may sync several times.
             chip.sync(SimTime::from_ns(1));
             chip.sync(SimTime::from_ns(now));
         }
@@ -80,7 +77,7 @@ fn a_file_takes_up_only_what_is_stored() {
     fill(&mut chip, 4);
     let full = used();
     assert!(full >= 2 * block_bytes, "{full}");
-    // Zeros take nothing.
+    // Zeros take no space.
     apply(&mut chip, &Step::Program { block: 5, units: vec![(1, 0); 256], cause: 0 }, &mut 0);
     assert!(used() < full + (32 << 10), "{full}, then {}", used());
     chip.erase(T0, BlockId::new(3), Cause::Gc).expect("erases");
@@ -136,8 +133,8 @@ fn another_geometry_is_refused_by_name() {
     let other = geometry(9, 64, 2, 8192);
     assert_eq!(
         info.expect_geometry(&other).expect_err("refused").to_string(),
-        "it holds a drive of another geometry: blocks_per_plane is 8 in the image, 9 is asked for; \
-         mapping_unit_bytes is 4096 in the image, 8192 is asked for"
+        "it holds a drive of another geometry: blocks_per_plane is 8 in the image, but 9 was requested; \
+         mapping_unit_bytes is 4096 in the image, but 8192 was requested"
     );
 }
 

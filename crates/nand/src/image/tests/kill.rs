@@ -1,9 +1,6 @@
-//! The process dies at any moment; another one opens what it left.
-
 use super::*;
 use crate::PowerCuts;
 
-/// The two chips of one history, the second only in memory.
 fn pair(info: &ImageInfo) -> (Disk, FileChip, MemoryChip) {
     let (disk, chip) = create(info);
     (disk, chip, MemoryChip::new(info.geometry.clone(), info.wear, Untimed::default(), info.seed))
@@ -12,8 +9,6 @@ fn pair(info: &ImageInfo) -> (Disk, FileChip, MemoryChip) {
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(200))]
 
-    /// Whatever is done to both, a chip on an image and one in memory cannot be told apart, and neither
-    /// can a reopened one, a clone, or one loaded into memory.
     #[test]
     fn an_image_is_a_chip(info in any_info(), steps in steps(40), later in steps(20)) {
         let (disk, mut chip, mut model) = pair(&info);
@@ -32,7 +27,7 @@ proptest! {
         prop_assert_eq!(scan.damage, vec![]);
         prop_assert_eq!(compare(&mut loaded, &mut model), Ok(()));
 
-        // Life goes on where programs do not fail by chance, which differs from then on.
+        // After a reopen the histories agree only without random program failures.
         let mut reopened = FileChip::open_image(image, Untimed::default()).expect("opens");
         prop_assert_eq!(compare(&mut reopened, &mut model), Ok(()));
         if info.wear.program_fail_rate == 0.0 {
@@ -45,8 +40,6 @@ proptest! {
         }
     }
 
-    /// After every single write, and in the middle of those that are not atomic, the file holds the array
-    /// as it was before or after the operation at hand.
     #[test]
     fn a_kill_leaves_the_array_between_two_operations(
         info in any_info(),
@@ -107,7 +100,6 @@ fn a_killed_creation_leaves_a_blank_file() {
     assert!(open(file).is_ok());
 }
 
-/// Snapshots are in memory, the file goes on.
 #[test]
 fn power_cuts_work_on_images() {
     let info = info(geometry(2, 2, 2, 512), WearConfig::default());

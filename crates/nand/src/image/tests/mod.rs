@@ -1,4 +1,4 @@
-//! Images against chips in memory, on a disk that remembers every write and fails on demand.
+//! Images compared with chips in memory, on a disk that logs every write and fails on demand.
 
 mod damage;
 mod errors;
@@ -23,7 +23,6 @@ type MemoryChip = Chip<Untimed, ByteMedium>;
 
 const T0: When = When::START;
 
-/// One change of a file.
 #[derive(Clone, Debug)]
 enum Change {
     Write(u64, Vec<u8>),
@@ -34,12 +33,10 @@ enum Change {
 struct State {
     bytes: Vec<u8>,
     log: Vec<Change>,
-    /// Bytes that may still be written; beyond them there is "no space".
-    room: Option<u64>,
+    free_bytes: Option<u64>,
     reads_fail: bool,
 }
 
-/// A file in memory; clones are the same file.
 #[derive(Clone, Debug, Default)]
 struct Disk(Arc<Mutex<State>>);
 
@@ -90,10 +87,10 @@ impl Storage for Disk {
 
     fn write(&self, bytes: &[u8], offset: u64) -> io::Result<()> {
         let mut state = self.state();
-        let fits = state.room.map_or(bytes.len(), |room| bytes.len().min(room as usize));
-        // As the kernel does it: all of a small write or nothing, as much of a large one as there is room for.
+        let fits = state.free_bytes.map_or(bytes.len(), |free_bytes| bytes.len().min(free_bytes as usize));
+        // Like the kernel: all or nothing of a small write, the fitting part of a large one.
         let fits = if fits < bytes.len() { fits / 512 * 512 } else { fits };
-        state.room = state.room.map(|room| room - fits as u64);
+        state.free_bytes = state.free_bytes.map(|free_bytes| free_bytes - fits as u64);
         if fits > 0 {
             state.change(Change::Write(offset, bytes[..fits].to_vec()));
         }
@@ -126,7 +123,6 @@ fn info(geometry: Geometry, wear: WearConfig) -> ImageInfo {
     ImageInfo { geometry, wear, seed: 7, slc_bits: 0, power_on_ns: 0, config: "colour = \"blue\"".to_owned() }
 }
 
-/// A new image on a new disk.
 fn create(info: &ImageInfo) -> (Disk, FileChip) {
     let layout = Layout::new(&info.geometry, info.config.len() as u32).expect("small");
     let disk = Disk::of(vec![0; layout.length as usize]);
@@ -139,27 +135,12 @@ fn open(bytes: Vec<u8>) -> Result<FileChip, ImageError> {
     FileChip::open_image(Image::on(Box::new(Disk::of(bytes)))?, Untimed::default())
 }
 
-/// Something done to a chip; numbers are taken modulo what there is.
 #[derive(Clone, Debug)]
 enum Step {
-    /// Programs as many pages as `units` fill, as far as the block has room.
-    Program {
-        block: u32,
-        units: Vec<(u32, u8)>,
-        cause: usize,
-    },
-    Meta {
-        block: u32,
-        bytes: Vec<u8>,
-        cause: usize,
-    },
-    Erase {
-        block: u32,
-        cause: usize,
-    },
-    MarkBad {
-        block: u32,
-    },
+    Program { block: u32, units: Vec<(u32, u8)>, cause: usize },
+    Meta { block: u32, bytes: Vec<u8>, cause: usize },
+    Erase { block: u32, cause: usize },
+    MarkBad { block: u32 },
 }
 
 fn steps(longest: usize) -> impl Strategy<Value = Vec<Step>> {
@@ -186,7 +167,6 @@ fn any_info() -> impl Strategy<Value = ImageInfo> {
     )
 }
 
-/// Does `step` as far as flash rules allow it; `sequence` counts pages.
 fn apply(chip: &mut impl Nand<Payload = UnitBytes>, step: &Step, sequence: &mut u64) {
     let geometry = chip.geometry().clone();
     let target = |block: u32| BlockId::new(block % geometry.blocks());
@@ -194,14 +174,14 @@ fn apply(chip: &mut impl Nand<Payload = UnitBytes>, step: &Step, sequence: &mut 
     match step {
         Step::Program { block, units, cause } => {
             let block = target(*block);
-            let room = next(&|b| chip.block(b).pages_programmed, block);
-            if room == 0 || chip.block(block).bad {
+            let free_bytes = next(&|b| chip.block(b).pages_programmed, block);
+            if free_bytes == 0 || chip.block(block).bad {
                 return;
             }
             let first = geometry.page(block, chip.block(block).pages_programmed);
             let units: Vec<Unit<UnitBytes>> = units
                 .iter()
-                .take((room * geometry.units_per_page()) as usize)
+                .take((free_bytes * geometry.units_per_page()) as usize)
                 .map(|&(lpn, content)| {
                     let payload = match content {
                         0 => UnitBytes::zero(),
@@ -233,7 +213,6 @@ fn apply(chip: &mut impl Nand<Payload = UnitBytes>, step: &Step, sequence: &mut 
     }
 }
 
-/// Everything a layer above can learn from two chips is the same; `Err` names the first difference.
 fn compare<A, B>(a: &mut A, b: &mut B) -> Result<(), String>
 where
     A: Nand<Payload = UnitBytes>,

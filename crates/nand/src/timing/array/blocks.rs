@@ -1,24 +1,20 @@
-//! Operations in flight on each block, so that erases wait for earlier operations.
+//! In-flight operations by block: erases wait for earlier operations.
 
 use super::{ArrayTiming, Kind, Op, Ticket};
 use strobe_types::Stored;
 
-/// Operations in flight on one block.
 #[derive(Clone, Copy, Debug, Default, Stored)]
 pub(super) struct Block {
-    /// The last program or erase.
     pub(super) writer: Option<Ticket>,
-    /// Programs.
     pub(super) programs: u32,
-    /// Operations issued since the last erase that waits, or all of them.
+    /// Operations issued since the last waiting erase; without one, all.
     pub(super) others: u32,
-    /// Operations that `erase` waits for; 0: it does not wait, or is complete.
+    /// Operations that `erase` waits for; 0 if it does not wait or is complete.
     pub(super) before_erase: u32,
-    /// The last erase, but for those in [`ArrayTiming::more_erases`].
     pub(super) erase: Option<Ticket>,
 }
 
-/// An erase that waits for its block behind another one, and for how many operations issued between them.
+/// With the number of operations issued between it and the erase before it.
 #[derive(Clone, Copy, Debug, Stored)]
 pub(super) struct MoreErase {
     pub(super) block: u32,
@@ -27,7 +23,6 @@ pub(super) struct MoreErase {
 }
 
 impl ArrayTiming {
-    /// `op` is complete.
     #[inline(always)]
     pub(super) fn complete(&mut self, op: u32) {
         let &Op { kind, block, more, .. } = &self.ops[op];
@@ -49,7 +44,7 @@ impl ArrayTiming {
         self.let_ready_go();
     }
 
-    /// `pages` of the pages that `op` is for are complete, and it has not come to the last one.
+    /// The last page of the train is not among them.
     #[inline]
     pub(super) fn complete_pages(&mut self, op: u32, pages: u32) {
         let &Op { kind, die, block, .. } = &self.ops[op];
@@ -63,14 +58,14 @@ impl ArrayTiming {
                 assert!(waiting.is_none(), "timing bug: an erase that does not wait for the last page");
             }
         }
-        self.dies[die as usize].queues.put_back(&mut self.ops, op, pages, &self.config.patience_ns);
+        self.dies[die as usize].queues.put_back(&mut self.ops, op, pages, &self.config.deadline_ns);
     }
 
     pub(super) fn complete_before_erase(&mut self, op: u32) {
         let waiting = self.leave_block(op);
         let token = self.ops.done(op, &mut self.ready);
         if let Some(erase) = waiting {
-            // Of what waited for one thing, that issued first comes first.
+            // Operations released together are served in issue order.
             let number = self.ops[erase].number();
             let at = self.ready.partition_point(|&other| self.ops[other].number() < number);
             self.ready.insert(at, erase);
@@ -78,10 +73,11 @@ impl ArrayTiming {
         self.report(token);
     }
 
-    /// `op` is in the way of no erase of its block any more; returns the erase that waited for nothing else.
     pub(super) fn leave_block(&mut self, op: u32) -> Option<u32> {
         let (id, number) = (self.ops[op].block, self.ops[op].number());
         let block = &mut self.blocks[id as usize];
+        // Operations issued before the waiting erase count for it, later ones for the next erase or for
+        // `others`.
         if block.before_erase > 0 {
             let erase = block.erase.and_then(|erase| self.ops.find(erase));
             if let Some(erase) = erase.filter(|&erase| number < self.ops[erase].number()) {
@@ -100,12 +96,11 @@ impl ArrayTiming {
             return None;
         }
         let erase = self.more_erases.remove(at).op;
-        // All before it are complete.
+        // Everything before it is complete.
         block.erase = Some(self.ops.ticket(erase));
         self.ops.release(erase).then_some(erase)
     }
 
-    /// The last erase of `block`, if it is not complete.
     #[inline]
     pub(super) fn last_erase(&self, block: usize) -> Option<u32> {
         let more = self.more_erases.iter().rev().find(|more| more.block as usize == block);

@@ -1,14 +1,13 @@
-//! Array time of a page, by cell mode.
+//! Array time of a page by cell mode.
 
 use strobe_types::{CellMode, Place};
 
 use super::{ArrayTiming, Kind, TimingConfig};
 
-/// Set in the page number of an operation on a block in SLC mode. It is decided at issue: later the block may have been
-/// erased for another use. Pages that differ in it never share the time of an array.
+/// Flag in the page number of an operation on a block in SLC mode. It is set at issue, because the block may
+/// be erased for another use later. Pages that differ in it never share array time.
 const SLC: u32 = 1 << 31;
 
-/// The page number of an operation at `place`.
 #[inline(always)]
 pub(super) fn page_at(place: &Place) -> u32 {
     match place.mode {
@@ -18,7 +17,6 @@ pub(super) fn page_at(place: &Place) -> u32 {
 }
 
 impl TimingConfig {
-    /// The least time that an array is at work for anything.
     pub(super) fn shortest_ns(&self) -> u64 {
         let normal = self.read_ns.shortest().min(self.program_ns.shortest()).min(self.erase_ns);
         self.slc.map_or(normal, |slc| normal.min(slc.read_ns).min(slc.program_ns).min(slc.erase_ns))
@@ -26,9 +24,8 @@ impl TimingConfig {
 }
 
 impl ArrayTiming {
-    /// Array time of an operation of `kind` on `page`, as [`page_at`] encodes it. A read takes the time of one
-    /// flash page. A program takes that of one flash page or of a word line of [`ArrayTiming::parts`]. In SLC
-    /// mode a word line counts as one page.
+    /// `page` as encoded by [`page_at`]. In SLC mode each flash page is its own word line, so a program takes
+    /// `parts` page program times.
     #[inline(always)]
     pub(super) fn array_ns(&self, kind: Kind, page: u32) -> u64 {
         if page & SLC != 0 {

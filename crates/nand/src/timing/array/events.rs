@@ -1,4 +1,4 @@
-//! Activities of dies and buses: their ends, and the choice of the next.
+//! Events of dies and buses: the end of an activity, and the choice of the next.
 
 use strobe_types::SimTime;
 
@@ -7,15 +7,13 @@ use crate::EventKind;
 use std::cmp::Reverse;
 
 impl ArrayTiming {
-    /// The die goes over to `phase`, which ends at `due` if that is known; if it is not idle then, it is held for
-    /// `class`.
     #[inline(always)]
     fn set_phase(&mut self, die: u32, phase: Phase, class: Class, due: SimTime) {
         self.hold(die, phase, class);
         self.race.set(2 * die as usize, due);
     }
 
-    /// Moves the die to `phase` and accounts the elapsed time. The scheduled end does not change.
+    /// Accounts the elapsed time; the scheduled end does not change.
     #[inline(always)]
     pub(super) fn hold(&mut self, die: u32, phase: Phase, class: Class) {
         let entry = &mut self.dies[die as usize];
@@ -25,14 +23,12 @@ impl ArrayTiming {
         (entry.phase, entry.class, entry.since) = (phase, class, self.now);
     }
 
-    /// The die has nothing more to do with what it did.
     pub(super) fn free(&mut self, die: u32) {
         self.set_phase(die, Phase::Idle, Class::HostRead, NEVER);
         self.dies[die as usize].current = None;
         self.note_die(die);
     }
 
-    /// The array is at work from now on for `duration_ns`.
     fn work(&mut self, die: u32, group: Group, duration_ns: u64) {
         let until = self.at(duration_ns);
         self.set_phase(die, Phase::Array, group.class, until);
@@ -40,26 +36,26 @@ impl ArrayTiming {
         (entry.current, entry.from, entry.until) = (Some(group), self.now, until);
     }
 
-    /// Lets `what` of an operation of `class` go over the bus.
     #[inline]
     pub(super) fn request_bus(&mut self, die: u32, class: Class, what: Carry) {
         let channel = self.dies[die as usize].channel;
-        self.channels[channel as usize].request(die, class, what);
+        let deadline = self.at(self.config.deadline_ns[class as usize]);
+        self.channels[channel as usize].request(die, class, what, deadline);
         self.note_channel(channel);
     }
 
-    /// The array of `die` begins with `group`.
     fn begin_array(&mut self, die: u32, group: Group) {
         let duration = self.array_ns(group.kind, self.ops[group.first].page);
         self.work(die, group, duration);
-        self.dies[die as usize].suspends = 0;
+        let entry = &mut self.dies[die as usize];
+        (entry.began, entry.suspends) = (entry.from, 0);
         if self.config.cache_program || (self.may_suspend && self.has_urgent_read(die)) {
             self.note_die(die);
         }
     }
 
-    /// Ends the current activity of `die`. If time goes on `until` then, dies choose their next operation
-    /// first, unless something is reported.
+    /// With `until`, the fast path may also serve the next operations up to that time, unless something is
+    /// reported.
     #[inline(always)]
     fn end(&mut self, die: u32, until: Option<SimTime>) {
         let Some(entry) = self.dies.get_mut(die as usize) else { return self.end_reader(die) };
@@ -78,8 +74,8 @@ impl ArrayTiming {
         }
     }
 
-    /// Ends the activity of `die` on the fast path, while it is the only event. The die needs no shared bus, so
-    /// it chooses at once, and time moves to the end of its choice.
+    /// Fast path: the die chooses its next operation at once, and time jumps to the end of that operation.
+    /// Returns when another event comes first.
     #[inline(always)]
     fn end_alone(&mut self, die: u32, mut group: Group, until: SimTime) {
         let runner = 2 * die as usize;
@@ -89,7 +85,7 @@ impl ArrayTiming {
             self.occupancy.held_ns[entry.class as usize] += self.now.since(entry.since);
             (entry.phase, entry.current) = (Phase::Idle, None);
             self.complete_group(group);
-            // What is complete may have set off a delay.
+            // The completion may have started a delay.
             let others = self.later.peek().map_or(others, |Reverse((time, ..))| others.min(*time));
             let entry = &mut self.dies[die as usize];
             let is_all = self.reported.is_empty() && others > self.now && entry.suspended.is_none();
@@ -97,7 +93,7 @@ impl ArrayTiming {
                 self.race.set(runner, NEVER);
                 return self.note_die(die);
             };
-            group = entry.queues.take(&mut self.ops, class, &self.config.patience_ns);
+            group = entry.queues.take(&mut self.ops, class, &self.config.deadline_ns);
             let &Op { next, more, .. } = &self.ops[group.first];
             if next != NONE {
                 self.race.set(runner, NEVER);
@@ -108,7 +104,7 @@ impl ArrayTiming {
                 self.pass_over(die, &mut group, until.min(others));
             }
             let due = self.set_alone(die, group);
-            // Somebody else is to do something, at the latest then.
+            // Another event is due first.
             if due > until || due >= others || !self.is_looked_at() {
                 return self.race.set(runner, due);
             }
@@ -116,13 +112,12 @@ impl ArrayTiming {
         }
     }
 
-    /// Passes over those pages of `group`, an operation on several of which the first begins now, that are done before
-    /// `until`, as far as nobody but the die itself does anything before; but for the last page.
     fn pass_over(&mut self, die: u32, group: &mut Group, until: SimTime) {
         let op = &self.ops[group.first];
         let command_ns = if group.kind == Kind::Read { self.config.command_ns } else { 0 };
         let array_ns = self.array_ns(group.kind, op.page).saturating_add(command_ns);
         let page_ns = array_ns.saturating_add(op.transfer_ns);
+        // The last page is never skipped, because others may wait for it.
         let pages = (until.since(self.now).saturating_sub(1) / page_ns).min(u64::from(op.more));
         if pages == 0 {
             return;
@@ -130,16 +125,15 @@ impl ArrayTiming {
         self.occupancy.held_ns[group.class as usize] += pages * page_ns;
         self.now = self.now + pages * page_ns;
         self.complete_pages(group.first, pages as u32);
-        *group = self.dies[die as usize].queues.take(&mut self.ops, group.class, &self.config.patience_ns);
+        *group = self.dies[die as usize].queues.take(&mut self.ops, group.class, &self.config.deadline_ns);
     }
 
-    /// [`ArrayTiming::end`] of what goes on in another way.
     fn end_phase(&mut self, die: u32) {
         let entry = &mut self.dies[die as usize];
         match (entry.phase, entry.current) {
             (Phase::Readers, _) => self.sensed(die, 0),
             (Phase::Array, Some(_)) if self.now < entry.until => {
-                // The transfer is over, and a read waits.
+                // The transfer is over and a read waits.
                 let until = entry.until;
                 self.race.set(2 * die as usize, until);
                 self.note_die(die);
@@ -161,11 +155,11 @@ impl ArrayTiming {
                 self.note_die(die);
             }
             (Phase::Resuming, _) => {
-                let Some(Suspended { group, left_ns }) = entry.suspended.take() else { return };
+                let Some(Suspended { group, left_ns, .. }) = entry.suspended.take() else { return };
                 self.work(die, group, left_ns);
                 self.note_die(die);
             }
-            (phase, _) => unreachable!("timing bug: {phase:?} has no end of its own"),
+            (phase, _) => unreachable!("timing bug: phase {phase:?} cannot end"),
         }
     }
 
@@ -179,7 +173,6 @@ impl ArrayTiming {
         }
     }
 
-    /// Ends the bus transfer for `die`.
     fn transferred(&mut self, die: u32) {
         self.race.set(2 * die as usize + 1, NEVER);
         let entry = &self.dies[die as usize];
@@ -193,10 +186,10 @@ impl ArrayTiming {
         }
     }
 
-    /// A page of a program of `die`, or the command of an erase, has arrived.
     fn loaded(&mut self, die: u32) {
         let entry = &mut self.dies[die as usize];
         let &Op { next: following, kind, class, .. } = &self.ops[entry.loads];
+        // A word line crosses the bus as separate flash pages.
         if self.parts > 1 && kind == Kind::Program {
             entry.parts_loaded += 1;
             if entry.parts_loaded < self.parts {
@@ -211,7 +204,7 @@ impl ArrayTiming {
             next.is_loaded = following == NONE;
             let class = next.group.class;
             match following {
-                // A host read may wait for the suspend that had to wait for this.
+                // A host read may wait for the suspend that this load delayed.
                 NONE => self.note_die(die),
                 _ => self.request_bus(die, class, Carry::Load),
             }
@@ -224,14 +217,13 @@ impl ArrayTiming {
         }
     }
 
-    /// Lets dies, then channels, do what they can, until there is nothing more to look at.
     pub(super) fn look_at_noted(&mut self) {
         loop {
-            // What is noted meanwhile is looked at in the next round.
+            // Dies added from here on are served in the next round.
             while !self.noted_dies.is_empty() {
                 for word in 0..self.noted_dies.begin() {
                     for die in self.noted_dies.take(word) {
-                        self.look_at_die(die);
+                        self.serve_die(die);
                     }
                 }
                 if !self.noted_channels.is_empty() {
@@ -239,7 +231,8 @@ impl ArrayTiming {
                 }
             }
             if self.noted_channels.is_empty() {
-                // A die has begun what was in the waiting slot: the next one may be for an idle die.
+                // Issue in order (`in_order.rs`): if the slot's operation has begun, the next one, perhaps for an idle
+                // die, enters it.
                 if self.fill_slot() {
                     continue;
                 }
@@ -253,15 +246,14 @@ impl ArrayTiming {
         }
     }
 
-    /// Lets `die` do what it can do now.
     #[inline(always)]
-    fn look_at_die(&mut self, die: u32) {
+    fn serve_die(&mut self, die: u32) {
         let entry = &mut self.dies[die as usize];
         match entry.phase {
-            Phase::Idle | Phase::Readers if self.reads_beside => self.look_at_readers(die),
+            Phase::Idle | Phase::Readers if self.overlaps_reads => self.serve_readers(die),
             Phase::Idle if entry.suspended.is_none() => {
                 if let Some(class) = entry.queues.choice() {
-                    let group = entry.queues.take(&mut self.ops, class, &self.config.patience_ns);
+                    let group = entry.queues.take(&mut self.ops, class, &self.config.deadline_ns);
                     self.begin(die, group);
                 }
             }
@@ -271,17 +263,16 @@ impl ArrayTiming {
         }
     }
 
-    /// Serves `die` while an operation is suspended: urgent reads first, then the resume.
     fn look_at_suspended(&mut self, die: u32) {
         let entry = &mut self.dies[die as usize];
-        if entry.queues.has_urgent_read() {
-            let group = entry.queues.take(&mut self.ops, Class::HostRead, &self.config.patience_ns);
+        // Host reads due before the deadline come first, then the resume.
+        if entry.suspended.is_some_and(|suspended| entry.queues.has_read_due(suspended.deadline)) {
+            let group = entry.queues.take(&mut self.ops, Class::HostRead, &self.config.deadline_ns);
             return self.begin(die, group);
         }
         self.resume(die);
     }
 
-    /// Begins the resume of the operation suspended on `die`.
     pub(super) fn resume(&mut self, die: u32) {
         if let Some(Suspended { group, .. }) = self.dies[die as usize].suspended {
             self.log_group(group, EventKind::Resumed);
@@ -290,17 +281,20 @@ impl ArrayTiming {
         }
     }
 
-    /// Serves `die` while its array works: an operation may be suspended, or the next one loaded ahead.
     fn look_at_array(&mut self, die: u32) {
         let entry = &self.dies[die as usize];
         let Die { from, until, .. } = *entry;
-        if self.may_suspend && self.has_urgent_read(die) {
+        if self.may_suspend
+            && let Some(group) = entry.current
+            && self.has_read_due(die, self.resume_by(die, group.class))
+        {
+            // Not too often, not shortly before the end, and not in the middle of a load.
             let suspend = self.config.suspend;
             let may_suspend = entry.suspends < suspend.most
                 && until.since(self.now.max(from)) > suspend.least_left_ns
                 && entry.next.is_none_or(|next| next.is_loaded);
             if may_suspend && self.now < from {
-                // As soon as its page is loaded.
+                // Suspend as soon as the page is loaded.
                 return self.race.set(2 * die as usize, from);
             }
             if may_suspend {
@@ -312,6 +306,16 @@ impl ArrayTiming {
         }
     }
 
+    /// Latest deadline of a host read that takes precedence over the operation of `class`. With a class
+    /// deadline of 0, any read waiting now takes precedence, until `suspend.most` suspends.
+    fn resume_by(&self, die: u32, class: Class) -> SimTime {
+        let deadlines = &self.config.deadline_ns;
+        match deadlines[class as usize] {
+            0 => self.at(deadlines[Class::HostRead as usize]),
+            deadline_ns => (self.dies[die as usize].began + deadline_ns).min(LAST),
+        }
+    }
+
     fn suspend(&mut self, die: u32, until: SimTime) {
         self.occupancy.suspends += 1;
         let (class, due) = (self.dies[die as usize].class, self.at(self.config.suspend.suspend_ns));
@@ -319,19 +323,20 @@ impl ArrayTiming {
         let entry = &mut self.dies[die as usize];
         entry.suspends += 1;
         let left_ns = until.since(self.now);
-        entry.suspended = entry.current.take().map(|group| Suspended { group, left_ns });
-        if let Some(Suspended { group, .. }) = entry.suspended {
+        if let Some(group) = entry.current.take() {
+            let deadline = self.resume_by(die, group.class);
+            self.dies[die as usize].suspended = Some(Suspended { group, left_ns, deadline });
             self.log_group(group, EventKind::Suspended);
         }
     }
 
-    /// Cache program: loads the next page while the array programs.
     fn load_ahead(&mut self, die: u32) {
         let entry = &self.dies[die as usize];
         let is_program = entry.current.is_some_and(|group| group.kind == Kind::Program);
         if !is_program || entry.next.is_some() {
             return;
         }
+        // Only a program may be loaded behind a program.
         let choice = self.first_class(die);
         let Some(class) =
             choice.filter(|class| matches!(class, Class::HostProgram | Class::BackgroundProgram))
@@ -339,7 +344,7 @@ impl ArrayTiming {
             return;
         };
         let entry = &mut self.dies[die as usize];
-        let group = entry.queues.take(&mut self.ops, class, &self.config.patience_ns);
+        let group = entry.queues.take(&mut self.ops, class, &self.config.deadline_ns);
         let is_loaded = self.ops[group.first].transfer_ns == 0;
         entry.next = Some(Next { group, is_loaded });
         entry.loads = group.first;
@@ -349,12 +354,11 @@ impl ArrayTiming {
         }
     }
 
-    /// `die`, which is idle, begins with `group`.
     #[inline(always)]
     pub(super) fn begin(&mut self, die: u32, group: Group) {
         self.log_group(group, EventKind::FlashBegin);
         if self.owns_bus && self.ops[group.first].next == NONE {
-            // A single operation of a die that has its bus to itself: when it ends is known at once.
+            // A single operation on an unshared bus: its end is known now.
             let due = self.set_alone(die, group);
             return self.race.set(2 * die as usize, due);
         }
@@ -375,11 +379,11 @@ impl ArrayTiming {
         self.request_bus(die, group.class, Carry::Load);
     }
 
-    /// `die` begins with `group`, a single operation; returns when that ends.
     #[inline(always)]
     fn set_alone(&mut self, die: u32, group: Group) -> SimTime {
         let now = self.now;
         let &Op { transfer_ns, page, .. } = &self.ops[group.first];
+        // The bus is not shared, so the whole schedule is known now.
         let (phase, from, until) = match group.kind {
             Kind::Read => {
                 let on_bus = self.config.command_ns + transfer_ns;
@@ -399,7 +403,8 @@ impl ArrayTiming {
         (entry.phase, entry.class, entry.since) = (phase, group.class, now);
         (entry.current, entry.from, entry.until) = (Some(group), from, until);
         if self.may_suspend && phase == Phase::Array {
-            entry.suspends = 0;
+            (entry.began, entry.suspends) = (from, 0);
+            // A host read may have waited since before this operation began.
             if entry.queues.has_urgent_read() {
                 self.note_die(die);
             }
@@ -407,7 +412,6 @@ impl ArrayTiming {
         until
     }
 
-    /// Lets the bus of `channel` carry something, if it is free and somebody waits.
     fn look_at_channel(&mut self, channel: u32) {
         let entry = &mut self.channels[channel as usize];
         if entry.is_busy {
@@ -431,14 +435,12 @@ impl ArrayTiming {
         self.race.set(2 * die as usize + 1, due);
     }
 
-    /// The next instant at which something ends or comes.
     #[inline]
     pub(super) fn next_instant(&self) -> SimTime {
         let first = self.race.first().1;
         self.later.peek().map_or(first, |Reverse((time, ..))| first.min(*time))
     }
 
-    /// Goes on to `time`, at which something ends or comes; see [`ArrayTiming::end`].
     #[inline(always)]
     pub(super) fn pass(&mut self, time: SimTime, until: Option<SimTime>) {
         self.now = time;
@@ -452,6 +454,7 @@ impl ArrayTiming {
                 _ => self.transferred((first / 2) as u32),
             }
         }
+        // Delays expire after activities, in issue order.
         while let Some(&Reverse((due, _, op))) = self.later.peek()
             && due <= time
         {

@@ -1,26 +1,25 @@
-//! Issue in order: one waiting slot for the operations of all dies.
+//! Issue in order: one waiting slot for all dies.
 //!
-//! 1. An operation that is issued joins the line.
-//! 2. The first in line enters the slot when the slot is empty and the operation waits for nothing else.
-//! 3. The slot is empty again when the die has begun the operation.
+//! 1. An issued operation joins the line.
+//! 2. The first in line enters the slot once the slot is empty and its dependencies are met.
+//! 3. The slot empties when the die begins the operation.
 //!
-//! With two idle dies and programs for dies 0, 0, 1 the third waits until the first is complete: the second holds the slot.
+//! Example: two idle dies, and programs for dies 0, 0, 1. The third waits until the first is complete,
+//! because the second holds the slot.
 
 use std::collections::VecDeque;
 
 use super::super::ops::{Ops, State, Ticket};
 
-/// Operations that have not reached their dies.
 #[derive(Clone, Debug, Default)]
 pub(super) struct InOrder {
     line: VecDeque<u32>,
     slot: Option<Ticket>,
-    /// Operations of the table that this takes account of. Fewer than there are: a saved state was loaded.
+    /// Issued operations accounted for. Smaller than the actual number after a saved state was loaded.
     seen: u64,
 }
 
 impl InOrder {
-    /// Notes that `op` has been issued, which takes place nowhere if it is `None`.
     pub(super) fn issued(&mut self, ops: &Ops, op: Option<u32>) {
         if self.seen + 1 == ops.issued() {
             self.seen += 1;
@@ -28,7 +27,6 @@ impl InOrder {
         }
     }
 
-    /// Takes the first in line into the slot, if that is possible.
     pub(super) fn next(&mut self, ops: &Ops) -> Option<u32> {
         if self.seen != ops.issued() {
             self.restore(ops);
@@ -42,7 +40,6 @@ impl InOrder {
         self.line.pop_front()
     }
 
-    /// Derives slot and line from the operations.
     fn restore(&mut self, ops: &Ops) {
         let live = ops.on_flash();
         let is = |state| move |&op: &u32| ops[op].state == state;

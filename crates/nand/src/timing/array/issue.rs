@@ -1,4 +1,4 @@
-//! Operations that are issued, and what they wait for.
+//! Issue of operations, and their dependencies.
 
 use std::cmp::Reverse;
 
@@ -34,13 +34,12 @@ impl ArrayTiming {
         Spot { die: die.get(), plane: plane as u8, block: block.get(), page: page_at(&place) }
     }
 
-    /// True if `count` pages of one block can be one operation that depends on `after` only.
+    /// True if the pages can be one operation (a train) that depends on `after` only.
     #[inline(always)]
     pub(super) fn is_train(&self, after: When, count: u32) -> bool {
         self.has_trains && count > 1 && count <= Ops::MOST && self.is_past(after)
     }
 
-    /// A new operation that takes place nowhere.
     pub(super) fn issue_join(&mut self) -> u32 {
         let nowhere = Spot { die: 0, plane: 0, block: 0, page: 0 };
         let join = self.ops.issue(Kind::Join, Class::HostRead, nowhere, 0);
@@ -74,7 +73,6 @@ impl ArrayTiming {
         }
     }
 
-    /// All that `op` waits for is known.
     #[inline(always)]
     pub(super) fn issued(&mut self, op: u32) -> When {
         let ticket = self.ops.ticket(op);
@@ -89,19 +87,17 @@ impl ArrayTiming {
         When::With(ticket)
     }
 
-    /// Lets the first in line have the waiting slot, if operations reach their dies in order. True if one has it now.
     pub(super) fn fill_slot(&mut self) -> bool {
         let Some(op) = self.in_order.as_mut().and_then(|in_order| in_order.next(&self.ops)) else {
             return false;
         };
         let before = self.ready.len();
         self.queue(op);
-        // Those behind it in its block may be ready now, but they are behind it in line.
+        // Operations behind it in its block may be ready now, but they come later in line.
         self.ready.truncate(before);
         true
     }
 
-    /// True if the event is complete or was due by now.
     #[inline]
     pub(super) fn is_past(&self, when: When) -> bool {
         match when {
@@ -110,14 +106,13 @@ impl ArrayTiming {
         }
     }
 
-    /// True if `b` is directly behind `a` in a queue, or runs together with it. `b` then completes no earlier
-    /// than `a`.
+    /// True if `b` follows `a` in a queue or shares its array time, so it completes no earlier.
     #[inline]
     pub(super) fn follows(&self, a: When, b: When) -> bool {
         match (self.ops.awaited(a), self.ops.awaited(b)) {
             (Some(before), Some(b)) if self.ops[b].more == 0 => {
                 let Op { next, die, class, state, more, .. } = self.ops[before];
-                // One that has pages left comes first again when its page is done.
+                // A train with pages left returns to the head of its queue.
                 let comes_back = more > 0 && state == State::Running;
                 next == b || (comes_back && self.dies[die as usize].queues.first(class) == Some(b))
             }
@@ -125,7 +120,6 @@ impl ArrayTiming {
         }
     }
 
-    /// `op`, which takes place somewhere, waits for nothing more: it gets its turn.
     #[inline(always)]
     pub(super) fn queue(&mut self, op: u32) {
         let now = self.now;
@@ -136,15 +130,16 @@ impl ArrayTiming {
         let die_entry = &mut self.dies[die as usize];
         let mut queues = &mut die_entry.queues;
         if self.readers_per_die > 1 && self.ops[op].kind == Kind::Read {
+            // The read waits at its plane; the die counts it as well.
             queues.waiting += 1;
             let reader = die * self.readers_per_die + self.ops[op].plane();
             queues = &mut self.readers[reader as usize].queues;
         }
-        queues.push(&mut self.ops, op, class, (now, number), &self.config.patience_ns);
-        // Does that change what it does?
+        queues.push(&mut self.ops, op, class, (now, number), &self.config.deadline_ns);
+        // Serve the die if the new operation may change its next step.
         let matters = match die_entry.phase {
             Phase::Idle => true,
-            Phase::Readers => self.reads_beside,
+            Phase::Readers => self.overlaps_reads,
             Phase::Array => self.may_suspend || self.config.cache_program,
             _ => false,
         };
@@ -156,7 +151,6 @@ impl ArrayTiming {
         }
     }
 
-    /// Goes on with the operations that wait for nothing more.
     #[inline(always)]
     pub(super) fn let_ready_go(&mut self) {
         if !self.ready.is_empty() {
@@ -169,6 +163,7 @@ impl ArrayTiming {
         while let Some(&op) = self.ready.get(at) {
             at += 1;
             if self.ops[op].kind == Kind::Join {
+                // A join is complete now, or is a delay that starts now.
                 let ns = std::mem::take(&mut self.ops[op].transfer_ns);
                 if ns > 0 {
                     self.wait_for(op, When::At(self.at(ns)));

@@ -1,4 +1,5 @@
-//! The event log of dies and buses. While it is on, no operation takes a path that skips its own begin or end.
+//! Event log of dies and buses. While it is on, no operation takes a fast path that skips begin or end
+//! events.
 
 use strobe_types::Place;
 
@@ -6,25 +7,23 @@ use super::{ArrayTiming, Carry, Group, Kind, NONE};
 use crate::{EventKind, FlashOp, NandOp};
 
 impl ArrayTiming {
-    /// These times, on the fast paths that they can take.
     pub(super) fn with_fast_paths(mut self) -> Self {
         self.choose_paths();
         self
     }
 
-    /// Chooses fast paths. They differ from the others in nothing but that they pass over events.
+    /// Chooses the fast paths. They give the same times and only skip events.
     pub(super) fn choose_paths(&mut self) {
         let has_types = self.config.read_ns.types().len() + self.config.program_ns.types().len() > 2;
         let is_plain = self.dies_per_channel == 1
             && !self.config.cache_program
-            && !self.reads_beside
+            && !self.overlaps_reads
             && self.in_order.is_none();
         self.owns_bus = is_plain && !self.log.is_on();
         self.can_hurry = self.owns_bus && self.config.shortest_ns() > 0;
         self.has_trains = self.can_hurry && self.planes_per_die == 1 && !has_types;
     }
 
-    /// Logs that `op`, of `kind` at `place`, has been issued.
     #[cold]
     pub(super) fn log_issue(&self, op: u32, kind: Kind, place: Place) {
         let nand_op = match kind {
@@ -36,7 +35,6 @@ impl ArrayTiming {
         self.log.flash_issued(self.now, op, nand_op, &place);
     }
 
-    /// Logs the event that `kind` makes of each operation of `group`.
     #[inline(always)]
     pub(super) fn log_group(&self, group: Group, kind: fn(FlashOp) -> EventKind) {
         if self.log.is_on() {
@@ -53,7 +51,6 @@ impl ArrayTiming {
         }
     }
 
-    /// Logs that the bus of `channel` carries `what` for `die` for `transfer_ns`.
     #[cold]
     pub(super) fn log_transfer(&self, channel: u32, die: u32, what: Carry, transfer_ns: u64) {
         let carries = match what {

@@ -1,4 +1,4 @@
-//! Construction of idle dies and channels.
+//! Construction with idle dies and channels.
 
 use std::collections::BinaryHeap;
 
@@ -10,7 +10,7 @@ use super::{ArrayTiming, Block, Channel, Die, Noted, Occupancy, Ops, Race, Repor
 use crate::EventLog;
 
 impl ArrayTiming {
-    /// Idle dies and channels.
+    /// A timing model with idle dies and channels.
     pub fn new(config: TimingConfig, geometry: &Geometry) -> Self {
         let transfer_ns = |bytes: u64| match config.channel_mb_s {
             0 => 0,
@@ -19,11 +19,12 @@ impl ArrayTiming {
         let spec = geometry.spec();
         let parts = config.pages_per_program.max(1);
         let part_bytes = spec.page_bytes / parts;
+        // A unit crosses the bus with its share of the spare area.
         let spare_per_unit = config.spare_bytes / (part_bytes / spec.unit_bytes);
         let part_transfer_ns =
             config.command_ns + transfer_ns(u64::from(part_bytes) + u64::from(config.spare_bytes));
         let readers_per_die = if config.independent_plane_reads { spec.planes_per_die } else { 1 };
-        let reads_beside = config.cache_read || readers_per_die > 1;
+        let overlaps_reads = config.cache_read || readers_per_die > 1;
         let dies: Vec<_> = (0..geometry.dies()).map(|die| Die::new(die / spec.dies_per_channel)).collect();
         Self {
             config,
@@ -38,7 +39,7 @@ impl ArrayTiming {
             has_trains: false,
             may_suspend: config.suspend.most > 0,
             readers_per_die,
-            reads_beside,
+            overlaps_reads,
             readers: vec![Reader::default(); dies.len() * readers_per_die as usize],
             now: SimTime::ZERO,
             ops: Ops::default(),
@@ -59,9 +60,9 @@ impl ArrayTiming {
         .with_fast_paths()
     }
 
-    /// These times with nothing in flight.
     pub(super) fn idle(&self) -> Self {
         let dies = self.dies.iter().map(|die| Die::new(die.channel)).collect::<Vec<_>>();
+        // Settings stay, everything in flight is gone.
         Self {
             config: self.config,
             parts: self.parts,
@@ -75,7 +76,7 @@ impl ArrayTiming {
             has_trains: self.has_trains,
             may_suspend: self.may_suspend,
             readers_per_die: self.readers_per_die,
-            reads_beside: self.reads_beside,
+            overlaps_reads: self.overlaps_reads,
             readers: vec![Reader::default(); self.readers.len()],
             now: self.now,
             ops: Ops::default(),

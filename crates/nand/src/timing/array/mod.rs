@@ -1,9 +1,11 @@
-//! Dies and channels in virtual time, event by event.
+//! Event-driven model of dies and channels in virtual time.
 //!
-//! At one instant, first everything ends that ends then, in the order of the dies' numbers; of one die what its array
-//! does, then what is on the bus for it.
-//! Then what waited for a time comes, in the order of issue; whoever watches is told, and may issue more. Last, what
-//! can start does: dies choose in the order of their numbers, then free buses.
+//! At each instant:
+//!
+//! 1. Activities that end now end, in die order; on one die the array first, then the bus transfer.
+//! 2. Delays that expire now expire, in issue order. Completions are reported to their watchers, who may
+//!    issue more operations.
+//! 3. Idle resources start work: dies in order, then free buses.
 
 mod blocks;
 mod cells;
@@ -34,19 +36,22 @@ use super::reports::Reports;
 use super::{Occupancy, Timing, When};
 use crate::EventLog;
 
-/// Dies and channels with what they do and what waits for them.
+/// Dies and channels, their activities and their queues.
 ///
-/// A die does one thing at a time: reads of one page on each of some of its planes, which share the time of the array
-/// and are then sent over the bus one after the other; programs, which come over the bus and then share the time of
-/// the array; or erases. It is held from the start of the first transfer to the end of the last.
+/// At any time a die does one of:
+///
+/// - reads of one page on each of several planes, which share array time and are sent over the bus one after
+///   the other;
+/// - programs, which come over the bus and then share array time;
+/// - erases.
+///
+/// A die is held from the start of the first transfer to the end of the last.
 #[derive(Clone, Debug, strobe_types::State)]
 pub struct ArrayTiming {
     #[state(skip)]
     config: TimingConfig,
-    /// Flash pages that one program fills.
     #[state(skip)]
     parts: u32,
-    /// Command and data of one of them, and of all: each crosses the bus on its own.
     #[state(skip)]
     part_transfer_ns: u64,
     #[state(skip)]
@@ -57,50 +62,42 @@ pub struct ArrayTiming {
     dies_per_channel: u32,
     #[state(skip)]
     planes_per_die: u32,
-    /// True if each die has its own bus and nothing is loaded ahead. All times of an operation are then known
-    /// when it begins.
+    /// Each die has its own bus and nothing is loaded ahead: all times of an operation are known when it
+    /// begins.
     #[state(skip)]
     owns_bus: bool,
-    /// True if `owns_bus` holds and every operation takes time. A die can then begin its next operation as soon
-    /// as one ends.
+    /// `owns_bus`, and every operation takes time: a die can begin its next operation as soon as one ends.
     #[state(skip)]
     can_hurry: bool,
-    /// True if `can_hurry` holds, pages never share array time, and all take the same time. Several pages of
-    /// one block can then be one operation.
+    /// `can_hurry`, no shared array time, and one time for all pages: several pages of a block can be one
+    /// operation (a train).
     #[state(skip)]
     has_trains: bool,
     #[state(skip)]
     may_suspend: bool,
-    /// Planes of a die that read on their own; 1: all read together.
     #[state(skip)]
     readers_per_die: u32,
-    /// True if a read may begin while another one of its die is in progress.
     #[state(skip)]
-    reads_beside: bool,
-    /// The line before the waiting slot, if operations reach their dies in order. It follows from `ops`.
+    overlaps_reads: bool,
+    /// Not saved: derived from `ops`.
     #[state(skip)]
     in_order: Option<Box<InOrder>>,
     #[state(skip)]
     log: EventLog,
     now: SimTime,
     ops: Ops,
-    /// For each die, when it is done with what it does, and when what the bus carries for it has arrived; then for each
-    /// reader but the first of its die, when the array has read.
+    /// For each die: the ends of its activity and of its bus transfer. Then for each reader except the first
+    /// of its die: the end of its array read.
     race: Race,
-    /// Operations that may not start before some time.
     later: BinaryHeap<Reverse<(SimTime, u64, u32)>>,
-    /// Erases of blocks for which another one waits already, in the order of their issue: rarely any.
     more_erases: Vec<MoreErase>,
-    /// Operations that wait for nothing more.
     ready: Vec<u32>,
     reported: Reports,
-    /// Dies and channels to be looked at.
     noted_dies: Noted,
     noted_channels: Noted,
     occupancy: Occupancy,
     #[state(table)]
     dies: Vec<Die>,
-    /// Readers, grouped by die.
     #[state(table)]
     readers: Vec<Reader>,
     #[state(table)]
@@ -110,7 +107,6 @@ pub struct ArrayTiming {
 }
 
 impl ArrayTiming {
-    /// The time `ns` from now; never later than the end of time, which is a time like others.
     #[inline]
     fn at(&self, ns: u64) -> SimTime {
         (self.now + ns).min(LAST)
@@ -178,11 +174,13 @@ impl Timing for ArrayTiming {
     fn programs(&mut self, after: When, class: Class, count: u32, place: impl Fn(u32) -> Place) -> When {
         let first = place(0);
         let entry = &self.blocks[first.block.index()];
+        // A train depends on its issue only, so the program before it must be in a queue or on its die.
         let writer = entry.writer.and_then(|writer| self.ops.find(writer)).map(|writer| &self.ops[writer]);
         let may_follow = writer.is_none_or(|op| op.kind == Kind::Program && op.state != State::Waiting);
         if !may_follow || !self.is_train(after, count) {
             return (0..count).fold(after, |_, at| self.program(after, class, || place(at)));
         }
+        // Pages of a block share a queue, so the train takes the class of a waiting program.
         let class = writer.filter(|op| !op.is_running()).map_or(class, |op| op.class);
         let op = self.ops.issue_many(Kind::Program, class, Self::spot(first), self.page_transfer_ns, count);
         let ticket = self.ops.ticket(op);
@@ -207,7 +205,7 @@ impl Timing for ArrayTiming {
             match before.kind {
                 Kind::Erase => self.ops.wait_for(op, writer),
                 _ if before.is_running() => {}
-                // Pages are programmed in order: this one has its turn behind the other, in the same queue.
+                // Pages are programmed in order, so this program follows the other in the same queue.
                 _ => {
                     let waits = before.state == State::Waiting;
                     self.ops[op].class = class;
@@ -229,6 +227,7 @@ impl Timing for ArrayTiming {
         let ticket = self.ops.ticket(op);
         block.writer = Some(ticket);
         let before = std::mem::replace(&mut block.others, 1);
+        // The block entry holds one waiting erase; further ones queue in `more_erases`.
         if block.before_erase > 0 || self.more_erases.iter().any(|more| more.block == id) {
             self.more_erases.push(MoreErase { block: id, op, before });
             self.ops.hold(op);
@@ -255,7 +254,7 @@ impl Timing for ArrayTiming {
                 let join = self.issue_join();
                 self.wait_until(join, a);
                 self.wait_until(join, b);
-                // One of them is to come.
+                // At least one of the two dependencies is unmet.
                 self.ops.release(join);
                 When::With(self.ops.ticket(join))
             }
@@ -263,12 +262,13 @@ impl Timing for ArrayTiming {
     }
 
     fn all(&mut self, whens: &[When]) -> When {
-        // The last one so far, and what waits for those before it.
+        // Latest event so far, and the join that waits for the ones before it.
         let (mut last, mut join) = (When::START, None);
         for &when in whens {
             if self.is_past(when) {
                 continue;
             }
+            // If the next one completes no earlier, only it counts.
             if !self.is_past(last) && !self.follows(last, when) {
                 let join = *join.get_or_insert_with(|| self.issue_join());
                 self.wait_until(join, last);
@@ -277,7 +277,7 @@ impl Timing for ArrayTiming {
         }
         let Some(join) = join else { return last };
         self.wait_until(join, last);
-        // Some of them are to come.
+        // At least one dependency is unmet.
         self.ops.release(join);
         When::With(self.ops.ticket(join))
     }
@@ -288,6 +288,7 @@ impl Timing for ArrayTiming {
         {
             return;
         }
+        // Complete, or watched already: a join carries this token.
         let join = self.issue_join();
         self.ops.watch(join, token);
         self.wait_until(join, when);
@@ -353,7 +354,7 @@ impl Timing for ArrayTiming {
         while self.ops.find(ticket).is_some() {
             self.start();
             let next = self.next_instant();
-            assert!(next < NEVER, "timing bug: an operation waits for nothing that is on its way");
+            assert!(next < NEVER, "timing bug: an operation waits, and nothing is in flight");
             self.pass(next, None);
         }
         self.now
@@ -363,7 +364,7 @@ impl Timing for ArrayTiming {
         while self.ops.live() > 0 {
             self.start();
             let next = self.next_instant();
-            assert!(next < NEVER, "timing bug: an operation waits for nothing that is on its way");
+            assert!(next < NEVER, "timing bug: an operation waits, and nothing is in flight");
             self.pass(next, None);
         }
         self.now
@@ -432,7 +433,6 @@ impl Timing for ArrayTiming {
 }
 
 impl ArrayTiming {
-    /// Lets time pass until `time`, whatever is reported.
     fn pass_until(&mut self, time: SimTime) {
         loop {
             self.start();

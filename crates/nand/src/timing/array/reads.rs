@@ -1,10 +1,11 @@
-//! Reads over a shared bus: activities of a reader, and the order of several readers.
+//! Reads over a shared bus: steps of a reader, and the choice among readers.
 
 use super::{ArrayTiming, Carry, Class, Group, Kind, NEVER, NONE, Phase, Sending, Step};
+use strobe_types::SimTime;
+
 use crate::EventKind;
 
 impl ArrayTiming {
-    /// Range of the readers of `die` in `readers`.
     #[inline(always)]
     pub(super) fn readers_of(&self, die: u32) -> std::ops::Range<usize> {
         let first = (die * self.readers_per_die) as usize;
@@ -16,8 +17,7 @@ impl ArrayTiming {
         (die * self.readers_per_die + reader) as usize
     }
 
-    /// Index in the race of the end of the array's work for `reader` of `die`. The first reader shares the
-    /// die's entry, because a die does nothing else meanwhile.
+    /// The first reader shares the race entry of its die, because the die does nothing else at that time.
     #[inline(always)]
     fn reader_runner(&self, die: u32, reader: u32) -> usize {
         match reader {
@@ -26,7 +26,7 @@ impl ArrayTiming {
         }
     }
 
-    /// The array has read what a reader has asked for that is not the first of its die: these stand behind the dies.
+    /// Race entries of further readers follow those of the dies.
     #[cold]
     pub(super) fn end_reader(&mut self, behind: u32) {
         let at = behind - self.dies.len() as u32;
@@ -34,7 +34,6 @@ impl ArrayTiming {
         self.sensed(at / others, at % others + 1);
     }
 
-    /// `reader` of `die` begins to read `group`.
     #[inline]
     pub(super) fn begin_read(&mut self, die: u32, reader: u32, group: Group) {
         let at = self.reader_at(die, reader);
@@ -44,10 +43,13 @@ impl ArrayTiming {
         } else {
             self.sense(die, reader, group);
         }
-        if self.reads_beside { self.hold_for_reads(die) } else { self.hold(die, Phase::Readers, group.class) }
+        if self.overlaps_reads {
+            self.hold_for_reads(die)
+        } else {
+            self.hold(die, Phase::Readers, group.class)
+        }
     }
 
-    /// The array begins to read `group` for `reader`.
     #[inline]
     fn sense(&mut self, die: u32, reader: u32, group: Group) {
         let at = self.reader_at(die, reader);
@@ -57,7 +59,6 @@ impl ArrayTiming {
         self.race.set(runner, due);
     }
 
-    /// The die is held for the most urgent of what its readers do; it is free if they do nothing.
     #[inline]
     fn hold_for_reads(&mut self, die: u32) {
         let class = match self.readers_per_die {
@@ -72,11 +73,10 @@ impl ArrayTiming {
         }
     }
 
-    /// The command that `reader` of `die` had on the bus has arrived.
     pub(super) fn commanded(&mut self, die: u32, reader: u32) {
         let at = self.reader_at(die, reader);
         let Some((group, Step::Commands(page))) = self.readers[at].array else {
-            unreachable!("timing bug: a command that nobody has sent")
+            unreachable!("timing bug: arrival of a command that was not sent")
         };
         match self.ops[page].next {
             NONE => self.sense(die, reader, group),
@@ -87,7 +87,6 @@ impl ArrayTiming {
         }
     }
 
-    /// The array has read what `reader` of `die` has asked for.
     #[inline]
     pub(super) fn sensed(&mut self, die: u32, reader: u32) {
         let runner = self.reader_runner(die, reader);
@@ -102,12 +101,11 @@ impl ArrayTiming {
         }
     }
 
-    /// Lets what the page registers of `reader` hold move to the cache registers, which are free, and go over the bus; or
-    /// the rest of what is in the cache registers.
     fn send(&mut self, die: u32, reader: u32) {
         let at = self.reader_at(die, reader);
         loop {
             let entry = &mut self.readers[at];
+            // Pages in the cache registers go first; sensed pages follow when those are sent.
             let Sending { page, class } = match (entry.sending, entry.array) {
                 (Some(sending), _) => sending,
                 (None, Some((group, Step::Sensed))) => {
@@ -124,15 +122,17 @@ impl ArrayTiming {
             let op = &self.ops[page];
             if op.transfer_ns > 0 {
                 self.request_bus(die, class, Carry::Data(reader));
-                if !self.reads_beside {
+                if !self.overlaps_reads {
+                    // The die does nothing else until the page has arrived.
                     return;
                 }
                 break;
             }
+            // A page without a transfer is complete at once.
             entry.sending = Some(Sending { page: op.next, class });
             self.complete(page);
         }
-        if self.reads_beside {
+        if self.overlaps_reads {
             self.hold_for_reads(die);
             self.note_die(die);
         } else {
@@ -140,12 +140,11 @@ impl ArrayTiming {
         }
     }
 
-    /// The page that `reader` of `die` had on the bus has arrived.
     #[inline]
     pub(super) fn sent(&mut self, die: u32, reader: u32) {
         let at = self.reader_at(die, reader);
         let Some(Sending { page, .. }) = &mut self.readers[at].sending else {
-            unreachable!("timing bug: a page that nobody has sent")
+            unreachable!("timing bug: arrival of a page that was not sent")
         };
         let arrived = *page;
         *page = self.ops[arrived].next;
@@ -153,23 +152,25 @@ impl ArrayTiming {
         self.send(die, reader);
     }
 
-    /// Bus time of the next transfer from `reader` of `die`, in ns.
     #[inline]
     pub(super) fn data_ns(&self, die: u32, reader: u32) -> u64 {
         let sending = self.readers[self.reader_at(die, reader)].sending;
         sending.map_or(0, |sending| self.ops[sending.page].transfer_ns)
     }
 
-    /// True if a host read waits: programs and erases are suspended for it.
     #[inline(always)]
     pub(super) fn has_urgent_read(&self, die: u32) -> bool {
+        self.has_read_due(die, NEVER)
+    }
+
+    #[inline(always)]
+    pub(super) fn has_read_due(&self, die: u32, deadline: SimTime) -> bool {
         match self.readers_per_die {
-            1 => self.dies[die as usize].queues.has_urgent_read(),
-            _ => self.readers[self.readers_of(die)].iter().any(|reader| reader.queues.has_urgent_read()),
+            1 => self.dies[die as usize].queues.has_read_due(deadline),
+            _ => self.readers[self.readers_of(die)].iter().any(|reader| reader.queues.has_read_due(deadline)),
         }
     }
 
-    /// The class of the operation whose patience runs out first, of all that wait for `die` or one of its planes.
     #[inline(always)]
     pub(super) fn first_class(&self, die: u32) -> Option<Class> {
         let class = self.dies[die as usize].queues.choice();
@@ -188,17 +189,16 @@ impl ArrayTiming {
         reads.chain(whole).min().map(|(_, class)| class)
     }
 
-    /// The reader of `die` that is free and has the read whose patience runs out first, with the class of that; while
-    /// something is suspended only host reads count.
+    /// Free reader with the earliest deadline, and the class of that read. While an operation is suspended,
+    /// only host reads due by its deadline count.
     fn next_reader(&self, die: u32) -> Option<(u32, Class)> {
-        let is_suspended = self.dies[die as usize].suspended.is_some();
+        let suspended = self.dies[die as usize].suspended;
         let next = |(at, reader): (u32, &super::Reader)| {
             let queues =
                 if self.readers_per_die == 1 { &self.dies[die as usize].queues } else { &reader.queues };
-            let class = if is_suspended {
-                queues.has_urgent_read().then_some(Class::HostRead)?
-            } else {
-                queues.choice()?
+            let class = match suspended {
+                Some(suspended) => queues.has_read_due(suspended.deadline).then_some(Class::HostRead)?,
+                None => queues.choice()?,
             };
             reader.is_free(self.config.cache_read).then(|| (queues.runs_out(class), at, class))
         };
@@ -209,22 +209,20 @@ impl ArrayTiming {
             .map(|(_, at, class)| (at, class))
     }
 
-    /// Lets `die`, on which reads may begin beside others, do what it can do now.
     #[inline(never)]
-    pub(super) fn look_at_readers(&mut self, die: u32) {
+    pub(super) fn serve_readers(&mut self, die: u32) {
         loop {
             let entry = &self.dies[die as usize];
-            let (is_idle, is_suspended) = (entry.phase == Phase::Idle, entry.suspended.is_some());
-            let wants_read = if is_suspended {
-                self.has_urgent_read(die)
-            } else {
-                matches!(self.first_class(die), Some(Class::HostRead | Class::BackgroundRead))
+            let (is_idle, suspended) = (entry.phase == Phase::Idle, entry.suspended);
+            let wants_read = match suspended {
+                Some(suspended) => self.has_read_due(die, suspended.deadline),
+                None => matches!(self.first_class(die), Some(Class::HostRead | Class::BackgroundRead)),
             };
             if !wants_read {
-                return match (is_idle, is_suspended) {
-                    (true, true) => self.resume(die),
-                    (true, false) => self.begin_first(die),
-                    // The next one takes the whole die.
+                return match (is_idle, suspended) {
+                    (true, Some(_)) => self.resume(die),
+                    (true, None) => self.begin_first(die),
+                    // The next operation needs the whole die.
                     (false, _) => {}
                 };
             }
@@ -234,7 +232,6 @@ impl ArrayTiming {
         }
     }
 
-    /// Takes the next read of `class` out of the queue of `reader`.
     fn take_read(&mut self, die: u32, reader: u32, class: Class) -> Group {
         let at = self.reader_at(die, reader);
         let whole = &mut self.dies[die as usize].queues;
@@ -245,16 +242,15 @@ impl ArrayTiming {
                 &mut self.readers[at].queues
             }
         };
-        let group = queues.take(&mut self.ops, class, &self.config.patience_ns);
+        let group = queues.take(&mut self.ops, class, &self.config.deadline_ns);
         self.log_group(group, EventKind::FlashBegin);
         group
     }
 
-    /// `die`, which is idle, begins with what is first in its own queues.
     fn begin_first(&mut self, die: u32) {
         let entry = &mut self.dies[die as usize];
         if let Some(class) = entry.queues.choice() {
-            let group = entry.queues.take(&mut self.ops, class, &self.config.patience_ns);
+            let group = entry.queues.take(&mut self.ops, class, &self.config.deadline_ns);
             debug_assert!(group.kind != Kind::Read, "timing bug: a read that no reader has begun");
             self.begin(die, group);
         }

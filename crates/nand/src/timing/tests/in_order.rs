@@ -1,5 +1,3 @@
-//! Issue in order, against a naive line before one waiting slot.
-
 use strobe_types::{Geometry, GeometrySpec, Prng, State, StateReader, StateWriter};
 
 use super::super::Issue;
@@ -25,13 +23,11 @@ fn in_order() -> ArrayTiming {
     ArrayTiming::new(TimingConfig { issue: Issue::InOrder, ..config() }, &board())
 }
 
-/// Programs of the next pages of dies, and erases of another block of theirs.
 fn any_line(seed: u64, count: u32) -> Vec<(u32, bool)> {
     let mut rng = Prng::new(seed);
     (0..count).map(|_| (rng.below(DIES), rng.below(10) == 0)).collect()
 }
 
-/// When each operation of `line` is complete: it begins when its die is free and the one before it has begun.
 fn naive(line: &[(u32, bool)]) -> Vec<u64> {
     let (mut busy, mut bus, mut begun) = ([0; DIES as usize], [0; 2], 0);
     let mut ends = Vec::new();
@@ -75,12 +71,12 @@ fn the_head_of_the_line_holds_up_all_dies() {
         let whens = issue(&mut array, &line);
         let mut last = (0, 0);
         for (&when, &expected) in whens.iter().zip(&expected) {
-            // Later ones may be complete before: then time has passed beyond them.
+            // Later ones may complete earlier, so the times are running maxima.
             let end = array.finish(when).as_ns();
             last = (last.0.max(end), last.1.max(expected));
             assert_eq!(last.0, last.1, "seed {seed}");
         }
-        // Where each die has a line of its own, nothing waits for other dies.
+        // With per-die issue no operation waits for other dies.
         let mut per_die = ArrayTiming::new(config(), &board());
         let _ = issue(&mut per_die, &line);
         assert!(per_die.drain().as_ns() * 5 < last.0 * 4, "seed {seed}");

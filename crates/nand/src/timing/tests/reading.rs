@@ -1,5 +1,3 @@
-//! Commands on the bus, cache reads, planes that read on their own.
-
 use super::*;
 use crate::SuspendConfig;
 
@@ -18,7 +16,6 @@ fn independent(config: TimingConfig) -> ArrayTiming {
     ArrayTiming::new(TimingConfig { independent_plane_reads: true, ..config }, &geometry())
 }
 
-/// One die with a bus to itself.
 fn alone(config: TimingConfig) -> ArrayTiming {
     let spec = GeometrySpec { dies_per_channel: 1, planes_per_die: 1, ..*geometry().spec() };
     ArrayTiming::new(config, &Geometry::new(spec).expect("valid"))
@@ -52,7 +49,6 @@ fn each_plane_is_sent_its_command() {
     assert_eq!(ends(&mut a, programs), [2 * (COMMAND + TRANSFER) + PROGRAM; 2]);
 }
 
-/// Many dies that read: the bus carries a command and a page for each read, and nothing else.
 #[test]
 fn short_reads_of_many_dies_are_bound_by_commands_and_transfers() {
     let spec = GeometrySpec { channels: 1, dies_per_channel: 64, planes_per_die: 1, ..*geometry().spec() };
@@ -68,7 +64,6 @@ fn short_reads_of_many_dies_are_bound_by_commands_and_transfers() {
     assert!((least..=least + READ + TRANSFER).contains(&done), "{done} ns, {least} on the bus");
 }
 
-/// Back to back on one die: tR and transfer one after the other, or one beside the other.
 #[test]
 fn cache_reads_overlap_array_and_bus() {
     const READS: u64 = 100;
@@ -82,8 +77,8 @@ fn cache_reads_overlap_array_and_bus() {
             a.host_read(at(0, 0, page % 8));
             plain.host_read(at(0, 0, page % 8));
         }
-        let beside = command + read.max(TRANSFER);
-        assert_eq!(a.drain().as_ns(), (READS - 1) * beside + command + read + TRANSFER);
+        let overlapped = command + read.max(TRANSFER);
+        assert_eq!(a.drain().as_ns(), (READS - 1) * overlapped + command + read + TRANSFER);
         assert_eq!(plain.drain().as_ns(), READS * (command + read + TRANSFER));
         assert_eq!(a.occupancy(a.now()).total_ns(), a.now().as_ns(), "the die is held once at a time");
     }
@@ -127,7 +122,6 @@ fn a_program_takes_all_planes_and_has_its_turn() {
     assert_eq!(ends(&mut a, [read, program, late]), expected);
 }
 
-/// A read that was first, and has to wait for its plane, holds up no other plane.
 #[test]
 fn a_plane_that_is_busy_holds_up_no_other() {
     let mut a = independent(config());
@@ -139,7 +133,8 @@ fn a_plane_that_is_busy_holds_up_no_other() {
 #[test]
 fn a_suspended_program_frees_all_planes() {
     let suspend = SuspendConfig { most: 1, suspend_ns: 20_000, resume_ns: 8_000, least_left_ns: 0 };
-    let mut a = independent(TimingConfig { suspend, ..config() });
+    let deadline_ns = [0, 1_000_000, 0, 0, 0];
+    let mut a = independent(TimingConfig { suspend, deadline_ns, ..config() });
     let program = a.host_program(at(0, 0, 0));
     let later = |ns| When::At(SimTime::from_ns(ns));
     let first = a.read(later(100_000), Class::HostRead, 1, in_block(0, 0, 1, 3));
@@ -150,7 +145,6 @@ fn a_suspended_program_frees_all_planes() {
     assert_eq!(ends(&mut a, [first, second, program]), [sent, both, both + 8_000 + left]);
 }
 
-/// Both at once: a plane senses while another page of it is sent.
 #[test]
 fn planes_have_registers_of_their_own() {
     let mut a = independent(TimingConfig { cache_read: true, read_ns: TRANSFER.into(), ..config() });

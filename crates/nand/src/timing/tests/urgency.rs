@@ -6,8 +6,8 @@ use crate::SuspendConfig;
 const SUSPEND: u64 = 20_000;
 const RESUME: u64 = 8_000;
 
-fn patient(patience_ns: [u64; Class::ALL.len()]) -> ArrayTiming {
-    ArrayTiming::new(TimingConfig { patience_ns, ..config() }, &geometry())
+fn patient(deadline_ns: [u64; Class::ALL.len()]) -> ArrayTiming {
+    ArrayTiming::new(TimingConfig { deadline_ns, ..config() }, &geometry())
 }
 
 fn suspending(most: u32, least_left_ns: u64) -> ArrayTiming {
@@ -15,11 +15,16 @@ fn suspending(most: u32, least_left_ns: u64) -> ArrayTiming {
     ArrayTiming::new(TimingConfig { suspend, ..config() }, &geometry())
 }
 
+fn suspending_until(most: u32, deadline_ns: u64) -> ArrayTiming {
+    let suspend = SuspendConfig { most, suspend_ns: SUSPEND, resume_ns: RESUME, least_left_ns: 0 };
+    let deadline_ns = [0, deadline_ns, deadline_ns, deadline_ns, deadline_ns];
+    ArrayTiming::new(TimingConfig { suspend, deadline_ns, ..config() }, &geometry())
+}
+
 fn later(ns: u64) -> When {
     When::At(SimTime::from_ns(ns))
 }
 
-/// A die does something, and operations of all classes come while it does, the least urgent first.
 fn all_classes(a: &mut ArrayTiming) -> [When; 5] {
     a.clear(in_block(0, 0, 3, 0));
     let erase = a.erase(later(1000), Class::Erase, in_block(0, 0, 0, 0));
@@ -31,7 +36,7 @@ fn all_classes(a: &mut ArrayTiming) -> [When; 5] {
 }
 
 #[test]
-fn without_patience_it_is_first_come_first_served() {
+fn without_deadlines_it_is_first_come_first_served() {
     let mut a = patient([0; 5]);
     let operations = all_classes(&mut a);
     let [erase, moved, fetched, written, read] = ends(&mut a, operations);
@@ -42,7 +47,7 @@ fn without_patience_it_is_first_come_first_served() {
 }
 
 #[test]
-fn with_much_patience_the_most_urgent_is_first() {
+fn with_long_deadlines_the_most_urgent_is_first() {
     let mut a = patient([0, 1, 2, 3, 4].map(|class| class * 1_000_000_000));
     let operations = all_classes(&mut a);
     let [erase, moved, fetched, written, read] = ends(&mut a, operations);
@@ -62,27 +67,26 @@ fn of_equal_ones_the_one_issued_first_is_first() {
     assert_eq!(ends(&mut a, [read, program]), expected);
 }
 
-/// However many reads come, an erase waits no longer than its patience and what has begun by then.
+/// With any number of reads, an erase waits only for its deadline and the operations begun by then.
 #[test]
 fn nobody_starves() {
-    const PATIENCE: u64 = 3_000_000;
-    let mut a = patient([0, 0, 0, 0, PATIENCE]);
+    const DEADLINE: u64 = 3_000_000;
+    let mut a = patient([0, 0, 0, 0, DEADLINE]);
     let mut reads = Vec::new();
     for number in 0..2000 {
-        // Twice as many as the die can do.
+        // Twice the load the die can serve.
         let time = number * (READ + TRANSFER) / 2;
         reads.push(a.read(later(time), Class::HostRead, 1, in_block(0, 0, 1, 0)));
     }
     let erase = a.clear(at(0, 0, 0));
     let done = a.end(erase);
-    assert!((PATIENCE + ERASE..=2 * PATIENCE + READ + TRANSFER + ERASE).contains(&done), "{done}");
+    assert!((DEADLINE + ERASE..=2 * DEADLINE + READ + TRANSFER + ERASE).contains(&done), "{done}");
     assert!(a.has_begun(reads[1999]).is_some());
 }
 
-#[test]
-fn the_bus_takes_the_most_urgent() {
+fn on_one_bus(deadline_ns: [u64; Class::ALL.len()]) -> [u64; 4] {
     let geometry = Geometry::new(GeometrySpec { dies_per_channel: 4, ..*geometry().spec() }).expect("valid");
-    let mut wide = ArrayTiming::new(config(), &geometry);
+    let mut wide = ArrayTiming::new(TimingConfig { deadline_ns, ..config() }, &geometry);
     let place = |die: u32| {
         let geometry = geometry.clone();
         move || geometry.place_of_block(BlockId::new(die * 8))
@@ -91,8 +95,31 @@ fn the_bus_takes_the_most_urgent() {
     let moved = wide.program(NOW, Class::BackgroundProgram, place(1));
     let moved_too = wide.program(NOW, Class::BackgroundProgram, place(2));
     let written = wide.program(later(1000), Class::HostProgram, place(3));
-    let order = [1, 3, 4, 2].map(|turn| turn * TRANSFER + PROGRAM);
-    assert_eq!(ends(&mut wide, [blocker, moved, moved_too, written]), order);
+    ends(&mut wide, [blocker, moved, moved_too, written])
+}
+
+#[test]
+fn the_bus_takes_the_earliest_deadline() {
+    let in_turns = |turns: [u64; 4]| turns.map(|turn| turn * TRANSFER + PROGRAM);
+    assert_eq!(on_one_bus([0, 1, 2, 3, 4].map(|class| class * 1_000_000)), in_turns([1, 3, 4, 2]));
+    assert_eq!(on_one_bus([0; 5]), in_turns([1, 2, 3, 4]), "first come, first served");
+}
+
+#[test]
+fn reads_that_fill_the_bus_do_not_keep_a_program_from_it() {
+    const DEADLINE: u64 = 1_000_000;
+    let geometry = Geometry::new(GeometrySpec { dies_per_channel: 3, ..*geometry().spec() }).expect("valid");
+    let deadline_ns = [0, DEADLINE, 0, 0, 0];
+    let times = TimingConfig { read_ns: 1.into(), deadline_ns, cache_read: true, ..config() };
+    let mut wide = ArrayTiming::new(times, &geometry);
+    let place = |die: u32| geometry.place_of_block(BlockId::new(die * 8));
+    for _ in 0..2000 {
+        wide.read(NOW, Class::HostRead, 4, || place(0));
+        wide.read(NOW, Class::HostRead, 4, || place(1));
+    }
+    let program = wide.program(later(10_000), Class::HostProgram, || place(2));
+    let done = wide.end(program) - PROGRAM - 10_000;
+    assert!((DEADLINE..=DEADLINE + 10 * TRANSFER).contains(&done), "the page is there after {done} ns");
 }
 
 #[test]
@@ -120,7 +147,7 @@ fn an_erase_is_suspended_as_a_program_is() {
 
 #[test]
 fn only_host_reads_are_served_meanwhile_and_all_of_them() {
-    let mut a = suspending(1, 0);
+    let mut a = suspending_until(1, 10_000_000);
     let program = a.host_program(at(0, 0, 0));
     let other = a.program(later(50_000), Class::HostProgram, in_block(0, 0, 1, 0));
     let fetched = a.read(later(60_000), Class::BackgroundRead, 1, in_block(0, 1, 1, 2));
@@ -131,6 +158,42 @@ fn only_host_reads_are_served_meanwhile_and_all_of_them() {
     assert_eq!([first, second], [100_000 + SUSPEND + one, 100_000 + SUSPEND + 2 * one]);
     assert_eq!(program, TRANSFER + PROGRAM + SUSPEND + 2 * one + RESUME);
     assert_eq!([other, fetched], [program + TRANSFER + PROGRAM, other + one]);
+}
+
+#[test]
+fn past_its_deadline_a_suspended_program_goes_on() {
+    const DEADLINE: u64 = 300_000;
+    let mut a = suspending_until(1_000_000, DEADLINE);
+    let program = a.host_program(at(0, 0, 0));
+    let times: [u64; 12] = std::array::from_fn(|number| 100_000 + 50_000 * number as u64);
+    let reads = times.map(|time| a.read(later(time), Class::HostRead, 1, in_block(0, 1, 1, 3)));
+    let before = times.iter().filter(|&&time| time <= TRANSFER + DEADLINE).count() as u64;
+    let one = READ + TRANSFER;
+    let mut operations = [program; 13];
+    operations[1..].copy_from_slice(&reads);
+    let [done, reads @ ..] = ends(&mut a, operations);
+    assert_eq!(done, TRANSFER + PROGRAM + SUSPEND + before * one + RESUME);
+    for (number, read) in (0..).zip(reads) {
+        let expected = if number < before {
+            100_000 + SUSPEND + (number + 1) * one
+        } else {
+            done + (number - before + 1) * one
+        };
+        assert_eq!(read, expected, "read {number}");
+    }
+    assert_eq!(a.occupancy(a.now()).suspends, 1);
+}
+
+#[test]
+fn without_a_deadline_reads_that_wait_at_the_suspend_go_first() {
+    let mut a = suspending(1, 0);
+    let program = a.host_program(at(0, 0, 0));
+    let [first, second, third] =
+        [100_000, 100_000, 150_000].map(|time| a.read(later(time), Class::HostRead, 1, in_block(0, 1, 1, 3)));
+    let one = READ + TRANSFER;
+    let done = TRANSFER + PROGRAM + SUSPEND + 2 * one + RESUME;
+    let read = 100_000 + SUSPEND + one;
+    assert_eq!(ends(&mut a, [first, second, program, third]), [read, read + one, done, done + one]);
 }
 
 #[test]

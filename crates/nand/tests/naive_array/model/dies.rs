@@ -1,35 +1,43 @@
-//! Choices of dies and buses, and the ends of their activities.
-
 use super::reader::Reading;
-use super::{Ahead, Carry, Doing, Group, HOST_READ, Kind, Model, State};
+use super::{Ahead, Carry, Doing, Group, HOST_READ, Kind, Model, Op, State};
 
 impl Model {
-    /// The reader of `op`'s die that it would be read by.
     fn reader_of(&self, op: usize) -> usize {
         if self.config.readers > 1 { self.ops[op].target.plane as usize } else { 0 }
     }
 
-    /// Queue of `op`: its class, and for reads their reader.
     pub(super) fn line(&self, op: usize) -> (usize, usize) {
         let reader = if self.ops[op].kind == Kind::Read { self.reader_of(op) } else { 0 };
         (self.ops[op].class, reader)
     }
 
-    /// The first operation of each line of `die`, that whose patience runs out first ahead; of equal ones that issued
-    /// first. While something is suspended only host reads.
+    /// First operation of each queue of `die`, the earliest deadline first, then in issue order. While an
+    /// operation is suspended only host reads due by its deadline.
     fn heads(&self, die: usize) -> Vec<usize> {
         let mut heads: Vec<usize> = Vec::new();
         for &op in &self.dies[die].queue {
-            let counts = self.dies[die].suspended.is_none() || self.ops[op].class == HOST_READ;
+            let suspended = self.dies[die].suspended.as_ref();
+            let counts = suspended.is_none_or(|&(.., deadline)| self.is_read_due(op, deadline));
             if counts && heads.iter().all(|&other| self.line(other) != self.line(op)) {
                 heads.push(op);
             }
         }
-        heads.sort_by_key(|&op| (self.ops[op].ready_at + self.config.patience_ns[self.ops[op].class], op));
+        heads.sort_by_key(|&op| (self.ops[op].ready_at + self.config.deadline_ns[self.ops[op].class], op));
         heads
     }
 
-    /// Takes `head` and those that share its array time out of the queue of `die`; they run.
+    fn is_read_due(&self, op: usize, deadline: u64) -> bool {
+        let Op { class, ready_at, .. } = self.ops[op];
+        class == HOST_READ && ready_at + self.config.deadline_ns[HOST_READ] <= deadline
+    }
+
+    fn deadline(&self, die: usize, group: &Group) -> u64 {
+        match self.config.deadline_ns[self.ops[group[0]].class] {
+            0 => self.now + self.config.deadline_ns[HOST_READ],
+            deadline_ns => self.dies[die].began + deadline_ns,
+        }
+    }
+
     fn take(&mut self, die: usize, head: usize) -> Group {
         let in_line = |op: &usize| self.line(*op) == self.line(head);
         let line: Vec<usize> = self.dies[die].queue.iter().copied().filter(in_line).collect();
@@ -54,12 +62,11 @@ impl Model {
         group
     }
 
-    /// Lets everything start that can.
     pub(crate) fn start(&mut self) {
         loop {
             let mut is_new = false;
             for die in 0..self.dies.len() {
-                is_new |= self.look_at_die(die);
+                is_new |= self.serve_die(die);
             }
             for bus in 0..self.buses.len() {
                 is_new |= self.look_at_bus(bus);
@@ -70,7 +77,7 @@ impl Model {
         }
     }
 
-    fn look_at_die(&mut self, die: usize) -> bool {
+    fn serve_die(&mut self, die: usize) -> bool {
         let entry = &self.dies[die];
         match entry.doing.clone() {
             Doing::Nothing => self.look_at_free(die),
@@ -80,12 +87,13 @@ impl Model {
                 let left = until - self.now;
                 let may_suspend =
                     entry.suspends < self.config.most && left > self.config.least_left_ns && !is_loading;
-                let has_host_read = entry.queue.iter().any(|&op| self.ops[op].class == HOST_READ);
+                let deadline = self.deadline(die, &group);
+                let has_host_read = entry.queue.iter().any(|&op| self.is_read_due(op, deadline));
                 if has_host_read && may_suspend {
                     self.suspends += 1;
                     let entry = &mut self.dies[die];
                     entry.suspends += 1;
-                    entry.suspended = Some((group, left));
+                    entry.suspended = Some((group, left, deadline));
                     entry.doing = Doing::Suspending { until: self.now + self.config.suspend_ns };
                     return true;
                 }
@@ -95,7 +103,6 @@ impl Model {
         }
     }
 
-    /// A die that neither programs nor erases.
     fn look_at_free(&mut self, die: usize) -> bool {
         let mut is_new = false;
         while self.begin_read(die) {
@@ -114,7 +121,6 @@ impl Model {
         true
     }
 
-    /// A read begins where its reader is free, unless it is the turn of something that takes the whole die.
     fn begin_read(&mut self, die: usize) -> bool {
         let heads = self.heads(die);
         if heads.first().is_none_or(|&first| self.ops[first].kind != Kind::Read) {
@@ -128,7 +134,7 @@ impl Model {
         };
         let Some(&read) = heads.iter().find(can_begin) else { return false };
         let (reader, class) = (self.reader_of(read), self.ops[read].class);
-        self.beside += u64::from(self.reads(die));
+        self.overlapped += u64::from(self.reads(die));
         let group = self.take(die, read);
         if self.config.command_ns > 0 {
             self.request(die, class, Carry::Command(reader));
@@ -162,7 +168,6 @@ impl Model {
         true
     }
 
-    /// Number of bus transfers before the array works for `group`, one for each flash page.
     fn loads(&self, group: &Group) -> usize {
         group.len() * self.parts(group)
     }
@@ -171,7 +176,6 @@ impl Model {
         if self.ops[group[0]].kind == Kind::Program { self.config.parts } else { 1 }
     }
 
-    /// A program or erase begins.
     fn begin(&mut self, die: usize, head: usize) {
         let group = self.take(die, head);
         if self.ops[head].transfer_ns > 0 {
@@ -182,7 +186,6 @@ impl Model {
         }
     }
 
-    /// Array time of the page that `group` shares, in ns.
     fn array_ns(&self, group: &Group) -> u64 {
         let op = &self.ops[group[0]];
         let of_page = |times: &[u64]| times[op.target.page as usize % times.len()];
@@ -193,23 +196,23 @@ impl Model {
             (Kind::Erase, false) => self.config.erase_ns,
             (Kind::Erase, true) => erase,
             (_, false) => of_page(&self.config.program_ns),
-            // As many word lines of one bit per cell as a program of all has flash pages.
+            // In SLC mode each flash page is a separate word line.
             (_, true) => program * self.config.parts as u64,
         }
     }
 
     fn begin_array(&mut self, die: usize, group: Group) {
         let duration = self.array_ns(&group);
-        self.dies[die].suspends = 0;
+        (self.dies[die].began, self.dies[die].suspends) = (self.now, 0);
         self.dies[die].doing = Doing::Array { group, until: self.now + duration };
     }
 
     fn request(&mut self, die: usize, class: usize, what: Carry) {
         let channel = self.dies[die].channel;
-        self.buses[channel].requests.push((class, die, what));
+        let deadline = self.now + self.config.deadline_ns[class];
+        self.buses[channel].requests.push((deadline, class, die, what));
     }
 
-    /// Bus time of `what` for `die`, in ns.
     fn carry_ns(&self, die: usize, what: Carry) -> u64 {
         let entry = &self.dies[die];
         let op = match what {
@@ -226,14 +229,18 @@ impl Model {
 
     fn look_at_bus(&mut self, bus: usize) -> bool {
         let entry = &mut self.buses[bus];
-        // The most urgent; commands before data; of equal ones the first: what came earlier stands further ahead.
+        // The class with the earliest deadline, on ties the most urgent; commands before data; then in order
+        // of arrival.
+        let deadline = |class: usize| {
+            entry.requests.iter().filter(|request| request.1 == class).map(|request| request.0).min()
+        };
         let order = |&at: &usize| {
-            let (class, _, what) = entry.requests[at];
-            (class, !matches!(what, Carry::Command(_)))
+            let (_, class, _, what) = entry.requests[at];
+            (deadline(class), class, !matches!(what, Carry::Command(_)))
         };
         let first = (0..entry.requests.len()).min_by_key(order);
         let (None, Some(first)) = (entry.carries, first) else { return false };
-        let (_, die, what) = entry.requests.remove(first);
+        let (.., die, what) = entry.requests.remove(first);
         let until = self.now + self.carry_ns(die, what);
         self.buses[bus].carries = Some((die, what, until));
         true
@@ -263,9 +270,6 @@ impl Model {
         dies.chain(planes).chain(buses).chain(times).min()
     }
 
-    /// Advances `reader` of `die` as far as it can go without a bus. Pages read move to the cache registers;
-    /// those with nothing to transfer complete. The bus is then requested for the next page, unless that page
-    /// is on it.
     fn send(&mut self, die: usize, reader: usize) {
         loop {
             let entry = &mut self.dies[die].readers[reader];
@@ -315,10 +319,10 @@ impl Model {
                     }
                 }
             }
-            // Nothing is what it does, as far as it chooses; what is suspended says what it may choose.
+            // The die chooses next; its suspended operation limits the choice.
             Doing::Suspending { .. } => {}
             Doing::Resuming { .. } => {
-                let (group, left) = self.dies[die].suspended.take().expect("what is resumed");
+                let (group, left, _) = self.dies[die].suspended.take().expect("what is resumed");
                 self.dies[die].doing = Doing::Array { group, until: self.now + left };
             }
             other => panic!("{other:?} has no end"),

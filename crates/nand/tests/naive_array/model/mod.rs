@@ -1,9 +1,9 @@
-//! The rules of flash in virtual time, as plainly as they can be written: vectors, and a scan of everything at each
-//! step.
+//! Rules of flash in virtual time in their plainest form: vectors, and a scan of everything at each step.
 //!
-//! What the rules leave open and this model settles: an event lets operations go in the order of their issue; that one
-//! of them enters its queue (or, a join, is complete) is an event of its own, dealt with after those before it. A
-//! program behind an erase of its block follows the erase, and no longer the programs before that.
+//! The model settles points that the rules leave open. An event releases operations in issue order. The entry
+//! of a released operation into its queue (or the completion of a join) is a separate event, handled after
+//! those before it. A program behind an erase of its block follows the erase, and no longer the programs
+//! before that.
 
 mod dies;
 mod reader;
@@ -21,11 +21,10 @@ pub(crate) enum Kind {
     Erase,
 }
 
-/// Numbers of the classes in the order of their urgency; this one is what programs and erases are suspended for.
+/// Class of host reads, which may suspend programs and erases. Classes are numbered by urgency.
 const HOST_READ: usize = 0;
 pub(crate) const CLASSES: usize = 5;
 
-/// When something is there.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Then {
     At(u64),
@@ -34,46 +33,36 @@ pub(crate) enum Then {
 
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Config {
-    /// By page type: pages take turns.
     pub(crate) read_ns: Vec<u64>,
     pub(crate) program_ns: Vec<u64>,
     pub(crate) erase_ns: u64,
-    /// Reads, programs and erases of blocks in SLC mode, whatever the page.
     pub(crate) slc_ns: [u64; 3],
     pub(crate) unit_ns: u64,
-    /// A flash page on the bus.
     pub(crate) page_ns: u64,
-    /// Flash pages that one program fills: each goes over the bus with a command of its own.
     pub(crate) parts: usize,
-    /// Command cycles of a page, in front of its array time.
     pub(crate) command_ns: u64,
     pub(crate) cache_program: bool,
     pub(crate) cache_read: bool,
-    /// Planes of a die, if each reads on its own; else 1.
     pub(crate) readers: usize,
-    pub(crate) patience_ns: [u64; CLASSES],
+    pub(crate) deadline_ns: [u64; CLASSES],
     pub(crate) most: u32,
     pub(crate) suspend_ns: u64,
     pub(crate) resume_ns: u64,
     pub(crate) least_left_ns: u64,
 }
 
-/// Die, plane, block and page of an operation.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Target {
     pub(crate) die: usize,
     pub(crate) block: usize,
     pub(crate) plane: u32,
     pub(crate) page: u32,
-    /// True if the block is in SLC mode when the operation is issued.
     pub(crate) slc: bool,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 enum State {
-    /// Something it waits for is not there.
     Waiting,
-    /// It waits for nothing more, and enters its queue as soon as those before it have.
     Ready,
     Queued,
     Running,
@@ -86,59 +75,38 @@ struct Op {
     class: usize,
     target: Target,
     transfer_ns: u64,
-    /// The time before which it may not start, until that has come.
     not_before: Option<u64>,
-    /// Operations that must be complete before.
     after: Vec<usize>,
-    /// The operation that must have entered its queue before.
     behind: Option<usize>,
     state: State,
     ready_at: u64,
     token: Option<u64>,
 }
 
-/// Operations that share an array time.
 type Group = Vec<usize>;
 
-/// Activity of a die, without reads.
 #[derive(Clone, Debug)]
 enum Doing {
     Nothing,
-    /// The flash pages (or, of an erase, the commands) from `at` on are still to come.
-    Loading {
-        group: Group,
-        at: usize,
-    },
-    Array {
-        group: Group,
-        until: u64,
-    },
-    Suspending {
-        until: u64,
-    },
-    Resuming {
-        until: u64,
-    },
+    Loading { group: Group, at: usize },
+    Array { group: Group, until: u64 },
+    Suspending { until: u64 },
+    Resuming { until: u64 },
 }
 
-/// Transfer on the bus.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 enum Carry {
-    /// A page to be programmed, or the command of an erase.
     Load,
-    /// Of this reader.
     Command(usize),
     Data(usize),
 }
 
-/// Something that ends.
 enum End {
     Die(usize),
     Reader(usize, usize),
     Bus(usize),
 }
 
-/// A group that comes over the bus while the array programs another.
 #[derive(Clone, Debug)]
 struct Ahead {
     group: Group,
@@ -148,20 +116,18 @@ struct Ahead {
 #[derive(Clone, Debug)]
 struct Die {
     channel: usize,
-    /// Operations in the order in which they entered.
     queue: Vec<usize>,
     doing: Doing,
     readers: Vec<Reader>,
     ahead: Option<Ahead>,
-    /// Suspended group, and its remaining time.
-    suspended: Option<(Group, u64)>,
+    suspended: Option<(Group, u64, u64)>,
+    began: u64,
     suspends: u32,
 }
 
 #[derive(Clone, Debug, Default)]
 struct Bus {
-    /// Requested transfers with their class, in order of arrival.
-    requests: Vec<(usize, usize, Carry)>,
+    requests: Vec<(u64, usize, usize, Carry)>,
     carries: Option<(usize, Carry, u64)>,
 }
 
@@ -176,8 +142,7 @@ pub(crate) struct Model {
     pub(crate) reported: Vec<u64>,
     pub(crate) held_ns: [u64; CLASSES],
     pub(crate) suspends: u64,
-    /// Reads that began while another one of their die was under way.
-    pub(crate) beside: u64,
+    pub(crate) overlapped: u64,
 }
 
 impl Model {
@@ -189,6 +154,7 @@ impl Model {
             readers: vec![Reader { reading: Reading::Nothing, sending: None }; config.readers],
             ahead: None,
             suspended: None,
+            began: 0,
             suspends: 0,
         };
         let dies = (0..channels * dies_per_channel).map(die).collect();
@@ -202,7 +168,7 @@ impl Model {
             reported: Vec::new(),
             held_ns: [0; CLASSES],
             suspends: 0,
-            beside: 0,
+            overlapped: 0,
         }
     }
 
@@ -229,7 +195,6 @@ impl Model {
         self.ops.len() - 1
     }
 
-    /// Issues a read of `units`, a program or an erase.
     pub(crate) fn issue(
         &mut self,
         kind: Kind,
@@ -266,7 +231,6 @@ impl Model {
         Then::With(new)
     }
 
-    /// The first to watch an operation is told when it is complete; others wait for it as for a time.
     pub(crate) fn watch(&mut self, then: Then, token: u64) {
         let op = match then {
             Then::With(op) if !self.is_there(then) && self.ops[op].token.is_none() => op,
@@ -307,7 +271,6 @@ impl Model {
         !matches!(self.dies[die].doing, Doing::Nothing) || self.reads(die)
     }
 
-    /// True if some reader of `die` is busy.
     fn reads(&self, die: usize) -> bool {
         self.dies[die].readers.iter().any(|reader| reader.groups().next().is_some())
     }
@@ -327,7 +290,6 @@ impl Model {
             && op.behind.is_none_or(|other| self.ops[other].state >= State::Queued)
     }
 
-    /// Something has happened: operations that wait for nothing more are ready.
     fn note_ready(&mut self) {
         for op in 0..self.ops.len() {
             if self.is_ready(&self.ops[op]) {
@@ -359,7 +321,6 @@ impl Model {
         self.let_go();
     }
 
-    /// The class for which `die` is held: of reads the most urgent.
     fn held_by(&self, die: usize) -> Option<usize> {
         let entry = &self.dies[die];
         let group = match &entry.doing {
@@ -382,7 +343,6 @@ impl Model {
         self.now = time;
     }
 
-    /// Everything that happens at `time` before anything new starts.
     pub(crate) fn step(&mut self, time: u64) {
         self.go_to(time);
         while let Some(end) = self.first_end(time) {
@@ -398,8 +358,8 @@ impl Model {
         }
     }
 
-    /// First activity to end at `time`. Dies come in order; of one die its array (all planes, or the first)
-    /// comes before its bus transfer. The arrays of other independent planes come last, die by die.
+    /// First activity to end at `time`. Dies come in order; on one die its array (all planes, or the first)
+    /// comes before its bus transfer. Arrays of other independent planes come last, die by die.
     fn first_end(&self, time: u64) -> Option<End> {
         let dies = || 0..self.dies.len();
         let whole =
@@ -429,7 +389,6 @@ impl Model {
         true
     }
 
-    /// Lets time pass until `is_done`, whatever is reported.
     pub(crate) fn run_until(&mut self, is_done: impl Fn(&Self) -> bool) {
         while !is_done(self) {
             self.start();

@@ -1,5 +1,3 @@
-//! Dependencies between operations.
-
 use super::reader::Reader;
 use super::{Doing, Kind, Model, Target, Then};
 
@@ -17,7 +15,6 @@ impl Model {
         }
     }
 
-    /// All of them; of two of which the one follows directly on the other, only that one.
     pub(crate) fn all(&mut self, thens: &[Then]) -> Then {
         let mut left: Vec<Then> = Vec::new();
         for &then in thens {
@@ -42,7 +39,6 @@ impl Model {
         }
     }
 
-    /// True if `b` is directly behind `a` in the queue of their class, or runs together with it.
     fn follows(&self, a: usize, b: usize) -> bool {
         let die = &self.dies[self.ops[a].target.die];
         let queue: Vec<usize> =
@@ -53,7 +49,7 @@ impl Model {
         };
         let reads = die.readers.iter().flat_map(Reader::groups).map(Some);
         let ahead = die.ahead.as_ref().map(|ahead| &ahead.group);
-        let suspended = die.suspended.as_ref().map(|(group, _)| group);
+        let suspended = die.suspended.as_ref().map(|(group, ..)| group);
         let groups = [Some(&queue), current, ahead, suspended];
         groups.into_iter().chain(reads).flatten().any(|group| group.windows(2).any(|pair| pair == [a, b]))
     }

@@ -1,9 +1,8 @@
-//! Requests in flight of a device whose process has been killed.
+//! In-flight requests of a device whose process was killed.
 
 use super::*;
 
 impl Guest {
-    /// A guest that keeps requests in flight, connected to its first device.
     fn with_inflight(engine: &Engine, rings: u16) -> Self {
         let mut guest = Self::boot(rings.into());
         // QEMU pads the structure.
@@ -20,15 +19,14 @@ impl Guest {
         guest
     }
 
-    /// Heads of the used entries of ring 0.
     fn heads(&self) -> Vec<u32> {
         let heads = (0..u64::from(self.used(0))).map(|at| self.get::<4>(USED + 4 + 8 * at));
         heads.map(u32::from_le_bytes).collect()
     }
 }
 
-/// Three writes are in flight, the second is answered, and the process ends. The guest has put another
-/// request in the place of the second. The next device does the first and the third again, then the new one.
+/// The second of three writes completes, and the process ends. The guest has reused the second's descriptors.
+/// The next device repeats the first and the third, then executes the new request.
 #[test]
 fn requests_in_flight_are_done_again_by_the_next_device() {
     let mut engine = super::engine();
@@ -58,7 +56,7 @@ fn requests_in_flight_are_done_again_by_the_next_device() {
         assert_eq!(guest.run(&mut engine, 0, IN, sector, 4096), 0);
         assert_eq!(guest.get::<4096>(DATA), [byte; 4096], "sector {sector}");
     }
-    // All are answered: the next device has nothing to do again.
+    // All requests are complete, so the next device repeats none.
     let mut engine = super::engine();
     guest.connect(&engine);
     assert_eq!(guest.work(&mut engine), Ok(0));
@@ -66,7 +64,6 @@ fn requests_in_flight_are_done_again_by_the_next_device() {
     assert_eq!(guest.run(&mut engine, 0, FLUSH, 0, 0), 0);
 }
 
-/// A guest says once that writes must be durable when they complete.
 #[test]
 fn the_write_cache_stays_off_for_the_next_device() {
     let engine = super::engine();
@@ -100,13 +97,13 @@ fn wrong_memory_for_requests_in_flight_is_refused() {
     }
     let mut guest = Guest::with_inflight(&engine, 1);
     let (file, area) = guest.inflight.take().expect("it was asked for");
-    refused(&mut guest, 32, &area, vec![clone(&file)], "rings that are running");
-    refused(&mut Guest::boot(1), 32, &area, Vec::new(), "did not come along");
+    refused(&mut guest, 32, &area, vec![clone(&file)], "running rings");
+    refused(&mut Guest::boot(1), 32, &area, Vec::new(), "without its file");
     refused(&mut Guest::boot(1), 32, &counts(1, 16), vec![clone(&file)], "in 0 bytes");
     let other = tempfile::tempfile().expect("a file");
     other.set_len(1 << 20).expect("space");
     refused(&mut Guest::boot(1), 32, &area, vec![other.into()], "can shrink");
-    // An answer that is not yet sent must not get the file of another.
+    // An unsent answer must not carry the file of another.
     let mut guest = Guest::boot(1);
     guest.say(&engine, 17, &[], Vec::new());
     let asked = message(31, &counts(1, 16), Vec::new());

@@ -18,7 +18,6 @@ use self::plain_disk::Bench;
 
 type ByteDrive<T, V> = Drive<PageMap<Chip<T, ByteMedium>, V>>;
 
-/// A drive as proptest shows it when a case fails.
 #[derive(Clone, Copy, Debug)]
 struct Shape {
     channels: u32,
@@ -31,18 +30,15 @@ struct Shape {
     /// Write buffer in mapping units; 0: none.
     buffer_units: u64,
     cache: Cache,
-    /// Everything of the page map but its size and seed.
     choices: PageMapConfig,
     seed: u64,
 }
 
-/// A non-volatile cache.
 #[derive(Clone, Copy, Debug)]
 struct Cache {
-    /// Size in mapping units; 0: none.
     units: u64,
     policy: NvramPolicyName,
-    /// Sectors for lba-range, each with how many.
+    /// Sectors for lba-range: first sector and length.
     ranges: [(u64, u64); 2],
 }
 
@@ -75,7 +71,6 @@ const LEVELINGS: [Option<Leveling>; 4] = [
     Some(Leveling::SwLeveler { threshold: 3, set_blocks: 2 }),
 ];
 
-/// A policy that a frozen drive can copy.
 trait Policy: VictimPolicy + Clone + Send + 'static {}
 impl<V: VictimPolicy + Clone + Send + 'static> Policy for V {}
 
@@ -93,15 +88,15 @@ impl Shape {
         .expect("valid geometry")
     }
 
-    /// The fullest drive of this shape that the arithmetic allows, if there is one.
+    /// The fullest drive that the reserve arithmetic allows, if any.
     fn drive<T: Timing, V: VictimPolicy>(&self, timing: T, policy: V) -> Option<ByteDrive<T, V>> {
         let geometry = self.geometry();
-        // How many blocks a durable map takes depends on how many units there are.
-        let room_with = |logical_units| {
+        // The blocks of a durable map depend on the number of units.
+        let capacity_with = |logical_units| {
             let choices = PageMapConfig { logical_units, ..self.choices };
-            choices.capacity(&geometry, geometry.blocks()).room_units()
+            choices.capacity(&geometry, geometry.blocks()).capacity_units()
         };
-        let room = room_with(room_with(0) as u32);
+        let room = capacity_with(capacity_with(0) as u32);
         let least = geometry.planes() + 2;
         let watermarks = Watermarks {
             soft: least + 3,
@@ -112,7 +107,7 @@ impl Shape {
         let map = PageMapConfig {
             logical_units: room as u32,
             seed: self.seed,
-            // Only drives with times can collect in the background, or know which die is free.
+            // Only timed drives can collect in the background, or choose an idle die.
             watermarks: (self.seed % 4 < 3).then_some(watermarks),
             die_allocation: [DieAllocation::Stripe, DieAllocation::FreeFirst][usize::from(self.seed % 5 < 3)],
             ..self.choices
@@ -141,7 +136,6 @@ impl Shape {
         }
     }
 
-    /// Flash pages of a word line.
     fn parts(&self) -> u32 {
         if (self.seed / 13).is_multiple_of(2) && self.units_per_page.is_multiple_of(2) { 2 } else { 1 }
     }
@@ -159,7 +153,7 @@ impl Shape {
             cache_program: self.seed.is_multiple_of(2),
             cache_read: (self.seed / 5).is_multiple_of(3),
             independent_plane_reads: (self.seed / 11).is_multiple_of(2),
-            patience_ns: [0, 100, 200, 300, 400].map(|ns| ns * (self.seed / 2 % 3)),
+            deadline_ns: [0, 100, 200, 300, 400].map(|ns| ns * (self.seed / 2 % 3)),
             suspend: SuspendConfig {
                 most: (self.seed / 3 % 3) as u32,
                 suspend_ns: 5,
@@ -171,7 +165,6 @@ impl Shape {
         ArrayTiming::new(timing, &self.geometry())
     }
 
-    /// Random commands on a drive with `policy`, counting only or with times; whether there is such a drive.
     fn exercise(&self, policy: impl Policy, with_times: bool, commands: u32, check_every: u32) -> bool {
         if with_times {
             let drive = self.drive(self.array_timing(), policy);
@@ -185,13 +178,11 @@ impl Shape {
 
 const POLICIES: [&str; 5] = ["greedy", "cost-benefit", "fifo", "random", "d-choices"];
 
-/// Random commands on a drive of this shape with the policy of that name. Fails if no such drive is possible.
 #[track_caller]
 fn exercise(shape: &Shape, policy: &str, with_times: bool, commands: u32, check_every: u32) {
     assert!(exercise_if_possible(shape, policy, with_times, commands, check_every), "there is no such drive");
 }
 
-/// Random commands on a drive of this shape with the policy of that name; whether there is such a drive.
 fn exercise_if_possible(
     shape: &Shape,
     policy: &str,
@@ -300,7 +291,8 @@ fn every_way_to_collect_and_level_keeps_every_byte() {
 #[test]
 #[ignore = "minutes long: make test-long"]
 fn a_million_commands_of_all_kinds_keep_every_byte() {
-    for seed in 1..=4 {
+    for named in strobe_testing::seeds(1..5) {
+        let seed = named.get();
         let durable = seed % 2 == 0;
         let shape = Shape {
             channels: 2,
@@ -316,19 +308,17 @@ fn a_million_commands_of_all_kinds_keep_every_byte() {
     }
 }
 
-/// Cases for proptest; `PROPTEST_CASES` overrides.
 fn cases() -> ProptestConfig {
     let default = ProptestConfig::default();
     let chosen = std::env::var_os("PROPTEST_CASES").is_some();
     let cases = if chosen { default.cases } else { 160 };
-    // Shapes without room for a drive do not count, and may not be the rule.
+    // Shapes that allow no drive do not count, and must not be the rule.
     ProptestConfig { cases, max_global_rejects: cases, ..default }
 }
 
 proptest! {
     #![proptest_config(cases())]
 
-    /// Geometry, caches, policy, every choice of the collector and the seed are all input.
     #[test]
     fn any_full_drive_equals_a_plain_disk(
         (channels, dies_per_channel, planes_per_die) in (1u32..3, 1u32..3, 1u32..3),

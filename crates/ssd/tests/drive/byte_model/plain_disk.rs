@@ -8,15 +8,12 @@ use strobe_types::{Lba, Op, Prng, Request, SECTOR_BYTES, SimTime};
 use super::{ByteDrive, Policy};
 use crate::setup::{Host as _, T0};
 
-/// A drive beside the plain disk it must equal.
 pub(super) struct Bench<T: Timing, V: Policy> {
     drive: ByteDrive<T, V>,
     disk: Vec<u8>,
     rng: Prng,
     now: SimTime,
-    /// Bytes of a mapping unit.
     unit: usize,
-    /// Expected counters of the drive.
     commands: [u64; 6],
     bytes: [u64; 6],
     units_written: u64,
@@ -40,11 +37,11 @@ impl<T: Timing + Send + 'static, V: Policy> Bench<T, V> {
         }
     }
 
-    /// A sector range: whole units, a few sectors, several units askew, or up to the very end.
+    /// A sector range: whole units, a few sectors, several unaligned units, or up to the very end.
     fn range(&mut self) -> (u64, u64) {
         let per_unit = self.unit as u64 / SECTOR_BYTES;
         let sectors = self.disk.len() as u64 / SECTOR_BYTES;
-        // Half of the traffic goes to an eighth of the drive, so that buffered units are hit.
+        // Half of the traffic goes to an eighth of the drive, which hits buffered units.
         let reach = if self.rng.chance(0.5) { (sectors / 8).max(1) } else { sectors };
         let lba = self.rng.below_u64(reach);
         let left = sectors - lba;
@@ -60,7 +57,6 @@ impl<T: Timing + Send + 'static, V: Policy> Bench<T, V> {
         }
     }
 
-    /// A range with the open end resolved, in bytes.
     fn byte_range(&mut self) -> (Lba, std::ops::Range<usize>) {
         let (lba, sectors) = self.range();
         let from = (lba * SECTOR_BYTES) as usize;
@@ -73,7 +69,6 @@ impl<T: Timing + Send + 'static, V: Policy> Bench<T, V> {
         self.bytes[kind as usize] += bytes as u64;
     }
 
-    /// Counts the units that a write of these bytes touches.
     fn count_units(&mut self, range: &std::ops::Range<usize>) {
         let (first, last) = (range.start / self.unit, (range.end - 1) / self.unit);
         self.units_written += (last - first + 1) as u64;
@@ -86,7 +81,7 @@ impl<T: Timing + Send + 'static, V: Policy> Bench<T, V> {
     fn write(&mut self) -> Result<SimTime, CommandError> {
         let (lba, range) = self.byte_range();
         let mut data = vec![0; range.len()];
-        // Zeros now and then: the medium keeps them as nothing.
+        // The medium stores nothing for zeros.
         if !self.rng.chance(0.1) {
             data.chunks_mut(8).for_each(|chunk| {
                 chunk.copy_from_slice(&self.rng.bits().to_le_bytes());
@@ -117,7 +112,6 @@ impl<T: Timing + Send + 'static, V: Policy> Bench<T, V> {
         Ok(done)
     }
 
-    /// The units inside `range`, in bytes, if there are any.
     fn whole_units(&self, range: &std::ops::Range<usize>) -> Option<std::ops::Range<usize>> {
         let whole = range.start.next_multiple_of(self.unit)..range.end / self.unit * self.unit;
         (whole.start < whole.end).then_some(whole)
@@ -132,7 +126,6 @@ impl<T: Timing + Send + 'static, V: Policy> Bench<T, V> {
         self.drive.request(self.now, Request::new(Op::Trim, lba, (range.len() as u64 / SECTOR_BYTES) as u32))
     }
 
-    /// Some ranges, with padding now and then.
     fn ranges(&mut self, most: u32) -> Vec<Range> {
         (0..1 + self.rng.below(most))
             .map(|_| {
@@ -176,7 +169,7 @@ impl<T: Timing + Send + 'static, V: Policy> Bench<T, V> {
         self.drive.execute(self.now, &Command::WriteZeroes { range, deallocate })
     }
 
-    /// A copy that may or may not be allowed; the drive must find that out too.
+    /// An invalid copy must be rejected by the drive.
     fn copy(&mut self) -> Result<SimTime, CommandError> {
         let disk_sectors = self.disk.len() as u64 / SECTOR_BYTES;
         let per_unit = self.unit as u64 / SECTOR_BYTES;
@@ -188,7 +181,7 @@ impl<T: Timing + Send + 'static, V: Policy> Bench<T, V> {
             let sectors: u64 = sources.iter().map(|source| u64::from(source.sectors)).sum();
             destination = self.rng.below_u64(disk_sectors);
             if self.rng.chance(0.6) {
-                // Alike within the unit, so that whole units can be copied.
+                // Equal alignment within the unit: whole units can be copied.
                 destination = destination / per_unit * per_unit + sources[0].lba.get() % per_unit;
             }
             let end = destination + sectors;
@@ -214,10 +207,9 @@ impl<T: Timing + Send + 'static, V: Policy> Bench<T, V> {
         self.drive.execute(self.now, &command)
     }
 
-    /// Applies the copy to the plain disk and to the expected counters.
     fn copy_on_disk(&mut self, destination: u64, sources: &[Range]) {
         let per_unit = self.unit as u64 / SECTOR_BYTES;
-        // Which source range and sector each sector comes from.
+        // Source range and sector of each copied sector.
         let origin: Vec<(usize, u64)> = (sources.iter().enumerate())
             .flat_map(|(n, source)| (0..u64::from(source.sectors)).map(move |at| (n, source.lba.get() + at)))
             .collect();
@@ -253,7 +245,6 @@ impl<T: Timing + Send + 'static, V: Policy> Bench<T, V> {
         assert_eq!(differs, None, "first sector that differs");
     }
 
-    /// Random commands; state, content and counters are checked every so often and at the end.
     pub(super) fn exercise(mut self, commands: u32, check_every: u32) {
         for step in 0..commands {
             let result = match self.rng.below(24) {

@@ -1,4 +1,4 @@
-//! Tiny drives of all kinds whose flash takes time.
+//! Tiny drives of all kinds with timing.
 
 use strobe_ssd::{
     BuildError, CopyMode, DataMode, DieAllocation, DriveConfig, DurableMap, GcMode, GcStream, Issue,
@@ -9,18 +9,14 @@ use strobe_types::Prng;
 
 use crate::setup::config;
 
-/// Kinds of drives to build.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Kind {
-    /// Page-mapped, the map in memory or paged on demand.
     Page,
-    /// Page-mapped with an SLC cache.
     Slc,
-    /// Block-mapped, of all schemes.
     Block,
 }
 
-/// A random drive of that kind, as full as it can be.
+/// As full as possible.
 pub(crate) fn any_drive(kind: Kind, rng: &mut Prng) -> Option<(DriveConfig, Box<dyn Simulated>)> {
     let mut config = any_config(kind, rng);
     let nand = &config.nand;
@@ -35,14 +31,14 @@ pub(crate) fn any_drive(kind: Kind, rng: &mut Prng) -> Option<(DriveConfig, Box<
             let first_sector = sectors / 5;
             config.controller.nvram.ranges = vec![SectorRange { first_sector, sectors: sectors / 3 + 1 }];
         }
-        // Half of the drives with a cache leave more room for it.
+        // Half of the drives with a cache leave more space for it.
         if kind == Kind::Slc && logical == units && rng.below(2) == 0 {
             logical = logical * 2 / 3;
             config.ftl.logical_pages = Some(logical);
         }
         match build(&config, true, seed) {
             Ok(_) if may_fail(&config) && logical > 1 => {
-                // Failing blocks eat what is spare.
+                // Failing blocks use up the spare ones.
                 config.ftl.logical_pages = Some(logical.div_ceil(2));
                 let nvram = &mut config.controller.nvram;
                 (nvram.policy, nvram.ranges) = (NvramPolicyName::Lru, Vec::new());
@@ -53,7 +49,7 @@ pub(crate) fn any_drive(kind: Kind, rng: &mut Prng) -> Option<(DriveConfig, Box<
             Err(BuildError::Capacity(_) | BuildError::BlockMap(_) | BuildError::Spare { .. }) => {
                 logical = logical.checked_sub((logical / 20).max(1)).filter(|&logical| logical > 0)?;
             }
-            // Marks that this drive, with all its parts, would never see.
+            // Watermarks that this drive would never reach.
             Err(BuildError::Pace { least, .. }) => {
                 let gc = &mut config.ftl.gc;
                 let room = gc.soft_blocks - gc.pace_blocks;
@@ -64,8 +60,7 @@ pub(crate) fn any_drive(kind: Kind, rng: &mut Prng) -> Option<(DriveConfig, Box<
     }
 }
 
-/// True if programs may fail, so that the drive may reach its end of life.
-pub(super) fn may_fail(config: &DriveConfig) -> bool {
+pub(crate) fn may_fail(config: &DriveConfig) -> bool {
     config.nand.program_fail_rate > 0.0
 }
 
@@ -82,7 +77,7 @@ fn any_config(kind: Kind, rng: &mut Prng) -> DriveConfig {
     }
     controller(&mut config, rng);
     if kind == Kind::Page && rng.below(4) == 0 {
-        // As many word lines as there were pages.
+        // Keeps the number of pages, now as word lines.
         config.nand.pages_per_program = 3;
         config.nand.pages_per_block *= 3;
     }
@@ -93,7 +88,6 @@ fn pick<T: Copy>(rng: &mut Prng, choices: &[T]) -> T {
     choices[rng.below(choices.len() as u32) as usize]
 }
 
-/// Times of all kinds of flash; none is zero.
 fn flash(config: &mut DriveConfig, rng: &mut Prng) {
     let nand = &mut config.nand;
     let unit_bytes = pick(rng, &[512, 512, 1024]);
@@ -181,7 +175,6 @@ fn page_map(config: &mut DriveConfig, rng: &mut Prng) {
     }
 }
 
-/// The cache takes some blocks of more, and finds more of them erased.
 fn slc_cache(config: &mut DriveConfig, rng: &mut Prng) {
     let (nand, ftl) = (&mut config.nand, &mut config.ftl);
     ftl.mapping = "page".to_owned();
@@ -193,7 +186,7 @@ fn slc_cache(config: &mut DriveConfig, rng: &mut Prng) {
     let suspend = &mut nand.suspend;
     (suspend.suspend_ns, suspend.resume_ns, suspend.least_left_ns) = (2, 3, pick(rng, &[0, 10]));
     if ftl.durable_map == DurableMap::Pages {
-        // Map pages go with no SLC cache.
+        // Map pages exclude an SLC cache.
         (ftl.durable_map, ftl.flush_metadata, ftl.owner_lists) = (true.into(), false, false);
     }
     let slc = &mut ftl.slc_cache;
@@ -220,12 +213,12 @@ fn block_map(config: &mut DriveConfig, rng: &mut Prng) {
 fn controller(config: &mut DriveConfig, rng: &mut Prng) {
     let unit_bytes = u64::from(config.ftl.mapping_unit_bytes);
     let controller = &mut config.controller;
-    let patience = pick(rng, &[0, 100, 3_000, 1_000_000]);
+    let deadline_ns = pick(rng, &[0, 100, 3_000, 1_000_000]);
     controller.schedule = ScheduleTable {
-        host_program_ns: patience,
-        background_read_ns: pick(rng, &[0, 1, 2]) * patience,
-        background_program_ns: pick(rng, &[0, 2, 4]) * patience,
-        erase_ns: pick(rng, &[0, 1, 8]) * patience,
+        host_program_ns: deadline_ns,
+        background_read_ns: pick(rng, &[0, 1, 2]) * deadline_ns,
+        background_program_ns: pick(rng, &[0, 2, 4]) * deadline_ns,
+        erase_ns: pick(rng, &[0, 1, 8]) * deadline_ns,
     };
     controller.command_ns = pick(rng, &[0, 0, 7]);
     controller.link_mb_s = pick(rng, &[0, 0, 51_200]);

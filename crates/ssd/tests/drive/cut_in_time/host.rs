@@ -9,20 +9,16 @@ use strobe_types::{Lba, Prng, SimTime};
 
 use super::model::{Model, Moment};
 
-/// A command that is outstanding.
 #[derive(Clone, Debug)]
 struct Pending {
     submitted: Moment,
-    /// Sectors that it changes.
     changes: Vec<u64>,
-    /// Sectors that it reads, which nobody may change meanwhile.
+    /// Sectors that it reads; no other command may change them until it completes.
     reads: Vec<u64>,
-    /// Sectors whose change is durable when it is complete.
     durable: bool,
     is_flush: bool,
 }
 
-/// Handler of a power cut, given the model of the legal contents.
 pub(super) type Look<'a> = &'a mut dyn FnMut(PowerCut, &Model, &mut Prng);
 
 pub(super) struct Host<'a> {
@@ -34,17 +30,14 @@ pub(super) struct Host<'a> {
     tag: u64,
     write_cache: bool,
     depth: usize,
-    /// Cuts at instants so far.
     pub(super) instants: u64,
 }
 
-/// Bytes of a sector.
 const SECTOR: usize = 512;
 
-/// No two sectors are given the same content: that of the sectors of a command are from this times its moment on.
+/// No two sectors get the same content: a command's contents start at this number times its moment.
 const VERSIONS: u64 = 1 << 20;
 
-/// The bytes of a sector with `content`.
 fn bytes_of(content: u64) -> [u8; SECTOR] {
     let mut bytes = [0; SECTOR];
     bytes.chunks_exact_mut(8).for_each(|word| word.copy_from_slice(&content.to_le_bytes()));
@@ -57,7 +50,6 @@ fn content_of(bytes: &[u8]) -> Option<u64> {
     rest.chunks_exact(8).all(|word| word == first).then_some(u64::from_le_bytes(*first))
 }
 
-/// The content of all sectors, read as a host does.
 pub(super) fn read_all(drive: &mut dyn Simulated, now: SimTime, what: &dyn Fn() -> String) -> Vec<u64> {
     let mut bytes = vec![0; drive.sectors() as usize * SECTOR];
     drive.read_bytes(now, Lba::new(0), &mut bytes).unwrap_or_else(|error| panic!("{}: {error}", what()));
@@ -67,14 +59,12 @@ pub(super) fn read_all(drive: &mut dyn Simulated, now: SimTime, what: &dyn Fn() 
     contents.collect()
 }
 
-/// Initial contents of a drive.
 pub(super) fn first_contents(sectors: u64) -> Vec<u64> {
     assert!(sectors < VERSIONS, "contents of commands are larger");
     (1..=sectors).collect()
 }
 
-/// Fills a new drive and makes that durable; returns when it is.
-pub(super) fn fill(drive: &mut dyn Simulated) -> Result<SimTime, CommandError> {
+pub(crate) fn fill(drive: &mut dyn Simulated) -> Result<SimTime, CommandError> {
     let mut now = SimTime::ZERO;
     let mut lba = 0;
     for some in first_contents(drive.sectors()).chunks(16) {
@@ -86,7 +76,6 @@ pub(super) fn fill(drive: &mut dyn Simulated) -> Result<SimTime, CommandError> {
 }
 
 impl<'a> Host<'a> {
-    /// Of a drive on which nothing is outstanding at `now`.
     pub(super) fn new(
         config: &'a DriveConfig,
         mut drive: Box<dyn Simulated>,
@@ -110,7 +99,7 @@ impl<'a> Host<'a> {
         }
     }
 
-    /// Submits some commands and lets some time pass. An error: the drive has come to its end.
+    /// An error means end of life.
     pub(super) fn step(&mut self, rng: &mut Prng, look: Look<'_>) -> Result<(), CommandError> {
         for _ in 0..1 + rng.below(3) {
             if self.pending.len() < self.depth {
@@ -143,7 +132,6 @@ impl<'a> Host<'a> {
         Ok(())
     }
 
-    /// Lets time pass until nothing is outstanding or on its way.
     pub(super) fn drain(&mut self, rng: &mut Prng, look: Look<'_>) -> Result<(), CommandError> {
         while self.pass(rng, look)? {}
         assert!(self.pending.is_empty(), "{:?}", self.pending);
@@ -156,7 +144,7 @@ impl<'a> Host<'a> {
         }
     }
 
-    /// Goes on to the next event; false if there is none. Cuts at that instant know nothing of what completes at it.
+    /// Cuts at the instant of the next event do not see its completions.
     fn pass(&mut self, rng: &mut Prng, look: Look<'_>) -> Result<bool, CommandError> {
         let Some(next) = self.drive.next_event() else { return Ok(false) };
         let mut completions = Vec::new();
@@ -174,7 +162,8 @@ impl<'a> Host<'a> {
                 self.model.flushed(pending.submitted);
             }
         }
-        // What is under way can be cut without any operation being at its end: a suspended one on an only die.
+        // Commands in flight can be cut without any operation at its end, such as a suspended one on the only
+        // die.
         if rng.below(4) == 0 {
             self.instants += 1;
             let cut = self.drive.cut_now();
@@ -183,7 +172,6 @@ impl<'a> Host<'a> {
         Ok(true)
     }
 
-    /// Submits a random command.
     fn submit(&mut self, rng: &mut Prng, look: Look<'_>) {
         let hint = if rng.below(3) == 0 { Hint::Metadata } else { Hint::None };
         let ranges = [self.any_range(rng, 6), self.any_range(rng, 4)];
@@ -210,7 +198,7 @@ impl<'a> Host<'a> {
         self.look(rng, look);
     }
 
-    /// Sectors that `command` will change, with their new contents; `None` if it must not be sent now.
+    /// `None` if `command` must not be sent now.
     fn effect(&mut self, command: &Command<'_>) -> Option<(Pending, Vec<u64>)> {
         let sectors = |range: &Range| range.lba.get()..range.lba.get() + u64::from(range.sectors);
         let (mut changes, mut contents, mut reads) = (Vec::new(), Vec::new(), Vec::new());
@@ -247,7 +235,6 @@ impl<'a> Host<'a> {
         Some((Pending { submitted, changes, reads, durable, is_flush }, contents))
     }
 
-    /// Sectors of the whole units inside `range`.
     fn whole_units(&self, range: &Range) -> std::ops::Range<u64> {
         let per_unit = self.sectors_per_unit();
         let start = range.lba.get().next_multiple_of(per_unit);
@@ -259,7 +246,6 @@ impl<'a> Host<'a> {
         u64::from(self.config.ftl.mapping_unit_bytes) / SECTOR as u64
     }
 
-    /// True if the changes of `command` survive power cuts from its completion on.
     fn is_durable(&self, command: &Command<'_>) -> bool {
         let controller = &self.config.controller;
         match *command {
@@ -268,7 +254,7 @@ impl<'a> Host<'a> {
                     && match controller.nvram.policy {
                         NvramPolicyName::Lru => true,
                         NvramPolicyName::Hint => hint == Hint::Metadata,
-                        // These drives hold no volume.
+                        // These drives hold no FAT volume.
                         NvramPolicyName::Fat => false,
                         NvramPolicyName::LbaRange => controller.nvram.ranges.iter().any(|kept| {
                             let (start, end) = (kept.first_sector, kept.first_sector + kept.sectors);
@@ -282,7 +268,6 @@ impl<'a> Host<'a> {
         }
     }
 
-    /// A random range of at most `most` units, mostly in a hot third of the drive.
     fn any_range(&self, rng: &mut Prng, most: u64) -> Range {
         let (sectors, per_unit) = (self.model.sectors(), self.sectors_per_unit());
         let among = if rng.below(3) == 0 { sectors } else { sectors.div_ceil(3) };

@@ -1,15 +1,14 @@
 //! Model of the contents that each sector may have after a power cut, given the completions that the host has
 //! seen.
 //!
-//! Commands that are outstanding together have no order. So an older content is impossible only when one that is
-//! durable was submitted after the older one was complete.
+//! Outstanding commands have no order among themselves. An older content is therefore impossible only if a
+//! durable one was submitted after the older one had completed.
 
-/// A moment in the order of all submissions and completions.
 pub(super) type Moment = u64;
 
 const NEVER: Moment = u64::MAX;
 
-/// Something that a sector has been given; content 0 is zeros.
+/// A content written to a sector; content 0 is zeros.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct Version {
     content: u64,
@@ -24,7 +23,6 @@ pub(super) struct Model {
 }
 
 impl Model {
-    /// Of sectors that hold `contents`, all of which is durable.
     pub(super) fn new(contents: &[u64]) -> Self {
         let version = |&content| vec![Version { content, submitted: 0, completed: 0 }];
         Self { sectors: contents.iter().map(version).collect(), now: 1 }
@@ -34,18 +32,15 @@ impl Model {
         self.sectors.len() as u64
     }
 
-    /// Another moment.
     pub(super) fn moment(&mut self) -> Moment {
         self.now += 1;
         self.now
     }
 
-    /// A command submitted at `submitted` gives this content to `sector`.
     pub(super) fn submit(&mut self, sector: u64, content: u64, submitted: Moment) {
         self.sectors[sector as usize].push(Version { content, submitted, completed: NEVER });
     }
 
-    /// The command submitted at `submitted` is complete, as far as `sector` goes.
     pub(super) fn complete(&mut self, sector: u64, submitted: Moment, is_durable: bool) {
         let now = self.now;
         let versions = &mut self.sectors[sector as usize];
@@ -58,7 +53,6 @@ impl Model {
         }
     }
 
-    /// Everything complete before `submitted` is durable.
     pub(super) fn flushed(&mut self, submitted: Moment) {
         for versions in &mut self.sectors {
             if versions.len() > 1 {
@@ -69,7 +63,7 @@ impl Model {
         }
     }
 
-    /// Content of `sector`, if it is unambiguous and no command is in flight there.
+    /// Content of `sector`; `None` while a command is in flight there or the content is ambiguous.
     pub(super) fn known(&self, sector: u64) -> Option<u64> {
         let versions = &self.sectors[sector as usize];
         let last = versions.last()?;
@@ -77,7 +71,6 @@ impl Model {
         (last.completed != NEVER && versions.iter().all(is_over)).then_some(last.content)
     }
 
-    /// Fails unless all sectors read as they may.
     pub(super) fn verify(&self, read: &[u64], what: &dyn Fn() -> String) {
         for (sector, (versions, content)) in self.sectors.iter().zip(read).enumerate() {
             let is_legal = versions.iter().any(|version| version.content == *content);
@@ -85,7 +78,6 @@ impl Model {
         }
     }
 
-    /// Fails unless all sectors read as what they were given last, where nothing is under way.
     pub(super) fn verify_newest(&self, read: &[u64], what: &dyn Fn() -> String) {
         for (sector, content) in (0..).zip(read) {
             if let Some(known) = self.known(sector) {
@@ -94,7 +86,6 @@ impl Model {
         }
     }
 
-    /// Takes the contents of a drive that was read in full as the only legal ones.
     pub(super) fn observe(&mut self, read: &[u64]) {
         let now = self.moment();
         for (versions, &content) in self.sectors.iter_mut().zip(read) {

@@ -1,42 +1,37 @@
-//! The volume in memory: what was read stays, what was written waits until it is settled.
+//! The volume in memory: reads are cached, and writes wait until they are settled.
 
 use super::device::{Class, SectorDevice};
 use super::layout::Layout;
 use crate::files::FileError;
 use std::ops::Range;
 
-/// Bytes of a sector, for slices.
 pub(super) const SECTOR: usize = 512;
 
-/// Largest request, in sectors: 128 KiB, the most that Linux long sent at once to a disk.
+/// 128 KiB, for long the largest request of Linux.
 const REQUEST_SECTORS_MAX: usize = 256;
 
-/// In which order an operation's sectors reach the device one by one, so that a power cut in between
-/// costs clusters and never files.
+/// A power cut between an operation's sectors costs clusters, but never files.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Order {
-    /// First the clusters are taken, then filled, then referred to: FAT 1, FAT 2, data, directories.
+    /// Allocate clusters, fill them, then refer to them: FAT 1, FAT 2, data, directories.
     Grow,
-    /// First the reference goes, then the clusters: directories, FAT 1, FAT 2.
+    /// Remove the reference, then free the clusters: directories, FAT 1, FAT 2.
     Shrink,
 }
 
-/// A dirty sector, in the order in which sectors became dirty.
+/// The list keeps the order in which sectors became dirty.
 #[derive(Clone, Copy, Debug)]
 struct Dirty {
     sector: u32,
     class: Class,
 }
 
-/// Cached state of a sector.
 #[derive(Clone, Copy, Debug, Default)]
 struct State {
     present: bool,
-    /// Place in the list of dirty sectors, plus one.
     dirty: u32,
 }
 
-/// A sector as it was before the current operation touched it.
 #[derive(Clone, Debug)]
 pub(super) struct Before {
     sector: u32,
@@ -44,25 +39,21 @@ pub(super) struct Before {
     bytes: [u8; SECTOR],
 }
 
-/// Byte-granular access to the sectors of a volume, and the list of those to be written.
 #[derive(Debug)]
 pub(super) struct SectorCache<D> {
     device: D,
-    /// Sector of the device where the volume begins.
     first: u64,
     layout: Layout,
     bytes: Vec<u8>,
     states: Vec<State>,
-    /// `None` are those that have been settled or dropped ahead of the others.
+    /// `None` for sectors settled or dropped early.
     dirty: Vec<Option<Dirty>>,
-    /// True while file contents are written.
     payload: bool,
     before: Option<Vec<Before>>,
 }
 
 impl<D: SectorDevice> SectorCache<D> {
-    /// A volume of `sectors` sectors from `first` on. If it is `blank`, that is about to be
-    /// formatted, nothing of it is ever read from the device.
+    /// A `blank` volume, not formatted yet, is never read from the device.
     pub(super) fn new(device: D, first: u64, sectors: u32, layout: Layout, blank: bool) -> Self {
         Self {
             device,
@@ -96,7 +87,6 @@ impl<D: SectorDevice> SectorCache<D> {
         &self.layout
     }
 
-    /// Says where the parts of the volume lie, after it has been formatted.
     pub(super) fn set_layout(&mut self, layout: Layout) {
         for dirty in self.dirty.iter_mut().flatten() {
             dirty.class = layout.class(dirty.sector, false);
@@ -104,12 +94,10 @@ impl<D: SectorDevice> SectorCache<D> {
         self.layout = layout;
     }
 
-    /// From now on writes to the data area are file contents, or are not.
     pub(super) fn set_payload(&mut self, payload: bool) {
         self.payload = payload;
     }
 
-    /// Reads up to the end of the volume; the number of bytes read.
     pub(super) fn read(&mut self, at: u64, buffer: &mut [u8]) -> Result<usize, FileError> {
         let range = self.clip(at, buffer.len());
         self.load(range.start / SECTOR..range.end.div_ceil(SECTOR))?;
@@ -117,14 +105,13 @@ impl<D: SectorDevice> SectorCache<D> {
         Ok(range.len())
     }
 
-    /// Writes up to the end of the volume; the number of bytes written.
     pub(super) fn write(&mut self, at: u64, bytes: &[u8]) -> Result<usize, FileError> {
         let range = self.clip(at, bytes.len());
         if range.is_empty() {
             return Ok(0);
         }
         let sectors = range.start / SECTOR..range.end.div_ceil(SECTOR);
-        // Only a sector that is not replaced as a whole must be known.
+        // Sectors written in part must be loaded first.
         if !range.start.is_multiple_of(SECTOR) {
             self.load(sectors.start..sectors.start + 1)?;
         }
@@ -143,7 +130,6 @@ impl<D: SectorDevice> SectorCache<D> {
         start..start + len.min(self.bytes.len() - start)
     }
 
-    /// Reads those of `sectors` from the device that memory does not hold, in runs.
     fn load(&mut self, sectors: Range<usize>) -> Result<(), FileError> {
         let mut start = sectors.start;
         while start < sectors.end {
@@ -166,7 +152,7 @@ impl<D: SectorDevice> SectorCache<D> {
     fn mark_dirty(&mut self, sector: u32) {
         let class = self.layout.class(sector, self.payload);
         let state = &mut self.states[sector as usize];
-        // The mark of an unclean volume is no part of the operation during which it is set.
+        // The unclean mark is not part of the operation, so a rollback keeps it.
         if let Some(before) = &mut self.before
             && class != Class::Boot
             && !before.iter().any(|known| known.sector == sector)
@@ -184,22 +170,18 @@ impl<D: SectorDevice> SectorCache<D> {
         }
     }
 
-    /// Begins an operation that either happens or not.
     pub(super) fn begin(&mut self) {
         self.before = Some(Vec::new());
     }
 
-    /// The operation has happened; what it changed, as it was before.
     pub(super) fn commit(&mut self) -> Vec<Before> {
         self.before.take().unwrap_or_default()
     }
 
-    /// The sectors that the current operation has touched.
     pub(super) fn touched(&self) -> Vec<u32> {
         self.before.iter().flatten().map(|before| before.sector).collect()
     }
 
-    /// The operation has not happened.
     pub(super) fn roll_back(&mut self) {
         for Before { sector, state, bytes } in self.before.take().unwrap_or_default() {
             if state.dirty == 0 {
@@ -210,7 +192,7 @@ impl<D: SectorDevice> SectorCache<D> {
         }
     }
 
-    /// Clusters that `before` shows in use and that are free now, as runs of sectors in order.
+    /// Clusters in use in `before` and free now, as ordered runs of sectors.
     pub(super) fn freed(&self, before: &[Before]) -> Vec<Range<u32>> {
         let mut freed: Vec<Range<u32>> = Vec::new();
         let table = self.layout.fat(0);
@@ -233,7 +215,6 @@ impl<D: SectorDevice> SectorCache<D> {
         freed
     }
 
-    /// Contents of `sectors` need not be written any more.
     pub(super) fn forget(&mut self, sectors: Range<u32>) {
         for sector in sectors {
             let state = &mut self.states[sector as usize];
@@ -244,14 +225,12 @@ impl<D: SectorDevice> SectorCache<D> {
         }
     }
 
-    /// Tells the device that `sectors` hold nothing of use.
     pub(super) fn trim(&mut self, sectors: Range<u32>) -> Result<(), FileError> {
         self.device.trim(self.first + u64::from(sectors.start), sectors.len() as u64)
     }
 
-    /// Writes everything dirty in the order of one synchronous operation: metadata a sector at a
-    /// time, as the buffer heads of Linux, and file contents in runs of up to `request_sectors`. Then
-    /// flushes the device.
+    /// Synchronous mode: metadata goes in single sectors, as the buffer heads of Linux; file contents go in
+    /// runs of up to `request_sectors`.
     pub(super) fn settle(&mut self, order: Order, request_sectors: usize) -> Result<(), FileError> {
         let mut dirty: Vec<Dirty> = self.dirty.iter().flatten().copied().collect();
         let second_fat = self.layout.fat(1).start;
@@ -260,7 +239,7 @@ impl<D: SectorDevice> SectorCache<D> {
                 Class::Boot => (0, dirty.sector),
                 Class::Fat => (if dirty.sector < second_fat { 2 } else { 3 }, dirty.sector),
                 Class::Data => (4, dirty.sector),
-                // In the order they became dirty: a new directory before the entry that names it.
+                // In the order they became dirty: a new directory before the entry that refers to it.
                 Class::RootDirectory | Class::Directory => (if order == Order::Grow { 5 } else { 1 }, 0),
             };
             (rank, sector)
@@ -273,7 +252,7 @@ impl<D: SectorDevice> SectorCache<D> {
         self.device.flush()
     }
 
-    /// Writes everything dirty in ascending order, in runs of one class, and flushes the device.
+    /// In ascending order, in runs of one class; then flushes.
     pub(super) fn write_back(&mut self) -> Result<(), FileError> {
         let mut dirty: Vec<Dirty> = self.dirty.iter().flatten().copied().collect();
         dirty.sort_unstable_by_key(|dirty| dirty.sector);
@@ -281,8 +260,7 @@ impl<D: SectorDevice> SectorCache<D> {
         self.device.flush()
     }
 
-    /// Writes `dirty`, which is everything dirty, neighbours together as far as `longest` allows. What
-    /// the device refuses is dirty as before.
+    /// Sectors that the device refuses stay dirty.
     fn write_runs(&mut self, dirty: &[Dirty], longest: impl Fn(Class) -> usize) -> Result<(), FileError> {
         let mut rest = dirty;
         while let Some(first) = rest.first() {

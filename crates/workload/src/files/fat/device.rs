@@ -1,15 +1,15 @@
-//! Device below a FAT volume: sectors of 512 bytes, each write labelled with its class.
+//! Device under a FAT volume.
 
 use crate::files::FileError;
 use strobe_types::{SECTOR_BYTES, named};
 
 named! {
-    /// Part of a FAT volume that a write belongs to, as the file system itself knows it.
+    /// Part of a FAT volume that a write belongs to.
     #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
     pub enum Class {
-        /// Contents of a file.
+        /// File contents.
         Data => "data",
-        /// The boot sector with the mark of an unclean volume, and anything else before the first table.
+        /// The boot sector with the unclean mark, and everything else before the first table.
         Boot => "boot",
         /// Either copy of the file allocation table.
         Fat => "fat",
@@ -21,7 +21,7 @@ named! {
 }
 
 impl Class {
-    /// True for metadata: everything needed to find file contents again. The NVRAM paper keeps exactly this in
+    /// True for metadata: everything needed to locate file contents. The NVRAM paper keeps exactly this in
     /// non-volatile memory.
     pub fn is_metadata(self) -> bool {
         self != Self::Data
@@ -30,8 +30,8 @@ impl Class {
 
 /// A device of 512-byte sectors, numbered from 0.
 ///
-/// The caller keeps within [`Self::sectors`]. What was written is what is read from then on; it need
-/// not survive a power cut before the next [`Self::flush`] is complete.
+/// The caller stays within [`Self::sectors`]. Reads return the last write. A write survives a power cut only
+/// after the next [`Self::flush`].
 pub trait SectorDevice {
     /// Number of sectors.
     fn sectors(&self) -> u64;
@@ -39,13 +39,13 @@ pub trait SectorDevice {
     fn read(&mut self, sector: u64, buffer: &mut [u8]) -> Result<(), FileError>;
     /// Writes one or more whole sectors of one class as a single request.
     fn write(&mut self, sector: u64, bytes: &[u8], class: Class) -> Result<(), FileError>;
-    /// `count` sectors hold nothing of use any more; they may read as anything. Does nothing by default.
+    /// Deallocates `count` sectors; their contents become undefined. Does nothing by default.
     fn trim(&mut self, sector: u64, count: u64) -> Result<(), FileError> {
         let _ = (sector, count);
         Ok(())
     }
-    /// Returns when everything written is durable. Called after a file is synced, at unmount, and in
-    /// synchronous mode after each operation that has written something.
+    /// Makes all writes durable. Called after a file sync, at unmount, and in synchronous mode after each
+    /// operation that wrote something.
     fn flush(&mut self) -> Result<(), FileError>;
 }
 
@@ -71,14 +71,14 @@ impl<D: SectorDevice + ?Sized> SectorDevice for &mut D {
     }
 }
 
-/// One write request, as a [`MemoryDisk`] records it.
+/// A write request recorded by a [`MemoryDisk`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Recorded {
     /// First sector.
     pub sector: u64,
     /// Number of sectors.
     pub count: u32,
-    /// Why it was written.
+    /// Class of the write.
     pub class: Class,
 }
 
@@ -87,11 +87,11 @@ pub struct Recorded {
 pub struct ClassCount {
     /// Write requests.
     pub requests: u64,
-    /// Sectors they carried.
+    /// Sectors written.
     pub sectors: u64,
 }
 
-/// A device in memory that counts what it is asked to do.
+/// A device in memory with counters.
 #[derive(Clone, Debug)]
 pub struct MemoryDisk {
     bytes: Vec<u8>,
@@ -103,26 +103,26 @@ pub struct MemoryDisk {
 }
 
 impl MemoryDisk {
-    /// A disk of `sectors` sectors of zeros. Takes 512 bytes of memory for each that is used.
+    /// Returns a disk of `sectors` zeroed sectors. Takes 512 bytes of memory per sector in use.
     pub fn new(sectors: u32) -> Self {
         Self::from_image(vec![0; sectors as usize * SECTOR_BYTES as usize])
     }
 
-    /// A disk with the given contents; a remainder smaller than a sector is cut off.
+    /// Returns a disk with the given contents; a partial last sector is cut off.
     pub fn from_image(mut bytes: Vec<u8>) -> Self {
         bytes.truncate(bytes.len() - bytes.len() % SECTOR_BYTES as usize);
         let written = Default::default();
         Self { bytes, written, sectors_read: 0, sectors_trimmed: 0, flushes: 0, log: None }
     }
 
-    /// Keeps a record of every write from now on, for figures of the write pattern. 16 bytes each.
+    /// Records every write from now on, at 16 bytes each.
     #[must_use]
     pub fn recorded(mut self) -> Self {
         self.log = Some(Vec::new());
         self
     }
 
-    /// Forgets counts and record, for instance those of formatting.
+    /// Resets counters and record, for example after formatting.
     pub fn reset_counts(&mut self) {
         self.written = Default::default();
         (self.sectors_read, self.sectors_trimmed, self.flushes) = (0, 0, 0);
@@ -131,7 +131,7 @@ impl MemoryDisk {
         }
     }
 
-    /// The record, empty unless [`Self::recorded`].
+    /// Recorded writes; empty unless [`Self::recorded`].
     pub fn log(&self) -> &[Recorded] {
         self.log.as_deref().unwrap_or_default()
     }
@@ -141,22 +141,22 @@ impl MemoryDisk {
         self.written[class as usize]
     }
 
-    /// Sectors read.
+    /// Number of sectors read.
     pub fn sectors_read(&self) -> u64 {
         self.sectors_read
     }
 
-    /// Sectors trimmed.
+    /// Number of sectors trimmed.
     pub fn sectors_trimmed(&self) -> u64 {
         self.sectors_trimmed
     }
 
-    /// Flushes.
+    /// Number of flushes.
     pub fn flushes(&self) -> u64 {
         self.flushes
     }
 
-    /// The contents.
+    /// Contents of the disk.
     pub fn image(&self) -> &[u8] {
         &self.bytes
     }
@@ -165,7 +165,7 @@ impl MemoryDisk {
         let start = sector.saturating_mul(SECTOR_BYTES);
         let end = start.saturating_add(bytes as u64);
         if end > self.bytes.len() as u64 {
-            return Err(FileError::Io(format!("sector {sector} lies behind the end of the disk")));
+            return Err(FileError::Io(format!("sector {sector} is beyond the end of the disk")));
         }
         Ok(start as usize..end as usize)
     }
@@ -198,7 +198,7 @@ impl SectorDevice for MemoryDisk {
 
     fn trim(&mut self, sector: u64, count: u64) -> Result<(), FileError> {
         let range = self.range(sector, (count * SECTOR_BYTES) as usize)?;
-        // Nobody may rely on what is read after a trim; a value that no file holds shows who does.
+        // A value that no file holds reveals reads of trimmed data.
         self.bytes[range].fill(0xdb);
         self.sectors_trimmed += count;
         Ok(())

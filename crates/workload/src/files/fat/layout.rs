@@ -1,27 +1,21 @@
-//! Sector ranges of the parts of a FAT16 volume, read from its boot sector.
+//! Sector ranges of a FAT16 volume, read from its boot sector.
 
 use super::device::Class;
 use crate::files::FileError;
 use std::ops::Range;
 
-/// Sector numbers within the volume.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(super) struct Layout {
-    /// First sector of the first allocation table.
     fats_start: u32,
-    /// Sectors of one table.
     fat_sectors: u32,
-    /// First sector of the root directory.
     root_start: u32,
-    /// First sector of cluster 2, the first one.
     data_start: u32,
     cluster_sectors: u32,
-    /// Sectors of the volume.
     pub(super) sectors: u32,
 }
 
 impl Layout {
-    /// Reads a boot sector. Fields as in Microsoft's FAT specification 1.03, "BPB".
+    /// Fields as in Microsoft's FAT specification 1.03, "BPB".
     pub(super) fn read(boot: &[u8; 512]) -> Result<Self, FileError> {
         let bad = |what: &str| Err(FileError::Io(format!("not a FAT16 volume: {what}")));
         let u16_at = |at: usize| u32::from(u16::from_le_bytes([boot[at], boot[at + 1]]));
@@ -38,37 +32,32 @@ impl Layout {
             sectors => sectors,
         };
         if !cluster_sectors.is_power_of_two() || reserved == 0 || fats != 2 || fat_sectors == 0 {
-            return bad("clusters, reserved sectors or tables are not as they must be");
+            return bad("clusters, reserved sectors or tables are invalid");
         }
         let root_start = reserved + fats * fat_sectors;
         let data_start = root_start + (u16_at(17) * 32).div_ceil(512);
         let clusters = sectors.saturating_sub(data_start) / cluster_sectors;
-        // Below is FAT12, above FAT32 ("FAT type determination" there).
+        // Fewer is FAT12, more is FAT32 (same specification, "FAT type determination").
         if !(4085..65525).contains(&clusters) || (clusters + 2).div_ceil(256) > fat_sectors {
-            return bad("its number of clusters does not fit");
+            return bad("its number of clusters is invalid");
         }
         Ok(Self { fats_start: reserved, fat_sectors, root_start, data_start, cluster_sectors, sectors })
     }
 
-    /// The sectors of a copy of the allocation table, 0 or 1.
     pub(super) fn fat(&self, copy: u32) -> Range<u32> {
         let start = self.fats_start + copy * self.fat_sectors;
         start..start + self.fat_sectors
     }
 
-    /// The sectors of a cluster, numbered from 2 on as in the tables.
     pub(super) fn cluster(&self, number: u32) -> Range<u32> {
         let start = self.data_start + number.saturating_sub(2) * self.cluster_sectors;
         start..start + self.cluster_sectors
     }
 
-    /// First sector of the data area, which is where metadata with a fixed place ends.
     pub(super) fn data_start(&self) -> u32 {
         self.data_start
     }
 
-    /// Class of a write to `sector`. In the data area the writer decides: `payload` is true for contents of a
-    /// file, false for a directory.
     pub(super) fn class(&self, sector: u32, payload: bool) -> Class {
         if sector >= self.data_start {
             return if payload { Class::Data } else { Class::Directory };

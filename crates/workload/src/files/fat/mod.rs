@@ -1,13 +1,12 @@
-//! FAT16 on a device of sectors, with the write pattern of Linux VFAT.
+//! FAT16 on a sector device, with the write pattern of Linux VFAT.
 //!
-//! The file system itself is the `fatfs` crate. Between it and the [`SectorDevice`] lies a copy of the
-//! volume in memory, the page cache of a kernel: what was read or written stays there, and whole sectors
-//! go to the device, in an order and in request sizes that this module chooses.
+//! The `fatfs` crate implements the file system on a copy of the volume in memory, which acts as page cache.
+//! This module decides the order and sizes of requests to the [`SectorDevice`].
 //!
 //! # Synchronous mode
 //!
-//! Every operation ends with what it changed on the device, metadata one sector per request and contents as
-//! [`MountOptions::sync_request_sectors`] says:
+//! Every operation ends with its changes on the device. Metadata goes one sector per request, contents by
+//! [`MountOptions::sync_request_sectors`]:
 //!
 //! | operation | writes, in this order |
 //! |---|---|
@@ -18,28 +17,26 @@
 //! | make directory | FAT 1, FAT 2, its cluster, entry in the parent |
 //! | remove | directory entry, each FAT sector of the chain, each again in FAT 2 |
 //!
-//! So a power cut between two writes costs clusters (allocated, in no file) and lets the two tables
-//! differ, which `fsck.fat -a` repairs, but no file that was complete. 512 bytes at a time with clusters of
-//! 2 KiB that is 1.5 metadata writes per data write.
+//! A power cut between two writes may leak clusters and let the two tables differ, which `fsck.fat -a`
+//! repairs. It never costs a complete file.
 //!
 //! # Buffered mode
 //!
-//! Changes stay in memory until [`sync`](super::FileSystem::sync) or [`FatVolume::unmount`]; then all of
-//! them are written in ascending order, neighbours of the same class in one request of up to 128 KiB.
-//! There is no write-back by age or memory pressure. Contents of a removed file are never written.
+//! Changes stay in memory until [`sync`](super::FileSystem::sync) or [`FatVolume::unmount`]. Then all are
+//! written in ascending order, with adjacent sectors of one class merged up to 128 KiB. There is no
+//! write-back by age or memory pressure. Contents of a removed file are never written.
 //!
-//! # What differs from Linux
+//! # Differences from Linux
 //!
-//! - Linux with mount option `sync` writes the tables twice when a file takes a cluster, for the new entry
-//!   and for the one that leads to it; with `O_SYNC` on a plain mount once, but after data and entry. Here
-//!   it is once, before the data.
-//! - Every name takes two slots of a directory, a long and a short one; Linux omits the long one for names
-//!   such as `IMG1.JPG`. So a directory fills twice as fast: the root of 512 slots holds 256 files.
-//! - Time stands still at 1980-01-01. An overwrite changes no entry, and neither does a directory's entry
-//!   change when something is made in it; in Linux both happen, but at most every two seconds.
-//! - The mark of an unclean volume is set with the first change and cleared by unmount, one write each;
-//!   Linux does so when it mounts.
-//! - Nothing is ever dropped from memory. To read from the device again, unmount and open.
+//! - Mount option `sync` of Linux writes the tables twice when a file takes a cluster: for the new entry and
+//!   for its predecessor in the chain. `O_SYNC` on a plain mount writes them once, after data and entry.
+//!   Here they are written once, before the data.
+//! - Every name takes two directory slots, a long and a short one; Linux omits the long one for names such
+//!   as `IMG1.JPG`. The root of 512 slots holds 256 files.
+//! - Time stands still at 1980-01-01: an overwrite changes no entry, and creating a file does not change the
+//!   entry of its directory. Linux changes both, at most every two seconds.
+//! - The unclean mark is set by the first change and cleared by unmount; Linux sets it at mount.
+//! - The cache is never evicted. To read from the device again, unmount and open.
 
 mod cache;
 mod device;
@@ -64,17 +61,17 @@ use stream::Stream;
 /// Free and total clusters of a volume.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct FatSpace {
-    /// Bytes of a cluster.
+    /// Cluster size in bytes.
     pub cluster_bytes: u32,
     /// Clusters of the volume.
     pub clusters: u32,
-    /// Clusters that belong to no file or directory.
+    /// Clusters in no file or directory.
     pub free_clusters: u32,
 }
 
-/// A FAT16 volume on a device. It is used through [`Self::mount`].
+/// A FAT16 volume on a device, used through [`Self::mount`].
 ///
-/// If it is dropped without [`Self::unmount`], what is not yet on the device is lost, as in a power cut.
+/// Dropping it without [`Self::unmount`] loses unwritten data, as in a power cut.
 pub struct FatVolume<D: SectorDevice> {
     fs: fatfs::FileSystem<Stream<D>>,
     cache: Rc<RefCell<SectorCache<D>>>,
@@ -96,9 +93,11 @@ impl<D: SectorDevice> FatVolume<D> {
         Ok(Self::start(cache)?)
     }
 
-    /// Opens the volume that begins `offset_sectors` behind the start of `device`. It must be one that
-    /// `fsck.fat` accepts, which every power cut in synchronous mode leaves but for lost clusters and second
-    /// tables that lag behind; tables and directories are not checked.
+    /// Opens the volume at `offset_sectors` of `device`. Tables and directories are not checked: the volume
+    /// must pass `fsck.fat`.
+    ///
+    /// After a power cut in synchronous mode it does, apart from leaked clusters and an outdated second
+    /// table.
     pub fn open(mut device: D, offset_sectors: u32) -> Result<Self, FileError> {
         let first = u64::from(offset_sectors);
         if first >= device.sectors() {
@@ -128,17 +127,17 @@ impl<D: SectorDevice> FatVolume<D> {
         Ok(Self { fs, cache })
     }
 
-    /// The volume as a file system, until that is dropped.
+    /// Mounts the volume as a file system.
     pub fn mount(&mut self, options: MountOptions) -> FatMount<'_, D> {
         FatMount::new(self, options)
     }
 
-    /// The device, for its counters; what is not yet written is not there.
+    /// Accesses the device, for its counters. Unwritten data is not on it.
     pub fn with_device<R>(&mut self, look: impl FnOnce(&mut D) -> R) -> R {
         look(self.cache.borrow_mut().device())
     }
 
-    /// Used and free space of the volume.
+    /// Free and total space of the volume.
     pub fn space(&self) -> Result<FatSpace, FileError> {
         let stats = self.fs.stats().map_err(|error| mount::error("", error))?;
         Ok(FatSpace {
@@ -148,14 +147,14 @@ impl<D: SectorDevice> FatVolume<D> {
         })
     }
 
-    /// The sector of the device where the first cluster lies. Metadata with a fixed place, which is all
-    /// but subdirectories, ends there; a cache that knows only addresses can use it.
+    /// Sector of the device with the first cluster. All metadata except subdirectories lies before it, so an
+    /// address-based cache can use it.
     pub fn data_start(&self) -> u64 {
         let cache = self.cache.borrow();
         cache.first() + u64::from(cache.layout().data_start())
     }
 
-    /// Writes what is in memory, marks the volume clean and returns the device.
+    /// Writes all changes, marks the volume clean and returns the device.
     pub fn unmount(self) -> Result<D, FileError> {
         let Self { fs, cache } = self;
         fs.unmount().map_err(|error| mount::error("", error))?;

@@ -1,4 +1,4 @@
-//! A mounted volume: open files, and when their changes go to the device.
+//! A mounted volume: its open files, and the time when changes reach the device.
 
 use super::FatVolume;
 use super::cache::{Before, Order, SECTOR, SectorCache};
@@ -15,13 +15,13 @@ defaults! {
     #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
     #[serde(deny_unknown_fields, default)]
     pub struct MountOptions {
-        /// When changes are written: "sync" or "buffered". Default "sync".
+        /// Time when changes are written: "sync" or "buffered". Default "sync".
         pub mode: Mode = Mode::Sync;
-        /// True to trim freed clusters, as mount option `discard` does. Synchronous mode trims after the tables
-        /// are written, other modes at once. Default false.
+        /// True to trim freed clusters, as mount option `discard`. Default false. Synchronous mode trims after
+        /// writing the tables, other modes immediately.
         pub discard: bool = false;
-        /// Most sectors of file contents in one request of synchronous mode. 1, a request per sector as in the
-        /// NVRAM paper, to 256 (larger counts as that); 0 counts as 1. Default 1.
+        /// Largest request for file contents in synchronous mode, in sectors. 1 (one request per sector as in
+        /// the NVRAM paper) to 256, default 1. 0 counts as 1, larger values as 256.
         #[schemars(range(min = 1, max = 256))]
         pub sync_request_sectors: u32 = 1;
     }
@@ -29,9 +29,9 @@ defaults! {
 
 /// A FAT volume as a [`FileSystem`].
 ///
-/// Open files keep their place in the cluster chain, so reading and appending cost the same at any size;
-/// a step back walks the chain from its start. Opening by name scans the directories, whose cost grows with
-/// their size as on any FAT. Names are compared without regard to case.
+/// Open files remember their place in the cluster chain: sequential reads and appends cost the same at any
+/// size, and a step back walks the chain from its start. Opening scans the directories, at a cost that grows
+/// with their size. Names are case-insensitive.
 pub struct FatMount<'v, D: SectorDevice> {
     volume: &'v FatVolume<D>,
     options: MountOptions,
@@ -49,7 +49,7 @@ impl<'v, D: SectorDevice> FatMount<'v, D> {
         Self { volume, options, files: Vec::new() }
     }
 
-    /// The device, for its counters; what is not yet written is not there.
+    /// Accesses the device, for its counters. Unwritten data is not on it.
     pub fn with_device<R>(&mut self, look: impl FnOnce(&mut D) -> R) -> R {
         look(self.volume.cache.borrow_mut().device())
     }
@@ -61,7 +61,6 @@ impl<'v, D: SectorDevice> FatMount<'v, D> {
         Ok(())
     }
 
-    /// Makes a new name by an `operation` that would also open an existing one.
     fn make<T>(
         &mut self,
         path: &str,
@@ -101,8 +100,6 @@ impl<'v, D: SectorDevice> FatMount<'v, D> {
         self.files.get_mut(file.index()).and_then(Option::as_mut).ok_or(FileError::NotOpen)
     }
 
-    /// Runs an operation on names that happens as a whole or not at all. Also returns what it changed, as
-    /// it was before.
     fn atomically<T>(
         &mut self,
         path: &str,
@@ -138,7 +135,7 @@ impl<'v, D: SectorDevice> FatMount<'v, D> {
         }
     }
 
-    /// Removes a name, and lets go of what its clusters held.
+    /// Drops or trims the contents of its clusters, too.
     fn unlink(&mut self, path: &str) -> Result<(), FileError> {
         let ((), before) = self.atomically(path, Order::Shrink, |fs| fs.root_dir().remove(path))?;
         let mut cache = self.volume.cache.borrow_mut();
@@ -152,8 +149,8 @@ impl<'v, D: SectorDevice> FatMount<'v, D> {
     }
 }
 
-/// `fatfs` gives the entries `.` and `..` of a new directory long names, which no other system does and
-/// `fsck.fat` takes for damage. This leaves the short ones, in the first two slots of the new cluster.
+/// Removes the long names of `.` and `..` in a new directory: `fatfs` writes them, no other system does, and
+/// `fsck.fat` reports them as damage.
 fn shorten_dots<D: SectorDevice>(cache: &mut SectorCache<D>) -> Result<(), FileError> {
     const SLOT: usize = 32;
     let data_start = cache.layout().data_start();
@@ -171,7 +168,6 @@ fn shorten_dots<D: SectorDevice>(cache: &mut SectorCache<D>) -> Result<(), FileE
     Ok(())
 }
 
-/// True if a directory has an entry of that name, of any kind.
 fn contains<D: SectorDevice>(directory: &fatfs::Dir<'_, Stream<D>>, name: &str) -> io::Result<bool> {
     match directory.open_file(name) {
         Ok(_) => Ok(true),
@@ -180,8 +176,8 @@ fn contains<D: SectorDevice>(directory: &fatfs::Dir<'_, Stream<D>>, name: &str) 
     }
 }
 
-/// Converts an error of `fatfs`. Only its text distinguishes a full volume from a directory that is not empty.
-/// A full root directory shows as a write of nothing.
+/// Only the text of an error of `fatfs` distinguishes a full volume from a directory that is not empty. A
+/// full root directory shows as a write of 0 bytes.
 pub(super) fn error(path: &str, error: io::Error) -> FileError {
     if let Some(from_device) = error.get_ref().and_then(|inner| inner.downcast_ref::<FileError>()) {
         return from_device.clone();
@@ -226,7 +222,7 @@ impl<D: SectorDevice> FileSystem for FatMount<'_, D> {
         let cache = &self.volume.cache;
         let open = self.files.get_mut(file.index()).and_then(Option::as_mut).ok_or(FileError::NotOpen)?;
         if offset > open.size {
-            let text = format!("{}: a write at {offset} leaves a hole behind byte {}", open.path, open.size);
+            let text = format!("{}: a write at {offset} leaves a hole after byte {}", open.path, open.size);
             return Err(FileError::Io(text));
         }
         let mut written = 0;
@@ -248,7 +244,7 @@ impl<D: SectorDevice> FileSystem for FatMount<'_, D> {
             result = result.and(open.file.flush());
         }
         let result = result.map_err(|e| error(&open.path, e));
-        // What fitted is in the file, so it is settled also if not all did.
+        // A partial write stays in the file, so settle it even after an error.
         let settled = self.settle(Order::Grow);
         result.and(settled)
     }

@@ -1,4 +1,4 @@
-//! The volume as `fatfs` wants it: a stream of bytes with a position.
+//! Byte stream with a position, as `fatfs` needs it.
 
 use super::cache::SectorCache;
 use super::device::SectorDevice;
@@ -6,7 +6,6 @@ use std::cell::RefCell;
 use std::io::{self, Read, Seek, SeekFrom, Write};
 use std::rc::Rc;
 
-/// Shares the cache with the volume, which settles it.
 #[derive(Debug)]
 pub(super) struct Stream<D> {
     cache: Rc<RefCell<SectorCache<D>>>,
@@ -34,7 +33,7 @@ impl<D: SectorDevice> Write for Stream<D> {
         Ok(size)
     }
 
-    /// Nothing: `fatfs` flushes whenever it closes a file; the volume knows when it matters.
+    /// Does nothing: `fatfs` flushes at every close; the volume decides when to write.
     fn flush(&mut self) -> io::Result<()> {
         Ok(())
     }

@@ -1,5 +1,3 @@
-//! Sectors written by each operation, and their order.
-
 use super::*;
 use crate::files::{FileSystem, Mode};
 
@@ -8,7 +6,6 @@ const FAT: Class = Class::Fat;
 const ROOT: Class = Class::RootDirectory;
 const DIRECTORY: Class = Class::Directory;
 
-/// First sectors of the parts of the default format: boot sector, 64 sectors per table, 32 of root.
 const FAT1: u64 = 1;
 const FAT2: u64 = FAT1 + 64;
 const ROOT_START: u64 = FAT2 + 64;
@@ -19,7 +16,6 @@ fn volume(offset_sectors: u32) -> FatVolume<MemoryDisk> {
     FatVolume::format(disk, &FatFormat { offset_sectors, ..FatFormat::default() }).expect("it is formatted")
 }
 
-/// Requests written since the last call, each as (first sector, sectors, class).
 fn written(fs: &mut FatMount<'_, MemoryDisk>) -> Vec<(u64, u32, Class)> {
     fs.with_device(|disk| {
         let log = disk.log().iter().map(|entry| (entry.sector, entry.count, entry.class)).collect();
@@ -28,7 +24,6 @@ fn written(fs: &mut FatMount<'_, MemoryDisk>) -> Vec<(u64, u32, Class)> {
     })
 }
 
-/// Mounts, and gets the mark of an unclean volume out of the way.
 fn mount(volume: &mut FatVolume<MemoryDisk>, mode: Mode) -> FatMount<'_, MemoryDisk> {
     volume.with_device(MemoryDisk::reset_counts);
     let mut fs = volume.mount(MountOptions { mode, ..MountOptions::default() });
@@ -158,7 +153,6 @@ fn freed_clusters_are_trimmed_when_asked() {
     assert!(image[..12 * 512].iter().all(|&byte| byte != 1) && image[12 * 512..] == [1; 12 * 512]);
 }
 
-/// A device that fails once it has taken a number of writes.
 struct Failing(MemoryDisk, u32);
 
 impl SectorDevice for Failing {

@@ -1,17 +1,14 @@
-//! Do the slots come as often as they should?
-
 use super::super::draw::{Draw, Scattered, stride};
 use super::super::zipf::Zipf;
 use super::*;
 use crate::oracle::trim_rho;
-use strobe_types::Prng;
+use strobe_types::{Op, Prng};
 
-/// Pearson's sum over all cells, which must lie within six standard deviations of its mean.
 #[track_caller]
 fn assert_fits(counts: &[u64], probability: impl Fn(usize) -> f64) {
     let total: u64 = counts.iter().sum();
     let mut sum = 0.0;
-    // Cells with few expected hits are lumped together, or their variance would dominate.
+    // Cells with few expected hits are merged, or their variance would dominate.
     let (mut seen, mut expected, mut cells) = (0.0, 0.0, 0.0);
     for (cell, &count) in counts.iter().enumerate() {
         seen += count as f64;
@@ -53,7 +50,7 @@ fn zipf_frequencies_are_exact() {
             let mut rng = Prng::new(u64::from(ranks));
             let mut counts = vec![0u64; ranks as usize];
             for _ in 0..500_000 {
-                counts[zipf.slot(&mut rng) as usize] += 1;
+                counts[zipf.slot(&mut rng, Op::Write) as usize] += 1;
             }
             if ranks > 1 {
                 assert_fits(&counts, |rank| weight(rank) / total);
@@ -64,15 +61,14 @@ fn zipf_frequencies_are_exact() {
 
 #[test]
 fn zipf_of_four_thousand_million_ranks_has_the_right_head() {
-    // Σ k^−2 over all k is π²/6; the tail beyond 2³² adds nothing visible.
+    // Σ k^−2 over all k is π²/6; the tail beyond 2³² is negligible.
     let mut zipf = Zipf::new(u32::MAX, 2.0);
     let mut rng = Prng::new(3);
-    let firsts = (0..400_000).filter(|_| zipf.slot(&mut rng) == 0).count() as f64;
+    let firsts = (0..400_000).filter(|_| zipf.slot(&mut rng, Op::Write) == 0).count() as f64;
     let expected = 400_000.0 * 6.0 / (std::f64::consts::PI * std::f64::consts::PI);
     assert!((firsts / expected - 1.0).abs() < 0.01, "{firsts} for {expected}");
-    // Nearly flat: the mean rank is in the middle.
     let mut flat = Zipf::new(u32::MAX, 1e-6);
-    let mean = (0..400_000).map(|_| f64::from(flat.slot(&mut rng))).sum::<f64>() / 400_000.0;
+    let mean = (0..400_000).map(|_| f64::from(flat.slot(&mut rng, Op::Write))).sum::<f64>() / 400_000.0;
     assert!((mean / f64::from(u32::MAX / 2) - 1.0).abs() < 0.01, "{mean}");
 }
 
@@ -83,9 +79,9 @@ fn zipf_accepts_more_than_three_draws_in_four() {
             let mut zipf = Zipf::new(ranks, theta);
             let mut rng = Prng::new(1);
             for _ in 0..10_000 {
-                zipf.slot(&mut rng);
+                zipf.slot(&mut rng, Op::Write);
             }
-            // One number is drawn per attempt, so a fresh copy of the generator counts them.
+            // Each attempt draws one number, so a fresh copy of the generator counts them.
             let mut counter = Prng::new(1);
             let attempts = (0..20_000).take_while(|_| counter != rng && counter.bits() < u64::MAX).count();
             assert!(attempts < 13_334, "θ {theta}, {ranks} ranks: {attempts} for 10000 draws");
@@ -97,10 +93,10 @@ fn zipf_accepts_more_than_three_draws_in_four() {
 fn scattering_reaches_every_slot_once() {
     for slots in (1u32..300).chain([1000, 1024, 4096, 65_536, 99_991, 100_000]) {
         let mut seen = vec![false; slots as usize];
-        let mut draw = Scattered::new(super::super::draw::Sequential { slots, next: 0 }, slots);
+        let mut draw = Scattered::new(super::super::draw::Sequential::new(slots), slots);
         let mut rng = Prng::new(0);
         for _ in 0..slots {
-            let slot = draw.slot(&mut rng) as usize;
+            let slot = draw.slot(&mut rng, Op::Write) as usize;
             assert!(!std::mem::replace(&mut seen[slot], true), "{slot} of {slots} twice");
         }
     }
@@ -223,7 +219,7 @@ fn writes_come_in_the_given_proportion() {
 fn share_in_use_tends_to_the_model_of_frankie() {
     for q in [0.05, 0.1, 0.3, 0.45] {
         let config = SyntheticConfig { trim_fraction: q, ..config(Kind::Uniform) };
-        // The share fluctuates over some thousand requests; a long average settles it.
+        // The share fluctuates over some thousand requests; average over a long run.
         let slots = 1000;
         let mut workload = config.build(drive(slots), 1).expect("valid");
         let mut batch = Vec::new();
@@ -237,7 +233,6 @@ fn share_in_use_tends_to_the_model_of_frankie() {
         }
         let expected = (1.0 - 2.0 * q) / (1.0 - q);
         assert!((sum - expected).abs() < 0.005, "q {q}: {sum}, expected {expected}");
-        // The oracle says the same.
         assert!((trim_rho(0.8, q).expect("in the domain") / 0.8 - expected).abs() < 1e-12);
         assert!((trims as f64 / 1e6 - q).abs() < 0.003, "{trims}");
     }
@@ -245,7 +240,7 @@ fn share_in_use_tends_to_the_model_of_frankie() {
 
 #[test]
 fn only_slots_in_use_are_trimmed() {
-    for (trim_fraction, write_fraction) in [(0.3, 1.0), (0.5, 0.5), (0.9, 1.0), (1.0, 1.0), (0.4, 0.0)] {
+    for (trim_fraction, write_fraction) in [(0.3, 1.0), (0.5, 0.5), (0.9, 1.0), (0.99, 1.0), (0.4, 0.0)] {
         let config = SyntheticConfig { trim_fraction, write_fraction, ..config(Kind::Zipf) };
         let mut in_use = [true; 50];
         for request in requests(&config, drive(50), 1, 100_000) {
@@ -256,12 +251,23 @@ fn only_slots_in_use_are_trimmed() {
                 Op::Read => assert!(write_fraction < 1.0),
                 Op::Flush => panic!("nobody asked for a flush"),
             }
-            // With nothing left to trim, the coin for a trim is overruled.
-            if request.op != Op::Trim && trim_fraction == 1.0 {
-                assert_eq!(in_use.iter().filter(|&&used| used).count(), 1);
-            }
         }
     }
+}
+
+#[test]
+fn requests_that_are_all_trims_go_where_the_kind_says() {
+    let trims = |kind, random_map| {
+        let config = SyntheticConfig { trim_fraction: 1.0, random_map, ..config(kind) };
+        let requests = requests(&config, drive(50), 1, 100);
+        assert!(requests.iter().all(|request| request.op == Op::Trim), "{kind:?}");
+        requests.iter().map(|request| request.lba.get() / 8).collect::<Vec<u64>>()
+    };
+    assert_eq!(trims(Kind::Sequential, false), (0..50).chain(0..50).collect::<Vec<u64>>());
+    let mut twice = trims(Kind::Uniform, true);
+    assert_ne!(twice[..50], twice[50..], "another order");
+    twice.sort_unstable();
+    assert_eq!(twice, (0..100).map(|slot| slot / 2).collect::<Vec<u64>>());
 }
 
 #[test]
@@ -276,7 +282,6 @@ fn trims_choose_evenly_among_the_slots_in_use() {
     assert_fits(&counts, |_| 0.01);
 }
 
-/// Requests one by one, the further ranges of each trim with it.
 fn with_ranges(config: &SyntheticConfig, slots: u64, count: usize) -> Vec<(Request, Vec<u64>)> {
     let mut workload = config.build(drive(slots), 1).expect("valid");
     let (mut batch, mut ranges) = (Vec::new(), Vec::new());
@@ -315,8 +320,8 @@ fn a_trim_takes_as_many_slots_in_use_as_asked_for_or_all() {
     assert!(short > 100 && trims - short > 100, "{short} of {trims}");
 }
 
-/// With k ranges per trim as many slots are given up as with k times as many trims: writes to slots not in use, a share of
-/// (1 - q)(1 - s), make up for q * k.
+/// k ranges per trim free as many slots as k trims. Writes to slots not in use, a share of (1 - q)(1 - s),
+/// balance q * k.
 #[test]
 fn share_in_use_with_several_ranges_is_that_of_as_many_slots_trimmed() {
     for (q, ranges) in [(0.05, 4), (0.02, 16), (0.005, 64)] {

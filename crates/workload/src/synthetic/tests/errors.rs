@@ -1,5 +1,3 @@
-//! Wrong configurations are refused with the key, the value and what is allowed.
-
 use super::*;
 
 #[track_caller]
@@ -118,13 +116,13 @@ fn shapes() {
     assert_refused(
         SyntheticConfig { sigma: Some(0.1), hot_share: Some(0.2), ..config(Kind::Gaussian) },
         1 << 20,
-        "sigma and hot_share are both given, they determine each other; give one of them",
+        "sigma and hot_share are both given, but each determines the other; give one of them",
     );
 }
 
 #[test]
 fn trims_on_a_drive_too_large_to_follow_are_refused_or_cheap() {
-    // 32 GiB of tables: either the system refuses, or nothing is touched yet.
+    // 32 GiB of tables: either the system refuses, or no page is touched yet.
     let config = SyntheticConfig { trim_fraction: 0.1, block_bytes: 512, ..base() };
     match config.build(512 * u64::from(u32::MAX), 1) {
         Ok(mut workload) => workload.fill(&mut Vec::new(), 1000),

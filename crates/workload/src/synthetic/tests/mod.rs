@@ -1,5 +1,3 @@
-//! Tests of the generators through their public interface.
-
 mod distributions;
 mod errors;
 mod sizes;
@@ -8,7 +6,6 @@ mod streams;
 use super::*;
 use strobe_types::{Op, SECTOR_BYTES};
 
-/// Drive of `slots` blocks of 4096 bytes.
 fn drive(slots: u64) -> u64 {
     slots * 4096
 }
@@ -17,7 +14,6 @@ fn config(kind: Kind) -> SyntheticConfig {
     SyntheticConfig { kind, ..SyntheticConfig::default() }
 }
 
-/// The first `count` requests, drawn in batches of uneven size.
 fn requests(config: &SyntheticConfig, drive_bytes: u64, seed: u64, count: usize) -> Vec<Request> {
     let mut workload = config.build(drive_bytes, seed).expect("a valid configuration");
     let mut all = Vec::with_capacity(count);
@@ -31,7 +27,6 @@ fn requests(config: &SyntheticConfig, drive_bytes: u64, seed: u64, count: usize)
     all
 }
 
-/// Requests per slot of a workload over `slots` slots of 4096 bytes.
 fn histogram(config: &SyntheticConfig, slots: u64, count: usize) -> Vec<u64> {
     let mut counts = vec![0; slots as usize];
     for request in requests(config, drive(slots), 1, count) {

@@ -1,5 +1,3 @@
-//! Requests of several sizes.
-
 use super::*;
 
 fn split(shares: &[(u32, f64)]) -> Vec<BlockShare> {
@@ -17,7 +15,10 @@ fn sizes_come_as_often_as_their_shares_say_and_stay_in_the_range() {
         let requests = requests(&config, 2 << 20, 1, 100_000);
         for (sectors, share) in [(8, 0.6), (128, 0.3), (1, 0.1)] {
             let found = requests.iter().filter(|r| r.sectors == sectors).count() as f64 / 1e5;
-            assert!((found / share - 1.0).abs() < 0.03, "{kind:?}: {found} of {sectors} sectors");
+            // The last request of a sequential pass is cut at the end of the range, long ones more often than
+            // short ones.
+            let most = if kind == Kind::Sequential { 0.08 } else { 0.03 };
+            assert!((found / share - 1.0).abs() < most, "{kind:?}: {found} of {sectors} sectors");
         }
         let ends = requests.iter().map(|r| r.lba.get() + u64::from(r.sectors));
         assert_eq!(ends.max(), Some(16 + 2048), "{kind:?}: the end of the range is reached, not passed");
@@ -53,7 +54,7 @@ fn wrong_splits_are_refused() {
     for (shares, message) in [
         (
             &[(4096, 50.0), (8192, 40.0)][..],
-            "block_split.percent is 90 in all, it must be 100 for all sizes together",
+            "block_split.percent is a sum of 90, it must be 100 for all sizes together",
         ),
         (
             &[(4096, 0.0), (8192, 100.0)],
@@ -69,5 +70,5 @@ fn wrong_splits_are_refused() {
         assert_eq!(config.build(1 << 20, 1).expect_err("wrong").to_string(), message);
     }
     let trims = SyntheticConfig { trim_fraction: 0.1, ..mixed(Kind::Uniform) };
-    assert!(trims.build(1 << 20, 1).expect_err("wrong").to_string().contains("trims are of slots"));
+    assert!(trims.build(1 << 20, 1).expect_err("wrong").to_string().contains("a trim covers a slot"));
 }

@@ -10,27 +10,23 @@ use crate::journal::Log;
 use crate::place::StreamId;
 use crate::validity::Validity;
 
-/// State of a block.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Stored)]
 pub(crate) enum BlockState {
     Free,
     Open,
     Closed,
-    /// Full, in SLC mode: holds what the host has written until that is folded.
+    /// Full, in SLC mode: holds host data until it is folded.
     Cached,
     /// Erased, and used in SLC mode only.
     Reserved,
-    /// Its valid units are being moved, in the background.
     Emptying,
-    /// Took a failed program: to be emptied and then marked bad.
+    /// Took a failed program; will be emptied and then marked bad.
     Retiring,
     Bad,
-    /// Reserved for the map.
     Meta,
 }
 
 impl BlockState {
-    /// State as an observer sees it.
     pub(crate) fn stage(self) -> Stage {
         match self {
             BlockState::Free | BlockState::Reserved => Stage::Erased,
@@ -43,31 +39,27 @@ impl BlockState {
     }
 }
 
-/// The blocks of the drive.
 #[derive(Clone, Debug, State)]
 pub(crate) struct Blocks {
-    /// Erased blocks at hand.
     pub(crate) free: FreePool,
-    /// Blocks whose valid units are being moved in the background.
     pub(crate) emptying: u32,
-    /// Blocks to be emptied and then marked bad.
     pub(crate) retiring: Vec<BlockId>,
     pub(crate) validity: Validity,
-    /// Blocks for data that are not bad, and how often they have been erased, all together.
+    /// Good blocks for data.
     good: u32,
+    /// Sum of their erase counts.
     erases: u64,
     #[state(table)]
     pub(crate) states: Vec<BlockState>,
-    /// Valid units by block.
     #[state(table)]
     pub(crate) valid: Vec<u32>,
-    /// The stream that each block was opened for, plus one; 0 if it is erased, or nobody knows.
+    /// Stream plus one; 0 if erased or unknown.
     #[state(table)]
     opened_for: Vec<u8>,
 }
 
 impl Blocks {
-    /// The blocks of `nand`, none at hand yet; those of `log` are not for data.
+    /// Blocks of `log` are not for data.
     pub(crate) fn new<N: Nand>(nand: &N, log: Option<&Log>, by_wear: bool) -> Self {
         let geometry = nand.geometry();
         let ids = (0..geometry.blocks()).map(BlockId::new);
@@ -75,6 +67,7 @@ impl Blocks {
         let mut states: Vec<BlockState> = ids.map(state).collect();
         for block in log.into_iter().flat_map(Log::blocks) {
             let state = &mut states[block.index()];
+            // A bad block of the log stays bad: `Meta` is for good ones only.
             *state = if *state == BlockState::Free { BlockState::Meta } else { BlockState::Bad };
         }
         let good = || (0..).map(BlockId::new).zip(&states).filter(|(_, state)| **state == BlockState::Free);
@@ -99,7 +92,6 @@ impl Blocks {
         self.states.iter().filter(|&&state| state == wanted).count() as u32
     }
 
-    /// Blocks for data that are not bad.
     pub(crate) fn usable(&self) -> impl Iterator<Item = BlockId> + use<'_> {
         let blocks = (0..).map(BlockId::new).zip(&self.states);
         blocks
@@ -107,20 +99,17 @@ impl Blocks {
             .map(|(block, _)| block)
     }
 
-    /// `count` units from `first` on, all of `block`, have been programmed.
     #[inline(always)]
     pub(crate) fn programmed(&mut self, block: BlockId, first: Ppa, count: u32) {
         self.validity.set_run(first, count);
         self.valid[block.index()] += count;
     }
 
-    /// The unit at `ppa`, in `block`, is valid.
     pub(crate) fn set_valid(&mut self, ppa: Ppa, block: BlockId) {
         self.validity.set(ppa);
         self.valid[block.index()] += 1;
     }
 
-    /// The unit at `ppa`, in `block`, is valid no more; returns how many of the block are.
     #[inline(always)]
     pub(crate) fn invalidate(&mut self, ppa: Ppa, block: BlockId) -> u32 {
         self.validity.clear(ppa);
@@ -129,65 +118,54 @@ impl Blocks {
         *valid
     }
 
-    /// Adds the valid units of `block` to `units`; then it has none.
     pub(crate) fn take_units(&mut self, block: BlockId, geometry: &Geometry, units: &mut Vec<Ppa>) {
         self.validity.take_run(geometry.first_unit(block), geometry.units_per_block(), units);
         self.valid[block.index()] = 0;
     }
 
-    /// Fetches what [`Blocks::invalidate`] will touch.
     #[inline]
     pub(crate) fn prefetch(&self, ppa: Ppa, block: BlockId) {
         self.validity.prefetch(ppa);
         prefetch_write(&self.valid, block.index());
     }
 
-    /// `block` takes what `stream` writes.
     pub(crate) fn open(&mut self, block: BlockId, stream: StreamId) {
         self.states[block.index()] = BlockState::Open;
         self.opened_for[block.index()] = stream.get() + 1;
     }
 
-    /// Notes that `block` holds what `stream` wrote before a power cut.
     pub(crate) fn was_opened_for(&mut self, block: BlockId, stream: StreamId) {
         self.opened_for[block.index()] = stream.get() + 1;
     }
 
-    /// Notes that the units of `block`, which is full, are being moved from now on.
     pub(crate) fn begin_emptying(&mut self, block: BlockId) {
         self.states[block.index()] = BlockState::Emptying;
         self.emptying += 1;
     }
 
-    /// True if the units of `block` are being moved.
     #[inline(always)]
     pub(crate) fn is_being_emptied(&self, block: BlockId) -> bool {
         self.emptying > 0 && self.state(block) == BlockState::Emptying
     }
 
-    /// The stream that `block` was opened for, if it is known and the block was not erased since.
     pub(crate) fn stream_of(&self, block: BlockId) -> Option<StreamId> {
         self.opened_for[block.index()].checked_sub(1).map(StreamId::new)
     }
 
-    /// A view for victim policies at `tick`.
     pub(crate) fn view(&self, units_per_block: u32, tick: u64) -> BlockView<'_> {
         BlockView::new(&self.valid, units_per_block, tick).with_streams(&self.opened_for)
     }
 
-    /// `block` has been erased `erase_count` times, and is at hand.
     pub(crate) fn put_free(&mut self, block: BlockId, geometry: &Geometry, erase_count: u32) {
         self.states[block.index()] = BlockState::Free;
         self.opened_for[block.index()] = 0;
         self.free.put(geometry.plane_of(block), block, erase_count);
     }
 
-    /// Counts an erase.
     pub(crate) fn erased(&mut self) {
         self.erases += 1;
     }
 
-    /// Takes `block`, erased `erase_count` times, out of service.
     #[cold]
     pub(crate) fn mark_bad(&mut self, block: BlockId, erase_count: u32) {
         self.states[block.index()] = BlockState::Bad;
@@ -195,22 +173,19 @@ impl Blocks {
         self.erases -= u64::from(erase_count);
     }
 
-    /// Blocks for data that are not bad.
     pub(crate) fn in_service(&self) -> u32 {
         self.good
     }
 
-    /// Mean erase count of blocks for data, rounded down.
+    /// Mean erase count of the blocks for data, rounded down.
     pub(crate) fn mean_erases(&self) -> u32 {
         (self.erases / u64::from(self.good.max(1))) as u32
     }
 
-    /// Erases counted, for the checker.
     pub(crate) fn counted_erases(&self) -> u64 {
         self.erases
     }
 
-    /// `block` is to be emptied and then marked bad.
     #[cold]
     pub(crate) fn retire(&mut self, block: BlockId) {
         if self.state(block) != BlockState::Retiring {

@@ -18,7 +18,6 @@ macro_rules! ensure {
     };
 }
 
-/// A check of the whole state of a core.
 pub(crate) struct Checker<'a, N: Nand, V>(pub(crate) &'a Core<N, V>);
 
 impl<N: Nand, V: VictimPolicy> Checker<'_, N, V> {
@@ -30,12 +29,11 @@ impl<N: Nand, V: VictimPolicy> Checker<'_, N, V> {
             Self::check_translation,
             Self::check_conservation,
         ];
-        // What a command that was interrupted leaves is not sound in every respect.
+        // An interrupted command may leave an inconsistent state.
         parts.iter().try_for_each(|part| if self.0.nand.is_stopped() { Ok(()) } else { part(self) })
     }
 
-    /// Checks cached entries against translation pages: every entry that is not dirty is in its newest
-    /// translation page.
+    /// Checks that the newest translation page has every entry that is not dirty in the cache.
     fn check_translation(&self) -> Result<(), CheckError> {
         let Some(translation) = self.0.store.paged() else { return Ok(()) };
         let geometry = self.0.nand.geometry();
@@ -64,11 +62,11 @@ impl<N: Nand, V: VictimPolicy> Checker<'_, N, V> {
                     continue;
                 }
                 ensure!(place.is_some(), "{lpn:?} is mapped, but its entry is in no translation page");
-                // The entry of a shared unit does not change when it moves.
+                // The entry of a shared unit does not change when the unit moves.
                 if is_shared {
                     continue;
                 }
-                // A medium without contents cannot tell.
+                // Flash that stores no contents has no sequence number to compare.
                 let is_newer = sequence(ppa).is_none_or(|unit| written.is_some_and(|page| unit < page));
                 ensure!(is_newer, "the translation page of {lpn:?} is older than the unit, which is clean");
             }
@@ -76,7 +74,7 @@ impl<N: Nand, V: VictimPolicy> Checker<'_, N, V> {
         let mut is_table = vec![false; geometry.blocks() as usize];
         for block in &translation.blocks {
             let known = std::mem::replace(&mut is_table[block.index()], true);
-            ensure!(!known, "{block:?} is twice among the blocks of translation pages");
+            ensure!(!known, "{block:?} is listed twice as a block of translation pages");
         }
         for (step, lpn) in (0..).zip(self.0.map.mapped_units()) {
             if self.0.is_stopped_at(step) {
@@ -86,13 +84,13 @@ impl<N: Nand, V: VictimPolicy> Checker<'_, N, V> {
             let is_table = is_table[geometry.block_of(ppa).index()];
             ensure!(
                 is_table == translation.is_translation(lpn),
-                "{lpn:?} lies among the other kind at {ppa:?}"
+                "{lpn:?} is in a block of the other kind at {ppa:?}"
             );
         }
         Ok(())
     }
 
-    /// Every mapped unit is valid on flash and its out-of-band record names it.
+    /// Checks that every mapped unit is valid on flash and named by its out-of-band record.
     fn check_map(&self) -> Result<(), CheckError> {
         let mut mapped = 0;
         for (step, lpn) in (0..).zip(self.0.map.mapped_units()) {
@@ -110,6 +108,7 @@ impl<N: Nand, V: VictimPolicy> Checker<'_, N, V> {
                 "{lpn:?} is mapped to {ppa:?}, which is erased"
             );
         }
+        // Translation pages are mapped like data, but not counted as host units.
         let tables = self.0.map.mapped_from(self.0.config.logical_units);
         ensure!(
             mapped == self.0.map.mapped + tables,
@@ -125,7 +124,6 @@ impl<N: Nand, V: VictimPolicy> Checker<'_, N, V> {
         Ok(())
     }
 
-    /// The unit at `ppa`, to which `lpn` is mapped, says that it belongs to it.
     fn check_owner(&self, lpn: Lpn, ppa: Ppa) -> Result<(), CheckError> {
         let Some(sharing) = &self.0.map.sharing else {
             let written = self.0.nand.lpn(ppa);
@@ -140,17 +138,16 @@ impl<N: Nand, V: VictimPolicy> Checker<'_, N, V> {
             ensure!(sharing.is_in_use(vpn), "{lpn:?} holds {vpn:?}, which is free");
             ensure!(sharing.owners(vpn).contains(&lpn), "{lpn:?} is no owner of {vpn:?}");
         } else if let Some(is_foreign) = self.0.store.is_foreign(lpn) {
-            // Recovery has nothing else to find it by.
+            // Recovery finds such a unit only by its out-of-band record or by the log.
             let written = self.0.nand.lpn(ppa);
             ensure!(
                 is_foreign || written == Some(lpn),
-                "{lpn:?} has {ppa:?} to itself, which was written as {written:?}, and the log does not know"
+                "{lpn:?} alone owns {ppa:?}, written as {written:?}, but the log does not list it as foreign"
             );
         }
         Ok(())
     }
 
-    /// Valid counts, states and programmed pages of each block agree.
     fn check_blocks(&self) -> Result<(), CheckError> {
         let geometry = self.0.nand.geometry();
         for block in (0..geometry.blocks()).map(BlockId::new) {
@@ -171,7 +168,7 @@ impl<N: Nand, V: VictimPolicy> Checker<'_, N, V> {
                 BlockState::Closed => pages == geometry.pages_per_block() && !is_slc,
                 BlockState::Cached => pages == self.0.nand.slc_pages() && is_slc,
                 BlockState::Bad | BlockState::Meta => valid == 0,
-                // Its erase may be on its way.
+                // Its erase may be in flight.
                 BlockState::Emptying => pages == self.0.nand.pages_of(block) || valid == 0,
                 BlockState::Open | BlockState::Retiring => true,
             };
@@ -189,7 +186,7 @@ impl<N: Nand, V: VictimPolicy> Checker<'_, N, V> {
         Ok(())
     }
 
-    /// Free pool, frontiers and candidates hold exactly the blocks whose state says so.
+    /// Checks that free pool, frontiers and candidates hold exactly the blocks in the matching state.
     fn check_sets(&self) -> Result<(), CheckError> {
         let count = |wanted| self.0.blocks.count(wanted) as usize;
         let mut pooled = 0;
@@ -204,6 +201,7 @@ impl<N: Nand, V: VictimPolicy> Checker<'_, N, V> {
             self.0.blocks.free.count()
         );
         let mut open = 0;
+        // Every block lies in the reclaim group of its stream.
         let groups = self.0.space.groups;
         for block in self.0.blocks.usable() {
             let group = self.0.blocks.stream_of(block).map(|stream| self.0.streams.table.group_of(stream));
@@ -225,14 +223,14 @@ impl<N: Nand, V: VictimPolicy> Checker<'_, N, V> {
         if let Some(slc) = &self.0.slc {
             let is = |block, wanted| self.0.blocks.state(block) == wanted;
             let full = slc.full().iter().all(|&block| is(block, BlockState::Cached));
-            ensure!(full, "the cache lists others as full");
+            ensure!(full, "the cache lists a block as full that is not");
             ensure!(
                 slc.full().len() == count(BlockState::Cached),
                 "the cache lists {} as full",
                 slc.full().len()
             );
             let erased = slc.erased().all(|block| is(block, BlockState::Reserved));
-            ensure!(erased, "the cache lists others as erased");
+            ensure!(erased, "the cache lists a block as erased that is not");
             ensure!(slc.erased().count() == count(BlockState::Reserved), "a block of the cache is lost");
             let in_use = self.0.blocks.usable().filter(|&block| self.0.is_cached(block)).count();
             ensure!(
@@ -241,13 +239,13 @@ impl<N: Nand, V: VictimPolicy> Checker<'_, N, V> {
                 slc.in_use()
             );
         }
+        // The victim policy tracks exactly the closed blocks.
         let closed = count(BlockState::Closed);
         let candidates = self.0.policies.victims.candidates() as usize;
         ensure!(candidates == closed, "{candidates} candidates, {closed} closed blocks");
         Ok(())
     }
 
-    /// Programs and erases add up to what lies on flash.
     fn check_conservation(&self) -> Result<(), CheckError> {
         let geometry = self.0.nand.geometry();
         let (mut erases, mut programmed) = (0, 0);
@@ -259,10 +257,10 @@ impl<N: Nand, V: VictimPolicy> Checker<'_, N, V> {
         let most = erases * u64::from(geometry.pages_per_block()) + programmed;
         let fewer = u64::from(geometry.pages_per_block() - self.0.nand.slc_pages());
         let cached = self.0.stats.slc.map_or(0, |slc| slc.blocks_erased);
-        // Those of the cache were full with fewer pages.
+        // Cache blocks were full with fewer pages.
         let expected = most.saturating_sub(cached * fewer);
-        // Recovery erases blocks that are not full. A power cut takes an erase of the cache back that was on its way, not
-        // the statistic that counts it.
+        // Recovery erases partly filled blocks. A power cut undoes the in-flight erase of a cache block, but not its
+        // counter.
         let adds_up = programs == expected || (self.0.config.durable && programs <= most);
         ensure!(adds_up, "{programs} programs, but flash shows {expected}");
         let counts = self.0.blocks.usable().map(|block| u64::from(self.0.nand.block(block).erase_count));

@@ -1,4 +1,4 @@
-//! Durable map: changes are noted here and go to the journal.
+//! Durable map: collects changes for the journal.
 
 use strobe_nand::{Nand, Unit, When};
 use strobe_types::{BlockId, Geometry, Lpn, Ppa};
@@ -13,8 +13,8 @@ use crate::map::page::map::store::MapStore;
 use crate::{Done, FtlError};
 
 impl<N: Nand, V: VictimPolicy> Core<N, V> {
-    /// Notes that `units` lie at `first` and behind it now. Shared units are left out: their map entries hold a
-    /// virtual number, which does not change when the unit moves.
+    /// Records the changed map entries of `units`. The entry of a shared unit is a virtual number, which a
+    /// move does not change.
     #[cold]
     pub(crate) fn note_run(&mut self, units: &[Unit<N::Payload>], first: Ppa) {
         for (at, unit) in (0..).zip(units) {
@@ -24,15 +24,13 @@ impl<N: Nand, V: VictimPolicy> Core<N, V> {
         }
     }
 
-    /// Ends the epoch if much has changed since the last one.
     pub(crate) fn commit_if_full(&mut self, now: When) -> Done {
         if self.store.journal().is_some_and(Journal::is_full) { self.commit(now) } else { Ok(now) }
     }
 
-    /// Makes the map as it is now survive a power cut; returns when it does.
     pub(crate) fn commit(&mut self, now: When) -> Done {
         if let (Some(FtlError::MapWornOut), true) = (&self.end_of_life, self.store.journal().is_some()) {
-            // The changes of the epoch that failed are nowhere but in memory.
+            // The changes of the failed epoch exist only in memory.
             return Err(FtlError::MapWornOut);
         }
         let mut changes = None;
@@ -43,6 +41,7 @@ impl<N: Nand, V: VictimPolicy> Core<N, V> {
                 return Ok(self.nand.both(now, durable));
             }
             MapStore::Journaled(journal) => {
+                // An epoch has the changed entries, then the open and retiring blocks that recovery must scan.
                 let (units, shared) = journal.take_changes();
                 changes = Some((units.len() + shared.len()) as u64);
                 let mut records = map_records(&self.map, &units);
@@ -72,7 +71,7 @@ impl<N: Nand, V: VictimPolicy> Core<N, V> {
     }
 }
 
-/// Runs of neighbours that lie beside each other, or nowhere, become one record.
+/// Merges runs of consecutive units, stored consecutively or all unmapped, into one record.
 fn map_records(map: &Entries, units: &[u32]) -> Vec<Record> {
     let mut records: Vec<Record> = Vec::new();
     for &lpn in units {
@@ -89,7 +88,6 @@ fn map_records(map: &Entries, units: &[u32]) -> Vec<Record> {
     records
 }
 
-/// Records of the open blocks with their streams, and of the retiring blocks.
 fn block_records<'a>(
     streams: &'a Streams,
     retiring: &'a [BlockId],

@@ -4,26 +4,22 @@ use strobe_types::{Geometry, State};
 
 use crate::place::{Isolation, StreamId};
 
-/// Placement handles of a drive, as its host sees them.
-///
-/// Each handle references a reclaim unit: so many blocks on each plane, which its stream fills. A full unit is followed
-/// by the next one.
+/// Placement handles of a drive. Each references a reclaim unit: a fixed number of blocks on each plane,
+/// filled by the handle's stream. The next unit follows when it is full.
 #[derive(Clone, Debug, PartialEq, Eq, State)]
 pub struct Handles {
     #[state(skip)]
     isolation: Isolation,
-    /// Flash pages of a reclaim unit.
     #[state(skip)]
     unit_pages: u64,
-    /// Reclaim groups, in each of which each handle has a unit.
     #[state(skip)]
     groups: u16,
-    /// Flash pages left in the unit of each handle, one group after the other.
     left: Vec<u64>,
 }
 
 impl Handles {
-    /// `count` handles with an empty unit in each of `groups` reclaim groups, of `unit_blocks` blocks on each plane of it.
+    /// `count` handles in each of `groups` reclaim groups; units of `unit_blocks` blocks on each plane of the
+    /// group.
     pub(crate) fn new(
         [count, groups]: [u8; 2],
         isolation: Isolation,
@@ -37,12 +33,12 @@ impl Handles {
         Self { isolation, unit_pages, groups: groups.into(), left: vec![unit_pages; units] }
     }
 
-    /// Reclaim groups.
+    /// Number of reclaim groups.
     pub fn groups(&self) -> u16 {
         self.groups
     }
 
-    /// Isolation of the handles when units are relocated.
+    /// Isolation of the handles during relocation.
     pub fn isolation(&self) -> Isolation {
         self.isolation
     }
@@ -52,12 +48,11 @@ impl Handles {
         self.unit_pages
     }
 
-    /// Flash pages that are left in the reclaim unit of each handle, one group after the other.
+    /// Flash pages left in the reclaim unit of each handle, group by group.
     pub fn pages_left(&self) -> &[u64] {
         &self.left
     }
 
-    /// Notes that `pages` pages of `stream` have been programmed.
     #[inline]
     pub(crate) fn programmed(&mut self, stream: StreamId, pages: u64) {
         if let Some(left) = self.left.get_mut(stream.index()) {
@@ -67,21 +62,47 @@ impl Handles {
         }
     }
 
-    /// Gives `handle` an empty unit.
     pub(crate) fn begin_unit(&mut self, handle: u16) {
         if let Some(left) = self.left.get_mut(usize::from(handle)) {
             *left = self.unit_pages;
         }
     }
 
-    /// Goes on after a power cut, `room` pages being left in the open blocks of each handle. A unit of several blocks on a
-    /// plane ends with those that are open.
-    pub(crate) fn resume(&mut self, room: impl Fn(StreamId) -> u64) {
+    /// Continues after a power cut, with `left_of` free pages in each handle's open blocks. A reclaim unit of
+    /// several blocks per plane then ends with these blocks.
+    pub(crate) fn resume(&mut self, left_of: impl Fn(StreamId) -> u64) {
         for (handle, left) in (0..).zip(&mut self.left) {
-            *left = match room(StreamId::new(handle)) {
+            *left = match left_of(StreamId::new(handle)) {
                 0 => self.unit_pages,
-                room => room.min(self.unit_pages),
+                left_of => left_of.min(self.unit_pages),
             };
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use strobe_types::GeometrySpec;
+
+    use super::*;
+
+    #[test]
+    fn a_full_unit_is_followed_by_a_whole_one() {
+        let spec = GeometrySpec {
+            channels: 1,
+            dies_per_channel: 1,
+            planes_per_die: 2,
+            blocks_per_plane: 8,
+            pages_per_block: 4,
+            page_bytes: 512,
+            unit_bytes: 512,
+        };
+        let geometry = Geometry::new(spec).expect("valid");
+        let mut handles = Handles::new([2, 1], Isolation::Initial, 3, &geometry);
+        assert_eq!(handles.pages_left(), [24, 24]);
+        for (pages, left) in [(1, 23), (22, 1), (1, 24), (24, 24), (23, 1), (5, 20)] {
+            handles.programmed(StreamId::new(1), pages);
+            assert_eq!(handles.pages_left(), [24, left], "after {pages} more");
         }
     }
 }

@@ -1,4 +1,4 @@
-//! Life of a block after it is full: taken, emptied, erased, or out of service.
+//! Life of a block once it is full: taken, emptied, erased or retired.
 
 use strobe_nand::{Cause, Nand, When};
 use strobe_types::BlockId;
@@ -8,7 +8,7 @@ use crate::map::page::core::Core;
 use crate::map::page::core::blocks::BlockState;
 
 impl<N: Nand, V: VictimPolicy> Core<N, V> {
-    /// Shows the placement what the full `victim` holds, before any of it is moved.
+    /// Shows the placement the contents of the full `victim` before any unit is moved.
     pub(crate) fn show_victim(&mut self, victim: BlockId) {
         if self.policies.placement.is_none() {
             return;
@@ -21,6 +21,7 @@ impl<N: Nand, V: VictimPolicy> Core<N, V> {
         let from = self.copy_context(victim);
         let first = self.nand.geometry().first_unit(victim);
         let end = first.plus(self.nand.geometry().units_per_block());
+        // Taken out, as the iterator over its units borrows the core.
         let Some(mut placement) = self.policies.placement.take() else { return };
         let mut next = first;
         let mut valid = std::iter::from_fn(|| {
@@ -34,7 +35,6 @@ impl<N: Nand, V: VictimPolicy> Core<N, V> {
         self.policies.placement = Some(placement);
     }
 
-    /// Tells the placement that nothing is left in `victim`.
     pub(crate) fn forget_victim(&mut self, victim: BlockId) {
         let from = self.copy_context(victim);
         self.policies.on_collected(&from);
@@ -74,7 +74,6 @@ impl<N: Nand, V: VictimPolicy> Core<N, V> {
 }
 
 impl<N: Nand, V: VictimPolicy> Core<N, V> {
-    /// Tells the policies, or the SLC cache, that the full `block` is about to be emptied.
     pub(crate) fn take(&mut self, block: BlockId) {
         if self.blocks.state(block) != BlockState::Cached {
             self.policies.on_taken(block);
@@ -85,7 +84,7 @@ impl<N: Nand, V: VictimPolicy> Core<N, V> {
 }
 
 impl<N: Nand, V: VictimPolicy> Core<N, V> {
-    /// The erase of `block` is issued, or over: the block is at hand.
+    /// Returns `block` to its pool once its erase is issued or complete.
     pub(crate) fn block_is_erased(&mut self, block: BlockId) {
         if let Some(slc) = &mut self.slc {
             slc.left(block);

@@ -1,4 +1,4 @@
-//! Events of the page map: its decisions, and the life of blocks.
+//! Event log: decisions of the page map, and the life of blocks.
 
 use strobe_nand::{Candidate, Cause, EventKind, Nand, Timing};
 use strobe_types::BlockId;
@@ -8,14 +8,12 @@ use crate::map::page::core::Core;
 use crate::map::page::core::blocks::BlockState;
 use crate::place::StreamId;
 
-/// Blocks of a drive up to which runners-up are looked for: each victim costs a pass over all blocks.
+/// Drives with more blocks log no runners-up: each victim costs a pass over all blocks.
 const BLOCKS_MOST: u32 = 1 << 16;
 
-/// The event log, as the core of a page map writes to it.
 pub(crate) struct CoreLog<'a, N: Nand, V>(&'a Core<N, V>);
 
 impl<N: Nand, V: VictimPolicy> Core<N, V> {
-    /// The log of events.
     #[inline(always)]
     pub(crate) fn log(&self) -> CoreLog<'_, N, V> {
         CoreLog(self)
@@ -23,15 +21,13 @@ impl<N: Nand, V: VictimPolicy> Core<N, V> {
 }
 
 impl<N: Nand, V: VictimPolicy> CoreLog<'_, N, V> {
-    /// Adds an event now, if there is a log.
     #[inline(always)]
     fn add(&self, kind: impl FnOnce() -> EventKind) {
         let timing = self.0.nand.timing();
         timing.log().add(timing.now(), kind);
     }
 
-    /// Logs that `victims` are about to be emptied by garbage collection, as far as they are not emptied for something
-    /// else.
+    /// Logs `victims`, except of wear levelling and of the SLC cache.
     #[inline]
     pub(crate) fn victims(&self, cause: Cause, victims: &[BlockId]) {
         if !self.0.nand.timing().log().is_on() || cause == Cause::Wear {
@@ -52,6 +48,7 @@ impl<N: Nand, V: VictimPolicy> CoreLog<'_, N, V> {
             score: self.0.policies.victims.score(block, &view),
         };
         let chosen = candidate(victim);
+        // Without a score, or on a large drive, no runner-up is searched.
         let others =
             if chosen.score.is_some() && geometry.blocks() <= BLOCKS_MOST { geometry.blocks() } else { 0 };
         let mut runner_up: Option<Candidate> = None;
@@ -61,7 +58,7 @@ impl<N: Nand, V: VictimPolicy> CoreLog<'_, N, V> {
                 continue;
             }
             let other = candidate(block);
-            // Of equals the lowest block stays.
+            // Ties keep the lower block number.
             if other.score > runner_up.and_then(|best| best.score) {
                 runner_up = Some(other);
             }
@@ -69,7 +66,6 @@ impl<N: Nand, V: VictimPolicy> CoreLog<'_, N, V> {
         EventKind::Victim { chosen, runner_up, units_per_block, erased_blocks: self.0.blocks.free.count() }
     }
 
-    /// Logs that `block` has been opened for `stream`.
     #[inline]
     pub(crate) fn opened(&self, block: BlockId, stream: StreamId) {
         self.add(|| EventKind::Opened {
@@ -80,26 +76,22 @@ impl<N: Nand, V: VictimPolicy> CoreLog<'_, N, V> {
         });
     }
 
-    /// Logs that `block` is full.
     #[inline]
     pub(crate) fn closed(&self, block: BlockId) {
         let valid_units = self.0.blocks.valid[block.index()];
         self.add(|| EventKind::Closed { block: block.get(), valid_units });
     }
 
-    /// Logs that `block` has been erased and is at hand.
     #[inline]
     pub(crate) fn erased(&self, block: BlockId) {
         self.add(|| EventKind::Erased { block: block.get(), erased_blocks: self.0.blocks.free.count() });
     }
 
-    /// Logs that `block` has gone out of service.
     #[cold]
     pub(crate) fn retired(&self, block: BlockId) {
         self.add(|| EventKind::Retired { block: block.get() });
     }
 
-    /// Logs the end of an epoch of the journal with `changes`.
     pub(crate) fn epoch(&self, changes: u64) {
         let epoch = self.0.store.journal().map_or(0, |journal| journal.epoch());
         self.add(|| EventKind::EpochEnded { epoch, changes });

@@ -1,11 +1,4 @@
-//! The core of a page map: flash, the map, blocks, streams and policies. Only here units are programmed, mapped and
-//! erased.
-//!
-//! `write.rs` fills blocks, `life.rs` follows a full block until it is erased, `streams.rs` has the open blocks of each
-//! stream, `stream_log.rs` the work of each stream, `handles.rs` the reclaim units of placement handles, `groups.rs` their
-//! reclaim groups, `blocks.rs` the
-//! state of each block, `policies.rs` those that choose, `space.rs` what is free, `slc.rs` the SLC cache, `durable.rs` the
-//! epochs of the journal, `tables.rs` translation pages, `check.rs` the whole-state checker.
+//! The core of a page map. The only code that programs, maps and erases.
 
 pub(crate) mod blocks;
 pub(crate) mod check;
@@ -46,14 +39,12 @@ use crate::place::{CopyContext, Placement, PlacementKind, StreamId};
 use crate::wear::Leveler;
 use crate::{FtlError, FtlStats, SlcStats};
 
-/// Units between those at which a pass over logical units looks whether it is to end.
+/// Units between two polls for a stop request.
 const STOP_STRIDE: u32 = 1 << 14;
 
-/// A pass over logical units is to end.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Stopped;
 
-/// Flash, the map and the blocks of a drive.
 #[derive(Clone, Debug, State)]
 pub(crate) struct Core<N: Nand, V> {
     #[state(skip)]
@@ -65,21 +56,19 @@ pub(crate) struct Core<N: Nand, V> {
     pub(crate) streams: Streams,
     pub(crate) policies: Policies<V>,
     pub(crate) space: FreeSpace,
-    /// Host units written or trimmed, plus one: the policies' clock, which starts at 1.
+    /// Clock of the policies: host units written, physically copied or trimmed, plus one.
     pub(crate) tick: u64,
-    /// The sequence number of the next program.
     pub(crate) sequence: u64,
     pub(crate) stats: FtlStats,
     #[state(part)]
     pub(crate) slc: Option<Box<SlcCache>>,
-    /// Why only reads are served any more.
+    /// Reason why only reads are served.
     pub(crate) end_of_life: Option<FtlError>,
-    /// When what is being written is on flash, run by run.
     pub(crate) whens: Vec<When>,
 }
 
 impl<N: Nand, V: VictimPolicy> Core<N, V> {
-    /// An empty map with no block at hand yet. `placement` is the one of [`PlacementKind::Own`].
+    /// `placement` is given for [`PlacementKind::Own`] only.
     pub(crate) fn new(
         nand: N,
         policy: V,
@@ -91,7 +80,7 @@ impl<N: Nand, V: VictimPolicy> Core<N, V> {
         assert_eq!(placement.is_some(), is_own, "a placement is given if the configuration asks for one");
         debug_assert!(
             config.translation.is_none() || config.slc.is_none(),
-            "demand paging goes with no SLC cache"
+            "demand paging excludes the SLC cache"
         );
         let geometry = nand.geometry();
         let slc = config.slc.map(|how| Box::new(SlcCache::new(how, nand.slc_pages(), geometry)));
@@ -124,7 +113,7 @@ impl<N: Nand, V: VictimPolicy> Core<N, V> {
                 Groups::new(config.groups(), geometry),
             ),
             tick: 1,
-            // 0 is what a page has whose program was cut short.
+            // 0 marks a page whose program was cut short.
             sequence: u64::from(store.is_paged()),
             stats: FtlStats {
                 translation,
@@ -141,7 +130,6 @@ impl<N: Nand, V: VictimPolicy> Core<N, V> {
         }
     }
 
-    /// Returns the placement's view of `block`, which is full or emptied.
     pub(crate) fn copy_context(&self, block: BlockId) -> CopyContext {
         let placed = |stream: &StreamId| self.streams.table.is_placed(*stream);
         CopyContext { block, stream: self.blocks.stream_of(block).filter(placed), tick: self.tick }
@@ -151,12 +139,11 @@ impl<N: Nand, V: VictimPolicy> Core<N, V> {
         self.config.capacity_of(self.nand.geometry(), self.usable_blocks())
     }
 
-    /// Ends the drive's life if there are too few blocks left to go on.
     pub(crate) fn retire_if_worn_out(&mut self) {
         if self.capacity().check().is_err() {
             self.end_of_life = Some(FtlError::EndOfLife {
                 bad_blocks: self.blocks.count(BlockState::Bad),
-                room_units: self.capacity().room_units(),
+                capacity_units: self.capacity().capacity_units(),
                 logical_units: self.config.logical_units,
             });
         }
@@ -170,9 +157,8 @@ impl<N: Nand, V: VictimPolicy> Core<N, V> {
         }
     }
 
-    /// [`Core::refuse_at_end_of_life`], which an interruption brings about as wear does: then all that is under way
-    /// comes to an end on the paths that are there for a drive that has worn out. To be called once per block that is
-    /// opened, emptied or passed over, as work without a bound consists of such steps.
+    /// [`Core::refuse_at_end_of_life`] that treats a stop request as end of life. Call it once per block
+    /// opened, emptied or skipped: unbounded work consists of such steps.
     #[inline]
     pub(crate) fn heed_stop(&mut self) -> Result<(), FtlError> {
         if self.nand.is_stopped() {
@@ -181,14 +167,12 @@ impl<N: Nand, V: VictimPolicy> Core<N, V> {
         self.refuse_at_end_of_life()
     }
 
-    /// True if a pass over logical units is to end at this step. It looks at every 16,384th.
+    /// True if a pass over logical units must end. Polls at every 16,384th step.
     #[inline]
     pub(crate) fn is_stopped_at(&self, step: u32) -> bool {
         step.is_multiple_of(STOP_STRIDE) && self.nand.is_stopped()
     }
 
-    /// The first unit from `first` on, before `end`, whose map entry is not empty: the next step of a pass over such
-    /// units, or the end of it.
     pub(crate) fn next_mapped(&self, first: Lpn, end: Lpn) -> Result<Option<Lpn>, Stopped> {
         let mut lpn = first;
         while lpn < end {

@@ -1,4 +1,4 @@
-//! Owners of flash units, with logical copy one or two.
+//! Owners of flash units: one, or two with logical copy.
 
 use strobe_nand::Nand;
 use strobe_types::{Lpn, Ppa};
@@ -8,7 +8,7 @@ use crate::map::page::core::Core;
 use crate::map::page::map::sharing::{Owner, Vpn};
 
 impl<N: Nand, V: VictimPolicy> Core<N, V> {
-    /// The logical unit to which a valid flash unit belongs; of two, the one that had it first.
+    /// Owner of `ppa`; of two owners, the first.
     #[inline(always)]
     pub(crate) fn owner_of(&self, ppa: Ppa) -> Lpn {
         match &self.map.sharing {
@@ -20,8 +20,7 @@ impl<N: Nand, V: VictimPolicy> Core<N, V> {
         }
     }
 
-    /// Points whoever owns the unit at `from` to its copy at `to`. The caller notes what has changed in the
-    /// map.
+    /// Changes the map only; the caller records the change.
     #[inline(always)]
     pub(crate) fn remap(&mut self, lpn: Lpn, from: Ppa, to: Ppa) {
         if let Some(sharing) = &mut self.map.sharing {
@@ -36,8 +35,8 @@ impl<N: Nand, V: VictimPolicy> Core<N, V> {
         assert!(self.map.moved(lpn, from, to), "FTL bug: {lpn:?} is not at {from:?}");
     }
 
-    /// `lpn`, whose map entry held the virtual number `vpn`, is mapped elsewhere now: the other
-    /// owner has the unit to itself. With demand paging its map entry is cached.
+    /// Removes the owner `lpn` of `vpn`, which no longer maps to it. The other owner keeps the unit alone;
+    /// with demand paging its map entry is cached.
     #[cold]
     pub(crate) fn leave_shared(&mut self, lpn: Lpn, vpn: Vpn) {
         let Some(sharing) = &mut self.map.sharing else { return };

@@ -1,4 +1,4 @@
-//! Translation pages on flash: they are read and programmed here.
+//! Reads and programs of translation pages.
 
 use strobe_nand::{Cause, Nand, Payload, Unit, When};
 use strobe_types::{Lpn, Ppa};
@@ -7,25 +7,21 @@ use crate::Done;
 use crate::gc::VictimPolicy;
 use crate::map::page::core::Core;
 
-/// Entries that a program of a translation page brings up to date.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Update {
-    /// This one, which is evicted.
     Evicted(Lpn),
-    /// Entries of units that garbage collection has moved.
     Moved,
-    /// All of them.
     All,
 }
 
-/// Translation pages on flash.
 pub(crate) struct TablePages<'a, N: Nand, V>(pub(crate) &'a mut Core<N, V>);
 
 impl<N: Nand, V: VictimPolicy> TablePages<'_, N, V> {
-    /// Reads the translation page with the entry of `lpn`, if there is one and memory does not hold all of it. One that cannot be read is the end of life.
+    /// Reads the translation page of `lpn`, unless it does not exist or the map is in memory. An unreadable
+    /// page is end of life.
     pub(crate) fn read(&mut self, now: When, lpn: Lpn) -> Done {
         let translation = self.0.store.translation();
-        if translation.is_resident {
+        if translation.is_loaded {
             return Ok(now);
         }
         let Some(ppa) = self.0.map.get(translation.first_unit(translation.page_of(lpn))) else {
@@ -41,16 +37,19 @@ impl<N: Nand, V: VictimPolicy> TablePages<'_, N, V> {
         Ok(done.when)
     }
 
-    /// Brings the translation page with the entry of `lpn` up to date: reads and programs it.
+    /// Reads and programs the translation page of `lpn`. The read is skipped if `update` writes all entries
+    /// and all are cached.
     #[inline(never)]
     pub(crate) fn write(&mut self, now: When, update: Update, lpn: Lpn) -> Done {
-        let ready = self.read(now, lpn)?;
+        let translation = self.0.store.translation();
+        let is_known = update == Update::All && translation.is_page_cached(translation.page_of(lpn));
+        let ready = if is_known { now } else { self.read(now, lpn)? };
         let translation = self.0.store.translation();
         let page = translation.page_of(lpn);
         let first = translation.first_unit(page);
         let unit = |at| Unit { lpn: first.plus(at), payload: N::Payload::zero() };
         let stream = self.0.streams.table.translation;
-        // A translation page never makes room for itself: collection is what many of them are for.
+        // Translation pages never trigger collection, because collection causes many of these programs.
         let never = |_: &mut Core<N, V>, now| Ok(now);
         let done = match translation.units_per_page {
             1 => self.0.write_pages(ready, stream, Cause::Map, &[unit(0)], never, |core, run, first| {
@@ -75,14 +74,14 @@ impl<N: Nand, V: VictimPolicy> TablePages<'_, N, V> {
             }
             Update::All => {}
         }
+        // A batched eviction writes the page's other dirty entries as well.
         if update == Update::All || translation.is_batched {
             translation.cmt.clean_all(page);
         }
         Ok(done)
     }
 
-    /// Maps the units of a translation page just written from `first` on. The policies' clock stands
-    /// still: it counts what the host does.
+    /// The policies' clock does not advance: it counts host work only.
     fn settle(&mut self, units: &[Unit<N::Payload>], first: Ppa) {
         for (at, unit) in (0..).zip(units) {
             let ppa = first.plus(at);
@@ -96,8 +95,7 @@ impl<N: Nand, V: VictimPolicy> TablePages<'_, N, V> {
         }
     }
 
-    /// Tells the translation pages, if there are any, where units that collection has moved are now, each page
-    /// once. Nothing is erased before.
+    /// Updates the translation pages of moved units, each once. Must run before any erase.
     pub(crate) fn update_moved(&mut self, now: When) -> Done {
         let mut finished = now;
         while self.0.store.is_paged()

@@ -1,4 +1,4 @@
-//! Filling blocks: where units go, and what happens to their old versions.
+//! Filling blocks: destination of units, and invalidation of old versions.
 
 use strobe_nand::{Cause, Nand, Timing, Unit, When};
 use strobe_types::{BlockId, CellMode, Lpn, Ppa, Ppn};
@@ -12,17 +12,17 @@ use crate::place::{StreamId, WriteContext};
 use crate::scan::numbered;
 use crate::{Done, FtlError};
 
-/// Units ahead of a host write for which the map entry, then the rest, is fetched.
+/// Prefetch distance in units: the map entry first, then other state.
 pub(crate) const ENTRY_AHEAD: usize = 24;
 const STATE_AHEAD: usize = 10;
 
-/// True if programs of `cause` carry host data, which has to leave blocks for copies.
+/// True for programs with host data, which must leave blocks for copies.
 fn is_for_host(cause: Cause) -> bool {
     matches!(cause, Cause::Host | Cause::Copy | Cause::Cache)
 }
 
-/// Puts `units` in the order of their streams, within a stream as they are. Each stream gets whole pages of `per_page`
-/// units; units left over go to the first of the streams, ahead of its own.
+/// Sorts `units` by stream, stably. Each stream gets whole pages of `per_page` units. Left-over units join
+/// the first stream, ahead of that stream's units.
 pub(crate) fn fill_pages<T>(units: &mut Vec<(StreamId, T)>, per_page: usize) {
     let Some(first) = units.iter().map(|&(to, _)| to).min() else { return };
     if per_page == 1 {
@@ -33,7 +33,7 @@ pub(crate) fn fill_pages<T>(units: &mut Vec<(StreamId, T)>, per_page: usize) {
     for (to, _) in units.iter() {
         left[to.index()] += 1;
     }
-    // Units of each stream beyond its whole pages, counted from the end.
+    // Units of each stream in whole pages; units behind them are left over.
     let whole = left.map(|count| count - count % per_page);
     let mut seen = [0_usize; u8::MAX as usize + 1];
     let mut keyed: Vec<(bool, StreamId, T)> = Vec::with_capacity(units.len());
@@ -47,8 +47,7 @@ pub(crate) fn fill_pages<T>(units: &mut Vec<(StreamId, T)>, per_page: usize) {
 }
 
 impl<N: Nand, V: VictimPolicy> Core<N, V> {
-    /// The stream of unit `at` of `units`, of which none has been counted yet, and fetches what is needed for those
-    /// behind it.
+    /// Stream of `units[at]`; prefetches state for later units. None of `units` has advanced the clock yet.
     #[inline]
     pub(crate) fn stream_among(
         &mut self,
@@ -59,18 +58,17 @@ impl<N: Nand, V: VictimPolicy> Core<N, V> {
         if let Some(ahead) = units.get(at + ENTRY_AHEAD) {
             self.policies.prefetch(ahead.lpn);
         }
-        // Settling fetches no further than the end of a run, and runs end with the stream.
+        // `settle` prefetches only within a run, and runs end where the stream changes.
         self.prefetch_ahead(units, at);
         self.stream_for(units[at].lpn, context, at as u64)
     }
 
-    /// The stream of `lpn`, which the host writes after `ahead` other units that have not been counted yet.
+    /// `ahead` units before it have not advanced the clock yet.
     pub(crate) fn stream_for(&mut self, lpn: Lpn, context: WriteContext, ahead: u64) -> StreamId {
         self.policies.stream_for(lpn, context, self.tick + 1 + ahead)
     }
 
-    /// Programs `units` on `stream`, a page at a time, and lets `settle` map each run of them:
-    /// it gets the units and the address of the first.
+    /// Programs `units` on `stream` page by page; `settle` maps each run from its first address.
     #[inline(always)]
     pub(crate) fn write_pages(
         &mut self,
@@ -115,11 +113,12 @@ impl<N: Nand, V: VictimPolicy> Core<N, V> {
                 Ok(_) => run.len(),
                 Err(failed) => failed.programmed as usize * per_page,
             };
+            // Pages before a failed one are written; they are mapped like the others.
             let block = self.nand.geometry().block_of_page(first);
             let pages = if per_page == 1 { written } else { written.div_ceil(per_page) } as u32;
             let ppa = self.nand.geometry().first_unit_of_page(first);
             self.sequence += u64::from(pages) + 1;
-            // The page whose program failed is gone, too.
+            // The page whose program failed is used up as well.
             let used = u64::from(pages) + u64::from(result.is_err());
             self.streams.programmed(stream, used, if is_for_host(cause) { written as u64 } else { 0 });
             self.blocks.programmed(block, ppa, written as u32);
@@ -143,12 +142,12 @@ impl<N: Nand, V: VictimPolicy> Core<N, V> {
             };
             self.store.data_programmed(&mut self.nand, done);
             if self.store.journal().is_some() {
-                // The host does not wait for it; a flush will.
+                // A flush waits for the epoch; the host write does not.
                 self.commit_if_full(now)?;
             }
         }
         if N::TIMED {
-            // Each of them has waited for what was to come before.
+            // Each time includes all earlier waits, so the times are merged only once.
             finished = match whens[..] {
                 [] => finished,
                 [only] => only,
@@ -173,7 +172,6 @@ impl<N: Nand, V: VictimPolicy> Core<N, V> {
         }
     }
 
-    /// Fetches what will be touched for units that are written soon after unit `at` of `units`.
     #[inline(always)]
     pub(crate) fn prefetch_ahead(&self, units: &[Unit<N::Payload>], at: usize) {
         if let Some(ahead) = units.get(at + ENTRY_AHEAD) {
@@ -184,7 +182,6 @@ impl<N: Nand, V: VictimPolicy> Core<N, V> {
         }
     }
 
-    /// Fetches what will be touched for units that are written after the first `run` of `units`.
     #[inline]
     fn prefetch_beyond(&self, units: &[Unit<N::Payload>], run: usize) {
         let beyond = |ahead: usize| units.iter().skip(run.max(ahead)).take(run);
@@ -192,14 +189,13 @@ impl<N: Nand, V: VictimPolicy> Core<N, V> {
         beyond(STATE_AHEAD).for_each(|unit| self.prefetch_state(unit.lpn));
     }
 
-    /// [`Core::settle`] for units that the host has sent.
     #[inline(always)]
     pub(crate) fn settle_host(&mut self, units: &[Unit<N::Payload>], first: Ppa) {
         self.settle(units, first);
         self.stats.host_units_written += units.len() as u64;
     }
 
-    /// Maps units just written to the addresses from `first` on and invalidates their old versions.
+    /// Maps units just written to addresses from `first` and invalidates their old versions.
     #[inline(always)]
     pub(crate) fn settle(&mut self, units: &[Unit<N::Payload>], first: Ppa) {
         for (at, unit) in units.iter().enumerate() {
@@ -224,7 +220,6 @@ impl<N: Nand, V: VictimPolicy> Core<N, V> {
         }
     }
 
-    /// Unmaps `lpn`.
     pub(crate) fn unmap(&mut self, lpn: Lpn) {
         if let Some(old) = self.map.unset(lpn) {
             self.tick += 1;
@@ -235,7 +230,6 @@ impl<N: Nand, V: VictimPolicy> Core<N, V> {
         }
     }
 
-    /// Gives up `old`, which the map entry of `lpn` held until now.
     #[inline(always)]
     fn release(&mut self, lpn: Lpn, old: Ppa) {
         match self.map.sharing.as_ref().and_then(|sharing| sharing.vpn(old)) {
@@ -253,15 +247,15 @@ impl<N: Nand, V: VictimPolicy> Core<N, V> {
     pub(crate) fn invalidate(&mut self, ppa: Ppa) {
         let block = self.nand.geometry().block_of(ppa);
         let valid = self.blocks.invalidate(ppa, block);
-        // Policies know nothing more of blocks that are being emptied.
+        // Policies no longer track blocks that are being emptied.
         if N::TIMED && self.blocks.is_being_emptied(block) {
             return;
         }
         self.policies.victims.invalidated(ppa, block, valid, self.tick);
     }
 
-    /// Gives the turn to the die with the least work waiting, of equal ones to the one whose turn it would be, unless
-    /// the planes of a die are being filled.
+    /// Turns to the die with the shortest backlog; ties keep the order of turns. Does nothing while the
+    /// planes of a die are being filled.
     fn turn_to_free_die(&mut self, stream: StreamId, cause: Cause) {
         let (dies, planes) = (self.nand.geometry().dies(), self.nand.geometry().spec().planes_per_die);
         let frontier = &self.streams[stream];
@@ -277,7 +271,7 @@ impl<N: Nand, V: VictimPolicy> Core<N, V> {
         };
         let backlog = |at: u32| match frontier.die_at(at, has_block) {
             Some(die) => timing.backlog(die),
-            // Whatever block it opens belongs to a die that has its own pages to program.
+            // The stream would open a block on another die, which has pages to program itself.
             None => u32::MAX,
         };
         let first = frontier.die_in_turn();
@@ -292,8 +286,8 @@ impl<N: Nand, V: VictimPolicy> Core<N, V> {
         self.streams[stream].turn_to(best.0);
     }
 
-    /// Makes sure the lane whose turn it is has an open block, collecting garbage first if the
-    /// host needs it; returns the next pages, and when they may be programmed.
+    /// Opens a block on the lane in turn; a host write collects garbage first if necessary. Returns the next
+    /// pages and the earliest time to program them.
     #[inline(never)]
     pub(crate) fn open_block(
         &mut self,
@@ -312,26 +306,26 @@ impl<N: Nand, V: VictimPolicy> Core<N, V> {
         if is_for_host(cause) && stream != self.streams.table.slc && self.must_collect() {
             match self.take_over(stream) {
                 Some(full) => ready = self.nand.both(now, full),
-                // The world stands still until it is done.
+                // Stop-the-world collection.
                 None => ready = reclaim(self, now)?,
             }
         }
         loop {
-            // Collection may have written to this very stream, and passed the turn on.
+            // Collection may have written to this stream and passed the turn on.
             if let Some(run) = self.streams[stream].next_pages() {
                 return Ok((run, ready));
             }
             let Some(block) = self.next_block(stream) else {
-                // What is kept for copies of victims under way is enough for them, but not for a block on every plane; and
-                // power cuts in collections, one after the other, may have left less than that.
-                // The SLC cache goes on as far as it can.
+                // The reserve covers the copies of victims in progress, but not a block per plane, and
+                // repeated power cuts may have left less. Then the stream continues on lanes with an open
+                // block, as does the SLC cache.
                 let is_cached = stream == self.streams.table.slc;
                 if (is_cached || !is_for_host(cause) || self.blocks.emptying > 0)
                     && self.streams[stream].turn_to_open_lane()
                 {
                     continue;
                 }
-                // The reserve suffices unless media fail: then blocks leave service without being replaced.
+                // Only media failures exhaust the reserve: they retire blocks without replacement.
                 return Err(self.end_of_life.insert(FtlError::OutOfBlocks).clone());
             };
             self.blocks.open(block, stream);
@@ -346,15 +340,16 @@ impl<N: Nand, V: VictimPolicy> Core<N, V> {
             match &mut self.store {
                 MapStore::Memory => {}
                 MapStore::Journaled(journal) => {
-                    // Recovery looks for pages in the blocks that the last epoch has named, and takes all that it finds
-                    // there for new.
+                    // Recovery scans the blocks named by the last epoch and takes every page there as new. So the
+                    // epoch ends after the block's erase and before its first program.
                     journal.blocks_changed();
                     let named = self.nand.both(now, erased);
                     let committed = self.commit(named)?;
                     ready = self.nand.both(ready, committed);
                 }
                 MapStore::Paged(translation) => {
-                    // Recovery goes on in blocks that are not full, no more than there are lanes.
+                    // Recovery resumes at most one partly filled block per lane. So the previous block must be full
+                    // on flash first.
                     ready = self.nand.both(ready, full);
                     if stream == self.streams.table.translation {
                         translation.blocks.push(block);
@@ -366,34 +361,32 @@ impl<N: Nand, V: VictimPolicy> Core<N, V> {
         }
     }
 
-    /// Lets `stream` of the host go on in a block that relocation has left partly filled, if the placement says so.
-    /// Returns when the last block of the lane is full on flash.
+    /// Continues a host `stream` in a block that relocation has left partly filled, if the placement allows
+    /// it. Returns the time when the last block of the lane is full on flash.
     fn take_over(&mut self, stream: StreamId) -> Option<When> {
-        // Victims under way go on in it themselves.
+        // Victims in progress still write to that block.
         if !self.policies.hands_over() || self.blocks.emptying > 0 {
             return None;
         }
         let mut copies = self.streams.table.copies_alone();
         let from = copies.find(|&from| self.streams[from].turn_to_open_lane())?;
         let open = self.streams[from].hand_over(self.nand.geometry())?;
-        // After a power cut, recovery expects no more blocks that are not full than there are lanes.
+        // Recovery expects at most one partly filled block per lane.
         let full = self.last_block_full(stream);
         self.streams[stream].take_over(open, self.nand.geometry());
         self.blocks.open(open.0, stream);
         self.log().opened(open.0, stream);
-        // The last epoch names the block that was open before, which may be collected next.
+        // The last epoch names the previous open block, which may be collected next.
         self.store.blocks_changed();
         Some(full)
     }
 
-    /// The end of the last program of the block that was open last on the lane of `stream` whose turn it is.
     fn last_block_full(&self, stream: StreamId) -> When {
         let geometry = self.nand.geometry();
         let last = self.streams[stream].last_block(geometry);
         last.map_or(When::START, |last| self.nand.timing().last_program(|| geometry.place_of_block(last)))
     }
 
-    /// An erased block for the lane of `stream` whose turn it is.
     fn next_block(&mut self, stream: StreamId) -> Option<BlockId> {
         let plane = self.streams[stream].wanted_plane();
         if stream == self.streams.table.slc {
@@ -402,13 +395,12 @@ impl<N: Nand, V: VictimPolicy> Core<N, V> {
         let planes = self.space.groups.planes(self.streams.table.group_of(stream));
         let block = self.blocks.free.take_within(plane, planes, self.wanted(stream))?;
         if self.slc.is_some() {
-            // A power cut may have left it in another.
+            // A power cut may have left the block in another mode.
             self.nand.set_mode(block, CellMode::Normal);
         }
         Some(block)
     }
 
-    /// Returns the choice of erased block for `stream`.
     fn wanted(&self, stream: StreamId) -> Want {
         if self.policies.leveler.is_some() && stream == self.streams.table.wear {
             return Want::Worn;
@@ -437,10 +429,9 @@ impl<N: Nand, V: VictimPolicy> Core<N, V> {
         self.policies.on_closed(&closed, self.blocks.valid[block.index()]);
     }
 
-    /// Programs `first`, which is next on `stream`, with nothing that recovery needs: padding, or metadata whose contents
-    /// are not modelled. Its number is 0, as that of a page that was cut short: to
-    /// the recovery of a demand-paged map a page that has another one and holds nothing is one whose program has failed, and
-    /// its block has to leave service.
+    /// Programs `first`, next on `stream`, with padding or with metadata whose bytes are not modelled. The
+    /// sequence number is 0, as for a page cut short: recovery would take an empty page with another number
+    /// as a failed program and retire its block.
     #[cold]
     pub(crate) fn pad(&mut self, now: When, stream: StreamId, first: Ppn, cause: Cause) -> When {
         let block = self.nand.geometry().block_of_page(first);
@@ -459,7 +450,6 @@ impl<N: Nand, V: VictimPolicy> Core<N, V> {
         }
     }
 
-    /// Fills what is left of the open blocks of `stream` with padding. Returns when the last page is done.
     #[cold]
     pub(crate) fn pad_out(&mut self, now: When, stream: StreamId) -> When {
         let mut finished = now;
@@ -472,7 +462,7 @@ impl<N: Nand, V: VictimPolicy> Core<N, V> {
         finished
     }
 
-    /// Gives up `block`, open on `stream`, after a failed program.
+    /// Gives up `block` after a failed program.
     #[cold]
     pub(crate) fn retire(&mut self, stream: StreamId, block: BlockId) {
         self.stats.gc.program_failures += 1;

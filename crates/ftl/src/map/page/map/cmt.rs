@@ -1,20 +1,17 @@
-//! The cached mapping table: which map entries a demand-paged drive has in memory.
+//! The cached mapping table: the map entries that a demand-paged drive holds in memory.
 //!
-//! Gupta, Kim & Urgaonkar, "DFTL" (ASPLOS 2009), section 3: a segmented LRU list. An entry comes into
-//! the probationary segment; a hit there lifts it into the protected one, whose oldest entry falls back
-//! in return. Who has to go is the oldest of the probationary segment. Everything is O(1): an array by
-//! logical unit tells the place of its entry, and the lists run through the places.
+//! Gupta, Kim & Urgaonkar, "DFTL" (ASPLOS 2009), section 3: a segmented LRU list. A new entry enters the
+//! probationary segment. A hit promotes it to the protected segment, whose oldest entry is demoted in return.
+//! The oldest probationary entry is evicted first. All operations are O(1): an array by logical unit gives
+//! the slot of an entry, and the lists link slots.
 
 use strobe_types::{Lpn, State, Stored, prefetch_write};
 
-/// No place, no neighbour.
 const NONE: u32 = u32::MAX;
 
-/// Segments.
 const PROBATIONARY: usize = 0;
 const PROTECTED: usize = 1;
 
-/// Neighbours in a doubly linked list.
 #[derive(Clone, Copy, Debug, Stored)]
 struct Links {
     newer: u32,
@@ -23,19 +20,16 @@ struct Links {
 
 const UNLINKED: Links = Links { newer: NONE, older: NONE };
 
-/// A cached entry.
 #[derive(Clone, Copy, Debug, Stored)]
 struct Entry {
     lpn: u32,
     segment: u8,
     dirty: bool,
-    /// In its segment.
     links: Links,
-    /// Among the dirty entries of its translation page.
+    /// Links in the list of dirty entries of its translation page.
     siblings: Links,
 }
 
-/// One LRU list.
 #[derive(Clone, Copy, Debug, Stored)]
 struct Segment {
     newest: u32,
@@ -43,7 +37,7 @@ struct Segment {
     count: u32,
 }
 
-/// The cached mapping table. Memory: 4 bytes per logical unit, 28 per entry, 4 per translation page.
+/// The cached mapping table. Memory: 4 bytes per logical unit, 24 per entry, 4 per translation page.
 #[derive(Clone, Debug, State)]
 pub(crate) struct Cmt {
     #[state(skip)]
@@ -51,19 +45,15 @@ pub(crate) struct Cmt {
     #[state(skip)]
     protected_max: u32,
     entries: Vec<Entry>,
-    /// Places of entries that were removed.
     vacant: Vec<u32>,
     segments: [Segment; 2],
-    /// The place of each logical unit's entry.
     #[state(table)]
     index: Vec<u32>,
-    /// The first dirty entry of each translation page.
     #[state(table)]
     dirty: Vec<u32>,
 }
 
 impl Cmt {
-    /// An empty table of `capacity` entries, at most `protected_max` of them protected.
     pub(crate) fn new(logical_units: u32, pages: u32, capacity: u32, protected_max: u32) -> Self {
         let empty = Segment { newest: NONE, oldest: NONE, count: 0 };
         Self {
@@ -99,7 +89,7 @@ impl Cmt {
         prefetch_write(&self.index, lpn.index());
     }
 
-    /// Uses the entry of `lpn`, if it is here.
+    /// False if the entry of `lpn` is not cached.
     #[inline]
     pub(crate) fn hit(&mut self, lpn: Lpn) -> bool {
         let at = self.index[lpn.index()];
@@ -120,7 +110,7 @@ impl Cmt {
         true
     }
 
-    /// Takes in the entry of `lpn`, for which there is room.
+    /// The table must not be full.
     pub(crate) fn insert(&mut self, lpn: Lpn) {
         debug_assert!(!self.contains(lpn) && !self.is_full());
         let segment = PROBATIONARY as u8;
@@ -139,14 +129,13 @@ impl Cmt {
         self.link(at, PROBATIONARY);
     }
 
-    /// The entry that has to go next.
     pub(crate) fn oldest(&self) -> Option<Lpn> {
         let [probationary, protected] = self.segments.map(|segment| segment.oldest);
         let at = if probationary == NONE { protected } else { probationary };
         self.entries.get(at as usize).map(|entry| Lpn::new(entry.lpn))
     }
 
-    /// Drops the entry of `lpn`, which is clean.
+    /// Panics if the entry is dirty.
     pub(crate) fn remove(&mut self, lpn: Lpn) {
         let at = self.index[lpn.index()];
         assert!(!self.entries[at as usize].dirty, "FTL bug: the dirty entry of {lpn:?} is dropped");
@@ -155,7 +144,7 @@ impl Cmt {
         self.vacant.push(at);
     }
 
-    /// The entry of `lpn`, of translation page `page`, has changed. False if it is not here.
+    /// False if the entry is not cached.
     #[inline]
     pub(crate) fn soil(&mut self, lpn: Lpn, page: u32) -> bool {
         let at = self.index[lpn.index()];
@@ -171,7 +160,6 @@ impl Cmt {
         true
     }
 
-    /// Marks the entry of `lpn` as written to flash, in `page`.
     pub(crate) fn clean(&mut self, lpn: Lpn, page: u32) {
         let Some(entry) = self.entries.get_mut(self.index[lpn.index()] as usize) else { return };
         if !std::mem::replace(&mut entry.dirty, false) {
@@ -187,7 +175,6 @@ impl Cmt {
         }
     }
 
-    /// Marks all entries of translation page `page` as written to flash.
     pub(crate) fn clean_all(&mut self, page: u32) {
         let mut at = std::mem::replace(&mut self.dirty[page as usize], NONE);
         while let Some(entry) = self.entries.get_mut(at as usize) {
@@ -197,7 +184,6 @@ impl Cmt {
         }
     }
 
-    /// True if translation page `page` has dirty entries.
     pub(crate) fn has_dirty(&self, page: u32) -> bool {
         self.dirty[page as usize] != NONE
     }
@@ -206,6 +192,7 @@ impl Cmt {
         let Entry { segment, links: Links { newer, older }, .. } = self.entries[at as usize];
         let segment = &mut self.segments[segment as usize];
         segment.count -= 1;
+        // A missing neighbour means that the entry was an end of the list.
         match self.entries.get_mut(newer as usize) {
             Some(entry) => entry.links.older = older,
             None => segment.newest = older,
@@ -216,7 +203,6 @@ impl Cmt {
         }
     }
 
-    /// Makes the entry at `at` the newest of `segment`.
     fn link(&mut self, at: u32, segment: usize) {
         let list = &mut self.segments[segment];
         let next = std::mem::replace(&mut list.newest, at);
@@ -230,7 +216,7 @@ impl Cmt {
         entry.links = Links { newer: NONE, older: next };
     }
 
-    /// Each entry is in one segment, each dirty one among those of its page, which `page_of` tells.
+    /// Checks that each entry is in one segment, and each dirty entry in the list of its page.
     pub(crate) fn check(&self, page_of: impl Fn(Lpn) -> u32) -> Result<(), String> {
         let mut seen = vec![false; self.entries.len()];
         let mut dirty = 0;
@@ -240,7 +226,7 @@ impl Cmt {
                 let entry = &self.entries[at as usize];
                 let is_here = self.index[entry.lpn as usize] == at && entry.segment as usize == number;
                 if !is_here || entry.links.newer != newer {
-                    return Err(format!("the cached entry of unit {} is not where it should be", entry.lpn));
+                    return Err(format!("the cached entry of unit {} is misplaced in its list", entry.lpn));
                 }
                 if std::mem::replace(&mut seen[at as usize], true) {
                     return Err(format!("the cached entry of unit {} is in two lists", entry.lpn));
@@ -262,6 +248,7 @@ impl Cmt {
         if self.segments[PROTECTED].count > self.protected_max {
             return Err(format!("{} cached entries are protected", self.segments[PROTECTED].count));
         }
+        // A list with more entries than are dirty has a loop.
         let mut listed = 0;
         for (page, &first) in (0..).zip(&self.dirty) {
             let mut at = first;
@@ -308,7 +295,7 @@ mod tests {
         let mut cmt = Cmt::new(16, 4, 4, 2);
         use_all(&mut cmt, &[0, 1, 0, 1, 2, 3, 4, 5, 6, 7]);
         assert_eq!(use_all(&mut cmt, &[0, 1]), [true, true]);
-        // A third protected one pushes out the oldest, which is the newest of the others then.
+        // A third protected entry demotes the oldest, which becomes the newest probationary one.
         use_all(&mut cmt, &[7]);
         assert_eq!(cmt.oldest(), Some(Lpn::new(6)));
         use_all(&mut cmt, &[8]);

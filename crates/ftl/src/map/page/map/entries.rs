@@ -1,33 +1,30 @@
-//! The map itself: an entry for each logical unit.
+//! The map: an entry for each logical unit.
 
 use strobe_types::{Lpn, PackedPpa, Ppa, State, Table, nonzero, prefetch_write};
 
 use crate::map::page::map::sharing::Sharing;
 
-/// Place of each logical unit. With demand paging the translation pages follow the units of the host.
+/// Map entries by logical unit. With demand paging, translation pages follow the host's units.
 #[derive(Clone, Debug, State)]
 pub(crate) struct Entries {
-    /// Units of the host that are mapped.
     pub(crate) mapped: u32,
     #[state(table)]
     entries: Table<PackedPpa>,
-    /// Only with logical copy: then an entry can also hold a virtual number.
+    /// Virtual map of logical copy. With it, an entry can hold a virtual number.
     #[state(part)]
     pub(crate) sharing: Option<Sharing>,
 }
 
 impl Entries {
-    /// Mapped units from the logical unit `first` on.
     pub(crate) fn mapped_from(&self, first: u32) -> u32 {
         self.lpns().skip(first as usize).filter(|&lpn| self.get(lpn).is_some()).count() as u32
     }
 
-    /// The logical unit whose entry changes with that of `lpn`, as the two share a flash unit.
+    /// The other owner of a shared unit.
     pub(crate) fn other_owner(&self, lpn: Lpn) -> Option<Lpn> {
         self.sharing.as_ref()?.other_owner(lpn, self.get(lpn)?)
     }
 
-    /// `count` units, none of them mapped.
     pub(crate) fn new(count: u32, sharing: Option<Sharing>) -> Self {
         Self { entries: Table::new(count as usize), mapped: 0, sharing }
     }
@@ -36,38 +33,37 @@ impl Entries {
         self.entries.len() as u32
     }
 
-    /// The logical units from the first to the last.
     pub(crate) fn lpns(&self) -> impl Iterator<Item = Lpn> + use<> {
         (0..self.count()).map(Lpn::new)
     }
 
-    /// Entry of `lpn`: an address, or a virtual number beyond the last one.
+    /// An address, or a virtual number above all addresses.
     #[inline(always)]
     pub(crate) fn get(&self, lpn: Lpn) -> Option<Ppa> {
         self.entries[lpn.index()].get()
     }
 
-    /// Entry of a number that may be no logical unit at all.
+    /// `lpn` may be out of range.
     #[inline]
     pub(crate) fn find(&self, lpn: Lpn) -> Option<Ppa> {
         self.entries.get(lpn.index())?.get()
     }
 
-    /// Sets the entry of `lpn`; returns what it held.
+    /// Returns the old entry.
     #[inline(always)]
     pub(crate) fn set(&mut self, lpn: Lpn, place: Ppa) -> Option<Ppa> {
         std::mem::replace(&mut self.entries[lpn.index()], PackedPpa::some(place)).get()
     }
 
-    /// Sets the entry of `lpn`; returns whether it held `from`.
+    /// True if the entry was `from`.
     #[inline(always)]
     pub(crate) fn moved(&mut self, lpn: Lpn, from: Ppa, to: Ppa) -> bool {
         let held = std::mem::replace(&mut self.entries[lpn.index()], PackedPpa::some(to));
         held == PackedPpa::some(from)
     }
 
-    /// Empties the entry of `lpn`; returns what it held. An entry that is empty is not written: mkfs discards the whole
-    /// drive, and a table takes memory where it is written.
+    /// Returns the old entry. An empty entry is not written: mkfs discards the whole drive, and written parts
+    /// of a table take memory.
     pub(crate) fn unset(&mut self, lpn: Lpn) -> Option<Ppa> {
         let entry = &mut self.entries[lpn.index()];
         let held = entry.get();
@@ -77,17 +73,14 @@ impl Entries {
         held
     }
 
-    /// The first unit from `first` on, before `end`, whose entry is not empty.
     pub(crate) fn first_mapped(&self, first: Lpn, end: Lpn) -> Option<Lpn> {
         nonzero(&self.entries[first.index()..end.index()]).next().map(|(at, _)| first.plus(at as u32))
     }
 
-    /// The logical units that are mapped, from the first to the last.
     pub(crate) fn mapped_units(&self) -> impl Iterator<Item = Lpn> {
         nonzero(&self.entries).map(|(at, _)| Lpn::new(at as u32))
     }
 
-    /// Place of `lpn`, shared or not.
     #[inline]
     pub(crate) fn locate(&self, lpn: Lpn) -> Option<Ppa> {
         let entry = self.get(lpn)?;
@@ -102,12 +95,12 @@ impl Entries {
         prefetch_write(&self.entries, lpn.index());
     }
 
-    /// The entry of `lpn` as a word of the tables on flash: 0 is unmapped.
+    /// Entry as a word of the tables on flash; 0 if unmapped.
     pub(crate) fn word(&self, lpn: Lpn) -> u32 {
         self.get(lpn).map_or(0, |place| place.get() + 1)
     }
 
-    /// Word `at` of the tables that checkpoints consist of: the map, then the virtual map.
+    /// Word `at` of the checkpoint tables: the map, then the virtual map.
     pub(crate) fn table_word(&self, at: u64) -> u32 {
         match at.checked_sub(self.entries.len() as u64) {
             None => self.word(Lpn::new(at as u32)),

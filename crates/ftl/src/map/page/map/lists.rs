@@ -1,28 +1,26 @@
-//! Owners' lists on flash (P2L): the logical units of each block, as firmware keeps them that cannot afford to read the
-//! out-of-band area of every page.
+//! Owner lists on flash (P2L): the logical units of each block. Firmware keeps them if reading every
+//! out-of-band area is too expensive.
 //!
-//! 1. A block that has been filled gets a list.
-//! 2. A logical copy changes the owners of units on flash, and so does the write or trim that ends the sharing: the lists
-//!    of their blocks are programmed again.
-//! 3. Lists that are due are programmed with the map, a page for each block; the list before is garbage then.
+//! 1. A block gets a list when it is full.
+//! 2. A logical copy changes the owners of units, and so does the write or trim that ends the sharing. The
+//!    lists of their blocks become due again.
+//! 3. Due lists are programmed with the map, one page per block (`paging.rs`). The previous list becomes
+//!    garbage.
 
 use strobe_types::{BlockId, State, StateError, StateReader, StateWriter, Stored};
 
-/// Blocks whose list on flash is out of date.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct OwnerLists {
-    /// By block, whether it is in `due`; empty on a drive without lists.
+    /// True for blocks in `due`; empty on a drive without lists.
     is_due: Vec<bool>,
     due: Vec<BlockId>,
 }
 
 impl OwnerLists {
-    /// Lists of so many blocks, none of which is due.
     pub(crate) fn of(blocks: u32) -> Self {
         Self { is_due: vec![false; blocks as usize], due: Vec::new() }
     }
 
-    /// Notes that the list of `block` has changed.
     #[inline]
     pub(crate) fn changed(&mut self, block: BlockId) {
         if let Some(is_due) = self.is_due.get_mut(block.index())
@@ -32,7 +30,6 @@ impl OwnerLists {
         }
     }
 
-    /// Takes the blocks whose lists are due, in the order of the first changes.
     pub(crate) fn take_due(&mut self) -> Vec<BlockId> {
         for block in &self.due {
             self.is_due[block.index()] = false;
@@ -41,7 +38,7 @@ impl OwnerLists {
     }
 }
 
-/// A drive without lists writes nothing.
+/// A drive without lists saves nothing.
 impl State for OwnerLists {
     fn save_state(&self, out: &mut StateWriter<'_>) {
         if !self.is_due.is_empty() {

@@ -1,4 +1,4 @@
-//! The map, and where it is kept.
+//! The map and its storage.
 
 pub(crate) mod cmt;
 pub(crate) mod entries;

@@ -1,22 +1,21 @@
-//! The virtual map of logical copy: flash units that belong to two logical units.
+//! The virtual map of logical copy: flash units with two owners.
 //!
-//! Kang, Han & Shin, "Logical copy": a copy points both logical units to an entry of the virtual
-//! map, and the entry to the flash unit. Virtual numbers follow the physical addresses, so that a
-//! map entry is either. When one owner leaves, the map entry of the other one says where its unit lies.
+//! Kang, Han & Shin, "Logical copy": a copy points both logical units to an entry of the virtual map, and
+//! that entry to the flash unit. Virtual numbers follow the physical addresses, so a map entry can hold
+//! either. When one owner leaves, the map entry of the other points to the flash unit again.
+//!
+//! With DFTL, `journal/trims.rs` and `recover/rescan.rs` make the sharing durable.
 
 use strobe_types::{Lpn, Ppa, State, Stored, Table};
 
 use crate::journal::format::{Record, WORDS_PER_ENTRY};
 
-/// Owners of a valid flash unit.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Owner {
     One(Lpn),
-    /// Both owners of this entry of the virtual map.
     Two(Vpn),
 }
 
-/// A virtual page number: an entry of the virtual map.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Vpn(u32);
 
@@ -35,13 +34,13 @@ struct Shared {
 /// Virtual map and P2L. Memory: 4 bytes per flash unit, 20 per entry.
 #[derive(Clone, Debug, State)]
 pub(crate) struct Sharing {
-    /// Flash units, and so the first virtual number.
+    /// Number of flash units, which is also the first virtual number.
     #[state(skip)]
     units: u32,
     entries: Vec<Option<Shared>>,
     free: Vec<u32>,
-    /// P2L: the LPN or virtual number that owns each valid flash unit. The record in the
-    /// out-of-band area cannot follow a copy.
+    /// P2L: the LPN or virtual number that owns each valid flash unit. Out-of-band records cannot change
+    /// after a copy.
     #[state(table)]
     owner: Table<u32>,
 }
@@ -60,28 +59,24 @@ impl Sharing {
         4 * u64::from(units) + (16 + 4) * u64::from(entries)
     }
 
-    /// True if another unit can be shared.
-    pub(crate) fn has_room(&self) -> bool {
+    pub(crate) fn has_space(&self) -> bool {
         !self.free.is_empty()
     }
 
-    /// The other owner of what `lpn` shares, if its map entry, `entry`, holds a virtual number.
+    /// `None` unless `entry` holds a virtual number.
     pub(crate) fn other_owner(&self, lpn: Lpn, entry: Ppa) -> Option<Lpn> {
         let [a, b] = self.owners(self.vpn(entry)?);
         Some(if lpn == a { b } else { a })
     }
 
-    /// Entries in use.
     pub(crate) fn in_use(&self) -> u32 {
         (self.entries.len() - self.free.len()) as u32
     }
 
-    /// The virtual number that a map entry holds, if it holds one.
     pub(crate) fn vpn(&self, entry: Ppa) -> Option<Vpn> {
         entry.get().checked_sub(self.units).map(Vpn)
     }
 
-    /// Map entry of the owners of `vpn`.
     pub(crate) fn entry(&self, vpn: Vpn) -> Ppa {
         Ppa::new(self.units + vpn.0)
     }
@@ -90,7 +85,6 @@ impl Sharing {
         self.entries[vpn.0 as usize].unwrap_or_else(|| panic!("FTL bug: {vpn:?} is free"))
     }
 
-    /// Place of the shared unit.
     pub(crate) fn ppa(&self, vpn: Vpn) -> Ppa {
         self.get(vpn).ppa
     }
@@ -99,7 +93,6 @@ impl Sharing {
         self.get(vpn).owners
     }
 
-    /// True if `vpn` is an entry in use, for the checker.
     pub(crate) fn is_in_use(&self, vpn: Vpn) -> bool {
         self.entries.get(vpn.0 as usize).is_some_and(Option::is_some)
     }
@@ -112,12 +105,11 @@ impl Sharing {
         }
     }
 
-    /// `lpn` has been written to `ppa`.
     pub(crate) fn written(&mut self, ppa: Ppa, lpn: Lpn) {
         self.owner[ppa.index()] = lpn.get();
     }
 
-    /// Makes `lpns` the owners of `ppa`, if there is room.
+    /// `None` if the virtual map is full.
     pub(crate) fn share(&mut self, ppa: Ppa, owners: [Lpn; 2]) -> Option<Vpn> {
         let vpn = self.free.pop()?;
         self.entries[vpn as usize] = Some(Shared { ppa, owners });
@@ -125,13 +117,12 @@ impl Sharing {
         Some(Vpn(vpn))
     }
 
-    /// Garbage collection has moved the shared unit.
     pub(crate) fn moved(&mut self, vpn: Vpn, to: Ppa) {
         self.entries[vpn.0 as usize] = Some(Shared { ppa: to, ..self.get(vpn) });
         self.owner[to.index()] = self.units + vpn.0;
     }
 
-    /// `lpn` does not own it any more: frees the entry and returns the unit and its other owner.
+    /// Frees the entry. Returns the unit and its remaining owner.
     pub(crate) fn drop_owner(&mut self, vpn: Vpn, lpn: Lpn) -> (Ppa, Lpn) {
         let Shared { ppa, owners: [a, b] } = self.get(vpn);
         assert!(lpn == a || lpn == b, "FTL bug: {lpn:?} is no owner of {vpn:?}");
@@ -142,18 +133,15 @@ impl Sharing {
         (ppa, other)
     }
 
-    /// Journal record of entry `vpn`.
     pub(crate) fn record(&self, vpn: u32) -> Record {
         let [entry, a, b] = self.words_of(vpn);
         Record::Shared { vpn, entry, owners: [a, b] }
     }
 
-    /// Word `at` of the whole table.
     pub(crate) fn word(&self, at: u64) -> u32 {
         self.words_of((at / WORDS_PER_ENTRY) as u32)[(at % WORDS_PER_ENTRY) as usize]
     }
 
-    /// Entry `vpn` as words of the tables on flash.
     pub(crate) fn words_of(&self, vpn: u32) -> [u32; WORDS_PER_ENTRY as usize] {
         match &self.entries[vpn as usize] {
             Some(Shared { ppa, owners: [a, b] }) => [ppa.get() + 1, a.get(), b.get()],
@@ -161,7 +149,7 @@ impl Sharing {
         }
     }
 
-    /// Takes over the table as it was on flash, for a drive of `logical_units`.
+    /// Fails on an invalid entry.
     pub(crate) fn restore(&mut self, words: &[u32], logical_units: u32) -> Result<(), String> {
         self.free.clear();
         for (vpn, entry) in words.chunks_exact(WORDS_PER_ENTRY as usize).enumerate() {
@@ -177,23 +165,22 @@ impl Sharing {
             }
             self.entries[vpn] = Some(Shared { ppa: Ppa::new(ppa), owners: owners.map(Lpn::new) });
         }
+        // Reversed: the lowest free entry is taken first.
         self.free.reverse();
         Ok(())
     }
 
-    /// The entries in use, each with its owners.
     pub(crate) fn entries(&self) -> impl Iterator<Item = (Vpn, [Lpn; 2])> + '_ {
         let in_use = |(vpn, entry): (u32, &Option<Shared>)| entry.map(|shared| (Vpn(vpn), shared.owners));
         (0..).zip(&self.entries).filter_map(in_use)
     }
 
-    /// True if `vpn` is in use and `lpn` is one of its owners.
     pub(crate) fn is_owned_by(&self, vpn: Vpn, lpn: Lpn) -> bool {
         let entry = self.entries.get(vpn.0 as usize);
         entry.is_some_and(|entry| entry.is_some_and(|shared| shared.owners.contains(&lpn)))
     }
 
-    /// The unit at `ppa` belongs to `lpn`, whose map entry is `entry`.
+    /// Restores the owner `lpn` of the unit at `ppa`; `entry` is its map entry.
     pub(crate) fn restore_owner(&mut self, ppa: Ppa, lpn: Lpn, entry: Ppa) {
         self.owner[ppa.index()] = self.vpn(entry).map_or(lpn.get(), |vpn| self.units + vpn.0);
     }

@@ -6,14 +6,14 @@ use strobe_types::{BlockId, Lpn, State, StateError, StateReader, StateWriter};
 use crate::journal::{Journal, Trims};
 use crate::map::page::map::translation::Translation;
 
-/// Storage of the map, in addition to the copy that the simulator works with.
+/// Storage of the map, in addition to the simulator's working copy.
 #[derive(Clone, Debug)]
 pub(crate) enum MapStore {
-    /// In memory only: a power cut loses it.
+    /// In memory only; lost in a power cut.
     Memory,
-    /// In memory, and every change in a journal on flash.
+    /// In memory, with a journal of every change on flash.
     Journaled(Box<Journal>),
-    /// On flash, in translation pages; memory holds what has been used lately.
+    /// On flash, in translation pages; memory caches recently used entries.
     Paged(Box<Translation>),
 }
 
@@ -26,7 +26,6 @@ impl MapStore {
         matches!(self, Self::Journaled(_))
     }
 
-    /// The state of demand paging, of a drive that does it.
     pub(crate) fn paged(&self) -> Option<&Translation> {
         match self {
             Self::Paged(translation) => Some(translation),
@@ -34,7 +33,7 @@ impl MapStore {
         }
     }
 
-    /// State of demand paging, for code that only such drives run.
+    /// Panics on drives without demand paging.
     #[inline]
     pub(crate) fn translation(&mut self) -> &mut Translation {
         match self {
@@ -43,7 +42,6 @@ impl MapStore {
         }
     }
 
-    /// The log of trims, of a demand-paged drive that survives a power cut.
     pub(crate) fn trims(&mut self) -> Option<&mut Trims> {
         match self {
             Self::Paged(translation) => translation.trims.as_mut(),
@@ -51,12 +49,11 @@ impl MapStore {
         }
     }
 
-    /// True if the log locates `lpn`; `None` if no log could.
+    /// True if the log locates `lpn`; `None` without such a log.
     pub(crate) fn is_foreign(&self, lpn: Lpn) -> Option<bool> {
         self.paged()?.trims.as_ref()?.is_foreign(lpn)
     }
 
-    /// The journal of the map or of trims, of a drive that survives a power cut.
     pub(crate) fn journal(&self) -> Option<&Journal> {
         match self {
             Self::Memory => None,
@@ -65,7 +62,6 @@ impl MapStore {
         }
     }
 
-    /// The map entry of `lpn` has changed.
     #[inline]
     pub(crate) fn unit_changed(&mut self, lpn: Lpn) {
         if let Self::Journaled(journal) = self {
@@ -73,7 +69,6 @@ impl MapStore {
         }
     }
 
-    /// The map entry of `lpn` holds a virtual number now.
     pub(crate) fn unit_shared(&mut self, lpn: Lpn) {
         match self {
             Self::Memory => {}
@@ -82,8 +77,8 @@ impl MapStore {
         }
     }
 
-    /// The other owner of what `lpn` shared has left. Whatever name the unit has, a newer page may have that of `lpn`, from
-    /// before it was shared.
+    /// Notes that the other owner of the shared unit has left. `lpn` becomes foreign in any case: a newer
+    /// page from before the copy may name it.
     pub(crate) fn unit_left(&mut self, lpn: Lpn) {
         match self {
             Self::Memory => {}
@@ -93,13 +88,13 @@ impl MapStore {
         self.name_changed(lpn, true);
     }
 
-    /// `lpn` lies elsewhere: where its newest page is, or not (`is_foreign`).
+    /// `is_foreign`: its unit may not be in the newest page that names it.
     #[inline]
     pub(crate) fn name_changed(&mut self, lpn: Lpn, is_foreign: bool) {
         self.trims().into_iter().for_each(|trims| trims.name_changed(lpn, is_foreign));
     }
 
-    /// Entry `vpn` of the virtual map has lost an owner: pages on flash tell of it, or trims.
+    /// Notes that entry `vpn` has lost an owner, which pages on flash or trims also record.
     pub(crate) fn entry_changed(&mut self, vpn: u32) {
         match self {
             Self::Memory => {}
@@ -108,13 +103,12 @@ impl MapStore {
         }
     }
 
-    /// Entry `vpn` of the virtual map is new, has a new owner, or its unit lies elsewhere: nothing else tells of it.
+    /// Notes a change of entry `vpn` that only the log records: new, moved, or with a new owner.
     pub(crate) fn entry_moved(&mut self, vpn: u32) {
         self.entry_changed(vpn);
         self.trims().into_iter().for_each(Trims::mark_pending);
     }
 
-    /// The owners of units in `block` have changed, or it is full.
     #[inline]
     pub(crate) fn owners_changed(&mut self, block: BlockId) {
         if let Self::Paged(translation) = self {
@@ -122,7 +116,6 @@ impl MapStore {
         }
     }
 
-    /// `lpn`, mapped until now, is unmapped.
     pub(crate) fn unmapped(&mut self, lpn: Lpn) {
         match self {
             Self::Memory => {}
@@ -131,7 +124,6 @@ impl MapStore {
         }
     }
 
-    /// Data has been programmed that will be on flash at `done`.
     #[inline]
     pub(crate) fn data_programmed<N: Nand>(&mut self, nand: &mut N, done: When) {
         match self {
@@ -140,14 +132,12 @@ impl MapStore {
         }
     }
 
-    /// Other blocks are open or retiring than the last epoch says.
     pub(crate) fn blocks_changed(&mut self) {
         if let Self::Journaled(journal) = self {
             journal.blocks_changed();
         }
     }
 
-    /// `block` has no data any more.
     pub(crate) fn block_left(&mut self, block: BlockId) {
         if let Self::Paged(translation) = self {
             translation.left(block);

@@ -1,11 +1,11 @@
-//! Garbage collection that stops the world, in order:
+//! Stop-the-world garbage collection:
 //!
-//! 1. What is under way in the background is finished.
+//! 1. In-flight background work is finished.
 //! 2. Victims are chosen and relocated until `net_blocks` more, and at least `min_free_blocks`, are erased.
-//! 3. Blocks with a failed program leave service, as long as there is room for what they hold.
-//! 4. The wear leveler may name one block whose data moves.
+//! 3. Blocks with a failed program are retired while free space covers their data.
+//! 4. The wear leveler may name one block to relocate.
 //!
-//! On a demand-paged drive translation pages are compacted before each victim, if they take too much.
+//! On a demand-paged drive, translation pages are compacted before a victim if they take too much space.
 
 use strobe_nand::{Nand, When};
 use strobe_types::BlockId;
@@ -14,12 +14,13 @@ use crate::gc::VictimPolicy;
 use crate::map::page::core::blocks::BlockState;
 use crate::map::page::core::streams::HOST;
 use crate::map::page::reclaim::compact::Compaction;
+use crate::map::page::reclaim::headway::Chooser;
 use crate::map::page::reclaim::{Reason, Reclaimer};
 use crate::{Done, FtlError};
 
 impl<N: Nand, V: VictimPolicy> Reclaimer<'_, N, V> {
-    /// Frees blocks until enough are at hand, then levels wear. Erases wait for the copies they
-    /// depend on; nothing here waits for the host. Returns when the last erase is done.
+    /// Collects if too few blocks are erased, then levels wear. Erases wait only for their copies, never for
+    /// the host. Returns the time at which the last erase is done.
     pub(crate) fn collect(&mut self, now: When) -> Result<When, FtlError> {
         self.finish_background()?;
         if !self.core.must_collect() {
@@ -34,7 +35,6 @@ impl<N: Nand, V: VictimPolicy> Reclaimer<'_, N, V> {
         Ok(if self.core.config.pad_moved { self.pad_moved(finished) } else { finished })
     }
 
-    /// Fills what is left of the blocks that victims were moved to. When the last page is done.
     #[cold]
     fn pad_moved(&mut self, now: When) -> When {
         let mut finished = now;
@@ -52,11 +52,12 @@ impl<N: Nand, V: VictimPolicy> Reclaimer<'_, N, V> {
                 let next = self.gain_blocks(now)?;
                 finished = self.core.nand.both(finished, next);
             }
-            // A block to retire takes room and gives none back: only when there is some to spare.
+            // Retiring a block takes free space and gives none back: only with enough erased blocks.
             if !self.core.has_enough(self.core.space.min_free_blocks) {
                 return Ok(finished);
             }
             let Some(&block) = self.core.blocks.retiring.last() else { break };
+            // If this selected another reclaim group, check that group's free space first.
             if self.core.turn_to_group_of(block) {
                 continue;
             }
@@ -70,21 +71,20 @@ impl<N: Nand, V: VictimPolicy> Reclaimer<'_, N, V> {
         Ok(finished)
     }
 
-    /// Collects until `net_blocks` more, and at least `min_free_blocks`, are erased. Returns when
-    /// the last erase is done.
+    /// Collects until `net_blocks` more, and at least `min_free_blocks`, are erased.
     fn gain_blocks(&mut self, now: When) -> Done {
         let target =
             self.core.space.min_free_blocks.max(self.core.free_blocks() + self.core.config.net_blocks.max(1));
         self.gain_to(target, now)
     }
 
-    /// Collects until `target` blocks are erased. Returns when the last erase is done.
     fn gain_to(&mut self, target: u32, now: When) -> Done {
-        let mut headway = self.headway();
+        let mut headway = self.headway(target);
         let mut finished = now;
         let mut compaction = Compaction::new(self.core.blocks.free.count());
         while !self.core.has_enough(target) {
             self.core.heed_stop()?;
+            // The translation-page updates of the next victim must find free space.
             if self.core.store.is_paged() {
                 let wanted =
                     compaction.wanted(self.core.blocks.free.count(), target, self.core.nand.geometry());
@@ -94,11 +94,17 @@ impl<N: Nand, V: VictimPolicy> Reclaimer<'_, N, V> {
                     break;
                 }
             }
-            let valid = self.choose_victims(target);
+            let valid = match headway.chooser {
+                Chooser::Policy => self.choose_victims(target),
+                Chooser::Emptiest => self.choose_emptiest(),
+            };
             let victims = self.relocation.victims.len() as u32;
-            if let Err(error) = self.count_victims(&mut headway, victims, valid) {
+            let may_move = self.count_victims(&mut headway, victims, valid);
+            // The mechanism takes over the choice: these victims are not moved.
+            if !matches!(may_move, Ok(true)) {
                 self.put_victims_back();
-                return Err(error);
+                may_move?;
+                continue;
             }
             let next = self.relocator().relocate(now, Reason::Collect)?;
             finished = self.core.nand.both(finished, next);
@@ -106,9 +112,9 @@ impl<N: Nand, V: VictimPolicy> Reclaimer<'_, N, V> {
         Ok(finished)
     }
 
-    /// Takes the next victim; if units are to be sorted over several, as many as it takes to have
-    /// `target` erased blocks, or as can be written to the erased blocks at hand. Returns the
-    /// number of their valid units.
+    /// Takes the next victim. If units of several are sorted together, takes victims until `target` blocks
+    /// would be erased or their units no longer fit into the erased blocks. Returns the number of their valid
+    /// units.
     pub(crate) fn choose_victims(&mut self, target: u32) -> u32 {
         let mut victims = std::mem::take(&mut self.relocation.victims);
         victims.clear();
@@ -117,7 +123,7 @@ impl<N: Nand, V: VictimPolicy> Reclaimer<'_, N, V> {
         units
     }
 
-    /// Gives the chosen victims back: they are candidates as before.
+    /// Makes the chosen victims candidates again.
     pub(crate) fn put_victims_back(&mut self) {
         for at in 0..self.relocation.victims.len() {
             self.core.put_back(self.relocation.victims[at]);
@@ -128,7 +134,7 @@ impl<N: Nand, V: VictimPolicy> Reclaimer<'_, N, V> {
         let units_per_block = self.core.nand.geometry().units_per_block();
         let sorted = self.core.policies.sorts_victims();
         if let Some(block) = self.core.slc.as_ref().and_then(|slc| slc.first_dynamic()) {
-            // It gives more than half a block, whatever the policy would choose.
+            // Folding it gains more than half a block, so it precedes the policy's choice.
             self.core.take(block);
             victims.push(block);
             return self.core.blocks.valid[block.index()];
@@ -142,7 +148,7 @@ impl<N: Nand, V: VictimPolicy> Reclaimer<'_, N, V> {
             assert_eq!(self.core.blocks.state(victim), BlockState::Closed, "policy chose {victim:?}");
             let valid = self.core.blocks.valid[victim.index()];
             if !victims.is_empty() {
-                // One erased block stays for a program that fails.
+                // One erased block is held back for a failed program.
                 let fits = self.blocks_to_write(units + valid) + self.blocks_to_update(units + valid)
                     < self.core.blocks.free.count();
                 if !fits || valid == units_per_block {
@@ -153,6 +159,7 @@ impl<N: Nand, V: VictimPolicy> Reclaimer<'_, N, V> {
             victims.push(victim);
             units += valid;
             let gained = self.core.blocks.free.count() + victims.len() as u32;
+            // Unsorted victims are moved one by one.
             if !sorted || gained >= target + self.blocks_to_write(units) - self.block_left_open(units) {
                 break;
             }
@@ -160,7 +167,6 @@ impl<N: Nand, V: VictimPolicy> Reclaimer<'_, N, V> {
         units
     }
 
-    /// Erased blocks that sorted copies of `units` units take.
     fn blocks_to_write(&self, units: u32) -> u32 {
         let geometry = self.core.nand.geometry();
         let cold = units - units % self.stripe_of_blocks();
@@ -173,7 +179,7 @@ impl<N: Nand, V: VictimPolicy> Reclaimer<'_, N, V> {
         cold / geometry.units_per_block() + opened
     }
 
-    /// 1 if sorted copies of `units` units surely leave the host a block to go on with, which then
+    /// 1 if the host certainly has a partly free open block after sorted copies of `units` units; that block
     /// counts as gained.
     fn block_left_open(&self, units: u32) -> u32 {
         let geometry = self.core.nand.geometry();
@@ -186,12 +192,11 @@ impl<N: Nand, V: VictimPolicy> Reclaimer<'_, N, V> {
         u32::from(!(pages + hot.pages_left() - rest_pages).is_multiple_of(pages))
     }
 
-    /// Units of one block on every lane.
     fn stripe_of_blocks(&self) -> u32 {
         self.core.streams[HOST].lanes() * self.core.nand.geometry().units_per_block()
     }
 
-    /// Moves what little-worn blocks hold, one block for each collection.
+    /// Relocates at most one block with little wear, chosen by the leveler.
     pub(crate) fn level(&mut self, now: When) -> Done {
         let Some(block) = self.core.policies.leveler.as_mut().and_then(|leveler| leveler.choose()) else {
             return Ok(now);

@@ -1,4 +1,4 @@
-//! Collecting garbage on a demand-paged drive: what translation pages ask of it.
+//! Compaction of translation pages during collection on a demand-paged drive.
 
 use strobe_nand::{Nand, When};
 use strobe_types::{BlockId, Geometry, Ppa};
@@ -12,8 +12,8 @@ use crate::map::page::reclaim::relocate::{Relocation, Relocator};
 use crate::map::page::reclaim::{Reason, Reclaimer};
 use crate::place::StreamId;
 
-/// When collection must see to translation pages itself. A policy that does not look for the most gain can
-/// go on moving full blocks, whose updates cost all that other victims gain.
+/// Decides when collection must compact translation pages. A policy that ignores the gain may keep choosing
+/// fully valid blocks, whose map updates use up all the space that other victims gain.
 pub(crate) struct Compaction {
     most_free: u32,
     stalled: u32,
@@ -24,11 +24,13 @@ impl Compaction {
         Self { most_free: free, stalled: 0 }
     }
 
-    /// Before another victim: how many blocks, at most `target`, moving translation pages should make
-    /// `free`. Once started it goes on, as each full victim must cost nothing then.
+    /// Erased blocks that compaction must reach before the next victim: 0, or `target` once collection has
+    /// stalled. From then on it is always `target`: space used by a victim's map updates is regained before the
+    /// next victim.
     pub(crate) fn wanted(&mut self, free: u32, target: u32, geometry: &Geometry) -> u32 {
-        let patience = 8 + 4 * Frontier::lanes_of(geometry);
-        if self.stalled > patience {
+        let stalled_max = 8 + 4 * Frontier::lanes_of(geometry);
+        // Too many victims without a new maximum of erased blocks.
+        if self.stalled > stalled_max {
             return target;
         }
         self.stalled = if free > self.most_free { 0 } else { self.stalled + 1 };
@@ -38,10 +40,9 @@ impl Compaction {
 }
 
 impl<N: Nand, V: VictimPolicy> Reclaimer<'_, N, V> {
-    /// Moves translation pages together until `wanted` blocks are erased, and the next victim can be moved
-    /// with all that it may cause: updates that collection has programmed leave invalid translation pages
-    /// behind, which no victim policy need choose. Moving them causes no updates, so each block moved is a
-    /// gain.
+    /// Compacts translation pages until `wanted` blocks are erased and the next victim fits with all its map
+    /// updates. Updates leave blocks with invalid translation pages, which a policy may never choose. Moving the
+    /// valid pages of such a block causes no updates, so each block gains space.
     pub(crate) fn compact_translation(&mut self, now: When, wanted: u32) -> Done {
         let mut finished = now;
         while self.core.blocks.free.count() < wanted.max(self.blocks_for_a_victim()) {
@@ -59,23 +60,23 @@ impl<N: Nand, V: VictimPolicy> Reclaimer<'_, N, V> {
         Ok(finished)
     }
 
-    /// Erased blocks that moving one more victim may take.
     fn blocks_for_a_victim(&self) -> u32 {
         let geometry = self.core.nand.geometry();
+        // Most pages that a victim adds to a lane.
         let each = geometry.pages_per_block().div_ceil(Frontier::lanes_of(geometry));
         let missing = |stream: StreamId| {
             let frontier = &self.core.streams[stream];
-            let has_room =
+            let has_space =
                 |&(_, _, programmed): &(u32, BlockId, u32)| geometry.pages_per_block() - programmed >= each;
-            frontier.lanes() - frontier.open_lanes(geometry).filter(has_room).count() as u32
+            frontier.lanes() - frontier.open_lanes(geometry).filter(has_space).count() as u32
         };
         let copies: u32 = self.core.streams.table.copy_streams().map(missing).sum();
-        // One more for a program that fails.
+        // One more for a failed program.
         copies + self.core.config.translation_updates(geometry) + 1
     }
 
-    /// Erased blocks that translation pages take when `units` units are moved, some of them perhaps
-    /// translation pages themselves.
+    /// Erased blocks for translation-page updates when `units` units are moved, which may include translation
+    /// pages.
     pub(crate) fn blocks_to_update(&self, units: u32) -> u32 {
         let geometry = self.core.nand.geometry();
         let pages = self.core.config.translation_pages(geometry).saturating_mul(2).min(units);
@@ -84,8 +85,8 @@ impl<N: Nand, V: VictimPolicy> Reclaimer<'_, N, V> {
 }
 
 impl<N: Nand, V: VictimPolicy> Relocator<'_, N, V> {
-    /// Puts translation pages behind the units of the host; returns how many these are. A block holds one
-    /// kind only.
+    /// Sorts host units before translation pages, as a block holds one kind only. Returns the number of host
+    /// units.
     pub(crate) fn put_data_first(&self, task: &mut Relocation<N::Payload>) -> usize {
         let Some(translation) = self.core.store.paged() else { return task.units.len() };
         let is_table = |victim: &BlockId| translation.blocks.contains(victim);

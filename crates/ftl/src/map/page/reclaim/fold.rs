@@ -1,4 +1,4 @@
-//! Folding on the spot: emptying blocks of the SLC cache.
+//! Synchronous folding of SLC cache blocks.
 
 use strobe_nand::{Nand, When};
 use strobe_types::BlockId;
@@ -9,8 +9,9 @@ use crate::map::page::reclaim::{Reason, Reclaimer};
 use crate::{Done, FtlError};
 
 impl<N: Nand, V: VictimPolicy> Reclaimer<'_, N, V> {
-    /// The cache has no room: makes some on the spot, where that is the rule; returns when it is there.
-    pub(crate) fn make_cache_room(&mut self, now: When) -> Done {
+    /// Makes space in the full cache by the rule [`WhenFull`]; rule `Fold` does nothing if folding runs in
+    /// steps. Returns the time at which space is available.
+    pub(crate) fn free_cache_blocks(&mut self, now: When) -> Done {
         let Some(slc) = &self.core.slc else { return Ok(now) };
         match slc.config().when_full {
             WhenFull::Fold if self.core.folds_in_steps() => Ok(now),
@@ -19,7 +20,7 @@ impl<N: Nand, V: VictimPolicy> Reclaimer<'_, N, V> {
         }
     }
 
-    /// Erases full blocks that hold nothing valid. They are looked for once for each block's worth of changes.
+    /// Erases full blocks without valid units. Searches at most once per cache block's worth of ticks.
     fn reclaim_cache(&mut self, now: When) -> Done {
         let units_per_page = self.core.nand.geometry().units_per_page();
         let Some(slc) = &mut self.core.slc else { return Ok(now) };
@@ -36,19 +37,20 @@ impl<N: Nand, V: VictimPolicy> Reclaimer<'_, N, V> {
         Ok(ready)
     }
 
-    /// Folds on the spot what is beyond the mark, where nothing happens beside the host's work.
-    pub(crate) fn fold_beyond_mark(&mut self) -> Result<(), FtlError> {
-        while self.core.slc.as_ref().is_some_and(|slc| slc.is_beyond_mark()) {
+    /// Folds synchronously while the cache is above `fold_at`, on flash without background work.
+    pub(crate) fn fold_while_due(&mut self) -> Result<(), FtlError> {
+        while self.core.slc.as_ref().is_some_and(|slc| slc.should_fold()) {
             self.fold_first(When::START)?;
         }
         Ok(())
     }
 
-    /// Folds the block that was filled first, on the spot.
+    /// Folds the oldest full block synchronously.
     fn fold_first(&mut self, now: When) -> Done {
         let mut ready = now;
         if self.core.must_collect() {
-            // A block that is always in SLC mode gives none back for what it takes.
+            // Folding a block permanently in SLC mode frees no normal block, so space for its copies must exist
+            // first.
             ready = self.collect(now)?;
         }
         match self.core.slc.as_ref().and_then(|slc| slc.full().front().copied()) {
@@ -57,7 +59,6 @@ impl<N: Nand, V: VictimPolicy> Reclaimer<'_, N, V> {
         }
     }
 
-    /// Folds `block` at once; returns when it is erased.
     pub(crate) fn fold(&mut self, now: When, block: BlockId) -> Done {
         self.relocator().relocate_block(now, Reason::Fold, block)
     }

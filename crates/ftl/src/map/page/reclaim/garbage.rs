@@ -1,13 +1,12 @@
-//! Collection by the share of garbage, as simulators of log-structured storage do it (SepBIT: Wang et al. 2022).
+//! Collection by garbage share, as in simulators of log-structured storage (SepBIT: Wang et al. 2022).
 //!
-//! After each page that the host writes:
+//! Garbage is the invalid units of full blocks. After each page that the host writes:
 //!
-//! 1. Garbage is the invalid units of full blocks. Those of open blocks count when their block is full.
-//! 2. If garbage is more than a given share of all units written and not erased, one block is collected, else none.
-//! 3. Candidates are full blocks with at least that share of invalid units.
+//! 1. Garbage is compared with a given share of all units written and not erased.
+//! 2. If it is more, one block is collected: a full one with at least that share of invalid units.
 //!
-//! The drive still collects when few blocks are erased. With enough spare blocks that never happens, and the number of
-//! blocks has no influence.
+//! Too few erased blocks still stop the world. With enough spare blocks this never happens, and more of them
+//! change nothing.
 
 use strobe_nand::{Nand, When};
 
@@ -18,7 +17,7 @@ use crate::gc::VictimPolicy;
 const MILLION: u64 = 1_000_000;
 
 impl<N: Nand, V: VictimPolicy> Reclaimer<'_, N, V> {
-    /// Collects a block if garbage is more than `ppm` millionths of what is written. Returns when it is erased.
+    /// Collects a block if garbage exceeds `ppm` millionths of the written units. Returns the time of its erase.
     pub(crate) fn collect_garbage(&mut self, now: When, ppm: u32) -> Result<When, FtlError> {
         let (garbage, written) = self.garbage();
         if garbage * MILLION <= u64::from(ppm) * written {
@@ -36,17 +35,18 @@ impl<N: Nand, V: VictimPolicy> Reclaimer<'_, N, V> {
         self.relocator().relocate_block(now, Reason::Collect, victim)
     }
 
-    /// Invalid units of full blocks, and units that are written and not erased.
+    /// Invalid units of full blocks, and units written and not erased.
     fn garbage(&self) -> (u64, u64) {
         let geometry = self.core.nand.geometry();
         let per_page = geometry.units_per_page();
-        let (mut open_invalid, mut open_room) = (0, 0);
+        let (mut open_invalid, mut open_free) = (0, 0);
         for (block, pages) in self.core.streams.iter().flat_map(|stream| stream.open_blocks(geometry)) {
             open_invalid += u64::from(pages * per_page - self.core.blocks.valid[block.index()]);
-            open_room += u64::from((geometry.pages_per_block() - pages) * per_page);
+            open_free += u64::from((geometry.pages_per_block() - pages) * per_page);
         }
         let blocks = u64::from(self.core.blocks.in_service() - self.core.blocks.free.count());
-        let written = blocks * u64::from(geometry.units_per_block()) - open_room;
+        let written = blocks * u64::from(geometry.units_per_block()) - open_free;
+        // A shared unit is mapped twice, but valid once.
         let shared = self.core.map.sharing.as_ref().map_or(0, |sharing| u64::from(sharing.in_use()));
         let valid = u64::from(self.core.map.mapped) - shared;
         (written - valid - open_invalid, written)

@@ -1,79 +1,110 @@
-//! The bound on what one collection may move.
+//! Bound on the victims of one collection.
 //!
-//! A victim is worth its move only if it leaves more room than there was. Three things can take what it gives: units
-//! that are all still valid, padding in the last page of its copies, and on a demand-paged drive the translation pages
-//! that have to be told. A policy that keeps choosing such victims would go on forever while one host command waits.
+//! A victim is worth moving only if it frees more than its copies take. Three things can consume its gain:
+//! fully valid contents, padding in the last page of its copies, and updates of translation pages on a
+//! demand-paged drive. A policy that keeps choosing such victims would never finish while a host command
+//! waits.
 //!
-//! **The bound.** Let B be the blocks of the drive, U the units of a block, and V = 4 B + 1000.
+//! **The bound.** Let B be the blocks of the drive, P the pages of a block, and n the blocks to gain. A
+//! collection may move V = 2 B + n P victims of the policy's choice, plus P for each block that leaves
+//! service in the meantime.
 //!
-//! 1. Room counts units: those of erased blocks and of the pages left in open ones. Collection ends when it has as much as
-//!    it was to gain, so R, the room it may still gain, is at most B U.
-//! 2. Room that exceeds all that the same collection has had before exceeds it by one unit at least. That happens at most R
-//!    times, and again after a block has left service, which happens at most B times.
-//! 3. Between two such victims there are at most V others, or the collection ends with [`FtlError::NoProgress`].
+//! 1. The policy chooses. A policy that cycles over the drive has seen every block twice within V victims.
+//!    A policy that gains a page per victim has finished by then.
+//! 2. Without n blocks by then, the policy is overruled until the collection ends: the victim is the closed
+//!    block with the fewest valid units. `capacity.rs` proves that it has a page to gain. On a demand-paged
+//!    drive its translation pages are compacted before the next victim (`compact.rs`), so n P victims
+//!    suffice.
+//! 3. If V of these do not suffice either, the collection ends with [`FtlError::NoProgress`]: more blocks
+//!    have failed than the reserve covers.
 //!
-//! So a collection takes at most V (B + 1) (R + 1) victims and moves at most U times as many units, and a host command
-//! causes one collection for each block that it opens. Moves of translation pages that are not victims
-//! (`compact.rs`) end by themselves: each erases a block with an invalid translation page and makes none.
-//!
-//! **No run that makes progress meets it.** A policy that passes over the drive in turn has seen every block in B
-//! victims, and one that chooses at random has missed all blocks with something to gain in 4 B + 1000 of them with a
-//! probability below e⁻⁴ for a single such block. On a demand-paged drive translation pages are compacted after 8 victims,
-//! and 4 for each plane, without a further erased block (`compact.rs`). That is sooner, as a plane has several blocks;
-//! from then on a full victim costs nothing, and one with an invalid unit is headway.
+//! A collection thus moves at most 2 V blocks. A host command causes at most one collection per opened block,
+//! and on a demand-paged drive one per fetched map entry. A flush there causes one per changed translation
+//! page. Compaction also terminates: each move erases a block with invalid translation pages and makes none
+//! invalid.
 
 use strobe_nand::Nand;
+use strobe_types::BlockId;
 
 use crate::FtlError;
 use crate::gc::VictimPolicy;
+use crate::map::page::core::blocks::BlockState;
 use crate::map::page::reclaim::Reclaimer;
 
-/// Progress of a collection.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Chooser {
+    Policy,
+    /// The block with the fewest valid units: the policy has used up its V victims.
+    Emptiest,
+}
+
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Headway {
-    /// The most room there has been.
-    most: u64,
-    /// Victims since then, and the valid units that they held.
+    pub(crate) chooser: Chooser,
+    /// Victims of this chooser so far.
     victims: u64,
+    /// Their valid units.
     units: u64,
-    /// Blocks that had left service, or were to, when it was last looked.
+    wanted: u32,
+    /// Blocks out of service or to be retired, at the start.
     lost: usize,
 }
 
 impl<N: Nand, V: VictimPolicy> Reclaimer<'_, N, V> {
-    /// A collection that begins now.
-    pub(crate) fn headway(&self) -> Headway {
-        Headway { most: self.core.free_units(), victims: 0, units: 0, lost: self.lost_blocks() }
+    pub(crate) fn headway(&self, target: u32) -> Headway {
+        let wanted = target.saturating_sub(self.core.free_blocks());
+        Headway { chooser: Chooser::Policy, victims: 0, units: 0, wanted, lost: self.lost_blocks() }
     }
 
     fn lost_blocks(&self) -> usize {
         self.core.stats.bad_block_host_writes.len() + self.core.blocks.retiring.len()
     }
 
-    /// Counts `victims` with `valid` units together, which are about to be moved. An error if there are none, or if too many
-    /// before them have left no more room than there was.
+    /// Counts `victims`, with `valid` units together, before they are moved. False if they must not be moved,
+    /// because the mechanism chooses from now on. Fails if the mechanism's victims gained nothing either.
     pub(crate) fn count_victims(
         &self,
         headway: &mut Headway,
         victims: u32,
         valid: u32,
-    ) -> Result<(), FtlError> {
-        let room = self.core.free_units();
-        if room > headway.most {
-            *headway = Headway { most: room, victims: 0, units: 0, ..*headway };
-        }
-        let patience = 4 * u64::from(self.core.nand.geometry().blocks()) + 1000;
-        if victims > 0 && headway.victims <= patience {
+    ) -> Result<bool, FtlError> {
+        let geometry = self.core.nand.geometry();
+        let lost = self.lost_blocks().saturating_sub(headway.lost) as u64;
+        let pages = (u64::from(headway.wanted) + lost) * u64::from(geometry.pages_per_block());
+        let most = 2 * u64::from(geometry.blocks()) + pages;
+        if victims > 0 && headway.victims < most {
             headway.victims += u64::from(victims);
             headway.units += u64::from(valid);
-            return Ok(());
+            return Ok(true);
         }
-        // Of a block that is out of service the room is gone, however much the victims before have given.
-        let lost = self.lost_blocks();
-        if victims > 0 && lost > headway.lost {
-            *headway = Headway { most: room, victims: 0, units: 0, lost };
-            return Ok(());
+        if headway.chooser == Chooser::Emptiest {
+            return Err(FtlError::NoProgress { victims: headway.victims, units: headway.units });
         }
-        Err(FtlError::NoProgress { victims: headway.victims, units: headway.units })
+        *headway = Headway { chooser: Chooser::Emptiest, victims: 0, units: 0, ..*headway };
+        Ok(false)
+    }
+
+    /// Takes the emptiest closed block, whatever the policy would choose. Returns its valid units.
+    pub(crate) fn choose_emptiest(&mut self) -> u32 {
+        self.relocation.victims.clear();
+        let Some(block) = self.emptiest() else { return 0 };
+        self.core.take(block);
+        self.core.stats.gc.overruled += 1;
+        self.relocation.victims.push(block);
+        self.core.blocks.valid[block.index()]
+    }
+
+    /// Closed block with the fewest valid units in the selected reclaim group.
+    pub(crate) fn emptiest(&self) -> Option<BlockId> {
+        let core = &*self.core;
+        // Folding it gains more than half a block.
+        if let Some(block) = core.slc.as_ref().and_then(|slc| slc.first_dynamic()) {
+            return Some(block);
+        }
+        let closed = core.blocks.usable().filter(|&block| {
+            core.blocks.state(block) == BlockState::Closed
+                && core.space.groups.of_block(block) == core.space.group
+        });
+        closed.min_by_key(|block| core.blocks.valid[block.index()])
     }
 }

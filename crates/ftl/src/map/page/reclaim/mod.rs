@@ -1,25 +1,30 @@
-//! Reclamation: everything that relocates data to make or keep free space.
+//! Reclamation: relocates data to make or keep free space. As free space shrinks:
 //!
-//! As free space runs out, in order:
-//!
-//! 1. With collection in the background, below the soft watermark `background/` empties victims in steps, the more at
-//!    once the less free space there is.
-//! 2. With collection in the background, below the pace watermark host writes stall while victims are under way
+//! 1. Below the `soft` watermark, background collection empties victims in steps: the less free space, the
+//!    more at once.
+//! 2. Below the `pace` watermark, host writes also stall while victims are in progress
 //!    (`background/throttle.rs`).
-//! 3. Below `min_free_blocks` a write that needs a block and cannot wait has `collect.rs` stop the world: what is under
-//!    way is finished, and victims are relocated until enough blocks are erased. Without collection in the background
-//!    this is the only step.
-//! 4. A collection of 4 · blocks + 1000 victims without gain ends with an error (`headway.rs`); so does one without an
-//!    erased block left for copies.
+//! 3. Below `min_free_blocks`, or with a block to retire, opening a block for host data stops the world
+//!    (`collect.rs`). Background work is finished, and victims are relocated until enough blocks are erased.
+//!    With background collection, only writes that cannot wait, or that find no victim in progress, get here.
+//!    Without it this is the only step.
+//! 4. A policy whose victims gain nothing is overruled (`headway.rs`): the victim is the block with the
+//!    fewest valid units. Without an erased block for copies, the drive is at its end of life.
 //!
-//! [`relocate`] empties blocks, for whatever [`Reason`].
+//! | Threshold | Checked by |
+//! |---|---|
+//! | `soft` | `collect_in_background`: after host writes and copies, and after each background step |
+//! | `pace` | `may_write`: before a write, while victims are in progress |
+//! | `min_free_blocks` | `may_write`: if the write would open blocks; `open_block`: before it opens one |
+//!
+//! [`relocate`] empties blocks for any [`Reason`].
 
 pub(crate) mod background;
 mod collect;
 mod compact;
 mod fold;
 mod garbage;
-mod headway;
+pub(crate) mod headway;
 mod refresh;
 pub(crate) mod relocate;
 
@@ -30,33 +35,27 @@ use self::relocate::{Relocation, Relocator};
 use super::core::Core;
 use crate::gc::VictimPolicy;
 
-/// Reason of a relocation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Reason {
-    /// Room for new data: garbage collection.
     Collect,
-    /// A victim that was begun in the background, and cannot wait any longer.
+    /// A background victim completed synchronously, for a command that cannot wait.
     Finish,
-    /// A block that is worn too little, for static wear levelling.
     Wear,
-    /// A block that has been read too often, or has lain too long.
+    /// Too many reads, or too long retention.
     Refresh,
-    /// A block of the SLC cache.
     Fold,
-    /// Translation pages that belong together.
+    /// A block with invalid translation pages.
     Compact,
     /// A block with a failed program, which leaves service.
     Retire,
 }
 
 impl Reason {
-    /// Cause under which its flash operations are counted.
     pub(crate) fn cause(self) -> Cause {
         if self == Self::Wear { Cause::Wear } else { Cause::Gc }
     }
 }
 
-/// Reclamation of free space on `core`: garbage collection and everything else that relocates data.
 pub(crate) struct Reclaimer<'a, N: Nand, V> {
     pub(crate) core: &'a mut Core<N, V>,
     pub(crate) relocation: &'a mut Relocation<N::Payload>,
@@ -64,7 +63,6 @@ pub(crate) struct Reclaimer<'a, N: Nand, V> {
 }
 
 impl<N: Nand, V: VictimPolicy> Reclaimer<'_, N, V> {
-    /// Relocation of blocks of this drive.
     #[inline(always)]
     pub(crate) fn relocator(&mut self) -> Relocator<'_, N, V> {
         Relocator { core: self.core, task: self.relocation, background: self.background }

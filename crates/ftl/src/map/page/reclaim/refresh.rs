@@ -1,6 +1,7 @@
-//! Refresh: blocks that have been read too often, or have lain too long, are moved before their pages need many retries.
+//! Refresh: relocates blocks with too many reads or too long retention, before their pages need many retries.
 //!
-//! Reads are looked at as they happen. Age is looked at as the host's commands come: with each, one block further.
+//! Blocks just read are checked at once. Each host read or write also checks one further block in turn, so
+//! that age is noticed.
 
 use strobe_nand::{Nand, Timing, When};
 use strobe_types::BlockId;
@@ -11,7 +12,7 @@ use crate::map::page::core::config::Refresh;
 use crate::map::page::reclaim::{Reason, Reclaimer};
 
 impl<N: Nand, V: VictimPolicy> Reclaimer<'_, N, V> {
-    /// True if the closed `block` has reached a limit of `refresh`.
+    /// True if `block` is closed and has reached a limit.
     fn is_due(&self, block: BlockId, refresh: Refresh) -> bool {
         if self.core.blocks.state(block) != BlockState::Closed {
             return false;
@@ -22,8 +23,8 @@ impl<N: Nand, V: VictimPolicy> Reclaimer<'_, N, V> {
             || refresh.after_ns.is_some_and(|after_ns| age_ns >= after_ns)
     }
 
-    /// Moves what closed blocks among `read`, and the next one in turn, hold, if they are due. While there is no room for it
-    /// a block waits until it is looked at again.
+    /// Relocates the blocks among `read`, and the next one in turn, that are due. Without free space, a block
+    /// waits for its next check.
     pub(crate) fn refresh_if_due(&mut self, read: &[BlockId]) {
         let Some(refresh) = self.core.config.refresh else { return };
         let patrolled = BlockId::new(self.background.patrol);
@@ -37,17 +38,18 @@ impl<N: Nand, V: VictimPolicy> Reclaimer<'_, N, V> {
 
     fn move_out(&mut self, block: BlockId) {
         self.core.turn_to_group_of(block);
-        let collects_beside = N::TIMED && self.core.config.watermarks.is_some() && self.core.nand.is_timed();
-        // An error is the end of life, which whoever writes next is told.
-        if !collects_beside && self.collect(When::START).is_err() {
+        let collects_in_background =
+            N::TIMED && self.core.config.watermarks.is_some() && self.core.nand.is_timed();
+        // An error is end of life; the next write reports it.
+        if !collects_in_background && self.collect(When::START).is_err() {
             return;
         }
-        let has_room = self.core.free_blocks() >= self.core.space.min_free_blocks;
-        // Collection may have had it.
-        if !has_room || self.core.blocks.state(block) != BlockState::Closed {
+        let has_space = self.core.free_blocks() >= self.core.space.min_free_blocks;
+        // Collection may already have reclaimed the block.
+        if !has_space || self.core.blocks.state(block) != BlockState::Closed {
             return;
         }
-        // An error is the end of life, which the next write reports.
+        // An error is end of life; the next write reports it.
         let _ = self.relocator().relocate_block(When::START, Reason::Refresh, block);
     }
 }

@@ -1,20 +1,18 @@
-//! Relocation: moving the valid units of blocks elsewhere, and giving the blocks back.
+//! Relocation: moves the valid units of blocks elsewhere, and frees the blocks.
 //!
-//! Garbage collection, wear levelling, refresh, folding of the SLC cache, compaction of translation pages and
-//! retirement of bad blocks differ in the blocks that they choose, and in nothing else. Each relocation goes through
-//! the same steps:
+//! Garbage collection, wear levelling, refresh, SLC folding, compaction of translation pages and bad-block
+//! retirement differ only in the blocks they choose. Each relocation has the same steps:
 //!
-//! 1. The policy, the leveler or the SLC cache is told that the victims are no candidates any more
-//!    ([`Core::take`]).
-//! 2. The placement chooses the stream of each valid unit (`place_copies`). Wear levelling and translation pages have
-//!    streams of their own.
-//! 3. The units are read and programmed, stream by stream (`move_units`), and the map points to the copies.
-//! 4. The map on flash is brought up to date (`commit_copies`): nothing is erased before.
-//! 5. The victims are erased, or taken out of service.
+//! 1. The victims stop being candidates of the policy, the leveler or the SLC cache ([`Core::take`]).
+//! 2. The placement chooses the stream of each valid unit (`place_copies`). Wear levelling and translation
+//!    pages have separate streams.
+//! 3. The units are read and programmed stream by stream (`move_units`), and the map points to the copies.
+//! 4. The map on flash is updated (`commit_copies`) before anything is erased.
+//! 5. The victims are erased or retired.
 //!
-//! A relocation here runs to completion: the host waits for it, or its whole time is issued at once. `background/` does
-//! the same in steps. If a step fails, units that have not been moved stay valid where they are, and the victims are
-//! not erased.
+//! A relocation here issues all its operations in one call; the caller decides whether a host command waits
+//! for them. `background/` runs the same steps one by one. If a step fails, units not yet moved stay valid in
+//! place, and the victims are not erased.
 
 use strobe_nand::{Cause, Nand, Unit, When};
 use strobe_types::{BlockId, Ppa, Ppn};
@@ -30,16 +28,15 @@ use crate::map::page::reclaim::background::Background;
 use crate::place::{CopyContext, Relocated, StreamId};
 use crate::{Done, FtlError};
 
-/// A relocation at work, with buffers that are kept to spare the allocator.
+/// One relocation. Kept between relocations to reuse its buffers.
 #[derive(Clone, Debug)]
 pub(crate) struct Relocation<P> {
-    /// Blocks to be emptied.
     pub(crate) victims: Vec<BlockId>,
-    /// Units to move, in the order of their streams.
+    /// Units to move, in stream order.
     pub(crate) units: Vec<Ppa>,
-    /// Streams, and the number of units that go to each.
+    /// Streams, with the number of units for each.
     pub(crate) runs: Vec<(StreamId, usize)>,
-    /// Units that have been read.
+    /// Units read and not yet programmed.
     pub(crate) chunk: Vec<Unit<P>>,
 }
 
@@ -49,7 +46,6 @@ impl<P> Default for Relocation<P> {
     }
 }
 
-/// A relocation of blocks of `core`.
 pub(crate) struct Relocator<'a, N: Nand, V> {
     pub(crate) core: &'a mut Core<N, V>,
     pub(crate) task: &'a mut Relocation<N::Payload>,
@@ -57,7 +53,7 @@ pub(crate) struct Relocator<'a, N: Nand, V> {
 }
 
 impl<N: Nand, V: VictimPolicy> Relocator<'_, N, V> {
-    /// Empties the closed `block`, which no policy has chosen, and gives it back.
+    /// Empties and frees one block; takes it first unless it is retiring.
     pub(crate) fn relocate_block(&mut self, now: When, reason: Reason, block: BlockId) -> Done {
         if reason != Reason::Retire {
             self.core.take(block);
@@ -67,8 +63,7 @@ impl<N: Nand, V: VictimPolicy> Relocator<'_, N, V> {
         self.relocate(now, reason)
     }
 
-    /// Empties the blocks of `self.task.victims`, which have been taken, and gives them back. Returns when the last
-    /// of them is erased.
+    /// Empties and frees the blocks of `self.task.victims`, which were taken. Returns the time of the last erase.
     pub(crate) fn relocate(&mut self, now: When, reason: Reason) -> Done {
         let mut task = std::mem::take(self.task);
         if reason != Reason::Finish {
@@ -105,8 +100,7 @@ impl<N: Nand, V: VictimPolicy> Relocator<'_, N, V> {
         self.core.erase(now, block, cause)
     }
 
-    /// Moves the valid units of `task.victims` elsewhere. Returns when the last copy is on
-    /// flash. If that fails, what has not been moved stays valid where it is.
+    /// On failure, unmoved units stay valid in place.
     fn empty(
         &mut self,
         now: When,
@@ -117,7 +111,7 @@ impl<N: Nand, V: VictimPolicy> Relocator<'_, N, V> {
         task.units.clear();
         task.chunk.clear();
         for &victim in &task.victims {
-            // One that is finished was shown and counted when it was begun.
+            // A background victim was shown to the placement, and counted, when it was begun.
             if reason != Reason::Finish {
                 self.core.show_victim(victim);
             }
@@ -143,7 +137,6 @@ impl<N: Nand, V: VictimPolicy> Relocator<'_, N, V> {
         moved
     }
 
-    /// Counts the victims of `task` and their valid units.
     fn count_emptied(&mut self, reason: Reason, task: &Relocation<N::Payload>) {
         let blocks = if reason == Reason::Finish { 0 } else { task.victims.len() as u64 };
         let units = task.units.len() as u64;
@@ -160,7 +153,7 @@ impl<N: Nand, V: VictimPolicy> Relocator<'_, N, V> {
         }
     }
 
-    /// Chooses the streams of the first `data` units of `task`, and puts them in their order.
+    /// Chooses the streams of the first `data` units of `task`, and sorts the units by stream.
     fn place_copies(&mut self, data: usize, task: &mut Relocation<N::Payload>) {
         let first = self.core.streams.table.first_copy();
         let Some(mut placement) = self.core.policies.placement.take_if(|placement| !placement.moves_alike())
@@ -178,7 +171,7 @@ impl<N: Nand, V: VictimPolicy> Relocator<'_, N, V> {
             Relocated { unit, lpn, to: first }
         };
         let mut arranged: Vec<Relocated> = units.iter().enumerate().map(relocated).collect();
-        // Units of a block come one after the other.
+        // Units of one block are adjacent, so its context is computed once.
         let mut last: Option<CopyContext> = None;
         placement.arrange(&mut arranged, &mut |unit| {
             let block = self.core.nand.geometry().block_of(unit);
@@ -191,13 +184,13 @@ impl<N: Nand, V: VictimPolicy> Relocator<'_, N, V> {
         self.core.policies.placement = Some(placement);
         let mut placed: Vec<(StreamId, Ppa)> = arranged.iter().map(|unit| (unit.to, unit.unit)).collect();
         fill_pages(&mut placed, per_page as usize);
-        // From here on in the order in which they are moved, for those that cannot be.
+        // From here on, units are in the order of their moves.
         task.units.iter_mut().zip(&placed).for_each(|(unit, &(_, placed))| *unit = placed);
         task.runs.extend(placed.chunk_by(|a, b| a.0 == b.0).map(|run| (run[0].0, run.len())));
     }
 
-    /// Moves the units of `task`, stream by stream. The first stream comes first: if it is shared with the host, it
-    /// belongs to the block that the host is about to open, which so gets the youngest block before cold data does.
+    /// Moves the units of `task`, stream by stream. A stream shared with the host comes first: it gets the
+    /// youngest erased block, before cold data does.
     fn move_placed(
         &mut self,
         now: When,
@@ -216,8 +209,8 @@ impl<N: Nand, V: VictimPolicy> Relocator<'_, N, V> {
         Ok(finished)
     }
 
-    /// Copies `units` to `stream` in chunks: the reads of a chunk overlap, and its programs are
-    /// issued together, so that planes and dies work in parallel.
+    /// Copies `units` to `stream` in chunks. Reads of a chunk overlap and its programs are issued together,
+    /// to use planes and dies in parallel.
     #[inline(never)]
     fn move_units(
         &mut self,
@@ -250,7 +243,7 @@ impl<N: Nand, V: VictimPolicy> Relocator<'_, N, V> {
             }
             rest = &rest[on_page..];
             if chunk.len() >= chunk_units || rest.is_empty() {
-                // A page that is not full waits for the next chunk, unless there is none.
+                // A partly filled page waits for the next chunk, unless this is the last.
                 let waits = if rest.is_empty() { 0 } else { chunk.len() % per_page as usize };
                 let ready = chunk.len() - waits;
                 let sources = &units[copied..copied + ready];
@@ -263,16 +256,14 @@ impl<N: Nand, V: VictimPolicy> Relocator<'_, N, V> {
         Ok(finished)
     }
 
-    /// Units that a chunk has at least: enough for their map entries to arrive in the cache
-    /// between the read and the program.
+    /// Minimum units in a chunk: enough for map entries to reach the processor's cache between read and
+    /// program.
     const CHUNK_UNITS_MIN: usize = 32;
 
-    /// Returns the number of `units` at the start that lie on `page`.
     fn units_on_page(&self, page: Ppn, units: &[Ppa]) -> usize {
         units.iter().take_while(|&&unit| self.core.nand.geometry().page_of(unit) == page).count()
     }
 
-    /// Undoes the invalidation of the units of victims that could not be moved.
     #[cold]
     fn keep_unmoved(&mut self, cause: Cause, task: &Relocation<N::Payload>) {
         let mut kept = 0;
@@ -292,8 +283,8 @@ impl<N: Nand, V: VictimPolicy> Relocator<'_, N, V> {
         self.keep_victims(task);
     }
 
-    /// Makes the copies of what the victims hold, to which the last epoch refers, what the map on flash
-    /// refers to. If that fails, the victims stay as they are.
+    /// Makes the map on flash refer to the copies, as the last committed epoch of the journal still refers to the
+    /// victims. On failure, the victims are kept.
     fn commit_copies(&mut self, copied: When, task: &Relocation<N::Payload>) -> Result<When, FtlError> {
         let done = TablePages(self.core).update_moved(copied).and_then(|updated| self.core.commit(updated));
         if done.is_err() {
@@ -302,7 +293,7 @@ impl<N: Nand, V: VictimPolicy> Relocator<'_, N, V> {
         done
     }
 
-    /// The victims are not to be erased, and no candidates any more.
+    /// Marks the victims as retiring: they are not chosen again, and leave service once emptied.
     #[cold]
     fn keep_victims(&mut self, task: &Relocation<N::Payload>) {
         for &victim in &task.victims {
@@ -310,8 +301,8 @@ impl<N: Nand, V: VictimPolicy> Relocator<'_, N, V> {
         }
     }
 
-    /// Programs a chunk and points its owners to the copies. Apart from the loop that reads: together they have more at
-    /// hand than the processor has registers.
+    /// Programs a chunk and points its owners to the copies. Separate from the read loop: together they need
+    /// more registers than the processor has.
     #[inline(never)]
     fn write_copies(
         &mut self,
@@ -341,7 +332,7 @@ impl<N: Nand, V: VictimPolicy> Relocator<'_, N, V> {
                     MapStore::Journaled(_) => core.note_run(run, first),
                     MapStore::Paged(translation) => {
                         for (at, unit) in (0..).zip(run) {
-                            // Of a unit that is shared no map entry changes.
+                            // A move does not change the map entry of a shared unit.
                             if core.map.get(unit.lpn) == Some(first.plus(at)) {
                                 translation.moved(unit.lpn);
                             }
@@ -352,7 +343,6 @@ impl<N: Nand, V: VictimPolicy> Relocator<'_, N, V> {
         )
     }
 
-    /// True if the map still says that a valid unit lies at `ppa`.
     fn is_mapped_to(&self, ppa: Ppa) -> bool {
         match self.core.map.sharing.as_ref().map(|sharing| (sharing, sharing.owner(ppa))) {
             Some((sharing, Owner::Two(vpn))) => sharing.ppa(vpn) == ppa,

@@ -1,9 +1,14 @@
-//! Finding the map again after a power cut.
+//! Recovery of the map after a power cut.
 //!
-//! The log gives the map as it was when the last epoch ended. What was programmed after that lies in
-//! blocks that were open then, as none is opened before an epoch names it; each page there says in its
-//! out-of-band area to whom it belongs. Nothing that the epoch refers to has been erased. So every
-//! logical unit reads as it was at the end of the epoch, or as a later page has it.
+//! 1. The log yields the map at the end of the last epoch. Nothing that this epoch refers to has been erased
+//!    since.
+//! 2. Blocks open then are scanned for newer pages. No other block can have any, as an epoch names each block
+//!    before its first program.
+//! 3. Each newer page names its owner in the out-of-band area and replaces the owner's map entry.
+//! 4. Valid units, owners and block states are derived from the map.
+//! 5. The result is made durable, empty blocks are erased, and the reserve of erased blocks is restored.
+//!
+//! Every logical unit then reads as at the end of the epoch, or as in a later page.
 
 mod rescan;
 
@@ -24,16 +29,15 @@ use crate::recovery::damaged;
 use crate::scan::{scan, sequence_in, stream_on_flash};
 use crate::{FtlError, Recovery, RecoveryError};
 
-/// The core of a drive that a power cut has left, as its state is found again.
 pub(crate) struct Restorer<'a, N: Nand, V>(pub(crate) &'a mut Core<N, V>);
 
 impl<N: Nand, V: VictimPolicy> PageMap<N, V> {
-    /// The drive that a power cut has left on `nand`; power is back at `now`. `policy` is a fresh one. What
-    /// only memory held starts anew: temperatures, the ages of blocks, the state of wear levelling.
+    /// Recovers the drive that a power cut has left on `nand`; power returns at `now`. `policy` is a fresh one.
+    /// Volatile state restarts: temperatures, block ages and wear levelling.
     ///
-    /// Cost: the live log is read, at most twice the tables and the journal between, and the pages written
-    /// since the last epoch. With demand paging: the out-of-band area of every page, and a read and a program
-    /// for each translation page that is older than what it tells about.
+    /// Cost: reads of the live log (at most two copies of the tables, plus the journal between them) and of pages
+    /// written since the last epoch. With demand paging: reads of every page's out-of-band area, plus a read and a
+    /// program for each outdated translation page.
     pub fn restart(
         nand: N,
         policy: V,
@@ -80,6 +84,7 @@ impl<N: Nand, V: VictimPolicy> PageMap<N, V> {
         let mut core = Core::new(nand, policy, placement, config, MapStore::Journaled(Box::new(journal)));
         core.tick = found.clock.tick.max(tick);
         let mut restorer = Restorer(&mut core);
+        // Without the end of the log, data would be lost unnoticed.
         restorer.check_nothing_is_newer(&found)?;
         restorer.adopt(found, &mut report)?;
         let mut ftl = Self::of(core);
@@ -87,10 +92,10 @@ impl<N: Nand, V: VictimPolicy> PageMap<N, V> {
         Ok((ftl, report))
     }
 
-    /// Erases what it takes to go on, and makes durable what was found after the last epoch.
+    /// Makes recovered changes durable, and erases empty blocks as needed to continue.
     pub(crate) fn finish(&mut self, report: &mut Recovery) {
         self.core.streams.resume_handles();
-        // If the log is worn out, the drive is at the end of its life: it reads.
+        // If the log is worn out, the drive serves only reads.
         let _ = self.core.commit(report.now());
         report.wait(&mut self.core.nand);
         let is_empty = |block: &BlockId| {
@@ -116,8 +121,8 @@ impl<N: Nand, V: VictimPolicy> PageMap<N, V> {
         self.restore_reserve(report.now());
     }
 
-    /// A cut in a collection leaves copies without the erases that follow them. What is missing is made up
-    /// for while the open blocks still have room; the next cut could take that.
+    /// Restores the reserve of erased blocks. A power cut during collection leaves copies without the erases
+    /// that follow them, and the next cut could consume the free pages of open blocks.
     fn restore_reserve(&mut self, now: When) {
         for group in 0..self.core.space.groups.count {
             self.core.space.group = group;
@@ -130,34 +135,19 @@ impl<N: Nand, V: VictimPolicy> PageMap<N, V> {
         }
     }
 
-    /// Collects the blocks with the fewest valid units, whatever the policy would choose: every cut in a copy costs
-    /// a page, so with little room a full victim chosen for its age could be cut until there is none left, where an
-    /// emptier one gives a block back after a page or two.
+    /// Collects the blocks with the fewest valid units, regardless of the policy. Each power cut during a
+    /// copy costs a page. Repeated cuts in a full victim could use up all pages; an emptier one returns a
+    /// block after a page or two.
     fn empty_the_emptiest(&mut self, now: When) -> Result<(), FtlError> {
         if self.core.store.is_paged() {
-            // Copies there change translation pages, which take room as well: `collect` weighs the two.
+            // Copies also update translation pages, which consume space; `collect` weighs both.
             return Ok(());
         }
         let units_per_block = self.core.nand.geometry().units_per_block();
         let mut result = Ok(());
         while result.is_ok() && !self.core.has_enough(self.core.space.min_free_blocks) {
-            let valid = |block: &BlockId| self.core.blocks.valid[block.index()];
-            let closed = self
-                .core
-                .blocks
-                .usable()
-                .filter(|&block| self.core.blocks.state(block) == BlockState::Closed)
-                .filter(|&block| self.core.space.groups.of_block(block) == self.core.space.group);
-            let Some(block) = self
-                .core
-                .slc
-                .as_ref()
-                .and_then(|slc| slc.first_dynamic())
-                .or_else(|| closed.min_by_key(valid))
-            else {
-                break;
-            };
-            if valid(&block) == units_per_block {
+            let Some(block) = self.reclaimer().emptiest() else { break };
+            if self.core.blocks.valid[block.index()] == units_per_block {
                 break;
             }
             result = self.reclaimer().relocator().relocate_block(now, Reason::Collect, block).map(drop);
@@ -167,7 +157,7 @@ impl<N: Nand, V: VictimPolicy> PageMap<N, V> {
 }
 
 impl<N: Nand, V: VictimPolicy> Restorer<'_, N, V> {
-    /// Takes over what the log says, and what was programmed after it.
+    /// Restores the state in the log, then applies pages programmed after it.
     fn adopt(&mut self, found: Tables, report: &mut Recovery) -> Result<(), RecoveryError> {
         let geometry = self.0.nand.geometry().clone();
         self.0.sequence = found.clock.sequence;
@@ -177,7 +167,7 @@ impl<N: Nand, V: VictimPolicy> Restorer<'_, N, V> {
         for (lpn, word) in nonzero(map) {
             let place = word - 1;
             if place >= places {
-                return damaged(format!("a logical unit lies at {place}, which is no place"));
+                return damaged(format!("a logical unit is mapped to {place}, which is out of range"));
             }
             let _ = self.0.map.set(Lpn::new(lpn as u32), Ppa::new(place));
         }
@@ -186,12 +176,12 @@ impl<N: Nand, V: VictimPolicy> Restorer<'_, N, V> {
         }
         self.check_entries()?;
         self.check_blocks_named(&found, &geometry)?;
-        // What was programmed in the open blocks after the epoch, in that order.
+        // Pages programmed in open blocks after the epoch, in program order.
         let open = found.open.iter().map(|&[_, _, block, pages]| (BlockId::new(block), pages));
         let units = self.0.map.count();
         let mut newer = scan(&mut self.0.nand, open, true, units, report)?;
         newer.units.sort_unstable_by_key(|unit| (unit.sequence, unit.ppa));
-        // Pages whose program failed have used up numbers, too.
+        // Failed pages have consumed sequence numbers as well.
         self.0.sequence = self.0.sequence.max(newer.next_sequence);
         for unit in newer.units {
             self.take_over(unit.lpn, unit.ppa);
@@ -201,25 +191,24 @@ impl<N: Nand, V: VictimPolicy> Restorer<'_, N, V> {
         self.restore_blocks(&found, &geometry, report)
     }
 
-    /// The blocks that the epoch names exist and have what it says.
     fn check_blocks_named(&self, found: &Tables, geometry: &Geometry) -> Result<(), RecoveryError> {
         let named = found.open.iter().map(|&[_, _, block, pages]| (block, pages));
         for (block, pages) in named.chain(found.retiring.iter().map(|&block| (block, 0))) {
             if block >= geometry.blocks() || pages > self.0.nand.block(BlockId::new(block)).pages_programmed {
-                return damaged(format!("block {block} should have {pages} pages at least"));
+                return damaged(format!("block {block} should have at least {pages} pages"));
             }
         }
         Ok(())
     }
 
-    /// No block but those that are open holds pages from after the last epoch; else the end of the log is
-    /// gone. Costs no flash time, as no drive would look: power cuts do not do that, damaged images do.
+    /// Checks that only open blocks hold pages from after the last epoch; otherwise the end of the log is
+    /// missing. Costs no flash time: only damaged images fail it.
     fn check_nothing_is_newer(&self, found: &Tables) -> Result<(), RecoveryError> {
         let geometry = self.0.nand.geometry();
         for block in self.0.blocks.usable() {
             let pages = self.0.nand.block(block).pages_programmed;
             if pages > self.0.nand.pages_of(block) {
-                return damaged(format!("{block:?} has {pages} pages, more than its cells are used for"));
+                return damaged(format!("{block:?} has {pages} pages, more than its cell mode allows"));
             }
             if pages == 0 || found.open.iter().any(|open| open[2] == block.get()) {
                 continue;
@@ -230,7 +219,7 @@ impl<N: Nand, V: VictimPolicy> Restorer<'_, N, V> {
                     Some(record)
                         if sequence_in(record.sequence) >= found.clock.sequence && record.sequence > 0 =>
                     {
-                        return damaged(format!("{block:?} was written after all that is left of the log"));
+                        return damaged(format!("{block:?} was written after the last epoch in the log"));
                     }
                     Some(_) => {}
                 }
@@ -239,7 +228,7 @@ impl<N: Nand, V: VictimPolicy> Restorer<'_, N, V> {
         Ok(())
     }
 
-    /// The map entries that hold a virtual number are those of the owners that the virtual map names.
+    /// Checks that the map entries with virtual numbers are exactly the owners named by the virtual map.
     pub(crate) fn check_entries(&self) -> Result<(), RecoveryError> {
         let Some(sharing) = &self.0.map.sharing else { return Ok(()) };
         let mut owners = 0;
@@ -257,7 +246,6 @@ impl<N: Nand, V: VictimPolicy> Restorer<'_, N, V> {
         }
     }
 
-    /// Maps `lpn` to `ppa`, where it was written after the epoch.
     fn take_over(&mut self, lpn: Lpn, ppa: Ppa) {
         let old = self.0.map.set(lpn, ppa);
         if let Some(vpn) = old.and_then(|old| self.0.map.sharing.as_ref()?.vpn(old)) {
@@ -266,7 +254,6 @@ impl<N: Nand, V: VictimPolicy> Restorer<'_, N, V> {
         self.0.store.unit_changed(lpn);
     }
 
-    /// Derives from the map what is valid and who owns it.
     pub(crate) fn count_valid(&mut self, geometry: &Geometry) -> Result<(), RecoveryError> {
         let (mut from, end) = (Lpn::new(0), Lpn::new(self.0.map.count()));
         while let Some(lpn) = self.0.next_mapped(from, end).map_err(|Stopped| RecoveryError::Interrupted)? {
@@ -275,6 +262,7 @@ impl<N: Nand, V: VictimPolicy> Restorer<'_, N, V> {
             self.0.map.mapped += 1;
             let is_second =
                 |sharing: &Sharing| sharing.vpn(entry).is_some_and(|vpn| sharing.owners(vpn)[0] != lpn);
+            // A shared unit is counted with its first owner.
             if self.0.map.sharing.as_ref().is_some_and(is_second) {
                 continue;
             }
@@ -283,10 +271,10 @@ impl<N: Nand, V: VictimPolicy> Restorer<'_, N, V> {
             let (state, flash) = (self.0.blocks.state(block), self.0.nand.block(block));
             let is_there = page < flash.pages_programmed && !flash.half_erased;
             if !is_there || matches!(state, BlockState::Meta | BlockState::Bad) {
-                return damaged(format!("{lpn:?} lies at {ppa:?}, which is not programmed"));
+                return damaged(format!("{lpn:?} is mapped to {ppa:?}, which is not programmed"));
             }
             if self.0.map.sharing.is_none() && self.0.nand.lpn(ppa) != Some(lpn) {
-                return damaged(format!("{lpn:?} lies at {ppa:?}, where something else was written"));
+                return damaged(format!("{lpn:?} is mapped to {ppa:?}, which holds another unit"));
             }
             if self.0.blocks.validity.get(ppa) {
                 return damaged(format!("{ppa:?} belongs to two logical units"));
@@ -299,7 +287,6 @@ impl<N: Nand, V: VictimPolicy> Restorer<'_, N, V> {
         Ok(())
     }
 
-    /// Gives every block its state again and tells the policies.
     fn restore_blocks(
         &mut self,
         found: &Tables,
@@ -316,7 +303,7 @@ impl<N: Nand, V: VictimPolicy> Restorer<'_, N, V> {
             let block = BlockId::new(block);
             let pages = self.0.nand.block(block).pages_programmed;
             if self.0.blocks.state(block) != BlockState::Free || self.0.nand.block(block).half_erased {
-                return damaged(format!("{block:?} is open and something else"));
+                return damaged(format!("{block:?} is listed as open, but has another state"));
             }
             let (is_cached, mode) = if stream == u32::from(self.0.streams.table.slc.get()) {
                 (true, CellMode::Slc)
@@ -324,14 +311,14 @@ impl<N: Nand, V: VictimPolicy> Restorer<'_, N, V> {
                 (false, CellMode::Normal)
             };
             if pages == 0 && self.0.slc.is_some() {
-                // The mode goes with the first program.
+                // The first program records the mode, and this block has none yet.
                 self.0.nand.set_mode(block, mode);
             }
             if self.0.nand.block(block).mode != mode {
-                return damaged(format!("{block:?} is open for another use of its cells"));
+                return damaged(format!("{block:?} is open in another cell mode"));
             }
             if pages == self.0.nand.pages_of(block) {
-                // It may be erased only after an epoch that does not name it any more.
+                // The block may be erased only after an epoch that no longer names it.
                 self.0.store.blocks_changed();
                 continue;
             }
@@ -355,7 +342,6 @@ impl<N: Nand, V: VictimPolicy> Restorer<'_, N, V> {
         Ok(())
     }
 
-    /// Blocks of the SLC cache are folded in the order in which they were filled: that of their first pages.
     fn restore_cache_order(&mut self, geometry: &Geometry) {
         let Some(slc) = &mut self.0.slc else { return };
         slc.sort_full(|block| {
@@ -379,7 +365,7 @@ impl<N: Nand, V: VictimPolicy> Restorer<'_, N, V> {
         if let Some(leveler) = &mut self.0.policies.leveler
             && !is_reserved
         {
-            // It starts with fresh, free blocks.
+            // The leveler assumes fresh, free blocks at start.
             if erases > 0 {
                 leveler.left(block);
                 leveler.erased(block, erases);
@@ -420,7 +406,6 @@ impl<N: Nand, V: VictimPolicy> Restorer<'_, N, V> {
         }
     }
 
-    /// Tells the victim policy what has become of an open block so far.
     fn tell_policy(&mut self, block: BlockId, geometry: &Geometry) {
         self.0.policies.victims.opened(block, self.0.nand.block(block).erase_count, self.0.tick);
         let first = geometry.first_unit(block);

@@ -1,14 +1,15 @@
-//! Finding a demand-paged map again after a power cut.
+//! Recovery of a demand-paged map after a power cut.
 //!
-//! The newest page of each logical unit has it, translation pages included: every out-of-band area is
-//! read. The log of trims says whose newest page is not wanted any more; trims that are not in it have
-//! not happened, as nothing that they made invalid has been erased. Then the map in memory is right, and
-//! translation pages older than what they tell about are programmed again.
+//! 1. Every out-of-band area is read. Each logical unit, translation pages included, is in the newest page
+//!    that names it.
+//! 2. The log of trims hides newest pages that were trimmed. A trim missing from the log did not happen: no
+//!    data that it invalidated has been erased.
+//! 3. The map in memory is now correct. Translation pages older than the units they map are programmed again.
 //!
-//! With logical copy the log has the virtual map, too, and where units lie that are named after others, both as they were
-//! at its last epoch. Who is named there has that unit, unless a page of its own is newer than the epoch. Such a page may be
-//! a shared unit itself, moved and named after its first owner: then the two have it apart from now on, the other one where
-//! it was.
+//! With logical copy, the log also holds, as of its last epoch, the virtual map and the addresses of foreign
+//! units. A logical unit listed there is at that address unless a page that names it is newer than the epoch.
+//! Such a page may be the shared unit itself, moved and named after its first owner. The two owners are then
+//! separate; the other one stays at the old address.
 
 use strobe_nand::Nand;
 use strobe_types::{BlockId, Geometry, Lpn, Ppa, SimTime};
@@ -27,12 +28,10 @@ use crate::recovery::damaged;
 use crate::scan::{UnitFound, scan, stream_on_flash};
 use crate::{Recovery, RecoveryError};
 
-/// Kind of stream of a block that is not full, as its pages show it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Kind {
     Host,
     Translation,
-    /// None of its pages is legible.
     Unknown,
 }
 
@@ -66,11 +65,13 @@ impl<N: Nand, V: VictimPolicy> PageMap<N, V> {
         if let Some(sharing) = &mut core.map.sharing {
             sharing.restore(&found.shared, core.config.logical_units).or_else(damaged)?;
         }
+        // Newest pages first: shared and foreign units count only without a newer page.
         let newest = Restorer(&mut core).adopt_newest(&scanned.units, clock.sequence, &mut report);
         Restorer(&mut core).adopt_shared(&found.foreign, &newest, clock.sequence, &mut report)?;
         Restorer(&mut core).check_entries()?;
         Restorer(&mut core).check_translation_pages(&geometry)?;
         Restorer(&mut core).count_valid(&geometry)?;
+        // Translation pages are not host units.
         core.map.mapped -= core.map.mapped_from(core.config.logical_units);
         Restorer(&mut core).find_stale(&newest, clock.sequence);
         Restorer(&mut core).resume_open(&blocks, &scanned.units, &geometry);
@@ -84,7 +85,6 @@ impl<N: Nand, V: VictimPolicy> PageMap<N, V> {
         Ok((ftl, report))
     }
 
-    /// Programs stale translation pages again.
     fn refresh(&mut self, report: &mut Recovery) {
         if self.core.end_of_life.is_none()
             && let Err(error) = self.pager().write_back_entries(report.now(), true)
@@ -96,13 +96,13 @@ impl<N: Nand, V: VictimPolicy> PageMap<N, V> {
 }
 
 impl<N: Nand, V: VictimPolicy> Restorer<'_, N, V> {
-    /// Maps every unit to its newest page, unless it was trimmed after that; returns the sequence numbers
-    /// of the newest pages.
+    /// Maps every unit to its newest page, unless trimmed later. Returns the sequence numbers of the newest
+    /// pages.
     fn adopt_newest(&mut self, units: &[UnitFound], epoch: u64, report: &mut Recovery) -> Vec<u64> {
         let mut newest: Vec<Option<(u64, Ppa)>> = vec![None; self.0.map.count() as usize];
         for found in units {
             let known = &mut newest[found.lpn.index()];
-            // If a page has the unit twice, the later place counts.
+            // If a page holds the unit twice, the later position counts.
             *known = (*known).max(Some((found.sequence, found.ppa)));
         }
         for (lpn, found) in (0..).map(Lpn::new).zip(&newest) {
@@ -121,8 +121,8 @@ impl<N: Nand, V: VictimPolicy> Restorer<'_, N, V> {
         newest.into_iter().map(|found| found.map_or(0, |(sequence, _)| sequence)).collect()
     }
 
-    /// Maps what no page tells about, as it was at the end of the epoch: foreign units, and the owners that the virtual map
-    /// names, except those with newer pages.
+    /// Maps units that no page names, as of the end of the epoch: foreign units, and owners in the virtual
+    /// map. Units with newer pages are skipped.
     fn adopt_shared(
         &mut self,
         foreign: &[u32],
@@ -135,7 +135,7 @@ impl<N: Nand, V: VictimPolicy> Restorer<'_, N, V> {
         for (lpn, &word) in self.0.map.lpns().zip(foreign) {
             let Some(place) = word.checked_sub(1) else { continue };
             if place >= units {
-                return damaged(format!("{lpn:?} lies at {place}, which is no place"));
+                return damaged(format!("{lpn:?} is mapped to {place}, which is out of range"));
             }
             if is_newer(lpn) {
                 self.0.store.name_changed(lpn, false)
@@ -149,6 +149,7 @@ impl<N: Nand, V: VictimPolicy> Restorer<'_, N, V> {
         for (vpn, entry, owners) in entries {
             let stay = owners.iter().filter(|&&lpn| !is_newer(lpn));
             stay.for_each(|&lpn| report.units_found += u64::from(self.0.map.set(lpn, entry).is_none()));
+            // An owner with a newer page has left the shared unit.
             match owners.map(is_newer) {
                 [false, false] => {}
                 [true, false] => self.0.leave_shared(owners[0], vpn),
@@ -164,7 +165,6 @@ impl<N: Nand, V: VictimPolicy> Restorer<'_, N, V> {
         Ok(())
     }
 
-    /// A translation page is a whole flash page.
     fn check_translation_pages(&self, geometry: &Geometry) -> Result<(), RecoveryError> {
         let Some(translation) = self.0.store.paged() else { return Ok(()) };
         for page in 0..translation.pages {
@@ -173,14 +173,14 @@ impl<N: Nand, V: VictimPolicy> Restorer<'_, N, V> {
             for at in 0..geometry.units_per_page() {
                 let expected = place.map(|ppn| geometry.first_unit_of_page(ppn).plus(at));
                 if self.0.map.get(first.plus(at)) != expected {
-                    return damaged(format!("translation page {page} is not in one place"));
+                    return damaged(format!("translation page {page} is not on one flash page"));
                 }
             }
         }
         Ok(())
     }
 
-    /// Marks the translation pages that are older than a page whose entry they hold, or than the trims.
+    /// Marks translation pages that are older than a unit they map, or than the trims.
     fn find_stale(&mut self, newest: &[u64], epoch: u64) {
         let translation = self.0.store.translation();
         for page in 0..translation.pages {
@@ -190,11 +190,12 @@ impl<N: Nand, V: VictimPolicy> Restorer<'_, N, V> {
             let is_foreign =
                 |lpn| translation.trims.as_ref().is_some_and(|trims| trims.is_foreign(lpn) == Some(true));
             let is_newer = |lpn: Lpn| match self.0.map.get(lpn) {
-                // Perhaps it knows already; when it was shared, or left alone, nothing says.
+                // Nothing records when a unit was shared or left alone. The translation page may be current; assume
+                // it is stale.
                 Some(entry) if sharing.is_some_and(|sharing| sharing.vpn(entry).is_some()) => true,
                 Some(_) if is_foreign(lpn) => true,
                 Some(_) => newest[lpn.index()] > written,
-                // Perhaps it knows already; when it was trimmed nothing says.
+                // Nothing records when a unit was trimmed. Assume the page is stale.
                 None => written > 0 && written < epoch && has_trimmed(lpn),
             };
             let is_stale = translation.entries(page).any(is_newer);
@@ -202,8 +203,8 @@ impl<N: Nand, V: VictimPolicy> Restorer<'_, N, V> {
         }
     }
 
-    /// Goes on in the blocks that are not full. Nothing says on which lane they were open, but there are no
-    /// more of either kind than its streams have lanes. A block whose program has failed takes none.
+    /// Resumes partly filled blocks. Their lanes are unknown, but no kind has more such blocks than its
+    /// streams have lanes. Blocks with a failed program are retired.
     fn resume_open(&mut self, blocks: &[BlockId], units: &[UnitFound], geometry: &Geometry) {
         let mut kinds = vec![Kind::Unknown; geometry.blocks() as usize];
         let logical_units = self.0.config.logical_units;
@@ -228,7 +229,7 @@ impl<N: Nand, V: VictimPolicy> Restorer<'_, N, V> {
                 self.0.blocks.retire(block);
             }
         }
-        // Those that may be of either kind last: they fill up what is left.
+        // Blocks of unknown kind come last and fill the remaining lanes.
         for kind in [Kind::Host, Kind::Translation, Kind::Unknown] {
             for &block in usable.iter().filter(|block| kinds[block.index()] == kind) {
                 let pages = self.0.nand.block(block).pages_programmed;
@@ -240,7 +241,7 @@ impl<N: Nand, V: VictimPolicy> Restorer<'_, N, V> {
         }
     }
 
-    /// True if a program has failed in `block`: nothing in its page is legible, though no power cut tore it.
+    /// True if a page is illegible although no power cut interrupted its program.
     fn has_failed(&self, block: BlockId, geometry: &Geometry) -> bool {
         (0..self.0.nand.block(block).pages_programmed).map(|page| geometry.page(block, page)).any(|ppn| {
             let first = geometry.first_unit_of_page(ppn);
@@ -249,10 +250,9 @@ impl<N: Nand, V: VictimPolicy> Restorer<'_, N, V> {
         })
     }
 
-    /// Opens `block` on the first lane without a block, if possible on one for its plane.
     fn resume_block(&mut self, block: BlockId, pages: u32, kind: Kind, geometry: &Geometry) {
         let translation = self.0.streams.table.translation;
-        // With placement handles the pages name their stream.
+        // With placement handles, pages name their stream.
         let named = self.0.streams.handles.as_ref().and_then(|_| stream_on_flash(&self.0.nand, block));
         for stream in self.0.streams.ids() {
             let fits = match kind {

@@ -1,4 +1,4 @@
-//! Units of victims that have been read: they wait until they fill pages of their stream, and are programmed.
+//! Units read from victims and not yet programmed ("carried"): they wait until they fill pages of their stream.
 
 use strobe_nand::{Cause, Nand, Timing, Unit, When};
 use strobe_types::Ppa;
@@ -11,7 +11,7 @@ use crate::map::page::reclaim::Reclaimer;
 use crate::place::StreamId;
 
 impl<N: Nand, V: VictimPolicy> Reclaimer<'_, N, V> {
-    /// The stream that `unit` of a victim goes to, counted from the first stream of relocated units.
+    /// Stream of the copy of `unit`, relative to the first copy stream.
     pub(super) fn stream_of_copy(&mut self, unit: Ppa) -> usize {
         if self.core.policies.moves_alike() {
             return 0;
@@ -23,12 +23,12 @@ impl<N: Nand, V: VictimPolicy> Reclaimer<'_, N, V> {
         to.index() - first.index()
     }
 
-    /// Programs the units that have been read: whole rows of pages, one on each plane of a die, so that the planes
-    /// share the time of the array; with `to_the_end` the rest as well.
+    /// Programs waiting units in rows: one page on each plane of a die, which share the array time. With
+    /// `to_the_end`, programs the rest as well.
     pub(super) fn program_carried(&mut self, to_the_end: bool) -> Result<(), FtlError> {
         let per_page = self.core.nand.geometry().units_per_page() as usize;
         if to_the_end && per_page > 1 && self.core.policies.shares_pages() {
-            // Units that fill no page of their stream share one.
+            // Left-over units of all streams share the pages of one stream.
             let mut to = None;
             for at in 0..self.background.carried.len() {
                 let len = self.background.carried[at].len();
@@ -46,14 +46,13 @@ impl<N: Nand, V: VictimPolicy> Reclaimer<'_, N, V> {
         (0..self.background.carried.len()).try_for_each(|at| self.program_carried_to(at, to_the_end))
     }
 
-    /// [`Reclaimer::program_carried`] of the stream `at` of relocated units.
     fn program_carried_to(&mut self, at: usize, to_the_end: bool) -> Result<(), FtlError> {
         let row = self.background.row_units as usize;
         if !to_the_end && self.background.carried[at].len() < row {
             return Ok(());
         }
         let mut carried = std::mem::take(&mut self.background.carried[at]);
-        // What the host has overwritten meanwhile need not be moved.
+        // Units overwritten by the host in the meantime need no copy.
         let (blocks, victims) = (&self.core.blocks, &mut self.background.victims);
         let mut spared = std::mem::take(&mut self.background.spared);
         carried.retain(|&(ppa, number)| {
@@ -69,11 +68,11 @@ impl<N: Nand, V: VictimPolicy> Reclaimer<'_, N, V> {
         let result = self.program_copies(stream, &carried[..count]);
         match result {
             Ok(()) => drop(carried.drain(..count)),
-            // The end of life: nothing more is moved.
+            // End of life: nothing more is moved.
             Err(_) => carried.clear(),
         }
         self.background.carried[at] = carried;
-        // That may have been all that was left of a victim.
+        // These victims may now be empty.
         for number in spared.drain(..) {
             self.finish_victim(number);
         }
@@ -90,7 +89,7 @@ impl<N: Nand, V: VictimPolicy> Reclaimer<'_, N, V> {
         units.clear();
         for &(ppa, _) in copies {
             let lpn = self.core.owner_of(ppa);
-            // On a large drive it may have had to leave again.
+            // On a large drive, the entry may have left the processor's cache again.
             self.core.map.prefetch(lpn);
             units.push(Unit { lpn, payload: self.core.nand.payload(ppa) });
         }
@@ -132,6 +131,7 @@ impl<N: Nand, V: VictimPolicy> Reclaimer<'_, N, V> {
                 return Err(error);
             }
         };
+        // Units from the SLC cache count as folded, not as moved.
         let mut folded = 0;
         for &(_, victim) in copies {
             if let Some(entry) = self.background.victims.get_mut(victim) {
@@ -152,7 +152,7 @@ impl<N: Nand, V: VictimPolicy> Reclaimer<'_, N, V> {
             let Some(entry) = self.background.victims.get_mut(victim) else { continue };
             entry.programs += 1;
             entry.copied.push(done);
-            self.note_earned(victim);
+            self.update_credit(victim);
         }
         if let Some(entry) = self.background.copies.get_mut(number) {
             *entry = Copies { runs, sources, of };
@@ -161,12 +161,12 @@ impl<N: Nand, V: VictimPolicy> Reclaimer<'_, N, V> {
         Ok(())
     }
 
-    /// Programs units that wait for a page to be full, if nobody brings any more.
+    /// Programs units of incomplete pages if no victim can add more.
     pub(super) fn program_last(&mut self) {
         let brings = |victim: &Victim| victim.next < victim.end || !victim.reading.is_empty();
         let is_carrying = self.background.carried.iter().any(|carried| !carried.is_empty());
         if is_carrying && !self.background.victims.values().any(brings) {
-            // An error is the end of life, which whoever writes next is told.
+            // An error is end of life; the next write reports it.
             let _ = self.program_carried(true);
         }
     }

@@ -1,4 +1,4 @@
-//! Room: what there is, who may take it, and which victim is to give some.
+//! Start of background collection, and choice of its victims.
 
 use strobe_nand::Nand;
 use strobe_types::BlockId;
@@ -8,7 +8,6 @@ use crate::map::page::core::space::Watermarks;
 use crate::map::page::reclaim::Reclaimer;
 
 impl<N: Nand, V: VictimPolicy> Reclaimer<'_, N, V> {
-    /// Lets collection begin, if there is reason to.
     #[inline]
     pub(crate) fn collect_in_background(&mut self) {
         if self.core.slc.is_some() {
@@ -21,6 +20,7 @@ impl<N: Nand, V: VictimPolicy> Reclaimer<'_, N, V> {
     }
 
     fn choose_in_background(&mut self, watermarks: Watermarks) {
+        // Nothing to gain at this tick: the search would fail again.
         if self.core.heed_stop().is_err() || self.background.nothing_at == Some(self.core.tick) {
             return;
         }
@@ -40,8 +40,9 @@ impl<N: Nand, V: VictimPolicy> Reclaimer<'_, N, V> {
                 self.background.nothing_at = Some(self.core.tick);
                 return;
             };
-            let block = self.where_room_is_short(block);
+            let block = self.prefer_poorest_plane(block);
             let valid = self.core.blocks.valid[block.index()];
+            // Too little gain while the block is not needed yet.
             if valid + self.least_gain() > units_per_block {
                 self.background.nothing_at = Some(self.core.tick);
                 return;
@@ -50,25 +51,26 @@ impl<N: Nand, V: VictimPolicy> Reclaimer<'_, N, V> {
         }
     }
 
-    /// The victim of the plane with the least room rather than `best`, if it is nearly as good: a die without a block to
-    /// program would be idle, however many are erased on others.
-    fn where_room_is_short(&mut self, best: BlockId) -> BlockId {
+    /// Victim of the plane with the least free space instead of `best`, if nearly as good. A die without a
+    /// block to program would idle, however many are erased on others.
+    fn prefer_poorest_plane(&mut self, best: BlockId) -> BlockId {
         let geometry = self.core.nand.geometry();
         if geometry.planes() == 1 {
             return best;
         }
         let (per_block, per_page) = (geometry.units_per_block(), geometry.units_per_page());
         let streams = self.core.streams.in_normal_mode();
-        let room = &mut self.background.plane_room;
-        room.clear();
-        room.extend((0..geometry.planes()).map(|plane| self.core.blocks.free.count_on(plane) * per_block));
+        let free = &mut self.background.free_by_plane;
+        // Erased blocks, blocks of victims in progress, and the free part of open blocks, by plane.
+        free.clear();
+        free.extend((0..geometry.planes()).map(|plane| self.core.blocks.free.count_on(plane) * per_block));
         for victim in self.background.victims.values().filter(|victim| !victim.is_reserved) {
-            room[geometry.plane_of(victim.block) as usize] += per_block;
+            free[geometry.plane_of(victim.block) as usize] += per_block;
         }
         for (block, pages) in streams.iter().flat_map(|stream| stream.open_blocks(geometry)) {
-            room[geometry.plane_of(block) as usize] += (geometry.pages_per_block() - pages) * per_page;
+            free[geometry.plane_of(block) as usize] += (geometry.pages_per_block() - pages) * per_page;
         }
-        let poorest = (0..).zip(room.iter()).min_by_key(|&(_, &room)| room).map_or(0, |(plane, _)| plane);
+        let poorest = (0..).zip(free.iter()).min_by_key(|&(_, &free)| free).map_or(0, |(plane, _)| plane);
         let per_plane = geometry.spec().blocks_per_plane;
         let blocks = poorest * per_plane..(poorest + 1) * per_plane;
         let valid = |block: BlockId| self.core.blocks.valid[block.index()];

@@ -1,23 +1,21 @@
-//! Copies on their way: where they come from, and where they go.
+//! In-flight copies: sources and destinations.
 
 use strobe_types::{Ppa, Stored};
 
 use crate::map::page::reclaim::background::Background;
 
-/// A program of copies on its way.
 #[derive(Clone, Debug, Default, Stored)]
 pub(super) struct Copies {
     /// Destinations: runs of units.
     pub(super) runs: Vec<(Ppa, u32)>,
-    /// Sources of the units, in their order.
+    /// Sources of the units, in the same order.
     pub(super) sources: Vec<Ppa>,
-    /// The victims they are of.
+    /// Numbers of their victims.
     pub(super) of: Vec<u64>,
 }
 
 impl Background {
-    /// The block of the units from `first` to `end` is about to be erased: copies that come from there, or go there, are
-    /// found on their way no more.
+    /// Drops in-flight copies from or to the units `first..end`, whose block will be erased.
     pub(crate) fn forget(&mut self, first: Ppa, end: Ppa) {
         let is_there = |ppa: Ppa| ppa >= first && ppa < end;
         for copies in self.copies.values_mut() {
@@ -28,7 +26,7 @@ impl Background {
         }
     }
 
-    /// Returns the source of the copy that is being programmed at `ppa`.
+    /// Source of the copy being programmed at `ppa`.
     pub(crate) fn source_of(&self, ppa: Ppa) -> Option<Ppa> {
         self.copies.values().find_map(|copies| {
             let mut before = 0;

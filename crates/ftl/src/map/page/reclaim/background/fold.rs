@@ -1,4 +1,4 @@
-//! Folding: emptying blocks of the SLC cache beside the host's work.
+//! Background folding of SLC cache blocks.
 
 use strobe_nand::{Nand, Timing, When};
 use strobe_types::BlockId;
@@ -10,7 +10,6 @@ use crate::map::page::core::space::Watermarks;
 use crate::map::page::reclaim::Reclaimer;
 
 impl<N: Nand, V: VictimPolicy> Reclaimer<'_, N, V> {
-    /// Lets folding begin, if there is reason to.
     pub(super) fn fold_in_background(&mut self) {
         if !self.core.nand.is_timed() || self.core.end_of_life.is_some() {
             return;
@@ -28,16 +27,15 @@ impl<N: Nand, V: VictimPolicy> Reclaimer<'_, N, V> {
         }
     }
 
-    /// True if the block of the cache that was filled first should be folded now.
     fn wants_to_fold(&self) -> bool {
         self.core.slc.as_ref().is_some_and(|slc| {
             let is_short = slc.config().when_full == WhenFull::Fold && self.core.is_cache_full();
-            slc.is_host_idle() || slc.is_beyond_mark() || is_short
+            slc.is_host_idle() || slc.should_fold() || is_short
         })
     }
 
-    /// Returns the block to fold, if there is room for its units. One that goes back to the cache takes room as a host write
-    /// does.
+    /// Block to fold, if there is space for its units. A block permanently in SLC mode takes free space and
+    /// returns none.
     fn next_to_fold(&self, watermarks: Watermarks) -> Option<BlockId> {
         let &block = self.core.slc.as_ref()?.full().front()?;
         let may_take = !self.core.is_reserved(block)
@@ -46,12 +44,11 @@ impl<N: Nand, V: VictimPolicy> Reclaimer<'_, N, V> {
         (may_take && self.has_space_for_victim()).then_some(block)
     }
 
-    /// Begins to empty `block`, of the cache.
     pub(crate) fn begin_fold(&mut self, block: BlockId) {
         self.begin_victim(block, self.core.blocks.valid[block.index()]);
     }
 
-    /// Folds one whole block after the other, where collection does not go in steps.
+    /// Folds whole blocks one after the other, if collection does not run in steps.
     fn fold_whole(&mut self) {
         let first = self.core.slc.as_deref().map(SlcCache::full).and_then(|full| full.front().copied());
         let Some(block) = first.filter(|_| !self.background.is_collecting_whole && self.wants_to_fold())
@@ -61,7 +58,7 @@ impl<N: Nand, V: VictimPolicy> Reclaimer<'_, N, V> {
         if self.core.must_collect() {
             return;
         }
-        // An error is the end of life, which whoever writes next is told.
+        // An error is end of life; the next write reports it.
         if let Ok(done) = self.fold(When::START, block) {
             self.background.is_collecting_whole = true;
             self.core.nand.timing_mut().watch(done, ERASED);

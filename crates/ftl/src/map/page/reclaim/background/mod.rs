@@ -1,13 +1,13 @@
-//! Garbage collection in steps, next to the host's work, at the time at which it is done.
+//! Background collection: runs in steps next to host commands, in virtual time.
 //!
-//! 1. A victim is chosen (`choose.rs`). Several are under way at once; `throttle.rs` says how many.
-//! 2. Its valid units are read, a few pages at a time.
-//! 3. Those that are still valid when they have arrived wait until they fill pages of their stream, and are programmed
+//! 1. A victim is chosen (`choose.rs`). Several are in progress at once; `throttle.rs` sets the number.
+//! 2. Its valid units are read, a few pages per step.
+//! 3. Units still valid on arrival wait until they fill pages of their stream, and are programmed
 //!    (`carried.rs`).
-//! 4. When all of them are on flash, and the map on flash says so, the victim is erased.
+//! 4. When all copies are on flash and the map on flash refers to them, the victim is erased.
 //!
-//! Whole victims are collected at once where several are sorted together, or the map is on flash itself (`whole.rs`).
-//! Blocks of the SLC cache are folded by the same steps (`fold.rs`).
+//! Victims are collected whole if several are sorted together or the map is demand-paged (`whole.rs`). SLC
+//! cache blocks are folded by the same steps (`fold.rs`).
 
 mod carried;
 mod choose;
@@ -28,29 +28,31 @@ use crate::map::page::core::blocks::BlockState;
 use crate::map::page::core::space::Watermarks;
 use crate::map::page::reclaim::Reclaimer;
 
-/// A block that is being emptied.
 #[derive(Clone, Debug, Stored)]
 struct Victim {
     block: BlockId,
-    /// Valid units when it was chosen, and those of them that have been moved or given up since.
+    /// Valid units when chosen.
     valid: u32,
+    /// Valid units left now.
     left: u32,
-    /// The next unit to be looked at, and the end of the block.
+    /// Next unit to examine.
     next: Ppa,
+    /// End of the block.
     end: Ppa,
     /// Units being read.
     reading: Vec<Ppa>,
-    /// Units that have been read and wait for a page to be full.
+    /// Units read and waiting for a full page.
     carried: u32,
-    /// Programs that are on their way.
+    /// Programs in flight.
     programs: u32,
-    /// When each of them is done.
+    /// Their completion times.
     copied: Vec<When>,
-    /// Its part of what victims have earned.
-    earned: u64,
+    /// Its part of `FreeSpace::credit`, in units.
+    credited: u64,
     is_erasing: bool,
-    /// It is of the SLC cache, and perhaps goes back to it.
+    /// True for an SLC cache block.
     is_cached: bool,
+    /// True for a block permanently in SLC mode, which returns to the cache.
     is_reserved: bool,
 }
 
@@ -66,7 +68,7 @@ impl Default for Victim {
             carried: 0,
             programs: 0,
             copied: Vec::new(),
-            earned: 0,
+            credited: 0,
             is_erasing: false,
             is_cached: false,
             is_reserved: false,
@@ -74,37 +76,32 @@ impl Default for Victim {
     }
 }
 
-/// Background collection at work.
 #[derive(Clone, Debug, Default, State)]
 pub(crate) struct Background {
     victims: Slots<Victim>,
-    /// Units that have been read, by stream of relocated units, in the order in which they have arrived, with the number
-    /// of their victim.
+    /// Units read, by copy stream in order of arrival, with the number of their victim.
     carried: Vec<Vec<(Ppa, u64)>>,
     copies: Slots<Copies>,
-    /// Victims that wait for their erase: there is nothing left to be done for them.
     erasing: u32,
-    /// There was nothing to gain when a victim was last looked for, at this tick.
+    /// `Core::tick` (counts units written or trimmed) of the last search that found nothing to gain.
     nothing_at: Option<u64>,
-    /// Whole victims are being collected, until the token of their erase.
+    /// True while whole victims are being collected, until their erase is reported.
     is_collecting_whole: bool,
-    /// Pages of a victim that are read at a time.
+    /// Pages of a victim read per step.
     read_pages: u32,
-    /// Units of a row: a page on each plane of a die, or as many as are to be together.
+    /// Units of a row: a page on each plane of a die, or fewer by configuration.
     row_units: u32,
-    /// Victims units of which the host has overwritten while they waited for a program.
+    /// Buffer: victims with waiting units that the host has overwritten.
     spared: Vec<u64>,
-    /// Pages that are about to be read, with the number of their units.
+    /// Buffer: pages to read, with the parts wanted.
     pages: Vec<(Ppn, Wanted)>,
-    /// Memory for victims' numbers.
+    /// Buffer: reused for `Copies::of`.
     spare: Vec<u64>,
-    /// Room on each plane, while a victim is chosen.
-    plane_room: Vec<u32>,
-    /// The block whose age is looked at next.
+    /// Buffer: free space by plane, for the choice of a victim.
+    free_by_plane: Vec<u32>,
     pub(super) patrol: u32,
 }
 
-/// Kinds of tokens.
 const READ: u64 = BACKGROUND;
 const PROGRAMMED: u64 = BACKGROUND + (1 << 58);
 const COMMITTED: u64 = BACKGROUND + (2 << 58);
@@ -112,7 +109,7 @@ const ERASED: u64 = BACKGROUND + (3 << 58);
 const KIND: u64 = BACKGROUND | 3 << 58;
 
 impl Background {
-    /// Copies are programmed `row_pages` pages at a time, to `streams` streams.
+    /// Copies go to `streams` copy streams, in rows of `row_pages` pages.
     pub(crate) fn new(
         watermarks: Option<Watermarks>,
         row_pages: u32,
@@ -127,14 +124,13 @@ impl Background {
         }
     }
 
-    /// True if victims of the policy are being emptied.
     fn is_collecting_garbage(&self) -> bool {
         self.victims.values().any(|victim| !victim.is_cached)
     }
 }
 
 impl<N: Nand, V: VictimPolicy> Reclaimer<'_, N, V> {
-    /// Programs of a victim's units on their way beyond which no more of it is read.
+    /// A victim with more programs in flight is not read further.
     const PROGRAMS_AHEAD: u32 = 4;
 
     fn begin_victim(&mut self, block: BlockId, valid: u32) {
@@ -155,6 +151,7 @@ impl<N: Nand, V: VictimPolicy> Reclaimer<'_, N, V> {
         let next = geometry.first_unit(block);
         let end = next.plus(geometry.units_per_block());
         let (number, victim) = self.background.victims.add();
+        // Slots keep the buffers of earlier victims.
         let (mut reading, mut copied) =
             (std::mem::take(&mut victim.reading), std::mem::take(&mut victim.copied));
         reading.clear();
@@ -174,7 +171,7 @@ impl<N: Nand, V: VictimPolicy> Reclaimer<'_, N, V> {
         self.read_on(number);
     }
 
-    /// Reads the next valid units of a victim, or erases it when there are none.
+    /// Reads the next valid units of a victim; finishes it if none is left.
     fn read_on(&mut self, number: u64) {
         let Some(victim) = self.background.victims.get_mut(number) else { return };
         if !victim.reading.is_empty() || victim.programs > Self::PROGRAMS_AHEAD {
@@ -194,6 +191,7 @@ impl<N: Nand, V: VictimPolicy> Reclaimer<'_, N, V> {
             next = self.core.nand.geometry().first_unit_of_page(page).plus(per_page);
             let from = reading.len();
             reading.push(unit);
+            // The other valid units of the page come with the same read.
             if per_page > 1 {
                 let others = (1..next.get() - unit.get()).map(|at| unit.plus(at));
                 reading.extend(others.filter(|&ppa| self.core.blocks.validity.get(ppa)));
@@ -202,7 +200,7 @@ impl<N: Nand, V: VictimPolicy> Reclaimer<'_, N, V> {
         }
         let arrived = (!pages.is_empty()).then(|| self.core.nand.read_pages(&pages, Cause::Gc).when);
         self.background.pages = pages;
-        // Map entries are anywhere in memory: they are near when the units have arrived.
+        // Map entries are scattered in memory: fetch them while the units are being read.
         for &ppa in &reading {
             self.core.map.prefetch(self.core.owner_of(ppa));
         }
@@ -214,7 +212,6 @@ impl<N: Nand, V: VictimPolicy> Reclaimer<'_, N, V> {
         }
     }
 
-    /// Goes on where flash has reported `token`.
     pub(crate) fn go_on_with(&mut self, token: u64) {
         let number = token & !KIND;
         match token & KIND {
@@ -262,34 +259,34 @@ impl<N: Nand, V: VictimPolicy> Reclaimer<'_, N, V> {
         self.background.spare = of;
     }
 
-    /// Notes what a victim has earned: its whole block, in the measure in which it has been emptied.
-    fn note_earned(&mut self, number: u64) {
+    /// Credits the victim with a share of its block proportional to the valid units already moved or
+    /// overwritten.
+    fn update_credit(&mut self, number: u64) {
         let per_block = u64::from(self.core.nand.geometry().units_per_block());
         let Some(victim) = self.background.victims.get_mut(number) else { return };
         victim.left = self.core.blocks.valid[victim.block.index()];
         let done = u64::from(victim.valid.saturating_sub(victim.left));
-        let earned = match victim.valid {
-            // Its block goes back to the SLC cache.
+        let credited = match victim.valid {
+            // The block returns to the SLC cache.
             _ if victim.is_reserved => 0,
             0 => per_block,
             valid => per_block * done / u64::from(valid),
         };
-        self.core.space.credit = self.core.space.credit + earned - victim.earned;
-        victim.earned = earned;
+        self.core.space.credit = self.core.space.credit + credited - victim.credited;
+        victim.credited = credited;
     }
 
-    /// Takes a victim off the list, and what it has earned.
     fn remove_victim(&mut self, number: u64) -> Option<BlockId> {
         let victim = self.background.victims.remove(number)?;
-        self.core.space.credit -= victim.earned;
+        self.core.space.credit -= victim.credited;
         self.core.blocks.emptying -= 1;
         self.background.erasing -= u32::from(victim.is_erasing);
         Some(victim.block)
     }
 
-    /// Erases a victim, or prepares that, if nothing of it is left to be moved.
+    /// Erases the victim if no unit is left to move. With a journal, the map is committed first.
     fn finish_victim(&mut self, number: u64) {
-        self.note_earned(number);
+        self.update_credit(number);
         let Some(victim) = self.background.victims.get_mut(number) else { return };
         let is_moved = victim.next >= victim.end
             && victim.reading.is_empty()
@@ -302,11 +299,11 @@ impl<N: Nand, V: VictimPolicy> Reclaimer<'_, N, V> {
         if !self.core.store.is_journaled() {
             return self.erase_victim(number);
         }
-        // Nothing is erased before the map on flash says where its units are now.
+        // Nothing is erased before the map on flash refers to the copies.
         match self.core.commit(When::START) {
             Ok(done) => self.core.nand.timing_mut().watch(done, COMMITTED + number),
             Err(_) => {
-                // The block is not to be erased, and no candidate any more.
+                // The block must not be erased, and is no longer a candidate.
                 if let Some(block) = self.remove_victim(number) {
                     self.core.blocks.retire(block);
                 }
@@ -338,7 +335,7 @@ impl<N: Nand, V: VictimPolicy> Reclaimer<'_, N, V> {
         }
         let Some(block) = self.remove_victim(number) else { return };
         self.core.block_is_erased(block);
-        // At the end of life nothing more is moved: perhaps no epoch names the blocks that would be written.
+        // At end of life nothing is moved: no epoch may name the blocks written.
         if self.core.policies.leveler.is_some() && self.core.end_of_life.is_none() {
             let _ = self.level(When::START);
         }

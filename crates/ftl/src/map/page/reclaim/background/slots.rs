@@ -1,15 +1,15 @@
-//! A slot table: entries by number.
+//! Slot table: entries by number.
 
 use strobe_types::Stored;
 
-/// Bits of a number that say where in the table it is; those above count what was ever added.
+/// Bits of a number for the slot; the bits above count all entries ever added.
 const PLACE_BITS: u32 = 20;
 
-/// Entries that come and go. Places are used again, together with the memory that they hold; numbers never are, so that
-/// whoever asks for one that has gone gets nothing. Later ones have greater numbers, of less than 58 bits.
+/// Entries that come and go. Slots and their buffers are reused; numbers never are, so an old number finds
+/// nothing. Later numbers are greater, and below 2⁵⁸.
 #[derive(Clone, Debug, Stored)]
 pub(super) struct Slots<T> {
-    /// With its number; 0: not in use.
+    /// With its number; 0 if unused.
     entries: Vec<(u64, T)>,
     unused: Vec<u32>,
     added: u64,
@@ -22,7 +22,7 @@ impl<T> Default for Slots<T> {
 }
 
 impl<T: Default> Slots<T> {
-    /// A new entry, with what the last one in its place has left.
+    /// The entry keeps the contents that its slot had last.
     #[inline]
     pub(super) fn add(&mut self) -> (u64, &mut T) {
         self.added += 1;
@@ -30,7 +30,7 @@ impl<T: Default> Slots<T> {
             self.entries.push((0, T::default()));
             self.entries.len() as u32 - 1
         });
-        assert!(at < 1 << PLACE_BITS, "{at} victims or programs under way");
+        assert!(at < 1 << PLACE_BITS, "{at} victims or programs in progress");
         let (number, entry) = &mut self.entries[at as usize];
         *number = self.added << PLACE_BITS | u64::from(at);
         (*number, entry)
@@ -52,7 +52,7 @@ impl<T: Default> Slots<T> {
         (*of == number).then_some(entry)
     }
 
-    /// Takes out an entry: it may be looked at until the next one is added.
+    /// Removes an entry, which stays readable until the next one is added.
     #[inline]
     pub(super) fn remove(&mut self, number: u64) -> Option<&mut T> {
         let at = Self::place(number);
@@ -80,12 +80,10 @@ impl<T: Default> Slots<T> {
         }
     }
 
-    /// The number of the entry that was added first.
     pub(super) fn oldest(&self) -> Option<u64> {
         self.entries.iter().map(|&(number, _)| number).filter(|&number| number > 0).min()
     }
 
-    /// In no order that means anything.
     pub(super) fn values(&self) -> impl Iterator<Item = &T> {
         self.entries.iter().filter(|(number, _)| *number > 0).map(|(_, entry)| entry)
     }

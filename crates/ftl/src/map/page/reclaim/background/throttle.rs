@@ -1,9 +1,10 @@
-//! Throttle: when the host may write, and how busy collection in the background is.
+//! Throttle: permission for host writes, and intensity of background collection.
 //!
-//! 1. Above the soft watermark nothing is collected.
-//! 2. Between it and the pace watermark victims are under way, the more the less free space there is.
-//! 3. Below the pace watermark the host waits, so that it gets what collection makes free and no more.
-//! 4. Below `min_free_blocks` the host gets no further block, and whoever cannot wait has collection stop the world.
+//! 1. Above the `soft` watermark no victim is chosen; SLC blocks may still be folded.
+//! 2. Between it and the `pace` watermark victims are in progress: the less free space, the more.
+//! 3. At `pace` or below, the host waits while victims are in progress, and gets only the space that
+//!    collection frees.
+//! 4. Below `min_free_blocks` the host gets no further block. A write that cannot wait stops the world.
 
 use strobe_nand::Nand;
 
@@ -16,7 +17,7 @@ use crate::map::page::reclaim::Reclaimer;
 use crate::map::page::reclaim::background::Background;
 
 impl Background {
-    /// True if the host may write `units` now, rather than wait for credit from collection.
+    /// True if the host may write `units` now instead of waiting for collection.
     #[inline]
     pub(crate) fn has_space_for_host<N: Nand, V: VictimPolicy>(&self, core: &Core<N, V>, units: u32) -> bool {
         let Some(watermarks) = core.space.watermarks else { return true };
@@ -38,8 +39,8 @@ impl Background {
         core.free_units() > core.units_of(watermarks.pace)
     }
 
-    /// True if the host may write `units` now: there is room in the SLC cache, or beside it. Where it waits for
-    /// folding, that must be under way.
+    /// True if the host may write `units` now, to the SLC cache or past it. It waits for folding only while a
+    /// fold is in progress.
     pub(crate) fn has_cache_for_host<N: Nand, V: VictimPolicy>(&self, core: &Core<N, V>, units: u32) -> bool {
         let pages = units.div_ceil(core.nand.geometry().units_per_page());
         if core.cache_pages() >= pages {
@@ -54,22 +55,22 @@ impl Background {
 }
 
 impl<N: Nand, V: VictimPolicy> Reclaimer<'_, N, V> {
-    /// True if victims are emptied in steps, rather than whole: not where units of several are sorted together, and not
-    /// where the map is on flash itself.
+    /// True if victims are emptied in steps: units of several are not sorted together, and the map is not
+    /// demand-paged.
     pub(super) fn collects_in_steps(&self) -> bool {
         !self.core.policies.sorts_victims() && !self.core.store.is_paged()
     }
 
-    /// Victims to be under way at this room: none at `soft`, all at `pace`, in between so many in proportion. So
-    /// collection is as busy as the host keeps it, all of the time, rather than now and then with all it has.
+    /// Number of victims for the present free space: none at `soft`, all at `pace`, in proportion between.
+    /// Collection thus runs steadily at the host's rate instead of in bursts.
     pub(super) fn victims_now(&self, watermarks: Watermarks) -> u32 {
         let short = self.core.units_of(watermarks.soft).saturating_sub(self.core.free_units());
         let span = self.core.units_of(watermarks.soft.saturating_sub(watermarks.pace)).max(1);
         (u64::from(watermarks.victims) * short).div_ceil(span).min(watermarks.victims.into()) as u32
     }
 
-    /// True if one more victim can be emptied, whatever becomes of the others: its units fit into the erased blocks
-    /// beyond those that are kept.
+    /// True if one more victim can be emptied, whatever becomes of the others: its units fit into the erased
+    /// blocks beyond those reserved.
     pub(super) fn has_space_for_victim(&self) -> bool {
         if self.background.victims.is_empty() {
             return true;
@@ -82,14 +83,14 @@ impl<N: Nand, V: VictimPolicy> Reclaimer<'_, N, V> {
                 .streams
                 .table
                 .copy_streams()
-                .map(|to| self.core.streams[to].lanes_without_room())
+                .map(|to| self.core.streams[to].full_lanes())
                 .sum::<u32>()
             + 2;
         self.core.blocks.free.count() > wanted
     }
 
-    /// Units that a victim must gain at least to be worth moving while nobody needs its block: a sixteenth of it, and
-    /// more than what is lost where its last page is not full.
+    /// Minimum gain, in units, for which background collection takes a victim: a sixteenth of a block, and at
+    /// least the possible loss in an incomplete last row.
     pub(super) fn least_gain(&self) -> u32 {
         (self.core.nand.geometry().units_per_block() / 16).max(self.background.row_units)
     }

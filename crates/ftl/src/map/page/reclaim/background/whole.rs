@@ -1,5 +1,5 @@
-//! Collecting whole victims: where units are sorted before they are moved, or the map is on flash itself; and finishing
-//! on the spot what is under way.
+//! Collection of whole victims, for sorted units and demand-paged maps; synchronous completion of background
+//! work.
 
 use strobe_nand::{Nand, Timing, When};
 
@@ -11,21 +11,21 @@ use crate::map::page::reclaim::background::Background;
 use crate::map::page::reclaim::{Reason, Reclaimer};
 
 impl Background {
-    /// True if victims are under way.
     pub(crate) fn is_at_work(&self) -> bool {
         !self.victims.is_empty() || self.is_collecting_whole
     }
 }
 
 impl<N: Nand, V: VictimPolicy> Reclaimer<'_, N, V> {
-    /// Finishes what is under way on the spot: for whoever cannot wait.
+    /// Completes background work synchronously, for a command that cannot wait.
     pub(crate) fn finish_background(&mut self) -> Result<(), FtlError> {
         self.background.carried.iter_mut().for_each(Vec::clear);
         self.background.is_collecting_whole = false;
-        // Their blocks are erased, as far as anybody here can tell: who wants to read a copy waits for its program.
+        // Forget copies in flight: their sources count as erased, so a read goes to the copy and waits for its
+        // program.
         self.background.copies.clear();
         (self.core.space.credit, self.background.erasing) = (0, 0);
-        // One that fails stays as it is, and keeps what it holds.
+        // A victim that fails stays as it is, with its data.
         while let Some(number) = self.background.victims.oldest() {
             let Some(victim) = self.background.victims.remove(number) else {
                 break;
@@ -45,8 +45,6 @@ impl<N: Nand, V: VictimPolicy> Reclaimer<'_, N, V> {
         Ok(())
     }
 
-    /// Collects whole victims, one call after the other: where units are sorted before they are moved, or the map is on
-    /// flash itself.
     pub(super) fn collect_whole(&mut self) {
         if self.background.is_collecting_whole {
             return;
@@ -56,12 +54,12 @@ impl<N: Nand, V: VictimPolicy> Reclaimer<'_, N, V> {
                 self.background.is_collecting_whole = true;
                 self.core.nand.timing_mut().watch(done, ERASED);
             }
-            // An error is the end of life, which whoever writes next is told.
+            // An error is end of life; the next write reports it.
             Ok(None) | Err(_) => self.background.nothing_at = Some(self.core.tick),
         }
     }
 
-    /// One round of it: the victims that are moved together. `None` if there is too little to gain.
+    /// Relocates the victims of one round. `None` if there is too little to gain.
     fn collect_round(&mut self) -> Result<Option<When>, FtlError> {
         if self.core.store.is_paged() {
             self.compact_translation(When::START, 0)?;

@@ -1,4 +1,4 @@
-//! Oracle of power cuts: contents that the host may read afterwards, compared with those that it reads.
+//! Oracle of power cuts: compares the content of the drive after a cut with the legal contents.
 
 use std::collections::BTreeMap;
 use std::ops::Range;
@@ -6,45 +6,40 @@ use std::ops::Range;
 use strobe_nand::Payload;
 use strobe_types::Lpn;
 
-/// Legal contents of each mapping unit: the one at the last flush, and every one since. Memory: one content
-/// per unit, and one per change since the last flush.
+/// Legal contents of each unit: at the last flush, and after every change since. Memory: one content per
+/// unit, and one per change since the last flush.
 #[derive(Clone, Debug)]
-pub(crate) struct Witness<P> {
+pub(crate) struct Oracle<P> {
     durable: Vec<P>,
-    /// Everything that units changed since the last flush have held since, the newest last.
+    /// Contents since the last flush, each with its number, the newest last.
     since: BTreeMap<Lpn, Vec<(u64, P)>>,
-    /// Changes noted: each has its number.
     seen: u64,
 }
 
-/// Result of comparing the contents of a drive after a power cut with the legal ones.
+/// Contents of a drive after a power cut, compared with the legal ones.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Verdict {
     /// Mapping units compared: all of them.
     pub units: u64,
-    /// Units that had been changed since the last flush.
+    /// Units changed since the last flush.
     pub unflushed: u64,
-    /// Of these, units that read as after their last change.
+    /// Unflushed units with their newest content.
     pub newest: u64,
-    /// Of these, units that read as they did at the last flush or in between: what had not been flushed is
-    /// lost, as it may be.
+    /// Unflushed units with their content at the last flush or between changes since: a legal loss.
     pub older: u64,
-    /// Units that read as anything else: what had been flushed is lost, or what had been trimmed is back.
+    /// Units with any other content: flushed data was lost, or trimmed data came back.
     pub wrong: Vec<Lpn>,
 }
 
-impl<P: Payload> Witness<P> {
-    /// A witness of units that hold `contents`, all of which is durable.
+impl<P: Payload> Oracle<P> {
     pub(crate) fn new(contents: Vec<P>) -> Self {
         Self { durable: contents, since: BTreeMap::new(), seen: 0 }
     }
 
-    /// Changes noted so far.
     pub(crate) fn seen(&self) -> u64 {
         self.seen
     }
 
-    /// Notes that a unit holds `content` now, until power is cut.
     pub(crate) fn holds(&mut self, lpn: Lpn, content: P) {
         let since = self.since.get(&lpn).and_then(|since| since.last());
         if since.map_or(&self.durable[lpn.index()], |(_, newest)| newest) != &content {
@@ -53,7 +48,7 @@ impl<P: Payload> Witness<P> {
         }
     }
 
-    /// Notes that what the units of `range`, or all of them, held at change number `seen` is durable.
+    /// Makes the changes up to number `seen` durable, for the units of `range` or for all.
     pub(crate) fn durable(&mut self, range: Option<Range<Lpn>>, seen: u64) {
         let range = range.unwrap_or(Lpn::new(0)..Lpn::new(u32::MAX));
         let mut emptied = Vec::new();
@@ -71,7 +66,6 @@ impl<P: Payload> Witness<P> {
         }
     }
 
-    /// Compares what the units read as after a power cut with what they may.
     pub(crate) fn compare(&mut self, read: Vec<P>) -> Verdict {
         let mut verdict = Verdict { units: read.len() as u64, ..Verdict::default() };
         for (lpn, (content, durable)) in (0..).map(Lpn::new).zip(read.iter().zip(&self.durable)) {
@@ -90,7 +84,7 @@ impl<P: Payload> Witness<P> {
                 _ => verdict.wrong.push(lpn),
             }
         }
-        // What has been seen stays.
+        // The contents read are the durable contents from now on.
         self.durable = read;
         self.since.clear();
         verdict
@@ -102,8 +96,8 @@ mod tests {
     use super::*;
 
     /// Unit 0 has not changed since the last flush, unit 1 has been 11, then 12.
-    fn witness() -> Witness<u64> {
-        Witness {
+    fn oracle() -> Oracle<u64> {
+        Oracle {
             durable: vec![5, 10],
             since: BTreeMap::from([(Lpn::new(1), vec![(1, 11), (2, 12)])]),
             seen: 2,
@@ -113,7 +107,7 @@ mod tests {
     #[test]
     fn whatever_was_held_since_the_last_flush_is_right() {
         for (content, newest) in [(10, 0), (11, 0), (12, 1)] {
-            let verdict = witness().compare(vec![5, content]);
+            let verdict = oracle().compare(vec![5, content]);
             assert_eq!((verdict.units, verdict.unflushed, verdict.wrong.len()), (2, 1, 0));
             assert_eq!((verdict.newest, verdict.older), (newest, 1 - newest));
         }
@@ -121,9 +115,9 @@ mod tests {
 
     #[test]
     fn lost_and_resurrected_contents_are_wrong() {
-        assert_eq!(witness().compare(vec![0, 12]).wrong, [Lpn::new(0)], "lost");
+        assert_eq!(oracle().compare(vec![0, 12]).wrong, [Lpn::new(0)], "lost");
         assert_eq!(
-            witness().compare(vec![4, 9]).wrong,
+            oracle().compare(vec![4, 9]).wrong,
             [Lpn::new(0), Lpn::new(1)],
             "older than the last flush"
         );
@@ -131,8 +125,8 @@ mod tests {
 
     #[test]
     fn what_was_read_after_a_cut_is_what_must_stay() {
-        let mut witness = witness();
-        witness.compare(vec![5, 11]);
-        assert_eq!(witness.compare(vec![5, 12]).wrong, [Lpn::new(1)]);
+        let mut oracle = oracle();
+        oracle.compare(vec![5, 11]);
+        assert_eq!(oracle.compare(vec![5, 12]).wrong, [Lpn::new(1)]);
     }
 }

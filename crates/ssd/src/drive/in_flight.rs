@@ -1,4 +1,4 @@
-//! Commands on their way through the drive.
+//! In-flight commands.
 
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
@@ -10,17 +10,14 @@ use crate::command::{Command, CommandKind, DataTag, Range};
 use crate::error::CommandError;
 use crate::stats::Tally;
 
-/// Data of a write.
 #[derive(Clone, Debug, Stored)]
 pub(super) enum Content<P> {
-    /// One content for every unit.
     Same(P),
-    /// These bytes.
     Bytes(Vec<u8>),
 }
 
 impl<P: Payload> Content<P> {
-    /// Content of unit `lpn` in a write of `range`; sectors outside it are not used.
+    /// Content of unit `lpn`; sectors outside `range` are undefined.
     #[inline(always)]
     pub(super) fn of(&self, lpn: Lpn, range: Range, geometry: &Geometry) -> P {
         match self {
@@ -32,7 +29,7 @@ impl<P: Payload> Content<P> {
     fn part(data: &[u8], lpn: Lpn, range: Range, geometry: &Geometry) -> P {
         let unit_bytes = u64::from(geometry.unit_bytes());
         let start = range.lba.get().saturating_mul(SECTOR_BYTES);
-        // The part of `data` that falls into this unit, and where in the unit it lies.
+        // The part of `data` that falls into this unit, and its offset in the unit.
         let unit_start = u64::from(lpn.get()) * unit_bytes;
         let into_unit = start.saturating_sub(unit_start) as usize;
         let from = unit_start.saturating_sub(start) as usize;
@@ -47,7 +44,6 @@ impl<P: Payload> Content<P> {
     }
 }
 
-/// Work of an in-flight command, with all of its data.
 #[derive(Clone, Debug, Stored)]
 pub(super) enum Work<P> {
     Read { range: Range },
@@ -69,7 +65,6 @@ impl<P> Work<P> {
         }
     }
 
-    /// The command that asked for it.
     pub(super) fn as_command(&self) -> Command<'_> {
         match self {
             &Work::Read { range } => Command::Read { range },
@@ -82,36 +77,29 @@ impl<P> Work<P> {
     }
 }
 
-/// A command on its way.
 #[derive(Clone, Debug)]
-pub(super) struct Flight<P> {
+pub(super) struct InFlight<P> {
     pub(super) tag: u64,
     pub(super) issued: SimTime,
     pub(super) kind: CommandKind,
-    /// Contribution to the drive's counters, due when it completes.
+    /// Contribution to the drive's counters, added at its completion.
     pub(super) tally: Tally,
-    /// Remaining work; a flush if all of it is done.
+    /// Work of the command; a flush if all of it was issued at submission.
     pub(super) work: Work<P>,
-    /// Its answer, as far as it is known.
     pub(super) result: Result<Vec<u8>, CommandError>,
-    /// Units of a write that have no place yet, the first one last.
+    /// Units of a write that have no slot yet, in reverse order.
     pub(super) rest: Vec<Unit<P>>,
-    /// When what they were merged with has arrived.
     pub(super) ready: When,
-    /// When what has been done of it so far is done.
     pub(super) done: When,
-    /// Number of the newest unit of the write buffer when it began; `seen` is the newest change of the
-    /// oracle.
+    /// Arrival number of the newest buffered unit when the command began.
     pub(super) youngest: u64,
+    /// Number of the oracle's newest change when the command began.
     pub(super) seen: u64,
-    /// Since when it has waited for a place, if it does.
     pub(super) stalled: SimTime,
-    /// True if part of its content has been read or written: then only the rest remains.
     pub(super) has_begun: bool,
 }
 
-impl<P> Flight<P> {
-    /// A slot that no command has.
+impl<P> InFlight<P> {
     fn unused() -> Self {
         Self {
             tag: 0,
@@ -131,25 +119,24 @@ impl<P> Flight<P> {
     }
 }
 
-/// The commands on their way, and those that are complete, by time.
 #[derive(Clone, Debug, Stored)]
-pub(super) struct Flights<P> {
-    slots: Vec<Flight<P>>,
+pub(super) struct InFlightTable<P> {
+    slots: Vec<InFlight<P>>,
     unused: Vec<u32>,
-    /// Their slots, by the time of their completion, then in the order in which that became known. Slots are 64 bits wide
-    /// here: a heap moves whole words, and would wait for the store of half of one.
+    /// Completions by time, then in the order of `complete` calls. Slots are 64 bits wide because the heap
+    /// moves whole words and would wait for the store of half a word.
     complete: BinaryHeap<Reverse<(SimTime, u64, u64)>>,
     completed: u64,
     live: usize,
 }
 
-impl<P> Default for Flights<P> {
+impl<P> Default for InFlightTable<P> {
     fn default() -> Self {
         Self { slots: Vec::new(), unused: Vec::new(), complete: BinaryHeap::new(), completed: 0, live: 0 }
     }
 }
 
-impl<P> Flights<P> {
+impl<P> InFlightTable<P> {
     #[inline]
     pub(super) fn add(&mut self, tag: u64, issued: SimTime, kind: CommandKind, work: Work<P>) -> u32 {
         let slot = self.take_slot(tag, issued, kind, Tally::default());
@@ -157,7 +144,6 @@ impl<P> Flights<P> {
         slot
     }
 
-    /// Adds a command whose work is done already.
     #[inline]
     pub(super) fn add_done(&mut self, tag: u64, issued: SimTime, kind: CommandKind, tally: Tally) -> u32 {
         let slot = self.take_slot(tag, issued, kind, tally);
@@ -174,49 +160,54 @@ impl<P> Flights<P> {
         let slot = match self.unused.pop() {
             Some(slot) => slot,
             None => {
-                self.slots.push(Flight::unused());
+                self.slots.push(InFlight::unused());
                 self.slots.len() as u32 - 1
             }
         };
-        let flight = &mut self.slots[slot as usize];
-        (flight.tag, flight.issued, flight.kind) = (tag, issued, kind);
-        flight.tally = tally;
-        (flight.ready, flight.done) = (When::START, When::START);
-        (flight.youngest, flight.seen, flight.has_begun) = (0, 0, false);
+        let entry = &mut self.slots[slot as usize];
+        (entry.tag, entry.issued, entry.kind) = (tag, issued, kind);
+        entry.tally = tally;
+        (entry.ready, entry.done) = (When::START, When::START);
+        (entry.youngest, entry.seen, entry.has_begun) = (0, 0, false);
         slot
     }
 
     #[inline(always)]
-    pub(super) fn get(&mut self, slot: u32) -> &mut Flight<P> {
+    pub(super) fn get(&mut self, slot: u32) -> &mut InFlight<P> {
         &mut self.slots[slot as usize]
     }
 
-    /// The command is complete at `at`, now or later.
     #[inline]
     pub(super) fn complete(&mut self, slot: u32, at: SimTime) {
         self.completed += 1;
         self.complete.push(Reverse((at, self.completed, u64::from(slot))));
     }
 
-    /// Commands whose completion has not been handed over.
     pub(super) fn outstanding(&self) -> usize {
         self.live
     }
 
-    /// Flushes among them.
-    pub(super) fn flushes(&self) -> usize {
-        let is_used = |slot: &u32| !self.unused.contains(slot);
-        let flights = (0..).zip(&self.slots).filter(|(slot, _)| is_used(slot));
-        flights.filter(|(_, flight)| flight.kind == CommandKind::Flush).count()
+    fn used(&self) -> impl Iterator<Item = &InFlight<P>> {
+        let mut is_used = vec![true; self.slots.len()];
+        self.unused.iter().for_each(|&slot| is_used[slot as usize] = false);
+        self.slots.iter().zip(is_used).filter_map(|(entry, is_used)| is_used.then_some(entry))
     }
 
-    /// When the first of those that are complete is so.
+    pub(super) fn flushes(&self) -> usize {
+        self.used().filter(|entry| entry.kind == CommandKind::Flush).count()
+    }
+
+    pub(super) fn oldest(&self) -> Option<(CommandKind, SimTime)> {
+        let oldest = self.used().min_by_key(|entry| entry.issued)?;
+        Some((oldest.kind, oldest.issued))
+    }
+
     #[inline(always)]
     pub(super) fn first(&self) -> Option<SimTime> {
         self.complete.peek().map(|&Reverse((at, ..))| at)
     }
 
-    /// The first that is complete by `until`, and when it is: to be looked at, then to be released.
+    /// Takes the first completion by `until`. The caller reads its slot, then releases it.
     #[inline(always)]
     pub(super) fn take(&mut self, until: SimTime) -> Option<(SimTime, u32)> {
         if self.first()? > until {
@@ -226,17 +217,16 @@ impl<P> Flights<P> {
         Some((at, slot as u32))
     }
 
-    /// Nobody asks for what is in `slot` any more: its answer.
     #[inline(always)]
     pub(super) fn release(&mut self, slot: u32) -> Result<Vec<u8>, CommandError> {
         self.live -= 1;
         self.unused.push(slot);
-        let flight = self.get(slot);
-        if !matches!(flight.work, Work::Read { .. } | Work::Flush) {
-            // What it held is not kept until the slot is used again.
-            flight.work = Work::Flush;
+        let entry = self.get(slot);
+        if !matches!(entry.work, Work::Read { .. } | Work::Flush) {
+            // Drops the data now, not at the next use of the slot.
+            entry.work = Work::Flush;
         }
-        flight.rest.clear();
-        std::mem::replace(&mut flight.result, Ok(Vec::new()))
+        entry.rest.clear();
+        std::mem::replace(&mut entry.result, Ok(Vec::new()))
     }
 }

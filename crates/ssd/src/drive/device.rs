@@ -1,4 +1,4 @@
-//! Commands in, completions out, and the bytes that go with them.
+//! [`Device`] for [`Drive`]: submission, completion, and the bytes of reads.
 
 use strobe_ftl::{Inspectable, MappingScheme};
 use strobe_nand::{Nand, Payload};
@@ -41,7 +41,7 @@ where
     }
 
     fn outstanding(&self) -> usize {
-        self.flights.outstanding()
+        self.in_flight.outstanding()
     }
 
     fn host_counts(&self) -> &HostCounts {
@@ -53,11 +53,11 @@ where
     }
 
     fn has_completion(&self, until: SimTime) -> bool {
-        self.flights.first().is_some_and(|first| first <= until)
+        self.in_flight.first().is_some_and(|first| first <= until)
     }
 
     fn advance(&mut self, until: SimTime, completions: &mut Vec<Completion>) {
-        // What is known already is handed over before dies begin anything more.
+        // Known completions are delivered before dies begin further operations.
         if until > self.events_now() || !self.has_completion(until) {
             self.pass(until);
         }
@@ -110,7 +110,7 @@ where
 }
 
 impl<F: MappingScheme> Drive<F> {
-    /// The bytes of `range`, which has just been read, if the medium keeps any.
+    /// Bytes of the last read; empty if the medium stores none.
     pub(super) fn bytes_read(&self, range: Range) -> Vec<u8> {
         if !F::Payload::KEEPS_BYTES {
             return Vec::new();
@@ -120,7 +120,7 @@ impl<F: MappingScheme> Drive<F> {
         for (unit, out) in self.read.iter().zip(bytes.chunks_exact_mut(unit_bytes)) {
             unit.copy_to(out);
         }
-        // The units before the first sector and behind the last were read whole.
+        // The first and the last unit were read whole.
         let skip = (range.lba.get() * SECTOR_BYTES % unit_bytes as u64) as usize;
         bytes.truncate(skip + range.sectors as usize * SECTOR_BYTES as usize);
         bytes.drain(..skip);

@@ -1,4 +1,4 @@
-//! The door: completions of what was submitted, and the same drive behind every way in.
+//! The device interface: completions of submitted commands, and equal drives whatever the way of submission.
 
 use proptest::prelude::*;
 use strobe_ftl::Inspectable as _;
@@ -20,7 +20,6 @@ fn unit(number: u64) -> Range {
     Range::new(Lba::new(number * u64::from(UNIT)), UNIT)
 }
 
-/// A drive of which only the door is used: no batches.
 struct OneByOne(Box<dyn Simulated>);
 
 impl Device for OneByOne {
@@ -62,7 +61,6 @@ impl Device for OneByOne {
     }
 }
 
-/// Everything that a run leaves to be seen.
 fn traces(drive: &dyn Simulated, queue: &HostQueue) -> String {
     drive.check().expect("sound");
     format!(
@@ -138,7 +136,7 @@ fn completions_come_once_each_in_the_order_of_time() {
         assert_eq!(drive.outstanding() + done.len(), tag as usize + 1);
     }
     while let Some(next) = drive.next_event() {
-        // There are events that no host notices.
+        // Some events are invisible to the host.
         let before = done.len();
         drive.advance(next, &mut done);
         assert!(done[before..].iter().all(|completion| completion.at == next));
@@ -152,7 +150,7 @@ fn completions_come_once_each_in_the_order_of_time() {
 fn at_the_same_time_completions_keep_the_order_of_submission() {
     let mut drive = build(&config(), true, 1).expect("a drive");
     for tag in [7, 3, 9, 1] {
-        // Nothing is mapped: nothing takes time.
+        // Unmapped reads take no time.
         drive.submit(ns(5), tag, &Command::Read { range: unit(tag) }, None);
     }
     let mut done = Vec::new();
@@ -202,7 +200,7 @@ fn a_read_brings_its_bytes_and_only_those_of_its_range() {
     assert_eq!(done[0].result, Ok(Vec::new()));
 }
 
-/// A durable drive with both caches, small enough that they overflow.
+/// Small enough that both caches overflow.
 fn durable(policy: NvramPolicyName) -> DriveConfig {
     let mut config = cached(buffered(config(), 4), 3);
     config.controller.nvram.policy = policy;
@@ -213,7 +211,6 @@ fn durable(policy: NvramPolicyName) -> DriveConfig {
     config
 }
 
-/// The ways to make a drive do something.
 #[derive(Clone, Copy, Debug)]
 enum Way {
     Batch,
@@ -223,7 +220,7 @@ enum Way {
     Settle,
 }
 
-/// Changes the drive by one command, by that way; reads of bytes tell it apart from all others.
+/// Reads of bytes distinguish `way` from all others.
 fn change(drive: &mut dyn Simulated, way: Way, step: u64) {
     let at = unit(step * 7 % 20);
     match way {
@@ -249,8 +246,6 @@ fn change(drive: &mut dyn Simulated, way: Way, step: u64) {
     }
 }
 
-/// Units that the non-volatile cache took before a command survive a cut anywhere in it, for every way to
-/// issue the command.
 #[test]
 fn the_cache_outlives_a_cut_inside_a_command_of_every_way() {
     let mut cuts = 0;
@@ -259,7 +254,7 @@ fn the_cache_outlives_a_cut_inside_a_command_of_every_way() {
             let mut drive = build(&durable(policy), false, 1).expect("a drive");
             drive.watch();
             for step in 0..120 {
-                // Something for the caches to lose: a durable write to the one, a trim, a write to the other.
+                // Data for the caches to lose: a durable write to the one, a trim, a write to the other.
                 let durable = Command::Write { range: unit(step % 9), fua: true, tag: Hint::Metadata.into() };
                 drive.execute(T0, &durable).expect("runs");
                 drive.execute(T0, &Command::Deallocate(&[unit((step + 5) % 9)])).expect("runs");
@@ -300,7 +295,7 @@ fn without_a_write_cache_what_is_complete_survives() {
     let mut after = vec![0; 40 * 4096];
     back.read_bytes(T0, Lba::new(0), &mut after).expect("runs");
     assert_eq!(before, after);
-    // With one, the same may be lost.
+    // With one, the same data may be lost.
     back.set_write_cache(true);
     back.write_bytes(T0, Lba::new(64), &[5; 4096]).expect("runs");
     let (mut back, _) = back.restart(T0).expect("recovers");
@@ -319,7 +314,6 @@ fn a_restart_forgets_what_was_outstanding() {
     assert_eq!((drive.outstanding(), drive.next_event()), (0, None));
 }
 
-/// The mapping scheme below can be looked at.
 #[test]
 fn units_in_the_caches_are_not_mapped_yet() {
     let mut drive = crate::setup::counting::<strobe_nand::StampMedium>(&buffered(config(), 8));

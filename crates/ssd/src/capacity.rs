@@ -1,22 +1,22 @@
-//! Capacity that a drive offers of its flash.
+//! Raw, reserved and logical capacity of a drive.
 
 use crate::assembly::{BuildError, block_map_config, checked, map_config};
 use crate::config::DriveConfig;
 
-/// Flash and what is offered of it.
+/// Raw flash and the capacity offered to the host.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub struct Room {
-    /// Bytes of flash pages, spare areas not counted.
+pub struct Capacity {
+    /// Bytes of flash pages, without spare areas.
     pub raw_bytes: u64,
     /// Bytes offered to the host.
     pub logical_bytes: u64,
-    /// Bytes of flash on which no data of the host stays: factory-bad blocks, the blocks of a durable map, and those that
-    /// are always in SLC mode.
+    /// Bytes of flash that never hold host data: factory-bad blocks, blocks of a durable map, static blocks
+    /// of an SLC cache.
     pub reserved_bytes: u64,
 }
 
-impl Room {
-    /// The room of the drive that `config` describes.
+impl Capacity {
+    /// The capacity of the drive that `config` describes.
     pub fn of(config: &DriveConfig) -> Result<Self, BuildError> {
         let (geometry, logical) = checked(config)?;
         let map = match block_map_config(config, &geometry, logical) {
@@ -36,8 +36,8 @@ impl Room {
         })
     }
 
-    /// Spare flash per logical byte, (raw − reserved − logical) / logical: what garbage collection really
-    /// has. Below 0 if the reserved blocks leave less than is offered; such a drive cannot be built.
+    /// Effective over-provisioning, (raw − reserved − logical) / logical. Negative if the reserved blocks
+    /// leave less than the logical capacity; such a drive cannot be built.
     pub fn over_provisioning(&self) -> f64 {
         let usable = self.raw_bytes.saturating_sub(self.reserved_bytes);
         usable as f64 / self.logical_bytes as f64 - 1.0

@@ -126,7 +126,7 @@ impl<N: Nand, V: VictimPolicy> PageMap<N, V> {
 }
 
 impl<N: Nand, V: VictimPolicy> PageMap<N, V> {
-    /// [`Core::write_pages`] with garbage collection.
+    /// [`Core::write_pages`] with garbage collection, for units that are not copies of victims.
     #[inline(always)]
     pub(super) fn fill(
         &mut self,
@@ -136,6 +136,10 @@ impl<N: Nand, V: VictimPolicy> PageMap<N, V> {
         units: &[Unit<N::Payload>],
         settle: impl FnMut(&mut Core<N, V>, &[Unit<N::Payload>], Ppa),
     ) -> Done {
+        let mut now = now;
+        if N::TIMED && self.core.blocks.emptying > 0 && !self.background.has_space_for_copies(&self.core, stream) {
+            now = self.reclaimer().collect(now)?;
+        }
         let Self { core, relocation, background } = self;
         let reclaim = |core: &mut Core<N, V>, now| Reclaimer { core, relocation, background }.collect(now);
         core.write_pages(now, stream, cause, units, reclaim, settle)

@@ -118,6 +118,10 @@ impl StreamTable {
         self.host.contains(&stream.get()) || stream == self.slc
     }
 
+    pub(crate) fn is_of_copies(&self, stream: StreamId) -> bool {
+        self.copies.contains(&stream.get())
+    }
+
     pub(crate) fn named(&self, stream: StreamId) -> Stream {
         match self.writers.get(stream.index()) {
             Some(Writer::Host | Writer::Both) => Stream::Host,

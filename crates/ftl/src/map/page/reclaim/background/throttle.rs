@@ -15,6 +15,7 @@ use crate::map::page::core::slc::WhenFull;
 use crate::map::page::core::space::Watermarks;
 use crate::map::page::reclaim::Reclaimer;
 use crate::map::page::reclaim::background::Background;
+use crate::place::StreamId;
 
 impl Background {
     /// True if the host may write `units` now instead of waiting for collection.
@@ -37,6 +38,23 @@ impl Background {
             }
         }
         core.free_units() > core.units_of(watermarks.pace)
+    }
+
+    /// True if the copies of all victims in progress still find space after host data has filled the open
+    /// blocks of `stream`. The host takes space from copies only on a stream that they share, and without
+    /// opening a block.
+    #[inline]
+    pub(crate) fn has_space_for_copies<N: Nand, V: VictimPolicy>(
+        &self,
+        core: &Core<N, V>,
+        stream: StreamId,
+    ) -> bool {
+        // One block more, for a failed program.
+        if core.blocks.free.count() > core.blocks.emptying || !core.streams.table.is_of_copies(stream) {
+            return true;
+        }
+        let left: u32 = self.victims.values().map(|victim| core.blocks.valid[victim.block.index()]).sum();
+        left.div_ceil(core.nand.geometry().units_per_block()) < core.blocks.free.count()
     }
 
     /// True if the host may write `units` now, to the SLC cache or past it. It waits for folding only while a

@@ -125,7 +125,7 @@ def draw_controller(r: Random, timing: bool) -> Table:
         if r.random() < 0.15:
             controller["jitter_ns"] = 3000
         if r.random() < 0.1:
-            controller["write_pace_ns"] = r.choice([2000, 50_000])
+            controller["write_throttle_ns"] = r.choice([2000, 50_000])
         if r.random() < 0.3:
             controller["link_mb_s"] = r.choice([100, 3000])
     if r.random() < 0.35:

@@ -7,9 +7,9 @@ use std::process::ExitCode;
 /// Records a closed standard output before the runtime replaces it by /dev/null, where prints vanish without
 /// an error.
 #[cfg(target_os = "linux")]
-extern "C" fn look_at_stdout() {
+extern "C" fn check_stdout() {
     if rustix::io::fcntl_getfd(std::io::stdout()).is_err() {
-        strobe_cli::output::note_closed_stdout();
+        strobe_cli::output::mark_stdout_closed();
     }
 }
 
@@ -17,7 +17,7 @@ extern "C" fn look_at_stdout() {
 #[used]
 #[allow(unsafe_code, reason = "the loader calls what is in this section before the runtime begins")]
 #[unsafe(link_section = ".init_array")]
-static AT_START: extern "C" fn() = look_at_stdout;
+static AT_START: extern "C" fn() = check_stdout;
 
 fn main() -> ExitCode {
     // A guest boots this program as its first process.

@@ -77,7 +77,7 @@ fn no_file(option: &str, target: &str, reason: &str) -> OutputError {
 static IS_STDOUT_CLOSED: AtomicBool = AtomicBool::new(false);
 
 /// Records that the program started with standard output closed.
-pub fn note_closed_stdout() {
+pub fn mark_stdout_closed() {
     IS_STDOUT_CLOSED.store(true, Ordering::Relaxed);
 }
 
@@ -221,7 +221,7 @@ impl Output {
             Target::Stdout => (stdout_file()?, None),
             Target::Stream(path) => (OpenOptions::new().write(true).open(path)?, None),
             Target::File(path) => {
-                let (file, part) = Part::beside(path)?;
+                let (file, part) = Part::next_to(path)?;
                 (file, Some((part, path.clone())))
             }
         };
@@ -282,7 +282,7 @@ enum Part {
 
 impl Part {
     /// The permissions are those of `path`, or of a new file.
-    fn beside(path: &Path) -> io::Result<(File, Self)> {
+    fn next_to(path: &Path) -> io::Result<(File, Self)> {
         let (file, part) = match unnamed(folder(path)) {
             Some(file) => (file, Self::Unnamed),
             None => {

@@ -11,8 +11,8 @@ pub mod programs;
 mod search;
 
 pub use explore::{
-    ACKNOWLEDGED, CrashReport, ExploreError, Explorer, FaultReport, FileCall, Found, Group, KINDS, Kept,
-    Origin, Places, Rehearsed, UnderWay, Unreadable, Verdict, groups,
+    ACKNOWLEDGED, CrashReport, CutPoints, ExploreError, Explorer, FaultReport, FileCall, Found, Group, KINDS,
+    Origin, Rehearsed, SavedFiles, UnderWay, Unreadable, Verdict, groups,
 };
 pub use search::{Broken, Search, check_program};
 

@@ -6,7 +6,7 @@ use serde::Serialize;
 use strobe_types::StopFlag;
 
 use crate::programs::{Entry, Op, Program, Tree};
-use crate::{ExploreError, Explorer, Found, Places, Verdict};
+use crate::{CutPoints, ExploreError, Explorer, Found, Verdict};
 
 /// Search configuration.
 #[derive(Clone, Debug)]
@@ -65,7 +65,7 @@ impl Search {
             Err(ExploreError::Nothing) => return Ok(None),
             rehearsed => rehearsed?,
         };
-        let cuts = rehearsed.choose(Places::Lines, cuts(program), self.seed);
+        let cuts = rehearsed.choose(CutPoints::Lines, cuts(program), self.seed);
         let found = explorer.cut(&rehearsed, &cuts, stop, &|_| ())?;
         Ok(found.into_iter().find(|one| one.verdict != Verdict::Fine))
     }

@@ -9,7 +9,7 @@ use strobe_types::{BlockId, Geometry, Stored};
 pub(crate) enum Want {
     /// The block erased first.
     Next,
-    Young,
+    FewestErases,
     Worn,
     /// The block with the fewest erases above this count, else with the most.
     Above(u32),
@@ -43,7 +43,7 @@ impl Plane {
     fn take(&mut self, want: Want) -> Option<BlockId> {
         match self {
             Plane::ByWear(blocks) => match want {
-                Want::Young => blocks.pop_first(),
+                Want::FewestErases => blocks.pop_first(),
                 Want::Worn => blocks.pop_last(),
                 Want::Above(erases) => {
                     let beyond = (erases.saturating_add(1), 0, BlockId::new(0));
@@ -59,7 +59,7 @@ impl Plane {
             Plane::Queue(blocks) => {
                 let at = match want {
                     Want::Next => 0,
-                    Want::Young => (0..blocks.len()).min_by_key(|&at| blocks[at].1)?,
+                    Want::FewestErases => (0..blocks.len()).min_by_key(|&at| blocks[at].1)?,
                     // max_by_key keeps the last of equals: in reverse, the first added.
                     Want::Worn => (0..blocks.len()).rev().max_by_key(|&at| blocks[at].1)?,
                     Want::Above(erases) => {
@@ -168,7 +168,7 @@ mod tests {
     #[test]
     fn blocks_come_in_the_order_wanted_from_whichever_plane_has_them() {
         assert_eq!(drain(pool(false), Want::Next), [0, 1, 2, 3]);
-        assert_eq!(drain(pool(true), Want::Young), [1, 3, 0, 2]);
+        assert_eq!(drain(pool(true), Want::FewestErases), [1, 3, 0, 2]);
         assert_eq!(drain(pool(true), Want::Worn), [2, 0, 3, 1]);
         assert_eq!(drain(pool(false), Want::Worn), [2, 0, 1, 3]);
     }
@@ -191,7 +191,7 @@ mod tests {
             let counts = || on(from).map(|&(_, _, erases)| erases);
             let wanted = match want {
                 Want::Next => counts().next(),
-                Want::Young => counts().min(),
+                Want::FewestErases => counts().min(),
                 Want::Worn => counts().max(),
                 Want::Above(erases) => counts().filter(|&count| count > erases).min().or(counts().max()),
             }?;
@@ -227,7 +227,7 @@ mod tests {
                     pool.put(plane, BlockId::new(block), erases);
                     model.blocks.push((plane, block, erases));
                 } else {
-                    let wishes = [Want::Next, Want::Young, Want::Worn, Want::Above(rng.below(12))];
+                    let wishes = [Want::Next, Want::FewestErases, Want::Worn, Want::Above(rng.below(12))];
                     let others = wishes.map(|want| pool.clone().take(plane, want));
                     for (at, (left, right)) in [(0, 1), (1, 2), (2, 3), (3, 1)].into_iter().enumerate() {
                         distinct[at] += u32::from(others[left] != others[right]);

@@ -88,7 +88,7 @@ impl Frontier {
         lanes.all(|at| is_open(lane(at))).then_some(row.die)
     }
 
-    fn note_open(&mut self, at: usize, die: u32) {
+    fn mark_open(&mut self, at: usize, die: u32) {
         let row = &mut self.rows[at % self.step];
         row.open += 1;
         if at < self.step {
@@ -97,7 +97,7 @@ impl Frontier {
     }
 
     #[inline]
-    fn note_full(&mut self) {
+    fn mark_full(&mut self) {
         self.rows[self.turn % self.step].open -= 1;
     }
 
@@ -189,7 +189,7 @@ impl Frontier {
         debug_assert_eq!(lane.next, lane.end, "lane has an open block");
         lane.next = geometry.page(block, 0).get();
         lane.end = lane.next + self.pages_per_block;
-        self.note_open(self.turn, geometry.die_of(block).get());
+        self.mark_open(self.turn, geometry.die_of(block).get());
         self.free += self.pages_per_block;
     }
 
@@ -200,7 +200,7 @@ impl Frontier {
         self.free -= pages;
         let full = self.current.next == self.current.end;
         if full {
-            self.note_full();
+            self.mark_full();
         }
         if self.lanes.len() > 1 {
             self.lanes[self.turn] = self.current;
@@ -216,7 +216,7 @@ impl Frontier {
 
     pub(crate) fn abandon(&mut self) {
         if self.current.next < self.current.end {
-            self.note_full();
+            self.mark_full();
         }
         self.free -= self.current.end - self.current.next;
         self.current.next = self.current.end;
@@ -264,7 +264,7 @@ impl Frontier {
         let first = geometry.page(block, 0).get();
         (lane_at.next, lane_at.end) = (first + pages, first + self.pages_per_block);
         if pages < self.pages_per_block {
-            self.note_open(lane as usize, geometry.die_of(block).get());
+            self.mark_open(lane as usize, geometry.die_of(block).get());
         }
         self.free += self.pages_per_block - pages;
         true

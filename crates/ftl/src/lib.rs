@@ -180,7 +180,7 @@ pub trait MappingScheme {
     }
 
     /// Continues background work after the flash has reported `token`.
-    fn go_on(&mut self, _token: u64) {}
+    fn on_event(&mut self, _token: u64) {}
 
     /// Idle time in ns until [`MappingScheme::set_idle`] is due; `None` if never.
     fn idle_after_ns(&self) -> Option<u64> {

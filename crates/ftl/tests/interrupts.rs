@@ -227,10 +227,10 @@ fn a_policy_whose_victims_gain_nothing_is_overruled() {
         // 15 full pages, and one with a single unit.
         for lpn in (first..(first + 30).min(UNITS - 1)).step_by(2) {
             let before = map.stats().gc.victims;
-            map.write(T0, &pair(lpn), WriteContext::HOST).expect("makes headway");
+            map.write(T0, &pair(lpn), WriteContext::HOST).expect("makes victim_bound");
             most = most.max(map.stats().gc.victims - before);
         }
-        write(&mut map, (first + 30).min(UNITS - 1), 1).expect("makes headway");
+        write(&mut map, (first + 30).min(UNITS - 1), 1).expect("makes victim_bound");
     }
     assert_eq!(map.check(), Ok(()));
     let gc = map.stats().gc;
@@ -255,7 +255,7 @@ fn hot_cold_migration_on_a_demand_paged_drive_stays_within_the_bound() {
     let mut most = 0;
     for at in 0..20_000_u32 {
         let before = map.stats().gc.units_moved;
-        write(&mut map, (at * 7 + at / 3) % UNITS, 1).expect("makes headway");
+        write(&mut map, (at * 7 + at / 3) % UNITS, 1).expect("makes victim_bound");
         most = most.max(map.stats().gc.units_moved - before);
     }
     map.check().expect("sound");

@@ -53,7 +53,7 @@ fn a_block_is_refreshed_with_the_read_that_reaches_the_limit() {
 fn waits_for_blocks_only() -> PageMap<Chip<ArrayTiming, StampMedium>, Greedy> {
     let times = TimingConfig { program_ns: 10.into(), ..TimingConfig::default() };
     let chip = Chip::new(geometry(), WearConfig::default(), ArrayTiming::new(times, &geometry()), 1);
-    let watermarks = Some(Watermarks { soft: BLOCKS, pace: 0, victims: 1, read_pages: 8 });
+    let watermarks = Some(Watermarks { high: BLOCKS, low: 0, victims: 1, read_pages: 8 });
     let config = PageMapConfig { watermarks, ..PageMapConfig::new(150) };
     PageMap::new(chip, Greedy::new(BLOCKS), config).expect("room")
 }
@@ -74,7 +74,7 @@ fn the_host_opens_blocks_down_to_those_that_are_kept() {
 
 #[test]
 fn the_slc_cache_takes_no_block_that_collection_needs() {
-    const SOFT: u32 = 20;
+    const HIGH: u32 = 20;
     let slc = SlcMode { bits_per_cell: 3, read_ns: 1, program_ns: 5, erase_ns: 10 };
     let times =
         TimingConfig { program_ns: 10.into(), erase_ns: 20, slc: Some(slc), ..TimingConfig::default() };
@@ -88,7 +88,7 @@ fn the_slc_cache_takes_no_block_that_collection_needs() {
         fold_idle_ns: 1_000_000_000,
         when_full: WhenFull::Direct,
     };
-    let watermarks = Some(Watermarks { soft: SOFT, pace: 6, victims: 1, read_pages: 8 });
+    let watermarks = Some(Watermarks { high: HIGH, low: 6, victims: 1, read_pages: 8 });
     let config = PageMapConfig { watermarks, slc: Some(cache), ..PageMapConfig::new(140) };
     let mut map = PageMap::new(chip, Greedy::new(BLOCKS), config).expect("room");
     let mut cached = 0;
@@ -98,12 +98,12 @@ fn the_slc_cache_takes_no_block_that_collection_needs() {
         write(&mut map, lpn);
         map.nand_mut().drain();
         while let Some(token) = map.nand_mut().next_reported() {
-            map.go_on(token);
+            map.on_event(token);
             map.nand_mut().drain();
         }
         if map.slc_blocks().expect("a cache") > before {
             // Two open blocks also have space.
-            assert!(free + 2 > SOFT, "the cache opened a block when {free} were erased: {units:?}");
+            assert!(free + 2 > HIGH, "the cache opened a block when {free} were erased: {units:?}");
             cached += 1;
         }
     }

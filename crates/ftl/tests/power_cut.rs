@@ -180,8 +180,8 @@ fn any_slc_case(rng: &mut Prng) -> Option<Case> {
         fold_idle_ns: 100,
         when_full: [WhenFull::Direct, WhenFull::Fold][pick(&[0, 1]) as usize],
     };
-    let (share, pace) = (pick(&[1, 2, 3]), planes * channels + 4);
-    let watermarks = Watermarks { soft: pace + 2, pace, victims: pick(&[1, 2]), read_pages: 3 };
+    let (share, low) = (pick(&[1, 2, 3]), planes * channels + 4);
+    let watermarks = Watermarks { high: low + 2, low, victims: pick(&[1, 2]), read_pages: 3 };
     let goes_on = pick(&[0, 1]) == 1;
     let (leveling, sorts) = (pick(&[0, 0, 1, 2]), pick(&[0, 0, 0, 1, 2]));
     let die_allocation = [DieAllocation::Stripe, DieAllocation::FreeFirst][pick(&[0, 1]) as usize];
@@ -329,8 +329,8 @@ fn any_case_placed(
     // Every stream has a block on each plane, and may need another.
     let spec = GeometrySpec { blocks_per_plane: spec.blocks_per_plane + 3 * u32::from(streams), ..spec };
     let planes = spec.channels * spec.dies_per_channel * spec.planes_per_die;
-    let pace = (u32::from(streams) + 2) * planes + 4;
-    let watermarks = Watermarks { soft: pace + 4, pace, victims: 2, read_pages: 3 };
+    let low = (u32::from(streams) + 2) * planes + 4;
+    let watermarks = Watermarks { high: low + 4, low, victims: 2, read_pages: 3 };
     let config = PageMapConfig {
         placement,
         garbage_ppm: (config.translation.is_none() && rng.below(3) == 0).then_some(100_000),

@@ -48,7 +48,10 @@ fn collection_begins_above_what_the_parts_of_a_drive_keep_in_hand() {
     // A lower watermark would never be reached.
     let low = format!("[drive.ftl.gc]\npace_blocks = 34\n{LEVELED}");
     let error = attempt(&collected(&low)).expect_err("34 blocks are always kept");
-    assert!(error.contains("pace_blocks is 34") && error.contains("the 34 erased blocks"), "{error}");
+    assert!(
+        error.contains("low_watermark_blocks is 34") && error.contains("the 34 erased blocks"),
+        "{error}"
+    );
     attempt(&collected(&low.replace("= 34", "= 35"))).expect("above what is kept");
 }
 

@@ -75,19 +75,19 @@ impl Attached {
             self.target.advance(until, &mut answers);
             return answers;
         };
-        let mut told = 0;
+        let mut sent = 0;
         let mut tell = |watch: &mut Box<dyn Watch>, answers: &[Answer]| {
-            for answer in &answers[told..] {
+            for answer in &answers[sent..] {
                 watch.complete(answer.at, answer.tag, answer.result.is_ok());
             }
-            told = answers.len();
+            sent = answers.len();
         };
         while watch.due() <= until {
             // Events at that very time belong to the next interval.
             let before = SimTime::from_ns(watch.due().as_ns().saturating_sub(1));
             self.target.advance(before, &mut answers);
             tell(watch, &answers);
-            watch.look(self.target.drive());
+            watch.observe(self.target.drive());
         }
         self.target.advance(until, &mut answers);
         tell(watch, &answers);

@@ -1,7 +1,7 @@
 //! First process of the guest: this program, running inside it.
 
-mod beside;
 mod busy;
+mod outside;
 mod root;
 mod sampler;
 mod undo;
@@ -134,8 +134,8 @@ impl Init {
         // The scan takes virtual time, so it comes last.
         if let (Some(layer), Some(began)) = (&self.layer, self.began) {
             let path = format!("/proc/self/fd/{}", layer.as_raw_fd());
-            if let Some(beside) = beside::report(Path::new(&path), began) {
-                self.report(&beside)?;
+            if let Some(outside) = outside::report(Path::new(&path), began) {
+                self.report(&outside)?;
             }
         }
         self.report(&Report::Done)
@@ -199,7 +199,7 @@ impl Init {
             },
             Step::Mark(name) => {
                 let at_ns = now_ns();
-                self.began.get_or_insert_with(beside::file_time);
+                self.began.get_or_insert_with(outside::file_time);
                 self.report(&Report::Mark { name: name.clone(), at_ns })?;
                 self.sampler.begin(at_ns, self.control.try_clone()?)
             }

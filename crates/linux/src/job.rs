@@ -215,7 +215,7 @@ pub enum Report {
         reason: String,
     },
     /// Files were written outside the drive since the first mark, into the guest's memory.
-    Beside {
+    Outside {
         /// Number of files.
         files: u64,
         /// Some of their paths.

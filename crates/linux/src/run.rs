@@ -71,7 +71,7 @@ pub struct Outcome {
     /// [`Machine::spin_limit`].
     pub spun: Vec<String>,
     /// Number of files written outside the drive since the first mark, and the first of their paths.
-    pub beside: (u64, Vec<String>),
+    pub outside: (u64, Vec<String>),
 }
 
 /// Further drive at the end of the guest.
@@ -162,7 +162,7 @@ impl Machine {
             is_done: false,
             out_of_memory: false,
             spun: BTreeSet::new(),
-            beside: (0, Vec::new()),
+            outside: (0, Vec::new()),
             log: String::new(),
         };
         let mut files = root.shows_host().then(|| HostFiles::new(Path::new("/"), job)).transpose()?;
@@ -190,7 +190,7 @@ impl Machine {
             host: files.map(|files| files.shown()),
             out_of_memory: notes.out_of_memory,
             spun: notes.spun.into_iter().collect(),
-            beside: notes.beside,
+            outside: notes.outside,
             drive: disk.into_drive(),
         })
     }
@@ -207,7 +207,7 @@ struct Notes<'a> {
     is_done: bool,
     out_of_memory: bool,
     spun: BTreeSet<String>,
-    beside: (u64, Vec<String>),
+    outside: (u64, Vec<String>),
     log: String,
 }
 
@@ -275,7 +275,7 @@ impl Notes<'_> {
             Report::Exit { step, code, said } => self.exits.push(Exit { step, code, said }),
             Report::Failed { step, reason } => self.failed = Some((step, reason)),
             Report::NotSent { reason } => self.not_sent = Some(reason),
-            Report::Beside { files, paths } => self.beside = (files, paths),
+            Report::Outside { files, paths } => self.outside = (files, paths),
             Report::Done => self.is_done = true,
         }
         Ok(())

@@ -334,11 +334,11 @@ impl Session<'_> {
         let Some(mut backend) = self.device(which).and_then(|(port, _)| port.backend.take()) else {
             return Err(LinuxError::Protocol("the guest's device has no channel for interrupts".into()));
         };
-        let told = self.interrupt_by(&mut backend, ring);
+        let notified = self.interrupt_by(&mut backend, ring);
         if let Some((port, _)) = self.device(which) {
             port.backend = Some(backend);
         }
-        told
+        notified
     }
 
     fn interrupt_by(&mut self, backend: &mut UnixStream, ring: u32) -> Result<(), LinuxError> {

@@ -9,7 +9,7 @@ pub trait Watch {
     fn due(&self) -> SimTime;
 
     /// Observes the drive at [`due`](Self::due), after all earlier events.
-    fn look(&mut self, drive: &dyn Simulated);
+    fn observe(&mut self, drive: &dyn Simulated);
 
     /// Reports a submitted request: `commands` of one kind, completed together.
     fn sent(&mut self, now: SimTime, tag: u64, commands: &[Command<'_>]);

@@ -36,7 +36,7 @@ pub trait PowerCuts: Nand + Sized {
 
 /// Programs and erases interrupted by a power cut, on flash with timing.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Met {
+pub struct CutOperations {
     /// Programs begun, suspended ones included.
     pub programs: u32,
     /// Erases begun, suspended ones included.
@@ -55,7 +55,7 @@ pub struct Snapshot<N> {
     /// True if the operation had begun: its page is unreadable, or its block half erased.
     pub begun: bool,
     /// Operations in flight at the cut.
-    pub met: Met,
+    pub in_flight: CutOperations,
     /// Flash after the cut. Its plan is [`CutPlan::Never`].
     pub flash: N,
 }

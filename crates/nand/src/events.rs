@@ -236,7 +236,7 @@ impl EventLog {
         let Some(mut log) = self.collected() else { return };
         if std::mem::take(&mut log.is_open) {
             log.recorded.until = now;
-            log.note_pending();
+            log.update_pending();
         }
     }
 
@@ -369,11 +369,11 @@ impl Collected {
         }
         self.recorded.is_cut_off = true;
         self.recorded.until = self.recorded.events.iter().map(|event| event.at).max().unwrap_or(at);
-        self.note_pending();
+        self.update_pending();
         self.is_open = false;
     }
 
-    fn note_pending(&mut self) {
+    fn update_pending(&mut self) {
         let waiting = self.ops.iter().flatten().filter(|(_, has_begun)| !has_begun);
         self.recorded.pending = waiting.map(|(op, _)| *op).collect();
         self.recorded.pending.sort_by_key(|op| op.number);

@@ -22,7 +22,7 @@ mod wear;
 
 pub use chip::{Chip, Lasts, RetryConfig, Stress};
 pub use counts::{Cause, NandOp, OpCounts};
-pub use cut::{CutPlan, Met, PowerCuts, Snapshot};
+pub use cut::{CutOperations, CutPlan, PowerCuts, Snapshot};
 pub use events::{Candidate, Event, EventKind, EventLog, FlashOp, HostCommand, Recorded};
 pub use image::{Access, Damage, DataMedium, Image, ImageError, ImageInfo, Scan};
 pub use medium::{

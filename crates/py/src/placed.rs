@@ -119,7 +119,7 @@ impl Placed {
         })
     }
 
-    fn told_collected(&self, block: BlockId) -> PyResult<()> {
+    fn report_collected(&self, block: BlockId) -> PyResult<()> {
         Python::attach(|py| {
             let Some(method) = self.object.bind(py).getattr_opt(ON_COLLECT)? else { return Ok(()) };
             method.call1((block.get(),)).map(drop)
@@ -156,7 +156,7 @@ impl Placement for Placed {
     fn on_collected(&mut self, from: &CopyContext) {
         self.leaving.remove(&from.block);
         if !self.trouble.is_there()
-            && let Err(error) = self.told_collected(from.block)
+            && let Err(error) = self.report_collected(from.block)
         {
             self.trouble.put(error);
         }

@@ -30,7 +30,7 @@ impl Watcher {
 
     /// Stops the run after an exception; calls Python if [`EVERY`] has passed.
     #[allow(clippy::disallowed_types, clippy::disallowed_methods, reason = "see above")]
-    pub(crate) fn look(&mut self, progress: Option<Progress>) -> ControlFlow<()> {
+    pub(crate) fn poll(&mut self, progress: Option<Progress>) -> ControlFlow<()> {
         if self.trouble.is_there() {
             return ControlFlow::Break(());
         }
@@ -60,6 +60,6 @@ impl Watcher {
 
 impl Observer for Watcher {
     fn progress(&mut self, progress: Progress) -> ControlFlow<()> {
-        self.look(Some(progress))
+        self.poll(Some(progress))
     }
 }

@@ -1,7 +1,7 @@
 //! Figures of several panels, for comparisons with papers and real drives.
 
 use crate::paper::standalone;
-use crate::plot::{Axis, Bar, Bars, Drawing, Line, Look, Map, Part, Plot, Standing, stacked};
+use crate::plot::{Axis, Bar, Bars, Drawing, Line, LineKind, Map, Part, Plot, Standing, stacked};
 use crate::text::Unit;
 
 /// Panels below each other, each with a heading.
@@ -146,9 +146,9 @@ impl Series {
     fn line(&self) -> Line {
         let points = self.points.iter().map(|&(x, y)| (x, Some(y))).collect();
         Line::new(&self.name, self.colour, points).looking(match self.shape {
-            Shape::Line => Look::Line,
-            Shape::Thin => Look::Thin,
-            Shape::Dots => Look::Dots,
+            Shape::Line => LineKind::Line,
+            Shape::Thin => LineKind::Thin,
+            Shape::Dots => LineKind::Dots,
         })
     }
 }

@@ -8,7 +8,7 @@
 mod buffers;
 mod clock;
 #[cfg(target_os = "linux")]
-mod desk;
+mod control_commands;
 mod engine;
 #[cfg(target_os = "linux")]
 mod metrics;
@@ -24,7 +24,7 @@ pub mod vhost;
 
 pub use clock::Pace;
 #[cfg(target_os = "linux")]
-pub use desk::Desk;
+pub use control_commands::ControlCommands;
 pub use engine::{Engine, Lag};
 #[cfg(target_os = "linux")]
 pub use result::{Beginning, LagResult, ServeResult, ServeTime, Served, ServerResult, SpaceResult};

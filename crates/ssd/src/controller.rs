@@ -24,14 +24,14 @@ pub(crate) struct Controller {
     #[state(skip)]
     write_jitter_ns: u64,
     #[state(skip)]
-    pace_ns: u64,
+    throttle_ns: u64,
     #[state(skip)]
-    pace_burst: u64,
+    throttle_burst: u64,
     /// Sector after the last range trimmed.
     trim_end: Option<u64>,
     chance: Prng,
     firmware_free: SimTime,
-    paced: SimTime,
+    throttled_until: SimTime,
     to_drive: Bus,
     to_host: Bus,
 }
@@ -47,9 +47,9 @@ impl Controller {
             latency_ns: config.latency_ns,
             jitter_ns: config.jitter_ns,
             write_jitter_ns: config.write_jitter_ns,
-            pace_ns: config.write_pace_ns,
-            pace_burst: config.write_pace_burst.max(1),
-            paced: SimTime::ZERO,
+            throttle_ns: config.write_throttle_ns,
+            throttle_burst: config.write_throttle_burst.max(1),
+            throttled_until: SimTime::ZERO,
             chance: Prng::derive(1, "jitter"),
             firmware_free: SimTime::ZERO,
             to_drive: Bus::default(),
@@ -66,7 +66,7 @@ impl Controller {
         Self {
             trim_end: None,
             firmware_free: SimTime::ZERO,
-            paced: SimTime::ZERO,
+            throttled_until: SimTime::ZERO,
             to_drive: Bus::default(),
             to_host: Bus::default(),
             ..self.clone()
@@ -107,7 +107,7 @@ impl Controller {
         self.command_ns != 0
             || self.range_ns != 0
             || self.link_mb_s != 0
-            || self.pace_ns != 0
+            || self.throttle_ns != 0
             || self.firmware_free > now
     }
 
@@ -118,14 +118,14 @@ impl Controller {
     }
 
     #[inline]
-    pub(crate) fn pace(&mut self, now: SimTime) -> SimTime {
-        if self.pace_ns == 0 {
+    pub(crate) fn throttle(&mut self, now: SimTime) -> SimTime {
+        if self.throttle_ns == 0 {
             return now;
         }
         // The token bucket as a virtual clock: a write waits while the clock is ahead by more than the burst.
-        self.paced = now.max(self.paced) + self.pace_ns;
-        let ahead = self.paced.since(now);
-        now + ahead.saturating_sub(self.pace_ns * self.pace_burst)
+        self.throttled_until = now.max(self.throttled_until) + self.throttle_ns;
+        let ahead = self.throttled_until.since(now);
+        now + ahead.saturating_sub(self.throttle_ns * self.throttle_burst)
     }
 
     #[inline]
@@ -220,31 +220,31 @@ mod tests {
 
     /// The oracle is a token bucket, simulated ns by ns.
     #[test]
-    fn writes_are_paced_as_tokens_come() {
+    fn writes_are_throttled_as_tokens_come() {
         let mut rng = Prng::new(3);
-        for (pace_ns, burst) in [(100, 1), (100, 4), (7, 30)] {
+        for (throttle_ns, burst) in [(100, 1), (100, 4), (7, 30)] {
             let config = ControllerConfig {
-                write_pace_ns: pace_ns,
-                write_pace_burst: burst,
+                write_throttle_ns: throttle_ns,
+                write_throttle_burst: burst,
                 ..ControllerConfig::default()
             };
             let mut controller = Controller::new(&config);
-            // One token comes every pace_ns if the bucket has space for it.
-            let (mut tokens, mut next, mut clock) = (burst, pace_ns, 0);
+            // One token comes every throttle_ns if the bucket has space for it.
+            let (mut tokens, mut next, mut clock) = (burst, throttle_ns, 0);
             let mut waiting = std::collections::VecDeque::new();
             let mut now = 0;
             for _ in 0..2000 {
-                now += u64::from(rng.below(2 * pace_ns as u32));
-                waiting.push_back((controller.pace(SimTime::from_ns(now)).as_ns(), now));
+                now += u64::from(rng.below(2 * throttle_ns as u32));
+                waiting.push_back((controller.throttle(SimTime::from_ns(now)).as_ns(), now));
             }
             let mut taken = 0;
             let mut coming = waiting.into_iter().peekable();
-            while let Some(&(expected, came)) = coming.peek() {
-                if came <= clock && tokens > 0 {
-                    assert_eq!((taken, clock), (taken, expected), "{pace_ns} {burst}");
+            while let Some(&(expected, arrived)) = coming.peek() {
+                if arrived <= clock && tokens > 0 {
+                    assert_eq!((taken, clock), (taken, expected), "{throttle_ns} {burst}");
                     // A full bucket starts to refill when a token is taken from it.
                     if tokens == burst {
-                        next = clock + pace_ns;
+                        next = clock + throttle_ns;
                     }
                     tokens -= 1;
                     taken += 1;
@@ -254,7 +254,7 @@ mod tests {
                 clock += 1;
                 if clock == next {
                     tokens = (tokens + 1).min(burst);
-                    next += pace_ns;
+                    next += throttle_ns;
                 }
             }
             assert_eq!(taken, 2000);

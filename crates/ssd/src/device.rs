@@ -1,7 +1,7 @@
 //! The device interface: host commands, inspection, and operations of a simulation.
 
 use strobe_ftl::{BlockInfo, CheckError, Recovery, RecoveryError, WearSummary};
-use strobe_nand::{Class, EventLog, Met};
+use strobe_nand::{Class, CutOperations, EventLog};
 use strobe_types::{
     BlockId, Geometry, Lba, Lpn, Op, Request, SECTOR_BYTES, SimTime, StateError, StateReader, StateWriter,
     StopFlag,
@@ -148,7 +148,7 @@ pub trait Device: Send {
             let range = [Range::new(request.lba, request.sectors)];
             let command = Command::of_request(&request, &range);
             let arrival = arrivals.get(index).copied();
-            let has_place = queue.make_place(self, arrival).map_err(|error| (index, error))?;
+            let has_place = queue.wait_for_slot(self, arrival).map_err(|error| (index, error))?;
             if !has_place {
                 return Ok(index);
             }
@@ -200,7 +200,7 @@ impl HostQueue {
 
     /// Waits until [`HostQueue::send`] would submit without waiting; false if the goal is reached first.
     /// Without a goal, events before the next submission are not processed.
-    pub fn make_place<D: Device + ?Sized>(
+    pub fn wait_for_slot<D: Device + ?Sized>(
         &mut self,
         device: &mut D,
         arrival: Option<SimTime>,
@@ -377,7 +377,7 @@ pub struct PowerCut {
     /// True if the operation had begun.
     pub begun: bool,
     /// Work that the cut interrupted.
-    pub met: Underway,
+    pub in_flight: InFlightWork,
     /// The drive after the cut. Only [`Simulated::restart`] may be called on it; call
     /// [`Simulated::cut_everywhere`] before that to cut power during the recovery.
     pub drive: Box<dyn Simulated>,
@@ -385,9 +385,9 @@ pub struct PowerCut {
 
 /// Work that a power cut interrupted.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Underway {
+pub struct InFlightWork {
     /// Flash operations interrupted; counted only with timing.
-    pub flash: Met,
+    pub flash: CutOperations,
     /// True if garbage collection was running in the background.
     pub is_collecting: bool,
     /// Units evicted from the non-volatile cache that were not yet on flash.

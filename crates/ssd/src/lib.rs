@@ -42,7 +42,7 @@ pub use config::{
     ScheduleTable, Scheme, SchemeName, SectorRange, TranslationTable, TrimConfig, Victim, WearLevelingConfig,
     WearLevelingName,
 };
-pub use device::{Completion, Device, Inspect, PowerCut, Simulated, Underway};
+pub use device::{Completion, Device, InFlightWork, Inspect, PowerCut, Simulated};
 pub use drive::Drive;
 pub use error::{CommandError, Limit, Status};
 pub use latency::{Latencies, Latency};
@@ -58,8 +58,8 @@ pub use strobe_ftl::{
     RecoveryError, SlcConfig, SlcStats, Stage, Stream, Temperature, TranslationStats, WhenFull,
 };
 pub use strobe_nand::{
-    Access, Class, Damage, EventLog, Image, ImageError, ImageInfo, Issue, Met, PageTimes, RetryConfig, Scan,
-    SlcMode, SuspendConfig,
+    Access, Class, CutOperations, Damage, EventLog, Image, ImageError, ImageInfo, Issue, PageTimes,
+    RetryConfig, Scan, SlcMode, SuspendConfig,
 };
 pub use strobe_types::{StateError, StateReader, StateWriter, Stored};
 pub use target::{Answer, Requests, Target};

@@ -10,7 +10,7 @@ use crate::{SweepError, SweepFile};
 const FILE: &str = "sweep.json";
 
 #[derive(Serialize, Deserialize)]
-struct Kept {
+struct SavedSweep {
     /// Sweep file with `--set` applied.
     sweep: String,
     folder: PathBuf,
@@ -19,12 +19,12 @@ struct Kept {
 
 impl SweepFile {
     pub(crate) fn keep(&self, folder: &Path) -> Result<(), SweepError> {
-        let kept = Kept {
+        let saved = SavedSweep {
             sweep: self.text.clone(),
             folder: std::path::absolute(&self.folder).unwrap_or_else(|_| self.folder.clone()),
             own: self.own.clone(),
         };
-        let text = serde_json::to_string_pretty(&kept).expect("a description is plain data");
+        let text = serde_json::to_string_pretty(&saved).expect("a description is plain data");
         let path = folder.join(FILE);
         std::fs::write(&path, text + "\n").map_err(|error| SweepError::File { path, error })
     }
@@ -37,8 +37,8 @@ impl SweepFile {
             error: error.to_string(),
         })?;
         let wrong = |error: String| SweepError::NotDescribed { path: folder.to_owned(), error };
-        let kept: Kept = serde_json::from_str(&text).map_err(|error| wrong(error.to_string()))?;
-        let table = kept.sweep.parse().map_err(|error: toml::de::Error| wrong(error.to_string()))?;
-        Ok(Self { own: kept.own, ..Self::of(table, &kept.folder)? })
+        let saved: SavedSweep = serde_json::from_str(&text).map_err(|error| wrong(error.to_string()))?;
+        let table = saved.sweep.parse().map_err(|error: toml::de::Error| wrong(error.to_string()))?;
+        Ok(Self { own: saved.own, ..Self::of(table, &saved.folder)? })
     }
 }

@@ -116,7 +116,7 @@ fn differences(plan: &Plan, summary: &Summary, measure: usize, naming: Naming) -
     let mut columns: Vec<(String, bool)> =
         order.iter().map(|&at| (naming.key(&plan.keys[at]), false)).collect();
     if is_each {
-        columns.insert(1, ("beside".to_owned(), columns[0].1));
+        columns.insert(1, ("compared with".to_owned(), columns[0].1));
     }
     columns.extend([
         ("difference".to_owned(), true),

@@ -51,7 +51,7 @@ pub const MECHANISMS: &[Mechanism] = &[
     },
     Mechanism {
         name: "write throttle: none",
-        off: |drive| (drive.controller.write_pace_ns, drive.controller.write_pace_burst) = (0, 0),
+        off: |drive| (drive.controller.write_throttle_ns, drive.controller.write_throttle_burst) = (0, 0),
     },
     Mechanism {
         name: "write buffer size: 64 MiB",

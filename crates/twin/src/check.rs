@@ -164,11 +164,11 @@ pub struct Check {
 
 impl Check {
     /// Counts (met, judged) figures of one kind, or of all kinds for `None`.
-    pub fn met(&self, figure: Option<Figure>) -> (usize, usize) {
+    pub fn passed(&self, figure: Option<Figure>) -> (usize, usize) {
         let figures = self.rows.iter().flat_map(|row| &row.figures);
         let of_kind = figures.filter(|compared| figure.is_none_or(|figure| compared.figure == figure));
         let judged = of_kind.filter_map(|compared| compared.is_met);
-        judged.fold((0, 0), |(met, all), is_met| (met + usize::from(is_met), all + 1))
+        judged.fold((0, 0), |(passed, all), is_met| (passed + usize::from(is_met), all + 1))
     }
 
     /// Absolute errors of one kind, as shares in ascending order.

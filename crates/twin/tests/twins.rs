@@ -243,11 +243,11 @@ fn a_watcher_sees_the_rounds_of_a_fit_and_stops_it() {
 fn what_is_known_stays_as_it_is() {
     let text = measured(&small(&[]), Effort::Tiny);
     let measurements = Measurements::parse(&text, "ours.csv").expect("valid");
-    let base = small(&["drive.nand.program_ns=400000", "drive.controller.write_pace_ns=0"]);
-    let kept = ["nand.program_ns", "controller.write_pace_ns"].map(String::from).to_vec();
+    let base = small(&["drive.nand.program_ns=400000", "drive.controller.write_throttle_ns=0"]);
+    let kept = ["nand.program_ns", "controller.write_throttle_ns"].map(String::from).to_vec();
     let options = FitOptions { kept, ..options(base, 1, Effort::Tiny, None) };
     let fit = fit::fit(&measurements, &options, &()).expect("a fit");
-    assert_eq!(fit.drive.controller.write_pace_ns, 0);
+    assert_eq!(fit.drive.controller.write_throttle_ns, 0);
     assert_eq!(fit.drive.nand.program_ns, options.base.nand.program_ns);
     for found in &fit.found {
         let is_kept = ["program time", "write throttle interval"].contains(&found.name);
@@ -292,7 +292,7 @@ fn a_closed_loop_is_fitted_to() {
     assert_eq!(both.fitted.rows.len(), open.fitted.rows.len() + 1);
     let last = both.fitted.rows.last().expect("rows");
     assert!(last.writes_s.is_none() && last.figures.iter().any(|at| at.figure == Figure::Completed));
-    let pace = |fit: &fit::Fit| fit.drive.controller.write_pace_ns;
+    let pace = |fit: &fit::Fit| fit.drive.controller.write_throttle_ns;
     assert!(pace(&both) < pace(&open), "{} {}", pace(&both), pace(&open));
 }
 

@@ -72,8 +72,8 @@ struct Control(BufReader<UnixStream>);
 
 impl Control {
     fn connect(socket: &Path) -> Result<Self, Failure> {
-        let beside = socket_of(socket);
-        let path = if beside.exists() { &beside } else { socket };
+        let in_folder = socket_of(socket);
+        let path = if in_folder.exists() { &in_folder } else { socket };
         let is_file = |path: &Path| path.metadata().is_ok_and(|found| !found.file_type().is_socket());
         if is_file(path) {
             return Err(Failure::Request(anyhow!(

@@ -147,7 +147,7 @@ fn wants_figures(args: &ReportArgs) -> bool {
 }
 
 fn of_sweep(file: &Path, args: &ReportArgs) -> Result<Found, Failure> {
-    let (plan, folder) = if file.is_dir() { kept_sweep(file, args)? } else { sweep_of_file(file, args)? };
+    let (plan, folder) = if file.is_dir() { saved_sweep(file, args)? } else { sweep_of_file(file, args)? };
     let store = open_store(&folder)?;
     let all: Vec<usize> = (0..plan.points.len()).collect();
     let summary = Summary::of(&plan, &store, &all)?;
@@ -164,7 +164,7 @@ fn of_sweep(file: &Path, args: &ReportArgs) -> Result<Found, Failure> {
     Ok((strobe_sweep::page(&name, &plan, &summary), pictures, tables))
 }
 
-fn kept_sweep(folder: &Path, args: &ReportArgs) -> Result<(Plan, PathBuf), Failure> {
+fn saved_sweep(folder: &Path, args: &ReportArgs) -> Result<(Plan, PathBuf), Failure> {
     let shown = folder.display();
     if args.from.is_some() {
         return Err(request(format!("{shown} is a folder: leave --from out, or name the file of the sweep")));

@@ -16,7 +16,8 @@ use strobe_lab::{Experiment, RunError, runner};
 use strobe_serve::nbd::Export;
 use strobe_serve::nvme_tcp::{self, Subsystem};
 use strobe_serve::{
-    Address, Beginning, Desk, Engine, Pace, Protocol, ServeError, ServeResult, Server, Sockets, Tls,
+    Address, Beginning, ControlCommands, Engine, Pace, Protocol, ServeError, ServeResult, Server, Sockets,
+    Tls,
 };
 use strobe_ssd::{Ageing, Recovery, Simulated};
 use strobe_types::{SimTime, StopFlag};
@@ -181,10 +182,11 @@ pub(crate) fn serve(args: &ServeArgs) -> Result<(), Failure> {
         read_only: args.read_only,
     };
     let engine = Engine::new(drive, start, args.pace);
-    let desk = Desk::new(beginning, watch, stop.clone());
+    let control_commands = ControlCommands::new(beginning, watch, stop.clone());
     let options = nvme_tcp::Options { read_only: args.read_only, ..Default::default() };
     let subsystem = Subsystem::new(&args.nqn, options);
-    let mut server = Server::bind(&sockets, engine, export, subsystem, desk, args.connections.into())?;
+    let mut server =
+        Server::bind(&sockets, engine, export, subsystem, control_commands, args.connections.into())?;
     let addresses = server.addresses()?;
     let uris: Vec<_> = addresses.iter().map(|address| args.uri(address)).collect();
     let prints_result = json.as_ref().is_some_and(Output::is_stdout);

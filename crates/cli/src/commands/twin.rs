@@ -303,7 +303,7 @@ fn drive(name: &str, option: &str, sets: &[String]) -> Result<DriveConfig, Failu
 }
 
 fn fit(args: &FitArgs) -> Result<(), Failure> {
-    let kept = beside(&args.out, ".progress");
+    let kept = with_suffix(&args.out, ".progress");
     let inputs: [&Path; 3] = [&args.measurements, Path::new(&args.like), &kept];
     let json = output::json_output(&args.json, &inputs)?;
     let out = Output::new("--out", &args.out.display().to_string(), &inputs)?;
@@ -382,7 +382,7 @@ fn keys_of(set: &str) -> Vec<String> {
     found
 }
 
-fn beside(path: &Path, ending: &str) -> PathBuf {
+fn with_suffix(path: &Path, ending: &str) -> PathBuf {
     let mut name = path.as_os_str().to_owned();
     name.push(ending);
     name.into()
@@ -405,7 +405,7 @@ fn refuse_other(out: &Path, kept: &Path) -> Result<(), Failure> {
 
 fn no_fit(error: FitError, args: &FitArgs, measurements: &Measurements) -> Failure {
     match error {
-        FitError::Twin(TwinError::Interrupted) if beside(&args.out, ".progress").exists() => {
+        FitError::Twin(TwinError::Interrupted) if with_suffix(&args.out, ".progress").exists() => {
             Failure::Run(anyhow::anyhow!("interrupted; the same command resumes the fit"))
         }
         // The user did not write this drive: the message tells where it comes from.

@@ -64,8 +64,8 @@ pub fn crash_summary(report: &CrashReport, is_full: bool, with_place: bool) -> S
     if let Some(lines) = repairs(report) {
         let _ = write!(out, "\n{lines}");
     }
-    if let Some(beside) = &report.beside {
-        let _ = writeln!(out, "\n{}", broken(&beside.to_string(), WIDTH).join("\n"));
+    if let Some(outside) = &report.outside {
+        let _ = writeln!(out, "\n{}", broken(&outside.to_string(), WIDTH).join("\n"));
     }
     if !report.has_check {
         let note = "Without --check no data was checked: fine means that the file system mounts and its check \
@@ -350,7 +350,7 @@ mod tests {
             flushes: 7,
             lines: 40,
             took_ns: 1,
-            beside: None,
+            outside: None,
             groups: groups(&found),
             kept: None,
             found,

@@ -112,8 +112,8 @@ fn notes(result: &LinuxResult) -> Vec<String> {
             guest.kernel
         )
     });
-    let beside = guest.root.beside.as_ref().map(|beside| format!("note: {beside}"));
-    memory.into_iter().chain(spun).chain(kernel).chain(error).chain(beside).collect()
+    let outside = guest.root.outside.as_ref().map(|outside| format!("note: {outside}"));
+    memory.into_iter().chain(spun).chain(kernel).chain(error).chain(outside).collect()
 }
 
 /// Full summary of a command in a guest.

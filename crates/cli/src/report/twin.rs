@@ -16,7 +16,7 @@ const CAPTION: &str = "Measured values, and the errors of the simulated ones; * 
 
 /// Comparison of a drive with its measurements.
 pub fn check(name: &str, title: &str, remark: &str, check: &Check, ablations: &[Ablation]) -> String {
-    let mut out = format!("{name} beside {title}\n\n");
+    let mut out = format!("{name} compared with {title}\n\n");
     if !remark.is_empty() {
         let _ = writeln!(out, "{}\n", broken(&format!("{remark}."), WIDTH).join("\n"));
     }
@@ -98,15 +98,15 @@ fn off(error: f64) -> String {
 fn totals(check: &Check) -> Table {
     let mut table = table(&["figure", "tolerated", "met", "mean error", "largest"]);
     for figure in figures(check) {
-        let ((met, all), errors) = (check.met(Some(figure)), check.errors(figure));
+        let ((passed, all), errors) = (check.passed(Some(figure)), check.errors(figure));
         let Some(&largest) = errors.last() else { continue };
         let mean = errors.iter().sum::<f64>() / errors.len() as f64;
         let percent = |share: f64| off(share).trim_start_matches('+').to_owned();
-        let [tolerated, met] = match figure.tolerance() {
-            Some(tolerance) => [percent(tolerance), format!("{met} of {all}")],
+        let [tolerated, passed] = match figure.tolerance() {
+            Some(tolerance) => [percent(tolerance), format!("{passed} of {all}")],
             None => [String::new(), String::new()],
         };
-        table.add_row(row(figure.name(), [tolerated, met, percent(mean), percent(largest)]));
+        table.add_row(row(figure.name(), [tolerated, passed, percent(mean), percent(largest)]));
     }
     table
 }

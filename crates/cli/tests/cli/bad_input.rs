@@ -245,19 +245,29 @@ fn times_and_marks_that_contradict_each_other_are_refused_with_the_cure() {
         (&["drive.nand.read_ns=fast"], &["drive.nand.read_ns", "a whole number from 0 to"]),
         (&["drive.nand.suspend.most=-1"], &["drive.nand.suspend.most=-1", "from 0 to 1000000"]),
         (&["drive.ftl.gc.mode=sometimes"], &["drive.ftl.gc.mode", "background", "stop-the-world"]),
-        (&["drive.ftl.gc.pace_blocks=2"], &["drive.ftl.gc.pace_blocks is 2", "0 lets the drive choose"]),
-        (&["drive.ftl.gc.soft_blocks=2"], &["drive.ftl.gc.soft_blocks is 2", "0 lets the drive choose"]),
         (
-            &["drive.ftl.gc.soft_blocks=6", "drive.ftl.gc.pace_blocks=9"],
-            &["drive.ftl.gc.soft_blocks is 6", "drive.ftl.gc.pace_blocks", "0 lets the drive choose"],
+            &["drive.ftl.gc.low_watermark_blocks=2"],
+            &["drive.ftl.gc.low_watermark_blocks is 2", "0 lets the drive choose"],
         ),
         (
-            &["drive.ftl.gc.soft_blocks=13"],
-            &["drive.ftl.gc.soft_blocks is 13", "only 12 spare blocks", "give less"],
+            &["drive.ftl.gc.high_watermark_blocks=2"],
+            &["drive.ftl.gc.high_watermark_blocks is 2", "0 lets the drive choose"],
         ),
         (
-            &["drive.ftl.gc.pace_blocks=13"],
-            &["drive.ftl.gc.pace_blocks is 13", "only 12 spare blocks", "give less"],
+            &["drive.ftl.gc.high_watermark_blocks=6", "drive.ftl.gc.low_watermark_blocks=9"],
+            &[
+                "drive.ftl.gc.high_watermark_blocks is 6",
+                "drive.ftl.gc.low_watermark_blocks",
+                "0 lets the drive choose",
+            ],
+        ),
+        (
+            &["drive.ftl.gc.high_watermark_blocks=13"],
+            &["drive.ftl.gc.high_watermark_blocks is 13", "only 12 spare blocks", "give less"],
+        ),
+        (
+            &["drive.ftl.gc.low_watermark_blocks=13"],
+            &["drive.ftl.gc.low_watermark_blocks is 13", "only 12 spare blocks", "give less"],
         ),
         (
             &["drive.ftl.gc.victims=33"],
@@ -301,7 +311,8 @@ fn keys_of_time_without_effect_are_refused_with_what_makes_them_count() {
     let folder = Folder::new();
     let suspend =
         ["suspend_ns", "resume_ns", "least_left_ns"].map(|key| format!("drive.nand.suspend.{key}=7"));
-    let marks = ["soft_blocks=9", "pace_blocks=6", "victims=2"].map(|set| format!("drive.ftl.gc.{set}"));
+    let marks = ["high_watermark_blocks=9", "low_watermark_blocks=6", "victims=2"]
+        .map(|set| format!("drive.ftl.gc.{set}"));
     let schedule = ["host_program_ns", "background_read_ns", "background_program_ns", "erase_ns"]
         .map(|key| format!("drive.controller.schedule.{key}=7"));
     let refused = |set: &str, without: &str, cure: &str| {

@@ -28,7 +28,7 @@ fn a_drive_is_held_against_what_was_published() {
     let folder = Folder::new();
     let args = ["twin", "check", "pm9a3-like", "--tiny", "--out", "out", "--json", "out.json"];
     let shown = folder.strobe(&args).ok();
-    assert!(shown.out.contains("pm9a3-like beside Samsung PM9A3"), "{}", shown.out);
+    assert!(shown.out.contains("pm9a3-like compared with Samsung PM9A3"), "{}", shown.out);
     assert!(shown.out.lines().all(|line| line.chars().count() <= 80), "{}", shown.out);
     let result: Json = serde_json::from_str(&folder.read("out.json")).expect("JSON");
     assert_eq!(

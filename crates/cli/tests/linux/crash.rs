@@ -297,7 +297,7 @@ fn files_beside_the_drive_are_told() {
     let options = ["--cuts", "1", "--keep", "none", "--json", "-", "--", "sh", "-c"];
     let output = crash(&kernel, folder.path(), &[&options[..], &[&script]].concat());
     let report: Value = serde_json::from_slice(&output.stdout).expect("JSON");
-    assert_eq!(report["beside"], serde_json::json!({ "files": 1, "paths": [db] }));
+    assert_eq!(report["outside"], serde_json::json!({ "files": 1, "paths": [db] }));
     assert!(!db.exists(), "the host's files stay as they are");
     let output = crash(&kernel, folder.path(), &["--cuts", "1", "--keep", "none", "--", "sh", "-c", &script]);
     assert!(text(&output.stdout).contains("not on the drive"), "{}", text(&output.stdout));

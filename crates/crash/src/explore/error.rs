@@ -3,8 +3,8 @@ use std::path::PathBuf;
 use strobe_linux::LinuxError;
 use strobe_linux::command::LinuxRunError;
 
-use super::look::Verdict;
-use super::places::Places;
+use super::cut_points::CutPoints;
+use super::examine::Verdict;
 
 /// Reason why an exploration yields no verdict.
 #[derive(Debug, thiserror::Error)]
@@ -49,9 +49,9 @@ pub enum ExploreError {
     /// No flash operation matches the chosen places.
     #[error(
         "--places {}: no flash operation starts after {}; try `--places spread`", .0.name(),
-        if *.0 == Places::Lines { "a line that the program prints" } else { "a flush" }
+        if *.0 == CutPoints::Lines { "a line that the program prints" } else { "a flush" }
     )]
-    NoPlace(Places),
+    NoPlace(CutPoints),
     /// The operation (first number) is outside the program's range (second and third).
     #[error("operation {0} is outside the program's range of {1} to {2}")]
     NotThere(u64, u64, u64),

@@ -15,10 +15,10 @@ use strobe_ssd::Simulated;
 use strobe_types::{Lba, StopFlag};
 
 use super::error::ExploreError;
+use super::examine::{Examination, Examined, Verdict};
 use super::file_log::Origin;
 use super::hear::lock;
-use super::look::{Look, Looked, Verdict};
-use super::{Explorer, Rehearsed, fresh_look};
+use super::{Explorer, Rehearsed, new_examination};
 
 /// Kinds of data, in the order of the report.
 pub const KINDS: [&str; 6] = ["superblock", "journal", "metadata", "folder", "file", "earlier"];
@@ -184,9 +184,9 @@ impl Explorer {
         drive.fail_reads(lba);
         let sectors = drive.geometry().sectors_per_unit();
         let acknowledged = self.note(&rehearsed.lines, &format!("unreadable-{}", lba.get()))?;
-        let mut look: Look<'_> = fresh_look(self, rehearsed, &acknowledged, stop);
-        look.may_fail = true;
-        let Looked { verdict, reason, kernel_log, .. } = look.at(drive, rehearsed.left_at, None)?;
+        let mut examination: Examination<'_> = new_examination(self, rehearsed, &acknowledged, stop);
+        examination.may_fail = true;
+        let Examined { verdict, reason, kernel_log, .. } = examination.at(drive, rehearsed.left_at, None)?;
         // The read error itself takes precedence over messages about its consequences.
         let trouble = |line: &&str| line.contains("I/O error") || line.contains("read error");
         let kernel = kernel_log

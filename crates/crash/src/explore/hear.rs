@@ -80,7 +80,7 @@ mod tests {
         let step = || LinuxRunError::Step("sh -e -c ./before.sh: exit code 127\n".to_owned());
         assert_eq!(said.explained(step()).to_string(), step().to_string());
         said.hear(Stream::Error, b"sh: 1: ./before.sh: not found\n");
-        let told = said.explained(step()).to_string();
-        assert!(told.ends_with("exit code 127\nsh: 1: ./before.sh: not found"), "{told}");
+        let text = said.explained(step()).to_string();
+        assert!(text.ends_with("exit code 127\nsh: 1: ./before.sh: not found"), "{text}");
     }
 }

@@ -9,13 +9,13 @@
 //! Lines printed before a cut count as acknowledged, because a line is received before any later request from
 //! the guest. The user's check compares the volume with these lines.
 
+mod cut_points;
 mod error;
+mod examine;
 mod faults;
 mod file_log;
 mod hear;
-mod look;
 mod names;
-mod places;
 mod report;
 mod snapshot;
 
@@ -27,23 +27,23 @@ use std::sync::mpsc::{Receiver, sync_channel};
 use std::sync::{Arc, Mutex, PoisonError};
 
 use strobe_lab::RunError;
-use strobe_linux::command::{BesideResult, GuestRoot, LinuxRun, LinuxRunError};
+use strobe_linux::command::{GuestRoot, LinuxRun, LinuxRunError, OutsideResult};
 use strobe_linux::job::Step;
 use strobe_linux::kernel::KernelInfo;
 use strobe_linux::{LinuxError, Outcome, PoweredDrive, Stream};
 use strobe_ssd::Simulated;
 use strobe_types::{Prng, SimTime, StopFlag};
 
+use examine::{Examination, Examined, is_not_found};
 use hear::{Listener, Said, lock};
-use look::{Look, Looked, is_not_found};
 use snapshot::{Printed, RunLog, Snapshot, SnapshotDrive};
 
+pub use cut_points::CutPoints;
 pub use error::ExploreError;
+pub use examine::Verdict;
 pub use faults::{FaultReport, KINDS, Unreadable};
 pub use file_log::{FileCall, Origin, UnderWay};
-pub use look::Verdict;
-pub use places::Places;
-pub use report::{CrashReport, Found, Group, Kept, groups};
+pub use report::{CrashReport, Found, Group, SavedFiles, groups};
 
 /// Environment variable of the check: path of the file with the lines printed before the cut.
 pub const ACKNOWLEDGED: &str = "STROBE_ACKNOWLEDGED";
@@ -85,7 +85,7 @@ pub struct Rehearsed {
     flushed: Vec<u64>,
     lines: Vec<Printed>,
     took_ns: u64,
-    beside: Option<BesideResult>,
+    outside: Option<OutsideResult>,
     /// Drive after the program has ended and the volume is unmounted.
     left: Mutex<Box<dyn Simulated>>,
     /// Time of the state `left`.
@@ -116,8 +116,8 @@ impl Rehearsed {
     }
 
     /// Files that the program wrote outside the drive.
-    pub fn beside(&self) -> Option<&BesideResult> {
-        self.beside.as_ref()
+    pub fn outside(&self) -> Option<&OutsideResult> {
+        self.outside.as_ref()
     }
 
     /// True if the kernel reports file system calls and the origins of requests.
@@ -129,17 +129,17 @@ impl Rehearsed {
         self.operations.contains(&operation) || self.end == Some(operation)
     }
 
-    /// Chooses up to `cuts` operations, in order; with [`Places::All`], all.
+    /// Chooses up to `cuts` operations, in order; with [`CutPoints::All`], all.
     ///
     /// Includes the end of the program if the drive's cache then holds data.
-    pub fn choose(&self, places: Places, cuts: usize, seed: u64) -> Vec<u64> {
+    pub fn choose(&self, places: CutPoints, cuts: usize, seed: u64) -> Vec<u64> {
         let behind = match places {
-            Places::Flushes => self.flushed.clone(),
-            Places::Lines => self.lines.iter().map(|line| line.operations).collect(),
-            Places::Spread | Places::Random | Places::All => Vec::new(),
+            CutPoints::Flushes => self.flushed.clone(),
+            CutPoints::Lines => self.lines.iter().map(|line| line.operations).collect(),
+            CutPoints::Spread | CutPoints::Random | CutPoints::All => Vec::new(),
         };
         let others = cuts - usize::from(self.end.is_some()).min(cuts);
-        let chosen = places::choose(self.operations(), &behind, places, others, seed);
+        let chosen = cut_points::choose(self.operations(), &behind, places, others, seed);
         chosen.into_iter().chain(self.end).collect()
     }
 }
@@ -161,7 +161,7 @@ impl Explorer {
             // The program runs on a copy. The original is the start of later runs.
             self.perform(&kernel, drive.freeze(), start, &log, Vec::new(), Box::new(drop), stop)?;
         let took_ns = outcome.ended.guest_ns;
-        let beside = BesideResult::of(&outcome.beside);
+        let outside = OutsideResult::of(&outcome.outside);
         let mut left = outcome.drive;
         let last = left.operations();
         let at = left.settle(outcome.at).map_err(|error| LinuxRunError::from(RunError::Command(error)))?;
@@ -178,7 +178,7 @@ impl Explorer {
             flushed,
             lines,
             took_ns,
-            beside,
+            outside,
             left: Mutex::new(left.freeze()),
             left_at: at,
             written: files.into_written(),
@@ -187,12 +187,12 @@ impl Explorer {
             return Err(ExploreError::Nothing);
         }
         let acknowledged = self.note(&rehearsed.lines, "uncut")?;
-        let looked = self.look(&rehearsed, &acknowledged, stop).at(left, at, None)?;
+        let examined = self.examination(&rehearsed, &acknowledged, stop).at(left, at, None)?;
         // In `if ./check.sh; then …` a check that does not exist succeeds after every cut.
-        match (looked.verdict, looked.said.lines().find(|line| is_not_found(line))) {
+        match (examined.verdict, examined.said.lines().find(|line| is_not_found(line))) {
             (Verdict::Fine, None) => Ok(rehearsed),
             (Verdict::Fine, Some(line)) => Err(ExploreError::NoCommand(line.to_owned())),
-            (verdict, _) => Err(ExploreError::Check { verdict, reason: looked.reason }),
+            (verdict, _) => Err(ExploreError::Check { verdict, reason: examined.reason }),
         }
     }
 
@@ -263,7 +263,12 @@ impl Explorer {
         Ok(path)
     }
 
-    fn look<'a>(&self, rehearsed: &'a Rehearsed, acknowledged: &Path, stop: &'a StopFlag) -> Look<'a> {
+    fn examination<'a>(
+        &self,
+        rehearsed: &'a Rehearsed,
+        acknowledged: &Path,
+        stop: &'a StopFlag,
+    ) -> Examination<'a> {
         let mut run = self.program();
         run.before_mount = run.file_system.repair();
         run.fsck = true;
@@ -272,7 +277,7 @@ impl Explorer {
         if let GuestRoot::Host { environment, .. } = &mut run.root {
             environment.push((ACKNOWLEDGED.to_owned(), acknowledged.display().to_string()));
         }
-        Look { run, kernel: &rehearsed.kernel, stop, may_fail: false }
+        Examination { run, kernel: &rehearsed.kernel, stop, may_fail: false }
     }
 
     /// Runs the program again and examines snapshots at `operations`. Calls `tell` with each finding.
@@ -383,7 +388,7 @@ impl Explorer {
                 return Ok(());
             }
             let between = first..=wrong.operation - 1;
-            let cuts = places::choose(between, &[], Places::Spread, BISECTION_CUTS, 0);
+            let cuts = cut_points::choose(between, &[], CutPoints::Spread, BISECTION_CUTS, 0);
             found.extend(self.cut(rehearsed, &cuts, stop, tell)?);
             found.sort_by_key(|one| one.operation);
         }
@@ -428,19 +433,19 @@ impl Explorer {
         let again = self.twice.then(|| {
             u64::from(Prng::derive(self.run.experiment.seed ^ operation, "power fails again").below(60))
         });
-        let mut look = self.look(rehearsed, &acknowledged, stop);
+        let mut examination = self.examination(rehearsed, &acknowledged, stop);
         if !found.undone.is_empty() {
-            look.run.setup.push(Step::Undo(found.undone.clone()));
+            examination.run.setup.push(Step::Undo(found.undone.clone()));
         }
-        let looked = look.at(drive, recovery.finished, again)?;
-        Looked {
+        let examined = examination.at(drive, recovery.finished, again)?;
+        Examined {
             verdict: found.verdict,
             reason: found.reason,
             was_cut_again: found.was_cut_again,
             repair: found.repair,
             said: found.said,
             kernel_log: found.kernel_log,
-        } = looked;
+        } = examined;
         Ok(found)
     }
 
@@ -478,21 +483,21 @@ impl Explorer {
 }
 
 /// The volume was unmounted cleanly, so neither repair nor the file system's own check runs.
-fn fresh_look<'a>(
+fn new_examination<'a>(
     explorer: &Explorer,
     rehearsed: &'a Rehearsed,
     acknowledged: &Path,
     stop: &'a StopFlag,
-) -> Look<'a> {
-    let mut look = explorer.look(rehearsed, acknowledged, stop);
-    look.run.before_mount = Vec::new();
-    look.run.fsck = false;
+) -> Examination<'a> {
+    let mut examination = explorer.examination(rehearsed, acknowledged, stop);
+    examination.run.before_mount = Vec::new();
+    examination.run.fsck = false;
     if explorer.check.is_empty() {
         // Without a check, read all files.
-        look.run.command =
+        examination.run.command =
             ["sh", "-c", "find . -type f -exec cat {} + > /dev/null"].map(str::to_owned).into();
     }
-    look
+    examination
 }
 
 fn next(waiting: &Mutex<Receiver<Snapshot>>) -> Option<Snapshot> {

@@ -1,9 +1,9 @@
 use serde::Serialize;
-use strobe_linux::command::BesideResult;
+use strobe_linux::command::OutsideResult;
 use strobe_linux::job::Undo;
 
+use super::examine::Verdict;
 use super::file_log::{FileCall, Origin, UnderWay};
-use super::look::Verdict;
 use super::{Explorer, Rehearsed};
 
 /// Power cut and its consequences.
@@ -64,7 +64,7 @@ pub struct Group {
 
 /// Files saved for the first failing cut.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
-pub struct Kept {
+pub struct SavedFiles {
     /// Interrupted flash operation.
     pub operation: u64,
     /// Image of the drive after the cut, for `strobe linux --image`.
@@ -104,11 +104,11 @@ pub struct CrashReport {
     pub took_ns: u64,
     /// Files that the program wrote outside the drive, unaffected by cuts. Absent if there are no such files.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub beside: Option<BesideResult>,
+    pub outside: Option<OutsideResult>,
     /// Failing findings by verdict and reason, in the order of their first cut.
     pub groups: Vec<Group>,
     /// Files of the first failing cut, if saved.
-    pub kept: Option<Kept>,
+    pub kept: Option<SavedFiles>,
     /// All findings, in the order of operations.
     pub found: Vec<Found>,
 }
@@ -131,7 +131,7 @@ impl CrashReport {
             flushes: rehearsed.flushes(),
             lines: rehearsed.lines(),
             took_ns: rehearsed.took_ns(),
-            beside: rehearsed.beside().cloned(),
+            outside: rehearsed.outside().cloned(),
             groups: groups(&found),
             kept: None,
             found,

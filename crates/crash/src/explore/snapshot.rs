@@ -155,7 +155,7 @@ impl SnapshotDrive {
         Self { drive, log, wanted: Vec::new(), take: Box::new(drop), lies, has_cache: true }
     }
 
-    fn look(&mut self, now: SimTime) {
+    fn snapshot_if_due(&mut self, now: SimTime) {
         let log = Arc::clone(&self.log);
         let mut log = lock(&log);
         log.operations = self.drive.operations();
@@ -204,7 +204,7 @@ impl Device for SnapshotDrive {
             }
             _ => self.drive.submit(now, tag, command, data),
         }
-        self.look(now);
+        self.snapshot_if_due(now);
     }
 
     fn advance(&mut self, until: SimTime, completions: &mut Vec<Completion>) {
@@ -212,7 +212,7 @@ impl Device for SnapshotDrive {
         self.drive.advance(until, completions);
         let done = self.drive.operations();
         // Commands completing now were in flight during the operations up to now.
-        self.look(until);
+        self.snapshot_if_due(until);
         for completion in completions.iter().skip(from) {
             lock(&self.log).completed(completion.tag, done, self.lies);
         }
@@ -252,7 +252,7 @@ impl Device for SnapshotDrive {
 
     fn begin_unit(&mut self, now: SimTime, handle: u16) -> Result<(), CommandError> {
         let begun = self.drive.begin_unit(now, handle);
-        self.look(now);
+        self.snapshot_if_due(now);
         begun
     }
 

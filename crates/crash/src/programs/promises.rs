@@ -71,20 +71,20 @@ pub(super) fn broken(ops: &[Op], done: usize, tree: &Tree) -> Option<String> {
     let until = (done + 1).min(ops.len());
     let later = |from: usize| Later { ops: &ops[from..until], models: &models[from..] };
     // The initial files are durable.
-    all_kept("before the program", &models[..1], &later(0), tree).or_else(|| {
+    broken_state("before the program", &models[..1], &later(0), tree).or_else(|| {
         (0..done).find_map(|at| {
             let after = &models[..at + 2];
             let model = &after[at + 1];
             let by = format!("by operation {} ({})", at + 1, super::command(&ops[at]));
             match &ops[at] {
-                Op::Sync => all_kept(&by, after, &later(at + 1), tree),
+                Op::Sync => broken_state(&by, after, &later(at + 1), tree),
                 Op::Fsync(path) | Op::Fdatasync(path) => match model.file(path) {
                     Some(file) => {
                         let is_data = matches!(ops[at], Op::Fdatasync(_));
                         let old = old_paths(&ops[..at], &models, path, file, is_data);
-                        file_kept(&by, path, &old, file, model, &later(at + 1), tree)
+                        broken_file(&by, path, &old, file, model, &later(at + 1), tree)
                     }
-                    None => folder_kept(&by, path.trim_start_matches('.'), after, &later(at + 1), tree),
+                    None => broken_folder(&by, path.trim_start_matches('.'), after, &later(at + 1), tree),
                 },
                 _ => None,
             }
@@ -117,7 +117,7 @@ fn old_paths(ops: &[Op], models: &[Model], path: &str, file: usize, is_data: boo
     old
 }
 
-fn file_kept(
+fn broken_file(
     by: &str,
     path: &str,
     old: &[String],
@@ -174,12 +174,12 @@ fn shown(byte: u8) -> String {
 }
 
 /// The last of `models` is the synced state.
-fn folder_kept(by: &str, folder: &str, models: &[Model], later: &Later<'_>, tree: &Tree) -> Option<String> {
+fn broken_folder(by: &str, folder: &str, models: &[Model], later: &Later<'_>, tree: &Tree) -> Option<String> {
     let is_in = |path: &str| folder_of(path) == folder;
-    names_kept(by, &is_in, models, later, tree)
+    broken_name(by, &is_in, models, later, tree)
 }
 
-fn names_kept(
+fn broken_name(
     by: &str,
     is_in: &dyn Fn(&str) -> bool,
     models: &[Model],
@@ -206,10 +206,10 @@ fn names_kept(
         .map(|path| format!("{path} exists again, although its removal was made durable {by}"))
 }
 
-fn all_kept(by: &str, models: &[Model], later: &Later<'_>, tree: &Tree) -> Option<String> {
+fn broken_state(by: &str, models: &[Model], later: &Later<'_>, tree: &Tree) -> Option<String> {
     let now = models.last()?;
     let files = || now.names.keys().filter_map(|path| Some((path, now.file(path)?)));
     files()
-        .find_map(|(path, file)| file_kept(by, path, &[], file, now, later, tree))
-        .or_else(|| names_kept(by, &|_| true, models, later, tree))
+        .find_map(|(path, file)| broken_file(by, path, &[], file, now, later, tree))
+        .or_else(|| broken_name(by, &|_| true, models, later, tree))
 }

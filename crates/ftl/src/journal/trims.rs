@@ -142,7 +142,7 @@ impl Trims {
 
     /// Records that `lpn` moved: to the newest page that names it, or elsewhere if `is_foreign`.
     #[inline]
-    pub(crate) fn name_changed(&mut self, lpn: Lpn, is_foreign: bool) {
+    pub(crate) fn record_name(&mut self, lpn: Lpn, is_foreign: bool) {
         if self.mark_foreign(lpn, is_foreign) || is_foreign {
             self.journal.unit_changed(self.words.len() as u32 + lpn.get());
         }

@@ -181,7 +181,7 @@ impl Naive {
         if self.open[stream].is_none() {
             let block = self.free.pop_front().expect("an erased block");
             (self.labels[block], self.open[stream]) = (stream, Some(block));
-            self.look_around();
+            self.check_windows();
         }
         let block = self.open[stream].expect("open");
         if let Some((old, _)) = self.places[lpn as usize].replace((block, self.blocks[block].len())) {
@@ -277,7 +277,7 @@ impl Naive {
         self.need(|&group| group <= to);
     }
 
-    fn look_around(&mut self) {
+    fn check_windows(&mut self) {
         let written = self.clock - self.period.0;
         if written >= (self.dimensions[0] * self.dimensions[1]) as u64 {
             self.waf = (written + self.period.1) as f64 / written as f64;

@@ -272,7 +272,7 @@ impl<'a, T: Timing, S: Subject<T>> Run<'a, T, S> {
         self.settle();
         let mut tokens = Vec::new();
         self.drive.nand_mut().reported(&mut tokens);
-        tokens.into_iter().for_each(|token| self.drive.go_on(token));
+        tokens.into_iter().for_each(|token| self.drive.on_event(token));
         self.look(rng, look);
         true
     }

@@ -48,7 +48,7 @@ pub fn from_job_file(text: &str, name: &str, target: &Target<'_>) -> Result<Load
         for (word, value) in words {
             match known(&word, &value) {
                 Ok(Some(word)) => own.push((word, value)),
-                Ok(None) => note_idle(&mut idle, &word),
+                Ok(None) => push_idle(&mut idle, &word),
                 Err(why) => return Err(format!("{}: {why}", of(&word))),
             }
         }
@@ -79,7 +79,7 @@ pub fn from_options(given: &[(&str, &str)], target: &Target<'_>) -> Result<Load,
     for &(word, value) in given {
         match known(word, value).map_err(|why| format!("{}: {why}", option(word, value)))? {
             Some(word) => words.push((word, value.to_owned())),
-            None => note_idle(&mut idle, word),
+            None => push_idle(&mut idle, word),
         }
     }
     let refusal = |(word, why): (&str, String)| {
@@ -122,7 +122,7 @@ fn value_of<'a>(word: &'a str, value: &'a str) -> &'a str {
     if value.is_empty() { word } else { value }
 }
 
-fn note_idle(idle: &mut Vec<String>, word: &str) {
+fn push_idle(idle: &mut Vec<String>, word: &str) {
     if !idle.iter().any(|other| other == word) {
         idle.push(word.to_owned());
     }

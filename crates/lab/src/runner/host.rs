@@ -241,7 +241,7 @@ impl<'a> Host<'a> {
         self.drive.next_event().expect("a command that is outstanding completes")
     }
 
-    fn check_headway(&mut self) -> Result<(), Stop> {
+    fn check_progress(&mut self) -> Result<(), Stop> {
         let (failed, pages) = (self.drive.host_counts().all_errors(), self.pages());
         let (before, at) = self.failed_at;
         if pages != at || !self.has_length() {
@@ -314,7 +314,7 @@ impl<'a> Host<'a> {
     }
 
     #[inline]
-    pub(super) fn look_inside(&mut self, now: SimTime) {
+    pub(super) fn sample_xray(&mut self, now: SimTime) {
         let Some(mut xray) = self.xray.take() else { return };
         let pages = self.phase_pages();
         if xray.is_due(now, pages) {
@@ -383,13 +383,13 @@ impl<'a> Host<'a> {
         Ok(back)
     }
 
-    pub(super) fn keep_house(&mut self) -> Result<(), Stop> {
+    pub(super) fn run_checks(&mut self) -> Result<(), Stop> {
         if self.drive.host_counts().units_written >= self.series.due() {
             self.sample()?;
         }
         self.check_time()?;
-        self.check_headway()?;
-        self.look_inside(self.now());
+        self.check_progress()?;
+        self.sample_xray(self.now());
         self.report()?;
         if self.bad_blocks.as_mut().is_some_and(|watch| watch.check(&*self.drive)) {
             return Err(Stop::BadBlocks);

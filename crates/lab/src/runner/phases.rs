@@ -149,7 +149,7 @@ impl<'a> Runner<'a> {
             Err(stop) if stop.is_interruption(&*self.host.drive) => {
                 (EndedBy::Interrupted, Some("interrupted".to_owned()))
             }
-            Err(Stop::BadBlocks) => (EndedBy::BadBlocks, self.came_early("the blocks went bad")),
+            Err(Stop::BadBlocks) => (EndedBy::BadBlocks, self.early_end("the blocks went bad")),
             // The drive wore out, which is the intended end if run.until_end_of_life is set.
             Err(Stop::Drive(CommandError::Ftl(error))) => {
                 let ended_by = EndedBy::refusal(&error);
@@ -157,7 +157,7 @@ impl<'a> Runner<'a> {
                 let death =
                     cause_of_death(self.experiment, self.host.drive.geometry(), &self.host.drive.stats());
                 let reason = format!("{error}{death}");
-                (ended_by, if wanted { self.came_early(&reason) } else { Some(reason) })
+                (ended_by, if wanted { self.early_end(&reason) } else { Some(reason) })
             }
             Err(Stop::Drive(error)) => return Err(RunError::Command(error)),
             Err(Stop::Failed(error)) => return Err(error),
@@ -200,7 +200,7 @@ impl<'a> Runner<'a> {
     }
 
     /// Reason for a partial result, if the intended end came before the measurement.
-    fn came_early(&self, what: &str) -> Option<String> {
+    fn early_end(&self, what: &str) -> Option<String> {
         (!self.host.is_measuring()).then(|| {
             format!("{what}, before anything was measured; use a shorter run.warmup or more endurance")
         })

@@ -52,8 +52,8 @@ impl Host<'_> {
             }
         }
         let now = self.queue.issue(arrival);
-        self.look_until(now);
-        self.note_outstanding(now, self.queue.in_flight() as u32);
+        self.sample_xray_until(now);
+        self.record_outstanding(now, self.queue.in_flight() as u32);
         self.drive.submit(now, number, command, None);
         // The command may complete at the time of its submission.
         if self.drive.has_completion(now) {
@@ -63,13 +63,13 @@ impl Host<'_> {
             && let Some(back) = power.after_command(&mut self.drive, number)?
         {
             self.queue = self.queue.restarted(back);
-            self.note_outstanding(self.queue.now(), 0);
+            self.record_outstanding(self.queue.now(), 0);
         }
         Ok(true)
     }
 
     pub(super) fn advance(&mut self, until: SimTime) -> Result<(), Stop> {
-        self.look_until(until);
+        self.sample_xray_until(until);
         self.receive(until, |queue, completion| {
             queue.complete(completion.at);
             queue.in_flight() as u32
@@ -106,19 +106,19 @@ impl Host<'_> {
     }
 
     #[inline]
-    pub(super) fn note_outstanding(&mut self, now: SimTime, outstanding: u32) {
+    pub(super) fn record_outstanding(&mut self, now: SimTime, outstanding: u32) {
         if let Some(timeline) = &mut self.timeline {
             timeline.outstanding(now, outstanding);
         }
     }
 
     /// Ends intervals and takes frames due by `now`; no event is due before.
-    fn look_until(&mut self, now: SimTime) {
+    fn sample_xray_until(&mut self, now: SimTime) {
         // There is no backlog: an open-loop trace is issued on arrival, and other requests arrive when a slot
         // is free.
         self.close_intervals(now, |_| 0);
         while let Some(due) = self.xray_due().filter(|&due| due <= now && now != NEVER) {
-            self.look_inside(due.max(self.now()));
+            self.sample_xray(due.max(self.now()));
         }
     }
 
@@ -134,7 +134,7 @@ impl Host<'_> {
     pub(super) fn issue(&mut self, batch: &[Request], arrivals: &[SimTime]) -> Result<usize, Stop> {
         let (issued, result) = self.run_batch(batch, arrivals);
         self.requests += issued as u64;
-        self.keep_house()?;
+        self.run_checks()?;
         result.map(|()| issued)
     }
 
@@ -142,7 +142,7 @@ impl Host<'_> {
     pub(super) fn send(&mut self, command: &Command<'_>, arrival: Option<SimTime>) -> Result<bool, Stop> {
         let is_sent = self.send_one(command, arrival, self.requests)?;
         self.requests += u64::from(is_sent);
-        self.keep_house()?;
+        self.run_checks()?;
         Ok(is_sent)
     }
 }

@@ -15,7 +15,7 @@ pub(crate) const DRIVES: &[(&str, &str)] = &[
         measure = '4x'",
     ),
     (
-        "planes, buffer, collection beside the host, suspension",
+        "planes, buffer, background collection, suspension",
         "[drive.nand]
         channels = 2
         dies_per_channel = 2
@@ -69,7 +69,7 @@ pub(crate) const DRIVES: &[(&str, &str)] = &[
         measure = '2x'",
     ),
     (
-        "collection beside the host on dies with buses of their own, a journaled map",
+        "background collection on dies with buses of their own, a journaled map",
         "[drive.nand]
         channels = 2
         blocks_per_plane = 40

@@ -27,8 +27,8 @@ pub(crate) struct Drive {
     /// In stripes, a page on each plane of the drive; 0: none.
     pub(crate) buffer_stripes: u32,
     /// 0: defaults of the drive.
-    pub(crate) pace_blocks: u32,
-    pub(crate) soft_blocks: u32,
+    pub(crate) low_watermark_blocks: u32,
+    pub(crate) high_watermark_blocks: u32,
     pub(crate) depth_per_die: u32,
 }
 
@@ -43,8 +43,8 @@ pub(crate) const PLAIN: Drive = Drive {
     mode: "background",
     victim: "greedy",
     buffer_stripes: 0,
-    pace_blocks: 0,
-    soft_blocks: 0,
+    low_watermark_blocks: 0,
+    high_watermark_blocks: 0,
     depth_per_die: 8,
 };
 
@@ -70,7 +70,10 @@ impl Drive {
         let Self { over_provisioning, die_allocation, mode, victim, .. } = *self;
         let marks = match mode {
             "background" => {
-                format!("pace_blocks = {}\nsoft_blocks = {}\n", self.pace_blocks, self.soft_blocks)
+                format!(
+                    "low_watermark_blocks = {}\nsoft_blocks = {}\n",
+                    self.low_watermark_blocks, self.high_watermark_blocks
+                )
             }
             _ => String::new(),
         };

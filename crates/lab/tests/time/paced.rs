@@ -45,14 +45,14 @@ fn assert_paced(drive: &Drive, loads: &[f64], warm_up: u64, window: u64) {
         );
         // A few dozen of tens of thousands are outstanding at either end.
         assert_near("writes done of those offered", window.writes.count as f64, offered as f64, 0.01);
-        let (least, soft) = (least_blocks(drive), drive.soft_blocks);
+        let (least, high) = (least_blocks(drive), drive.high_watermark_blocks);
         assert!(
             window.free_space.least >= f64::from(least),
             "room for {} blocks, {least} at least",
             window.free_space.least
         );
         // Each victim chosen below the watermark gains at most one block.
-        let most = soft + drive.dies();
+        let most = high + drive.dies();
         assert!(
             window.free_space.most <= f64::from(most),
             "room for {} blocks, {most} at most",
@@ -62,7 +62,7 @@ fn assert_paced(drive: &Drive, loads: &[f64], warm_up: u64, window: u64) {
     }
 }
 
-const PACED: Drive = Drive { pace_blocks: 13, soft_blocks: 17, ..PLAIN };
+const PACED: Drive = Drive { low_watermark_blocks: 13, high_watermark_blocks: 17, ..PLAIN };
 
 #[test]
 fn a_drive_that_is_not_saturated_keeps_up_and_keeps_its_room() {
@@ -74,6 +74,11 @@ fn a_drive_that_is_not_saturated_keeps_up_and_keeps_its_room() {
 fn table_of_paced_drives() {
     let loads = [0.1, 0.2, 0.35, 0.5, 0.65, 0.8, 0.9, 0.95];
     assert_paced(&Drive { blocks_per_plane: 128, ..PACED }, &loads, 2, 6);
-    assert_paced(&Drive { channels: 16, pace_blocks: 46, soft_blocks: 56, ..PACED }, &loads, 2, 4);
+    assert_paced(
+        &Drive { channels: 16, low_watermark_blocks: 46, high_watermark_blocks: 56, ..PACED },
+        &loads,
+        2,
+        4,
+    );
     assert_paced(&Drive { buffer_stripes: 16, ..PACED }, &loads, 2, 6);
 }

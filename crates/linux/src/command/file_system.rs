@@ -123,11 +123,11 @@ mod tests {
     #[test]
     fn mkfs_leaves_an_aged_drive_as_it_is_unless_it_is_told_otherwise() {
         let words = |text: &str| text.split_whitespace().map(str::to_owned).collect::<Vec<_>>();
-        let told = |file_system: FileSystem, options| file_system.without_discard(&words(options));
-        assert_eq!(told(FileSystem::Ext4, "-E discard"), words("-E nodiscard,discard"));
-        assert_eq!(told(FileSystem::F2fs, "-t 1"), words("-t 0 -t 1"));
-        assert_eq!(told(FileSystem::Xfs, ""), words("-K"));
-        assert_eq!(told(FileSystem::Vfat, "-S 4096"), words("-S 4096"));
+        let without_discard = |file_system: FileSystem, options| file_system.without_discard(&words(options));
+        assert_eq!(without_discard(FileSystem::Ext4, "-E discard"), words("-E nodiscard,discard"));
+        assert_eq!(without_discard(FileSystem::F2fs, "-t 1"), words("-t 0 -t 1"));
+        assert_eq!(without_discard(FileSystem::Xfs, ""), words("-K"));
+        assert_eq!(without_discard(FileSystem::Vfat, "-S 4096"), words("-S 4096"));
     }
 
     #[test]

@@ -19,7 +19,7 @@ use strobe_ssd::{Ageing, AgeingError, DataMode, DriveConfig, DurableMap, Simulat
 use strobe_types::{SimTime, StopFlag};
 
 pub use file_system::FileSystem;
-pub use result::{BesideResult, LinuxResult};
+pub use result::{LinuxResult, OutsideResult};
 pub use root::{GuestRoot, environment, file_here, program_here};
 pub use series::{GuestInterval, KernelInterval, series_csv};
 pub use switches::{Ext4Discard, F2fsCleaning, Switches};

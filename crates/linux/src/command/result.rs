@@ -206,26 +206,26 @@ pub struct RootResult {
     pub digest: Option<String>,
     /// Files written outside the drive, into the guest's memory; absent without any.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub beside: Option<BesideResult>,
+    pub outside: Option<OutsideResult>,
 }
 
 /// Files written outside the drive.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, JsonSchema)]
-pub struct BesideResult {
+pub struct OutsideResult {
     /// Number of files.
     pub files: u64,
     /// Up to four of their paths.
     pub paths: Vec<String>,
 }
 
-impl BesideResult {
+impl OutsideResult {
     /// `None` without files.
     pub fn of((files, paths): &(u64, Vec<String>)) -> Option<Self> {
         (*files > 0).then(|| Self { files: *files, paths: paths.clone() })
     }
 }
 
-impl std::fmt::Display for BesideResult {
+impl std::fmt::Display for OutsideResult {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         let more = self.files - self.paths.len() as u64;
         let more = if more > 0 { format!(" and {more} more") } else { String::new() };
@@ -295,7 +295,7 @@ impl LinuxResult {
                     files: outcome.host.as_ref().map(|host| host.files),
                     bytes: outcome.host.as_ref().map(|host| host.bytes),
                     digest: outcome.host.as_ref().map(|host| host.digest.clone()),
-                    beside: BesideResult::of(&outcome.beside),
+                    outside: OutsideResult::of(&outcome.outside),
                 },
                 mkfs: kind
                     .filter(|_| !run.is_made)

@@ -139,7 +139,7 @@ impl Watch for Series {
         self.0.borrow().timeline.due()
     }
 
-    fn look(&mut self, drive: &dyn Simulated) {
+    fn observe(&mut self, drive: &dyn Simulated) {
         let mut taker = self.0.borrow_mut();
         let now = taker.timeline.due();
         taker.close(now, drive);

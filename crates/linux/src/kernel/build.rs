@@ -125,7 +125,7 @@ pub fn build(options: &BuildOptions, progress: &mut dyn FnMut(BuildProgress)) ->
     let version = build.version(&source)?;
     let kernel = cache.join(kernel_name(&version, (!is_default).then_some(&stamp), &recipe));
     if kernel.exists() {
-        fs::write(beside(&kernel, STAMP), stamp)?;
+        fs::write(with_suffix(&kernel, STAMP), stamp)?;
         return Ok(Built::new(kernel, &version));
     }
     build.patch(&version)?;
@@ -136,15 +136,15 @@ pub fn build(options: &BuildOptions, progress: &mut dyn FnMut(BuildProgress)) ->
     let part = folder.path().join("kernel");
     fs::copy(build.tree.join("linux"), &part)?;
     inspect(&part)?;
-    fs::copy(build.tree.join(".config"), beside(&kernel, ".config"))?;
+    fs::copy(build.tree.join(".config"), with_suffix(&kernel, ".config"))?;
     fs::rename(&part, &kernel)?;
-    fs::write(beside(&kernel, STAMP), stamp)?;
+    fs::write(with_suffix(&kernel, STAMP), stamp)?;
     Ok(Built::new(kernel, &version))
 }
 
 const STAMP: &str = ".source";
 
-fn beside(kernel: &Path, end: &str) -> PathBuf {
+fn with_suffix(kernel: &Path, end: &str) -> PathBuf {
     let mut name = kernel.as_os_str().to_owned();
     name.push(end);
     name.into()
@@ -395,7 +395,7 @@ mod tests {
         set(".git", "looked at", 5);
         assert_eq!(stamp(), first);
         fs::write(cache.join(name(&first)), "").expect("written");
-        fs::write(beside(&cache.join(name(&first)), STAMP), &first).expect("written");
+        fs::write(with_suffix(&cache.join(name(&first)), STAMP), &first).expect("written");
         assert_eq!(built_from(&cache, "0123abcd", &first), Some(cache.join(name(&first))));
         for (name_of, text, seconds) in
             [("fs/ext4/super.c", "two", 2), ("fs/new.c", "", 1), ("fs/new.c", "x", 1)]

@@ -95,7 +95,7 @@ impl<T: Timing, M: Medium> Chip<T, M> {
     }
 
     #[inline(always)]
-    pub(super) fn note_programs(&mut self, first: Ppn, pages: u32) {
+    pub(super) fn count_programs(&mut self, first: Ppn, pages: u32) {
         if let Some(watched) = &mut self.watched {
             watched.extend((0..pages).map(|at| first.plus(at)));
         }
@@ -123,7 +123,7 @@ impl<T: Timing, M: Medium> Chip<T, M> {
         if faults.rate > 0.0 && faults.chance.chance(faults.rate) {
             faults.lost.extend((units.start.get()..units.end.get()).map(Ppa::new));
         }
-        let mut met = Fault::None;
+        let mut fault = Fault::None;
         if !faults.once.is_empty() {
             let armed: Vec<Ppa> = faults.once.range(units.clone()).copied().collect();
             for ppa in &armed {
@@ -131,18 +131,18 @@ impl<T: Timing, M: Medium> Chip<T, M> {
             }
             // A planned one-time fault fails a host read; an internal read succeeds at its retry.
             if !armed.is_empty() {
-                met = Fault::Repeated;
+                fault = Fault::Repeated;
                 if cause == Cause::Host {
-                    met = Fault::Lost;
+                    fault = Fault::Lost;
                     faults.failing.extend(armed);
                 }
             }
         }
         if faults.lost.range(units).next().is_some() {
-            met = Fault::Lost;
+            fault = Fault::Lost;
         }
-        faults.uncorrectable += u64::from(met == Fault::Lost);
-        met
+        faults.uncorrectable += u64::from(fault == Fault::Lost);
+        fault
     }
 
     pub(super) fn lose_page(&mut self, ppn: Ppn, part: u32) {

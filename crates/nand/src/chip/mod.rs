@@ -135,7 +135,7 @@ impl<T: Timing, M: Medium> Chip<T, M> {
         done
     }
 
-    fn keep_state(&mut self, id: BlockId, erase: Option<Cause>) {
+    fn save_before_change(&mut self, id: BlockId, erase: Option<Cause>) {
         self.medium.set_block(id, self.block(id), erase);
     }
 
@@ -144,9 +144,9 @@ impl<T: Timing, M: Medium> Chip<T, M> {
         let page = first.get() - id.get() * self.geometry.pages_per_block();
         if self.retries.is_some() && self.blocks[id.index()].pages_programmed == 0 {
             // Retention counts from the first program of the block.
-            self.note_first_program(id);
+            self.record_first_program(id);
         }
-        self.note_programs(first, pages);
+        self.count_programs(first, pages);
         let block = &mut self.blocks[id.index()];
         debug_assert!(!block.state().half_erased, "flash rule broken: program of half-erased {id}");
         if let Some(programmed) = &mut self.programmed {
@@ -372,7 +372,7 @@ impl<T: Timing, M: Medium> Nand for Chip<T, M> {
         );
         assert!(self.slc_pages > 0, "flash rule broken: {id} cannot be in SLC mode");
         self.blocks[id.index()] = BlockState { mode, ..state }.into();
-        self.keep_state(id, None);
+        self.save_before_change(id, None);
     }
 
     fn slc_pages(&self) -> u32 {
@@ -393,7 +393,7 @@ impl<T: Timing, M: Medium> Nand for Chip<T, M> {
         if self.wear.endurance_pe.is_some_and(|limit| erases >= limit) {
             // The failing erase was counted and took its time; the block is bad from now on.
             self.blocks[id.index()].history |= Block::BAD;
-            self.keep_state(id, Some(cause));
+            self.save_before_change(id, Some(cause));
             return Err(EraseFailed { at: done });
         }
         // The default state also clears SLC mode and the half-erased flag.
@@ -405,7 +405,7 @@ impl<T: Timing, M: Medium> Nand for Chip<T, M> {
             let pages = self.geometry.pages_per_block() as usize;
             programmed[id.index() * pages..(id.index() + 1) * pages].fill(false);
         }
-        self.keep_state(id, Some(cause));
+        self.save_before_change(id, Some(cause));
         self.medium.erase(self.geometry.first_unit(id), self.geometry.units_per_block());
         Ok(done)
     }
@@ -447,7 +447,7 @@ impl<T: Timing, M: Medium> Nand for Chip<T, M> {
             self.track_mark(block);
         }
         self.blocks[block.index()].history |= Block::BAD;
-        self.keep_state(block, None);
+        self.save_before_change(block, None);
     }
 
     fn counts(&self) -> &OpCounts {

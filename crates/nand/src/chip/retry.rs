@@ -136,7 +136,7 @@ impl<T: Timing, M: Medium> Chip<T, M> {
         (1 + again, is_beyond && retries.config.fails_beyond_most)
     }
 
-    pub(super) fn note_first_program(&mut self, block: BlockId) {
+    pub(super) fn record_first_program(&mut self, block: BlockId) {
         let now = self.timing.now();
         if let Some(retries) = &mut self.retries {
             retries.stress[block.index()].since = now;

@@ -3,7 +3,7 @@
 use strobe_types::{BlockId, Ppn};
 
 use super::{Block, Chip, PADDING};
-use crate::cut::{CutPlan, Cuts, Met, PowerCuts, Snapshot};
+use crate::cut::{CutOperations, CutPlan, Cuts, PowerCuts, Snapshot};
 use crate::{Cause, Medium, Nand as _, NandOp, Timing};
 
 impl<T: Timing, M: Medium> Chip<T, M> {
@@ -28,13 +28,13 @@ impl<T: Timing, M: Medium> Chip<T, M> {
         if before {
             let mut flash = copy();
             flash.forget_unused_modes();
-            cuts.taken.push(Snapshot { operation, begun: false, met: Met::default(), flash });
+            cuts.taken.push(Snapshot { operation, begun: false, in_flight: CutOperations::default(), flash });
         }
         if during {
             let mut flash = copy();
             tear(&mut flash);
             flash.forget_unused_modes();
-            cuts.taken.push(Snapshot { operation, begun: true, met: Met::default(), flash });
+            cuts.taken.push(Snapshot { operation, begun: true, in_flight: CutOperations::default(), flash });
         }
         self.cuts = cuts;
     }
@@ -63,7 +63,7 @@ impl<T: Timing, M: Medium> Chip<T, M> {
         let (first, units) = (self.geometry.first_unit(block), self.geometry.units_per_block());
         self.oob_lpn[first.index()..first.index() + units as usize].fill(PADDING);
         self.blocks[block.index()].history |= Block::HALF_ERASED;
-        self.keep_state(block, None);
+        self.save_before_change(block, None);
         self.medium.erase(first, units);
     }
 }
@@ -71,7 +71,7 @@ impl<T: Timing, M: Medium> Chip<T, M> {
 impl<T: Timing, M: Medium> PowerCuts for Chip<T, M> {
     fn plan_cuts(&mut self, plan: CutPlan) {
         self.cuts = Cuts::new(plan);
-        self.keep_on_their_way();
+        self.track_in_flight();
         self.go_page_by_page();
     }
 
@@ -80,7 +80,7 @@ impl<T: Timing, M: Medium> PowerCuts for Chip<T, M> {
     }
 
     fn cut_now(&mut self) -> Snapshot<Self> {
-        let (flash, met) = self.as_cut_during(None);
-        Snapshot { operation: self.counts.changes(), begun: false, met, flash }
+        let (flash, in_flight) = self.as_cut_during(None);
+        Snapshot { operation: self.counts.changes(), begun: false, in_flight, flash }
     }
 }

@@ -7,7 +7,7 @@
 use strobe_types::{BlockId, Ppa, Ppn, SimTime};
 
 use super::{Block, Chip, Lasts, Stress};
-use crate::cut::{Met, Snapshot};
+use crate::cut::{CutOperations, Snapshot};
 use crate::{BlockState, Cause, Medium, NandOp, Timing, Unit, When};
 
 const TOKEN: u64 = 1 << 62;
@@ -61,7 +61,7 @@ impl<P> Default for UndoLog<P> {
     }
 }
 
-impl Met {
+impl CutOperations {
     fn add<P>(&mut self, what: &What<P>, is_suspended: bool) {
         let (all, suspended) = match what {
             What::Mark { .. } => return,
@@ -76,7 +76,7 @@ impl Met {
 impl<T: Timing, M: Medium> Chip<T, M> {
     /// Operations issued before the plan count as done. Logged changes stay until their operation is
     /// complete, because it is still to be reported.
-    pub(super) fn keep_on_their_way(&mut self) {
+    pub(super) fn track_in_flight(&mut self) {
         let UndoLog { changes, reported, .. } = &self.undo_log;
         let is_kept = self.is_tracked() || !changes.is_empty() || !reported.is_empty();
         self.undo_log.is_kept = is_kept;
@@ -147,7 +147,7 @@ impl<T: Timing, M: Medium> Chip<T, M> {
                     _ => self.completed(token & !TOKEN),
                 }
             }
-            self.keep_on_their_way();
+            self.track_in_flight();
         }
         true
     }
@@ -158,7 +158,7 @@ impl<T: Timing, M: Medium> Chip<T, M> {
             kept.append(&mut self.undo_log.reported);
         }
         self.undo_log.reported = kept;
-        self.keep_on_their_way();
+        self.track_in_flight();
     }
 
     pub(super) fn finish_tracked(&mut self, when: When) -> SimTime {
@@ -166,13 +166,13 @@ impl<T: Timing, M: Medium> Chip<T, M> {
         self.timing.watch(when, FINISHED);
         let mut is_done = false;
         while !is_done && self.run_tracked(SimTime::from_ns(u64::MAX)) {
-            let mut news = std::mem::take(&mut self.undo_log.reported);
-            is_done = news.contains(&FINISHED);
-            news.retain(|&token| token != FINISHED);
-            kept.append(&mut news);
+            let mut reported = std::mem::take(&mut self.undo_log.reported);
+            is_done = reported.contains(&FINISHED);
+            reported.retain(|&token| token != FINISHED);
+            kept.append(&mut reported);
         }
         self.undo_log.reported = kept;
-        self.keep_on_their_way();
+        self.track_in_flight();
         match when {
             When::At(time) => time,
             When::With(_) => self.timing.now(),
@@ -183,8 +183,8 @@ impl<T: Timing, M: Medium> Chip<T, M> {
         let (before, during) = self.cuts.wanted(operation);
         for (wanted, begun) in [(before, false), (during, true)] {
             if wanted {
-                let (flash, met) = self.as_cut_during(Some((operation, begun)));
-                self.cuts.taken.push(Snapshot { operation, begun, met, flash });
+                let (flash, in_flight) = self.as_cut_during(Some((operation, begun)));
+                self.cuts.taken.push(Snapshot { operation, begun, in_flight, flash });
             }
         }
         let changes = &mut self.undo_log.changes;
@@ -195,10 +195,10 @@ impl<T: Timing, M: Medium> Chip<T, M> {
     }
 
     /// `cut` is the operation being cut; true means just before its completion, false just before its start.
-    pub(super) fn as_cut_during(&mut self, cut: Option<(u64, bool)>) -> (Self, Met) {
+    pub(super) fn as_cut_during(&mut self, cut: Option<(u64, bool)>) -> (Self, CutOperations) {
         // Without an operation, cut before one that is still to come.
         let (last, begun) = cut.unwrap_or((u64::MAX, false));
-        let mut met = Met::default();
+        let mut in_flight = CutOperations::default();
         let mut cuts = std::mem::take(&mut self.cuts);
         let undo_log = std::mem::take(&mut self.undo_log);
         let mut flash = self.clone();
@@ -221,7 +221,7 @@ impl<T: Timing, M: Medium> Chip<T, M> {
             if let Some(has_begun) = has_begun {
                 flash.undo(change, has_begun);
                 if has_begun {
-                    met.add(&change.what, self.timing.is_suspended(change.when));
+                    in_flight.add(&change.what, self.timing.is_suspended(change.when));
                 }
             }
         }
@@ -229,7 +229,7 @@ impl<T: Timing, M: Medium> Chip<T, M> {
         flash.timing = self.timing.at_rest();
         std::mem::swap(&mut self.cuts, &mut cuts);
         self.undo_log = undo_log;
-        (flash, met)
+        (flash, in_flight)
     }
 
     fn block_of(&self, change: &Change<M::Payload>) -> BlockId {

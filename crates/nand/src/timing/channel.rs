@@ -30,14 +30,14 @@ const BEHIND_COMMANDS: u64 = 1 << 63;
 pub(super) struct Channel {
     pub(super) is_busy: bool,
     requests: Vec<Request>,
-    came: u64,
+    arrived: u64,
 }
 
 impl Channel {
     pub(super) fn request(&mut self, die: u32, class: Class, what: Carry, deadline: SimTime) {
-        self.came += 1;
+        self.arrived += 1;
         let behind = if matches!(what, Carry::Command(_)) { 0 } else { BEHIND_COMMANDS };
-        self.requests.push(Request { class, deadline, turn: self.came | behind, die, what });
+        self.requests.push(Request { class, deadline, turn: self.arrived | behind, die, what });
     }
 
     /// Chooses the class with the earliest deadline, on ties the most urgent; within it commands first, then

@@ -190,12 +190,12 @@ impl<M: Medium> Bench<M> {
     }
 
     fn verify(&mut self, snapshot: Snapshot<Chip<ArrayTiming, M>>, time: SimTime, ended: &[u64]) {
-        let Snapshot { operation, begun, met, mut flash } = snapshot;
+        let Snapshot { operation, begun, in_flight, mut flash } = snapshot;
         let place = format!("{}: cut {operation}, begun {begun}, at {time:?}", self.what);
         self.snapshots += 1;
         let statuses = self.model.statuses(operation, begun);
         let torn = statuses.iter().filter(|&&status| status == Status::Begun).count();
-        assert_eq!((met.programs + met.erases) as usize, torn, "{place}");
+        assert_eq!((in_flight.programs + in_flight.erases) as usize, torn, "{place}");
         self.torn += torn as u64;
         self.undone += statuses.iter().filter(|&&status| status == Status::Waiting).count() as u64;
         let expected = self.model.after(&statuses, ended);

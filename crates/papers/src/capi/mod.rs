@@ -206,7 +206,7 @@ impl Plan {
         environment: &Environment,
         schemes: impl IntoIterator<Item = Scheme>,
         data: &[Data],
-    ) -> Result<Places, PaperError> {
+    ) -> Result<CutPoints, PaperError> {
         let mut places = Vec::new();
         for scheme in schemes {
             let of_scheme: Result<Vec<usize>, _> =
@@ -218,7 +218,7 @@ impl Plan {
 }
 
 /// Schemes with an index of the result for each data set.
-type Places = Vec<(Scheme, Vec<usize>)>;
+type CutPoints = Vec<(Scheme, Vec<usize>)>;
 
 #[derive(Debug, Default)]
 struct Group {
@@ -227,7 +227,7 @@ struct Group {
 }
 
 impl Group {
-    fn new(data: &[Data], places: Places, outcomes: &[Outcome]) -> Self {
+    fn new(data: &[Data], places: CutPoints, outcomes: &[Outcome]) -> Self {
         let of = |(scheme, places): (Scheme, Vec<usize>)| {
             (scheme, places.into_iter().map(|place| outcomes[place].clone()).collect())
         };

@@ -3,7 +3,7 @@
 use super::figures::{gain, implied_copies, over_erases};
 use super::metrics::{COPIES, ERASES, LIFETIME, Metric, Outcome};
 use super::schemes::{self, CAPI, READINGS, Reading, Scheme};
-use super::{DATA_SETS, Data, Environment, Group, Places, Plan};
+use super::{CutPoints, DATA_SETS, Data, Environment, Group, Plan};
 use crate::{Figure, PaperError, Row, Scale, View};
 
 const UNIFORM_SHARES: [f64; 6] = [0.0, 0.02, 0.05, 0.1, 0.15, 0.2];
@@ -21,9 +21,9 @@ fn five() -> impl Iterator<Item = Scheme> {
 #[derive(Debug)]
 pub(super) struct Asked {
     sets: Vec<Data>,
-    readings: Vec<(&'static str, Places)>,
+    readings: Vec<(&'static str, CutPoints)>,
     skew_sets: Vec<Data>,
-    skews: Vec<(f64, Places)>,
+    skews: Vec<(f64, CutPoints)>,
 }
 
 impl Asked {
@@ -79,7 +79,7 @@ impl Asked {
     }
 }
 
-fn skew(sets: &[Data], skews: Vec<(f64, Places)>, outcomes: &[Outcome]) -> Figure {
+fn skew(sets: &[Data], skews: Vec<(f64, CutPoints)>, outcomes: &[Outcome]) -> Figure {
     let mut rows = Vec::new();
     for (share, places) in skews {
         let group = Group::new(sets, places, outcomes);

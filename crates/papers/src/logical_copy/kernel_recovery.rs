@@ -66,7 +66,7 @@ impl Watch for Freezer {
         SimTime::from_ns(u64::MAX)
     }
 
-    fn look(&mut self, _: &dyn Simulated) {}
+    fn observe(&mut self, _: &dyn Simulated) {}
 
     fn sent(&mut self, _: SimTime, _: u64, _: &[Command<'_>]) {}
 

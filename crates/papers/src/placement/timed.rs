@@ -76,7 +76,7 @@ impl Point {
             drive.ftl.gc.stream = scheme.stream;
             drive.ftl.placement.scheme = scheme.scheme.into();
             drive.controller.write_buffer_bytes /= u64::from(SHARE);
-            drive.controller.write_pace_ns *= u64::from(SHARE);
+            drive.controller.write_throttle_ns *= u64::from(SHARE);
         })?;
         let generator = SyntheticConfig {
             kind: Kind::Zipf,

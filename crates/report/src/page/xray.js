@@ -82,7 +82,7 @@
     return best;
   }
 
-  // The largest cells with which all dies fit, so many beside each other.
+  // The largest cells with which all dies fit, next to each other.
   function place() {
     const width = section.clientWidth - 2 * parseFloat(getComputedStyle(section).paddingLeft);
     const most = Math.max(260, Math.min(560, innerHeight * .62)), head = xray.dies > 1 || xray.held ? xray.slots ? 28 : 17 : 4;

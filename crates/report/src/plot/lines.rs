@@ -17,7 +17,7 @@ const HEIGHT: f64 = 176.0;
 const MARKED_MAX: usize = 20;
 
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(crate) enum Look {
+pub(crate) enum LineKind {
     /// A line; few points get markers.
     #[default]
     Line,
@@ -27,7 +27,7 @@ pub(crate) enum Look {
     Dots,
 }
 
-impl Look {
+impl LineKind {
     pub(super) fn class(self) -> &'static str {
         if self == Self::Thin { "line thin" } else { "line" }
     }
@@ -37,7 +37,7 @@ impl Look {
 pub(crate) struct Line {
     pub(crate) name: String,
     pub(crate) style: usize,
-    pub(crate) look: Look,
+    pub(crate) look: LineKind,
     /// In order of x; y is `None` in a gap.
     pub(crate) points: Vec<(f64, Option<f64>)>,
     /// The line stays level until the next point.
@@ -64,7 +64,7 @@ impl Line {
         Self {
             name: name.to_owned(),
             style,
-            look: Look::default(),
+            look: LineKind::default(),
             points,
             is_stepped: false,
             ranges: Vec::new(),
@@ -76,7 +76,7 @@ impl Line {
         Self { is_stepped: true, ..self }
     }
 
-    pub(crate) fn looking(self, look: Look) -> Self {
+    pub(crate) fn looking(self, look: LineKind) -> Self {
         Self { look, ..self }
     }
 
@@ -220,12 +220,12 @@ fn draw(
         is_down = true;
         // Mostly isolated points draw hardly any line: mark them.
         let is_marked = points.len() <= MARKED_MAX || alone * 2 > points.len();
-        if line.look == Look::Dots || line.look == Look::Line && is_marked {
+        if line.look == LineKind::Dots || line.look == LineKind::Line && is_marked {
             let _ =
                 write!(marks, "<circle class=\"dot f{style}\" cx=\"{at:.1}\" cy=\"{value:.1}\" r=\"2.2\"/>");
         }
     }
-    if line.look != Look::Dots {
+    if line.look != LineKind::Dots {
         let _ = write!(body, "<path class=\"{} s{style}\" d=\"{path}\"/>", line.look.class());
     }
     *body += &marks;

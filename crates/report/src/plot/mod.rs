@@ -14,7 +14,7 @@ mod standing;
 pub(crate) use axis::Axis;
 pub(crate) use bars::{Bar, Bars, Histogram, Part};
 pub(crate) use grouped::Grouped;
-pub(crate) use lines::{Line, Look, Plot};
+pub(crate) use lines::{Line, LineKind, Plot};
 pub(crate) use map::Map;
 pub(crate) use rows::{Row, Rows};
 pub(crate) use standing::Standing;
@@ -143,7 +143,7 @@ fn wrapped(text: &str, most: f64) -> Vec<String> {
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Key {
-    Line(Look),
+    Line(LineKind),
     Bar,
     /// A stroke across a bar.
     Mark,
@@ -164,7 +164,7 @@ fn legend(svg: &mut String, names: &[(String, usize, Key)]) -> f64 {
         }
         let style = style % STYLES;
         *svg += &match key {
-            Key::Line(Look::Dots) => {
+            Key::Line(LineKind::Dots) => {
                 format!(
                     "<circle class=\"dot f{style}\" cx=\"{:.1}\" cy=\"{:.1}\" r=\"3\"/>",
                     x + 12.0,

@@ -218,7 +218,7 @@ impl Session {
         let has_data = matches!(op, Op::Read | Op::Write { .. });
         let owed = if has_data { header.bytes as usize } else { 0 };
         self.owed += owed;
-        let slot = self.keep(Asked { cookie, op, offset, owed });
+        let slot = self.insert(Asked { cookie, op, offset, owed });
         let data =
             self.buffers.input.take(if header.command == command::WRITE { header.bytes as usize } else { 0 });
         Some(Request { slot, op, range, data })
@@ -346,7 +346,7 @@ impl Session {
         Ok(Range::new(Lba::new(lba), sectors))
     }
 
-    fn keep(&mut self, asked: Asked) -> u32 {
+    fn insert(&mut self, asked: Asked) -> u32 {
         if let Some(slot) = self.free.pop() {
             self.asked[slot as usize] = Some(asked);
             slot

@@ -51,7 +51,7 @@ impl Session {
                 let owed = sent + wanted;
                 self.owed += owed;
                 // The tag is registered before submission, because the drive's answer refers to the slot.
-                let slot = self.keep(Pending::Working { id: entry.id(), after: After::Nothing, owed });
+                let slot = self.insert(Pending::Working { id: entry.id(), after: After::Nothing, owed });
                 let rest = engine.work(u64::from(id) << 32 | u64::from(slot), work, is_forced);
                 if let Some(Some(Pending::Working { after, .. })) = self.pending.get_mut(slot as usize) {
                     *after = rest;
@@ -87,7 +87,7 @@ impl Session {
                 match subsystem.set_property(controller, entry).map_err(plain)? {
                     PropertySet::Done => self.complete(entry.id(), 0, Status::SUCCESS),
                     PropertySet::Flush => {
-                        let slot = self.keep(Pending::ShuttingDown { id: entry.id() });
+                        let slot = self.insert(Pending::ShuttingDown { id: entry.id() });
                         engine.work(u64::from(id) << 32 | u64::from(slot), Work::Flush, false);
                     }
                 }

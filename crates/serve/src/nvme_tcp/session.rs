@@ -273,7 +273,8 @@ impl Session {
             IN_CAPSULE if data.len() < wanted => Status::INVALID_SGL_LENGTH,
             IN_CAPSULE => return Ok(Some((entry, data[..wanted].to_vec(), is_sound))),
             BY_PDUS => {
-                let slot = self.keep(Pending::Gathering { entry, data: Vec::new(), wanted, is_sound: true });
+                let slot =
+                    self.insert(Pending::Gathering { entry, data: Vec::new(), wanted, is_sound: true });
                 self.waiting.push_back(slot);
                 return Ok(None);
             }
@@ -363,7 +364,7 @@ impl Session {
         })
     }
 
-    pub(super) fn keep(&mut self, pending: Pending) -> u32 {
+    pub(super) fn insert(&mut self, pending: Pending) -> u32 {
         if let Some(slot) = self.free.pop() {
             self.pending[slot as usize] = Some(pending);
             slot

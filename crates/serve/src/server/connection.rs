@@ -178,8 +178,8 @@ impl Client for Guest {
             self.message = self.judge(heard);
         }
         let taken = if self.has_ended() { Ok(0) } else { self.session.take(id, shared.engine) };
-        let told = self.session.tell();
-        self.judge(told);
+        let notified = self.session.tell();
+        self.judge(notified);
         self.judge(taken)
     }
 

@@ -20,7 +20,7 @@ pub(super) enum Form {
 }
 
 #[derive(Debug)]
-pub(super) struct Asker {
+pub(super) struct LineClient {
     pub(super) stream: Stream,
     pub(super) form: Form,
     input: Vec<u8>,
@@ -30,7 +30,7 @@ pub(super) struct Asker {
     is_gone: bool,
 }
 
-impl Asker {
+impl LineClient {
     pub(super) fn new(stream: Stream, form: Form, now: Duration) -> Self {
         Self { stream, form, input: Vec::new(), output: Vec::new(), sent: 0, last: now, is_gone: false }
     }

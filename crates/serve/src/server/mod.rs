@@ -26,11 +26,11 @@ pub use self::listen::Address;
 pub use self::tls::Tls;
 
 use self::connection::{Connection, Guest, Shared};
-use self::lines::{Asker, Form};
+use self::lines::{Form, LineClient};
 use self::listen::{Listener, Stream};
 use self::spin::Spin;
 use crate::clock::Clock;
-use crate::desk::{Desk, Then};
+use crate::control_commands::{ControlCommands, Then};
 use crate::engine::Engine;
 use crate::nbd::{self, Export};
 use crate::nvme_tcp::{self, Subsystem};
@@ -140,10 +140,10 @@ pub struct Server {
     tls: Option<Tls>,
     subsystem: Subsystem,
     connections: BTreeMap<u32, Connection>,
-    desk: Desk,
+    control_commands: ControlCommands,
     /// Control and metrics sockets.
     windows: Vec<(Listener, Form)>,
-    askers: Vec<Asker>,
+    line_clients: Vec<LineClient>,
     /// True once a client has requested shutdown.
     ends: bool,
     /// Maximum simultaneous connections. Others wait.
@@ -163,7 +163,7 @@ impl Server {
         engine: Engine,
         export: Export,
         mut subsystem: Subsystem,
-        desk: Desk,
+        control_commands: ControlCommands,
         connections_max: usize,
     ) -> Result<Self, ServeError> {
         let Sockets { addresses, control, metrics, tls } = sockets;
@@ -183,9 +183,9 @@ impl Server {
         subsystem.set_connections(connections_max);
         Ok(Self {
             windows: control.chain(metrics).map(window).collect::<Result<_, ServeError>>()?,
-            askers: Vec::new(),
+            line_clients: Vec::new(),
             ends: false,
-            desk,
+            control_commands,
             listeners,
             engine,
             export: Arc::new(export),
@@ -218,7 +218,7 @@ impl Server {
 
     /// Counters since the start.
     pub fn result(&self) -> ServeResult {
-        self.desk.result(&self.engine, self.served)
+        self.control_commands.result(&self.engine, self.served)
     }
 
     /// Serves until `stop` is raised or `is_over` returns true. Both are checked at least every 50 ms when idle.
@@ -282,7 +282,7 @@ impl Server {
                 break;
             }
         }
-        let before = connections.len() + self.askers.len();
+        let before = connections.len() + self.line_clients.len();
         connections.retain(|_, connection| {
             let is_over = connection.check_over(&mut shared, HANDSHAKE);
             if is_over {
@@ -293,8 +293,8 @@ impl Server {
         if asks {
             self.hear();
         }
-        self.askers.retain(|asker| !asker.is_over(now));
-        if self.connections.len() + self.askers.len() < before {
+        self.line_clients.retain(|line_client| !line_client.is_over(now));
+        if self.connections.len() + self.line_clients.len() < before {
             // A closed connection has released a file descriptor.
             self.accepts_from = Duration::ZERO;
         }
@@ -304,9 +304,9 @@ impl Server {
     fn hear(&mut self) {
         let now = self.now();
         for (listener, form) in &self.windows {
-            while has_seat(&self.askers, *form) {
+            while has_seat(&self.line_clients, *form) {
                 match listener.accept() {
-                    Ok(stream) => self.askers.push(Asker::new(stream, *form, now)),
+                    Ok(stream) => self.line_clients.push(LineClient::new(stream, *form, now)),
                     Err(error) => {
                         defer_accepting(&error, now, &mut self.accepts_from);
                         break;
@@ -315,26 +315,27 @@ impl Server {
             }
         }
         let mut then = Then::Nothing;
-        for asker in &mut self.askers {
+        for line_client in &mut self.line_clients {
             // A command that replaces the drive is the last one of this turn.
             while then == Then::Nothing
-                && let Some(question) = asker.question(now)
+                && let Some(question) = line_client.question(now)
             {
-                let (engine, desk, served) = (&mut self.engine, &mut self.desk, self.served);
-                let answer = match asker.form {
-                    Form::Metrics => desk.metrics(&question, engine, served),
+                let (engine, control_commands, served) =
+                    (&mut self.engine, &mut self.control_commands, self.served);
+                let answer = match line_client.form {
+                    Form::Metrics => control_commands.metrics(&question, engine, served),
                     Form::Control => {
-                        let done = desk.carry_out(&question, engine, served);
+                        let done = control_commands.carry_out(&question, engine, served);
                         then = done.as_ref().map_or(Then::Nothing, |done| done.then);
                         let answer = done
                             .map_or_else(|error| serde_json::json!({ "error": error }), |done| done.answer);
                         answer.to_string() + "\n"
                     }
                 };
-                asker.answer(&answer);
-                asker.send();
+                line_client.answer(&answer);
+                line_client.send();
             }
-            asker.send();
+            line_client.send();
         }
         match then {
             Then::Nothing => {}
@@ -352,7 +353,7 @@ impl Server {
         let is_deferred = self.now() < self.accepts_from;
         let has_space = accepts && !is_deferred && self.connections.len() < self.connections_max;
         let listeners = if has_space { &self.listeners[..] } else { &[] };
-        let is_open = |(_, form): &&(Listener, Form)| !is_deferred && has_seat(&self.askers, *form);
+        let is_open = |(_, form): &&(Listener, Form)| !is_deferred && has_seat(&self.line_clients, *form);
         let windows = self.windows.iter().filter(is_open);
         let mut fds: Vec<_> =
             listeners.iter().map(|(listener, _)| PollFd::new(listener, PollFlags::IN)).collect();
@@ -376,10 +377,10 @@ impl Server {
         let signalling = fds.len();
         fds.extend(windows.map(|(listener, _)| PollFd::new(listener, PollFlags::IN)));
         let mut asks = false;
-        for asker in &self.askers {
-            asks |= asker.has_question();
-            let flags = if asker.has_output() { PollFlags::OUT } else { PollFlags::IN };
-            fds.push(PollFd::new(&asker.stream, flags));
+        for line_client in &self.line_clients {
+            asks |= line_client.has_question();
+            let flags = if line_client.has_output() { PollFlags::OUT } else { PollFlags::IN };
+            fds.push(PollFd::new(&line_client.stream, flags));
         }
         let due = if has_pending || asks { Some(0) } else { self.engine.due_in_ns() };
         // The system wakes sleepers late, so the last moment before an event is spent without sleeping.
@@ -429,8 +430,8 @@ impl Server {
     }
 }
 
-fn has_seat(askers: &[Asker], form: Form) -> bool {
-    askers.iter().filter(|asker| asker.form == form).count() < ASKERS_MAX
+fn has_seat(line_clients: &[LineClient], form: Form) -> bool {
+    line_clients.iter().filter(|line_client| line_client.form == form).count() < ASKERS_MAX
 }
 
 /// Passes answers to connections, which may then submit further requests. Returns the number of these.

@@ -32,7 +32,7 @@ pub(super) struct Spin {
     has_cores: bool,
     was_short: Cell<bool>,
     /// Time of the last clock reading while awake.
-    looked: Cell<SimTime>,
+    polled: Cell<SimTime>,
     back_off: Cell<Duration>,
     spins_from: Cell<SimTime>,
 }
@@ -44,40 +44,40 @@ impl Spin {
             clock: Clock::from(SimTime::ZERO),
             has_cores: std::thread::available_parallelism().map_or(1, NonZero::get) > 1,
             was_short: Cell::new(false),
-            looked: Cell::new(SimTime::ZERO),
+            polled: Cell::new(SimTime::ZERO),
             back_off: Cell::new(Duration::ZERO),
             spins_from: Cell::new(SimTime::ZERO),
         }
     }
 
     pub(super) fn wait(&self, fds: &mut [PollFd<'_>], timeout: Duration) -> Result<(), Errno> {
-        let began = self.look();
+        let began = self.poll();
         let is_worthwhile = self.has_cores && self.was_short.get();
         let spin = if is_worthwhile { SPIN_MAX.min(timeout) } else { Duration::ZERO };
         let mut now = began;
         let mut ready = 0;
         while ready == 0 && since(now, began) < spin && now >= self.spins_from.get() {
             ready = poll_for(fds, Duration::ZERO)?;
-            now = self.look();
+            now = self.poll();
         }
         if ready == 0 {
             poll_for(fds, timeout.saturating_sub(since(now, began)))?;
             now = self.clock.now();
-            self.looked.set(now);
+            self.polled.set(now);
         }
         self.was_short.set(since(now, began) < SPIN_MAX);
         Ok(())
     }
 
     /// Starts a back-off if the thread was preempted since the last reading.
-    fn look(&self) -> SimTime {
+    fn poll(&self) -> SimTime {
         let now = self.clock.now();
-        self.note(now);
+        self.update_back_off(now);
         now
     }
 
-    fn note(&self, now: SimTime) {
-        if since(now, self.looked.replace(now)) > PREEMPTED {
+    fn update_back_off(&self, now: SimTime) {
+        if since(now, self.polled.replace(now)) > PREEMPTED {
             let is_first = now >= self.spins_from.get() + BACK_OFF_MAX.as_nanos() as u64;
             let doubled = if is_first { BACK_OFF_MIN } else { self.back_off.get() * 2 };
             self.back_off.set(doubled.clamp(BACK_OFF_MIN, BACK_OFF_MAX));
@@ -137,7 +137,7 @@ mod tests {
         let mut now = SimTime::from_ns(10_000_000_000);
         let mut awake_after = |pause: Duration| {
             now = now + pause.as_nanos() as u64;
-            spin.note(now);
+            spin.update_back_off(now);
             (spin.back_off.get(), since(spin.spins_from.get(), now))
         };
         for back_off in [4, 8, 16, 32, 64, 128, 256, 512, 1000, 1000].map(Duration::from_millis) {

@@ -156,7 +156,7 @@ impl Session {
             }
             Request::SetConfig { offset, bytes } => {
                 self.block.set_config(offset, &bytes);
-                self.keep_write_cache()?;
+                self.store_write_cache()?;
             }
             // The file must accompany the first byte of its answer.
             Request::GetInflight(_) if self.output_bytes() > 0 => return Ok(Some((header, payload, files))),
@@ -203,10 +203,10 @@ impl Session {
         }
         self.inflight = Some(inflight);
         self.lines.iter_mut().for_each(|line| line.is_recovered = false);
-        self.keep_write_cache()
+        self.store_write_cache()
     }
 
-    fn keep_write_cache(&self) -> Result<(), String> {
+    fn store_write_cache(&self) -> Result<(), String> {
         let inflight = self.inflight.as_ref();
         inflight.map_or(Ok(()), |inflight| inflight.set_write_through(!self.block.has_write_cache()))
     }

@@ -4,7 +4,7 @@ use strobe_lab::Experiment;
 use strobe_lab::machine::Stopwatch;
 use strobe_serve::nbd::Export;
 use strobe_serve::nvme_tcp::{NQN, Options, Subsystem};
-use strobe_serve::{Beginning, Desk, Engine, Pace, Server, Sockets};
+use strobe_serve::{Beginning, ControlCommands, Engine, Pace, Server, Sockets};
 use strobe_types::{SimTime, StopFlag};
 
 /// Drive of 640 KiB, with `nand` as further keys of `[drive.nand]`. Up to 64 clients may connect.
@@ -23,8 +23,8 @@ pub(crate) fn server(nand: &str, pace: Pace, sockets: &Sockets) -> Server {
         read_only: false,
     };
     let beginning = Beginning::of(experiment, &*drive, SimTime::ZERO, None, false);
-    let desk = Desk::new(beginning, Stopwatch::start(), StopFlag::default());
+    let control_commands = ControlCommands::new(beginning, Stopwatch::start(), StopFlag::default());
     let subsystem = Subsystem::new(NQN, Options::default());
     let engine = Engine::new(drive, SimTime::ZERO, pace);
-    Server::bind(sockets, engine, export, subsystem, desk, 64).expect("it listens")
+    Server::bind(sockets, engine, export, subsystem, control_commands, 64).expect("it listens")
 }

@@ -255,25 +255,25 @@ pub enum BuildError {
     },
     /// A lower watermark that is too low.
     #[error(
-        "drive.ftl.gc.pace_blocks is {pace}, it must be more than the {least} erased blocks that are always kept \
+        "drive.ftl.gc.low_watermark_blocks is {low}, it must be more than the {least} erased blocks that are always kept \
          (drive.ftl.gc.min_free_blocks, or what collection and wear levelling need); 0 lets the drive choose"
     )]
-    Pace {
+    LowWatermark {
         /// Lower watermark.
-        pace: u32,
+        low: u32,
         /// Erased blocks that are always kept.
         least: u32,
     },
     /// An upper watermark that is not above the lower one.
     #[error(
-        "drive.ftl.gc.soft_blocks is {soft}, it must be more than the {pace} blocks of free space below which the host waits \
-         (drive.ftl.gc.pace_blocks); 0 lets the drive choose"
+        "drive.ftl.gc.high_watermark_blocks is {high}, it must be more than the {low} blocks of free space below which the host waits \
+         (drive.ftl.gc.low_watermark_blocks); 0 lets the drive choose"
     )]
-    Soft {
+    HighWatermark {
         /// Upper watermark.
-        soft: u32,
+        high: u32,
         /// Lower watermark.
-        pace: u32,
+        low: u32,
     },
     /// An SLC cache on a drive without a page map.
     #[error(

@@ -155,17 +155,20 @@ fn check_marks(config: &DriveConfig, geometry: &Geometry, logical_units: u32) ->
     let gc = &config.ftl.gc;
     let given = |blocks: u32| (blocks > 0).then_some(blocks);
     let least = map_config(config, geometry, logical_units, 0).least_erased_blocks(geometry);
-    if let Some(pace) = given(gc.pace_blocks).filter(|&pace| pace <= least) {
-        return Err(BuildError::Pace { pace, least });
+    if let Some(low) = given(gc.low_watermark_blocks).filter(|&low| low <= least) {
+        return Err(BuildError::LowWatermark { low, least });
     }
     // The smallest automatic lower watermark is one block above the erased blocks always kept.
-    let pace = given(gc.pace_blocks).unwrap_or(least + 1);
-    if let Some(soft) = given(gc.soft_blocks).filter(|&soft| soft <= pace) {
-        return Err(BuildError::Soft { soft, pace });
+    let low = given(gc.low_watermark_blocks).unwrap_or(least + 1);
+    if let Some(high) = given(gc.high_watermark_blocks).filter(|&high| high <= low) {
+        return Err(BuildError::HighWatermark { high, low });
     }
     let (blocks, spare) = good_and_spare(config, geometry, logical_units);
     // A watermark above the spare blocks would never be reached.
-    for (key, mark) in [("soft_blocks", gc.soft_blocks), ("pace_blocks", gc.pace_blocks)] {
+    for (key, mark) in [
+        ("high_watermark_blocks", gc.high_watermark_blocks),
+        ("low_watermark_blocks", gc.low_watermark_blocks),
+    ] {
         if mark > spare {
             return Err(BuildError::Spare { key, blocks: mark, spare });
         }

@@ -18,13 +18,13 @@ pub(super) fn of(config: &DriveConfig, geometry: &Geometry, map: &PageMapConfig)
     let least = map.least_erased_blocks(geometry);
     let or = |given: u32, automatic: u32| if given > 0 { given } else { automatic };
     // If only the upper watermark is given, the lower one stays below it.
-    let highest = or(gc.soft_blocks, u32::MAX) - 1;
+    let highest = or(gc.high_watermark_blocks, u32::MAX) - 1;
     let open = open_streams.max(2) * lanes;
-    let pace = or(gc.pace_blocks, (least + open.min(most)).min(highest));
-    let soft = or(gc.soft_blocks, pace + (lanes / 2 + 2).min(most));
+    let low = or(gc.low_watermark_blocks, (least + open.min(most)).min(highest));
+    let high = or(gc.high_watermark_blocks, low + (lanes / 2 + 2).min(most));
     Watermarks {
-        soft,
-        pace,
+        high,
+        low,
         victims: or(gc.victims, geometry.dies()),
         read_pages: collection_read_pages(config),
     }
@@ -43,5 +43,5 @@ pub fn collection_read_pages(config: &DriveConfig) -> u32 {
 pub fn kept_blocks(config: &DriveConfig) -> Result<u32, BuildError> {
     let (geometry, logical) = checked(config)?;
     let watermarks = map_config(config, &geometry, logical, 0).watermarks;
-    Ok(watermarks.map_or(0, |watermarks| watermarks.soft))
+    Ok(watermarks.map_or(0, |watermarks| watermarks.high))
 }

@@ -36,12 +36,12 @@ pub struct ControllerConfig {
     /// queue. Default 0: no throttle.
     #[serde(skip_serializing_if = "is_default")]
     #[schemars(range(min = 0, max = 1_000_000_000u64))]
-    pub write_pace_ns: u64,
+    pub write_throttle_ns: u64,
     /// Burst size of the write throttle: writes that pass without delay after an idle time. The throttle is a
-    /// token bucket of this depth, filled with one token every write_pace_ns. 0 counts as 1. Default 0.
+    /// token bucket of this depth, filled with one token every write_throttle_ns. 0 counts as 1. Default 0.
     #[serde(skip_serializing_if = "is_default")]
     #[schemars(range(min = 0, max = 1_000_000u64))]
-    pub write_pace_burst: u64,
+    pub write_throttle_burst: u64,
     /// Host link rate in MB/s, each way; 0: transfers take no time.
     #[schemars(range(min = 0, max = 1_000_000))]
     pub link_mb_s: u32,

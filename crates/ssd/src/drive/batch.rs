@@ -71,7 +71,7 @@ impl<F: Inspectable> Drive<F> {
                 continue;
             }
             match self.work_of_request(request) {
-                Ok(work) => self.take_up(now, tag, work),
+                Ok(work) => self.submit_work(now, tag, work),
                 Err(error) => self.refuse_at_once(now, tag, error),
             }
             self.hand_over(now, queue)?;
@@ -98,7 +98,7 @@ impl<F: Inspectable> Drive<F> {
         Ok(true)
     }
 
-    /// Equivalent of [`Drive::take_up`] on a drive without caches, oracle, planned cuts, faults and log.
+    /// Equivalent of [`Drive::submit_work`] on a drive without caches, oracle, planned cuts, faults and log.
     /// Returns false, with nothing done, if the request needs the ordinary path.
     #[inline(always)]
     fn write_unit(&mut self, now: SimTime, tag: u64, request: Request) -> bool {
@@ -119,7 +119,7 @@ impl<F: Inspectable> Drive<F> {
         let written = self.ftl.write(self.at_once(), &[unit], WriteContext::HOST).map_err(CommandError::from);
         match written.and_then(|done| self.check_medium().map(|()| done)) {
             Ok(done) => {
-                self.land(now, tag, CommandKind::Write, self.of_units(1), done);
+                self.add_issued(now, tag, CommandKind::Write, self.of_units(1), done);
             }
             Err(error) => self.refuse_at_once(now, tag, error),
         }

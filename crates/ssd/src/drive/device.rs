@@ -35,7 +35,7 @@ where
     fn submit(&mut self, now: SimTime, tag: u64, command: &Command<'_>, data: Option<&[u8]>) {
         self.catch_up(now);
         match self.work(command, data) {
-            Ok(work) => self.take_up(now, tag, work),
+            Ok(work) => self.submit_work(now, tag, work),
             Err(error) => self.refuse_at_once(now, tag, error),
         }
     }
@@ -94,8 +94,8 @@ where
         let end = self.events_now();
         self.ftl.nand_mut().sync(end);
         self.check_medium()?;
-        self.come_to_rest();
-        self.note_settled();
+        self.run_until_idle();
+        self.record_settled();
         Ok(self.events_now())
     }
 

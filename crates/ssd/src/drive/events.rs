@@ -111,8 +111,8 @@ impl Events {
 
 impl<F: Inspectable> Drive<F> {
     #[inline]
-    pub(super) fn take_up(&mut self, now: SimTime, tag: u64, work: Work<F::Payload>) {
-        self.note_host(now);
+    pub(super) fn submit_work(&mut self, now: SimTime, tag: u64, work: Work<F::Payload>) {
+        self.on_host_command(now);
         let accepted = self.accept(now, &work);
         let slot = self.in_flight.add(tag, now, work.kind(), work);
         if self.log().is_on() {
@@ -129,8 +129,8 @@ impl<F: Inspectable> Drive<F> {
 
     /// Adds a command whose work has been issued and completes at `done`.
     #[inline(always)]
-    pub(super) fn land(&mut self, now: SimTime, tag: u64, kind: CommandKind, tally: Tally, done: When) {
-        self.note_host(now);
+    pub(super) fn add_issued(&mut self, now: SimTime, tag: u64, kind: CommandKind, tally: Tally, done: When) {
+        self.on_host_command(now);
         let slot = self.in_flight.add_done(tag, now, kind, tally);
         self.when_there(done, Event::Done(slot));
         self.settle_instant();
@@ -160,7 +160,7 @@ impl<F: Inspectable> Drive<F> {
             return true;
         }
         let step = self.carry_out(slot);
-        self.went(slot, step)
+        self.apply_step(slot, step)
     }
 
     fn stall(&mut self, slot: u32) {
@@ -169,7 +169,7 @@ impl<F: Inspectable> Drive<F> {
         self.log_stall(slot);
     }
 
-    fn went(&mut self, slot: u32, step: Step) -> bool {
+    fn apply_step(&mut self, slot: u32, step: Step) -> bool {
         match step {
             Ok(Progress::Done(when)) => self.when_there(when, Event::Done(slot)),
             Err(CommandError::Ftl(FtlError::Unreadable { lpn, at })) => {
@@ -226,7 +226,7 @@ impl<F: Inspectable> Drive<F> {
         loop {
             // Completions processed from here on may lie after a cut, so the state is kept first.
             if self.power.is_some() {
-                self.keep_what_cuts_leave();
+                self.snapshot_after_cuts();
             }
             while let Some(token) = self.ftl.nand_mut().next_reported() {
                 self.happen(token);
@@ -252,8 +252,8 @@ impl<F: Inspectable> Drive<F> {
     fn happen(&mut self, token: u64) {
         if token >= IDLE {
             return match token {
-                IDLE => self.look_at_host(),
-                _ => self.ftl.go_on(token),
+                IDLE => self.check_idle(),
+                _ => self.ftl.on_event(token),
             };
         }
         match Event::of(token) {
@@ -287,7 +287,7 @@ impl<F: Inspectable> Drive<F> {
         };
         let at = if self.is_timed() { self.controller.answer(at, is_write) } else { at };
         if self.oracle.is_some() && !has_failed {
-            self.note_done(slot);
+            self.record_completion(slot);
         }
         self.in_flight.complete(slot, at);
     }
@@ -297,7 +297,7 @@ impl<F: Inspectable> Drive<F> {
         // Stalled commands proceed in order of arrival: one that still waits holds up the commands behind it.
         while let Some(&slot) = self.events.stalled.front() {
             let step = self.carry_out(slot);
-            if !self.went(slot, step) {
+            if !self.apply_step(slot, step) {
                 break;
             }
             self.events.stalled.pop_front();
@@ -312,7 +312,7 @@ impl<F: Inspectable> Drive<F> {
             let draining = std::mem::take(&mut self.events.draining);
             for slot in draining {
                 let step = self.carry_out(slot);
-                self.went(slot, step);
+                self.apply_step(slot, step);
                 has_gone |= !self.events.draining.contains(&slot);
             }
         }
@@ -351,7 +351,7 @@ impl<F: Inspectable> Drive<F> {
     }
 
     pub(super) fn pass(&mut self, until: SimTime) {
-        while self.pass_to_news(until) {}
+        while self.advance_to_event(until) {}
         if until < NEVER {
             self.events.now = self.events.now.max(until);
         }
@@ -359,10 +359,10 @@ impl<F: Inspectable> Drive<F> {
 
     /// Advances to the next event, at most to `until`; false if none occurs by then.
     #[inline]
-    fn pass_to_news(&mut self, until: SimTime) -> bool {
+    fn advance_to_event(&mut self, until: SimTime) -> bool {
         let timer = self.events.next().unwrap_or(NEVER);
-        let has_news = self.ftl.nand_mut().run(until.min(timer));
-        if has_news {
+        let has_event = self.ftl.nand_mut().run(until.min(timer));
+        if has_event {
             self.events.now = self.events.now.max(self.ftl.nand().timing().now());
         } else if timer <= until && timer < NEVER {
             self.events.now = self.events.now.max(timer);
@@ -375,7 +375,7 @@ impl<F: Inspectable> Drive<F> {
             }
         } else {
             if self.power.is_some() {
-                self.keep_what_cuts_leave();
+                self.snapshot_after_cuts();
             }
             return false;
         }
@@ -386,7 +386,7 @@ impl<F: Inspectable> Drive<F> {
     pub(super) fn pass_to_completion(&mut self) -> SimTime {
         loop {
             let known = self.in_flight.first().unwrap_or(NEVER);
-            let goes_on = known > self.events.now && self.pass_to_news(known);
+            let goes_on = known > self.events.now && self.advance_to_event(known);
             if !goes_on {
                 assert!(known < NEVER, "drive bug: an outstanding command never completes");
                 self.pass(known);
@@ -417,7 +417,7 @@ impl<F: Inspectable> Drive<F> {
         loop {
             let known = self.in_flight.first().filter(|&at| at <= until);
             let target = known.unwrap_or(until);
-            if target > self.events.now && self.pass_to_news(target) {
+            if target > self.events.now && self.advance_to_event(target) {
                 continue;
             }
             let known = known?;
@@ -427,7 +427,7 @@ impl<F: Inspectable> Drive<F> {
     }
 
     /// Advances until flash has no event left, including operations that completions issue.
-    pub(super) fn come_to_rest(&mut self) {
+    pub(super) fn run_until_idle(&mut self) {
         self.settle_instant();
         while let Some(next) = self.ftl.nand().timing().next_event().filter(|_| self.is_timed()) {
             self.pass(next);

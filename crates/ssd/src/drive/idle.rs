@@ -18,7 +18,7 @@ pub(super) struct Idle {
 
 impl<F: Inspectable> Drive<F> {
     #[inline(always)]
-    pub(super) fn note_host(&mut self, now: SimTime) {
+    pub(super) fn on_host_command(&mut self, now: SimTime) {
         if let Some(after_ns) = self.idle_after_ns {
             self.host_is_back(now, after_ns);
         }
@@ -36,7 +36,7 @@ impl<F: Inspectable> Drive<F> {
         }
     }
 
-    pub(super) fn look_at_host(&mut self) {
+    pub(super) fn check_idle(&mut self) {
         let Some(after_ns) = self.idle_after_ns else { return };
         let now = self.events.now();
         let idle = self.events.idle();

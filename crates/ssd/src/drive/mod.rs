@@ -246,7 +246,7 @@ impl<F: Inspectable> Drive<F> {
             Work::Write { range, .. } => {
                 let accepted = self.controller.accept(now, 1);
                 let received = self.controller.receive(accepted, range.bytes());
-                self.controller.pace(received)
+                self.controller.throttle(received)
             }
             Work::Flush => self.controller.accept(now, 0),
             Work::Deallocate(ranges) => self.controller.accept_trim(now, ranges, per_unit),
@@ -266,8 +266,8 @@ impl<F: Inspectable> Drive<F> {
         let empty = Work::Read { range: Range::new(Lba::new(0), 0) };
         let mut work = std::mem::replace(&mut entry.work, empty);
         self.tally = if is_first { self.covered(&work) } else { Tally::default() };
-        let step = if is_first { self.begin(slot, &mut work) } else { self.go_on(slot, &work) };
-        self.note(&work.as_command());
+        let step = if is_first { self.begin(slot, &mut work) } else { self.resume(slot, &work) };
+        self.record(&work.as_command());
         // Data written by overlapping commands is not covered by this command's durability guarantee. For the
         // oracle, neither are units that a write stores after a stall.
         if self.oracle.is_some() && is_first {
@@ -330,7 +330,7 @@ impl<F: Inspectable> Drive<F> {
         }
     }
 
-    fn go_on(&mut self, slot: u32, work: &Work<F::Payload>) -> Step {
+    fn resume(&mut self, slot: u32, work: &Work<F::Payload>) -> Step {
         match *work {
             Work::Write { range, tag, ref content, .. } => {
                 self.merge_again(slot, range, content);

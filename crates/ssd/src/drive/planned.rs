@@ -145,7 +145,7 @@ mod tests {
 
     #[test]
     fn faults_come_as_if_each_were_looked_at_before_each_command() {
-        let mut came = 0;
+        let mut arrived = 0;
         for seed in 0..200 {
             let mut rng = Prng::new(seed);
             let place = |rng: &mut Prng| match rng.below(2) {
@@ -177,12 +177,12 @@ mod tests {
                 let now = SimTime::from_ns(now);
                 let expected = take_due_naively(&mut naive, now, written, &stored);
                 let due = planned.take_due(now, written, |place| stored.contains(&place));
-                came += due.len();
+                arrived += due.len();
                 assert_eq!(sorted(due), sorted(expected), "seed {seed}");
             }
             assert_eq!(sorted(planned.all().copied().collect()), sorted(naive), "seed {seed}");
         }
-        assert!(came > 2000, "{came}");
+        assert!(arrived > 2000, "{arrived}");
     }
 
     #[test]
@@ -192,7 +192,7 @@ mod tests {
         let unit = |at: u32| FaultPlace::Unit(Lpn::new(at));
         let list = (0..faults).map(|at| fault(unit(at), u64::from(at % 1000), 0, lasts)).collect();
         let mut planned = Planned::new(list);
-        let (mut looks, mut came) = (0, 0);
+        let (mut looks, mut arrived) = (0, 0);
         for written in 0..faults {
             // Every other unit is stored at some time, after its fault is due.
             let stored = (written / 2) * 2;
@@ -201,8 +201,8 @@ mod tests {
                 looks += 1;
                 place == unit(stored)
             });
-            came += due.len();
+            arrived += due.len();
         }
-        assert!(came > 0 && looks <= 2 * faults, "{came} faults came, {looks} looks");
+        assert!(arrived > 0 && looks <= 2 * faults, "{arrived} faults came, {looks} looks");
     }
 }

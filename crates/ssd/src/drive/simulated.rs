@@ -1,14 +1,14 @@
 //! [`Simulated`] for [`Drive`]: snapshots, power cuts and the oracle of contents after them.
 
 use strobe_ftl::{Inspectable, Recoverable, Recovery, RecoveryError};
-use strobe_nand::{CutPlan, EventLog, Met, Nand, PowerCuts, Snapshot, Timing};
+use strobe_nand::{CutOperations, CutPlan, EventLog, Nand, PowerCuts, Snapshot, Timing};
 use strobe_types::{Lba, Lpn, SimTime, State, StateError, StateReader, StateWriter, StopFlag};
 
 use super::Drive;
 use super::events::Events;
 use super::in_flight::InFlightTable;
 use crate::command::{Command, Range};
-use crate::device::{Inspect, PowerCut, Simulated, Underway};
+use crate::device::{InFlightWork, Inspect, PowerCut, Simulated};
 use crate::nvram::Nvram;
 use crate::oracle::{Oracle, Verdict};
 
@@ -37,7 +37,7 @@ struct Left<P> {
     snapshots: usize,
     nvram: Option<Nvram<P>>,
     oracle: Option<Box<Oracle<P>>>,
-    met: Underway,
+    in_flight: InFlightWork,
 }
 
 impl<F> Simulated for Drive<F>
@@ -87,7 +87,7 @@ where
     }
 
     fn take_cuts(&mut self) -> Vec<PowerCut> {
-        self.keep_what_cuts_leave();
+        self.snapshot_after_cuts();
         let snapshots = self.ftl.nand_mut().take_snapshots();
         let lefts = match self.power.as_deref_mut() {
             Some(Plan { cuts: Cuts::Everywhere(lefts), .. }) => std::mem::take(lefts),
@@ -95,13 +95,13 @@ where
         };
         let mut lefts = lefts.into_iter().peekable();
         let mut cuts = Vec::with_capacity(snapshots.len());
-        for (at, Snapshot { operation, begun, met, flash }) in snapshots.into_iter().enumerate() {
+        for (at, Snapshot { operation, begun, in_flight, flash }) in snapshots.into_iter().enumerate() {
             // A saved state belongs to the snapshots before its count.
             while lefts.next_if(|left| left.snapshots <= at).is_some() {}
             let Some(left) = lefts.peek() else { break };
-            let met = Underway { flash: met, ..left.met };
+            let in_flight = InFlightWork { flash: in_flight, ..left.in_flight };
             let drive = Box::new(self.dead(flash, left.nvram.clone(), left.oracle.clone()));
-            cuts.push(PowerCut { operation, begun, met, drive });
+            cuts.push(PowerCut { operation, begun, in_flight, drive });
         }
         cuts
     }
@@ -114,11 +114,11 @@ where
     }
 
     fn cut_now(&mut self) -> PowerCut {
-        let Snapshot { operation, begun, met, flash } = self.ftl.nand_mut().cut_now();
-        let met = Underway { flash: met, ..self.underway() };
+        let Snapshot { operation, begun, in_flight, flash } = self.ftl.nand_mut().cut_now();
+        let in_flight = InFlightWork { flash: in_flight, ..self.underway() };
         let nvram = self.nvram.as_ref().map(Nvram::after_cut);
         let drive = Box::new(self.dead(flash, nvram, self.oracle.clone()));
-        PowerCut { operation, begun, met, drive }
+        PowerCut { operation, begun, in_flight, drive }
     }
 
     fn watch(&mut self) {
@@ -156,7 +156,7 @@ where
 {
     /// [`Simulated::restart`], but returns the concrete type of the drive.
     pub fn recovered(mut self, now: SimTime) -> Result<(Self, Recovery), RecoveryError> {
-        self.keep_what_cuts_leave();
+        self.snapshot_after_cuts();
         let plan = self.power.take().map(|plan| plan.cuts);
         let mut power = None;
         // Three cases: the planned cut has happened; this drive is itself the result of a cut; or power is
@@ -207,13 +207,13 @@ impl<F: Inspectable> Drive<F> {
     #[inline(always)]
     pub(super) fn begin_command(&mut self) {
         if self.power.is_some() {
-            self.keep_before_command();
+            self.snapshot_before_command();
         }
     }
 
     #[cold]
-    fn keep_before_command(&mut self) {
-        self.keep_what_cuts_leave();
+    fn snapshot_before_command(&mut self) {
+        self.snapshot_after_cuts();
         // Without timing, the cache before a command is correct after a cut anywhere in it.
         if !self.is_timed()
             && let Some(plan) = &mut self.power
@@ -225,7 +225,7 @@ impl<F: Inspectable> Drive<F> {
     /// Keeps the state after new cuts. Must run before new completions, which may lie after the cuts, are
     /// processed.
     #[cold]
-    pub(super) fn keep_what_cuts_leave(&mut self) {
+    pub(super) fn snapshot_after_cuts(&mut self) {
         let snapshots = self.ftl.nand().snapshots();
         let Some(plan) = &self.power else { return };
         let known = match &plan.cuts {
@@ -238,7 +238,7 @@ impl<F: Inspectable> Drive<F> {
         }
         let nvram =
             if self.is_timed() { self.nvram.as_ref().map(Nvram::after_cut) } else { plan.before.clone() };
-        let mut left = Left { snapshots, nvram, oracle: None, met: self.underway() };
+        let mut left = Left { snapshots, nvram, oracle: None, in_flight: self.underway() };
         match self.power.as_deref_mut().map(|plan| &mut plan.cuts) {
             Some(Cuts::At { left: kept, .. }) => *kept = Some(Box::new(left)),
             Some(Cuts::Everywhere(lefts)) => {
@@ -249,9 +249,9 @@ impl<F: Inspectable> Drive<F> {
         }
     }
 
-    fn underway(&self) -> Underway {
-        Underway {
-            flash: Met::default(),
+    fn underway(&self) -> InFlightWork {
+        InFlightWork {
+            flash: CutOperations::default(),
             is_collecting: self.ftl.is_collecting(),
             leaving_units: self.nvram.as_ref().map_or(0, Nvram::leaving_units),
             flushes: self.in_flight.flushes(),
@@ -284,29 +284,29 @@ impl<F: Inspectable> Drive<F> {
 
     /// Records the contents after `command`, even if it failed or was executed only in part.
     #[inline(always)]
-    pub(super) fn note(&mut self, command: &Command<'_>) {
+    pub(super) fn record(&mut self, command: &Command<'_>) {
         if self.oracle.is_some() {
-            self.note_changes(command);
+            self.record_changes(command);
         }
     }
 
     #[cold]
-    fn note_changes(&mut self, command: &Command<'_>) {
+    fn record_changes(&mut self, command: &Command<'_>) {
         let Some(mut oracle) = self.oracle.take() else { return };
         match *command {
             Command::Read { .. } | Command::Flush => {}
             Command::Write { range, .. } | Command::WriteZeroes { range, .. } => {
-                self.note_range(&mut oracle, range)
+                self.record_range(&mut oracle, range)
             }
             Command::Deallocate(ranges) => {
                 for &range in ranges {
-                    self.note_range(&mut oracle, range);
+                    self.record_range(&mut oracle, range);
                 }
             }
             Command::Copy { destination, sources } => {
                 let sectors: u64 = sources.iter().map(|source| u64::from(source.sectors)).sum();
                 let range = Range::new(destination, u32::try_from(sectors).unwrap_or(u32::MAX));
-                self.note_range(&mut oracle, range);
+                self.record_range(&mut oracle, range);
             }
         }
         self.oracle = Some(oracle);
@@ -318,7 +318,7 @@ impl<F: Inspectable> Drive<F> {
 
     /// Records in the oracle that a command is complete. Completions after a cut do not count.
     #[cold]
-    pub(super) fn note_done(&mut self, slot: u32) {
+    pub(super) fn record_completion(&mut self, slot: u32) {
         if self.has_lost_power() {
             return;
         }
@@ -339,7 +339,7 @@ impl<F: Inspectable> Drive<F> {
         }
     }
 
-    pub(super) fn note_settled(&mut self) {
+    pub(super) fn record_settled(&mut self) {
         let (seen, is_cut) = (self.seen(), self.has_lost_power());
         if let Some(oracle) = &mut self.oracle
             && !is_cut
@@ -348,7 +348,7 @@ impl<F: Inspectable> Drive<F> {
         }
     }
 
-    fn note_range(&self, oracle: &mut Oracle<F::Payload>, range: Range) {
+    fn record_range(&self, oracle: &mut Oracle<F::Payload>, range: Range) {
         let touched = self.geometry.units_touched(range.lba, range.sectors.into());
         for unit in touched.start..touched.end.min(self.ftl.logical_units().into()) {
             let lpn = Lpn::new(unit as u32);

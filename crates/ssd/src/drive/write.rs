@@ -119,7 +119,7 @@ impl<F: Inspectable> Drive<F> {
                     others.push(unit);
                     continue;
                 }
-                if !self.make_place_in_nvram(unit.lpn)? {
+                if !self.free_nvram_slot(unit.lpn)? {
                     rest.push(unit);
                     rest.extend(others.into_iter().rev());
                     let entry = self.in_flight.get(slot);
@@ -196,7 +196,7 @@ impl<F: Inspectable> Drive<F> {
     }
 
     /// Evicts units to free a slot; false if the write has to wait.
-    fn make_place_in_nvram(&mut self, lpn: Lpn) -> Result<bool, FtlError> {
+    fn free_nvram_slot(&mut self, lpn: Lpn) -> Result<bool, FtlError> {
         while let Some(nvram) = &mut self.nvram {
             if nvram.has_place(lpn) {
                 return Ok(true);

@@ -244,18 +244,30 @@ fn times_and_marks_that_contradict_each_other_are_refused_with_key_and_cure() {
         |c| c.nand.suspend.least_left_ns = u64::MAX / 2,
         &["drive.nand.suspend.least_left_ns", "from 0 to"],
     );
-    refused(|c| c.ftl.gc.pace_blocks = 3, &["drive.ftl.gc.pace_blocks is 3", "more than the 3", "0 lets"]);
-    refused(|c| c.ftl.gc.soft_blocks = 4, &["drive.ftl.gc.soft_blocks is 4", "more than the 4", "0 lets"]);
     refused(
-        |c| (c.ftl.gc.soft_blocks, c.ftl.gc.pace_blocks) = (6, 6),
-        &["soft_blocks is 6", "more than the 6"],
+        |c| c.ftl.gc.low_watermark_blocks = 3,
+        &["drive.ftl.gc.low_watermark_blocks is 3", "more than the 3", "0 lets"],
     );
     refused(
-        |c| (c.ftl.gc.soft_blocks, c.ftl.gc.pace_blocks) = (6, 9),
-        &["soft_blocks is 6", "more than the 9"],
+        |c| c.ftl.gc.high_watermark_blocks = 4,
+        &["drive.ftl.gc.high_watermark_blocks is 4", "more than the 4", "0 lets"],
     );
-    refused(|c| c.ftl.gc.soft_blocks = 13, &["drive.ftl.gc.soft_blocks is 13", "only 12 spare blocks"]);
-    refused(|c| c.ftl.gc.pace_blocks = 13, &["drive.ftl.gc.pace_blocks is 13", "only 12 spare blocks"]);
+    refused(
+        |c| (c.ftl.gc.high_watermark_blocks, c.ftl.gc.low_watermark_blocks) = (6, 6),
+        &["high_watermark_blocks is 6", "more than the 6"],
+    );
+    refused(
+        |c| (c.ftl.gc.high_watermark_blocks, c.ftl.gc.low_watermark_blocks) = (6, 9),
+        &["high_watermark_blocks is 6", "more than the 9"],
+    );
+    refused(
+        |c| c.ftl.gc.high_watermark_blocks = 13,
+        &["drive.ftl.gc.high_watermark_blocks is 13", "only 12 spare blocks"],
+    );
+    refused(
+        |c| c.ftl.gc.low_watermark_blocks = 13,
+        &["drive.ftl.gc.low_watermark_blocks is 13", "only 12 spare blocks"],
+    );
     refused(|c| c.ftl.gc.victims = 33, &["drive.ftl.gc.victims is 33", "32 good blocks", "0 lets"]);
     refused(
         |c| c.controller.schedule.host_program_ns = u64::MAX / 2,
@@ -267,14 +279,15 @@ fn times_and_marks_that_contradict_each_other_are_refused_with_key_and_cure() {
         &["schedule.background_program_ns"],
     );
     refused(|c| c.controller.schedule.erase_ns = u64::MAX / 2, &["drive.controller.schedule.erase_ns"]);
-    for (soft, pace, victims) in [(5, 0, 0), (5, 4, 1), (12, 4, 32), (12, 11, 2), (0, 12, 0), (0, 4, 0)] {
+    for (high, low, victims) in [(5, 0, 0), (5, 4, 1), (12, 4, 32), (12, 11, 2), (0, 12, 0), (0, 4, 0)] {
         let mut config = config();
         let gc = &mut config.ftl.gc;
-        (gc.mode, gc.soft_blocks, gc.pace_blocks, gc.victims) = (GcMode::Background, soft, pace, victims);
+        (gc.mode, gc.high_watermark_blocks, gc.low_watermark_blocks, gc.victims) =
+            (GcMode::Background, high, low, victims);
         config.nand.suspend = suspend(1, PROGRAM - 1, 0, ERASE - 1);
         let mut engine = build(&config, true, 1).expect("possible");
         engine.run(&unit_writes(160, 3000, 1), &[], &mut closed(4)).expect("runs");
-        assert!(engine.stats().gc.victims > 0, "{soft} {pace} {victims}");
+        assert!(engine.stats().gc.victims > 0, "{high} {low} {victims}");
         engine.check().expect("state");
     }
 }

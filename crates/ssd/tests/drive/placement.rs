@@ -28,7 +28,7 @@ fn isolated<T: Timing>(
     let policy = Greedy::new(chip.geometry().blocks());
     let map = PageMapConfig {
         placement: PlacementKind::Handles { count: HANDLES, isolation, unit_blocks: 2, groups: 1 },
-        watermarks: Some(Watermarks { soft: 26, pace: 22, victims: 2, read_pages: 4 }),
+        watermarks: Some(Watermarks { high: 26, low: 22, victims: 2, read_pages: 4 }),
         ..PageMapConfig::new(config.logical_units() as u32)
     };
     Drive::new(PageMap::new(chip, policy, map).expect("room"), &config.controller)

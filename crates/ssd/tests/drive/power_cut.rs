@@ -206,7 +206,7 @@ fn torture(seed: u64, commands: u32) -> u64 {
             assert_eq!(wrong, [], "{}, cut at {operation}", place());
             cuts += 1;
             if rng.below(20) == 0 {
-                cuts += go_on(back, &mut rng, &place);
+                cuts += cut_again(back, &mut rng, &place);
             }
         }
         drive = after;
@@ -216,7 +216,7 @@ fn torture(seed: u64, commands: u32) -> u64 {
 }
 
 /// Within a command, or within the recovery from the cut before.
-fn go_on(mut drive: Box<dyn Simulated>, rng: &mut Prng, place: &dyn Fn() -> String) -> u64 {
+fn cut_again(mut drive: Box<dyn Simulated>, rng: &mut Prng, place: &dyn Fn() -> String) -> u64 {
     let mut cuts = 0;
     for number in 0..8 {
         let range = any_range(rng, 5 * UNIT);

@@ -94,7 +94,7 @@ fn what_leaves_the_non_volatile_cache_for_a_forced_write_survives_a_cut() {
     let mut cuts = vec![drive.cut_now()];
     drive.advance(now + 10 * PROGRAM, &mut Vec::new());
     cuts.extend(drive.take_cuts());
-    assert!(cuts.len() > 2 && cuts[0].met.leaving_units > 0);
+    assert!(cuts.len() > 2 && cuts[0].in_flight.leaving_units > 0);
     for cut in cuts {
         let (mut back, recovery) = cut.drive.restart(now).expect("recovers");
         back.check().expect("state");

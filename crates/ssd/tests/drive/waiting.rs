@@ -174,7 +174,7 @@ fn compare_all(kind: Kind, seeds: std::ops::Range<u64>) {
         conclusive += u32::from(compare(kind, seed.get()) == Some(true));
         all += 1;
     }
-    assert!(conclusive > 0 || !is_whole, "none of {all} drives went on for longer than the bound");
+    assert!(conclusive > 0 || !is_whole, "none of {all} drives apply_step on for longer than the bound");
 }
 
 #[test]

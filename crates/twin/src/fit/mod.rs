@@ -63,7 +63,7 @@ pub enum HeldOut {
 pub struct FitOptions {
     /// The drive to start from. Settings outside [`PARAMETERS`] stay unchanged.
     pub base: DriveConfig,
-    /// Keys to keep fixed although a fit could change them, such as "controller.write_pace_ns".
+    /// Keys to keep fixed although a fit could change them, such as "controller.write_throttle_ns".
     pub kept: Vec<String>,
     /// Rows to hold out.
     pub held_out: HeldOut,
@@ -163,8 +163,8 @@ pub fn fit(measurements: &Measurements, options: &FitOptions, watch: &dyn Watch)
     let lagging: Vec<_> =
         uniform_rows(measurements).into_iter().filter(|row| !measurements.is_stable(row)).collect();
     let kept = parameters::kept(&options.kept);
-    if !options.kept.iter().any(|key| key.starts_with("controller.write_pace_")) {
-        parameters::begin_at_pace(&mut base, &lagging);
+    if !options.kept.iter().any(|key| key.starts_with("controller.write_throttle_")) {
+        parameters::begin_throttled(&mut base, &lagging);
     }
     let mut base = parameters::within_ranges(&base, &options.kept);
     let mut memory = memory(options, measurements, &fitted)?;

@@ -230,22 +230,22 @@ pub const PARAMETERS: &[Parameter] = &[
     },
     Parameter {
         name: "write throttle interval",
-        key: "controller.write_pace_ns",
+        key: "controller.write_throttle_ns",
         unit: "ns",
         // Lower limit: two million writes per second.
         range: (500.0, 10_000_000.0),
         whole: false,
-        get: |drive| drive.controller.write_pace_ns.max(500) as f64,
-        set: |drive, ns| drive.controller.write_pace_ns = ns.round() as u64,
+        get: |drive| drive.controller.write_throttle_ns.max(500) as f64,
+        set: |drive, ns| drive.controller.write_throttle_ns = ns.round() as u64,
     },
     Parameter {
         name: "write burst size",
-        key: "controller.write_pace_burst",
+        key: "controller.write_throttle_burst",
         unit: "",
         range: (1.0, 256.0),
         whole: true,
-        get: |drive| drive.controller.write_pace_burst.max(1) as f64,
-        set: |drive, writes| drive.controller.write_pace_burst = writes.round() as u64,
+        get: |drive| drive.controller.write_throttle_burst.max(1) as f64,
+        set: |drive, writes| drive.controller.write_throttle_burst = writes.round() as u64,
     },
 ];
 
@@ -317,14 +317,14 @@ pub(super) fn within_ranges(base: &DriveConfig, pinned: &[String]) -> DriveConfi
 }
 
 /// Starts the search at the highest write rate that the drive completes in `rows`, if measured.
-pub(super) fn begin_at_pace(drive: &mut DriveConfig, rows: &[Measurement]) {
+pub(super) fn begin_throttled(drive: &mut DriveConfig, rows: &[Measurement]) {
     let writes_s = rows.iter().filter_map(|row| {
         let writes_s = row.seen.completed_s? - row.load.offered.map_or(0.0, |offered| offered.reads_s as f64);
         (writes_s > 0.0).then_some(writes_s)
     });
     if let Some(writes_s) = writes_s.reduce(f64::max) {
-        drive.controller.write_pace_ns = (1e9 / writes_s).round() as u64;
-        drive.controller.write_pace_burst = drive.controller.write_pace_burst.max(4);
+        drive.controller.write_throttle_ns = (1e9 / writes_s).round() as u64;
+        drive.controller.write_throttle_burst = drive.controller.write_throttle_burst.max(4);
     }
 }
 

@@ -67,10 +67,10 @@ fn errors(text: &mut String, what: &str, check: &Check) {
         let errors = check.errors(figure);
         let (Some(largest), all) = (errors.last(), errors.len()) else { continue };
         let mean = errors.iter().sum::<f64>() / all as f64;
-        let (met, _) = check.met(Some(figure));
+        let (passed, _) = check.passed(Some(figure));
         let within = figure.tolerance().map_or_else(
             || "neither fitted to nor judged".to_owned(),
-            |tolerance| format!("{met} of {all} within {:.0} %", 100.0 * tolerance),
+            |tolerance| format!("{passed} of {all} within {:.0} %", 100.0 * tolerance),
         );
         let (name, mean, largest) = (figure.name(), 100.0 * mean, 100.0 * largest);
         let _ = writeln!(text, "#   {name}: {mean:.1} %, {largest:.1} %; {within}");

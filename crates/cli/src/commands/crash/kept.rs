@@ -5,7 +5,7 @@ use std::io::{self, BufReader, Read};
 use std::path::{Path, PathBuf};
 
 use anyhow::anyhow;
-use strobe_crash::{CrashReport, Explorer, Kept};
+use strobe_crash::{CrashReport, Explorer, SavedFiles};
 use strobe_types::StopFlag;
 
 use super::super::Failure;
@@ -31,7 +31,7 @@ pub(super) fn keep(
     report: &CrashReport,
     folder: &Path,
     stop: &StopFlag,
-) -> Result<Option<Kept>, Failure> {
+) -> Result<Option<SavedFiles>, Failure> {
     let Some(wrong) = report.first_wrong() else { return Ok(None) };
     fs::create_dir_all(folder).map_err(|error| failed(folder, &error))?;
     let made = tempfile::Builder::new().prefix(".making-").tempdir_in(folder);
@@ -45,7 +45,11 @@ pub(super) fn keep(
             .map(|path| path.display().to_string())
             .map_err(|error| failed(folder, &error))
     };
-    Ok(Some(Kept { operation: wrong.operation, image: put(&image, "img")?, kernel_log: put(&log, "log")? }))
+    Ok(Some(SavedFiles {
+        operation: wrong.operation,
+        image: put(&image, "img")?,
+        kernel_log: put(&log, "log")?,
+    }))
 }
 
 /// Links `from` as NAME.END, NAME-2.END, …: the first name in `folder` that is free or has equal content.

@@ -15,7 +15,7 @@ use indicatif::ProgressBar;
 use serde::Serialize;
 use strobe_cli::report;
 use strobe_crash::programs::Program;
-use strobe_crash::{CrashReport, ExploreError, Explorer, Found, Places, Verdict};
+use strobe_crash::{CrashReport, CutPoints, ExploreError, Explorer, Found, Verdict};
 use strobe_linux::command::{FileSystem, GuestRoot};
 use strobe_types::StopFlag;
 
@@ -65,9 +65,9 @@ pub(crate) struct CrashArgs {
     /// Cut power at these flash operations. spread: evenly spaced ones. random: random ones, by --seed.
     /// flushes, lines: the first that begins after each flush or printed line. all: every operation,
     /// regardless of --cuts
-    #[arg(help_heading = CUTS, long, value_name = "WHERE", default_value = Places::Spread.name(),
-        value_parser = one_of(&Places::ALL, Places::name))]
-    places: Places,
+    #[arg(help_heading = CUTS, long, value_name = "WHERE", default_value = CutPoints::Spread.name(),
+        value_parser = one_of(&CutPoints::ALL, CutPoints::name))]
+    places: CutPoints,
     /// Cut only at this flash operation, as named by an earlier run, and show everything the check prints
     #[arg(help_heading = CUTS, long, value_name = "OPERATION", conflicts_with_all = ["cuts", "places"])]
     at: Option<u64>,
@@ -385,7 +385,7 @@ fn explore(
 fn begins(args: &CrashArgs, explorer: &Explorer) -> String {
     let cuts = match (args.at, args.places) {
         (Some(operation), _) => format!("with a power cut at operation {operation}"),
-        (None, Places::All) => "with a power cut at each of its flash operations".to_owned(),
+        (None, CutPoints::All) => "with a power cut at each of its flash operations".to_owned(),
         (None, _) if args.cuts == 1 => "with one power cut".to_owned(),
         (None, _) => format!("with up to {} power cuts", args.cuts),
     };

@@ -39,7 +39,7 @@ enum Op {
 
 /// Effect of a change on the state after a cut.
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum Came {
+enum Effect {
     No,
     Yes,
     /// The old name of a moved file is gone, and the new one is missing.
@@ -48,7 +48,7 @@ enum Came {
 
 struct Since {
     op: Op,
-    may: Vec<Came>,
+    may: Vec<Effect>,
 }
 
 impl Tree {
@@ -62,7 +62,7 @@ impl Tree {
     }
 
     /// Returns false if `op` is impossible in this state.
-    fn apply(&mut self, op: &Op, came: Came) -> bool {
+    fn apply(&mut self, op: &Op, effect: Effect) -> bool {
         let holds = |tree: &Self, place: &Place, inode| tree.entries.get(place) == Some(inode);
         match op {
             Op::Add(place, inode) => self.entries.insert(place.clone(), *inode).is_none(),
@@ -76,12 +76,12 @@ impl Tree {
                 // A file may skip intermediate names, but a folder has one name.
                 let is_free = there.is_none_or(|there| replaced.is_some() && !self.has_entries(there));
                 let can = (is_here || !self.folders.contains(inode))
-                    && (is_free || came == Came::Half)
+                    && (is_free || effect == Effect::Half)
                     && !self.is_within(to.0, *inode);
                 if is_here {
                     self.entries.remove(from);
                 }
-                if came == Came::Yes {
+                if effect == Effect::Yes {
                     self.entries.insert(to.clone(), *inode);
                 }
                 can
@@ -164,12 +164,12 @@ impl World {
         Self { tree, durable, since, names: Names::default(), next: 6, story }
     }
 
-    fn does(&mut self, op: Op, told: String) {
+    fn does(&mut self, op: Op, what: String) {
         let mut tree = self.tree.clone();
-        if tree.apply(&op, Came::Yes) {
+        if tree.apply(&op, Effect::Yes) {
             self.tree = tree;
-            self.story.push(told);
-            self.since.push(Since { op, may: vec![Came::Yes, Came::No] });
+            self.story.push(what);
+            self.since.push(Since { op, may: vec![Effect::Yes, Effect::No] });
         }
     }
 
@@ -255,9 +255,9 @@ impl World {
             // With only the old folder synced, the new name may be missing.
             let is_old = matches!(op, Op::Move { from, .. } if from.0 == folder);
             if is_whole {
-                *may = vec![Came::Yes];
-            } else if is_old && may.contains(&Came::No) {
-                *may = vec![Came::Yes, Came::Half];
+                *may = vec![Effect::Yes];
+            } else if is_old && may.contains(&Effect::No) {
+                *may = vec![Effect::Yes, Effect::Half];
             }
         }
     }
@@ -280,11 +280,11 @@ impl World {
         for Since { op, may } in &self.since {
             let mut next = Vec::new();
             for (state, has_half) in &states {
-                for &came in may {
+                for &effect in may {
                     let mut state = state.clone();
                     state.folders.clone_from(&self.tree.folders);
-                    if came == Came::No || state.apply(op, came) {
-                        next.push((state, *has_half || came == Came::Half));
+                    if effect == Effect::No || state.apply(op, effect) {
+                        next.push((state, *has_half || effect == Effect::Half));
                     }
                 }
             }
@@ -310,26 +310,27 @@ impl World {
     }
 
     fn check(&self) {
-        let told = || format!("{}\n{:?}", self.story.join("\n"), self.names.undo());
+        let what = || format!("{}\n{:?}", self.story.join("\n"), self.names.undo());
         let (left, promised) = (self.taken_back(&self.tree), self.promised());
-        let has_half = self.since.iter().any(|since| since.may.contains(&Came::Half));
-        assert!(has_half || promised.is_subset(&files(&left)), "{promised:?} and not {left:?}:\n{}", told());
+        let has_half = self.since.iter().any(|since| since.may.contains(&Effect::Half));
+        assert!(has_half || promised.is_subset(&files(&left)), "{promised:?} and not {left:?}:\n{}", what());
         // Removed or replaced content does not come back, whatever happened before. The sync of a folder covers
         // its current entries, not their history.
         let is_plain = |since: &Since| {
-            matches!(since.op, Op::Add(..) | Op::Move { replaced: None, .. }) && since.may.contains(&Came::No)
+            matches!(since.op, Op::Add(..) | Op::Move { replaced: None, .. })
+                && since.may.contains(&Effect::No)
         };
         if !self.since.iter().all(is_plain) {
             return;
         }
-        assert!(self.allowed().contains(&left), "no cut leaves {left:?}:\n{}", told());
+        assert!(self.allowed().contains(&left), "no cut leaves {left:?}:\n{}", what());
         // Two exchanged files look like two unchanged ones.
         let is_new = |op: &Op| match op {
             Op::Move { to, .. } => !self.durable.entries.contains_key(to),
             _ => true,
         };
         if self.since.iter().all(|since| is_new(&since.op)) {
-            assert_eq!(left, self.durable.shape(), "not all is taken back:\n{}", told());
+            assert_eq!(left, self.durable.shape(), "not all is taken back:\n{}", what());
         }
         // The file system may have kept only the first changes. If a name is used twice, states are ambiguous.
         let mut places: BTreeSet<&Place> = self.durable.entries.keys().collect();
@@ -342,11 +343,11 @@ impl World {
         }
         let mut tree = Tree { folders: self.tree.folders.clone(), ..self.durable.clone() };
         for at in 0..self.since.len() {
-            if self.since[at..].iter().all(|since| since.may.contains(&Came::No)) {
+            if self.since[at..].iter().all(|since| since.may.contains(&Effect::No)) {
                 let left = files(&self.taken_back(&tree));
-                assert!(promised.is_subset(&left), "{promised:?} and not {left:?} after {at} of\n{}", told());
+                assert!(promised.is_subset(&left), "{promised:?} and not {left:?} after {at} of\n{}", what());
             }
-            assert!(tree.apply(&self.since[at].op, Came::Yes));
+            assert!(tree.apply(&self.since[at].op, Effect::Yes));
         }
     }
 }

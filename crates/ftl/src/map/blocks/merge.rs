@@ -63,7 +63,7 @@ impl<N: Nand> Sectors<N> {
         }
         let now = self.nand.both(now, self.emptied);
         self.nand.program(now, self.page(block, offset), &[], 0, Cause::Pad).map_err(|failed| {
-            self.note_failure(block);
+            self.count_failure(block);
             Failed { at: failed.at }
         })
     }

@@ -176,7 +176,7 @@ impl<N: Nand> Sectors<N> {
         if result.is_err() {
             // A retry marks the copy again.
             self.nand.mark_next(std::iter::empty());
-            self.note_failure(block);
+            self.count_failure(block);
             return Err(Failed { at });
         }
         self.place_at(unit.lpn, self.nand.geometry().first_unit_of_page(ppn));
@@ -198,7 +198,7 @@ impl<N: Nand> Sectors<N> {
     }
 
     #[cold]
-    pub(super) fn note_failure(&mut self, block: BlockId) {
+    pub(super) fn count_failure(&mut self, block: BlockId) {
         self.stats.gc.program_failures += 1;
         self.failing[block.index()] = true;
     }

@@ -25,7 +25,7 @@ impl<N: Nand, V: VictimPolicy> PageMap<N, V> {
         for offset in 0..count {
             let (source, destination) = (from.plus(offset), to.plus(offset));
             if self.core.is_stopped_at(source.get()) {
-                self.core.heed_stop()?;
+                self.core.check_stop()?;
             }
             if self.core.store.is_paged() {
                 let next = self.look_up_copied(now, source, destination)?;
@@ -141,7 +141,7 @@ impl<N: Nand, V: VictimPolicy> PageMap<N, V> {
         self.core.map.mapped += 1;
         for lpn in [source, destination] {
             self.core.map.set(lpn, entry);
-            self.core.store.name_changed(lpn, false);
+            self.core.store.record_name(lpn, false);
             self.core.store.unit_shared(lpn);
         }
         self.core.store.entry_moved(vpn.get());

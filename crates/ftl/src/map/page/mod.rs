@@ -224,7 +224,7 @@ impl<N: Nand, V: VictimPolicy> MappingScheme for PageMap<N, V> {
         let (mut done, mut lpn, end) = (now, first, first.plus(count));
         loop {
             let Ok(next) = self.core.next_mapped(lpn, end) else {
-                self.core.heed_stop()?;
+                self.core.check_stop()?;
                 return Ok(done);
             };
             let Some(mapped) = next else { return Ok(done) };
@@ -265,8 +265,8 @@ impl<N: Nand, V: VictimPolicy> MappingScheme for PageMap<N, V> {
         }
     }
 
-    fn go_on(&mut self, token: u64) {
-        self.reclaimer().go_on_with(token);
+    fn on_event(&mut self, token: u64) {
+        self.reclaimer().on_event(token);
     }
 
     #[inline]

@@ -52,7 +52,7 @@ impl<N: Nand, V: VictimPolicy> PageMap<N, V> {
         let mut done = now;
         for lpn in (0..count).map(|at| first.plus(at)) {
             if self.core.is_stopped_at(lpn.get()) {
-                self.core.heed_stop()?;
+                self.core.check_stop()?;
             }
             let next = self.pager().look_up_changed(now, lpn);
             self.core.refuse_without_map()?;
@@ -163,7 +163,7 @@ impl<N: Nand, V: VictimPolicy> Pager<'_, N, V> {
     /// Collects if the next translation page needs a block. Programs of translation pages must not collect
     /// themselves, as collection causes many of them.
     fn reclaim_if_short(&mut self, now: When) -> Result<When, FtlError> {
-        self.0.core.heed_stop()?;
+        self.0.core.check_stop()?;
         let has_space = self.0.core.streams[self.0.core.streams.table.translation].next_pages().is_some();
         if !has_space && self.0.core.must_collect() { self.0.collect(now) } else { Ok(now) }
     }

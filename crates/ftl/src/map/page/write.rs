@@ -137,7 +137,10 @@ impl<N: Nand, V: VictimPolicy> PageMap<N, V> {
         settle: impl FnMut(&mut Core<N, V>, &[Unit<N::Payload>], Ppa),
     ) -> Done {
         let mut now = now;
-        if N::TIMED && self.core.blocks.emptying > 0 && !self.background.has_space_for_copies(&self.core, stream) {
+        if N::TIMED
+            && self.core.blocks.emptying > 0
+            && !self.background.has_space_for_copies(&self.core, stream)
+        {
             now = self.reclaimer().collect(now)?;
         }
         let Self { core, relocation, background } = self;

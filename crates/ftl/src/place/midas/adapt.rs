@@ -38,7 +38,7 @@ impl Midas {
     }
 
     /// Measures write amplification, ends a window of intervals, checks the forecast.
-    pub(super) fn look_around(&mut self) {
+    pub(super) fn check_windows(&mut self) {
         let written = self.clock - self.period.0;
         if written >= self.scale.drive {
             self.waf = (written + self.period.1) as f64 / written as f64;

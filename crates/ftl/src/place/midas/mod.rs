@@ -198,7 +198,7 @@ impl Placement for Midas {
         self.leave(block);
         self.blocks[block.index()].stage = Stage::Open;
         self.labels[block.index()] = stream.get();
-        self.look_around();
+        self.check_windows();
     }
 
     fn on_closed(&mut self, closed: &CopyContext) {

@@ -26,7 +26,7 @@ const REQUESTS_PER_LOOK: u32 = 1024;
 
 /// Checks without progress after which the run fails. Progress is virtual time or, in a phase of host pages,
 /// a host page.
-const LOOKS_WITHOUT_HEADWAY: u32 = 4096;
+const POLLS_WITHOUT_PROGRESS: u32 = 4096;
 
 /// Length of a phase: a time, host pages, or until all jobs are done.
 #[derive(Clone, Copy, Debug, Default)]
@@ -60,7 +60,7 @@ pub(super) struct Jobs {
     now: SimTime,
     unseen: u32,
     /// Checks since the last progress, and the time and host pages then.
-    idle_looks: (u32, SimTime, u64),
+    idle_polls: (u32, SimTime, u64),
     #[state(table)]
     jobs: Vec<Job>,
     #[state(table)]
@@ -111,7 +111,7 @@ impl Jobs {
             now: SimTime::ZERO,
             measuring: false,
             unseen: 0,
-            idle_looks: (0, SimTime::ZERO, 0),
+            idle_polls: (0, SimTime::ZERO, 0),
             needs_time: false,
         }))
     }
@@ -166,7 +166,7 @@ impl Jobs {
 
     /// True if a request is issued at the drive's current instant and no completion is due. The drive then
     /// sees it before its dies start operations, like requests of a batch.
-    fn comes_together(&self, host: &Host<'_>, issue_at: SimTime) -> bool {
+    fn is_simultaneous(&self, host: &Host<'_>, issue_at: SimTime) -> bool {
         issue_at == self.now && !host.drive.has_completion(issue_at)
     }
 
@@ -187,7 +187,7 @@ impl Jobs {
             // The state does not change before the next event, so a due frame may be taken now.
             let next = issue_at.min(event_at).min(end);
             if let Some(due) = host.xray_due().filter(|&due| due <= next && next != NEVER) {
-                host.look_inside(due.max(self.now));
+                host.sample_xray(due.max(self.now));
                 continue;
             }
             let happens_at = issue_at.min(event_at);
@@ -198,7 +198,7 @@ impl Jobs {
             }
             if interval_end < happens_at && happens_at != NEVER {
                 self.close_intervals(host, happens_at);
-            } else if event_at <= issue_at && !self.comes_together(host, issue_at) {
+            } else if event_at <= issue_at && !self.is_simultaneous(host, issue_at) {
                 if event_at == NEVER {
                     return Err(RunError::EndOfTime.into());
                 }
@@ -208,7 +208,7 @@ impl Jobs {
                 self.issue(host, job)?;
             }
         }
-        self.look(host)
+        self.poll(host)
     }
 
     fn ended(&self, end: SimTime) -> Result<(), Stop> {
@@ -251,7 +251,7 @@ impl Jobs {
             }
         };
         self.outstanding += 1;
-        host.note_outstanding(now, self.outstanding);
+        host.record_outstanding(now, self.outstanding);
         let several = self.jobs[number].ranges_of(&request);
         let command = several.map_or_else(|| Command::of_request(&request, &one), Command::Deallocate);
         host.drive.submit(now, u64::from(tag), &command, None);
@@ -260,7 +260,7 @@ impl Jobs {
             self.after_power_cut(host)?;
         }
         self.unseen += 1;
-        if self.unseen >= REQUESTS_PER_LOOK { self.look(host) } else { Ok(()) }
+        if self.unseen >= REQUESTS_PER_LOOK { self.poll(host) } else { Ok(()) }
     }
 
     fn advance(&mut self, host: &mut Host<'_>, event_at: SimTime) -> Result<(), Stop> {
@@ -298,7 +298,7 @@ impl Jobs {
         self.slots.clear();
         self.free.clear();
         self.outstanding = 0;
-        host.note_outstanding(self.now, 0);
+        host.record_outstanding(self.now, 0);
         for (job, due) in self.jobs.iter_mut().zip(&mut self.due) {
             job.on_power_cut(self.now);
             *due = job.due();
@@ -306,21 +306,21 @@ impl Jobs {
         Ok(())
     }
 
-    fn look(&mut self, host: &mut Host<'_>) -> Result<(), Stop> {
+    fn poll(&mut self, host: &mut Host<'_>) -> Result<(), Stop> {
         self.unseen = 0;
         let goes_on = self.outstanding > 0 || self.due.iter().any(|&due| due != NEVER);
         if goes_on && host.waits_for_writes() && !self.jobs.iter().any(|job| job.can_write(self.now)) {
             return Err(RunError::NoWriterLeft.into());
         }
         let pages = if self.needs_time { 0 } else { host.phase_pages() };
-        let (looks, at, before) = self.idle_looks;
+        let (looks, at, before) = self.idle_polls;
         let looks = if (at, before) == (self.now, pages) { looks + 1 } else { 0 };
-        self.idle_looks = (looks, self.now, pages);
-        if looks > LOOKS_WITHOUT_HEADWAY {
+        self.idle_polls = (looks, self.now, pages);
+        if looks > POLLS_WITHOUT_PROGRESS {
             return Err(RunError::NoTime.into());
         }
         host.on_complete(self.now);
-        host.keep_house()
+        host.run_checks()
     }
 
     fn close_intervals(&mut self, host: &mut Host<'_>, until: SimTime) {

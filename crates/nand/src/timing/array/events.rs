@@ -26,7 +26,7 @@ impl ArrayTiming {
     pub(super) fn free(&mut self, die: u32) {
         self.set_phase(die, Phase::Idle, Class::HostRead, NEVER);
         self.dies[die as usize].current = None;
-        self.note_die(die);
+        self.mark_die(die);
     }
 
     fn work(&mut self, die: u32, group: Group, duration_ns: u64) {
@@ -41,7 +41,7 @@ impl ArrayTiming {
         let channel = self.dies[die as usize].channel;
         let deadline = self.at(self.config.deadline_ns[class as usize]);
         self.channels[channel as usize].request(die, class, what, deadline);
-        self.note_channel(channel);
+        self.mark_channel(channel);
     }
 
     fn begin_array(&mut self, die: u32, group: Group) {
@@ -50,7 +50,7 @@ impl ArrayTiming {
         let entry = &mut self.dies[die as usize];
         (entry.began, entry.suspends) = (entry.from, 0);
         if self.config.cache_program || (self.may_suspend && self.has_urgent_read(die)) {
-            self.note_die(die);
+            self.mark_die(die);
         }
     }
 
@@ -91,7 +91,7 @@ impl ArrayTiming {
             let is_all = self.reported.is_empty() && others > self.now && entry.suspended.is_none();
             let Some(class) = entry.queues.choice().filter(|_| is_all) else {
                 self.race.set(runner, NEVER);
-                return self.note_die(die);
+                return self.mark_die(die);
             };
             group = entry.queues.take(&mut self.ops, class, &self.config.deadline_ns);
             let &Op { next, more, .. } = &self.ops[group.first];
@@ -100,12 +100,12 @@ impl ArrayTiming {
                 return self.begin_on_bus(die, group);
             }
             let is_disturbed = self.may_suspend && entry.queues.has_urgent_read();
-            if more > 0 && !is_disturbed && self.is_looked_at() {
+            if more > 0 && !is_disturbed && self.is_served() {
                 self.pass_over(die, &mut group, until.min(others));
             }
             let due = self.set_alone(die, group);
             // Another event is due first.
-            if due > until || due >= others || !self.is_looked_at() {
+            if due > until || due >= others || !self.is_served() {
                 return self.race.set(runner, due);
             }
             self.now = due;
@@ -136,7 +136,7 @@ impl ArrayTiming {
                 // The transfer is over and a read waits.
                 let until = entry.until;
                 self.race.set(2 * die as usize, until);
-                self.note_die(die);
+                self.mark_die(die);
             }
             (Phase::Array, Some(group)) => {
                 let next = entry.next.take();
@@ -152,12 +152,12 @@ impl ArrayTiming {
             }
             (Phase::Suspending, _) => {
                 self.set_phase(die, Phase::Idle, Class::HostRead, NEVER);
-                self.note_die(die);
+                self.mark_die(die);
             }
             (Phase::Resuming, _) => {
                 let Some(Suspended { group, left_ns, .. }) = entry.suspended.take() else { return };
                 self.work(die, group, left_ns);
-                self.note_die(die);
+                self.mark_die(die);
             }
             (phase, _) => unreachable!("timing bug: phase {phase:?} cannot end"),
         }
@@ -178,7 +178,7 @@ impl ArrayTiming {
         let entry = &self.dies[die as usize];
         let (channel, carried) = (entry.channel, entry.carried);
         self.channels[channel as usize].is_busy = false;
-        self.note_channel(channel);
+        self.mark_channel(channel);
         match carried {
             Carry::Load => self.loaded(die),
             Carry::Command(reader) => self.commanded(die, reader),
@@ -205,7 +205,7 @@ impl ArrayTiming {
             let class = next.group.class;
             match following {
                 // A host read may wait for the suspend that this load delayed.
-                NONE => self.note_die(die),
+                NONE => self.mark_die(die),
                 _ => self.request_bus(die, class, Carry::Load),
             }
             return;
@@ -217,20 +217,20 @@ impl ArrayTiming {
         }
     }
 
-    pub(super) fn look_at_noted(&mut self) {
+    pub(super) fn serve_marked(&mut self) {
         loop {
             // Dies added from here on are served in the next round.
-            while !self.noted_dies.is_empty() {
-                for word in 0..self.noted_dies.begin() {
-                    for die in self.noted_dies.take(word) {
+            while !self.marked_dies.is_empty() {
+                for word in 0..self.marked_dies.begin() {
+                    for die in self.marked_dies.take(word) {
                         self.serve_die(die);
                     }
                 }
-                if !self.noted_channels.is_empty() {
+                if !self.marked_channels.is_empty() {
                     break;
                 }
             }
-            if self.noted_channels.is_empty() {
+            if self.marked_channels.is_empty() {
                 // Issue in order (`in_order.rs`): if the slot's operation has begun, the next one, perhaps for an idle
                 // die, enters it.
                 if self.fill_slot() {
@@ -238,9 +238,9 @@ impl ArrayTiming {
                 }
                 return;
             }
-            for word in 0..self.noted_channels.begin() {
-                for channel in self.noted_channels.take(word) {
-                    self.look_at_channel(channel);
+            for word in 0..self.marked_channels.begin() {
+                for channel in self.marked_channels.take(word) {
+                    self.serve_channel(channel);
                 }
             }
         }
@@ -257,13 +257,13 @@ impl ArrayTiming {
                     self.begin(die, group);
                 }
             }
-            Phase::Idle => self.look_at_suspended(die),
-            Phase::Array => self.look_at_array(die),
+            Phase::Idle => self.serve_suspended(die),
+            Phase::Array => self.serve_array(die),
             _ => {}
         }
     }
 
-    fn look_at_suspended(&mut self, die: u32) {
+    fn serve_suspended(&mut self, die: u32) {
         let entry = &mut self.dies[die as usize];
         // Host reads due before the deadline come first, then the resume.
         if entry.suspended.is_some_and(|suspended| entry.queues.has_read_due(suspended.deadline)) {
@@ -281,7 +281,7 @@ impl ArrayTiming {
         }
     }
 
-    fn look_at_array(&mut self, die: u32) {
+    fn serve_array(&mut self, die: u32) {
         let entry = &self.dies[die as usize];
         let Die { from, until, .. } = *entry;
         if self.may_suspend
@@ -406,13 +406,13 @@ impl ArrayTiming {
             (entry.began, entry.suspends) = (from, 0);
             // A host read may have waited since before this operation began.
             if entry.queues.has_urgent_read() {
-                self.note_die(die);
+                self.mark_die(die);
             }
         }
         until
     }
 
-    fn look_at_channel(&mut self, channel: u32) {
+    fn serve_channel(&mut self, channel: u32) {
         let entry = &mut self.channels[channel as usize];
         if entry.is_busy {
             return;

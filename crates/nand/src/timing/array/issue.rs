@@ -144,7 +144,7 @@ impl ArrayTiming {
             _ => false,
         };
         if matters {
-            self.note_die(die);
+            self.mark_die(die);
         }
         if has_followers {
             self.ops.queued(op, &mut self.ready);

@@ -93,8 +93,8 @@ pub struct ArrayTiming {
     more_erases: Vec<MoreErase>,
     ready: Vec<u32>,
     reported: Reports,
-    noted_dies: Noted,
-    noted_channels: Noted,
+    marked_dies: Noted,
+    marked_channels: Noted,
     occupancy: Occupancy,
     #[state(table)]
     dies: Vec<Die>,
@@ -120,19 +120,19 @@ impl ArrayTiming {
     }
 
     #[inline(always)]
-    fn note_die(&mut self, die: u32) {
-        self.noted_dies.add(die);
+    fn mark_die(&mut self, die: u32) {
+        self.marked_dies.add(die);
     }
 
     /// True if every die and channel that could act at this instant has been served.
     #[inline(always)]
-    fn is_looked_at(&self) -> bool {
-        self.noted_dies.is_empty() && self.noted_channels.is_empty()
+    fn is_served(&self) -> bool {
+        self.marked_dies.is_empty() && self.marked_channels.is_empty()
     }
 
     #[inline(always)]
-    fn note_channel(&mut self, channel: u32) {
-        self.noted_channels.add(channel);
+    fn mark_channel(&mut self, channel: u32) {
+        self.marked_channels.add(channel);
     }
 }
 
@@ -303,7 +303,7 @@ impl Timing for ArrayTiming {
     }
 
     fn next_event(&self) -> Option<SimTime> {
-        if !self.reported.is_empty() || !self.is_looked_at() {
+        if !self.reported.is_empty() || !self.is_served() {
             return Some(self.now);
         }
         Some(self.next_instant()).filter(|&time| time < NEVER)
@@ -336,8 +336,8 @@ impl Timing for ArrayTiming {
 
     #[inline(always)]
     fn start(&mut self) {
-        if !self.is_looked_at() {
-            self.look_at_noted();
+        if !self.is_served() {
+            self.serve_marked();
         }
     }
 

@@ -134,7 +134,7 @@ impl ArrayTiming {
         }
         if self.overlaps_reads {
             self.hold_for_reads(die);
-            self.note_die(die);
+            self.mark_die(die);
         } else {
             self.free(die);
         }

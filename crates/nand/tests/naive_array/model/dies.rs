@@ -69,7 +69,7 @@ impl Model {
                 is_new |= self.serve_die(die);
             }
             for bus in 0..self.buses.len() {
-                is_new |= self.look_at_bus(bus);
+                is_new |= self.serve_bus(bus);
             }
             if !is_new {
                 return;
@@ -80,7 +80,7 @@ impl Model {
     fn serve_die(&mut self, die: usize) -> bool {
         let entry = &self.dies[die];
         match entry.doing.clone() {
-            Doing::Nothing => self.look_at_free(die),
+            Doing::Nothing => self.serve_free(die),
             Doing::Array { group, until } => {
                 let is_loading =
                     entry.ahead.as_ref().is_some_and(|ahead| ahead.loaded < self.loads(&ahead.group));
@@ -103,7 +103,7 @@ impl Model {
         }
     }
 
-    fn look_at_free(&mut self, die: usize) -> bool {
+    fn serve_free(&mut self, die: usize) -> bool {
         let mut is_new = false;
         while self.begin_read(die) {
             is_new = true;
@@ -227,7 +227,7 @@ impl Model {
         self.ops[op.expect("somebody wants it carried")].transfer_ns
     }
 
-    fn look_at_bus(&mut self, bus: usize) -> bool {
+    fn serve_bus(&mut self, bus: usize) -> bool {
         let entry = &mut self.buses[bus];
         // The class with the earliest deadline, on ties the most urgent; commands before data; then in order
         // of arrival.

@@ -290,7 +290,7 @@ impl Model {
             && op.behind.is_none_or(|other| self.ops[other].state >= State::Queued)
     }
 
-    fn note_ready(&mut self) {
+    fn record_ready(&mut self) {
         for op in 0..self.ops.len() {
             if self.is_ready(&self.ops[op]) {
                 self.ops[op].state = State::Ready;
@@ -300,7 +300,7 @@ impl Model {
     }
 
     fn let_go(&mut self) {
-        self.note_ready();
+        self.record_ready();
         while let Some(op) = self.ready.pop_front() {
             if self.ops[op].kind == Kind::Join {
                 self.ops[op].state = State::Complete;
@@ -311,7 +311,7 @@ impl Model {
                 let die = self.ops[op].target.die;
                 self.dies[die].queue.push(op);
             }
-            self.note_ready();
+            self.record_ready();
         }
     }
 

@@ -99,8 +99,8 @@ impl Shape {
         let room = capacity_with(capacity_with(0) as u32);
         let least = geometry.planes() + 2;
         let watermarks = Watermarks {
-            soft: least + 3,
-            pace: least + 1,
+            high: least + 3,
+            low: least + 1,
             victims: 1 + (self.seed % 4) as u32,
             read_pages: 1 + (self.seed % 9) as u32,
         };

@@ -50,10 +50,10 @@ pub(crate) fn any_drive(kind: Kind, rng: &mut Prng) -> Option<(DriveConfig, Box<
                 logical = logical.checked_sub((logical / 20).max(1)).filter(|&logical| logical > 0)?;
             }
             // Watermarks that this drive would never reach.
-            Err(BuildError::Pace { least, .. }) => {
+            Err(BuildError::LowWatermark { least, .. }) => {
                 let gc = &mut config.ftl.gc;
-                let room = gc.soft_blocks - gc.pace_blocks;
-                (gc.pace_blocks, gc.soft_blocks) = (least + 1, least + 1 + room);
+                let room = gc.high_watermark_blocks - gc.low_watermark_blocks;
+                (gc.low_watermark_blocks, gc.high_watermark_blocks) = (least + 1, least + 1 + room);
             }
             Err(error) => panic!("{config:?}: {error}"),
         }
@@ -161,8 +161,8 @@ fn page_map(config: &mut DriveConfig, rng: &mut Prng) {
     gc.victim = pick(rng, &["greedy", "greedy", "fifo", "cost-benefit", "d-choices"]).to_owned();
     gc.victims = pick(rng, &[0, 1, 2, 4]);
     if rng.below(2) == 0 {
-        gc.pace_blocks = planes + 3 + rng.below(2);
-        gc.soft_blocks = gc.pace_blocks + 1 + rng.below(4);
+        gc.low_watermark_blocks = planes + 3 + rng.below(2);
+        gc.high_watermark_blocks = gc.low_watermark_blocks + 1 + rng.below(4);
     }
     ftl.batch_pages = pick(rng, &[0, 0, 1, 3]);
     if rng.below(4) == 0 {
@@ -195,9 +195,9 @@ fn slc_cache(config: &mut DriveConfig, rng: &mut Prng) {
     slc.fold_idle_ns = pick(rng, &[1, 300, 5_000]);
     slc.when_full = pick(rng, &[WhenFull::Direct, WhenFull::Fold]);
     let planes = nand.channels * nand.dies_per_channel * nand.planes_per_die;
-    if ftl.gc.pace_blocks > 0 {
-        ftl.gc.pace_blocks += planes;
-        ftl.gc.soft_blocks += planes;
+    if ftl.gc.low_watermark_blocks > 0 {
+        ftl.gc.low_watermark_blocks += planes;
+        ftl.gc.high_watermark_blocks += planes;
     }
 }
 

@@ -12,7 +12,7 @@ pub(crate) mod drives;
 mod host;
 mod model;
 
-use strobe_ssd::{CommandError, DriveConfig, PowerCut, Simulated, Underway};
+use strobe_ssd::{CommandError, DriveConfig, InFlightWork, PowerCut, Simulated};
 use strobe_types::{Prng, SimTime};
 
 use self::drives::{Kind, any_drive, may_fail};
@@ -37,8 +37,8 @@ struct Tally {
 }
 
 impl Tally {
-    fn add(&mut self, met: &Underway) {
-        let Underway { flash, is_collecting, leaving_units, flushes } = *met;
+    fn add(&mut self, in_flight: &InFlightWork) {
+        let InFlightWork { flash, is_collecting, leaving_units, flushes } = *in_flight;
         self.cuts += 1;
         let counts = [
             (&mut self.programs, flash.programs > 0),
@@ -107,7 +107,7 @@ impl Torture<'_> {
         let now = drive.next_event().unwrap_or(recovery.finished).max(recovery.finished);
         for cut in cuts {
             self.tally.of_recoveries += 1;
-            self.tally.add(&cut.met);
+            self.tally.add(&cut.in_flight);
             let what = format!("{what}, recovery cut {} {}", when(&cut), cut.operation);
             self.restart(cut.drive, now, model, &what);
         }
@@ -116,7 +116,7 @@ impl Torture<'_> {
 
     /// A drive that continues is cut `depth` more times in a row.
     fn look(&mut self, mut cut: PowerCut, model: &Model, rng: &mut Prng, depth: u32) {
-        self.tally.add(&cut.met);
+        self.tally.add(&cut.in_flight);
         self.tally.again += u64::from(depth < GENERATIONS);
         let what = format!("{} {}", when(&cut), cut.operation);
         if depth == 0 || rng.below(self.again) > 0 {
@@ -210,7 +210,7 @@ fn torture_until(kind: Kind, cuts: u64, first_seed: u64) {
         ("met a suspended erase", sum.suspended_erases, 5000),
         ("met a flush", flushing, 20),
         ("met a departure from the non-volatile cache", leaving, 20),
-        ("met collection under way", if kind == Kind::Block { cuts } else { sum.collecting }, 10),
+        ("in_flight collection under way", if kind == Kind::Block { cuts } else { sum.collecting }, 10),
     ] {
         assert!(count >= cuts / share, "only {count} of {cuts} cuts {what}");
     }

@@ -16,7 +16,7 @@ impl<N: Nand, V: VictimPolicy> Core<N, V> {
     /// Records the changed map entries of `units`. The entry of a shared unit is a virtual number, which a
     /// move does not change.
     #[cold]
-    pub(crate) fn note_run(&mut self, units: &[Unit<N::Payload>], first: Ppa) {
+    pub(crate) fn record_run(&mut self, units: &[Unit<N::Payload>], first: Ppa) {
         for (at, unit) in (0..).zip(units) {
             if self.map.get(unit.lpn) == Some(first.plus(at)) {
                 self.store.unit_changed(unit.lpn);

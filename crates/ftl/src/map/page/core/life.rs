@@ -45,7 +45,7 @@ impl<N: Nand, V: VictimPolicy> Core<N, V> {
         match self.nand.erase(now, block, cause) {
             Ok(done) => {
                 self.blocks.erased();
-                self.note_cache_erase(block);
+                self.count_cache_erase(block);
                 self.block_is_erased(block);
                 done
             }

@@ -160,7 +160,7 @@ impl<N: Nand, V: VictimPolicy> Core<N, V> {
     /// [`Core::refuse_at_end_of_life`] that treats a stop request as end of life. Call it once per block
     /// opened, emptied or skipped: unbounded work consists of such steps.
     #[inline]
-    pub(crate) fn heed_stop(&mut self) -> Result<(), FtlError> {
+    pub(crate) fn check_stop(&mut self) -> Result<(), FtlError> {
         if self.nand.is_stopped() {
             self.end_of_life = Some(FtlError::Interrupted);
         }

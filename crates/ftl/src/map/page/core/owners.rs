@@ -30,7 +30,7 @@ impl<N: Nand, V: VictimPolicy> Core<N, V> {
                 return self.store.entry_moved(vpn.get());
             }
             sharing.written(to, lpn);
-            self.store.name_changed(lpn, false);
+            self.store.record_name(lpn, false);
         }
         assert!(self.map.moved(lpn, from, to), "FTL bug: {lpn:?} is not at {from:?}");
     }

@@ -231,7 +231,7 @@ impl<N: Nand, V: VictimPolicy> Core<N, V> {
         let spare = self.blocks.free.count().saturating_sub(kept);
         let beyond = match self.space.watermarks {
             Some(watermarks) => {
-                let free = self.free_units().saturating_sub(self.units_of(watermarks.soft));
+                let free = self.free_units().saturating_sub(self.units_of(watermarks.high));
                 (free / u64::from(self.nand.geometry().units_per_block())).min(u64::from(u32::MAX)) as u32
             }
             None => u32::MAX,
@@ -282,7 +282,7 @@ impl<N: Nand, V: VictimPolicy> Core<N, V> {
         }
     }
 
-    pub(crate) fn note_cache_erase(&mut self, block: BlockId) {
+    pub(crate) fn count_cache_erase(&mut self, block: BlockId) {
         if self.is_cached(block) {
             self.stats.slc().blocks_erased += 1;
         }

@@ -12,10 +12,10 @@ use crate::map::page::core::streams::HOST;
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Watermarks {
     /// Low watermark: victims are chosen below it.
-    pub soft: u32,
+    pub high: u32,
     /// Throttle watermark: host writes wait below it.
-    pub pace: u32,
-    /// Maximum number of victims in progress, reached at `pace`. With more free space there are fewer.
+    pub low: u32,
+    /// Maximum number of victims in progress, reached at `low`. With more free space there are fewer.
     pub victims: u32,
     /// Pages of a victim read in one step.
     pub read_pages: u32,

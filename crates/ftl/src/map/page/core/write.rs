@@ -216,7 +216,7 @@ impl<N: Nand, V: VictimPolicy> Core<N, V> {
             self.policies.on_placed(units, self.nand.geometry().block_of(first), self.config.logical_units);
         }
         if self.store.is_journaled() {
-            self.note_run(units, first);
+            self.record_run(units, first);
         }
     }
 
@@ -235,7 +235,7 @@ impl<N: Nand, V: VictimPolicy> Core<N, V> {
         match self.map.sharing.as_ref().and_then(|sharing| sharing.vpn(old)) {
             None => {
                 if self.map.sharing.is_some() {
-                    self.store.name_changed(lpn, false);
+                    self.store.record_name(lpn, false);
                 }
                 self.invalidate(old);
             }
@@ -297,7 +297,7 @@ impl<N: Nand, V: VictimPolicy> Core<N, V> {
         reclaim: &mut dyn FnMut(&mut Self, When) -> Done,
     ) -> Result<((Ppn, u32), When), FtlError> {
         if self.nand.is_stopped() {
-            self.heed_stop()?;
+            self.check_stop()?;
         }
         let mut ready = now;
         if is_for_host(cause) {
@@ -354,7 +354,7 @@ impl<N: Nand, V: VictimPolicy> Core<N, V> {
                     if stream == self.streams.table.translation {
                         translation.blocks.push(block);
                     } else if self.streams.table.is_of_host(stream) && is_for_host(cause) {
-                        translation.note_exchange();
+                        translation.record_exchange();
                     }
                 }
             }
@@ -410,7 +410,7 @@ impl<N: Nand, V: VictimPolicy> Core<N, V> {
             Allocation::Fifo => Want::Next,
             Allocation::Adaptive if is_cold => Want::Worn,
             Allocation::AboveAverage if is_cold => Want::Above(self.blocks.mean_erases()),
-            Allocation::LeastErased | Allocation::Adaptive | Allocation::AboveAverage => Want::Young,
+            Allocation::LeastErased | Allocation::Adaptive | Allocation::AboveAverage => Want::FewestErases,
         }
     }
 

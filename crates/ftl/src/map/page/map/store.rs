@@ -85,13 +85,13 @@ impl MapStore {
             Self::Journaled(journal) => journal.unit_changed(lpn.get()),
             Self::Paged(translation) => translation.left_alone(lpn),
         }
-        self.name_changed(lpn, true);
+        self.record_name(lpn, true);
     }
 
     /// `is_foreign`: its unit may not be in the newest page that names it.
     #[inline]
-    pub(crate) fn name_changed(&mut self, lpn: Lpn, is_foreign: bool) {
-        self.trims().into_iter().for_each(|trims| trims.name_changed(lpn, is_foreign));
+    pub(crate) fn record_name(&mut self, lpn: Lpn, is_foreign: bool) {
+        self.trims().into_iter().for_each(|trims| trims.record_name(lpn, is_foreign));
     }
 
     /// Notes that entry `vpn` has lost an owner, which pages on flash or trims also record.

@@ -149,7 +149,7 @@ impl Translation {
     }
 
     /// Notes that a host stream has opened a block. A durable map that fits in the cache is written back.
-    pub(crate) fn note_exchange(&mut self) {
+    pub(crate) fn record_exchange(&mut self) {
         self.has_exchanged = self.is_resident && self.trims.is_some();
     }
 

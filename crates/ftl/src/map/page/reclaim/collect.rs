@@ -14,7 +14,7 @@ use crate::gc::VictimPolicy;
 use crate::map::page::core::blocks::BlockState;
 use crate::map::page::core::streams::HOST;
 use crate::map::page::reclaim::compact::Compaction;
-use crate::map::page::reclaim::headway::Chooser;
+use crate::map::page::reclaim::victim_bound::Chooser;
 use crate::map::page::reclaim::{Reason, Reclaimer};
 use crate::{Done, FtlError};
 
@@ -79,11 +79,11 @@ impl<N: Nand, V: VictimPolicy> Reclaimer<'_, N, V> {
     }
 
     fn gain_to(&mut self, target: u32, now: When) -> Done {
-        let mut headway = self.headway(target);
+        let mut victim_bound = self.victim_bound(target);
         let mut finished = now;
         let mut compaction = Compaction::new(self.core.blocks.free.count());
         while !self.core.has_enough(target) {
-            self.core.heed_stop()?;
+            self.core.check_stop()?;
             // The translation-page updates of the next victim must find free space.
             if self.core.store.is_paged() {
                 let wanted =
@@ -94,12 +94,12 @@ impl<N: Nand, V: VictimPolicy> Reclaimer<'_, N, V> {
                     break;
                 }
             }
-            let valid = match headway.chooser {
+            let valid = match victim_bound.chooser {
                 Chooser::Policy => self.choose_victims(target),
                 Chooser::Emptiest => self.choose_emptiest(),
             };
             let victims = self.relocation.victims.len() as u32;
-            let may_move = self.count_victims(&mut headway, victims, valid);
+            let may_move = self.count_victims(&mut victim_bound, victims, valid);
             // The mechanism takes over the choice: these victims are not moved.
             if !matches!(may_move, Ok(true)) {
                 self.put_victims_back();

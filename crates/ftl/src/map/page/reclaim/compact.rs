@@ -46,7 +46,7 @@ impl<N: Nand, V: VictimPolicy> Reclaimer<'_, N, V> {
     pub(crate) fn compact_translation(&mut self, now: When, wanted: u32) -> Done {
         let mut finished = now;
         while self.core.blocks.free.count() < wanted.max(self.blocks_for_a_victim()) {
-            self.core.heed_stop()?;
+            self.core.check_stop()?;
             let units = self.core.nand.geometry().units_per_block();
             let blocks = &self.core.blocks;
             let closed = self.core.store.translation().blocks.iter().filter(|block| {

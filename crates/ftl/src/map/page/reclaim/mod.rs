@@ -1,20 +1,20 @@
 //! Reclamation: relocates data to make or keep free space. As free space shrinks:
 //!
-//! 1. Below the `soft` watermark, background collection empties victims in steps: the less free space, the
+//! 1. Below the `high` watermark, background collection empties victims in steps: the less free space, the
 //!    more at once.
-//! 2. Below the `pace` watermark, host writes also stall while victims are in progress
+//! 2. Below the `low` watermark, host writes also stall while victims are in progress
 //!    (`background/throttle.rs`).
 //! 3. Below `min_free_blocks`, or with a block to retire, opening a block for host data stops the world
 //!    (`collect.rs`). Background work is finished, and victims are relocated until enough blocks are erased.
 //!    With background collection, only writes that cannot wait, or that find no victim in progress, get here.
 //!    Without it this is the only step.
-//! 4. A policy whose victims gain nothing is overruled (`headway.rs`): the victim is the block with the
+//! 4. A policy whose victims gain nothing is overruled (`victim_bound.rs`): the victim is the block with the
 //!    fewest valid units. Without an erased block for copies, the drive is at its end of life.
 //!
 //! | Threshold | Checked by |
 //! |---|---|
-//! | `soft` | `collect_in_background`: after host writes and copies, and after each background step |
-//! | `pace` | `may_write`: before a write, while victims are in progress |
+//! | `high` | `collect_in_background`: after host writes and copies, and after each background step |
+//! | `low` | `may_write`: before a write, while victims are in progress |
 //! | `min_free_blocks` | `may_write`: if the write would open blocks; `open_block`: before it opens one |
 //!
 //! [`relocate`] empties blocks for any [`Reason`].
@@ -24,9 +24,9 @@ mod collect;
 mod compact;
 mod fold;
 mod garbage;
-pub(crate) mod headway;
 mod refresh;
 pub(crate) mod relocate;
+pub(crate) mod victim_bound;
 
 use strobe_nand::{Cause, Nand};
 

@@ -128,7 +128,7 @@ impl<N: Nand, V: VictimPolicy> Relocator<'_, N, V> {
         task.runs.push((self.core.streams.table.translation, task.units.len() - data));
         let moved = self.move_placed(now, cause, task);
         if moved.is_err() {
-            self.keep_unmoved(cause, task);
+            self.restore_unmoved(cause, task);
         } else {
             for at in 0..task.victims.len() {
                 self.core.forget_victim(task.victims[at]);
@@ -265,7 +265,7 @@ impl<N: Nand, V: VictimPolicy> Relocator<'_, N, V> {
     }
 
     #[cold]
-    fn keep_unmoved(&mut self, cause: Cause, task: &Relocation<N::Payload>) {
+    fn restore_unmoved(&mut self, cause: Cause, task: &Relocation<N::Payload>) {
         let mut kept = 0;
         for &ppa in &task.units {
             if self.is_mapped_to(ppa) {
@@ -280,7 +280,7 @@ impl<N: Nand, V: VictimPolicy> Relocator<'_, N, V> {
             Cause::Wear => self.core.stats.gc.wear_units_moved -= kept,
             _ => self.core.stats.gc.units_moved -= kept,
         }
-        self.keep_victims(task);
+        self.retire_victims(task);
     }
 
     /// Makes the map on flash refer to the copies, as the last committed epoch of the journal still refers to the
@@ -288,14 +288,14 @@ impl<N: Nand, V: VictimPolicy> Relocator<'_, N, V> {
     fn commit_copies(&mut self, copied: When, task: &Relocation<N::Payload>) -> Result<When, FtlError> {
         let done = TablePages(self.core).update_moved(copied).and_then(|updated| self.core.commit(updated));
         if done.is_err() {
-            self.keep_victims(task);
+            self.retire_victims(task);
         }
         done
     }
 
     /// Marks the victims as retiring: they are not chosen again, and leave service once emptied.
     #[cold]
-    fn keep_victims(&mut self, task: &Relocation<N::Payload>) {
+    fn retire_victims(&mut self, task: &Relocation<N::Payload>) {
         for &victim in &task.victims {
             self.core.blocks.retire(victim);
         }
@@ -329,7 +329,7 @@ impl<N: Nand, V: VictimPolicy> Relocator<'_, N, V> {
                 core.policies.on_placed(run, block, core.config.logical_units);
                 match &mut core.store {
                     MapStore::Memory => {}
-                    MapStore::Journaled(_) => core.note_run(run, first),
+                    MapStore::Journaled(_) => core.record_run(run, first),
                     MapStore::Paged(translation) => {
                         for (at, unit) in (0..).zip(run) {
                             // A move does not change the map entry of a shared unit.

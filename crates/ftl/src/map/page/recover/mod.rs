@@ -103,7 +103,7 @@ impl<N: Nand, V: VictimPolicy> PageMap<N, V> {
         };
         let empty: Vec<BlockId> = self.core.blocks.usable().filter(is_empty).collect();
         for block in empty {
-            if self.core.heed_stop().is_err() {
+            if self.core.check_stop().is_err() {
                 break;
             }
             self.core.turn_to_group_of(block);

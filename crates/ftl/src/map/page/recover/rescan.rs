@@ -138,7 +138,7 @@ impl<N: Nand, V: VictimPolicy> Restorer<'_, N, V> {
                 return damaged(format!("{lpn:?} is mapped to {place}, which is out of range"));
             }
             if is_newer(lpn) {
-                self.0.store.name_changed(lpn, false)
+                self.0.store.record_name(lpn, false)
             } else {
                 report.units_found += u64::from(self.0.map.set(lpn, Ppa::new(place)).is_none())
             }

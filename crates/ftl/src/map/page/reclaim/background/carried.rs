@@ -84,7 +84,7 @@ impl<N: Nand, V: VictimPolicy> Reclaimer<'_, N, V> {
         if copies.is_empty() {
             return Ok(());
         }
-        self.core.heed_stop()?;
+        self.core.check_stop()?;
         let mut units = std::mem::take(&mut self.relocation.chunk);
         units.clear();
         for &(ppa, _) in copies {
@@ -118,7 +118,7 @@ impl<N: Nand, V: VictimPolicy> Reclaimer<'_, N, V> {
                 core.policies.on_placed(run, block, core.config.logical_units);
                 runs.push((to, run.len() as u32));
                 if core.store.is_journaled() {
-                    core.note_run(run, to);
+                    core.record_run(run, to);
                 }
             },
         );

@@ -14,14 +14,14 @@ impl<N: Nand, V: VictimPolicy> Reclaimer<'_, N, V> {
             self.fold_in_background();
         }
         let Some(watermarks) = self.core.space.watermarks else { return };
-        if self.core.free_units() < self.core.units_of(watermarks.soft) {
+        if self.core.free_units() < self.core.units_of(watermarks.high) {
             self.choose_in_background(watermarks);
         }
     }
 
     fn choose_in_background(&mut self, watermarks: Watermarks) {
         // Nothing to gain at this tick: the search would fail again.
-        if self.core.heed_stop().is_err() || self.background.nothing_at == Some(self.core.tick) {
+        if self.core.check_stop().is_err() || self.background.nothing_at == Some(self.core.tick) {
             return;
         }
         if !self.collects_in_steps() {

@@ -40,7 +40,7 @@ impl<N: Nand, V: VictimPolicy> Reclaimer<'_, N, V> {
         let &block = self.core.slc.as_ref()?.full().front()?;
         let may_take = !self.core.is_reserved(block)
             || (self.core.blocks.free.count() >= self.core.space.min_free_blocks
-                && self.core.free_units() > self.core.units_of(watermarks.pace));
+                && self.core.free_units() > self.core.units_of(watermarks.low));
         (may_take && self.has_space_for_victim()).then_some(block)
     }
 

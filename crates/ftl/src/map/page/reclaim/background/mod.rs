@@ -212,7 +212,7 @@ impl<N: Nand, V: VictimPolicy> Reclaimer<'_, N, V> {
         }
     }
 
-    pub(crate) fn go_on_with(&mut self, token: u64) {
+    pub(crate) fn on_event(&mut self, token: u64) {
         let number = token & !KIND;
         match token & KIND {
             READ => self.on_read(number),
@@ -322,7 +322,7 @@ impl<N: Nand, V: VictimPolicy> Reclaimer<'_, N, V> {
         };
         if is_good {
             self.core.blocks.erased();
-            self.core.note_cache_erase(block);
+            self.core.count_cache_erase(block);
             return self.core.nand.timing_mut().watch(done, ERASED + number);
         }
         self.remove_victim(number);

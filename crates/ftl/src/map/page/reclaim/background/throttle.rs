@@ -1,8 +1,8 @@
 //! Throttle: permission for host writes, and intensity of background collection.
 //!
-//! 1. Above the `soft` watermark no victim is chosen; SLC blocks may still be folded.
-//! 2. Between it and the `pace` watermark victims are in progress: the less free space, the more.
-//! 3. At `pace` or below, the host waits while victims are in progress, and gets only the space that
+//! 1. Above the `high` watermark no victim is chosen; SLC blocks may still be folded.
+//! 2. Between it and the `low` watermark victims are in progress: the less free space, the more.
+//! 3. At `low` or below, the host waits while victims are in progress, and gets only the space that
 //!    collection frees.
 //! 4. Below `min_free_blocks` the host gets no further block. A write that cannot wait stops the world.
 
@@ -37,7 +37,7 @@ impl Background {
                 return false;
             }
         }
-        core.free_units() > core.units_of(watermarks.pace)
+        core.free_units() > core.units_of(watermarks.low)
     }
 
     /// True if the copies of all victims in progress still find space after host data has filled the open
@@ -79,11 +79,11 @@ impl<N: Nand, V: VictimPolicy> Reclaimer<'_, N, V> {
         !self.core.policies.sorts_victims() && !self.core.store.is_paged()
     }
 
-    /// Number of victims for the present free space: none at `soft`, all at `pace`, in proportion between.
+    /// Number of victims for the present free space: none at `high`, all at `low`, in proportion between.
     /// Collection thus runs steadily at the host's rate instead of in bursts.
     pub(super) fn victims_now(&self, watermarks: Watermarks) -> u32 {
-        let short = self.core.units_of(watermarks.soft).saturating_sub(self.core.free_units());
-        let span = self.core.units_of(watermarks.soft.saturating_sub(watermarks.pace)).max(1);
+        let short = self.core.units_of(watermarks.high).saturating_sub(self.core.free_units());
+        let span = self.core.units_of(watermarks.high.saturating_sub(watermarks.low)).max(1);
         (u64::from(watermarks.victims) * short).div_ceil(span).min(watermarks.victims.into()) as u32
     }
 

@@ -39,7 +39,7 @@ pub(crate) enum Chooser {
 }
 
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Headway {
+pub(crate) struct VictimBound {
     pub(crate) chooser: Chooser,
     /// Victims of this chooser so far.
     victims: u64,
@@ -51,9 +51,9 @@ pub(crate) struct Headway {
 }
 
 impl<N: Nand, V: VictimPolicy> Reclaimer<'_, N, V> {
-    pub(crate) fn headway(&self, target: u32) -> Headway {
+    pub(crate) fn victim_bound(&self, target: u32) -> VictimBound {
         let wanted = target.saturating_sub(self.core.free_blocks());
-        Headway { chooser: Chooser::Policy, victims: 0, units: 0, wanted, lost: self.lost_blocks() }
+        VictimBound { chooser: Chooser::Policy, victims: 0, units: 0, wanted, lost: self.lost_blocks() }
     }
 
     fn lost_blocks(&self) -> usize {
@@ -64,23 +64,23 @@ impl<N: Nand, V: VictimPolicy> Reclaimer<'_, N, V> {
     /// because the mechanism chooses from now on. Fails if the mechanism's victims gained nothing either.
     pub(crate) fn count_victims(
         &self,
-        headway: &mut Headway,
+        victim_bound: &mut VictimBound,
         victims: u32,
         valid: u32,
     ) -> Result<bool, FtlError> {
         let geometry = self.core.nand.geometry();
-        let lost = self.lost_blocks().saturating_sub(headway.lost) as u64;
-        let pages = (u64::from(headway.wanted) + lost) * u64::from(geometry.pages_per_block());
+        let lost = self.lost_blocks().saturating_sub(victim_bound.lost) as u64;
+        let pages = (u64::from(victim_bound.wanted) + lost) * u64::from(geometry.pages_per_block());
         let most = 2 * u64::from(geometry.blocks()) + pages;
-        if victims > 0 && headway.victims < most {
-            headway.victims += u64::from(victims);
-            headway.units += u64::from(valid);
+        if victims > 0 && victim_bound.victims < most {
+            victim_bound.victims += u64::from(victims);
+            victim_bound.units += u64::from(valid);
             return Ok(true);
         }
-        if headway.chooser == Chooser::Emptiest {
-            return Err(FtlError::NoProgress { victims: headway.victims, units: headway.units });
+        if victim_bound.chooser == Chooser::Emptiest {
+            return Err(FtlError::NoProgress { victims: victim_bound.victims, units: victim_bound.units });
         }
-        *headway = Headway { chooser: Chooser::Emptiest, victims: 0, units: 0, ..*headway };
+        *victim_bound = VictimBound { chooser: Chooser::Emptiest, victims: 0, units: 0, ..*victim_bound };
         Ok(false)
     }
 

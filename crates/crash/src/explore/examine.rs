@@ -23,7 +23,7 @@ pub enum Verdict {
     DoesNotMount,
 }
 
-pub(super) struct Looked {
+pub(super) struct Examined {
     pub(super) verdict: Verdict,
     pub(super) reason: String,
     pub(super) was_cut_again: bool,
@@ -33,7 +33,7 @@ pub(super) struct Looked {
 }
 
 /// Examination after a power cut: repair, mount, the file system's check and the user's check.
-pub(super) struct Look<'a> {
+pub(super) struct Examination<'a> {
     pub(super) run: LinuxRun,
     pub(super) kernel: &'a KernelInfo,
     pub(super) stop: &'a StopFlag,
@@ -41,21 +41,21 @@ pub(super) struct Look<'a> {
     pub(super) may_fail: bool,
 }
 
-enum Came {
+enum Attempt {
     /// Verdict, reason, and output of programs.
     To(Verdict, String, String),
     /// Power failed again.
     Cut(Box<dyn Simulated>, SimTime),
 }
 
-impl Look<'_> {
+impl Examination<'_> {
     /// With `again`, power fails once more after that many operations.
     pub(super) fn at(
         &self,
         mut drive: Box<dyn Simulated>,
         mut start: SimTime,
         mut again: Option<u64>,
-    ) -> Result<Looked, LinuxRunError> {
+    ) -> Result<Examined, LinuxRunError> {
         let (mut was_cut_again, mut repair) = (false, None);
         let mut kernel_log = String::new();
         loop {
@@ -63,10 +63,10 @@ impl Look<'_> {
                 drive.plan_cut(drive.operations() + 1 + after);
             }
             match self.once(drive, start, &mut kernel_log, &mut repair)? {
-                Came::To(verdict, reason, said) => {
-                    return Ok(Looked { verdict, reason, was_cut_again, repair, said, kernel_log });
+                Attempt::To(verdict, reason, said) => {
+                    return Ok(Examined { verdict, reason, was_cut_again, repair, said, kernel_log });
                 }
-                Came::Cut(found, at) => (drive, start, was_cut_again) = (found, at, true),
+                Attempt::Cut(found, at) => (drive, start, was_cut_again) = (found, at, true),
             }
         }
     }
@@ -77,17 +77,17 @@ impl Look<'_> {
         start: SimTime,
         kernel_log: &mut String,
         repair: &mut Option<String>,
-    ) -> Result<Came, LinuxRunError> {
-        let corrupt = |reason| Ok(Came::To(Verdict::Corrupt, reason, String::new()));
+    ) -> Result<Attempt, LinuxRunError> {
+        let corrupt = |reason| Ok(Attempt::To(Verdict::Corrupt, reason, String::new()));
         if let Err(error) = drive.check() {
             return corrupt(format!("the drive's state is inconsistent: {error}"));
         }
         let mut said = Said::default();
         let mut hears = |stream, bytes: &[u8]| said.hear(stream, bytes);
         let powered = PoweredDrive::new(drive, start);
-        let looked = self.run.outcome_on(self.kernel, powered, self.stop, &mut hears);
+        let outcome_or_error = self.run.outcome_on(self.kernel, powered, self.stop, &mut hears);
         *kernel_log = String::from_utf8_lossy(&said.kernel).into_owned();
-        let (outcome, steps, check) = match looked {
+        let (outcome, steps, check) = match outcome_or_error {
             Ok(found) => found,
             Err(LinuxRunError::Guest(LinuxError::TimeLimit { limit_ns })) => {
                 // A check that does not end counts as corruption.
@@ -106,10 +106,10 @@ impl Look<'_> {
         }
         if outcome.ended.end != End::PowerCut {
             let (verdict, reason) = judge(&outcome, &steps, check, &said, self.may_fail);
-            return Ok(Came::To(verdict, reason, said.tail()));
+            return Ok(Attempt::To(verdict, reason, said.tail()));
         }
         match outcome.drive.restart(outcome.at) {
-            Ok((drive, recovery)) => Ok(Came::Cut(drive, recovery.finished)),
+            Ok((drive, recovery)) => Ok(Attempt::Cut(drive, recovery.finished)),
             Err(error) => corrupt(format!("the drive cannot be restarted: {error}")),
         }
     }

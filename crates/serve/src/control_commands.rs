@@ -31,7 +31,7 @@ pub(crate) enum Then {
 }
 
 /// Commands of the control socket.
-pub struct Desk {
+pub struct ControlCommands {
     beginning: Beginning,
     watch: Stopwatch,
     stop: StopFlag,
@@ -39,7 +39,7 @@ pub struct Desk {
     chance: Prng,
 }
 
-impl Desk {
+impl ControlCommands {
     /// Creates the command processor. Raising `stop` ends the ageing of a drive.
     pub fn new(beginning: Beginning, watch: Stopwatch, stop: StopFlag) -> Self {
         let chance = Prng::derive(beginning.experiment().seed, "serve-faults");

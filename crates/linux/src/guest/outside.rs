@@ -8,9 +8,9 @@ use rustix::time::{ClockId, Timespec, clock_gettime};
 
 use crate::job::Report;
 
-const NAMED: usize = 4;
+const PATHS_MAX: usize = 4;
 /// Cache folders of programs, whose files are not data.
-const BY_THE_WAY: [&str; 2] = ["__pycache__", ".cache"];
+const CACHE_FOLDERS: [&str; 2] = ["__pycache__", ".cache"];
 
 /// Time at the resolution of the guest's file systems.
 pub(super) fn file_time() -> Timespec {
@@ -27,7 +27,7 @@ pub(super) fn report(layer: &Path, since: Timespec) -> Option<Report> {
         for entry in entries {
             let (name, Ok(meta)) = (entry.file_name(), entry.metadata()) else { continue };
             let path = format!("{folder}/{}", name.to_string_lossy());
-            if meta.is_dir() && !BY_THE_WAY.iter().any(|&folder| name == folder) {
+            if meta.is_dir() && !CACHE_FOLDERS.iter().any(|&folder| name == folder) {
                 folders.push(path);
             } else if meta.is_file() && (meta.ctime(), meta.ctime_nsec()) >= (since.tv_sec, since.tv_nsec) {
                 files += 1;
@@ -36,8 +36,8 @@ pub(super) fn report(layer: &Path, since: Timespec) -> Option<Report> {
         }
     }
     paths.sort();
-    paths.truncate(NAMED);
-    (files > 0).then_some(Report::Beside { files, paths })
+    paths.truncate(PATHS_MAX);
+    (files > 0).then_some(Report::Outside { files, paths })
 }
 
 #[cfg(test)]
@@ -64,7 +64,7 @@ mod tests {
             fs::write(layer.join(format!("db/deep/{at}")), "a").expect("written");
         }
         fs::write(layer.join("old"), "b").expect("written");
-        let Some(Report::Beside { files, paths }) = report() else { panic!("some") };
+        let Some(Report::Outside { files, paths }) = report() else { panic!("some") };
         assert_eq!((files, &*paths.join(" ")), (7, "/db/deep/0 /db/deep/1 /db/deep/2 /db/deep/3"));
     }
 }

@@ -1,6 +1,6 @@
 #!/bin/sh
-# Makes the Python environment of docs/crash-gallery.md: databases from the package index, in the versions that the page
-# names. Prints the path of the interpreter.
+# Creates the Python environment of docs/crash-gallery.md: databases from the package index, in the versions of the page.
+# Prints the path of the interpreter. Usage: gallery.sh [FOLDER]
 set -eu
 cd "$(dirname "$0")/.."
 folder=${1:-target/gallery}

@@ -1,6 +1,6 @@
 #!/bin/sh
-# Installs the strobe program, fully optimised, into cargo's folder of programs, and for this user the manual pages and
-# completions for bash, zsh and fish.
+# Installs the strobe program, fully optimised, into cargo's folder of programs. Installs its manual pages and completions
+# for bash, zsh and fish for this user.
 set -eu
 cd "$(dirname "$0")/.."
 cargo install --path crates/cli --profile dist --locked

@@ -1,5 +1,6 @@
 #!/bin/sh
-# Builds the kernel of `strobe linux` and installs its requirements, with --tests also those of its tests.
+# Builds the guest kernel of `strobe linux` after installing its requirements. --tests also installs the requirements of
+# its tests.
 set -eu
 cd "$(dirname "$0")/.."
 packages="flex bison bc gcc make libc6-dev tar xz-utils patch e2fsprogs f2fs-tools dosfstools exfatprogs btrfs-progs nvme-cli fio dbench sqlite3 linux-source-6.12"
@@ -15,12 +16,12 @@ if [ -n "$missing" ]; then
         $install >/dev/null 2>&1 || { apt-get update -q >/dev/null && $install >/dev/null; } ||
             echo "Some of these packages could not be installed:$missing" >&2
     else
-        # The build reports missing requirements itself, and tests report what they skip.
+        # The build reports missing requirements, and tests report when they are skipped.
         echo "For guests, install as root: $install" >&2
     fi
 fi
 strobe=$(sh scripts/program.sh strobe)
-# A kernel given by STROBE_KERNEL is not built again.
+# If STROBE_KERNEL names a kernel, none is built.
 [ -n "${STROBE_KERNEL:-}" ] || "$strobe" linux build-kernel || {
     echo "NO KERNEL FOR GUESTS, for the reason above: strobe linux and its tests cannot run." >&2
     exit 1

@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
 """Measures a drive for `strobe twin fit`: latencies of reads and writes at several rates, as CSV.
 
-EVERYTHING ON THE DRIVE IS LOST. It is written once in order and three times at random, then loaded at each rate for some
-minutes. Without --yes the script only prints its plan, the time, and the written amount. Drives that are mounted, have
+EVERYTHING ON THE DRIVE IS LOST. It is written once in order and three times at random, then loaded at each rate for
+several minutes. Without --yes the script only prints its plan, the time, and the written amount. Drives that are mounted, have
 partitions or a file system, or belong to swap, LVM, MD, ZFS or a loop device are not touched.
 
     measure-drive.py /dev/nvme1n1 --out my.csv
@@ -11,9 +11,9 @@ partitions or a file system, or belong to swap, LVM, MD, ZFS or a loop device ar
 After a stop the same command resumes: the filling and finished rates are not repeated. Do not use the drive for anything
 else until then. Needs fio 3, blkid, and the right to write to the drive.
 
-The load is that of published measurements (SSD-iq, Haas et al., PVLDB 2025): 4 KiB requests at random addresses with
-exponential gaps. One measured job reads and writes in turn; six others write. All writes together come at the given rate.
-At most 64 requests of a job are in flight. At the end all jobs write as fast as they can: a row without rates. Write
+The load follows published measurements (SSD-iq, Haas et al., PVLDB 2025): 4 KiB requests at random addresses with
+exponential gaps. One measured job reads and writes; six others only write. The given rate is the sum of all writes.
+Each job has at most 64 requests in flight. At the end all jobs write as fast as they can; this row has no offered rates. Write
 amplification is not measured: docs/how-to/twins.md explains how to add it to the file.
 """
 import argparse
@@ -57,9 +57,9 @@ def arguments():
     parser.add_argument("--settle", type=int, default=60, help="unmeasured seconds before each rate")
     parser.add_argument("--closed-loop", action=argparse.BooleanOptionalAction, default=True,
                         help="at the end, also let all jobs write as fast as they can")
-    parser.add_argument("--skip-filling", action="store_true", help="the drive has been filled and overwritten already")
+    parser.add_argument("--skip-filling", action="store_true", help="do not fill and overwrite the drive first")
     parser.add_argument("--yes", metavar="TARGET", help="the target again, to start: everything on it is lost")
-    parser.add_argument("--fio", default="fio", help="the program")
+    parser.add_argument("--fio", default="fio", help="path of fio")
     parser.add_argument("--engine", default="libaio", help="fio's ioengine")
     options = parser.parse_args()
     try:
@@ -88,9 +88,9 @@ def names_in(folder):
 
 
 def listed(path):
-    """First word of each line of /proc/mounts or /proc/swaps: devices or files."""
+    """Returns the first word of each line of /proc/mounts or /proc/swaps: devices or files."""
     words = [line.split()[0] for line in text_of(path).splitlines() if line.strip()]
-    # Blanks are escaped as octal numbers.
+    # The kernel escapes blanks as octal numbers.
     return [re.sub(r"\\([0-7]{3})", lambda code: chr(int(code[1], 8)), word) for word in words]
 
 
@@ -100,7 +100,7 @@ def partitions(name, sysfs):
 
 
 def uses_of_device(name, sysfs="/sys", proc="/proc"):
-    """Users of the block device `name` and its partitions, as texts."""
+    """Returns the users of the block device `name` and of its partitions, as texts."""
     found = []
     parts = partitions(name, sysfs)
     for one in [name] + parts:
@@ -118,7 +118,7 @@ def uses_of_device(name, sysfs="/sys", proc="/proc"):
 
 
 def uses_of_file(real, sysfs="/sys", proc="/proc"):
-    """Users of a regular file, as texts."""
+    """Returns the users of a regular file, as texts."""
     found = ["it is swap"] if real in map(os.path.realpath, listed(f"{proc}/swaps")) else []
     for name in names_in(f"{sysfs}/class/block"):
         backing = text_of(f"{sysfs}/class/block/{name}/loop/backing_file")
@@ -128,7 +128,7 @@ def uses_of_file(real, sysfs="/sys", proc="/proc"):
 
 
 def content(real):
-    """Signatures found by blkid, as text."""
+    """Returns the signatures that blkid finds, as text."""
     done = subprocess.run(["blkid", "-p", "-o", "export", real], stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True)
     tags = dict(line.split("=", 1) for line in done.stdout.splitlines() if "=" in line)
     if done.returncode not in (0, 2):
@@ -138,7 +138,7 @@ def content(real):
 
 
 class Target:
-    """The measured drive or file. While this object exists, it cannot be mounted or added to an array."""
+    """Measured drive or file. While this object exists, a drive cannot be mounted or added to an array."""
 
     def __init__(self, given):
         self.given, self.real = given, os.path.realpath(given)
@@ -166,7 +166,7 @@ class Target:
             refuse(f"{given} is not empty: it has {found} on it. Nothing was done: if all of it may go, wipefs -a {self.real}")
 
     def claim(self):
-        """Claims the target for this process and fio. The kernel also knows users without other traces, such as ZFS."""
+        """Claims the target for this process and fio. The claim also fails for users that leave no other trace, such as ZFS."""
         try:
             self.descriptor = os.open(self.real, os.O_RDWR | (os.O_EXCL if self.is_device else 0))
             fcntl.flock(self.descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
@@ -176,7 +176,7 @@ class Target:
                    else f"{self.given}: {error.strerror}")
 
     def identity(self):
-        """Identification, different from other drives of equal capacity."""
+        """Returns a text that distinguishes drives of equal capacity."""
         if not self.is_device:
             return self.real
         folder = f"/sys/class/block/{self.name}"
@@ -192,7 +192,7 @@ class Target:
 
 
 class Rows:
-    """The output file: progress and measured rows. It is complete at any moment."""
+    """Output file with the progress and the measured rows. It is replaced atomically, so it is always complete."""
 
     def __init__(self, path, target):
         self.path, self.done, self.rows = path, {"drive": target.identity(), "capacity_bytes": target.capacity, "passes": 0}, []

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Tests of measure-drive.py: which drives it does not touch. Run by the tests of the command line."""
+"""Tests of measure-drive.py: it recognises drives in use. Run by the tests of the command line."""
 import importlib.util
 import os
 import tempfile
@@ -31,7 +31,7 @@ class InUse(unittest.TestCase):
 
     def test_an_unused_drive_is_free(self):
         self.assertEqual(self.uses("zz"), [])
-        # A device whose name has the same prefix.
+        # Devices with the same prefix in their names.
         self.put("proc/mounts", "/dev/zza / ext4 rw 0 0\n/dev/zz10 /home ext4 rw 0 0\nzz /mnt nfs rw 0 0\n")
         self.assertEqual(self.uses("zz"), [])
         self.assertEqual(self.uses("zz1"), [])
@@ -43,7 +43,7 @@ class InUse(unittest.TestCase):
     def test_a_drive_is_used_as_its_partitions_are(self):
         self.put("sys/class/block/zz/zz1/partition", "1")
         self.put("sys/class/block/zz/zz2/partition", "2")
-        # Other folders are no partitions.
+        # Other folders below the device are not partitions.
         self.put("sys/class/block/zz/queue/rotational", "0")
         self.assertEqual(self.uses("zz"), ["zz1 is mounted", "zz2 is swap", "it has partitions: zz1, zz2"])
 

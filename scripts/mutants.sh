@@ -1,5 +1,5 @@
 #!/bin/sh
-# Mutates the FTL in one place after the other, and lists the mutations that no test of the FTL or the drive detects.
+# Runs mutation testing of the FTL: lists the mutations that no test of the FTL or the drive detects.
 # Usage: mutants.sh [FILE]. Without FILE: placement, reclaim, the core of the page map, and host reads.
 set -eu
 cd "$(dirname "$0")/.."

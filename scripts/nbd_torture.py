@@ -2,9 +2,9 @@
 
 Usage: nbd_torture.py STROBE [--seconds 30] [--kills 5] [--seed 1]
 
-Each round writes, trims and flushes over several connections, drops some of them in the midst of a request, and ends with
-kill -9. The next server must give back for every unit what was durable or something newer that was asked for; `strobe
-fsck` finds no damage. Needs only Python and the program.
+Each round writes, trims and flushes over several connections, drops some of them in the middle of a request, and ends with
+kill -9. The next server must return the durable version of each unit, or a newer one that was sent. At the end `strobe
+fsck` must find no damage. Needs only Python and the program.
 """
 
 import argparse
@@ -63,7 +63,7 @@ class Client:
         return cookie
 
     def drop(self):
-        """Ends the connection; returns when the server has noticed it."""
+        """Ends the connection; returns after the server has closed it."""
         try:
             self.socket.shutdown(socket.SHUT_WR)
             while self.socket.recv(1 << 16):
@@ -81,7 +81,7 @@ class Torture:
     def __init__(self, strobe, folder, seed):
         self.strobe, self.folder, self.random = strobe, folder, random.Random(seed)
         self.socket = os.path.join(folder, "s.sock")
-        #: Legal versions of a unit after a cut: the durable one, then later requests in order.
+        #: Legal versions of each unit after a kill: the durable one, then later requests in order.
         self.possible = [[0] for _ in range(UNITS)]
         self.version = self.kills = self.requests = self.drops = self.flushes = 0
         with open(os.path.join(folder, "ssd.toml"), "w") as file:
@@ -94,7 +94,7 @@ class Torture:
         return server
 
     def verify(self):
-        """Reads everything; the found versions survived a cut and are therefore durable."""
+        """Reads the whole drive. Every version found has survived a kill, and is durable from then on."""
         client = Client(self.socket)
         for first in range(0, UNITS, 256):
             client.socket.sendall(client.message(READ, first, 256))
@@ -108,7 +108,7 @@ class Torture:
         client.drop()
 
     def step(self, clients):
-        """A batch of requests in flight at the same time, sometimes followed by a flush."""
+        """Sends a batch of concurrent requests, sometimes followed by a flush."""
         batch, units = [[] for _ in clients], self.random.sample(range(UNITS), 24)
         for unit in units:
             at = self.random.randrange(len(clients))
@@ -141,19 +141,19 @@ class Torture:
             client.socket.sendall(client.message(FLUSH))
             client.replied()
             self.flushes += 1
-            # The effect of a dropped connection is known after the next cut, when everything is read.
+            # The outcome of requests on a dropped connection is unknown until `verify` reads the whole drive.
             self.possible = [
                 versions if unit in self.open else versions[-1:] for unit, versions in enumerate(self.possible)
             ]
 
     def round(self, server, seconds):
-        """Serves requests for a while, is killed, and is checked."""
+        """Sends requests for `seconds`, kills the server, starts the next one and verifies it."""
         self.open = set()
         clients = [Client(self.socket) for _ in range(4)]
         end = time.monotonic() + seconds
         while time.monotonic() < end:
             self.step(clients)
-        # Requests are in flight when the server dies.
+        # The server is killed with these requests in flight.
         client = clients[0]
         for unit in self.random.sample(range(UNITS), 64):
             self.version += 1

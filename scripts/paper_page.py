@@ -1,9 +1,9 @@
 #!/usr/bin/env python3
-"""Updates a page of docs/papers from a run: the table of claims, the tally, the paper's sentences, the figures, and the
-result next to the page (NAME.json, without figures of more than 600 rows).
+"""Updates a page of docs/papers from a run: the table of claims, the tally, the paper's sentences and the figures. The
+result is written next to the page (NAME.json, without figures of more than 600 rows).
 
-    paper_page.py NAME DIR        DIR is what `strobe paper NAME --out DIR` has written
-    paper_page.py NAME            only the tally and the sentences, from the page's own table
+    paper_page.py NAME DIR        DIR is the output of `strobe paper NAME --out DIR`
+    paper_page.py NAME            only the tally and the sentences, from the table on the page
 
 The sentence above the table, which describes the run, is written by hand.
 """
@@ -21,7 +21,7 @@ HEADING = "| figure | claim | paper | ours | verdict | accepted band | reason |\
 
 
 def number(text):
-    """Formats a number: whole, or with two digits after the point, or three significant digits."""
+    """Formats a number: an integer, else two decimals from 0.1 on, three significant digits below."""
     value = float(text)
     if value == int(value):
         return f"{int(value)}"
@@ -49,7 +49,7 @@ def line(row):
 
 
 def tally(rows):
-    """Two rows: numbers of the paper, and directions."""
+    """Returns the counts of verdicts as a table: claims with a number of the paper, and claims of a direction."""
     verdicts = ("reproduced", "direction only", "missed")
     text = f"| | {' | '.join(verdicts)} |\n|---|---|---|---|\n"
     for name, are_numbers in (("numbers", True), ("directions", False)):
@@ -61,7 +61,7 @@ def tally(rows):
 
 
 def sentences(name):
-    """Sentences of the paper with the claims based on them, in the order of the claims."""
+    """Returns the sentences of the paper with the claims based on them, in the order of the claims."""
     with open(os.path.join(ROOT, "crates", "papers", "src", name.replace("-", "_"), "claims.toml"), "rb") as file:
         claims = tomllib.load(file)["claim"]
     by_quote = {}
@@ -74,7 +74,7 @@ def sentences(name):
 
 
 def own_rows(text):
-    """Number of the paper and verdict of each line of the page's table."""
+    """Returns the paper's number and the verdict of each row of the page's table."""
     table = text.split(HEADING)[1].split("\n\n")[0]
     cells = [[cell.strip() for cell in line.strip("|").split(" | ")] for line in table.splitlines()]
     return [{"paper": "" if of[2] == "–" else of[2], "verdict": of[4]} for of in cells]

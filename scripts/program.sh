@@ -1,7 +1,7 @@
 #!/bin/sh
-# Builds all programs and examples, and prints the path of the program NAME, which depends on CARGO_TARGET_DIR and the
-# configuration of cargo. Examples are included because dependencies then have the same features as in tests, and
-# nothing is compiled twice. Usage: program.sh NAME
+# Builds all programs and examples, and prints the path of the program NAME. The path depends on CARGO_TARGET_DIR and the
+# configuration of cargo. With the examples, dependencies have the same features as in tests, and nothing is compiled
+# twice. Usage: program.sh NAME
 set -eu
 cd "$(dirname "$0")/.."
 cargo build --quiet --workspace --bins --examples --message-format=json-render-diagnostics | python3 -c '

@@ -1,13 +1,13 @@
 #!/usr/bin/env python3
 """Counts hard constructions and long sentences in documentation: Markdown, and doc comments of Rust.
 
-    prose.py                   figures of both
+    prose.py                   counts of both
     prose.py --show [PATH]     each hit, with its line and a cure
     prose.py --check           exit code 1 if a limit is exceeded
 
 A hard construction makes a reader take the sentence apart: a clause in place of a noun, a pronoun without a subject, a
-private word where the field has a term. Code, and pages that `strobe schema` writes, are left out; their text comes from
-doc comments. The limits only fall: lower them when the figures have fallen.
+private word for a term of the field. Code is left out. So are the pages that `strobe schema` writes: their text comes
+from doc comments. The limits only fall: lower them when the counts have fallen.
 """
 
 import argparse
@@ -47,20 +47,20 @@ CURES = list(HARD.values())
 
 
 def without_code(text: str) -> str:
-    """Markdown without code blocks, code and addresses of links; lines keep their numbers."""
+    """Returns Markdown without code blocks, code and link addresses; lines keep their numbers."""
     text = re.sub(r"^ *```.*?^ *```", lambda block: "\n" * block[0].count("\n"), text, flags=re.S | re.M)
     text = re.sub(r"`[^`\n]*`", "X", text)
     return re.sub(r"\]\([^)\s]*\)", "]", text)
 
 
 def doc_comments(source: str) -> str:
-    """Doc comments of a Rust file; all other lines are empty."""
+    """Returns the doc comments of a Rust file; all other lines are empty."""
     found = (re.match(r"\s*//[/!] ?(.*)", line) for line in source.split("\n"))
     return without_code("\n".join(line[1] if line else "" for line in found))
 
 
 def texts(kind: str) -> dict[str, str]:
-    """Text to be judged by path."""
+    """Returns the checked texts by path."""
     pattern, read = ("*.md", without_code) if kind == "Markdown" else ("*.rs", doc_comments)
     listed = subprocess.run(
         ["git", "ls-files", "--cached", "--others", "--exclude-standard", pattern],
@@ -75,7 +75,7 @@ def words(text: str) -> int:
 
 
 def sentences(text: str) -> list[int]:
-    """Words of each sentence; fragments of up to three words are none."""
+    """Returns the number of words of each sentence; fragments of up to three words are left out."""
     parts = re.split(r"(?<=[.!?])\s+|\n\s*\n|\n[-*|#]", text)
     return [count for count in map(words, parts) if count > 3]
 

@@ -1,11 +1,10 @@
 #!/usr/bin/env python3
 """Builds the Python package into a separate environment and runs its tests there, including notebooks.
 
-    python.py                all but those that need a kernel for guests
-    python.py -m kernel      those; what follows goes to pytest
+    python.py                all tests except those that need a guest kernel
+    python.py -m kernel      only those; arguments are passed to pytest
 
-The environment is target/python; what it needs comes from pip, as that is configured. Without a network, or without
-python3-venv, the tests are SKIPPED.
+The environment is target/python; pip installs its packages. Without a network or python3-venv the tests are SKIPPED.
 """
 import os
 import re
@@ -41,9 +40,9 @@ def main():
     if not os.path.exists(PYTHON) and (why := attempt(sys.executable, "-m", "venv", ENVIRONMENT)):
         skip(f"no environment can be made (Debian: apt-get install python3-venv): {why[0]}")
     if why := attempt(PYTHON, "-m", "pip", "install", "--quiet", "--disable-pip-version-check", *NEEDED):
-        skip(f"pip cannot install what its tests need: {why[0]}")
+        skip(f"pip cannot install the packages of its tests: {why[0]}")
     environment = {**os.environ, "VIRTUAL_ENV": ENVIRONMENT, "CARGO_TARGET_DIR": TARGET}
-    # Same profile as the other tests: nothing is compiled twice.
+    # The profile of the other tests, so that nothing is compiled twice.
     build = [PYTHON, "-m", "maturin", "develop", "--profile", "dev", "--quiet"]
     built = subprocess.run(build, env=environment, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
     if built.returncode != 0:
@@ -58,7 +57,7 @@ def main():
     counts = {what: int(count) for count, what in re.findall(r"(\d+) (passed|failed|error|skipped)", done.stdout)}
     passed, skipped = counts.get("passed", 0), counts.get("skipped", 0)
     failed = counts.get("failed", 0) + counts.get("error", 0)
-    # A skipped test counts as passed here; the caller subtracts it again.
+    # test.py subtracts one passed test per skip reason, so they are added here.
     reasons = set(re.findall(r"^SKIPPED \[\d+\] \S+ (.*)", done.stdout, re.M))
     for reason in reasons:
         print(f"SKIPPED: {reason}")

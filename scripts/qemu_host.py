@@ -1,14 +1,14 @@
 #!/usr/bin/env python3
 """Boots a distribution's kernel in QEMU, without root and without KVM, connects it to the drive, and runs a shell script
-there. The script's output and exit code become those of this program.
+there. This program prints the script's output and returns its exit code.
 
     qemu_host.py PORT [SCRIPT]      over NVMe/TCP at a port of this machine: /dev/nvme0n1
-    qemu_host.py SOCKET [SCRIPT]    by vhost-user: /dev/vda, with a queue for each of two processors; it waits for a server
-                                    that is gone
+    qemu_host.py SOCKET [SCRIPT]    over vhost-user: /dev/vda with a queue for each of two processors; reconnects to a
+                                    restarted server
 
-The kernel, its modules and the programs come from the distribution's packages, which are downloaded and unpacked below
-~/.cache/strobe, not installed. Programs that are installed here (nvme, fio, mkfs.ext4, mkfs.f2fs, blkdiscard) are
-copied into the guest. Needs qemu-system-x86_64, cpio and, once, apt-get.
+The kernel and its modules come from the distribution's package, which is downloaded and unpacked below ~/.cache/strobe, not
+installed. Programs of this machine (busybox, nvme, fio, mkfs.ext4, mkfs.f2fs, blkdiscard) are copied into the guest. Needs
+qemu-system-x86_64, cpio, depmod and, once, apt-get.
 """
 import argparse
 import os
@@ -50,13 +50,13 @@ def run(*command, **options):
 
 
 def kernel_package():
-    """Package of the current kernel version, if it is known."""
+    """Returns the match of the package of the current kernel version, or None."""
     known = subprocess.run(["apt-cache", "depends", KERNEL_PACKAGE], stdout=subprocess.PIPE, text=True, check=False)
     return re.search(r"Depends: (linux-image-\S+)", known.stdout)
 
 
 def kernel():
-    """The kernel and the folder of its modules, downloaded if missing."""
+    """Returns the kernel and the folder of its modules; downloads them if missing."""
     cache = os.path.join(os.environ.get("XDG_CACHE_HOME") or os.path.expanduser("~/.cache"), "strobe", "nvme-host")
     depends = kernel_package()
     if not depends:
@@ -91,7 +91,7 @@ def copy(path, root):
 
 
 def in_order(modules):
-    """Files of the modules, dependencies first. A built-in module has no file."""
+    """Returns the files of the modules, dependencies first. A built-in module has no file."""
     subprocess.run(["depmod", "-b", os.path.join(modules, "..", "..", ".."), os.path.basename(modules)], check=True)
     needs = {}
     with open(os.path.join(modules, "modules.dep")) as file:
@@ -168,16 +168,16 @@ def boot(command, timeout, is_verbose):
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__.split("\n\n")[0])
-    parser.add_argument("at", metavar="PORT|SOCKET", help="port of NVMe/TCP, or path of a socket of vhost-user")
+    parser.add_argument("at", metavar="PORT|SOCKET", help="NVMe/TCP port, or path of a vhost-user socket")
     parser.add_argument("script", nargs="?", default="cat /proc/partitions")
     parser.add_argument("--nqn", default="nqn.2014-08.org.nvmexpress:uuid:57b0be00-0000-4000-8000-000000000001")
-    parser.add_argument("--options", default="", help="more options of nvme connect: -g -G for digests")
+    parser.add_argument("--options", default="", help="further options of nvme connect, for example -g -G for digests")
     parser.add_argument("--timeout", type=int, default=300, help="seconds")
     parser.add_argument("--verbose", action="store_true", help="show the kernel's messages")
     args = parser.parse_args()
     if not args.at.isdigit() and not os.path.exists(args.at):
         fail(f"{args.at}: no such socket; strobe serve --vhost {args.at} creates it")
-    # Folders of mkfs and depmod, which users other than root often lack.
+    # mkfs and depmod are in these folders, which the PATH of ordinary users may lack.
     os.environ["PATH"] += ":/usr/sbin:/sbin"
     vmlinuz, modules = kernel()
     with tempfile.TemporaryDirectory() as folder:

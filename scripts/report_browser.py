@@ -1,11 +1,11 @@
 #!/usr/bin/env python3
-"""Makes reports and checks them in a headless Chromium.
+"""Writes reports and checks them in a headless Chromium.
 
-    report_browser.py [STROBE]        the program; without it, cargo builds one
+    report_browser.py [STROBE]        path of the program; without it, cargo builds one
 
-A page of one run, one of several, one of a sweep, and the X-ray of a drive of several dies: nothing may be written to the console, nothing
-may be wider than a phone of 360 pixels. Screenshots are in target/report-browser: light, dark, phone and grey.
-Without Chromium the test is skipped with a message.
+The pages are of single runs with an X-ray, of several runs, and of a sweep. No page may write errors or warnings to the
+console, or be wider than its window (360 pixels on a phone). Screenshots are in target/report-browser: light, dark, phone
+and grey. Without Chromium nothing is checked, and a message says so.
 """
 import base64
 import fcntl
@@ -31,7 +31,7 @@ ftl.logical_pages = 12
 warmup = 0
 measure = 60
 """
-# Presses every button once the X-ray is loaded, and returns the outcome.
+# Waits until the X-ray is loaded, presses every button, and returns properties of the page.
 PROBE = """(async () => {
   const xray = document.getElementById("xray"), is_ready = () => !xray || xray.dataset.ready === "yes";
   for (let turn = 0; turn < 600 && !is_ready(); turn++) await new Promise(done => setTimeout(done, 100));
@@ -49,7 +49,7 @@ PROBE = """(async () => {
 
 
 class Gone(Exception):
-    """The browser died, as happens on busy machines."""
+    """The browser died, which happens on busy machines."""
 
 
 class Browser:
@@ -124,7 +124,7 @@ class Browser:
 
 
 def look(browser, page, name):
-    """Opens `page` in phone and desktop size, and takes screenshots."""
+    """Checks `page` in desktop and phone size, and takes screenshots."""
     for kind, width, height, scheme in [("light", 1280, 1900, "light"), ("dark", 1280, 1900, "dark"), ("phone", 360, 3000, "light")]:
         said = browser.open(page, width, height, scheme)
         print(f"{name}, {kind}: {page.stat().st_size:,} bytes, {said}", flush=True)
@@ -149,7 +149,7 @@ def look(browser, page, name):
 def main():
     chromium = next(filter(None, map(shutil.which, NAMES)), None)
     if chromium is None:
-        # A browser is not required even where no test may be skipped: it is larger than all other requirements.
+        # CI fails on skipped tests, so without a browser this one is ignored: it is larger than all other requirements.
         print("NOT RUN: no Chromium: apt-get install chromium, to see the pages of strobe report in a browser")
         print("test result: ok. 0 passed; 0 failed; 1 ignored")
         return

@@ -1,6 +1,6 @@
 #!/bin/sh
-# Installs the requirements of the checks as root, or names the missing packages. Without fsck.fat, rsvg-convert,
-# python3-venv or NBD clients the checks run, and tests that need them are SKIPPED; in CI that is a failure.
+# Installs the requirements of the checks if run as root; else names the missing packages. fsck.fat, rsvg-convert,
+# python3-venv and the clients of `strobe serve` are optional: tests that need them are SKIPPED. In CI they are required.
 set -eu
 if ! command -v cargo >/dev/null; then
     echo "Rust is missing: install it from https://rustup.rs (1.90 or newer), then run this again." >&2

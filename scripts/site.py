@@ -1,9 +1,9 @@
 #!/usr/bin/env python3
 """Builds the documentation as a site, target/site, and checks that it needs no network.
 
-Warnings are errors: a link that leads nowhere, a page that nothing leads to. What MkDocs needs comes from pip into an
-environment of its own, target/site-environment; without a network, or without python3-venv, it is SKIPPED. Notebooks are
-shown as the tests of the Python package have run them last, if they have.
+Warnings of MkDocs are errors, for example a broken link or a page missing in the navigation. pip installs MkDocs into a
+separate environment, target/site-environment. Without a network or python3-venv the build is SKIPPED. Notebooks have the
+output of the last tests of the Python package, if any.
 """
 import os
 import re
@@ -33,7 +33,7 @@ def attempt(*command):
 
 
 class Assets(HTMLParser):
-    """Addresses that a browser loads for a page, and its links."""
+    """Addresses that a browser loads for a page, with the links and anchors of the page."""
 
     def __init__(self, text):
         super().__init__()
@@ -53,7 +53,7 @@ class Assets(HTMLParser):
 
 
 def wrong_in(site):
-    """Addresses that need a network, and broken links within the site."""
+    """Yields addresses that need a network, and broken links within the site."""
     pages = {path: Assets(path.read_text()) for path in site.rglob("*.html")}
     for path, page in pages.items():
         where = path.relative_to(site)
@@ -62,7 +62,7 @@ def wrong_in(site):
             if parts.scheme in ("http", "https") or parts.netloc:
                 yield f"{where} loads {address}"
             elif parts.scheme != "data" and not (path.parent / unquote(parts.path)).exists():
-                # The error page has addresses from the root.
+                # The error page has addresses relative to the root of the site.
                 if not (where.name == "404.html" and (site / unquote(parts.path).lstrip("/")).exists()):
                     yield f"{where} loads {address}, which does not exist"
         for address in page.links:
@@ -86,7 +86,7 @@ def main():
     if not PYTHON.exists() and (why := attempt(sys.executable, "-m", "venv", str(ENVIRONMENT))):
         skip(f"no environment can be made (Debian: apt-get install python3-venv): {why[0]}")
     if why := attempt(str(PYTHON), "-m", "pip", "install", "--quiet", "--disable-pip-version-check", *NEEDED):
-        skip(f"pip cannot install what it is built with: {why[0]}")
+        skip(f"pip cannot install MkDocs: {why[0]}")
     environment = {"STROBE_NOTEBOOKS": str(TARGET / "notebooks"), **os.environ, "NO_MKDOCS_2_WARNING": "true"}
     build = [str(PYTHON), "-m", "mkdocs", "build", "--strict", "--clean", "--site-dir", str(SITE)]
     built = subprocess.run(build, env=environment, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)

@@ -1,8 +1,8 @@
-"""Additions to MkDocs: pages from outside docs/, and links to them.
+"""Hooks of MkDocs: pages from outside docs/, and links to them.
 
-A link in our Markdown is one of a file in the repository, which is how editors and forges follow it. Here it becomes a
-link to the page made of that file; where no page is made of it, the file's path is named beside the text. A file that is
-not there is left to MkDocs, which refuses it.
+Links in our Markdown name files of the repository, so editors and forges can follow them. Here a link becomes a link to the
+page of its file. If the file has no page, the link becomes its text and the file's path. Links to missing files stay
+unchanged, and MkDocs refuses them.
 """
 import base64
 import html
@@ -15,9 +15,9 @@ from pathlib import Path
 from mkdocs.structure.files import File
 
 ROOT = Path(__file__).resolve().parent.parent
-#: Pages from outside docs/, with their places in the site.
+#: Pages from outside docs/, with their paths in the site.
 OUTSIDE = {"CONTRIBUTING.md": "contributing/CONTRIBUTING.md", "CHANGELOG.md": "contributing/CHANGELOG.md"}
-#: Notebooks with output, as run by the tests; without them pages have only the code.
+#: Notebooks with output, as run by the tests. Without them the pages have only code.
 RUN = Path(os.environ.get("STROBE_NOTEBOOKS", ROOT / "target" / "notebooks"))
 LINK = re.compile(r"(!?)\[((?:[^\[\]]|\[[^\[\]]*\])*)\]\(([^()\s]+)\)")
 FENCE = re.compile(r"^(```|~~~).*?^\1", re.M | re.S)
@@ -32,7 +32,7 @@ def source_of(cell):
 
 
 def run_or_not(path):
-    """The notebook with its output, if its cells are unchanged."""
+    """Returns the notebook, and True if it has output. Output counts only if all cells are unchanged since its run."""
     notebook = json.loads(path.read_text())
     done = RUN / path.name
     if done.exists():
@@ -43,14 +43,14 @@ def run_or_not(path):
 
 
 def shown(output):
-    """Output of a cell as Markdown."""
+    """Returns the output of a cell as Markdown."""
     data = output.get("data", {})
     if output["output_type"] == "stream" and output["name"] == "stdout":
         text = "".join(output["text"])
     elif "image/png" in data:
         png = "".join(data["image/png"].split())
         base64.b64decode(png, validate=True)
-        return f'<img alt="what the cell has drawn" src="data:image/png;base64,{png}">\n\n'
+        return f'<img alt="figure drawn by the cell" src="data:image/png;base64,{png}">\n\n'
     elif "text/plain" in data:
         text = "".join(data["text/plain"])
     else:
@@ -69,7 +69,7 @@ def page_of(path):
             parts += [shown(output) for output in cell["outputs"]]
     whence = f"The notebook is `notebooks/{path.name}`."
     if not has_run:
-        whence += " What it shows is not here, as it was not run when this page was made."
+        whence += " Its output is missing: it was not run before this page was built."
     return "".join(parts) + f"---\n\n*{whence}*\n"
 
 
@@ -81,8 +81,8 @@ def title_of(path):
 
 def index():
     lines = [
-        "# Notebooks\n\nExperiments to read, run and change, and a lecture of four. They are in the folder `notebooks`; the tests",
-        "run them and check what their texts say.\n\n```sh\npip install . matplotlib jupyter",
+        "# Notebooks\n\nExperiments to read, run and change, and a course of four lectures. They are in the folder `notebooks`.",
+        "The tests run them and check the claims of their texts.\n\n```sh\npip install . matplotlib jupyter",
         "jupyter lab notebooks\n```\n",
     ]
     for path in notebooks():
@@ -103,14 +103,14 @@ def on_files(files, config):
 TABLE = re.compile(r"<table>.*?</table>", re.S)
 HEAD = re.compile(r"<th[^>]*>(.*?)</th>", re.S)
 CELL = re.compile(r"<td([^>]*)>")
-#: Pages whose tables are lists of keys.
+#: Pages with tables of keys.
 KEYS = {"REFERENCE.md", "RESULT.md"}
-#: Tables with this many columns do not fit a phone.
+#: Least number of columns of a table that does not fit a phone.
 WIDE = 4
 
 
 def labelled(table, kind):
-    """The table with a class, and with column names in each cell, for narrow screens."""
+    """Returns a wide table with a class, and with the column name in each cell, for narrow screens."""
     names = [re.sub(r"<[^>]*>", "", name).strip() for name in HEAD.findall(table)]
     if len(names) < WIDE:
         return table
@@ -127,7 +127,7 @@ def on_page_content(content, page, config, files):
 
 
 def places(files):
-    """Source in the repository by page, and the reverse."""
+    """Returns the file in the repository of each page, and the page of each file."""
     of_page = {file.src_uri: "docs/" + file.src_uri for file in files}
     of_page |= {page: path for path, page in OUTSIDE.items()}
     of_page |= {f"notebooks/{path.stem}.md": f"notebooks/{path.name}" for path in notebooks()}
@@ -151,7 +151,7 @@ def on_page_markdown(markdown, page, config, files):
             return text if path.strip("/") in text else f"{text} (`{path}`)"
         return match[0]
 
-    # Code is left as it is.
+    # Links in code blocks stay unchanged.
     parts, at = [], 0
     for fence in FENCE.finditer(markdown):
         parts += [LINK.sub(follow, markdown[at : fence.start()]), fence[0]]

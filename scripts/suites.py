@@ -1,9 +1,9 @@
 #!/usr/bin/env python3
 """Runs a test suite of the kernel in guests and prints the outcome of each test as Markdown.
 
-Called by xfstests.sh and blktests.sh. A batch of tests shares a guest. One that does not end in time is noted, and the
-tests behind it go on in the next guest. Tests that fail run again in the same guest on disks in its memory: what fails
-there, too, is not the drive's fault.
+Called by xfstests.sh and blktests.sh. A batch of tests shares a guest. If a test does not end in time, it is reported as
+not finished, and the remaining tests run in the next guest. Failed tests run again in the same guest on disks in memory.
+A test that also fails there is not the drive's fault.
 """
 import argparse
 import os
@@ -17,19 +17,19 @@ import tempfile
 PASS, FAIL, NOT_RUN, UNFINISHED = "pass", "fail", "not run", "not finished"
 STATES = [PASS, FAIL, NOT_RUN, UNFINISHED]
 AGAIN = "== the same in memory =="
-# Disks in memory, of the same sizes as the drives; the third is for the log of writes.
+# Disks in memory of $MIB MiB each; the third one holds the write log of xfstests.
 MEMORY_DISKS = """
 for disk in strobe-a strobe-b strobe-c; do
     mkdir /sys/kernel/config/nullb/$disk && cd /sys/kernel/config/nullb/$disk || exit 1
     echo 1 > memory_backed; echo 1 > discard; echo $MIB > size; echo 1 > power
 done
 """
-# No udevd runs in a guest: programs that wait for it would hang.
+# Guests run no udevd, and programs that wait for it would hang.
 NO_UDEV = """
 mkdir -p /tmp/bin
 printf '#!/bin/sh\\nexit 0\\n' > /tmp/bin/udevadm
 chmod +x /tmp/bin/udevadm
-# A name of the device mapper is a link to its node, as udevd makes it: by that xfstests finds it in /sys.
+# Makes names of the device mapper links to their nodes, as udevd does: xfstests needs them to find /sys entries.
 dmsetup=$(command -v dmsetup) && cat > /tmp/bin/dmsetup <<END && chmod +x /tmp/bin/dmsetup
 #!/bin/sh
 $dmsetup "\\$@" || exit
@@ -39,8 +39,8 @@ done
 END
 export PATH=/tmp/bin:$PATH DM_DISABLE_UDEV=1
 """
-# Drivers without parameters are not in /sys/module where they are built in: modprobe is asked. Those of an NVMe target
-# are left out, as its tests wait for udevd.
+# Built-in drivers without parameters are not in /sys/module, so blktests asks modprobe. Drivers of NVMe targets are left
+# out, because their tests wait for udevd.
 BUILT_IN = """
 modules=/lib/modules/$(uname -r)
 mkdir -p $modules
@@ -56,7 +56,7 @@ mount -t cgroup2 none /sys/fs/cgroup 2>/dev/null
 printf '%s:*:%s::/tmp:/bin/bash\\n' fsgqa 900:900 fsgqa2 901:901 123456-fsgqa 902:902 >> /etc/passwd
 printf '%s:x:%s:\\n' fsgqa 900 fsgqa2 901 123456-fsgqa 902 >> /etc/group
 mkdir -p /mnt/test /mnt/scratch
-# As a login gives one: keys of files are added to it.
+# A session keyring, as a login creates it; tests add keys to it.
 session=$(command -v keyctl > /dev/null && echo keyctl session -)
 export FSTYP={kind} TEST_DIR=/mnt/test SCRATCH_MNT=/mnt/scratch RESULT_BASE=/tmp/results
 on() {{
@@ -93,7 +93,7 @@ printf 'TEST_DEVS=(/dev/strobe-a)\\nNORMAL_USER=tester\\n' > /tmp/memory
 
 
 class Found:
-    """Outcome of a test: state and reason."""
+    """Outcome of a test: its state and the reason."""
 
     def __init__(self, state, why=""):
         self.state, self.why = state, why
@@ -106,7 +106,7 @@ class Found:
 
 
 def parse_xfstests(text):
-    """Tests in the output of xfstests' check."""
+    """Returns the outcomes of tests in the output of xfstests' check, by name."""
     found, last = {}, None
     for line in text.splitlines():
         begun = re.match(r"(\w+/\d{3,})(\s.*)?$", line)
@@ -135,7 +135,7 @@ def parse_xfstests(text):
 
 
 def parse_blktests(text):
-    """Tests in the output of blktests' check."""
+    """Returns the outcomes of tests in the output of blktests' check, by name."""
     found, last = {}, None
     for line in text.splitlines():
         begun = re.match(r"(\w+/\d{3})(?: => \S+)?.*?(?:\[(passed|failed|not run)\]\s*)?$", line)
@@ -152,7 +152,7 @@ def parse_blktests(text):
 
 
 def check_checkout(suite, path):
-    """Refuses a folder that is no built checkout of the suite."""
+    """Exits if `path` is not a built checkout of the suite."""
     needs = {
         "xfstests": (["check", "common/rc", "tests/generic"], "ltp/fsstress"),
         "blktests": (["check", "common/rc", "tests/block"], "src/discontiguous-io"),
@@ -166,7 +166,7 @@ def check_checkout(suite, path):
 
 
 def quick_tests(checkout):
-    """Tests of generic/ in the group quick."""
+    """Returns the tests of generic/ in the group quick."""
     folder, names = os.path.join(checkout, "tests", "generic"), []
     for name in sorted(os.listdir(folder)):
         if re.fullmatch(r"\d{3,}", name):
@@ -178,7 +178,7 @@ def quick_tests(checkout):
 
 
 def named_tests(checkout, wanted):
-    """Tests named by `wanted`; a bare number means generic/."""
+    """Returns the tests named by `wanted`; a bare number means generic/."""
     names = [name if "/" in name else f"generic/{name}" for name in wanted]
     for name in names:
         if not os.path.isfile(os.path.join(checkout, "tests", name)):
@@ -187,7 +187,7 @@ def named_tests(checkout, wanted):
 
 
 def blk_tests(checkout, wanted):
-    """Tests named by `wanted`, which has tests or groups."""
+    """Returns the tests named by `wanted`, which has tests or groups."""
     names = []
     for one in wanted or ["block", "loop", "dm", "nvme", "scsi", "throtl", "zbd"]:
         folder = os.path.join(checkout, "tests", one)
@@ -206,7 +206,7 @@ class Guests:
         self.options, self.kind = options, kind
 
     def boot(self, tests):
-        """Output of a guest that runs `tests`, and the reason of an early end."""
+        """Returns the output of a guest that runs `tests`, and the reason if it ended early."""
         options = self.options
         checkout = shlex.quote(os.path.abspath(options.checkout))
         words = {"checkout": checkout, "tests": " ".join(tests), "again": AGAIN, "memory_disks": MEMORY_DISKS}
@@ -241,7 +241,7 @@ class Guests:
                 return said.read(), ended
 
     def run(self, tests, found, memory):
-        """Adds the outcomes of `tests` to `found`, and those of failed tests, repeated on disks in memory, to `memory`."""
+        """Adds the outcomes of `tests` to `found`. Adds the states of failed tests, repeated on disks in memory, to `memory`."""
         parse = parse_xfstests if self.options.suite == "xfstests" else parse_blktests
         left = list(tests)
         while left:
@@ -266,7 +266,7 @@ def cell(text):
 
 
 def table(results):
-    """Tables of {file system: (tests, memory)} as Markdown."""
+    """Returns Markdown tables of the results: {file system: (outcomes, states in memory)}."""
     lines = ["| | tried | " + " | ".join(STATES) + " |", "|---" * (len(STATES) + 2) + "|"]
     for kind, (found, _) in results.items():
         counts = [sum(what.state == state for what in found.values()) for state in STATES]
@@ -302,14 +302,14 @@ def main(arguments):
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("suite", choices=["xfstests", "blktests"])
     parser.add_argument("checkout", help="folder of the suite, built with make")
-    parser.add_argument("tests", nargs="*", help="tests [default: generic/ quick; the groups of blktests that can apply]")
+    parser.add_argument("tests", nargs="*", help="tests, or groups of blktests [default: generic/ quick; all groups that apply]")
     parser.add_argument("--fs", default="ext4,f2fs,xfs,btrfs", help="file systems of xfstests [default: %(default)s]")
     parser.add_argument("--drive", default="generic-8g", help="preset or file of the drive [default: %(default)s]")
-    parser.add_argument("--memory", type=int, default=1536, help="MiB of a guest [default: %(default)s]")
-    parser.add_argument("--batch", type=int, default=8, help="tests of a guest [default: %(default)s]")
-    parser.add_argument("--wall", type=int, default=120, help="seconds for each test of a batch [default: %(default)s]")
+    parser.add_argument("--memory", type=int, default=1536, help="memory of a guest in MiB [default: %(default)s]")
+    parser.add_argument("--batch", type=int, default=8, help="tests per guest [default: %(default)s]")
+    parser.add_argument("--wall", type=int, default=120, help="time limit in seconds per test of a batch [default: %(default)s]")
     parser.add_argument("--strobe", default="strobe", help="the program [default: the one in PATH]")
-    parser.add_argument("--kernel", help="kernel [default: that of build-kernel --with tests]")
+    parser.add_argument("--kernel", help="kernel [default: the one of build-kernel --with tests]")
     options = parser.parse_intermixed_args(arguments)
     check_checkout(options.suite, options.checkout)
     options.kernel = options.kernel or kernel_for_suites(options.strobe)

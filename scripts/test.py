@@ -1,13 +1,13 @@
 #!/usr/bin/env python3
 """Builds all test programs, runs them in parallel, and reports the outcome of each.
 
-    test.py            all but those that need a kernel for guests
-    test.py --linux    those
-    test.py --slice    ten minutes of the long suites that generate their cases, with seeds from the commit's hash;
-                       STROBE_SLICE=FIRST,SECONDS repeats one
+    test.py            all tests except those that need a guest kernel
+    test.py --linux    only those
+    test.py --slice    ten minutes of the long random suites, with seeds from the commit hash;
+                       STROBE_SLICE=FIRST,SECONDS repeats a slice
 
-One line for each suite, and the totals. Tests that say SKIPPED are counted as such and not as passed; in CI, or
-with STROBE_REQUIRE_KERNEL=1, a skipped test is a failure.
+Prints a line for each suite, and the totals. Tests that print SKIPPED count as skipped, not as passed. In CI, or with
+STROBE_REQUIRE_KERNEL=1, a skipped test is a failure.
 """
 import concurrent.futures
 import json
@@ -26,7 +26,8 @@ LONG = {
     "ftl: ftl": ["power_cut", "block_cut"],
     "ssd: drive": ["cut_in_time", "state", "power_cut", "waiting"],
 }
-# They draw seeds 21 times in all: two processors take about nine minutes, the random experiments one more.
+# Time limit of a run of seeds. The suites have 21 such runs: about nine minutes on two processors. The random experiments
+# take one more.
 SLICE_SECONDS = 70
 SLICE_EXPERIMENTS = 1000
 RESULT = re.compile(r"^test result: \w+\. (\d+) passed; (\d+) failed; (\d+) ignored", re.M)
@@ -42,7 +43,7 @@ def cargo(*arguments):
 
 
 def test_programs(packages):
-    """(name, command, folder) of each test program; integration tests first, because they take longest."""
+    """Returns (name, command, folder) of each test program; integration tests first, because they take longest."""
     build = cargo("test", "--quiet", *packages, "--no-run", "--message-format=json-render-diagnostics")
     built = subprocess.run(build, stdout=subprocess.PIPE, text=True)
     if built.returncode != 0:
@@ -60,7 +61,7 @@ def test_programs(packages):
 
 
 def library_path():
-    """Path of the compiler's libraries for tests of a procedural macro, as set by `cargo test`."""
+    """Returns the LD_LIBRARY_PATH for tests of a procedural macro, with the compiler's libraries, as `cargo test` sets it."""
     libraries = subprocess.run(["rustc", "--print", "target-libdir"], stdout=subprocess.PIPE, text=True).stdout.strip()
     return os.pathsep.join(filter(None, [libraries, os.environ.get("LD_LIBRARY_PATH", "")]))
 
@@ -84,7 +85,7 @@ def run(suite):
 
 
 def slice_suites():
-    """The long suites, each test as a separate suite, and a number drawn from the commit hash."""
+    """Returns the long suites, one per group of LONG, and the random experiments; sets seeds from the commit hash."""
     commit = subprocess.run(["git", "rev-parse", "HEAD"], stdout=subprocess.PIPE, text=True).stdout.strip()
     first, seconds = int(commit[:10] or "0", 16), SLICE_SECONDS
     if asked := os.environ.get("STROBE_SLICE"):
@@ -107,7 +108,7 @@ def slice_suites():
 
 def main():
     linux = "--linux" in sys.argv
-    # Crates without Rust tests are compiled for the Python tests.
+    # strobe-py has no Rust tests; scripts/python.py builds it.
     all_crates = ["--workspace", "--exclude=strobe-py"]
     is_slice = "--slice" in sys.argv
     kernel = ["--package=strobe-cli", "--package=strobe-crash-tests", "--test=linux", "--test=linux_crash"]
@@ -122,7 +123,7 @@ def main():
         suites.insert(0, ("python", [sys.executable, "scripts/python.py"], "."))
         suites.insert(0, ("documentation site", [sys.executable, "scripts/site.py"], "."))
         suites.insert(0, ("report in a browser", [sys.executable, "scripts/report_browser.py"], "."))
-    # A suite uses all processors until its last long test; then the next one starts. Guests already run in parallel.
+    # Suites overlap, because the last long test of a suite uses one processor. Tests with guests are parallel themselves.
     pool = concurrent.futures.ThreadPoolExecutor(1 if linux else os.cpu_count())
     totals, all_reasons = [0, 0, 0, 0], []
     print(f"{'suite':30} {'passed':>7} {'failed':>7} {'ignored':>7} {'skipped':>7} {'seconds':>8}", flush=True)

@@ -1,11 +1,11 @@
 #!/usr/bin/env python3
-"""Builds a wheel of the Python package into target/wheels, for Python 3.11 and later, with the program strobe in it.
+"""Builds a wheel of the Python package, with the program strobe, into target/wheels, for Python 3.11 and later.
 
-    wheel.py                     optimised in full
-    wheel.py --profile dev       of what the tests have built: quick to build, slow to run
-    wheel.py --check             and tries it: a new environment, without Rust
+    wheel.py                     fully optimised
+    wheel.py --profile dev       with the build of the tests: quick to build, slow to run
+    wheel.py --check             also tries the wheel in a new environment without Rust
 
-The kernel of guests is not in it: `strobe linux build-kernel` makes one. maturin comes from pip.
+The wheel has no guest kernel: `strobe linux build-kernel` builds one. pip installs maturin.
 """
 import argparse
 import base64
@@ -19,7 +19,7 @@ import zipfile
 ROOT = os.path.abspath(os.path.join(os.path.dirname(os.path.abspath(__file__)), ".."))
 TARGET = os.path.abspath(os.path.join(ROOT, os.environ.get("CARGO_TARGET_DIR", "target")))
 ENVIRONMENT = os.path.join(TARGET, "python")
-#: First steps of a user: a run, a figure, and a guest program without a kernel.
+#: First steps of a user: a run, a figure, and a guest without a kernel, which is refused.
 TRIAL = """
 import os, strobe, sys
 result = strobe.run({"drive": {"nand": {"blocks_per_plane": 64}}, "run": {"measure": "1x", "timing": False}}, xray=5)
@@ -45,7 +45,7 @@ def run(*command, **more):
 
 
 def built(profile):
-    """Builds the wheel without the program, and the program."""
+    """Builds the wheel without the program, and the program; returns both paths."""
     python = os.path.join(ENVIRONMENT, "bin", "python")
     if not os.path.exists(python):
         run(sys.executable, "-m", "venv", ENVIRONMENT)
@@ -63,7 +63,7 @@ def built(profile):
 
 
 def with_program(wheel, program):
-    """Makes a wheel that also installs `program` next to the interpreter."""
+    """Writes a wheel that also installs `program` next to the interpreter; returns its path."""
     target = os.path.join(TARGET, "wheels", os.path.basename(wheel))
     with zipfile.ZipFile(wheel) as old, zipfile.ZipFile(target, "w", zipfile.ZIP_DEFLATED) as new:
         (record,) = (name for name in old.namelist() if name.endswith(".dist-info/RECORD"))
@@ -83,7 +83,7 @@ def with_program(wheel, program):
 
 
 def check(wheel):
-    """Installs the wheel in an environment without Rust, and takes the first steps of a user."""
+    """Installs the wheel in an environment without Rust, and runs TRIAL there."""
     with tempfile.TemporaryDirectory(prefix="strobe-wheel-") as folder:
         run(sys.executable, "-m", "venv", os.path.join(folder, "new"))
         programs = os.path.join(folder, "new", "bin")

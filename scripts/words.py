@@ -2,10 +2,10 @@
 """Counts the words of prose in user documentation, page by page.
 
     words.py                   a line for each page
-    words.py --most N          exit code 1 if there are more than N in all
+    words.py --most N          only the total; exit code 1 if it exceeds N
 
-Code blocks, pictures, addresses of links, and the tables of papers are no prose. Not counted are pages that `strobe schema` writes,
-the findings of the lab (docs/lab), and pages for those who change Strobe.
+Code blocks, pictures, link addresses, and tables on pages of papers do not count. Pages that `strobe schema` writes, the
+findings of the lab (docs/lab), and pages for developers of Strobe are left out.
 """
 
 import argparse
@@ -19,7 +19,7 @@ FOR_DEVELOPERS = {"ARCHITECTURE.md", "FORMAT.md", "MECHANISMS.md", "MODEL.md", "
 
 
 def prose(text: str, has_tables: bool) -> str:
-    """The text without parts that are no sentences."""
+    """Returns the text without code blocks, comments, pictures and link addresses, and without tables if not `has_tables`."""
     text = re.sub(r"^```.*?^```", "", text, flags=re.S | re.M)
     text = re.sub(r"<!--.*?-->", "", text, flags=re.S)
     text = re.sub(r"!\[[^\]]*\]\([^)]*\)", "", text)
@@ -29,7 +29,7 @@ def prose(text: str, has_tables: bool) -> str:
 
 
 def words(page: pathlib.Path) -> int:
-    """Words of the prose in `page`; bare punctuation does not count."""
+    """Returns the number of words of prose in `page`; bare punctuation does not count."""
     text = prose(page.read_text(encoding="utf-8"), has_tables=page.parent.name != "papers")
     return sum(any(letter.isalnum() for letter in word) for word in text.split())
 

@@ -1,15 +1,15 @@
 #!/usr/bin/env python3
-"""Tries rules by which a drive may delay writes, on a model of the load and the rule only.
+"""Fits rules that may explain how a drive delays writes, on a model of the load and the rule only.
 
     write_pauses.py [--seconds S] [--rule NAME] [--measurements FILE]
 
-The load is that with which the drives in crates/twin/data were measured: seven threads, at most 64 requests outstanding
-each. One writes 5,000 a second at regular intervals and is looked at; the gaps of the others are exponential. Requests
-that cannot be sent in time are sent later (--forget: they are dropped); latency is counted from when they are sent.
+The load is the one that measured the drives in crates/twin/data: seven threads with at most 64 outstanding requests each.
+The measured thread writes 5,000 times a second at regular intervals; the gaps of the others are exponential. Requests that
+cannot be sent in time are sent later, or dropped with --forget. Latency starts when a request is sent.
 
-A write takes 9 us, or longer if a rule holds it back. Each rule has few parameters, fitted at three rates (--fit; all
-combinations of a grid are tried); the other rates are predicted. Printed are percentiles of write latency in us, those
-measured in parentheses, and the error.
+A write takes 9 us, or longer if a rule delays it. Each rule has few parameters. They are fitted at three rates (--fit) by
+trying all combinations of a grid; the other rates are predicted. The output has percentiles of write latency in us, the
+measured ones in parentheses, and the error.
 """
 import argparse
 import collections
@@ -28,12 +28,12 @@ PERCENTILES = {"p50": 0.5, "p99": 0.99, "p99.9": 0.999, "p99.99": 0.9999}
 
 
 class Free:
-    """Accepts every write immediately. A rule decides when the first write of the queue, first since `now`, is accepted."""
+    """Accepts every write immediately. A rule overrides `take` to delay the first write of the queue."""
 
     GRID = {}
 
     def take(self, now, waiting):
-        """Time to accept the first of `waiting` writes; None: not before another one comes."""
+        """Returns `now` to accept the first of `waiting` writes, or a later time at which to ask again."""
         return now
 
 
@@ -96,7 +96,7 @@ class Tracking(Free):
         self.tokens, self.at, self.rate, self.last = float(burst), 0.0, None, 0.0
 
     def take(self, now, waiting):
-        if self.rate is None:  # Until so much is known, all are taken.
+        if self.rate is None:  # Every write is accepted during the first window.
             self.last += 1
             if now < self.window:
                 return now
@@ -112,7 +112,7 @@ class Tracking(Free):
 
 
 class Group(Free):
-    """Writes wait until there are N of them, or the first has waited for T; one of E writes starts such a group."""
+    """Writes wait until N have come, or the first has waited for T; every E-th write starts such a group."""
 
     GRID = {"count": (384, 400, 420, 440), "most": (0.006, 0.009, 0.012, 0.015), "every": (1, 1000, 4000)}
 
@@ -136,8 +136,8 @@ class Group(Free):
 
 
 class Drained(Free):
-    """After every N writes, none is accepted for K times the writes of a second; waiting writes are then accepted at G times
-    the arrival rate, until none waits."""
+    """After every N writes, none is accepted for K times the writes per second; waiting writes are then accepted at G times
+    the recent rate, until none waits."""
 
     GRID = {"writes": (4000, 8000, 16000), "per_rate": (5e-8, 1e-7, 2e-7), "gain": (1.0, 1.05, 1.2, 1.5)}
 
@@ -159,7 +159,7 @@ class Drained(Free):
 
 
 class Idle(Free):
-    """After I seconds without a write, work of length W starts; writes that come during it wait."""
+    """After I seconds without a write, work of W seconds starts; writes that come during it wait."""
 
     GRID = {"idle": (0.0001, 0.00015, 0.0002, 0.0003, 0.0004, 0.0005), "work": (0.0001, 0.000188, 0.00025)}
 
@@ -175,7 +175,7 @@ class Idle(Free):
 
 
 class Flush(Free):
-    """Written data waits for N writes, at most for T; then less is programmed, and no write is accepted for H."""
+    """N writes fill a page. If they do not come within T, a partly filled page is programmed: no write is accepted for H."""
 
     GRID = {
         "writes": (150, 300, 450, 600, 750), "most": (0.00331, 0.00507, 0.00709, 0.01013, 0.01309, 0.01607),
@@ -204,10 +204,10 @@ RULES = {
 
 
 def latencies(rule, rate, seconds, seed=1, forgets=False):
-    """Sorted latencies of the measured writes."""
+    """Returns the sorted latencies of the measured thread's writes, without the first quarter of the run."""
     chance = random.Random(seed)
     gap = [1 / WATCHED] + [(THREADS - 1) / (rate - WATCHED)] * (THREADS - 1)
-    # As in the generator of the measurements: the gaps of the measured thread are constant.
+    # The generator of the measurements also has constant gaps for the measured thread.
     between = [lambda each=each: chance.expovariate(1 / each) for each in gap]
     between[0] = lambda: gap[0]
     free, due = [DEPTH] * THREADS, [gap() for gap in between]
@@ -226,7 +226,7 @@ def latencies(rule, rate, seconds, seed=1, forgets=False):
                 free[thread] += 1
                 if thread == 0 and sent > 0.25 * seconds:
                     found.append(now - sent)
-            # A thread whose queue was full has no next time; all others have one.
+            # A thread with a full queue has no scheduled arrival; the first completion resumes it.
             if kind == 0 or free[thread] == 1:
                 while free[thread] > 0 and due[thread] <= now:
                     free[thread] -= 1
@@ -251,7 +251,7 @@ def percentiles(found):
 
 
 def measurements(path):
-    """Write percentiles in us, by rate."""
+    """Returns the measured write percentiles in us, by rate up to 110,000 writes a second."""
     columns = dict(zip(PERCENTILES, ("write_p50_us", "write_p99_us", "write_p999_us", "write_p9999_us")))
     with open(path, encoding="utf-8") as file:
         rows = csv.DictReader(line for line in file if not line.startswith("#"))
@@ -267,7 +267,7 @@ def distance(ours, measured):
 
 
 def fit(kind, measured, rates, seconds, forgets):
-    """Parameters of the grid with the smallest error at these rates."""
+    """Returns the parameters of the grid with the smallest error at `rates`."""
     best = (math.inf, None)
     for values in itertools.product(*kind.GRID.values()):
         parameters = dict(zip(kind.GRID, values))
@@ -283,13 +283,13 @@ def fit(kind, measured, rates, seconds, forgets):
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--seconds", type=float, default=4.0, help="of virtual time for each rate (default 4)")
-    parser.add_argument("--fit-seconds", type=float, default=1.0, help="the same during the fit (default 1)")
+    parser.add_argument("--seconds", type=float, default=4.0, help="virtual time per rate (default 4)")
+    parser.add_argument("--fit-seconds", type=float, default=1.0, help="virtual time per rate during the fit (default 1)")
     parser.add_argument("--fit", type=int, nargs=3, default=(30_000, 60_000, 90_000), metavar="RATE",
-                        help="writes per second that rules are fitted to (default 30000 60000 90000)")
-    parser.add_argument("--rule", choices=RULES, action="append", help="only this one")
-    parser.add_argument("--forget", action="store_true", help="threads drop writes that they could not send in time")
-    parser.add_argument("--measurements", default=MEASURED, help="CSV file as of crates/twin/data")
+                        help="writes per second at which rules are fitted (default 30000 60000 90000)")
+    parser.add_argument("--rule", choices=RULES, action="append", help="fit only this rule (may be repeated)")
+    parser.add_argument("--forget", action="store_true", help="threads drop writes that they cannot send in time")
+    parser.add_argument("--measurements", default=MEASURED, help="CSV file in the format of crates/twin/data")
     options = parser.parse_args()
     measured = measurements(options.measurements)
     if unknown := [rate for rate in options.fit if rate not in measured]:

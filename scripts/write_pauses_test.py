@@ -11,7 +11,7 @@ SPEC.loader.exec_module(script)
 
 
 class Paced(script.Free):
-    """One write per interval, in seconds."""
+    """One write per `gap` seconds is accepted."""
 
     def __init__(self, gap):
         self.gap, self.next = gap, 0.0
@@ -31,7 +31,7 @@ class Model(unittest.TestCase):
         self.assertAlmostEqual(found[-1], script.WRITE)
 
     def test_full_queues_wait_as_littles_law_says(self):
-        # 40,000 per second are accepted and 80,000 come: six queues of 64 are full, but not that of the measured thread.
+        # 40,000 per second are accepted and 80,000 come. The queues of six threads are full, the measured thread's is not.
         found = script.latencies(Paced(1 / 40_000), 80_000, 1.0)
         expected = 6 * script.DEPTH / (40_000 - script.WATCHED)
         self.assertAlmostEqual(found[len(found) // 2] / expected, 1.0, delta=0.02)
@@ -44,7 +44,7 @@ class Model(unittest.TestCase):
         self.assertLess(found[-1], 0.0021)
 
     def test_a_page_is_flushed_while_writes_do_not_fill_it_in_time(self):
-        # 600 writes come in 30 ms at 20,000 per second: every 13.09 ms writes are delayed for 0.188 ms. At 60,000 in 10 ms.
+        # At 20,000 per second 600 writes take 30 ms, so writes wait for 0.188 ms every 13.09 ms. At 60,000 they take 10 ms.
         found = script.latencies(script.Flush(600, 0.01309, 0.000188), 20_000, 4.0)
         late = sum(latency > script.WRITE + 0.000094 for latency in found) / len(found)
         self.assertAlmostEqual(late, 0.000094 / (0.01309 + 0.000188), delta=0.0015)

@@ -1,4 +1,4 @@
-//! Any text as an experiment file: refused with a message, or a run that fulfils its contract.
+//! Any text as an experiment file: it is refused with a message, or it runs with consistent counters.
 
 #![no_main]
 
@@ -35,7 +35,7 @@ fuzz_target!(|input: &[u8]| {
     }
 });
 
-/// Shortens the run to milliseconds without changing the other settings.
+/// Shrinks the drive and shortens the run to milliseconds; other settings stay unchanged.
 fn shrink(experiment: &mut Experiment) {
     let nand = &mut experiment.drive.nand;
     nand.channels = nand.channels.min(3);

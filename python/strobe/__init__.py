@@ -101,11 +101,13 @@ Victim = Callable[[Table], object]
 class Placement(Protocol):
     """Chooses the streams of units; each stream has a separate open block.
 
-    The methods are called before each batch of host writes, whose size depends on the run, and before each block is
-    emptied. They return an array or list with one stream per unit. The optional attribute ``streams`` is the number of
-    streams that host writes and relocated units share, or a pair: streams of host writes, followed by those of relocated
-    units. Default: ``drive.ftl.placement.streams``. The optional method ``on_collect(block)`` is called after each block
-    has been emptied.
+    The methods are called before each batch of host writes and before each block is emptied. The size of a batch depends
+    on the run. They return an array or list with one stream per unit.
+
+    The optional attribute ``streams`` is the number of streams that host writes and relocated units share, or a pair: the
+    numbers of streams of host writes and of relocated units. The default is ``drive.ftl.placement.streams``. In the pair the
+    streams of relocated units follow the streams of host writes. The optional method ``on_collect(block)`` is called after
+    each block has been emptied.
     """
 
     def on_write(self, units: npt.NDArray[np.uint32]) -> object:
@@ -145,7 +147,7 @@ def run(
     """Runs an experiment: an ``Experiment``, a mapping with the keys of an experiment file, or the path of such a file.
 
     ``xray`` is the number of X-ray frames of all blocks (``run.xray``); every latency is recorded as well. The result then
-    plays in a notebook, and its ``report`` is the page of ``strobe run --report``, which takes 60 frames.
+    plays in a notebook. Its ``report`` is the page of ``strobe run --report``, which records 60 frames.
 
     ``progress(phase, done, total, virtual_ns)`` is called several times a second. If it returns False the run ends with a
     partial result.
@@ -154,8 +156,8 @@ def run(
     the closed blocks with invalid units. Its columns are ``block`` and the variables of formulas (``u``, ``valid``,
     ``invalid``, ``units``, ``age``, ``age_closed``, ``age_last_invalid``, ``age_first_invalid``, ``age_newest_valid``,
     ``age_invalid_sum``, ``stream``, ``erase_count``; ``strobe list policies`` explains them). It returns an array or list of
-    scores; the largest wins. Each choice costs a scan of all blocks and a call, tens of microseconds on small drives, and
-    8 bytes per mapping unit: a formula is much faster.
+    scores; the largest wins. Each choice costs a scan of all blocks and a call: tens of microseconds on small drives. It also
+    costs 8 bytes of memory per mapping unit. A formula is much faster.
 
     ``placement`` is the placement scheme: a name, a formula, or a ``Placement``. ``from_state`` starts with a saved drive.
     ``save_state`` saves the drive before the measurement, or with ``save_at="end"`` after it.
@@ -168,7 +170,7 @@ def run(
     if isinstance(placement, str):
         keys, placement = {**keys, "drive.ftl.placement.scheme": placement}, None
     experiment = _experiment(experiment, keys)
-    # Without time there are no latencies.
+    # Only runs with timing have latencies.
     if xray is not None and json.loads(experiment._to_json())["run"]["timing"]:
         experiment = _experiment(experiment, {"run.latency_bins": True})
     return Result(_strobe._run(experiment, progress, victim, placement, from_state, save_state, save_at, overwrite))

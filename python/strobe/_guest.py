@@ -25,7 +25,7 @@ from ._strobe import ConfigError, MissingFileError, RunError, StrobeError
 _MISSING = re.compile(r"there is no such file|No such file or directory|there is no kernel")
 #: Message of the command-line parser about a bad value.
 _BAD_VALUE = re.compile(r"^invalid value '(?P<value>.*?)' for '--(?P<name>[a-z0-9-]+)[^']*':?(?P<why>.*)", re.S)
-#: Pixels of a page of power cuts in a cell.
+#: Height of a page of power cuts in a notebook cell, in pixels.
 _HEIGHT = 520
 
 
@@ -158,7 +158,7 @@ def crash(command: str | Sequence[Path], **options: Unpack[CrashOptions]) -> Cra
 
 
 def _told(name: str, command: str | Sequence[Path], kind: Any, options: Mapping[str, Any]) -> tuple[str, str, str]:
-    """Returns the JSON of a run of the program, its standard output and standard error."""
+    """Runs the program; returns its JSON, standard output and standard error."""
     known = list(kind.__annotations__)
     for option in options:
         if option not in known:
@@ -199,7 +199,7 @@ def _run(line: Sequence[str]) -> tuple[int, str, str]:
         try:
             stdout, stderr = running.communicate()
         except BaseException:
-            # SIGINT lets it end its guests and remove temporary files.
+            # SIGINT lets the program end its guests and remove its temporary files.
             running.send_signal(signal.SIGINT)
             running.communicate()
             raise
@@ -224,7 +224,7 @@ def _error(name: str, code: int, stderr: str, known: Sequence[str]) -> Exception
         return MissingFileError(said)
     if code == 2:
         return ConfigError(said)
-    return RunError(said or f"strobe {name} ended with exit code {code} and said nothing")
+    return RunError(said or f"strobe {name} ended with exit code {code} without a message")
 
 
 def _checked(program: str) -> str:
@@ -244,7 +244,7 @@ def _program() -> str:
     found = os.environ.get("STROBE") or (str(beside) if beside.exists() else shutil.which("strobe"))
     if not found or not os.access(found, os.X_OK):
         raise MissingFileError(
-            f"the program strobe is not here{f' ({found})' if found else ''}: guests need it; a wheel of `make wheel` has it, "
+            f"the program strobe was not found{f' ({found})' if found else ''}: guests need it; a wheel of `make wheel` has it, "
             "`make install` puts it on PATH, and the variable STROBE names it elsewhere"
         )
     return _checked(found)

@@ -14,12 +14,12 @@ from . import _strobe
 
 Path = str | os.PathLike[str]
 
-#: Pixels of a cell: with an X-ray, and with figures.
+#: Height of a notebook cell in pixels: with an X-ray, and with figures only.
 _XRAY_HEIGHT, _FIGURES_HEIGHT = 860, 620
 
 
 class Figure:
-    """A picture of a result, drawn by Strobe: SVG, in a notebook as well, or PDF."""
+    """Picture of a result, drawn by Strobe: SVG, also shown in notebooks, or PDF."""
 
     def __init__(self, name: str, svg: str) -> None:
         self.name = name

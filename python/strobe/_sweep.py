@@ -1,4 +1,4 @@
-"""Sweeps, as of ``strobe sweep``, on any executor."""
+"""Sweeps, as ``strobe sweep`` runs them, on any executor."""
 
 from __future__ import annotations
 
@@ -25,9 +25,9 @@ from ._strobe import Experiment, SweepError, Table
 Path = str | os.PathLike[str]
 Progress = Callable[[int, int, int], object]
 
-#: Keys whose values may be Python functions or objects.
+#: Keys with values that may be Python functions or objects.
 _VICTIM, _PLACEMENT = "drive.ftl.gc.victim", "drive.ftl.placement.scheme"
-#: Polling interval of futures that cannot be waited for.
+#: Polling interval in seconds, for futures without a blocking wait.
 _LOOK_S = 0.05
 
 
@@ -98,14 +98,15 @@ class Sweep:
         self.parquet = PurePath(found["parquet"])
         """The rows as a Parquet file: the same bytes on any executor."""
         self.configurations: list[dict[str, Any]] = found["configurations"]
-        """For each combination of values: ``values``, ``done``, ``failed``, ``error``, ``not_steady`` (runs by the verdict
+        """One entry per combination of values: ``values``, ``done``, ``failed``, ``error``, ``not_steady`` (runs by the verdict
         on their window) and ``same_for_every_seed``. ``measures`` has for each measure ``mean``, ``half_width`` of the
         interval, ``deviation`` and ``n``, the number of seeds."""
         self.differences: list[dict[str, Any]] = found["differences"]
-        """For each measure and combination the difference from its ``baseline``, the same combination with the first value
-        of the compared key, as a share of the baseline: ``relative`` has ``mean`` and ``half_width``. ``p`` is the p value of
-        Student's t test on pairs of runs with equal seeds, corrected by Holm's method for all comparisons of the measure
-        (None with one seed). ``shown`` is True if ``p`` is below 1 - ``confidence``."""
+        """One entry per measure and compared pair of combinations, with their indices ``configuration`` and ``baseline``. The
+        baseline has the first value of the compared key, or with ``pairs="all"`` an earlier one; all other keys are equal.
+        ``relative`` has ``mean`` and ``half_width`` of the difference, as a share of the baseline. ``p`` is the p value of
+        Student's t test on pairs of runs with equal seeds, corrected by Holm's method for all comparisons of the measure. It
+        is None with one seed. ``shown`` is True if ``p`` is below 1 - ``confidence``."""
         self.page = PurePath(found["page"])
         """Charts, means and differences as one self-contained HTML file."""
         self.pictures = [PurePath(path) for path in found["pictures"]]
@@ -191,7 +192,7 @@ class _Own:
 
 
 def _identity(policy: Any) -> str:
-    """Code and state of a policy."""
+    """Returns the code and state of a policy as text."""
     is_function = inspect.isroutine(policy) or isinstance(policy, type)
     named = policy if is_function else type(policy)
     try:
@@ -208,7 +209,7 @@ def _identity(policy: Any) -> str:
 
 
 def _table(experiment: Experiment | Mapping[str, Any] | Path | None) -> tuple[dict[str, Any], PurePath]:
-    """Table of an experiment or a sweep, and the folder of its relative paths."""
+    """Returns the table of an experiment or a sweep, and the folder of its relative paths."""
     if isinstance(experiment, Experiment):
         return experiment._given(), PurePath(experiment._folder())
     if experiment is None or isinstance(experiment, Mapping):
@@ -263,7 +264,7 @@ def sweep(
 
     ``seeds`` is a number or a list. With ``until="1%"`` and ``seeds_max``, seeds are added until half the interval of the first
     ``measure`` is at most that share of the mean; their number is estimated from the spread of the first 8 (``seeds``).
-    ``compare`` is the key whose values are compared with the first of them, or with ``pairs="all"`` each with each. ``x`` is the
+    ``compare`` is the compared key: each value with the first one, or with ``pairs="all"`` each with each. ``x`` is the
     key on the x axis of figures.
 
     ``victim`` and ``placement`` apply to all points, unless the grid has ``"drive.ftl.gc.victim"`` and
@@ -273,11 +274,11 @@ def sweep(
     code and attributes are unchanged.
 
     ``executor`` runs the points; the default is ``workers`` processes of this machine (one per core). An executor gets up to
-    ``in_flight`` tasks at the same time (64). Finished runs are kept in the folder ``out``, where the same sweep resumes; a folder
-    with runs of another sweep is refused unless it is ``shared``. A point whose worker died is tried again ``retries`` times; a
-    failed point is a row with its error. Workers on other machines need this version of Strobe, the traces under the same paths
-    and, to share warm-ups, the folder ``out`` (else ``share_warmup=False``). ``progress(done, wanted, failed)`` is called after
-    each point.
+    ``in_flight`` tasks at the same time (64). Finished runs are kept in the folder ``out``, where the same sweep resumes. A
+    folder with runs of another sweep is refused unless it is ``shared``. If a worker dies, its point is tried again
+    ``retries`` times; a failed point is a row with its error. Workers on other machines need this version of Strobe, the
+    traces under the same paths and, to share warm-ups, the folder ``out`` (else ``share_warmup=False``).
+    ``progress(done, wanted, failed)`` is called after each point.
 
     The rows are the same bytes on any executor.
     """
@@ -309,7 +310,7 @@ def sweep(
     table["sweep"] = {**table.get("sweep", {}), **given}
     if getattr(multiprocessing.current_process(), "_inheriting", False):
         raise SweepError(
-            'a worker runs this script for the policies in it: put what calls sweep or search below if __name__ == "__main__":'
+            'a worker imports this script for its policies: put the calls of sweep and search below if __name__ == "__main__":'
         )
     running = _strobe._Sweep(table, folder, out, shared, own.identities())
     with _Pool(executor, workers, in_flight, own.packed()) as pool:
@@ -321,7 +322,7 @@ def sweep(
 
 
 class _Worker(multiprocessing.context.SpawnProcess):
-    """A process that does not run the caller's script: scripts need no ``if __name__ == "__main__"``."""
+    """Process that does not import the caller's script: scripts need no ``if __name__ == "__main__"``."""
 
     def start(self) -> None:
         script = sys.modules["__main__"]
@@ -338,7 +339,7 @@ class _Workers(multiprocessing.context.SpawnContext):
 
 
 class _Pool:
-    """Futures on the user's executor, or on own processes, which are replaced when they die."""
+    """Futures on the user's executor, or on separate processes, which are replaced when they die."""
 
     def __init__(
         self, executor: Executor | None, workers: int | None, in_flight: int | None, own: bytes | None
@@ -386,7 +387,7 @@ class _Pool:
         return [(future, self.futures.pop(future)) for future in done]
 
     def replace(self) -> None:
-        """Replaces own processes: one that dies ends all of its pool."""
+        """Replaces the separate processes: one that dies ends its whole pool."""
         if self._own:
             self._executor.shutdown(wait=False, cancel_futures=True)
             self._executor = self._processes()
@@ -430,9 +431,9 @@ def search(
 
     ``space`` has for each key a list of choices, or a tuple of the lowest and the highest value: whole numbers, or floats if one
     of them is a float; ``(1, 10000, "log")`` samples logarithmically. Each trial is a sweep of one configuration in the folder
-    ``out``; its value is the mean over ``seeds``. ``more`` is passed to ``sweep``. Returns Optuna's study: ``study.best_params``,
-    ``study.trials_dataframe()``. With the default sampler (TPE, seed 1) the same search makes the same trials, and finished runs
-    are not repeated. At the end ``rows.parquet`` in ``out`` has all runs.
+    ``out``. The value of a trial is the mean over ``seeds``. ``more`` is passed to ``sweep``. Returns Optuna's study:
+    ``study.best_params``, ``study.trials_dataframe()``. With the default sampler (TPE, seed 1) the same search makes the same
+    trials, and finished runs are not repeated. At the end ``rows.parquet`` in ``out`` has all runs.
     """
     try:
         import optuna
@@ -468,6 +469,6 @@ def search(
     for trial in study.trials:
         if trial.params not in tried:
             tried.append(trial.params)
-    # Writes all runs to one file; none is run again.
+    # Writes all runs to one file, without repeating any.
     sweep(experiment, out=out, points=tried, seeds=seeds, measure=measure, shared=True, **more)
     return study

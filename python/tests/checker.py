@@ -1,13 +1,13 @@
 """Invariants of one result, derived from the documentation alone: the checker knows nothing of the engine.
 
-A measured window is an interval (t0, t1] of virtual time. It begins and ends without draining anything. A request counts
-if it completes inside the window, in all counters alike.
+A measured window is an interval (t0, t1] of virtual time. The drive is not drained at either end. Every counter counts a
+request if it completes inside the window.
 
-    python checker.py --count 5000 [--seed 1]     thousands of random experiments
-    python checker.py --toml 1234                 the experiment of a seed
-    python checker.py FILE.toml                   the invariants of one experiment
+    python checker.py --count 5000 [--seed 1]     5000 random experiments
+    python checker.py --toml 1234                 print the experiment of a seed
+    python checker.py FILE.toml                   check one experiment
 
-STROBE names the program; without it the Python package runs in process.
+STROBE names the program. If it is not set, the Python package runs in process.
 """
 
 from __future__ import annotations
@@ -96,7 +96,7 @@ def window_ends_with_the_page_asked_for(case: Case) -> None:
     if isinstance(asked, str) or case.is_trace or case.result["ended_by"] != "measure":
         return
     pages = case.result["window"]["host_pages"]
-    # Completions of one instant: a request of each place in the queues at most.
+    # Requests that complete at the same instant: at most one per queue slot.
     most = case.in_flight_units * max(job.get("trim_ranges") or 1 for job in case.requests_of_jobs)
     assert int(asked) <= pages < asked + most + 1, f"{pages} pages measured, {asked} asked, {most} complete at once"
 
@@ -123,13 +123,13 @@ def waf_is_programs_per_unit_written(case: Case) -> None:
 def programs_fit_the_erased_blocks(case: Case) -> None:
     programs, erases = (case.result["nand"][operation]["total"] for operation in ("program", "erase"))
     most = (erases + case.blocks) * case.programs_of_a_block
-    assert programs <= most, f"{programs} programs into {erases} erased blocks and {case.blocks} that may have been"
-    # What was erased in the window was programmed in it, or is one of the blocks full before.
+    assert programs <= most, f"{programs} programs, at most {most} fit {erases} erased blocks and {case.blocks} initial ones"
+    # A block erased in the window was programmed in it, or was already full when it began.
     assert erases <= programs + case.blocks, f"{erases} erases of {case.blocks} blocks and {programs} programs"
 
 
 def host_programs_are_the_units_written(case: Case) -> None:
-    """Without a buffer every unit written is programmed once, on a page of its own if pages are units."""
+    """Without a buffer and with one unit per page, each written unit costs one host program."""
     paged = case.ftl["mapping"] in ("page", "dftl") and case.program_units == 1
     if not paged or not case.writes_at_once or case.nand.get("program_fail_rate") or case.is_trace:
         return
@@ -143,12 +143,12 @@ def moved_units_fit_their_programs(case: Case) -> None:
         return
     gc, programs = case.result["gc"], case.result["nand"]["program"]["by_cause"]
     folded = (case.result.get("slc") or {}).get("units_folded", 0)
-    # Moves that were under way at either end of the window: a block on each plane, and one more of the drive.
+    # Relocations in flight at either end of the window: one block per plane, and one more for the drive.
     edge = (case.dies * case.nand["planes_per_die"] + 1) * case.programs_of_a_block * case.program_units
     moved, room = gc["units_moved"] + folded, programs["gc"] * case.program_units
-    assert moved <= room + (edge if case.timing else 0), f"{moved} units moved by gc programs with room for {room}"
+    assert moved <= room + (edge if case.timing else 0), f"{moved} units moved by gc programs with space for {room}"
     moved, room = gc["wear_units_moved"], programs["wear"] * case.program_units
-    assert moved <= room + (edge if case.timing else 0), f"{moved} units moved by wear programs with room for {room}"
+    assert moved <= room + (edge if case.timing else 0), f"{moved} units moved by wear programs with space for {room}"
     if gc["copies_per_erase"] is not None:
         expected = gc["units_moved"] / gc["victims"]
         assert close(gc["copies_per_erase"], expected), f"copies_per_erase {gc['copies_per_erase']}, counted {expected}"
@@ -191,7 +191,7 @@ def smart_agrees_with_the_host(case: Case) -> None:
     }
     for key, measured in pairs.items():
         assert smart[key] >= measured, f"smart.{key} {smart[key]}, the window has {measured}"
-        # In flight at the end: begun, so that SMART may have it, and not complete.
+        # With timing, SMART may already count commands that are in flight at the end of the window.
         if case.whole_life and not case.timing:
             assert smart[key] == measured, f"smart.{key} {smart[key]} of a life that has {measured}"
 
@@ -209,7 +209,7 @@ def capacity_is_that_of_the_configuration(case: Case) -> None:
 
 
 def host_reads_fit_the_requests(case: Case) -> None:
-    """A read of a unit costs one page read, or its word line's; so does a partly written unit."""
+    """A unit of a host read costs at most one flash read, and so does a partly written unit. Read retries are added."""
     if case.ftl["mapping"] not in ("page", "dftl") or case.is_trace:
         return
     commands, of = case.host["read"]["commands"], case.host["read"]["bytes"]
@@ -267,7 +267,7 @@ CHECKS: list[Check] = [
 
 
 def failures_of(case: Case) -> dict[str, str]:
-    """Returns the broken invariants, by name, with the numbers."""
+    """Returns the broken invariants: messages with the numbers, by name."""
     found = {}
     for check in CHECKS:
         try:
@@ -278,7 +278,7 @@ def failures_of(case: Case) -> dict[str, str]:
 
 
 class Tally:
-    """Experiments that ran, those that strobe refused, and those that it ended as their policy freed no blocks."""
+    """Counts of experiments: run, refused by strobe, and ended because the victim policy freed no blocks."""
 
     def __init__(self) -> None:
         self.ran = 0
@@ -291,7 +291,7 @@ class Tally:
 
 
 def random_cases(first_seed: int, count: int, tally: Tally) -> Iterator[tuple[int, str, dict[str, str]]]:
-    """Draws experiments until that many have run; yields seed, TOML and broken invariants of each."""
+    """Draws experiments until ``count`` have run; yields seed, TOML and broken invariants of each."""
     seed, last = first_seed, tally.ran + count
     while tally.ran < last:
         try:
@@ -310,7 +310,7 @@ def random_cases(first_seed: int, count: int, tally: Tally) -> Iterator[tuple[in
 
 
 def broken_relations(seed: int, folder: str, slow: bool = True) -> dict[str, str]:
-    """Returns the relations that runs of a seed break, by name, with the numbers."""
+    """Returns the broken relations of a seed: messages with the numbers, by name."""
     found = {}
     for name, holds in checker_pairs.relations(seed, folder):
         if name == checker_pairs.SLOWEST and not slow:
@@ -325,12 +325,12 @@ def broken_relations(seed: int, folder: str, slow: bool = True) -> dict[str, str
 
 
 def told(seed: int, toml: str, found: dict[str, str]) -> str:
-    """Returns what is wrong with the runs of a seed, and what to run by hand."""
+    """Formats the broken invariants of a seed, with the experiment to run by hand."""
     return f"seed {seed}\n" + "".join(f"  {name}: {why}\n" for name, why in found.items()) + f"{toml}\n"
 
 
 def check_many(first_seed: int, count: int) -> int:
-    """Checks random experiments, relations with every tenth; returns the number of those that break something."""
+    """Checks random experiments, and for every tenth also the relations; returns the number of failed experiments."""
     tally, broken, names = Tally(), 0, collections.Counter[str]()
     with tempfile.TemporaryDirectory() as folder:
         for seed, toml, found in random_cases(first_seed, count, tally):

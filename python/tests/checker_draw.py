@@ -1,7 +1,7 @@
 """Random experiments for the checker of results, small enough to run in a fraction of a second.
 
-``draw(seed)`` is reproducible: a seed always gives the same experiment. Most draws are accepted by strobe; those it
-refuses are drawn again by the caller.
+``draw(seed)`` is reproducible: a seed always gives the same experiment. strobe accepts most draws; after a refusal the
+caller draws another one.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ REQUEST_BYTES = [512, 1024, 1536, 4096, 4096, 4096, 8192, 12288, 16384, 65536, 1
 
 
 def draw(seed: int, timing: bool | None = None) -> Table:
-    """Returns the experiment of a seed, with or without time if that is given."""
+    """Returns the experiment of a seed; ``timing`` overrides the drawn choice."""
     r = Random(seed)
     timing = r.random() < 0.8 if timing is None else timing
     drive = draw_drive(r, timing)
@@ -31,11 +31,11 @@ def draw(seed: int, timing: bool | None = None) -> Table:
     else:
         experiment["workload"] = draw_workload(r, size, timing)
     hosts = experiment.get("jobs") or [experiment["workload"]]
-    # Windows in pages count what is written: beside a fast reader a slow writer takes for ever.
+    # Windows in host pages count written pages: with few writes among many reads they would take too long.
     in_time = timing and (len(hosts) > 1 or any(0 < host["write_fraction"] < 0.5 for host in hosts))
     experiment["run"] = draw_run(r, timing, in_time, size // drive["ftl"]["mapping_unit_bytes"])
     if in_time and drive["nand"].get("read_ns") == 0:
-        # Reads that take next to no time are many.
+        # Reads without flash time are fast: a longer window would hold too many.
         experiment["run"].update({key: "3ms" for key in ("measure", "warmup") if key in experiment["run"]})
     return experiment
 
@@ -80,7 +80,7 @@ def draw_nand(r: Random, mapping: str, timing: bool) -> Table:
     planes = nand["channels"] * nand["dies_per_channel"] * nand["planes_per_die"]
     most_blocks = max(6 * planes, 12_000 // nand["pages_per_block"])
     nand["blocks_per_plane"] = max(12, min(r.choice([16, 24, 40, 64, 200]), most_blocks // planes))
-    # Nearly full drives of a few blocks wear out in a run otherwise.
+    # With a low endurance, nearly full drives of a few blocks would wear out during the run.
     nand["endurance_pe"] = r.choice([0, 1_000_000])
     if r.random() < 0.1:
         nand["factory_bad_blocks"] = r.choice([1, 2])
@@ -118,7 +118,7 @@ def draw_times(r: Random, nand: Table) -> None:
 def draw_controller(r: Random, timing: bool) -> Table:
     controller: Table = {}
     if timing:
-        # Without any of these a buffered write takes no time, and a closed loop of them never ends.
+        # With command_ns = 0 a buffered write would take no time, and a closed loop of them would never end.
         controller["command_ns"] = r.choice([200, 1000, 5000])
         if r.random() < 0.4:
             controller["latency_ns"] = r.choice([5000, 20_000])
@@ -141,9 +141,9 @@ def draw_controller(r: Random, timing: bool) -> Table:
     return controller
 
 
-# Placement schemes with a number of streams.
+# Placement schemes with a configurable number of streams.
 OF_STREAMS = ["sepbit", "gw", "dac", "fadac", "warcip", "sfs", "midas"]
-# Those of a drive with any victims, and formulas.
+# Placement schemes that work with every victim policy, and formulas.
 SCHEMES = ["hot-cold", "sorted", "hints", "handles", *OF_STREAMS, "uw", "sep-gc", "2r", "stream + 1 - 2 * is_copy",
            "is_copy * (1 + min(copies, 2))", "(1 - is_copy) * min(age / 500, 1) + 2 * is_copy"]
 
@@ -180,7 +180,7 @@ def draw_page_map(r: Random, drive: Table, timing: bool) -> None:
         ftl["wear_leveling"] = {"kind": r.choice(["swap", "dual-pool", "sw-leveler"]), "threshold": r.choice([1, 4, 16])}
     if ftl["mapping"] == "dftl":
         ftl["translation"] = {"cached_entries": r.choice([16, 100, 1000, 100_000])}
-        # Collections that program a page of the map for each unit moved, on top of victims with little to gain, are slow.
+        # Collection is slow if each relocated unit programs a map page and victims are nearly full of valid data.
         ftl["over_provisioning"] = max(ftl["over_provisioning"], 0.6)
         if r.random() < 0.4 and gc["victim"] in ("greedy", "cost-benefit"):
             ftl["translation"]["batched_eviction"] = False
@@ -194,17 +194,17 @@ def draw_page_map(r: Random, drive: Table, timing: bool) -> None:
 
 
 def logical_bytes(drive: Table) -> int:
-    """An estimate from below of the bytes that the drive offers."""
+    """Returns a low estimate of the logical capacity in bytes."""
     nand = drive["nand"]
     blocks = nand["channels"] * nand["dies_per_channel"] * nand["planes_per_die"] * nand["blocks_per_plane"]
     return int(blocks * nand["pages_per_block"] * nand["page_bytes"] / (1 + drive["ftl"]["over_provisioning"]) * 0.98)
 
 
 def draw_requests(r: Random, size: int) -> Table:
-    """Keys that generators have under [workload] and in [[jobs]]."""
+    """Draws the generator keys that [workload] and [[jobs]] share."""
     kind = r.choice(["uniform", "uniform", "sequential", "zipf", "hotcold", "gaussian"])
     keys: Table = {"kind": kind, "write_fraction": r.choice([1.0, 1.0, 0.7, 0.5, 0.05, 0.0])}
-    # Four slots at least, so that all distributions have classes to choose from.
+    # At least four request slots, so that every distribution has several classes.
     sizes = [b for b in REQUEST_BYTES if b * 4 <= size]
     if r.random() < 0.12:
         small, large = sorted(r.sample(sorted(set(sizes[:9])), 2)) if len(set(sizes[:9])) > 1 else (512, 1024)
@@ -225,7 +225,7 @@ def draw_requests(r: Random, size: int) -> Table:
 
 
 def draw_host(r: Random) -> Table:
-    """Queue depth, rate and think time."""
+    """Draws queue depth, rate and think time."""
     keys: Table = {"queue_depth": r.choice([1, 1, 2, 4, 8, 32, 128, 1024])}
     kind = r.random()
     if kind < 0.3:
@@ -244,7 +244,7 @@ def draw_workload(r: Random, size: int, timing: bool) -> Table:
 def draw_jobs(r: Random, size: int) -> list[Table]:
     jobs = [draw_job(r, size, name) for name in "abc"[: r.randint(1, 3)]]
     if len(jobs) > 1 and any("trim_fraction" in job for job in jobs):
-        # A job that trims has a region for itself.
+        # A job that trims gets a separate region.
         share = size // len(jobs) // 16_384 * 16_384
         for index, job in enumerate(jobs):
             job.update(offset_bytes=index * share, size_bytes=share)
@@ -258,7 +258,7 @@ def draw_job(r: Random, size: int, name: str) -> Table:
     if r.random() < 0.2 and "trim_fraction" not in keys:
         keys["numjobs"] = r.choice([2, 3])
     if r.random() < 0.15:
-        # It never pauses, beside others that may.
+        # A job without pauses; the other jobs may pause.
         keys = {key: of for key, of in keys.items() if key not in ("rate_iops", "rate_process", "thinktime", "thinktime_blocks")}
         keys["queue_depth"] = r.choice([16, 64, 256])
     if name != "a" and r.random() < 0.2:
@@ -293,7 +293,7 @@ def draw_run(r: Random, timing: bool, in_time: bool, pages: int) -> Table:
 
 
 def to_toml(experiment: Table) -> str:
-    """Returns the experiment as a file that ``strobe run`` takes."""
+    """Returns the experiment as TOML for ``strobe run``."""
     lines: list[str] = []
     write_table(lines, "", experiment)
     return "\n".join(lines).strip() + "\n"

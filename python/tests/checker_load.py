@@ -1,4 +1,4 @@
-"""Invariants of open loop: arrivals, requests served, and the verdict on whether the drive kept up."""
+"""Invariants of open-loop load: arrivals, served requests, and the verdict ``kept_up``."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from checker_draw import Table
 from checker_run import KINDS, Case, close
 
-# Requests by which completions may be behind arrivals without a verdict.
+# Number of requests, in addition to 5 %, by which completions may lag arrivals without a verdict.
 SLACK = 16
 
 
@@ -37,14 +37,14 @@ def served_is_what_completed(case: Case) -> None:
 
 
 def arrivals_come_at_the_rate(case: Case) -> None:
-    """Linear arrivals to one request at either end, Poisson ones within six standard deviations."""
+    """Linear arrivals match the rate within one request, Poisson arrivals within six standard deviations plus six."""
     for name, _, keys, load in open_jobs(case):
         if not job_lasts_as_the_window(keys):
             continue
         expected = keys["rate_iops"] * case.window_ns / 1e9
         error = 6 * math.sqrt(expected) + 6 if keys.get("rate_process") == "poisson" else 1.001
         arrived = abs(load["offered"] - expected) <= error
-        assert arrived, f"{name}: {load['offered']} arrived, {expected:.2f} ± {error:.2f} were to come"
+        assert arrived, f"{name}: {load['offered']} arrived, expected {expected:.2f} ± {error:.2f}"
 
 
 def offered_rate_is_arrivals_over_time(case: Case) -> None:
@@ -57,7 +57,7 @@ def offered_rate_is_arrivals_over_time(case: Case) -> None:
 
 
 def arrivals_are_served_or_wait(case: Case) -> None:
-    """Arrived, less completed, less those in the backlog: in flight at the end, unless a backlog was there before."""
+    """Offered - served - backlog is the number in flight at the end. Skipped after a warm-up, which may leave a backlog."""
     if case.run.get("warmup"):
         return
     for name, _, keys, load in open_jobs(case):

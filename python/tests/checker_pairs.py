@@ -1,7 +1,7 @@
-"""Relations between runs: what must be equal, differ, add up or agree, whatever the drive.
+"""Relations between runs that hold on every drive: counters are equal, differ, add up or agree.
 
-Each relation takes an experiment, makes the others from it and asserts. ``NotMeant`` says that the relation promises
-nothing for this experiment.
+Each relation takes an experiment, derives further experiments from it, runs them and asserts. ``NotMeant`` says that the
+relation does not apply to the experiment.
 """
 
 from __future__ import annotations
@@ -16,18 +16,18 @@ import checker_draw
 from checker_draw import Table
 from checker_run import KINDS, run, run_text
 
-# Parts of a result that count something in the measured window.
+# Parts of a result with counters of the measured window.
 COUNTED = ("host", "nand", "gc", "copy", "nvram", "merges", "translation", "slc", "dies")
-# Ratios, and what is told of the drive at the end.
+# Keys in these parts that are no counters: ratios, and state of the drive at the end.
 NOT_COUNTS = ("copies_per_erase", "busy", "count", "blocks_in_use")
 
 
 class NotMeant(Exception):
-    """The relation promises nothing for this experiment."""
+    """The relation does not apply to this experiment."""
 
 
 def changed(experiment: Table, **keys: Any) -> Table:
-    """Returns the experiment with keys of [run] set, or left out where the value is None."""
+    """Returns the experiment with keys of [run] set, or removed if the value is None."""
     other = copy.deepcopy(experiment)
     for key, value in keys.items():
         other["run"].pop(key, None)
@@ -86,9 +86,9 @@ def first_difference(one: str, other: str) -> str:
 
 
 def other_seed_other_run(experiment: Table) -> None:
-    """Random writes onto a drive that collects: seeds that all agree in all counters have not been used.
+    """Random writes with garbage collection: another seed gives other counters.
 
-    Two may agree by chance, where few blocks are collected.
+    Two seeds may agree by chance if few blocks are collected, so one of four others has to differ.
     """
     hosts = experiment.get("jobs") or [experiment["workload"]]
     if not any(host["kind"] != "sequential" and host["write_fraction"] > 0 for host in hosts):
@@ -98,11 +98,11 @@ def other_seed_other_run(experiment: Table) -> None:
         raise NotMeant
     others = (run({**experiment, "seed": experiment["seed"] + step}) for step in (1, 2, 3, 4))
     differs = any(counts(one) != counts(other) for other in others)
-    assert differs, f"seeds {experiment['seed']} to {experiment['seed'] + 4}: gc of all {one['gc']}"
+    assert differs, f"seeds {experiment['seed']} to {experiment['seed'] + 4} have equal counters: gc {one['gc']}"
 
 
 def observing_changes_nothing(experiment: Table) -> None:
-    """Series, bins, X-ray frames and the whole-state checker look at a run; the run is the same without them."""
+    """Series, latency bins, X-ray frames and the whole-state checker do not change the run."""
     looks: list[Table] = [{"check": True}, {"check": None}]
     if experiment["run"].get("timing", True):
         looks += [{"interval": "3ms"}, {"interval": None}, {"latency_bins": True}, {"latency_bins": False}, {"xray": 7}]
@@ -116,7 +116,7 @@ def observing_changes_nothing(experiment: Table) -> None:
 
 
 def windows_in_time_add_up(experiment: Table) -> None:
-    """Two windows that follow each other count what one window over both counts, to the nanosecond."""
+    """Counters of two consecutive windows add up to the counters of one window over both, to the nanosecond."""
     if not experiment["run"].get("timing", True):
         raise NotMeant
     r = Random(experiment["seed"])
@@ -128,7 +128,7 @@ def windows_in_time_add_up(experiment: Table) -> None:
 
 
 def windows_in_pages_add_up(experiment: Table) -> None:
-    """The same for windows in host pages: the second begins at the instant at which the first ends."""
+    """Counters of consecutive windows in host pages add up: the second window begins when the first ends."""
     r = Random(experiment["seed"])
     first, second = r.randint(1, 400), r.randint(1, 400)
     short = run(changed(experiment, warmup=0, measure=first))
@@ -141,14 +141,14 @@ def windows_in_pages_add_up(experiment: Table) -> None:
 def assert_windows_add_up(short: Table, later: Table, whole: Table, told: str) -> None:
     for part in (counts, job_counts):
         added = {key: value + part(later).get(key, 0) for key, value in part(short).items()}
-        assert_equal(added, part(whole), f"windows of {told}, their sum and one over both")
+        assert_equal(added, part(whole), f"windows of {told}: their sum and one window over both")
     assert later["wear"]["histogram"] == whole["wear"]["histogram"], (
         f"windows of {told}: drives end with erases {later['wear']['histogram']} and {whole['wear']['histogram']}"
     )
 
 
 def time_changes_no_counts(seed: int) -> Table:
-    """With queue depth 1, no buffer, stop-the-world collection and stripes, times decide nothing that is counted."""
+    """Timing changes no counters at queue depth 1, without a buffer, with stop-the-world collection and striped dies."""
     experiment = checker_draw.draw(seed, timing=False)
     experiment["drive"]["ftl"].pop("slc_cache", None)
     for key in ("write_buffer_bytes", "nvram"):
@@ -162,7 +162,7 @@ def time_changes_no_counts(seed: int) -> Table:
     left_out = TIMES
     ftl = timed["drive"]["ftl"]
     if ftl["mapping"] == "dftl" and timed["drive"]["nand"]["page_bytes"] > ftl["mapping_unit_bytes"]:
-        # A read that evicts may collect. The next one finds units on their way at their old places, on other pages.
+        # An eviction by a read may start a collection. The next read finds units in flight at their old addresses.
         left_out = (*TIMES, *READS)
     with_time = {key: value for key, value in counts(other).items() if not key.startswith("dies.") and key not in left_out}
     without = {key: value for key, value in counts(one).items() if key not in left_out}
@@ -172,13 +172,13 @@ def time_changes_no_counts(seed: int) -> Table:
     return timed
 
 
-# Counters that are times.
+# Counters that timing may change: READS only with dftl and several units per page, TIMES always.
 READS = ("nand.read.total", "nand.read.by_cause.host", "nand.read_retries")
 TIMES = ("host.stalled_writes", "host.stalled_ns", "gc.time_ns")
 
 
 def workload_is_a_job(experiment: Table) -> None:
-    """[workload] and one of [[jobs]] are the same host."""
+    """[workload] and a single entry of [[jobs]] with the same keys give the same run."""
     if "workload" not in experiment or not experiment["run"].get("timing", True):
         raise NotMeant
     other = {key: value for key, value in experiment.items() if key != "workload"}
@@ -192,7 +192,7 @@ def workload_is_a_job(experiment: Table) -> None:
 
 
 def sequential_requests_are_a_trace(experiment: Table, folder: str) -> None:
-    """A sequential generator and a trace of the same requests, at queue depth 1 and at a linear rate, to the nanosecond."""
+    """A sequential generator and a trace of its requests agree to the nanosecond, at queue depth 1 or at a linear rate."""
     r = Random(experiment["seed"])
     if not experiment["run"].get("timing", True):
         raise NotMeant
@@ -204,7 +204,7 @@ def sequential_requests_are_a_trace(experiment: Table, folder: str) -> None:
     gap_ns = r.choice([0, 0, 2_000_000, 250_000])
     requests: Table = {"kind": "sequential", "block_bytes": size}
     if gap_ns:
-        # Arrivals end with the job's time, and its requests all have a place: as many as the trace has.
+        # The job ends after ``count`` arrivals, and the queue holds them all: as in the trace, ``count`` requests are served.
         job = {"rate_iops": 1_000_000_000 // gap_ns, "queue_depth": 65_536, "runtime": f"{count * gap_ns}ns"}
         generated = run(changed({**experiment, "jobs": [{"name": "a", **requests, **job}]}, measure=None))
     else:
@@ -223,7 +223,7 @@ def sequential_requests_are_a_trace(experiment: Table, folder: str) -> None:
 
 
 def trace_is_counted_as_it_is(experiment: Table, folder: str) -> None:
-    """Random requests, made and counted here, read from a trace: requests, bytes, units written and partly written."""
+    """A replayed trace of random requests has the requests, bytes, units and partly written units that are counted here."""
     r = Random(experiment["seed"])
     experiment = changed(experiment, warmup=None, measure=None, interval=None, prefill=True, precondition=None)
     experiment.pop("jobs", None)
@@ -253,7 +253,7 @@ def trace_is_counted_as_it_is(experiment: Table, folder: str) -> None:
         workload.update(pacing="closed", queue_depth=r.choice([1, 7]))
     host = run({**experiment, "workload": workload})["host"]
     counted = {key: host[key] if "." not in key else host[key.split(".")[0]][key.split(".")[1]] for key in expected}
-    # An unmapped part needs no merge: trims make fewer read-modify-writes.
+    # Unmapped units need no read-modify-write, so trims reduce their number.
     merged, partly = counted.pop("read_modify_writes"), expected.pop("read_modify_writes")
     assert counted == expected, f"{path}: host has {counted}, the trace {expected}"
     assert merged <= partly, f"{path}: {merged} read-modify-writes of {partly} partly written units"
@@ -267,7 +267,7 @@ def write_trace(folder: str, name: int, lines: list[str]) -> str:
 
 
 def draw_steady(seed: int) -> Table:
-    """Returns a drive that is in steady state after some capacities of random writes, in closed loop."""
+    """Returns a closed-loop experiment on a drive that is in steady state after a few capacities of random writes."""
     r = Random(seed)
     nand = {
         "channels": r.choice([1, 2]), "dies_per_channel": r.choice([1, 2, 4]), "planes_per_die": r.choice([1, 2]),
@@ -289,8 +289,8 @@ def draw_steady(seed: int) -> Table:
 def length_of_a_steady_window_does_not_matter(seed: int) -> None:
     """Windows of 0.05, 0.2, 1 and 4 capacities agree in throughput and in mean latency.
 
-    Waits for a full buffer are rare and long: of four short windows, none may have one, and their standard error does not
-    know it. What four seeds seem to refute is decided by many.
+    Stalls on a full buffer are rare and long. Four short windows may contain none, and their standard error is then too
+    small. If four seeds disagree, a run with more seeds decides.
     """
     experiment = draw_steady(seed)
     if experiment["workload"]["write_fraction"] < 1.0 and experiment["drive"]["ftl"]["mapping"] == "dftl":
@@ -305,7 +305,7 @@ LENGTHS = ("0.05x", "0.2x", "1x", "4x")
 
 
 def windows_agree(experiment: Table, seeds: dict[str, int]) -> None:
-    """Short windows agree with the longest, with so many seeds each."""
+    """Asserts that short windows agree with the longest; ``seeds`` has the number of seeds per length."""
     found: dict[str, dict[str, list[float]]] = {}
     for length in LENGTHS:
         results = [run({**changed(experiment, measure=length), "seed": s + 1}) for s in range(seeds[length])]
@@ -318,9 +318,9 @@ def windows_agree(experiment: Table, seeds: dict[str, int]) -> None:
 
 
 def agree(short: list[float], long: list[float], told: str) -> None:
-    """Means over seeds agree within their standard errors."""
+    """Asserts that the means over seeds agree within six standard errors and 1 %."""
     (a, sa), (b, sb) = mean_and_error(short), mean_and_error(long)
-    # Errors of four values are themselves known to 40 %. The drive still settles by some thousandths.
+    # The standard error of four values is uncertain by 40 %. The drive still settles by a few thousandths.
     allowed = 6 * (sa**2 + sb**2) ** 0.5 + 0.01 * b
     assert abs(a - b) <= allowed, f"{a:.6g} ± {sa:.2g} and {b:.6g} ± {sb:.2g}, {allowed:.2g} allowed: {told}"
 
@@ -341,7 +341,7 @@ SLOWEST = length_of_a_steady_window_does_not_matter.__name__
 
 
 def relations(seed: int, folder: str) -> Iterator[tuple[str, Callable[[], None]]]:
-    """Yields all relations for the experiments of a seed: name, and what asserts it. The slowest is the last one."""
+    """Yields the name and the assertion of each relation for the experiments of a seed. The slowest comes last."""
     experiment = checker_draw.draw(seed)
     for of_experiment in OF_EXPERIMENTS:
         yield of_experiment.__name__, partial(of_experiment, experiment)

@@ -1,4 +1,4 @@
-"""Runs experiments for the checker of results, by the program or in process, and gives names to what came out."""
+"""Runs experiments for the checker, with the program or in process, and names the parts of a result."""
 
 from __future__ import annotations
 
@@ -27,24 +27,24 @@ class Broken(Exception):
 
 
 class WornDown(Exception):
-    """The run ended early with a reason that strobe documents: the victim policy freed no blocks."""
+    """The run ended early for a documented reason: the victim policy freed no blocks."""
 
 
 NO_PROGRESS = "garbage collection makes no progress"
 
 
 def broken(experiment: Table, reason: str) -> Exception:
-    """Returns what a run that ended without a result is.
+    """Returns the exception for a run that ended without a result.
 
-    Greedy always gains something where a block holds invalid data. Policies that weigh ages may choose for ever blocks
-    that give less than padding and the map take: the run has to end and to say so.
+    Greedy always gains space if a block holds invalid data. Policies that weigh ages may keep choosing blocks that free
+    less than padding and the map use. Such a run must end with the message NO_PROGRESS.
     """
     victim = experiment["drive"].get("ftl", {}).get("gc", {}).get("victim", "greedy")
     return WornDown(reason) if NO_PROGRESS in reason and victim != "greedy" else Broken(reason)
 
 
 def run_text(experiment: Table) -> str:
-    """Returns the JSON of a run, without what the simulation itself cost."""
+    """Returns the JSON of a run, without the speed of the simulation."""
     program = os.environ.get("STROBE")
     return run_program(program, experiment) if program else run_in_process(experiment)
 
@@ -72,7 +72,7 @@ def run_in_process(experiment: Table) -> str:
     import strobe
 
     try:
-        # The text that a person would run by hand, not the mapping it was made from.
+        # Runs the TOML that a user would run by hand, not the mapping.
         result = strobe.run(tomllib.loads(checker_draw.to_toml(experiment)))
     except (strobe.ConfigError, strobe.BuildError) as error:
         raise Refused(str(error)) from error
@@ -84,10 +84,10 @@ def run_in_process(experiment: Table) -> str:
 
 
 def accepted(seed: int) -> tuple[Table, Table | Broken]:
-    """Returns the experiment of a seed and its result, or why there is none.
+    """Returns the experiment of a seed and its result, or the failure of its run.
 
-    A drive that is refused for its size is made as full as strobe allows; one with a map on flash is drawn again, as its
-    collections would take minutes.
+    A drive that is refused for its size gets the largest ``logical_pages`` that strobe allows. With dftl the refusal is
+    raised instead: collections on such a full drive would take minutes.
     """
     experiment = checker_draw.draw(seed)
     try:
@@ -109,7 +109,7 @@ def run_or_broken(experiment: Table) -> Table | Broken:
 
 
 def duration_ns(text: Any) -> int | None:
-    """Returns the nanoseconds of "20ms", None for what is no time."""
+    """Returns the nanoseconds of a text like "20ms", or None if it is not a duration."""
     found = re.fullmatch(r"(\d+)(ns|us|ms|s)", text) if isinstance(text, str) else None
     return int(found[1]) * UNITS_NS[found[2]] if found else None
 
@@ -162,7 +162,7 @@ class Case:
 
     @property
     def queue_depth(self) -> int:
-        """Most requests outstanding, over all jobs."""
+        """Maximum number of outstanding requests, over all jobs."""
         return sum(job.get("queue_depth") or 1 for job in self.requests_of_jobs)
 
     @property
@@ -173,21 +173,21 @@ class Case:
 
     @property
     def units_of_request(self) -> int:
-        """Most mapping units of one request, wherever it begins."""
+        """Maximum number of mapping units that one request touches."""
         return max(units_of(job, self.unit) for job in self.requests_of_jobs)
 
     @property
     def in_flight_units(self) -> int:
-        """Most mapping units of requests in flight at one moment."""
+        """Maximum number of mapping units of all requests in flight."""
         jobs = self.requests_of_jobs
         return sum((job.get("queue_depth") or 1) * units_of(job, self.unit) for job in jobs)
 
     @property
     def buffered_units(self) -> int:
-        """Most mapping units in the write buffer and the non-volatile cache."""
+        """Maximum number of mapping units in the write buffer and the non-volatile cache."""
         cache = (self.controller.get("nvram") or {}).get("bytes", 0)
         buffer = self.controller.get("write_buffer_bytes", 0)
-        # A buffer has room for a program at least.
+        # A buffer holds at least one program.
         return cache // self.unit + 1 + max(buffer // self.unit + 1, self.program_units) if cache or buffer else 0
 
     @property
@@ -197,7 +197,7 @@ class Case:
 
     @property
     def whole_life(self) -> bool:
-        """True if the measured window is all that the drive has seen."""
+        """True if the measured window is the whole life of the drive: nothing was written before it."""
         run = self.run
         prefilled = run.get("prefill") if run.get("prefill") is not None else not self.is_trace
         return not prefilled and not run.get("warmup") and not run.get("precondition") and not run.get("until_steady")
@@ -219,7 +219,7 @@ class Case:
         return found + [(f"{job['jobname']}.sync.lat_ns", job["sync"]["lat_ns"]) for job in self.jobs]
 
     def arrival_latencies(self) -> list[tuple[str, Table, Table]]:
-        """Returns latencies from arrival beside those from issue, where there are any."""
+        """Returns each latency table from arrival, if present, with its table from issue."""
         return [
             (f"{job['jobname']}.{kind}.lat_ns", job[kind]["lat_ns"], job[kind]["clat_ns"])
             for job in self.jobs for kind in KINDS if job[kind].get("lat_ns")
@@ -236,9 +236,9 @@ def request_sizes(job: Table) -> list[int]:
 
 
 def units_of(job: Table, unit: int) -> int:
-    """Returns the most mapping units that a request of a generator touches."""
+    """Returns the maximum number of mapping units that a request of a generator touches."""
     sizes, offset = request_sizes(job), job.get("offset_bytes") or 0
-    # Slots have the smallest size: what begins at one may lie across units.
+    # Slots have the smallest request size, so a request may begin inside a unit.
     if all(size % unit == 0 for size in sizes) and offset % unit == 0:
         return max(sizes) // unit
     if len(sizes) == 1 and unit % sizes[0] == 0 and offset % sizes[0] == 0:

@@ -1,4 +1,4 @@
-"""Invariants of latencies, of the dies' time, of Little's law and of the series of intervals."""
+"""Invariants of latencies, die time, Little's law and the interval series."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ import math
 from checker_draw import Table
 from checker_run import KINDS, Case, close, duration_ns
 
-# Latencies of histograms are exact to three digits.
+# Relative error of latency histograms, which keep three digits.
 DIGITS = 1.002
 
 
@@ -51,7 +51,7 @@ def percentiles_rise_between_min_and_max(case: Case) -> None:
 
 
 def mean_and_deviation_are_possible(case: Case) -> None:
-    """The bounds of N values of which least, largest and mean are known; exact for three and fewer."""
+    """Mean and deviation are possible for N values with this minimum and maximum; the lower bound is exact up to N = 3."""
     for name, table in all_latencies(case):
         n, low, high, mean = table["N"], table["min"], table["max"], table["mean"]
         if n == 0:
@@ -67,7 +67,7 @@ def mean_and_deviation_are_possible(case: Case) -> None:
         least = ((low - mean) ** 2 + (high - mean) ** 2 + rest * (middle - mean) ** 2) / n if n > 1 else 0.0
         most = (high - mean) * (mean - low)
         squares = table["stddev"] ** 2
-        # Of a sample or of all values: fio divides by N - 1.
+        # Accepts the deviation of a sample and of all values: fio divides by N - 1.
         of_sample = n / (n - 1) if n > 1 else 1.0
         error = 1e-6 * high * high + 1e-3
         assert least - error <= squares <= most * of_sample + error, f"{told}: from {least**0.5} to {most**0.5}"
@@ -84,10 +84,10 @@ def bins_agree_with_the_summary(case: Case) -> None:
         ends = low / DIGITS <= table["min"] <= low * DIGITS and high / DIGITS <= table["max"] <= high * DIGITS
         assert ends, f"{name}: bins from {low} to {high}, min {table['min']}, max {table['max']}"
         mean = sum(at * count for at, count in bins) / n
-        assert close(mean, table["mean"], 0.002), f"{name}: mean of bins {mean}, told {table['mean']}"
+        assert close(mean, table["mean"], 0.002), f"{name}: mean of bins {mean}, reported {table['mean']}"
         deviation = math.sqrt(sum((at - mean) ** 2 * count for at, count in bins) / n)
         error = 0.002 * table["max"] + (deviation / math.sqrt(n) if n < 100 else 0.01 * deviation)
-        assert abs(deviation - table["stddev"]) <= error, f"{name}: stddev of bins {deviation}, told {table['stddev']}"
+        assert abs(deviation - table["stddev"]) <= error, f"{name}: stddev of bins {deviation}, reported {table['stddev']}"
         for at, value in table["percentile"].items():
             if value is None:
                 continue
@@ -130,9 +130,9 @@ def die_time_adds_up(case: Case) -> None:
 
 
 def die_time_is_that_of_the_erases(case: Case) -> None:
-    """Erases hold a die for their time, those of several planes together.
+    """Die time of erases matches their number; a multi-plane erase holds its die once.
 
-    Operations count when they are issued, and hold a die later: those on their way lie between the two at either end.
+    Operations are counted when issued and hold a die later. Operations in flight at either end of the window may differ.
     """
     dies = case.result.get("dies")
     other_times = case.ftl.get("slc_cache") or (case.nand.get("suspend") or {}).get("most")
@@ -140,13 +140,13 @@ def die_time_is_that_of_the_erases(case: Case) -> None:
         return
     planes, erase_ns = case.nand["planes_per_die"], case.nand["erase_ns"]
     erases, held = case.result["nand"]["erase"]["total"], dies["by_class"]["erase"]
-    # A plane may have a victim on its way, and each unit in flight may have asked for another one.
+    # Erases in flight: each plane may have a victim, and each unit in flight may have started another collection.
     edge = 2 * case.dies * planes + case.in_flight_units + case.buffered_units
-    # A command waits for the bus while a page crosses it.
+    # A command waits while a page transfer occupies the bus.
     bus_ns = 0 if not case.nand.get("command_ns") else 40 * case.nand["command_ns"] + case.page_transfer_ns * 40
     least, most = (erases - edge) / planes * erase_ns, (erases + edge) * (erase_ns + bus_ns)
     if erases < 20 * edge:
-        # Each unit in flight may have asked for many erases, on a drive that is nearly full.
+        # On a nearly full drive each unit in flight may start many erases, so few erases prove nothing.
         return
     assert least <= held <= most, f"dies held {held} ns by {erases} erases of {erase_ns} ns, {edge} under way"
 
@@ -162,11 +162,12 @@ def longest_latency(case: Case) -> int:
 def outstanding_fits_the_queues(case: Case) -> None:
     """Little's law: throughput times mean latency is the mean number outstanding.
 
-    Latencies of requests that were in flight when the window began lie in part before it: a window of its own for each.
+    Requests in flight when the window begins have part of their latency before it. The bound therefore adds the longest
+    latency for each queue slot.
     """
     if not case.timing or case.is_trace or case.window_ns == 0:
         return
-    # A flush of a generator is a command beside its requests.
+    # A flush of a generator is a command in addition to its requests.
     places = case.queue_depth + sum(1 for job in case.requests_of_jobs if job.get("flush_every"))
     most = places * (case.window_ns + longest_latency(case))
     assert total_latency(case) <= most, (
@@ -176,9 +177,9 @@ def outstanding_fits_the_queues(case: Case) -> None:
 
 
 def is_long(case: Case) -> bool:
-    """True if what is in flight at the ends of the window hardly counts.
+    """True if requests in flight at the ends of the window are negligible.
 
-    Latencies of requests in flight at the end are not known; one may wait for a collection.
+    Their latencies are unknown at the end of the window; one may wait for a collection.
     """
     requests = sum(case.requests(kind) for kind in KINDS)
     return requests >= 40 * case.queue_depth and case.window_ns >= 20 * max(longest_latency(case), 20_000_000)
@@ -242,7 +243,7 @@ def intervals_have_the_longest_latency(case: Case) -> None:
 
 
 def intervals_obey_littles_law(case: Case) -> None:
-    """The mean queue depth of the series is the time that requests spent in the drive over that of the window."""
+    """Mean queue depth times the length of the window is the total time of requests in the drive, except at the edges."""
     measured = case.measured_intervals()
     if not measured or case.window_ns == 0:
         return
@@ -251,10 +252,10 @@ def intervals_obey_littles_law(case: Case) -> None:
         depth = interval["queue_depth"]
         assert 0 <= depth <= places * (1 + 1e-9), f"queue depth {depth} of {places} at {interval['start_ns']}"
     spent = sum(interval["queue_depth"] * seconds(interval) for interval in measured) * 1e9
-    # In flight at an end of the window: some of that time is on its other side.
+    # Requests in flight at an end of the window have part of their latency outside it.
     edge = places * longest_latency(case)
     latency = total_latency(case)
-    # Requests in flight at the end may be older than any that has completed.
+    # Requests in flight at the end may be older than every completed request.
     most = latency * 1.1 + edge if is_long(case) else math.inf
     assert latency - edge - 1 <= spent <= most + 1, f"series has {spent:.0f} request-ns, latencies {latency:.0f}, {edge} at edges"
 

@@ -1,4 +1,4 @@
-"""Results of random experiments obey the invariants of checker.py, and runs the relations of checker_pairs.py."""
+"""Random experiments: results obey the invariants of checker.py, and runs the relations of checker_pairs.py."""
 
 import copy
 
@@ -8,7 +8,7 @@ import checker_pairs
 import pytest
 from checker_run import Case, Refused, run
 
-# Further ones: make check-results COUNT=5000.
+# More experiments: make check-results COUNT=5000.
 EXPERIMENTS, BATCHES, RELATED = 300, 10, 12
 
 PLAIN = {
@@ -51,7 +51,7 @@ def test_runs_of_random_experiments_are_related(relation, tmp_path):
         except AssertionError as error:
             raise AssertionError(checker.told(seed, checker_draw.to_toml(checker_draw.draw(seed)), {relation: str(error)})) from None
         seed += 1
-    assert held == RELATED, f"{relation} has a meaning for {held} of {seed} experiments"
+    assert held == RELATED, f"{relation} applies to {held} of {seed} experiments"
 
 
 @pytest.mark.parametrize("seed", range(2))
@@ -59,7 +59,7 @@ def test_length_of_a_window_does_not_matter_in_steady_state(seed):
     checker_pairs.length_of_a_steady_window_does_not_matter(seed)
 
 
-# A path in the result, what is added to it, and an invariant that has to notice.
+# Path in the result, amount added there, and the invariant that must break.
 WRONG = [
     ("host.write.commands", 1, "host_commands_are_the_requests_of_jobs"),
     ("host.read.bytes", 512, "host_bytes_are_the_bytes_of_jobs"),

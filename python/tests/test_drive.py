@@ -1,4 +1,4 @@
-"""One drive: what comes in and goes out, and that it goes on where it was saved."""
+"""Single drives: commands, arrays, tables, policies, forks and saved states."""
 
 import threading
 
@@ -26,7 +26,7 @@ def test_commands_take_their_time_and_are_counted():
     assert done == drive.now > 0
     drive.flush()
     drive.trim(0, 8)
-    assert drive.read(0, 8) is None, "a drive that keeps no data"
+    assert drive.read(0, 8) is None, "this drive stores no data"
     assert drive.commands("write") == 1 and drive.stats()["host"]["trim"] == {"commands": 1, "bytes": 4096, "errors": 0}
     assert drive.latency("write")["count"] == 1
     drive.check()
@@ -51,7 +51,7 @@ def test_lost_data_raises_until_it_is_written_again():
     assert drive.read(32, 8) == b"x" * 8 * 512
     drive.run("read", np.array([16, 24, 32], np.uint64), 8)
     host = drive.stats()["host"]
-    assert (host["read"]["errors"], host["write"]["errors"]) == (2, 1), "a run goes on"
+    assert (host["read"]["errors"], host["write"]["errors"]) == (2, 1), "a run continues after errors"
     drive.write(24, data=b"z" * 8 * 512)
     assert drive.read(24, 8) == b"z" * 8 * 512
     assert drive.stats()["uncorrectable_reads"] == 3
@@ -213,7 +213,7 @@ def test_what_a_victim_function_raises_comes_out():
 
 
 class Levels:
-    """DAC: a unit goes up a stream with each host write, and down with each relocation."""
+    """DAC: a unit moves up a stream with each host write, and down with each relocation."""
 
     streams = 4
 
@@ -225,7 +225,7 @@ class Levels:
         assert units.dtype == np.uint32
         for unit in units:
             self.level[unit] = min(self.level[unit] + 1, 3)
-        # A unit may be in a batch more than once.
+        # A batch may contain a unit several times.
         return [self.level[unit] for unit in units]
 
     def on_relocate(self, units):
@@ -243,7 +243,7 @@ def test_a_placement_object_chooses_streams():
     by_object = strobe.Drive(own, timing=False, placement=levels)
     others = [strobe.Drive(table, timing=False, placement=name) for name in ("dac", "stream + 1 - 2 * is_copy")]
     for drive in (by_object, *others):
-        # One at a time, so that batches are of one unit.
+        # One write per call, so each batch has one unit.
         for lba in lbas(drive, 30_000):
             drive.write(int(lba), 8)
         drive.check()
@@ -359,7 +359,7 @@ VARIABLES = [
 
 @pytest.mark.parametrize("scored", VARIABLES)
 def test_a_function_sees_what_a_formula_sees(scored):
-    """Each variable decides in turn: the same name is the same number."""
+    """Formula and function choose the same victims by each variable: equal names have equal values."""
     columns = []
 
     def function(blocks):

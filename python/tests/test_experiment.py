@@ -1,4 +1,4 @@
-"""Experiments: the same results as the command line, states, progress, Ctrl-C."""
+"""Experiments: results equal to the command line, saved states, progress, Ctrl-C, X-ray."""
 
 import base64
 import json
@@ -103,7 +103,7 @@ def test_progress_is_told_and_may_end_a_run():
 
 def test_ctrl_c_ends_a_run():
     endless = strobe.with_keys(SMALL, {"run.measure": "100000x"})
-    # What runs in the background of a shell may have been told not to listen to it.
+    # A background process of a shell may ignore SIGINT.
     before = signal.signal(signal.SIGINT, signal.default_int_handler)
     try:
         threading.Timer(0.5, os.kill, (os.getpid(), signal.SIGINT)).start()
@@ -202,7 +202,7 @@ def test_a_placement_is_a_name_a_formula_or_an_object():
     apart = strobe.run(SMALL, placement=Apart())
     assert apart.waf == result.waf and scheme(apart) == "Apart()"
     Apart.name = "apart"
-    assert scheme(strobe.run(SMALL, placement=Apart())) == "apart", "a name of its own counts more"
+    assert scheme(strobe.run(SMALL, placement=Apart())) == "apart", "the attribute name takes precedence"
     with pytest.raises(strobe.ConfigError, match="a placement object"):
         strobe.run(SMALL, placement=Apart(), save_state="never")
 
@@ -213,7 +213,7 @@ def test_the_import_is_light():
 
 
 def xray_of(result):
-    """The planes of an X-ray as arrays of frames and cells, as the schema says they are unpacked."""
+    """Returns the X-ray, and its planes as arrays of frames and cells, unpacked as the schema says."""
     xray = result["xray"]
     keys = ("stage", "stream", "valid", "written", "changed", "wear")
     return xray, {
@@ -225,11 +225,11 @@ def xray_of(result):
 
 
 def test_an_xray_adds_up_to_what_is_known_of_the_drive():
-    """A full drive: every logical unit is valid in one block, and wear is what the erases come to."""
+    """On a full drive every logical unit is valid in one block, and wear equals the number of erases."""
     result = strobe.run(strobe.with_keys(SMALL, {"run.timing": False, "run.xray": 20, "workload.kind": "uniform"}))
     xray, cells = xray_of(result)
     pages_per_block, blocks = 256, 64
-    # Requests come a thousand at a time, so there may be fewer than were asked for.
+    # Requests come in batches of a thousand, so the number of frames may differ from 20.
     assert xray["blocks_per_cell"] == 1 and 10 <= len(xray["frames"]) <= 22
     assert cells["valid"].shape == (len(xray["frames"]), blocks)
     logical = result["capacity"]["logical_bytes"] // 4096
@@ -241,7 +241,7 @@ def test_an_xray_adds_up_to_what_is_known_of_the_drive():
     erased = (wear[-1] - wear[0]).sum()
     assert erased == result["nand"]["erase"]["total"]
     assert (cells["stage"][-1] == 0).sum() == result["series"][-1]["free_blocks"]
-    # What was erased has changed, and nothing erased holds anything.
+    # An erase marks its block as changed, and erased blocks have no valid units.
     assert np.all(cells["changed"][1:][np.diff(wear, axis=0) > 0] == 1)
     assert np.all(cells["valid"][cells["stage"] == 0] == 0) and np.all(cells["valid"] <= cells["written"])
     pages = [frame["host_pages"] for frame in xray["frames"]]
@@ -258,7 +258,7 @@ TOY = {
 
 
 def test_an_xray_of_a_toy_drive_has_its_units_in_order():
-    """Fifteen pages in a row, then three of them again: they go behind the last, and leave the first three slots stale."""
+    """Fifteen pages in order, then three overwrites: new versions follow the last page, the first three slots are stale."""
     run = {"warmup": 0, "measure": 3, "xray": 4, "timing": False}
     xray = strobe.run({"drive": TOY, "workload": {"kind": "sequential"}, "run": run})["xray"]
     units = np.frombuffer(zlib.decompress(base64.b64decode(xray["units"])), np.uint8)

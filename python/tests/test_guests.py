@@ -1,4 +1,4 @@
-"""Programs on a real kernel: the keywords are the options of the command line, the results are its JSON."""
+"""Programs on a real kernel: keywords are options of the command line, results are its JSON."""
 
 import json
 import os
@@ -13,7 +13,7 @@ from strobe import _guest
 
 SET = {"drive.ftl.logical_pages": 131072, "drive.nand.blocks_per_plane": 80}
 SMALL = {"drive": "jasmine-4g", "set": SET}
-#: Options of the command line that are said otherwise in Python: the result, its page, and what is printed.
+#: Options without a keyword: Python has other ways to get the result, its page and the output.
 OTHERWISE = {"json", "report", "quiet", "full", "reproducible", "help"}
 
 
@@ -48,7 +48,7 @@ def test_wrong_keywords_and_values_are_answered_as_python_does(program):
         strobe.linux("true", kernel="nothere")
     with pytest.raises(ValueError, match="did you mean drive.ftl.gc.victim") as refused:
         strobe.crash("true", set={"drive.ftl.gc.victm": "fifo"}, kernel=program)
-    assert "--" not in str(refused.value), "no options in Python"
+    assert "--" not in str(refused.value), "Python messages name keywords, not options"
 
 
 def test_the_program_is_found_and_is_of_this_version(monkeypatch, tmp_path):

@@ -1,4 +1,4 @@
-"""A short form of `make torture-nbd`: servers that are killed lose nothing that was flushed."""
+"""Short run of `make torture-nbd`: killed servers lose no flushed data."""
 
 import os
 import subprocess

@@ -1,8 +1,7 @@
-"""Notebooks run from the first cell to the last, and are kept without what they print.
+"""Notebooks run from the first cell to the last, and are stored without output.
 
-What its text says is seen is asserted behind its last cell, by the file of its name in the folder `notebooks` beside this
-one. What they have printed and drawn is left in the folder STROBE_NOTEBOOKS, if that is set: pages of the documentation
-show it.
+After its last cell each notebook runs `notebooks/NAME.py` of this folder, which asserts the claims of its text. If
+STROBE_NOTEBOOKS is set, notebooks with their output are written to that folder, for the documentation site.
 """
 
 import os
@@ -18,7 +17,7 @@ import pytest
 FOLDER = Path(__file__).parents[2] / "notebooks"
 CHECKS = Path(__file__).parent / "notebooks"
 NAMES = sorted(path.name for path in FOLDER.glob("*.ipynb"))
-#: It runs guests.
+#: Notebook that runs guests.
 ON_A_KERNEL = "08-a-database-on-linux.ipynb"
 
 
@@ -32,12 +31,12 @@ def run(name):
     notebook.cells.pop()
     if folder := os.environ.get("STROBE_NOTEBOOKS"):
         Path(folder).mkdir(parents=True, exist_ok=True)
-        # Times of cells would be other ones each time.
+        # Execution times of cells differ from run to run.
         for cell in notebook.cells:
             cell.metadata.pop("execution", None)
         half = Path(folder) / f"{name}.half"
         nbformat.write(notebook, half)
-        # Whoever reads it meanwhile finds all of it.
+        # The rename is atomic: a concurrent reader gets a complete file.
         half.replace(Path(folder) / name)
 
 
@@ -67,8 +66,8 @@ def test_a_notebook_is_kept_without_what_it_prints(name):
     for cell in notebook.cells:
         if cell.cell_type == "code":
             assert cell.outputs == [] and cell.execution_count is None, cure
-        assert "assert " not in cell.source, "what is seen is asserted by the tests, out of sight"
-    # The rest differs from machine to machine.
+        assert "assert " not in cell.source, "assertions belong in python/tests/notebooks"
+    # Jupyter adds a Python version, which differs between machines.
     assert notebook.metadata.get("language_info", {"name": "python"}) == {"name": "python"}, f"language_info: {cure}"
 
 

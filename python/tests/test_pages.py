@@ -1,8 +1,7 @@
-"""Pages that tell people what to type: it works, and shows what they say.
+"""Commands on pages of the documentation: they succeed, and their output is the output on the page.
 
-In a page, a block of TOML whose first line is "# NAME.toml" is a file of that name, the lines of a block of sh are typed
-one after the other, and a block without a language is part of what they show, line by line in this order; "…" stands for
-whatever comes between.
+A TOML block with the first line "# NAME.toml" is written to that file. The lines of an sh block are run one by one. A
+block without a language has lines of their output, in this order; "…" stands for omitted lines.
 """
 
 import os
@@ -26,11 +25,11 @@ PAGES = [
     "how-to/warm-state",
 ]
 BLOCK = re.compile(r"^```(\w*)\n(.*?)^```$", re.M | re.S)
-#: What they show is what is said, though they end with an error.
+#: Parts of commands that must fail; their output is compared as well.
 REFUSED = ("gredy", "--from-state warm.state --set drive.ftl.gc.victim=fifo")
 
 
-#: Programs that pages need, and their packages.
+#: Programs that a page needs, with their packages.
 NEEDED = {
     "how-to/attach": {
         "nbdcopy": "libnbd-bin",
@@ -43,7 +42,7 @@ NEEDED = {
     },
 }
 
-#: Sections of the page on databases: the program that each needs, its package, and something that is shown in the end.
+#: Sections of the page on databases: the required program, its package, and a part of the output.
 DATABASES = {
     "PostgreSQL": ("pgbench", "postgresql", "number of failed transactions: 0 "),
     "MariaDB": ("mariadbd", "mariadb-server", "300"),
@@ -62,18 +61,18 @@ def found_in_order(lines, shown):
     at = 0
     for line in filter(lambda line: line != "…", lines):
         found = shown.find(words(line), at)
-        assert found >= 0, f"not shown, or not there: {line}\n{shown}"
+        assert found >= 0, f"missing in the output, or out of order: {line}\n{shown}"
         at = found + 1
 
 
 def environment_in(folder):
-    """The environment of a shell in which `strobe` is the program that is tested."""
+    """Returns the environment of a shell that finds the tested program as `strobe`."""
     program = os.environ.get("STROBE")
     if not program:
         pytest.skip("STROBE names no program")
     (folder / "bin").mkdir()
     (folder / "bin" / "strobe").symlink_to(program)
-    # Pages are typed in a checkout.
+    # Pages assume that the folder is a checkout.
     (folder / "scripts").symlink_to(ROOT / "scripts")
     return {**os.environ, "PATH": f"{folder / 'bin'}:{os.environ['PATH']}", "COLUMNS": "100"}
 
@@ -105,7 +104,7 @@ def test_what_a_page_says_to_type_shows_what_it_says(page, tmp_path):
 
 
 def databases():
-    """Sections of the page on databases, each with its blocks."""
+    """Returns the sections of the page on databases, with their code blocks."""
     text = (ROOT / "docs" / "how-to" / "databases.md").read_text()
     sections = [section.partition("\n") for section in re.split(r"^## ", text, flags=re.M)[1:]]
     return {title: BLOCK.findall(body) for title, _, body in sections}

@@ -1,4 +1,4 @@
-"""Results as pages, figures and cells of notebooks."""
+"""Results as pages, figures and notebook cells."""
 
 import html
 import json
@@ -32,14 +32,14 @@ def test_the_page_is_that_of_the_command_line(result, tmp_path):
     assert result.report(tmp_path / "out.html") is None
     assert (tmp_path / "out.html").read_text().rstrip() == (tmp_path / "page.html").read_text().rstrip()
     assert result.report(name="out") == (tmp_path / "out.html").read_text()
-    assert "xray-data" in result.report(), "the X-ray is in it"
+    assert "xray-data" in result.report(), "the page contains the X-ray"
 
 
 def test_figures_are_drawn_without_another_library(result, tmp_path):
     assert "waf" in result.figures and len(result.figures) > 3
     figure = result.plot()
     assert figure.name == result.figures[0] and figure._repr_svg_() == figure.svg
-    assert figure.svg.startswith("<svg") and "var(--" not in figure.svg, "colours are colours everywhere"
+    assert figure.svg.startswith("<svg") and "var(--" not in figure.svg, "a figure has no CSS variables"
     column = result.plot("waf", width_mm=85)
     assert 'width="85mm"' in column.svg
     column.save(tmp_path / "waf.svg")
@@ -50,7 +50,7 @@ def test_figures_are_drawn_without_another_library(result, tmp_path):
     assert file.startswith(b"%PDF") and float(box[1]) == pytest.approx(85 * 72 / 25.4, abs=0.01)
     content = re.search(rb"stream\n(.*?)\nendstream", file, re.S)
     drawn = zlib.decompress(content[1]).decode()
-    assert drawn.count("Tj ET") == column.svg.count("<text"), "every label is in it"
+    assert drawn.count("Tj ET") == column.svg.count("<text"), "the PDF has every label"
     for name in result.figures:
         result.plot(name).save(tmp_path / f"{name}.pdf")
 
@@ -87,7 +87,7 @@ def test_a_cell_shows_the_headlines_and_plays_the_xray(result):
     page = html.unescape(re.search(r'srcdoc="(.*?)"', cell, re.S)[1])
     assert cell.startswith("<iframe") and "<script" not in cell, "scripts stay inside the frame"
     assert "data-plays" in page and "xray-data" in page and "<dt>" in page
-    assert "data-plays" not in result.report(), "a page waits for somebody"
+    assert "data-plays" not in result.report(), "a page does not play by itself"
     plain = strobe.run(SMALL)
     page = html.unescape(re.search(r'srcdoc="(.*?)"', plain._repr_html_(), re.S)[1])
     assert "xray-data" not in page and page.count("<figure") == 2

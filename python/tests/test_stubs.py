@@ -1,4 +1,4 @@
-"""What is said in the stubs is what there is, and the package itself has the types that it says."""
+"""Stubs match the compiled module, and the annotations of the package pass mypy."""
 
 import ast
 import inspect
@@ -29,7 +29,7 @@ def test_the_package_has_the_types_that_it_says():
 
 
 def documented(tree):
-    """Classes and functions of the stubs, each with what there is of that name; protocols are of the stubs alone."""
+    """Yields classes, methods and functions of the stubs with the compiled ones. Protocols exist in the stubs only."""
     for node in tree.body:
         here = getattr(_strobe, getattr(node, "name", ""), None)
         if here is None:
@@ -41,7 +41,7 @@ def documented(tree):
 
 
 def with_docs(text):
-    """The stubs with the documentation of the compiled part."""
+    """Returns the stubs with the docstrings of the compiled module."""
     lines = text.splitlines()
     for node, here in sorted(documented(ast.parse(text)), key=lambda found: -found[0].lineno):
         doc = inspect.getdoc(here)
@@ -54,7 +54,7 @@ def with_docs(text):
         if isinstance(first, ast.Expr) and isinstance(first.value.value, str):
             lines[first.lineno - 1 : first.end_lineno] = quoted
         else:
-            # `...` is all that it has, in the line of its end or in one of its own.
+            # The body is `...`, on the line of the signature or on a separate line.
             assert first.value.value is ..., node.name
             head = lines[first.lineno - 1][: first.col_offset].rstrip()
             lines[first.lineno - 1 : first.end_lineno] = [head, *quoted] if head else quoted
@@ -62,7 +62,7 @@ def with_docs(text):
 
 
 def test_the_stubs_have_the_documentation_of_the_compiled_part():
-    """STROBE_BLESS=1 writes it anew."""
+    """STROBE_BLESS=1 rewrites the stubs."""
     wanted = with_docs(STUB.read_text())
     if os.environ.get("STROBE_BLESS"):
         STUB.write_text(wanted)

@@ -1,4 +1,4 @@
-"""Sweeps: the same rows whoever runs them, whoever dies."""
+"""Sweeps: rows are the same on every executor, and after workers die."""
 
 import concurrent.futures
 import json
@@ -28,7 +28,7 @@ def sweep(folder, **more):
 
 @pytest.fixture(scope="module")
 def expected(tmp_path_factory):
-    """The rows as one process after the other makes them."""
+    """Returns the sweep and its rows, run by a single worker."""
     found = sweep(tmp_path_factory.mktemp("sweep") / "expected", workers=1)
     return found, found.parquet.read_bytes()
 
@@ -96,7 +96,7 @@ def test_rows_are_the_same_from_the_command_line(expected, tmp_path):
     file.write_text(f"{keys}\n[run]\nwarmup = \"2x\"\nmeasure = \"1x\"\ntiming = false\n{grid}\n")
     subprocess.run([program, "sweep", file, "--quiet", "--out", tmp_path / "out"], check=True)
     assert (tmp_path / "out" / "rows.parquet").read_bytes() == expected[1]
-    # The same file from here, and what the program has done is not done again.
+    # Python reads the same file, and repeats no run of the program.
     points = (tmp_path / "out" / "points.jsonl").read_bytes()
     assert strobe.sweep(file, out=tmp_path / "out").parquet.read_bytes() == expected[1]
     assert (tmp_path / "out" / "points.jsonl").read_bytes() == points
@@ -119,11 +119,11 @@ def test_rows_are_the_same_from_submitit(expected, tmp_path):
 
 
 def test_workers_that_are_killed_lose_nothing(tmp_path):
-    """A worker takes all others of its pool with it."""
+    """A killed worker ends its whole pool."""
     killed = []
 
     def kill_one(done, wanted, failed):
-        # Two may have ended at once.
+        # Two runs may have ended since the last call.
         if 2 <= done < wanted and not killed:
             killed.append(multiprocessing.active_children()[0].pid)
             os.kill(killed[0], signal.SIGKILL)
@@ -210,7 +210,7 @@ def test_optuna_looks_for_the_best(tmp_path):
         strobe.search(SMALL, space, out=tmp_path / name, trials=6, workers=1) for name in ("one", "two")
     ]
     assert found[0].best_params == found[1].best_params and len(found[0].trials) == 6
-    assert found[0].best_params["drive.ftl.over_provisioning"] > 0.15, "more spare room is better"
+    assert found[0].best_params["drive.ftl.over_provisioning"] > 0.15, "more over-provisioning is better"
     rows = pyarrow.parquet.read_table(tmp_path / "one" / "rows.parquet")
     assert min(rows["waf"].to_pylist()) == found[0].best_value and rows.num_rows == 6
 
@@ -224,7 +224,7 @@ def first_in_the_table(blocks):
 
 
 class OneStream:
-    """Everything shares blocks, as without a placement."""
+    """Host writes and relocated units share blocks (NoSep)."""
 
     streams = 1
 
@@ -248,13 +248,13 @@ def test_functions_and_objects_are_values_like_names(tmp_path):
     assert waf["fewest_valid()"] == sum(run["waf"] for run in single) / 2
     assert waf["fewest_valid()"] == pytest.approx(waf["greedy"], rel=0.03) and waf["first_in_the_table()"] > 1.2 * waf["greedy"]
     told = json.loads(found.rows["result"][2])["config"]["drive"]["ftl"]["gc"]["victim"]
-    assert told == "fewest_valid()", "a result says who chose"
+    assert told == "fewest_valid()", "a result names its policy"
     assert single[0]["config"]["drive"]["ftl"]["gc"]["victim"] == told
     assert single[0]["config_hash"] != strobe.Experiment(SMALL).config_hash
 
 
 class Splitting:
-    """The streams of the host that are used are a parameter."""
+    """Uses the first ``used`` streams for host writes."""
 
     streams = (2, 1)
 
@@ -315,9 +315,9 @@ def test_what_is_kept_of_a_function_counts_while_its_code_is_the_same(tmp_path):
         return names[0]
 
     pytest.importorskip("cloudpickle")
-    assert ran()[0] == 0 and ran()[0] == 1, "the second time it is there"
+    assert ran()[0] == 0 and ran()[0] == 1, "the second sweep reuses the run"
     scale = -1.0
-    assert ran()[0] == 0, "another function"
+    assert ran()[0] == 0, "the function has changed"
 
 
 def test_objects_that_cannot_be_policies_are_refused(tmp_path):
@@ -371,7 +371,7 @@ def test_all_pairs_and_the_axis_are_keywords(tmp_path):
 
 
 class StandIn:
-    """As much of Ray as the executor uses, on threads."""
+    """Stand-in on threads for the part of Ray that the executor uses."""
 
     def __init__(self):
         self.pool = concurrent.futures.ThreadPoolExecutor(2)

@@ -17,7 +17,7 @@ pub(crate) fn bars(values: impl Iterator<Item = f64> + Clone, floor: f64) -> Str
     values.map(|value| BARS[height(value)]).collect()
 }
 
-/// Rows count from below.
+/// Character of a bar in `row`, counted from below.
 fn block(eighths: usize, row: usize) -> char {
     match eighths.saturating_sub(8 * row) {
         0 => ' ',

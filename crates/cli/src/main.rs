@@ -4,8 +4,8 @@ mod commands;
 
 use std::process::ExitCode;
 
-/// Records a closed standard output before the runtime replaces it by /dev/null, where prints vanish without
-/// an error.
+/// Records that standard output is closed. The runtime then opens /dev/null in its place, where prints vanish
+/// without an error.
 #[cfg(target_os = "linux")]
 extern "C" fn check_stdout() {
     if rustix::io::fcntl_getfd(std::io::stdout()).is_err() {

@@ -141,7 +141,7 @@ impl Output {
             }
             Err(error) if error.kind() == ErrorKind::NotFound => {
                 let file = new_file(path).ok_or_else(|| refuse("there is no such folder"))?;
-                // Inputs the run will create count too: an image may not exist yet.
+                // An input may not exist yet: the run creates a missing image.
                 if let Some(input) = inputs.iter().find(|input| new_file(input).as_ref() == Some(&file)) {
                     return Err(is_input(&input));
                 }
@@ -158,7 +158,7 @@ impl Output {
     fn try_out(&self) -> Result<(), OutputError> {
         let tried = match &self.target {
             Target::Stdout => Ok(()),
-            // A read-only file must not be replaced either.
+            // A rename would replace a read-only file, so the file must be writable itself.
             Target::File(path) if path.exists() => OpenOptions::new()
                 .write(true)
                 .open(path)
@@ -186,7 +186,7 @@ impl Output {
     }
 
     fn is_same(&self, other: &Output) -> bool {
-        // Two results may share /dev/null.
+        // Streams are never the same file: two results may share /dev/null.
         match (&self.target, &other.target) {
             (Target::Stream(_), _) | (_, Target::Stream(_)) => false,
             (Target::File(one), Target::File(two)) => {
@@ -267,6 +267,7 @@ impl Sink {
     pub fn complete(self) -> Result<(), OutputError> {
         let Sink { output, file, part } = self;
         let Some((part, path)) = part else { return Ok(()) };
+        // Sync before the rename: after a crash, the name must not refer to incomplete data.
         let placed = file.sync_all().and_then(|()| part.placed(&file, &path));
         placed.map_err(|error| output.failed(error))
     }
@@ -281,7 +282,7 @@ enum Part {
 }
 
 impl Part {
-    /// The permissions are those of `path`, or of a new file.
+    /// Creates the part in the folder of `path`, with the permissions of an existing file there.
     fn next_to(path: &Path) -> io::Result<(File, Self)> {
         let (file, part) = match unnamed(folder(path)) {
             Some(file) => (file, Self::Unnamed),

@@ -87,7 +87,7 @@ fn section(root: &Json, node: &Json, of: Of, path: &mut Vec<String>, out: &mut S
     }
     for (key, property, table) in inner {
         path.push(key);
-        // Recursive tables would never end.
+        // The limit ends the descent into recursive tables.
         if path.len() < 8 {
             let described = if property["description"].is_string() { property } else { table };
             let mut merged = table.clone();

@@ -1,4 +1,9 @@
 //! Search for violated guarantees: random programs, with a power cut after each operation.
+//!
+//! 1. A random program runs once without a cut.
+//! 2. Power is cut after each line that the program prints. The check compares the volume with the
+//!    guarantees.
+//! 3. A failing program is minimised: operations are left out while it still fails.
 
 use std::path::{Path, PathBuf};
 

@@ -40,6 +40,7 @@ pub(crate) fn stored(input: DeriveInput) -> Result<TokenStream> {
         }
     };
     let name = &input.ident;
+    // A generic field is stored through its `Stored` implementation, so each type parameter needs the bound.
     let mut generics = input.generics.clone();
     for parameter in generics.type_params_mut() {
         parameter.bounds.push(parse_quote!(::strobe_types::Stored));
@@ -81,6 +82,7 @@ pub(crate) fn state(input: DeriveInput) -> Result<TokenStream> {
                 quote!(<#held as ::core::ops::Deref>::Target),
             ),
             Kind::Part => {
+                // The bound applies to the type inside of `Option` and `Box`.
                 let part = inside(held, "Option").ok_or_else(|| {
                     Error::new_spanned(held, "a `part` is an `Option`, or an `Option<Box<…>>`")
                 })?;
@@ -98,7 +100,7 @@ pub(crate) fn state(input: DeriveInput) -> Result<TokenStream> {
         };
         saves.extend(save);
         loads.extend(load);
-        // A concrete type needs no bound: it is a `State`, or the generated code does not compile.
+        // A concrete type needs no bound: if it is no `State`, the generated code does not compile.
         if mentions(&held, &input.generics) {
             generics.make_where_clause().predicates.push(parse_quote!(#held: ::strobe_types::State));
         }

@@ -44,12 +44,11 @@ impl Capacity {
         Self { demand }
     }
 
-    /// Most logical units with which garbage collection always frees space.
+    /// Most logical units of a drive whose garbage collection always frees space.
     ///
     /// When collection starts, all blocks but the open and the reserved ones are closed. If no closed block
     /// could yield a whole page, each would hold more than (pages − 1) × units per page valid units. With
-    /// fewer logical units than that, some block yields a page, and the reserve has space for its valid
-    /// units.
+    /// fewer logical units in all, some block yields a page. The reserve has space for its valid units.
     ///
     /// Each reclaim group has such a reserve. Host writes to a full group are redirected; a spare block in
     /// each group guarantees a target.
@@ -67,6 +66,7 @@ impl Capacity {
         let closed = (u64::from(d.usable_blocks) / u64::from(d.groups))
             .saturating_sub(u64::from(d.open_blocks / d.groups))
             .saturating_sub(u64::from(d.reserve_blocks / d.groups));
+        // Fewest valid units of a block from which collection gains no page.
         let too_full = u64::from(d.pages_per_block - 1) * u64::from(d.units_per_page) + 1;
         (closed * too_full).saturating_sub(1)
     }

@@ -15,13 +15,13 @@ pub(crate) enum Want {
     Above(u32),
 }
 
-/// Erased blocks of each plane. A plane without any takes one from the plane with the most in the same
-/// reclaim group, so a request fails only if no plane of its group has an erased block.
+/// Erased blocks of each plane. If a plane has none, a request takes a block of the plane with the most in
+/// the same reclaim group.
 #[derive(Clone, Debug, Stored)]
 pub(crate) struct FreePool {
     planes: Vec<Plane>,
     count: u32,
-    /// Blocks added so far. Of equally worn blocks, the one added first is younger.
+    /// Blocks added so far. Of equally worn blocks, the one added first counts as less worn.
     arrivals: u64,
 }
 
@@ -213,7 +213,8 @@ mod tests {
 
     #[test]
     fn any_pool_agrees_with_a_naive_list() {
-        // Times the choices differed; without differences, a wrong choice would go unnoticed.
+        // How often two wants led to different blocks. Without differences, the test would miss a wrong
+        // choice.
         let mut distinct = [0; 4];
         for seed in 0..200 {
             let mut rng = Prng::new(seed);

@@ -12,7 +12,7 @@ struct Lane {
     end: u32,
 }
 
-/// Lanes of one die if the planes of a die take turns; else all lanes.
+/// Lanes of one die if the planes of a die take turns; otherwise the only row has all lanes.
 #[derive(Clone, Copy, Debug, Stored)]
 struct Row {
     open: u32,
@@ -22,8 +22,8 @@ struct Row {
 
 /// A stream of writes, striped over one open block per lane.
 ///
-/// Lanes follow the channels, then the dies, then the planes: consecutive pages use the most buses, and the
-/// lanes a full round of dies apart are planes of one die.
+/// Consecutive lanes differ in channel first, then in die, then in plane, so consecutive pages use the most
+/// buses. Lanes as far apart as the number of dies are planes of one die.
 #[derive(Clone, Debug, Stored)]
 pub(crate) struct Frontier {
     /// The lane in turn; its entry in `lanes` is stale.
@@ -38,8 +38,8 @@ pub(crate) struct Frontier {
 }
 
 impl Frontier {
-    /// With `by_die`, the planes of a die follow each other and [`Frontier::turn_to`] may choose the next
-    /// die; `planes` must be all planes.
+    /// With `by_die`, all planes of a die take turns before the next die, and [`Frontier::turn_to`] may
+    /// choose that die. `planes` must then be all planes.
     pub(crate) fn new(geometry: &Geometry, planes: Range<u32>, by_die: bool) -> Self {
         let planes_per_die = geometry.spec().planes_per_die;
         let lane = |plane| Lane { plane, next: 0, end: 0 };
@@ -144,9 +144,10 @@ impl Frontier {
     #[inline]
     pub(crate) fn blocks_for(&self, pages: u32, per_block: u32) -> u32 {
         if self.step > 1 {
-            // Any lane with space left gets the turn.
+            // Dies may get the turn out of order, so the free pages of all lanes count.
             return pages.saturating_sub(self.free).div_ceil(per_block);
         }
+        // Strict turns: each of the next `pages` lanes without an open block needs one.
         let is_full = |lane: &Lane| u32::from(lane.next == lane.end);
         let others = self.lanes[self.turn + 1..].iter().chain(&self.lanes[..self.turn]);
         is_full(&self.current) + others.take(pages.saturating_sub(1) as usize).map(is_full).sum::<u32>()
@@ -206,7 +207,7 @@ impl Frontier {
             self.lanes[self.turn] = self.current;
             self.turn += self.step;
             if self.turn >= self.lanes.len() {
-                // The next die follows the last plane of a die; at the end, the first lane.
+                // After the last plane of a die, the first plane of the next die is in turn.
                 self.turn = (self.turn + 1) % self.step;
             }
             self.current = self.lanes[self.turn];
@@ -263,6 +264,7 @@ impl Frontier {
         }
         let first = geometry.page(block, 0).get();
         (lane_at.next, lane_at.end) = (first + pages, first + self.pages_per_block);
+        // A block without free pages leaves the lane without an open block.
         if pages < self.pages_per_block {
             self.mark_open(lane as usize, geometry.die_of(block).get());
         }

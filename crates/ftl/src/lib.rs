@@ -47,7 +47,7 @@ pub const BACKGROUND: u64 = 1 << 60;
 /// Completion time of an operation, or its error.
 pub type Done = Result<When, FtlError>;
 
-/// Error of a mapping scheme. Apart from completed flash operations, the state is unchanged.
+/// Error of a mapping scheme. Units written before the error stay written.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error, Stored)]
 #[non_exhaustive]
 pub enum FtlError {
@@ -159,7 +159,7 @@ pub trait MappingScheme {
     fn write(&mut self, now: When, units: &[Unit<Self::Payload>], context: WriteContext) -> Done;
 
     /// Appends the content of `count` units from `first` to `out`. Unmapped units read as zeros and cost
-    /// nothing. On [`FtlError::Unreadable`] all were read, and at least one is lost.
+    /// nothing. On [`FtlError::Unreadable`] all units were read, and at least one is lost.
     fn read(&mut self, now: When, first: Lpn, count: u32, out: &mut Vec<Self::Payload>) -> Done;
 
     /// Unmaps `count` units from `first`, durably only after the next [`MappingScheme::flush`].

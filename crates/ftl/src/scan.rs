@@ -16,8 +16,8 @@ pub(crate) struct UnitFound {
     pub(crate) copied: bool,
 }
 
-/// Mark in the sequence number of a page copied by a merge (the fold mark of NFTL). The original stays
-/// findable until the merge is complete.
+/// Mark in the sequence number of a page copied by a merge (the fold mark of NFTL). Recovery undoes an
+/// unfinished merge by it.
 pub(crate) const COPIED: u64 = 1 << 43;
 
 /// First bit of the stream in a page's sequence number, with placement handles: the stream plus one, 0 if
@@ -77,6 +77,7 @@ pub(crate) fn scan<N: Nand>(
             let wanted = if whole { nand.whole_page(ppn) } else { Wanted::NONE };
             nand.read(report.now(), ppn, wanted, Cause::Recovery);
             report.scanned_pages += 1;
+            // The record holds the sequence number, which decides between versions of a unit.
             let Some(record) = nand.record(ppn) else { return Err(RecoveryError::NoContents) };
             let number = sequence_in(record.sequence);
             if number > LogPage::COUNTER_MAX {

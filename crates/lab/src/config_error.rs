@@ -70,7 +70,7 @@ pub enum ConfigError {
     NoTable(String),
 }
 
-/// Removes the option from `message`: it is printed in front.
+/// Removes the option from `message`, because the option is printed in front.
 fn without_repetition(option: &str, message: &str) -> String {
     let rest = option.strip_prefix("--set ").and_then(|set| {
         let (key, value) = set.split_once('=')?;

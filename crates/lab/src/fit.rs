@@ -117,7 +117,7 @@ impl Fitter {
         Self { fit, late, drive_sectors, open_loop, changes: Changes::default() }
     }
 
-    /// Returns one request, none if `record` is dropped, several if it is longer than a command allows.
+    /// Returns one request; none if `record` is dropped; several if it exceeds the longest command.
     pub(crate) fn requests(
         &mut self,
         record: &TraceRecord,
@@ -149,7 +149,7 @@ impl Fitter {
         Ok(())
     }
 
-    /// Fits a source range of a copy. Copies are not wrapped or cut: one that does not fit is refused or
+    /// Fits a source range of a copy. Copies are not wrapped or cut: a copy that does not fit is refused or
     /// dropped.
     pub(crate) fn source(
         &mut self,
@@ -193,7 +193,8 @@ impl Fitter {
         }
         let last = offset.saturating_add(bytes);
         let (mut start, mut end) = match op {
-            // Trims round inward, because the rest of a sector keeps its data; others round outward.
+            // Trims round inward, because a partly trimmed sector keeps its data. Other requests round
+            // outward.
             Op::Trim => (offset.div_ceil(SECTOR_BYTES), last / SECTOR_BYTES),
             _ => (offset / SECTOR_BYTES, last.div_ceil(SECTOR_BYTES)),
         };

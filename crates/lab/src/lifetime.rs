@@ -55,15 +55,15 @@ pub(crate) fn curve(host_pages: &[u64]) -> Vec<BadBlockPoint> {
     }
 }
 
-/// Counting bad blocks visits every block, so it is done only if a block may have gone bad since the last
-/// count.
+/// Counts bad blocks, but only if a block may have gone bad since the last count: counting visits every
+/// block.
 #[derive(Debug)]
 pub(crate) struct BadBlockWatch {
     wanted: u32,
     factory_bad: u32,
     endurance: u32,
-    /// Erases up to which no block can be worn out, and program failures, both as of the last count; `None`
-    /// before the first count.
+    /// As of the last count: total erases that wear out no block, and program failures. `None` before the
+    /// first count.
     seen: Option<(u64, u64)>,
 }
 
@@ -89,6 +89,7 @@ impl BadBlockWatch {
             }
         }
         let wear = drive.wear();
+        // Even the most worn block survives `endurance` − `erase_max` further erases.
         let erases_due = erases + u64::from(self.endurance.saturating_sub(wear.erase_max));
         self.seen = Some((erases_due, failures));
         wear.bad_blocks.saturating_sub(self.factory_bad) >= self.wanted

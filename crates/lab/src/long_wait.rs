@@ -133,7 +133,7 @@ fn causes(experiment: &Experiment, window: &DriveStats, virtual_ns: u64, wait_ns
         .map(|(_, workload)| u64::from(workload.host.queue_depth))
         .sum();
     let slowest_ns = drive.nand.program_ns.longest().max(drive.nand.read_ns.longest());
-    // Worst case: all outstanding requests are on one die, one after the other.
+    // Worst case: one die serves all outstanding requests, one after the other.
     if depth > 1 && depth.saturating_mul(slowest_ns) >= wait_ns {
         causes.push(format!(
             "up to {} requests were outstanding on {} {}, so one may wait for others",

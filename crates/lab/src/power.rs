@@ -157,7 +157,7 @@ impl PowerSwitch {
 
     fn plan(&mut self, drive: &mut dyn Simulated) {
         let done = drive.operations();
-        // Operations that were part of a recovery can no longer be cut.
+        // Operations up to `done` have happened, perhaps in a recovery, and can no longer be cut.
         while self.at.last().is_some_and(|&at| at <= done) {
             self.at.pop();
         }
@@ -189,7 +189,7 @@ impl PowerSwitch {
             0 => String::new(),
             more => format!(" and at {more} more"),
         };
-        // An operation that the run passed without a cut was part of a recovery.
+        // A planned operation that happened without a cut was part of a recovery.
         Some(if first > operations {
             format!(
                 "power was never cut at flash operation {first}{others} (power.cut_at, --cut): the run had only \
@@ -203,13 +203,14 @@ impl PowerSwitch {
         })
     }
 
-    /// Restarts and verifies the drive after a cut; returns the time at which recovery ended.
+    /// If power was cut: restarts and verifies the drive, and returns the end of recovery.
     pub(crate) fn after_command(
         &mut self,
         drive: &mut Box<dyn Simulated>,
         host_commands: u64,
     ) -> Result<Option<SimTime>, RunError> {
         let Some(operation) = self.next.filter(|_| drive.was_cut()) else { return Ok(None) };
+        // The drive continued past the planned cut. `restart` returns to the flash contents at the cut.
         let (mut back, recovery) = drive.freeze().restart(SimTime::ZERO)?;
         back.check()?;
         let verdict = back.verify().unwrap_or_default();

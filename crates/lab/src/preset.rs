@@ -39,6 +39,7 @@ pub(crate) fn is_path(name: &str) -> bool {
 /// Returns the text of the preset `name`, comments included, and the folder that paths in it are relative to.
 pub fn text(name: &str, folder: &Path, key: &str) -> Result<(String, PathBuf), ConfigError> {
     if let Some(preset) = presets::find(name) {
+        // A file of the user must not hide a bundled preset.
         if let Some((_, path)) = of_user().into_iter().find(|(own, _)| own == name) {
             let allowed =
                 format!("a unique name, but {} has the name of a preset: rename that file", path.display());
@@ -67,7 +68,7 @@ pub fn text(name: &str, folder: &Path, key: &str) -> Result<(String, PathBuf), C
 /// Returns a `[drive]` table that refers to `name`: a preset, or a TOML file with the keys of `[drive]`.
 /// Errors name `option`, such as "--drive".
 pub fn load_drive_table(name: &str, option: &str) -> Result<Table, ConfigError> {
-    // Looked up here, so the message names the option.
+    // Looked up only for its errors, which here name the option.
     text(name, Path::new(""), option)?;
     Ok(Table::from_iter([("preset".to_owned(), name.into())]))
 }
@@ -90,6 +91,7 @@ fn based_on(drive: &Table, folder: &Path, depth: usize) -> Result<Table, ConfigE
             return Err(bad(other.to_string(), &allowed).into());
         }
     };
+    // Files may be based on each other: the depth limit ends a cycle.
     if depth >= DEPTH_MAX {
         return Err(bad(format!("\"{name}\""), "a preset that is not based on itself").into());
     }
@@ -109,7 +111,7 @@ fn based_on(drive: &Table, folder: &Path, depth: usize) -> Result<Table, ConfigE
     }
     let mut base = based_on(&own, &home, depth + 1).map_err(in_file)?;
     presets::overlay(&mut base, own).map_err(|error| in_file(error.into()))?;
-    // Checked before the caller adds its own keys, so the message names this file.
+    // Checked before the caller adds its own keys, so an error names this file.
     DriveConfig::check_table(&mut base).map_err(|error| in_file(error.into()))?;
     base.insert("preset".into(), name.into());
     Ok(base)

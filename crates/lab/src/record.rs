@@ -11,7 +11,8 @@ pub(crate) struct OpRecord {
     pub(crate) latency: Latencies,
     /// From arrival to completion; empty in closed loop, where both are equal.
     pub(crate) from_arrival: Latencies,
-    /// Latencies of requests issued on arrival; added to both histograms when the window ends.
+    /// Latencies of requests issued on arrival. They join `latency`, and in open loop `from_arrival`, at the
+    /// end of the window.
     prompt: Latencies,
 }
 
@@ -66,8 +67,8 @@ impl Record {
         (self.begin, self.before) = (begin, arrived);
     }
 
-    /// Ends the window. `arrived` counts all arrivals of the job; `backlog` of them wait, the oldest for
-    /// `behind_ns`.
+    /// Ends the window. `arrived` counts all arrivals of the job. Of these, `backlog` requests wait, the
+    /// oldest for `behind_ns`.
     pub(crate) fn end(&mut self, end: SimTime, arrived: u64, backlog: u64, behind_ns: u64) {
         self.end = end.max(self.begin);
         self.offered = Some(Offered { arrived: arrived.saturating_sub(self.before), backlog, behind_ns });
@@ -80,7 +81,7 @@ impl Record {
         }
     }
 
-    /// Requests completed, failed ones included, flushes excluded.
+    /// Completed and failed requests, without flushes.
     pub(crate) fn served(&self) -> u64 {
         let answered = |op: Op| self.ops[op as usize].requests + self.ops[op as usize].errors;
         [Op::Read, Op::Write, Op::Trim].map(answered).iter().sum()
@@ -96,7 +97,7 @@ impl Record {
         let record = &mut self.ops[op as usize];
         record.requests += 1;
         record.bytes += bytes;
-        // The common case updates one histogram instead of two.
+        // If the request was issued on arrival, one histogram is updated instead of two.
         if latency_ns == from_arrival_ns {
             record.prompt.record(latency_ns);
         } else {

@@ -1,3 +1,5 @@
+//! Write amplification over a run.
+
 use serde::Serialize;
 use strobe_nand::NandOp;
 use strobe_ssd::DriveStats;
@@ -29,8 +31,8 @@ pub struct Sample {
     written: u64,
 }
 
-/// Above [`Series::MOST`] samples, neighbours are joined and the distance doubles: a long run has between
-/// half of this number and all.
+/// Above [`Series::MOST`] samples, neighbours are joined and the distance doubles. A long run thus has at
+/// least half of this number.
 #[derive(Clone, Debug, Stored)]
 pub(crate) struct Series {
     interval: u64,
@@ -55,7 +57,7 @@ impl Series {
         self.last.host.units_written + self.interval
     }
 
-    /// A short remainder at the end of a phase joins the interval before it, because the write amplification
+    /// Ends a sample. Less than half an interval joins the sample before it, because the write amplification
     /// of a few writes is meaningless.
     pub(crate) fn sample(&mut self, now: DriveStats, free_blocks: u32, virtual_ns: u64, measured: bool) {
         let window = now.since(&self.last);
@@ -87,6 +89,7 @@ impl Series {
         let mut joined: Vec<Sample> = Vec::with_capacity(self.samples.len() / 2 + 2);
         let mut mergeable = false;
         for sample in self.samples.drain(..) {
+            // A sample of the warm-up is never joined with one of the window.
             match joined.last_mut() {
                 Some(last) if mergeable && last.measured == sample.measured => {
                     last.join(sample);
@@ -178,6 +181,7 @@ pub(crate) fn judge(last: &[f64; 5]) -> Judged {
         last.iter().copied().fold(f64::MIN, f64::max) - last.iter().copied().fold(f64::MAX, f64::min);
     // Least squares over x = -2..2, whose squares add up to 10.
     let slope = last.iter().zip([-2.0, -1.0, 0.0, 1.0, 2.0]).map(|(y, x)| x * y).sum::<f64>() / 10.0;
+    // From x = -2 to 2 the fitted line changes by four slopes.
     Judged { mean, range_pct: 100.0 * spread / mean, slope_pct: 100.0 * (4.0 * slope).abs() / mean }
 }
 

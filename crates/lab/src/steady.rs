@@ -72,6 +72,7 @@ impl SteadyRounds {
                 ratio(window.host.bytes(Op::Read) + window.host.bytes(Op::Write), ns).map(|rate| rate * 1e9)
             }
             SteadyMetric::Latency => {
+                // Mean of this round alone: the difference of the sums by the difference of the counts.
                 let count = end.latency.1.saturating_sub(start.latency.1);
                 (count > 0).then(|| (end.latency.0 - start.latency.0) / count as f64)
             }
@@ -79,7 +80,7 @@ impl SteadyRounds {
         self.rounds += 1;
         match value {
             Some(value) => self.values.push(value),
-            // The five rounds must be consecutive: one without a value starts over.
+            // The five rounds must be consecutive, so a round without a value discards the earlier ones.
             None => self.values.clear(),
         }
         if self.values.len() > 5 {

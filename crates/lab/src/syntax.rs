@@ -7,7 +7,7 @@ use toml::Table;
 
 use crate::ConfigError;
 
-/// Bounds the read of an endless file such as /dev/zero.
+/// Most bytes of a file: /dev/zero has no end.
 const FILE_BYTES_MAX: u64 = 16 << 20;
 
 pub(crate) fn read_text(path: &Path) -> Result<String, ConfigError> {
@@ -77,7 +77,7 @@ fn place(text: &str, at: usize) -> String {
     let skipped = before.len().saturating_sub(SHOWN_AROUND);
     let mut rest = after.lines().next().unwrap_or_default().chars();
     let dots = |is_cut| if is_cut { "..." } else { "" };
-    // Control characters have no width: the mark would be off.
+    // A control character may have no width and would shift the mark.
     let harmless = |c: char| if c.is_control() { ' ' } else { c };
     let shown: String =
         before[skipped..].iter().copied().chain(rest.by_ref().take(SHOWN_AROUND)).map(harmless).collect();

@@ -94,7 +94,7 @@ pub struct Timeline {
     outstanding: u32,
     before: DriveStats,
     intervals: Vec<Interval>,
-    /// Number of intervals at which `length_ns` doubles.
+    /// Number of intervals that doubles `length_ns`.
     longer_at: usize,
 }
 
@@ -155,10 +155,11 @@ impl Timeline {
 
     /// Ends the current interval at `now` and begins the next.
     pub fn close(&mut self, now: SimTime, at_end: AtEnd<'_>) {
-        // A guest in real time has its own clock, which may be behind the drive's.
+        // The clock of a guest in real time may be behind the drive's.
         let now = now.max(self.start);
         self.outstanding(now, self.outstanding);
         let length_ns = now.since(self.start);
+        // Two calls at the same time give one interval.
         if length_ns > 0 {
             let window = at_end.stats.since(&self.before);
             let die_ns = length_ns as f64 * f64::from(at_end.geometry.dies());
@@ -187,6 +188,7 @@ impl Timeline {
             }
             (self.depth_ns, self.before) = (0, at_end.stats);
         }
+        // Bounds memory in a run of unknown length: later intervals are longer, earlier ones stay.
         if self.intervals.len() >= self.longer_at {
             self.length_ns = self.length_ns.saturating_mul(2);
             self.longer_at += INTERVALS_MAX as usize / 2;

@@ -132,7 +132,7 @@ pub(crate) fn overruled(gc: &GcStats) -> Option<String> {
     })
 }
 
-/// Relative difference from the last five intervals above which the window contains a transient.
+/// Largest relative difference of the window's WAF from its last five intervals without a transient.
 const TRANSIENT: f64 = 0.02;
 
 impl WindowVerdict {
@@ -205,7 +205,7 @@ pub struct JobLoad {
     pub kept_up: bool,
 }
 
-/// Requests that may be outstanding at the end of a window without counting as a lag.
+/// Requests outstanding at the end of a window that still count as keeping up.
 const ON_THEIR_WAY: u64 = 16;
 
 fn is_served(offered: u64, served: u64) -> bool {
@@ -269,7 +269,7 @@ impl Arrivals {
     }
 }
 
-/// Shortest lag that counts: a single collection may take that long.
+/// Lag that counts as none: a single garbage collection may take that long.
 const BEHIND_NS_MIN: u64 = 100_000_000;
 
 fn per_second(requests: u64, ns: u64) -> f64 {
@@ -279,6 +279,7 @@ fn per_second(requests: u64, ns: u64) -> f64 {
 impl LoadResult {
     pub(crate) fn of_arrivals(arrivals: &Arrivals) -> Self {
         let &Arrivals { span_ns, behind_ns, requests } = arrivals;
+        // All requests have the same timestamp: there is no offered rate.
         if span_ns == 0 && requests > 1 {
             let completed_iops = per_second(requests, behind_ns);
             return Self {
@@ -371,18 +372,19 @@ fn behind_of(jobs: &[String]) -> String {
     format!("behind: {names}{more}")
 }
 
-/// Excess of the victims' valid share that causes a warning, as a share of the empty part.
+/// Excess valid share of victims that causes a warning, as a share of the flash without data.
 const FULLER: f64 = 0.1;
 
-/// Warns about a formula whose victims are fuller than random blocks: its sign is probably wrong.
+/// Warns about a formula whose victims have more valid units than random blocks: its sign is probably wrong.
 pub(crate) fn wrong_sign(experiment: &Experiment, geometry: &Geometry, stats: &DriveStats) -> Option<String> {
     let victim = &experiment.drive.ftl.gc.victim;
     if strobe_ssd::POLICIES.iter().any(|policy| policy.name == *victim) {
         return None;
     }
     let copies = ratio(stats.gc.units_moved, stats.gc.victims).filter(|_| stats.gc.victims >= 100)?;
+    // Units moved per victim, as a share of a block: the mean valid share of the victims.
     let valid = copies / f64::from(geometry.units_per_block());
-    // Valid share of a random block: the share of flash that holds data.
+    // A random block is as full of valid data as the flash as a whole.
     let fill = experiment.drive.logical_bytes() as f64 / geometry.raw_bytes() as f64;
     (valid > fill + FULLER * (1.0 - fill)).then(|| {
         format!(
@@ -395,7 +397,7 @@ pub(crate) fn wrong_sign(experiment: &Experiment, geometry: &Geometry, stats: &D
     })
 }
 
-/// Write amplification from which copies are named as the cause of wear.
+/// From this write amplification on, relocation is named as the cause of wear.
 const WORN_BY_COPIES: f64 = 10.0;
 
 /// Reasons why a drive wore out; empty if the host's own writes explain it.
@@ -430,7 +432,7 @@ pub(crate) fn notes(
     };
     let bound = if ended_by == EndedBy::Trace { "the trace" } else { "run.measure" };
     let not_worn = waited_for.map(|key| format!("{key} was not reached: {bound} ended first"));
-    // A share above 1 is probably meant as percent. Presets and experiments with that much spare flash use
+    // Over-provisioning above 1 is probably meant as percent. Drives with that much spare flash use
     // logical_pages.
     let spare = experiment.drive.ftl.over_provisioning.filter(|&spare| spare > 1.0).map(|spare| {
         // Rounded to four digits: 1.1 becomes 110 %, not 110.00000000000001 %.

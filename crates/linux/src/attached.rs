@@ -33,8 +33,9 @@ pub(crate) struct Attached {
 }
 
 impl Attached {
-    /// 1 without streams of the host. Handles of reclaim group 0 have the lowest numbers.
+    /// Number of placement handles; 1 if the drive has none.
     pub(crate) fn handles(&self) -> u16 {
+        // The lowest placement identifiers are the handles of reclaim group 0.
         self.target.drive().reclaim_units().map_or(1, |units| units.handles())
     }
 
@@ -75,6 +76,7 @@ impl Attached {
             self.target.advance(until, &mut answers);
             return answers;
         };
+        // Number of answers already reported to the watch.
         let mut sent = 0;
         let mut tell = |watch: &mut Box<dyn Watch>, answers: &[Answer]| {
             for answer in &answers[sent..] {
@@ -83,7 +85,7 @@ impl Attached {
             sent = answers.len();
         };
         while watch.due() <= until {
-            // Events at that very time belong to the next interval.
+            // Events at the time of the observation belong to the next interval, so stop 1 ns before.
             let before = SimTime::from_ns(watch.due().as_ns().saturating_sub(1));
             self.target.advance(before, &mut answers);
             tell(watch, &answers);

@@ -86,7 +86,7 @@ impl Device for Block {
         self.drive.next_event()
     }
 
-    /// Before the driver has set up a ring, old completions are dropped.
+    /// Advances the drive. Completions are dropped while the driver has not set up a ring.
     fn advance(&mut self, guest_ns: u64, memory: Option<&GuestMemoryMmap>) -> Result<Vec<Returned>, String> {
         let answers = self.drive.advance(guest_ns).into_iter();
         answers.filter_map(|answer| self.device.finish(answer.tag, answer.result, memory)).collect()

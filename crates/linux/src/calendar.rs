@@ -2,8 +2,8 @@
 //!
 //! The protocol is in `docs/MECHANISMS.md` and in Linux, `um_timetravel.h` (version 2 of the shared memory).
 //!
-//! Kernels before 6.12 share no memory. They send REQUEST and UPDATE, which are stored in the page on their
-//! behalf, and ask before time advances.
+//! Kernels before 6.12 share no memory, and ask before time advances. The simulator stores their REQUEST and
+//! UPDATE messages in the page on their behalf.
 
 use std::fs::File;
 use std::io::{self, IoSlice, Read, Write};
@@ -22,8 +22,8 @@ use crate::time::{TimeMessage, TimeOp};
 const VERSION: u32 = 2;
 const HEADER_BYTES: usize = 4096;
 const CLIENT_BYTES: usize = 128;
-/// Client numbers. The simulator is one, which makes the guest leave its requests in memory instead of sending
-/// them.
+/// Client numbers. Because the simulator is a client, the guest leaves its requests in the page instead of
+/// sending them.
 const CONTROLLER: u16 = 0;
 const GUEST: u16 = 1;
 const CLIENTS: u16 = 2;
@@ -123,7 +123,7 @@ impl Calendar {
         self.page.now().load(Ordering::Acquire)
     }
 
-    /// True if the guest shares the page, and answers an interrupt without a time message.
+    /// True if the guest shares the page. Such a guest acknowledges an interrupt without a time message.
     pub(crate) fn is_shared(&self) -> bool {
         self.page.guest_capabilities().load(Ordering::Acquire) & TIME_SHARE != 0
     }
@@ -149,6 +149,7 @@ impl Calendar {
     }
 
     pub(crate) fn run(&mut self, now: u64, until: u64) -> Result<(), LinuxError> {
+        // The page must be complete before RUN is sent, because the guest reads the page when it wakes.
         let now = now.max(self.now());
         self.page.now().store(now, Ordering::Release);
         self.page.running().store(GUEST, Ordering::Release);
@@ -215,8 +216,8 @@ impl Calendar {
         Ok(Served::Nothing)
     }
 
-    /// The second file is for logs; the kernel closes it.
     fn start(&mut self, ack: TimeMessage) -> Result<(), LinuxError> {
+        // The ACK of START carries the page. The second file is for logs; the kernel closes it.
         let files = [self.page.file.as_fd(), self.page.file.as_fd()];
         let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(2))];
         let mut control = SendAncillaryBuffer::new(&mut space);

@@ -1,4 +1,4 @@
-//! First process of the guest: this program, running inside it.
+//! First process of the guest: this program, running inside the guest.
 
 mod busy;
 mod outside;
@@ -60,7 +60,7 @@ fn prepare(job: &Job) -> io::Result<Option<File>> {
         mount(kind, path, kind, MountFlags::empty(), None)?;
     }
     root::complete(job)?;
-    // Not every kernel supports it.
+    // Not every kernel has debugfs.
     let _ = mount("debugfs", "/sys/kernel/debug", "debugfs", MountFlags::empty(), None);
     fs::create_dir_all(MOUNT_POINT)?;
     Ok(layer)
@@ -171,7 +171,7 @@ impl Init {
                 Ok(())
             }
             Step::Set { path, value } => {
-                // A missing file is not created.
+                // A missing file is an error and not created: the kernel then lacks the switch.
                 OpenOptions::new().write(true).open(path)?.write_all(value.as_bytes())
             }
             Step::Sync => {
@@ -191,7 +191,8 @@ impl Init {
             },
             Step::Get(paths) => match get(paths) {
                 Ok(()) => Ok(()),
-                // A failed command may not have created them.
+                // The command may have failed before it created the files. The job continues, so the
+                // command's result is kept.
                 Err(error) => {
                     let reason = format!("{}: {error}", describe(step));
                     self.report(&Report::NotSent { reason })
@@ -254,7 +255,8 @@ const FOLDERS_NAMED: usize = 8;
 
 const FILES_TERMINAL: &str = "/dev/tty4";
 
-/// Sends `paths` to the host, each under its last component. Existing ones are sent even if others are missing.
+/// Sends `paths` to the host, each under its last component. Existing paths are sent even if others are
+/// missing.
 fn get(paths: &[String]) -> io::Result<()> {
     let mut command = Command::new("tar");
     // The archive bypasses standard output, because tar refuses a terminal there.

@@ -5,7 +5,7 @@ use serde::{Deserialize, Serialize};
 pub(crate) const JOB_PATH: &str = "/job.json";
 /// Mount point of the file system under test.
 pub const MOUNT_POINT: &str = "/mnt";
-/// Device path used in steps for the drive, whatever its interface.
+/// Device path of the drive in steps, for either interface.
 pub const DEVICE: &str = "/dev/vda";
 
 /// Steps of a guest from power-on to power-off.
@@ -26,7 +26,7 @@ pub struct Job {
     pub sample_ns: u64,
     /// Links to create in the overlay: path and target.
     pub links: Vec<(String, String)>,
-    /// Files below host folders that the guest replaces by its own. File N is shown at [`shown_at`].
+    /// Host files that a folder of the guest hides. File N is shown at [`shown_at`].
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub shown: Vec<String>,
 }

@@ -17,6 +17,7 @@ impl KernelLog {
 
     pub(crate) fn last_words(&self) -> String {
         let text = String::from_utf8_lossy(&self.0);
+        // A panic is quoted from its first line, any other log by its last lines.
         let from =
             text.find("Kernel panic").map_or(0, |at| text[..at].rfind('\n').map_or(0, |line| line + 1));
         let lines: Vec<_> = text[from..].lines().collect();

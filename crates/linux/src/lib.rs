@@ -1,7 +1,7 @@
 //! Runs a real Linux kernel in virtual time on a simulated drive.
 //!
-//! User-Mode Linux runs as a process, connected to the simulator by sockets for its clock and its disk. The
-//! simulator acts as its calendar (time-travel protocol with shared memory) and its disk (vhost-user with
+//! User-Mode Linux runs as a process, and sockets connect its clock and its disk to the simulator. The
+//! simulator is the guest's calendar (time-travel protocol with shared memory) and its disk (vhost-user with
 //! in-band notifications). Everything runs on one thread, which makes runs repeatable. The crate is empty on
 //! systems other than Linux.
 //!

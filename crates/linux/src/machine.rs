@@ -9,7 +9,8 @@ pub const EPOCH_NS: u64 = 1_735_689_600_000_000_000;
 /// Clock of a guest.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Clock {
-    /// Virtual time: the guest's processor is free, and its disk takes the time of the drive's model.
+    /// Virtual time: the disk takes the time of the drive's model, and the processor only the costs in
+    /// [`CpuCost`].
     Virtual,
     /// Host clock, for kernels without time travel. A request takes the time of the model plus the host's
     /// overhead.

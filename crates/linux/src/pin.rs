@@ -1,7 +1,7 @@
 //! Runs guest and simulator on one processor.
 //!
-//! They never run at the same time, because each waits for the other. A switch on one processor costs half of a
-//! wake-up on another one.
+//! Guest and simulator never run at the same time, because each waits for the other. A context switch on one
+//! processor costs half of a wake-up on another one.
 
 use std::fs::{File, OpenOptions};
 
@@ -10,7 +10,7 @@ use rustix::thread::{CpuSet, sched_getaffinity, sched_getcpu, sched_setaffinity}
 
 /// Pins this thread and the processes it starts to one processor until dropped.
 ///
-/// Without a free processor, because other guests claim all, nothing is pinned. Only speed depends on it.
+/// If other guests claim all processors, nothing is pinned. Pinning affects only speed.
 pub(crate) struct Pinned {
     before: Option<CpuSet>,
     _claim: Option<File>,

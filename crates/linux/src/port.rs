@@ -9,7 +9,7 @@ use strobe_virtio::{Chain, GuestMemoryMmap, Memory, Received, Receiver, Returned
 use crate::LinuxError;
 use crate::link::gone;
 
-/// Timeout for the answer to an interrupt, before other messages of the guest are served.
+/// Timeout of a read of an interrupt's acknowledgement; then other messages of the guest are served.
 const ACK_TIMEOUT: Duration = Duration::from_millis(10);
 
 pub(crate) trait Device {
@@ -20,7 +20,7 @@ pub(crate) trait Device {
     fn uses_event_index(&self) -> bool;
     fn config_space(&self) -> Vec<u8>;
     fn set_config(&mut self, offset: u32, bytes: &[u8]);
-    /// An error if the guest violates the protocol.
+    /// Takes a request. An error if the guest violates the protocol.
     fn take(
         &mut self,
         ring: usize,
@@ -28,6 +28,7 @@ pub(crate) trait Device {
         memory: &GuestMemoryMmap,
         chain: Chain<'_>,
     ) -> Result<(), String>;
+    /// Completions due before the kick is acknowledged.
     fn answered(&mut self) -> Vec<Returned> {
         Vec::new()
     }
@@ -87,7 +88,7 @@ impl Port {
             self.link = Some(self.socket.accept()?.0);
             return Ok(Heard::Nothing);
         };
-        // The guest sends whole messages and waits for the answers.
+        // A message may be read in parts. The guest sends whole messages and waits for the answers.
         let (header, payload, files) = loop {
             match self.receiver.receive(&*link)? {
                 Received::Message(message) => break message,
@@ -189,7 +190,7 @@ impl Port {
         taken.map(drop).map_err(LinuxError::Protocol)
     }
 
-    /// The guest polls for these answers, so no notification is needed.
+    /// Returns completions that the guest polls for, so no notification is needed.
     pub(crate) fn answer_at_once(&mut self, device: &mut dyn Device) -> Result<(), LinuxError> {
         let Some(memory) = self.memory.mapped() else { return Ok(()) };
         for returned in device.answered() {

@@ -119,7 +119,7 @@ impl Guest {
             .args(arguments(machine, has_files, handles, sockets.others.len()))
             .env_clear()
             .env("TMPDIR", memory_folder(path, machine.memory_mib));
-        // The guest has a process for each address space, so it gets a process group.
+        // User-Mode Linux has a process for each address space. A process group lets `end` kill all of them.
         command.env("HOME", path).stdin(Stdio::null()).process_group(0);
         let (mut pipes, mut mappings) = (Vec::new(), Vec::new());
         for stream in Stream::ALL.into_iter().filter(|&stream| stream != Stream::Changes || machine.file_log)
@@ -135,6 +135,7 @@ impl Guest {
             pipes.push(Pipe { stream, file: Some(File::from(ours)) });
         }
         command.fd_mappings(mappings).map_err(io::Error::other)?;
+        // Pin before the start: the guest's processes inherit the affinity.
         let pinned = Pinned::new();
         let mut child = command.spawn().map_err(failed)?;
         match pidfd_open(Pid::from_child(&child), PidfdFlags::empty()) {
@@ -156,8 +157,8 @@ impl Drop for Guest {
 
 /// Returns a command that runs `program` and dies with this process.
 ///
-/// This uses setpriv (util-linux) and works even if this process is killed while the guest is busy. Without it,
-/// only a waiting guest notices that its sockets are closed.
+/// setpriv (util-linux) sets the parent-death signal, which also ends a busy guest. Without setpriv, only a
+/// waiting guest notices that its sockets are closed.
 fn mortal(program: &Path) -> Command {
     match find_program("setpriv") {
         Ok(setpriv) => {
@@ -175,7 +176,7 @@ fn end(child: &mut Child) {
 }
 
 /// Returns the folder for the guest's memory: /dev/shm if it has enough free space, else `folder`. In
-/// containers it is often small.
+/// containers, /dev/shm is often small.
 fn memory_folder(folder: &Path, memory_mib: u32) -> PathBuf {
     let memory = Path::new("/dev/shm");
     let is_writable = rustix::fs::access(memory, rustix::fs::Access::WRITE_OK).is_ok();
@@ -187,8 +188,8 @@ fn memory_folder(folder: &Path, memory_mib: u32) -> PathBuf {
     }
 }
 
-/// Kernel command line, equal in every run because the kernel also uses it as entropy. Paths are relative to
-/// the start folder.
+/// Kernel command line. It is equal in every run, because the kernel takes entropy from it. Paths are
+/// relative to the start folder.
 fn arguments(machine: &Machine, has_files: bool, handles: u16, others: usize) -> Vec<String> {
     let mut arguments = vec![
         format!("mem={}M", machine.memory_mib),
@@ -213,11 +214,12 @@ fn arguments(machine: &Machine, has_files: bool, handles: u16, others: usize) ->
         arguments.push(format!("virtio_uml.device={FILES_SOCKET}:26"));
     }
     if machine.clock == Clock::Virtual {
-        // Precedes the calendar: the signal may arrive from the guest's first message on.
+        // This argument precedes `time-travel`, because the simulator may signal the guest from its first
+        // message on.
         arguments.extend(machine.spin_limit.map(|limit| format!("um_spin_ms={}", limit.as_millis())));
         arguments.push(format!("time-travel=ext:1:{TIME_SOCKET}"));
         arguments.push(format!("time-travel-start={}", machine.epoch_ns));
-        // Omitted at 0, because the command line is part of the kernel's entropy.
+        // A cost of 0 is omitted, because each argument changes the kernel's entropy.
         let CpuCost { syscall_ns, copy_ns_per_kib, process_ns } = machine.cpu;
         let costs = [
             ("um_syscall_ns", syscall_ns),

@@ -36,13 +36,13 @@ pub struct Root {
     shows_host: bool,
 }
 
-/// Archives for the host's root, by first process. They are equal for all guests, and packing one takes longer
-/// than many guests run.
+/// Archives for the host's root, by path of the first process. All guests share them, because packing one
+/// takes longer than many guests run.
 static HOST_ROOTS: Mutex<BTreeMap<PathBuf, Arc<Base>>> = Mutex::new(BTreeMap::new());
 
 impl Root {
     /// Creates the host's root, read only, below an overlay in memory. `init`, this program, is the first
-    /// process. It is read once per process.
+    /// process; its archive is packed once and shared.
     pub fn of_host(init: &Path) -> Result<Self, LinuxError> {
         let mut packed = lock(&HOST_ROOTS);
         let base = match packed.get(init) {
@@ -154,7 +154,7 @@ impl Root {
         children.iter().try_for_each(|child| self.tree(&child.path()))
     }
 
-    /// Folders on its path that are links on the host, such as /bin, become links.
+    /// Adds a file. Folders of its path that are links on the host, such as /bin, become links.
     fn file(&mut self, path: &Path) -> Result<(), LinuxError> {
         let mut real = PathBuf::new();
         let components: Vec<_> = path.components().filter(|part| *part != Component::RootDir).collect();
@@ -174,7 +174,7 @@ impl Root {
         Ok(())
     }
 
-    /// The host's loader finds the libraries.
+    /// Adds the libraries that `ldd` lists.
     fn libraries_of(&mut self, program: &Path) -> Result<(), LinuxError> {
         let ldd = find_program("ldd")?;
         let output = Command::new(ldd).arg(program).env("LC_ALL", "C").stderr(Stdio::null()).output()?;
@@ -198,8 +198,8 @@ impl Root {
         Ok(archive)
     }
 
-    /// Files of a shared base are reused, and only the rest is rewritten.
     pub(crate) fn archive_file(&self, job: &Job) -> Result<ArchiveFile, LinuxError> {
+        // An idle file of a shared base is reused. Only the part after the base is rewritten.
         let (tail, base) = (self.tail(job)?, self.base.clone());
         let idle = base.as_ref().and_then(|base| lock(&base.idle).pop());
         let mut file = match idle {
@@ -212,6 +212,7 @@ impl Root {
             }
         };
         let start = base.as_ref().map_or(0, |base| base.bytes.len() as u64);
+        // A reused file still holds the tail of an earlier guest, which may be longer.
         file.set_len(start)?;
         file.seek(SeekFrom::Start(start))?;
         file.write_all(&tail)?;
@@ -316,6 +317,7 @@ fn loaded_bytes(program: &[u8]) -> Option<usize> {
     let short = |at: usize| Some(u16::from_le_bytes(program.get(at..at + 2)?.try_into().ok()?));
     let table = usize::try_from(long(0x20)?).ok()?;
     let (entry_bytes, entries) = (usize::from(short(0x36)?), usize::from(short(0x38)?));
+    // The end of the program headers, or of the last segment: p_offset plus p_filesz.
     let mut end = table.checked_add(entry_bytes.checked_mul(entries)?)?;
     for entry in 0..entries {
         let at = table + entry * entry_bytes;

@@ -15,7 +15,7 @@ use crate::session::{self, Listener};
 use crate::watch::Watch;
 use crate::{LinuxError, Root};
 
-/// Reached [`Step::Mark`](crate::job::Step::Mark).
+/// [`Step::Mark`](crate::job::Step::Mark) that the guest has reached.
 #[derive(Clone, Debug)]
 pub struct Mark {
     /// Name.
@@ -67,8 +67,7 @@ pub struct Outcome {
     pub host: Option<HostUse>,
     /// True if the kernel killed a program because memory ran out.
     pub out_of_memory: bool,
-    /// Programs that computed so long that virtual time continued with the host's clock; see
-    /// [`Machine::spin_limit`].
+    /// Programs that exceeded [`Machine::spin_limit`]; virtual time then advanced with their processor time.
     pub spun: Vec<String>,
     /// Number of files written outside the drive since the first mark, and the first of their paths.
     pub outside: (u64, Vec<String>),
@@ -148,6 +147,8 @@ impl Machine {
         if let Some(watch) = drive.watch {
             disk.watch(watch);
         }
+        // Further drives are new, so their time equals the guest's. Only the first drive may start at a later
+        // time.
         let disk_of =
             |(number, drive)| Disk::new(drive, SimTime::ZERO, DiskOptions { number, ..self.disk.clone() });
         let mut others: Vec<_> = (1..).zip(drive.others).map(disk_of).collect();
@@ -223,6 +224,7 @@ impl Listener for Notes<'_> {
         match stream {
             Stream::Kernel => {
                 self.log.push_str(&String::from_utf8_lossy(bytes));
+                // The log is searched before it is cut, so a message that arrives in pieces is found.
                 self.out_of_memory |= self.log.contains("Out of memory: Killed");
                 self.spun.extend(self.log.lines().filter_map(spun).map(str::to_owned));
                 // Keep the end of the log, cut at a character boundary.
@@ -231,6 +233,7 @@ impl Listener for Notes<'_> {
                 self.log.drain(..from);
             }
             Stream::Control => {
+                // A report is a line of JSON. It may arrive in pieces.
                 for &byte in bytes {
                     if byte != b'\n' {
                         self.control.push(byte);

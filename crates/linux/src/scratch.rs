@@ -1,7 +1,7 @@
 //! Temporary folders that are removed even after their process was killed.
 //!
 //! Each folder has a file locked by its process. The host releases the lock when the process ends for any
-//! reason. The first folder created by a process removes this user's folders with unlocked files.
+//! reason. Before a process creates its first folder, it removes this user's folders with unlocked files.
 
 use std::fs::{self, File};
 use std::io;
@@ -32,8 +32,8 @@ impl Scratch {
 
     fn in_folder(top: &Path, kind: &str) -> io::Result<Self> {
         let folder = Builder::new().prefix(&format!("{PREFIX}{kind}-")).tempdir_in(top)?;
-        // The file gets its name only after locking. Otherwise another process could remove the folder as
-        // abandoned.
+        // The lock file gets its final name only after locking. Otherwise another process could remove the
+        // folder as abandoned.
         let unlocked = folder.path().join(".new");
         let lock = File::create_new(&unlocked)?;
         if lock.try_lock().is_ok() {
@@ -56,6 +56,7 @@ fn sweep(top: &Path) {
         if !is_ours {
             continue;
         }
+        // A folder whose lock is free has no living owner.
         let Ok(lock) = File::open(entry.path().join(LOCK)) else { continue };
         if lock.try_lock().is_ok() {
             let _ = fs::remove_dir_all(entry.path());

@@ -1,7 +1,13 @@
 //! One guest from power-on to power-off: clock, disks and output.
 //!
-//! Everything happens on one thread. In virtual time, either the guest or the simulator runs, never both. The
-//! order of events is therefore equal in every run.
+//! 1. `wait` polls the output, the devices and the clock.
+//! 2. After a kick, the device takes its requests, and the calendar lets the guest run up to the next device
+//!    event.
+//! 3. When the guest waits, `decide` advances to the next device event or the guest's request, whichever is
+//!    earlier.
+//!
+//! One thread does all this. In virtual time, either the guest or the simulator runs, never both. The order
+//! of events is therefore equal in every run.
 
 use std::io::{self, Read, Write};
 use std::os::fd::{AsFd, BorrowedFd};
@@ -27,20 +33,23 @@ use crate::real_time::RealTime;
 
 /// Receiver of the guest's output.
 pub trait Listener {
-    /// Receives `bytes` printed by the guest. Earlier requests have been executed, later ones have not.
+    /// Receives `bytes` printed by the guest. The disk has received all requests sent before them, and none
+    /// sent after.
     fn hears(&mut self, stream: Stream, bytes: &[u8], disk: &mut Disk) -> Result<(), LinuxError>;
 }
 
+// Interval of checks for a stop request and a silent guest.
 const LOOK_UP: Duration = Duration::from_millis(200);
-/// Minimum free host memory in bytes, and messages between two checks. A message carries at most 256 requests.
+/// Minimum free host memory in bytes.
 const MEMORY_LEFT_MIN: u64 = 256 << 20;
+// Kicks between two checks of free memory. A kick announces at most 256 requests.
 const KICKS_PER_LOOK: u64 = 64;
-/// Maximum time in ns that the guest runs without a message while the disk is idle. It bounds the delay in
-/// detecting a hang or the time limit.
+/// Maximum virtual time in ns that the guest runs without a message. It bounds the delay in detecting a hang
+/// or the time limit.
 const QUANTUM_NS: u64 = 1_000_000_000;
 
-/// Boots a guest with `root`, a cpio archive, on `disk` and `others`, with host `files`. Returns when the guest
-/// has ended. Raising `stop` ends it.
+/// Boots a guest with `root`, a cpio archive, on `disk` and `others`, with host `files`. Returns when the
+/// guest has ended. Raising `stop` ends the guest.
 pub fn boot(
     machine: &Machine,
     root: &Path,
@@ -84,7 +93,7 @@ pub fn boot(
     };
     let end = session.run(guest.exit.as_fd());
     drop(guest);
-    // Output printed before the end.
+    // Read the output that the guest printed before its end.
     let heard = session.hear_everything();
     match end {
         // A panicking kernel may end in any way, so its log takes precedence.
@@ -117,7 +126,7 @@ struct Session<'a> {
     stop: &'a StopFlag,
     time_limit_ns: u64,
     stall_limit: Duration,
-    /// True if the guest's kernel can let time pass in computing programs.
+    /// True if the guest's kernel advances virtual time with programs beyond the spin limit.
     watches_spin: bool,
     memory_left: Option<fn() -> Option<u64>>,
     kicks: u64,
@@ -188,6 +197,7 @@ impl Session<'_> {
                     return Ok(End::PowerCut);
                 }
             }
+            // With the host's clock, completions do not wait for the guest: deliver all that are due.
             if self.clock == Clock::Real {
                 self.complete_until(Which::Files, self.now())?;
                 self.complete_until(Which::Disk, self.now())?;
@@ -204,7 +214,7 @@ impl Session<'_> {
                 return Err(LinuxError::Interrupted);
             }
             if ready.is_empty() && self.clock == Clock::Virtual {
-                // System calls without a message advance time.
+                // System calls advance time without a message. A guest whose time moves is not silent.
                 if self.now() != seen_ns {
                     (seen_ns, silent) = (self.now(), RealTime::start());
                 }
@@ -225,7 +235,8 @@ impl Session<'_> {
         }
     }
 
-    /// Signals a silent guest to check for a computing program. An error after the stall limit.
+    /// Signals a silent guest, whose kernel then looks for a computing program. An error after the stall
+    /// limit.
     fn look_at_silent(&self, silent: &RealTime, guest: BorrowedFd<'_>) -> Result<(), LinuxError> {
         if silent.elapsed() > self.stall_limit {
             let seconds = silent.elapsed().as_secs();
@@ -241,8 +252,8 @@ impl Session<'_> {
         Ok(())
     }
 
-    /// Sources are in the order of service: the guest's output comes first, because it was printed before the
-    /// message was sent.
+    /// Returns the ready sources in the order of service. Output comes first, because the guest printed it
+    /// before it sent its message.
     fn wait(&self, exit: BorrowedFd<'_>) -> io::Result<Vec<Source>> {
         let mut sources = Vec::with_capacity(8);
         let mut fds = Vec::with_capacity(8);
@@ -291,7 +302,7 @@ impl Session<'_> {
             },
             (None, Some(socket)) => {
                 let calendar = Calendar::new(socket.accept()?.0, self.epoch_ns)?;
-                // A guest without disk requests must also return control now and then.
+                // Without a limit, a guest that sends no disk request would never return control.
                 calendar.limit(self.free_until(0));
                 self.calendar = Some(calendar);
             }
@@ -300,7 +311,7 @@ impl Session<'_> {
         Ok(None)
     }
 
-    /// At equal times, a completion comes before the guest's next event.
+    /// At equal times, the device event comes before the guest's request.
     fn decide(&mut self) -> Result<(), LinuxError> {
         let Some(calendar) = &self.calendar else { return Ok(()) };
         match (self.next_event(), calendar.request()) {
@@ -316,6 +327,7 @@ impl Session<'_> {
                 self.waiting = false;
                 self.calendar.as_mut().map_or(Ok(()), |calendar| calendar.run(request, until))
             }
+            // The guest waits for an interrupt, but no device has an event that could cause one.
             _ => Err(LinuxError::Deadlock { at_ns: self.now(), log: self.log.last_words() }),
         }
     }
@@ -326,11 +338,12 @@ impl Session<'_> {
         tell.into_iter().try_for_each(|ring| self.interrupt(which, ring))
     }
 
-    /// In virtual time, the guest must acknowledge an interrupt before time continues, by asking to run at
-    /// this time. Until then it may send other time messages.
+    /// In virtual time, time stands still until the guest acknowledges the interrupt. Before that, the guest
+    /// may send time messages, such as a request to run now.
     fn interrupt(&mut self, which: Which, ring: u32) -> Result<(), LinuxError> {
         self.interrupts += u64::from(which == Which::Disk);
-        // The wait may serve messages of any device, so the channel is taken out for its duration.
+        // The wait serves time messages and needs all of `self`, so the channel is taken out for its
+        // duration.
         let Some(mut backend) = self.device(which).and_then(|(port, _)| port.backend.take()) else {
             return Err(LinuxError::Protocol("the guest's device has no channel for interrupts".into()));
         };
@@ -349,8 +362,8 @@ impl Session<'_> {
         }
         let silent = RealTime::start();
         let (mut ack, mut got) = ([0; message::ACK_BYTES], 0);
-        // A guest that shares the calendar rarely sends anything before the answer. A direct read then saves a
-        // poll.
+        // A guest that shares the calendar rarely sends a time message before its acknowledgement. A direct
+        // read then saves a poll.
         let mut may_read = self.calendar.as_ref().is_none_or(Calendar::is_shared);
         loop {
             if may_read {
@@ -402,7 +415,7 @@ impl Session<'_> {
             Heard::Kick { ring, needs_reply } => {
                 port.take_all(device, ring, now)?;
                 port.answer_at_once(device)?;
-                // The guest may only continue once the new completion times are known.
+                // The guest continues after the reply, so the new completion times must limit it before.
                 let until = self.free_until(now);
                 if let Some(calendar) = &self.calendar {
                     calendar.limit(until);
@@ -419,8 +432,8 @@ impl Session<'_> {
         }
     }
 
-    /// Ends a run whose drive cannot store more data. Otherwise the guest would only see errors, or the host
-    /// would kill it.
+    /// Returns an error if a drive cannot store more data. Otherwise the guest would only see errors, or the
+    /// host would kill this process.
     fn check_storage(&mut self) -> Result<(), LinuxError> {
         let disks = [&*self.disk].into_iter().chain(self.others.iter().map(|(_, disk)| &**disk));
         if let Some(reason) = disks.filter_map(|disk| disk.target().drive().failure()).next() {

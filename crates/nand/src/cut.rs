@@ -29,8 +29,8 @@ pub trait PowerCuts: Nand + Sized {
     /// Snapshots taken since the last call, in order.
     fn take_snapshots(&mut self) -> Vec<Snapshot<Self>>;
 
-    /// Returns the flash after a power cut now. With timing, unfinished operations are tracked only while a
-    /// cut is planned, whatever the plan. Without a plan, every issued operation counts as complete.
+    /// Returns the flash after a power cut now. With timing, unfinished operations are tracked only under a
+    /// plan other than [`CutPlan::Never`]. Without one, every issued operation counts as complete.
     fn cut_now(&mut self) -> Snapshot<Self>;
 }
 

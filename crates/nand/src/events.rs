@@ -1,5 +1,5 @@
-//! Event log: flash operations, host commands and decisions of the mapping scheme. A log that is off costs
-//! one pointer check at the begin and end of an operation; one that is on collects [`Event`]s in memory.
+//! Event log: flash operations, host commands and decisions of the mapping scheme. A disabled log costs one
+//! pointer check at the begin and end of an operation; an enabled log collects [`Event`]s in memory.
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
@@ -71,7 +71,7 @@ pub enum EventKind {
     FlashEnd(FlashOp),
     /// A program or erase is suspended for a read.
     Suspended(FlashOp),
-    /// The die begins to resume it.
+    /// The die begins to resume a suspended operation.
     Resumed(FlashOp),
     /// The bus of a channel begins a transfer.
     Transfer {
@@ -244,7 +244,7 @@ impl EventLog {
     pub fn take(&self) -> Recorded {
         let mut recorded =
             self.collected().map(|mut log| std::mem::take(&mut log.recorded)).unwrap_or_default();
-        // A completion may be recorded before its time.
+        // A completion may be recorded before the time at which it happens.
         recorded.events.sort_by_key(|event| event.at);
         recorded
     }
@@ -286,6 +286,7 @@ impl EventLog {
             issued: now,
         };
         log.operations += 1;
+        // Operations issued while the log is closed get no events, even if they run after its opening.
         if log.is_open {
             put(&mut log.ops, slot, (issued, false));
         }
@@ -329,12 +330,12 @@ impl EventLog {
         }
     }
 
-    /// Number of the command in `slot`, if it was submitted within the log.
+    /// Number of the command in `slot`, if the log has seen its submission.
     pub fn command(&self, slot: u32) -> Option<u64> {
         self.collected()?.number_of(slot)
     }
 
-    /// Adds the completion of the command in `slot`. `known` is used if its submission is not in the log.
+    /// Adds the completion of the command in `slot`. Uses `known` if the log has not seen its submission.
     #[cold]
     pub fn completed(&self, at: SimTime, slot: u32, known: HostCommand, has_failed: bool) {
         let Some(mut log) = self.collected() else { return };
@@ -367,6 +368,7 @@ impl Collected {
             self.recorded.events.push(Event { at, kind });
             return;
         }
+        // A full log closes itself: later events would leave a gap.
         self.recorded.is_cut_off = true;
         self.recorded.until = self.recorded.events.iter().map(|event| event.at).max().unwrap_or(at);
         self.update_pending();

@@ -76,8 +76,8 @@ pub struct EraseFailed {
 /// - that every operation is counted under its cause;
 /// - that operations on one block keep the order of the calls as far as flash requires it (see [`Timing`]).
 ///
-/// The effect of a call on the content is visible immediately. It is on flash when the operation is complete;
-/// an earlier power cut undoes it.
+/// A call changes the visible content immediately. The change is on flash when the operation is complete; an
+/// earlier power cut undoes it.
 pub trait Nand {
     /// Content of a unit on this medium.
     type Payload: Payload;
@@ -91,7 +91,8 @@ pub trait Nand {
     /// The timing model.
     fn timing(&self) -> &Self::Timing;
 
-    /// The timing model. Use [`Nand::run`] to let time pass, because the flash tracks it too.
+    /// The timing model. Let time pass with [`Nand::run`] instead: while a power cut is planned, the flash
+    /// has to see completions.
     fn timing_mut(&mut self) -> &mut Self::Timing;
 
     /// True if timing is enabled. `SwitchedTiming` decides at construction.
@@ -140,8 +141,8 @@ pub trait Nand {
     /// Geometry of the array.
     fn geometry(&self) -> &Geometry;
 
-    /// Flash pages that one program fills: 1, or the flash pages of a word line programmed together. In that
-    /// case "page" in this contract means the word line. Reads are counted and timed per flash page.
+    /// Flash pages that one program fills. Above 1, they form a word line, and "page" in this contract means
+    /// the word line. Reads are counted and timed per flash page.
     #[inline(always)]
     fn pages_per_program(&self) -> u32 {
         1
@@ -185,7 +186,7 @@ pub trait Nand {
 
     /// Reads pages of one block in order, each with its wanted units. Returns when all have arrived.
     fn read_pages(&mut self, pages: &[(Ppn, Wanted)], cause: Cause) -> ReadDone {
-        // Reads of one block are served in issue order, so the last to arrive stands for all.
+        // Reads of one block are served in issue order, so the last one issued arrives last.
         pages.iter().fold(ReadDone::clean(When::START), |before, &(ppn, wanted)| {
             let done = self.read(When::START, ppn, wanted, cause);
             ReadDone { outcome: before.outcome.and(done.outcome), ..done }
@@ -198,8 +199,8 @@ pub trait Nand {
         false
     }
 
-    /// True if the last read could not correct the unit at `ppa`. The unit is lost, or the next read may
-    /// succeed.
+    /// True if the last read could not correct the unit at `ppa`. Either the unit is lost, or the fault is
+    /// transient.
     fn has_failed(&self, ppa: Ppa) -> bool {
         self.is_lost(ppa)
     }
@@ -219,8 +220,8 @@ pub trait Nand {
         Vec::new()
     }
 
-    /// Marks the next program of each of these logical units, and of no others: the copy is lost too. The
-    /// mark is part of that program.
+    /// Marks `lpns` as lost, in place of earlier marks. The next copy programmed of each is then lost too.
+    /// The mark is part of that program.
     fn mark_next(&mut self, _lpns: impl Iterator<Item = Lpn>) {}
 
     /// Flash page reads so far that could not be corrected.
@@ -230,7 +231,7 @@ pub trait Nand {
 
     /// Programs consecutive pages of one block, from `first` on, with a page's worth of `units` each. The
     /// last page may be padded; without any unit, one page of padding is programmed. Pages are issued
-    /// together, in order. The first gets sequence number `sequence`.
+    /// together, in order. The first page gets sequence number `sequence`.
     ///
     /// Returns when the last page is on flash. On failure, pages before the failed one are programmed and
     /// pages after it are untouched.
@@ -257,8 +258,8 @@ pub trait Nand {
     /// keeps no data. The bytes of a lost page must not be used.
     fn read_meta(&mut self, after: When, ppn: Ppn, cause: Cause) -> (ReadDone, Option<Arc<[u8]>>);
 
-    /// Sets the cell mode of the erased `block` until its next erase. It may be changed until the first
-    /// program. Takes no time: it is part of that program.
+    /// Sets the cell mode of the erased `block` until its next erase. The mode may change until the first
+    /// program. Takes no time: the first program sets the mode.
     fn set_mode(&mut self, block: BlockId, mode: CellMode) {
         assert!(mode == CellMode::Normal, "flash rule broken: {block} cannot be in SLC mode");
     }
@@ -279,8 +280,8 @@ pub trait Nand {
     /// Erases `block` and returns its cells to normal mode.
     fn erase(&mut self, after: When, block: BlockId, cause: Cause) -> Result<When, EraseFailed>;
 
-    /// Takes `block` out of service after a failed program. A power cut undoes this until everything issued
-    /// before is complete.
+    /// Takes `block` out of service after a failed program. A power cut undoes this until all operations
+    /// issued before are complete.
     fn mark_bad(&mut self, block: BlockId);
 
     /// Logical page of a programmed unit; `None` for padding. Costs no flash time.
@@ -317,6 +318,7 @@ pub trait Nand {
             return false;
         }
         let place = self.geometry().place(ppn);
+        // Programs of a block complete in order, so its last `ahead` pages are in flight.
         let ahead = self.timing().programs_ahead(|| place);
         let is_last = || place.page + ahead >= self.block(place.block).pages_programmed;
         ahead > 0 && (self.takes_any_order() || is_last())

@@ -1,4 +1,4 @@
-//! Stored page content: nothing, stamps, or bytes.
+//! Storage for page content: none, a stamp per unit, or every byte.
 
 use std::collections::BTreeMap;
 use std::fmt::Debug;
@@ -31,7 +31,7 @@ pub trait Payload: Clone + PartialEq + Debug + Send + Stored + 'static {
     #[must_use]
     fn merge(self, newer: &Self, first: u32, count: u32, unit_bytes: u32) -> Self;
 
-    /// Content with `count` sectors from sector `to` on replaced by those of the unit `source` from its
+    /// Content with `count` sectors from sector `to` on replaced by the sectors of the unit `source` from
     /// sector `from` on.
     #[must_use]
     fn splice(self, source: &Self, from: u32, to: u32, count: u32, unit_bytes: u32) -> Self;
@@ -64,8 +64,8 @@ impl Payload for () {
     }
 }
 
-/// An 8-byte stamp in place of a whole unit. It identifies the version read, at a five-hundredth of the
-/// memory. A partial write or copy stamps the whole unit.
+/// An 8-byte stamp in place of the unit's bytes. It identifies the version that a read returns. A partial
+/// write or copy replaces the stamp of the whole unit.
 impl Payload for u64 {
     fn zero() -> Self {
         0
@@ -84,8 +84,8 @@ impl Payload for u64 {
     }
 }
 
-/// Bytes of one unit; an all-zero unit takes no memory. Copies share the bytes, because garbage collection
-/// never changes them.
+/// Bytes of one unit; an all-zero unit takes no memory. Relocated copies share the bytes, because garbage
+/// collection never changes them.
 #[derive(Clone, Debug, PartialEq, Eq, Stored)]
 pub struct UnitBytes(Option<Arc<[u8]>>);
 

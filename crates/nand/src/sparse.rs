@@ -2,7 +2,7 @@
 
 use strobe_types::{State, StateError, StateReader, StateWriter, Stored};
 
-/// Values by index, in pieces of equal length.
+/// Values by index, in pieces of equal length. An empty piece holds default values only.
 #[derive(Clone, Debug)]
 pub(crate) struct Sparse<T> {
     pieces: Vec<Vec<T>>,

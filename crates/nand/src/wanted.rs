@@ -4,7 +4,7 @@ use strobe_types::Stored;
 
 /// Number of units that a read transfers from each flash page of a word line. If one program fills several
 /// flash pages ([`Nand::pages_per_program`](crate::Nand::pages_per_program)), flash pages without a requested
-/// unit are not read. Otherwise all units count for the first.
+/// unit are not read. If it fills one, all units count for part 0.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Stored)]
 pub struct Wanted(u64);
 

@@ -24,7 +24,7 @@ mod opcode {
 
 pub(crate) struct Admin {
     pub(crate) write_cache: bool,
-    /// Asynchronous events enabled by the host. The controller reports none.
+    /// Asynchronous events that the host has enabled. The controller never reports one.
     events: u32,
     events_waiting: u32,
     pub(crate) keep_alive_ms: u32,
@@ -42,7 +42,7 @@ impl Admin {
         }
     }
 
-    /// Resets the features. FDP events survive a reset.
+    /// Resets the features. The FDP event settings and log survive.
     pub(crate) fn reset(&mut self, options: &Options) {
         let placement = std::mem::take(&mut self.placement);
         *self = Self { placement, ..Self::new(options) };
@@ -72,7 +72,7 @@ impl Admin {
                 let (structure, element) = (entry.dword(10) as u8, entry.dword(11) as u16);
                 pages::identify(drive, options, structure, element, entry.namespace()).map(page)
             }
-            // Result 1: the command is not aborted, because it has already started.
+            // Result 1: not aborted. Commands start as soon as they arrive, so none can be aborted.
             opcode::ABORT => Ok(done(1)),
             opcode::SET_FEATURES if is_events(entry) => {
                 self.placement.set_events(entry, data, drive).map(done)
@@ -85,6 +85,7 @@ impl Admin {
             opcode::SET_FEATURES => self.set(entry, drive, options).map(done),
             opcode::GET_FEATURES => self.get(entry, drive, options).map(done),
             opcode::EVENT if self.events_waiting == EVENTS_MAX => Err(Status::EVENTS_EXCEEDED),
+            // No event ever occurs, so the command stays outstanding until a reset.
             opcode::EVENT => {
                 self.events_waiting += 1;
                 Ok(Begun::Never)
@@ -96,14 +97,15 @@ impl Admin {
 
     fn set(&mut self, entry: &Entry, drive: &mut dyn Simulated, options: &Options) -> Result<u32, Status> {
         let (feature, value) = (entry.dword(10), entry.dword(11));
-        // Bit 31 requests a saved value, but no feature survives a power-off.
+        // Bit 31 asks to save the value, but no feature survives a power-off.
         if feature >> 31 == 1 {
             return Err(Status::NOT_SAVEABLE);
         }
         match feature as u8 {
             0x06 if options.write_cache => {
                 self.write_cache = value & 1 == 1;
-                // Controllers of a fabric share the drive, so each switches only its own commands.
+                // Controllers of a fabric share the drive. Each switches the cache only for its commands, not
+                // for the drive.
                 if options.fabrics.is_none() {
                     drive.set_write_cache(self.write_cache);
                 }

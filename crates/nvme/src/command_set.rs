@@ -26,7 +26,7 @@ pub enum After {
     Data(usize),
     /// Compare the data with these bytes.
     Compare(Vec<u8>),
-    /// Give the placement handles with these numbers empty reclaim units.
+    /// Move these placement handles to empty reclaim units.
     Update(Vec<u16>),
 }
 
@@ -67,9 +67,9 @@ impl CommandSet {
         self.admin.keep_alive_ms = ms;
     }
 
-    /// Returns the number of bytes the host sends with a command.
+    /// Returns the number of bytes that the host sends with a command.
     ///
-    /// Returns an error if it exceeds the maximum transfer size.
+    /// Fails above the maximum transfer size.
     pub fn input_bytes(&self, queue: Queue, entry: &Entry) -> Result<usize, Status> {
         match queue {
             Queue::Admin => Ok(self.admin.input_bytes(entry)),
@@ -101,7 +101,8 @@ impl CommandSet {
             Some(work) => work,
             None => return Ok(Begun::Done { data: Vec::new(), result: 0 }),
         };
-        // A write's directive may name a placement handle; an unknown one may be logged as an event.
+        // The directive of a write may name a placement handle. An unknown one is logged if the event is
+        // enabled.
         if let Work::Write { tag, .. } = &mut work {
             tag.handle = self.admin.placement.handle_of(entry, now, drive)?;
         }

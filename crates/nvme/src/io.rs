@@ -62,7 +62,7 @@ pub enum Work {
         /// Source ranges.
         sources: Vec<Range>,
     },
-    /// Gives the placement handles with these numbers empty reclaim units.
+    /// Moves these placement handles to empty reclaim units.
     Update(Vec<u16>),
 }
 
@@ -126,6 +126,7 @@ pub(crate) fn parse(
         }
         opcode::DATASET_MANAGEMENT if options.discard_segments > 0 => {
             changes()?;
+            // Without the attribute Deallocate, the command is only a hint.
             if entry.dword(11) & 4 == 0 {
                 return Ok(None);
             }
@@ -155,15 +156,16 @@ fn has_fua(entry: &Entry) -> bool {
 
 /// True if a flush must follow `work`, decoded from `entry`, before the command completes.
 pub(crate) fn is_forced(work: &Work, entry: &Entry, options: &Options, write_cache: bool) -> bool {
-    // Controllers of a fabric share the drive, so a write-through controller leaves the drive's cache on.
+    // Controllers of a fabric share the drive, so a write-through controller leaves the drive's cache on. It
+    // flushes after each change instead.
     let writes_through = !write_cache && options.fabrics.is_some();
     match work {
-        // With FUA, the returned data must be durable. A flush before the read would miss data written in
-        // between.
+        // With FUA, the data that a read returns must be durable. A flush before the read would miss data
+        // written in between.
         Work::Read { .. } | Work::Compare { .. } => has_fua(entry),
         Work::WriteZeroes { .. } | Work::Copy { .. } => has_fua(entry) || writes_through,
         Work::Deallocate(_) => writes_through,
-        // The drive itself makes writes durable.
+        // A write carries FUA to the drive, which makes it durable itself.
         Work::Flush | Work::Write { .. } | Work::Update(_) => false,
     }
 }

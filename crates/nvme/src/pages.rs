@@ -20,7 +20,7 @@ pub const NAMESPACE: u32 = 1;
 pub(crate) const ALL_NAMESPACES: u32 = u32::MAX;
 pub(crate) const ENDURANCE_GROUP: u16 = 1;
 
-/// NVMe qualified name of a host's first drive. The last byte equals the last byte of the namespace's UUID.
+/// NVMe qualified name of a host's first drive. It ends like the UUID of the namespace.
 pub const NQN: &str = "nqn.2014-08.org.nvmexpress:uuid:57b0be00-0000-4000-8000-000000000001";
 
 /// UUID of the namespace.
@@ -84,7 +84,7 @@ pub(crate) fn identify(
         0x06 => {
             let limits = drive.limits();
             let ranges = within(limits.trim_ranges.into(), options.discard_segments.into());
-            // 256 does not fit into the field; 0 means no limit.
+            // The field has one byte. 256 ranges do not fit and become 0, which means no limit.
             page.put(3, &[u8::try_from(ranges).unwrap_or(0)]);
             page.put(4, &limits.trim_range_sectors.to_le_bytes()).put(8, &limits.trim_sectors.to_le_bytes());
         }
@@ -127,6 +127,7 @@ fn describe_controller(page: &mut Page, drive: &dyn Simulated, options: &Options
     page.put(260, &[0b11, 0b110]);
     // Total capacity, all of it allocated.
     page.put(280, &capacity(drive));
+    // Entry sizes: 64 bytes in submission queues, 16 in completion queues.
     page.put(512, &[0x66, 0x44]);
     page.put(516, &NAMESPACE.to_le_bytes());
     // Compare, and if writable Deallocate, Write Zeroes and Copy.
@@ -149,7 +150,7 @@ fn describe_controller(page: &mut Page, drive: &dyn Simulated, options: &Options
 
 /// Fills in the fields of fabrics controllers (NVMe over Fabrics, in section 5.17.2.1).
 fn describe_fabrics(page: &mut Page, fabrics: &Fabrics) {
-    // Other controllers may have the same namespaces.
+    // The subsystem may have several controllers (CMIC).
     page.put(76, &[0b10]).put(78, &fabrics.controller.to_le_bytes());
     // Keep Alive granularity: 100 ms.
     page.put(320, &1_u16.to_le_bytes());
@@ -172,14 +173,14 @@ fn describe_namespace(page: &mut Page, drive: &dyn Simulated, options: &Options)
     let limits = drive.limits();
     let sectors = drive.sectors().to_le_bytes();
     page.put(0, &sectors).put(8, &sectors).put(16, &sectors);
-    // A mapping unit is written and unmapped atomically, also at a power cut. It is the preferred granularity
-    // and the atomic size, with a boundary at each unit.
+    // A mapping unit is written and deallocated atomically, also at a power cut. So it is the preferred
+    // granularity, the atomic size and the atomic boundary.
     let unit = (drive.geometry().sectors_per_unit() as u16).saturating_sub(1).to_le_bytes();
     page.put(24, &[0b1_0010]).put(48, &capacity(drive));
     for at in [34, 36, 40, 44, 64, 66, 68, 70] {
         page.put(at, &unit);
     }
-    // Unmapped sectors read as zeros, and Write Zeroes can unmap.
+    // Deallocated sectors read as zeros, and Write Zeroes can deallocate.
     page.put(33, &[0b1001]);
     let range = within(limits.copy_range_sectors.into(), u16::MAX.into()) as u16;
     page.put(74, &range.to_le_bytes());

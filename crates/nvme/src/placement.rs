@@ -87,7 +87,7 @@ impl Placement {
             DIRECTIVE => {}
             _ => return Err(Status::INVALID_FIELD),
         }
-        // A directive that is not enabled is an invalid field.
+        // Without FDP, the directive is not enabled, and naming it is an invalid field.
         let units = units(drive).map_err(|_| Status::INVALID_FIELD)?;
         let identifier = (entry.dword(13) >> 16) as u16;
         if let Some(unit) = unit_of(&units, identifier) {
@@ -98,6 +98,7 @@ impl Placement {
     }
 
     fn happened(&mut self, event: Event, (group, handle): (u16, u16), identifier: u16, now: SimTime) {
+        // Only events that the host has enabled for the handle are logged.
         let wanted = self.wanted.get(usize::from(handle)).copied().unwrap_or(0);
         if wanted & bit_of(event) == 0 {
             return;
@@ -236,7 +237,7 @@ impl Placement {
         drive: &mut dyn Simulated,
     ) -> Result<(), Status> {
         for &handle in handles {
-            // Leaving a partly written unit is an event; leaving an unused one is not.
+            // A handle that leaves a partly written reclaim unit is an event. Leaving an empty unit is none.
             let units = units(drive)?;
             let is_begun =
                 units.sectors_left.get(usize::from(handle)).is_some_and(|&left| left < units.unit_sectors);

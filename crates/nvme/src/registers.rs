@@ -105,6 +105,7 @@ impl Registers {
     fn configure(&mut self, value: u32) -> Effect {
         let before = std::mem::replace(&mut self.configuration, value);
         let shuts_down = |value: u32| value >> 14 & 3 != 0;
+        // CC.EN rises: enable. CC.EN falls: reset. CC.SHN becomes non-zero: shutdown.
         match (before & 1, value & 1) {
             (0, 1) => Effect::Enable,
             (1, 0) => {

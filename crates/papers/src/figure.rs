@@ -142,7 +142,7 @@ impl Figure {
     }
 }
 
-/// `None` if a value is missing.
+/// Values combined by `with`; `None` if one is missing.
 pub(crate) fn reduced(
     values: impl IntoIterator<Item = Option<f64>>,
     with: fn(f64, f64) -> f64,
@@ -150,7 +150,7 @@ pub(crate) fn reduced(
     values.into_iter().collect::<Option<Vec<f64>>>()?.into_iter().reduce(with)
 }
 
-/// `None` if a value is missing.
+/// Mean of all values; `None` if one is missing.
 pub(crate) fn mean(values: impl IntoIterator<Item = Option<f64>>) -> Option<f64> {
     let values = values.into_iter().collect::<Option<Vec<f64>>>()?;
     (!values.is_empty()).then(|| values.iter().sum::<f64>() / values.len() as f64)
@@ -160,7 +160,7 @@ pub(crate) fn percent_more(a: f64, b: f64) -> f64 {
     100.0 * (a / b - 1.0)
 }
 
-/// RFC 4180.
+/// A CSV field, quoted as in RFC 4180.
 pub(crate) fn field(text: &str) -> String {
     if text.contains([',', '"', '\n']) {
         format!("\"{}\"", text.replace('"', "\"\""))

@@ -24,8 +24,8 @@ pub(super) struct Kernel {
 }
 
 impl Kernel {
-    /// The error is the reason for its absence.
     pub(super) fn find(options: &Options, watch: &dyn Watch) -> Result<Self, &'static str> {
+        // The error is the reason why no kernel can be used.
         if !options.kernel {
             return Err(LEFT_OUT);
         }

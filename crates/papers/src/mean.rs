@@ -3,12 +3,12 @@
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) struct Ratio {
     pub(crate) value: f64,
-    /// Standard error, with independent runs; `None` if one of the means is of a single run.
+    /// Standard error if the runs are independent; `None` if one of the means has a single run.
     pub(crate) error: Option<f64>,
 }
 
 impl Ratio {
-    /// Both slices are non-empty.
+    /// Ratio of the means of two non-empty slices.
     pub(crate) fn of(above: &[f64], below: &[f64]) -> Self {
         let value = mean(above) / mean(below);
         // Relative errors of independent means add in squares.

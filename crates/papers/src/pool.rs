@@ -17,7 +17,6 @@ pub(super) struct Bench<'a> {
 }
 
 impl Bench<'_> {
-    /// `kind` and the fields of a point identify it; finished points are not recomputed.
     pub(super) fn points<P: Serialize + Sync, R: Serialize + DeserializeOwned + Send>(
         &self,
         kind: &str,
@@ -26,15 +25,16 @@ impl Bench<'_> {
     ) -> Result<Vec<R>, PaperError> {
         self.taken.check()?;
         let results = in_parallel(points, self.watch, |point| {
+            // Kind and fields of a point identify it: finished points are not recomputed.
             let key = key(kind, point);
             let known = self.with_store(|store| store.find(&key))?.flatten();
-            // A value of another form was stored by an older build.
+            // A value of another form was stored by an older build: compute it again.
             if let Some(known) = known.and_then(|value| serde_json::from_value(value).ok()) {
                 return Ok(known);
             }
             let result = work(point)?;
             if self.watch.stopped() {
-                // A stopped drive may have abandoned a command.
+                // A stopped drive may have abandoned a command, so its result is not stored.
                 return Err(PaperError::Interrupted);
             }
             self.with_store(|store| {

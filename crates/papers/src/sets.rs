@@ -10,8 +10,8 @@ use toml::{Table, Value};
 
 use super::{Options, PaperError};
 
-/// Settings accepted by some drive of the paper, and errors for the others: a key may apply to only one of its
-/// mapping schemes. Filled by a run.
+/// Settings accepted by some drive of the paper, and errors for the others: a key may apply to only one of
+/// the paper's mapping schemes. Filled by a run.
 #[derive(Clone, Debug, Default)]
 pub struct Taken(Arc<Mutex<BTreeMap<String, Option<Arc<ConfigError>>>>>);
 
@@ -54,13 +54,13 @@ pub(crate) fn over(
         match Experiment::from_table(experiment, &sets, Path::new("")) {
             Ok(experiment) => break experiment.drive,
             Err(error) => match idle_key(&error) {
-                // No effect on this drive, but perhaps on another one of the paper.
+                // The user's key has no effect on this drive, but may have one on another drive of the paper.
                 Some(key) if sets.iter().any(|set| key_of(set) == key) => {
                     let is_it = |set: &String| key_of(set) == key;
                     let set = sets.iter().position(is_it).map(|at| sets.remove(at));
                     options.taken.note(&set.unwrap_or_default(), Some(error));
                 }
-                // The paper sets a key without effect on this drive.
+                // With the user's settings, a key that the paper sets has no effect: drop it.
                 Some(key) if remove(&mut changed, &key.split('.').skip(1).collect::<Vec<_>>()) => {}
                 _ => return Err(PaperError::Set(Box::new(error))),
             },
@@ -69,7 +69,7 @@ pub(crate) fn over(
     let (given, mut whole) = (table(&given), table(&drive));
     for set in &sets {
         options.taken.note(set, None);
-        // The paper's own changes stay unless the user sets the same key.
+        // The paper's changes stay unless the user sets the same key.
         carry_over(&given, &mut whole, &key_of(set).split('.').skip(1).collect::<Vec<_>>());
     }
     Ok(whole.try_into().unwrap_or(drive))
@@ -104,7 +104,7 @@ fn difference(before: &Table, after: &Table) -> Table {
     changed
 }
 
-/// True if the value existed.
+/// Removes the value at `path`. True if it existed.
 fn remove(from: &mut Table, path: &[&str]) -> bool {
     let [first, rest @ ..] = path else { return false };
     match (from.get_mut(*first), rest) {
@@ -117,7 +117,7 @@ fn remove(from: &mut Table, path: &[&str]) -> bool {
 fn carry_over(from: &Table, to: &mut Table, path: &[&str]) {
     let [first, rest @ ..] = path else { return };
     match (from.get(*first), rest) {
-        // A default value may be omitted.
+        // A table may omit a default value, so a missing key means the default.
         (None, _) => drop(to.remove(*first)),
         (Some(Value::Table(inner)), [_, ..]) => {
             let place = to.entry(*first).or_insert_with(|| Table::new().into());

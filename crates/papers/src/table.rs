@@ -1,7 +1,7 @@
 //! Claims of a paper as data: a TOML table, and measured values.
 //!
-//! The file `claims.toml` in a paper's folder has place, sentence, number and band of each claim. Code computes
-//! a value per id; [`Values::judged`] combines both.
+//! The file `claims.toml` in a paper's folder has place, sentence, number and band of each claim. Code
+//! computes a value for each claim id; [`Values::judged`] combines table and values.
 
 use std::collections::BTreeMap;
 
@@ -199,7 +199,7 @@ pub(crate) mod tests {
         }
     }
 
-    /// Papers in Korean are quoted for each claim.
+    // Papers in Korean are quoted for each claim.
     #[test]
     fn claims_have_the_sentence_that_they_rest_on() {
         let is_korean = |text: &str| text.chars().any(|letter| ('가'..='힣').contains(&letter));

@@ -89,7 +89,7 @@ pub(crate) struct Requests {
 }
 
 impl Requests {
-    /// Columns must be equally long. A single number applies to all requests.
+    /// Checks that all columns are equally long. A single number applies to all requests.
     pub(crate) fn new(
         op: &Bound<'_, PyAny>,
         lba: &Bound<'_, PyAny>,

@@ -98,7 +98,8 @@ fn is_missing(error: &(dyn Error + 'static)) -> bool {
 
 pub(crate) fn config(error: ConfigError) -> PyErr {
     match error {
-        // The outer error names a command-line option, the inner one names the key.
+        // The outer error names a command-line option, which Python does not have. The inner one names the
+        // key.
         ConfigError::Given { error, .. } => config(*error),
         ConfigError::IsSweep => {
             raised::ConfigError::new_err("this is a sweep, not an experiment: run it with strobe.sweep")

@@ -30,7 +30,7 @@ pub(crate) struct PyExperiment {
 impl PyExperiment {
     fn of(table: Table, sets: &[String], folder: &Path) -> PyResult<Self> {
         let experiment = Experiment::from_table(table.clone(), sets, folder).map_err(errors::config)?;
-        // Later changes start from this table, without the defaults that presets filled in.
+        // Later changes apply to this table. It has no defaults, so a changed preset brings its own values.
         let mut table = table;
         for set in sets {
             set_key(&mut table, set)?;
@@ -43,7 +43,7 @@ impl PyExperiment {
     }
 }
 
-/// The setting was validated before, as part of the experiment.
+/// Applies a setting, which was validated as part of the experiment.
 fn set_key(table: &mut Table, set: &str) -> PyResult<()> {
     let wrong = || errors::raised::ConfigError::new_err(format!("{set:?}: expected KEY.PATH=VALUE"));
     let (key, value) = set.split_once('=').ok_or_else(wrong)?;
@@ -85,6 +85,7 @@ fn undotted(table: Table) -> PyResult<Table> {
     let mut all = Table::new();
     for (key, value) in table {
         let value = match value {
+            // The keys of a sweep's table are dotted paths themselves.
             Value::Table(below) if key != "sweep" => Value::Table(undotted(below)?),
             value => value,
         };
@@ -210,6 +211,7 @@ pub(crate) fn written<T>(
     match (is_complete, overwrite) {
         (false, _) => {}
         (true, true) => drop(part.persist(path).map_err(|error| error.error)?),
+        // Another process may have created the file since the check.
         (true, false) => drop(part.persist_noclobber(path).map_err(|error| error.error)?),
     }
     Ok(value)
@@ -258,7 +260,7 @@ impl OwnPolicies {
         Ok(Self { victim: victim.map(|victim| Arc::new(victim.clone().unbind())), placement, names })
     }
 
-    /// The configuration in the result names these policies.
+    /// Runs `experiment`. The configuration in the result names these policies.
     pub(crate) fn run(
         self,
         experiment: &Experiment,
@@ -284,7 +286,7 @@ impl OwnPolicies {
         self.victim.is_some() || self.placement.is_some()
     }
 
-    /// Python exceptions are stored in `trouble`.
+    /// Builds the drive. Python exceptions are stored in `trouble`.
     pub(crate) fn build(
         self,
         mut builder: DriveBuilder<'_>,
@@ -322,6 +324,7 @@ pub(crate) fn run_json(
         let names = SaveAt::ALL.map(SaveAt::name).join(", ");
         errors::raised::ConfigError::new_err(format!("save_at={save_at:?}; allowed are {names}"))
     })?;
+    // A state file holds no Python objects.
     if (victim.is_some() || placement.is_some()) && (from_state.is_some() || save_state.is_some()) {
         let text = "from_state or save_state with a victim function or a placement object: a state does not contain \
                     their data";
@@ -344,7 +347,7 @@ pub(crate) fn run_json(
             runner::run_with(experiment, States { from, save: None }, &mut watcher).map_err(errors::run)
         }),
     };
-    // A Python exception is the cause of any other failure.
+    // A Python exception is the cause of any other error: raise it instead.
     trouble.raised()?;
     let result = result?;
     Ok(py.detach(|| serde_json::to_string(&result).expect("results are plain data")))

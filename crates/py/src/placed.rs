@@ -107,9 +107,9 @@ impl Placed {
         })
     }
 
-    /// After an exception the first stream is used: the run is about to end.
     fn streams(&self, method: &str, units: &[Lpn], range: (u8, u8)) -> Vec<StreamId> {
         let first = || vec![StreamId::new(range.0); units.len()];
+        // After an exception the run is about to end. Until then, all units are placed in the first stream.
         if self.trouble.is_there() || units.is_empty() {
             return first();
         }
@@ -131,12 +131,13 @@ impl Placement for Placed {
     fn on_batch(&mut self, lpns: &mut dyn Iterator<Item = Lpn>, _: WriteContext) {
         let units: Vec<Lpn> = lpns.collect();
         let streams = self.streams(ON_WRITE, &units, (0, self.layout.host));
-        // Overwrites the rest of a failed batch, which is never written.
+        // Replaces the streams left from a failed batch, whose remaining units are never written.
         self.coming = units.into_iter().zip(streams).collect();
     }
 
     fn for_write(&mut self, lpn: Lpn, _: WriteContext, _: u64) -> StreamId {
         match self.coming.pop_front() {
+            // A unit that was not announced in this order is placed by a separate call.
             Some((next, stream)) if next == lpn => stream,
             _ => self.streams(ON_WRITE, &[lpn], (0, self.layout.host))[0],
         }

@@ -71,6 +71,7 @@ impl Scored {
             let answer = self.function.bind(py).call1((Bound::new(py, table)?,))?;
             let scores = numbers_of(&answer, choices.len(), "the victim function", "scores", "row")?;
             let best = scores.iter().enumerate().filter(|(_, score)| !score.is_nan());
+            // `>` keeps the first of equal scores, which is the lowest block number.
             let best = best.reduce(|best, other| if other.1 > best.1 { other } else { best });
             best.map(|(at, _)| at).ok_or_else(|| PyValueError::new_err("all scores are NaN"))
         })
@@ -159,7 +160,8 @@ impl VictimPolicy for Scored {
 
     fn choose(&mut self, view: &BlockView<'_>, _rng: &mut Prng) -> Option<BlockId> {
         let choices = self.observed.choices(view);
-        // After an exception the run ends soon; until then any reasonable victim will do.
+        // After an exception the run is about to end. Until then, the victim is the block with the fewest
+        // valid units.
         let fewest = choices.iter().copied().min_by_key(|&block| view.valid(block))?;
         if self.trouble.is_there() {
             return Some(fewest);

@@ -35,7 +35,7 @@ pub(crate) fn carry_out(
             });
             let mut watcher = Watcher::new(None, trouble.clone());
             let result = own.map_err(|error| error.to_string())?.run(experiment, &mut watcher, &trouble);
-            // A Python exception is the cause of any other failure.
+            // A Python exception is the cause of any other error: report it instead.
             trouble.raised().map_err(|error| error.to_string())?;
             result.map_err(|error| error.to_string())
         })

@@ -44,7 +44,7 @@ impl Watcher {
             let (Some(function), Some(progress)) = (&self.progress, progress) else { return Ok(true) };
             let Progress { phase, done, total, virtual_ns, .. } = progress;
             let answer = function.bind(py).call1((phase, done, total, virtual_ns))?;
-            // Only a plain False stops a run: a function without a return value does not.
+            // Only False stops a run. A function without a return value returns None, which does not.
             Ok(!answer.is_instance_of::<pyo3::types::PyBool>() || answer.is_truthy()?)
         });
         match asked {

@@ -3,10 +3,10 @@
 use crate::paper::standalone;
 use crate::plot::{Axis, Figure, Grouped, Line, Plot, View};
 
-/// From this ratio of largest to smallest x value on, the x axis is logarithmic.
+/// Minimum ratio of the largest to the smallest x value for a logarithmic x axis.
 const LOG_FROM: f64 = 50.0;
-/// An axis of means starts at 0 if the lowest value is below this share of the highest. Otherwise 0 would
-/// hide the differences.
+/// An axis of means starts at 0 if the lowest value is below this share of the highest. Otherwise, an axis
+/// from 0 would hide the differences.
 const ZERO_BELOW: f64 = 0.6;
 
 /// A mean, with its interval if known.

@@ -18,7 +18,7 @@ const PAPER: [(&str, &str); 12] = [
     ("--s7", "#9aa0a8"),
 ];
 
-/// Style sheet with fixed colours: outside browsers, custom properties are black.
+/// Style sheet with fixed colours. Outside browsers, custom properties are drawn black.
 pub(crate) fn on_paper() -> String {
     PAPER.iter().fold(PICTURES.trim().to_owned(), |sheet, (name, colour)| {
         sheet.replace(&format!("var({name})"), colour)

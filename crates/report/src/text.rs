@@ -35,7 +35,7 @@ pub(crate) fn escaped_lines(text: &str) -> String {
 }
 
 pub(crate) fn script(value: &serde_json::Value) -> String {
-    // Escape characters that could end the element or start a comment.
+    // Escape characters that could end the script element or start a comment.
     value.to_string().replace('<', "\\u003c").replace('>', "\\u003e").replace('&', "\\u0026")
 }
 
@@ -78,8 +78,7 @@ pub(crate) fn number(value: f64, unit: Unit) -> String {
 
 /// Formats all values in one multiple of the unit, with equal decimals.
 ///
-/// The largest value gets three digits. The smallest gets at least one, for which at most two decimals are
-/// added.
+/// The largest value gets three digits. Up to two more decimals give the smallest at least one.
 pub(crate) fn aligned(values: &[f64], unit: Unit) -> Vec<String> {
     let sizes = || values.iter().map(|value| value.abs()).filter(|size| *size > 0.0);
     let (least, most) = (sizes().fold(f64::MAX, f64::min), sizes().fold(0.0, f64::max));
@@ -104,7 +103,7 @@ fn exponent(value: f64) -> i32 {
 fn scaled(value: f64, scales: &[(f64, &str)], unit: &str) -> String {
     let large = scales.iter().find(|(scale, _)| value.abs() >= *scale);
     match large {
-        // 10k, but 4096.
+        // Plain numbers are abbreviated from 10k on: 4096 stays.
         Some((_, "k")) => format!("{}k", digits(value / 1e3)),
         Some((scale, name)) => format!("{}{name}", digits(value / scale)),
         None => format!("{}{unit}", digits(value)),

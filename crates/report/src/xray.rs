@@ -8,7 +8,7 @@ use crate::run::number;
 /// Maximum bytes of X-rays; further ones are left out, and the page says so.
 pub(crate) const BYTES_MAX: usize = 4_000_000;
 
-/// Colours from least to most, ordered by lightness: they differ in greyscale.
+/// Colours from least to most, ordered by lightness, so they differ in greyscale.
 pub(crate) const RAMP: [&str; 7] =
     ["#101c4a", "#2a3f74", "#4d5f83", "#727d86", "#989a7f", "#c3b766", "#efdb57"];
 /// Purposes or placement streams, with their colours.

@@ -25,7 +25,7 @@ const SIDES: [f64; 17] =
 const ERASED: u8 = 0;
 const FULL: u8 = 2;
 const BAD: u8 = 5;
-/// Distinct from the paper.
+/// Colour of erased cells, distinct from the paper.
 const ERASED_COLOUR: &str = "#e3e5e9";
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -155,7 +155,7 @@ impl Frames {
             self.planes as f64 * (rows * side + RIM) <= HEIGHT
         };
         let side = SIDES.into_iter().find(fits).unwrap_or(SIDES[SIDES.len() - 1]);
-        // Equal rows, if possible.
+        // Keep the number of rows, and make the rows equally long if possible.
         let rows = self.cells_per_plane.div_ceil((WIDTH / side) as usize).max(1);
         (side, self.cells_per_plane.div_ceil(rows).max(1))
     }
@@ -189,7 +189,7 @@ impl Frames {
         (left, top): (f64, f64),
         (side, columns, plane): (f64, usize, f64),
     ) {
-        // The last path is for erased cells.
+        // One path per shade; the last path is for erased cells.
         let count = if by == By::Stream { STREAMS.len() } else { SHADES };
         let mut paths = vec![String::new(); count + 1];
         let cells = self.planes * self.cells_per_plane;
@@ -266,9 +266,9 @@ impl Frames {
     }
 }
 
-/// 1st and 99th percentile of full blocks, at least a twentieth of a block apart. The page's script does the
-/// same.
+/// 1st and 99th percentile of the valid shares of full blocks, at least a twentieth of a block apart.
 fn spread(stage: &[u8], valid: &[u8]) -> (u8, u8) {
+    // The page's script (xray.js) computes the same ends.
     let mut shares: Vec<u8> =
         stage.iter().zip(valid).filter(|(stage, _)| **stage == FULL).map(|(_, &share)| share).collect();
     let Some(last) = shares.len().checked_sub(1) else { return (0, u8::MAX) };

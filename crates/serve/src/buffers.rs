@@ -1,14 +1,14 @@
 use std::collections::VecDeque;
 use std::io::IoSlice;
 
-/// Initial input buffer, in bytes.
+/// Initial size of the input buffer, in bytes.
 const INPUT_BYTES: usize = 256 << 10;
-/// Largest buffer kept after its message.
+/// Largest empty input buffer that is kept, in bytes.
 const INPUT_KEPT_BYTES: usize = 1 << 20;
 
 #[derive(Debug, Default)]
 pub(crate) struct Input {
-    /// Always at full length, which avoids zeroing before each read.
+    /// Initialised to its full length, so a read needs no zeroing first.
     buffer: Vec<u8>,
     start: usize,
     end: usize,
@@ -19,17 +19,21 @@ impl Input {
         &self.buffer[self.start..self.end]
     }
 
-    /// The buffer doubles as data arrives; an announced length alone allocates nothing.
+    /// Returns space for the next read.
     pub(crate) fn free_space(&mut self, wanted: usize) -> &mut [u8] {
         let held = self.end - self.start;
+        // Move the unconsumed bytes to the front before the space behind them becomes small.
         if self.start > 0 && (held == 0 || self.buffer.len() - self.end < INPUT_BYTES / 2) {
             self.buffer.copy_within(self.start..self.end, 0);
             (self.start, self.end) = (0, held);
         }
+        // One large message must not keep its memory until the connection closes.
         if held == 0 && self.buffer.len() > INPUT_KEPT_BYTES {
             self.buffer = Vec::new();
         }
         if self.end == self.buffer.len() {
+            // A full buffer at most doubles. The length that a client announces allocates nothing before data
+            // arrives.
             let grown = (2 * self.buffer.len()).min(wanted.next_multiple_of(4096));
             self.buffer.resize(grown.max(INPUT_BYTES).max(self.end + 1), 0);
         }
@@ -51,16 +55,16 @@ impl Input {
     }
 }
 
-/// Data below this size is copied after its header. Larger data is sent from its own buffer.
+/// Minimum size of data that is sent without a copy. Smaller data is copied after its header.
 const COPIED_BYTES_MAX: usize = 8 << 10;
-/// Length up to which messages share a buffer.
+/// Size at which an output buffer is full and the next message starts another.
 const GATHERED_BYTES: usize = 64 << 10;
 
 #[derive(Debug, Default)]
 pub(crate) struct Output {
-    /// Parts to send; some may be empty.
+    /// Buffers to send, in order; some may be empty.
     parts: VecDeque<Vec<u8>>,
-    /// Sent bytes of the first part.
+    /// Bytes of the first part that are already sent.
     sent: usize,
     bytes: usize,
     spare: Vec<u8>,
@@ -109,6 +113,7 @@ impl Output {
             && self.sent >= first.len()
         {
             self.sent -= first.len();
+            // Reuse one small buffer, which saves an allocation per message.
             if let Some(mut first) = self.parts.pop_front()
                 && first.capacity() <= 2 * GATHERED_BYTES
             {

@@ -11,9 +11,9 @@ use crate::engine::Engine;
 use crate::metrics;
 use crate::result::{Beginning, ServeResult, Served};
 
-/// Maximum snapshots. A snapshot shares unchanged data with the drive and holds the rest.
+/// Maximum number of snapshots. Each holds the data that the drive has changed since, and shares the rest.
 const SNAPSHOTS_MAX: usize = 8;
-/// Maximum units that one command makes unreadable at random.
+/// Maximum number of random units that one command makes unreadable.
 const RANDOM_FAULTS_MAX: usize = 10_000;
 const UNNAMED: &str = "default";
 
@@ -40,13 +40,13 @@ pub struct ControlCommands {
 }
 
 impl ControlCommands {
-    /// Creates the command processor. Raising `stop` ends the ageing of a drive.
+    /// Creates the command processor. Raising `stop` cancels `age`.
     pub fn new(beginning: Beginning, watch: Stopwatch, stop: StopFlag) -> Self {
         let chance = Prng::derive(beginning.experiment().seed, "serve-faults");
         Self { beginning, watch, stop, snapshots: BTreeMap::new(), chance }
     }
 
-    /// Counters since the start.
+    /// Returns the counters since the server started.
     pub fn result(&self, engine: &Engine, served: Served) -> ServeResult {
         self.beginning.result(engine, served, &self.watch)
     }
@@ -65,7 +65,7 @@ impl ControlCommands {
         )
     }
 
-    /// Executes `line`, a command and at most one argument. The error text is the reason of a failure.
+    /// Executes `line`: a command and at most one argument. The error is the text for the client.
     pub(crate) fn carry_out(
         &mut self,
         line: &str,
@@ -90,7 +90,7 @@ impl ControlCommands {
             "cut" => self.cut(engine),
             "snapshot" => {
                 let name = argument.unwrap_or(UNNAMED);
-                // An existing name is replaced and needs no free slot.
+                // A snapshot with an existing name replaces the old one and needs no free slot.
                 if self.snapshots.len() >= SNAPSHOTS_MAX && !self.snapshots.contains_key(name) {
                     return Err(format!(
                         "all {SNAPSHOTS_MAX} snapshots are in use; name one of them to replace it"
@@ -110,6 +110,7 @@ impl ControlCommands {
     }
 
     fn cut(&mut self, engine: &mut Engine) -> Result<Done, String> {
+        // Virtual time continues at the end of the recovery, when the drive accepts commands again.
         let cut = engine.cut();
         let operation = cut.operation;
         let (drive, found) = cut.drive.restart(engine.now()).map_err(|error| error.to_string())?;
@@ -131,7 +132,8 @@ impl ControlCommands {
             return Err(format!("there is no snapshot {name:?}; {others}"));
         };
         let (mut drive, mut at) = (drive.freeze(), *at);
-        // Complete in-flight commands, whose clients are gone.
+        // The snapshot includes in-flight commands whose clients are gone: complete them and drop their
+        // answers.
         let mut done = Vec::new();
         while drive.outstanding() > 0
             && let Some(next) = drive.next_event()
@@ -173,6 +175,7 @@ impl ControlCommands {
             return Err("age takes a number of capacities from 0 to 100".to_owned());
         };
         let experiment = self.beginning.experiment();
+        // Age a new drive of the same configuration. The served drive is replaced, not aged.
         let drive =
             build_aged(&experiment.drive, experiment.seed, Ageing { overwrites }, &self.stop, &mut |_, _| ());
         engine.replace(drive.map_err(|error| error.to_string())?, SimTime::ZERO);
@@ -180,12 +183,11 @@ impl ControlCommands {
     }
 }
 
-/// First sectors of `count` random mapped units, or of all if there are fewer.
-///
-/// Each unit has the same probability (Vitter 1985, algorithm R).
+/// Returns the first LBA of `count` random mapped units, or of all mapped units if there are fewer.
 fn random_units(drive: &dyn Simulated, count: usize, unit_sectors: u64, chance: &mut Prng) -> Vec<u64> {
     let units = (0..drive.sectors() / unit_sectors).map(|unit| unit * unit_sectors);
     let mut chosen = Vec::new();
+    // Reservoir sampling (Vitter 1985, algorithm R): each mapped unit has the same probability.
     for (seen, lba) in (1..).zip(units.filter(|&lba| drive.is_allocated(Lba::new(lba)))) {
         if chosen.len() < count {
             chosen.push(lba);
@@ -198,7 +200,7 @@ fn random_units(drive: &dyn Simulated, count: usize, unit_sectors: u64, chance: 
 
 enum Faults {
     Random(usize),
-    /// Inclusive range.
+    /// Inclusive range of LBAs.
     Sectors {
         first: u64,
         last: u64,

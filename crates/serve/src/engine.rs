@@ -13,7 +13,7 @@ use crate::nbd::Op;
 const UNITS_LOOKED_AT: u64 = 1 << 18;
 const RUNS_MAX: usize = 8192;
 
-/// Delay of completions relative to the model, in ns of real time, due to simulation cost and machine load.
+/// Delay of completions relative to the model, in ns of real time: simulation cost and machine load.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Lag {
     /// Number of completed requests.
@@ -24,14 +24,14 @@ pub struct Lag {
     pub max_ns: u64,
 }
 
-/// Drive with its clock and in-flight requests.
+/// Drive with its clock and its in-flight requests.
 pub struct Engine {
     target: Target,
     pace: Pace,
     clock: Clock,
     /// Time of the drive's last event or submission.
     now: SimTime,
-    /// Requests that need a flush before completion.
+    /// Tags of requests that need a flush before completion.
     forced: BTreeSet<u64>,
     /// Data of requests whose flush is in flight.
     flushing: BTreeMap<u64, Vec<u8>>,
@@ -41,7 +41,7 @@ pub struct Engine {
 }
 
 impl Engine {
-    /// Creates an engine for `drive` in its state at `start`.
+    /// Creates an engine for `drive` at virtual time `start`.
     pub fn new(drive: Box<dyn Simulated>, start: SimTime, pace: Pace) -> Self {
         Self {
             limits: drive.limits(),
@@ -56,7 +56,7 @@ impl Engine {
         }
     }
 
-    /// Replaces the drive. In-flight requests are dropped.
+    /// Replaces the drive and drops in-flight requests.
     pub(crate) fn replace(&mut self, drive: Box<dyn Simulated>, start: SimTime) {
         self.limits = drive.limits();
         self.target.replace_drive(drive);
@@ -85,7 +85,7 @@ impl Engine {
         self.target.requests()
     }
 
-    /// First drive error that a client has seen.
+    /// First drive error reported to a client.
     pub fn first_error(&self) -> Option<&str> {
         self.target.first_error()
     }
@@ -125,6 +125,7 @@ impl Engine {
             Op::Flush => self.target.submit(now, tag, &[Command::Flush], None),
             Op::Trim { fua } => {
                 self.force(tag, fua);
+                // The drive limits a deallocation in sectors per range, sectors in total, and ranges.
                 let unit_sectors = self.target.drive().geometry().sectors_per_unit();
                 let ranges = split(range, &self.limits, unit_sectors);
                 let commands: Vec<_> =
@@ -135,12 +136,12 @@ impl Engine {
                 self.force(tag, fua);
                 self.target.submit(now, tag, &[Command::WriteZeroes { range, deallocate }], None);
             }
-            // Not a drive command; see [`Engine::status`].
+            // Block status is no drive command: the connection answers it with [`Engine::status`].
             Op::Status { .. } => self.target.answer(now, tag, Err(CommandError::Unsupported)),
         }
     }
 
-    /// With `is_forced`, a flush follows before the request completes.
+    /// Submits `commands` as one request, followed by a flush if `is_forced`.
     #[cfg(target_os = "linux")]
     pub(crate) fn send(&mut self, tag: u64, commands: &[Command<'_>], data: Option<&[u8]>, is_forced: bool) {
         self.outstanding += 1;
@@ -172,7 +173,7 @@ impl Engine {
         }
     }
 
-    /// Returns runs of sectors of `range` with the same allocation status, starting at its first sector.
+    /// Returns `range` as runs of sectors, each with true if it is allocated.
     ///
     /// Stops early after 2¹⁸ mapping units or 8192 runs, or after the first run if `one`.
     pub fn status(&self, range: Range, one: bool) -> Vec<(u32, bool)> {
@@ -193,7 +194,7 @@ impl Engine {
         runs
     }
 
-    /// Returns the real time until the drive's next event, in ns; `None` without an event.
+    /// Returns the real time until the drive's next event, in ns; `None` if no event is due.
     pub fn due_in_ns(&self) -> Option<u64> {
         match self.pace {
             Pace::Model => self.target.next_event().map(|at| at.since(self.clock.now().min(at))),
@@ -201,7 +202,7 @@ impl Engine {
         }
     }
 
-    /// Adds completed requests to `answers`. Without pacing, it completes all submitted requests.
+    /// Adds completed requests to `answers`. With [`Pace::None`], first completes all submitted requests.
     pub fn advance(&mut self, answers: &mut Vec<(u64, Result<Vec<u8>, CommandError>)>) {
         match self.pace {
             Pace::Model => {
@@ -209,7 +210,7 @@ impl Engine {
                 self.tick();
                 self.target.advance(self.now, &mut done);
                 self.take(&mut done, answers);
-                // Forced requests have submitted a flush, which may be complete now.
+                // `take` has submitted the flushes of forced requests. Some of them are complete already.
                 self.target.advance(self.now, &mut done);
                 self.take(&mut done, answers);
             }
@@ -230,7 +231,7 @@ impl Engine {
 
     fn take(&mut self, done: &mut Vec<Answer>, answers: &mut Vec<(u64, Result<Vec<u8>, CommandError>)>) {
         for Answer { tag, at, result } in done.drain(..) {
-            // A forced request completes after a flush. Its data is kept until then.
+            // A forced request completes only after a flush. Keep its data until then.
             let is_forced = self.forced.remove(&tag);
             let result = match result {
                 Ok(data) if is_forced => {
@@ -254,7 +255,7 @@ impl Engine {
         }
     }
 
-    /// Completes all work of the drive, as before a clean shutdown.
+    /// Shuts the drive down cleanly: its write buffer is written back and durable.
     pub fn settle(&mut self) -> Result<(), CommandError> {
         self.tick();
         let until = self.target.drive_mut().settle(self.now)?;
@@ -268,7 +269,7 @@ impl Engine {
     }
 }
 
-/// Splits `range` at unit boundaries, because a unit in two parts would keep its data.
+/// Splits `range` at unit boundaries into parts within `limits`.
 fn split(range: Range, limits: &LimitsConfig, unit_sectors: u32) -> Vec<Range> {
     let largest = [limits.trim_range_sectors.into(), limits.trim_sectors];
     let largest = largest.into_iter().filter(|&most| most > 0).min().unwrap_or(u64::MAX);
@@ -276,6 +277,7 @@ fn split(range: Range, limits: &LimitsConfig, unit_sectors: u32) -> Vec<Range> {
     let mut parts = Vec::new();
     let (mut lba, mut left) = (range.lba.get(), range.sectors);
     while left > 0 {
+        // The drive deallocates whole units: a unit split across two parts would keep its data.
         let beyond = (lba + u64::from(largest)) % u64::from(unit_sectors);
         let sectors =
             if left <= largest { left } else { (largest - beyond.min(u64::from(largest) - 1) as u32).max(1) };
@@ -285,7 +287,7 @@ fn split(range: Range, limits: &LimitsConfig, unit_sectors: u32) -> Vec<Range> {
     parts
 }
 
-/// Groups `ranges`, each within the limits, into valid deallocations.
+/// Groups `ranges`, each within `limits`, into deallocations within them.
 fn batches<'a>(ranges: &'a [Range], limits: &LimitsConfig) -> Vec<&'a [Range]> {
     let count_max = if limits.trim_ranges == 0 { RANGES_MAX } else { limits.trim_ranges as usize };
     let sectors_max = if limits.trim_sectors == 0 { u64::MAX } else { limits.trim_sectors };

@@ -1,9 +1,9 @@
 //! Serves a simulated drive as a block device of this machine: `strobe serve`.
 //!
-//! [`nbd`] and [`nvme_tcp`] implement protocols as functions of bytes; [`vhost`] also has a guest's memory and
-//! rings. [`Engine`] submits requests to the drive and keeps its time. [`Server`] owns the sockets and runs
-//! everything on one thread, without locks. Another protocol needs a session type and a variant of
-//! [`Protocol`].
+//! [`nbd`] and [`nvme_tcp`] implement protocols without sockets: bytes in, bytes out. [`vhost`] also accesses
+//! the memory and rings of a guest. [`Engine`] submits requests to the drive and advances its virtual time.
+//! [`Server`] owns the sockets and runs everything on one thread, without locks. A new protocol needs a
+//! session type and a variant of [`Protocol`].
 
 mod buffers;
 mod clock;

@@ -31,7 +31,7 @@ fn metrics(result: &ServeResult) -> Vec<Metric<'_>> {
     };
     let latency = |name: &str, clat: &strobe_lab::result::Clat| {
         let quantile = |percent: &str, quantile: &str| {
-            // Unknown values are NaN in this format.
+            // Prometheus has no null: an unknown value is NaN.
             let value = clat.percentile(percent).map_or(f64::NAN, |ns| ns as f64 / 1e9);
             (format!("{{op=\"{name}\",quantile=\"{quantile}\"}}"), value)
         };

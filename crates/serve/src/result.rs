@@ -112,7 +112,7 @@ pub struct ServeTime {
     pub cpu_s: f64,
 }
 
-/// State of a drive at the start of its server. Results count from there.
+/// Configuration and counters of a drive at the start of its server. Results count from there.
 #[derive(Clone, Debug)]
 pub struct Beginning {
     experiment: Experiment,
@@ -143,7 +143,7 @@ impl Beginning {
         self.image.is_some()
     }
 
-    /// Result since the start.
+    /// Returns the result since the server started.
     pub fn result(&self, engine: &Engine, served: Served, watch: &Stopwatch) -> ServeResult {
         let drive = engine.drive();
         let stats = drive.stats().since(&self.stats);

@@ -1,4 +1,4 @@
-//! Protocol of a connection as a function of bytes.
+//! Interface of a connection to its protocol: received bytes in, bytes to send out.
 
 use std::io::IoSlice;
 

@@ -40,10 +40,10 @@
 //!
 //! # Time
 //!
-//! Time is virtual, in nanoseconds, and passed as an argument: a command has a submission time, and its
-//! [`Completion`] a completion time. The engine never waits and never reads a clock. Dies and buses are
-//! resources with reservations, so operations overlap as on a real drive. A drive built with `timing = false`
-//! only counts, which is several times as fast.
+//! Time is virtual, in nanoseconds. The caller passes the submission time of a command, and its
+//! [`Completion`] returns the completion time. The engine never reads a clock. Dies and buses are resources
+//! with reservations, so operations overlap as on a real drive. A drive built with `timing = false` only
+//! counts, and runs several times as fast.
 //!
 //! [`Device`] is the device interface:
 //!
@@ -58,7 +58,7 @@
 //! # Data, and power cuts
 //!
 //! With `nand.data = DataMode::Bytes` a drive stores written data, and completions of reads return it. With
-//! `ftl.durable_map` the map and so the data are recovered after a power cut:
+//! `ftl.durable_map` it recovers the map, and so the data, after a power cut:
 //!
 //! ```
 //! use strobe_sim::{DataMode, DriveConfig, Lba, SimTime, build};
@@ -83,12 +83,11 @@
 //!
 //! # Counters
 //!
-//! [`DriveStats`] counts host requests and flash operations. Each flash operation counts under one [`Cause`]:
-//! host, collection, merge, map, wear levelling, copy, cache, recovery, padding and others. The difference of
-//! two `DriveStats` is a measurement window: `later.since(&earlier)`.
+//! [`DriveStats`] counts host requests and flash operations. Each flash operation counts under one [`Cause`],
+//! such as host, collection or map. `later.since(&earlier)` gives the counts of a measurement window.
 //!
-//! Flash operations are counted in pages. Write amplification ([`DriveStats::waf`]) is the capacity of all
-//! programmed pages in mapping units, for any cause, per mapping unit written by the host.
+//! Flash operations are counted in pages. Write amplification ([`DriveStats::waf`]) is the number of mapping
+//! units in all programmed pages, for any cause, divided by the mapping units written by the host.
 //!
 //! # Experiments
 //!
@@ -123,8 +122,8 @@
 //!
 //! Equal configuration, seed and commands give equal results, times and flash content, bit by bit, on every
 //! machine and in every build. The engine uses no threads, clocks, hash order or platform mathematics; all
-//! randomness comes from the seed. Results can be compared bit by bit, and failures reproduced. Only the cost
-//! of the simulation differs; [`RunResult::reproducible`] leaves it out.
+//! randomness comes from the seed. Only the cost of the simulation differs; [`RunResult::reproducible`]
+//! leaves it out.
 
 #[doc(no_inline)]
 pub use strobe_ftl::gc::{BlockView, VictimPolicy};

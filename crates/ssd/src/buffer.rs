@@ -8,11 +8,11 @@ use strobe_ftl::{DataTag, FtlError, MappingScheme, WriteContext};
 use strobe_nand::{Cause, Nand, Payload, Unit, When};
 use strobe_types::{Lpn, State, StateError, StateReader, StateWriter, Stored};
 
-/// The write buffer: units whose writes are complete for the host, on their way to flash.
+/// The volatile write buffer. A write is complete once its units are here.
 ///
-/// A unit is *dirty* until it is written back; until then a newer version replaces it without flash work. It
-/// occupies its slot until its program is complete. While more than half of the buffer is dirty, the oldest
-/// units are written back, a stripe at once. A write without a free slot waits for a program.
+/// A unit is *dirty* until it is written back. A newer version replaces a dirty unit without flash work. A
+/// unit occupies its slot until its program is complete. While more than half of the buffer is dirty, the
+/// oldest units are written back, up to a stripe together. Without a free slot, a write waits for a program.
 #[derive(Clone, Debug)]
 pub(crate) struct WriteBuffer<P> {
     capacity: usize,
@@ -20,13 +20,14 @@ pub(crate) struct WriteBuffer<P> {
     /// Dirty units above this number are written back.
     high_water: usize,
     dirty: IndexMap<Lpn, Dirty<P>, FxBuildHasher>,
-    /// Dirty units by tag. Units with the same tag are programmed together.
+    /// Dirty units by tag. Only units with equal tags are programmed together.
     queues: Vec<Queue>,
     arrivals: u64,
+    /// Units whose programs are in flight.
     leaving: usize,
-    /// Arrival on flash of all units written back.
+    /// Completion of the programs of all units written back.
     programmed: When,
-    /// Arrival of the last read for a partial write; nothing is written back before it.
+    /// Arrival of the last old content read for a partial write; write-backs wait for it.
     merged: When,
     batch: Vec<Unit<P>>,
 }
@@ -35,16 +36,16 @@ pub(crate) struct WriteBuffer<P> {
 struct Dirty<P> {
     payload: P,
     tag: DataTag,
-    /// Arrival number of the unit's oldest version not on flash. A newer version keeps the number, whatever
-    /// its tag; a flush then waits for the newer version instead.
+    /// Arrival number of the unit's oldest version not written back. Newer versions keep the number, whatever
+    /// their tags, so a flush waits for the newest version.
     arrival: u64,
 }
 
 #[derive(Clone, Debug, Default, Stored)]
 struct Queue {
     tag: DataTag,
-    /// Units by arrival number, oldest first. Stale entries (unit trimmed or retagged) may remain, but not at
-    /// the front.
+    /// Units by arrival number, oldest first. Stale entries (unit trimmed, written back or retagged) may
+    /// remain, but not at the front.
     order: VecDeque<(u64, Lpn)>,
     live: usize,
 }
@@ -58,7 +59,7 @@ impl Queue {
         dirty.get(&lpn).is_some_and(|unit| unit.tag == tag && unit.arrival == arrival)
     }
 
-    /// Adds a unit in order of arrival. A stale entry may still be present.
+    /// Adds a unit in order of arrival. A stale entry of this unit becomes live again.
     fn add(&mut self, arrival: u64, lpn: Lpn) {
         self.live += 1;
         let at = self.order.partition_point(|&(before, _)| before < arrival);
@@ -69,13 +70,13 @@ impl Queue {
 }
 
 impl<P: Payload> WriteBuffer<P> {
-    /// The buffer after a power cut: without units.
+    /// Empty buffer of equal size, as after a power cut.
     pub(crate) fn emptied(&self) -> Self {
         Self::new(self.capacity, self.page_units)
     }
 
     pub(crate) fn new(capacity: usize, page_units: usize) -> Self {
-        // Each program takes a whole page, so the buffer holds at least one.
+        // A program takes a whole page, so the buffer holds at least one page.
         let capacity = capacity.max(page_units);
         Self {
             capacity,
@@ -107,7 +108,7 @@ impl<P: Payload> WriteBuffer<P> {
     /// Dirty units of a range, in ascending order.
     fn units_of(&self, first: Lpn, count: u32) -> Vec<Lpn> {
         let end = first.plus(count);
-        // Probe each number of a small range; scan the dirty units for a large one.
+        // Look up each unit of a small range; scan the dirty units for a large range.
         if (count as usize) < self.dirty.len() {
             return (0..count).map(|at| first.plus(at)).filter(|lpn| self.dirty.contains_key(lpn)).collect();
         }
@@ -130,7 +131,7 @@ impl<P: Payload> WriteBuffer<P> {
             Some(unit) => {
                 let old = std::mem::replace(&mut unit.tag, tag);
                 unit.payload = payload;
-                // With another tag the unit changes its queue and keeps its arrival number.
+                // A unit with a new tag changes its queue and keeps its arrival number.
                 if old != tag {
                     let arrival = unit.arrival;
                     let (from, to) = (self.queue_of(old), self.queue_of(tag));
@@ -171,6 +172,7 @@ impl<P: Payload> WriteBuffer<P> {
     }
 
     fn oldest_queue(&self) -> Option<usize> {
+        // No stale entry is at the front, so the fronts are the oldest live units.
         let front = |queue: &Queue| queue.order.front().map(|&(arrival, _)| arrival);
         let fronts = self.queues.iter().enumerate().filter_map(|(at, queue)| Some((front(queue)?, at)));
         fronts.min().map(|(_, at)| at)
@@ -191,13 +193,14 @@ impl<P: Payload> WriteBuffer<P> {
         for lpn in self.units_of(first, count) {
             self.remove(lpn);
         }
+        // The entries of the units in `order` are stale now.
         self.shorten_order();
     }
 
     fn shorten_order(&mut self) {
         self.skip_stale();
         for queue in &mut self.queues {
-            // A host that only writes and trims would grow the queue without limit.
+            // Without this limit, a host that alternates writes and trims would grow the queue forever.
             if queue.order.len() > 2 * self.capacity {
                 let (dirty, tag) = (&self.dirty, queue.tag);
                 queue.order.retain(|&entry| Queue::is_live(tag, entry, dirty));
@@ -231,8 +234,8 @@ impl<P: Payload> WriteBuffer<P> {
         self.merged
     }
 
-    /// Writes back the dirty units of a range; returns their arrival on flash, and their number. If flash
-    /// fails, they stay dirty.
+    /// Writes back the dirty units of a range; returns their completion and number. If flash fails, all stay
+    /// dirty.
     pub(crate) fn write_back_units(
         &mut self,
         now: When,
@@ -245,7 +248,7 @@ impl<P: Payload> WriteBuffer<P> {
             dirty.sort_by_key(|lpn| self.dirty[lpn].tag);
         }
         let (mut finished, mut written) = (now, 0);
-        // One write per tag.
+        // One write for each tag.
         for run in dirty.chunk_by(|a, b| self.dirty[a].tag == self.dirty[b].tag) {
             let unit = |&lpn: &Lpn| Unit { lpn, payload: self.dirty[&lpn].payload.clone() };
             self.batch.clear();
@@ -255,7 +258,7 @@ impl<P: Payload> WriteBuffer<P> {
             self.programmed = ftl.nand_mut().both(self.programmed, done);
             finished = ftl.nand_mut().both(finished, done);
         }
-        // The units leave only now, because after an error all of them must stay.
+        // The units leave only after all writes have succeeded: after an error they must stay dirty.
         for &lpn in &dirty {
             self.remove(lpn);
             written += 1;
@@ -268,13 +271,13 @@ impl<P: Payload> WriteBuffer<P> {
     pub(crate) fn next_units(&self, ftl: &impl MappingScheme<Payload = P>) -> u32 {
         let oldest = self.oldest_queue().map_or(0, |at| self.queues[at].live);
         let ready = (ftl.stripe_units() as usize).min(oldest);
-        // Whole pages only, unless less than one page is left.
+        // Whole pages only, unless less than a page is dirty: a partial page would be padded.
         let wanted = if ready < self.page_units { ready } else { ready - ready % self.page_units };
         wanted as u32
     }
 
-    /// Writes back whole pages of a stripe, or a last partial page, of one tag. Returns the units' arrival on
-    /// flash, and their number.
+    /// Writes back the oldest units of one tag: whole pages up to a stripe, or a last partial page. Returns
+    /// their completion and number.
     pub(crate) fn write_back(
         &mut self,
         ftl: &mut impl MappingScheme<Payload = P>,
@@ -303,7 +306,7 @@ impl<P: Payload> WriteBuffer<P> {
                 Ok((done, self.batch.len()))
             }
             Err(error) => {
-                // Units that could not be written stay readable here.
+                // Put the units back in their old order, so the buffer still serves reads of them.
                 for (unit, arrival) in self.batch.drain(..).zip(arrivals).rev() {
                     self.queues[at].order.push_front((arrival, unit.lpn));
                     self.queues[at].live += 1;

@@ -36,8 +36,8 @@ impl Capacity {
         })
     }
 
-    /// Effective over-provisioning, (raw − reserved − logical) / logical. Negative if the reserved blocks
-    /// leave less than the logical capacity; such a drive cannot be built.
+    /// Effective over-provisioning, (raw − reserved − logical) / logical. Negative if the usable flash is
+    /// smaller than the logical capacity; such a drive cannot be built.
     pub fn over_provisioning(&self) -> f64 {
         let usable = self.raw_bytes.saturating_sub(self.reserved_bytes);
         usable as f64 / self.logical_bytes as f64 - 1.0

@@ -1,7 +1,7 @@
 //! The commands of the drive.
 //!
-//! The commands follow the NVM command set of NVMe. Front ends translate other protocols into them: ATA's
-//! DATA SET MANAGEMENT with its TRIM bit set becomes a [`Command::Deallocate`].
+//! The commands follow the NVM command set of NVMe. Front ends translate other protocols: ATA's DATA SET
+//! MANAGEMENT with TRIM set becomes a [`Command::Deallocate`].
 //!
 //! `CONTRIBUTING.md` lists the files that a new command changes.
 
@@ -21,7 +21,7 @@ pub enum Command<'a> {
     Write {
         /// Sectors to write.
         range: Range,
-        /// Force unit access: completes only when the data survives a power cut, on flash or in the
+        /// Force unit access: the write completes only when its data survives a power cut, on flash or in the
         /// non-volatile cache.
         fua: bool,
         /// The host's description of the data.
@@ -30,9 +30,9 @@ pub enum Command<'a> {
     /// Completes when all earlier completed writes survive a power cut, on flash or in the non-volatile
     /// cache.
     Flush,
-    /// Dataset Management with the attribute Deallocate, or TRIM. Whole mapping units inside each range are
-    /// unmapped and then read as zeros; partial units at its ends keep their data. Ranges may touch and
-    /// overlap; a range of 0 sectors is padding, at any address.
+    /// Dataset Management with the attribute Deallocate, or TRIM. Mapping units that a range covers
+    /// completely are unmapped and read as zeros. Partial units at the ends of a range keep their data.
+    /// Ranges may touch and overlap. A range of 0 sectors is padding, with any address.
     Deallocate(&'a [Range]),
     /// Makes a range read as zeros, without a transfer.
     WriteZeroes {
@@ -41,12 +41,12 @@ pub enum Command<'a> {
         /// Unmap whole mapping units (DEAC). Otherwise zeros are programmed.
         deallocate: bool,
     },
-    /// Copies ranges, one after the other, to the sectors from `destination` on, without a transfer over the
-    /// link. Sources may overlap each other, but not the destination.
+    /// Copies ranges, one after the other, to the sectors from `destination` on. No data crosses the link.
+    /// Sources may overlap each other, but not the destination.
     ///
     /// If source and destination are both aligned to mapping units, the mapping scheme copies whole units;
-    /// unmapped source units become unmapped at the destination. All other sectors are read, merged with the
-    /// rest of their destination unit, and written like host data.
+    /// unmapped source units become unmapped at the destination. All other sectors are read, merged into
+    /// their destination unit, and written like host data.
     Copy {
         /// First sector of the copy.
         destination: Lba,
@@ -103,7 +103,7 @@ named! {
 }
 
 impl CommandKind {
-    /// Operation of a request of this kind; `None` if only a [`Command`] has the kind.
+    /// Operation of a request of this kind; `None` if only a [`Command`] can have this kind.
     pub fn op(self) -> Option<Op> {
         Op::ALL.get(self as usize).copied()
     }
@@ -115,5 +115,5 @@ impl From<Op> for CommandKind {
     }
 }
 
-/// Maximum ranges of a command: NVMe stores the number minus one in eight bits.
+/// Maximum number of ranges of a command. NVMe stores the number minus one in eight bits.
 pub const RANGES_MAX: usize = 256;

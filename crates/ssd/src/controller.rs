@@ -6,7 +6,7 @@ use strobe_types::{Prng, SECTOR_BYTES, SimTime, State};
 use crate::TrimConfig;
 use crate::command::Range;
 
-/// Firmware, which handles one command after the other, and full-duplex link.
+/// Firmware, which handles commands one by one, and a full-duplex host link.
 #[derive(Clone, Debug, State)]
 pub(crate) struct Controller {
     #[state(skip)]
@@ -27,7 +27,7 @@ pub(crate) struct Controller {
     throttle_ns: u64,
     #[state(skip)]
     throttle_burst: u64,
-    /// Sector after the last range trimmed.
+    /// Sector after the end of the last trimmed range.
     trim_end: Option<u64>,
     chance: Prng,
     firmware_free: SimTime,
@@ -73,21 +73,22 @@ impl Controller {
         }
     }
 
-    /// Returns the end of the firmware's work on a command.
+    /// Returns the time when the firmware has handled a command.
     #[inline]
     pub(crate) fn accept(&mut self, now: SimTime, ranges: u64) -> SimTime {
         self.firmware_free = now.max(self.firmware_free) + (self.command_ns + self.range_ns * ranges);
         self.firmware_free
     }
 
-    /// Returns the end of the firmware's work on a trim.
+    /// Returns the time when the firmware has handled a trim.
     pub(crate) fn accept_trim(&mut self, now: SimTime, ranges: &[Range], unit_sectors: u32) -> SimTime {
         let trim = self.trim;
         let mut more_ns = trim.command_ns + trim.range_ns * ranges.len() as u64;
         let mut bytes = 0;
         for range in ranges.iter().filter(|range| range.sectors > 0) {
             let (start, end) = (range.lba.get(), range.lba.get() + u64::from(range.sectors));
-            // Adjacent ranges and jumps have different costs, also across commands.
+            // A range that begins at the end of the previous one has another cost than a jump, also across
+            // commands.
             more_ns += match self.trim_end {
                 Some(last) if last == start => trim.adjacent_ns,
                 _ => trim.jump_ns,
@@ -96,6 +97,7 @@ impl Controller {
             bytes += (end - start) * SECTOR_BYTES;
             self.trim_end = Some(end);
         }
+        // 128 bits: the product of the largest price and the largest size exceeds 64.
         let covered_ns = (u128::from(trim.mib_ns) * u128::from(bytes)) >> 20;
         more_ns = more_ns.saturating_add(u64::try_from(covered_ns).unwrap_or(u64::MAX));
         self.firmware_free = self.accept(now, ranges.len() as u64) + more_ns;
@@ -122,7 +124,8 @@ impl Controller {
         if self.throttle_ns == 0 {
             return now;
         }
-        // The token bucket as a virtual clock: a write waits while the clock is ahead by more than the burst.
+        // Token bucket as a virtual clock. Each write advances the clock by `throttle_ns`, and waits until
+        // the clock is ahead of time by at most the burst.
         self.throttled_until = now.max(self.throttled_until) + self.throttle_ns;
         let ahead = self.throttled_until.since(now);
         now + ahead.saturating_sub(self.throttle_ns * self.throttle_burst)
@@ -144,6 +147,7 @@ impl Controller {
     fn varying(&mut self, mean: u64) -> u64 {
         match mean {
             0 => 0,
+            // Inverse transform of the exponential distribution.
             mean => (-libm::log(1.0 - self.chance.unit()) * mean as f64) as u64,
         }
     }

@@ -20,9 +20,9 @@ use crate::stats::{DriveStats, HostCounts, ReclaimUnits};
 pub struct Completion {
     /// Tag given at submission.
     pub tag: u64,
-    /// Completion time; for a command rejected at submission, its submission time.
+    /// Completion time; the submission time if rejected at submission.
     pub at: SimTime,
-    /// Kind of the command.
+    /// Kind of the command; [`CommandKind::Flush`] if rejected at submission.
     pub kind: CommandKind,
     /// Submission time.
     pub issued: SimTime,
@@ -33,7 +33,7 @@ pub struct Completion {
 }
 
 impl Completion {
-    /// True if the command was rejected. A command with an unrecovered read error was executed.
+    /// True if the command was rejected; false after an unrecovered read error.
     #[inline]
     pub fn is_refused(&self) -> bool {
         self.result.as_ref().is_err_and(|error| !error.is_unreadable())
@@ -42,12 +42,12 @@ impl Completion {
 
 /// A drive as a host sees it: commands in, completions out, in virtual time.
 ///
-/// **The host promises** that time does not go back: the `now` of a submission is neither before an earlier
-/// submission nor before the time that the drive has been advanced to. The host chooses the tags.
+/// **The host promises** that time never decreases: a submission is not earlier than the previous one or the
+/// time reached by the drive. The host chooses the tags.
 ///
 /// **The drive promises** one completion per submission, ordered by time, then by submission. Outstanding
 /// commands have no order among themselves, as in NVMe. A read submitted after a write has completed returns
-/// its data.
+/// the data of that write.
 ///
 /// ```
 /// use strobe_ssd::{Command, DriveConfig, Range, build};
@@ -76,11 +76,11 @@ pub trait Device: Send {
     /// Limits on commands.
     fn limits(&self) -> LimitsConfig;
 
-    /// True if written bytes can be read again.
+    /// True if the drive stores written bytes.
     fn keeps_contents(&self) -> bool;
 
-    /// Submits a command at `now`; its completion carries `tag`. `data` is the data of a write, of the length
-    /// of its range. A write without `data` stores content derived from a running number. An invalid command
+    /// Submits a command at `now`; its completion carries `tag`. `data` holds the data of a write, exactly
+    /// its range. A write without `data` stores content derived from a running number. An invalid command
     /// changes nothing, and its completion carries the error.
     fn submit(&mut self, now: SimTime, tag: u64, command: &Command<'_>, data: Option<&[u8]>);
 
@@ -106,25 +106,25 @@ pub trait Device: Send {
     fn set_write_cache(&mut self, enabled: bool);
 
     /// Gives placement handle `handle` an empty reclaim unit at `now` (NVMe: Reclaim Unit Handle Update). The
-    /// rest of the old unit is padded in the background. The new unit takes buffered data, unless the host
+    /// rest of the old unit is padded in the background. Buffered data fills the new unit, unless the host
     /// flushes first. Fails if the drive has no such handle.
     fn begin_unit(&mut self, _now: SimTime, handle: u16) -> Result<(), CommandError> {
         Err(CommandError::NoSuchHandle { handle, handles: 1 })
     }
 
-    /// Shuts down cleanly: writes back the write buffer, makes everything durable, syncs the image. This is
-    /// not a host command. Returns the completion time of all flash operations. The non-volatile cache keeps
-    /// its content.
+    /// Shuts down cleanly: writes back the write buffer, makes all data durable, syncs the image. The
+    /// non-volatile cache keeps its content. Not a host command. Returns the completion of the last flash
+    /// operation.
     fn settle(&mut self, now: SimTime) -> Result<SimTime, CommandError>;
 
     /// Runs `requests` in order, paced by `queue`, until all are complete. `arrivals` are their issue times
-    /// in open loop, one per request, else empty. Equivalent to submitting them one by one, and much faster.
+    /// in open loop, one per request, else empty. Faster than submitting them one by one, with equal results.
     ///
     /// # Errors
     ///
     /// Stops at the first error and returns it with the index of the failing request. The index is
-    /// approximate if the request was rejected after waiting. Unrecovered read errors do not stop the run;
-    /// they count in [`HostCounts::errors`].
+    /// approximate if later requests were issued before the rejection. Unrecovered read errors do not stop
+    /// the run; they count in [`HostCounts::errors`].
     fn run(
         &mut self,
         requests: &[Request],
@@ -136,8 +136,8 @@ pub trait Device: Send {
         result.and(finished)
     }
 
-    /// Issues `requests` like [`Device::run`], without waiting for the last ones. Issues none once the goal
-    /// of `queue` is reached; returns the number issued.
+    /// Issues `requests` like [`Device::run`], without waiting for the last completions. Stops at the goal of
+    /// `queue`. Returns the number issued.
     fn issue(
         &mut self,
         requests: &[Request],
@@ -157,7 +157,7 @@ pub trait Device: Send {
         Ok(requests.len())
     }
 
-    /// Executes one command and returns its completion time. Fails while other commands are outstanding.
+    /// Executes one command and returns its completion time. Fails if other commands are outstanding.
     fn execute(&mut self, now: SimTime, command: &Command<'_>) -> Result<SimTime, CommandError> {
         alone(self, now, command, None).map(|(at, _)| at)
     }
@@ -183,7 +183,7 @@ pub trait Device: Send {
 
 impl HostQueue {
     /// Submits `command` as soon as the pacing allows; `arrival` is its issue time in open loop. Returns the
-    /// first error among the commands completed by then; unrecovered read errors do not count.
+    /// first rejection among commands completed by then.
     pub fn send<D: Device + ?Sized>(
         &mut self,
         device: &mut D,
@@ -261,7 +261,7 @@ fn alone<D: Device + ?Sized>(
         if let Some(Completion { at, result, .. }) = done.pop() {
             return result.map(|data| (at, data));
         }
-        // A device without a next event would break its promise of a completion.
+        // Each submission has a completion, so an outstanding command implies a next event.
         until = device.next_event().expect("a command that is outstanding completes");
     }
 }
@@ -332,8 +332,8 @@ pub trait Inspect {
         Vec::new()
     }
 
-    /// Block of a logical unit, and its offset there in units; `None` if it is not on flash or the drive does
-    /// not report it.
+    /// Block of a logical unit, and its offset in the block in units. `None` if the unit is not on flash or
+    /// the drive reports no locations.
     fn locate(&self, _unit: Lpn) -> Option<(BlockId, u32)> {
         None
     }
@@ -343,7 +343,7 @@ pub trait Inspect {
         Vec::new()
     }
 
-    /// All counters since the drive was built, or its image opened.
+    /// All counters since the drive was built or its image opened.
     fn stats(&self) -> DriveStats;
 
     /// All counters at `now`, which must not be after the next event. Busy times of dies count up to `now`.
@@ -361,11 +361,11 @@ pub trait Inspect {
     /// Runs the whole-state checker. Cost: a pass over all units.
     fn check(&self) -> Result<(), CheckError>;
 
-    /// Failure of the medium, if any. Once it has failed, every command is rejected.
+    /// Failure of the medium, if any. A failed medium rejects every command.
     fn failure(&self) -> Option<&str>;
 
-    /// Flash programs and erases, including earlier sessions of an image and ageing. This count numbers the
-    /// power cuts.
+    /// Flash programs and erases so far, including ageing and earlier sessions of an image. Power cuts are
+    /// numbered by this count.
     fn operations(&self) -> u64;
 }
 
@@ -374,7 +374,7 @@ pub struct PowerCut {
     /// Number of the flash operation that was interrupted or next to begin, as counted by
     /// [`Inspect::operations`]. For [`Simulated::cut_now`], the number of the last operation issued.
     pub operation: u64,
-    /// True if the operation had begun.
+    /// True if the operation had begun at the cut.
     pub begun: bool,
     /// Work that the cut interrupted.
     pub in_flight: InFlightWork,
@@ -396,8 +396,8 @@ pub struct InFlightWork {
     pub flushes: usize,
 }
 
-/// A drive that can be copied, have its power cut at a chosen flash operation, and be checked afterwards.
-/// Made by [`build`](crate::build).
+/// A drive that a simulation can copy, save, cut at any flash operation, restart and verify. Made by
+/// [`build`](crate::build).
 pub trait Simulated: Device + Inspect {
     /// A copy of the whole drive, outstanding commands included.
     fn freeze(&self) -> Box<dyn Simulated>;
@@ -419,8 +419,8 @@ pub trait Simulated: Device + Inspect {
     /// Afterwards only the counters are usable. Copies share the flag.
     fn set_stop(&mut self, _stop: StopFlag) {}
 
-    /// Logs events in `log` from now on; a log that is off ends logging. Needs timing. Copies of the drive,
-    /// and the restarted drive, share the log.
+    /// Logs events to `log` from now on; a log that is off ends logging. Needs timing. Copies of the drive
+    /// and the restarted drive share the log.
     fn set_log(&mut self, _log: EventLog) {}
 
     /// True if the stop flag is raised.
@@ -428,15 +428,15 @@ pub trait Simulated: Device + Inspect {
         false
     }
 
-    /// Makes the unit with sector `lba` unreadable at its present location, until it is written again.
-    /// Returns false, and does nothing, if it holds no data or is in a cache.
+    /// Makes the unit with sector `lba` unreadable on flash, until the host writes it again. Returns false
+    /// without a change if the unit holds no data or is cached.
     fn fail_reads(&mut self, _lba: Lba) -> bool {
         false
     }
 
     /// Plans a power cut during flash operation `operation` (see [`Inspect::operations`]), which leaves its
-    /// page or block half done. This drive continues to work; [`Simulated::restart`] returns to the cut.
-    /// Replaces an earlier plan.
+    /// page or block half done. This drive continues to work; [`Simulated::restart`] returns to the state at
+    /// the cut. Replaces an earlier plan.
     fn plan_cut(&mut self, operation: u64);
 
     /// True if the cut planned last has happened.
@@ -450,7 +450,7 @@ pub trait Simulated: Device + Inspect {
     fn take_cuts(&mut self) -> Vec<PowerCut>;
 
     /// Returns the drive after a power cut now; this drive continues to work. Flash operations in flight are
-    /// lost or half done if cuts were planned before they were issued; otherwise they count as complete.
+    /// lost or half done if cuts were planned before their issue; otherwise they count as complete.
     fn cut_now(&mut self) -> PowerCut;
 
     /// Starts the oracle, which records the legal contents of every unit after a power cut.
@@ -459,8 +459,9 @@ pub trait Simulated: Device + Inspect {
     /// Reads every unit and compares it with the oracle; `None` without [`Simulated::watch`].
     fn verify(&mut self) -> Option<Verdict>;
 
-    /// Returns the drive after power comes back at `now`, following the planned cut or else a cut now. The
-    /// write buffer and outstanding commands are lost, the map is recovered from flash, and the non-volatile
-    /// cache is unchanged. Statistics continue; flash counters return to their values at the cut.
+    /// Returns the drive after power comes back at `now`. The planned cut applies if it has happened, else a
+    /// cut now. Write buffer and outstanding commands are lost, the map is recovered from flash, the
+    /// non-volatile cache keeps its content. Statistics continue; flash counters return to their values at
+    /// the cut.
     fn restart(self: Box<Self>, now: SimTime) -> Result<(Box<dyn Simulated>, Recovery), RecoveryError>;
 }

@@ -20,12 +20,12 @@ named! {
 
 pub(crate) type Completed = Result<SimTime, CommandError>;
 
-/// Error of a command. All but [`CommandError::Unreadable`] reject the command. The drive is then unchanged,
-/// except for work before an error of the mapping scheme.
+/// Error of a command. All but [`CommandError::Unreadable`] reject the command. A rejected command leaves the
+/// drive unchanged, except for work done before an error of the mapping scheme.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum CommandError {
-    /// The range leaves the drive.
+    /// The range exceeds the drive.
     #[error("{op} of {sectors} sectors at sector {lba} exceeds the drive, which has {drive_sectors} sectors", op = .op.name())]
     OutOfRange {
         /// The command.
@@ -45,7 +45,7 @@ pub enum CommandError {
         /// First sector.
         lba: u64,
     },
-    /// Data that is not whole sectors, or too long for one command.
+    /// Data that does not consist of whole sectors, or is too long for one command.
     #[error("{op} of {bytes} bytes at sector {lba}; a command carries whole sectors of 512 bytes, fewer than 2³²", op = .op.name())]
     Length {
         /// The command.
@@ -65,7 +65,7 @@ pub enum CommandError {
         /// Bytes given.
         bytes: u64,
     },
-    /// No range, or more than the format of the command can carry.
+    /// No range, or more ranges than a command can carry.
     #[error("{op} with {ranges} ranges; a command carries 1 to {max}", op = .op.name(), max = RANGES_MAX)]
     Ranges {
         /// The command.
@@ -111,7 +111,7 @@ pub enum CommandError {
         /// Sectors of the whole copy.
         sectors: u64,
     },
-    /// Data needed for a read, a partial write or a copy cannot be read. The drive keeps working.
+    /// Data needed for a read, partial write or copy is unreadable. The drive keeps working.
     #[error(
         "unrecovered read error in sectors {lba} to {last}; they become readable again after a \
          whole write or a trim",
@@ -126,7 +126,7 @@ pub enum CommandError {
     /// A request that no command of the drive can execute.
     #[error("the drive does not support this command")]
     Unsupported,
-    /// [`Device::execute`](crate::Device::execute) while commands are outstanding.
+    /// A call of [`Device::execute`](crate::Device::execute) while commands are outstanding.
     #[error(
         "`execute` needs an idle drive, but {0} commands are in flight: use `submit`, or take their completions first"
     )]

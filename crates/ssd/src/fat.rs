@@ -14,6 +14,7 @@ pub(crate) fn metadata_sectors(boot: &[u8]) -> Option<u64> {
     let (cluster_sectors, fats) = (boot[13], u64::from(boot[16]));
     let (reserved, root_entries) = (u16_at(14), u16_at(17));
     let (fat_sectors, sectors) = (or(u16_at(22), u32_at(36)), or(u16_at(19), u32_at(32)));
+    // Partition tables have the same signature, so the fields of the BPB are checked as well.
     let is_fat = boot[510..] == [0x55, 0xaa]
         && matches!(boot[0], 0xeb | 0xe9)
         && matches!(sector_bytes, 512 | 1024 | 2048 | 4096)

@@ -17,7 +17,7 @@ pub struct Latencies {
 impl Latencies {
     /// An empty histogram.
     pub fn new() -> Self {
-        // The histogram grows with its values. Unused, it takes 16 KiB; sized for all of virtual time, it
+        // The histogram grows with its values. An empty one takes 16 KiB; one sized for all of virtual time
         // would take half a megabyte.
         let histogram = Histogram::new(3).expect("three digits are possible");
         Self { histogram, sum: 0, squares: 0, min: u64::MAX, max: 0 }
@@ -71,28 +71,28 @@ impl Latencies {
         let count = u128::from(self.count());
         match (count.checked_mul(self.squares), self.sum.checked_mul(self.sum)) {
             (Some(squares), Some(square)) => (squares.saturating_sub(square) as f64).sqrt() / count as f64,
-            // The integers overflow with billions of latencies of hours; rounding does not matter there.
+            // The integers overflow only with billions of latencies of hours. Rounding does not matter there.
             _ => (self.squares as f64 / count as f64 - self.mean() * self.mean()).max(0.0).sqrt(),
         }
     }
 
-    /// The latency that `percent` of all values do not exceed, never beyond the extremes; 0 if empty.
+    /// The latency that `percent` of all values do not exceed, limited to the extremes; 0 if empty.
     pub fn percentile(&self, percent: f64) -> u64 {
         let (min, max) = self.extremes();
-        // As a float, 99.9 / 100 of 1000 is a little more than 999: one rank too many.
+        // In floating point, 99.9 / 100 of 1000 is slightly above 999, which would select rank 1000.
         let quantile = percent / 100.0 * (1.0 - 1e-12);
         self.histogram.value_at_quantile(quantile).clamp(min, max)
     }
 
-    /// [`Latencies::percentile`], or `None` unless at least one value is expected beyond it on either side.
-    /// The 99th percentile needs 100 values, the 99.9th 1000; with fewer, it would equal the maximum.
+    /// [`Latencies::percentile`]; `None` unless at least one value is expected beyond it on either side. The
+    /// 99th percentile needs 100 values, the 99.9th 1000.
     pub fn known_percentile(&self, percent: f64) -> Option<u64> {
         let expected = self.count() as f64 * percent.min(100.0 - percent) / 100.0;
-        // As a float, a thousandth of 1000 is a little less than 1.
+        // In floating point, a thousandth of 1000 is slightly below 1.
         (expected > 1.0 - 1e-9).then(|| self.percentile(percent))
     }
 
-    /// Latencies and the count of each.
+    /// Latencies in the histogram, each with its count.
     pub fn counts(&self) -> Vec<(u64, u64)> {
         let steps = self.histogram.iter_recorded();
         steps.map(|step| (step.value_iterated_to(), step.count_at_value())).collect()

@@ -60,6 +60,7 @@ impl Bounds {
         if ranges.is_empty() || ranges.len() > RANGES_MAX {
             return Err(CommandError::Ranges { op: kind, ranges: ranges.len() });
         }
+        // A limit of 0 allows any value.
         let within = |limit, given: u64, allowed: u64| match allowed {
             0 => Ok(()),
             allowed if given <= allowed => Ok(()),
@@ -75,7 +76,7 @@ impl Bounds {
     }
 }
 
-/// Rejects a destination that overlaps a source. All ranges lie inside the drive.
+/// Rejects a copy whose destination overlaps a source. All ranges must lie inside the drive.
 pub(crate) fn check_overlap(destination: Lba, sectors: u64, sources: &[Range]) -> Result<(), CommandError> {
     let end = destination.get() + sectors;
     let hit = |source: &&Range| {

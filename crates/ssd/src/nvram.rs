@@ -1,17 +1,16 @@
 //! The non-volatile write cache.
 //!
-//! Its content survives a power cut, so a write to it is complete when it is stored. Three rules ensure that
-//! no data after a cut is older than at the last flush:
+//! The cache survives a power cut, so a cached write is durable. Three rules ensure that no unit after a cut
+//! is older than at the last flush:
 //!
-//! - While a unit is in the cache, no newer version is elsewhere: every write to the unit is cached, whatever
+//! - While a unit is in the cache, no newer version is elsewhere. Every write to the unit is cached, whatever
 //!   the admission policy, and the write buffer drops its version.
-//! - A unit leaves the cache only when it is on flash. Until then newer versions are cached as well, and a
-//!   flush waits for it.
-//! - A unit trimmed in the cache becomes a *tombstone*, which reads as zeros, until a flush makes the trim
+//! - An evicted unit stays part of the cache until it is on flash. Until then newer versions are cached as
+//!   well, and a flush waits for the unit.
+//! - A cached unit that is trimmed becomes a *tombstone*, which reads as zeros, until a flush makes the trim
 //!   durable. Without the tombstone, flash would return an older version after a cut.
 //!
-//! So the content at any time, with the units on their way to flash, is correct after a power cut at that
-//! time.
+//! So after a cut, the cache holds the cached units and the units on their way to flash.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Range;
@@ -25,23 +24,24 @@ use crate::config::{NvramConfig, NvramPolicyName};
 use crate::fat::metadata_sectors;
 use crate::stats::NvramStats;
 
-/// Arrival on flash, and departure number.
+/// Arrival of evicted units on flash, and their departure number.
 pub(crate) type Departed = Result<(When, u64), FtlError>;
 
 #[derive(Clone, Debug)]
 enum Admission {
     All,
     Units(Vec<Range<u64>>),
-    /// Writes to the first units of the drive; their number is learnt from a FAT boot sector.
+    /// Writes to this number of units at the start of the drive, learnt from a FAT boot sector.
     Fat(u64),
     Metadata,
 }
 
 #[derive(Clone, Debug, Stored)]
 struct Entry<P> {
-    /// `None`: a tombstone.
+    /// `None` for a tombstone.
     payload: Option<P>,
     tag: DataTag,
+    /// Number of the last access.
     used: u64,
 }
 
@@ -53,9 +53,8 @@ struct Leaving<P> {
 
 /// The non-volatile write cache with its content.
 ///
-/// A slot is occupied until its unit is on flash. When all slots are occupied, a write waits for the
-/// write-back of the least recently used units: the whole pages of a stripe, but at most a quarter of the
-/// cache.
+/// A unit occupies its slot until it is on flash. Without a free slot, a write waits for the eviction of the
+/// least recently used units: whole pages, at most a stripe and a quarter of the cache.
 #[derive(Clone, Debug, State)]
 pub struct Nvram<P> {
     #[state(skip)]
@@ -70,15 +69,18 @@ pub struct Nvram<P> {
     write_ns: u64,
     port: Bus,
     entries: BTreeMap<Lpn, Entry<P>>,
+    /// Units by last access.
     order: BTreeMap<u64, Lpn>,
     uses: u64,
+    /// Tombstones.
     trimmed: BTreeSet<Lpn>,
+    /// Evicted units by departure number.
     leaving: BTreeMap<u64, Leaving<P>>,
     leaving_units: usize,
-    /// Number of units admitted before their slots are free.
+    /// Units stored before a slot was free, by commands that cannot stall.
     early: usize,
     departures: u64,
-    /// Arrival of the last read for a partial write; nothing is written back before it.
+    /// Arrival of the last old content read for a partial write; evictions wait for it.
     merged: When,
     batch: Vec<(DataTag, Unit<P>)>,
     stats: NvramStats,
@@ -139,11 +141,11 @@ impl<P: Payload> Nvram<P> {
         self.leaving.values().any(|leaving| leaving.units.iter().any(|(unit, ..)| *unit == lpn))
     }
 
-    /// Learns the extent of the FAT volume from `boot`, its first sector.
+    /// Learns the extent of the metadata of a FAT volume from `boot`, its first sector.
     #[cold]
     pub(crate) fn learn(&mut self, boot: &[u8], geometry: &Geometry) {
         if let Admission::Fat(units) = &mut self.admission {
-            // Without a FAT boot sector, nothing is admitted from now on.
+            // Without a valid FAT boot sector, no new unit is admitted.
             let sectors = metadata_sectors(boot).unwrap_or(0);
             *units = sectors.div_ceil(u64::from(geometry.sectors_per_unit()));
         }
@@ -156,8 +158,8 @@ impl<P: Payload> Nvram<P> {
             Admission::Fat(units) => u64::from(lpn.get()) < *units,
             Admission::Metadata => hint == Hint::Metadata,
         };
-        // A newer version written to flash could arrive before a leaving one. A power cut would then restore
-        // the older version.
+        // If a newer version bypassed the cache, it could reach flash before the evicted one. A power cut
+        // would then restore the older version.
         admitted || self.holds(lpn) || self.is_leaving(lpn)
     }
 
@@ -201,8 +203,8 @@ impl<P: Payload> Nvram<P> {
         self.leaving_units
     }
 
-    /// Stores a unit; returns the completion of the access. Without a free slot, the command also waits for
-    /// one (see [`Nvram::next_place`]).
+    /// Stores a unit; returns the end of the access. Without a slot, the caller waits for
+    /// [`Nvram::next_place`].
     pub(crate) fn put(&mut self, now: SimTime, lpn: Lpn, payload: P, tag: DataTag) -> SimTime {
         if let Some(entry) = self.entries.get_mut(&lpn) {
             (entry.payload, entry.tag) = (Some(payload), tag);
@@ -217,17 +219,18 @@ impl<P: Payload> Nvram<P> {
         self.access(now, self.write_ns)
     }
 
-    /// Evicts the least recently used units. If flash fails, nothing changes.
+    /// Evicts the least recently used units. If flash fails, the cache is unchanged.
     pub(crate) fn evict(&mut self, ftl: &mut impl MappingScheme<Payload = P>) -> Departed {
         let oldest = self.order.values().next();
-        // The trim behind a tombstone must be durable before its slot is freed.
+        // A tombstone may leave only when its trim is durable, so a flush evicts all tombstones.
         if oldest.is_some_and(|lpn| self.trimmed.contains(lpn)) {
             return self.flush(When::START, ftl);
         }
-        // Evict whole pages of a stripe, at most a quarter of the cache.
+        // Whole pages only: at most a stripe and a quarter of the cache, but at least one page.
         let most = (ftl.stripe_units() as usize).min(self.capacity / 4).max(self.page_units);
         let ready = most.min(self.entries.len() - self.trimmed.len());
         let wanted = if ready < self.page_units { ready } else { ready - ready % self.page_units };
+        // Tombstones have no payload and are skipped.
         let unit = |lpn: &Lpn| {
             let entry = self.entries.get(lpn)?;
             Some((entry.tag, Unit { lpn: *lpn, payload: entry.payload.clone()? }))
@@ -238,8 +241,8 @@ impl<P: Payload> Nvram<P> {
         self.write_batch_back(When::START, ftl)
     }
 
-    /// Writes back the cached units of a range; returns their arrival on flash, and the departures. If flash
-    /// fails, the units stay.
+    /// Evicts the units of a range; returns their arrival on flash, and the departures. If flash fails, they
+    /// stay.
     pub(crate) fn write_back_units(
         &mut self,
         now: When,
@@ -262,7 +265,7 @@ impl<P: Payload> Nvram<P> {
             done = departed.0;
             departures.push(departed);
         }
-        // A tombstone leaves through a flush, which makes its trim durable.
+        // A flush makes the trims of tombstones durable and evicts the tombstones.
         if has_tombstone {
             let departed = self.flush(done, ftl)?;
             done = departed.0;
@@ -271,10 +274,10 @@ impl<P: Payload> Nvram<P> {
         Ok((done, departures))
     }
 
-    /// Writes `self.batch` to flash. Its slots stay occupied until it has arrived.
+    /// Writes the units of `self.batch` to flash. They keep their slots until arrival.
     fn write_batch_back(&mut self, now: When, ftl: &mut impl MappingScheme<Payload = P>) -> Departed {
         let ready = ftl.nand_mut().both(now, self.merged);
-        // Units with the same tag are programmed together.
+        // Only units with equal tags are programmed together.
         self.batch.sort_by_key(|&(tag, _)| tag);
         let mut done = ready;
         for run in self.batch.chunk_by(|a, b| a.0 == b.0) {
@@ -287,7 +290,7 @@ impl<P: Payload> Nvram<P> {
         Ok((done, self.depart(done, &units)))
     }
 
-    /// Moves `units` to `leaving`; returns the departure number.
+    /// Moves `units` to `leaving` under a new departure number, which it returns.
     fn depart(&mut self, arrive: When, units: &[Lpn]) -> u64 {
         let gone = |lpn: &Lpn| {
             let entry = self.entries.remove(lpn)?;
@@ -304,7 +307,7 @@ impl<P: Payload> Nvram<P> {
     pub(crate) fn arrived(&mut self, number: u64) {
         if let Some(arrived) = self.leaving.remove(&number) {
             self.leaving_units -= arrived.units.len();
-            // An older version that is still on its way must not be restored by a cut.
+            // Flash now holds this version, so a cut must not restore an older one that is still on its way.
             for older in self.leaving.range_mut(..number).map(|(_, leaving)| leaving) {
                 let before = older.units.len();
                 older.units.retain(|(lpn, ..)| arrived.units.iter().all(|(newer, ..)| newer != lpn));
@@ -314,9 +317,10 @@ impl<P: Payload> Nvram<P> {
         self.early = self.early.min(self.units_without_place());
     }
 
-    /// Admits one more unit before it has a slot; returns the time of a free slot. `None` if the units on
-    /// their way do not free enough slots.
+    /// Reserves the next slot that an evicted unit will free; returns its time. `None` if all of these slots
+    /// are reserved.
     pub(crate) fn next_place(&mut self) -> Option<When> {
+        // Departures free slots in order. `without` of these slots are reserved already.
         let (mut free, without) = (0, self.units_without_place());
         let frees_one = |leaving: &&Leaving<P>| {
             free += leaving.units.len();
@@ -331,12 +335,12 @@ impl<P: Payload> Nvram<P> {
         (self.entries.len() + self.leaving_units).saturating_sub(self.capacity)
     }
 
-    /// The cache after a power cut, which still holds units on their way to flash.
+    /// The cache after a power cut. Units on their way to flash are in the cache again.
     pub(crate) fn after_cut(&self) -> Self {
         let mut left = self.clone();
         let leaving = std::mem::take(&mut left.leaving);
         left.leaving_units = 0;
-        // If a unit is leaving in two versions, the newest one counts.
+        // Of several versions, the newest counts: first the cached one, then the latest departure.
         for (lpn, payload, tag) in leaving.into_values().rev().flat_map(|leaving| leaving.units) {
             if left.entries.contains_key(&lpn) {
                 continue;
@@ -360,17 +364,17 @@ impl<P: Payload> Nvram<P> {
         }
     }
 
-    /// Makes trims durable and returns the time; the tombstones leave then.
+    /// Makes trims durable; the tombstones leave at the returned time.
     pub(crate) fn flush(&mut self, now: When, ftl: &mut impl MappingScheme<Payload = P>) -> Departed {
         let mut trimmed = now;
         for &lpn in &self.trimmed {
-            // Trim again, because a power cut may have restored the unit.
+            // The unit is trimmed again, because a power cut may have restored an older version on flash.
             let done = ftl.trim(now, lpn, 1)?;
             trimmed = ftl.nand_mut().both(trimmed, done);
         }
         let mut done = ftl.flush(trimmed)?;
-        // After a cut, units on their way are still cached, so later trims and copies are durable only when
-        // these units have arrived.
+        // A cut returns units on their way to the cache, where they hide later trims and copies. So the flush
+        // completes only when these units have arrived.
         for leaving in self.leaving.values() {
             done = ftl.nand_mut().both(done, leaving.arrive);
         }
@@ -378,7 +382,7 @@ impl<P: Payload> Nvram<P> {
         Ok((done, self.depart(done, &trimmed)))
     }
 
-    /// Checks all entries. Cost: a pass over them.
+    /// Checks all entries.
     pub(crate) fn check(&self) -> Result<(), CheckError> {
         let sound = |(lpn, entry): (&Lpn, &Entry<P>)| {
             self.order.get(&entry.used) == Some(lpn) && self.trimmed.contains(lpn) == entry.payload.is_none()

@@ -1,4 +1,4 @@
-//! Oracle of power cuts: compares the content of the drive after a cut with the legal contents.
+//! Oracle for power cuts: compares the content of the drive after a cut with the legal contents.
 
 use std::collections::BTreeMap;
 use std::ops::Range;
@@ -6,12 +6,12 @@ use std::ops::Range;
 use strobe_nand::Payload;
 use strobe_types::Lpn;
 
-/// Legal contents of each unit: at the last flush, and after every change since. Memory: one content per
-/// unit, and one per change since the last flush.
+/// Legal contents of each unit after a cut: at the last flush, and after each change since. Memory: one
+/// content per unit, and one per change.
 #[derive(Clone, Debug)]
 pub(crate) struct Oracle<P> {
     durable: Vec<P>,
-    /// Contents since the last flush, each with its number, the newest last.
+    /// Contents since the last flush, each with its change number, the newest last.
     since: BTreeMap<Lpn, Vec<(u64, P)>>,
     seen: u64,
 }
@@ -25,9 +25,9 @@ pub struct Verdict {
     pub unflushed: u64,
     /// Unflushed units with their newest content.
     pub newest: u64,
-    /// Unflushed units with their content at the last flush or between changes since: a legal loss.
+    /// Unflushed units with their content at the last flush or an intermediate one since: a legal loss.
     pub older: u64,
-    /// Units with any other content: flushed data was lost, or trimmed data came back.
+    /// Units with an illegal content: flushed data was lost, or trimmed data came back.
     pub wrong: Vec<Lpn>,
 }
 
@@ -41,6 +41,7 @@ impl<P: Payload> Oracle<P> {
     }
 
     pub(crate) fn holds(&mut self, lpn: Lpn, content: P) {
+        // Contents equal to the newest one are no change.
         let since = self.since.get(&lpn).and_then(|since| since.last());
         if since.map_or(&self.durable[lpn.index()], |(_, newest)| newest) != &content {
             self.seen += 1;
@@ -48,11 +49,12 @@ impl<P: Payload> Oracle<P> {
         }
     }
 
-    /// Makes the changes up to number `seen` durable, for the units of `range` or for all.
+    /// Makes changes up to number `seen` durable, for the units of `range` or all.
     pub(crate) fn durable(&mut self, range: Option<Range<Lpn>>, seen: u64) {
         let range = range.unwrap_or(Lpn::new(0)..Lpn::new(u32::MAX));
         let mut emptied = Vec::new();
         for (&lpn, since) in self.since.range_mut(range) {
+            // The newest change up to `seen` becomes the durable content; older ones are no longer legal.
             let known = since.partition_point(|&(number, _)| number <= seen);
             if let Some((_, content)) = since.drain(..known).next_back() {
                 self.durable[lpn.index()] = content;
@@ -84,7 +86,7 @@ impl<P: Payload> Oracle<P> {
                 _ => verdict.wrong.push(lpn),
             }
         }
-        // The contents read are the durable contents from now on.
+        // A content that was read after the cut must not change any more, so it is durable from now on.
         self.durable = read;
         self.since.clear();
         verdict

@@ -22,7 +22,7 @@ pub enum Pacing {
     Open,
 }
 
-/// Amount of work, over the life of the drive, that ends the issue of commands.
+/// Total host work since the drive was built; no command is issued once it is reached.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Stored)]
 pub enum Goal {
     /// Mapping units written: [`HostCounts::units_written`].
@@ -52,14 +52,14 @@ impl Goal {
 #[derive(Clone, Debug, Stored)]
 pub struct HostQueue {
     pacing: Pacing,
-    /// Nothing is issued once the goal is reached.
+    /// No request is issued once the goal is reached.
     goal: Option<Goal>,
     now: SimTime,
     next_issue: SimTime,
     /// Time of the latest completion so far: the end of the run.
     finished: SimTime,
     in_flight: usize,
-    /// Completions whose slots no new request has taken yet; some may lie in the future.
+    /// Completion times whose queue slots no new request has taken. Some may lie in the future.
     completions: BinaryHeap<Reverse<SimTime>>,
 }
 
@@ -77,8 +77,7 @@ impl HostQueue {
         }
     }
 
-    /// A queue for the time after a power cut: from `start` on, with the same pacing and goal, and nothing in
-    /// flight.
+    /// An empty queue with equal pacing and goal from `start` on, after a power cut.
     #[must_use]
     pub fn restarted(&self, start: SimTime) -> Self {
         Self { goal: self.goal, ..Self::new(self.pacing, start.max(self.now)) }
@@ -105,13 +104,14 @@ impl HostQueue {
         self.finished
     }
 
-    /// Time of the next [`HostQueue::issue`], if it need not [wait](Self::must_wait).
+    /// Time of the next [`HostQueue::issue`], provided that [`HostQueue::must_wait`] is false.
     #[inline]
     pub fn due(&self, arrival: Option<SimTime>) -> SimTime {
         match self.pacing {
             Pacing::Open => self.now.max(arrival.unwrap_or(self.now)),
             Pacing::Closed { depth: 0 | 1, .. } => self.next_issue.max(self.finished),
             Pacing::Closed { depth, .. } => {
+                // A full queue issues at its earliest completion, whose slot the new request takes.
                 let is_full = self.in_flight + self.completions.len() >= depth as usize;
                 let place =
                     self.completions.peek().filter(|_| is_full).map_or(self.now, |&Reverse(done)| done);
@@ -134,7 +134,7 @@ impl HostQueue {
         self.now
     }
 
-    /// Records that a request completes at `done`, now or later.
+    /// Records that a request completes at `done`, which may lie in the future.
     #[inline]
     pub fn complete(&mut self, done: SimTime) {
         self.in_flight -= 1;
@@ -151,7 +151,7 @@ impl HostQueue {
         self.in_flight
     }
 
-    /// Withdraws the request issued last, which is not submitted after all.
+    /// Withdraws the request issued last, which was not submitted.
     pub fn withdraw(&mut self) {
         self.in_flight -= 1;
     }

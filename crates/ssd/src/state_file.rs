@@ -1,16 +1,17 @@
-//! Drives saved to files: the whole state, so a warm-up need run only once.
+//! State files: the whole state of a drive, so a warm-up runs only once.
 //!
-//! An image (`--image`) holds flash alone, and its drive is recovered as after a power cut. A state file
-//! holds a drive in the middle of its work, which continues as if uninterrupted.
+//! An image (`--image`) holds only flash; its drive is recovered as after a power cut. A state file also
+//! holds in-flight commands and caches; its drive continues as if uninterrupted.
 //!
 //! File format, integers little-endian:
 //!
 //! 1. Magic, 8 bytes, and the format version, 4 bytes.
 //! 2. Frames: length (4 bytes), CRC-32C of the frame's number and content (4 bytes), up to 1 MiB of content.
-//! 3. The first frames hold the length of the header (8 bytes) and the header as JSON; then comes the state.
+//! 3. The content of the frames: length of the header (8 bytes), header as JSON, state.
 //! 4. A frame without content ends the file.
 //!
-//! A new layout needs a new format version. A test detects it with the states in `crates/cli/tests/data`.
+//! A new layout needs a new format version. A test with the states in `crates/cli/tests/data` detects a
+//! changed layout.
 
 use std::fs::File;
 use std::io::{self, BufReader, ErrorKind, Read, Write};
@@ -25,7 +26,7 @@ use crate::config::DriveConfig;
 use crate::device::Simulated;
 
 const MAGIC: &[u8; 8] = b"strobe\xf0S";
-/// Format version, raised with every change of the content of a state.
+/// Format version, raised with every change of the layout.
 const VERSION: u32 = 14;
 const FRAME_BYTES: usize = 1 << 20;
 const HEADER_BYTES_MAX: u64 = 1 << 24;
@@ -33,7 +34,7 @@ const HEADER_BYTES_MAX: u64 = 1 << 24;
 /// Description of the drive in a state file.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct StateHeader {
-    /// Version of the writing program; no other version reads the state.
+    /// Version of the writing program. No other version can read the state.
     pub strobe_version: String,
     /// The drive.
     pub drive: DriveConfig,
@@ -57,10 +58,10 @@ impl StateHeader {
         }
     }
 
-    /// Messages about the keys that differ from `drive` and `timing`, with both values.
+    /// One message for each key that differs from `drive` and `timing`, with both values.
     pub fn differences(&self, drive: &DriveConfig, timing: bool) -> Vec<String> {
         let value = |drive: &DriveConfig, timing: bool| {
-            // The name of the preset makes no difference.
+            // Only the resulting keys matter, not the preset that set them.
             let drive = DriveConfig { preset: None, ..drive.clone() };
             serde_json::json!({ "drive": drive, "run": { "timing": timing } })
         };
@@ -112,7 +113,7 @@ pub enum StateProblem {
 }
 
 /// Writes the whole state of `drive`, described by `header`, then the output of `more`. Cost: a pass over the
-/// memory of the drive; the file is about as large.
+/// memory of the drive. The file is about as large as that memory.
 pub fn write_state(
     out: &mut dyn Write,
     header: &StateHeader,
@@ -138,7 +139,7 @@ pub struct StateFile {
     path: PathBuf,
     header: StateHeader,
     frames: FrameReader<BufReader<File>>,
-    /// An upper bound for any length in the file.
+    /// Size of the file, the upper bound of any length in it.
     bytes: u64,
 }
 
@@ -169,12 +170,13 @@ impl StateFile {
         let mut length = [0; 8];
         frames.read_exact(&mut length)?;
         let length = u64::from_le_bytes(length);
+        // A damaged length must not cause a large allocation.
         if length > bytes.min(HEADER_BYTES_MAX) {
             return Err(StateError::Short.into());
         }
         let mut text = vec![0; length as usize];
         frames.read_exact(&mut text)?;
-        // The version is checked first, because another version may have other keys.
+        // The version is checked before the keys, because another version may have other keys.
         let value: Value = serde_json::from_slice(&text).map_err(|_| StateProblem::NoState)?;
         if value["strobe_version"] != ours {
             let theirs = value["strobe_version"].as_str().unwrap_or("of an unknown version").to_owned();
@@ -227,7 +229,7 @@ impl StateFile {
     ) -> Result<(), StateFileError> {
         let loaded = self.try_load_into(drive, more);
         loaded.map_err(|error| match error {
-            // Errors of the system and of the checksums need no context.
+            // I/O errors include damaged frames. Their messages need no context.
             StateError::Io(error) => failed(&self.path, error.into()),
             error => failed(&self.path, error.into()),
         })
@@ -241,6 +243,7 @@ impl StateFile {
         let mut reader = StateReader::new(&mut self.frames, self.bytes);
         drive.load_state(&mut reader)?;
         more(&mut reader)?;
+        // Bytes after the empty frame are not part of the state.
         if reader.check_end()? && self.frames.at == self.bytes {
             Ok(())
         } else {
@@ -253,7 +256,7 @@ fn failed(path: &Path, problem: StateProblem) -> StateFileError {
     StateFileError { path: path.display().to_string(), problem }
 }
 
-/// Messages about the keys that differ between two tables, with both values.
+/// One message for each key that differs between two tables, with both values.
 pub fn differences(was: &Value, is: &Value) -> Vec<String> {
     let mut found = Vec::new();
     compare("", was, is, &mut found);
@@ -310,7 +313,7 @@ impl Write for FrameWriter<'_> {
     }
 }
 
-/// Verifies the content of a frame before it returns any.
+/// Reader that verifies each frame before it returns bytes of the frame.
 #[derive(Debug)]
 struct FrameReader<R> {
     input: R,

@@ -9,7 +9,7 @@ use strobe_types::{Geometry, counters};
 use crate::command::CommandKind;
 
 counters! {
-    /// Counts of a command, added when it completes.
+    /// Counts of one command, added to [`HostCounts`] at delivery.
     #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
     pub(crate) struct Tally {
         pub bytes: u64,
@@ -45,7 +45,7 @@ impl HostCounts {
         self.read_modify_writes += tally.read_modify_writes;
     }
 
-    /// Counts an error, and the units written to flash before it.
+    /// Counts an error, and the units written before the error.
     #[cold]
     pub(crate) fn add_failed(&mut self, kind: CommandKind, tally: &Tally) {
         self.errors[kind as usize] += 1;
@@ -145,8 +145,8 @@ pub struct ReclaimUnits {
     pub unit_sectors: u64,
     /// Reclaim groups.
     pub groups: u16,
-    /// Sectors until the reclaim unit of each handle is full: all handles of group 0, then of the next group.
-    /// Buffered data counts as written.
+    /// Sectors until the reclaim unit of each handle is full, ordered by group, then by handle. Buffered data
+    /// counts as written.
     pub sectors_left: Vec<u64>,
 }
 
@@ -158,8 +158,7 @@ impl ReclaimUnits {
 }
 
 impl DriveStats {
-    /// Time that dies spent on background work (garbage collection, merges, wear levelling, erases), summed
-    /// over all dies, in ns.
+    /// Time in ns, summed over dies, of background work: garbage collection, merges, wear levelling, erases.
     pub fn background_ns(&self) -> u64 {
         let classes = [Class::BackgroundRead, Class::BackgroundProgram, Class::Erase];
         classes.iter().map(|&class| self.occupancy.of(class)).sum()

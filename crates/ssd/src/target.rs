@@ -1,4 +1,4 @@
-//! A drive behind a server of block requests, common to all protocols.
+//! A drive behind a block server: requests of any protocol, each of one or more commands.
 
 use std::collections::BTreeMap;
 
@@ -84,7 +84,7 @@ pub struct Answer {
     pub result: Result<Vec<u8>, CommandError>,
 }
 
-/// A drive with the requests of a host. A request consists of one or more commands, and is answered when all
+/// A drive and the requests of its host. A request consists of one or more commands. It is answered when all
 /// of them are complete.
 pub struct Target {
     drive: Box<dyn Simulated>,
@@ -115,12 +115,12 @@ impl Target {
         &*self.drive
     }
 
-    /// The drive, for inspection or preparation; not for commands.
+    /// The drive, for inspection and preparation. Commands must use [`Target::submit`].
     pub fn drive_mut(&mut self) -> &mut dyn Simulated {
         &mut *self.drive
     }
 
-    /// Replaces the drive and drops requests in flight; counts and the first error stay.
+    /// Replaces the drive and drops the requests in flight. Counts and the first error stay.
     pub fn replace_drive(&mut self, drive: Box<dyn Simulated>) {
         self.drive = drive;
         self.jobs.clear();
@@ -142,7 +142,7 @@ impl Target {
         self.first_error.as_deref()
     }
 
-    /// Submits a request at `now`: all its `commands`, which have one kind, with the `data` of a write.
+    /// Submits a request at `now`: all its `commands`, of one kind, with the `data` of a write.
     pub fn submit(&mut self, now: SimTime, tag: u64, commands: &[Command<'_>], data: Option<&[u8]>) {
         self.requests.add(commands);
         let number = self.submitted;
@@ -153,7 +153,7 @@ impl Target {
         }
     }
 
-    /// Answers, at `now`, a request that is not for the drive or that no command of the drive can execute.
+    /// Answers a request at `now` that is not for the drive, or that no command can execute.
     pub fn answer(&mut self, now: SimTime, tag: u64, result: Result<Vec<u8>, CommandError>) {
         self.requests.other += 1;
         self.finish(self.submitted, Job { tag, commands: 0, at: now, result });
@@ -165,7 +165,7 @@ impl Target {
         self.answers.insert((at, number), Answer { tag, at, result });
     }
 
-    /// Time of the next event that the host could notice; `None` if nothing is pending.
+    /// Time of the next answer or drive event; `None` if nothing is pending.
     pub fn next_event(&self) -> Option<SimTime> {
         let answer = self.answers.keys().next().map(|&(at, _)| at);
         [answer, self.drive.next_event()].into_iter().flatten().min()
@@ -176,7 +176,7 @@ impl Target {
     pub fn advance(&mut self, until: SimTime, answers: &mut Vec<Answer>) {
         let mut completions = Vec::new();
         self.drive.advance(until, &mut completions);
-        // A request is complete with its last command. One failed command makes it fail.
+        // A request completes with its last command, and fails if one of its commands fails.
         for Completion { tag: number, at, result, .. } in completions {
             let Some(job) = self.jobs.get_mut(&number) else { continue };
             job.commands -= 1;

@@ -75,6 +75,7 @@ fn job(prefix: &str, job: &Value, found: &mut BTreeMap<String, Value>) {
             }
         };
         ["iops", "bw_bytes", "io_bytes", "total_ios"].iter().for_each(|name| put(name, &side[*name]));
+        // In open loop the latency counts from arrival; in closed loop only the latency from issue exists.
         let latency = if side["lat_ns"].is_object() { &side["lat_ns"] } else { &side["clat_ns"] };
         put("mean_ns", &latency["mean"]);
         put("max_ns", &latency["max"]);
@@ -125,6 +126,7 @@ impl Kind {
         match (self, other) {
             (one, two) if one == two => one,
             (Kind::Whole, Kind::Number) | (Kind::Number, Kind::Whole) => Kind::Number,
+            // Values of different kinds have a common column only as text.
             _ => Kind::Text,
         }
     }
@@ -203,7 +205,7 @@ impl<'a> Rows<'a> {
         columns.push(Column { name: "error".to_owned(), values: Values::Text(errors) });
         for (name, kind) in &self.columns {
             let values = found.iter_mut().map(|row| row.remove(name)).collect();
-            // A leading column already has the hash, including rows without a result.
+            // A leading column already has the hash, also for rows without a result.
             if name != "config_hash" {
                 columns.push(Column { name: name.clone(), values: kind.column(values) });
             }

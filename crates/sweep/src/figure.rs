@@ -3,9 +3,9 @@ use strobe_report::{Chart, Curve, Mean};
 use crate::plan::{number, short, shown};
 use crate::{Estimate, Plan, Summary};
 
-/// Most curves of a chart; more are split.
+/// More curves than this are split into several charts.
 const CURVES_MAX: usize = 8;
-/// The space for names limits the curves of a chart.
+/// Most curves drawn in a chart: more names have no space.
 const CURVES_DRAWN: usize = 12;
 const CHARTS_MAX: usize = 12;
 
@@ -44,7 +44,8 @@ fn over_axis(plan: &Plan, summary: &Summary, measure: usize, over: usize) -> Vec
         let over = Some(plan.keys[over].clone());
         return chart(summary, measure, over, (Vec::new(), whole)).into_iter().collect();
     }
-    // Too many curves for one chart.
+    // Too many curves for one chart: one key distinguishes the curves, the others give a chart per
+    // combination.
     let compared = summary.compare.as_ref().and_then(|key| plan.keys.iter().position(|other| other == key));
     let curve = compared.filter(|at| others.contains(at)).or(others.last().copied());
     let is_facet = |at: usize| others.contains(&at) && Some(at) != curve;
@@ -127,7 +128,7 @@ fn estimates(summary: &Summary, measure: usize) -> impl Iterator<Item = (usize, 
     found.filter_map(move |found| Some((found.configuration, found.measures[measure].as_ref()?)))
 }
 
-/// If at most half of the bars exist, as with `sweep.points`, each configuration is a group.
+/// Each configuration is a group if at most half of the grid's bars exist, as with `sweep.points`.
 fn bars(plan: &Plan, summary: &Summary, measure: usize) -> (Vec<String>, Vec<Curve>) {
     let last = plan.keys.len().saturating_sub(1);
     let (mut groups, mut kinds) = (Vec::new(), Vec::new());

@@ -75,6 +75,8 @@ impl SweepFile {
         let mut table = load_table(path)?;
         apply_sets(&mut table, sets)?;
         let is_set = |key: &str| sets.iter().any(|set| set.split('=').next().map(str::trim) == Some(key));
+        // A path from `--set` is relative to the current folder. It becomes absolute before the file's folder
+        // applies.
         for (inner, name) in [("workload", "path"), ("drive", "preset")] {
             let key = format!("{inner}.{name}");
             if let Some(Value::String(text)) = table.get_mut(inner).and_then(|inner| inner.get_mut(name))
@@ -202,7 +204,7 @@ fn check_value(at: &str, key: &str, value: &Value) -> Result<(), SweepError> {
     Ok(())
 }
 
-/// Dotted keys mean the same with and without quotes.
+/// Flattens nested tables to dotted keys, so quotes around a key make no difference.
 fn flattened<'a>(table: &'a Table, above: &str, into: &mut Vec<(String, &'a Value)>) {
     for (key, value) in table {
         let path = if above.is_empty() { key.clone() } else { format!("{above}.{key}") };
@@ -282,7 +284,7 @@ fn compare(
     grid: &[(String, Vec<Value>)],
     points: &[Vec<(String, Value)>],
 ) -> Result<Option<String>, SweepError> {
-    // Different traces differ in everything, so a comparison says little.
+    // Different traces differ in everything, so traces are not compared by default.
     let is_meant = |(key, values): &&(String, Vec<Value>)| values.len() > 1 && key != TRACE;
     let several: Vec<&(String, Vec<Value>)> = grid.iter().filter(is_meant).collect();
     let Some(given) = given else {

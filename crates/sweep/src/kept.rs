@@ -1,4 +1,4 @@
-//! The description of a sweep in its folder, so a report needs no sweep file.
+//! Description of a sweep, stored in its folder. A report thus needs no sweep file.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};

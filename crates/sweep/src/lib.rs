@@ -2,8 +2,8 @@
 //!
 //! 1. [`SweepFile`] reads an experiment file with an additional table, `[sweep]`.
 //! 2. [`Plan`] has a point for every combination and seed.
-//! 3. [`Schedule`] chooses the points to run next. Points with a shared warm-up wait for the one that saves
-//!    it, and further seeds wait for the spread of the first ones.
+//! 3. [`Schedule`] chooses the points to run next. Points with a shared warm-up wait for the point that saves
+//!    it. Further seeds wait for the spread of the first seeds.
 //! 4. [`carry_out`] runs a point. It is a function from text to text, called by worker processes on this
 //!    machine ([`Sweep::run`]) or by any Python executor.
 //! 5. [`Store`] keeps finished points, so a killed sweep can be resumed.

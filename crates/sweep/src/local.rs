@@ -27,8 +27,8 @@ pub(crate) fn on_processes<O>(
         move |task| work(&mut process, &task, command, children)
     };
     Pool::run(count, worker, |pool| {
-        // Processes are killed first, because the pool waits for its threads and these wait for the
-        // processes.
+        // `_killed` ends the processes before the pool joins its threads, because each thread waits for its
+        // process.
         let _killed = Killed(&children);
         drive(pool)
     })
@@ -68,6 +68,7 @@ impl<'a> Process<'a> {
         let mut command = command();
         command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::null());
         children.with(|all| {
+            // The process starts under the lock, so none starts after all have been killed.
             let all = all.as_mut().ok_or_else(|| std::io::Error::other("the sweep has ended"))?;
             let mut child = command.spawn()?;
             let pipes = child.stdin.take().zip(child.stdout.take());
@@ -81,6 +82,7 @@ impl<'a> Process<'a> {
     fn ask(&mut self, task: &Task) -> Option<String> {
         self.input.write_all((task.to_line() + "\n").as_bytes()).ok()?;
         let mut text = String::new();
+        // An answer without a line end comes from a worker that died while it wrote.
         self.output.read_line(&mut text).ok().filter(|_| text.ends_with('\n'))?;
         Some(text)
     }
@@ -115,6 +117,7 @@ fn work<'a>(
             *process = Some(worker);
             Report::Answer { point: task.point, text }
         }
+        // A dead worker is not put back, so the next task starts a new process.
         None => Report::Died { point: task.point, reason: worker.end() },
     }
 }

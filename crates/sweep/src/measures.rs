@@ -123,6 +123,7 @@ impl Features {
     pub(crate) fn check(&self, measures: &[String]) -> Result<(), SweepError> {
         let columns = self.columns(self.has_times);
         let Some(missing) = measures.iter().find(|measure| !columns.has(measure)) else { return Ok(()) };
+        // If timing alone is missing, the cure is run.timing and not another name.
         let what = if !self.has_times && self.columns(true).has(missing) {
             format!(
                 "\"{missing}\" needs times, and run.timing = false counts operations only: set it to true"

@@ -90,7 +90,7 @@ fn means(plan: &Plan, summary: &Summary, naming: Naming) -> Table {
     };
     let has_mark = summary.configurations.iter().any(|found| found.not_steady_runs() > 0);
     let note = if has_mark { format!(" {NOT_STEADY} has runs that were not steady.") } else { String::new() };
-    // Printed with the differences instead, if there are any.
+    // A table of differences shows this line instead, if there is such a table.
     let left_out = about_left_out(plan, summary).filter(|_| summary.differences.is_empty());
     let left_out = left_out.map(|line| format!(" {line}")).unwrap_or_default();
     Table {

@@ -10,7 +10,7 @@ use parquet::schema::types::{Type, TypePtr};
 
 use crate::{Column, Rows, Store, SweepError, Values};
 
-/// Rows of a row group, which is held in memory.
+/// Rows per row group. One group is held in memory.
 const GROUP: usize = 1000;
 
 fn failed(error: ParquetError) -> SweepError {
@@ -20,6 +20,7 @@ fn failed(error: ParquetError) -> SweepError {
 /// Writes `rows`. Equal rows give equal bytes.
 pub fn write_parquet<W: Write + Send>(rows: &Rows<'_>, store: &Store, out: W) -> Result<(), SweepError> {
     let properties = WriterProperties::builder().set_compression(Compression::SNAPPY).build();
+    // The empty range gives the names and kinds of the columns.
     let first = rows.columns(0..0, store)?;
     let schema = schema(&first).map_err(failed)?;
     let mut writer = SerializedFileWriter::new(out, schema, Arc::new(properties)).map_err(failed)?;

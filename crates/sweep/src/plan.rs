@@ -1,3 +1,5 @@
+//! Points of a sweep.
+
 use std::collections::BTreeMap;
 use std::io::Read as _;
 use std::path::{Path, PathBuf};
@@ -23,8 +25,8 @@ pub struct Configuration {
     pub refused: Option<String>,
     /// Hash of the configuration; empty if it is refused.
     pub config_hash: String,
-    /// True if a trace gives the requests. Results of different seeds then differ only if the drive is
-    /// random, so a third seed runs only if the results of the first two differ.
+    /// True if the workload is a trace. Seeds then differ only if the drive is random, so a third seed runs
+    /// only if the first two results differ.
     pub is_trace: bool,
 }
 
@@ -84,11 +86,12 @@ impl Plan {
                     features.add(&experiment);
                     configuration.is_trace = matches!(experiment.workload, WorkloadConfig::Trace(_));
                     let trace = trace_hash(&experiment, &mut traces)?;
-                    // The warm-up key is computed once for all seeds, because it is as long as the
-                    // configuration.
+                    // The warm-up key is as long as the configuration. It is computed once, and each seed is
+                    // appended below.
                     experiment.seed = 0;
                     let own = file.own_of(&keys, &configuration);
-                    // States do not include the memory of the caller's policies.
+                    // A state does not contain the memory of the caller's policies, so their warm-up is not
+                    // shared.
                     let warm = warm_key(&experiment).filter(|_| file.share_warmup && own.is_empty());
                     let warm = warm.map(|key| points::key("warm", &(key, &trace)));
                     for &seed in &file.seeds.all {
@@ -100,7 +103,8 @@ impl Plan {
                         });
                     }
                 }
-                // An unknown key is an error of the whole sweep.
+                // An unknown key is an error of the whole sweep. Other refusals concern this combination
+                // only.
                 Err(Refusal::Config(error)) if is_unknown(&error) => return Err(error.into()),
                 Err(error) => {
                     configuration.refused = Some(error.to_string());
@@ -119,7 +123,7 @@ impl Plan {
         Ok(plan)
     }
 
-    /// A value that fails in every combination is an error in the file rather than an invalid combination.
+    /// Reports a value that is refused in every combination as an error of the file.
     fn refuse_values(&self) -> Result<(), SweepError> {
         let refused =
             || self.configurations.iter().filter_map(|found| Some((found, found.refused.as_ref()?)));
@@ -181,7 +185,7 @@ impl Plan {
         }
     }
 
-    /// All values but one. Configurations with equal texts can be compared.
+    /// Text of all values except the one at `place`. Configurations with equal texts can be compared.
     pub(crate) fn all_else(&self, configuration: usize, place: usize) -> String {
         let mut values = self.configurations[configuration].values.clone();
         values[place] = None;
@@ -221,6 +225,7 @@ fn values_of(file: &SweepFile, keys: &[String], number: usize) -> Vec<Option<Val
             values[at] = Some(value.clone());
         }
     };
+    // `number` has one digit per grid key, the last key lowest; the rest is the index of the point.
     for (key, choices) in file.grid.iter().rev() {
         put(key, &choices[rest % choices.len()]);
         rest /= choices.len();
@@ -281,7 +286,7 @@ impl SweepFile {
     ) -> Result<Experiment, Refusal> {
         let sets = self.sets(keys, configuration, seed);
         let read = Experiment::from_table(self.experiment.clone(), &sets, &self.folder);
-        // Drops the command-line context of an error, because the user did not write these options.
+        // These options come from the sweep and not from the user, so the error must not name them.
         let unblamed = |error| if let ConfigError::Given { error, .. } = error { *error } else { error };
         let experiment = read.map_err(unblamed)?;
         memory_bytes(&experiment.drive).map_err(Refusal::Drive)?;
@@ -315,7 +320,7 @@ fn trace_hash(experiment: &Experiment, known: &mut BTreeMap<String, String>) -> 
         return Ok(hash.clone());
     }
     let path = Path::new(&trace.path);
-    // The content is part of a point's key, so a changed trace is not mistaken for a finished point.
+    // The content of the trace is part of a point's key, so a changed trace makes new points.
     let hashed = || -> std::io::Result<String> {
         if !std::fs::metadata(path)?.is_file() {
             return Err(std::io::Error::other("a sweep reads its trace many times: use a file, not a pipe"));

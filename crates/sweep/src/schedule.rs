@@ -60,7 +60,7 @@ pub struct Schedule {
 impl Schedule {
     /// Schedules the points that are not in `store`. State files are below `folder`.
     pub fn new(plan: &Arc<Plan>, store: &mut Store, folder: &Path) -> Result<Self, SweepError> {
-        // Seeds of a trace differ only if the drive is random: two runs show that.
+        // Results of a trace differ between seeds only if the drive is random. Two runs show whether it is.
         let first = |configuration: &Configuration| {
             if configuration.is_trace {
                 plan.file.seeds.first.min(TRACE_SEEDS)
@@ -108,7 +108,7 @@ impl Schedule {
                 continue;
             }
             match store.find(&self.plan.points[point].key)? {
-                // A lost point is run again, because the worker may have been at fault.
+                // A lost point runs again, because its worker may have been at fault.
                 None | Some(Outcome::Lost(_)) => self.enqueue(point),
                 Some(outcome) => self.count(point, &outcome, store)?,
             }
@@ -125,6 +125,7 @@ impl Schedule {
 
     fn is_shared(&self, point: usize) -> bool {
         let Some(warm) = &self.plan.points[point].warm else { return false };
+        // A warm-up that only one point uses need not be saved.
         self.warm.get(warm).is_some_and(|warm| warm.left > 1 || warm.is_ready)
     }
 
@@ -141,7 +142,7 @@ impl Schedule {
             {
                 let path = self.state(&key);
                 let warm = self.warm.entry(key).or_default();
-                // Another point is saving this state, so this one waits for it.
+                // Another point is saving this state, so this point waits for it.
                 if warm.is_led && !warm.is_ready {
                     warm.waiting.push(point);
                     continue;
@@ -172,6 +173,7 @@ impl Schedule {
                     // The state may never have been saved.
                     let _ = std::fs::remove_file(path);
                 }
+                // The waiting points keep their order at the front of the queue.
                 waiting.into_iter().rev().for_each(|point| self.ready.push_front(point));
             }
         }
@@ -187,7 +189,7 @@ impl Schedule {
             return self.done(point, &Outcome::Lost(text), store);
         }
         self.running -= 1;
-        // If this point was to save the state, another one does.
+        // If this point was to save the state, the next point that starts saves it.
         if let Some(warm) = self.plan.points[point].warm.as_ref().and_then(|key| self.warm.get_mut(key))
             && !warm.is_ready
         {
@@ -200,6 +202,7 @@ impl Schedule {
     fn count(&mut self, point: usize, outcome: &Outcome, store: &mut Store) -> Result<(), SweepError> {
         self.finished += 1;
         let seeds = self.seeds();
+        // Points are grouped by configuration, one per seed.
         let (configuration, place) = (point / seeds, point % seeds);
         let progress = &mut self.configurations[configuration];
         progress.done += 1;
@@ -219,7 +222,7 @@ impl Schedule {
         }
         let first = self.plan.file.seeds.first;
         if progress.wanted < first {
-            // Trace: if two seeds give equal results, all do.
+            // Equal results of two seeds of a trace show that nothing is random, so no further seed runs.
             let is_same = progress.digests.windows(2).all(|pair| pair[0] == pair[1]);
             if is_same && progress.digests.len() == progress.wanted {
                 return Ok(());

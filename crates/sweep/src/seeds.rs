@@ -3,8 +3,9 @@ use toml::Value;
 use crate::SweepError;
 
 const SEEDS_MAX: u64 = 10_000;
-/// Fewest seeds of the first stage with `until`, and the default of `seeds` then. Only these determine the
-/// interval: with 8 it is 21 % wider than with infinitely many, with 2 six times as wide.
+/// Fewest seeds of the first stage with `until`, and the default of `seeds` then. Only the first stage
+/// determines the interval. With 8 seeds it is 21 % wider than with infinitely many, with 2 six times as
+/// wide.
 const PILOT_MIN: u64 = 8;
 
 /// Seeds of each configuration.

@@ -29,8 +29,8 @@ pub fn estimate(values: &[f64], confidence: f64) -> Option<Estimate> {
 /// from the first `pilot` values; `None` without values.
 ///
 /// Choosing the number by the spread of all values favours samples that happen to be narrow, so their
-/// intervals hold the truth too rarely. The mean of normal values is independent of the spread of the pilot.
-/// An interval from the pilot's spread thus keeps its confidence, however many values follow.
+/// intervals contain the true mean too rarely. The mean of normal values is independent of the spread of the
+/// pilot. An interval from the pilot's spread thus keeps its confidence, however many values follow.
 pub fn two_stage_estimate(values: &[f64], pilot: usize, confidence: f64) -> Option<Estimate> {
     let n = values.len();
     if n == 0 {
@@ -49,13 +49,13 @@ pub fn two_stage_estimate(values: &[f64], pilot: usize, confidence: f64) -> Opti
 /// of the `pilot`. It is at least the length of the pilot and at most `most`. `None` for a pilot with fewer
 /// than two values.
 ///
-/// Example: eight values with mean 4 and deviation 0.1 have t = 2.36; for 1 % of the mean (2.36 · 0.1 /
-/// 0.04)² = 35 are needed.
+/// Example: eight values with mean 4 and deviation 0.1 have t = 2.36; for 1 % of the mean, (2.36 · 0.1 /
+/// 0.04)² = 35 values are needed.
 pub fn seeds_needed(pilot: &[f64], share: f64, confidence: f64, most: usize) -> Option<usize> {
     let found = estimate(pilot, confidence)?;
     let t = quantile(found.degrees, confidence)?;
     let root = t * found.deviation / (share * found.mean.abs());
-    // With a mean of 0 no share is ever reached.
+    // With a mean of 0 no interval reaches a share of it: all values are needed.
     let needed = if found.deviation == 0.0 { 0.0 } else { (root * root).ceil() };
     Some(if needed < most as f64 { pilot.len().max(needed as usize) } else { most.max(pilot.len()) })
 }

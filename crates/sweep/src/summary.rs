@@ -42,8 +42,8 @@ pub struct Difference {
     pub baseline: usize,
     /// Index of the measure.
     pub measure: usize,
-    /// Difference as a share of the baseline's mean, over pairs of runs with equal seeds. These have equal
-    /// requests, so effects common to both cancel.
+    /// Difference as a share of the baseline's mean, over pairs of runs with equal seeds. Equal seeds give
+    /// equal requests, so effects common to both runs cancel.
     pub relative: Estimate,
     /// p value of Student's t test on pairs of runs with equal seeds, corrected by Holm's method for all
     /// comparisons of the measure. `None` with one seed, and if `is_exact`.
@@ -80,6 +80,7 @@ impl Summary {
         let mut tallies: BTreeMap<usize, Tally> = BTreeMap::new();
         let mut names: Vec<String> = Vec::new();
         for &point in points {
+            // Points are grouped by configuration, one per seed.
             let (configuration, place) = (point / seeds, point % seeds);
             let tally = tallies.entry(configuration).or_default();
             let refused = plan.refused(point).map(|refused| Outcome::Failed(refused.to_owned()));
@@ -135,8 +136,8 @@ impl Summary {
     }
 
     /// CSV with a line per configuration: mean, half-width of the interval (`_half`) and number of runs
-    /// (`_n`) of each measure, runs that were not steady, failed runs. Columns are named by the last part of
-    /// a key, without dots or blanks.
+    /// (`_n`) of each measure, runs that were not steady, failed runs. A key column has the last part of the
+    /// key as name if unambiguous.
     pub fn csv(&self, plan: &Plan) -> String {
         let quoted = |text: &str| {
             if text.contains([',', '"', '\n']) {
@@ -195,7 +196,6 @@ struct Tally {
     failed: usize,
     error: Option<String>,
     not_steady: BTreeMap<String, usize>,
-    /// Digests of results without the seed.
     digests: BTreeSet<String>,
 }
 
@@ -264,8 +264,8 @@ struct Pair {
 }
 
 impl Pair {
-    /// `None` without a common seed. A configuration with equal results for every seed counts for all seeds
-    /// of the other, because it may have run fewer.
+    /// `None` without a common seed. A configuration that is equal for every seed is paired with all seeds of
+    /// the other, because it may have run fewer seeds.
     fn difference(
         self,
         ours: &BTreeMap<usize, f64>,
@@ -284,6 +284,7 @@ impl Pair {
         let share = |(&seed, &(ours, theirs)): (&usize, &(f64, f64))| (seed, (ours - theirs) / mean.abs());
         let shares: BTreeMap<usize, f64> = pairs.iter().map(share).collect();
         let relative = estimate_of(&shares, pilot, confidence).filter(|found| found.mean.is_finite())?;
+        // Equal results for every seed have no spread: the difference is exact, without interval and test.
         let half_width = relative.half_width.filter(|_| !is_exact);
         let relative = Estimate { half_width, ..relative };
         let p = relative.p_value().filter(|_| !is_exact);

@@ -147,7 +147,7 @@ fn drive(
             Some(Report::Answer { point, text }) => {
                 schedule.done(point, &Outcome::of_answer(&text)?, store)?
             }
-            // After a stop the death of a worker says nothing about its point.
+            // After a stop, the death of a worker is not counted as an attempt of its point.
             Some(Report::Died { point, reason }) if !watch.stopped() => {
                 schedule.lost(point, &reason, store)?
             }

@@ -81,7 +81,7 @@ pub fn carry_out(line: &str) -> String {
 /// [`carry_out`] with a `run` that knows the caller's policies.
 pub fn carry_out_by(line: &str, run: impl FnOnce(&Task, &Experiment) -> Result<RunResult, String>) -> String {
     let outcome = match serde_json::from_str::<Task>(line) {
-        // The answer carries this worker's model, so the sweep ends and no row comes from another model.
+        // The answer carries this worker's model. The sweep then ends, so no row comes from another model.
         Ok(task) if task.model != MODEL => Outcome::Failed("another model".to_owned()),
         Ok(task) => outcome(&task, run),
         Err(error) => Outcome::Failed(format!("not a task: {error}")),
@@ -111,6 +111,7 @@ fn outcome(task: &Task, run: impl FnOnce(&Task, &Experiment) -> Result<RunResult
 
 /// Runs from the state at `path`. If it is missing or unusable, runs from the start and saves it.
 fn with_state(experiment: &Experiment, path: &Path) -> Result<RunResult, String> {
+    // An unusable state is no error: the run starts over and replaces it.
     if let Ok(file) = StateFile::open(path) {
         let states = States { from: Some(file), save: None };
         if let Ok(result) = runner::run_with(experiment, states, &mut ()) {
@@ -119,6 +120,7 @@ fn with_state(experiment: &Experiment, path: &Path) -> Result<RunResult, String>
     }
     let folder = path.parent().unwrap_or(Path::new("."));
     let said = |error: std::io::Error| format!("{}: {error}", path.display());
+    // The state gets its name only when complete. A killed worker leaves a file with another suffix.
     let part = tempfile::Builder::new().suffix(&format!(".{PART}")).tempfile_in(folder).map_err(said)?;
     let mut save =
         SaveState { at: SaveAt::WarmUp, out: Box::new(part.reopen().map_err(said)?), is_saved: false };

@@ -3,7 +3,7 @@
 use crate::Estimate;
 use crate::plan::short;
 
-/// Names that differ from the part of a path with spaces.
+/// Parts of a path whose name is not the part with spaces for underscores.
 const WORDS: [(&str, &str); 6] = [
     ("waf", "WAF"),
     ("waf_bytes", "WAF in bytes"),

@@ -83,7 +83,7 @@ pub fn about_steadiness(plan: &Plan, summary: &Summary) -> Option<String> {
         *verdicts.entry(verdict).or_default() += runs;
     }
     let not_steady: usize = verdicts.values().sum();
-    // The warm-up of a trace run does not replay the trace.
+    // The warm-up of a trace run does not replay the trace, so only a repetition helps.
     let has_trace = plan.configurations.iter().any(|configuration| configuration.is_trace);
     let meaning = |verdict: &str| match verdict {
         "transient" if has_trace => "not yet in the steady state (use a larger workload.repeat)",
@@ -140,7 +140,7 @@ pub fn about_differences(differences: usize, confidence: f64) -> String {
     )
 }
 
-/// A line about configurations without a partner: every other one differs in more than the compared key.
+/// A line about configurations that are not compared: every other one differs in more than the compared key.
 /// `None` if all have partners.
 pub fn about_left_out(plan: &Plan, summary: &Summary) -> Option<String> {
     let key = summary.compare.as_deref()?;
@@ -153,7 +153,7 @@ pub fn about_left_out(plan: &Plan, summary: &Summary) -> Option<String> {
     let is_left_out =
         |configuration: &usize| has_several && alike[&plan.all_else(*configuration, place)] == 1;
     let left_out: Vec<usize> = all().filter(is_left_out).collect();
-    // Keys in which it differs from the nearest configuration.
+    // Differing keys of `configuration` and the nearest one with another value of the compared key.
     let others = |configuration: usize| -> Vec<&str> {
         let differing = |other: usize| -> Vec<&str> {
             let keys = (0..plan.keys.len())
@@ -200,8 +200,8 @@ pub fn estimated(column: &[Option<Estimate>]) -> Vec<String> {
 
 const FINER: i32 = 2;
 
-/// Decimals with which the widest interval has two digits, and the narrowest one if [`FINER`] more are
-/// enough. Without intervals the largest mean gets four digits.
+/// Decimals for two digits of the widest interval. Up to [`FINER`] more are added until the narrowest
+/// interval has one digit. Without intervals the largest mean gets four digits.
 fn decimals(column: &[Option<Estimate>]) -> usize {
     let exponents = |values: &dyn Fn(&Estimate) -> Option<f64>| -> Vec<i32> {
         let used =

@@ -61,7 +61,7 @@ pub fn skip(need: Need, reason: impl Display) {
     let line = format!("SKIPPED: {test}: {reason}; {}\n", need.cure());
     let mut said = SAID.lock().unwrap_or_else(PoisonError::into_inner);
     if said.insert(line.clone()) {
-        // The print macros are captured unless the test fails. A single write keeps lines whole.
+        // The print macros are captured unless the test fails. A single write keeps the line in one piece.
         let _ = std::io::stderr().write_all(line.as_bytes());
     }
 }

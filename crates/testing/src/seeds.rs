@@ -16,7 +16,7 @@ pub struct Seeds {
     until: Option<Instant>,
 }
 
-/// The seeds of `all`; with `STROBE_SLICE`, the seeds from the slice's first one on, until its time is over.
+/// Seeds of `all`. With `STROBE_SLICE`, seeds from the first of the slice until its time is over.
 ///
 /// # Panics
 ///
@@ -26,12 +26,13 @@ pub fn seeds(all: Range<u64>) -> Seeds {
     let (first, seconds) = parsed(&slice)
         .unwrap_or_else(|| panic!("STROBE_SLICE={slice}: give two numbers, FIRST,SECONDS, such as 12345,20"));
     let until = Instant::now() + Duration::from_secs(seconds);
+    // A slice has no last seed: only the time limits it.
     Seeds { left: all.start + first..u64::MAX, until: Some(until) }
 }
 
 fn parsed(slice: &str) -> Option<(u64, u64)> {
     let (first, seconds) = slice.split_once(',')?;
-    // Keeps seeds far from overflow for any first seed of a suite.
+    // The remainder keeps `all.start + first` from overflowing.
     Some((first.parse::<u64>().ok()? % (1 << 40), seconds.parse().ok()?))
 }
 
@@ -41,7 +42,7 @@ impl Seeds {
         self.until.is_none()
     }
 
-    /// Next seed.
+    /// Seed of the next case.
     pub fn next_seed(&self) -> u64 {
         self.left.start
     }

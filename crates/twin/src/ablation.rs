@@ -83,8 +83,8 @@ pub fn ablate(
 ) -> Result<Vec<Ablation>, TwinError> {
     // One twin, aged once, serves all mechanisms.
     let twin = Twin::new(config, effort)?;
-    // Only loads below saturation of the full drive. A load may exceed saturation without a mechanism; that is
-    // part of the result.
+    // Keep only loads below saturation of the full drive. Without a mechanism a load may exceed saturation;
+    // that is part of the result.
     let rows: Vec<_> = rows_of(measurements).into_iter().filter(|row| measurements.is_stable(row)).collect();
     let without = |mechanism: &Mechanism| {
         watch.stage(mechanism.name);

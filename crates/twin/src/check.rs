@@ -125,7 +125,7 @@ impl Compared {
     fn new(figure: Figure, measured: f64, ours: f64, is_judged: bool) -> Self {
         let error = ours / measured - 1.0;
         let is_met = figure.tolerance().filter(|_| is_judged).map(|tolerance| {
-            // Published latencies are rounded to whole µs.
+            // Published latencies are rounded to whole µs, which matters for short ones.
             let slack = if tolerance > 0.05 && measured < 50.0 { 0.5 / measured } else { 0.0 };
             error.abs() <= tolerance + slack
         });
@@ -163,7 +163,7 @@ pub struct Check {
 }
 
 impl Check {
-    /// Counts (met, judged) figures of one kind, or of all kinds for `None`.
+    /// Numbers of met and of judged figures of one kind; `None` counts all kinds.
     pub fn passed(&self, figure: Option<Figure>) -> (usize, usize) {
         let figures = self.rows.iter().flat_map(|row| &row.figures);
         let of_kind = figures.filter(|compared| figure.is_none_or(|figure| compared.figure == figure));
@@ -211,7 +211,7 @@ pub(crate) fn judged(
     figures.filter_map(move |figure| Some((figure, figure.of(&seen)?)))
 }
 
-/// Figures of a row that is not clear are shown, but not judged.
+/// Compares a row; unless `is_clear`, its figures are not judged.
 fn compare(measurements: &Measurements, row: &Measurement, ours: &Figures, is_clear: bool) -> Row {
     let is_stable = measurements.is_stable(row);
     // At a stable load the drive completes the offered rate by definition.
@@ -280,8 +280,8 @@ pub(crate) fn check_on(
     let questions: Vec<Question> = rows.iter().map(|row| question(measurements, row, config)).collect();
     let answers = twin.ask(&questions, seed, watch)?;
     let mut clear: BTreeSet<u64> = rows_of(measurements).iter().map(|row| row.line).collect();
-    // The throughput of a real drive is constant beyond saturation. The row with the highest offered rate tests
-    // this of the simulated drive.
+    // The throughput of a real drive is constant beyond saturation. The row with the highest offered rate
+    // shows if the throughput of the simulated drive is constant as well.
     clear.extend(most_offered(measurements));
     let compare =
         |(row, ours): (&Measurement, &Figures)| compare(measurements, row, ours, clear.contains(&row.line));

@@ -1,10 +1,10 @@
 //! Twins of real drives.
 //!
-//! [`Measurements`](measurements::Measurements) are figures taken on a real drive. [`check`] puts the same load
-//! on a simulated drive and compares the two. [`fit`] searches for drive parameters that reproduce the
+//! [`Measurements`](measurements::Measurements) are figures taken on a real drive. [`check`] puts the same
+//! load on a simulated drive and compares the two. [`fit`] searches for drive parameters that reproduce the
 //! measurements. [`published`] holds measurements of drives published by others.
 //!
-//! To add a measured drive: a CSV file in `data/` and an entry in `published.rs`.
+//! To add a measured drive, add a CSV file in `data/` and an entry in `published.rs`.
 
 pub mod ablation;
 pub mod check;
@@ -52,8 +52,9 @@ impl Effort {
 
     /// Virtual time in ms to simulate `load`: warm-up, then measurement.
     fn span(self, load: &Load, is_saturated: bool) -> (u64, u64) {
-        // GC must start, and its victims take some generations to reach their steady spacing. A drive of 30
-        // million units showed constant figures from 560,000 writes on, and fewer long reads before.
+        // The warm-up must be long enough for GC to start and for its victims to reach their steady spacing.
+        // A drive of 30 million units showed constant figures from 560,000 writes on, and fewer long reads
+        // before.
         let (writes, reads, saturated_ms) = match self {
             Effort::Full => (800_000, 100_000, (16_000, 4_000)),
             Effort::Quick => (600_000, 12_500, (10_000, 2_000)),

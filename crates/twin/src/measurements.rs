@@ -14,11 +14,12 @@ use std::path::Path;
 pub const PERCENTILES: [(&str, &str); 4] =
     [("p50", "50.000000"), ("p99", "99.000000"), ("p999", "99.900000"), ("p9999", "99.990000")];
 
-/// Largest share of the saturation rate at which a load counts as stable. Above it, figures depend on the
-/// length of the measurement.
+/// Largest share of the saturation rate of a stable load. Above it, figures depend on the length of the
+/// measurement.
 const STABLE: f64 = 0.95;
+/// Least completed share of the offered rate if the drive keeps up.
 const KEEPS_UP: f64 = 0.98;
-/// Largest file read, in bytes; the file may be something else without an end.
+/// Largest file read, in bytes; a path may name an endless device.
 const BYTES_MAX: u64 = 1 << 20;
 
 /// Random 4 KiB requests to the part of the drive in use.
@@ -235,7 +236,8 @@ impl Measurements {
         Ok(measurements)
     }
 
-    /// Saturation throughput for `addresses`, in requests per second; `None` if no row exceeds it.
+    /// Saturation throughput for `addresses`, in requests per second; `None` if the drive keeps up in all
+    /// rows.
     pub fn saturation_s(&self, addresses: Addresses) -> Option<f64> {
         let lagging = self.rows.iter().filter(|row| row.load.addresses == addresses && !row.keeps_up());
         lagging.filter_map(|row| row.seen.completed_s).reduce(f64::max)
@@ -270,6 +272,7 @@ impl Load {
             return text;
         };
         text += "rate_process = \"poisson\"\n";
+        // The first job alternates reads and writes; the others share the remaining writes.
         let probe = (2 * reads_s).max(1);
         let _ = writeln!(text, "[[jobs]]\nname = \"probe\"\nwrite_fraction = 0.5\nrate_iops = {probe}");
         let others = writes_s.saturating_sub(reads_s);

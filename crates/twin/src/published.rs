@@ -1,8 +1,8 @@
 //! Measurements of real drives published by others, with the known gaps of the model.
 //!
-//! The figures come from "SSD-iq" (Haas et al., PVLDB 2025): uniform 4 KiB requests with exponential gaps on a
-//! drive filled in order and overwritten three times. Each percentile is the median over 16 minutes, with one
-//! value a minute.
+//! The figures come from "SSD-iq" (Haas et al., PVLDB 2025): uniform 4 KiB requests with exponential gaps on
+//! a drive filled in order and overwritten three times. Each percentile is the median over 16 minutes, with
+//! one value a minute.
 
 use crate::measurements::{MeasurementError, Measurements};
 

@@ -1,8 +1,8 @@
 //! A drive with fewer blocks.
 //!
-//! Latency depends on dies, buses and their load, not on the number of blocks. The erased and open blocks that
-//! a drive reserves do not shrink with it. The logical size is therefore chosen to keep the utilisation of the
-//! remaining flash constant.
+//! Latency depends on dies, buses and their load, not on the number of blocks. The number of erased and open
+//! blocks that a drive reserves does not shrink with the drive. The logical size is therefore chosen to keep
+//! the utilisation of the remaining flash constant.
 
 use strobe_ssd::{BuildError, DriveConfig, kept_blocks};
 
@@ -33,7 +33,7 @@ pub fn scaled(config: &DriveConfig, blocks_per_plane: u32) -> Result<DriveConfig
     // The logical size is set below instead.
     small.ftl.over_provisioning = None;
     small.ftl.logical_pages = Some((units * blocks(&small) / blocks(config)) as u32);
-    // `kept_blocks` depends on the spare share: iterate to a fixed point.
+    // `kept_blocks` depends on the logical size through the spare share: iterate to a fixed point.
     for _ in 0..8 {
         small.ftl.logical_pages = Some((per_block * free(&small)?) as u32);
     }

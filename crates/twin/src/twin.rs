@@ -1,4 +1,8 @@
 //! A scaled-down drive under the loads of a real one.
+//!
+//! 1. Reduce the drive to fewer blocks (`scaled`).
+//! 2. Age it once for each share in use and address distribution.
+//! 3. For each question, copy the aged drive, apply timing and controller settings, warm up, and measure.
 
 use std::collections::BTreeMap;
 use std::sync::{Mutex, PoisonError};
@@ -56,7 +60,7 @@ impl From<FtlError> for TwinError {
 pub struct Twin {
     config: DriveConfig,
     effort: Effort,
-    /// Aged drives by units in use and ageing addresses. Copied under the lock, used outside it.
+    /// Aged drives by units in use and ageing addresses. They are copied under the lock and used outside it.
     aged: Mutex<BTreeMap<(u32, Addresses), Aged>>,
 }
 
@@ -69,7 +73,7 @@ pub struct Question {
     pub load: Load,
     /// Capacity of the real drive in bytes.
     pub capacity_bytes: u64,
-    /// True if the load exceeds the saturation rate, where the effect takes longer to show.
+    /// True if the drive does not sustain the load with a margin; figures then take longer to settle.
     pub is_saturated: bool,
 }
 
@@ -113,6 +117,7 @@ impl Twin {
     pub fn age(&self, questions: &[Question], seed: u64, watch: &dyn Watch) -> Result<(), TwinError> {
         for question in questions {
             let (units, addresses) = self.place(&question.load, question.capacity_bytes);
+            // Uniform addresses come first: other distributions continue on a copy of that drive.
             for addresses in [Addresses::Uniform, addresses] {
                 if self.lock().contains_key(&(units, addresses)) {
                     continue;
@@ -126,7 +131,7 @@ impl Twin {
 
     /// Returns a drive with its first `units` written in order, then three times at random.
     ///
-    /// Other `addresses` than uniform are then written three times as well: hot and cold data must have
+    /// Other `addresses` than uniform are then written three times as well, so that hot and cold data have
     /// separated.
     fn written(
         &self,
@@ -213,7 +218,7 @@ fn ms(ms: u64) -> Amount {
 
 const BATCH: usize = 1024;
 
-/// With the same hot units as in a run.
+/// Ageing addresses, with the same hot units as in a run.
 struct Popular {
     workload: Synthetic,
     sectors_per_unit: u64,

@@ -1,11 +1,11 @@
-//! Counters that can be compared and added as a whole.
+//! Structs of counters with difference and sum.
 
 /// A count, or a structure of counts.
 ///
 /// [`counters!`](crate::counters) implements it for a struct. A manual implementation needs only
 /// [`Counters::combine`].
 pub trait Counters {
-    /// Combines each number of `self` with its counterpart in `other`.
+    /// Combines each count of `self` with its counterpart in `other`.
     #[must_use]
     fn combine(&self, other: &Self, with: fn(u64, u64) -> u64) -> Self;
 }
@@ -42,7 +42,7 @@ impl<C: Counters + Default> Counters for Vec<C> {
 /// Declares structs of counters: each field is a `u64` or other [`Counters`].
 ///
 /// Each struct is declared as written and gets two methods: `since` (difference to an earlier copy) and `and`
-/// (sum). A counter that went down, because a power cut reset it, gives 0. Sums saturate below 2⁶⁴.
+/// (sum). A counter that a power cut reset gives 0. Sums saturate below 2⁶⁴.
 ///
 /// ```
 /// strobe_types::counters! {

@@ -2,9 +2,9 @@
 
 /// A divisor prepared once, so each division costs one multiplication.
 ///
-/// Block sizes of 192, 384 or 1152 pages exist, so addresses cannot rely on shifts, and a hardware division
-/// would slow every simulated program. Exact for every 32-bit dividend (Lemire, Kaser, Kurz 2019, "Faster
-/// remainder by direct computation").
+/// Blocks of 192, 384 or 1152 pages exist, so shifts cannot convert addresses. A hardware division would slow
+/// every simulated program. Exact for every 32-bit dividend (Lemire, Kaser, Kurz 2019, "Faster remainder by
+/// direct computation").
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Divisor {
     divisor: u32,

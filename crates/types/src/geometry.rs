@@ -24,7 +24,7 @@ pub struct GeometrySpec {
 }
 
 impl GeometrySpec {
-    /// Most mapping units in a block.
+    /// Maximum number of mapping units in a block.
     pub const UNITS_PER_BLOCK_MAX: u32 = 1 << 20;
 }
 
@@ -80,11 +80,11 @@ pub struct Place {
     pub plane: u32,
     /// Page within the block; 0 for an erase.
     pub page: u32,
-    /// Cell mode of the block. Only the flash knows it; [`Geometry`] always sets normal mode.
+    /// Cell mode of the block. Only the chip knows the mode; [`Geometry`] always sets normal mode.
     pub mode: CellMode,
 }
 
-/// The shape of the flash, and the only place that converts addresses of one kind to another.
+/// The shape of the flash. Only this type converts between kinds of addresses.
 ///
 /// Blocks are numbered plane by plane, starting with plane 0 of die 0. Mapping units are numbered through the
 /// pages of a block, then through the blocks, so a block is one run of [`Ppa`]s.
@@ -128,6 +128,7 @@ impl Geometry {
         if per_block > u64::from(GeometrySpec::UNITS_PER_BLOCK_MAX) {
             return Err(GeometryError::BlockTooLarge(per_block));
         }
+        // All numbers of units must fit 32 bits, so the product is checked without overflow.
         let units = [
             spec.channels,
             spec.dies_per_channel,
@@ -252,21 +253,21 @@ impl Geometry {
         lba.get() as u32 & (self.sectors_per_unit() - 1)
     }
 
-    /// Mapping units touched by `sectors` sectors from `lba` on, by number; they may exceed the drive.
+    /// Numbers of the mapping units that `sectors` sectors from `lba` on touch; may exceed the drive.
     pub fn units_touched(&self, lba: Lba, sectors: u64) -> Range<u64> {
         let end = lba.get().saturating_add(sectors);
         lba.get() >> self.unit_shift..end.div_ceil(self.sectors_per_unit().into())
     }
 
-    /// Mapping units completely covered by `sectors` sectors from `lba` on, all inside the drive: the first,
-    /// and their number; `None` if there is none covered.
+    /// First and number of the mapping units that `sectors` sectors from `lba` on cover completely, if any.
+    /// All are inside the drive.
     pub fn whole_units(&self, lba: Lba, sectors: u32) -> Option<(Lpn, u32)> {
         let first = lba.get().div_ceil(self.sectors_per_unit().into());
         let end = lba.get().saturating_add(sectors.into()) >> self.unit_shift;
         (first < end).then(|| (Lpn::new(first as u32), (end - first) as u32))
     }
 
-    /// Mapping units touched by `sectors` sectors from `lba` on, inside the drive: each with its first
+    /// Mapping units that `sectors` sectors from `lba` on touch, inside the drive: each with its first
     /// affected sector and the number of affected sectors.
     #[inline]
     pub fn parts(&self, lba: Lba, sectors: u32) -> impl Iterator<Item = (Lpn, u32, u32)> + use<> {
@@ -332,8 +333,7 @@ impl Geometry {
         self.blocks_per_plane.quotient(block.get())
     }
 
-    /// All planes of the drive in the order that uses the most buses: channels first, then dies, then planes
-    /// of a die.
+    /// All planes in the order that uses most buses: channels vary fastest, then dies, then planes of a die.
     pub fn striped_planes(&self) -> impl Iterator<Item = u32> + use<> {
         let GeometrySpec { channels, dies_per_channel, planes_per_die, .. } = self.spec;
         (0..planes_per_die).flat_map(move |plane| {

@@ -2,7 +2,7 @@
 //!
 //! - Addresses are newtypes around private integers ([`Lba`], [`Lpn`], [`Ppa`], [`Ppn`], [`BlockId`],
 //!   [`DieId`], [`ChannelId`]), so a logical number cannot be used as a physical one.
-//! - [`Geometry`] is the only place where one kind of address is converted to another.
+//! - Only [`Geometry`] converts one kind of address to another.
 //! - [`SimTime`] is virtual time in nanoseconds; the engine never reads a clock.
 //! - [`Prng`] is the only source of randomness, always seeded.
 

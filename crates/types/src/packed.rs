@@ -6,8 +6,8 @@ use crate::{Ppa, Stored};
 
 /// `Option<Ppa>` in four bytes, as kept in a mapping table.
 ///
-/// Zero means unmapped, so the table of a terabyte drive starts as untouched zero pages and takes memory only
-/// where it has been written. The price is one address: a drive has at most 2³² − 1 mapping units.
+/// Zero means unmapped. So the table of a terabyte drive starts as untouched zero pages, and takes memory
+/// only for written parts. Zero costs one address: 2³² − 1 addresses can be packed.
 #[derive(Clone, Copy, PartialEq, Eq, Default, Debug, FromZeros, Stored)]
 #[repr(transparent)]
 pub struct PackedPpa(u32);

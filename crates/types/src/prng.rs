@@ -33,7 +33,7 @@ impl Prng {
         self.0.next_u64()
     }
 
-    /// Uniform number in `0..bound`, without bias. `bound` must not be 0 (which gives 0).
+    /// Uniform number in `0..bound`, without bias. A `bound` of 0 gives 0.
     #[inline(always)]
     pub fn below(&mut self, bound: u32) -> u32 {
         // Lemire 2019: multiply, and reject the few low products that would bias the result.
@@ -52,6 +52,7 @@ impl Prng {
         if let Ok(small) = u32::try_from(bound) {
             return u64::from(self.below(small));
         }
+        // Lemire's method with a 128-bit product.
         let reject_below = bound.wrapping_neg() % bound;
         loop {
             let product = u128::from(self.bits()) * u128::from(bound);
@@ -88,8 +89,8 @@ impl Stored for Prng {
 
 /// A fixed permutation of `0..n`, if `stride` and `n` are coprime.
 ///
-/// Workloads rank addresses by popularity. This spreads neighbouring ranks over the whole drive, as fio does
-/// with its hash, but without collisions: every address occurs once.
+/// Workloads rank addresses by popularity. The permutation spreads neighbouring ranks over the whole drive,
+/// like the hash of fio, but without collisions.
 #[inline(always)]
 pub fn scatter(rank: u32, n: u32, stride: u32) -> u32 {
     ((u64::from(rank) * u64::from(stride)) % u64::from(n.max(1))) as u32

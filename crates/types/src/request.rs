@@ -1,4 +1,4 @@
-//! Host requests: the small record of generators and traces, and the ranges of larger commands.
+//! Host requests of generators and traces, and sector ranges of commands.
 
 use crate::{Lba, SECTOR_BYTES, Stored, named};
 
@@ -18,7 +18,7 @@ named! {
     }
 }
 
-/// A host request in 16 bytes, to keep batches small in cache.
+/// A host request. 16 bytes, to keep batches small in the processor cache.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Stored)]
 pub struct Request {
     /// First sector; ignored for [`Op::Flush`].

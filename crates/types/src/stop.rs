@@ -1,13 +1,12 @@
-//! The request to stop.
+//! Flag that stops a simulation.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 /// A request to stop, shared with its sender: a signal handler or another thread.
 ///
-/// The engine checks it once per erase block opened or emptied, and has no other tie to the outside. A flag
-/// that is never raised changes nothing, so results stay deterministic. [`StopFlag::default`] cannot be
-/// raised.
+/// The engine checks the flag once per erase block opened or emptied. A flag that is never raised changes
+/// nothing, so results stay deterministic. [`StopFlag::default`] cannot be raised.
 #[derive(Clone, Debug, Default)]
 pub struct StopFlag(Option<Arc<AtomicBool>>);
 

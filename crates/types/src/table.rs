@@ -4,15 +4,15 @@ use std::ops::{Deref, DerefMut};
 
 use zerocopy::FromZeros;
 
-/// Values compared and copied together: one 4 KiB page for four-byte values.
+/// Values copied together: one 4 KiB page for four-byte values.
 const CHUNK: usize = 1024;
 const STRIDE: usize = 64;
 
 /// A table of fixed length whose values are initially zero.
 ///
-/// The operating system provides zero pages without backing memory. A plain copy would write all of them; a
-/// clone of this table copies only chunks with non-zero values. A mostly empty terabyte drive has tables of
-/// two GB, but its snapshots take only the size of the written parts.
+/// The operating system provides zero pages without backing memory. A plain copy would write all of these
+/// pages; a clone of this table copies only chunks with non-zero values. So a snapshot of a mostly empty
+/// drive takes only the size of the written parts.
 #[derive(Debug, PartialEq, Eq)]
 pub struct Table<T>(Vec<T>);
 
@@ -38,6 +38,7 @@ pub fn nonzero<T: FromZeros + Copy + PartialEq>(values: &[T]) -> impl Iterator<I
 
 fn is_zero<T: FromZeros + PartialEq>(values: &[T]) -> bool {
     let zero = T::new_zeroed();
+    // No early exit: a loop without branches skips zeros at memory bandwidth.
     values.iter().fold(true, |zeros, value| zeros & (*value == zero))
 }
 

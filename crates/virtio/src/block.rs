@@ -1,8 +1,8 @@
 //! A virtio block device: configuration space, and decoding of requests into drive commands.
 //!
-//! In addition to the standard requests (virtio 1.2, section 5.2), the project's kernel patches use two
-//! extensions: copying ranges within the device, and writing file system metadata. A write may also give the
-//! expected lifetime of its data, which selects the placement handle.
+//! The project's kernel patches add two requests to the standard ones (virtio 1.2, section 5.2): copies
+//! within the device, and writes of file system metadata. A write may also give the expected lifetime of its
+//! data, which selects the placement handle.
 
 use std::collections::BTreeMap;
 
@@ -59,7 +59,7 @@ enum Status {
 const SEG_MAX: u32 = PARTS_MAX as u32 - 2;
 /// Maximum entries of a copy, 24 bytes each.
 const COPIES_MAX: usize = 128;
-/// Maximum sectors of a discard, 2 GiB. The kernel counts a request's bytes in 32 bits.
+/// Maximum sectors of a discard: 2 GiB, as the kernel counts a request's bytes in 32 bits.
 const DISCARD_SECTORS_MAX: u32 = (2 << 30) / SECTOR_BYTES as u32;
 const WCE_OFFSET: u32 = 32;
 
@@ -68,12 +68,12 @@ const WCE_OFFSET: u32 = 32;
 struct InFlight {
     ring: usize,
     head: u16,
-    /// Buffers for data. Their last byte receives the status.
+    /// Buffers for data and status. The status is their last byte.
     segments: Vec<(GuestAddress, usize)>,
     owed: usize,
 }
 
-/// Interface to the drive. Requests start at the current time.
+/// Interface to the drive. Requests are submitted at the current time.
 pub trait Host {
     /// Submits the request `tag`: `commands` of one kind, submitted together, with the `data` of a write.
     fn send(&mut self, tag: u64, commands: &[Command<'_>], data: Option<&[u8]>);
@@ -159,14 +159,14 @@ impl Block {
 
     fn ask(&self, host: &mut dyn Host, tag: u64, Asked { kind, life, lba, data, capacity }: Asked<'_>) {
         let range = |bytes: usize| {
-            // The drive refuses ranges beyond its end.
+            // A size above 32 bits saturates: the drive refuses a range beyond its end.
             Range::new(lba, u32::try_from(bytes as u64 / SECTOR_BYTES).unwrap_or(u32::MAX))
         };
         match kind {
             kind::OUT | kind::OUT_META | kind::DISCARD | kind::WRITE_ZEROES | kind::COPY
                 if self.options.read_only =>
             {
-                // The standard demands an I/O error here, not "unsupported".
+                // The standard requires an I/O error from a read-only device, not "unsupported".
                 host.answer(tag, Err(CommandError::Medium("the device is read-only".to_owned())));
             }
             kind::IN if !(capacity as u64).is_multiple_of(SECTOR_BYTES) => {
@@ -196,7 +196,7 @@ impl Block {
                 }
             }
             kind::WRITE_ZEROES => match Segment::parse(data) {
-                // Bit 0 allows unmapping.
+                // Bit 0 of the flags allows deallocation.
                 Some(Segment { range, flags: flags @ 0..=1 }) => {
                     host.send(tag, &[Command::WriteZeroes { range, deallocate: flags == 1 }], None);
                 }
@@ -212,7 +212,7 @@ impl Block {
         }
     }
 
-    /// Returns the placement handle of an expected lifetime. The last handle takes all longer lifetimes.
+    /// Returns the placement handle of an expected lifetime. The last handle also takes all longer lifetimes.
     fn handle_of(&self, life: u16) -> u16 {
         if self.features & feature::LIFE == 0 { 0 } else { life.min(self.options.handles - 1) }
     }
@@ -270,8 +270,8 @@ impl Block {
         if self.options.rings > 1 {
             put(34, &self.options.rings.to_le_bytes());
         }
-        // The guest only knows a limit per range. A request with one range must also stay below the drive's
-        // total limit, so the smaller limit counts.
+        // The configuration space has a limit per range but none for the sum of all ranges. Report the
+        // smaller limit of the drive, so a request with one range is within both.
         let sectors = within(limits.trim_sectors, DISCARD_SECTORS_MAX);
         put(36, &within(limits.trim_range_sectors.into(), sectors).to_le_bytes());
         put(40, &within(limits.trim_ranges.into(), self.options.discard_segments).to_le_bytes());
@@ -312,9 +312,10 @@ impl Block {
         let broken = |what: &str| format!("a request of the guest {what}");
         let head = chain.head_index();
         let parts = Parts::of(memory, chain).map_err(|what| broken(&what))?;
-        // The buffer is reused, because zeroing a new one would dominate the cost of a request.
+        // Reuse the buffer: zeroing a new one would dominate the cost of a request.
         let mut buffer = std::mem::take(&mut self.data);
         let (has_too_much, bytes) = (parts.data_bytes() > self.options.bytes_max, parts.readable_bytes());
+        // A request above the limit is answered without its data: read only the header.
         let wanted = if has_too_much { HEADER_BYTES } else { bytes };
         if buffer.len() < wanted {
             buffer.resize(wanted, 0);
@@ -323,7 +324,7 @@ impl Block {
         let Some((header, data)) = buffer[..wanted].split_first_chunk::<HEADER_BYTES>() else {
             return Err(broken("has no header"));
         };
-        // The upper half of the priority field is the lifetime. The priority itself is unused.
+        // The upper half of the priority field is the expected lifetime. The priority is unused.
         let &[k0, k1, k2, k3, _, _, l0, l1, ref sector @ ..] = header;
         let asked = Asked {
             kind: u32::from_le_bytes([k0, k1, k2, k3]),
@@ -333,6 +334,7 @@ impl Block {
             capacity: parts.writable_bytes() - 1,
         };
         let owed = if has_too_much { 0 } else { parts.data_bytes() };
+        // Register the request before it reaches the host, which may complete it at once.
         self.owed += owed;
         self.in_flight.insert(tag, InFlight { ring, head, segments: parts.writable, owed });
         if has_too_much {
@@ -375,7 +377,7 @@ fn copy(host: &mut dyn Host, tag: u64, data: &[u8]) {
         return host.answer(tag, Err(CommandError::Unsupported));
     };
     let sources: Vec<Range> = entries.iter().map(|entry| entry.source).collect();
-    // Entries with adjacent destinations form one drive command.
+    // A drive command has one destination: entries whose destinations follow each other share a command.
     let mut commands = Vec::new();
     let mut first = 0;
     for at in 1..=entries.len() {
@@ -396,7 +398,7 @@ struct Asked<'a> {
     life: u16,
     lba: Lba,
     data: &'a [u8],
-    /// Bytes the guest expects.
+    /// Bytes of data that the guest can receive.
     capacity: usize,
 }
 
@@ -412,7 +414,7 @@ fn give(
     };
     let written = data.len() as u32 + 1;
     let end: usize = in_flight.segments.iter().map(|(_, bytes)| bytes).sum();
-    // The status is the last byte. Bytes between the data and the status stay unchanged.
+    // The status goes into the last byte of the buffers. Bytes between data and status stay unchanged.
     let mut at = 0;
     for &(address, bytes) in &in_flight.segments {
         let part = data.len().saturating_sub(at).min(bytes);

@@ -1,16 +1,16 @@
-//! In-flight requests recorded in shared memory, where another process finds them after a crash
+//! In-flight requests recorded in shared memory, so that the next device process finds them after a crash
 //! (`VHOST_USER_PROTOCOL_F_INFLIGHT_SHMFD`, split rings).
 //!
-//! The front-end keeps the memory, which has an area for each ring: a header and an entry for each
-//! descriptor. `used` is the ring's used index in guest memory.
+//! The front-end keeps the memory. Each ring has an area: a header, and an entry per descriptor. `used` is
+//! the ring's used index in guest memory.
 //!
 //! 1. [`Inflight::take`] gives the entry of the head descriptor the next number, then sets its flag.
-//! 2. [`Inflight::begin_return`] records the head as the last one returned. Then the device adds the used
-//!    entry.
+//! 2. [`Inflight::begin_return`] records the head as the last one returned. Then the device adds the head to
+//!    the used ring.
 //! 3. [`Inflight::end_return`] clears the flag, then stores `used` in the header.
-//! 4. [`Inflight::recover`] runs in another process. If the header's index differs from `used`, the old process
-//!    ended between steps 2 and 3, and step 3 is repeated. Requests with a set flag are executed again in the
-//!    order of their numbers.
+//! 4. [`Inflight::recover`] runs in the next process. If the header's index differs from `used`, the old
+//!    process ended between steps 2 and 3, and step 3 is repeated. Requests whose flag is set are executed
+//!    again, by number.
 //!
 //! Example: heads 4, 1 and 7 are taken, 1 is returned, and the process is killed. Entries 4 and 7 still have
 //! their flags, with the numbers 1 and 3. The next process executes 4, then 7.
@@ -37,7 +37,7 @@ const BATCH: u64 = 6;
 const NUMBER: u64 = 8;
 const ENTRY_BYTES: u64 = 16;
 const ALIGNMENT: u64 = 64;
-/// Bytes after the last ring. The first byte is 1 if the guest has disabled the write cache.
+/// Bytes after the area of the last ring. The first byte is 1 if the guest has disabled the write cache.
 const TAIL_BYTES: u64 = 64;
 
 /// Shared memory with the in-flight requests.
@@ -60,13 +60,13 @@ impl Inflight {
         let flags = MemfdFlags::CLOEXEC | MemfdFlags::ALLOW_SEALING;
         let file = File::from(memfd_create("strobe-inflight", flags).map_err(|error| failed(&error))?);
         file.set_len(bytes).map_err(|error| failed(&error))?;
-        // The seals keep the file from shrinking, as an access beyond its end kills the process.
+        // The seals fix the file's size: an access beyond the end of a shrunk file would kill the process.
         let seals = SealFlags::SHRINK | SealFlags::GROW | SealFlags::SEAL;
         fcntl_add_seals(&file, seals).map_err(|error| failed(&error))?;
         Ok((file.into(), InflightArea { bytes, offset: 0, rings, size }))
     }
 
-    /// Opens the memory in `file`, new or used by an earlier device process.
+    /// Maps the memory in `file`, which is new or was used by an earlier process.
     pub fn open(file: OwnedFd, area: InflightArea, rings_max: u16) -> Result<Self, String> {
         let InflightArea { bytes, offset, rings, size } = area;
         check(rings, size, rings_max)?;
@@ -80,7 +80,7 @@ impl Inflight {
                  entries take {needed} bytes"
             ));
         }
-        // A file without this seal could shrink.
+        // Without this seal, the front-end could shrink the file and kill this process.
         if !fcntl_get_seals(&file).is_ok_and(|seals| seals.contains(SealFlags::SHRINK)) {
             return Err(
                 "in-flight requests in a file that can shrink; use the file from this device".to_owned()
@@ -109,13 +109,14 @@ impl Inflight {
             ));
         }
         let at = self.area(ring)?;
+        // Version 0 marks an area that no process has used.
         if self.load::<u16>(at + VERSION)? == 0 {
             self.store(at + VERSION, 1_u16)?;
             self.store(at + ENTRIES, self.size)?;
             self.store(at + USED, used)?;
         }
         if self.load::<u16>(at + USED)? != used {
-            // The old process ended after adding a used entry and before step 3.
+            // The old process ended after it added a used entry and before step 3.
             let last = self.load::<u16>(at + LAST)?;
             self.end_return(ring, last, used)?;
         }
@@ -135,6 +136,7 @@ impl Inflight {
     pub fn take(&mut self, ring: usize, head: u16) -> Result<(), String> {
         let entry = self.entry(ring, head)?;
         if self.load::<u8>(entry + FLAG)? == 0 {
+            // The number is stored before the flag, so a request with a set flag has a valid number.
             self.store(entry + NUMBER, self.numbers[ring])?;
             self.numbers[ring] = self.numbers[ring].wrapping_add(1);
             self.store(entry + FLAG, 1_u8)?;
@@ -142,14 +144,14 @@ impl Inflight {
         Ok(())
     }
 
-    /// Records that the next used entry is for `head`. Call this before adding the entry.
+    /// Records that the next used entry will be `head`. Call this before adding the entry.
     pub fn begin_return(&self, ring: usize, head: u16) -> Result<(), String> {
         let (at, entry) = (self.area(ring)?, self.entry(ring, head)?);
         self.store(entry + BATCH, self.load::<u16>(at + LAST)?)?;
         self.store(at + LAST, head)
     }
 
-    /// Records that the used entry of `head` was added, just before index `used`.
+    /// Records that the used entry of `head` was added and the used index is now `used`.
     pub fn end_return(&self, ring: usize, head: u16, used: u16) -> Result<(), String> {
         let (at, entry) = (self.area(ring)?, self.entry(ring, head)?);
         self.store(entry + FLAG, 0_u8)?;
@@ -189,7 +191,7 @@ impl Inflight {
         self.memory.load(GuestAddress(at), Ordering::Acquire).map_err(|error| error.to_string())
     }
 
-    /// Other processes see stores in order.
+    /// Release order: another process sees the stores in program order.
     fn store<T: vm_memory::AtomicAccess>(&self, at: u64, value: T) -> Result<(), String> {
         self.memory.store(value, GuestAddress(at), Ordering::Release).map_err(|error| error.to_string())
     }

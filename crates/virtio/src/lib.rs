@@ -3,9 +3,9 @@
 //!
 //! 1. A [`Receiver`] takes [messages](message) and their files from a socket.
 //! 2. [`Memory`] maps the guest's memory, and each [`Ring`] finds requests there.
-//! 3. A [`Block`] turns requests into commands, which a [`Host`] submits to the drive. It writes the answers
-//!    into the guest's memory.
-//! 4. [`Inflight`] records in-flight requests for another process after a crash.
+//! 3. A [`Block`] turns requests into commands, which a [`Host`] submits to the drive. The `Block` writes the
+//!    answers into the guest's memory.
+//! 4. [`Inflight`] records in-flight requests, for the next process after a crash.
 //!
 //! The guest is untrusted: each index, address and length is checked, and a malformed request is an error. The
 //! crate is empty on systems other than Linux.

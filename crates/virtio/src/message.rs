@@ -1,7 +1,7 @@
 //! Vhost-user messages, as used by User-Mode Linux and QEMU, without sockets.
 //!
 //! User-Mode Linux uses in-band notifications: kicks and calls are messages. No other channel can overtake
-//! them, so the time of a request is exact. QEMU uses event file descriptors instead.
+//! these messages, so the time of a request is exact. QEMU uses event file descriptors instead.
 
 /// Feature bit: protocol features are available.
 pub const F_PROTOCOL_FEATURES: u64 = 1 << 30;
@@ -25,7 +25,7 @@ pub mod protocol {
 }
 
 const VERSION: u32 = 1;
-/// Number of [`Request::Kick`].
+/// Message number of [`Request::Kick`].
 pub const KICK: u32 = 35;
 const FLAG_REPLY: u32 = 1 << 2;
 const FLAG_NEED_REPLY: u32 = 1 << 3;
@@ -63,7 +63,7 @@ impl Header {
 }
 
 const REGIONS_MAX: u32 = 8;
-/// Flag in a message for a ring's file: no file is attached.
+/// Bit of a ring's kick or call message: no file is attached.
 const NO_FILE: u64 = 1 << 8;
 
 /// Region of guest memory, mapped from the file sent with the message.
@@ -73,7 +73,7 @@ pub struct Region {
     pub guest: u64,
     /// Size in bytes.
     pub bytes: u64,
-    /// First address in the front-end's address space. Ring addresses use it.
+    /// First address in the front-end's address space, which ring addresses refer to.
     pub user: u64,
     /// Offset in the file.
     pub offset: u64,
@@ -177,7 +177,7 @@ pub enum Request {
     },
     /// Requests memory for in-flight requests. Its size and offset are set in the answer.
     GetInflight(InflightArea),
-    /// Hands over memory for in-flight requests, obtained from this or an earlier process.
+    /// Hands over memory for in-flight requests, created by this or an earlier process.
     SetInflight(InflightArea),
     /// A ring has new requests.
     Kick(u32),
@@ -255,7 +255,7 @@ impl Request {
     }
 }
 
-/// Builds a message to the guest.
+/// Builds the reply to message `request`.
 pub fn reply(request: u32, payload: &[u8]) -> Vec<u8> {
     message(request, VERSION | FLAG_REPLY, payload)
 }

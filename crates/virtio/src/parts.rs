@@ -4,7 +4,7 @@ use crate::ring::Chain;
 
 pub(crate) const HEADER_BYTES: usize = 16;
 
-/// Maximum descriptors of a request, including header and status. A ring of 256 holds no more.
+/// Maximum descriptors of a request, including header and status, as in a ring of 256.
 pub const PARTS_MAX: usize = 256;
 
 /// Buffers of a request. Their descriptors are read once, because a running guest could change them between
@@ -15,8 +15,8 @@ pub(crate) struct Parts {
 }
 
 impl Parts {
-    /// Returns the buffers of `chain`. An error unless they lie in `memory`, with at least a readable header
-    /// and a writable status byte.
+    /// Returns the buffers of `chain`. Fails unless they lie in `memory` and include a readable header and a
+    /// writable status byte.
     pub(crate) fn of(memory: &GuestMemoryMmap, chain: Chain<'_>) -> Result<Self, String> {
         let mut parts = Self { readable: Vec::new(), writable: Vec::new() };
         for (count, part) in chain.enumerate() {
@@ -36,7 +36,8 @@ impl Parts {
         if parts.writable_bytes() == 0 {
             return Err("has no status".to_owned());
         }
-        // Buffers may repeat the same memory. This bounds the data of such a request.
+        // Several descriptors may name the same memory. Without this limit, their sum could exceed the
+        // guest's memory.
         let memory_bytes = memory.iter().fold(0, |sum: u64, region| sum.saturating_add(region.len()));
         if (parts.writable_bytes() - 1).max(parts.readable_bytes() - HEADER_BYTES) as u64 > memory_bytes {
             return Err("has more data than its memory".to_owned());

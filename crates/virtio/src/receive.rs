@@ -27,8 +27,8 @@ pub enum Received {
     Broken(String),
 }
 
-/// Reader of vhost-user messages. It never reads beyond a message, because the next message's files would mix
-/// in.
+/// Reader of vhost-user messages. It never reads beyond a message: the next message's files would count as
+/// its own.
 #[derive(Debug, Default)]
 pub struct Receiver {
     bytes: Vec<u8>,
@@ -43,6 +43,7 @@ impl Receiver {
             Err(broken) => return Ok(Received::Broken(broken)),
         };
         let (held, whole) = (self.bytes.len(), Header::BYTES + header.map_or(0, |header| header.bytes));
+        // Without a complete header, only the rest of the header is read.
         self.bytes.resize(whole, 0);
         let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(FILES_MAX))];
         let mut control = RecvAncillaryBuffer::new(&mut space);

@@ -16,7 +16,7 @@ use crate::message::Region;
 /// Maximum descriptors of a ring. User-Mode Linux uses 256, QEMU 128.
 pub const SIZE_MAX: u16 = 1024;
 
-/// Page size. An available ring of maximum size fits into a page.
+/// Page size. An available ring of [`SIZE_MAX`] entries fits into a page.
 const PAGE_BYTES: u64 = 4096;
 
 /// Descriptor chain of a request.
@@ -33,7 +33,7 @@ pub struct Returned {
     pub written: u32,
 }
 
-/// Memory shared by the guest.
+/// Memory of the guest, as shared by the front-end.
 #[derive(Debug, Default)]
 pub struct Memory {
     mapped: Option<GuestMemoryMmap>,
@@ -48,7 +48,7 @@ impl Memory {
         }
         let mapped = regions.iter().zip(files).map(|(region, file)| {
             let file = File::from(file);
-            // An access beyond the end of a file kills the process.
+            // An access beyond the end of a mapped file would kill the process.
             let file_bytes = file.metadata().map_err(|error| error.to_string())?.len();
             if region.offset.checked_add(region.bytes).is_none_or(|end| end > file_bytes) {
                 return Err(format!(
@@ -69,7 +69,7 @@ impl Memory {
         Ok(())
     }
 
-    /// Mapped memory; `None` before the guest's driver has started.
+    /// Mapped memory; `None` before [`Memory::map`].
     pub fn mapped(&self) -> Option<&GuestMemoryMmap> {
         self.mapped.as_ref()
     }
@@ -124,7 +124,7 @@ impl Ring {
         self.queue.try_set_avail_ring_address(memory.guest_address(available)?).map_err(refused)
     }
 
-    /// Continues at entry `base`.
+    /// Sets the index of the next available and used entry.
     pub fn set_base(&mut self, base: u32) {
         self.queue.set_next_avail(base as u16);
         self.queue.set_next_used(base as u16);
@@ -141,20 +141,21 @@ impl Ring {
         Ok(used.0)
     }
 
-    /// Continues at used index `used`, with `again` requests left in flight by another process.
+    /// Continues at used index `used`, with `again` requests left in flight by an earlier process.
     pub fn resume(&mut self, used: u16, again: u16) {
         self.queue.set_next_used(used);
+        // Every entry before the next available one is either used or in flight.
         self.queue.set_next_avail(used.wrapping_add(again));
     }
 
-    /// Starts or stops the ring. With `event_index`, both sides publish the index at which they want a
+    /// Starts or stops the ring. With `event_index`, each side publishes the index at which it wants a
     /// notification.
     pub fn enable(&mut self, enable: bool, event_index: bool) {
         self.queue.set_event_idx(event_index);
         self.queue.set_ready(enable);
     }
 
-    /// Passes waiting requests to `take`, which returns true if it accepts another.
+    /// Passes waiting requests to `take` until it returns false.
     ///
     /// Returns true if the ring is empty; the guest then notifies the device of the next request.
     pub fn take_all(
@@ -164,12 +165,13 @@ impl Ring {
     ) -> Result<bool, String> {
         let memory = memory.mapped().ok_or("a request before the guest's memory is set")?;
         loop {
-            // Notifications are disabled during the scan. They are enabled before the last check, so no request
-            // is missed.
+            // Notifications are disabled during the scan. Enabling them reports requests that arrived since,
+            // so none is missed.
             self.queue.disable_notification(memory).map_err(|error| error.to_string())?;
             loop {
                 let chain = self.queue.iter(memory).map_err(|error| error.to_string())?.next();
                 let Some(chain) = chain else { break };
+                // Notifications stay disabled: the caller scans again when it can accept a request.
                 if !take(memory, chain)? {
                     return Ok(false);
                 }
@@ -180,8 +182,7 @@ impl Ring {
         }
     }
 
-    /// Passes the requests `heads`, taken by another process, to `take`, which returns true if it accepts
-    /// another.
+    /// Passes the requests `heads`, taken by an earlier process, to `take` until it returns false.
     ///
     /// Returns the number of requests passed, and true if `take` accepts another.
     pub fn take_again(

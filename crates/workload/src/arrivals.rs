@@ -24,13 +24,13 @@ named! {
 pub struct RatePoint {
     /// Time since the start, in ns.
     pub at_ns: u64,
-    /// Requests per second at this point; linear up to the next one.
+    /// Requests per second at this point. The rate is linear between points.
     pub iops: f64,
 }
 
 const NS_PER_S: f64 = 1e9;
 
-/// Rounding error allowed in sums of fractions: a burst of 40 must not become 41.
+/// Tolerance for rounding in sums of fractions: without it, a burst of 40 requests could become one of 41.
 const ROUNDING: f64 = 1e-9;
 
 /// Ordered arrival times of one job. Endless, unless the rate ends at 0.
@@ -61,9 +61,9 @@ impl Arrivals {
 
     /// Arrivals from `start` on, at a rate interpolated linearly through `points`.
     ///
-    /// Times of points ascend; two points at one time are a step. After the last point the rate is constant.
-    /// With `repeat_ns`, later than all points, the curve repeats with that period. A repeated curve needs a
-    /// rate above 0 somewhere.
+    /// Times of points ascend; two points at one time are a step. Before the first and after the last point
+    /// the rate is constant. With `repeat_ns`, later than all points, the curve repeats with that period. A
+    /// repeated curve needs a rate above 0 somewhere.
     pub fn curve(
         process: RateProcess,
         points: &[RatePoint],
@@ -116,6 +116,7 @@ impl Arrivals {
         }
         let ns = time.since(self.start);
         if let (RateProcess::Linear, Clock::Constant { iops, .. }) = (self.process, &self.clock) {
+            // Evenly spaced arrivals are computed, not stepped through, so `most` has no effect.
             let count = (u128::from(ns) * u128::from(*iops)).div_ceil(1_000_000_000);
             self.count = u64::try_from(count).unwrap_or(u64::MAX);
             self.next = self.step();
@@ -124,7 +125,7 @@ impl Arrivals {
         let last = self.count.saturating_add(most);
         while self.next.is_some_and(|next| next < time) {
             if self.count >= last {
-                // The clock is at the next arrival.
+                // The clock stands at the next arrival, which counts as the first of the rest.
                 let expected = match &self.clock {
                     Clock::Constant { mean_gap_ns, ns: at, .. } => {
                         ns.saturating_sub(*at) as f64 / mean_gap_ns
@@ -160,7 +161,7 @@ impl Arrivals {
     fn after(&mut self, requests: f64) -> Option<SimTime> {
         match &mut self.clock {
             Clock::Constant { mean_gap_ns, fraction, ns, .. } => {
-                // Keep the fraction of a nanosecond apart: precision does not degrade in long runs.
+                // Keep the fraction of a nanosecond apart, so that precision does not degrade in long runs.
                 let gap = *fraction + requests * *mean_gap_ns;
                 let whole = gap as u64;
                 (*ns, *fraction) = (ns.saturating_add(whole), gap - whole as f64);
@@ -199,8 +200,10 @@ struct Curve {
     starts: Vec<u64>,
     #[state(skip)]
     repeat_ns: Option<u64>,
+    /// Requests per repetition.
     #[state(skip)]
     in_round: f64,
+    /// Current piece, time into it, and start of the current repetition.
     at: usize,
     into_ns: f64,
     round_ns: u64,
@@ -208,6 +211,7 @@ struct Curve {
 
 impl Curve {
     fn new(points: &[RatePoint], repeat_ns: Option<u64>) -> Self {
+        // Pieces cover the time from 0 to the end of a repetition without gaps; steps have no length.
         let (mut pieces, mut starts) = (Vec::new(), Vec::new());
         let first = points.first().copied().unwrap_or(RatePoint { at_ns: 0, iops: 0.0 });
         let last = points.last().copied().unwrap_or(first);
@@ -236,10 +240,11 @@ impl Curve {
         loop {
             let piece = self.pieces[self.at];
             let in_piece = piece.requests_from(self.into_ns);
-            // A piece of rate 0 has no arrival. An arrival at the very end of a piece belongs to the next.
+            // A piece of rate 0 has no arrival. An arrival at the very end of a piece belongs to the next
+            // piece.
             if requests < in_piece * (1.0 - ROUNDING) {
                 let rate = piece.rate + piece.slope * self.into_ns;
-                // The root formula that avoids cancellation.
+                // Solve rate·x + slope·x²/2 = requests by the form of the root that avoids cancellation.
                 let root = (rate * rate + 2.0 * piece.slope * requests).max(0.0).sqrt();
                 self.into_ns += if requests > 0.0 { 2.0 * requests / (rate + root) } else { 0.0 };
                 let start = self.round_ns.saturating_add(self.starts[self.at]);
@@ -279,6 +284,7 @@ impl Curve {
                 self.at = 0;
                 let Some(repeat_ns) = self.repeat_ns else { return expected };
                 self.round_ns = self.round_ns.saturating_add(repeat_ns);
+                // Whole repetitions before `ns` have the same number of requests each.
                 let rounds = ns.saturating_sub(self.round_ns) / repeat_ns;
                 self.round_ns = self.round_ns.saturating_add(rounds.saturating_mul(repeat_ns));
                 expected += rounds as f64 * self.in_round;

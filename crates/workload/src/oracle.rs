@@ -24,7 +24,7 @@ pub use greedy::{d_choices, greedy, greedy_desnoyers};
 pub use hot_cold::{Separation, hot_cold_fifo, hot_cold_separated_fifo, hot_cold_separated_greedy};
 pub use queue::md1_wait_ns;
 
-/// Rounded up, so it bounds the domain of [`lambert_w0`].
+/// 1/e, rounded up, so that −1/e bounds the domain of [`lambert_w0`].
 const ONE_OVER_E: f64 = 0.367_879_441_171_442_33;
 
 /// Principal branch of Lambert's W: the w ≥ −1 with w·eʷ = x, for −1/e ≤ x ≤ 0.

@@ -1,4 +1,4 @@
-# What the text says is seen.
+# Claims of the text.
 for measured, v in zip(programmed["read and write"], live["read and write"]):
     assert abs(measured * (1 - v) - 1) < 0.05
 assert programmed["copy, logical"][-1] < 0.5 * programmed["read and write"][-1]

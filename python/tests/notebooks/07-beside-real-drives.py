@@ -1,4 +1,4 @@
-# What the text says is seen.
+# Claims of the text.
 for name in DRIVES:
     real = measured(DRIVES[name][1])
     for rate, row in ours[name].items():

@@ -1,4 +1,4 @@
-# What the text says is seen.
+# Claims of the text.
 rollback, wal, lazy = ways.values()
 assert round(rollback["requests"]["flush"] / COMMITS) == 4 and round(wal["requests"]["flush"] / COMMITS) == 2
 assert lazy["requests"]["flush"] < COMMITS / 10

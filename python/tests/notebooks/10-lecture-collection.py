@@ -1,4 +1,4 @@
-# What the text says is seen.
+# Claims of the text.
 greedy, cost_benefit, own = found["uniform"].values()
 assert all(a < c < b for a, b, c in zip(greedy, cost_benefit, own))
 greedy, cost_benefit, own = found["zipf"].values()
@@ -7,5 +7,5 @@ assert all(c < b for b, c in zip(cost_benefit, own))
 assert abs(1 / (1 - u) / result["waf"] - 1) < 0.01
 
 
-# The exercise names figures that can be had.
+# The figures in the exercise are reachable.
 assert round(found["zipf"]["age·(1−u)/u²"][0], 2) == 4.20 and round(waf("zipf", 0.07, "age_invalid_sum / u"), 2) == 4.04

@@ -1,10 +1,10 @@
-# What the text says is seen.
+# Claims of the text.
 assert len(cuts) == 8 and all(cut["verified"]["wrong"] == 0 for cut in cuts)
 assert sum(older) > sum(newest) > 0
 assert programs == sorted(programs) and programs[-1] > 1.5 * programs[0]
 
 
-# The notebook has the experiment of the example; the exercise asks what falls.
+# The notebook has the experiment of examples/power-cut.toml. Recovery reads fewer pages with more flushes.
 assert strobe.with_keys(BASE, {}).config_hash == strobe.with_keys("../examples/power-cut.toml", {}).config_hash
 
 

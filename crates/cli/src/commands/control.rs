@@ -72,6 +72,7 @@ struct Control(BufReader<UnixStream>);
 
 impl Control {
     fn connect(socket: &Path) -> Result<Self, Failure> {
+        // The user may name the client socket. The control socket is then at that path plus .ctl.
         let in_folder = socket_of(socket);
         let path = if in_folder.exists() { &in_folder } else { socket };
         let is_file = |path: &Path| path.metadata().is_ok_and(|found| !found.file_type().is_socket());

@@ -97,7 +97,8 @@ pub(super) fn execute(asked: Experiment, file: &Path, common: &Common) -> Result
     }
     let mut experiment = asked.clone();
     if common.report.is_some() {
-        // Only the page shows these data. The JSON equals the result of a run without a page.
+        // Only the page shows these data. `as_configured` removes them from the JSON, which equals that of a
+        // run without a page.
         experiment.run.xray.get_or_insert(REPORT_FRAMES);
         experiment.run.latency_bins = true;
     }
@@ -198,7 +199,6 @@ fn save_at(given: Option<&str>) -> Result<SaveAt, Failure> {
     })
 }
 
-/// The file for a new state appears only when complete.
 fn run_with_states(
     experiment: &Experiment,
     from: Option<StateFile>,
@@ -208,6 +208,7 @@ fn run_with_states(
     let Some((at, output)) = save else {
         return Ok(runner::run_with(experiment, States { from, save: None }, watcher)?);
     };
+    // The file of a new state appears under its name only when complete.
     let sink = output.open()?;
     let out = Stoppable { out: sink.file()?, stop: signals::flag() };
     let mut save = SaveState { at, out: Box::new(out), is_saved: false };

@@ -43,6 +43,7 @@ impl Lines {
         let printer = std::thread::spawn(move || {
             let mut counts = seen.counts();
             while !counts.is_over {
+                // `drop` wakes the printer, so the end of the program does not wait for the next line.
                 let waited = seen.ended.wait_timeout_while(counts, every, |counts| !counts.is_over);
                 counts = waited.unwrap_or_else(PoisonError::into_inner).0;
                 if !counts.is_over && counts.total > 0 {

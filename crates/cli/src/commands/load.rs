@@ -58,6 +58,7 @@ impl FromArgMatches for LoadArgs {
             };
             found.extend(indices.zip(values).map(|(at, value)| (at, word.name, value.clone())));
         }
+        // clap groups values by option. The sort restores the order of the command line.
         found.sort_by_key(|(at, ..)| *at);
         Ok(Self { words: found.into_iter().map(|(_, word, value)| (word, value)).collect() })
     }
@@ -83,7 +84,7 @@ impl LoadArgs {
         self.words.is_empty()
     }
 
-    /// Records in `options` which option set which key.
+    /// Converts the words to an experiment. `options` records which option set which key.
     pub(super) fn load(&self, drive: Option<&str>, options: &mut Options) -> Result<Load, String> {
         let words: Vec<(&str, &str)> = self.words.iter().map(|(word, value)| (*word, &**value)).collect();
         let load = on_target(drive, options, false, |target| fio::from_options(&words, target))?;

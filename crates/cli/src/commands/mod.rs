@@ -111,7 +111,7 @@ enum Command {
 }
 
 impl Command {
-    /// True if the command runs long and has a partial result to show or keep.
+    /// True if the command handles signals itself, to end in order or with a partial result.
     fn listens(&self) -> bool {
         match self {
             Command::Run(_) | Command::Replay(_) | Command::Paper(_) | Command::Twin(_) => true,
@@ -164,7 +164,7 @@ impl From<strobe_lab::RunError> for Failure {
 pub(crate) fn main() -> ExitCode {
     signals::survive_file_limit();
     let command = Cli::parse().command;
-    // Other commands handle signals themselves, to keep a partial result.
+    // The other commands register handlers when they run, some of them for a partial result.
     if !command.listens() {
         signals::end_at_once();
     }
@@ -215,8 +215,7 @@ pub(crate) fn main() -> ExitCode {
 /// Maximum characters of a line; a message may quote a file with one long line.
 const LINE_CHARS_MAX: usize = 400;
 
-/// Messages quote user input: control characters are replaced and long lines cut. A closed standard error is
-/// ignored.
+/// Prints an error message. Messages quote user input, so control characters are replaced and long lines cut.
 fn complain(message: &str) {
     let mut text = String::from("strobe: ");
     for (at, line) in message.lines().enumerate() {
@@ -230,5 +229,6 @@ fn complain(message: &str) {
         }
     }
     text.push('\n');
+    // A closed standard error is ignored.
     let _ = std::io::stderr().lock().write_all(text.as_bytes());
 }

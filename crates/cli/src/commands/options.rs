@@ -19,14 +19,14 @@ pub(super) fn one_of<T: Copy + Send + Sync>(
         .try_map(move |given| all.iter().copied().find(|&value| name(value) == given).ok_or("unknown name"))
 }
 
-/// Errors name the option that the user gave.
+/// Keys set by options. An error in a key names its option.
 pub(super) struct Options {
     sets: Vec<String>,
     stand_for: Vec<(String, String)>,
 }
 
 impl Options {
-    /// Other options override the values of `--set`.
+    /// Starts with the values of `--set`; other options override them.
     pub(super) fn new(sets: &[String]) -> Self {
         Self { sets: sets.to_vec(), stand_for: Vec::new() }
     }

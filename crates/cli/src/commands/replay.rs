@@ -81,7 +81,7 @@ pub(crate) fn replay(args: &ReplayArgs) -> Result<(), Failure> {
         None => recognised(&args.trace)?,
     };
     put("format", format.into());
-    // Only given options are set: one without effect is then reported.
+    // Only options that were given set a key, so an option without effect is reported.
     if args.wrap || args.clip {
         put("fit", if args.wrap { "wrap" } else { "clip" }.into());
     }

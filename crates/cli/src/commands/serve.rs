@@ -204,7 +204,7 @@ pub(crate) fn serve(args: &ServeArgs) -> Result<(), Failure> {
     });
     let is_cut_short = child.is_some() && exit.is_none();
     if is_cut_short && let Some(client) = &mut child {
-        // The client has lost its server.
+        // The command still runs, but has lost its server.
         client.end();
     }
     let result = server.result();
@@ -312,7 +312,7 @@ impl Client {
         if prints_result {
             shell.stdout(std::io::stderr());
         }
-        // In a process group other than the terminal's it could not read from the terminal.
+        // In another process group than the terminal's, the shell could not read from the terminal.
         let has_group = !std::io::stdin().is_terminal();
         if has_group {
             shell.process_group(0);

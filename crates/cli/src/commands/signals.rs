@@ -49,8 +49,9 @@ fn catch() {
     let hangup = if is_ignored(SIGHUP) { None } else { Some(SIGHUP) };
     // INT is last: tests rely on the flag being ready once INT is caught.
     for signal in hangup.into_iter().chain([SIGTERM, SIGINT]) {
-        // A failed registration is ignored: without a handler a signal ends the program too. Actions run in
-        // order of registration, and the shutdown reads the flag before this signal raises it.
+        // A failed registration is ignored: without a handler, a signal ends the program as well. Actions run
+        // in order of registration. The shutdown reads its flag before this signal raises it, so a listening
+        // command is only ended at once by the second signal.
         let at_once = || Arc::clone(&SIGNALS.ends_at_once);
         let number = usize::try_from(signal).unwrap_or_default();
         let _ = signal_hook::flag::register_conditional_shutdown(signal, 128 + signal, at_once());
@@ -82,7 +83,7 @@ pub(crate) fn exit_code() -> Option<u8> {
     was_raised.then(|| u8::try_from(128 + SIGNALS.number.load(Ordering::SeqCst)).ok())?
 }
 
-/// True if this process was started with `signal` ignored. Only Linux can tell; elsewhere it is assumed,
+/// True if this process was started with `signal` ignored. On other systems than Linux, true is assumed,
 /// which leaves the signal's action unchanged.
 fn is_ignored(signal: i32) -> bool {
     let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();

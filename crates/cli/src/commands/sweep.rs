@@ -164,7 +164,8 @@ pub(crate) fn check(file: &Path, sets: &[String]) -> Result<(), Failure> {
 
 /// Runs points until standard input ends.
 pub(crate) fn worker() -> Result<(), Failure> {
-    // Ctrl-C is for the parent process; this one ends with it.
+    // Ctrl-C reaches this process too, but only the parent handles it. This process ends when its standard
+    // input closes.
     let _ = signals::listen();
     strobe_sweep::serve(std::io::stdin().lock(), std::io::stdout().lock())
         .map_err(|error| Failure::Run(anyhow::Error::new(error).context("worker")))

@@ -96,7 +96,7 @@ pub(super) fn drive(drive: &DriveConfig, is_changed: bool) -> String {
     wrapped(&line)
 }
 
-/// Long waits are left out if they have a separate line.
+/// Notes, without those on long waits if these have a separate line.
 fn notes(result: &RunResult) -> Vec<String> {
     let is_wait = |note: &&String| result.long_wait.is_some() && note.contains(" WAITED ");
     let of_trace = result.trace.iter().flat_map(|trace| trace.notes.iter().cloned());

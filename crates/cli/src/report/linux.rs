@@ -104,7 +104,7 @@ fn notes(result: &LinuxResult) -> Vec<String> {
     });
     let error =
         guest.drive_error.as_ref().map(|error| format!("note: the guest saw an error of the drive: {error}"));
-    // Without busy programs or real time, an old kernel is the cause.
+    // A run in virtual time without busy programs is repeatable, unless the kernel is too old.
     let is_old = !guest.root.repeatable && guest.spun.is_empty() && guest.clock == "virtual";
     let kernel = is_old.then(|| {
         format!(

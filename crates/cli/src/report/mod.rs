@@ -44,7 +44,7 @@ pub use table::{Table, row, table, terminal_width};
 #[cfg(target_os = "linux")]
 pub use top::top;
 
-/// "-" if unknown.
+/// Formatted value; "-" if unknown.
 pub(crate) fn known<T>(value: Option<T>, shown: impl Fn(T) -> String) -> String {
     value.map_or_else(|| "-".to_owned(), shown)
 }
@@ -116,6 +116,7 @@ pub fn summary(result: &RunResult) -> String {
 }
 
 fn was_filled(result: &RunResult) -> bool {
+    // The drive of an existing image keeps its data, so by default it is not filled again.
     let is_reopened = result.image.is_some_and(|image| image.recovery.is_some());
     let wants_prefill = result.config.workload.wants_prefill();
     result.config.run.prefill.unwrap_or(wants_prefill && !is_reopened)

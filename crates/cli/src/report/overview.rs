@@ -33,7 +33,7 @@ pub(super) fn is_changed(drive: &DriveConfig) -> bool {
     differs(drive, |_| {})
 }
 
-/// `prepare` changes the preset before the comparison.
+/// True if `drive` differs from its preset, which `prepare` changes before the comparison.
 pub(super) fn differs(drive: &DriveConfig, prepare: impl FnOnce(&mut DriveConfig)) -> bool {
     let preset = drive.preset.as_deref().and_then(strobe_ssd::presets::find);
     let preset = preset.and_then(|preset| toml::from_str::<DriveConfig>(preset.toml).ok());

@@ -62,7 +62,7 @@ fn busy(busy_ns: f64, total_ns: f64) -> String {
     if total_ns > 0.0 { format!("{:.1} % busy", 100.0 * busy_ns / total_ns) } else { "idle".to_owned() }
 }
 
-/// By cause: pages programmed per page programmed for the host.
+/// Write amplification by cause: pages programmed per page programmed for the host.
 fn amplification(before: &Value, now: &Value) -> String {
     let causes = |of: &Value| -> Vec<(String, u64)> {
         let by_cause = of.pointer("/nand/program/by_cause").and_then(Value::as_object);

@@ -34,7 +34,7 @@ pub enum ExploreError {
         /// Reason or last output of the check.
         reason: String,
     },
-    /// The shell of the check did not find a command without a power cut. `if` and `!` would hide that.
+    /// The check passes without a power cut, but its shell did not find a command, as under `if` or `!`.
     #[error(
         "the check succeeds without a power cut, but its shell says \"{0}\": name a program of this machine by its \
          absolute path, or begin the check with it"

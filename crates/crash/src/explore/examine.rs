@@ -49,7 +49,7 @@ enum Attempt {
 }
 
 impl Examination<'_> {
-    /// With `again`, power fails once more after that many operations.
+    /// Runs the examination. With `again`, power fails once more after that many flash operations.
     pub(super) fn at(
         &self,
         mut drive: Box<dyn Simulated>,
@@ -59,6 +59,7 @@ impl Examination<'_> {
         let (mut was_cut_again, mut repair) = (false, None);
         let mut kernel_log = String::new();
         loop {
+            // Power fails at most once more: `take` clears `again`.
             if let Some(after) = again.take() {
                 drive.plan_cut(drive.operations() + 1 + after);
             }
@@ -96,6 +97,8 @@ impl Examination<'_> {
                     "not finished after {seconds} s of virtual time; raise --check-limit"
                 ));
             }
+            // A guest that panics or hangs with the recovered drive is a finding, not an error of the
+            // exploration.
             Err(LinuxRunError::Guest(error)) if ends_badly(&error) => return corrupt(error.to_string()),
             Err(error) => return Err(error),
         };

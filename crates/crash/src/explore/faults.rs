@@ -87,6 +87,7 @@ fn units_of(rehearsed: &Rehearsed, superblock: u64) -> BTreeMap<&'static str, Ve
         let lba = Lba::new(at * unit_sectors);
         if left.is_allocated(lba) {
             let sectors = lba.get()..lba.get() + unit_sectors;
+            // The origin of the first written page stands for the whole unit.
             let origin = rehearsed.written.range(sectors.clone()).next().map(|(_, origin)| origin);
             let kind = if sectors.contains(&superblock) { "superblock" } else { kind_of(origin) };
             let path = origin.map_or_else(String::new, |origin| origin.path.clone());
@@ -180,6 +181,7 @@ impl Explorer {
         path: &str,
         stop: &StopFlag,
     ) -> Result<Unreadable, ExploreError> {
+        // Each unit fails on a separate copy of the drive, so faults do not accumulate.
         let mut drive: Box<dyn Simulated> = lock(&rehearsed.left).freeze();
         drive.fail_reads(lba);
         let sectors = drive.geometry().sectors_per_unit();

@@ -136,7 +136,7 @@ pub(super) struct FileLog {
     coming: BTreeMap<u64, (u64, Origin)>,
     /// Origin of the last flushing request.
     flusher: Option<Origin>,
-    /// Syncs by process, with the number of name changes before each.
+    /// Running syncs by process, with the number of name changes before each.
     syncs: BTreeMap<u64, (FileCall, u64)>,
     last: Option<FileCall>,
     names: Names,
@@ -218,7 +218,8 @@ impl FileLog {
             origins.extend(self.flusher.clone());
         } else if name != "read" {
             for range in &ranges {
-                // A merged command may start within an earlier request, so the search starts there.
+                // A command may start within a request that begins before it, so the search starts at that
+                // request.
                 let end = range.lba.get() + u64::from(range.sectors);
                 let first = self.coming.range(..=range.lba.get()).next_back();
                 let first = first.filter(|(at, (sectors, _))| **at + sectors > range.lba.get());

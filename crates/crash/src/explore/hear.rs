@@ -61,6 +61,7 @@ impl Listener {
                 b'\n' => {
                     let line = String::from_utf8_lossy(&std::mem::take(&mut self.begun)).into_owned();
                     let mut log = lock(&self.log);
+                    // The number of started operations is the line's position between the cuts.
                     let operations = log.operations;
                     log.lines.push(Printed { text: line, operations });
                 }

@@ -1,8 +1,8 @@
 //! Exploration of power cuts and read faults under arbitrary programs.
 //!
 //! 1. The program runs once without a cut, and its result is checked.
-//! 2. It runs again while its drive takes a snapshot of the state after a power cut at each chosen flash
-//!    operation. A further snapshot is taken at the end if the cache then holds data.
+//! 2. The program runs again. At each chosen flash operation, its drive takes a snapshot of the state after a
+//!    power cut. One more snapshot follows at the end if the cache then holds data.
 //! 3. A guest boots with each snapshot: the drive recovers, the volume is repaired and mounted, and the check
 //!    runs.
 //!
@@ -59,7 +59,8 @@ pub struct Explorer {
     pub check: Vec<String>,
     /// True if the drive acknowledges flushes without flushing.
     pub lies: bool,
-    /// True if power fails once more during the examination of a snapshot, if that takes long enough.
+    /// True to cut power once more in the examination of a snapshot, during one of its first 60 flash
+    /// operations, if it has that many.
     pub twice: bool,
     /// True if unsynced names are undone before the check.
     pub strict_names: bool,
@@ -79,8 +80,7 @@ pub struct Rehearsed {
     drive: Mutex<Box<dyn Simulated>>,
     start: SimTime,
     operations: RangeInclusive<u64>,
-    /// Cut after the last operation, if the drive's cache then holds data. Without such data, a cut at the end
-    /// equals the uncut run.
+    /// Cut after the last operation, if the drive's cache then holds data.
     end: Option<u64>,
     flushed: Vec<u64>,
     lines: Vec<Printed>,
@@ -88,7 +88,6 @@ pub struct Rehearsed {
     outside: Option<OutsideResult>,
     /// Drive after the program has ended and the volume is unmounted.
     left: Mutex<Box<dyn Simulated>>,
-    /// Time of the state `left`.
     left_at: SimTime,
     /// Origin of the last write of each 4 KiB page, by first sector.
     written: BTreeMap<u64, Origin>,
@@ -129,9 +128,8 @@ impl Rehearsed {
         self.operations.contains(&operation) || self.end == Some(operation)
     }
 
-    /// Chooses up to `cuts` operations, in order; with [`CutPoints::All`], all.
-    ///
-    /// Includes the end of the program if the drive's cache then holds data.
+    /// Chooses up to `cuts` operations, in order; with [`CutPoints::All`], all. Includes the end of the
+    /// program if the drive's cache then holds data.
     pub fn choose(&self, places: CutPoints, cuts: usize, seed: u64) -> Vec<u64> {
         let behind = match places {
             CutPoints::Flushes => self.flushed.clone(),
@@ -145,9 +143,8 @@ impl Rehearsed {
 }
 
 impl Explorer {
-    /// Makes the volume, runs the program without a cut, and checks the result.
-    ///
-    /// Returns an error if this check fails, because later failures would not be due to cuts.
+    /// Makes the volume, runs the program without a cut, and checks the result. Returns an error if this
+    /// check fails, because later failures would not be due to cuts.
     pub fn rehearse(&self, stop: &StopFlag) -> Result<Rehearsed, ExploreError> {
         let kernel = self.run.check_kernel().map_err(LinuxRunError::from)?;
         if self.strict_names && !kernel.can_log_files() {
@@ -188,7 +185,7 @@ impl Explorer {
         }
         let acknowledged = self.note(&rehearsed.lines, "uncut")?;
         let examined = self.examination(&rehearsed, &acknowledged, stop).at(left, at, None)?;
-        // In `if ./check.sh; then …` a check that does not exist succeeds after every cut.
+        // In `if ./check.sh; then …`, a missing script passes after every cut.
         match (examined.verdict, examined.said.lines().find(|line| is_not_found(line))) {
             (Verdict::Fine, None) => Ok(rehearsed),
             (Verdict::Fine, Some(line)) => Err(ExploreError::NoCommand(line.to_owned())),
@@ -280,9 +277,8 @@ impl Explorer {
         Examination { run, kernel: &rehearsed.kernel, stop, may_fail: false }
     }
 
-    /// Runs the program again and examines snapshots at `operations`. Calls `tell` with each finding.
-    ///
-    /// Returns the findings in the order of operations.
+    /// Runs the program again and examines snapshots at `operations`; `tell` gets each finding. Returns all
+    /// findings, in the order of operations.
     pub fn cut(
         &self,
         rehearsed: &Rehearsed,
@@ -295,7 +291,7 @@ impl Explorer {
         if let Some(&wrong) = operations.iter().find(|at| !rehearsed.has_place(**at)) {
             return Err(ExploreError::NotThere(wrong, first, last));
         }
-        // The program waits until a worker takes the last snapshot, which bounds memory.
+        // At most one snapshot waits: the program blocks until a worker takes it, which bounds memory.
         let (snapshots, waiting) = sync_channel::<Snapshot>(1);
         let waiting = Mutex::new(waiting);
         let found = Mutex::new(Vec::new());
@@ -355,7 +351,6 @@ impl Explorer {
         });
         performed?;
         if stop.is_raised() {
-            // Some snapshots were not examined completely.
             return Err(LinuxRunError::Interrupted.into());
         }
         if let Some(error) = trouble.into_inner().unwrap_or_else(PoisonError::into_inner) {
@@ -462,7 +457,7 @@ impl Explorer {
         let (mut drive, start) = self.made(&kernel, drive, SimTime::ZERO, stop)?;
         drive.plan_cut(operation);
         let mut run = self.program();
-        // Kernel options influence the guest, so they must equal the options of the explored run.
+        // Kernel options change the guest, so they must equal those of the explored run.
         run.machine.file_log = kernel.can_log_files();
         let (mut outcome, _) = run.run_on(&kernel, PoweredDrive::new(drive, start), stop, &mut |_, _| {})?;
         if outcome.drive.operations() < operation {
@@ -482,7 +477,7 @@ impl Explorer {
     }
 }
 
-/// The volume was unmounted cleanly, so neither repair nor the file system's own check runs.
+/// Examination without repair and fsck, because the volume was unmounted cleanly.
 fn new_examination<'a>(
     explorer: &Explorer,
     rehearsed: &'a Rehearsed,

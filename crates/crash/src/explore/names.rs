@@ -78,8 +78,7 @@ impl Names {
         match old {
             None => self.open.push((at, Change::Created(to.to_owned()))),
             Some(old) if old == to => {}
-            // Another durable file was moved away from `old`, so this file had replaced a third one there. It
-            // stays.
+            // Another open move also starts at `old`, and only one file can return there. This file stays.
             Some(old) if self.has_left(&old) => self.stays(to),
             Some(from) => self.open.push((at, Change::Moved { from, to: to.to_owned() })),
         }
@@ -133,9 +132,10 @@ impl Names {
 
     /// Returns the durable path of `path`, resolving moved folders. `None` if a folder above is not durable.
     fn origin(&self, path: &str) -> Option<String> {
-        // An old name may be reused, so later iterations only consider the folders above it.
+        // `head` starts as a current path and becomes an old path, whose last name may be in use again. So
+        // only the folders above it are resolved.
         let (mut head, mut rest) = (path, String::new());
-        // Each folder is moved at most once.
+        // Each step follows the move of one folder, and each folder moves at most once.
         for _ in 0..=self.open.len() {
             let above =
                 self.open.iter().map(|(_, change)| change).filter(|change| is_below(head, change.name()));

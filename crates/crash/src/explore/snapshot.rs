@@ -170,6 +170,7 @@ impl SnapshotDrive {
                     self.drive.plan_cut(next);
                     break;
                 }
+                // This operation has already ended: it is repeated in another run.
                 log.missed.push(next);
                 self.wanted.pop();
             }
@@ -211,7 +212,7 @@ impl Device for SnapshotDrive {
         let from = completions.len();
         self.drive.advance(until, completions);
         let done = self.drive.operations();
-        // Commands completing now were in flight during the operations up to now.
+        // The snapshot comes first: the commands that complete now were in flight during the cut operation.
         self.snapshot_if_due(until);
         for completion in completions.iter().skip(from) {
             lock(&self.log).completed(completion.tag, done, self.lies);

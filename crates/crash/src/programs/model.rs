@@ -19,7 +19,7 @@ pub(super) struct Model {
     pub(super) data: Vec<Vec<u8>>,
 }
 
-/// Empty for the root.
+/// Parent folder of `path`; empty for the root.
 pub(super) fn folder_of(path: &str) -> &str {
     path.rsplit_once('/').map_or("", |(folder, _)| folder)
 }
@@ -52,7 +52,7 @@ impl Model {
         }
     }
 
-    /// 0 if the file is missing.
+    /// Length of a file; 0 if it is missing.
     pub(super) fn length(&self, path: &str) -> u64 {
         self.file(path).map_or(0, |number| self.data[number].len() as u64)
     }

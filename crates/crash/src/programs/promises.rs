@@ -42,7 +42,7 @@ impl Later<'_> {
         (ranges, is_cut)
     }
 
-    /// `None` unless `path` is renamed exactly once and not changed otherwise.
+    /// New path of `path`. `None` unless the file is renamed exactly once and neither name changes otherwise.
     fn renamed(&self, path: &str) -> Option<&str> {
         let mut touching = self.ops.iter().filter(|op| touches_name(op, path));
         let (Some(Op::Rename(from, to)), None) = (touching.next(), touching.next()) else { return None };
@@ -59,7 +59,6 @@ fn touches_name(op: &Op, path: &str) -> bool {
     }
 }
 
-/// The operation after the `done` completed ones may be executed in part.
 pub(super) fn broken(ops: &[Op], done: usize, tree: &Tree) -> Option<String> {
     // File system before each operation and after the last completed one.
     let mut models = vec![Model::new()];
@@ -68,6 +67,8 @@ pub(super) fn broken(ops: &[Op], done: usize, tree: &Tree) -> Option<String> {
         next.apply(op);
         models.push(next);
     }
+    // The operation after the completed ones may be executed in part, so its changes are not guaranteed
+    // either.
     let until = (done + 1).min(ops.len());
     let later = |from: usize| Later { ops: &ops[from..until], models: &models[from..] };
     // The initial files are durable.
@@ -173,7 +174,7 @@ fn shown(byte: u8) -> String {
     if byte == 0 { "a zero".to_owned() } else { char::from(byte).to_string() }
 }
 
-/// The last of `models` is the synced state.
+/// Checks the names in `folder`. The last of `models` is the synced state.
 fn broken_folder(by: &str, folder: &str, models: &[Model], later: &Later<'_>, tree: &Tree) -> Option<String> {
     let is_in = |path: &str| folder_of(path) == folder;
     broken_name(by, &is_in, models, later, tree)

@@ -21,7 +21,7 @@ impl Expression {
                     of_two(*step, stack.pop()?, right)
                 }
             };
-            // One step without finite bounds leaves the whole formula without.
+            // A step without finite bounds leaves the whole formula unbounded.
             stack.push(top.filter(|(low, high)| low.is_finite() && high.is_finite())?);
         }
         stack.pop()
@@ -42,7 +42,7 @@ fn of_one(step: Step, (low, high): Bounds) -> Option<Bounds> {
 }
 
 fn of_two(step: Step, a: Bounds, b: Bounds) -> Option<Bounds> {
-    // Monotonic in each operand: the extremes are at the ends.
+    // These steps are monotonic in each operand, so the extremes are at the ends of the intervals.
     let at_ends = |f: fn(f64, f64) -> f64| {
         let values = [f(a.0, b.0), f(a.0, b.1), f(a.1, b.0), f(a.1, b.1)];
         let is_number = values.iter().all(|value| !value.is_nan());

@@ -1,7 +1,7 @@
 //! Arithmetic over columns of numbers: parsing and evaluation of formulas.
 //!
 //! A victim formula is computed for every block at every choice. So columns are evaluated in place, [`LANES`]
-//! numbers in one pass, without allocation and independent of the platform.
+//! numbers in one pass, without allocation. Results are equal on all platforms.
 
 use std::ops::Range;
 
@@ -75,7 +75,8 @@ impl Expression {
             return Err(parser.unexpected());
         }
         let (mut depth, mut deepest) = (0usize, 0);
-        // The stack depth of each step follows from its number of operands.
+        // The deepest stack is allocated once, before any evaluation: each step has a known number of
+        // operands.
         for step in &parser.steps {
             match step {
                 Step::Constant(_) | Step::Variable(_) => depth += 1,

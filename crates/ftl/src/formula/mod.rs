@@ -10,7 +10,7 @@ pub(crate) use expression::{Column, Expression, LANES, Stack};
 
 use error::{FormulaFault, LENGTH_MAX};
 
-/// Parses a formula over at least one of `variables`. `subject` names the things it tells apart.
+/// Parses a formula over at least one of `variables`. `subject` is the plural of the things that it scores.
 pub(crate) fn parse(
     text: &str,
     variables: &[&'static str],

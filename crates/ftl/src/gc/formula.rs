@@ -10,7 +10,7 @@ use crate::formula::{Expression, FormulaError, LANES, Stack, parse};
 /// Picks the candidate with the largest score; of equals, the lowest block.
 ///
 /// +∞ (a division by zero) ranks above all numbers, "not a number" (0/0) below all. A block without invalid
-/// units is never chosen. Each choice scores every candidate, at a few ns each. Only `age_newest_valid` needs
+/// units is never chosen. Each choice scores every block, at a few ns each. Only `age_newest_valid` needs
 /// memory per unit, 8 bytes.
 #[derive(Clone, Debug, State)]
 pub struct Formula {
@@ -164,7 +164,7 @@ impl VictimPolicy for Formula {
             let candidates = &self.candidate[first..first + valid.len()];
             for (lane, ((&score, &valid), &candidate)) in scores.iter().zip(valid).zip(candidates).enumerate()
             {
-                // Ascending order: of equals, the lowest stays.
+                // Blocks come in ascending order, so the lowest of equals stays the best.
                 let score = if score.is_nan() { f64::NEG_INFINITY } else { score };
                 if candidate && valid <= view.most_valid && best.is_none_or(|(top, _)| score > top) {
                     best = Some((score, first + lane));

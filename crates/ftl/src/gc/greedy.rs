@@ -10,11 +10,11 @@ use super::{BlockView, VictimPolicy};
 
 /// Picks the candidate with the fewest valid units; of equals, the one closed first.
 ///
-/// With a window, only that number of blocks compete, those closed first. A window of 1 is FIFO.
+/// With a window of w, only the w blocks closed first compete. A window of 1 is FIFO.
 ///
 /// The index is a tree of minima over one key per block, with 16 children (two cache lines) per node. An
-/// invalidation lowers a key, and touches the parent only with a new minimum. Taking a victim updates one
-/// node per level. Cost per choice: three nodes for 10³ blocks, five for 10⁶.
+/// invalidation lowers a key, and touches the parent only if the key is its new minimum. Taking a victim
+/// updates one node per level. Cost per choice: three nodes for 10³ blocks, five for 10⁶.
 #[derive(Clone, Debug, State)]
 pub struct Greedy {
     #[state(skip)]
@@ -38,7 +38,7 @@ struct Level {
 }
 
 const NONE: u64 = u64::MAX;
-/// A key is the valid count above the order of entry, which breaks ties.
+/// Bits of a key for the order of entry, which breaks ties; the valid count is above.
 const ORDER_BITS: u32 = 40;
 const FANOUT: usize = 16;
 
@@ -173,6 +173,7 @@ impl VictimPolicy for Greedy {
     }
 
     fn choose(&mut self, view: &BlockView<'_>, _rng: &mut Prng) -> Option<BlockId> {
+        // Victims have left the window: the waiting blocks that closed first take their places.
         while self.inside < self.window {
             let Some(block) = self.waiting.first() else { break };
             self.waiting.remove(block);

@@ -10,7 +10,7 @@ use super::{BlockView, VictimPolicy};
 /// Picks the candidate with the largest score, exactly; of equals, the lowest block.
 ///
 /// Changed blocks enter a kinetic tournament before a choice. Cost per choice: a few matches per block
-/// changed since the last one, independent of the number of blocks.
+/// changed since the last choice, independent of the number of blocks.
 #[derive(Clone, Debug, State)]
 pub struct Kinetic<S: Score = LinearScore> {
     #[state(skip)]
@@ -113,6 +113,7 @@ impl<S: Score> VictimPolicy for Kinetic<S> {
     }
 
     fn choose(&mut self, view: &BlockView<'_>, _rng: &mut Prng) -> Option<BlockId> {
+        // A block that changed many times enters once: its curve is computed only at a choice.
         let mut dirty = std::mem::take(&mut self.dirty);
         // Fetch entries a few blocks ahead of their use.
         dirty.iter().take(AHEAD).for_each(|&id| self.fetch(id));
@@ -122,7 +123,7 @@ impl<S: Score> VictimPolicy for Kinetic<S> {
             }
             let entry = &mut self.blocks[id.index()];
             entry.is_dirty = false;
-            // A block taken in the meantime gets a curve that never wins.
+            // A block that is no candidate any more gets a curve that never wins.
             let curve = if entry.is_candidate {
                 self.score.curve(id, &entry.block, entry.valid, self.units_per_block)
             } else {

@@ -1,7 +1,8 @@
 //! Victims of MiDAS (Oh et al., FAST 2024).
 //!
-//! The best block of the last group has the largest (1 - u)/u · √age. Without groups, all blocks belong to the
-//! last. Blocks without an invalid unit are skipped.
+//! The placement names a group: the victim is the group's oldest block, or the best block of the last group.
+//! The best block has the largest (1 - u)/u · √age. Without groups, all blocks belong to the last. Blocks
+//! without an invalid unit are skipped.
 
 use strobe_types::{BlockId, Ppa, Prng, State};
 

@@ -1,7 +1,6 @@
 //! Victim policies: choose the block that garbage collection empties next.
 //!
-//! A policy receives block events and implements [`VictimPolicy::choose`], with any index that makes it
-//! cheap. The hook for invalidated units is a static call, free if unused.
+//! A policy receives block events and keeps an index that makes [`VictimPolicy::choose`] cheap.
 //!
 //! Each policy documents a total order that breaks ties. Randomness comes only from the given generator. Time
 //! is the *tick*: host units written, physically copied or trimmed so far, from 1.
@@ -141,7 +140,7 @@ pub trait VictimPolicy {
     /// Returns the block to empty next.
     fn choose(&mut self, view: &BlockView<'_>, rng: &mut Prng) -> Option<BlockId>;
 
-    /// Best of the range `blocks` by the same rule. `None` without a candidate, or if not supported.
+    /// Best candidate in the range `blocks`. `None` without a candidate, or if not supported.
     fn choose_among(&self, _blocks: Range<u32>) -> Option<BlockId> {
         None
     }

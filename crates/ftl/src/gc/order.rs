@@ -5,7 +5,7 @@ use strobe_types::{BlockId, Stored};
 /// A doubly linked list through a table of blocks, with removal in constant time.
 #[derive(Clone, Debug, Stored)]
 pub(crate) struct ClosingOrder {
-    /// One link per block, and one that joins the ends: its `next` is the block closed first.
+    /// One link per block, and a sentinel that joins the ends: its `next` is the block closed first.
     links: Vec<Link>,
     len: u32,
 }

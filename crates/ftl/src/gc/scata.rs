@@ -154,14 +154,15 @@ impl Curve for Parabola {
         let (a, b) = (a as f64, b as f64);
         let c = winner.scaled(tick, self.divisor).minus(self.scaled(tick, winner.divisor));
         let (square, product) = (b * b, 4.0 * a * c);
-        // When terms cancel, their rounding errors remain. Rounding up moves the root towards now.
+        // With a < 0 the two terms cancel and their rounding errors remain. A larger discriminant moves the
+        // root towards now.
         let safety = if a < 0.0 { MARGIN * (square - product) } else { 0.0 };
         let discriminant = square + product + safety;
         if discriminant < 0.0 {
             return u64::MAX;
         }
         let root = discriminant.sqrt();
-        // Uses the form of the solution that adds numbers of equal sign.
+        // This form of the root adds numbers of equal sign, so nothing cancels.
         let first = if b > 0.0 { 2.0 * c / (b + root) } else { (root - b) / (2.0 * a) };
         not_after(tick, first)
     }
@@ -215,7 +216,7 @@ mod tests {
             if loser.compare(&winner, now).is_gt() {
                 std::mem::swap(&mut loser, &mut winner);
             }
-            // The curve overtakes after few calls, or never.
+            // The loser overtakes after a few calls of `overtakes`, or never.
             let (mut tick, mut looks) = (now, 0);
             while tick < 2 * TICK_MAX && loser.compare(&winner, tick).is_le() {
                 let next = loser.overtakes(&winner, tick);

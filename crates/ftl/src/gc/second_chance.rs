@@ -46,7 +46,8 @@ impl SecondChance {
             (self.next, self.passed) = (self.order.first(), 0);
         }
         let mut gained = 0;
-        // A batch is complete when its invalid units fill a block, or when the unlimited pass ends.
+        // A batch is complete when its invalid units fill a block, or when a pass with a limit above 100 %
+        // ends.
         while gained < units {
             if let Some(block) = self.next {
                 let valid = view.valid(block);

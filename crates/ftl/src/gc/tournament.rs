@@ -55,7 +55,7 @@ pub trait Score: State {
 /// More than the relative rounding errors of a few floating-point operations, 2⁻⁵³ each.
 pub(crate) const MARGIN: f64 = 1.0 / (1u64 << 44) as f64;
 
-/// First whole tick `ahead` ticks after `tick`, or the one before it.
+/// First whole tick `ahead` ticks after `tick`, or one tick earlier.
 pub(crate) fn not_after(tick: u64, ahead: f64) -> u64 {
     let ahead = ahead * (1.0 - MARGIN);
     let whole = ahead as u64;
@@ -100,7 +100,8 @@ impl<C: Curve> Tournament<C> {
         if std::mem::replace(&mut self.curves[at], curve) == curve {
             return;
         }
-        // Replay upwards until a match keeps its result and is won by another block.
+        // Replay upwards until a match keeps its result and is won by another block: then nothing changes
+        // above.
         let mut node = (at + self.curves.len()) / 2;
         while node >= 1 {
             let after = self.played(node, tick);
@@ -161,7 +162,7 @@ impl<C: Curve> Tournament<C> {
                 }
             }
         }
-        // Children come after parents: play them first.
+        // `due` lists parents before children. Children are played first, because parents depend on them.
         for node in due.drain(..).rev() {
             self.nodes[node] = self.played(node, tick);
         }

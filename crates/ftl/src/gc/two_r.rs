@@ -1,7 +1,7 @@
 //! Victims of 2R (Kang, Choi, Oh & Lee, "2R: Efficiently Isolating Cold Pages in Flash Storages", PVLDB
 //! 2020), as in SSD-iq's simulator (Haas, Lee, Bonnet & Leis, PVLDB 2025).
 //!
-//! 1. Victims are chosen in batches. The invalid units of a batch fill a block, so emptying it gains a block.
+//! 1. Victims are chosen in batches. The invalid units of a batch fill a block, so each batch gains a block.
 //! 2. [`TwoRegions`] (2R-Greedy) takes a batch from one region. The host fills normal blocks, relocation cold
 //!    ones.
 //! 3. [`SecondChance`](super::SecondChance) (2R-FIFO) scans the blocks in closing order.
@@ -103,6 +103,7 @@ impl TwoRegions {
     }
 
     fn choose_batch(&mut self, view: &BlockView<'_>, rng: &mut Prng) {
+        // Each victim leaves its region at once, so that `best` finds the next one.
         let mut place = self.choose_region(view, rng);
         let mut gained = 0;
         while gained < view.units_per_block() {
@@ -144,6 +145,7 @@ impl VictimPolicy for TwoRegions {
 
     fn choose(&mut self, view: &BlockView<'_>, rng: &mut Prng) -> Option<BlockId> {
         if self.batch.is_empty() {
+            // Only the view knows the stream of a block, so new blocks are assigned to regions here.
             self.sort_fresh(view);
             self.choose_batch(view, rng);
         }

@@ -14,8 +14,7 @@ pub struct Variable {
     pub(super) column: fn(&Histories, &Chunk<'_>, &mut Column),
 }
 
-/// Block histories by variable, as formulas are evaluated in columns. Ticks in floating point are exact up to
-/// 2⁵³.
+/// Block histories, a column for each variable. Ticks in floating point are exact up to 2⁵³.
 #[derive(Clone, Debug, Default, State)]
 pub(super) struct Histories {
     #[state(table)]
@@ -68,7 +67,7 @@ const fn variable(
     Variable { name, meaning, column }
 }
 
-/// All variables. Ages are in ticks (host units written or trimmed) plus one, never 0.
+/// All variables. Ages are in ticks plus one, never 0.
 pub const VARIABLES: &[Variable] = &[
     variable("u", "valid share of the block, 0 to 1", |_, c, out| c.counts(out, |valid| valid / c.units)),
     variable("valid", "valid mapping units", |_, c, out| c.counts(out, |valid| valid)),

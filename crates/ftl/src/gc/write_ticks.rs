@@ -2,8 +2,8 @@
 
 use strobe_types::{BlockId, Divisor, Ppa, State, Stored, prefetch_write};
 
-/// A block is written in order, so its newest valid unit is the last valid one. The search for it passes each
-/// unit at most once.
+/// A block is written in order, so its newest valid unit is the last valid one. All searches for the newest
+/// valid unit together pass each unit at most once.
 #[derive(Clone, Debug, State)]
 pub(crate) struct WriteTicks {
     #[state(skip)]

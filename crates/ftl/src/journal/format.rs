@@ -23,7 +23,7 @@ const CHECKED: usize = 12;
 /// Counters of the drive, kept with its tables.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Clock {
-    /// Host units written or trimmed, plus one.
+    /// Current tick of [`gc`](crate::gc); 1 in a log of trims.
     pub tick: u64,
     /// Sequence number of the next program.
     pub sequence: u64,

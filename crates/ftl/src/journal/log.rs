@@ -24,10 +24,10 @@ pub(crate) struct Log {
     head: Option<usize>,
     pages_per_block: u32,
     next: u64,
-    /// See [`LogPage::base`]. Blocks ending before it are reusable.
+    /// See [`LogPage::base`]. Blocks whose last page lies before it are reusable.
     pub(crate) base: u64,
-    /// Completion time of the newest page. The next one waits for it: recovery ignores pages after a missing
-    /// one.
+    /// Completion time of the newest page. The next page waits for it: recovery refuses a log with a missing
+    /// page.
     written: When,
 }
 
@@ -118,7 +118,8 @@ impl Log {
         !failing && nand.block(block).pages_programmed < self.pages_per_block
     }
 
-    /// Prepares the next block of the ring without needed pages. Retires blocks with failed programs.
+    /// Finds the next block of the ring without live pages and erases it. Retires blocks with failed
+    /// programs.
     fn open_next<N: Nand>(&mut self, nand: &mut N, now: When) -> Result<(usize, When), LogWornOut> {
         let length = self.ring.len();
         let start = self.head.map_or(0, |head| head + 1);
@@ -151,7 +152,8 @@ impl Log {
         report: &mut Recovery,
     ) -> Result<(Self, Vec<LogPage>, u32), RecoveryError> {
         let geometry = nand.geometry().clone();
-        // Bad blocks never become good, so the region is no longer than one chosen now.
+        // Bad blocks never become good, so the region is no longer than one chosen now. Its actual length is
+        // in every page.
         let mut region = region_for(&geometry, good, |block| nand.block(block).bad);
         let mut firsts: Vec<(u64, u32)> = Vec::new();
         let mut at = 0;
@@ -181,6 +183,7 @@ impl Log {
             let is_head = at == head;
             let end = firsts.get(index + 1).map_or(log.next, |&(first, _)| first);
             log.ring[at as usize].last = end - 1;
+            // The whole block lies before the base: its pages are obsolete.
             if end <= log.base.max(1) {
                 continue;
             }

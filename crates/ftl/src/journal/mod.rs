@@ -1,8 +1,8 @@
 //! The map on flash: a journal of changes and a rolling checkpoint, in reserved blocks.
 //!
 //! 1. Changes since the last *epoch* are collected in memory.
-//! 2. An epoch ends when the host flushes, before a block is opened, and before an erase of anything that the
-//!    previous epoch refers to. (Kang, Han & Shin write their tables when the active block changes.)
+//! 2. An epoch ends at a host flush, before the first program of an opened block, before the erase of a
+//!    victim, and at a limit of changes. (Kang, Han & Shin write their tables when the active block changes.)
 //! 3. Its changes are logged. Recovery applies all or none.
 //! 4. A segment of the tables follows every few journal pages. Once all segments have been written since a
 //!    point in the log, the log before that point is obsolete.
@@ -108,11 +108,12 @@ pub(crate) struct Journal {
     words_per_segment: u32,
     epoch_began: u64,
     next_segment: u32,
-    /// Log position of the epoch before the first segment of the round: only epochs record open blocks.
+    /// Log position of the epoch before the first segment of the round. Recovery begins there, because only
+    /// epochs record open blocks.
     round_began: u64,
     /// Journal pages without a segment yet.
     owed: u32,
-    /// Completion time of the last data page; the map must not refer to it earlier.
+    /// Completion time of the last data page; the map on flash must not refer to it earlier.
     programmed: When,
     durable_at: When,
 }
@@ -208,6 +209,7 @@ impl Journal {
         words: &dyn Fn(u64) -> u32,
     ) -> Result<When, LogWornOut> {
         let payload = LogDemand::payload(nand.geometry());
+        // Write order: data first, then the journal that refers to it.
         let mut done = nand.both(now, self.programmed);
         self.epoch += 1;
         let pages = paginate(apart(records), payload);
@@ -243,6 +245,7 @@ impl Journal {
     /// Continues the round of segments shown by `pages`, the live log after a power cut. `illegible` pages
     /// count as journal pages, as they take the same space.
     pub(crate) fn resume(&mut self, pages: &[LogPage], illegible: u32) {
+        // The same bookkeeping as `end_epoch` and `write_segment`, from the pages that they wrote.
         for page in pages {
             match page.content {
                 Content::Journal(_) => {
@@ -269,7 +272,7 @@ impl Journal {
         LogPage { lsn, base, epoch, number, count, clock, region, content }
     }
 
-    /// The changes in the segment must all be in the journal.
+    /// Writes the next checkpoint segment. The journal must already contain its changes.
     fn write_segment<N: Nand>(
         &mut self,
         nand: &mut N,

@@ -56,6 +56,7 @@ impl Tables {
     }
 
     fn apply(&mut self, pages: &[LogPage]) -> Result<(), RecoveryError> {
+        // Each epoch lists all open and retiring blocks, so the lists of earlier epochs are obsolete.
         self.open.clear();
         self.retiring.clear();
         for page in pages {
@@ -77,6 +78,7 @@ impl Tables {
         match record {
             Record::Map { lpn, entry, count } => {
                 let end = lpn.checked_add(count).filter(|&end| u64::from(end) <= self.map_words)?;
+                // Consecutive logical units have consecutive flash units; an entry of 0 unmaps them all.
                 entry.checked_add(count)?;
                 for (word, at) in self.words[lpn as usize..end as usize].iter_mut().zip(0..) {
                     *word = if entry == 0 { 0 } else { entry + at };

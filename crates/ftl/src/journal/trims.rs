@@ -1,12 +1,12 @@
 //! Log of trimmed units on flash, for schemes that recover all other state from out-of-band areas.
 //!
 //! A page names its logical unit, and sequence numbers decide between versions, but no page records a later
-//! trim. The log therefore stores trims, one bit per unit. A set bit hides pages older than its epoch.
+//! trim. The log therefore stores trims, one bit per unit. A set bit hides the unit's pages from before the
+//! last epoch in the log.
 //!
-//! With logical copy, no page records sharing, nor the owner that remains after the other has left. The page
-//! may name only the other owner, or a newer page from before the copy may also name the remaining one. Such
-//! a logical unit is *foreign*. The log therefore also holds the virtual map and the flash units of foreign
-//! ones.
+//! A logical copy programs no page that records the sharing. A logical unit is *foreign* if its flash unit
+//! may differ from the newest page that names the logical unit. With logical copy, the log therefore also
+//! holds the virtual map and the flash units of foreign logical units.
 
 use strobe_nand::{Nand, When};
 use strobe_types::{Geometry, Lpn, State};
@@ -164,7 +164,7 @@ impl Trims {
         is_new
     }
 
-    /// Records a change of entry `vpn` that pages on flash show as well.
+    /// Records a change of entry `vpn`. It may wait for an epoch, because pages on flash show it as well.
     pub(crate) fn entry_changed(&mut self, vpn: u32) {
         self.journal.entry_changed(vpn);
     }
@@ -195,7 +195,8 @@ impl Trims {
         host_units: u64,
         shared: SharedWords<'_>,
     ) -> Result<When, LogWornOut> {
-        // Bits cleared by writes count towards the limit of an epoch as well.
+        // Without pending changes, only a full journal ends the epoch: bits cleared by writes fill it as
+        // well.
         if !self.pending && !self.journal.is_full() {
             let settled = self.journal.settled_at(nand);
             return Ok(nand.both(now, settled));

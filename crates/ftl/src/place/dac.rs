@@ -43,7 +43,7 @@ impl Placement for Dac {
 
     fn for_copy(&mut self, lpn: Lpn, _: &CopyContext) -> StreamId {
         let level = &mut self.levels[lpn.index()];
-        // After a power cut the level is unknown.
+        // After a power cut the level is unknown (0); the unit then enters the lowest level.
         *level = level.saturating_sub(1).max(1);
         StreamId::new(*level - 1)
     }

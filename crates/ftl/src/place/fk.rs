@@ -68,7 +68,7 @@ impl Future {
         if events == 0 || at / events >= self.repeats {
             return None;
         }
-        // Events of a later pass come after the writes of all passes before it.
+        // Event times restart in each pass, so the writes of all earlier passes are added.
         let before = self.once.writes + at / events * self.pass.writes;
         Some(2 * before + pass[(at % events) as usize])
     }
@@ -182,7 +182,7 @@ impl Fk {
 impl Placement for Fk {
     fn for_write(&mut self, lpn: Lpn, _: WriteContext, _: u64) -> StreamId {
         let past = &mut self.past[lpn.index()];
-        // Trims of the unit precede its next write.
+        // Skips the unit's trims up to this write.
         while let Some(event) = self.future.event(lpn, *past) {
             *past += 1;
             self.now = event + 1;

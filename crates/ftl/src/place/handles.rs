@@ -18,7 +18,7 @@ pub enum Isolation {
     Persistent,
 }
 
-/// The value is the placement handle or hint.
+/// Placement by a value of the tag: the placement handle, or the hint.
 #[derive(Clone, Copy, Debug, State)]
 pub(super) struct ByTag {
     #[state(skip)]

@@ -1,4 +1,4 @@
-//! Hot-cold separation.
+//! Hot-cold separation: each victim is split at its mean temperature.
 
 use std::collections::BTreeMap;
 use strobe_types::{BlockId, Lpn, State};
@@ -39,7 +39,7 @@ impl Placement for HotCold {
 
     fn on_victim(&mut self, from: &CopyContext, valid: &mut dyn Iterator<Item = Lpn>) {
         let add = |(sum, units), lpn| (sum + self.heat.of(lpn, from.tick), units + 1);
-        // `Iterator::sum` would start at −0; the comparison is not affected.
+        // The sum and the number of units give the mean temperature at which the victim is split.
         let sum = valid.fold((0.0, 0), add);
         self.victims.insert(from.block, sum);
     }

@@ -178,8 +178,8 @@ pub trait Placement: Debug + Send + Sync {
         false
     }
 
-    /// True if units of several victims are ordered together. Collection then takes whole victims until a
-    /// block is gained, not in steps.
+    /// True if units of several victims are ordered together. Collection then empties whole victims, not in
+    /// steps, until it has gained a block.
     fn sorts_victims(&self) -> bool {
         false
     }
@@ -210,7 +210,7 @@ pub trait Placement: Debug + Send + Sync {
     /// in between. For placements that are faster on batches.
     fn on_batch(&mut self, _lpns: &mut dyn Iterator<Item = Lpn>, _context: WriteContext) {}
 
-    /// Prefetches the state of `lpn` into the processor's cache.
+    /// Prefetches the state of `lpn`.
     fn prefetch(&self, _lpn: Lpn) {}
 
     /// Chooses the stream of a host write at `tick`.

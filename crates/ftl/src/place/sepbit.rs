@@ -126,6 +126,8 @@ impl Placement for SepBit {
             return LEFT_OF_SHORT;
         }
         let age = (self.clock - self.last_write[lpn.index()]) as f64;
+        // Each further stream covers four times the age. An unknown ℓ is infinite: the first stream takes
+        // all.
         let mut limit = 4.0 * self.lifespan();
         let mut stream = self.by_age;
         while stream + 1 < self.streams && age >= limit {

@@ -2,8 +2,8 @@
 //! drives", FAST 2012), as in SepBIT's simulator.
 //!
 //! Time is counted in units written by the host. A logical unit written c times, last at m, has the hotness
-//! c/(now - m). A full block has the hotness Σc/(v now - Σm) over its v valid units; without any it is
-//! skipped.
+//! c/(now - m). A full block has the hotness Σc/(v now - Σm) over its v valid units. A block without valid
+//! units is skipped.
 //!
 //! 1. Each collection first clusters the hotness of all full blocks: three rounds of k-means from the present
 //!    centres (initially 0). A cluster without blocks gets the centre 0. With no more blocks than streams,
@@ -129,7 +129,7 @@ impl Placement for Sfs {
 
     fn for_write(&mut self, lpn: Lpn, _: WriteContext, _: u64) -> StreamId {
         self.clock += 1;
-        // The sums of its block still hold the unit with its old counts.
+        // The sums of the old block hold the old counts of the unit, so it leaves before they change.
         self.leave(lpn);
         let hotness = self.hotness(lpn).unwrap_or(HOTTEST);
         self.writes[lpn.index()] = self.writes[lpn.index()].saturating_add(1);

@@ -1,4 +1,4 @@
-//! Sorted placement.
+//! Sorted placement: the coldest units of all victims have a separate stream.
 
 use strobe_types::{Geometry, Lpn, Ppa, State};
 
@@ -39,6 +39,7 @@ impl Placement for Sorted {
         let tick = from(first.unit).tick;
         // Temperatures are never negative: their bits sort like their values.
         units.sort_by_cached_key(|unit| (self.heat.of(unit.lpn, tick).to_bits(), unit.unit));
+        // The coldest units that fill whole stripes, one block on each plane, are cold; the rest is hot.
         let cold = units.len() - units.len() % self.stripe;
         for (at, unit) in units.iter_mut().enumerate() {
             unit.to = StreamId::new(self.hot + u8::from(at < cold));

@@ -11,7 +11,7 @@
 //! 3. A relocation sets the penalty to the time since the unit's last write.
 //! 4. Every 256 full host blocks, a cluster with more than half of the writes is split if a stream is free.
 //!    The new cluster precedes it, with a centre midway between its neighbours (0 before the first). Without
-//!    a split, the first cluster with less than a block of units is marked, unless one already is.
+//!    a split, the first cluster with less than a block of writes is marked, unless one is already marked.
 //! 5. A marked cluster is dropped when its open block is full, unless it is the only one.
 //!
 //! Memory: 16 bytes per logical unit.
@@ -69,6 +69,7 @@ impl Warcip {
 
     fn adapt(&mut self) {
         let writes: u64 = self.clusters.iter().map(|cluster| cluster.writes).sum();
+        // Step 4: split the large cluster, or mark a small one.
         let large = self.clusters.iter().position(|cluster| cluster.writes > writes / 2);
         match (large, self.free_stream()) {
             (Some(at), Some(stream)) => {
@@ -129,7 +130,7 @@ impl Placement for Warcip {
         let Some(stream) = closed.stream.filter(|&stream| stream < self.copies) else { return };
         if let Some(at) = self.clusters.iter().position(|cluster| cluster.stream == stream) {
             self.clusters[at].filled = 0;
-            // The only cluster is kept.
+            // A marked cluster is dropped here because its open block is full. The only cluster is kept.
             if self.clusters[at].is_marked && self.clusters.len() > 1 {
                 self.clusters.remove(at);
             }

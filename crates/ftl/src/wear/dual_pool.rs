@@ -106,8 +106,8 @@ impl DualPool {
         self.leave(id);
     }
 
-    /// Moves blocks in the wrong pool: a cold block with many more recent erases than a hot one, and a hot
-    /// block far behind the other hot ones.
+    /// Moves blocks in the wrong pool: a cold block with many more recent erases than a hot block, and a hot
+    /// block far behind the most worn hot block.
     fn resize(&mut self) {
         if let (Some(&(cold, id)), Some(&(hot, _))) = (self.cold_recent.last(), self.hot_recent.first())
             && cold.saturating_sub(hot) > self.threshold

@@ -1,4 +1,4 @@
-//! A block erasing table with one flag per set of blocks.
+//! SW Leveler: a block erasing table with one flag per set of blocks.
 
 use strobe_types::{BlockId, Stored};
 
@@ -78,8 +78,8 @@ impl SwLeveler {
             let closed = (first..end).rev().map(BlockId::new);
             self.pending = closed.filter(|block| self.is_closed[block.index()]).collect();
             if self.pending.is_empty() {
-                // No data to move: all blocks are free, open or bad. The last flag is left to an erase, which
-                // ends the round.
+                // The set has no data to move: its blocks are free, open or bad. The last flag of a round is
+                // left to an erase, which begins the next round.
                 if self.flags_set as usize + 1 == sets {
                     return None;
                 }
@@ -107,7 +107,7 @@ mod tests {
         assert_eq!(leveler.choose(), Some(block(2)));
         leveler.left(block(2));
         leveler.erased(block(2), 1);
-        // The rest of the current set, then no more: four erases for two flags.
+        // First the rest of the current set, then none: four erases for two flags are below the threshold.
         assert_eq!(leveler.choose(), Some(block(3)));
         leveler.left(block(3));
         leveler.erased(block(3), 1);

@@ -10,7 +10,7 @@ pub(crate) struct Swap {
     erase_count: Vec<u32>,
     good: BTreeSet<(u32, BlockId)>,
     closings: u64,
-    /// 0 for blocks that are not closed.
+    /// Number of the closing; 0 for blocks that are not closed.
     closed_at: Vec<u64>,
     /// Closed blocks not yet known to be cold, in closing order; may include blocks emptied since.
     recent: VecDeque<(u64, BlockId)>,
@@ -44,12 +44,13 @@ impl Swap {
         self.closings += 1;
         self.closed_at[block.index()] = self.closings;
         self.recent.push_back((self.closings, block));
-        // One entry leaves for each new one: the queue is no longer than the drive has blocks.
+        // One entry leaves for each new one, so the queue has at most one entry per block of the drive.
         let Some(before) = self.closings.checked_sub(self.closed_at.len() as u64) else { return };
         while let Some(&(closing, block)) = self.recent.front()
             && closing <= before
         {
             self.recent.pop_front();
+            // The entry is stale if the block has been emptied since that closing.
             if self.closed_at[block.index()] == closing {
                 self.cold.insert(self.entry(block));
             }

@@ -13,9 +13,10 @@ pub struct FloorShape {
 
 /// Loop that does only the memory work of a program on a page-mapped drive.
 ///
-/// Each update swaps a random 4-byte map entry, flips two validity bits, decrements and increments a block
-/// counter and appends to the out-of-band array. There is no free space and no garbage collection. Random
-/// numbers are drawn outside the timed part, and map lines are prefetched, as in the drive itself.
+/// Each update replaces a random 4-byte map entry, flips the validity bits of the old and new unit, and
+/// adjusts their blocks' counters. It also writes an out-of-band entry. Free blocks and garbage collection
+/// are left out. Random numbers are drawn outside the timed part, and map lines are prefetched, as in the
+/// drive itself.
 #[derive(Debug)]
 pub struct Floor {
     shape: FloorShape,
@@ -53,6 +54,7 @@ impl Floor {
     /// Does one update per entry of `batch`: the timed loop.
     pub fn run(&mut self, batch: &[u32]) {
         for (at, &lpn) in batch.iter().enumerate() {
+            // The map entry is prefetched earlier, because it gives the address of the validity bits.
             if let Some(&ahead) = batch.get(at + 24) {
                 prefetch_write(&self.map, ahead as usize);
             }

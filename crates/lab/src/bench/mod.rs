@@ -1,8 +1,8 @@
-//! Speed of fixed cells (drive and load), compared with the machine's memory floor.
+//! Speed of the simulator in fixed cells (a drive with a load), compared with the machine's memory floor.
 //!
 //! Each cell alternates short slices of simulation with slices of [`Floor`], the memory work of flash
-//! programs alone, at the same footprint. The quotient of their speeds shows how much of the machine the
-//! simulator uses, even if the machine's speed drifts.
+//! programs alone, at the same footprint. The quotient of the two speeds stays comparable even if the
+//! machine's speed drifts.
 
 mod floor;
 
@@ -180,6 +180,7 @@ pub fn run_cell(spec: &CellSpec, report: &mut dyn FnMut(&str)) -> Result<CellRes
 fn schema_bytes(config: &DriveConfig) -> u64 {
     static BYTES: OnceLock<u64> = OnceLock::new();
     *BYTES.get_or_init(|| {
+        // The first check builds and caches the JSON schema, which is not memory of the drive.
         let before = resident_bytes();
         // An invalid configuration is reported when the drive is built.
         let _ = config.check();
@@ -189,7 +190,7 @@ fn schema_bytes(config: &DriveConfig) -> u64 {
 
 /// Updates per CPU second, without the drawing of random numbers.
 fn floor_slice(floor: &mut Floor, rng: &mut Prng, batch: &mut [u32], updates: u64) -> f64 {
-    // One long draw, then one timed run: reading the clock costs nothing.
+    // All numbers are drawn first and used in one timed run, so neither the draws nor the clock count.
     let mut draws = vec![0; (updates as usize).max(batch.len())];
     floor.draw(&mut draws, rng);
     let watch = Stopwatch::start();

@@ -1,8 +1,8 @@
 //! Events as a trace in the Chrome trace-event format.
 //!
-//! Four processes: the host, with a track for each queue slot; the mapping scheme; the dies; the channels. A
-//! die has more tracks if its operations overlap (planes that share the array, pages loaded ahead). An arrow
-//! leads from a host command to each flash operation issued while that command was served.
+//! Four processes: the host, with a track for each queue slot; the FTL; the dies; the channels. A die has
+//! several tracks if its operations overlap (several planes, cache reads). An arrow leads from a host command
+//! to each flash operation issued while that command was served.
 
 use std::collections::BTreeMap;
 use std::fmt::Display;
@@ -46,7 +46,7 @@ pub fn perfetto(file: EventFile<'_>, out: &mut dyn Write) -> io::Result<()> {
     trace.end(&file)
 }
 
-/// Track numbers: every die reserves as many as the one with the most lanes.
+/// Track numbers: every die reserves the lanes of the die with the most lanes.
 struct DieTracks {
     lanes: u32,
 }
@@ -166,7 +166,7 @@ impl Trace<'_> {
         self.slice(track, (slice.from_ns, slice.until_ns), &name, &args)
     }
 
-    /// The arrow starts when the operation was issued, within the command.
+    /// Arrow from the operation's issue, clamped to the command, to its start on the die.
     fn flow(
         &mut self,
         command: &Slice<HostCommand>,

@@ -1,4 +1,4 @@
-//! Slices of a trace: pairs of begin and end, without overlap in a lane.
+//! Slices of a trace: from a begin to its end event, without overlap in a lane.
 
 use std::collections::BTreeMap;
 
@@ -33,7 +33,7 @@ pub(super) fn spread<T>(slices: &mut [Slice<T>], track: impl Fn(&T) -> u32) -> B
     lanes.into_iter().map(|(track, ends)| (track, ends.len())).collect()
 }
 
-/// Slices of flash operations: a suspended one has one before and one after.
+/// Slices of flash operations. Each suspension splits a slice in two.
 pub(super) fn flash(recorded: &Recorded) -> Vec<Slice<FlashOp>> {
     let mut slices = Slices::default();
     for event in &recorded.events {
@@ -83,7 +83,7 @@ impl<T> Slices<T> {
         self.open.insert(number, slice);
     }
 
-    /// An operation or command that began before the log has no slice.
+    /// Ends a slice. An operation or command that began before the log has none.
     fn end(&mut self, number: u64, now: u64, is_whole: bool) {
         if let Some(slice) = self.open.remove(&number) {
             self.done.push(Slice { until_ns: now.max(slice.from_ns), is_whole, ..slice });

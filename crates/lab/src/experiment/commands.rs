@@ -49,7 +49,7 @@ pub(super) fn check_sizes(experiment: &Experiment) -> Result<(), KeyError> {
         let request = sectors(request_bytes);
         let range_limit = limits.copy_range_sectors.into();
         sized("workload.request_bytes", request_bytes, request, range_limit, "copy_range_sectors")?;
-        // A copy writes to one segment.
+        // A copy command writes to a single segment and never exceeds it.
         let copied = (u64::from(copy_ranges) * request).min(segment);
         sized("workload.copy_ranges", copy_ranges, copied, limits.copy_sectors.into(), "copy_sectors")?;
     }

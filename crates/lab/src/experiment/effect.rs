@@ -1,4 +1,4 @@
-//! Keys without effect: none that the user gave may be ignored silently.
+//! Detects keys without effect, so no key of the user is ignored silently.
 //!
 //! 1. A key is refused if the setting that disables it comes from the same [`Place`] or a lower one.
 //! 2. A key in a file is ignored with a note if the command line disables it. A sweep over workloads may thus
@@ -39,7 +39,6 @@ impl Given {
         Self(given)
     }
 
-    /// Source of the value of `key`.
     fn place(&self, key: &str) -> Place {
         self.0.get(key).copied().unwrap_or(Place::Default)
     }
@@ -100,6 +99,8 @@ pub(crate) fn check(
             if place == Place::Default || without(&key).is_some_and(|other| other == *experiment) {
                 continue;
             }
+            // The switch from the highest place decides whether the key is an error or was switched off on
+            // purpose.
             let switched = switches.iter().map(|switch| given.place(switch)).max();
             if switched.unwrap_or(Place::Default) <= place {
                 return Err(ConfigError::NoEffect { key, wants: rule.wants.to_owned() });

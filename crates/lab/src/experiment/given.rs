@@ -53,8 +53,8 @@ impl ConfigError {
         if is_there {
             return None;
         }
-        // A key that nobody wrote was derived from others (fio's names, or keys that a kind of workload
-        // needs). The culprit is the first option with which the error appears.
+        // A key in neither file nor options was derived from others: from fio's names, or because a kind of
+        // workload needs it. The culprit is the first option that makes the error appear.
         let message = self.to_string();
         let is_found =
             |applied: usize| refusal(&sets[..applied]).is_some_and(|error| error.to_string() == message);

@@ -155,7 +155,7 @@ impl JobConfig {
     fn check_outstanding(jobs: &[Self]) -> Result<(), KeyError> {
         let mut bytes = 0;
         for (at, job) in jobs.iter().enumerate() {
-            // All jobs before a stonewall have ended.
+            // A stonewall job starts after all earlier jobs have ended, so their requests are complete.
             bytes = if job.stonewall { 0 } else { bytes };
             bytes += u64::from(job.numjobs) * job.workload.outstanding_bytes();
             job.workload.check_outstanding(bytes, &format!("jobs[{at}]"))?;
@@ -163,7 +163,7 @@ impl JobConfig {
         Ok(())
     }
 
-    /// Refuses a trimming job whose region another job changes, because the job tracks its blocks in use.
+    /// Refuses a trimming job whose region another job changes: a trimming job tracks which blocks hold data.
     fn check_trims(jobs: &[Self]) -> Result<(), KeyError> {
         let region = |job: &Self| {
             let generator = &job.workload.generator;

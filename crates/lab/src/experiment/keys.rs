@@ -15,7 +15,7 @@ pub(super) fn only_place(name: &str) -> Option<String> {
     if found.len() == 1 { found.pop_first() } else { None }
 }
 
-/// [[jobs]] is skipped: it repeats the keys of [workload].
+/// Skips [[jobs]], which repeats the keys of [workload].
 fn places(root: &Value, node: &Value, name: &str, path: &str, found: &mut BTreeSet<String>) {
     let node = resolve(root, node);
     for (key, inner) in node["properties"].as_object().into_iter().flatten() {

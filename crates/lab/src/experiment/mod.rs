@@ -201,8 +201,8 @@ impl Experiment {
     }
 
     /// Refuses contradictions: power cuts of a drive without a durable map, two rates for one workload, times
-    /// without timing, a run that waits for wear that never comes. Experiments from files are checked
-    /// already.
+    /// without timing. Also refuses commands beyond the drive's limits, and runs that would never end.
+    /// Experiments from files are checked already.
     pub fn check(&self) -> Result<(), KeyError> {
         self.power.check(&self.drive)?;
         self.workload.check()?;

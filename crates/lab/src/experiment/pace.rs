@@ -88,7 +88,8 @@ impl PaceConfig {
             let given = format!("\"{}\" behind \"{}\"", pair[1].at, pair[0].at);
             return wrong("rate_points", given, "points in ascending order of their times");
         }
-        // Points at the same time are a step: only the last of them has a duration, and requests.
+        // Points at the same time are a step. Only the last of them lasts for some time and can give
+        // requests.
         let lasts = |at: usize| match self.rate_points.get(at + 1) {
             Some(next) => next.at > self.rate_points[at].at,
             None => true,

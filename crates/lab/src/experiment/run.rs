@@ -98,7 +98,7 @@ defaults! {
 
 const LONG_WAIT: u32 = 10;
 
-// Keys at their default are not printed, so an experiment without them keeps its hash.
+// Keys at their default are not serialized, so they do not change the hash of an experiment.
 
 fn is_nothing(amount: &Amount) -> bool {
     *amount == Amount::Pages(0)
@@ -181,7 +181,7 @@ pub(super) fn check_times(experiment: &Experiment) -> Result<(), KeyError> {
         for (at, job) in jobs.iter().enumerate() {
             let delay = job.startdelay.unwrap_or_default();
             let ends = delay.as_ns().checked_add(job.runtime.unwrap_or_default().as_ns());
-            // Half of all virtual time is left to an earlier run.
+            // A run from a state or an image starts later: half of all virtual time is left to earlier runs.
             if ends.is_none_or(|ends| ends > u64::MAX / 2) {
                 let allowed = "earlier: the job would not end before virtual time does, after 584 years";
                 return Err(KeyError::value(
@@ -197,6 +197,7 @@ pub(super) fn check_times(experiment: &Experiment) -> Result<(), KeyError> {
     if interval.as_ns() == 0 {
         return Err(KeyError::value("run.interval", "\"0s\"", format!("{TIME_TEXT}, longer than 0"), ""));
     }
+    // Only phases with a length in time have a known number of intervals.
     let known = [Some(run.warmup), run.measure].into_iter().flatten().filter_map(Amount::ns);
     let known = known.fold(0, u64::saturating_add);
     if known / interval.as_ns() > INTERVALS_MAX {

@@ -29,7 +29,7 @@ pub(super) fn remove(table: &mut Table, path: &str) {
     }
 }
 
-/// Index of the table that a path names by its `name`, or by its number from 0.
+/// Index of the table that `key` selects by its `name`, or by its number from 0.
 pub(super) fn element(items: &[Value], key: &str) -> Option<usize> {
     let is_called = |item: &Value| item.get("name").and_then(Value::as_str) == Some(key);
     let by_number = || key.parse().ok().filter(|&at: &usize| at < items.len());
@@ -45,7 +45,7 @@ pub(super) fn sub_table(table: &Table, key: &str) -> Result<Table, KeyError> {
     }
 }
 
-/// Path as shown in messages, with numbers in brackets for elements of lists.
+/// Path as in messages: an element of a list has its number in brackets.
 pub(super) fn canonical(table: &Table, path: &str) -> String {
     let mut names: Vec<String> = Vec::new();
     let mut at: Option<&Value> = None;
@@ -87,7 +87,7 @@ fn descend<'a>(table: &'a mut Table, keys: &[&str], done: usize) -> Result<&'a m
     let no_table = || ConfigError::NoTable(keys[..=done].join("."));
     match table.entry(*key).or_insert_with(|| Value::Table(Table::new())) {
         Value::Table(inner) => descend(inner, keys, done + 1),
-        // The next key selects the element.
+        // In a list of tables the next key selects the element.
         Value::Array(items) if items.iter().all(Value::is_table) => {
             let given = keys.get(done + 1).ok_or_else(no_table)?;
             let names = items.iter().filter_map(|item| item.get("name").and_then(Value::as_str));

@@ -6,7 +6,7 @@ use strobe_workload::synthetic::SyntheticConfig;
 
 use super::pace::PaceConfig;
 
-/// Most bytes outstanding of all jobs that run together. Each mapping unit is an operation in memory.
+/// Most bytes outstanding of all jobs that run together: each outstanding mapping unit takes memory.
 const OUTSTANDING_BYTES_MAX: u64 = 1 << 30;
 
 defaults! {
@@ -66,7 +66,7 @@ impl SyntheticWorkload {
         self.pace.check(self.host.rate_iops, path)
     }
 
-    /// Refuses the queue depth if all jobs that run together then have `bytes` outstanding, and that is too much.
+    /// Refuses the queue depth if `bytes`, outstanding in all jobs that run together, exceed the limit.
     pub(super) fn check_outstanding(&self, bytes: u64, path: &str) -> Result<(), KeyError> {
         if bytes <= OUTSTANDING_BYTES_MAX {
             return Ok(());

@@ -44,7 +44,7 @@ pub(super) struct Job {
 struct Given<'a>(&'a [(&'static str, String)]);
 
 impl<'a> Given<'a> {
-    /// Value of `word`; the last one counts.
+    /// Last value given for `word`.
     fn get(&self, word: &'static str) -> Option<&'a str> {
         self.0.iter().rfind(|(name, _)| *name == word).map(|(_, value)| value.as_str())
     }
@@ -89,7 +89,7 @@ impl Job {
     }
 
     fn read_sizes(&mut self, given: &Given<'_>) -> Result<Block, Wrong> {
-        // The precedence is fio's, independent of the order of the words.
+        // As in fio, bssplit overrides bsrange, and bsrange overrides bs, in any order of the words.
         let of = |word| given.get(word).map(|value| (word, value));
         let (word, value) = of("bssplit").or(of("bsrange")).or(of("bs")).unwrap_or(("bs", BLOCK_SIZE));
         let refusal = |why| (word, why);
@@ -147,8 +147,8 @@ impl Job {
         if self.copies != 1 {
             self.put("numjobs", "numjobs", self.copies.into());
         }
-        // With a random map, a pass ends with the last whole block. Without one, fio continues while a byte
-        // is left, and a sequential job ends beyond its size.
+        // With a random map a pass ends with the last whole block. Without a map fio continues while a byte
+        // is left, so a sequential job ends beyond its size.
         let is_mapped = self.table.contains_key("random_map");
         let whole_blocks = |bytes: u64| match block.all {
             Some(block) if is_mapped => bytes / block * block,
@@ -183,18 +183,21 @@ impl Job {
             }
             size(text)
         })?;
+        // The runtime ends a time-based job. Its size only gives the region.
         if given.is_on("time_based")? {
             if given.get("runtime").is_none() {
                 return Err(("time_based", "without a runtime it would never end; add runtime=…".to_owned()));
             }
             return Ok(());
         }
+        // Without a size, loops and number_ios refer to the rest of the drive.
         let one = match (io_size.or(region), loops, requests) {
             (None, None, None) => None,
             (None, ..) => Some((target.bytes)().map_err(|why| ("size", why))?.saturating_sub(self.offset)),
             (one, ..) => one,
         };
-        // With a random map each pass covers whole blocks; without one only the sum is rounded.
+        // With a random map each pass covers whole blocks. Without a map only the sum of all passes is
+        // rounded.
         let times = loops.unwrap_or(1) as u64;
         let all = one.map(|one| {
             if io_size.is_some() {
@@ -212,6 +215,7 @@ impl Job {
                 return Err(("number_ios", "with one block size only; use io_size".to_owned()));
             }
         };
+        // The job ends at the first limit that it reaches.
         self.io_bytes = match (all, counted) {
             (Some(all), Some(counted)) => Some(all.min(counted)),
             (all, counted) => all.or(counted),
@@ -288,7 +292,8 @@ impl Job {
             return Err(("ioengine", why));
         }
         if let Some(depth) = given.read("iodepth", whole)? {
-            // fio's default engine is psync. On the command line, iodepth is taken as given.
+            // In a job file the default engine is psync, as in fio. On the command line iodepth counts as
+            // given.
             let engine = given.get("ioengine").or(target.is_file.then_some("psync"));
             match engine.filter(|engine| depth > 1 && ONE_AT_A_TIME.contains(engine)) {
                 Some(engine) => self.notes.push(format!(
@@ -371,7 +376,8 @@ impl Job {
         self.ends_alone() || self.table.contains_key("numjobs")
     }
 
-    /// Adds the job's ends. In fio its runtime counts from the end of the warm-up, whose length is added.
+    /// Adds io_bytes and runtime. fio counts the runtime from the end of the warm-up, so the length of the
+    /// warm-up is added.
     pub(super) fn put_ends(&mut self, warmup: Option<&str>) -> Result<(), String> {
         if let Some(bytes) = self.io_bytes {
             self.put("io_bytes", "size", integer(bytes));
@@ -414,10 +420,8 @@ fn is_mixed(rw: &str) -> bool {
     matches!(rw, "rw" | "readwrite" | "randrw")
 }
 
-/// Block sizes of a job.
 #[derive(Clone, Copy)]
 struct Block {
-    /// Smallest size.
     least: u64,
     /// Size of all blocks, if there is only one.
     all: Option<u64>,

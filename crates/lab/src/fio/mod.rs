@@ -165,7 +165,7 @@ fn assembled(mut jobs: Vec<Job>, target: &Target<'_>) -> Result<Load, String> {
     } else if runtimes.windows(2).all(|two| two[0] == two[1]) {
         runtimes[0].clone()
     } else {
-        // Jobs of different lengths: each ends on its own runtime, and the run with the last one.
+        // With different runtimes each job ends separately, and the run ends with the last job.
         None
     };
     let is_alone = jobs.len() == 1 && measure.is_some() && !jobs[0].needs_table();

@@ -81,7 +81,7 @@ pub(super) fn range(text: &str) -> Result<Value, String> {
     let mut shares: Vec<(u64, u64)> = Vec::new();
     for step in 0..steps {
         let bytes = (least * (step + 1)).min(most);
-        // Count of random numbers rounded down to this step.
+        // Number of random values that fio rounds down to this step.
         let part = (least * (step + 1)).min(most) - least * step;
         match shares.last_mut() {
             Some((last, sum)) if *last == bytes => *sum += part,

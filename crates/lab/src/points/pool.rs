@@ -41,7 +41,8 @@ impl<T: Send, R: Send> Pool<T, R> {
                 let (sender, queue, worker) = (sender.clone(), &queue, &worker);
                 scope.spawn(move || work_off(queue, &sender, worker()));
             }
-            // Dropped at the end of this closure, which closes the queue: the threads end, and the scope can.
+            // The pool is dropped at the end of this closure. That closes the queue, so the threads and the
+            // scope end.
             let mut pool = Self { tasks, reports, size, busy: 0 };
             drive(&mut pool)
         })
@@ -60,7 +61,7 @@ impl<T: Send, R: Send> Pool<T, R> {
     /// Gives a task to an idle thread.
     pub fn give(&mut self, task: T) {
         self.busy += 1;
-        // The receiver outlives the pool.
+        // The receiver outlives the pool, so sending cannot fail.
         let _ = self.tasks.send(task);
     }
 
@@ -77,7 +78,7 @@ fn work_off<T, R>(
     reports: &Sender<std::thread::Result<R>>,
     mut work: impl FnMut(T) -> R,
 ) {
-    // Nothing panics under the lock.
+    // No thread panics while it holds the lock, so the mutex is never poisoned.
     while let Some(task) = queue.lock().ok().and_then(|queue| queue.recv().ok()) {
         let report = catch_unwind(AssertUnwindSafe(|| work(task)));
         let has_panicked = report.is_err();
@@ -87,8 +88,8 @@ fn work_off<T, R>(
     }
 }
 
-/// Does `work` for each item on all cores; results are in the order of the items. `None` if `watch` stopped
-/// it.
+/// Does `work` for each item on all cores. Results are in the order of the items; `None` if `watch` stopped
+/// the work.
 ///
 /// After an error no further item is started. The first error in the order of the items is returned, for any
 /// number of threads.
@@ -123,6 +124,8 @@ fn on_threads<T: Sync, R: Send, E: Send>(
             done += 1;
             match result {
                 Ok(result) => results[at] = Some(result),
+                // Items begin in order, so every earlier item has begun and still reports its result or
+                // error.
                 Err(error) if first_error.as_ref().is_none_or(|(first, _)| at < *first) => {
                     first_error = Some((at, error));
                 }
@@ -131,7 +134,7 @@ fn on_threads<T: Sync, R: Send, E: Send>(
             watch.progress(done, items.len(), 0);
         }
         match first_error {
-            // A stopped drive fails its command: that error is a consequence of the stop.
+            // A stopped drive fails its command, so an error after a stop is no error of the item.
             _ if watch.stopped() => Ok(None),
             Some((_, error)) => Err(error),
             None => Ok(results.into_iter().collect()),

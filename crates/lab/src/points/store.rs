@@ -138,6 +138,7 @@ impl<T: Serialize + DeserializeOwned> Store<T> {
             line.clear();
             let length = reader.read_until(b'\n', &mut line).map_err(wrong)?;
             if number == 1 {
+                // A crash while the heading was written leaves its beginning. The store is then empty.
                 if !line.ends_with(b"\n") && heading.as_bytes().starts_with(&line) {
                     break;
                 }

@@ -1,5 +1,5 @@
-//! [`GcResult`] repeats the counters of the FTL, because derived figures stand between them and the order of
-//! keys in results is fixed.
+//! [`GcResult`] repeats the counters of the FTL: the order of keys in results is fixed, with derived figures
+//! between the counters.
 
 use schemars::JsonSchema;
 use serde::Serialize;

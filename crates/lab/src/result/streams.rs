@@ -84,8 +84,8 @@ impl HandlesResult {
     pub fn of(stats: &DriveStats, drive: &dyn Simulated) -> Option<Self> {
         let (units, geometry) = (drive.reclaim_units()?, drive.geometry());
         let count = units.sectors_left.len();
-        // Streams 0..count belong to the handles. After them, relocated data has one stream per handle, or
-        // one for all.
+        // Streams 0..count belong to the handles. The next ones hold relocated data: one per persistently
+        // isolated handle, or one for all.
         let of = |handle: usize| {
             let moved = (units.isolation == Isolation::Persistent).then_some(count + handle);
             let streams = [Some(handle), moved].into_iter().flatten();

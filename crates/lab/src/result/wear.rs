@@ -1,5 +1,5 @@
-//! [`WearResult`] repeats the fields of [`WearSummary`], because derived fields stand between them and the
-//! order of keys in results is fixed.
+//! [`WearResult`] repeats the fields of [`WearSummary`]: the order of keys in results is fixed, with derived
+//! fields between them.
 
 use schemars::JsonSchema;
 use serde::Serialize;

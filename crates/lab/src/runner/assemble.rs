@@ -1,4 +1,4 @@
-//! Commands of several ranges, from the records of a trace.
+//! Joins records of a trace into commands of several ranges: copies and trims.
 
 use strobe_ssd::{Command, Range};
 use strobe_types::{Lba, Op, Request, SimTime};
@@ -87,8 +87,10 @@ impl Assembler {
         for Request { lba, sectors, .. } in fitter.requests(record)? {
             let open =
                 self.open.get_or_insert_with(|| Assembled { destination: None, ranges: Vec::new(), arrival });
+            // A joined command arrives with its last range.
             open.arrival = arrival;
-            // Ranges of one command in the trace stay separate; only successive trims are merged.
+            // Ranges that the trace gives to one command stay separate. Only adjacent ranges of successive
+            // trims merge.
             let joins = self.trim_ranges > 1 && !is_more;
             match open.ranges.last_mut() {
                 Some(last)

@@ -79,7 +79,7 @@ impl FileSystem {
 impl Issuer for FileSystem {
     /// 1. Trim the whole drive.
     /// 2. Write the files.
-    /// 3. Update them until the next update would need cleaning.
+    /// 3. Update them at random until an update would need cleaning, then write a checkpoint.
     fn prepare(&mut self, host: &mut Host<'_>) -> Result<(), Stop> {
         host.begin("prefill", None);
         let mut disk = Disk { host, pacing: self.pacing };
@@ -100,6 +100,7 @@ impl Issuer for FileSystem {
         let unit = u64::from(host.drive.geometry().unit_bytes());
         while !host.is_reached() {
             self.lfs.update_at_random(&mut Disk { host, pacing: self.pacing })?;
+            // Bytes are summed before they are divided, because an update may be smaller than a mapping unit.
             let before = self.updated_bytes / unit;
             self.updated_bytes += self.update_bytes;
             host.count_updates(self.updated_bytes / unit - before);

@@ -1,6 +1,6 @@
-//! Drives whose placement knows the future of their trace.
+//! Drives whose placement ("fk") knows the future writes of their trace.
 //!
-//! Records are converted to requests as in the replay.
+//! Records become requests exactly as in [`super::replay`].
 
 use std::path::Path;
 
@@ -44,6 +44,7 @@ pub fn with_future<'a>(
         return Err(RunError::PowerOfFuture);
     }
     let controller = &experiment.drive.controller;
+    // A write cache would change the order of the writes that the placement has read.
     if controller.write_buffer_bytes > 0 || controller.nvram.bytes > 0 {
         return Err(RunError::CachedFuture);
     }
@@ -60,7 +61,7 @@ struct Reading<'a> {
     future: FutureBuilder,
     geometry: &'a Geometry,
     units: u32,
-    /// True if copies share the source's flash and write nothing.
+    /// True if a copy maps its destination to the source's flash and writes nothing.
     shares_copies: bool,
 }
 
@@ -82,6 +83,8 @@ impl<'a> Reading<'a> {
         if run.prefill.unwrap_or(experiment.workload.wants_prefill()) {
             (0..self.units).for_each(|unit| self.future.write(Lpn::new(unit)));
         }
+        // Both phases are overwrites with the seed of the experiment, so the generator repeats their
+        // addresses.
         for amount in [run.precondition, run.warmup] {
             let writes = amount.pages(self.units).unwrap_or(0) as usize;
             let mut requests =
@@ -129,6 +132,8 @@ impl<'a> Reading<'a> {
             return command.ranges().iter().for_each(|&range| self.trim(range));
         };
         for range in command.ranges() {
+            // A logical copy programs nothing: the old data of its destination become invalid, as after a
+            // trim.
             let copied = Range::new(to, range.sectors);
             if self.shares_copies {
                 self.trim(copied)

@@ -1,3 +1,5 @@
+//! Prefill, and requests of synthetic workloads.
+
 use strobe_ssd::{Command, DriveConfig};
 use strobe_types::{Lba, Op, Range, Request, SECTOR_BYTES, State};
 use strobe_workload::synthetic::{Synthetic, SyntheticConfig, Workload as _, WorkloadError};
@@ -52,7 +54,7 @@ impl Generator {
         let requests = config.build(drive.logical_bytes(), seed)?;
         let pages_per_request = config.mean_bytes() / f64::from(drive.ftl.mapping_unit_bytes);
         Ok(Self {
-            // The further ranges of a trim can be drawn only while it is the last request generated.
+            // The further ranges of a trim can be drawn only while the trim is the last request generated.
             ready_most: if requests.trim_ranges() > 1 {
                 1
             } else {
@@ -70,6 +72,7 @@ impl Generator {
     fn issue_one(&mut self, host: &mut Host<'_>) -> Result<(), Stop> {
         self.make_ready();
         let request = self.ready.0[self.ready.1];
+        // A batch holds requests of one range. A trim of several ranges is a separate command.
         let is_sent = match self.ranges_of(&request) {
             Some(ranges) => host.send(&Command::Deallocate(ranges), None)?,
             None => host.issue(&[request], &[])? == 1,
@@ -83,7 +86,7 @@ impl Generator {
         self.ready_most == 1
     }
 
-    /// Ranges of the last generated request; `None` unless it is a trim of several.
+    /// Ranges of the last generated request; `None` unless it is a trim of several ranges.
     #[inline]
     pub(super) fn ranges_of(&self, request: &Request) -> Option<&[Range]> {
         (request.op == Op::Trim && self.ranges.len() > 1).then_some(&self.ranges[..])
@@ -103,7 +106,7 @@ impl Generator {
         ready.get(*given).is_some_and(|request| request.op == Op::Flush)
     }
 
-    /// A batch never starts with a flush, which follows another request.
+    /// No batch starts with a flush, which shares the batch of its request.
     #[inline]
     fn make_ready(&mut self) {
         if self.ready.1 == self.ready.0.len() {

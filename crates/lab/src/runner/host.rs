@@ -1,4 +1,4 @@
-//! The host's side of a run: submits requests, takes samples, reports progress; begins and ends the measured
+//! Host side of a run: submits requests, takes samples, reports progress, begins and ends the measured
 //! window.
 
 use strobe_nand::EventLog;
@@ -16,13 +16,13 @@ use crate::verdict::Outstanding;
 use crate::xray::{Clock, Recorder, Xray};
 use crate::{Experiment, RunError};
 
-/// Enough requests to hide memory latency, few enough for the first-level cache.
+/// Requests per batch: enough to hide memory latency, few enough for the L1 cache.
 pub(super) const BATCH: usize = 1024;
 pub(super) const BATCH_PAGES: u64 = 1 << 16;
 const BATCHES_PER_PROGRESS: u32 = 16;
-/// Commands that may fail in succession without progress of the phase, before the run fails.
+/// The run fails after this number of failed commands without a new host page.
 const FAILED_WITHOUT_HEADWAY: u64 = 1 << 16;
-/// Mapping units after which the observer is called in any case.
+/// Mapping units between two calls of the observer, checked after each batch.
 const PAGES_PER_PROGRESS: u64 = 1 << 18;
 
 pub(super) enum Stop {
@@ -77,18 +77,17 @@ pub(super) struct Host<'a> {
     pub(super) power: Option<PowerSwitch>,
     pub(super) phase: Phase,
     pub(super) counted: HostPages,
-    /// Mapping units of file updates: [`HostPages::Updated`].
     updated: u64,
     pub(super) window_start: Option<(DriveStats, SimTime)>,
     pub(super) window_end: Option<WindowEnd>,
-    /// Failed commands, and host pages, at the last progress.
+    /// Failed commands and host pages at the last new host page.
     failed_at: (u64, u64),
     pub(super) series: Series,
     /// Time of the last event of a job; [`HostQueue`] tracks other requests.
     pub(super) completed: SimTime,
     pub(super) requests: u64,
     pub(super) interval_ns: Option<u64>,
-    /// Intervals since the warm-up, or since the measured window began.
+    /// Intervals since the warm-up began or, in a run from a state, since the window began.
     pub(super) timeline: Option<Box<Timeline>>,
     pub(super) completions: Vec<Completion>,
     bad_blocks: Option<BadBlockWatch>,
@@ -213,8 +212,8 @@ impl<'a> Host<'a> {
         self.queue.now().max(self.queue.finished()).max(self.completed)
     }
 
-    /// Sets the pacing when no request is outstanding. Called before the warm-up, between repetitions of a
-    /// trace, and when a file system waits for its disk.
+    /// Waits for all outstanding requests, then sets the pacing. Called before the warm-up, between
+    /// repetitions of a trace, and when a file system waits for its disk.
     pub(super) fn set_pacing(&mut self, pacing: Pacing) -> Result<(), Stop> {
         self.finish()?;
         let goal = self.queue.goal();
@@ -244,6 +243,8 @@ impl<'a> Host<'a> {
     fn check_progress(&mut self) -> Result<(), Stop> {
         let (failed, pages) = (self.drive.host_counts().all_errors(), self.pages());
         let (before, at) = self.failed_at;
+        // A phase without a length in host pages ends by time or with its jobs, so failures cannot make it
+        // endless.
         if pages != at || !self.has_length() {
             self.failed_at = (failed, pages);
         } else if failed - before >= FAILED_WITHOUT_HEADWAY {
@@ -259,8 +260,8 @@ impl<'a> Host<'a> {
         Ok(())
     }
 
-    /// Begins the window without draining the queue. `total` and `ns` are its host pages and length, if
-    /// known.
+    /// Begins the window without draining the queue. `total` and `ns` are its length in host pages and in
+    /// time, if known.
     pub(super) fn begin_measuring(
         &mut self,
         now: SimTime,
@@ -270,18 +271,20 @@ impl<'a> Host<'a> {
         self.begin("measure", total);
         self.ends_after(now, ns);
         self.on_complete(now);
-        // Ends the last interval of the warm-up, which must not reach into the window.
+        // Ends the last sample of the warm-up: no sample may span the begin of the window.
         self.sample()?;
         if let Some(power) = &mut self.power {
             power.begin_measuring(self.drive.as_mut());
         }
-        // Counters are subtracted at the end of the window; latencies start over.
+        // Counters continue, and the window is the difference of two snapshots. Latency histograms are
+        // cleared.
         self.drive.clear_latency();
         self.window_start = Some((self.drive.stats_at(now), now));
         self.log = self.reports.observer.event_log();
         self.log.open(now);
         self.drive.set_log(self.log.clone());
         if let Some(frames) = self.xray_frames {
+            // Without timing no time passes, so the distance between frames is a number of host pages.
             let is_timed = !self.drive.die_holders().is_empty();
             let clock = if is_timed { Clock::Time(ns) } else { Clock::Pages(total) };
             self.xray = Some(Box::new(Recorder::new(&*self.drive, frames, clock, now)));
@@ -297,8 +300,8 @@ impl<'a> Host<'a> {
         Ok(())
     }
 
-    /// Ends the window at `end`, before which no event is due. Outstanding requests continue; `backlog`
-    /// requests have arrived and are not issued.
+    /// Ends the window at `end`; no earlier event may be due. Outstanding requests continue; `backlog`
+    /// requests have arrived but are not issued.
     pub(super) fn end_measuring(&mut self, end: SimTime, backlog: u64) {
         if self.is_measuring() && self.window_end.is_none() {
             self.close_interval(end, backlog);
@@ -336,7 +339,7 @@ impl<'a> Host<'a> {
         self.timeline.as_ref().map(|timeline| timeline.due())
     }
 
-    /// Ends the interval at `now`, before which no event is due.
+    /// Ends the interval at `now`; no earlier event may be due.
     pub(super) fn close_interval(&mut self, now: SimTime, backlog: u64) {
         let measured = self.is_measuring();
         if let Some(timeline) = &mut self.timeline {
@@ -354,7 +357,7 @@ impl<'a> Host<'a> {
         self.xray.take().map(|xray| xray.finish(&*self.drive, end, pages))
     }
 
-    /// The check reads everything, so it may be the first to find a damaged medium, which is not a bug.
+    /// The checker reads the whole medium, so it may be the first to find damage, which is no bug.
     pub(super) fn check_drive(&self) -> Result<(), RunError> {
         let checked = self.drive.check();
         match self.drive.failure() {
@@ -373,7 +376,7 @@ impl<'a> Host<'a> {
         self.completed = self.completed.max(at);
     }
 
-    /// If power was cut, returns the time at which recovery ended. Outstanding requests are lost.
+    /// Returns the end of recovery if power was cut. All outstanding requests are then lost.
     pub(super) fn after_power_cut(&mut self) -> Result<Option<SimTime>, Stop> {
         let Some(power) = &mut self.power else { return Ok(None) };
         let back = power.after_command(&mut self.drive, self.requests)?;

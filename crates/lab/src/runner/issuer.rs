@@ -3,7 +3,7 @@ use strobe_types::State;
 use super::host::{Host, Stop};
 use crate::result::LfsBytes;
 
-/// Issues requests as fast as the drive takes them; the host's queue does the pacing.
+/// Issues the requests of a phase one after the other. The host's queue delays them by its pacing.
 pub(super) trait Issuer: State {
     fn prepare(&mut self, _host: &mut Host<'_>) -> Result<(), Stop> {
         Ok(())

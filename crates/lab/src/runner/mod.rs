@@ -2,7 +2,7 @@
 //!
 //! 1. Prefill: write the drive once, then precondition it with random overwrites.
 //! 2. Warm-up: run the workload unmeasured, then in rounds until a metric is steady, if requested.
-//! 3. Measurement.
+//! 3. Measurement: the workload continues without a pause.
 
 mod assemble;
 mod file_system;
@@ -65,13 +65,13 @@ impl Progress {
     }
 }
 
-/// Watches a run; may stop it, which gives a partial result.
+/// Receives the progress of a run, and may stop it with a partial result.
 pub trait Observer {
-    /// Called every few thousand requests.
+    /// Called after 16 batches of at most 1024 requests, or after 2^18 mapping units.
     fn progress(&mut self, progress: Progress) -> ControlFlow<()>;
 
-    /// Flag that stops the run even within a command. It is requested once, when the drive is ready and the
-    /// run begins. Default: none; a run then stops only between two commands.
+    /// Flag that stops the run even within a command, requested once before the first phase. Default: none;
+    /// only [`Observer::progress`] then stops the run.
     fn stop_flag(&mut self) -> StopFlag {
         StopFlag::default()
     }
@@ -89,8 +89,8 @@ impl Observer for () {
     }
 }
 
-/// Runs `experiment` from a fresh drive. The result is marked `partial` if the observer stopped the run, or
-/// if the drive reached an end of life that was not requested.
+/// Runs `experiment` from a fresh drive. The result is marked `partial` if the observer stopped the run, the
+/// drive refused writes unexpectedly, or a planned power cut did not happen.
 pub fn run(experiment: &Experiment, observer: &mut dyn Observer) -> Result<RunResult, RunError> {
     run_with(experiment, States::default(), observer)
 }
@@ -106,7 +106,7 @@ pub fn run_with<'a>(
     check_memory(experiment)?;
     let mut source = Source::open(experiment)?;
     let from = states.from.take();
-    // A drive keeps its seed in all later runs.
+    // A drive loaded from a state keeps the seed that it was built with.
     let seed = from.as_ref().map_or(experiment.seed, |file| file.header().seed);
     if let Some(file) = &from {
         state::point_for(file, experiment)?;
@@ -146,6 +146,7 @@ pub fn run_on_image(
     let (drive, recovery) = build_on_image(&experiment.drive, experiment.run.timing, experiment.seed, path)?;
     let mut runner = Runner::new(experiment, drive, observer);
     if let Some(recovery) = &recovery {
+        // Virtual time continues from the end of the recovery.
         runner.host.queue = runner.host.queue.restarted(recovery.finished);
     }
     runner.image = Some(ImageResult::of(recovery.as_ref()));
@@ -174,7 +175,7 @@ pub fn check_empty_memory(experiment: &Experiment, on_image: bool, guest_bytes: 
 fn fit_memory(experiment: &Experiment, mut needed: u64) -> Result<(), RunError> {
     for (_, SyntheticWorkload { generator, .. }) in experiment.workload.generators() {
         if generator.trim_fraction > 0.0 {
-            // A generator with trims tracks which slots are in use.
+            // A generator with trims keeps 8 bytes for each slot of a request, to know which slots hold data.
             needed += 8 * experiment.drive.logical_bytes() / u64::from(generator.block_bytes.max(512));
         }
     }

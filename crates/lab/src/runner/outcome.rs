@@ -39,12 +39,13 @@ impl Runner<'_> {
         let WindowEnd { stats: end, at: finished, outstanding } =
             host.window_end.take().unwrap_or_else(|| WindowEnd::of(&**drive, host.now()));
         let is_measuring = host.is_measuring();
+        // A run that ended before its window has an empty window at the end.
         let (start, started) = host.window_start.take().unwrap_or_else(|| (end.clone(), finished));
         let window = end.since(&start);
         let geometry = drive.geometry();
         let virtual_ns = if experiment.run.timing { finished.since(started) } else { 0 };
         let programs = window.nand.total(NandOp::Program);
-        // Without a window the drive's latencies are from earlier phases, and are left out.
+        // Without a window the drive's latencies are those of earlier phases, so they are left out.
         let none = Latency::new();
         let latency = if is_measuring { drive.latency() } else { &none };
         let waf = ratio(programs * u64::from(geometry.units_per_page()), window.host.units_written);
@@ -69,6 +70,8 @@ impl Runner<'_> {
             )
         });
         let long_wait = LongWait::of(experiment, &records, &window, virtual_ns).filter(|_| virtual_ns > 0);
+        // The offered load comes from the arrivals of the trace, from the jobs, or from the rate of a
+        // closed-loop trace.
         let load = match arrivals.filter(|_| experiment.run.timing) {
             Some(arrivals) => Some(LoadResult::of_arrivals(&arrivals)),
             None if has_jobs => LoadResult::of_jobs(&records, virtual_ns),
@@ -78,7 +81,7 @@ impl Runner<'_> {
                 LoadResult::of_rate(rate, commands, virtual_ns)
             }),
         };
-        // A command that has waited for less than the longest wait needs no warning.
+        // An outstanding command needs no warning if a completed one waited longer.
         let longest_ns = long_wait.as_ref().map_or(0, |wait| wait.latency_ns);
         let left_waiting = outstanding.filter(|left| left.oldest_ns > longest_ns);
         let sign = wrong_sign(experiment, geometry, &window);

@@ -6,7 +6,7 @@ use crate::experiment::{Experiment, WorkloadConfig};
 pub(super) enum HostPages {
     /// Units written by the host; a partially written unit counts as one.
     Written,
-    /// Units read or trimmed by the host, for a workload without writes.
+    /// Units covered by host commands of any kind, for a workload without writes.
     Touched,
     /// Units written to files by the application, without the writes that the file system adds.
     Updated,

@@ -1,3 +1,5 @@
+//! Phases of a run:
+//!
 //! 1. [`Runner::precondition`]: prefill, preconditioning, and the warm-up before a trace.
 //! 2. Warm-up by the workload, then rounds until a metric is steady.
 //! 3. Measurement, which follows without a break.
@@ -25,7 +27,7 @@ use crate::result::{FromState, ImageResult, LfsBytes, RunResult};
 use crate::steady::{RoundStart, SteadyRounds};
 use crate::verdict::cause_of_death;
 
-/// Source of requests. It is built first: its errors must not appear after an hour of warm-up.
+/// Source of requests, built before the first phase: its errors must not appear after an hour of warm-up.
 pub(super) enum Source<'a> {
     Closed(Box<dyn Issuer>, Pacing),
     Jobs(Box<Jobs>),
@@ -53,7 +55,8 @@ impl<'a> Source<'a> {
                 Ok(Source::Closed(Box::new(file_system), closed(host)))
             }
             WorkloadConfig::Trace(config) => {
-                // A pipe can be opened only once.
+                // A trace in a file is opened here only to report errors early. A pipe can be opened only
+                // once, by the replay.
                 let is_stdin = config.path == "-";
                 if is_stdin && config.repeat > 1 {
                     return Err(RunError::StdinTwice);
@@ -113,6 +116,7 @@ impl<'a> Runner<'a> {
         self.drive_seed = file.header().seed;
         self.from_state = (point == Point::End).then(|| state::origin(file.header()));
         let requests: Option<&mut dyn State> = match source {
+            // Only a state from after the warm-up contains the position of the workload.
             _ if point != Point::WarmUp => None,
             Source::Closed(issuer, _) => Some(&mut **issuer),
             Source::Jobs(jobs) => {
@@ -150,7 +154,8 @@ impl<'a> Runner<'a> {
                 (EndedBy::Interrupted, Some("interrupted".to_owned()))
             }
             Err(Stop::BadBlocks) => (EndedBy::BadBlocks, self.early_end("the blocks went bad")),
-            // The drive wore out, which is the intended end if run.until_end_of_life is set.
+            // The drive refused a write. A worn-out drive is the intended end if run.until_end_of_life is
+            // set.
             Err(Stop::Drive(CommandError::Ftl(error))) => {
                 let ended_by = EndedBy::refusal(&error);
                 let wanted = self.experiment.run.until_end_of_life && ended_by == EndedBy::EndOfLife;
@@ -166,8 +171,8 @@ impl<'a> Runner<'a> {
         if self.experiment.run.check {
             self.host.check_drive()?;
         }
-        // The stop came too late to end a phase, but the checker or a collection of the last commands may
-        // have seen it.
+        // A stop flag raised after the last phase ends no phase, but it may have cut short the checker or the
+        // last garbage collection. The result counts as interrupted.
         let is_late = stopped_by.is_none() && self.host.drive.is_stopped();
         let (ended_by, stopped_by) = if is_late {
             (EndedBy::Interrupted, Some("interrupted".to_owned()))
@@ -178,6 +183,7 @@ impl<'a> Runner<'a> {
         let missed = self.host.power.as_ref().and_then(|power| power.missed(self.host.drive.operations()));
         let is_complete = stopped_by.is_none();
         let result = self.result(ended_by, stopped_by.or(missed), watch);
+        // The result is taken before the outstanding requests are finished, so it does not depend on them.
         if is_complete {
             self.leave()?;
         }
@@ -209,6 +215,7 @@ impl<'a> Runner<'a> {
     fn phases(&mut self, source: Source<'_>) -> Result<EndedBy, Stop> {
         if !self.is_past(Point::Precondition) {
             self.precondition(&source)?;
+            // Without a warm-up by the workload, the drive is ready for the measurement here.
             if Point::before_measuring(self.experiment) == Point::Precondition {
                 self.save(Point::Precondition, None)?;
             }
@@ -220,7 +227,7 @@ impl<'a> Runner<'a> {
         }
     }
 
-    /// Each phase waits for the requests of the one before; those of the last stay outstanding.
+    /// Each phase waits for the requests of the phase before. Requests of the last phase stay outstanding.
     fn precondition(&mut self, source: &Source<'_>) -> Result<(), Stop> {
         let (run, host) = (&self.experiment.run, &mut self.host);
         let capacity = host.drive.logical_units();
@@ -234,7 +241,7 @@ impl<'a> Runner<'a> {
         if precondition > 0 {
             self.overwrite("precondition", precondition)?;
         }
-        // Before a trace, the warm-up is random overwrites too.
+        // A trace is replayed only in the window, so its warm-up is random overwrites.
         let warmup = if is_trace { run.warmup.pages(capacity).unwrap_or(0) } else { 0 };
         if warmup > 0 {
             self.host.begin_intervals(self.host.now(), self.host.queue.in_flight() as u32);
@@ -277,6 +284,8 @@ impl<'a> Runner<'a> {
         host.begin_intervals(host.now(), host.queue.in_flight() as u32);
         issuer.issue(host)?;
         if let Some(steady) = &mut self.steady {
+            // Rounds follow without a break: each starts with the requests that the round before left
+            // outstanding.
             let round = steady.interval.pages(capacity).unwrap_or(0).max(1);
             while !steady.reached && steady.rounds < run.steady_rounds {
                 host.begin("settling", Some(round));
@@ -294,6 +303,7 @@ impl<'a> Runner<'a> {
     fn run_jobs(&mut self, mut jobs: Box<Jobs>) -> Result<EndedBy, Stop> {
         if !self.is_past(Point::WarmUp) {
             let warm = self.warm_up_jobs(&mut jobs);
+            // A partial result still lists the jobs.
             if warm.is_err() {
                 self.jobs = Some(jobs);
                 return warm.map(|()| EndedBy::Measure);
@@ -308,7 +318,8 @@ impl<'a> Runner<'a> {
         let now = jobs.now();
         host.close_interval(now, jobs.backlog(now));
         host.begin_measuring(now, measure.pages, measure.ns)?;
-        // No series has begun if the run continues from a state, which does not contain earlier intervals.
+        // A run from a state has no interval series yet, because the state does not contain earlier
+        // intervals.
         host.begin_intervals(now, jobs.outstanding());
         jobs.measure();
         let ended = jobs.run(host, measure.ns);

@@ -1,3 +1,10 @@
+//! Replays a trace:
+//!
+//! 1. Fit each record to the drive.
+//! 2. Join the ranges of a command ([`Assembler`]), and batch single requests.
+//! 3. Issue at the arrival times, or in closed loop.
+//! 4. Wait for completions, and repeat.
+
 use std::collections::BTreeMap;
 use std::path::Path;
 
@@ -51,7 +58,7 @@ pub(super) struct Replayed {
     pub(super) arrivals: Option<Arrivals>,
 }
 
-/// Replays all repetitions, or until the phase has reached its host pages; adds the issued requests to
+/// Replays all repetitions, or until the phase has reached its host pages. Adds the issued requests to
 /// `replayed`. If `takes_hints`, writes of metadata carry a hint.
 pub(super) fn replay(
     host: &mut Host<'_>,
@@ -64,6 +71,7 @@ pub(super) fn replay(
     let options = resolved(config);
     for repetition in 0..config.repeat {
         let before: u64 = replayed.summary.requests.values().sum();
+        // This also waits for the requests of the repetition before.
         host.set_pacing(pacing)?;
         let pass = replay_once(host, config, &options, takes_hints, replayed)?;
         if repetition == 0 {
@@ -73,6 +81,8 @@ pub(super) fn replay(
             break;
         }
         let requests: u64 = replayed.summary.requests.values().sum();
+        // Nothing in the first pass is an empty trace; nothing in a later one is a pipe that was already
+        // read.
         if requests == before {
             let hint = trace_notes::nothing_hint(&replayed.summary);
             return Err(RunError::EmptyTrace { path: config.path.clone(), hint }.into());
@@ -111,7 +121,7 @@ impl Batch {
         self.send(host, (command.name(), &command.command()), command.arrival, sent)
     }
 
-    /// A write of metadata carries a hint, which batches cannot, so it is sent by itself.
+    /// Sends a write of metadata by itself, because requests of a batch carry no hint.
     fn take_metadata(
         &mut self,
         host: &mut Host<'_>,
@@ -174,7 +184,7 @@ impl Sent {
     }
 }
 
-/// Adds `record`; an empty request touches nothing.
+/// Extends span and duration by `record`. An empty request touches no bytes.
 fn extend(summary: &mut TraceResult, record: &TraceRecord) {
     let from = if let Detail::CopyTo(to) = record.detail { to.max(record.offset) } else { record.offset };
     if record.bytes > 0 {
@@ -200,8 +210,8 @@ fn replay_once(
     let mut assembler = Assembler::new(config.trim_ranges);
     let mut result = Ok(());
     while result.is_ok() && !host.is_reached() {
-        // An assembled command precedes the record that completed it, and pending requests precede both: the
-        // drive sees the order of the trace.
+        // The drive must see the order of the trace: first the requests of the batch, then the assembled
+        // command, then the record that completed it.
         let record = reader.next().transpose()?;
         if let Some(command) = assembler.complete_before(record.as_ref()) {
             result = batch.take(host, &command, &mut sent);

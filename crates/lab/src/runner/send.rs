@@ -11,6 +11,7 @@ impl Host<'_> {
     /// Submits request by request if power cuts, intervals or frames need it. Returns the number issued
     /// before the phase reached its host pages.
     fn run_batch(&mut self, batch: &[Request], arrivals: &[SimTime]) -> (usize, Result<(), Stop>) {
+        // Fast path: nothing needs the state of the drive between two requests.
         if self.power.is_none() && self.timeline.is_none() && self.xray_due().is_none() {
             return match self.drive.issue(batch, arrivals, &mut self.queue) {
                 Ok(issued) => (issued, Ok(())),
@@ -76,8 +77,8 @@ impl Host<'_> {
         })
     }
 
-    /// Receives completions up to `until`, at most the drive's next event. `take` returns the requests
-    /// outstanding after each.
+    /// Receives completions up to `until`, at most the drive's next event. `take` handles one and returns the
+    /// requests then outstanding.
     pub(super) fn receive(
         &mut self,
         until: SimTime,
@@ -112,7 +113,7 @@ impl Host<'_> {
         }
     }
 
-    /// Ends intervals and takes frames due by `now`; no event is due before.
+    /// Ends intervals and takes frames due by `now`; no earlier event may be due.
     fn sample_xray_until(&mut self, now: SimTime) {
         // There is no backlog: an open-loop trace is issued on arrival, and other requests arrive when a slot
         // is free.
@@ -122,8 +123,8 @@ impl Host<'_> {
         }
     }
 
-    /// Ends the intervals before `until`, the time of the next event: events at the end of an interval belong
-    /// to it.
+    /// Ends the intervals before `until`, the time of the next event. An event at the end of an interval
+    /// belongs to it.
     #[inline]
     pub(super) fn close_intervals(&mut self, until: SimTime, mut backlog: impl FnMut(SimTime) -> u64) {
         while let Some(due) = self.interval_end().filter(|&due| due < until) {
@@ -138,7 +139,7 @@ impl Host<'_> {
         result.map(|()| issued)
     }
 
-    /// False if the phase has reached its host pages before.
+    /// Issues `command`; false if the phase had already reached its host pages.
     pub(super) fn send(&mut self, command: &Command<'_>, arrival: Option<SimTime>) -> Result<bool, Stop> {
         let is_sent = self.send_one(command, arrival, self.requests)?;
         self.requests += u64::from(is_sent);

@@ -68,7 +68,7 @@ impl Point {
     }
 }
 
-/// Settings besides the drive's that a state depends on.
+/// Settings, apart from the drive's, that a state saved at `point` depends on.
 fn made_by(experiment: &Experiment, point: Point) -> Value {
     let all = serde_json::to_value(experiment).expect("an experiment is plain data");
     let is_trace = matches!(experiment.workload, WorkloadConfig::Trace(_));
@@ -90,8 +90,8 @@ fn made_by(experiment: &Experiment, point: Point) -> Value {
 }
 
 /// Key of the drive's state before the measurement of `experiment`. Experiments with equal keys may share a
-/// state saved at that point ([`SaveAt::WarmUp`]). `None` if the drive is not prepared, or if a state cannot
-/// hold its preparation.
+/// state saved at that point ([`SaveAt::WarmUp`]). `None` without earlier phases, and with power cuts, a
+/// placement that knows the future, or intervals during the warm-up.
 pub fn warm_key(experiment: &Experiment) -> Option<String> {
     let run = &experiment.run;
     let is_cold = run.warmup.is_zero() && run.precondition.is_zero() && run.until_steady.is_none();
@@ -103,7 +103,7 @@ pub fn warm_key(experiment: &Experiment) -> Option<String> {
         return None;
     }
     let point = Point::before_measuring(experiment);
-    // A run from that point has no intervals of the warm-up.
+    // A run that starts from the state would lack the intervals of the warm-up.
     let warms_up = point == Point::WarmUp || !run.warmup.is_zero();
     if warms_up && run.interval.is_some() {
         return None;
@@ -158,6 +158,7 @@ pub(super) fn save(
 ) -> Result<(), Stop> {
     let at = if point == Point::End { SaveAt::End } else { SaveAt::WarmUp };
     let Some(save) = states.save.as_deref_mut().filter(|save| save.at == at) else { return Ok(()) };
+    // The stop flag may have cut the last command short, so this state must not be saved.
     if host.drive.is_stopped() {
         return Err(Stop::Observer);
     }
@@ -169,7 +170,7 @@ pub(super) fn save(
     let header = StateHeader::new(&experiment.drive, experiment.run.timing, seed, more);
     let written = write_state(&mut *save.out, &header, &*host.drive, &|out| {
         host.now().store(out);
-        // At the end nothing is outstanding, so the time is enough.
+        // At the end of a run no request is outstanding: of the host's state only the time is needed.
         if point != Point::End {
             host.queue.store(out);
             host.series.store(out);
@@ -197,6 +198,7 @@ pub(super) fn load(
     file.load_into(&mut **drive, &mut |from: &mut StateReader<'_>| {
         let finished = SimTime::restored(from)?;
         if point == Point::End {
+            // The new run has its own requests; only virtual time continues.
             *queue = queue.restarted(finished);
             return Ok(());
         }

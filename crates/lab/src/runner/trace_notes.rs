@@ -1,4 +1,4 @@
-//! Notes on how a trace was read, and the cure for an empty one.
+//! Notes on how a trace was read, and hints for a trace without requests.
 
 use strobe_workload::trace::{Action, SkipReason, TraceOptions, find_format};
 
@@ -14,12 +14,12 @@ pub(super) struct Pass {
     pub(super) files: usize,
 }
 
-/// Mean gap and duration above which the unit of the times is probably smaller. Idle volumes have such gaps,
-/// too, but their traces are long and have a date in their times.
+/// Mean gap and duration. Above both, the true unit of the timestamps is probably smaller. Traces of idle
+/// volumes have such gaps, but their timestamps contain a date.
 const SLOW_GAP_NS: u64 = 100_000_000;
 const SLOW_DURATION_NS: u64 = 3_600_000_000_000;
 
-/// Mean gap that no drive could keep up with: ten million requests a second.
+/// Mean gap below which no drive keeps up: ten million requests per second.
 const FAST_GAP_NS: u64 = 100;
 const FAST_REQUESTS: u64 = 1_000;
 
@@ -72,8 +72,8 @@ fn unit_note(pass: &Pass, duration_ns: u64, unit_ns: u64) -> Option<String> {
     ))
 }
 
-/// True for a date between 1990 and 2100, counted from 1970 or, as Windows does, from 1601: the unit is
-/// right.
+/// True if the time is a date from 1990 to 2100, counted from 1970 or, as in Windows, from 1601. The unit is
+/// then right.
 fn is_date(time_ns: u64) -> bool {
     let years = time_ns / YEAR_NS;
     (20..130).contains(&years) || (389..499).contains(&years)

@@ -11,6 +11,7 @@ pub(super) fn packed<'a>(frames: impl Iterator<Item = &'a [u8]>) -> String {
     let mut before: Vec<u8> = Vec::new();
     for frame in frames {
         before.resize(frame.len(), 0);
+        // A cell that did not change gives a 0, and zlib compresses runs of zeros well.
         let difference: Vec<u8> =
             frame.iter().zip(&before).map(|(now, before)| now.wrapping_sub(*before)).collect();
         zlib.write_all(&difference).expect("memory takes everything");

@@ -21,7 +21,7 @@ pub(crate) enum Clock {
 /// First step for a window of unknown length, in ns or host pages.
 const FIRST_STEP: u64 = 1024;
 
-/// Most blocks, and most units of a block, of a drive whose units are recorded.
+/// Single units are recorded up to this number of blocks, and of units per block.
 const TOY_MAX: u32 = 64;
 
 #[derive(Clone, Debug, Default)]
@@ -150,6 +150,7 @@ impl Recorder {
         let (blocks, has_placement) = (drive.blocks(), !drive.stats().streams.is_empty());
         let is_first = self.before.is_empty();
         let mut frame = Frame { place, when, ..Frame::default() };
+        // Each program raises `written` and each erase raises `erases`, so a change of either shows activity.
         let now: Vec<(u32, u32)> = blocks.iter().map(|block| (block.erases, block.written)).collect();
         let per_plane = self.shape.blocks_per_plane as usize;
         let per_cell = self.shape.blocks_per_cell as usize;
@@ -216,6 +217,7 @@ fn toy_units(drive: &dyn Simulated, blocks: &[BlockInfo]) -> Option<Vec<u8>> {
     for (block, slot) in (0..drive.logical_units()).filter_map(|unit| drive.locate(Lpn::new(unit))) {
         units[(block.get() * per_block + slot) as usize] = 1;
     }
+    // A block whose count differs from its valid units has a unit that was not located.
     let located =
         units.chunks(per_block as usize).map(|block| block.iter().map(|&unit| u32::from(unit)).sum::<u32>());
     located.eq(blocks.iter().map(|block| block.valid)).then_some(units)

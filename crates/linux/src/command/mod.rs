@@ -43,7 +43,7 @@ pub fn window(outcome: &Outcome) -> Option<(&Mark, &Mark)> {
 /// Settings of a guest's drive: it keeps written data, also across power cuts.
 pub const DRIVE_SETS: [&str; 2] = ["drive.nand.data=bytes", "drive.ftl.durable_map=true"];
 
-/// Makes `drive` keep written data, as [`DRIVE_SETS`] do. Another durable map is kept.
+/// Makes `drive` keep written data, as [`DRIVE_SETS`] do. A durable map of another kind is kept.
 pub fn keep_data(drive: &mut DriveConfig) {
     drive.nand.data = DataMode::Bytes;
     if !drive.ftl.durable_map.is_durable() {
@@ -215,7 +215,7 @@ impl LinuxRun {
         }
         steps.extend(self.setup.iter().cloned());
         steps.push(Step::Mark(BEGIN.into()));
-        // Index of the command. Steps put in front of it later shift the index.
+        // Index of the command's step. Partition steps are put in front below and shift the index.
         let mut at = steps.len();
         steps.push(Run::program_in(command, &self.folder));
         // The window ends only when all writes are on the drive.
@@ -249,7 +249,7 @@ impl LinuxRun {
         (job, at)
     }
 
-    /// Runs the command on a new drive. Raising `stop` ends it.
+    /// Runs the command on a new drive, or on the drive of an existing image. Raising `stop` ends it.
     ///
     /// `hears` receives the guest's output, and `recorder` its disk requests of the whole session. `ages`
     /// receives the progress of ageing: units written and their total.
@@ -274,15 +274,16 @@ impl LinuxRun {
                 let (config, seed) = (&self.experiment.drive, self.experiment.seed);
                 let (drive, found) =
                     strobe_ssd::build_on_image(config, true, seed, path).map_err(RunError::from)?;
-                // An earlier run may have ended before it wrote anything.
+                // An image without mapped units has no file system: its run ended before mkfs wrote anything.
                 run.is_made |= found.is_some() && drive.mapped_units() > 0;
                 let start = found.as_ref().map_or(SimTime::ZERO, |found| found.finished);
                 recovery = found;
-                // The guest's clock continues at the image's last clean end.
+                // The guest's clock continues where the image's last clean shutdown left it.
                 run.machine.epoch_ns += drive.earlier_power_on_ns();
                 PoweredDrive::new(drive, start)
             }
         };
+        // Times of a trace count from this power-on.
         drive.recorder = recorder.map(|recorder| recorder.since(drive.start));
         let series = run.interval_ns.map(|ns| Series::new(ns, &*drive.drive, drive.start));
         drive.watch = series.clone().map(|series| Box::new(series) as Box<dyn Watch>);
@@ -363,7 +364,7 @@ impl LinuxRun {
         match &outcome.failed {
             None => Ok(outcome),
             Some((failed, reason)) => {
-                // The mark that starts the window is between the preparations and the command.
+                // The set-up steps and the mark that opens the window are directly before the command.
                 let prepares = step.saturating_sub(1 + self.setup.len())..step;
                 let when = if prepares.contains(failed) { "before the program: " } else { "" };
                 let drive = outcome.drive_error.iter().map(|error| format!("\nthe drive: {error}"));
@@ -403,6 +404,7 @@ impl LinuxRun {
     ) -> Result<(Outcome, Vec<Step>, usize), LinuxRunError> {
         let Programs { root, command, modules } = programs;
         let (job, step) = self.job(command, &modules);
+        // A kernel without spin detection runs without a limit.
         let spin_limit = self.machine.spin_limit.filter(|_| kernel.can_watch_spin());
         let machine = Machine { seed: self.experiment.seed, spin_limit, ..self.machine.clone() };
         let outcome = machine.run(&root, &job, drive, stop, hears)?;

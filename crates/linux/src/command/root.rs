@@ -22,7 +22,7 @@ pub enum GuestRoot {
     Host {
         /// Environment of programs.
         environment: Vec<(String, String)>,
-        /// Files below host folders that the guest replaces by its own, shown at [`crate::job::shown_at`].
+        /// Host files that a folder of the guest hides, shown at [`crate::job::shown_at`].
         shown: Vec<String>,
     },
 }

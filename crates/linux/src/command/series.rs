@@ -58,7 +58,7 @@ impl Taker {
     }
 }
 
-/// Shared handle of a series: one observes the drive, the other one waits for the end.
+/// Shared handle of a series. One clone observes the drive; the other returns the series at the end.
 #[derive(Clone)]
 pub(super) struct Series(Rc<RefCell<Taker>>);
 
@@ -93,7 +93,7 @@ fn joined(intervals: Vec<Interval>, copies: &[SimTime], samples: &[(SimTime, Sam
     };
     let kernel = |drive: &Interval| {
         let (at, end) = sample_at(drive.end_ns)?;
-        // An interval that ends where sampling starts has no earlier sample.
+        // Without a sample at the start of the interval, its counters count from boot.
         let begin = sample_at(drive.start_ns).map(|(_, sample)| sample);
         if at.as_ns() <= drive.start_ns {
             return None;
@@ -158,7 +158,7 @@ impl Watch for Series {
 
     fn complete(&mut self, at: SimTime, tag: u64, is_ok: bool) {
         let mut taker = self.0.borrow_mut();
-        // Requests that do not reach the drive complete as well.
+        // Requests that `sent` does not track complete as well.
         let Some(request) = taker.outstanding.remove(&tag) else { return };
         let outstanding = taker.outstanding.len() as u32;
         taker.timeline.outstanding(at, outstanding);

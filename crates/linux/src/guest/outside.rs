@@ -12,12 +12,13 @@ const PATHS_MAX: usize = 4;
 /// Cache folders of programs, whose files are not data.
 const CACHE_FOLDERS: [&str; 2] = ["__pycache__", ".cache"];
 
-/// Time at the resolution of the guest's file systems.
+/// Current time, at the resolution of the guest's file times.
 pub(super) fn file_time() -> Timespec {
     clock_gettime(ClockId::RealtimeCoarse)
 }
 
-/// Returns `None` without changed files. Files that a running program removes during the scan are ignored.
+/// Reports files in `layer` changed at `since` or later; `None` without any. Files that a running program
+/// removes during the scan are ignored.
 pub(super) fn report(layer: &Path, since: Timespec) -> Option<Report> {
     let (mut files, mut paths) = (0, Vec::new());
     let mut folders = vec![String::new()];

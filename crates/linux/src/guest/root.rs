@@ -32,7 +32,7 @@ pub(super) fn enter() -> io::Result<fs::File> {
         Some(c"lowerdir=/below,upperdir=/layer/upper,workdir=/layer/work"),
     )?;
     let layer = fs::File::open(format!("{MEMORY}/upper"))?;
-    // A `chroot` without a moved mount may not create user namespaces.
+    // The kernel refuses user namespaces after a mere `chroot`, so the overlay is first moved to `/`.
     chdir(ROOT)?;
     mount_move(".", "/")?;
     chroot(".")?;
@@ -57,7 +57,7 @@ pub(super) fn complete(job: &Job) -> io::Result<()> {
         }
         std::os::unix::fs::symlink(target, path)?;
     }
-    // Not every kernel supports it.
+    // Not every kernel has a network.
     let _ = loopback();
     Ok(())
 }
@@ -68,17 +68,18 @@ fn loopback() -> io::Result<()> {
     const REQUEST: u16 = 1;
     const UP: u32 = 1;
     let mut message = Vec::with_capacity(32);
-    // Header: length, type, flags, sequence number, port.
+    // Header (nlmsghdr): length, type, flags, sequence number, port.
     message.extend(32_u32.to_ne_bytes());
     message.extend(NEW_LINK.to_ne_bytes());
     message.extend(REQUEST.to_ne_bytes());
     message.extend([0; 8]);
-    // Family and type, the first device, its flags, and the flags to change.
+    // Body (ifinfomsg): family and type, index of the first device, its flags, and the mask of flags to
+    // change.
     message.extend([0; 4]);
     message.extend(1_i32.to_ne_bytes());
     message.extend(UP.to_ne_bytes());
     message.extend(UP.to_ne_bytes());
-    // Protocol 0: routes and devices.
+    // Protocol 0 is NETLINK_ROUTE, for routes and devices.
     let socket = socket(AddressFamily::NETLINK, SocketType::RAW, None)?;
     sendto(socket, &message, SendFlags::empty(), &SocketAddrNetlink::new(0, 0))?;
     Ok(())

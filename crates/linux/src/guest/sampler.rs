@@ -38,7 +38,7 @@ impl Sampler {
             for turn in 1.. {
                 let at_ns = mark_ns.saturating_add(every.saturating_mul(turn));
                 thread::sleep(Duration::from_nanos(at_ns.saturating_sub(now_ns())));
-                // A closed pipe has no reader.
+                // A newer mark has started another thread, or the host no longer reads.
                 if marks.load(Ordering::SeqCst) != mine || say(&mut control, at_ns, &device).is_err() {
                     return;
                 }

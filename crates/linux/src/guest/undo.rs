@@ -10,16 +10,17 @@ const WAY: &str = ".strobe-names";
 
 /// Undoes `changes` below `top`. The file system may have kept only the first of them, or none.
 ///
-/// 1. Remove names, and move others to a temporary folder. A path is valid while no folder above it has moved.
-/// 2. Move names from there to their old paths, from the top downwards.
+/// 1. Remove new names, and move moved files to a temporary folder, in order. `changes` has the deepest names
+///    first, so no folder moves before the names in it.
+/// 2. Move these files to their old paths, from the top downwards.
 ///
-/// If a change has neither its old nor its new name, the state lies between the changes. Then nothing is
-/// undone, and that change is returned.
+/// If neither name of a move exists, the volume is in an intermediate state. Then nothing is undone, and that
+/// move is returned.
 pub fn take_back<'a>(top: &Path, changes: &'a [Undo]) -> io::Result<Option<&'a Undo>> {
     let below = |path: &str| top.join(path.trim_start_matches('/'));
     let is_there = |path: &str| fs::symlink_metadata(below(path)).is_ok();
-    // Before its move, the file at an old name is not the result of another move. This also holds for files
-    // below it.
+    // If `from` exists and `to` does not, this move did not happen. A file at or below `from` is then the
+    // original one there, not the result of another move.
     let is_unmoved = |path: &str| {
         changes.iter().any(|change| match change {
             Undo::MoveBack { from, to } => {
@@ -64,8 +65,8 @@ pub fn take_back<'a>(top: &Path, changes: &'a [Undo]) -> io::Result<Option<&'a U
     Ok(None)
 }
 
-/// Moves whose new name exists and whose old name will be free, and removals of names that hold no file to
-/// keep.
+/// Selects moves whose new name exists and whose old name will be free, and removals of names that hold no
+/// file to keep.
 fn chosen<'a>(
     changes: &'a [Undo],
     is_there: &dyn Fn(&str) -> bool,
@@ -119,6 +120,7 @@ fn chosen<'a>(
                 .any(|path| Path::new(path).starts_with(gone) || Path::new(gone).starts_with(path)),
             Undo::MoveBack { .. } => false,
         });
+        // A dropped removal may block a chosen move, so choose again until no removal is dropped.
         if removals.len() == count {
             break;
         }
@@ -133,7 +135,7 @@ fn remove(path: &Path) -> io::Result<()> {
         Err(error) => Err(error),
     };
     match removed {
-        // A folder above may still be a file.
+        // NotADirectory: in this state, a folder of the path is still a file.
         Err(error) if !matches!(error.kind(), ErrorKind::NotFound | ErrorKind::NotADirectory) => Err(error),
         _ => Ok(()),
     }

@@ -31,7 +31,7 @@ impl HostFiles {
     /// Shares the files below `top` for `job`.
     pub fn new(top: &Path, job: &Job) -> io::Result<Self> {
         let mut tree = Tree::new(top, job.shown.iter().map(Into::into).collect())?;
-        // The environment comes from the host as well.
+        // The environment comes from the host as well, so it is part of the digest.
         for (name, value) in &job.environment {
             tree.note(&[b"environment", name.as_bytes(), value.as_bytes()]);
         }
@@ -69,7 +69,7 @@ impl HostFiles {
             op::STATFS => Ok(fuse::statfs()),
             op::DESTROY => Ok(Vec::new()),
             op::SETATTR | op::WRITE | op::CREATE | op::SYMLINK..=op::LINK => Err(errno::READ_ONLY),
-            // This includes OPEN: the guest does not repeat unsupported calls.
+            // OPEN is one of these: after this answer, the guest does not send it again.
             _ => Err(errno::NO_SUCH_CALL),
         })
     }
@@ -134,7 +134,7 @@ impl Device for HostFiles {
         let head = chain.head_index();
         let segments: Vec<_> = chain.writable().map(|part| (part.addr(), part.len() as usize)).collect();
         let capacity = segments.iter().fold(0_usize, |sum, (_, bytes)| sum.saturating_add(*bytes));
-        // Descriptors may repeat the same memory.
+        // Descriptors may repeat the same memory. The check bounds the size of an answer.
         let memory_bytes = memory.iter().fold(0, |sum: u64, region| sum.saturating_add(region.len()));
         if capacity as u64 > memory_bytes {
             return Err(broken("has an answer buffer larger than the guest's memory"));
@@ -151,6 +151,7 @@ impl Device for HostFiles {
             }
             written = scatter(memory, &segments, &answer)?;
         }
+        // The answer is due at the time of the request: host files take no virtual time.
         self.done.push((guest_ns, Returned { ring, head, written }));
         Ok(())
     }

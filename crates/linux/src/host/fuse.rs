@@ -136,7 +136,7 @@ pub(super) fn attributes(node: u64, about: &About) -> Vec<u8> {
     [&FOREVER_S.to_le_bytes()[..], &[0; 8], &about.bytes(node)].concat()
 }
 
-/// Equal on every host.
+/// File system statistics, equal on every host.
 pub(super) fn statfs() -> Vec<u8> {
     let mut answer = Vec::with_capacity(80);
     for long in [1_u64 << 20, 0, 0, 1 << 20, 0] {

@@ -46,7 +46,7 @@ struct Node {
     names: Option<Vec<(OsString, u64)>>,
 }
 
-/// Host files shown to the guest. Equal values mean that the guest was shown the same.
+/// Host files shown to the guest. Equal values mean that the guest was shown the same data.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct HostUse {
     /// Number of files read.
@@ -108,10 +108,10 @@ impl Tree {
         at.and_then(|at| self.nodes.get(at)).ok_or(errno::STALE)
     }
 
-    /// `None` for devices.
+    /// Attributes shown to the guest; `None` for devices.
     ///
-    /// Times do not show when the host was changed: no file is newer than the guest's clock, and folders have a
-    /// fixed time.
+    /// Times hide later changes of the host: no file is newer than the guest's epoch, and all other entries
+    /// have that time.
     fn about(&self, path: &Path, of: &Metadata) -> Option<About> {
         let kind = of.file_type();
         let kind = match () {
@@ -168,6 +168,7 @@ impl Tree {
         let more =
             self.more.iter().enumerate().find(|(at, _)| folder == ROOT_NODE && name == &*shown_name(*at));
         let path = more.map_or_else(|| parent.path.join(name), |(_, path)| path.clone());
+        // Folders that the guest replaces by its own appear empty.
         let is_own = self.is_own(&parent.path);
         // A repeated lookup returns the first result, even if the host has changed.
         let found = match self.found.get(&(folder, name.to_owned())) {
@@ -277,7 +278,7 @@ impl Tree {
         Ok(content)
     }
 
-    /// Does not block on a pipe that replaced the file.
+    /// Opens the file of `node`. Does not block if a pipe has replaced it.
     fn opened(&mut self, node: u64, path: &Path) -> Result<&File, Refused> {
         let file = match self.open.iter().position(|(of, _)| *of == node) {
             Some(at) => self.open.remove(at).1,
@@ -291,6 +292,7 @@ impl Tree {
                 })?
             }
         };
+        // The list is in order of use, so the file unused for longest is closed.
         if self.open.len() == OPEN_MAX {
             self.open.remove(0);
         }

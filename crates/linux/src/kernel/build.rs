@@ -157,7 +157,7 @@ fn kernel_name(version: &str, stamp: Option<&str>, recipe: &str) -> String {
     }
 }
 
-/// Fingerprint of a source from file metadata, because unpacking would take longer than any run.
+/// Fingerprint of a source from file metadata, so an archive need not be unpacked.
 fn stamp(source: &Path) -> Result<String, KernelError> {
     let unusable = |error: io::Error| KernelError::Source {
         path: source.display().to_string(),
@@ -178,8 +178,8 @@ fn about(file: &fs::Metadata) -> String {
     format!("{} bytes, {:?}", file.len(), changed.unwrap_or_default())
 }
 
-/// Adds paths, sizes and times of files to `tree`, sorted. Git's own files are skipped, as reading commands
-/// change them.
+/// Adds paths, sizes and times of files to `tree`, sorted. `.git` is skipped, because even reading commands
+/// of Git change it.
 fn add_folder(source: &Path, below: &Path, tree: &mut Sha256) -> io::Result<()> {
     let mut entries = fs::read_dir(source.join(below))?.collect::<Result<Vec<_>, _>>()?;
     entries.sort_by_key(fs::DirEntry::file_name);
@@ -222,7 +222,8 @@ impl Build<'_> {
         mut hears: impl FnMut(&mut Self, &str),
     ) -> Result<(), KernelError> {
         writeln!(self.log, "== {step}: {command:?}")?;
-        // Standard error goes straight to the log. Standard output passes `hears` first.
+        // Standard error goes straight to the log. Standard output is logged line by line, and `hears` gets
+        // each line.
         command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(self.log.try_clone()?);
         let mut child = command.spawn()?;
         if let Some(output) = child.stdout.take() {
@@ -296,6 +297,7 @@ impl Build<'_> {
     fn patch(&mut self, version: &str) -> Result<(), KernelError> {
         self.says("patching", 0);
         let mut names = Vec::new();
+        // Every patch is tried, so the error names all that do not apply.
         for Patch { name, text, .. } in PATCHES.iter().filter(|patch| patch.is_for(is_older(version))) {
             let file = self.tree.join(name);
             fs::write(&file, text)?;
@@ -319,7 +321,7 @@ impl Build<'_> {
     fn make(&self) -> Command {
         let mut make = Command::new("make");
         make.current_dir(&self.tree).arg("ARCH=um").env("LC_ALL", "C");
-        // Fixes the version string that programs see.
+        // A fixed time, user and host of the build fix the version string that programs see.
         make.envs([
             ("KBUILD_BUILD_TIMESTAMP", "2025-01-01"),
             ("KBUILD_BUILD_USER", "strobe"),
@@ -336,10 +338,10 @@ impl Build<'_> {
         let mut make = self.make();
         make.env("KCONFIG_ALLCONFIG", &file).arg("allnoconfig");
         self.run("configuring the kernel", &mut make, |_, _| {})?;
-        // An ignored option would cause errors much later.
+        // kconfig ignores options without a message. A missing option would cause errors much later.
         let made = fs::read_to_string(self.tree.join(".config"))?;
         fragments.iter().try_for_each(|fragment| fragment.check_taken(&made))?;
-        // A fragment may disable required options.
+        // Options that a fragment disables, or that a left-out patch adds, may be missing.
         let is_off = |line: &str| wanted.contains(&line.replace("=y", "=n"));
         let left_out: Vec<_> = PATCHES.iter().filter(|patch| !patch.is_for(is_older(version))).collect();
         let is_left_out = |line: &str| left_out.iter().any(|patch| patch.adds(line));

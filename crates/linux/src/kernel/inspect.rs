@@ -90,7 +90,8 @@ pub fn modules_of(info: &KernelInfo) -> Option<PathBuf> {
 pub fn needed_modules(info: &KernelInfo, names: &[&str]) -> io::Result<Vec<PathBuf>> {
     let Some(folder) = modules_of(info) else { return Ok(Vec::new()) };
     let index = fs::read_to_string(folder.join("modules.dep"))?;
-    // ext4 and F2FS load checksums by name, FAT its character tables.
+    // No dependency lists modules that are requested by name: checksums of ext4 and F2FS, character tables of
+    // FAT.
     let asked_for = ["crc32c_generic", "crc32_generic", "nls_cp437", "nls_iso8859_1", "nls_ascii"];
     let mut modules = Vec::new();
     for name in asked_for.iter().chain(names) {
@@ -102,7 +103,7 @@ pub fn needed_modules(info: &KernelInfo, names: &[&str]) -> io::Result<Vec<PathB
         let Some((module, needs)) = index.lines().find(is_it).and_then(|line| line.split_once(':')) else {
             continue;
         };
-        // A dependency comes after its dependents in the list.
+        // In modules.dep, a dependency comes after its dependents, so the list is loaded in reverse.
         for path in needs.split_whitespace().rev().chain([module]) {
             let path = folder.join(path);
             if !modules.contains(&path) {

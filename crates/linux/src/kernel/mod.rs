@@ -52,7 +52,7 @@ impl Extra {
 }
 
 fn config(extras: &[Extra]) -> String {
-    // The order does not depend on the user's.
+    // A fixed order: the recipe must not depend on the order on the command line.
     let wanted = Extra::ALL.iter().filter(|extra| extras.contains(extra));
     [CONFIG].into_iter().chain(wanted.map(|extra| extra.config())).collect()
 }

@@ -129,7 +129,7 @@ impl Controller {
         self.queues.create_submission(0, from, submissions, 0)
     }
 
-    /// Refused commands and those without drive work complete at once.
+    /// Starts a command. Refused commands and commands without drive work complete at once.
     fn begin(
         &mut self,
         queue: u16,
@@ -187,6 +187,7 @@ impl Controller {
         }
         let kind = if queue == 0 { Queue::Admin } else { Queue::Io };
         let pieces = |bytes| Pieces::of(memory, entry.pointers(), bytes, PAGE_BYTES);
+        // Host data is read when the command begins, not when the drive executes it.
         let data = match self.commands.input_bytes(kind, entry)? {
             0 => Vec::new(),
             bytes => pieces(bytes)?.read(memory)?,
@@ -204,6 +205,7 @@ impl Controller {
         let number = entry.dword(10) as u16;
         let entries = (entry.dword(10) >> 16) + 1;
         let base = entry.qword(6);
+        // Queues must be physically contiguous (PC bit) and start at a page.
         let is_plain = || {
             if entry.dword(11) & 1 == 1 && base.is_multiple_of(PAGE_BYTES as u64) {
                 Ok(())
@@ -248,7 +250,8 @@ impl Controller {
             let now = drive.time(guest_ns);
             let result = match (answer.result, command.read.take()) {
                 (Ok(data), None) if command.is_forced => {
-                    // The command completes only after a flush, and keeps its data until then.
+                    // FUA, except of a write: the command completes only after a flush, and keeps its data
+                    // until then.
                     (command.is_forced, command.read) = (false, Some(data));
                     let tag = drive.new_tag();
                     drive.send(now, tag, &[Command::Flush], None);

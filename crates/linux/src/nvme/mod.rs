@@ -1,8 +1,9 @@
 //! The drive as an NVMe controller on PCI.
 //!
-//! User-Mode Linux accesses PCI by messages over a virtio device. Ring 0 carries the guest's reads and writes,
-//! ring 1 buffers for interrupts. While the guest reads a register, time stands still, so the answer is there
-//! before its kick is acknowledged. The guest does not wait for writes, and a doorbell takes no time.
+//! User-Mode Linux accesses PCI by messages over a virtio device. Ring 0 carries the guest's reads and
+//! writes, ring 1 buffers for interrupts. While the guest reads a register, time stands still: the answer is
+//! in the ring before the kick is acknowledged. The guest does not wait for writes, so a doorbell takes no
+//! time.
 
 mod controller;
 mod pci;
@@ -27,10 +28,10 @@ const INTERRUPTS: usize = 1;
 const RING_INDIRECT_DESC: u64 = 1 << 28;
 const VERSION_1: u64 = 1 << 32;
 const BYTES_MAX: usize = 4096;
-/// Number of writes after which an interrupt returns their buffers to the guest.
+/// Number of posted writes after which an interrupt returns their buffers to the guest.
 ///
-/// The driver has 256 buffers. Until it can be interrupted, it may send further writes, fewer than the entries
-/// of a queue.
+/// The ring has 256 buffers. Until the guest can be interrupted, it may post further writes, fewer than a
+/// queue has entries.
 const POSTED_MAX: usize = 64;
 
 pub(crate) struct Nvme {
@@ -60,6 +61,7 @@ impl Nvme {
     }
 
     pub(crate) fn next_event(&self) -> Option<u64> {
+        // Interrupts and returned buffers are due at once, at the time of the last message.
         let can_interrupt = self.interrupts && !self.buffers.is_empty();
         let own = (can_interrupt || self.posted.len() >= POSTED_MAX).then_some(self.last_ns);
         [own, self.drive.next_event()].into_iter().flatten().min()
@@ -110,7 +112,7 @@ impl Device for Nvme {
 
     fn set_features(&mut self, _features: u64) {}
 
-    /// Writes return in batches, not one by one.
+    /// False: buffers of writes return in batches, not one by one.
     fn uses_event_index(&self) -> bool {
         false
     }

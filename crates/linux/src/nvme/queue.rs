@@ -35,7 +35,7 @@ struct Done {
     status: Status,
 }
 
-/// Number 0 is the admin queue.
+/// Queues by number; 0 is the admin queue.
 #[derive(Default)]
 pub(super) struct Queues {
     submission: BTreeMap<u16, Submission>,
@@ -122,12 +122,14 @@ impl Queues {
             return Err(WrongDoorbell);
         }
         queue.head = head;
+        // Completions that waited for a free entry need another interrupt.
         let had_waiting = !queue.waiting.is_empty();
         self.write_waiting(memory, number).map_err(|_| WrongDoorbell)?;
         Ok(had_waiting && self.completion.get(&number).is_some_and(|queue| queue.interrupts))
     }
 
-    /// Takes from the lowest non-empty queue. An error if a queue is not in memory.
+    /// Takes an entry from the non-empty queue with the lowest number. An error if the entry is not in
+    /// memory.
     pub(super) fn fetch(&mut self, memory: &GuestMemoryMmap) -> Result<Option<(u16, Entry)>, WrongDoorbell> {
         let Some((&number, queue)) = self.submission.iter_mut().find(|(_, queue)| queue.head != queue.tail)
         else {
@@ -161,6 +163,8 @@ impl Queues {
 
     fn write_waiting(&mut self, memory: &GuestMemoryMmap, number: u16) -> Result<(), WrongDoorbell> {
         let Some(queue) = self.completion.get_mut(&number) else { return Ok(()) };
+        // One entry of a ring stays free. Further completions wait until the guest's head doorbell frees
+        // entries.
         while (queue.tail + 1) % queue.entries != queue.head
             && let Some(done) = queue.waiting.pop_front()
         {
@@ -171,6 +175,7 @@ impl Queues {
             let at = queue.base.checked_add(u64::from(queue.tail) * COMPLETION_BYTES).ok_or(WrongDoorbell)?;
             memory.write_slice(&bytes, GuestAddress(at)).map_err(|_| WrongDoorbell)?;
             queue.tail = (queue.tail + 1) % queue.entries;
+            // The phase tag is inverted each time the ring wraps around.
             queue.phase ^= queue.tail == 0;
         }
         Ok(())

@@ -19,7 +19,7 @@ impl<T: Timing, M: Medium> Chip<T, M> {
         let mut contents = units.chunks(self.geometry.units_per_page() as usize);
         for page in 0..self.pages_for(units.len()) {
             let (ppn, content) = (first.plus(page), contents.next().unwrap_or_default());
-            // Snapshots are taken before the program takes effect.
+            // Snapshots are copies of the chip before this program changes it.
             self.cut(|flash| flash.tear_page(ppn, cause));
             self.take_pages(ppn, 1);
             let failed = self.program_fails.chance(self.wear.program_fail_rate);
@@ -28,6 +28,7 @@ impl<T: Timing, M: Medium> Chip<T, M> {
             self.counts.add(NandOp::Program, cause);
             self.write_oob(self.geometry.first_unit_of_page(ppn), content, 1);
             let stored = self.store(after, ppn, content, 1, sequence + u64::from(page), cause);
+            // Copies of lost units become lost in the same program, so no power cut separates the two.
             self.carry_marks(self.geometry.first_unit_of_page(ppn), content);
             self.track_program(stored, ppn, cause);
             done = stored;

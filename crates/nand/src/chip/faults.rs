@@ -2,9 +2,9 @@
 //!
 //! 1. A unit is *lost* by chance, by a planned fault, or because it would need more retries than allowed.
 //! 2. It stays lost until its block is erased. A host write of the same logical unit uses another page.
-//! 3. A layer that moves a lost unit marks it before the program
-//!    ([`Nand::mark_next`](crate::Nand::mark_next)). The out-of-band area of the copy then carries the mark,
-//!    as part of that program.
+//! 3. A layer that moves a lost unit marks the unit before the program
+//!    ([`Nand::mark_next`](crate::Nand::mark_next)). That program stores the mark in the out-of-band area of
+//!    the copy, so the copy is lost too.
 //!
 //! The out-of-band area has a separate code and stays readable.
 
@@ -65,7 +65,7 @@ impl<T: Timing, M: Medium> Chip<T, M> {
         self
     }
 
-    /// Without a rate, the state is created at the first lost unit.
+    /// State of faults; without a rate, created at the first lost unit.
     fn faults_mut(&mut self) -> &mut Faults {
         self.faults.get_or_insert_with(|| Box::new(Faults::new(0.0, 0)))
     }

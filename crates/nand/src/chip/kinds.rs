@@ -29,8 +29,7 @@ impl<T: Timing, M: Medium> Chip<T, M> {
     /// Enables SLC mode for cells of `bits` bits; 0 disables it.
     ///
     /// # Panics
-    /// If the pages of a block do not divide by `bits`, or if the chip takes pages in any order, which such
-    /// cells do not.
+    /// If the pages of a block are not a multiple of `bits`, or if the chip takes pages in any order.
     #[must_use]
     pub fn with_slc(mut self, bits: u32) -> Self {
         let pages = self.geometry.pages_per_block();

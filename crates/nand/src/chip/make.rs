@@ -66,7 +66,8 @@ impl<T: Timing, M: Medium> Chip<T, M> {
             parts: 1,
             page_by_page: wear.program_fail_rate > 0.0,
             wear,
-            // A new random stream, so that program failures do not repeat those of the new array.
+            // The stream depends on past operations: a reopened image must not repeat the failures of the
+            // fresh array.
             program_fails: Prng::derive(seed.wrapping_add(counts.changes()), "program-fail"),
             counts,
             cuts: Cuts::default(),

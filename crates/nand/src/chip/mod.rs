@@ -48,7 +48,7 @@ pub struct Chip<T, M: Medium> {
     slc_pages: u32,
     #[state(skip)]
     parts: u32,
-    /// Programs take the page-by-page path if they can fail, carry marks or be cut short.
+    /// True if programs take the page-by-page path: they can fail, carry marks or be cut short.
     #[state(skip)]
     page_by_page: bool,
     /// Not saved: a drive with planned cuts is never saved.
@@ -61,7 +61,7 @@ pub struct Chip<T, M: Medium> {
     counts: OpCounts,
     program_fails: Prng,
     faults: Option<Box<Faults>>,
-    /// Since the last query, while programs are watched. Not saved: watchers subscribe again.
+    /// Pages programmed since the last query, if watched. Not saved: watchers subscribe again.
     #[state(skip)]
     watched: Option<Vec<Ppn>>,
     programmed: Option<Vec<bool>>,
@@ -115,7 +115,7 @@ impl<T: Timing, M: Medium> Chip<T, M> {
         };
         let geometry = &self.geometry;
         let place = |at| Place { mode, ..geometry.place(first.plus(at)) };
-        // Pages of a block are programmed in order, so the last one to finish stands for all.
+        // Pages of a block are programmed in order, so the call is complete with its last page.
         let done = match pages {
             1 => self.timing.program(after, program_class(cause), || place(0)),
             _ => self.timing.programs(after, program_class(cause), pages, place),
@@ -150,7 +150,7 @@ impl<T: Timing, M: Medium> Chip<T, M> {
         let block = &mut self.blocks[id.index()];
         debug_assert!(!block.state().half_erased, "flash rule broken: program of half-erased {id}");
         if let Some(programmed) = &mut self.programmed {
-            // Any order: each page counts alone, and no page is next.
+            // Without page order, the only rule is one program of each page between erases.
             let pages = &mut programmed[first.get() as usize..(first.get() + pages) as usize];
             assert!(
                 !pages.contains(&true),
@@ -336,7 +336,7 @@ impl<T: Timing, M: Medium> Nand for Chip<T, M> {
             bytes.len()
         );
         if self.cuts.is_planned() {
-            // Snapshots are taken before the program takes effect.
+            // Snapshots are copies of the chip before this program changes it.
             self.cut(|flash| flash.tear_page(ppn, cause));
         }
         self.take_pages(ppn, 1);
@@ -388,6 +388,7 @@ impl<T: Timing, M: Medium> Nand for Chip<T, M> {
         self.counts.add(NandOp::Erase, cause);
         let place = self.place(self.geometry.page(id, 0));
         let done = self.timing.erase(after, Class::Erase, || place);
+        // The undo entry must hold the block's content, so it is made before the tables change.
         self.track_erase(done, id, cause);
         let erases = self.block(id).erase_count;
         if self.wear.endurance_pe.is_some_and(|limit| erases >= limit) {
@@ -405,6 +406,7 @@ impl<T: Timing, M: Medium> Nand for Chip<T, M> {
             let pages = self.geometry.pages_per_block() as usize;
             programmed[id.index() * pages..(id.index() + 1) * pages].fill(false);
         }
+        // The state is stored before the content is discarded: in an image, this write is the erase.
         self.save_before_change(id, Some(cause));
         self.medium.erase(self.geometry.first_unit(id), self.geometry.units_per_block());
         Ok(done)

@@ -8,7 +8,7 @@ use super::urgency::read_class;
 use crate::{Cause, Medium, Nand as _, NandOp, ReadDone, ReadOutcome, Timing, Wanted, When};
 
 impl<T: Timing, M: Medium> Chip<T, M> {
-    /// At least 1, a page of padding; the last page may be filled in part.
+    /// Pages for `units` units; for none, 1 page of padding.
     #[inline(always)]
     pub(super) fn pages_for(&self, units: usize) -> u32 {
         let pages = match self.geometry.units_per_page() {
@@ -18,7 +18,7 @@ impl<T: Timing, M: Medium> Chip<T, M> {
         pages.max(1)
     }
 
-    /// True for the fast path: a page is one flash page, and its first read succeeds.
+    /// True for the fast path: a page is one flash page, and every read succeeds at once.
     #[inline(always)]
     pub(super) fn reads_once(&self) -> bool {
         self.parts == 1 && self.retries.is_none() && self.faults.is_none()
@@ -47,7 +47,7 @@ impl<T: Timing, M: Medium> Chip<T, M> {
                 after = self.timing.last_program(|| self.geometry.place(ppn));
             }
             let done = self.read_parts(after, ppn, wanted, cause);
-            // A retried read may arrive after the reads behind it.
+            // A retried read may arrive after reads that were issued later.
             all.when = self.timing.both(all.when, done.when);
             all.outcome = all.outcome.and(done.outcome);
         }
@@ -59,6 +59,7 @@ impl<T: Timing, M: Medium> Chip<T, M> {
         self.assert_readable(ppn, wanted.total());
         let mut all = ReadDone::clean(after);
         for part in 0..parts {
+            // A data read skips flash pages without a wanted unit; a read of the out-of-band area skips none.
             let units = wanted.of(part);
             if units > 0 || wanted == Wanted::NONE {
                 let place = Place { page: line.page * parts + part, ..line };
@@ -69,7 +70,7 @@ impl<T: Timing, M: Medium> Chip<T, M> {
                 self.counts.add_many(NandOp::Read, cause, times.into());
                 let arrived =
                     (0..times).fold(after, |at, _| self.timing.read(at, read_class(cause), units, || place));
-                // A retried read may arrive after the reads behind it.
+                // A retried read may arrive after reads that were issued later.
                 all.when = self.timing.both(all.when, arrived);
                 all.outcome = all.outcome.and(outcome);
             }
@@ -80,6 +81,7 @@ impl<T: Timing, M: Medium> Chip<T, M> {
     #[cold]
     fn effort(&mut self, ppn: Ppn, part: u32, cause: Cause) -> (u32, ReadOutcome) {
         let fault = self.meet_fault(ppn, part, cause);
+        // The chip tries all allowed retries before it gives a lost page up.
         let (mut times, exceeds) = self.times_to_read(ppn, part, fault == Fault::Lost);
         if exceeds && fault != Fault::Lost {
             self.lose_page(ppn, part);

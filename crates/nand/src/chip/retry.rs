@@ -1,5 +1,5 @@
 //! Read retry: charge leakage and read disturb raise the bit errors at the default reference voltages above
-//! the limit of the code.
+//! the correction limit of the code.
 //!
 //! Wear, retention and reads each add retries, and wear makes retention worse (Park et al., ASPLOS 2021, on
 //! 160 chips). Pages of blocks in SLC mode need no retries.
@@ -88,12 +88,13 @@ pub(super) struct Retries {
 }
 
 impl Retries {
-    /// Retries of flash page `part` of `page`: uniform from 0 to twice the `mean`, and the same each time
-    /// (locality: Du et al., MSST 2017). The flag is true above the allowed maximum.
+    /// Retries of flash page `part` of `page`: uniform from 0 to twice the `mean`, equal at each read until
+    /// the next erase (locality: Du et al., MSST 2017). The flag is true above the allowed maximum.
     fn of(&self, page: Ppn, part: u32, erases: u32, mean: f64) -> (u32, bool) {
         let state = u64::from(page.get()) << 32 | u64::from(part) << 30 | u64::from(erases);
         let bits = Prng::new(self.seed ^ state).bits();
         let share = |bits: u64| (bits as u32) as f64 / (u64::from(u32::MAX) + 1) as f64;
+        // A random fraction is added before truncation, so rounding does not shift the mean.
         let wanted = mean * 2.0 * share(bits) + share(bits >> 32);
         // Casts saturate, so overflow and NaN stay within the limit.
         ((wanted as u32).min(self.config.most), wanted as u32 > self.config.most)
@@ -110,8 +111,9 @@ impl<T: Timing, M: Medium> Chip<T, M> {
         self
     }
 
-    /// Reads that flash page `part` of `ppn` needs, the first one included; counts them. A page that
-    /// `is_lost` takes all allowed retries. The flag is true if the page is unreadable.
+    /// Array reads that flash page `part` of `ppn` needs, the first included; adds them to the block's
+    /// stress. A page that `is_lost` takes all allowed retries. The flag is true if the page becomes
+    /// unreadable.
     #[cold]
     pub(super) fn times_to_read(&mut self, ppn: Ppn, part: u32, is_lost: bool) -> (u32, bool) {
         let id = self.geometry.block_of_page(ppn);
@@ -122,7 +124,7 @@ impl<T: Timing, M: Medium> Chip<T, M> {
         let stress = retries.stress[id.index()];
         let seconds = now.as_ns().saturating_sub(stress.since.as_ns()) as f64 / 1e9;
         let days = seconds * retries.config.days_per_second;
-        // One bit per cell leaves enough margin for errors.
+        // SLC mode leaves enough margin between the levels, so no retry is needed.
         let (again, is_beyond) = if is_lost {
             (retries.config.most, false)
         } else if state.mode == CellMode::Slc {
@@ -229,8 +231,8 @@ mod tests {
         for fresh in [0.25, 1.5, 6.0] {
             let mut chip = chip(RetryConfig { fresh, most: 40, ..RetryConfig::default() });
             let first = array_reads(&mut chip, 0..PAGES);
-            // Uniform over 0 to twice the mean, rounded at random: four standard deviations of the sample
-            // mean.
+            // Tolerance: four standard deviations of the sample mean. Retries are uniform over 0 to twice the
+            // mean and rounded at random.
             assert_near(
                 mean(&first),
                 1.0 + fresh,

@@ -7,8 +7,8 @@ use crate::cut::{CutOperations, CutPlan, Cuts, PowerCuts, Snapshot};
 use crate::{Cause, Medium, Nand as _, NandOp, Timing};
 
 impl<T: Timing, M: Medium> Chip<T, M> {
-    /// Takes the snapshots planned for the next operation; `tear` cuts it short on a copy of the array. With
-    /// timing, `undo.rs` takes the snapshots instead.
+    /// Takes the snapshots planned for the next operation. `tear` leaves that operation half done on a copy
+    /// of the chip. With timing, `undo.rs` takes the snapshots instead.
     pub(super) fn cut(&mut self, tear: impl FnOnce(&mut Self)) {
         if self.undo_log.is_kept {
             return;
@@ -18,7 +18,7 @@ impl<T: Timing, M: Medium> Chip<T, M> {
         if !before && !during {
             return;
         }
-        // Copies have no cut plan.
+        // The plan is taken out first, so that the copies have none.
         let mut cuts = std::mem::take(&mut self.cuts);
         let copy = || {
             let mut copy = self.clone();
@@ -39,7 +39,7 @@ impl<T: Timing, M: Medium> Chip<T, M> {
         self.cuts = cuts;
     }
 
-    /// Resets blocks in SLC mode that have no program yet: the mode is set by the first program.
+    /// Returns blocks without a program to normal mode: only the first program sets SLC mode on flash.
     pub(super) fn forget_unused_modes(&mut self) {
         (0..self.blocks.len() as u32).map(BlockId::new).for_each(|block| self.forget_unused_mode(block));
     }
@@ -58,7 +58,7 @@ impl<T: Timing, M: Medium> Chip<T, M> {
         self.take_pages(ppn, 1);
     }
 
-    /// Not counted as an erase; the erase that must follow counts.
+    /// Leaves `block` half erased. Not counted; the erase that must follow is.
     pub(super) fn tear_block(&mut self, block: BlockId) {
         let (first, units) = (self.geometry.first_unit(block), self.geometry.units_per_block());
         self.oob_lpn[first.index()..first.index() + units as usize].fill(PADDING);

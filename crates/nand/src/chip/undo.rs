@@ -1,8 +1,8 @@
 //! Power cuts with timing: complete operations are on flash, begun ones are half done, waiting ones have not
 //! happened.
 //!
-//! The chip's tables run ahead and show everything issued. While a cut is planned, an undo log keeps each
-//! change until its operation is complete.
+//! The chip's tables show an operation as soon as it is issued. While a cut is planned, an undo log keeps
+//! each change until its operation is complete. A snapshot undoes the logged changes on a copy.
 
 use strobe_types::{BlockId, Ppa, Ppn, SimTime};
 
@@ -39,7 +39,7 @@ enum What<P> {
     },
 }
 
-/// A mark waits for all earlier operations.
+/// Entry of the undo log. A bad-block mark has `operation` 0 and stays until the entries before it are gone.
 #[derive(Clone, Debug)]
 struct Change<P> {
     operation: u64,
@@ -74,8 +74,8 @@ impl CutOperations {
 }
 
 impl<T: Timing, M: Medium> Chip<T, M> {
-    /// Operations issued before the plan count as done. Logged changes stay until their operation is
-    /// complete, because it is still to be reported.
+    /// Operations issued before the plan count as complete. Logged changes stay after its end, because their
+    /// operations are still to be reported.
     pub(super) fn track_in_flight(&mut self) {
         let UndoLog { changes, reported, .. } = &self.undo_log;
         let is_kept = self.is_tracked() || !changes.is_empty() || !reported.is_empty();
@@ -98,7 +98,7 @@ impl<T: Timing, M: Medium> Chip<T, M> {
         }
         let state = crate::Nand::block(self, block);
         let programmed = |&page: &u32| crate::Nand::is_programmed(self, self.geometry.page(block, page));
-        // The undo entry holds everything that the erase destroys.
+        // The undo entry holds all that the erase destroys: pages, block state, stress and lost units.
         let pages = (0..self.geometry.pages_per_block())
             .filter(programmed)
             .map(|page| {
@@ -141,7 +141,7 @@ impl<T: Timing, M: Medium> Chip<T, M> {
             }
             self.timing.reported(&mut tokens);
             for token in tokens.drain(..) {
-                // Tokens of tracked operations stay here; all others are reported to their users.
+                // Tokens of tracked operations end here; all others are passed on to the callers that watch.
                 match token & TOKEN {
                     0 => self.undo_log.reported.push(token),
                     _ => self.completed(token & !TOKEN),
@@ -187,6 +187,7 @@ impl<T: Timing, M: Medium> Chip<T, M> {
                 self.cuts.taken.push(Snapshot { operation, begun, in_flight, flash });
             }
         }
+        // A bad-block mark is on flash once no earlier change is left before it.
         let changes = &mut self.undo_log.changes;
         changes.retain(|change| change.operation != operation);
         while changes.first().is_some_and(|change| matches!(change.what, What::Mark { .. })) {
@@ -194,9 +195,9 @@ impl<T: Timing, M: Medium> Chip<T, M> {
         }
     }
 
-    /// `cut` is the operation being cut; true means just before its completion, false just before its start.
+    /// Copy of the chip after a cut now. `cut` names the operation being cut: begun if true, else not begun.
     pub(super) fn as_cut_during(&mut self, cut: Option<(u64, bool)>) -> (Self, CutOperations) {
-        // Without an operation, cut before one that is still to come.
+        // Without an operation, `last` matches no change: the timing model says which have begun.
         let (last, begun) = cut.unwrap_or((u64::MAX, false));
         let mut in_flight = CutOperations::default();
         let mut cuts = std::mem::take(&mut self.cuts);
@@ -210,10 +211,11 @@ impl<T: Timing, M: Medium> Chip<T, M> {
             let has_begun = if change.operation == last {
                 Some(begun)
             } else if change.operation == 0 {
+                // A mark still in the log waits for earlier operations, so the cut loses it.
                 Some(false)
             } else if change.operation > last && Some(self.block_of(change)) == block {
-                // Pages of a block are programmed in order, though the next page may be loaded at the same
-                // time.
+                // Pages of a block are programmed in order: a later one has begun only if the cut one has.
+                // Cache program may load the later page during the program of the cut one.
                 Some(begun && self.timing.has_begun(change.when).unwrap_or(true))
             } else {
                 self.timing.has_begun(change.when)
@@ -246,7 +248,7 @@ impl<T: Timing, M: Medium> Chip<T, M> {
             What::Program { ppn } => {
                 let first = self.geometry.first_unit_of_page(*ppn);
                 let per_page = self.geometry.units_per_page();
-                // Empty again; used up only if the program had begun.
+                // The page is empty again. It is used up only if its program had begun.
                 self.medium.erase(first, per_page);
                 self.forget_faults(first, first.plus(per_page));
                 self.write_oob(first, &[], 1);

@@ -3,7 +3,7 @@
 use super::Chip;
 use crate::{Cause, Class, Medium, Timing};
 
-/// A host waits for its reads, and for map reads that locate its data.
+/// Class of a read. A host waits for its own reads, map reads and recovery.
 #[inline(always)]
 pub(super) fn read_class(cause: Cause) -> Class {
     match cause {
@@ -12,7 +12,7 @@ pub(super) fn read_class(cause: Cause) -> Class {
     }
 }
 
-/// No host waits for relocated data.
+/// Class of a program. No host waits for relocated data.
 #[inline(always)]
 pub(super) fn program_class(cause: Cause) -> Class {
     match cause {

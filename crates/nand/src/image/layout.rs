@@ -1,8 +1,8 @@
 //! Byte layout of an image; `docs/FORMAT.md` describes it in words.
 //!
 //! Structures are stored in slots of fixed size. The last four bytes are a checksum over the slot's address
-//! and its other bytes, so a misplaced slot is as invalid as a damaged one. A slot never crosses a multiple
-//! of 4096: a killed process has written all of it or nothing.
+//! and its other bytes, so a slot at the wrong address is as invalid as a damaged one. A slot never crosses a
+//! multiple of 4096: a killed process has written all of the slot or nothing.
 
 use std::ops::Range;
 
@@ -126,10 +126,11 @@ const SLC: u32 = 4;
 #[derive(Clone, Copy, Debug, Default, FromBytes, IntoBytes, Immutable, KnownLayout)]
 #[repr(C)]
 pub(super) struct BlockEntry {
-    /// Successful erases. Records of pages programmed before the last erase carry a smaller number, so this
-    /// single write is the erase.
+    /// Successful erases. Records of pages programmed before the last erase carry a smaller number, so
+    /// writing this entry frees all pages at once.
     erase_count: U32,
-    /// Pages of this generation included in `programs`; later pages count by their records.
+    /// Pages programmed since the last erase that `programs` includes. Later ones are counted from their
+    /// records.
     counted: U32,
     flags: U32,
     zero: U32,
@@ -176,6 +177,7 @@ impl BlockEntry {
             && counted <= pages
             && self.flags.get() <= BAD | HALF_ERASED | SLC
             && sum(&self.programs).is_some_and(|programs| (u64::from(counted)..=most).contains(&programs))
+            // A failed erase, the block's last, adds to `erases` only.
             && sum(&self.erases).is_some_and(|erases| {
                 erases == u64::from(erase_count) || erases == u64::from(erase_count) + 1
             })
@@ -194,11 +196,11 @@ pub(super) const META: u8 = 2;
 #[repr(C)]
 pub(super) struct PageRecord {
     pub(super) generation: U32,
-    /// Data page: mapping units, 0 if nothing readable was left. Table page: bytes.
+    /// Data page: mapping units, 0 if nothing readable was left. Metadata page: bytes.
     pub(super) length: U32,
     pub(super) sequence: U64,
     pub(super) oob_crc: U32,
-    /// CRC-32C of the page's entries in the unit table, or of the content of a table page.
+    /// CRC-32C of the page's entries in the unit table, or of the content of a metadata page.
     pub(super) body_crc: U32,
     pub(super) kind: u8,
     pub(super) cause: u8,
@@ -227,8 +229,8 @@ pub(super) struct UnitEntry {
     pub(super) crc: U32,
 }
 
-/// Checksum of a unit's content: 0 if all zeros, which are not stored; else its CRC-32C, with 0 replaced by
-/// 1.
+/// Checksum of a unit's content. 0 stands for all zeros, which are not stored. Otherwise the CRC-32C, but at
+/// least 1.
 pub(super) fn content_checksum(content: &UnitBytes) -> u32 {
     content.bytes().map_or(0, |bytes| crc32c::crc32c(bytes).max(1))
 }
@@ -263,6 +265,7 @@ impl Layout {
         });
         let starts: Vec<u64> = starts.collect::<Option<_>>()?;
         let [blocks, records, units, contents, length] = starts.try_into().ok()?;
+        // Operating systems take file offsets as signed 64-bit numbers.
         i64::try_from(length).ok()?;
         let unit_bytes = u64::from(geometry.unit_bytes());
         let units_per_page = u64::from(geometry.units_per_page());

@@ -20,7 +20,7 @@ use crate::{ByteMedium, Cause, Medium, OobRecord, Payload, Unit, UnitBytes};
 /// Medium with every byte: in memory ([`Medium::new`]) or in a file. See
 /// [`Chip::create_image`](crate::Chip::create_image).
 ///
-/// A clone lives in memory, independent of the file. Cloning reads everything stored and needs as much
+/// A clone lives in memory, independent of the file. Cloning reads all stored data and needs that much
 /// memory.
 #[derive(Debug)]
 pub struct DataMedium(Place);
@@ -28,7 +28,7 @@ pub struct DataMedium(Place);
 #[derive(Debug)]
 enum Place {
     File(Box<FileMedium>),
-    /// With the failure of the medium it was copied from.
+    /// A medium in memory, with the failure of the medium that it was copied from.
     Memory(ByteMedium, Option<String>),
 }
 
@@ -237,7 +237,7 @@ impl FileMedium {
             lpn: unit.lpn.get().into(),
             crc: content_checksum(&unit.payload).into(),
         }));
-        // Zeros are not stored; consecutive other units are written together.
+        // Consecutive units with data are written together; all-zero units are not written.
         let mut at = first;
         for run in units.chunk_by(|a, b| a.payload.bytes().is_some() == b.payload.bytes().is_some()) {
             self.bytes.clear();
@@ -248,6 +248,7 @@ impl FileMedium {
         }
         let entries = self.entries.as_bytes();
         storage.write(entries, layout.unit(first))?;
+        // The record is written last. A process killed before that leaves the page unprogrammed.
         let record = PageRecord {
             generation: 0.into(),
             length: (units.len() as u32).into(),
@@ -279,6 +280,7 @@ impl FileMedium {
 
     fn write_record(&mut self, ppn: Ppn, mut record: PageRecord) -> io::Result<()> {
         let entry = &mut self.table[self.image.info.geometry.block_of_page(ppn).index()];
+        // The count reaches the file with the next block entry; until then, the record stands for it.
         record.generation = entry.generation().into();
         entry.programs[usize::from(record.cause)] += 1;
         let slot: [u8; RECORD_SLOT] = layout::seal(ppn.get(), &record);
@@ -295,7 +297,7 @@ impl FileMedium {
         self.image.storage.write(&slot, self.image.layout.block(block))
     }
 
-    /// The time `now` has passed since the image was opened.
+    /// Stores the power-on time. `now` is the time since the image was opened.
     fn sync(&mut self, now: SimTime) -> io::Result<()> {
         let Image { storage, info, .. } = &mut self.image;
         info.power_on_ns = self.earlier_power_on_ns.saturating_add(now.as_ns()).min(POWER_ON_MAX_NS);

@@ -1,14 +1,12 @@
 //! A flash array in a file: stored data outlives the process, even a killed one.
 //!
-//! **After `kill -9`** the file equals one left by a power cut between two flash operations. Every operation
+//! **After `kill -9`** the file is as after a power cut between two flash operations. Every operation
 //! takes effect with its last write: the record of a programmed page, or the block-table entry of an erased
 //! block. That write is small and aligned, so the kernel does all of it or nothing; earlier writes are
 //! invisible without it. Torn pages therefore do not exist: any checksum mismatch is damage and is reported.
 //!
 //! **After an error** (no space left, for example) the file stays as after a power cut at that moment, and
 //! [`Nand::failure`](crate::Nand::failure) gives the reason.
-//!
-//! The format is described in `docs/FORMAT.md`.
 
 mod layout;
 mod medium;
@@ -108,7 +106,7 @@ pub struct ImageInfo {
     pub seed: u64,
     /// Bits of a cell if blocks can be in SLC mode; 0 if they cannot.
     pub slc_bits: u32,
-    /// Virtual power-on time until the last clean end, in ns.
+    /// Virtual power-on time as of the last sync, in ns.
     pub power_on_ns: u64,
     /// Text of the layer above, at most 1 MiB, not interpreted.
     pub config: String,
@@ -299,7 +297,7 @@ impl<T: Timing> Chip<T, DataMedium> {
         Ok(Self::on_medium(geometry, wear, timing, seed, medium).with_slc(slc_bits))
     }
 
-    /// The array in `image`, opened with [`Access::Write`], as it was left. Program and erase counters are
+    /// The array in `image`, which must be open with [`Access::Write`]. Program and erase counters are
     /// restored; reads count from zero. Refuses an image with damaged tables. Contents of mapping units are
     /// checked when read, so opening costs one pass over the tables: 8 bytes per stored mapping unit, 32 per
     /// page.

@@ -48,7 +48,7 @@ impl Image {
             return Slot::Free;
         }
         match layout::open::<PageRecord>(ppn.get(), slot) {
-            // From before the last erase.
+            // Programmed before the last erase, which made the page free.
             Some(record) if record.generation.get() < generation => Slot::Free,
             Some(record)
                 if record.generation.get() == generation && record.is_sensible(&self.info.geometry) =>
@@ -98,7 +98,7 @@ impl Image {
         Ok((crc32c::crc32c(&bytes) == record.body_crc.get()).then(|| bytes.into()))
     }
 
-    /// Damaged units become zeros.
+    /// Copy of the image in memory. Damaged units become zeros.
     pub(super) fn load(&self, table: &[BlockEntry]) -> io::Result<ByteMedium> {
         let geometry = &self.info.geometry;
         let mut medium = ByteMedium::new(geometry);

@@ -34,7 +34,7 @@ pub enum Damage {
         /// The block.
         block: BlockId,
     },
-    /// The page and its units are lost. If it is the last page of the block, it may never have held any.
+    /// The page and its units are lost. If no later page is programmed, the page may have been free.
     #[error("block {block} page {page}: its record is damaged")]
     Record {
         /// The block.
@@ -58,7 +58,7 @@ pub enum Damage {
         /// The page.
         page: u32,
     },
-    /// The content of a unit is lost, if the unit is still the newest version.
+    /// The content of a unit is damaged. Data is lost if the unit is the newest version.
     #[error("block {block} page {page}: the content of mapping unit {lpn} is damaged")]
     Content {
         /// The block.
@@ -121,7 +121,7 @@ fn counts(table: &[BlockEntry]) -> OpCounts {
     for (index, cause) in Cause::ALL.into_iter().enumerate() {
         let sum = |of: fn(&BlockEntry, usize) -> u64| {
             let sum = table.iter().fold(0u64, |sum, entry| sum.saturating_add(of(entry, index)));
-            // Only forged entries exceed this limit. The chip can count on from it without overflow.
+            // Only forged entries exceed this limit. The counters can grow from here without overflow.
             sum.min(u64::MAX / 64)
         };
         counts.add_many(NandOp::Program, cause, sum(|entry, cause| entry.programs[cause].get()));
@@ -198,7 +198,7 @@ impl Scanner<'_> {
             }
         };
         let cause = record.cause().unwrap_or(Cause::Host);
-        // Nothing readable was stored: a failed or torn program, or a half-erased block.
+        // A failed or torn program, or a half-erased block, leaves no readable data. This is no damage.
         if half_erased || (record.kind == DATA && record.length.get() == 0) {
             self.scan.empty_pages += 1;
             return Ok(cause);

@@ -26,6 +26,7 @@ impl Storage for File {
     fn read(&self, mut bytes: &mut [u8], mut offset: u64) -> io::Result<()> {
         while !bytes.is_empty() {
             match read_some(self, bytes, offset) {
+                // Bytes beyond the end of the file read as zeros.
                 Ok(0) => {
                     bytes.fill(0);
                     break;

@@ -18,7 +18,7 @@ struct Request {
     class: Class,
     /// Time of the request plus the deadline of its class.
     deadline: SimTime,
-    /// Commands first, because they let an array start; each kind in order of arrival.
+    /// Order within a class: commands first, because they let an array start; then by arrival.
     turn: u64,
     die: u32,
     what: Carry,
@@ -40,8 +40,8 @@ impl Channel {
         self.requests.push(Request { class, deadline, turn: self.arrived | behind, die, what });
     }
 
-    /// Chooses the class with the earliest deadline, on ties the most urgent; within it commands first, then
-    /// the oldest. Urgent transfers thus cannot delay others beyond their deadline.
+    /// Chooses the class with the earliest deadline, on ties the most urgent; within the class by `turn`.
+    /// Thus urgent transfers cannot delay the others without limit.
     pub(super) fn next(&mut self) -> Option<(u32, Carry)> {
         let class = self.requests.iter().min_by_key(|request| (request.deadline, request.class))?.class;
         let of_class = (0..self.requests.len()).filter(|&at| self.requests[at].class == class);

@@ -12,7 +12,7 @@ pub(super) enum Phase {
     Idle,
     /// Reads: its readers are at work, see [`super::reader`].
     Readers,
-    /// Programs: pages come over the bus, each after its command. Erases: the command does.
+    /// Programs: commands and pages cross the bus, plane by plane. Erases: commands only.
     Loading,
     /// Command, array time and transfer of a single read on an unshared bus.
     Reading,
@@ -25,12 +25,12 @@ pub(super) enum Phase {
     Resuming,
 }
 
-/// Also one being suspended or resumed.
+/// Operation that is being suspended, suspended, or being resumed.
 #[derive(Clone, Copy, Debug, Stored)]
 pub(super) struct Suspended {
     pub(super) group: Group,
     pub(super) left_ns: u64,
-    /// Host reads with a later deadline wait for it.
+    /// Host reads with a later deadline do not delay the resume.
     pub(super) deadline: SimTime,
 }
 
@@ -53,7 +53,7 @@ pub(super) struct Die {
     pub(super) current: Option<Group>,
     pub(super) next: Option<Next>,
     pub(super) loads: u32,
-    /// Flash pages of a word line cross the bus one by one.
+    /// Flash pages of the word line that have crossed the bus.
     pub(super) parts_loaded: u32,
     pub(super) carried: Carry,
     pub(super) suspended: Option<Suspended>,

@@ -1,4 +1,4 @@
-//! A link that is reserved in time order.
+//! A shared link.
 
 use strobe_types::{SimTime, Stored};
 

@@ -136,7 +136,8 @@ pub trait Timing: Clone + State {
     /// Time of the next event, if anything is in flight.
     fn next_event(&self) -> Option<SimTime>;
 
-    /// Lets time pass until a watched event is reported (true), but no further than `until`.
+    /// Lets time pass until a watched event is reported, but no further than `until`. True if one is
+    /// reported.
     fn run(&mut self, until: SimTime) -> bool;
 
     /// True if [`Timing::next_reported`] would return a token.
@@ -150,12 +151,12 @@ pub trait Timing: Clone + State {
         tokens.extend(std::iter::from_fn(|| self.next_reported()));
     }
 
-    /// Starts issued operations where possible. Until then nothing issued at this instant has begun, so
-    /// operations issued together can share array time.
+    /// Begins issued operations where possible. Before this call, nothing issued at this instant has begun,
+    /// so operations issued together can share array time.
     fn start(&mut self);
 
-    /// Lets time pass until `when` and returns that time. For exclusive users of the flash: reports to others
-    /// are kept for them.
+    /// Lets time pass until `when` and returns that time. Reports due before then stay available to
+    /// [`Timing::next_reported`].
     fn finish(&mut self, when: When) -> SimTime;
 
     /// Lets time pass until everything issued is complete and returns that time.
@@ -171,7 +172,7 @@ pub trait Timing: Clone + State {
         When::START
     }
 
-    /// Class of that operation, if incomplete.
+    /// Class of the last program or erase issued on `place`'s block, if incomplete.
     fn last_class(&self, _place: impl FnOnce() -> Place) -> Option<Class> {
         None
     }
@@ -294,7 +295,7 @@ impl Timing for Untimed {
     }
 }
 
-/// Timing switched on or off at construction. Spares one monomorphised type, and its compile time, for drives
+/// Timing switched on or off at construction. It saves a monomorphised type and its compile time, for drives
 /// whose speed in counting runs does not matter.
 #[derive(Clone, Debug)]
 pub enum SwitchedTiming {

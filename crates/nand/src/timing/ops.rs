@@ -8,8 +8,8 @@ use super::config::Class;
 pub(super) const NONE: u32 = u32::MAX;
 pub(super) const UNWATCHED: u64 = u64::MAX;
 
-/// Handle of an issued operation, stale once it is complete. The issue number above the bits of the table
-/// slot: slots are reused, numbers never.
+/// Handle of an issued operation, stale once it is complete. Holds the issue number above the bits of the
+/// table slot, because slots are reused.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Stored)]
 pub struct Ticket(u64);
 
@@ -66,7 +66,7 @@ pub(super) struct Op {
     pub(super) page: u32,
     /// Next in the queue or in the running group. For a free slot, the next free slot.
     pub(super) next: u32,
-    /// Heads of two lists: operations waiting for its completion, and for its place in the queue.
+    /// Heads of two lists: operations that wait for its completion, and operations to be queued behind it.
     on_done: u32,
     on_queued: u32,
     unmet: u16,
@@ -99,6 +99,7 @@ impl Op {
 
     #[inline(always)]
     pub(super) fn number(&self) -> u64 {
+        // The pages of a train have consecutive numbers; the ticket holds the last.
         (self.ticket.0 >> SLOT_BITS) - u64::from(self.more)
     }
 
@@ -173,8 +174,8 @@ impl Ops {
         self.issue_many(kind, class, spot, transfer_ns, 1)
     }
 
-    /// The pages run one after the other and depend on their issue only. Only the last can be watched or
-    /// waited for. `count` is 1 to [`Ops::MOST`].
+    /// Issues `count` pages, 1 to [`Ops::MOST`], as one operation. They run one after the other. Only the
+    /// last can be watched or waited for.
     #[inline(always)]
     pub(super) fn issue_many(
         &mut self,
@@ -192,7 +193,7 @@ impl Ops {
         let slot = self.unused;
         let ticket = Ticket::new(slot, self.issued);
         let Spot { die, plane, block, page } = spot;
-        // Written in place: a copy from elsewhere would stall on its own stores.
+        // Written in place: copying a temporary would stall on stores that are still in flight.
         let op = &mut self.ops[slot as usize];
         self.unused = op.next;
         *op = Op {

@@ -5,10 +5,10 @@ use strobe_types::{SimTime, Stored};
 use super::config::Class;
 use super::ops::{Kind, NONE, Ops, State};
 
-/// By class, in ns.
+/// Relative deadlines by class, in ns.
 pub(super) type Deadlines = [u64; Class::ALL.len()];
 
-/// Operations that share one array time: a list from first to last.
+/// Operations that share one array time, linked by `Op::next`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Stored)]
 pub(super) struct Group {
     pub(super) first: u32,
@@ -29,7 +29,7 @@ struct Queue {
 pub(super) struct Queues {
     queued: u32,
     queues: [Queue; Class::ALL.len()],
-    /// For a die, includes operations that wait for one of its planes.
+    /// Waiting operations; a train counts its pages. For a die, includes reads that wait at its planes.
     pub(super) waiting: u32,
 }
 
@@ -62,7 +62,8 @@ impl Queues {
         self.waiting += 1 + u32::from(ops[op].more);
     }
 
-    /// The first of `pages` has been removed from `waiting` already.
+    /// Returns a train to the head of its queue after `pages` pages. `take` has already subtracted the first
+    /// from `waiting`.
     #[inline(always)]
     pub(super) fn put_back(&mut self, ops: &mut Ops, op: u32, pages: u32, deadlines: &Deadlines) {
         let entry = &mut ops[op];
@@ -90,7 +91,7 @@ impl Queues {
         self.queues[class as usize].runs_out
     }
 
-    /// Programs and erases may be suspended for a waiting host read.
+    /// True if a host read waits. A program or erase may be suspended for it.
     #[inline(always)]
     pub(super) fn has_urgent_read(&self) -> bool {
         self.queued & 1 << Class::HostRead as u32 != 0
@@ -101,7 +102,7 @@ impl Queues {
         self.has_urgent_read() && self.runs_out(Class::HostRead).0 <= deadline
     }
 
-    /// On ties, the class of the operation issued first.
+    /// Class with the earliest deadline; on ties, the class of the operation issued first.
     #[inline(always)]
     pub(super) fn choice(&self) -> Option<Class> {
         let mut queued = self.queued;
@@ -120,7 +121,7 @@ impl Queues {
         Some(Class::ALL[chosen as usize])
     }
 
-    /// Operations behind the first that share its array time are taken with it.
+    /// Takes the first operation of `class`, with those behind it that share its array time.
     #[inline(always)]
     pub(super) fn take(&mut self, ops: &mut Ops, class: Class, deadlines: &Deadlines) -> Group {
         let queue = &mut self.queues[class as usize];

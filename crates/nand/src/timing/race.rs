@@ -1,4 +1,4 @@
-//! Tournament tree: the earliest of many event times that change one at a time.
+//! Tournament tree: finds the earliest of many event times.
 
 use strobe_types::{SimTime, Stored};
 
@@ -13,7 +13,7 @@ struct Runner {
     number: u32,
 }
 
-/// The earliest is available in O(1); on ties the lowest number wins. An update costs one comparison per
+/// The earliest time is available in O(1); on ties the lowest number wins. An update costs one comparison per
 /// changed round, at most log₂ n.
 #[derive(Clone, Debug, Stored)]
 pub(super) struct Race {

@@ -7,7 +7,7 @@ use super::config::Class;
 use super::queues::{Group, Queues};
 use strobe_types::Stored;
 
-/// Of a group of reads in the page registers.
+/// Progress of a group of reads in the page registers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Stored)]
 pub(super) enum Step {
     /// Its commands use the bus or wait for it; the command of this page is next.
@@ -32,7 +32,7 @@ pub(super) struct Reader {
 }
 
 impl Reader {
-    /// With cache reads, another read may begin while the last one is sent.
+    /// True if a read may begin. With cache reads, the last page may still be sent.
     pub(super) fn is_free(&self, cache_read: bool) -> bool {
         self.array.is_none() && (cache_read || self.sending.is_none())
     }

@@ -237,7 +237,7 @@ fn a_block_erased_twice_keeps_the_order_of_everything_between() {
     let [first, program, spare, late, second, afresh] =
         ends(&mut a, [first, program, spare, late, second, afresh]);
     assert_eq!([first, second, afresh], [erased, again, again + TRANSFER + PROGRAM]);
-    // The one issued first.
+    // With equal deadlines, the operation issued first is served first.
     assert_eq!([program, spare], [erased + TRANSFER + PROGRAM, erased + TRANSFER + PROGRAM + READ]);
     assert_eq!(late, 20_000_000 + READ + TRANSFER);
 }

@@ -59,17 +59,17 @@ fn orders(values: &mut Values, paper: &Group) {
     values.add("copies-coldest", largest_change(paper, &FIVE, &COPIES, 0));
 }
 
-/// Figure 5: with FeGC and CAPi all blocks fail at almost the same time. The text attributes it to opening the
-/// least worn block.
 fn deaths(values: &mut Values, results: &Results) {
+    // Figure 5: with FeGC and CAPi all blocks fail at almost the same time. The text attributes this to
+    // opening the least worn block.
     let slow = reduced(["GA", "CB", "CAT"].map(|label| span(&results.curves, label)), f64::min);
     let over = |label: &str| span(&results.curves, label).zip(slow).map(|(fast, slow)| fast / slow);
     values.add("deaths", reduced(["FeGC", CAPI].map(over), f64::max));
     values.add("deaths-cause", over(CAT_LEAST_ERASED));
 }
 
-/// Causes given by the text: sorting and the score (section III), static wear levelling (section IV.2).
 fn causes(values: &mut Values, results: &Results) {
+    // The text names sorting and the score (section III), and static wear levelling (section IV.2).
     let part = |without: &str| {
         let parts = &results.parts;
         gain(&COPIES, parts.of(CAPI)?, parts.of(without)?)

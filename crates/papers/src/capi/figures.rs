@@ -53,8 +53,8 @@ fn bars(figure: &str, metric: &Metric, group: &Group) -> Figure {
     Figure::new(figure, metric.title, View::Bars { panel: &[], group: "cold_hot", bar: "policy" }, rows)
 }
 
-/// Without sorting.
 fn of_greedy(paper: &Group) -> Figure {
+    // Figure 8, without the time of sorting.
     let mut rows = Vec::new();
     for (place, set) in DATA_SETS.iter().enumerate() {
         let greedy = paper.of("GA").and_then(|of| (GC_TIME.of)(&of[place]));
@@ -76,9 +76,8 @@ fn of_greedy(paper: &Group) -> Figure {
     )
 }
 
-/// CAPi's lead in lifetime over its lead in erases, from the averages of figures 4 and 7. It is 1 if the other
-/// scheme wears as evenly as CAPi.
 fn life_by_wear(paper: &Group) -> Figure {
+    // The averages are those of figures 4 and 7. The ratio is 1 if the other scheme wears as evenly as CAPi.
     let lead = |metric: &Metric, other: &str| gain(metric, paper.of(CAPI)?, paper.of(other)?);
     let said = [("GA", 73.0, -38.0), ("CB", 39.0, -30.0), ("CAT", 29.0, -22.0), ("FeGC", 24.0, -22.0)];
     let row = |(other, life, erases): (&str, f64, f64)| {
@@ -96,7 +95,7 @@ fn life_by_wear(paper: &Group) -> Figure {
     .noted("1: the other scheme lives shorter only because it erases more; above 1: its blocks also wear less evenly")
 }
 
-/// Both leads in percent.
+/// Ratio of the lead in lifetime to the lead in erases; both leads are in percent.
 pub(super) fn over_erases(life: f64, erases: f64) -> f64 {
     (1.0 + life / 100.0) * (1.0 + erases / 100.0)
 }
@@ -154,7 +153,7 @@ fn combinations(beyond: &Group) -> Figure {
         }
     }
     let lifetime = |label: &str, set: usize| beyond.of(label).and_then(|of| (LIFETIME.of)(&of[set]));
-    // The least gain shows a combination that helps on average only.
+    // The least gain reveals a combination that helps only on average.
     for (scheme, _) in beyond.schemes.iter().filter(|(scheme, _)| scheme.label != CAPI) {
         let gain = |set| Some(percent_more(lifetime(scheme.label, set)?, lifetime(CAPI, set)?));
         let sets = || (0..beyond.sets.len()).map(gain);
@@ -180,7 +179,7 @@ fn combinations(beyond: &Group) -> Figure {
     )
 }
 
-/// In percent; `None` if a data set is missing.
+/// Mean excess of `ours` over `theirs`, in percent; `None` if a value is missing.
 pub(super) fn gain(metric: &Metric, ours: &[Outcome], theirs: &[Outcome]) -> Option<f64> {
     mean(
         ours.iter()
@@ -189,7 +188,8 @@ pub(super) fn gain(metric: &Metric, ours: &[Outcome], theirs: &[Outcome]) -> Opt
     )
 }
 
-/// Copies per erase of a scheme, implied by another one's excess in copies and in erases per write (both in %).
+/// Copies per erase of a scheme, implied by another scheme's excess in copies per erase and erases per write
+/// (both in %).
 ///
 /// With c copies of 256 pages a write costs 1/(256 − c) erases. Exact for a single data set, an estimate for
 /// means. `None` if the two contradict each other.

@@ -14,7 +14,7 @@ pub(super) struct Outcome {
     copies: u64,
     erases: u64,
     waf: Option<f64>,
-    /// Host pages written and number of bad blocks.
+    /// Points of figure 5: host pages written and number of bad blocks.
     pub(super) deaths: Vec<(u64, u32)>,
 }
 
@@ -65,7 +65,7 @@ pub(super) const ERASES: Metric = Metric {
 const COPY_US: u64 = 60 + 1500;
 const ERASE_US: u64 = 5000;
 
-/// Excludes sorting.
+/// Excludes the time of sorting.
 pub(super) const GC_TIME: Metric = Metric {
     title: "time of garbage collection per host page",
     unit: "µs",

@@ -38,14 +38,14 @@ pub(super) const PAPER: Paper = Paper {
     make,
 };
 
-/// `name` is the ratio of cold to hot pages.
+/// A data set. `name` is the ratio of cold to hot pages.
 #[derive(Clone, Copy, Debug)]
 struct DataSet {
     name: &'static str,
     hot_share: f64,
 }
 
-/// Figure 3.
+/// Data sets of figure 3.
 const DATA_SETS: [DataSet; 6] = [
     DataSet { name: "6.5:3.5", hot_share: 0.35 },
     DataSet { name: "7:3", hot_share: 0.30 },
@@ -58,13 +58,13 @@ const DATA_SETS: [DataSet; 6] = [
 /// Data set of figure 5.
 const CURVE_SET: usize = 1;
 
-/// Table 2, possibly scaled down.
+/// Drive of the paper's table 2, possibly scaled down.
 #[derive(Clone, Debug)]
 struct Environment {
     blocks: u32,
     pages_per_block: u32,
     endurance_pe: u32,
-    /// For figure 3.
+    /// Number of writes drawn for figure 3.
     draws: u64,
     options: Options,
 }
@@ -98,7 +98,7 @@ impl Environment {
             ftl.gc = GcConfig {
                 victim: scheme.victim.to_owned(),
                 stream: scheme.stream,
-                // Collection starts at 5 % free blocks, not below.
+                // The paper collects at 5 % free blocks, the drive only below `min_free_blocks`.
                 min_free_blocks: self.blocks / 20 + 1,
                 net_blocks: scheme.net_blocks,
                 pad_moved: scheme.pad_moved,
@@ -142,12 +142,12 @@ fn counted() -> RunConfig {
     RunConfig { timing: false, ..RunConfig::default() }
 }
 
-/// Figures 4, 6, 7 and 8.
+/// Run of figures 4, 6, 7 and 8.
 fn to_first_failure() -> RunConfig {
     RunConfig { until_bad_blocks: Some(1), ..counted() }
 }
 
-/// Figure 5.
+/// Run of figure 5.
 fn to_the_end() -> RunConfig {
     RunConfig { until_end_of_life: true, ..counted() }
 }
@@ -176,7 +176,7 @@ enum Done {
     Census(Census),
 }
 
-/// Each experiment runs once, even if several figures need it.
+/// Experiments; each runs once, even if several figures need it.
 #[derive(Debug, Default)]
 struct Plan {
     points: Vec<Point>,
@@ -184,7 +184,7 @@ struct Plan {
 }
 
 impl Plan {
-    /// Returns the index of the result.
+    /// Adds an experiment unless known; returns the index of its result.
     fn want(
         &mut self,
         environment: &Environment,
@@ -281,7 +281,7 @@ fn make(options: &Options, bench: &Bench<'_>) -> Result<Made, PaperError> {
         curves.push((*scheme, place));
     }
     let runs = plan.points.len();
-    // The scheme is irrelevant; only its workload is counted.
+    // Only the workload is counted, so the experiments of any scheme will do.
     let censuses = paper[0].1.iter().map(|&place| &plan.points[place]);
     let censuses: Vec<Point> = censuses
         .map(|point| Point::new(point.name.clone(), point.experiment.clone(), Some(environment.draws)))

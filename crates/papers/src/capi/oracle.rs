@@ -1,6 +1,7 @@
 //! Naive collectors after the paper, an independent check of the drive's averages.
 //!
-//! A block is a list of its written pages, and every choice scans all blocks. Both use the same writes.
+//! A block is a list of its written pages, and every choice scans all blocks. Collectors and drive receive
+//! the same writes.
 
 use std::cmp::Ordering;
 use std::collections::VecDeque;
@@ -96,6 +97,7 @@ impl<'a> Naive<'a> {
         let at = match (self.scheme, stream) {
             (CAPI, _) | ("FeGC", HOST | HOT) => least(),
             ("FeGC", _) => {
+                // Cold pages of FeGC: the least worn block above the average, else the most worn.
                 let worn = (0..self.free.len()).filter(is_worn).min_by_key(erases);
                 worn.or_else(|| (0..self.free.len()).rev().max_by_key(erases))
             }
@@ -170,9 +172,9 @@ impl<'a> Naive<'a> {
         matches!(self.scheme, "GA" | "CB" | CAPI)
     }
 
-    /// Reclaims two blocks; the host's open block counts as one.
     fn collect(&mut self) {
         let target = (self.free.len() + 2).max(self.min_free);
+        // Two blocks are reclaimed. The host's open block counts as one if relocated pages share it.
         while self.free.len() + usize::from(self.is_shared() && self.open[HOST].is_some()) < target {
             let victims = if self.scheme == CAPI {
                 self.sorted_victims(target)
@@ -189,6 +191,7 @@ impl<'a> Naive<'a> {
         let opened = |units: usize| units / self.pages + usize::from(units % self.pages > free);
         let (mut victims, mut units) = (Vec::new(), 0);
         while let Some(victim) = self.victim() {
+            // Another victim must not use up the erased blocks with its relocated pages.
             if !victims.is_empty() && opened(units + self.valid(victim)) >= self.free.len() {
                 break;
             }
@@ -226,8 +229,8 @@ impl<'a> Naive<'a> {
         }
     }
 
-    /// Sorted means: full blocks of the coldest pages apart, the rest into the host's block.
     fn distribute(&mut self, mut moved: Vec<usize>) {
+        // CAPi sorts the relocated pages: the coldest fill whole blocks, the rest goes into the host's block.
         match self.scheme {
             "GA" | "CB" => moved.into_iter().for_each(|page| self.put(HOST, page)),
             CAPI => {
@@ -288,7 +291,7 @@ fn the_drives_averages_are_those_of_naive_collectors() {
         of[0].push(run);
         of[1].push(model);
     }
-    // Collect all deviations before failing: one run shows them together.
+    // Collect all deviations before failing, so that one run shows them all.
     let mut off = Vec::new();
     let mut note = |what: String, run: f64, model: f64, most: f64| {
         let line = format!("{what}: {run:.3}, {model:.3} by the naive one");

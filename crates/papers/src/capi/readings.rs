@@ -10,7 +10,7 @@ const UNIFORM_SHARES: [f64; 6] = [0.0, 0.02, 0.05, 0.1, 0.15, 0.2];
 
 const IMPLIED: &str = "copies per erase, implied";
 
-/// A tenth of the paper's, to limit run time.
+/// Endurance in figure skew: a tenth of the paper's, to limit run time.
 const SKEW_ENDURANCE_PE: u32 = 100;
 
 fn five() -> impl Iterator<Item = Scheme> {

@@ -11,7 +11,7 @@ pub(super) struct Scheme {
     pub(super) stream: GcStream,
     pub(super) allocation: Allocation,
     pub(super) net_blocks: u32,
-    /// True if a collection abandons the rest of its destination blocks.
+    /// True if a collection leaves the rest of its destination blocks unused.
     pub(super) pad_moved: bool,
     /// Static wear levelling and its threshold in percent of the endurance, so drives of lower endurance behave
     /// alike.
@@ -20,8 +20,8 @@ pub(super) struct Scheme {
 
 /// Blocks reclaimed per collection; the paper does not give it.
 ///
-/// It ran on Microsoft's SSD extension of DiskSim. Its `ssd_clean` starts at the low watermark of free blocks
-/// and stops above the watermark plus one: two blocks for any policy.
+/// The paper used Microsoft's SSD extension of DiskSim. Its `ssd_clean` starts at the low watermark of free
+/// blocks and stops above the watermark plus one: two blocks for any policy.
 const NET_BLOCKS: u32 = 2;
 
 const PLAIN: Scheme = Scheme {
@@ -45,9 +45,9 @@ pub(super) const PAPER: &[Scheme] = &[
     CAT,
     FEGC,
     CAPI_SCHEME,
-    // By the text CAT opens the least worn block, by Table 1 the one erased first.
+    // By the text, CAT opens the least worn block; by Table 1, the block erased first.
     Scheme { label: "CAT, least-erased", allocation: Allocation::LeastErased, ..CAT },
-    // Only in Table 1.
+    // SCATA is only in Table 1.
     Scheme {
         label: "SCATA",
         victim: "scata",
@@ -71,7 +71,7 @@ const CAT: Scheme = Scheme {
     ..PLAIN
 };
 
-/// As CAT. By §IV.2 it has no active block, and cold pages go to blocks erased more than average.
+/// As CAT, but by §IV.2 FeGC has no active block, and writes cold pages to blocks erased more than average.
 const FEGC: Scheme = Scheme {
     label: "FeGC",
     victim: "fegc",
@@ -138,8 +138,8 @@ pub(super) const READINGS: &[Reading] = &[
     },
 ];
 
-/// Settings that disadvantage no scheme. Chosen by longest lifetime among all migrations, with their authors'
-/// temperatures, and both streams on three data sets.
+/// Settings that disadvantage no scheme. Each scheme has the settings with the longest lifetime on three data
+/// sets, among all migrations, with their authors' temperatures, and both streams.
 const FAIR_PLAIN: Scheme =
     Scheme { placement: SchemeName::Sorted, allocation: Allocation::LeastErased, ..PLAIN };
 
@@ -162,15 +162,15 @@ pub(super) const CAPI_SWAP: &str = "CAPi, swap";
 pub(super) const CAPI_UNSORTED: &str = "CAPi, unsorted";
 pub(super) const CAPI_BY_CB: &str = "CAPi, CB's score";
 
-/// CAPi without one of its two reasons for fewer copies.
+/// CAPi, then CAPi without each of its two reasons for fewer copies.
 pub(super) const PARTS: &[Scheme] = &[
     CAPI_SCHEME,
     Scheme { label: CAPI_UNSORTED, placement: SchemeName::None, ..CAPI_SCHEME },
     Scheme { label: CAPI_BY_CB, victim: "cost-benefit", ..CAPI_SCHEME },
 ];
 
-/// Combinations not in the paper: static wear levelling, left to future work, and its effect on the weakest and
-/// strongest schemes.
+/// Combinations not in the paper: static wear levelling, which the paper leaves to future work, on the
+/// weakest and strongest schemes.
 pub(super) const BEYOND: &[Scheme] = &[
     CAPI_SCHEME,
     Scheme { label: CAPI_SWAP, leveling: (WearLevelingName::Swap, 4), ..CAPI_SCHEME },
@@ -181,6 +181,6 @@ pub(super) const BEYOND: &[Scheme] = &[
     Scheme { label: "GA, swap", leveling: (WearLevelingName::Swap, 4), ..PLAIN },
 ];
 
-/// CAPi with larger batches, which sort better, and adaptive allocation: cold data goes to worn blocks, not to
-/// the youngest.
+/// CAPi with larger batches, which sort better, and adaptive allocation, which puts cold data on worn blocks
+/// instead of the least worn.
 const CAPI_PLUS: Scheme = Scheme { net_blocks: 4, allocation: Allocation::Adaptive, ..CAPI_SCHEME };

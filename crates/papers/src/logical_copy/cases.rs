@@ -53,12 +53,12 @@ named! {
     }
 }
 
-/// u, the share of the capacity of an empty F2FS (by `df`) in use. ext4 gets the same files.
+/// Values of u, the share of the capacity of an empty F2FS (by `df`) in use. ext4 gets the same files.
 ///
 /// F2FS reserves part of the drive, a larger share on a smaller drive.
 pub(super) const FILLS: [f64; 4] = [0.5, 0.6, 0.7, 0.8];
 pub(super) const JUDGED: f64 = 0.8;
-/// Fills of a benchmark with its files within u: at 0.5 there is little to clean.
+/// Values of u for benchmarks whose files count towards u. At 0.5 there is little to clean.
 pub(super) const FILLS_WITHIN: [f64; 3] = [0.6, 0.7, JUDGED];
 pub(super) const FILLS_INFERRED: [f64; 2] = [0.6, JUDGED];
 
@@ -67,7 +67,7 @@ pub(super) const FILLS_INFERRED: [f64; 2] = [0.6, JUDGED];
 pub(super) enum Counted {
     /// Files of the ageing only; the benchmark's files are extra.
     Ageing,
-    /// All files: the ageing has correspondingly fewer.
+    /// All files: the ageing writes less, by the size of the benchmark's files.
     All,
 }
 
@@ -83,8 +83,8 @@ pub(super) struct Case {
 
 /// Memory of the hosts in MiB: the default, then those of repeated runs, each with its own aged file system.
 ///
-/// Write-back of dirty pages starts at a share of the memory. Runs without cleaning vary with it, so their mean
-/// is judged.
+/// Write-back of dirty pages starts at a share of the memory. Runs without cleaning vary with the memory, so
+/// their mean is judged.
 pub(super) const HOSTS_MIB: [u32; 3] = [512, 480, 544];
 
 impl Case {
@@ -97,9 +97,10 @@ impl Case {
         HOSTS_MIB.map(|memory_mib| Case { memory_mib, ..self })
     }
 
-    /// True if the case runs on every host. These are comparisons with modes without cleaning at the judged u,
-    /// and the judged speed of cleaning with the benchmark's files within u.
+    /// True if the case runs on every host.
     fn is_repeated(&self) -> bool {
+        // Judged comparisons with modes without cleaning, and the judged speed of cleaning with the
+        // benchmark's files within u.
         let repeated: &[Mode] = match (self.counted, self.program) {
             (Counted::Ageing, program) if COMPARED.contains(&program) => &[Mode::Ext4, Mode::Org, Mode::NlLc],
             (Counted::All, Program::CopyTar) if self.command_us == COMMAND_US => &[Mode::NlRw, Mode::NlLc],
@@ -108,7 +109,7 @@ impl Case {
         self.fill == JUDGED && repeated.contains(&self.mode)
     }
 
-    /// Grouped by aged file system.
+    /// All cases, grouped by the aged file system that they share.
     pub(super) fn all(commands_us: &[u32]) -> Vec<Vec<Case>> {
         let groups = |&command_us: &u32| match command_us {
             COMMAND_US => Case::of_preset(),
@@ -154,5 +155,5 @@ impl Case {
     }
 }
 
-/// Benchmarks used to compare NL-LC with EXT4 and ORG; the second depends on command time above all.
+/// Benchmarks used to compare NL-LC with EXT4 and ORG. Copy&tar depends on the command time above all.
 pub(super) const COMPARED: [Program; 2] = [Program::Tiobench, Program::CopyTar];

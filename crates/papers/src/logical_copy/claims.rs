@@ -10,7 +10,6 @@ use crate::Claim;
 use crate::figure::reduced;
 use crate::table::Values;
 
-/// `is_set` if the user has set the command time, which then applies to all runs.
 pub(super) fn all(runs: &Runs<'_>, premises: &[Premise], is_set: bool) -> Vec<Claim> {
     let mut values = Values::default();
     for (id, value) in of_model(runs, SHIPPED) {
@@ -18,6 +17,7 @@ pub(super) fn all(runs: &Runs<'_>, premises: &[Premise], is_set: bool) -> Vec<Cl
     }
     values.add("premise", premises.iter().find(|of| of.model == SHIPPED).map(Premise::share));
     let judged = Setup::new(Phase::Aged, JUDGED, LOGICAL);
+    // A command time set by the user applies to all runs.
     let times: &[_] =
         if is_set { &[("set", COMMAND_US)] } else { &[("preset", COMMAND_US), ("inferred", INFERRED_US)] };
     for &(name, command_us) in times {
@@ -59,7 +59,7 @@ mod tests {
     use super::*;
     use crate::logical_copy::recovery;
 
-    /// Together with the claims on a kernel, which exist on Linux.
+    // Together with the claims on a kernel, which exist on Linux.
     #[test]
     #[cfg(target_os = "linux")]
     fn every_claim_is_computed() {

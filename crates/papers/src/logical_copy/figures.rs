@@ -134,8 +134,8 @@ fn percent(share: f64) -> f64 {
     100.0 * share
 }
 
-/// Time for which the drive can defer the work that the file system saves.
 fn over_time(runs: &Runs<'_>) -> Figure {
+    // The drive can defer the work that the file system saves only while it has spare space.
     let mut rows = Vec::new();
     for mode in MODES {
         let windows = runs.of(Setup::new(Phase::Aged, JUDGED, mode)).map(|measured| &measured.windows);
@@ -159,13 +159,12 @@ fn over_time(runs: &Runs<'_>) -> Figure {
     )
 }
 
-/// Name, unit and value.
+/// Name, unit and value of a quantity.
 type Quantity = (&'static str, &'static str, fn(&Runs<'_>, Setup) -> Option<f64>);
 
 const PROGRAMS: Quantity = ("programs", "%", |runs, setup| runs.programs(setup));
 const SPEED: Quantity = ("speed", "times", |runs, setup| runs.speed(setup));
 
-/// Share of the gain lost to the drive's own collection.
 fn spare(runs: &Runs<'_>) -> Figure {
     const QUANTITIES: [Quantity; 3] = [
         PROGRAMS,
@@ -174,6 +173,7 @@ fn spare(runs: &Runs<'_>) -> Figure {
             Some(runs.first(setup)?.programs(Cause::Gc))
         }),
     ];
+    // Part of the gain is lost to collection by the drive.
     let mut rows = Vec::new();
     for victims in VICTIMS {
         let name = format!("{victims}");
@@ -342,13 +342,13 @@ fn command_time(runs: &Runs<'_>) -> Figure {
     )
 }
 
-/// Map pages loaded on demand: the paper's fourth reason for slow random writes.
 fn partial_map(runs: &Runs<'_>, is_set: bool) -> Figure {
     let time = if is_set {
         "command time set by the user".to_owned()
     } else {
         format!("{INFERRED_US} µs a command")
     };
+    // Loading of map pages on demand is the paper's fourth reason for slow random writes.
     let mut rows = Vec::new();
     for in_memory in PARTS {
         let setup = Setup { in_memory, command_us: INFERRED_US, ..Setup::new(Phase::Aged, JUDGED, LOGICAL) };

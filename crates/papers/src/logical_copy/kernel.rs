@@ -1,4 +1,9 @@
 //! Figures 3 and 4: ext4 and F2FS of a real kernel after ageing, under four benchmarks.
+//!
+//! 1. Read the capacity of an empty F2FS.
+//! 2. Age a file system: write files up to the share u of that capacity, then update them until F2FS is about
+//!    to clean.
+//! 3. Run each benchmark on a frozen copy of the aged drive.
 
 use serde::{Deserialize, Serialize};
 use strobe_lab::Experiment;
@@ -68,7 +73,7 @@ impl Measured {
         self.copied as f64 / 256.0 / self.work
     }
 
-    /// Host and padding.
+    /// Host data and padding in MiB per unit of work.
     pub(super) fn data(&self) -> f64 {
         self.written(&[Cause::Host, Cause::Pad])
     }
@@ -90,7 +95,7 @@ struct Runs<'a> {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct Capacity {
     offered: u64,
-    /// All except the segments reserved for cleaning.
+    /// Bytes writable before cleaning: all segments except those reserved for it.
     until_cleaning: u64,
 }
 
@@ -152,12 +157,12 @@ impl Runs<'_> {
         guest::workload(program, settings, folder, self.options.seed)
     }
 
-    /// In bytes.
+    /// Bytes of the benchmark's files.
     fn footprint(&self, program: Program) -> u64 {
         let mib = match program {
             // Four files of 25 MiB.
             Program::Tiobench => 100,
-            // The archive's copy and its contents.
+            // The archive and its unpacked contents.
             Program::CopyTar => 2 * 150,
             Program::Varmail => 2000 * 16 / 1024,
             // Debian's load: about 25 MiB per client.
@@ -177,7 +182,7 @@ impl Runs<'_> {
         let bytes_outside = self.bytes_outside(case);
         let full = (self.capacity.offered as f64 * fill) as u64;
         let file = full.saturating_sub(bytes_outside) / AGEING_FILES / block * block;
-        // Every update takes a new place; the last one leaves cleaning about to start.
+        // Every update takes a new place in the log. After the last one, cleaning is about to start.
         let updates = self.capacity.until_cleaning.saturating_sub(file * AGEING_FILES);
         let settings = [
             ("files", AGEING_FILES.to_string()),
@@ -249,7 +254,7 @@ fn throughput(said: &str) -> Option<f64> {
 #[derive(Debug)]
 pub(super) struct Results {
     measured: Vec<(Case, Measured)>,
-    /// Command times that were run: the preset's, and others unless the user has set it.
+    /// Command times that were run: the preset's and the inferred one, or only the user's.
     pub(super) commands_us: Vec<u32>,
     pub(super) missing: &'static str,
 }
@@ -312,6 +317,7 @@ pub(super) fn measured(options: &Options, bench: &Bench<'_>) -> Result<(Results,
             ))
         })
         .collect::<Result<_, PaperError>>()?;
+    // A point ages a file system once; all cases of its group run on frozen copies of that drive.
     let taken = bench.points("logical-copy-kernel", &points, |(group, ..)| {
         let experiment = experiment(group[0].command_us)?;
         let aged = runs.age(&group[0], &experiment)?;

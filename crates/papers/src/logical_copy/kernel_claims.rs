@@ -11,7 +11,7 @@ use crate::figure::reduced;
 use crate::mean::Ratio;
 use crate::table::Values;
 
-/// The paper's P2L updates.
+/// Causes of the paper's P2L updates.
 const P2L: [Cause; 2] = [Cause::Meta, Cause::P2l];
 
 pub(super) fn claims(results: &Results) -> Vec<Claim> {
@@ -48,8 +48,8 @@ fn speeds(values: &mut Values, results: &Results) {
     values.add("speed-slows", reduced(slows, f64::max));
 }
 
-/// Runs without cleaning depend on the time of write-back, so means of several hosts are judged.
 fn against_others(values: &mut Values, results: &Results) {
+    // Runs without cleaning depend on the time of write-back, so means of several hosts are judged.
     for command_us in results.commands_us.iter().copied() {
         let time = if command_us != COMMAND_US {
             "inferred"
@@ -67,11 +67,11 @@ fn against_others(values: &mut Values, results: &Results) {
         add_ratio(values, &format!("tiobench-others {time}"), others);
         let over_org = over(Program::CopyTar, Mode::NlLc, Mode::Org);
         add_ratio(values, &format!("copy-tar-org {time}"), over_org);
-        // NL-RW is the slowest in figure 3.
+        // NL-RW is left out, as the slowest in figure 3.
         let ext4 = |other| over(Program::CopyTar, Mode::Ext4, other);
         add_ratio(values, &format!("copy-tar-ext4 {time}"), least([ext4(Mode::Org), ext4(Mode::NlLc)]));
     }
-    // According to the text Copy&tar is the exception; elsewhere EXT4 and ORG write too little at once.
+    // By the text Copy&tar is the exception; in the other benchmarks EXT4 and ORG write too little at once.
     for program in [Program::Varmail, Program::Dbench] {
         let case = |mode| Case::new(mode, program, JUDGED);
         let over = |other| over_other(results, case(Mode::NlLc), case(other));
@@ -80,7 +80,7 @@ fn against_others(values: &mut Values, results: &Results) {
     }
 }
 
-/// `None` if one is missing.
+/// Smaller ratio; `None` if one is missing.
 fn least([a, b]: [Option<Ratio>; 2]) -> Option<Ratio> {
     let (a, b) = (a?, b?);
     Some(if a.value < b.value { a } else { b })

@@ -24,7 +24,7 @@ use crate::pool::Bench;
 use crate::table::Values;
 use crate::{Claim, Figure, Options, PaperError, Row, Scale, View};
 
-/// Of 64 KiB each.
+/// Number of files, each of 64 KiB.
 const FILES: u32 = 160;
 const MOMENTS: [&str; 4] = ["C1", "C2", "C3", "C4"];
 
@@ -34,11 +34,11 @@ pub(super) struct Found {
     /// Files missing or with wrong contents.
     lost: f64,
     moved: f64,
-    /// Share of the moved files found at their copies, in percent; the others are at their sources.
+    /// Share of the moved files found at their copies after the restart, in percent.
     at_copies: f64,
 }
 
-/// Sets `all` to the names of the files and `content` to a function that prints a file's contents.
+/// Sets `all` to the numbers of the files and `content` to a function that prints a file's contents.
 const NAMES: &str = "all=$(seq 1 $FILES); content() { yes \"file $1\" | head -c 65536; }\n";
 const PLACES: &str = "for i in $all; do \
                       echo place $i $(filefrag -v f$i 2>/dev/null | awk '$1 == \"0:\" { print $4; exit }'); done\n";
@@ -150,7 +150,7 @@ fn measure(kernel: &Kernel, experiment: &Experiment) -> Result<Vec<Found>, Paper
         .collect()
 }
 
-/// Empty without a kernel.
+/// Findings at each moment; empty without a kernel.
 pub(super) fn measured(options: &Options, bench: &Bench<'_>) -> Result<Vec<Found>, PaperError> {
     if options.scale == Scale::Tiny {
         return Ok(Vec::new());

@@ -12,14 +12,14 @@ use serde::{Deserialize, Serialize};
 use super::{ALL, COMMAND_US, Options, PaperError, Phase, Scale, Setup};
 use strobe_lab::points::Watch;
 
-/// Size of drive and file system. A smaller drive has the same number of blocks and segments, but shorter
-/// ones: the numbers decide how much spare space is available.
+/// Size of drive and file system. The quick size has the same number of blocks and segments as the full one,
+/// but shorter ones: the number decides how much spare space is available.
 #[derive(Clone, Copy, Debug)]
 struct Size {
-    /// Factor by which blocks and segments are smaller.
+    /// Divisor of the size of blocks and segments.
     share: u32,
     blocks: u32,
-    /// Additional blocks per plane besides the spare ones.
+    /// Blocks per plane added to the spare ones.
     more_blocks: u32,
 }
 
@@ -58,16 +58,16 @@ impl Size {
         self.logical_blocks() / 40
     }
 
-    /// Scaled cleaning batch in blocks. Smaller batches exhaust the drive more often, so the quick scale
-    /// keeps the full batch; only the tiny one shrinks it.
+    /// Scaled cleaning batch in blocks.
     fn of_batch(self, blocks: u32) -> u32 {
+        // Smaller batches would fill up the drive more often, so the quick scale keeps the full batch.
         if self.blocks == BLOCKS { blocks } else { blocks / self.share }
     }
 
     fn file_system(self, setup: &Setup) -> LfsConfig {
         let batch = self.of_batch(setup.batch_mib * MIB_BLOCKS);
         let segment_blocks = SEGMENT_BLOCKS / self.share;
-        // The space that cleaning gains between two of its checkpoints.
+        // As much data as cleaning gains space between two of its checkpoints.
         let checkpoint_every = ((1.0 - setup.victims) * f64::from(batch)) as u64;
         LfsConfig {
             cleaning: setup.mode.cleaning,
@@ -100,7 +100,7 @@ impl Size {
                 ftl.translation.cached_entries = self.logical_blocks() / setup.in_memory.part;
             }
         })?;
-        // Demand paging always has its map in pages.
+        // Demand paging always has its map in pages, so the key has no effect.
         if drive.ftl.mapping != "page" {
             drive.ftl.durable_map = DurableMap::Journal;
         }
@@ -145,7 +145,7 @@ pub(super) struct Window {
 }
 
 impl Window {
-    /// Per page of new data.
+    /// Pages programmed for `cause` per page of new data.
     pub(super) fn programs(&self, cause: Cause) -> f64 {
         let at = Cause::ALL.iter().position(|&of| of == cause);
         self.per_page(at.map_or(0, |at| self.programs[at]))
@@ -159,7 +159,7 @@ impl Window {
         pages as f64 * f64::from(UNITS_PER_PAGE) / self.written as f64
     }
 
-    /// Per block of new data.
+    /// Time per block of new data.
     pub(super) fn us(&self) -> f64 {
         self.ns as f64 / 1e3 / self.written as f64
     }
@@ -174,16 +174,15 @@ impl Window {
     }
 }
 
-/// Size of the files in blocks that makes victims the share `setup.victims` live.
-///
-/// Updates are uniform and the oldest segments are cleaned. A segment of age a, in updates per file
-/// block, is the share exp(−a) live.
+/// Size of the files, in blocks, that gives victims the live share `setup.victims`.
 fn file_blocks(setup: &Setup, log_blocks: u32) -> u32 {
+    // Updates are uniform and the oldest segments are cleaned. A segment of age a, in updates per file block,
+    // has the live share exp(−a).
     let age = -libm::log(setup.victims);
     let share = match setup.phase {
-        // The oldest segment saw all updates that fit: a = (1 − share) / share.
+        // The oldest segment has seen all updates that fit into the log: a = (1 − share) / share.
         Phase::Aged => 1.0 / (1.0 + age),
-        // The log wraps once per (1 − victims) × its blocks of updates.
+        // The log wraps once per (1 − victims) × its blocks of updates: a = (1 − victims) / share.
         Phase::Sustained => (1.0 - setup.victims) / age,
     };
     (share * f64::from(log_blocks)) as u32

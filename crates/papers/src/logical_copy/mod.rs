@@ -50,7 +50,7 @@ struct Model {
     map: Option<DurableMap>,
 }
 
-/// Claims are judged on it.
+/// Model of the board on which claims are judged.
 const SHIPPED: Model = Model { name: "shipped firmware", preset: "jasmine-shipped", map: None };
 /// The earlier model: any bank, any order, 32 MB of write-back cache, a map in a journal.
 const JOURNAL: Model = Model { name: "journal", preset: "jasmine-4g", map: Some(DurableMap::Journal) };
@@ -74,7 +74,7 @@ const LOGICAL: Mode = Mode { name: "logical copy", cleaning: Cleaning::Copy, cop
 const MODES: [Mode; 3] = [READ_WRITE, PHYSICAL, LOGICAL];
 const ORG: Mode = Mode { name: "ORG", cleaning: Cleaning::Threaded, copy_mode: CopyMode::Physical };
 const EXT4: Mode = Mode { name: "EXT4", cleaning: Cleaning::InPlace, copy_mode: CopyMode::Physical };
-/// Bars of the paper: NL-RW is read and write, NL-LC logical copy.
+/// Bars of the paper's figures: NL-RW is read and write, NL-LC logical copy.
 const FILE_SYSTEMS: [Mode; 4] = [EXT4, ORG, READ_WRITE, LOGICAL];
 
 /// v, the live share of cleaned segments. Cleaning rewrites one block per 1 − v new ones.
@@ -82,7 +82,7 @@ const FILE_SYSTEMS: [Mode; 4] = [EXT4, ORG, READ_WRITE, LOGICAL];
 /// The paper's u, the fill of its file system, is higher.
 const VICTIMS: [f64; 5] = [0.5, 0.6, 0.7, 0.8, 0.9];
 
-/// v at which claims are judged; the paper's −80 % implies it.
+/// Judged value of v, implied by the paper's −80 %.
 const JUDGED: f64 = 0.8;
 
 /// Command processing times in µs: from the preset's, which has no source, beyond the time of a TRIM command on
@@ -91,8 +91,8 @@ const COMMANDS_US: [u32; 6] = [20, 50, 100, 150, 176, 200];
 const COMMAND_US: u32 = 20;
 /// The only command time in µs that can be inferred for this board.
 ///
-/// The TRIM paper gives about 200 µs for a TRIM on another drive. It says that this board is similar, and that
-/// 64 ranges per command save 92.3 %. Other commands are assumed to take as long.
+/// The TRIM paper gives about 200 µs for a TRIM on another drive. The paper says that this board is similar,
+/// and that 64 ranges per command save 92.3 %. Other commands are assumed to take as long.
 const INFERRED_US: u32 = 176;
 
 /// Spare flash in blocks per plane; the logical size takes 512.
@@ -103,7 +103,7 @@ struct Spare {
 }
 
 const PRESET: Spare = Spare { name: "7 %", blocks: 38 };
-/// With the last one half of the flash is used.
+/// With the last value half of the flash is spare.
 const SPARES: [Spare; 4] = [
     PRESET,
     Spare { name: "15 %", blocks: 77 },
@@ -154,8 +154,9 @@ struct Setup {
 const BATCH_MIB: u32 = 8;
 const BATCHES_MIB: [u32; 3] = [2, 8, 16];
 
-/// One per block of the largest batch, and fewer than 8 MiB need.
+/// Entries of the virtual map: one per block of the largest batch.
 const ENTRIES: u32 = 4096;
+/// Fewer than the blocks of a batch of 8 MiB.
 const FEW_ENTRIES: u32 = 1024;
 
 /// Windows of runs that show the gain over time: two drive sizes of updates.

@@ -7,7 +7,7 @@ use strobe_types::{Lba, Op, Prng, Request, SimTime};
 use super::{MODELS, Model};
 use crate::{Figure, Options, PaperError, Row, View};
 
-/// In sectors.
+/// Random update and long sequential write, in sectors.
 const UPDATE: u32 = 32;
 const LONG: u32 = 256;
 /// Bytes written in each test, too few for collection.

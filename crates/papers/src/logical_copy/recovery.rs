@@ -14,7 +14,7 @@ const BLOCKS: u64 = 64;
 const SOURCE: u64 = 0;
 const DESTINATION: u64 = 1000;
 const OTHERS: u64 = 2000;
-/// Writes after the copy: W3 in the paper's figure.
+/// Number of writes after the copy: W3 in the paper's figure.
 const BEHIND: u64 = 8;
 
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -22,7 +22,7 @@ pub(super) struct Found {
     case: &'static str,
     /// Number of sources with wrong contents.
     lost: f64,
-    /// Destinations with the copy, in percent; the others are empty.
+    /// Destinations with the copy, in percent.
     copied: f64,
     wrong: f64,
     /// Writes after the copy that survived, in percent.
@@ -71,7 +71,7 @@ pub(super) fn measure(options: &Options) -> Result<Vec<Found>, PaperError> {
     now = drive.execute(now, &copy).map_err(command)?;
     now = write_others(&mut *drive, now, BEHIND as usize).map_err(command)?;
     cut("C2: after the copy", &*drive, now)?;
-    // Enough to fill the open block of every die: the map is written before another one is opened.
+    // Enough to fill the open block of every die: the drive writes its map before it opens another block.
     now = write_others(&mut *drive, now, 2 * 8 * 16 * 2).map_err(command)?;
     now = drive.settle(now).map_err(command)?;
     cut("C3: after a change of the open block", &*drive, now)?;
@@ -83,6 +83,7 @@ pub(super) fn measure(options: &Options) -> Result<Vec<Found>, PaperError> {
 
 fn look(case: &'static str, drive: &dyn Simulated, now: SimTime) -> Result<Found, CommandError> {
     let nothing = Found { case, lost: BLOCKS as f64, copied: 0.0, wrong: BLOCKS as f64, behind: 0.0 };
+    // If the drive does not restart, all data counts as lost.
     let Ok((mut drive, _)) = drive.freeze().restart(now) else { return Ok(nothing) };
     let mut of = Found { case, lost: 0.0, copied: 0.0, wrong: 0.0, behind: 0.0 };
     let mut bytes = vec![0; BLOCK_BYTES];

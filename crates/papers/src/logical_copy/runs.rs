@@ -29,13 +29,13 @@ impl<'a> Runs<'a> {
         self.of(setup)?.windows.first()
     }
 
-    /// Excess of logical copy over read and write, in percent.
+    /// Excess programs of logical copy over read and write, in percent.
     pub(super) fn programs(&self, setup: Setup) -> Option<f64> {
         let [copied, written] = self.both(setup)?;
         Some(100.0 * (copied.all_programs() / written.all_programs() - 1.0))
     }
 
-    /// Speed as a multiple of read and write.
+    /// Speed of logical copy as a multiple of read and write.
     pub(super) fn speed(&self, setup: Setup) -> Option<f64> {
         let [copied, written] = self.both(setup)?;
         Some(written.us() / copied.us())
@@ -60,8 +60,8 @@ impl<'a> Runs<'a> {
     }
 
     fn both(&self, setup: Setup) -> Option<[&'a Window; 2]> {
-        // Read and write leaves whole blocks dead: the drive moves no data at any spare size. This requires
-        // trims of all dead blocks.
+        // Read and write leaves whole blocks dead, so the drive moves no data at any spare size, and one size
+        // is run. This requires trims of all dead blocks.
         let spare = if setup.trims == Trims::EveryBlock { PRESET } else { setup.spare };
         Some([self.first(setup)?, self.first(Setup { mode: READ_WRITE, spare, ..setup })?])
     }

@@ -1,8 +1,8 @@
 //! Values of the paper's claims.
 //!
-//! All use one setting: fitted partition offset and host time, and a log-block scheme that merges the fullest
-//! log. The exception is FAST compared with log-block in Camera-MS500: its offset is 0, since the fit of the offset
-//! uses FAST.
+//! All claims use one setting: fitted partition offset and host time, and a log-block scheme that merges the
+//! fullest log. The exception is FAST compared with log-block in Camera-MS500: its offset is 0, since the fit
+//! of the offset uses FAST.
 
 use strobe_ssd::LogVictim;
 
@@ -74,7 +74,7 @@ fn camera(values: &mut Values, fitted: &AtFit<'_>) {
     for (at, (mapping, _)) in GAINS.into_iter().enumerate() {
         values.add(&format!("gain {mapping}"), fitted.joint.map(|joint| joint.gains[at]));
     }
-    // At offset 0: the offset is fitted to FAST, so this order would be by construction there.
+    // Compare at offset 0: at the offset fitted to FAST this order would hold by construction.
     let first = |mapping| fitted.results.seconds(workload, mapping, Absorbed::No);
     values.add("before-fast", over(first("fast"), first("log-block")));
     let [replacement, log, fast] = fitted.all(workload, Absorbed::No);
@@ -88,7 +88,7 @@ fn camera(values: &mut Values, fitted: &AtFit<'_>) {
     };
     values.add("switches", over(switches("fast"), switches("log-block")));
     values.add("after-spread", fitted.spread(workload, Absorbed::FileSystem));
-    // The direction ends at the spread before absorption.
+    // A value agrees in direction up to the spread before absorption.
     values.limit("after-spread", fitted.spread(workload, Absorbed::No));
     let [replacement, log, _] = fitted.all(workload, Absorbed::FileSystem);
     values.add("after-log-block", over(log, replacement));
@@ -99,7 +99,7 @@ fn camera(values: &mut Values, fitted: &AtFit<'_>) {
     values.add("merge-erases", erases);
 }
 
-/// PostMark, without any fit.
+/// Claims on PostMark, to which nothing is fitted.
 fn postmark(values: &mut Values, fitted: &AtFit<'_>) {
     let workload = Workload::PostMark;
     let [before, after] = [Absorbed::No, Absorbed::FileSystem].map(|absorbed| fitted.all(workload, absorbed));

@@ -50,8 +50,8 @@ pub(super) fn host_ns(results: &Results<'_>) -> Option<f64> {
     Line::of(results, GAINS[0].0, 0)?.host_ns(GAINS[0].1)
 }
 
-/// Both numbers, fitted to the gains of replacement-block (exactly) and FAST (nearest offset). log-block is not
-/// used: its gain hardly depends on the offset.
+/// Host time and offset, fitted to the gains of replacement-block (exactly) and FAST (nearest offset).
+/// log-block is not used: its gain hardly depends on the offset.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(super) struct Joint {
     pub(super) offset: u32,
@@ -64,7 +64,7 @@ pub(super) fn joint(results: &Results<'_>) -> Option<Joint> {
     joint_with(results, 0.0)
 }
 
-/// Fit if `absorbed` of the absorbed requests cost the host as much as others.
+/// Joint fit if `absorbed` of the absorbed requests cost the host as much as others.
 fn joint_with(results: &Results<'_>, absorbed: f64) -> Option<Joint> {
     let at = |offset: u32| {
         let line =
@@ -77,7 +77,7 @@ fn joint_with(results: &Results<'_>, absorbed: f64) -> Option<Joint> {
         Some(Joint { offset, host_ns, gains })
     };
     let off = |joint: &Joint| libm::fabs(libm::log(joint.gains[2] / GAINS[2].1));
-    // Ties: the smallest offset.
+    // `min_by` keeps the first minimum: ties go to the smallest offset.
     (0..OFFSETS).filter_map(at).min_by(|a, b| off(a).total_cmp(&off(b)))
 }
 
@@ -88,7 +88,7 @@ pub(super) fn figures(results: &Results<'_>, absorbed: f64) -> Vec<Figure> {
     let joint = joint(results);
     let mut rows = Vec::new();
     let mut offsets = vec![0];
-    // The fitted offset next to 0 shows the effect of the offset alone.
+    // The fitted offset, compared with offset 0, shows the effect of the offset alone.
     offsets.extend(joint.map(|joint| joint.offset).filter(|&offset| offset > 0));
     for offset in offsets {
         let panel = format!("offset {offset} sectors");
@@ -151,7 +151,7 @@ const ABSORBED_SHARES: [f64; 5] = [0.0, 0.25, 0.5, 0.75, 1.0];
 fn absorbed_cost(results: &Results<'_>, absorbed: f64) -> Figure {
     let mut rows = Vec::new();
     for share in ABSORBED_SHARES {
-        // Absorbed requests cost a share of the host time, so both numbers are fitted again.
+        // If absorbed requests cost a share of the host time, host time and offset must be fitted again.
         let Some(Joint { offset, host_ns, gains }) = joint_with(results, share * absorbed) else { continue };
         let mut row = |quantity, scheme, unit, value, paper: Option<f64>| {
             let at = [("quantity", quantity), ("scheme", scheme), ("unit", unit)];

@@ -39,8 +39,8 @@ fn settings(config: &impl serde::Serialize) -> Vec<String> {
 }
 
 fn on_kernel(workload: Workload, kernel: &Kernel, options: &Options) -> Result<Writes, PaperError> {
-    // A guest's drive keeps its map on flash, which takes additional blocks. The disk stays as
-    // large as the board's.
+    // A guest's drive keeps its map on flash, which takes additional blocks. The logical size stays the
+    // board's.
     let board = |drive: &mut DriveConfig| {
         (drive.nand.blocks_per_plane, drive.ftl.logical_pages) = (2400, Some(65_536));
     };
@@ -122,7 +122,7 @@ pub(super) fn figures(
     let mut rows = Vec::new();
     for (workload, linux) in Workload::ALL.into_iter().zip(measured) {
         let Some(pattern) = patterns.iter().find(|pattern| pattern.workload == workload) else { continue };
-        // The same numbers of the recorded pattern and of the kernel's requests.
+        // Show the same three numbers for the recorded pattern and for the kernel's requests.
         let ours = of_pattern(pattern);
         let share = |of: Writes| 100.0 * of.fixed as f64 / of.requests as f64;
         for (name, of) in [("fatfs", ours), ("Linux VFAT", linux)] {

@@ -20,12 +20,12 @@ pub(super) struct Cell {
     pub(super) workload: Workload,
     pub(super) mapping: &'static str,
     pub(super) absorbed: Absorbed,
-    /// In sectors.
+    /// Partition offset in sectors.
     pub(super) offset: u32,
     pub(super) victim: LogVictim,
 }
 
-/// Schemes compared in the paper: one is slower in Camera-MS500, the other in PostMark.
+/// Schemes compared in the paper: FAST is slower in Camera-MS500, log-block in PostMark.
 pub(super) const COMPARED: [&str; 2] = ["log-block", "fast"];
 
 /// Default victim rule of log-block: a table scan for the fullest log.
@@ -128,7 +128,7 @@ pub(super) struct Outcome {
     /// Switch, partial and full merges, and blocks erased by them.
     pub(super) merges: [u64; 3],
     pub(super) merge_erases: u64,
-    /// Merged log blocks, pages used in them, and thrashed ones.
+    /// Merged log blocks, pages used in them, and thrashed log blocks.
     logs: u64,
     log_pages: u64,
     thrashed_logs: u64,
@@ -197,7 +197,7 @@ fn drive(cell: &Cell, pattern: &Pattern, options: &Options) -> Result<DriveConfi
         if cell.mapping == "log-block" {
             drive.ftl.log_victim = cell.victim;
         }
-        // Space for the volume at any offset.
+        // Space for the volume at any partition offset.
         drive.ftl.logical_pages = Some(65_536 + OFFSETS);
         if cell.absorbed == Absorbed::Device {
             let sectors = pattern.data_start + u64::from(cell.offset);

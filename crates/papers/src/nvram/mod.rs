@@ -1,4 +1,10 @@
 //! Hot metadata and a small non-volatile write cache on block-mapped drives, under FAT.
+//!
+//! 1. Record the writes of both programs on FAT (`pattern`).
+//! 2. Replay them on each mapping scheme, with and without metadata, at several partition offsets
+//!    (`measure`).
+//! 3. Fit offset and host time to the gains of Camera-MS500 (`fit`).
+//! 4. Replay PostMark at the fitted offset, as a prediction.
 
 mod claims;
 mod figures;
@@ -89,16 +95,15 @@ const OFFSETS: u32 = 32;
 /// Best-fitting offset of a full run.
 const FITTED_OFFSET: u32 = 29;
 
-/// Partition offsets in sectors for Camera-MS500.
-///
-/// A full run uses all. Other scales use some, plus the best-fitting one and the one that puts the hottest
-/// sector first in its erase block.
+/// Partition offsets in sectors for Camera-MS500; a full run uses all.
 fn offsets(scale: Scale, hottest_sector: u64) -> Vec<u32> {
     let step = match scale {
         Scale::Full => 1,
         Scale::Quick => 4,
         Scale::Tiny => 16,
     };
+    // Smaller scales add the best-fitting offset and the one that puts the hottest sector first in its erase
+    // block.
     let first = (OFFSETS - (hottest_sector % u64::from(OFFSETS)) as u32) % OFFSETS;
     let is_run = |offset: &u32| offset.is_multiple_of(step) || [first, FITTED_OFFSET].contains(offset);
     (0..OFFSETS).filter(is_run).collect()
@@ -118,11 +123,11 @@ fn make(options: &Options, bench: &Bench<'_>) -> Result<Made, PaperError> {
         Ok::<_, PaperError>(points.iter().map(|point| point.cell).zip(outcomes).collect::<Vec<_>>())
     };
     let mut outcomes = run(Cell::all(options, &patterns[0]))?;
-    // PostMark at the offset fitted to Camera-MS500; no fit of its own.
+    // PostMark runs at the offset fitted to Camera-MS500: nothing is fitted to PostMark.
     let joint = fit::joint(&Results::new(&outcomes));
     let fitted = joint.map_or(0, |joint| joint.offset);
     outcomes.extend(run(Cell::predicted(fitted))?);
-    // The full scale runs it at the other offsets as well.
+    // The full scale runs PostMark at the other offsets as well.
     if options.scale == Scale::Full {
         outcomes.extend(run(Cell::compared((1..OFFSETS).filter(|&offset| offset != fitted)))?);
     }

@@ -15,7 +15,7 @@ use crate::{Options, Scale};
 const PAGES: u64 = 32;
 const SLOTS: usize = 64;
 
-/// Chip times in ns; bus: 528 bytes at 50 ns each, in addition to read, program or erase.
+/// Chip times in ns. A read or program also takes the bus for 528 bytes at 50 ns each.
 const BUS_NS: u64 = 528 * 50;
 const READ_NS: u64 = 10_000 + BUS_NS;
 const PROGRAM_NS: u64 = 200_000 + BUS_NS;
@@ -118,6 +118,7 @@ impl Bast {
         let Log { block, offsets, .. } = self.table[slot].take().expect("a log");
         let used = offsets.len() as u64;
         let mapped = self.mapped[&block].clone();
+        // A log written in order from its first page becomes the data block: a switch or partial merge.
         let in_order = (0..).zip(&offsets).all(|(page, &offset)| page == offset);
         let copied = mapped.iter().filter(|&&offset| !in_order || offset >= used).count() as u64;
         self.counts.reads += copied;

@@ -37,7 +37,7 @@ impl Pattern {
         &self.log[self.formatted..]
     }
 
-    /// The first among ties.
+    /// Sector with the most writes; the first among ties.
     pub(super) fn hottest_sector(&self) -> u64 {
         let mut writes: BTreeMap<u64, u64> = BTreeMap::new();
         for write in self.writes() {
@@ -87,8 +87,8 @@ fn recorded(workload: Workload, options: &Options) -> Result<Pattern, FileWorklo
     Ok(Pattern { workload, log, formatted, bytes: tally.bytes_written, data_start })
 }
 
-/// 300 to 500 KB of 1024 bytes: the paper counts PostMark's bytes in units of 2^20, so probably these, too.
 pub(super) fn camera(scale: Scale) -> CameraConfig {
+    // KB of 1024 bytes: the paper counts PostMark's bytes in units of 2^20, so its KB are probably binary.
     let paper =
         CameraConfig { photo_min_bytes: 300 << 10, photo_max_bytes: 500 << 10, ..CameraConfig::default() };
     match scale {

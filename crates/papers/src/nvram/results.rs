@@ -22,9 +22,9 @@ impl<'a> Results<'a> {
         Self { host_ns, ..self }
     }
 
-    /// Host time per request in addition to the drive, in ns: system call, VFAT, block layer and MTD on a 400
-    /// MHz PXA255.
+    /// Host time per request in addition to the drive, in ns.
     pub(super) fn host_ns(&self) -> f64 {
+        // Covers system call, VFAT, block layer and MTD on a 400 MHz PXA255.
         self.host_ns
     }
 

@@ -57,7 +57,7 @@ impl SplitMix {
         z ^ z >> 31
     }
 
-    /// In [0, 1).
+    /// Next number in [0, 1).
     fn fraction(&mut self) -> f64 {
         (self.next() >> 11) as f64 / (1_u64 << 53) as f64
     }
@@ -130,7 +130,7 @@ impl Iterator for Addresses {
             }
             Draw::Uniform => self.ranks.below(addresses),
         };
-        // Reshuffle between draws, so that the hot ranks move to other addresses.
+        // Reshuffle between draws, so that the hottest ranks move to other addresses.
         if let Draw::Shifting = self.draw
             && self.drawn > 0
             && self.drawn.is_multiple_of(addresses / 100)
@@ -146,7 +146,7 @@ impl Iterator for Addresses {
 mod tests {
     use super::*;
 
-    /// Sums over the first 200,000 writes of files with the MD5 of those used with the published code.
+    // Sums over the first 200,000 writes of files with the MD5 of those used with the published code.
     #[test]
     fn cells_are_those_that_the_simulators_have_seen() {
         let sums = CELLS.map(|cell| {

@@ -2,8 +2,8 @@
 //! EuroSys 2025) and the three streams of WARP's archive.
 //!
 //! CacheLib was measured on a real drive; its spare space and the split of writes between engines are not
-//! published. WARP was measured on an emulator, with its traffic in the archive. Here every drive has a tenth
-//! of spare space, and CacheLib's split is fitted to one of four numbers.
+//! published. WARP was measured on an emulator, with its traffic in the archive. In this module every drive
+//! has a tenth of spare space, and CacheLib's split is fitted to one of its four numbers.
 
 use serde::Serialize;
 use strobe_lab::points::Watch;
@@ -26,7 +26,7 @@ enum Draw {
 
 #[derive(Clone, Copy, Debug)]
 struct Stream {
-    /// In percent of all writes.
+    /// Share of all writes, in percent.
     share: u32,
     /// Start and end of the address range, in percent of all addresses.
     range: (u32, u32),
@@ -157,7 +157,7 @@ impl Point {
         Ok(Self { load: name, naming, small: SMALL, addresses, rounds, drive, streams })
     }
 
-    /// Over the last quarter of the writes.
+    /// Write amplification over the last quarter of the writes.
     pub(super) fn measure(&self, seed: u64, watch: &dyn Watch) -> Result<Waf, PaperError> {
         let run = || format!("{} {}", self.load, self.naming.name());
         let mut counter = Counter::new(&self.drive, None, seed, watch, &run)?;

@@ -18,7 +18,7 @@ const FIXED: [(&str, &str, f64); 6] = [
     ("FK", "S10", 2.344),
 ];
 
-/// Simulator results under uniform writes, equal for every scheme except the one that knows the future.
+/// Simulator results under uniform writes, equal for every scheme except FK, which knows the future.
 const UNIFORM: f64 = 3.479;
 const UNIFORM_FUTURE: f64 = 3.302;
 

@@ -1,8 +1,8 @@
 //! MiDAS (Oh et al., FAST 2024) on addresses run in its authors' simulator.
 //!
 //! The simulator keeps four segments erased and collects after a write. A drive with its streams keeps three
-//! and collects before a write, so it has two blocks fewer. Simulator numbers are single runs; its search runs
-//! in a separate thread, and no two runs are equal.
+//! and collects before a write, so it has two blocks fewer. Simulator numbers are single runs: the search for
+//! groups runs in a separate thread, and no two runs are equal.
 
 use serde::Serialize;
 use strobe_lab::points::Watch;
@@ -18,7 +18,7 @@ use crate::{Figure, Options, PaperError, Row, Scale, View};
 const PUBLISHED: [f64; MIDAS.len()] = [4.359, 5.116];
 
 const UNITS: u32 = 1024;
-/// Largest number of groups in the simulator, plus those of its first chain after the last group.
+/// Nine groups, the most in the simulator, and the four streams of its initial chain.
 const STREAMS: u8 = 13;
 
 #[derive(Clone, Debug, Serialize)]
@@ -44,7 +44,7 @@ impl Point {
             Scale::Full | Scale::Quick => (512, 27),
             Scale::Tiny => (256, 1),
         };
-        // Decimal and binary gigabytes.
+        // The flash has binary gigabytes, the addresses the same number of decimal ones.
         let addresses = u64::from(blocks * UNITS) * 1_000_000_000 / (1 << 30);
         let addresses = addresses as u32;
         let drive = crate::drive("generic-8g", options, |drive| {
@@ -60,7 +60,7 @@ impl Point {
         Ok(Self { cell: cell.name, addresses, rounds, drive, source: cell, published })
     }
 
-    /// Including the fill.
+    /// Write amplification including the fill.
     pub(super) fn measure(&self, seed: u64, watch: &dyn Watch) -> Result<Waf, PaperError> {
         let run = || format!("MiDAS {}", self.cell);
         let mut counter = Counter::new(&self.drive, None, seed, watch, &run)?;

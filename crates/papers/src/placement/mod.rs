@@ -63,7 +63,8 @@ struct Victim {
     formula: &'static str,
 }
 
-/// Victim policies. Age counts from the last write to a block: 0 if that is the current write.
+/// Victim policies. The age of a block counts from the last write to it, and is 0 if the current write is the
+/// last.
 const VICTIMS: [Victim; 2] = [
     Victim { name: "cb", label: "cost-benefit, √age", formula: "(1-u)/u*sqrt(age_closed - 1)" },
     Victim { name: "greedy", label: "greedy", formula: "greedy" },
@@ -79,7 +80,7 @@ const FIXED_BLOCKS: u32 = 608;
 #[derive(Clone, Copy, Debug)]
 struct Environment {
     addresses: u32,
-    /// In multiples of the addresses.
+    /// Writes after the fill, in multiples of the addresses.
     rounds: u32,
 }
 
@@ -116,7 +117,7 @@ impl Point {
     ) -> Result<Self, PaperError> {
         let Environment { addresses, rounds } = Environment::new(options.scale);
         let drive = super::drive("generic-8g", options, |drive| {
-            // Two erased blocks and half of six open ones do not scale with the addresses.
+            // The two erased blocks and half of the six open ones do not scale with the addresses.
             let fixed = (FIXED_BLOCKS - 5) * (addresses / UNITS) / (1 << 9) + 5 + scheme.kept;
             drive.nand.blocks_per_plane = if is_fixed { fixed } else { fixed * 3 / 2 };
             drive.nand.pages_per_block = UNITS;
@@ -127,7 +128,7 @@ impl Point {
             gc.mode = GcMode::StopTheWorld;
             gc.stream = scheme.stream;
             gc.victim = victim.formula.to_owned();
-            // 0 collects by free blocks, as a drive does.
+            // A share of 0 collects by the number of free blocks, as a drive does.
             gc.garbage_share = if is_fixed { 0.0 } else { GARBAGE };
         })?;
         let (scheme, victim) = (scheme.label, victim.name);
@@ -149,7 +150,7 @@ impl Point {
         Ok(points)
     }
 
-    /// After the fill.
+    /// Write amplification after the fill.
     fn measure(&self, seed: u64, watch: &dyn Watch) -> Result<Waf, PaperError> {
         let run = || format!("{} {} {}", self.scheme, self.victim, self.cell);
         let writes = self.addresses as usize * self.rounds as usize;
@@ -174,7 +175,7 @@ fn unit_write(unit: u32) -> Request {
 struct Counter<'a> {
     drive: Box<dyn Simulated>,
     queue: HostQueue,
-    /// For errors.
+    /// Name of the run, for errors.
     run: &'a dyn Fn() -> String,
 }
 

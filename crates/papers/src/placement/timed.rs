@@ -1,7 +1,7 @@
 //! Latencies of the schemes on a drive with timing: effect of a lower write amplification.
 //!
-//! Requests arrive in an open loop at the same rate for every scheme. A scheme with fewer copies leaves more
-//! die time to the host, and cannot hide behind a slower host.
+//! Requests arrive in an open loop at the same rate for every scheme, so a slow drive does not lower its
+//! load. A scheme with fewer copies leaves more die time to the host.
 
 use serde::{Deserialize, Serialize};
 use strobe_lab::points::{Stoppable, Watch};
@@ -45,7 +45,7 @@ impl Point {
         let mut points = Vec::new();
         for victim in VICTIMS {
             for scheme in SCHEMES {
-                // FK needs the future writes, unknown with a generator.
+                // FK needs the future writes, which are unknown with a generator.
                 if scheme.scheme != SchemeName::Fk {
                     points.push(Self::new(options, scheme, victim)?);
                 }

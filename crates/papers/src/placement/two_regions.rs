@@ -13,7 +13,7 @@ use crate::figure::{percent_more, reduced};
 use crate::table::Values;
 use crate::{Figure, Options, PaperError, Row, Scale, View};
 
-/// `published` is the write amplification in the simulator, by cell.
+/// A scheme of the simulator. `published` is its write amplification there, by cell.
 struct Scheme {
     label: &'static str,
     scheme: SchemeName,
@@ -86,7 +86,7 @@ impl Point {
         Ok(Self { label, cell: cell.name, addresses, rounds, drive, source, published })
     }
 
-    /// After the fill.
+    /// Write amplification after the fill.
     pub(super) fn measure(&self, seed: u64, watch: &dyn Watch) -> Result<Waf, PaperError> {
         let run = || format!("{} {}", self.label, self.cell);
         let mut counter = Counter::new(&self.drive, None, seed, watch, &run)?;

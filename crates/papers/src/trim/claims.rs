@@ -7,7 +7,7 @@ use crate::Claim;
 use crate::figure::{mean, reduced};
 use crate::table::Values;
 
-/// Values of all claims; `full` if as much was trimmed as in the paper.
+/// Values of all claims. `full`: as much was trimmed as in the paper.
 pub(super) fn all(measured: &[Measured], full: bool) -> Vec<Claim> {
     let mut values = Values::default();
     for of in measured {
@@ -46,12 +46,12 @@ fn by_shape(values: &mut Values, measured: &Measured) {
 }
 
 fn commands(values: &mut Values, measured: &[Measured], full: bool) {
-    // For 2 GB; only the ratios are compared.
+    // Commands in the paper, for 2 GB; only their ratios are compared.
     const PAPER: [f64; RANGES.len()] = [131_072.0, 8192.0, 4096.0, 2048.0];
     let counted = |ranges| {
         let all: Option<Vec<u64>> =
             measured.iter().map(|of| of.took(ranges).map(|took| took.commands)).collect();
-        // Equal on every drive.
+        // The number must be equal on every drive.
         let all = all.filter(|all| all.windows(2).all(|pair| pair[0] == pair[1]))?;
         all.first().map(|&commands| commands as f64)
     };
@@ -65,12 +65,12 @@ fn commands(values: &mut Values, measured: &[Measured], full: bool) {
     }
 }
 
-/// `None` if a value is missing.
+/// Least value over all shapes; `None` if one is missing.
 fn least(of: impl Fn(Shape) -> Option<Option<f64>>) -> Option<f64> {
     reduced(Shape::all().filter_map(of), f64::min)
 }
 
-/// In percent of `b`.
+/// Excess of `b` over `a`, in percent of `b`.
 fn saved(a: Option<f64>, b: Option<f64>) -> Option<f64> {
     Some(100.0 * (1.0 - a? / b?))
 }

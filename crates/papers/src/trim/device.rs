@@ -1,4 +1,8 @@
 //! TRIM commands for each drive, and their times.
+//!
+//! 1. Write a region in order, and wait for all programs.
+//! 2. Freeze the drive.
+//! 3. From the frozen state, trim the region in each way, one command after the other.
 
 use serde::{Deserialize, Serialize};
 use strobe_ssd::{Command, DriveConfig, HostQueue, Pacing, Range, Simulated, build};
@@ -68,11 +72,11 @@ impl Measured {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 enum What {
     OneRange(Shape),
-    /// Per command.
+    /// Number of ranges per command.
     Ranges(u32),
 }
 
-/// Some ways on one drive, each from the same frozen state.
+/// Ways to trim one drive, each from the same frozen state.
 #[derive(Clone, Debug, Serialize)]
 pub(super) struct Trial {
     #[serde(skip)]
@@ -84,7 +88,7 @@ pub(super) struct Trial {
 }
 
 impl Trial {
-    /// In pieces that keep two cores busy.
+    /// Trials of all drives, in pieces that keep two cores busy.
     pub(super) fn all(options: &Options, environment: &Environment) -> Result<Vec<Self>, PaperError> {
         let mut trials = Vec::new();
         for model in MODELS {

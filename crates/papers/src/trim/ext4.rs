@@ -1,4 +1,7 @@
 //! Gain of ext4: PostMark and file deletion on a real kernel.
+//!
+//! 1. Measure deletions at several removal times of the host, and fit that time to the paper (`removal`).
+//! 2. Run all cases with the fitted time, each several times if its result varies.
 
 use serde::{Deserialize, Serialize};
 use strobe_lab::Experiment;
@@ -24,7 +27,7 @@ named! {
         PmB => "PM-B",
         /// Deletion of 30,000 files.
         Delete => "filemicro_delete",
-        /// By 16 concurrent programs, as the paper's 16 threads.
+        /// Deletion by 16 concurrent programs, in place of the paper's 16 threads.
         DeleteBy16 => "filemicro_delete by 16",
     }
 }
@@ -33,7 +36,7 @@ named! {
     /// Discard policy of ext4.
     #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
     pub(super) enum Sends {
-        /// Batched, and the journal commit waits for them, as in the paper.
+        /// Batched, and the journal commit waits for the discards, as in the paper.
         AtCommit => "patched, at commit",
         /// Batched, in the background.
         Gathered => "patched, in the background",
@@ -75,9 +78,9 @@ impl Case {
     pub(super) fn new(work: Work, ranges: u32, sends: Sends, unlink_ns: u32) -> Self {
         let runs = match (work, ranges, sends) {
             (Work::Delete | Work::DeleteBy16, _, Sends::AtCommit) => HOSTS_PERCENT.len() as u32,
-            // The two compared in the text.
+            // The text compares these two, so they get the most runs.
             (_, 1 | 64, Sends::AtCommit) => 30,
-            // As in current kernels; no claim of the paper.
+            // Policies of current kernels, which no claim concerns.
             (_, _, Sends::Gathered | Sends::Stock) => 1,
             _ => 3,
         };
@@ -95,10 +98,9 @@ impl Case {
     }
 
     /// Case of run number `run`.
-    ///
-    /// PostMark's runs differ by seed: the time of write-back is chaotic. Deletion runs differ by host speed:
-    /// the progress of the last commit at the end depends on every µs.
     fn of_run(self, run: u32) -> Self {
+        // PostMark's runs differ by seed: the time of write-back is chaotic. Deletion runs differ by host
+        // speed: the progress of the last commit at the end depends on every µs.
         match self.work {
             Work::PmA | Work::PmB => self,
             Work::Delete | Work::DeleteBy16 => {
@@ -215,7 +217,8 @@ pub(super) const UNLINKS_NS: [u32; 3] = [120_000, 240_000, 480_000];
 /// TRIM command time without its ranges in µs: the preset's, and others.
 pub(super) const TRIM_US: u32 = 176;
 pub(super) const TRIMS_US: [u32; 3] = [88, 176, 352];
-/// Blocks of the drive: 1000 is 550 per plane with 7.4 % spare space; the others have 4 and 15 %.
+/// Blocks of the drive in thousandths of the preset's 550 per plane, which have 7.4 % spare space; the others
+/// have 4 and 15 %.
 pub(super) const BLOCKS_PERMILLE: [u32; 3] = [969, 1000, 1071];
 
 /// Blocks per plane for fewer files; enough for the logical size even at the least of [`BLOCKS_PERMILLE`].
@@ -243,7 +246,7 @@ fn task(case: Case, options: &Options, seed: u64) -> Task {
         value: value.into(),
     };
     let mut setup: Vec<_> = case.sends.switches().map(set).into();
-    // Filebench only removes files.
+    // Host time for each call and each removal. Filebench only removes files.
     let time = |unlink_ns: u32| {
         let (call, unlink) = (CALL_NS.to_string(), unlink_ns.to_string());
         ["--call-ns".to_owned(), call, "--unlink-ns".to_owned(), unlink]
@@ -301,7 +304,7 @@ fn experiment(case: Case, options: &Options) -> Result<Experiment, PaperError> {
     let board = |drive: &mut DriveConfig| {
         drive.controller.trim.command_ns =
             (u64::from(case.trim_us) * 1000).saturating_sub(drive.controller.command_ns);
-        // A smaller drive for fewer files, with a larger reserved share.
+        // Fewer files need a smaller drive, which reserves a larger share.
         if options.scale != Scale::Full {
             (drive.ftl.logical_pages, drive.nand.blocks_per_plane) = (Some(104_857), QUICK_BLOCKS);
         }
@@ -394,7 +397,7 @@ pub(super) fn measured(options: &Options, bench: &Bench<'_>) -> Result<(Results,
         Err(missing) => return Ok(nothing(missing)),
     };
     let about = (kernel.version(), options.scale, &options.sets);
-    // Runs each case under its run number.
+    // Run each case under its run number, which changes the seed and, for deletions, the host speed.
     let taken = |runs: &mut dyn Iterator<Item = (Case, u32)>| {
         let runs: Vec<_> = runs
             .map(|(case, run)| (case.of_run(run), options.seed.wrapping_add(run.into()), about))

@@ -30,7 +30,7 @@ pub(super) fn figures(results: &Results) -> Vec<Figure> {
 fn part(results: &Results, unlink_ns: u32, figure: &str, title: &str, works: &[Work]) -> Figure {
     let mut rows = Vec::new();
     for quantity in ["time", "TRIM commands", "TRIM ranges", "time of TRIM"] {
-        // The paper deletes with 16 threads; its figure is compared with one program and with 16.
+        // The paper deletes with 16 threads; its figure is compared with one program and with 16 programs.
         let by_16 = works.contains(&Work::Delete).then(|| Case::at_once(unlink_ns));
         let cases = works.iter().flat_map(|&work| Case::of(work, unlink_ns));
         for case in cases.chain(by_16.into_iter().flatten()) {
@@ -114,8 +114,8 @@ fn postmarks(results: &Results, unlink_ns: u32) -> Figure {
     .noted("the paper: about 10 %. Its file sizes are not legible in our copy. One seed each, thirty for the middle point")
 }
 
-/// Effect of spare space on a full drive; the paper says that results depend on it.
 fn spares(results: &Results, unlink_ns: u32) -> Figure {
+    // The paper says that results depend on the spare space.
     let mut rows = Vec::new();
     for (blocks, spare) in BLOCKS_PERMILLE.into_iter().zip(["4 %", "7.4 %", "15 %"]) {
         let ([one, most], without) = (Case::spares(blocks, unlink_ns), Case::without(blocks, unlink_ns));
@@ -145,7 +145,7 @@ pub(super) fn claims(results: &Results) -> Vec<Claim> {
     let both = |work| [commit(work, 1), commit(work, 64)];
     let (a, b) = (results.saved(both(Work::PmA)), results.saved(both(Work::PmB)));
     let scatter = [Work::PmA, Work::PmB].map(|work| results.saved_error(both(work)));
-    // The runs of both are independent: their errors add in squares.
+    // The runs of PM-A and PM-B are independent, so their errors add in squares.
     let of_difference = scatter[0].zip(scatter[1]).map(|(a, b)| libm::hypot(a, b));
     let steps = |work| {
         RANGES.windows(2).map(move |pair| results.trim_saved([commit(work, pair[0]), commit(work, pair[1])]))

@@ -3,15 +3,16 @@
 /// Excess of deletions per second with 64 ranges per command in the paper, in percent (figure 7).
 pub(super) const FASTER: f64 = 35.0;
 
-/// Ascending.
+/// Tried removal times, ascending.
 pub(super) const TRIED_NS: [u32; 9] =
     [160_000, 180_000, 200_000, 220_000, 240_000, 260_000, 290_000, 320_000, 360_000];
 
 /// A fitted removal time.
 ///
-/// The gain of deletions is not a smooth function of that time. The journal commits at fixed intervals, and the
-/// progress of the last commit moves a single run. Each time is therefore averaged with its two neighbours. The
-/// fit is where that mean crosses the paper's gain; no form of the curve is assumed.
+/// The gain of deletions is not a smooth function of that time. The journal commits at fixed intervals, and
+/// the result of a single run depends on the progress of the last commit. Each time is therefore averaged
+/// with its two neighbours. The fit is where that mean crosses the paper's gain; no form of the curve is
+/// assumed.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) struct Removal {
     /// A whole number of µs.
@@ -26,7 +27,7 @@ impl Removal {
     /// Fits the time to `tried`, at least three in ascending order.
     pub(super) fn fitted(tried: Vec<(u32, f64)>) -> Self {
         let means = means(&tried);
-        // The gain falls as removals take longer: take the first crossing.
+        // The gain falls as removals take longer; noise may cross more than once, so take the first crossing.
         let passes = means.windows(2).find(|pair| pair[0].1 >= FASTER && pair[1].1 < FASTER);
         let at = passes.map(|pair| {
             let part = (pair[0].1 - FASTER) / (pair[0].1 - pair[1].1);
@@ -38,7 +39,7 @@ impl Removal {
         Self { ns: us * 1000, is_within: at.is_some(), tried }
     }
 
-    /// Means of three with the time in the middle, the basis of the fit.
+    /// Mean gain of each time and its two neighbours, the basis of the fit.
     pub(super) fn means(&self) -> Vec<(u32, f64)> {
         means(&self.tried)
     }
@@ -64,8 +65,8 @@ mod tests {
 
     #[test]
     fn the_fit_is_where_the_mean_of_three_passes_what_the_paper_has() {
-        // 360 - 200 · 35 / 80 = 272.5 µs. Around 260 µs the mean of three is that of 263.3, since the times are
-        // not equidistant.
+        // 360 - 200 · 35 / 80 = 272.5 µs. Around 260 µs the mean of three is that of 263.3, since the times
+        // are not equidistant.
         let fit = Removal::fitted(tried(0.0));
         assert!(fit.is_within && fit.ns.abs_diff(272_500) < 4_000, "{fit:?}");
         let noisy = Removal::fitted(tried(9.0));

@@ -15,7 +15,7 @@ use crate::watch::Watcher;
 /// Requests submitted between two checks for Python's signals.
 const BATCH: usize = 4096;
 
-/// Executes a command and returns its completion time in ns.
+/// Executes a command on an idle drive. Returns its completion time, in ns.
 pub(super) fn wait(inner: &mut Inner, command: &Command<'_>, data: Option<&[u8]>) -> PyResult<u64> {
     inner.drive.submit(inner.now, inner.tag, command, data);
     let mut done: Vec<Completion> = Vec::new();
@@ -31,7 +31,7 @@ pub(super) fn wait(inner: &mut Inner, command: &Command<'_>, data: Option<&[u8]>
     }
 }
 
-/// Advances to `until`; without it, until all commands are complete.
+/// Advances to `until`; if `None`, until all commands are complete.
 pub(super) fn advance(inner: &mut Inner, until: Option<SimTime>) -> PyResult<Vec<Completion>> {
     let mut done = Vec::new();
     match until {
@@ -88,12 +88,13 @@ pub(super) fn run(
                 }
             }
         }
-        // An invalid request ends the batch; the requests before it are issued.
+        // An invalid request ends the batch. The requests before it are issued nevertheless.
         let issued = inner.drive.issue(&batch, &arrivals, &mut queue);
         let issued = issued.map_err(|(at, error)| {
             errors::raised::CommandError::new_err(format!("request {}: {error}", next + at))
         });
         result = issued.and(result);
+        // Between two batches, Ctrl-C or a Python exception may end the run.
         if watcher.look(None) == ControlFlow::Break(()) {
             break;
         }

@@ -57,7 +57,7 @@ fn config_of(given: Option<&Bound<'_, PyAny>>, sets: &[String]) -> PyResult<Driv
     }
 }
 
-/// Names and formulas become the value of `key`. Any other policy is returned, to be called by the drive.
+/// Adds a name or formula to `sets` as the value of `key`. Returns any other policy, which the drive calls.
 fn set_of<'a, 'py>(
     key: &str,
     policy: Option<&'a Bound<'py, PyAny>>,
@@ -78,7 +78,7 @@ impl PyDrive {
         Self { inner: Mutex::new(inner), config, timing, seed, trouble }
     }
 
-    /// Releases the interpreter lock, which other threads may need.
+    /// Runs `work` without the interpreter lock, for other Python threads.
     fn work<T: Send>(
         &self,
         py: Python<'_>,
@@ -135,7 +135,7 @@ impl PyDrive {
         let drive = py.detach(|| {
             file.load(&mut |from: &mut StateReader<'_>| {
                 now = SimTime::restored(from)?;
-                // The additional state of a run is not used here.
+                // A run saves more state than the drive. It is not used here.
                 from.skip_rest()
             })
         });
@@ -245,7 +245,8 @@ impl PyDrive {
         fua: bool,
         handle: u16,
     ) -> PyResult<u64> {
-        // Without `sectors` the data gives the length; the drive refuses data that does not match `sectors`.
+        // Without `sectors`, the data gives the length. If both are given and differ, the drive refuses the
+        // command.
         let sectors = match (&data, sectors) {
             (None, None) => return Err(PyValueError::new_err("sectors or data is required")),
             (None, Some(sectors)) => sectors,
@@ -259,7 +260,7 @@ impl PyDrive {
         let range = Range::new(Lba::new(lba), sectors);
         let command = Command::Write { range, fua, tag: DataTag::placed(handle) };
         self.work(py, |inner| {
-            // `wait` takes the next completion as its own: nothing else may be in flight.
+            // `wait` takes the next completion for that of its command, so no other command may be in flight.
             if inner.drive.outstanding() > 0 {
                 return Err(errors::command(CommandError::Busy(inner.drive.outstanding())));
             }
@@ -278,11 +279,12 @@ impl PyDrive {
                 return Ok(None);
             }
             let end = lba.checked_add(sectors.into()).filter(|&end| end <= inner.drive.sectors());
-            // Never allocates more than the capacity of the drive.
+            // Check the range first: never allocate more than the capacity of the drive.
             let length = if end.is_some() { sectors as usize * SECTOR_BYTES as usize } else { 0 };
             let mut bytes = vec![0; length];
             let read = match end {
                 Some(_) => inner.drive.read_bytes(inner.now, Lba::new(lba), &mut bytes),
+                // A range beyond the end: the drive itself reports the error.
                 None => inner
                     .drive
                     .execute(inner.now, &Command::Read { range: Range::new(Lba::new(lba), sectors) }),

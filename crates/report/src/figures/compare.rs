@@ -45,7 +45,7 @@ pub(crate) fn headlines(run: &Run) -> Vec<Headline> {
     ]
 }
 
-/// `None` for a single run.
+/// Bars of each headline; `None` for a single run.
 pub(super) fn figure(runs: &[Run]) -> Option<Figure> {
     if runs.len() < 2 {
         return None;
@@ -61,7 +61,7 @@ pub(super) fn figure(runs: &[Run]) -> Option<Figure> {
         let bars: Vec<Bar> = runs.iter().zip(&all).filter_map(bar).collect();
         (!bars.is_empty()).then(|| (first.name.to_owned(), first.unit, bars))
     };
-    // The last two, pages written and virtual time, describe the run and not its performance.
+    // The last two headlines, pages written and virtual time, describe the run and not its performance.
     let groups: Vec<_> = (0..all[0].len() - 2).filter_map(group).collect();
     let title = "Runs side by side".to_owned();
     let views = vec![Bars { title: title.clone(), legend: Vec::new(), groups, log_from: None }.view("")?];

@@ -68,7 +68,7 @@ fn wear(runs: &[Run]) -> Option<Figure> {
         let counts: Vec<f64> =
             run.list("wear/histogram").iter().take(256).map(|count| number(count).unwrap_or(0.0)).collect();
         let (min, max) = (run.number("wear/erase_min")?, run.number("wear/erase_max")?);
-        // Same width as in the result: the smallest whole number of erases per bin.
+        // The result omits the bin width: the smallest whole number for which 16 bins cover all erase counts.
         let width = libm::ceil((max - min + 1.0) / 16.0).max(1.0);
         (!counts.is_empty()).then_some((min, width, counts))
     };
@@ -81,6 +81,7 @@ fn wear(runs: &[Run]) -> Option<Figure> {
         _ => {
             let line = |(style, run): (usize, &Run)| {
                 let (min, width, counts) = bins(run)?;
+                // Runs have different bin widths, so counts are divided by the width.
                 let mut points: Vec<(f64, Option<f64>)> = vec![(min, Some(0.0))];
                 points.extend(
                     counts

@@ -12,14 +12,13 @@ use crate::text::Unit;
 
 const BINS_MAX: usize = 100_000;
 
-/// Shorter latencies are no flash accesses: reads of unwritten data, for example. They would stretch the axis
-/// over empty decades.
+/// Minimum latency of a flash access. Reads of unwritten data, for example, are shorter.
 const SHORTEST_NS: f64 = 100.0;
 
 /// Ascending latencies, each with the share of requests that took at most that long.
 struct Distribution {
     points: Vec<(f64, f64)>,
-    /// Share below [`SHORTEST_NS`], where the points start.
+    /// Share of requests below [`SHORTEST_NS`]; the points start there.
     none: f64,
     is_exact: bool,
 }
@@ -38,7 +37,7 @@ pub(super) fn figures(runs: &[Run]) -> Option<Figure> {
         let line = |(style, (name, distribution)): (usize, &(String, Distribution))| {
             let points = distribution.points.iter();
             let share = |&(ns, share): &(f64, f64)| (ns, Some(if is_tail { 1.0 - share } else { share }));
-            // The last point is the maximum, with nothing above it.
+            // The last point is the maximum. Its tail is 0, which a logarithmic axis cannot show.
             let least = |(ns, y): (f64, Option<f64>)| (ns, y.filter(|&y| !is_tail || y > 1e-15));
             let line = Line::new(name, style, points.map(share).map(least).collect());
             if distribution.is_exact { line.stepped() } else { line }
@@ -121,6 +120,7 @@ impl Distribution {
 
     /// `None` if all latencies are shorter than [`SHORTEST_NS`].
     fn above_shortest(mut points: Vec<(f64, f64)>, is_exact: bool) -> Option<Self> {
+        // Latencies without a flash access would stretch the axis over empty decades.
         let short = points.partition_point(|&(ns, _)| ns < SHORTEST_NS);
         let none = points[..short].last().map_or(0.0, |&(_, share)| share);
         points.drain(..short);
@@ -132,7 +132,7 @@ impl Distribution {
     }
 }
 
-/// Drops steps of less than 2 % in latency, 0.4 % in share and a tenth of the remaining tail.
+/// Drops points within 2 % in latency, 0.4 % in share and a tenth of the tail of the last kept point.
 fn thinned(points: Vec<(f64, f64)>) -> Vec<(f64, f64)> {
     let mut kept: Vec<(f64, f64)> = Vec::new();
     let last = points.len().saturating_sub(1);

@@ -26,7 +26,7 @@ pub(crate) fn all(runs: &[Run]) -> Vec<Figure> {
     figures
 }
 
-/// A single run is not named.
+/// Line name, without the run's name for a single run.
 fn named(runs: &[Run], run: &Run, what: &str) -> String {
     match (runs.len(), what) {
         (1, _) => what.to_owned(),

@@ -18,9 +18,9 @@ struct Over {
     alone: &'static [(&'static str, &'static [&'static str])],
     /// Lines for each of several runs.
     several: &'static [(&'static str, &'static [&'static str])],
-    /// Merged points show their maximum instead of their mean.
+    /// True if merged points show their maximum instead of their mean.
     is_largest: bool,
-    /// An interval without programs has no value, instead of 0.
+    /// True if an interval without programs has no value instead of 0.
     is_ratio: bool,
 }
 
@@ -276,7 +276,8 @@ impl Over {
                 if (is_op || ["backlog", "dirty"].contains(&self.name)) && is_idle {
                     continue;
                 }
-                // Absent values of guests or of particular file systems have no line.
+                // Only guests, or only some file systems, report these values. A run without them has no
+                // line.
                 let is_unknown = points.iter().all(|(_, y)| y.is_none());
                 if is_unknown && paths.iter().any(|path| path.starts_with("kernel/")) {
                     continue;
@@ -295,15 +296,15 @@ fn written_bytes(interval: &Value) -> Option<f64> {
 }
 
 /// Minimum bytes of a shown interval: 1 % of the mean of intervals with writes.
-///
-/// If the drive collects after a trim while the host writes a few pages, that interval would hide all others.
 fn least_written(run: &Run) -> f64 {
+    // After a trim, the drive may collect while the host writes a few pages. The WAF of that interval would
+    // hide all others.
     let written: Vec<f64> =
         run.list("intervals").iter().filter_map(written_bytes).filter(|&bytes| bytes > 0.0).collect();
     0.01 * written.iter().sum::<f64>() / written.len().max(1) as f64
 }
 
-/// Available for every run.
+/// Needs no timing: the x axis counts host writes.
 fn waf_over_writes(runs: &[Run]) -> Option<Figure> {
     let mut has_warmup = false;
     let line = |(style, run): (usize, &Run)| {

@@ -10,7 +10,7 @@ use crate::plot::{Axis, Figure, Row, Rows};
 use crate::run::{at, number};
 use crate::text::{Unit, count, escaped, escaped_lines, number as in_unit};
 
-/// Names in the JSON and on the page, and colours.
+/// Verdicts: name in the JSON, name on the page, style.
 const VERDICTS: [(&str, &str, usize); 4] = [
     ("fine", "fine", 2),
     ("lost", "lost", 1),
@@ -94,7 +94,7 @@ fn groups(out: &mut String, report: &Value, cuts: &[Value]) {
     );
     for group in all.iter().take(CUTS_MAX) {
         let operations = group["operations"].as_array().map_or(&[][..], Vec::as_slice);
-        // The first operation of a kind stands for all its cuts.
+        // The first cut of a kind of damage stands for all its cuts.
         let first = cuts.iter().find(|cut| operations.first() == Some(&cut["operation"]));
         let _ = write!(
             out,
@@ -119,7 +119,7 @@ fn groups(out: &mut String, report: &Value, cuts: &[Value]) {
     let _ = writeln!(out, "</section>");
 }
 
-/// Facts on a cut, one per line.
+/// Activity at a cut, one fact per line.
 fn place(cut: &Value) -> String {
     let text = |of: &Value, key: &str| of[key].as_str().unwrap_or_default().to_owned();
     let list = |key: &str| cut[key].as_array().cloned().unwrap_or_default();
@@ -153,7 +153,7 @@ fn place(cut: &Value) -> String {
     if cut["last_call"].is_object() {
         lines.push(format!("after {}", call(&cut["last_call"])));
     }
-    // Writes that look alike follow each other; equal neighbours are listed once.
+    // Commands may give equal lines, such as two flushes. Equal neighbours are listed once.
     lines.dedup();
     lines.join("\n")
 }

@@ -181,7 +181,7 @@ fn draw(out: &mut String, figure: &Figure) {
 
 /// Returns true if any X-ray is shown. X-rays play immediately if `plays`.
 fn xray_section(out: &mut String, runs: &[Run], plays: bool) -> bool {
-    // X-rays of the first runs take the budget; later ones are counted as dropped.
+    // The X-rays of the first runs use the size budget. Later ones that do not fit are dropped and counted.
     let mut left = xray::BYTES_MAX;
     let (mut shown, mut dropped) = (Vec::new(), 0);
     for xray in runs.iter().filter_map(xray::of) {

@@ -28,7 +28,7 @@ function point(picture) {
     }
     tip.textContent = "";
     for (const line of told.lines) {
-      // The last point that is not behind the place.
+      // Last point at or before the pointer.
       let at = 0;
       while (at + 1 < line.at.length && line.at[at + 1] <= best) at++;
       const row = tip.appendChild(document.createElement("div")), mark = row.appendChild(document.createElement("b"));

@@ -34,10 +34,10 @@
     for (const name of ["stage", "stream", "valid", "written", "changed", "wear"])
       x[name] = await unpack(x[name], frames, x.cells);
     if (x.held) x.held = await unpack(x.held, frames, x.dies);
-    // So few blocks that the units of each can be seen; a label is above each.
+    // With few small blocks, each block shows its units and a label.
     x.slots = x.blocks_per_cell === 1 && x.cells <= 64 && x.units_per_block <= 64 ? x.units_per_block : 0;
     x.units = x.units && x.slots ? await unpack(x.units, frames, x.cells * x.slots) : null;
-    // How many frames ago each cell was changed; 255: not within the window.
+    // Frames since the last change of each cell; 255: unchanged since the start.
     x.age = new Uint8Array(frames * x.cells).fill(255);
     for (let f = 1; f < frames; f++) for (let c = 0, at = f * x.cells; c < x.cells; c++, at++) {
       const before = x.age[at - x.cells];
@@ -46,7 +46,7 @@
     x.wearMost = 0;
     for (const wear of x.wear) if (wear > x.wearMost) x.wearMost = wear;
     x.shares = spread(x);
-    // Times are those of the machine, or pages where nothing takes time.
+    // Frames are labelled with the virtual time, or with host pages if the run has no timing.
     x.isTimed = x.at_ns[frames - 1] > x.at_ns[0];
     xray = x; frame = telling(x); slider.max = frames - 1; slider.value = frame;
     const per = x.blocks_per_cell === 1 ? "Each cell is a block" : `Each cell is ${x.blocks_per_cell} blocks`;
@@ -58,8 +58,8 @@
     place(); key(); paint();
   }
 
-  // Valid shares of full blocks from least to most, but for the hundredth at each end: colours are of what is between. A
-  // twentieth of a block is no difference.
+  // 1st and 99th percentile of the valid shares of full blocks: the ends of the colour scale. They are at
+  // least a twentieth of a block apart.
   function spread(x) {
     const counts = new Array(256).fill(0); let all = 0;
     for (let at = 0; at < x.valid.length; at++) if (x.stage[at] === 2) counts[x.valid[at]]++, all++;
@@ -68,8 +68,8 @@
     return high - low < 13 ? [Math.max(0, high - 13), Math.max(13, high)] : [low, high];
   }
 
-  // The frame of the second half whose full blocks differ most in what is valid in them. After a prefill the first has
-  // one colour, and in the first nothing was written in the window.
+  // Frame shown first: of the second half, the one whose full blocks differ most in their valid shares. After
+  // a prefill, all blocks of the first frame have one colour.
   function telling(x) {
     let best = 0, most = -1;
     for (let f = x.at_ns.length >> 1; f < x.at_ns.length; f++) {
@@ -82,7 +82,7 @@
     return best;
   }
 
-  // The largest cells with which all dies fit, next to each other.
+  // Largest cell size for which all dies fit next to each other.
   function place() {
     const width = section.clientWidth - 2 * parseFloat(getComputedStyle(section).paddingLeft);
     const most = Math.max(260, Math.min(560, innerHeight * .62)), head = xray.dies > 1 || xray.held ? xray.slots ? 28 : 17 : 4;
@@ -134,7 +134,8 @@
   }
 
   const isDetailed = () => xray.slots > 0 && layout.size >= 40;
-  // A block with its number and its units; colours other than validity and stream are those of the whole block.
+  // Draws a block with its number and its units. Colours other than validity and stream apply to the whole
+  // block.
   function detail(at, cell, x, y, inner) {
     const stage = xray.stage[at], top = 17, high = inner - top - 4, wide = inner - 4;
     draw.fillStyle = css("--soft"); draw.font = "13px system-ui,sans-serif";
@@ -247,7 +248,7 @@
     const isThere = stage => xray.stage.includes(stage);
     if (by === "stage") STAGES.forEach((text, at) => { if (at !== 5 && isThere(at)) entry(STAGE[at] || css("--line"), text); });
     if (by === "valid" && isThere(4)) entry(STAGE[4], STAGES[4]);
-    // Age and wear are those of erased blocks, too.
+    // Erased blocks also have an age and a wear.
     if (isOfUnits) entry(css("--line"), "unwritten" + (by === "stream" ? "; pale: stale" : ""));
     else if ((by === "valid" || by === "stream") && isThere(0)) entry(css("--line"), STAGES[0]);
     if (xray.held) HELD.forEach((text, at) => { if (at) entry(HOLD[at], "die: " + text); });

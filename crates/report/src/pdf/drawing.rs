@@ -86,7 +86,7 @@ impl Drawing<'_> {
         extent: (f64, f64),
         depth: u32,
     ) -> Result<(), PaperError> {
-        // Groups nested without end would overflow the stack.
+        // A deeply nested file would overflow the stack.
         if depth > DEPTH_MAX {
             return Err(PaperError::Foreign("groups within groups without end".to_owned()));
         }
@@ -176,7 +176,8 @@ impl Drawing<'_> {
         let (x, y) = (number(node, "x")? + at.0, number(node, "y")? + at.1);
         let angle = rotation(node)?.to_radians();
         let (sin, cos) = (libm::sin(angle), libm::cos(angle));
-        // Offset along the text's direction, from its anchor. The matrix flips the letters back upright.
+        // Move along the direction of the text, from its anchor to its start. The page is flipped, so the
+        // matrix flips the letters back upright.
         let (x, y) = (x + left * cos, y + left * sin);
         let hex: String = glyphs.iter().map(|(glyph, _)| format!("{glyph:04X}")).collect();
         let bold = if style.is_bold {
@@ -207,7 +208,7 @@ fn short(value: f64) -> String {
     text.trim_end_matches('0').trim_end_matches('.').to_owned()
 }
 
-/// Attribute; 0 if absent.
+/// Numeric attribute; 0 if absent.
 fn number(node: Node<'_, '_>, name: &str) -> Result<f64, PaperError> {
     let Some(text) = node.attribute(name) else { return Ok(0.0) };
     let number = text.parse().ok().filter(|number: &f64| number.abs() < 1e6);

@@ -36,7 +36,7 @@ impl Sheet {
         Self { rules }
     }
 
-    /// Attributes are overridden by rules for the name, then by rules for the classes.
+    /// Style of `node`. Rules for its name override its attributes, and rules for its classes override both.
     pub(super) fn style(&self, node: Node<'_, '_>) -> Result<Style, PaperError> {
         let classes: Vec<&str> = node.attribute("class").unwrap_or_default().split_whitespace().collect();
         let is_class =
@@ -61,7 +61,7 @@ impl Sheet {
         for (key, value) in plain.into_iter().chain(important) {
             style.set(key, value.trim_end_matches("!important").trim(), &mut opacity)?;
         }
-        // Blends the opacity with white paper.
+        // No transparency is written: blend the fill with white paper.
         style.fill = style.fill.map(|colour| colour.map(|part| part * opacity + 1.0 - opacity));
         Ok(style)
     }

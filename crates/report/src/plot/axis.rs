@@ -65,7 +65,7 @@ pub(super) struct Scale {
     to: f64,
 }
 
-/// Maximum decades; lower values are cut off.
+/// Maximum decades of an axis; lower values are cut off.
 const DECADES_MAX: f64 = 12.0;
 
 impl Scale {
@@ -102,6 +102,7 @@ impl Scale {
                 high = low + if low == 0.0 { 1.0 } else { low.abs() };
             }
             if has_zero {
+                // Margin above the highest value.
                 high += (high - low) * 0.05;
             }
         }

@@ -40,11 +40,11 @@ pub(crate) struct Line {
     pub(crate) look: LineKind,
     /// In order of x; y is `None` in a gap.
     pub(crate) points: Vec<(f64, Option<f64>)>,
-    /// The line stays level until the next point.
+    /// True if the line stays level until the next point.
     pub(crate) is_stepped: bool,
     /// Whiskers: x, lowest and highest value.
     pub(crate) ranges: Vec<(f64, f64, f64)>,
-    /// Merged points show their maximum instead of their mean.
+    /// True if merged points show their maximum instead of their mean.
     pub(crate) shows_largest: bool,
 }
 
@@ -218,7 +218,7 @@ fn draw(
             }
         }
         is_down = true;
-        // Mostly isolated points draw hardly any line: mark them.
+        // A point between two gaps draws no line. Mark the points if most are isolated.
         let is_marked = points.len() <= MARKED_MAX || alone * 2 > points.len();
         if line.look == LineKind::Dots || line.look == LineKind::Line && is_marked {
             let _ =

@@ -1,10 +1,10 @@
-/// Maximum size of a read or write in bytes, expected by clients that negotiate no block sizes.
+/// Maximum size of a read or write in bytes. Clients that negotiate no block sizes assume this value.
 pub const PAYLOAD_BYTES_MAX: u32 = 32 << 20;
 
 /// Drive as seen by clients.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Export {
-    /// Export name. The empty name selects it as well.
+    /// Export name. The empty name selects this export as well.
     pub name: String,
     /// Human-readable description.
     pub description: String,

@@ -4,11 +4,11 @@ use super::export::{Export, PAYLOAD_BYTES_MAX};
 use super::wire::{self, Fields, OptionHeader, export, hello, info, option, reply};
 use strobe_types::SECTOR_BYTES;
 
-/// Maximum payload of an option; a name has at most 4096 bytes.
+/// Maximum payload of an option, in bytes.
 const OPTION_BYTES_MAX: usize = 64 << 10;
-/// Minimum payload that ends the connection instead of being skipped.
+/// Payload size, in bytes, that is not skipped but closes the connection.
 const ABSURD_BYTES: u32 = 16 << 20;
-/// Maximum options of a client that selects no export.
+/// Maximum number of options before a client selects the export.
 const OPTIONS_MAX: u32 = 256;
 
 const ALLOCATION: &str = "base:allocation";
@@ -16,18 +16,18 @@ pub(super) const CONTEXT: u32 = 1;
 
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum Step {
-    /// This many bytes are needed in total.
+    /// Input bytes needed in total for the next step.
     More(usize),
-    /// Drop the first `bytes`, and skip the next `skip`.
+    /// Consume the first `bytes`, then discard the next `skip` bytes.
     Done {
         bytes: usize,
         skip: u64,
     },
-    /// Drop the first `bytes`, and encrypt the connection before reading on.
+    /// Consume the first `bytes`, and encrypt the connection before reading more.
     Encrypt {
         bytes: usize,
     },
-    /// The first `bytes` end the handshake.
+    /// Consume the first `bytes`; the export is selected.
     Ready {
         bytes: usize,
     },
@@ -59,7 +59,7 @@ impl Handshake {
         Self { encryption: Encryption::Wanted, ..Self::default() }
     }
 
-    /// Resets earlier choices.
+    /// Forgets options negotiated in plain text.
     pub(super) fn set_encrypted(&mut self) {
         let (has_flags, no_zeroes) = (self.has_flags, self.no_zeroes);
         *self = Self { has_flags, no_zeroes, encryption: Encryption::Done, ..Self::default() };
@@ -84,7 +84,7 @@ impl Handshake {
             return Step::More(OptionHeader::BYTES);
         };
         let Some(OptionHeader { option, bytes }) = OptionHeader::parse(header) else { return Step::Over };
-        // A payload too long to skip, or too many options, end the connection.
+        // An absurd payload or too many options end the connection.
         if bytes >= ABSURD_BYTES || self.options >= OPTIONS_MAX {
             return Step::Over;
         }
@@ -120,7 +120,7 @@ impl Handshake {
             option::START_TLS if self.encryption != Encryption::None => {
                 answer(reply::INVALID, "this option has no payload and is allowed once")
             }
-            // This option has no error reply, so the connection is closed.
+            // EXPORT_NAME has no error reply, so the connection is closed.
             option::EXPORT_NAME if self.encryption == Encryption::Wanted => Choice::Over,
             number if number != option::ABORT && self.encryption == Encryption::Wanted => {
                 answer(reply::TLS_REQUIRED, "this server requires encryption: STARTTLS first")
@@ -160,10 +160,10 @@ impl Handshake {
         }
     }
 
-    /// EXPORT_NAME, the oldest way to select an export. The server can refuse it only by closing the
-    /// connection.
+    /// EXPORT_NAME, the oldest way to select an export.
     fn begin_at_once(&self, export: &Export, name: &[u8], out: &mut Vec<u8>) -> Choice {
         if !is_of(export, name) {
+            // This option has no error reply. The server can refuse only by closing the connection.
             return Choice::Over;
         }
         out.extend_from_slice(&(export.sectors * SECTOR_BYTES).to_be_bytes());
@@ -177,7 +177,7 @@ impl Handshake {
     fn contexts(&mut self, export: &Export, number: u32, payload: &[u8], out: &mut Vec<u8>) -> Choice {
         let sets = number == option::SET_META_CONTEXT;
         if sets {
-            // A new choice replaces the earlier one, even if it fails.
+            // SET_META_CONTEXT replaces the contexts set earlier, even if it fails.
             self.allocation = false;
         }
         let (kind, text) = match parse_contexts(payload) {
@@ -185,7 +185,7 @@ impl Handshake {
             Some(_) if !self.structured => (reply::INVALID, "negotiate structured replies first".to_owned()),
             Some((name, _)) if !is_of(export, name) => (reply::UNKNOWN, no_such(export)),
             Some((_, queries)) => {
-                // LIST_META_CONTEXT also accepts the namespace as a wildcard.
+                // LIST_META_CONTEXT also accepts the namespace "base:" as a wildcard.
                 let lists = |query: &&[u8]| !sets && *query == b"base:";
                 let is_asked = |query: &&[u8]| *query == ALLOCATION.as_bytes() || lists(query);
                 if queries.iter().any(is_asked) || !sets && queries.is_empty() {
@@ -229,7 +229,7 @@ fn parse_contexts(payload: &[u8]) -> Option<(&[u8], Vec<&[u8]>)> {
     let mut from = Fields(payload);
     let name = from.text()?;
     let count = from.u32()?;
-    // Queries have a length, so an excessive count stops at the end of the payload.
+    // Each query takes at least its length field, so an excessive count ends with the payload.
     let queries = (0..count).map_while(|_| from.text()).collect::<Vec<_>>();
     (queries.len() == count as usize && from.0.is_empty()).then_some((name, queries))
 }
@@ -254,7 +254,7 @@ fn inform(of: &Export, structured: bool, number: u32, wanted: &[u16], out: &mut 
     if wanted.contains(&info::DESCRIPTION) {
         add(info::DESCRIPTION, of.description.as_bytes());
     }
-    // Sent even if not requested, as by other servers.
+    // Block sizes are sent even if not requested, as other servers do.
     let sizes = [SECTOR_BYTES as u32, of.block_bytes, PAYLOAD_BYTES_MAX].map(u32::to_be_bytes);
     add(info::BLOCK_SIZE, &sizes.concat());
     wire::option_reply(out, number, reply::ACK, &[]);

@@ -5,7 +5,7 @@
 //! 3. [`Session::answer`] takes the results, in any order.
 //! 4. [`output`](crate::Session::output) returns the bytes to send.
 //!
-//! **Memory** of a connection is bounded: at most one message, and [`OUTPUT_BYTES_MAX`].
+//! **Memory** of a connection is bounded: one message, and [`OUTPUT_BYTES_MAX`] plus one request.
 
 mod export;
 mod handshake;

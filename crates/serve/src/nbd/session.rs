@@ -46,7 +46,7 @@ pub enum Op {
 /// Valid request for the drive.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Request<'a> {
-    /// Slot of the request, free again after its answer.
+    /// Number that identifies the request until its answer.
     pub slot: u32,
     /// Operation.
     pub op: Op,
@@ -107,7 +107,7 @@ pub struct Session {
     wants_encryption: bool,
     has_export: bool,
     buffers: Buffers,
-    /// Remaining bytes of a refused message.
+    /// Bytes of a refused message still to be discarded.
     skip: u64,
     asked: Vec<Option<Asked>>,
     free: Vec<u32>,
@@ -173,7 +173,7 @@ impl Session {
         self.handshake.set_encrypted();
     }
 
-    /// Returns the next complete request; `None` if more input or less output is needed first.
+    /// Returns the next complete request; `None` until more input arrives or output is sent.
     pub fn next_request(&mut self) -> Option<Request<'_>> {
         let (header, range, op) = loop {
             if self.is_full() || !self.skip_refused() {
@@ -188,7 +188,7 @@ impl Session {
                 return None;
             };
             let Some(header) = RequestHeader::parse(bytes) else {
-                // The start of the next message is unknown.
+                // Without the magic number, the start of the next message is unknown.
                 self.end();
                 continue;
             };
@@ -198,6 +198,7 @@ impl Session {
             }
             match self.understand(&header) {
                 Ok((op, range)) => {
+                    // A write is taken only when all its data has arrived.
                     let data = if header.command == command::WRITE { header.bytes as usize } else { 0 };
                     self.buffers.needed = RequestHeader::BYTES + data;
                     if self.buffers.input.bytes().len() < self.buffers.needed {
@@ -208,7 +209,7 @@ impl Session {
                 Err(failed) => {
                     self.buffers.input.consume(RequestHeader::BYTES);
                     self.refuse(header.cookie, &failed);
-                    // The data of a refused write still follows.
+                    // The client sends the data of a refused write nevertheless. It is discarded.
                     self.skip = if header.command == command::WRITE { header.bytes.into() } else { 0 };
                 }
             }
@@ -240,7 +241,7 @@ impl Session {
             }
             Step::Encrypt { bytes } => {
                 self.buffers.input.consume(bytes);
-                // Bytes injected after the request would count as encrypted.
+                // An attacker could append plain text to STARTTLS, which would then count as encrypted.
                 let is_alone = self.buffers.input.bytes().is_empty();
                 if is_alone {
                     self.wants_encryption = true
@@ -261,7 +262,7 @@ impl Session {
         }
     }
 
-    /// Returns false if more bytes are expected.
+    /// Discards a refused message. Returns false until all of it has arrived.
     fn skip_refused(&mut self) -> bool {
         if self.skip > 0 {
             let held = self.buffers.input.bytes().len().min(usize::try_from(self.skip).unwrap_or(usize::MAX));
@@ -308,7 +309,8 @@ impl Session {
         if op == Op::Flush {
             return Ok((op, Range::new(Lba::new(0), 0)));
         }
-        // The protocol requires fast zeroes to fail where they are as slow as a write.
+        // The protocol requires FAST_ZERO to fail if zeroing is as slow as a write. NO_HOLE forbids
+        // deallocation.
         if flags & flag::FAST_ZERO != 0 && flags & flag::NO_HOLE != 0 {
             return Err(Failed::new(
                 ErrorCode::NotSupported,
@@ -331,7 +333,7 @@ impl Session {
         }
         let (lba, sectors) = (offset / sector, bytes / sector as u32);
         if lba.checked_add(sectors.into()).is_none_or(|end| end > self.export.sectors) {
-            // Beyond the end, a write finds no space, and any other request is invalid.
+            // Beyond the end of the export, the protocol has ENOSPC for writes and EINVAL for other requests.
             let code = if matches!(op, Op::Write { .. } | Op::WriteZeroes { .. }) {
                 ErrorCode::NoSpace
             } else {
@@ -363,7 +365,7 @@ impl Session {
         Some(asked)
     }
 
-    /// Answers the request in `slot`. `result` has the data of a read.
+    /// Answers the request in `slot`. `result` holds the data of a read.
     pub fn answer(&mut self, slot: u32, result: Result<Vec<u8>, Failed>) {
         let Some(Asked { cookie, op, offset, owed }) = self.take(slot) else { return };
         let structured = self.handshake.structured;

@@ -4,7 +4,7 @@
 
 /// First eight bytes sent by a server.
 pub(super) const MAGIC: u64 = 0x4e42_444d_4147_4943;
-/// First eight bytes of an option, and second eight sent by a server.
+/// First eight bytes of an option, and bytes 8 to 15 of the server's greeting.
 pub(super) const OPTION_MAGIC: u64 = 0x4948_4156_454f_5054;
 const OPTION_REPLY_MAGIC: u64 = 0x0003_e889_0455_65a9;
 const REQUEST_MAGIC: u32 = 0x2560_9513;
@@ -99,7 +99,7 @@ pub enum ErrorCode {
     Invalid = 22,
     /// ENOSPC: write beyond the end of the export.
     NoSpace = 28,
-    /// ENOTSUP: fast zeroes are not supported.
+    /// ENOTSUP: the operation is not supported.
     NotSupported = 95,
     /// ESHUTDOWN: the server is shutting down.
     ShuttingDown = 108,
@@ -186,7 +186,7 @@ pub(super) fn option_reply(out: &mut Vec<u8>, option: u32, kind: u32, payload: &
     out.extend_from_slice(payload);
 }
 
-/// The data of a read follows.
+/// Simple reply. The caller appends the data of a read.
 pub(super) fn simple_reply(out: &mut Vec<u8>, cookie: u64, error: Option<ErrorCode>) {
     out.extend_from_slice(&SIMPLE_REPLY_MAGIC.to_be_bytes());
     out.extend_from_slice(&error.map_or(0, |error| error as u32).to_be_bytes());

@@ -30,6 +30,7 @@ impl Session {
             return self.begin_fabrics(id, entry, &data, subsystem, engine, now);
         }
         let Connected { controller, .. } = self.connected.ok_or(plain(Status::SEQUENCE_ERROR))?;
+        // The discovery log belongs to the subsystem. The command set knows only one controller.
         if let Some(log) = subsystem.discovery_log(controller, entry) {
             return self.send(entry, log.map_err(plain)?, 0).map_err(plain);
         }
@@ -50,7 +51,8 @@ impl Session {
                 let Begun::Work { work, is_forced } = begun else { return Ok(()) };
                 let owed = sent + wanted;
                 self.owed += owed;
-                // The tag is registered before submission, because the drive's answer refers to the slot.
+                // The tag contains the slot, so the slot is reserved before submission. `after` is known only
+                // then.
                 let slot = self.insert(Pending::Working { id: entry.id(), after: After::Nothing, owed });
                 let rest = engine.work(u64::from(id) << 32 | u64::from(slot), work, is_forced);
                 if let Some(Some(Pending::Working { after, .. })) = self.pending.get_mut(slot as usize) {
@@ -92,7 +94,7 @@ impl Session {
                     }
                 }
             }
-            // Only I/O queues can disconnect.
+            // Disconnect is only for I/O queues. An admin queue ends with its connection.
             (fabrics::DISCONNECT, Some(Connected { queue: 1.., .. })) => {
                 self.complete(entry.id(), 0, Status::SUCCESS);
                 self.end();
@@ -138,7 +140,7 @@ impl Session {
         }
     }
 
-    /// Fails if the host's buffer is too small.
+    /// Sends `data`, or fails if the host's buffer is too small.
     fn send(&mut self, entry: &Entry, data: Vec<u8>, result: u32) -> Result<(), Status> {
         let capacity = entry.dword(8) as usize;
         if !data.is_empty() && (entry.0[39] != BY_PDUS || capacity < data.len()) {
@@ -153,6 +155,7 @@ impl Session {
         if data.is_empty() {
             return self.complete(id, result.into(), Status::SUCCESS);
         }
+        // The SUCCESS flag replaces the completion, which would carry only the result and the SQ head.
         let is_all = result == 0 && self.connected.is_some_and(|connected| !connected.has_flow_control);
         let flags = flag::LAST | if is_all { flag::SUCCESS } else { 0 };
         let mut rest = [0; 16];
@@ -174,6 +177,7 @@ impl Session {
         let mut rest = [0; 16];
         rest[..8].copy_from_slice(&result.to_le_bytes());
         let has_flow_control = self.connected.is_none_or(|connected| connected.has_flow_control);
+        // Without flow control, the SQ head has the reserved value FFFFh.
         let head = if has_flow_control { self.head as u16 } else { u16::MAX };
         rest[8..10].copy_from_slice(&head.to_le_bytes());
         rest[12..14].copy_from_slice(&id.to_le_bytes());

@@ -1,8 +1,8 @@
 //! Target side of NVMe over TCP (NVMe TCP transport specification 1.0), without sockets and clocks.
 //!
-//! A connection is a queue. A host's first connection is its admin queue: Connect creates a
-//! [controller](Subsystem) for it. Further connections are I/O queues of that controller. Each connection is
-//! a [`Session`]:
+//! Each connection carries one queue. A host's first connection is its admin queue: Connect creates a
+//! [controller](Subsystem). Further connections are I/O queues of that controller. A [`Session`] handles one
+//! connection:
 //!
 //! 1. Write received bytes to [`free_space`](crate::Session::free_space).
 //! 2. [`Session::submit`] parses PDUs, gathers the data of commands, and submits them to the drive.

@@ -8,7 +8,7 @@ use super::wire::{self, Fatal, Form, Header, flag, half, kind, word};
 use crate::engine::Engine;
 use crate::session::{Buffers, Session as _};
 
-/// Maximum data of incomplete commands, in bytes. Above it, no more is requested.
+/// Maximum requested data of incomplete commands, in bytes.
 pub const GATHERED_BYTES_MAX: usize = 8 << 20;
 /// Maximum unsent answers plus data of in-flight commands, in bytes. Above it, reading stops.
 const OUTPUT_BYTES_MAX: usize = 32 << 20;
@@ -18,9 +18,9 @@ pub(super) const FABRICS: u8 = 0x7f;
 /// Fabrics command type of Connect.
 pub(super) const CONNECT: u8 = 0x01;
 
-/// SGL type of data in the capsule.
+/// SGL identifier of data in the capsule.
 const IN_CAPSULE: u8 = 0x01;
-/// SGL type of data in PDUs.
+/// SGL identifier of data in separate PDUs.
 pub(super) const BY_PDUS: u8 = 0x5a;
 
 #[derive(Debug)]
@@ -58,12 +58,12 @@ pub struct Session {
     pub(super) buffers: Buffers,
     pub(super) pending: Vec<Option<Pending>>,
     pub(super) free: Vec<u32>,
-    /// Commands whose data has not been requested.
+    /// Slots of commands whose data has not been requested.
     waiting: VecDeque<u32>,
     /// Requested data bytes of incomplete commands.
     granted: usize,
     pub(super) owed: usize,
-    /// Index of the next queue entry, modulo the queue length.
+    /// Submission queue head: commands received, modulo the queue length.
     pub(super) head: u32,
 }
 
@@ -91,7 +91,7 @@ impl crate::session::Session for Session {
     }
 
     fn in_flight(&self) -> usize {
-        // Commands without all their data may never complete.
+        // The data of a gathering command may never arrive. It must not delay the end of the connection.
         let works = |pending: &&Option<Pending>| !matches!(pending, None | Some(Pending::Gathering { .. }));
         self.pending.iter().filter(works).count()
     }
@@ -154,7 +154,7 @@ impl Session {
                 break;
             }
             count += 1;
-            // The PDU stays in the input buffer during its execution.
+            // The PDU borrows the input buffer, so the buffer leaves `self` while the PDU is executed.
             let mut input = std::mem::take(&mut self.buffers.input);
             let pdu = input.take(header.bytes);
             if let Err(fatal) = self.take(id, &header, pdu, subsystem, engine, now) {
@@ -266,7 +266,7 @@ impl Session {
             return Ok(Some((entry, Vec::new(), is_sound)));
         }
         let (kind, bytes) = (entry.0[39], entry.dword(8) as usize);
-        // Data is in the capsule, or is requested later within the memory limit.
+        // Data is in the capsule, or `grant` requests it within the memory limit.
         let refused = match kind {
             _ if bytes < wanted => Status::INVALID_SGL_LENGTH,
             IN_CAPSULE if entry.qword(6) != 0 => Status::INVALID_SGL_OFFSET,
@@ -306,6 +306,7 @@ impl Session {
                 break;
             };
             let (id, wanted) = (entry.id(), *wanted);
+            // Commands wait in order. One command above the limit is granted if it is alone.
             if self.granted > 0 && self.granted + wanted > GATHERED_BYTES_MAX {
                 break;
             }

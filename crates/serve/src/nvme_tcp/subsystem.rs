@@ -27,7 +27,7 @@ pub(super) struct Controller {
     pub(super) commands: CommandSet,
     pub(super) registers: Registers,
     queues: BTreeSet<u16>,
-    /// Server time of the last PDU of its host.
+    /// Server time of the last PDU from the host.
     pub(super) heard: Duration,
 }
 
@@ -45,7 +45,7 @@ impl Controller {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Connected {
     pub(super) controller: u16,
-    /// Number 0 is the admin queue.
+    /// Queue number; 0 is the admin queue.
     pub(super) queue: u16,
     pub(super) entries: u32,
     /// True if completions report the submission queue head.
@@ -55,7 +55,7 @@ pub(super) struct Connected {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum PropertySet {
     Done,
-    /// A flush is needed first.
+    /// The host requests a shutdown, which completes after a flush.
     Flush,
 }
 
@@ -117,8 +117,8 @@ impl Subsystem {
         }
     }
 
-    /// An error includes dword 0 of the completion: the offset of the wrong parameter, with bit 16 set if it
-    /// is in the data.
+    /// Connects a queue. An error includes dword 0 of the completion: the offset of the wrong parameter. Bit
+    /// 16 marks an offset into the data.
     pub(super) fn connect(
         &mut self,
         entry: &Entry,
@@ -142,7 +142,8 @@ impl Subsystem {
         let has_flow_control = entry.0[46] & 4 == 0;
         let asked = half(data, 16);
         if queue == 0 {
-            // Controllers are created on demand, so a host cannot choose one.
+            // Dynamic controller model: the subsystem creates controllers on demand, so a host cannot choose
+            // one.
             if asked != ANY {
                 return Err(wrong(16 | IN_DATA));
             }
@@ -208,7 +209,7 @@ impl Subsystem {
         Ok(PropertySet::Done)
     }
 
-    /// `None` for other commands.
+    /// Returns the part of the discovery log that `entry` requests; `None` for other commands.
     pub(super) fn discovery_log(&self, controller: u16, entry: &Entry) -> Option<Result<Vec<u8>, Status>> {
         let of = self.controllers.get(&controller)?;
         if !of.is_discovery() || entry.opcode() != 0x02 || entry.dword(10) as u8 != 0x70 {
@@ -226,7 +227,7 @@ impl Subsystem {
         }))
     }
 
-    /// Header, and an entry for the subsystem if its address is known.
+    /// Discovery log: a header, and an entry for the subsystem if its address is known.
     fn log(&self) -> Vec<u8> {
         let mut log = vec![0; 1024];
         log[0] = 1;

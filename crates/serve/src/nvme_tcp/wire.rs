@@ -35,7 +35,7 @@ pub(super) const DATA_BYTES_MAX: u32 = 256 << 10;
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Fatal {
     pub(super) status: u16,
-    /// Offset of the wrong field, or the wrong digest.
+    /// Offset of the wrong field, or the received digest.
     pub(super) info: u32,
 }
 
@@ -77,7 +77,7 @@ impl Header {
             kind::IC_REQ => (IC_BYTES, 0),
             kind::COMMAND => (COMMAND_BYTES, CAPSULE_DATA_BYTES),
             kind::H2C_DATA => (HEADER_BYTES, DATA_BYTES_MAX),
-            // Carries the header that the host rejected.
+            // The data of a termination request is the header that the host rejected.
             kind::H2C_TERM_REQ => (HEADER_BYTES, IC_BYTES as u32),
             _ => return Err(Fatal::field(0)),
         };
@@ -90,7 +90,7 @@ impl Header {
             return Err(Fatal::field(1));
         }
         let smallest = expected + digest;
-        // Padding for the largest alignment that a host can request.
+        // Data may be padded up to 128 bytes, the largest alignment of the protocol.
         let largest = smallest + data_max as usize + 128 + DIGEST_BYTES;
         let this = Self { kind, flags, data_offset: data_offset.into(), bytes: length as usize };
         if !(smallest..=largest).contains(&this.bytes) {
@@ -121,7 +121,7 @@ impl Header {
         }
     }
 
-    /// Returns the data, and true if its digest is correct.
+    /// Returns the data, and true if its digest is correct or not used.
     pub(super) fn data<'a>(&self, pdu: &'a [u8], form: &Form) -> Result<(&'a [u8], bool), Fatal> {
         let digest = if form.header_digest { DIGEST_BYTES } else { 0 };
         if self.bytes == self.header_bytes() + digest {
@@ -180,7 +180,7 @@ pub(super) fn initialize(out: &mut Vec<u8>, form: &Form) {
     let start = out.len();
     out.extend([kind::IC_RESP, 0, IC_BYTES as u8, 0]);
     out.extend((IC_BYTES as u32).to_le_bytes());
-    // Format version 0, no data alignment.
+    // PDU format version 0. Data from the host needs no alignment.
     out.extend([0, 0, 0, u8::from(form.header_digest) | u8::from(form.data_digest) << 1]);
     out.extend(DATA_BYTES_MAX.to_le_bytes());
     out.resize(start + IC_BYTES, 0);

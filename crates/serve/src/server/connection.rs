@@ -28,13 +28,16 @@ pub(super) trait Client: Session {
         self.received(count);
         Ok(count)
     }
+    // File descriptor to send with the next output byte.
     fn file(&self) -> Option<BorrowedFd<'_>> {
         None
     }
+    // Event files to poll in addition to the stream, with numbers for `signalled`.
     fn signals(&self) -> Vec<(usize, BorrowedFd<'_>)> {
         Vec::new()
     }
     fn signalled(&mut self, _number: usize) {}
+    // True if `submit` can make progress without any further event.
     fn has_pending(&self) -> bool {
         false
     }
@@ -46,6 +49,7 @@ pub(super) trait Client: Session {
     fn is_deserted(&self, _shared: &mut Shared<'_>) -> bool {
         false
     }
+    // Submits complete requests with tags of connection `id`. Returns their number.
     fn submit(&mut self, id: u32, shared: &mut Shared<'_>) -> usize;
     fn answer(&mut self, slot: u32, result: Result<Vec<u8>, CommandError>, shared: &mut Shared<'_>);
     fn leave(&self, _shared: &mut Shared<'_>) {}
@@ -112,6 +116,7 @@ impl Guest {
 
     fn judge<T: Default>(&mut self, outcome: Result<T, String>) -> T {
         outcome.unwrap_or_else(|_| {
+            // A protocol violation ends the connection. No client could read the message.
             self.end();
             T::default()
         })
@@ -177,6 +182,7 @@ impl Client for Guest {
             let heard = self.session.hear(message, shared.engine.drive());
             self.message = self.judge(heard);
         }
+        // A message may have ended the session. Completions are announced in any case.
         let taken = if self.has_ended() { Ok(0) } else { self.session.take(id, shared.engine) };
         let notified = self.session.tell();
         self.judge(notified);
@@ -194,7 +200,7 @@ pub(super) struct Connection {
     pub(super) session: Box<dyn Client>,
     /// `None` without encryption.
     tls: Option<Tls>,
-    /// Server time at which the connection was accepted, or ended.
+    /// Server time at which the connection was accepted or, later, its session ended.
     since: Duration,
     had_ended: bool,
     is_gone: bool,
@@ -205,9 +211,9 @@ impl Connection {
         Self { stream, session, tls, since, had_ended: false, is_gone: false }
     }
 
-    /// True if the connection can be dropped: the client is gone or done, or has missed a deadline.
+    /// True if the connection can be dropped: the client is gone, done or late.
     ///
-    /// The deadline `idle_max` applies to the handshake and to the receipt of the last answers.
+    /// A client has `idle_max` for its handshake, and again to receive the last answers.
     pub(super) fn check_over(&mut self, shared: &mut Shared<'_>, idle_max: Duration) -> bool {
         let has_ended = self.session.has_ended();
         if has_ended && !self.had_ended {
@@ -222,8 +228,9 @@ impl Connection {
         self.session.is_over() && !self.stream.has_output()
     }
 
-    /// `is_cut` is true if the peer has closed the connection.
+    /// Reads from the client. `is_cut` is true if the peer has closed the connection.
     pub(super) fn receive(&mut self, is_cut: bool) {
+        // A full session does not read, so only `is_cut` tells that the peer is gone.
         if self.session.is_full() {
             self.is_gone |= is_cut;
             return;

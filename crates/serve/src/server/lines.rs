@@ -7,8 +7,7 @@ use super::listen::Stream;
 
 /// Maximum size of a command, or of the head of an HTTP request.
 const QUESTION_BYTES_MAX: usize = 8 << 10;
-/// Deadline for an HTTP client's request and the receipt of its answer. Control clients have none, as they
-/// belong to the owner.
+/// Deadline for an HTTP client's request and the receipt of its answer.
 const IDLE_MAX: Duration = Duration::from_secs(60);
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -39,12 +38,13 @@ impl LineClient {
         self.sent < self.output.len()
     }
 
-    /// True if a complete command waits in the buffer. No further byte may announce it.
+    /// True if a complete command is buffered. A poll of the socket would not announce it.
     pub(super) fn has_question(&self) -> bool {
         self.form == Form::Control && !self.has_output() && self.input.contains(&b'\n')
     }
 
     pub(super) fn is_over(&self, now: Duration) -> bool {
+        // Only the owner can connect to the control socket, so its clients have no deadline.
         self.is_gone && !self.has_question()
             || self.form == Form::Metrics && now.saturating_sub(self.last) > IDLE_MAX
     }

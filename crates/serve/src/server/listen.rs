@@ -51,13 +51,13 @@ fn encoded(text: &str) -> String {
 
 #[derive(Debug)]
 pub(super) enum Listener {
-    /// Listener, and its path to remove at the end.
+    /// Listener, and the socket file to remove at the end.
     Unix(UnixListener, PathBuf),
     Tcp(TcpListener),
 }
 
 impl Listener {
-    /// Without encryption, a TCP address must be a loopback address.
+    /// Binds `address`. Without encryption, a TCP address must be a loopback address.
     pub(super) fn bind(address: &Address, is_encrypted: bool) -> Result<Self, ServeError> {
         let failed = |source| ServeError::Listen { address: shown(address), source };
         match address {
@@ -71,7 +71,8 @@ impl Listener {
             }
             Address::Unix(path) => {
                 make_way(path)?;
-                // The umask applies at creation, so no other user can connect before a chmod.
+                // With a umask, the socket is private from its creation. A chmod would leave a moment for
+                // others to connect.
                 let before = rustix::process::umask(Mode::from_raw_mode(0o177));
                 let bound = UnixListener::bind(path);
                 rustix::process::umask(before);
@@ -131,7 +132,7 @@ fn shown(address: &Address) -> String {
     }
 }
 
-/// Removes the socket of a dead server. Refuses any other file.
+/// Removes the socket file of a dead server. Refuses other files, and the socket of a running server.
 fn make_way(path: &Path) -> Result<(), ServeError> {
     let Ok(found) = fs::symlink_metadata(path) else { return Ok(()) };
     if !found.file_type().is_socket() {
@@ -158,7 +159,7 @@ impl Stream {
         Ok(())
     }
 
-    /// True if decrypted bytes are buffered that no poll announces.
+    /// True if decrypted bytes are buffered. A poll of the socket does not announce them.
     pub(super) fn has_buffered(&self) -> bool {
         matches!(self, Self::Tls(stream) if stream.has_buffered())
     }
@@ -179,7 +180,7 @@ impl Stream {
         }
     }
 
-    /// `file` is attached to the first byte. Only Unix sockets carry files.
+    /// Writes `parts` with `file` attached to the first byte. Only Unix sockets carry files.
     pub(super) fn write_with_file(
         &mut self,
         parts: &[IoSlice<'_>],

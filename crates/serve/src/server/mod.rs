@@ -4,7 +4,7 @@
 //! 1. Wait until a client connects, sends or is ready to receive, or until the drive's next event is due.
 //! 2. Read from clients, and submit all complete requests.
 //! 3. Advance the drive's time, and send the answers that are due.
-//! 4. Submit requests that waited for answers to be sent.
+//! 4. Submit requests that had to wait until answers were sent, and repeat step 3 for them.
 
 mod connection;
 mod lines;
@@ -39,15 +39,15 @@ use crate::vhost;
 
 /// Maximum time between two checks of the stop flag.
 const LOOK_UP: Duration = Duration::from_millis(50);
-/// Time before a drive event that is spent without sleeping.
+/// Time before a drive event without sleeping.
 const AWAKE: Duration = Duration::from_micros(50);
 const HANDSHAKE: Duration = Duration::from_secs(20);
 const ASKERS_MAX: usize = 16;
-/// Time at shutdown during which requests still complete at the model's pace and answers are sent.
+/// Time at shutdown for in-flight requests to complete at the model's pace and for answers to be sent.
 const GRACE: Duration = Duration::from_secs(5);
-/// Time without accepting after the system ran out of resources, unless a connection closes earlier.
+/// Pause in accepting after the system ran out of resources. A closed connection ends the pause.
 const ACCEPT_RETRY: Duration = Duration::from_millis(100);
-/// Maximum rounds of submissions in one turn, which keeps other clients served.
+/// Maximum rounds of submissions in one turn.
 const ROUNDS_MAX: usize = 64;
 
 /// Reason why a server cannot start, or why it ended.
@@ -102,7 +102,7 @@ struct Ready {
     knocks: Vec<usize>,
     /// Ready connections, each with true if the peer has closed it.
     clients: Vec<(u32, bool)>,
-    /// Signalled files: connection and number within it.
+    /// Signalled event files: connection, and number of the file within it.
     signals: Vec<(u32, usize)>,
     /// True if a control or metrics client is ready.
     asks: bool,
@@ -146,7 +146,7 @@ pub struct Server {
     line_clients: Vec<LineClient>,
     /// True once a client has requested shutdown.
     ends: bool,
-    /// Maximum simultaneous connections. Others wait.
+    /// Maximum simultaneous connections. Further clients wait in the listen queue.
     connections_max: usize,
     /// Time before which no client is accepted.
     accepts_from: Duration,
@@ -235,7 +235,7 @@ impl Server {
         while self.now() < end && (self.engine.outstanding() > 0 || !self.connections.is_empty()) {
             self.turn(false)?;
         }
-        // The remaining requests complete without real time.
+        // The grace period is over: the remaining requests complete without waiting for real time.
         let (mut answers, now) = (Vec::new(), self.now());
         let Self { engine, subsystem, connections, .. } = self;
         let mut shared = Shared { engine, subsystem, now };
@@ -275,7 +275,8 @@ impl Server {
             }
         }
         let mut answers = Vec::new();
-        // Answers free capacity, so further requests may follow. Rounds repeat until none does.
+        // An answer frees capacity, so a connection may submit further requests. Repeat until no connection
+        // does. The limit keeps a busy client from delaying the next read from the others.
         for _ in 0..ROUNDS_MAX {
             shared.engine.advance(&mut answers);
             if hand_over(&mut answers, connections, &mut shared) == 0 {
@@ -349,7 +350,7 @@ impl Server {
     }
 
     fn wait(&self, accepts: bool) -> Result<Ready, ServeError> {
-        // Polling a listener without accepting from it would end every wait at once.
+        // Poll a listener only if its client can be accepted. A waiting client would end every poll at once.
         let is_deferred = self.now() < self.accepts_from;
         let has_space = accepts && !is_deferred && self.connections.len() < self.connections_max;
         let listeners = if has_space { &self.listeners[..] } else { &[] };
@@ -383,7 +384,7 @@ impl Server {
             fds.push(PollFd::new(&line_client.stream, flags));
         }
         let due = if has_pending || asks { Some(0) } else { self.engine.due_in_ns() };
-        // The system wakes sleepers late, so the last moment before an event is spent without sleeping.
+        // The system wakes sleepers late, so the thread stays awake for the last moment before an event.
         let due = due.map_or(LOOK_UP, |ns| Duration::from_nanos(ns).saturating_sub(AWAKE)).min(LOOK_UP);
         self.spin.wait(&mut fds, due).map_err(std::io::Error::from)?;
         let is_ready = |fd: &PollFd<'_>| !fd.revents().is_empty();
@@ -415,7 +416,7 @@ impl Server {
                 Protocol::NvmeTcp => Box::new(nvme_tcp::Session::new()),
                 Protocol::VhostUser => match vhost::Session::new(self.export.read_only) {
                     Ok(session) => Box::new(Guest::new(session)),
-                    // Without rings, the client is dropped.
+                    // The rings cannot be created: drop the client.
                     Err(_) => continue,
                 },
             };
@@ -434,14 +435,14 @@ fn has_seat(line_clients: &[LineClient], form: Form) -> bool {
     line_clients.iter().filter(|line_client| line_client.form == form).count() < ASKERS_MAX
 }
 
-/// Passes answers to connections, which may then submit further requests. Returns the number of these.
+/// Passes answers to connections. Returns the number of requests that these submit in turn.
 fn hand_over(
     answers: &mut Vec<(u64, Result<Vec<u8>, CommandError>)>,
     connections: &mut BTreeMap<u32, Connection>,
     shared: &mut Shared<'_>,
 ) -> usize {
     for (tag, result) in answers.drain(..) {
-        // The connection may be closed.
+        // The answers of a closed connection are dropped.
         if let Some(connection) = connections.get_mut(&((tag >> 32) as u32)) {
             connection.session.answer(tag as u32, result, shared);
         }
@@ -453,13 +454,12 @@ fn hand_over(
     waiting.sum()
 }
 
-/// Defers if `error` means that the system lacks resources for a connection.
-///
-/// The client stays in the queue, so another attempt would fail at once. Other errors concern one client, or
-/// mean that no client waits.
+/// Pauses accepting if `error` means that the system lacks resources for a connection.
 fn defer_accepting(error: &std::io::Error, now: Duration, accepts_from: &mut Duration) {
     use rustix::io::Errno;
     let errno = Errno::from_io_error(error);
+    // The client stays in the listen queue, so another attempt would fail at once. Any other error concerns
+    // one client, or means that no client waits.
     if matches!(errno, Some(Errno::MFILE | Errno::NFILE | Errno::NOBUFS | Errno::NOMEM)) {
         *accepts_from = now + ACCEPT_RETRY;
     }

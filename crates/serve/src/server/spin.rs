@@ -11,11 +11,11 @@ use strobe_types::SimTime;
 use crate::clock::Clock;
 
 const SPIN_MAX: Duration = Duration::from_micros(100);
-/// Gap between two clock readings that indicates a preemption. It is shorter than a time slice.
+/// Gap between two clock readings that counts as a preemption. It is shorter than a time slice.
 const PREEMPTED: Duration = Duration::from_millis(1);
-/// Back-off without busy polling after the first preemption. Each further one doubles it.
+/// Pause in busy polling after the first preemption. Each further one doubles it.
 const BACK_OFF_MIN: Duration = Duration::from_millis(4);
-/// Maximum back-off, and time without a preemption that resets it.
+/// Maximum back-off. A preemption this long after the end of a back-off counts as the first.
 const BACK_OFF_MAX: Duration = Duration::from_secs(1);
 
 /// Adaptive busy polling, after KVM's halt polling.
@@ -23,7 +23,8 @@ const BACK_OFF_MAX: Duration = Duration::from_secs(1);
 /// Waking a sleeper on an idle core takes longer than serving a request from memory. A wait polls for up to
 /// [`SPIN_MAX`] before it sleeps, under two conditions:
 ///
-/// 1. The previous wait was shorter. A client that pauses costs one busy poll, an idle server none.
+/// 1. The previous wait was shorter than [`SPIN_MAX`]. A client that pauses costs one busy poll, an idle
+///    server none.
 /// 2. The thread was not preempted recently. On a busy machine a spinning thread uses up its time slice, while
 ///    a sleeper is woken at once. Each preemption doubles the back-off.
 #[derive(Debug)]
@@ -38,7 +39,7 @@ pub(super) struct Spin {
 }
 
 impl Spin {
-    /// A single core is left to the client.
+    /// Disables busy polling on a single core, which the client needs.
     pub(super) fn new() -> Self {
         Self {
             clock: Clock::from(SimTime::ZERO),
@@ -56,6 +57,7 @@ impl Spin {
         let spin = if is_worthwhile { SPIN_MAX.min(timeout) } else { Duration::ZERO };
         let mut now = began;
         let mut ready = 0;
+        // Poll without a timeout. Each clock reading may detect a preemption, which ends the spin.
         while ready == 0 && since(now, began) < spin && now >= self.spins_from.get() {
             ready = poll_for(fds, Duration::ZERO)?;
             now = self.poll();
@@ -63,6 +65,7 @@ impl Spin {
         if ready == 0 {
             poll_for(fds, timeout.saturating_sub(since(now, began)))?;
             now = self.clock.now();
+            // A sleep is no preemption: the gap to the next reading starts here.
             self.polled.set(now);
         }
         self.was_short.set(since(now, began) < SPIN_MAX);

@@ -9,7 +9,7 @@ use rustls::{ServerConfig, ServerConnection};
 
 use super::ServeError;
 
-/// Maximum socket reads in one call. The limit keeps a fast client from blocking the server.
+/// Maximum socket reads in one call.
 const LOOKS_MAX: usize = 16;
 
 /// Certificate and private key of a server.
@@ -67,6 +67,7 @@ impl Encrypted {
     pub(super) fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
         let mut filled = 0;
         self.has_buffered = false;
+        // The limit keeps a fast client from blocking the server.
         for _ in 0..LOOKS_MAX {
             match self.tls.reader().read(&mut buffer[filled..]) {
                 Ok(0) => return Ok(filled),
@@ -84,10 +85,12 @@ impl Encrypted {
                 Err(error) => return Err(error),
             }
             let outcome = self.tls.process_new_packets();
-            // An alert tells the client the reason.
+            // If the packet is invalid, this sends the alert that tells the client the reason.
             self.flush()?;
             outcome.map_err(|error| io::Error::new(io::ErrorKind::InvalidData, error))?;
         }
+        // After the last read, decrypted bytes may remain in rustls. The caller must not wait for the socket
+        // then.
         self.has_buffered =
             self.tls.process_new_packets().is_ok_and(|state| state.plaintext_bytes_to_read() > 0);
         if filled > 0 { Ok(filled) } else { Err(io::ErrorKind::WouldBlock.into()) }

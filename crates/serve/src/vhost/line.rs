@@ -8,18 +8,18 @@ use strobe_virtio::{GuestMemoryMmap, Inflight, Ring};
 #[derive(Debug)]
 pub(super) struct Line {
     pub(super) ring: Ring,
-    /// The guest announces requests here.
+    /// Event file on which the guest announces requests.
     pub(super) kick: Option<File>,
-    /// The guest is notified of completions here.
+    /// Event file that notifies the guest of completions.
     pub(super) call: Option<File>,
     pub(super) is_placed: bool,
     pub(super) is_enabled: bool,
     pub(super) in_flight: usize,
-    /// Requests that were in flight in another process, oldest first.
+    /// Heads of requests left in flight by an earlier server process, oldest first.
     pub(super) again: Vec<u16>,
     /// True if the ring was started with the in-flight memory.
     pub(super) is_recovered: bool,
-    /// True if requests may wait that the guest will not announce again.
+    /// True if the ring may hold requests that the guest has already announced.
     pub(super) is_pending: bool,
     /// True if the guest needs a notification of completions.
     pub(super) is_to_tell: bool,
@@ -45,7 +45,7 @@ impl Line {
         self.kick.is_some() && self.is_placed && self.is_enabled
     }
 
-    /// True if a request may wait that can be taken.
+    /// True if the ring may hold a request and can take one more.
     pub(super) fn can_take(&self) -> bool {
         let has_more = self.is_pending || !self.again.is_empty();
         self.is_running() && has_more && self.in_flight < self.ring.size().into()
@@ -62,6 +62,8 @@ impl Line {
         }
         let used = self.ring.used(memory)?;
         self.again = inflight.recover(at, used, self.ring.size())?;
+        // Entries from `used` on are either in `again` or were never taken. The ring continues after those in
+        // `again`.
         self.ring.resume(used, self.again.len() as u16);
         // The old process may have ended before it notified the guest of completions.
         (self.is_recovered, self.is_to_tell) = (true, true);
@@ -85,13 +87,14 @@ impl Line {
         }
         match self.call.as_mut().map(|call| call.write_all(&1_u64.to_ne_bytes())) {
             None | Some(Ok(())) => Ok(()),
-            // The guest's counter is full: it has ignored billions of notifications.
+            // The event counter is full, so the guest has a notification anyway.
             Some(Err(error)) if error.kind() == std::io::ErrorKind::WouldBlock => Ok(()),
             Some(Err(error)) => Err(format!("cannot notify the guest of completions: {error}")),
         }
     }
 }
 
+// Makes an event file non-blocking: a read without an event must not stop the server.
 pub(super) fn patient(file: OwnedFd) -> Result<File, String> {
     let flags = fcntl_getfl(&file).map_err(|error| error.to_string())?;
     fcntl_setfl(&file, flags | OFlags::NONBLOCK).map_err(|error| error.to_string())?;

@@ -14,7 +14,7 @@ pub const RINGS: u16 = 64;
 pub const IN_FLIGHT_MAX: usize = 1024;
 /// Data bytes of in-flight requests above which no request is taken.
 pub const OWED_BYTES_MAX: usize = 32 << 20;
-/// Bytes of unread answers at which no further message is handled.
+/// Bytes of unsent answers at which no further message is handled.
 pub const OUTPUT_BYTES_MAX: usize = 64 << 10;
 const REQUEST_BYTES_MAX: usize = 32 << 20;
 const OFFERED: u64 = protocol::MQ | protocol::REPLY_ACK | protocol::CONFIG | protocol::INFLIGHT;
@@ -46,6 +46,7 @@ impl To<'_> {
 
 impl Host for To<'_> {
     fn send(&mut self, slot: u64, commands: &[Command<'_>], data: Option<&[u8]>) {
+        // A write carries FUA itself. Trim and Write Zeroes need a flush after them.
         let leaves_holes =
             matches!(commands.first(), Some(Command::Deallocate(_) | Command::WriteZeroes { .. }));
         self.engine.send(self.tag(slot), commands, data, self.is_forced && leaves_holes);
@@ -86,7 +87,7 @@ impl crate::session::Session for Session {
 }
 
 impl Session {
-    /// Creates a session for an accepted connection. An error if rings cannot be created.
+    /// Creates a session for an accepted connection. Fails if the rings cannot be created.
     pub fn new(read_only: bool) -> Result<Self, String> {
         let options =
             BlockOptions { rings: RINGS, read_only, bytes_max: REQUEST_BYTES_MAX, ..BlockOptions::default() };
@@ -107,7 +108,7 @@ impl Session {
         self.file.as_ref().map(OwnedFd::as_fd)
     }
 
-    /// True if requests can be taken that the guest will not announce again.
+    /// True if a ring may hold requests that were already announced and can be taken.
     pub fn has_pending(&self) -> bool {
         !self.has_ended() && has_space(&self.block) && self.lines.iter().any(Line::can_take)
     }
@@ -128,7 +129,7 @@ impl Session {
         line.ok_or_else(|| format!("ring {index} of a device that has {RINGS}"))
     }
 
-    /// Handles a message. Returns it if it must wait for answers of the drive.
+    /// Handles a message. Returns the message if it must wait for drive answers, or until output is sent.
     pub fn hear(&mut self, message: Message, drive: &dyn Simulated) -> Result<Option<Message>, String> {
         let (header, payload, files) = message;
         let mut answer = None;
@@ -139,7 +140,7 @@ impl Session {
             }
             Request::SetFeatures(features) => {
                 self.block.set_features(features);
-                // Without protocol features, no message enables a ring.
+                // Without protocol features, the front-end never enables a ring, so each ring starts enabled.
                 let is_enabled = features & message::F_PROTOCOL_FEATURES == 0;
                 self.lines.iter_mut().for_each(|line| line.is_enabled |= is_enabled);
             }
@@ -158,7 +159,7 @@ impl Session {
                 self.block.set_config(offset, &bytes);
                 self.store_write_cache()?;
             }
-            // The file must accompany the first byte of its answer.
+            // The file must be sent with the first byte of its answer, so earlier output goes first.
             Request::GetInflight(_) if self.output_bytes() > 0 => return Ok(Some((header, payload, files))),
             Request::GetInflight(area) => {
                 let (file, area) = Inflight::create(area, RINGS)?;
@@ -168,6 +169,7 @@ impl Session {
             Request::SetInflight(area) => self.set_inflight(area, files.into_iter().next())?,
             Request::GetVringBase(index) => {
                 let line = self.line(index)?;
+                // The ring stops now. The index of its next entry is final when no request is in flight.
                 line.kick = None;
                 if line.in_flight > 0 {
                     return Ok(Some((header, payload, Vec::new())));
@@ -191,13 +193,14 @@ impl Session {
         Ok(None)
     }
 
-    /// The memory may come from another process.
     fn set_inflight(&mut self, area: InflightArea, file: Option<OwnedFd>) -> Result<(), String> {
         if self.lines.iter().any(|line| line.is_running() || line.in_flight > 0) {
             return Err("memory for in-flight requests of running rings".to_owned());
         }
         let file = file.ok_or("memory for in-flight requests without its file")?;
+        // The memory may come from an earlier server process, with requests in flight.
         let inflight = Inflight::open(file, area, RINGS)?;
+        // The guest does not repeat its choice of the write cache to a new process.
         if inflight.is_write_through()? {
             self.block.set_write_cache(false);
         }
@@ -239,7 +242,7 @@ impl Session {
                 let has_inflight = self.inflight.is_some();
                 let line = self.line(index)?;
                 line.call = has_file.then(|| file_of(index)).transpose()?;
-                // A guest whose device was restarted may have missed a notification.
+                // If the server was restarted, the guest may have missed a notification.
                 line.is_to_tell |= has_inflight;
                 Ok(())
             }
@@ -278,6 +281,7 @@ impl Session {
             let Line { ring, in_flight, again, is_pending, .. } = line;
             let most = usize::from(ring.size());
             let mut take = |memory: &GuestMemoryMmap, chain: Chain<'_>| {
+                // Slots count up. After the counter wraps, slots that are still in use are skipped.
                 let slot = loop {
                     *last_slot = last_slot.wrapping_add(1);
                     if !block.is_used((*last_slot).into()) {
@@ -293,7 +297,7 @@ impl Session {
                 count += 1;
                 Ok(*in_flight < most && has_space(block))
             };
-            // Requests in flight in another process come before later ones.
+            // Requests left in flight by an earlier server process come before newer ones.
             let (taken, has_space) =
                 if again.is_empty() { (0, true) } else { ring.take_again(memory, again, &mut take)? };
             again.drain(..taken);
@@ -311,6 +315,8 @@ impl Session {
         let returned = returned?;
         let line = &mut self.lines[returned.ring];
         line.in_flight -= 1;
+        // A crash may come between any two of the next steps: record the head, add the used entry, clear the
+        // record.
         let inflight = self.inflight.as_ref().filter(|inflight| inflight.has(returned.ring));
         if let Some(inflight) = inflight {
             inflight.begin_return(returned.ring, returned.head)?;

@@ -20,7 +20,7 @@ use crate::engine::Engine;
 use crate::session::Session as _;
 
 const MEMORY_BYTES: usize = 64 << 20;
-/// Descriptors, used and available entries.
+/// Size of a ring: descriptors, used and available entries.
 const RING_BYTES: u64 = 0x1000;
 const USED: u64 = 0x400;
 const AVAILABLE: u64 = 0x800;
@@ -103,7 +103,7 @@ impl Guest {
         }
     }
 
-    /// Rings continue at their used entries, as with QEMU.
+    /// Connects a new device, whose rings continue at their used index, as with QEMU.
     fn connect(&mut self, engine: &Engine) {
         self.connect_to(engine, Session::new(false).expect("a session"));
     }
@@ -155,7 +155,7 @@ impl Guest {
         self.ask_in(0, ring, kind, sector, bytes);
     }
 
-    /// Up to [`PLACES`] requests can be in flight.
+    /// Offers a request at `place`, one of [`PLACES`].
     fn ask_in(&mut self, place: u16, ring: usize, kind: u32, sector: u64, bytes: u32) {
         assert!(place < PLACES);
         let at = u64::from(place);
@@ -228,7 +228,7 @@ fn requests_of_several_rings_reach_the_drive_and_a_guest_that_comes_back_finds_i
     guest.put(DATA, &[7; 8192]);
     assert_eq!(guest.run(&mut engine, 0, OUT, 8, 8192), 0);
     assert_eq!(guest.run(&mut engine, 1, FLUSH, 0, 0), 0);
-    // A vanished guest has not stopped its rings.
+    // A guest that vanishes does not stop its rings.
     let mut guest = Guest::new(&engine, 2);
     assert_eq!(guest.run(&mut engine, 1, IN, 8, 8192), 0);
     assert_eq!(guest.get::<8192>(DATA), [7; 8192]);
@@ -354,7 +354,7 @@ fn memory_for_requests_is_bounded() {
     let mut guest = Guest::new(&engine, 2);
     assert_eq!(guest.run(&mut engine, 0, IN, 0, 33 << 20), 1, "too large");
     assert_eq!(guest.run(&mut engine, 0, OUT, 0, 33 << 20), 1, "too large");
-    // The request is offered several times.
+    // The guest offers the same request three times.
     guest.ask(1, IN, 0, 20 << 20);
     (0..3).for_each(|_| guest.offer(1, 0));
     let kick = guest.session.kicks()[1].1.try_clone_to_owned().expect("another of it");
@@ -364,7 +364,7 @@ fn memory_for_requests_is_bounded() {
     assert!(!guest.session.has_pending(), "not before some are answered");
     assert_eq!(guest.work(&mut engine), Ok(0), "two are answered");
     assert_eq!(guest.work(&mut engine), Ok(2));
-    // One buffer is used many times.
+    // Many descriptors name the same buffer.
     let buffers = 14;
     let mut table = vec![(HEADERS, 16_u32, NEXT, 1_u16)];
     table.extend((0..buffers).map(|at| (0, MEMORY_BYTES as u32, NEXT | WRITE, at + 2)));

@@ -1,4 +1,4 @@
-//! Drives that are aged without timing, which is fast, and get timing afterwards.
+//! Drives aged by fast writes without timing. Timing is added afterwards.
 
 use strobe_ftl::gc::AnyPolicy;
 use strobe_ftl::{FtlError, MappingScheme as _, PageMap, PageMapConfig, WriteContext};
@@ -15,12 +15,13 @@ use crate::drive::Drive;
 
 const BATCH: u64 = 256;
 
+/// Units between progress reports.
 const TOLD_EVERY: u64 = 1 << 20;
 
 /// Writes that age a drive before virtual time begins.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Ageing {
-    /// Random overwrites in multiples of the capacity, after the whole drive has been written once in order.
+    /// Random overwrites, in multiples of the capacity. They follow a sequential fill of the whole drive.
     pub overwrites: f64,
 }
 
@@ -39,10 +40,10 @@ pub enum AgeingError {
 /// Builds a page-mapped drive of `config` and ages it by `ageing`. The aged drive starts at virtual time 0
 /// with all counters at zero.
 ///
-/// All data written is zeros; a drive that stores bytes keeps only the out-of-band areas (16 bytes per flash
-/// page). `tell` receives the units written so far and their total. Raising `stop` ends the ageing.
+/// Ageing writes zeros; a drive that stores bytes keeps only the out-of-band areas (16 bytes per flash page).
+/// `tell` receives the units written so far and their total. Raising `stop` ends the ageing.
 ///
-/// Cost: some 10 million units per second in order, 1 to 3 million at random.
+/// Cost: about 10 million units per second in order, 1 to 3 million at random.
 pub fn build_aged(
     config: &DriveConfig,
     seed: u64,
@@ -69,7 +70,7 @@ fn grown_old<T: Ageless, M: Medium + Send + 'static>(
     let units = config.logical_units() as u32;
     let random = (ageing.overwrites * f64::from(units)) as u64;
     let total = u64::from(units) + random;
-    // Units are written once in order, then at random. The stop flag is checked between chunks.
+    // Sequential fill, then random overwrites, in chunks between checks of the stop flag.
     let (mut next, mut done) = (0, 0);
     while done < total {
         tell(done, total);
@@ -95,16 +96,15 @@ fn grown_old<T: Ageless, M: Medium + Send + 'static>(
     Ok(aged.timed(config)?)
 }
 
-/// Timing types of a drive during and after ageing. These are the types of ordinary drives, because the
-/// engine is compiled once per type.
+/// Timing types during and after ageing. Ordinary drives use these types, so no further code is compiled.
 pub trait Ageless: Timing + Send + 'static {
     /// Timing of the aged drive.
     type Timed: Timing + Send + 'static;
 
-    /// Operations that take no time.
+    /// Timing during ageing: operations take no time.
     fn untimed() -> Self;
 
-    /// Operations with the times of `array`.
+    /// Timing of the aged drive, with the times of `array`.
     fn timed(array: ArrayTiming) -> Self::Timed;
 }
 
@@ -136,7 +136,7 @@ impl Ageless for SwitchedTiming {
 pub type Aged = AgedOn<Untimed, NoMedium>;
 
 /// Flash and map of a page-mapped drive without timing. After ageing, [`AgedOn::timed`] makes any number of
-/// timed drives in its state.
+/// timed drives in this state.
 #[derive(Clone, Debug)]
 pub struct AgedOn<T: Timing, M: Medium> {
     ftl: PageMap<Chip<T, M>, AnyPolicy>,
@@ -155,8 +155,8 @@ impl Aged {
 impl<T: Ageless, M: Medium + Send + 'static> AgedOn<T, M> {
     fn that_keeps(config: &DriveConfig, seed: u64, data: DataMode) -> Result<Self, BuildError> {
         let plan = Self::plan(config, seed, data)?;
-        // The free space equals that with timing: the open blocks of host and copies are half free on
-        // average.
+        // Without timing, collection maintains erased blocks only, so the free part of open blocks is
+        // subtracted: two per plane (host and relocation), each half free on average.
         let map = plan.map_config();
         let open = plan.geometry.planes();
         let kept = kept_blocks(config)?.saturating_sub(open).max(map.min_free_blocks.unwrap_or(0));
@@ -165,7 +165,7 @@ impl<T: Ageless, M: Medium + Send + 'static> AgedOn<T, M> {
         Ok(Self { ftl, chance: Prng::derive(seed, "age"), seed, data })
     }
 
-    /// Sets a flag that ends writes to this drive and its timed drives, even inside a command.
+    /// Sets the flag that ends writes to this drive and its timed drives, even inside a command.
     pub fn set_stop(&mut self, stop: StopFlag) {
         self.ftl.nand_mut().set_stop(stop);
     }
@@ -194,12 +194,12 @@ impl<T: Ageless, M: Medium + Send + 'static> AgedOn<T, M> {
         })
     }
 
-    /// Writes `count` times one of the first `units` mapping units, chosen at random.
+    /// Makes `count` writes, each to one of the first `units` mapping units at random.
     pub fn overwrite(&mut self, units: u32, count: u64) -> Result<(), FtlError> {
         self.write(count, |chance| chance.below(units))
     }
 
-    /// Writes `count` mapping units, each chosen by `next`.
+    /// Makes `count` writes of one mapping unit, each to the unit that `next` returns.
     pub fn overwrite_at(&mut self, count: u64, mut next: impl FnMut() -> u32) -> Result<(), FtlError> {
         self.write(count, |_| next())
     }
@@ -219,7 +219,7 @@ impl<T: Ageless, M: Medium + Send + 'static> AgedOn<T, M> {
         let mut left = count;
         while left > 0 || !coming.is_empty() {
             std::mem::swap(&mut units, &mut coming);
-            // The next batch is prefetched while this one is written.
+            // Map entries of the next batch are prefetched while this batch is written.
             coming.clear();
             coming.extend((0..left.min(BATCH)).map(|_| {
                 let lpn = Lpn::new(next(&mut self.chance));
@@ -235,8 +235,8 @@ impl<T: Ageless, M: Medium + Send + 'static> AgedOn<T, M> {
         Ok(())
     }
 
-    /// A drive in this state with the timing and controller of `config`. All other keys of `config` must
-    /// equal this drive's. All data is on flash, and all counters are zero.
+    /// A drive in this state with the timing and controller of `config`. Other keys must equal the keys of
+    /// this drive. All data is on flash, and all counters are zero.
     pub fn timed(&self, config: &DriveConfig) -> Result<Box<dyn Simulated>, BuildError> {
         let plan = Self::plan(config, self.seed, self.data)?;
         let mut ftl = self.ftl.clone();

@@ -94,7 +94,7 @@ pub enum BuildError {
         /// Time of an erase, in ns.
         erase: u64,
     },
-    /// No operation is long enough to be suspended.
+    /// No program or erase is long enough to be suspended.
     #[error(
         "drive.nand.suspend.least_left_ns is {given}, a program takes {program} ns and an erase {erase} ns: no \
          operation would ever be suspended; give less than the longer of the two, or drive.nand.suspend.most = 0"
@@ -142,7 +142,7 @@ pub enum BuildError {
         /// Pages per block.
         pages: u32,
     },
-    /// Several times for one program.
+    /// A list of program times with one-shot programming.
     #[error(
         "drive.nand.program_ns gives {types} times, but with drive.nand.pages_per_program = {parts} all pages of a word line \
          are programmed together: give one time for the word line, or pages_per_program = 1"
@@ -204,7 +204,7 @@ pub enum BuildError {
         unit_blocks: u32,
         /// Planes of the drive.
         planes: u32,
-        /// Blocks of one reclaim unit for each handle, in all.
+        /// Blocks of one reclaim unit for every handle.
         wanted: u64,
         /// Spare blocks.
         spare: u32,
@@ -253,26 +253,26 @@ pub enum BuildError {
         /// Good blocks.
         blocks: u32,
     },
-    /// A lower watermark that is too low.
+    /// A low watermark below its minimum.
     #[error(
         "drive.ftl.gc.low_watermark_blocks is {low}, it must be more than the {least} erased blocks that are always kept \
          (drive.ftl.gc.min_free_blocks, or what collection and wear levelling need); 0 lets the drive choose"
     )]
     LowWatermark {
-        /// Lower watermark.
+        /// Low watermark.
         low: u32,
         /// Erased blocks that are always kept.
         least: u32,
     },
-    /// An upper watermark that is not above the lower one.
+    /// A high watermark that is not above the low one.
     #[error(
         "drive.ftl.gc.high_watermark_blocks is {high}, it must be more than the {low} blocks of free space below which the host waits \
          (drive.ftl.gc.low_watermark_blocks); 0 lets the drive choose"
     )]
     HighWatermark {
-        /// Upper watermark.
+        /// High watermark.
         high: u32,
-        /// Lower watermark.
+        /// Low watermark.
         low: u32,
     },
     /// An SLC cache on a drive without a page map.
@@ -383,7 +383,7 @@ pub enum BuildError {
     /// The drive could not be recovered from its flash.
     #[error(transparent)]
     Recovery(#[from] RecoveryError),
-    /// No capacity, or more than the largest.
+    /// A capacity of 0, or above the maximum.
     #[error("drive.ftl.logical_pages is {0}, it must be between 1 and {max}", max = u32::MAX - 1)]
     LogicalPages(u64),
 }

@@ -56,7 +56,7 @@ fn check_groups(config: &DriveConfig, geometry: &Geometry) -> Result<(), BuildEr
     }
 }
 
-/// Maximum handles of all reclaim groups together: each is a stream.
+/// Maximum handles of all reclaim groups together. Each is a stream.
 const HANDLES_MOST: u32 = 64;
 
 pub(super) fn groups(config: &DriveConfig) -> u8 {

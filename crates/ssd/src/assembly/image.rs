@@ -16,7 +16,7 @@ use crate::config::{DataMode, DriveConfig, DurableMap};
 use crate::device::Simulated;
 use crate::drive::Drive;
 
-/// Keys below `drive` that determine the content of flash, apart from geometry and capacity.
+/// Keys below `drive` that determine flash content, apart from geometry and capacity.
 const KEPT: [&str; 10] = [
     "nand.endurance_pe",
     "nand.factory_bad_blocks",
@@ -33,7 +33,7 @@ const KEPT: [&str; 10] = [
 /// Creates the drive of `config` on the image at `path`, or recovers an existing one as after a power cut.
 ///
 /// An image of another geometry, capacity, endurance or use of flash is rejected. Policies, timing and
-/// controller may differ. `seed` is for policies; bad blocks are decided when the image is created.
+/// controller may differ. For an existing image, `seed` affects policies only.
 pub fn build_on_image(
     config: &DriveConfig,
     timing: bool,
@@ -43,6 +43,7 @@ pub fn build_on_image(
     let wrong = |error| BuildError::Image { path: path.display().to_string(), error };
     check_keys(config).map_err(wrong)?;
     let (geometry, logical) = checked(config)?;
+    // A dangling symbolic link counts as existing: opening it fails, so no image is created elsewhere.
     let image = match fs::symlink_metadata(path) {
         Err(error) if error.kind() == std::io::ErrorKind::NotFound => None,
         _ => Some(Image::open(path, Access::Write).map_err(|error| wrong(error.into()))?),
@@ -79,12 +80,12 @@ fn on_image(
     let info = ImageInfo { geometry, wear, seed, slc_bits: plan.slc_bits(), power_on_ns: 0, config };
     let chip = plan.worn(Chip::create_image(path, info, timing).map_err(wrong)?.in_word_lines(parts));
     plan.policy().and_then(|policy| plan.page_mapped(chip, policy)).inspect_err(|_| {
-        // If the drive cannot be built, its file is removed. If removal fails, no data is lost.
+        // If the drive cannot be built, its new file is removed. A failed removal loses no data.
         let _ = fs::remove_file(path);
     })
 }
 
-/// Rejects a drive whose state would not be complete in the image.
+/// Rejects a drive whose durable state an image cannot hold completely.
 fn check_keys(config: &DriveConfig) -> Result<(), ImageProblem> {
     let require =
         |fits: bool, key, needed| if fits { Ok(()) } else { Err(ImageProblem::Key { key, needed }) };
@@ -98,7 +99,7 @@ fn check_keys(config: &DriveConfig) -> Result<(), ImageProblem> {
 
 fn check_alike(info: &ImageInfo, plan: &Plan<'_>) -> Result<(), ImageProblem> {
     info.expect_geometry(&plan.geometry).map_err(|error| ImageProblem::Unlike(error.to_string()))?;
-    // Every difference is reported, not only the first.
+    // All differences are reported, not only the first.
     let (was, is) = (&drive_of(info)?, plan.config);
     let mut differences = Vec::new();
     let mut compare = |key: &str, image: String, wanted: String| {
@@ -130,7 +131,7 @@ fn table(config: &DriveConfig) -> toml::Value {
     toml::Value::try_from(config).unwrap_or_else(|_| toml::Table::new().into())
 }
 
-/// A missing key has its default value.
+/// Value of `key` as text. A missing key has its default.
 fn value(table: &toml::Value, key: &str) -> String {
     let found = key.split('.').try_fold(table, |table, part| table.get(part));
     found.map_or_else(|| "the default".to_owned(), ToString::to_string)
@@ -143,7 +144,7 @@ fn drive_of(info: &ImageInfo) -> Result<DriveConfig, ImageProblem> {
     Ok(config)
 }
 
-/// Host memory of a drive on an image, in bytes: little more than for a drive without data.
+/// Host memory of a drive on an image, in bytes: slightly more than for a drive without data.
 pub fn image_memory_bytes(config: &DriveConfig) -> Result<u64, BuildError> {
     let (geometry, logical) = checked(config)?;
     let chip = Chip::<SwitchedTiming, NoMedium>::memory_bytes(&geometry);
@@ -151,7 +152,7 @@ pub fn image_memory_bytes(config: &DriveConfig) -> Result<u64, BuildError> {
     Ok(chip + file + memory_outside_chip(config, &geometry, logical))
 }
 
-/// The drive of an image, loaded into memory. The file is never written.
+/// The drive of an image, loaded into memory. Its writes do not reach the file.
 pub type ImageDrive = Drive<PageMap<Chip<SwitchedTiming, DataMedium>, AnyPolicy>>;
 
 /// Content of an image.
@@ -165,7 +166,7 @@ pub struct Examined {
     pub erase_counts: Vec<u32>,
     /// Number of bad blocks.
     pub bad_blocks: u32,
-    /// The recovered drive and its recovery, or the reason why it cannot be recovered.
+    /// The recovered drive and its recovery, or the reason why recovery failed.
     pub drive: Result<(ImageDrive, Recovery), RecoveryError>,
 }
 
@@ -175,8 +176,8 @@ pub fn image_config(image: &Image) -> Result<DriveConfig, ImageProblem> {
     drive_of(image.info())
 }
 
-/// Reads all of `image` into memory, checks it and recovers its drive there. Damaged parts are left out; the
-/// drive holds all data that can be recovered.
+/// Loads all of `image` into memory, checks it and recovers its drive. Damaged parts are left out; the drive
+/// holds all recoverable data.
 pub fn examine(image: &Image) -> Result<Examined, ImageProblem> {
     let info = image.info();
     let config = drive_of(info)?;

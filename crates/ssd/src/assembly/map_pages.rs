@@ -12,8 +12,8 @@ pub(super) fn check(config: &DriveConfig, mapping: Mapping) -> Result<(), BuildE
     Ok(())
 }
 
-/// Settings of map pages. Entry size and protected segment are not configurable; only tests of the engine
-/// vary them.
+/// Settings of map pages, if any. Entry size and protected segment are not configurable: only tests of the
+/// engine vary them.
 pub(super) fn translation(config: &DriveConfig) -> Option<TranslationConfig> {
     if config.ftl.durable_map == DurableMap::Pages {
         return Some(TranslationConfig::loaded());

@@ -22,8 +22,8 @@ pub fn memory_bytes(config: &DriveConfig) -> Result<u64, BuildError> {
     Ok(chip + order + memory_outside_chip(config, &geometry, logical))
 }
 
-/// Host memory that a drive needs before anything is written, in bytes. A drive that stores every byte grows
-/// as it is written.
+/// Host memory that a drive needs before anything is written, in bytes. The memory of a drive that stores
+/// bytes grows with the data written.
 pub fn empty_memory_bytes(config: &DriveConfig) -> Result<u64, BuildError> {
     let (geometry, logical) = checked(config)?;
     let chip = match config.nand.data {
@@ -48,8 +48,8 @@ pub(super) fn memory_outside_chip(config: &DriveConfig, geometry: &Geometry, log
         DataMode::Bytes => 32 + unit_bytes,
         _ => 0,
     };
-    // A buffered unit takes a tree node and a queue entry, a unit of the non-volatile cache two tree nodes.
-    // Each also takes its content if stored.
+    // A buffered unit takes a map entry and a queue entry, and a unit of the non-volatile cache two tree
+    // nodes. Both also take their content if bytes are stored.
     let controller = &config.controller;
     let buffered = controller.write_buffer_bytes.div_ceil(unit_bytes);
     let non_volatile = controller.nvram.bytes.div_ceil(unit_bytes).min(logical.into());
@@ -68,7 +68,7 @@ fn policy_bytes(gc: &GcConfig, geometry: &Geometry) -> u64 {
         Some(Victim::Score(_)) => Kinetic::<LinearScore>::bytes_per_block(),
         None => Formula::bytes_per_block(),
     };
-    // These policies keep the time of the write of each unit (in ticks), and its validity.
+    // These policies keep for each unit the tick of its write (8 bytes) and its validity (1 byte).
     let by_unit = matches!(victim, Some(Victim::Scata(_))) || gc.victim.contains("age_newest_valid");
     let per_unit = if by_unit { 9 } else { 0 };
     u64::from(geometry.blocks()) * per_block + u64::from(geometry.units()) * per_unit

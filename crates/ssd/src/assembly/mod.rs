@@ -1,4 +1,8 @@
-//! Builds a drive from a configuration. Only this module turns names into types.
+//! Builds a drive from a configuration. Only this module turns configured names into Rust types.
+//!
+//! 1. `checked` rejects impossible configurations.
+//! 2. `Plan::build` chooses flash and timing types.
+//! 3. `page_mapped` or `block_mapped` builds the drive, or recovers it from used flash.
 
 mod aged;
 mod error;
@@ -40,13 +44,14 @@ pub use self::memory::{empty_memory_bytes, memory_bytes};
 pub use self::own::DriveBuilder;
 pub use self::watermarks::{collection_read_pages, kept_blocks};
 
-/// Builds a fresh drive. With `timing = false` it only counts operations. `seed` decides all random choices,
-/// such as bad blocks, failures, jitter and policies.
+/// Builds a fresh drive. With `timing = false` the drive only counts operations. `seed` decides all random
+/// choices, such as bad blocks, failures, jitter and policies.
 ///
 /// Memory is proportional to the drive; see [`memory_bytes`]. [`DriveBuilder`] takes custom policies.
 pub fn build(config: &DriveConfig, timing: bool, seed: u64) -> Result<Box<dyn Simulated>, BuildError> {
     let plan = Plan::new(config, seed)?;
-    // A concrete type makes greedy 7 % faster in runs that only count, and other policies less than 2 %.
+    // A concrete policy type makes greedy 7 % faster in runs that only count. Other policies would gain less
+    // than 2 %.
     if plan.only_counts(timing) {
         let chip = plan.chip::<Untimed, NoMedium>(Untimed::default());
         return match Victim::named(&config.ftl.gc.victim).filter(|_| handles::groups(config) == 1) {
@@ -81,8 +86,8 @@ pub(crate) fn checked(config: &DriveConfig) -> Result<(Geometry, u32), BuildErro
         Ok(units) if units > 0 && units < u32::MAX => {
             let sectors = logical * u64::from(geometry.sectors_per_unit());
             config.controller.nvram.check(sectors, nand.data == DataMode::Bytes)?;
-            // Impossible configurations have been rejected with specific reasons; check the documented
-            // ranges.
+            // The documented ranges are checked after the specific reasons, because these give better
+            // messages.
             config.check()?;
             if let Some(text) = config.ftl.placement.scheme.formula() {
                 FormulaPlacement::check(text).map_err(BuildError::Placement)?;
@@ -96,7 +101,7 @@ pub(crate) fn checked(config: &DriveConfig) -> Result<(Geometry, u32), BuildErro
     }
 }
 
-/// The geometry of programs: with one-shot programming, a page is a word line.
+/// The geometry as seen by programs: with one-shot programming, a page is a whole word line.
 fn geometry(config: &DriveConfig) -> Result<Geometry, BuildError> {
     let nand = &config.nand;
     let spec = GeometrySpec {
@@ -134,7 +139,7 @@ fn check_time(config: &DriveConfig) -> Result<(), BuildError> {
         }
         _ => {}
     }
-    // Suspending must take less than the shortest operation, in SLC mode as well.
+    // A suspend and its resume must take less time than the shortest operation, in SLC mode as well.
     let slc = config.ftl.slc_cache.is_on().then_some(&nand.slc);
     let shortest_program = slc.map_or(u64::MAX, |slc| slc.program_ns).min(programs.shortest());
     let shortest_erase = slc.map_or(u64::MAX, |slc| slc.erase_ns).min(nand.erase_ns);
@@ -158,7 +163,7 @@ fn check_marks(config: &DriveConfig, geometry: &Geometry, logical_units: u32) ->
     if let Some(low) = given(gc.low_watermark_blocks).filter(|&low| low <= least) {
         return Err(BuildError::LowWatermark { low, least });
     }
-    // The smallest automatic lower watermark is one block above the erased blocks always kept.
+    // The smallest automatic low watermark is one block above the erased blocks that are always kept.
     let low = given(gc.low_watermark_blocks).unwrap_or(least + 1);
     if let Some(high) = given(gc.high_watermark_blocks).filter(|&high| high <= low) {
         return Err(BuildError::HighWatermark { high, low });
@@ -176,7 +181,7 @@ fn check_marks(config: &DriveConfig, geometry: &Geometry, logical_units: u32) ->
     if gc.victims > blocks { Err(BuildError::Victims { victims: gc.victims, blocks }) } else { Ok(()) }
 }
 
-/// Good blocks, and those not needed for logical units: the spare blocks.
+/// Good blocks, and spare blocks: the good blocks beyond logical units and static SLC blocks.
 fn good_and_spare(config: &DriveConfig, geometry: &Geometry, logical_units: u32) -> (u32, u32) {
     let blocks = geometry.blocks() - config.nand.factory_bad_blocks;
     let kept = config.ftl.slc_cache.static_blocks;
@@ -198,7 +203,7 @@ pub(crate) fn block_map_config(
     })
 }
 
-/// Settings of the page map. Automatic values (0 in the configuration) need the geometry.
+/// Settings of the page map. The geometry determines automatic values (0 in the configuration).
 pub(crate) fn map_config(
     config: &DriveConfig,
     geometry: &Geometry,
@@ -216,6 +221,7 @@ fn map_with(
     placement: PlacementKind,
 ) -> PageMapConfig {
     let gc = &config.ftl.gc;
+    // In the configuration, 0 stands for an automatic or disabled setting.
     let map = PageMapConfig {
         logical_units,
         gc_stream: if config.ftl.placement.scheme == SchemeName::SepGc { GcStream::Own } else { gc.stream },
@@ -230,7 +236,7 @@ fn map_with(
         leveling: leveling(&config.ftl.wear_leveling),
         virtual_map_entries: match config.ftl.copy_mode {
             CopyMode::Physical => 0,
-            // Addresses and virtual numbers share one range.
+            // Flash addresses and virtual numbers share the range of 32 bits.
             CopyMode::Logical => config.ftl.virtual_map_entries.min(u32::MAX - 1 - geometry.units()),
         },
         translation: map_pages::translation(config),
@@ -245,21 +251,23 @@ fn map_with(
         refresh: config.ftl.refresh.get(config.nand.read_retry.days_per_second),
         seed,
     };
-    // Watermarks depend on the reserves of the other settings.
+    // Watermarks depend on the reserves that the settings above need.
     let watermarks = (gc.mode == GcMode::Background).then(|| watermarks::of(config, geometry, &map));
     PageMapConfig { watermarks, ..map }
 }
 
-/// Blocks reserved for failing programs. More are needed with a probability below 10⁻⁹ while a block on every
-/// plane is filled.
+/// Blocks reserved for failing programs. More fail with a probability below 10⁻⁹ while a block per plane,
+/// plus one, is filled.
 fn fault_reserve(program_fail_rate: f64, geometry: &Geometry) -> u32 {
     if program_fail_rate <= 0.0 {
         return 0;
     }
+    // Programs while one block on every plane, and one more block, are filled.
     let programs = f64::from(geometry.pages_per_block()) * f64::from(geometry.planes() + 1);
     // More spare blocks cannot save a drive on which every second block fails.
     let mean = (program_fail_rate * programs).min(16.0);
-    // Failures are independent and rare: sum the terms of a Poisson distribution.
+    // Failures are independent and rare, so their number has a Poisson distribution. Sum its terms until 10⁻⁹
+    // is left.
     let (mut failures, mut term, mut covered) = (0, libm::exp(-mean), 0.0);
     loop {
         covered += term;
@@ -271,7 +279,7 @@ fn fault_reserve(program_fail_rate: f64, geometry: &Geometry) -> u32 {
     }
 }
 
-/// The table is flat, so a sweep can change the kind alone.
+/// The configured table is flat, so a sweep can change `kind` alone.
 fn leveling(config: &WearLevelingConfig) -> Option<Leveling> {
     let &WearLevelingConfig { kind, threshold, set_blocks } = config;
     match kind {
@@ -395,7 +403,7 @@ impl<'a> Plan<'a> {
     pub(crate) fn worn<T: Timing, M: Medium>(&self, chip: Chip<T, M>) -> Chip<T, M> {
         let rate = self.config.nand.faults.read_rate;
         let chip = if rate > 0.0 { chip.with_read_faults(rate, self.seed) } else { chip };
-        // Refresh depends on the same wear data as retries.
+        // Refresh uses the read counts and ages that the retry model keeps.
         let retry = self.config.nand.read_retry;
         if retry.is_on() || self.map_config().refresh.is_some() {
             chip.with_retries(retry, self.seed)
@@ -431,6 +439,7 @@ impl<'a> Plan<'a> {
             let ftl = PageMap::with_placement(chip, policy, self.placement()?, self.map_config())?;
             return Ok((Box::new(self.finished(Drive::new(ftl, controller))?), None));
         }
+        // Used flash: the counters of the drive start at zero, so earlier operations are subtracted.
         let before = chip.counts().clone();
         let (ftl, recovery) = PageMap::restart_with_placement(
             chip,

@@ -11,8 +11,7 @@ use super::{BuildError, Plan, block_scheme, handles};
 use crate::config::DriveConfig;
 use crate::device::Simulated;
 
-/// Builder of a page-mapped drive with a custom victim policy or placement; the configuration supplies the
-/// rest.
+/// Builder of a page-mapped drive with a custom victim policy or placement.
 #[derive(Debug)]
 pub struct DriveBuilder<'a> {
     config: &'a DriveConfig,
@@ -25,7 +24,7 @@ pub struct DriveBuilder<'a> {
 }
 
 impl<'a> DriveBuilder<'a> {
-    /// Builder of the drive that [`build`](super::build) would build. Rejects block-mapped drives.
+    /// Builder of the drive of `config`. Rejects block-mapped drives.
     pub fn new(config: &'a DriveConfig, timing: bool, seed: u64) -> Result<Self, BuildError> {
         let Plan { geometry, logical: logical_units, .. } = Plan::new(config, seed)?;
         if block_scheme(&config.ftl.mapping).is_some() {
@@ -76,6 +75,7 @@ impl<'a> DriveBuilder<'a> {
 }
 
 #[derive(Clone, Debug)]
+/// Custom placement; its streams are checked against `layout`.
 pub(crate) struct OwnPlacement {
     pub(crate) layout: StreamLayout,
     placement: Box<dyn Placement>,

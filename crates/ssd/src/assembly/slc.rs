@@ -19,9 +19,9 @@ pub(super) fn check(config: &DriveConfig, geometry: &Geometry) -> Result<(), Bui
     if nand.any_page_order {
         return Err(BuildError::SlcPageOrder);
     }
-    // The bits per cell must divide the programs of a block, each of `pages_per_program` flash pages.
+    // In SLC mode a block has 1/bits of its pages, which must be a whole number of programs.
     let (bits, pages) = (nand.slc.bits_per_cell * nand.pages_per_program, nand.pages_per_block);
-    // Out-of-range values are rejected later.
+    // Values outside their documented range are rejected later.
     if bits > 0 && !pages.is_multiple_of(bits) {
         return Err(BuildError::SlcPages { bits, pages });
     }

@@ -6,9 +6,9 @@ use strobe_types::Geometry;
 use super::{BuildError, checked, good_and_spare, map_config};
 use crate::config::DriveConfig;
 
-/// Watermarks of a map. The automatic lower one is the safe minimum of erased blocks plus all open data
-/// blocks, so the host never waits for a block. The reserve for open blocks is at most an eighth of the spare
-/// blocks.
+/// Watermarks of a map. The automatic low watermark is the safe minimum of erased blocks plus the number of
+/// open data blocks, so the host never waits for a block. The part for open blocks is at most an eighth of
+/// the spare blocks.
 pub(super) fn of(config: &DriveConfig, geometry: &Geometry, map: &PageMapConfig) -> Watermarks {
     let gc = &config.ftl.gc;
     let (_, spare) = good_and_spare(config, geometry, map.logical_units);
@@ -17,7 +17,7 @@ pub(super) fn of(config: &DriveConfig, geometry: &Geometry, map: &PageMapConfig)
     let open_streams = map.placement.open_streams(map.gc_stream == GcStream::Host);
     let least = map.least_erased_blocks(geometry);
     let or = |given: u32, automatic: u32| if given > 0 { given } else { automatic };
-    // If only the upper watermark is given, the lower one stays below it.
+    // If only the high watermark is given, the automatic low watermark stays below it.
     let highest = or(gc.high_watermark_blocks, u32::MAX) - 1;
     let open = open_streams.max(2) * lanes;
     let low = or(gc.low_watermark_blocks, (least + open.min(most)).min(highest));
@@ -38,8 +38,8 @@ pub fn collection_read_pages(config: &DriveConfig) -> u32 {
     }
 }
 
-/// Free space in blocks that background collection maintains while it keeps up with the host: erased blocks
-/// and the free part of open ones. 0 for stop-the-world collection.
+/// Free space, in blocks, that background collection maintains while it keeps up with the host: erased blocks
+/// and the free part of open blocks. 0 for stop-the-world collection.
 pub fn kept_blocks(config: &DriveConfig) -> Result<u32, BuildError> {
     let (geometry, logical) = checked(config)?;
     let watermarks = map_config(config, &geometry, logical, 0).watermarks;

@@ -1,6 +1,7 @@
 //! Checks of drives that program whole word lines.
 //!
-//! `geometry` in `mod.rs` makes a word line one page. The chip reads single flash pages of it (`parts.rs`).
+//! `geometry` in `mod.rs` makes a word line one page of the geometry. The chip reads single flash pages of a
+//! word line (`parts.rs`).
 
 use strobe_nand::Wanted;
 
@@ -11,7 +12,7 @@ pub(super) fn check(config: &DriveConfig) -> Result<(), BuildError> {
     let nand = &config.nand;
     let parts = nand.pages_per_program;
     if parts as usize > Wanted::PARTS_MOST {
-        // Fails: the value is outside its documented range.
+        // This check fails, because the value is outside its documented range.
         config.check()?;
     }
     if !nand.pages_per_block.is_multiple_of(parts) {

@@ -127,7 +127,7 @@ impl RefreshTable {
     /// Refresh settings of a map when `days_per_second` days pass in a second of virtual time; `None` if
     /// blocks are never refreshed.
     ///
-    /// The map measures ages in ns of virtual time; `[drive.nand.read_retry]` sets the length of a day.
+    /// The map measures ages in ns of virtual time. `[drive.nand.read_retry]` sets the length of a day.
     pub(crate) fn get(&self, days_per_second: f64) -> Option<Refresh> {
         let after_ns = (self.days > 0.0).then(|| (self.days / days_per_second * 1e9) as u64);
         let reads = (self.reads > 0).then_some(self.reads);

@@ -1,7 +1,7 @@
 //! The `[drive]` table: every key of the drive, with unit, range and default.
 //!
-//! `strobe schema drive` prints the doc comments of these modules, and error messages quote them. Ranges
-//! given as schema attributes are checked before anything is built.
+//! `strobe schema drive` prints the doc comments of these modules, and error messages quote them. Ranges in
+//! schema attributes are checked before a drive is built.
 
 mod controller;
 mod durable;
@@ -63,8 +63,8 @@ impl DriveConfig {
         Self::over_preset(Table::from_iter([("preset".to_owned(), name.into())]))
     }
 
-    /// The drive of the `[drive]` table `given`; its keys override the preset that it names. A drive of
-    /// another size keeps the preset's over-provisioning.
+    /// The drive of the `[drive]` table `given`, whose keys override the preset that it names. A drive of
+    /// another flash size keeps the over-provisioning of the preset, unless `given` sets the capacity.
     pub fn over_preset(given: Table) -> Result<Self, KeyError> {
         Self::from_table(crate::presets::complete(given)?)
     }
@@ -72,6 +72,7 @@ impl DriveConfig {
     /// The drive of the complete `[drive]` table `table`. Its `preset` key has no effect here.
     pub fn from_table(table: Table) -> Result<Self, KeyError> {
         let config: Self = schema::read(table, Self::schema(), PATH)?;
+        // The schema allows any text for these keys, so names and formulas are checked here.
         VICTIM.check(&config.ftl.gc.victim)?;
         if let Some(scheme) = config.ftl.placement.scheme.formula() {
             PLACEMENT.check(scheme)?;
@@ -85,7 +86,7 @@ impl DriveConfig {
         schema::check(table, Self::schema(), PATH)
     }
 
-    /// Rejects values outside their documented ranges. No drive is built from a rejected configuration.
+    /// Rejects values outside their documented ranges. Building a drive includes this check.
     pub fn check(&self) -> Result<(), KeyError> {
         let refused =
             |error: toml::ser::Error| KeyError::Table { path: PATH.into(), reason: error.to_string() };
@@ -173,7 +174,7 @@ impl NameOrFormula {
                 names.join(", ")
             ));
         }
-        // A single word was probably meant as a name, unless it resembles a variable more than a name.
+        // A single word is treated as a misspelt name, unless a formula variable is nearer than any name.
         let variables = error.known_names();
         let is_word = given.starts_with(|c: char| c.is_ascii_alphabetic())
             && given.chars().all(|c| c.is_ascii_alphanumeric() || "-_".contains(c))

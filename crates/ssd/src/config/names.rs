@@ -9,14 +9,14 @@ use super::placement::{Scheme, SchemeName};
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Victim {
-    /// The block with the fewest valid units, among all blocks or the `window` blocks closed first.
+    /// The block with the fewest valid units, among all blocks or among the `window` blocks closed first.
     Greedy {
         /// True if only the `window` blocks closed first are candidates.
         windowed: bool,
     },
     /// The block with the largest score, computed exactly.
     Score(LinearScore),
-    /// SCATA, in one of two variants.
+    /// SCATA, with one of two ages of invalid units.
     Scata(ScataAge),
     /// The block closed first.
     Fifo,
@@ -24,7 +24,7 @@ pub enum Victim {
     Random,
     /// The block with the fewest valid units among `choices` blocks drawn at random.
     DChoices,
-    /// MiDAS: a block of a placement group that exceeds its size, else one of the last group.
+    /// MiDAS: a block of a placement group that exceeds its size, else a block of the last group.
     Midas,
     /// 2R-Greedy: batches from one of two regions.
     TwoRegions,
@@ -153,7 +153,7 @@ pub struct PlacementInfo {
     pub scheme: SchemeName,
     /// Name used in configurations.
     pub name: &'static str,
-    /// Streams of host writes, then of relocated units.
+    /// Streams of host writes, and streams of relocated units.
     pub streams: [&'static str; 2],
     /// Publication.
     pub source: &'static str,
@@ -308,7 +308,7 @@ pub const MAPPINGS: &[MappingInfo] = &[
 pub(crate) fn block_scheme(mapping: &str) -> Option<BlockScheme> {
     match Mapping::named(mapping) {
         Some(Mapping::Blocks(scheme)) => Some(scheme),
-        // `PageMap` implements both. Any further kind of scheme needs its own case in `Plan::build`.
+        // `PageMap` implements both schemes. Any further kind of scheme needs a case in `Plan::build`.
         Some(Mapping::Page | Mapping::Dftl) | None => None,
     }
 }

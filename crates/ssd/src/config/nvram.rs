@@ -72,7 +72,7 @@ pub enum NvramError {
          [{{ first_sector = 0, sectors = 256 }}], or choose lru or hint"
     )]
     NoRanges,
-    /// The policy fat on a drive that does not store bytes, and so no boot sector.
+    /// The policy fat on a drive that stores no bytes, so it cannot read the boot sector.
     #[error(
         "policy is \"fat\", which reads the boot sector that a host writes: set drive.nand.data = \"bytes\", or give ranges \
          and choose lba-range"
@@ -81,7 +81,7 @@ pub enum NvramError {
     /// Too many ranges.
     #[error("ranges has {0} entries, at most {max} are allowed: merge some", max = NVRAM_RANGES_MAX)]
     ManyRanges(usize),
-    /// A range that is empty or leaves the drive.
+    /// A range that is empty or exceeds the drive.
     #[error(
         "ranges has {sectors} sectors from sector {first_sector} on: give 1 sector or more, all below \
          {drive_sectors}, the sectors of the drive"
@@ -102,8 +102,8 @@ impl NvramConfig {
         self.bytes > 0 && self.policy == NvramPolicyName::Hint
     }
 
-    /// Rejects a cache that a drive of `drive_sectors` cannot have. Other keys are checked even if the cache
-    /// size is 0, because a sweep may begin with 0.
+    /// Rejects a cache that a drive of `drive_sectors` sectors cannot have. All keys are checked even for a
+    /// cache of 0 bytes, because a sweep may begin with 0.
     pub(crate) fn check(&self, drive_sectors: u64, keeps_bytes: bool) -> Result<(), NvramError> {
         match self.ranges.len() {
             _ if self.policy == NvramPolicyName::Fat && !keeps_bytes => return Err(NvramError::NoBytes),

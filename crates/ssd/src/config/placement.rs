@@ -152,20 +152,20 @@ defaults! {
 impl PlacementTable {
     /// Placement of a map with this table.
     ///
-    /// The table is flat, so a sweep can change the scheme alone. Some names stand for one placement with
-    /// different streams.
+    /// The table is flat, so a sweep can change the scheme alone. Several names select one kind of placement
+    /// with different streams.
     pub(crate) fn kind(&self) -> PlacementKind {
         match &self.scheme {
             Scheme::Name(name) => self.named(*name),
             Scheme::Formula(text) => {
-                // An invalid formula is rejected before a drive is built.
+                // An invalid formula is rejected before a drive is built, so the fallback is never used.
                 let layout = FormulaPlacement::layout(text, self.streams, self.handles);
                 layout.map_or(PlacementKind::Single, PlacementKind::Own)
             }
         }
     }
 
-    /// Host memory in bytes of a placement outside the map: a formula, or fk without the known future.
+    /// Host memory in bytes of a placement outside the map: a formula, or fk without its known write times.
     pub(crate) fn own_bytes(&self, logical_units: u32) -> u64 {
         match &self.scheme {
             Scheme::Formula(text) => FormulaPlacement::bytes(text, logical_units),

@@ -1,6 +1,6 @@
-//! Batches of requests from a generator or a trace. This path decides the speed of a run.
+//! Batches of requests from a generator or a trace: the path that decides the speed of a run.
 //!
-//! 1. Without timing and caches, consecutive whole-unit writes are written together (`run_gathered`).
+//! 1. If `can_gather`, consecutive whole-unit writes are written together (`run_gathered`).
 //! 2. With timing and without caches, a whole-unit write takes a short path (`write_unit`).
 //! 3. All other requests take the path of ordinary commands.
 
@@ -15,9 +15,9 @@ use crate::error::CommandError;
 use crate::queue::{Goal, HostQueue};
 use crate::stats::Tally;
 
-/// Prefetch distance of the map entry, in requests.
+/// Prefetch distance of map entries, in requests.
 const ENTRY_AHEAD: usize = 24;
-/// Prefetch distance of the unit's state, in requests.
+/// Prefetch distance of the state of units, in requests.
 const STATE_AHEAD: usize = 10;
 
 impl<F: Inspectable> Drive<F> {
@@ -30,12 +30,12 @@ impl<F: Inspectable> Drive<F> {
         let gather = self.can_gather();
         let is_bare = self.is_timed() && !self.has_cache() && self.oracle.is_none() && self.power.is_none();
         let is_bare = is_bare && self.faults.is_empty() && !self.log().is_on();
-        // A tag holds the number of the batch and the index of the request in it.
+        // A tag holds the batch number and the index of the request in its batch.
         self.batches = self.batches.wrapping_add(1);
         let mut at = 0;
         while let Some(&request) = requests.get(at) {
             if gather && request.op == Op::Write {
-                // A gathered run must not go past the goal.
+                // Gathered writes must not exceed the goal.
                 let left = queue.goal().map_or(u64::MAX, |goal| goal.left(&self.host));
                 let end = requests.len().min(at.saturating_add(usize::try_from(left).unwrap_or(usize::MAX)));
                 let result = self.run_gathered(&requests[at..end]);
@@ -66,6 +66,7 @@ impl<F: Inspectable> Drive<F> {
                 return Err(error);
             }
             let tag = u64::from(self.batches) << 32 | at as u64;
+            // The short path for whole-unit writes; it declines all other requests.
             if is_bare && self.write_unit(now, tag, request) {
                 at += 1;
                 continue;
@@ -80,7 +81,7 @@ impl<F: Inspectable> Drive<F> {
         Ok(at)
     }
 
-    /// Advances to `until`, the time of the next submission, or to `goal`; true if `goal` is reached.
+    /// Advances to `until`, the time of the next submission, but stops at `goal`. True if `goal` is reached.
     #[inline(always)]
     fn pass_to_goal(
         &mut self,
@@ -99,7 +100,7 @@ impl<F: Inspectable> Drive<F> {
     }
 
     /// Equivalent of [`Drive::submit_work`] on a drive without caches, oracle, planned cuts, faults and log.
-    /// Returns false, with nothing done, if the request needs the ordinary path.
+    /// Returns false without a change if the request needs the ordinary path.
     #[inline(always)]
     fn write_unit(&mut self, now: SimTime, tag: u64, request: Request) -> bool {
         let Request { op, lba, sectors, handle } = request;
@@ -138,6 +139,8 @@ impl<F: Inspectable> Drive<F> {
         let mut refused = Ok(());
         while let Some(Completion { tag, at, result, .. }) = self.take_completion(until) {
             queue.complete(at);
+            // Only the first rejection is reported, and unrecovered read errors never are. The index of a
+            // request from an earlier batch is unknown, so it counts as 0.
             if let Err(error) = result
                 && refused.is_ok()
                 && !error.is_unreadable()
@@ -151,7 +154,7 @@ impl<F: Inspectable> Drive<F> {
 
     #[inline(always)]
     fn prefetch(&self, requests: &[Request], at: usize) {
-        // With a write buffer, the map entry of a write is needed only much later.
+        // With a write buffer, the map entry of a write is needed only at write-back.
         let needs_map = |request: &Request| self.buffer.is_none() || request.op == Op::Read;
         if let Some(ahead) = requests.get(at + ENTRY_AHEAD)
             && needs_map(ahead)
@@ -167,7 +170,7 @@ impl<F: Inspectable> Drive<F> {
     }
 
     fn can_gather(&self) -> bool {
-        // Under these conditions only the counts can be observed.
+        // Under these conditions a host can observe counts only, so writes may be combined.
         !self.is_timed()
             && self.oracle.is_none()
             && self.faults.is_empty()
@@ -213,7 +216,7 @@ impl<F: Inspectable> Drive<F> {
         match result {
             Ok(_) => Ok(gathered),
             Err(error) => {
-                // Undo the stamps of the requests after the failing one.
+                // Return the stamps of the requests after the failed one.
                 self.stamp -= gathered as u64 - written - 1;
                 Err((written as usize, error.into()))
             }

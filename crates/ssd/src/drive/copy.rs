@@ -1,4 +1,4 @@
-//! Copies within the drive. Every reason for rejection is checked before anything changes.
+//! Copy commands. All checks precede the first change.
 
 use strobe_ftl::{FtlError, Inspectable};
 use strobe_nand::{Payload, Unit, When};
@@ -9,13 +9,14 @@ use crate::command::{CommandKind, Range};
 use crate::error::CommandError;
 use crate::limits::check_overlap;
 
+/// Merged units that are stored together.
 const MERGED_UNITS: usize = 256;
 
 struct Merge<P> {
     unit: Option<Unit<P>>,
-    /// The source unit read last. Misaligned copies need each source unit twice.
+    /// Source unit read last. A misaligned copy needs each source unit for two destination units.
     source: Option<Unit<P>>,
-    /// Arrival of everything read so far.
+    /// Arrival of all source and old content read so far.
     ready: When,
     done: When,
 }
@@ -41,8 +42,8 @@ impl<F: Inspectable> Drive<F> {
         self.copy_ranges(lba, lba + sectors, sources)
     }
 
-    /// Copies whole units where source and destination are aligned, and merges the rest by sector. No source
-    /// overlaps the destination, so the order does not matter.
+    /// Copies whole units where source and destination are both aligned; merges all other sectors. No source
+    /// overlaps the destination, so any order is correct.
     fn copy_ranges(&mut self, mut to: u64, end: u64, sources: &[Range]) -> Result<When, FtlError> {
         let now = self.at_once();
         let per_unit = u64::from(self.geometry.sectors_per_unit());
@@ -53,7 +54,7 @@ impl<F: Inspectable> Drive<F> {
             let source_end = from + u64::from(source.sectors);
             while from < source_end {
                 let left = source_end - from;
-                // Whole units are copied if both positions are aligned.
+                // The mapping scheme copies whole units if both positions are aligned.
                 let sectors = if (from | to).is_multiple_of(per_unit) && left >= per_unit {
                     let [first, into] = [from, to].map(|sector| self.geometry.lpn_of(Lba::new(sector)));
                     let count = left / per_unit;
@@ -76,8 +77,8 @@ impl<F: Inspectable> Drive<F> {
 
     fn copy_units(&mut self, from: Lpn, to: Lpn, count: u32) -> Result<When, FtlError> {
         let mut written = self.at_once();
-        // The destination is written back as well: the copy need not survive a power cut, but its old content
-        // must.
+        // The mapping scheme copies from flash, so cached source units are written back first. The
+        // destination is written back as well: a power cut may lose the copy, but not the old content.
         for first in [from, to] {
             let now = self.at_once();
             let Some(nvram) = &mut self.nvram else { break };
@@ -111,6 +112,7 @@ impl<F: Inspectable> Drive<F> {
                 if self.units.len() >= MERGED_UNITS {
                     self.store_merged(merge)?;
                 }
+                // A destination unit that the copy overwrites completely needs no old content.
                 if to.is_multiple_of(per_unit) && end - to >= per_unit {
                     F::Payload::zero() // nothing of it will remain
                 } else {
@@ -121,7 +123,7 @@ impl<F: Inspectable> Drive<F> {
                 }
             }
         };
-        // A misaligned part comes from up to two source units.
+        // The sectors of one destination unit come from up to two source units.
         while sectors > 0 {
             let count = sectors.min(per_unit - from % per_unit);
             let source = self.geometry.lpn_of(Lba::new(from));
@@ -144,7 +146,8 @@ impl<F: Inspectable> Drive<F> {
 
     fn store_merged(&mut self, merge: &mut Merge<F::Payload>) -> Result<(), FtlError> {
         if !self.units.is_empty() {
-            // The data comes from flash, so the buffer has it only after the reads are complete.
+            // The caches accept the units before the source reads are complete. The copy itself completes
+            // after these reads.
             let done = self.store_at_once(merge.ready)?;
             let done = self.both(done, merge.ready);
             merge.done = self.both(merge.done, done);

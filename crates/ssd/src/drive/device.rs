@@ -57,7 +57,8 @@ where
     }
 
     fn advance(&mut self, until: SimTime, completions: &mut Vec<Completion>) {
-        // Known completions are delivered before dies begin further operations.
+        // A completion that is already due is delivered without advancing the flash, so dies begin no further
+        // operation.
         if until > self.events_now() || !self.has_completion(until) {
             self.pass(until);
         }
@@ -88,6 +89,8 @@ where
         self.pass(now);
         self.begin_command();
         self.check_medium()?;
+        // Order: empty the write buffer, make the map durable, sync the image, then let background work
+        // finish.
         self.write_all_back()?;
         let written = self.buffer.as_ref().map_or(self.at_once(), |buffer| buffer.programmed_at());
         self.make_durable(written)?;
@@ -110,7 +113,7 @@ where
 }
 
 impl<F: MappingScheme> Drive<F> {
-    /// Bytes of the last read; empty if the medium stores none.
+    /// Bytes of the last read, which covered `range`; empty if the medium stores no bytes.
     pub(super) fn bytes_read(&self, range: Range) -> Vec<u8> {
         if !F::Payload::KEEPS_BYTES {
             return Vec::new();
@@ -120,7 +123,7 @@ impl<F: MappingScheme> Drive<F> {
         for (unit, out) in self.read.iter().zip(bytes.chunks_exact_mut(unit_bytes)) {
             unit.copy_to(out);
         }
-        // The first and the last unit were read whole.
+        // Units were read whole. Drop the sectors before and after `range`.
         let skip = (range.lba.get() * SECTOR_BYTES % unit_bytes as u64) as usize;
         bytes.truncate(skip + range.sectors as usize * SECTOR_BYTES as usize);
         bytes.drain(..skip);

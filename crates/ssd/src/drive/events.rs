@@ -1,11 +1,10 @@
-//! Events of a drive in virtual time: commands proceed, slots become free, garbage collection takes its next
-//! step.
+//! Events of a drive in virtual time: command progress, freed cache slots, steps of garbage collection.
 //!
 //! Order of events at the same time:
 //!
 //! 1. Events of flash.
-//! 2. Timers of the drive.
-//! 3. Waiting work: the write-back of the buffer, stalled commands in order of arrival, flushes.
+//! 2. Due timers of the drive, and completions that are due at once.
+//! 3. Waiting work: the write-back of the buffer, stalled writes in order of arrival, draining commands.
 
 use std::cmp::Reverse;
 use std::collections::{BinaryHeap, VecDeque};
@@ -23,16 +22,16 @@ use crate::stats::Tally;
 
 const NEVER: SimTime = SimTime::from_ns(u64::MAX);
 
-/// Meaning of a token. Tokens from [`strobe_ftl::BACKGROUND`] on belong to the mapping scheme.
+/// Decoded token. Tokens from [`strobe_ftl::BACKGROUND`] on belong to the mapping scheme.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Event {
-    /// The command in this slot can begin: firmware and link have processed it.
+    /// Firmware and link have processed the command in this slot, so it can start.
     Begins(u32),
     /// The operations of the command in this slot are complete.
     Done(u32),
-    /// This number of units of the write buffer is on flash.
+    /// The given number of units of the write buffer is on flash.
     Programmed(usize),
-    /// The units that left the non-volatile cache with this departure number are on flash.
+    /// Units evicted from the non-volatile cache under this departure number are on flash.
     Arrived(u64),
 }
 
@@ -65,12 +64,13 @@ impl Event {
 #[derive(Clone, Debug, Default, Stored)]
 pub(super) struct Events {
     now: SimTime,
-    /// Timers: time, sequence number and token. Equal times run in the order of setting.
+    /// Timers: time, sequence number and token. Timers of equal time run in the order of setting.
     timers: BinaryHeap<Reverse<(SimTime, u64, u64)>>,
     set: u64,
+    /// Tokens due now.
     due: VecDeque<u64>,
     stalled: VecDeque<u32>,
-    /// Commands, mostly flushes, that wait for the write-back of the buffer.
+    /// Commands that wait for the write-back of buffered units.
     draining: Vec<u32>,
     idle: Idle,
 }
@@ -118,7 +118,7 @@ impl<F: Inspectable> Drive<F> {
         if self.log().is_on() {
             self.log_submission(slot);
         }
-        // Firmware, link or throttle delay the begin of the command.
+        // Firmware, link and throttle delay the start of the command.
         if accepted.min(SimTime::from_ns(u64::MAX - 1)) > self.events.now {
             self.events.set(accepted, Event::Begins(slot).token());
         } else {
@@ -127,7 +127,7 @@ impl<F: Inspectable> Drive<F> {
         self.settle_instant();
     }
 
-    /// Adds a command whose work has been issued and completes at `done`.
+    /// Adds a command whose flash operations have been issued and complete at `done`.
     #[inline(always)]
     pub(super) fn add_issued(&mut self, now: SimTime, tag: u64, kind: CommandKind, tally: Tally, done: When) {
         self.on_host_command(now);
@@ -150,7 +150,7 @@ impl<F: Inspectable> Drive<F> {
         self.in_flight.complete(slot, at);
     }
 
-    /// Begins or continues a command; false if it still waits in its queue.
+    /// Starts or resumes a command; false if it keeps waiting in its queue.
     fn step(&mut self, slot: u32) -> bool {
         // New writes queue behind stalled ones.
         let wants_place = matches!(self.in_flight.get(slot).work, Work::Write { .. });
@@ -177,6 +177,7 @@ impl<F: Inspectable> Drive<F> {
                 self.when_there(at, Event::Done(slot));
             }
             Err(error) => self.refuse(slot, error),
+            // A write resumed from the front of the queue is already in the queue.
             Ok(Progress::Stalled) if self.events.stalled.front() != Some(&slot) => {
                 self.stall(slot);
             }
@@ -195,6 +196,7 @@ impl<F: Inspectable> Drive<F> {
                 self.events.set(at, event.token())
             }
             When::At(_) => self.events.due.push_back(event.token()),
+            // The timing model does not know the time yet and reports the event.
             When::With(_) => self.ftl.nand_mut().timing_mut().watch(when, event.token()),
         }
     }
@@ -211,6 +213,7 @@ impl<F: Inspectable> Drive<F> {
 
     #[inline(always)]
     pub(super) fn settle_instant(&mut self) {
+        // Fast path: no event or waiting work is left at the current time.
         let is_over = self.events.due.is_empty()
             && self.events.stalled.is_empty()
             && self.events.draining.is_empty()
@@ -224,10 +227,11 @@ impl<F: Inspectable> Drive<F> {
 
     fn settle_all(&mut self) {
         loop {
-            // Completions processed from here on may lie after a cut, so the state is kept first.
+            // Save the state after new power cuts first: completions processed below may lie after the cuts.
             if self.power.is_some() {
                 self.snapshot_after_cuts();
             }
+            // Order of events at equal times, see the module head.
             while let Some(token) = self.ftl.nand_mut().next_reported() {
                 self.happen(token);
             }
@@ -242,7 +246,7 @@ impl<F: Inspectable> Drive<F> {
     #[inline]
     pub(super) fn catch_up(&mut self, now: SimTime) {
         let now = now.min(SimTime::from_ns(u64::MAX - 1));
-        // Dies begin no operation before time passes, so commands submitted together are scheduled together.
+        // Dies begin operations only as time passes, so all commands submitted at one time compete for them.
         if now > self.events.now {
             self.pass(now);
         }
@@ -280,7 +284,7 @@ impl<F: Inspectable> Drive<F> {
         let entry = self.in_flight.get(slot);
         let is_write = entry.kind == CommandKind::Write;
         let has_failed = entry.result.is_err();
-        // Controller and link add their time after the flash operations.
+        // The transfer to the host and the fixed latency follow the flash operations.
         let at = match entry.work {
             Work::Read { range } if !has_failed => self.controller.send(now, range.bytes()),
             _ => now,
@@ -294,7 +298,7 @@ impl<F: Inspectable> Drive<F> {
 
     fn serve_waiting(&mut self) -> bool {
         let mut has_gone = self.write_back();
-        // Stalled commands proceed in order of arrival: one that still waits holds up the commands behind it.
+        // Stalled writes proceed in order of arrival: a write that keeps waiting blocks all later ones.
         while let Some(&slot) = self.events.stalled.front() {
             let step = self.carry_out(slot);
             if !self.apply_step(slot, step) {
@@ -307,7 +311,7 @@ impl<F: Inspectable> Drive<F> {
             self.log_resumption(slot, waited_ns);
             has_gone = true;
         }
-        // A flush holds up no other flush, so each is tried.
+        // Draining commands do not block each other, so each is tried.
         if !self.events.draining.is_empty() {
             let draining = std::mem::take(&mut self.events.draining);
             for slot in draining {
@@ -319,13 +323,14 @@ impl<F: Inspectable> Drive<F> {
         has_gone || !self.events.due.is_empty()
     }
 
-    /// Writes back the buffer if crowded or for a flush; true if units were written or commands refused.
+    /// Writes back the buffer if above its high watermark or for a flush. True if units were written or
+    /// commands rejected.
     fn write_back(&mut self) -> bool {
         if self.buffer.is_none() {
             return false;
         }
         let in_flight = &mut self.in_flight;
-        // A flush needs all units up to the youngest one at its start.
+        // A flush waits for all arrival numbers up to its `youngest`.
         let wanted = self.events.wanted(|slot| in_flight.get(slot).youngest);
         let mut has_gone = false;
         while let Some(buffer) = &mut self.buffer
@@ -335,7 +340,7 @@ impl<F: Inspectable> Drive<F> {
             match buffer.write_back(&mut self.ftl) {
                 Ok(departed) => self.when_programmed(departed),
                 Err(error) => {
-                    // Commands that wait for a slot or for a flush can never proceed.
+                    // Flash takes no more data, so no waiting command can proceed.
                     let stalled = std::mem::take(&mut self.events.stalled);
                     let draining = std::mem::take(&mut self.events.draining);
                     let has_refused = !stalled.is_empty() || !draining.is_empty();
@@ -357,16 +362,17 @@ impl<F: Inspectable> Drive<F> {
         }
     }
 
-    /// Advances to the next event, at most to `until`; false if none occurs by then.
+    /// Advances to the next event by `until`; false if no event occurs by then.
     #[inline]
     fn advance_to_event(&mut self, until: SimTime) -> bool {
         let timer = self.events.next().unwrap_or(NEVER);
+        // Flash runs first: at equal times its events precede timers.
         let has_event = self.ftl.nand_mut().run(until.min(timer));
         if has_event {
             self.events.now = self.events.now.max(self.ftl.nand().timing().now());
         } else if timer <= until && timer < NEVER {
             self.events.now = self.events.now.max(timer);
-            // All timers of this instant become due together.
+            // All timers of this time become due together.
             while let Some(&Reverse((at, _, token))) = self.events.timers.peek()
                 && at <= timer
             {
@@ -385,6 +391,7 @@ impl<F: Inspectable> Drive<F> {
 
     pub(super) fn pass_to_completion(&mut self) -> SimTime {
         loop {
+            // Each event may add an earlier completion, so the target is determined again after it.
             let known = self.in_flight.first().unwrap_or(NEVER);
             let goes_on = known > self.events.now && self.advance_to_event(known);
             if !goes_on {
@@ -454,6 +461,7 @@ impl<F: Inspectable> Drive<F> {
                     self.latency.record(op, at.since(issued));
                 }
             }
+            // An unrecovered read error counts; a rejected command does not.
             Err(error) if error.is_unreadable() => self.host.add_failed(kind, &entry.tally),
             Err(_) => {}
         }
@@ -461,6 +469,7 @@ impl<F: Inspectable> Drive<F> {
     }
 
     pub(super) fn refuse_at_once(&mut self, now: SimTime, tag: u64, error: CommandError) {
+        // A rejected command has no work, so its slot holds a flush, which is never executed.
         let slot = self.in_flight.add(tag, now, CommandKind::Flush, Work::Flush);
         self.in_flight.get(slot).result = Err(error);
         self.in_flight.complete(slot, now);

@@ -1,4 +1,4 @@
-//! Planned read errors: each occurs when it is due and its place holds data.
+//! Planned read errors. A fault occurs when it is due and its place (unit or flash page) holds data.
 
 use strobe_ftl::Inspectable;
 use strobe_nand::{Lasts, Nand};
@@ -13,7 +13,7 @@ impl<F: Inspectable> Drive<F> {
         Self { faults: Planned::new(faults), ..self }
     }
 
-    /// Applies due faults. Must run before a command does anything.
+    /// Injects due faults. Must run before a command is executed.
     #[inline(always)]
     pub(super) fn bring_faults(&mut self) {
         if !self.faults.is_empty() {
@@ -28,7 +28,7 @@ impl<F: Inspectable> Drive<F> {
         let (now, written) = (self.events.now(), self.host.units_written);
         let due = faults.take_due(now, written, |place| self.is_stored(place));
         due.iter().for_each(|fault| self.bring(fault));
-        // The faults that still wait have been checked, so only later programs matter.
+        // The places of waiting faults have just been checked, so only later programs matter.
         self.ftl.nand_mut().watch_programs(faults.is_waiting());
         self.faults = faults;
     }
@@ -44,7 +44,7 @@ impl<F: Inspectable> Drive<F> {
         }
     }
 
-    /// Marks the destination of a copy for a check: a copy may map units without a program.
+    /// Marks the destination of a copy as a candidate: a logical copy maps units without a program.
     pub(super) fn report_copy(&mut self, destination: Lba, sectors: u64) {
         if sectors > 0 && self.faults.is_waiting() {
             let last = Lba::new(destination.get() + sectors - 1);

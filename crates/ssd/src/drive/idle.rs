@@ -11,7 +11,7 @@ pub(super) const IDLE: u64 = BACKGROUND - 1;
 #[derive(Clone, Copy, Debug, Default, Stored)]
 pub(super) struct Idle {
     last: SimTime,
-    /// True if the timer is set. When it is due and commands have arrived since, it is set again.
+    /// True if the timer is set. A timer that is due is set again if commands have arrived since.
     has_timer: bool,
     is_idle: bool,
 }
@@ -41,6 +41,7 @@ impl<F: Inspectable> Drive<F> {
         let now = self.events.now();
         let idle = self.events.idle();
         let due = idle.last + after_ns;
+        // Commands do not move a timer that is set. It is set again here.
         if now < due {
             return self.events.set(due, IDLE);
         }

@@ -1,4 +1,4 @@
-//! In-flight commands.
+//! In-flight commands, each in a slot from submission to delivery.
 
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
@@ -12,7 +12,9 @@ use crate::stats::Tally;
 
 #[derive(Clone, Debug, Stored)]
 pub(super) enum Content<P> {
+    /// Content of every unit.
     Same(P),
+    /// Data of the range.
     Bytes(Vec<u8>),
 }
 
@@ -82,18 +84,20 @@ pub(super) struct InFlight<P> {
     pub(super) tag: u64,
     pub(super) issued: SimTime,
     pub(super) kind: CommandKind,
-    /// Contribution to the drive's counters, added at its completion.
+    /// Contribution to the drive's counters, added at delivery.
     pub(super) tally: Tally,
     /// Work of the command; a flush if all of it was issued at submission.
     pub(super) work: Work<P>,
     pub(super) result: Result<Vec<u8>, CommandError>,
-    /// Units of a write that have no slot yet, in reverse order.
+    /// Units of a stalled write that are not stored yet, in descending order.
     pub(super) rest: Vec<Unit<P>>,
+    /// Arrival of merged old content.
     pub(super) ready: When,
+    /// Completion of the work so far.
     pub(super) done: When,
-    /// Arrival number of the newest buffered unit when the command began.
+    /// Newest arrival number that the drain covers; 0 before the drain.
     pub(super) youngest: u64,
-    /// Number of the oracle's newest change when the command began.
+    /// Number of the oracle's newest change after the first step of the command.
     pub(super) seen: u64,
     pub(super) stalled: SimTime,
     pub(super) has_begun: bool,
@@ -123,8 +127,8 @@ impl<P> InFlight<P> {
 pub(super) struct InFlightTable<P> {
     slots: Vec<InFlight<P>>,
     unused: Vec<u32>,
-    /// Completions by time, then in the order of `complete` calls. Slots are 64 bits wide because the heap
-    /// moves whole words and would wait for the store of half a word.
+    /// Completion time, sequence number and slot. A slot has 64 bits because the heap moves whole words: a
+    /// word load after a half-word store stalls.
     complete: BinaryHeap<Reverse<(SimTime, u64, u64)>>,
     completed: u64,
     live: usize,
@@ -207,7 +211,7 @@ impl<P> InFlightTable<P> {
         self.complete.peek().map(|&Reverse((at, ..))| at)
     }
 
-    /// Takes the first completion by `until`. The caller reads its slot, then releases it.
+    /// Takes the first completion by `until`. The caller reads the slot, then releases it.
     #[inline(always)]
     pub(super) fn take(&mut self, until: SimTime) -> Option<(SimTime, u32)> {
         if self.first()? > until {
@@ -226,6 +230,7 @@ impl<P> InFlightTable<P> {
             // Drops the data now, not at the next use of the slot.
             entry.work = Work::Flush;
         }
+        // The vector keeps its memory for the next command in this slot.
         entry.rest.clear();
         std::mem::replace(&mut entry.result, Ok(Vec::new()))
     }

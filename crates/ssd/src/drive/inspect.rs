@@ -30,6 +30,7 @@ impl<F: Inspectable> Inspect for Drive<F> {
             return false;
         };
         let lpn = Lpn::new(lpn);
+        // A cached unit is newer than flash. Tombstones and zeros in the cache do not count as data.
         let is_cached =
             |nvram: &Nvram<F::Payload>| nvram.get(lpn).map(|payload| payload != F::Payload::zero());
         if let Some(holds) = self.nvram.as_ref().and_then(is_cached) {
@@ -53,7 +54,7 @@ impl<F: Inspectable> Inspect for Drive<F> {
         let left = |(handle, &pages): (u16, &u64)| {
             let waiting = self.buffer.as_ref().map_or(0, |buffer| buffer.units_with(handle));
             let waiting = waiting * u64::from(self.geometry.sectors_per_unit()) % unit_sectors;
-            // The buffered units may exceed this reclaim unit and continue in the next one.
+            // Buffered units may fill this reclaim unit and continue in the next one.
             let left = (pages * page_sectors + unit_sectors - waiting) % unit_sectors;
             if left == 0 { unit_sectors } else { left }
         };

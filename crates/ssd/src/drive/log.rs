@@ -1,4 +1,4 @@
-//! Log events of host commands.
+//! Events of host commands in the log.
 
 use strobe_ftl::Inspectable;
 use strobe_nand::{EventKind, EventLog, HostCommand, Nand, Timing};

@@ -1,4 +1,9 @@
-//! The drive: all commands take one path, from the checks to the counters.
+//! The drive: the path of a command.
+//!
+//! 1. `work` checks the command.
+//! 2. `accept` delays its start: firmware, link, throttle.
+//! 3. `begin` executes it; `resume` continues a stalled or draining command.
+//! 4. `done` completes it after its flash operations; `take_completion` counts it.
 
 mod batch;
 mod copy;
@@ -43,14 +48,14 @@ pub struct Drive<F: MappingScheme> {
     ftl: F,
     geometry: Geometry,
     controller: Controller,
-    /// Cache in front of the buffer. The buffer holds no unit that this cache holds.
+    /// Non-volatile write cache. The write buffer holds no unit that this cache holds.
     nvram: Option<Nvram<F::Payload>>,
     buffer: Option<WriteBuffer<F::Payload>>,
     write_cache: bool,
     limits: LimitsConfig,
     drive_sectors: u64,
     host: HostCounts,
-    /// Counts of the current command since it was last resumed.
+    /// Counts of the running command since its last start or resumption.
     tally: Tally,
     stalls: StallStats,
     latency: Latency,
@@ -58,7 +63,7 @@ pub struct Drive<F: MappingScheme> {
     /// Time without commands until the host counts as idle; `None` if the mapping scheme does not use idle
     /// time.
     idle_after_ns: Option<u64>,
-    /// Running number: the content of the last write without supplied data.
+    /// Number of the last write without supplied data; its content derives from the number.
     stamp: u64,
     units: Vec<Unit<F::Payload>>,
     read: Vec<F::Payload>,
@@ -107,15 +112,16 @@ impl<F: MappingScheme> Drive<F> {
         }
     }
 
-    /// A drive over used flash; its counters leave out `before`, the operations so far.
+    /// A drive over used flash; its counters exclude `before`, the operations so far.
     pub(crate) fn reopened(ftl: F, controller: &ControllerConfig, before: OpCounts) -> Self
     where
         F: Inspectable,
     {
-        // Synthetic content must differ from that of earlier sessions.
+        // Stamps must differ from the stamps that earlier sessions wrote.
         let stamp = before.total(NandOp::Program) << 20;
         let mut drive = Self { before, stamp, ..Self::new(ftl, controller) };
         if let Some(nvram) = &mut drive.nvram {
+            // The boot sector on flash tells the policy `fat` where the file system keeps its metadata.
             let mut first = vec![0; drive.geometry.unit_bytes() as usize];
             drive.ftl.peek(Lpn::new(0)).copy_to(&mut first);
             nvram.learn(&first, &drive.geometry);
@@ -130,8 +136,8 @@ impl<F: MappingScheme> Drive<F> {
         self
     }
 
-    /// This drive with the non-volatile cache that a power cut left, for a mapping scheme not recovered by
-    /// [`Simulated::restart`](crate::Simulated::restart).
+    /// This drive with `nvram`, the cache after a power cut, if
+    /// [`Simulated::restart`](crate::Simulated::restart) does not recover the mapping scheme.
     #[must_use]
     pub fn with_nvram(self, nvram: Nvram<F::Payload>) -> Self {
         Self { nvram: Some(nvram), ..self }
@@ -142,8 +148,8 @@ impl<F: MappingScheme> Drive<F> {
         &self.ftl
     }
 
-    /// The non-volatile write cache, if any. Without timing, its content before a command is correct after a
-    /// power cut anywhere in that command.
+    /// The non-volatile write cache, if any. Without timing, a copy made before a command is valid after a
+    /// power cut at any point of that command.
     pub fn nvram(&self) -> Option<&Nvram<F::Payload>> {
         self.nvram.as_ref()
     }
@@ -156,9 +162,9 @@ impl<F: MappingScheme> Drive<F> {
 
 enum Progress {
     Done(When),
-    /// The command waits for a slot, in order of arrival.
+    /// The write waits for a cache slot or free flash space, in order of arrival.
     Stalled,
-    /// The command waits for the write-back of the buffer.
+    /// The command waits for the write-back of buffered units.
     Draining,
 }
 
@@ -213,7 +219,7 @@ impl<F: Inspectable> Drive<F> {
         Err(CommandError::NoSuchHandle { handle, handles: self.ftl.handles() })
     }
 
-    /// The limits of trim commands do not apply to requests.
+    /// The configured limits of trims do not apply to requests.
     #[inline(always)]
     fn work_of_request(&mut self, request: Request) -> Result<Work<F::Payload>, CommandError> {
         let range = Range::new(request.lba, request.sectors);
@@ -242,6 +248,7 @@ impl<F: Inspectable> Drive<F> {
         let per_unit = self.geometry.sectors_per_unit();
         match work {
             Work::Read { .. } | Work::WriteZeroes { .. } => self.controller.accept(now, 1),
+            // Without timing, a write skips the controller model.
             Work::Write { .. } if !self.is_timed() => now,
             Work::Write { range, .. } => {
                 let accepted = self.controller.accept(now, 1);
@@ -254,8 +261,8 @@ impl<F: Inspectable> Drive<F> {
         }
     }
 
-    /// Begins or continues a command, after snapshots for power cuts, a check of the medium and due faults;
-    /// then informs the oracle.
+    /// Starts or resumes a command, after snapshots for power cuts, a check of the medium and due faults.
+    /// Then informs the oracle.
     fn carry_out(&mut self, slot: u32) -> Step {
         self.begin_command();
         self.check_medium()?;
@@ -263,13 +270,14 @@ impl<F: Inspectable> Drive<F> {
         self.log().serve(Some(slot));
         let entry = self.in_flight.get(slot);
         let is_first = !std::mem::replace(&mut entry.has_begun, true);
+        // The work is moved out of the table, because executing it borrows the whole drive.
         let empty = Work::Read { range: Range::new(Lba::new(0), 0) };
         let mut work = std::mem::replace(&mut entry.work, empty);
         self.tally = if is_first { self.covered(&work) } else { Tally::default() };
         let step = if is_first { self.begin(slot, &mut work) } else { self.resume(slot, &work) };
         self.record(&work.as_command());
-        // Data written by overlapping commands is not covered by this command's durability guarantee. For the
-        // oracle, neither are units that a write stores after a stall.
+        // At completion, the oracle takes changes up to `seen` as durable. Later changes are not covered:
+        // writes by overlapping commands, and units that this write stores after a stall.
         if self.oracle.is_some() && is_first {
             self.in_flight.get(slot).seen = self.seen();
         }
@@ -278,6 +286,7 @@ impl<F: Inspectable> Drive<F> {
         entry.work = work;
         entry.tally = entry.tally.and(&tally);
         self.log().serve(None);
+        // The medium may have failed during this step.
         self.check_medium()?;
         step
     }
@@ -331,6 +340,7 @@ impl<F: Inspectable> Drive<F> {
     }
 
     fn resume(&mut self, slot: u32, work: &Work<F::Payload>) -> Step {
+        // Only writes stall. All other resumed commands wait for the write buffer to drain.
         match *work {
             Work::Write { range, tag, ref content, .. } => {
                 self.merge_again(slot, range, content);
@@ -397,7 +407,7 @@ impl<F: MappingScheme> Drive<F> {
         }
     }
 
-    /// Constant at compile time if the type excludes timing.
+    /// True if timing is enabled; a compile-time constant for types without timing.
     #[inline(always)]
     fn is_timed(&self) -> bool {
         <F::Nand as Nand>::TIMED && self.is_timed

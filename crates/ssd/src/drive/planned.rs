@@ -30,9 +30,9 @@ pub(crate) enum FaultPlace {
 pub(super) struct Planned {
     by_time: BTreeMap<SimTime, Vec<Fault>>,
     by_writes: BTreeMap<u64, Vec<Fault>>,
-    /// Due faults by place; the places held no data when last checked.
+    /// Due faults by place. The places held no data when last checked.
     waiting: BTreeMap<FaultPlace, Vec<Fault>>,
-    /// Places of `waiting` that may hold data by now.
+    /// Places of `waiting` to be checked again: they may hold data by now.
     candidates: BTreeSet<FaultPlace>,
 }
 
@@ -54,17 +54,19 @@ impl Planned {
         !self.waiting.is_empty()
     }
 
-    /// Marks the places from `first` to `last` for a check: they may hold data now.
+    /// Makes the waiting places from `first` to `last` candidates.
     pub(super) fn on_stored(&mut self, first: FaultPlace, last: FaultPlace) {
         self.candidates.extend(self.waiting.range(first..=last).map(|(&place, _)| place));
     }
 
     pub(super) fn on_programmed(&mut self, page: Ppn) {
+        // Bounds of the keys of all parts of `page`, in the derived order.
         let at = |part| FaultPlace::Page { page, part, parts: part };
         self.on_stored(at(0), at(u32::MAX));
     }
 
     pub(super) fn on_restarted(&mut self) {
+        // After a power cut, recovery may map units again without a program.
         self.candidates.extend(self.waiting.keys());
     }
 

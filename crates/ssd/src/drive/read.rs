@@ -1,4 +1,4 @@
-//! Reads: each unit from the location of its newest version.
+//! Reads. The newest version of a unit is in the non-volatile cache, the write buffer or flash.
 
 use strobe_ftl::{FtlError, Inspectable};
 use strobe_nand::{Payload, When};
@@ -8,7 +8,7 @@ use super::Drive;
 use crate::command::Range;
 
 impl<F: Inspectable> Drive<F> {
-    /// Reads the units of `range`, all of them even if some are unreadable.
+    /// Reads all units of `range`, even if some are unreadable.
     pub(super) fn read(&mut self, range: Range) -> Result<When, FtlError> {
         let Range { lba, sectors } = range;
         let first = self.geometry.lpn_of(lba);
@@ -27,7 +27,7 @@ impl<F: Inspectable> Drive<F> {
             && self.nvram.as_ref().is_none_or(|nvram| nvram.held_units() == 0)
     }
 
-    /// Reads cached units from the caches, and consecutive other units together from flash.
+    /// Reads cached units from the caches, and each run of uncached units from flash.
     fn read_past_caches(&mut self, first: Lpn, last: Lpn) -> Result<When, FtlError> {
         let now = self.events.now();
         let (mut arrived, mut lost) = (When::At(now), None);
@@ -47,12 +47,13 @@ impl<F: Inspectable> Drive<F> {
             }
             let is_cached =
                 |lpn| buffered(lpn).is_some() || self.nvram.as_ref().is_some_and(|nvram| nvram.holds(lpn));
-            // One flash read for each run of uncached units.
+            // One flash read covers a run of uncached units.
             let mut run = 1;
             while lpn.plus(run) <= last && !is_cached(lpn.plus(run)) {
                 run += 1;
             }
-            // After an unreadable unit the rest is still read.
+            // A read error does not end the command: the remaining units are still read. The first one is
+            // reported.
             let read = match self.ftl.read(When::At(now), lpn, run, &mut self.read) {
                 Err(FtlError::Unreadable { lpn, at }) => {
                     lost = lost.or(Some(lpn));
@@ -69,7 +70,7 @@ impl<F: Inspectable> Drive<F> {
         }
     }
 
-    /// Content of a unit for a merge, and the arrival of the content.
+    /// Current content of a unit for a merge, and its arrival.
     pub(super) fn current(&mut self, lpn: Lpn) -> Result<(F::Payload, When), FtlError> {
         let now = self.at_once();
         if let Some(payload) = self.nvram.as_ref().and_then(|nvram| nvram.get(lpn)) {

@@ -1,4 +1,8 @@
-//! [`Simulated`] for [`Drive`]: snapshots, power cuts and the oracle of contents after them.
+//! [`Simulated`] for [`Drive`]: snapshots, power cuts and the oracle.
+//!
+//! 1. At each planned cut, flash takes a snapshot.
+//! 2. `snapshot_after_cuts` saves the other state before later completions.
+//! 3. `recovered` recovers the map from the snapshot.
 
 use strobe_ftl::{Inspectable, Recoverable, Recovery, RecoveryError};
 use strobe_nand::{CutOperations, CutPlan, EventLog, Nand, PowerCuts, Snapshot, Timing};
@@ -15,25 +19,25 @@ use crate::oracle::{Oracle, Verdict};
 #[derive(Clone, Debug)]
 pub(super) struct Plan<P> {
     cuts: Cuts<P>,
-    /// Without timing, the non-volatile cache before the current command; it is correct after a cut anywhere
-    /// in that command.
+    /// Without timing, the non-volatile cache before the current command, valid after a cut at any point of
+    /// that command.
     before: Option<Nvram<P>>,
 }
 
 #[derive(Clone, Debug)]
 enum Cuts<P> {
-    /// One cut, with the state that it left once it has happened.
+    /// One cut at flash operation `operation`. `left` is set once the cut has happened.
     At { operation: u64, left: Option<Box<Left<P>>> },
-    /// Cuts everywhere, with the states left by the cuts that have happened.
+    /// A cut at every flash operation, with the states left so far.
     Everywhere(Vec<Left<P>>),
-    /// This is the drive after a cut. Its recovery may be cut everywhere as well.
+    /// Drive after a cut. Its recovery may be cut everywhere as well.
     Dead { is_cut_again: bool },
 }
 
-/// State after a cut, except for flash.
+/// State after one or more cuts, except for flash.
 #[derive(Clone, Debug)]
 struct Left<P> {
-    /// Number of snapshots that flash has taken up to this state.
+    /// Number of flash snapshots taken when this state was saved.
     snapshots: usize,
     nvram: Option<Nvram<P>>,
     oracle: Option<Box<Oracle<P>>>,
@@ -80,7 +84,7 @@ where
 
     fn cut_everywhere(&mut self) {
         self.ftl.nand_mut().plan_cuts(CutPlan::Everywhere);
-        // A drive that has lost its power is cut during its recovery.
+        // A drive without power executes no commands, so the cuts hit its recovery.
         let cuts =
             if self.is_dead() { Cuts::Dead { is_cut_again: true } } else { Cuts::Everywhere(Vec::new()) };
         self.power = Some(Box::new(Plan::new(cuts)));
@@ -96,7 +100,7 @@ where
         let mut lefts = lefts.into_iter().peekable();
         let mut cuts = Vec::with_capacity(snapshots.len());
         for (at, Snapshot { operation, begun, in_flight, flash }) in snapshots.into_iter().enumerate() {
-            // A saved state belongs to the snapshots before its count.
+            // A saved state belongs to all snapshots below its count that no earlier state covers.
             while lefts.next_if(|left| left.snapshots <= at).is_some() {}
             let Some(left) = lefts.peek() else { break };
             let in_flight = InFlightWork { flash: in_flight, ..left.in_flight };
@@ -159,7 +163,7 @@ where
         self.snapshot_after_cuts();
         let plan = self.power.take().map(|plan| plan.cuts);
         let mut power = None;
-        // Three cases: the planned cut has happened; this drive is itself the result of a cut; or power is
+        // Three cases: the planned cut has happened, this drive is itself the result of a cut, or power is
         // cut now.
         let mut flash = match plan {
             Some(Cuts::At { left: Some(left), .. })
@@ -182,9 +186,9 @@ where
                 flash
             }
         };
-        // The recovery begins when the flash is at rest.
+        // Recovery begins when the flash is at rest.
         let now = now.max(flash.drain()).max(flash.timing().now());
-        // Commands and caches that waited for these operations are gone.
+        // Drop the reports of earlier operations: after the cut, no command or cache waits for them.
         while flash.next_reported().is_some() {}
         flash.timing().log().power_cut(now);
         let (ftl, recovery) = self.ftl.recover(now, flash)?;
@@ -214,7 +218,7 @@ impl<F: Inspectable> Drive<F> {
     #[cold]
     fn snapshot_before_command(&mut self) {
         self.snapshot_after_cuts();
-        // Without timing, the cache before a command is correct after a cut anywhere in it.
+        // Without timing, a cut at any point of the command leaves the cache as before the command.
         if !self.is_timed()
             && let Some(plan) = &mut self.power
         {
@@ -222,8 +226,8 @@ impl<F: Inspectable> Drive<F> {
         }
     }
 
-    /// Keeps the state after new cuts. Must run before new completions, which may lie after the cuts, are
-    /// processed.
+    /// Saves the state after new cuts. Must run before new completions are processed, which may lie after the
+    /// cuts.
     #[cold]
     pub(super) fn snapshot_after_cuts(&mut self) {
         let snapshots = self.ftl.nand().snapshots();
@@ -271,7 +275,7 @@ impl<F: Inspectable> Drive<F> {
         })
     }
 
-    /// Content of a unit, without a flash operation.
+    /// Newest content of a unit, without a flash operation.
     pub(super) fn peek(&self, lpn: Lpn) -> F::Payload {
         let cached = self.nvram.as_ref().and_then(|nvram| nvram.get(lpn));
         let cached = cached.or_else(|| self.buffer.as_ref()?.get(lpn).cloned());
@@ -282,7 +286,7 @@ impl<F: Inspectable> Drive<F> {
         (0..self.ftl.logical_units()).map(|lpn| self.peek(Lpn::new(lpn))).collect()
     }
 
-    /// Records the contents after `command`, even if it failed or was executed only in part.
+    /// Records the contents after `command`, even if the command failed or stalled midway.
     #[inline(always)]
     pub(super) fn record(&mut self, command: &Command<'_>) {
         if self.oracle.is_some() {
@@ -316,7 +320,8 @@ impl<F: Inspectable> Drive<F> {
         self.oracle.as_ref().map_or(0, |oracle| oracle.seen())
     }
 
-    /// Records in the oracle that a command is complete. Completions after a cut do not count.
+    /// Tells the oracle which changes a completed command makes durable. Completions after a cut do not
+    /// count.
     #[cold]
     pub(super) fn record_completion(&mut self, slot: u32) {
         if self.has_lost_power() {

@@ -37,6 +37,7 @@ impl<F: MappingScheme + State> State for Drive<F> {
         if power.is_some() || oracle.is_some() {
             return out.refuse("a power cut is planned, and its plan cannot be saved");
         }
+        // `load_state` reads the parts in this order.
         ftl.save_state(out);
         controller.save_state(out);
         save_part(nvram.as_ref(), out);
@@ -81,6 +82,7 @@ impl<P: Stored> Stored for InFlight<P> {
         kind.store(out);
         tally.store(out);
         work.store(out);
+        // Only results of executed commands can be stored: data, or an unrecovered read error.
         match result {
             Ok(bytes) => (None::<(u64, u32)>, bytes.clone()).store(out),
             Err(CommandError::Unreadable { lba, sectors }) => {

@@ -17,8 +17,8 @@ impl<F: Inspectable> Drive<F> {
         Ok(())
     }
 
-    /// Unmaps the whole units in `ranges`, which are inside the drive or empty. Partial units at the ends of
-    /// a range keep their data, as NVMe and ATA allow.
+    /// Unmaps the units that `ranges` cover completely. All ranges are inside the drive or empty. Partial
+    /// units at the ends of a range keep their data, as NVMe and ATA allow.
     pub(super) fn discard(&mut self, ranges: &[Range]) -> Result<When, FtlError> {
         let mut done = self.at_once();
         for &range in ranges {
@@ -32,6 +32,7 @@ impl<F: Inspectable> Drive<F> {
 
     fn discard_units(&mut self, first: Lpn, count: u32) -> Result<When, FtlError> {
         let done = self.ftl.trim(self.at_once(), first, count)?;
+        // Cached versions must not reappear: a write-back would map the units again.
         self.drop_buffered(first, count);
         if let Some(nvram) = &mut self.nvram {
             nvram.trim(first, count);
@@ -45,8 +46,7 @@ impl<F: Inspectable> Drive<F> {
         self.units.clear();
         let done = match self.geometry.whole_units(range.lba, range.sectors) {
             Some((first, count)) if deallocate => {
-                // Partial units are merged first, so if one cannot be read, the command ends without a
-                // change.
+                // Partial units are merged first: if one is unreadable, the command fails without a change.
                 let [start, end] = [first, first.plus(count)].map(|lpn| self.geometry.first_sector(lpn));
                 let (head, tail) =
                     (start.get() - range.lba.get(), range.lba.get() + u64::from(range.sectors) - end.get());

@@ -1,4 +1,8 @@
-//! Writes of whole mapping units, through the caches or around them.
+//! Writes, from the host's range to caches and flash.
+//!
+//! 1. `gather` splits the range into units and merges partial ones with old content.
+//! 2. The non-volatile cache stores the units that it admits, else the write buffer or flash.
+//! 3. Without a slot the write stalls, and `InFlight::rest` holds its unstored units.
 
 use strobe_ftl::{FtlError, Inspectable, WriteContext};
 use strobe_nand::{Cause, Payload, Unit, When};
@@ -10,7 +14,7 @@ use crate::command::{DataTag, Range};
 type Units<P> = Vec<Unit<P>>;
 
 impl<F: Inspectable> Drive<F> {
-    /// With `fua` (force unit access) the write bypasses the write buffer.
+    /// With `fua` (force unit access) the write bypasses the volatile write buffer.
     #[inline(always)]
     pub(super) fn write(
         &mut self,
@@ -22,7 +26,7 @@ impl<F: Inspectable> Drive<F> {
     ) -> Step {
         let is_unit =
             range.sectors == self.geometry.sectors_per_unit() && self.geometry.sector_in_unit(range.lba) == 0;
-        // Fast path of the common case: one whole unit, no cache.
+        // Fast path: one whole unit, no cache.
         if is_unit && !self.has_cache() && self.ftl.may_write(1) {
             let lpn = self.geometry.lpn_of(range.lba);
             let unit = Unit { lpn, payload: content.of(lpn, range, &self.geometry) };
@@ -46,25 +50,26 @@ impl<F: Inspectable> Drive<F> {
     }
 
     fn write_through(&mut self, slot: u32, ready: When, tag: DataTag) -> Step {
+        // Old content taken from the buffer may still wait for a flash read, until `merged`.
         let merged = self.buffer.as_ref().map_or(When::START, |buffer| buffer.merged());
         let range = match &self.units[..] {
             [first, .., last] => (first.lpn, last.lpn.get() - first.lpn.get() + 1),
             [only] => (only.lpn, 1),
             [] => return Ok(Progress::Done(ready)),
         };
-        // Units that the non-volatile cache admits go there, all others to flash.
+        // The non-volatile cache takes the units that it admits; all others are programmed.
         let (absorbed, others) = self.absorb_all(ready, tag)?;
         self.units = others;
         let ready = self.both(ready, merged);
         let stored = if self.units.is_empty() { self.at_once() } else { self.store_on_flash(ready, tag)? };
-        // Buffered versions are older.
+        // Buffered versions are older. A later write-back would replace the new data.
         self.drop_buffered(range.0, range.1);
         self.in_flight.get(slot).done = stored;
         Ok(Progress::Done(self.both(absorbed, stored)))
     }
 
-    /// Gathers units in `self.units`; returns the arrival of old content merged into partial units. Fails
-    /// before any write if that cannot be read.
+    /// Gathers the units of a range in `self.units`. Partial units are merged with old content; returns its
+    /// arrival. Fails before any write if it is unreadable.
     pub(super) fn gather(
         &mut self,
         lba: Lba,
@@ -87,7 +92,8 @@ impl<F: Inspectable> Drive<F> {
 
     pub(super) fn merge_again(&mut self, slot: u32, range: Range, content: &Content<F::Payload>) {
         let mut rest = std::mem::take(&mut self.in_flight.get(slot).rest);
-        // Other commands may have changed the rest of a partial unit since the stall.
+        // Overlapping commands may have changed a partial unit since the stall, so its old content is merged
+        // again.
         for (lpn, first, count) in self.geometry.parts(range.lba, range.sectors) {
             if count < self.geometry.sectors_per_unit()
                 && let Some(unit) = rest.iter_mut().find(|unit| unit.lpn == lpn)
@@ -101,6 +107,7 @@ impl<F: Inspectable> Drive<F> {
 
     fn store(&mut self, slot: u32, ready: When, tag: DataTag) -> Step {
         let mut rest = std::mem::take(&mut self.units);
+        // `store_units` takes units from the end.
         rest.reverse();
         let entry = self.in_flight.get(slot);
         (entry.rest, entry.ready) = (rest, ready);
@@ -110,8 +117,8 @@ impl<F: Inspectable> Drive<F> {
     pub(super) fn store_units(&mut self, slot: u32, tag: DataTag) -> Step {
         let entry = self.in_flight.get(slot);
         let (mut rest, ready, mut done) = (std::mem::take(&mut entry.rest), entry.ready, entry.done);
-        // Units enter the non-volatile cache one by one, because the slot for one may come from writing back
-        // the next.
+        // Units enter the non-volatile cache one by one: the eviction that frees a slot for one unit may
+        // evict the cached version of the next.
         if self.nvram.is_some() {
             let mut others = Vec::new();
             while let Some(unit) = rest.pop() {
@@ -135,7 +142,7 @@ impl<F: Inspectable> Drive<F> {
         if self.buffer.is_some() {
             while let Some(unit) = rest.pop() {
                 let lpn = unit.lpn;
-                // Units enter in order: the first one without a slot stalls all behind it.
+                // Units enter in order: a unit without a slot stalls all units after it.
                 if !self.buffer.as_ref().is_some_and(|buffer| buffer.has_place(lpn)) {
                     rest.push(unit);
                     let entry = self.in_flight.get(slot);
@@ -149,7 +156,8 @@ impl<F: Inspectable> Drive<F> {
         if rest.is_empty() {
             return Ok(Progress::Done(done));
         }
-        // Without a buffer the rest goes to flash together, or waits for free space.
+        // Without a write buffer, the remaining units are programmed together, or stall until flash has free
+        // space.
         if !self.ftl.may_write(rest.len() as u32) {
             let entry = self.in_flight.get(slot);
             (entry.rest, entry.done) = (rest, done);
@@ -164,9 +172,10 @@ impl<F: Inspectable> Drive<F> {
     fn put_in_buffer(&mut self, unit: Unit<F::Payload>, ready: When, tag: DataTag) -> Result<(), FtlError> {
         let Some(buffer) = &mut self.buffer else { return Ok(()) };
         let lpn = unit.lpn;
-        // The host's part is stored immediately; only the write-back waits for the merged rest.
+        // The unit is readable at once. Only its write-back waits until the old content merged into it has
+        // arrived.
         buffer.merge_until(ready, &mut self.ftl);
-        // Replacing a dirty version takes no slot, so no write-back is due.
+        // Replacing a dirty version takes no slot, so the buffer is no fuller than before.
         if !buffer.put(lpn, unit.payload, self.ftl.relevant(tag)) {
             self.tally.units_written += 1;
             return Ok(());
@@ -195,13 +204,13 @@ impl<F: Inspectable> Drive<F> {
         done
     }
 
-    /// Evicts units to free a slot; false if the write has to wait.
+    /// Evicts units to free a slot; false if the write has to wait for their arrival.
     fn free_nvram_slot(&mut self, lpn: Lpn) -> Result<bool, FtlError> {
         while let Some(nvram) = &mut self.nvram {
             if nvram.has_place(lpn) {
                 return Ok(true);
             }
-            // Units already on their way will free slots.
+            // Evicted units free their slots on arrival, so no more are evicted now.
             if nvram.is_evicting() {
                 return Ok(false);
             }
@@ -213,7 +222,8 @@ impl<F: Inspectable> Drive<F> {
 
     fn absorb(&mut self, unit: Unit<F::Payload>, ready: When, tag: DataTag) -> When {
         let now = self.events.now();
-        // A unit merged with buffered data is written back only when the buffer has that data.
+        // Old content taken from the buffer may still wait for a flash read. The write-back waits for that
+        // read.
         let merged = match self.buffer.as_ref().map(|buffer| buffer.merged()) {
             Some(merged) => self.both(ready, merged),
             None => ready,
@@ -229,7 +239,7 @@ impl<F: Inspectable> Drive<F> {
         When::At(done)
     }
 
-    /// Puts admitted units into the non-volatile cache. Returns their completion, and the other units.
+    /// Stores admitted units in the non-volatile cache. Returns their completion, and the other units.
     fn absorb_all(&mut self, ready: When, tag: DataTag) -> Result<(When, Units<F::Payload>), FtlError> {
         let (mut done, mut others) = (self.at_once(), Vec::new());
         for unit in std::mem::take(&mut self.units) {
@@ -240,8 +250,8 @@ impl<F: Inspectable> Drive<F> {
             while let Some(nvram) = &mut self.nvram
                 && !nvram.has_place(unit.lpn)
             {
-                // A command that cannot stall enters before a slot is free, and completes only after one has
-                // become free.
+                // This command cannot stall. Its unit enters before a slot is free, and the command completes
+                // once evicted units have freed the slot.
                 if let Some(free) = nvram.next_place() {
                     done = self.both(done, free);
                     break;
@@ -255,7 +265,7 @@ impl<F: Inspectable> Drive<F> {
         Ok((done, others))
     }
 
-    /// Stores `self.units` without stalling; returns their completion in the caches or on flash.
+    /// Stores `self.units` in caches or flash without stalling; returns their completion.
     pub(super) fn store_at_once(&mut self, ready: When) -> Result<When, FtlError> {
         let (absorbed, others) = self.absorb_all(ready, DataTag::default())?;
         self.units = others;
@@ -283,12 +293,12 @@ impl<F: Inspectable> Drive<F> {
         self.drain(slot)
     }
 
-    /// Makes everything durable that was written before the command began.
+    /// Makes all data durable that was stored before the drain began.
     pub(super) fn drain(&mut self, slot: u32) -> Step {
         let before = self.in_flight.get(slot).done;
         while let Some(buffer) = &mut self.buffer {
             let entry = self.in_flight.get(slot);
-            // Units buffered after this moment are not covered.
+            // The drain covers the units buffered so far. Later arrivals do not prolong it.
             if entry.youngest == 0 {
                 entry.youngest = buffer.youngest();
             }
@@ -301,6 +311,7 @@ impl<F: Inspectable> Drive<F> {
             let departed = buffer.write_back(&mut self.ftl)?;
             self.when_programmed(departed);
         }
+        // Units written back earlier may still be in flight.
         let written = match &self.buffer {
             Some(buffer) => buffer.programmed_at(),
             None => self.at_once(),

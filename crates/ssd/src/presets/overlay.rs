@@ -4,8 +4,8 @@ use toml::{Table, Value};
 
 use crate::schema::{KeyError, parse_size};
 
-/// Overlays `over` on `base`. If `over` gives the capacity or the over-provisioning, that replaces both keys
-/// of `base`; giving both is an error. With neither, a drive of another size keeps its over-provisioning.
+/// Overlays the keys of `over` on `base`. A capacity or over-provisioning in `over` replaces either key in
+/// `base`. Both together are an error. Without them, the capacity scales with the flash.
 pub fn overlay(base: &mut Table, over: Table) -> Result<(), KeyError> {
     let given = |key: &str| over.get("ftl").and_then(|ftl| ftl.get(key)).is_some();
     let (pages, spare) = (given("logical_pages"), given("over_provisioning"));
@@ -24,7 +24,7 @@ pub fn overlay(base: &mut Table, over: Table) -> Result<(), KeyError> {
             ftl.remove("logical_pages");
         }
     }
-    // Without either key, the capacity scales with the flash.
+    // Without either key in `over`, the capacity is scaled with the size of flash.
     let before = units(base);
     merge(base, over);
     let after = units(base);
@@ -34,7 +34,8 @@ pub fn overlay(base: &mut Table, over: Table) -> Result<(), KeyError> {
         && let Some(Value::Integer(logical)) = ftl.get_mut("logical_pages")
     {
         let scaled = u128::try_from(*logical).ok().and_then(|logical| logical.checked_mul(after));
-        // A capacity beyond any drive is left unscaled: the geometry is then rejected, not the scaled number.
+        // A capacity too large for any drive is left unscaled. The error then names the geometry, not a
+        // number that the user never gave.
         let scaled = scaled.map(|all| all / before).filter(|&logical| logical < u128::from(u32::MAX));
         *logical = scaled.and_then(|scaled| i64::try_from(scaled).ok()).unwrap_or(*logical);
     }

@@ -1,5 +1,5 @@
-//! Checks a TOML table against the JSON schema of its target type. The schema is made from the doc comments
-//! and attributes that `strobe schema` prints, so documentation, checks and error messages agree.
+//! Checks a TOML table against the JSON schema of its target type. The schema consists of the doc comments
+//! and attributes that `strobe schema` prints. So documentation, checks and error messages agree.
 
 mod error;
 mod names;
@@ -15,11 +15,11 @@ use serde::de::DeserializeOwned;
 use serde_json::Value as Json;
 use toml::{Table, Value};
 
-/// The schema of `T`, cached: making it takes a millisecond, and a sweep reads thousands of experiments.
+/// The schema of `T`, cached: its generation takes a millisecond, and a sweep reads thousands of experiments.
 pub fn of<T: JsonSchema>() -> &'static Json {
     static MADE: Mutex<BTreeMap<&'static str, &'static Json>> = Mutex::new(BTreeMap::new());
     let make = || -> &'static Json { Box::leak(Box::new(schemars::schema_for!(T).to_value())) };
-    // A thread that panics with the lock poisons it; others then work without the cache.
+    // If a thread panicked while it held the lock, the schema is generated without the cache.
     MADE.lock()
         .map_or_else(|_| make(), |mut made| made.entry(std::any::type_name::<T>()).or_insert_with(make))
 }
@@ -33,7 +33,7 @@ pub fn check(table: &mut Table, schema: &Json, path: &str) -> Result<(), KeyErro
 /// [`check`]s `table` against `schema`, the schema of `T`, and deserialises it.
 pub fn read<T: DeserializeOwned>(mut table: Table, schema: &Json, path: &str) -> Result<T, KeyError> {
     check(&mut table, schema, path)?;
-    // After the check, only relations between keys can fail.
+    // The schema has been checked, so only rules between keys can still fail.
     table.try_into().map_err(|error: toml::de::Error| KeyError::Table {
         path: path.to_owned(),
         reason: error.to_string().trim_end().to_owned(),
@@ -50,7 +50,7 @@ pub fn check_name(key: &str, given: &str, valid: &[&str]) -> Result<usize, KeyEr
     })
 }
 
-/// Follows references, and unwraps optional types.
+/// Follows references and unwraps optional types.
 pub fn resolve<'a>(root: &'a Json, mut node: &'a Json) -> &'a Json {
     loop {
         if let Some(name) = node["$ref"].as_str().and_then(|r| r.strip_prefix("#/$defs/")) {
@@ -99,7 +99,7 @@ impl<'a> Checker<'a> {
         let wrong = |allowed: String, given: &Value| {
             KeyError::value(path, given.to_string(), allowed, meaning(property))
         };
-        // Enumerations, booleans among them, are compared by name.
+        // Enumerations are compared by name. They may contain booleans.
         if let Some(names) = enum_names(schema) {
             let given = match &*value {
                 Value::Boolean(given) => bool_name(*given),
@@ -118,6 +118,7 @@ impl<'a> Checker<'a> {
             });
         }
         let is_size = path.ends_with("_bytes") || path.ends_with(".bytes");
+        // A size as text becomes a number before its range is checked.
         if let (true, Some(size)) = (is_size, value.as_str().and_then(parse_size)) {
             *value = Value::Integer(size);
         }
@@ -211,7 +212,7 @@ fn in_range(x: f64, property: &Json, schema: &Json) -> bool {
 /// Floats up to this value represent all whole numbers exactly.
 const WHOLE_MAX: f64 = (1u64 << 53) as f64;
 
-/// Hint for a share that was given in percent; else empty.
+/// Hint for a share that was given in percent; empty for other values.
 fn percent_hint(given: f64, property: &Json, schema: &Json) -> String {
     let is_share = meaning(property).to_lowercase().contains("share");
     if is_share && given > 1.0 && given <= 100.0 && in_range(given / 100.0, property, schema) {

@@ -2,7 +2,7 @@
 
 /// The valid name closest to `given`; `None` if no name is close enough for a likely typing error.
 pub fn nearest<'a>(given: &str, valid: impl IntoIterator<Item = &'a str>) -> Option<&'a str> {
-    // Every name contains the empty string, so it would match.
+    // Every name contains the empty string, so the empty string would match.
     if given.trim().is_empty() {
         return None;
     }

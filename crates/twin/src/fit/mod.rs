@@ -6,8 +6,8 @@
 //! 3. `search` changes [`PARAMETERS`] until the drive reproduces the fitted rows.
 //! 4. A larger simulation of the best drive gives the stated errors.
 //!
-//! Every evaluation uses the same random numbers. The result is the same on every machine, and after a stop and
-//! resume.
+//! Every evaluation uses the same random numbers. The result is the same on every machine, and after a stop
+//! and resume.
 
 mod over_provisioning;
 mod parameters;
@@ -35,16 +35,17 @@ use crate::twin::{Question, Twin, TwinError};
 
 /// Least number of rows below saturation for a fit.
 pub const ROWS_MIN: usize = 4;
-/// Largest weight of a row, in multiples of the tolerance. Beyond it an error counts by its logarithm, or a row
-/// that no parameter explains would bend all others.
+/// Largest error of a figure that counts in full, in multiples of the tolerance. A larger one counts by its
+/// logarithm: a figure that no parameter explains must not bend all others.
 const WEIGHT_MAX: f64 = 3.0;
-/// Factor by which a figure counts as wrong if the drive completes nothing and does not show it.
+/// Assumed error factor of a figure that is missing because the drive completes nothing.
 const MISSING: f64 = 1000.0;
+/// Least effect of a parameter that the measurements determine.
 const EFFECT_MIN: f64 = 0.15;
-/// Largest weight of a figure in the effect. At the point where a buffer fills up, any parameter changes
-/// everything.
+/// Largest effect on one figure that counts. At the point where a buffer fills up, any parameter has a large
+/// effect.
 const EFFECT_MAX: f64 = 3.0;
-/// Cosine of two effect vectors above which their parameters are indistinguishable.
+/// Least cosine of two effect vectors with indistinguishable parameters.
 const ALIKE: f64 = 0.97;
 
 /// Rows held out of a fit.
@@ -160,6 +161,7 @@ fn memory(
 pub fn fit(measurements: &Measurements, options: &FitOptions, watch: &dyn Watch) -> Result<Fit, FitError> {
     let (fitted, held_out) = split(measurements, options.held_out)?;
     let mut base = options.base.clone();
+    // The throughput beyond saturation gives the write throttle to start from.
     let lagging: Vec<_> =
         uniform_rows(measurements).into_iter().filter(|row| !measurements.is_stable(row)).collect();
     let kept = parameters::kept(&options.kept);
@@ -200,6 +202,7 @@ pub fn fit(measurements: &Measurements, options: &FitOptions, watch: &dyn Watch)
         rounds: 0,
     };
     let best = search::search(&mut problem, start, options.rounds)?;
+    // The derivatives at the best point tell which parameters the measurements determine.
     let (slopes, _) = search::jacobian(&mut problem, &best, search::DIFFERENCE)?;
     let evaluations = problem.memory.keys().len();
     let drive = parameters::drive(&base, &best.at, &options.kept);
@@ -226,7 +229,7 @@ pub fn fit(measurements: &Measurements, options: &FitOptions, watch: &dyn Watch)
     })
 }
 
-/// Rows with other addresses are judged, but not fitted to.
+/// Rows with uniform addresses. Other rows are judged, but not fitted to.
 fn uniform_rows(measurements: &Measurements) -> Vec<Measurement> {
     let rows = rows_of(measurements).into_iter();
     rows.filter(|row| row.load.addresses == Addresses::Uniform).collect()
@@ -253,7 +256,8 @@ fn split(
     }
     stable.sort_by_key(|row| row.load.offered.map_or(0, |offered| offered.requests_s()));
     let all = stable.len();
-    // `Third` keeps the highest rate, so no held-out row lies beyond the fitted ones.
+    // Rows are in the order of offered rates. `Third` keeps the highest in the fit, so no held-out row lies
+    // beyond the fitted ones.
     let is_held = |at: usize| match held_out {
         HeldOut::Third => at % 3 == 2 && at + 1 < all,
         HeldOut::Upper => at >= all.div_ceil(2).max(3),
@@ -262,7 +266,7 @@ fn split(
     let (held, mut fitted): (Vec<_>, Vec<_>) = (0..).zip(stable).partition(|&(at, _)| is_held(at));
     let bare = |rows: Vec<(usize, Measurement)>| rows.into_iter().map(|(_, row)| row).collect::<Vec<_>>();
     // A row beyond saturation determines the program bandwidth. A closed loop determines other limits on
-    // writes: at full speed the same drive may complete more.
+    // writes: at full speed the same drive may complete more than in an open loop.
     let saturated: Vec<_> = others.into_iter().filter(|row| row.seen.completed_s.is_some()).collect();
     let offered = saturated.iter().find(|row| row.load.offered.is_some());
     let closed_loops = saturated.iter().filter(|row| row.load.offered.is_none());
@@ -274,7 +278,7 @@ fn split(
 type Pair = (&'static str, &'static str);
 
 fn unclear(slopes: &search::Slopes, kept: &[bool]) -> (Vec<&'static str>, Vec<Pair>) {
-    // Bounded, or one figure at a full buffer would hide all others.
+    // Bound the effects, or one figure at a full buffer would hide all others.
     let bounded = |slope: &Vec<f64>| slope.iter().map(|a| a.clamp(-EFFECT_MAX, EFFECT_MAX)).collect();
     let slopes: &search::Slopes = &slopes.iter().map(bounded).collect();
     let has_effect = |at: usize| norm(&slopes[at]) >= EFFECT_MIN;
@@ -330,13 +334,13 @@ impl Problem for Search<'_> {
         let keys: Vec<String> = drives.iter().map(|drive| points::key("drive", drive)).collect();
         let mut known = BTreeMap::new();
         for key in &keys {
-            // Only a file edited by hand has another number of rows.
+            // Only a file edited by hand has another number of rows: ignore such an entry.
             let is_whole = |figures: &Vec<Figures>| figures.len() == self.fitted.len();
             if let Some(figures) = self.memory.find(key)?.filter(is_whole) {
                 known.insert(key, figures);
             }
         }
-        // Parameters are rounded, so several points may be the same drive.
+        // Parameters are rounded, so several points may be the same drive: simulate it once.
         let mut asked = BTreeSet::new();
         let is_new = |at: &usize| !known.contains_key(&keys[*at]) && asked.insert(&keys[*at]);
         let new: Vec<usize> = (0..keys.len()).filter(is_new).collect();
@@ -370,13 +374,13 @@ impl Problem for Search<'_> {
 }
 
 fn residual(figure: Figure, measured: f64, ours: Option<f64>) -> f64 {
-    // A missing figure counts as `MISSING` times wrong. All drives then have the same number of residuals, and
-    // a drive that completes nothing is never better than a slow one.
+    // A missing figure counts as `MISSING` times wrong. All drives then have the same number of residuals,
+    // and a drive that completes nothing is never better than a slow one.
     let missing = if figure == Figure::Completed { measured / MISSING } else { measured * MISSING };
     let ours = ours.filter(|ours| *ours > 0.0).unwrap_or(missing);
     let residual = crate::check::residual(figure, measured, ours);
     match residual.abs() {
-        // Uncapped: too little program bandwidth at saturation is wrong at all rates and only shows later.
+        // No cap: too little program bandwidth is wrong at all rates, but shows only at saturation.
         _ if figure == Figure::Completed => residual,
         all if all > WEIGHT_MAX => residual.signum() * (WEIGHT_MAX + libm::log(all / WEIGHT_MAX)),
         _ => residual,

@@ -9,13 +9,12 @@ use crate::scaled::scaled;
 use crate::twin::TwinError;
 
 const HALVINGS: u32 = 7;
-/// Units per block of the drive simulated for this. The utilisation of victims depends on the share of spare
-/// blocks, and hardly on their size above hundreds of units.
+/// Units per block of the drive simulated for write amplification. The utilisation of victims depends on the
+/// share of spare blocks, and hardly on the block size above some hundred units.
 const BLOCK_UNITS: u32 = 512;
 
-/// Sets the blocks of `drive` to match the write amplification of the fullest uniform row that has one.
-///
-/// Does nothing if no row has one, or if the amount of flash is a kept key.
+/// Sets the blocks of `drive` to match the write amplification of the fullest uniform row. Does nothing if no
+/// row has one, or if a kept key fixes the amount of flash.
 pub(super) fn meet(
     drive: &mut DriveConfig,
     measurements: &Measurements,
@@ -35,8 +34,8 @@ pub(super) fn meet(
     let Some(row) = known.max_by_key(|row| row.load.used_bytes) else { return Ok(()) };
     let Some(wanted) = row.seen.waf else { return Ok(()) };
     let used = row.load.used_bytes as f64 / measurements.capacity_bytes as f64;
-    // Range of the search: 2 to 100 % more flash than the capacity.
-    // Bisect the spare share on a logarithmic scale: write amplification falls as it grows.
+    // Bisect the spare share from 2 to 100 % of the capacity, on a logarithmic scale: write amplification
+    // falls as the share grows.
     let nand = &drive.nand;
     let per_plane = |spare: f64| {
         let planes = f64::from(nand.channels * nand.dies_per_channel * nand.planes_per_die);
@@ -66,8 +65,8 @@ fn with_blocks(drive: &DriveConfig, blocks_per_plane: u32) -> DriveConfig {
     drive
 }
 
-/// `None` if there is too little spare flash to build the drive.
 fn if_fits<T>(result: Result<T, BuildError>) -> Result<Option<T>, FitError> {
+    // A drive with too little spare flash cannot be built.
     match result {
         Ok(found) => Ok(Some(found)),
         Err(BuildError::Capacity(_) | BuildError::Spare { .. } | BuildError::LogicalPages(_)) => Ok(None),
@@ -85,7 +84,7 @@ fn amplification(
     let small = scaled(drive, options.effort.blocks_per_plane(drive));
     let Some(mut small) = if_fits(small)? else { return Ok(None) };
     let per_page = small.nand.page_bytes / small.ftl.mapping_unit_bytes;
-    // A multiple of 12 pages is whole word lines for any number of page types.
+    // A multiple of 12 pages is whole word lines for 1 to 4 page types.
     let pages = small.nand.pages_per_block.min((BLOCK_UNITS / per_page / 12).max(1) * 12);
     let units = small.logical_units() * u64::from(pages) / u64::from(small.nand.pages_per_block);
     (small.nand.pages_per_block, small.ftl.logical_pages) = (pages, Some(units as u32));

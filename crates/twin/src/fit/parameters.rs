@@ -46,8 +46,8 @@ struct Reads {
 const SPREAD_MIN: f64 = 0.01;
 
 impl Reads {
-    /// Other numbers of page types are replaced by their mean.
     fn of(drive: &DriveConfig) -> Self {
+        // Other numbers of times than three and six are replaced by their mean.
         let mean = mean(&drive.nand.read_ns);
         match types(&drive.nand.read_ns)[..] {
             [fast, middle, slow] => Self { types: [fast, middle, slow], spread: SPREAD_MIN },
@@ -271,7 +271,7 @@ pub(super) fn drive(base: &DriveConfig, logarithms: &[f64], pinned: &[String]) -
     {
         (parameter.set)(&mut drive, libm::exp(logarithm));
     }
-    // Clamp inconsistent suspend times to the nearest valid ones. Keys in `pinned` keep their values regardless.
+    // Clamp inconsistent suspend times to the nearest valid ones. Keys in `pinned` keep their values even so.
     let as_pinned = drive.nand.suspend;
     let if_pinned = |key: &str, value: u64| if is_pinned(pinned, key) { value } else { 0 };
     let shortest = if_pinned("nand.suspend.suspend_ns", as_pinned.suspend_ns)
@@ -309,6 +309,7 @@ pub(super) fn logarithms(drive: &DriveConfig) -> Vec<f64> {
 
 pub(super) fn within_ranges(base: &DriveConfig, pinned: &[String]) -> DriveConfig {
     let mut base = base.clone();
+    // Without suspends the parameters of suspend would have no effect.
     if !is_pinned(pinned, "nand.suspend.most") {
         base.nand.suspend.most = base.nand.suspend.most.max(20);
     }
@@ -316,12 +317,12 @@ pub(super) fn within_ranges(base: &DriveConfig, pinned: &[String]) -> DriveConfi
     drive(&base, &logarithms, pinned)
 }
 
-/// Starts the search at the highest write rate that the drive completes in `rows`, if measured.
 pub(super) fn begin_throttled(drive: &mut DriveConfig, rows: &[Measurement]) {
     let writes_s = rows.iter().filter_map(|row| {
         let writes_s = row.seen.completed_s? - row.load.offered.map_or(0.0, |offered| offered.reads_s as f64);
         (writes_s > 0.0).then_some(writes_s)
     });
+    // The search starts at the highest write rate that the real drive completed.
     if let Some(writes_s) = writes_s.reduce(f64::max) {
         drive.controller.write_throttle_ns = (1e9 / writes_s).round() as u64;
         drive.controller.write_throttle_burst = drive.controller.write_throttle_burst.max(4);
@@ -330,6 +331,7 @@ pub(super) fn begin_throttled(drive: &mut DriveConfig, rows: &[Measurement]) {
 
 pub(super) fn difference_point(parameter: usize, at: f64, difference: f64) -> f64 {
     let whole = libm::exp(at).round();
+    // A step that rounds to the same integer would give a derivative of 0: step to the next integer.
     let is_same = PARAMETERS[parameter].whole && libm::exp(at + difference).round() == whole;
     if !is_same {
         at + difference
@@ -340,7 +342,7 @@ pub(super) fn difference_point(parameter: usize, at: f64, difference: f64) -> f6
     }
 }
 
-/// Formats a value with its unit, to three digits.
+/// Formats a value with its unit.
 pub fn shown(value: f64, unit: &str) -> String {
     match unit {
         "ns" if value >= 1e6 => format!("{:.3} ms", value / 1e6),

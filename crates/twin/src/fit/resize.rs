@@ -1,4 +1,4 @@
-//! A drive of another capacity.
+//! Change of the capacity of a drive.
 
 use strobe_ssd::DriveConfig;
 
@@ -26,7 +26,7 @@ pub fn resize(drive: &mut DriveConfig, measurements: &Measurements, kept: &[Stri
         (None, None) => 1.07,
     };
     let capacity = measurements.capacity_bytes as f64;
-    // Dies first: drives of a family differ in their number.
+    // Dies first: drives of a family differ in their number of dies.
     let ratio = capacity * spare / raw;
     let dies = (f64::from(nand.dies_per_channel) * ratio).round().clamp(1.0, 256.0);
     if !is_kept("nand.dies_per_channel") {

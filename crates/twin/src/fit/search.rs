@@ -1,5 +1,12 @@
 //! Least-squares search by the Levenberg–Marquardt method, with derivatives from finite differences.
 //!
+//! Each round:
+//!
+//! 1. Evaluate a neighbour of the best point for each parameter: the Jacobian.
+//! 2. Evaluate one step for each factor of [`DAMPING`].
+//! 3. Keep the best of these points and its damping. Without improvement, raise the damping and halve the
+//!    differences.
+//!
 //! Every point is evaluated with the same random numbers: differences come from parameters, not from chance.
 
 /// Step of a finite difference, in the logarithm of a parameter.
@@ -31,6 +38,7 @@ pub(super) trait Problem {
 
     fn residuals(&mut self, points: &[Vec<f64>]) -> Result<Vec<Vec<f64>>, Self::Error>;
 
+    /// Reports a new best point. False ends the search.
     fn better(&mut self, _point: &Point) -> bool {
         true
     }
@@ -46,7 +54,7 @@ pub(super) fn jacobian<P: Problem>(
     let moved = |at: usize| {
         let (low, high) = problem.range(at);
         let mut x = point.at.clone();
-        // Step in the other direction at the border of the range.
+        // At the border of the range, step in the other direction.
         let there = problem.difference_point(at, x[at], difference);
         let there = if there != x[at] && (low..=high).contains(&there) {
             there
@@ -84,8 +92,8 @@ pub(super) fn search<P: Problem>(problem: &mut P, start: Vec<f64>, rounds: u32) 
         let residuals = problem.residuals(&points)?;
         let found = points.into_iter().zip(residuals).zip(DAMPING);
         let found = found.map(|((at, residuals), factor)| (Point { at, residuals }, Some(factor)));
-        // Residuals have steps, such as at a full buffer. A point of the difference stencil may then be better
-        // than the computed steps.
+        // Residuals jump, for example at a full buffer. A neighbour from the Jacobian may then be better than
+        // the computed steps.
         let found = found.chain(nearby.into_iter().map(|point| (point, None)));
         let next = found.min_by(|(a, _), (b, _)| a.cost().total_cmp(&b.cost()));
         let Some((next, factor)) = next.filter(|(next, _)| next.cost() < best.cost()) else {

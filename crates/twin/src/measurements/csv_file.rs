@@ -51,7 +51,7 @@ pub const COLUMNS: &[Column] = &[
 
 /// Largest number of rows; each is simulated many times.
 const ROWS_MAX: usize = 1000;
-/// Largest integer that is exact in floating point, the notation of some programs.
+/// Largest integer up to which floating point, the notation of some programs, is exact.
 const EXACT_MAX: f64 = 9_007_199_254_740_992.0;
 
 struct Row<'a> {
@@ -88,7 +88,7 @@ impl Row<'_> {
         }
     }
 
-    /// From 1e-6 to 1e12; `None` if the field is empty.
+    /// Number from 1e-6 to 1e12; `None` if the field is empty.
     fn number(&self, column: &'static str) -> Result<Option<f64>, MeasurementError> {
         match self.text(column) {
             "" => Ok(None),
@@ -116,7 +116,7 @@ impl Row<'_> {
             self.whole(column, 0..=1_000_000_000, "requests per second, a whole number up to 1,000,000,000")
         };
         let both = "a number like the other rate, 0 for none; leave both empty if jobs write at full speed";
-        // Both rates or none: one alone would be neither an open nor a closed loop.
+        // Both rates or none: a single rate would be neither an open nor a closed loop.
         let offered = match (rate("offered_writes_s")?, rate("offered_reads_s")?) {
             (None, None) => None,
             (Some(writes_s), Some(reads_s)) => Some(Offered { writes_s, reads_s }),

@@ -4,12 +4,13 @@ use std::collections::BTreeMap;
 
 use super::{Addresses, KEEPS_UP, Load, Measurement, MeasurementError, Measurements, Offered, PERCENTILES};
 
-/// Ratio to the usual value of a read percentile in the file. A row beyond it is in another unit.
+/// Ratio of a read percentile to its usual value in the file that proves another unit.
 const SAME_UNIT: f64 = 200.0;
 /// Ratio between two read percentiles of a row that proves two units.
 const UNIT: f64 = 1000.0;
 /// Limits of latency in µs: shortest of any command, longest median of reads, longest of any command.
 const LATENCY_US: [f64; 3] = [1.0, 1e6, 1e8];
+/// Share of requests below each percentile.
 const SHARES: [f64; 4] = [0.5, 0.99, 0.999, 0.9999];
 /// Least reads per second for meaningful percentiles.
 const READS_MIN: u64 = 100;
@@ -19,12 +20,13 @@ const COMPLETED_MAX: f64 = 1e9;
 const WAF: std::ops::RangeInclusive<f64> = 0.95..=100.0;
 /// Largest ratio of two write amplifications at the same fill level under uniform writes.
 const SAME_WAF: f64 = 1.5;
-/// Smallest ratio of a fuller drive's write amplification to an emptier one's; chance explains no less.
+/// Smallest ratio of the write amplification of a fuller drive to that at a lower fill level. Chance does not
+/// explain a smaller one.
 const FALLING_WAF: f64 = 0.8;
 /// Ratio of a percentile to both neighbouring rates that proves another unit.
 const NEIGHBOURS: f64 = 10.0;
-/// Limit for figures decided by rare events, which may occur at one rate and not at the next: write
-/// tails and p99.99.
+/// Ratio as [`NEIGHBOURS`], for write tails and p99.99. Rare events decide these figures, and may occur at
+/// one rate and not at the next.
 const NEIGHBOURING_TAILS: f64 = 400.0;
 /// Ratio of the medians of writes and reads at the lowest rate that proves two units.
 const WRITES: f64 = 100.0;
@@ -96,6 +98,7 @@ fn amplification(rows: &[Measurement]) -> Option<(u64, String)> {
                 return None;
             }
             let (used, used_before) = (row.load.used_bytes, other.load.used_bytes);
+            // `more` is the write amplification of the fuller drive.
             let (less, more) = if used < used_before { (waf, before) } else { (before, waf) };
             let is_wrong = if used == used_before { waf.max(before) > SAME_WAF * waf.min(before) } else { more < FALLING_WAF * less };
             let line = other.line;
@@ -110,7 +113,7 @@ fn amplification(rows: &[Measurement]) -> Option<(u64, String)> {
     })
 }
 
-/// A percentile far from both neighbouring rates on the same side.
+/// First percentile that is far above, or far below, its values at both neighbouring rates.
 fn neighbours(by_rate: &[&Measurement]) -> Option<(u64, String)> {
     let of = |kind: &'static str, sure: usize| {
         (0..4).map(move |at| (kind, at, if at < sure { NEIGHBOURS } else { NEIGHBOURING_TAILS }))
@@ -248,7 +251,7 @@ fn latencies(kind: &str, us: &[Option<f64>; 4]) -> Option<String> {
                 "{kind}_{low}_us is {less}, more than {kind}_{high}_us, {more}: a higher percentile cannot be shorter"
             ));
         }
-        // Only reads: stalled writes may be that much slower than cached ones.
+        // Only reads: a stalled write may be that much slower than a cached one.
         if kind == "read" && more >= UNIT * less {
             return Some(format!(
                 "read_{high}_us is {more}, more than {UNIT} times read_{low}_us, {less}: is one of them in another unit? \
@@ -284,17 +287,18 @@ fn throughput(row: &Measurement, rows: &[Measurement]) -> Option<String> {
     })
 }
 
-/// Little's law: mean requests in flight = arrivals per second × mean latency in seconds.
 fn outstanding(row: &Measurement) -> Option<String> {
     let reads_s = row.load.offered?.reads_s;
     // Lower bound of the mean latency from its percentiles, in µs.
     let mean = |us: &[Option<f64>; 4]| {
         let known: Vec<(f64, f64)> =
             SHARES.iter().zip(us).filter_map(|(&share, us)| Some((share, (*us)?))).collect();
+        // Requests between two percentiles take at least the lower one.
         let ends = known.iter().skip(1).map(|(share, _)| *share).chain([1.0]);
         known.iter().zip(ends).map(|((share, us), end)| (end - share) * us).sum::<f64>()
     };
     let (reads, writes) = (mean(&row.seen.read_us), mean(&row.seen.write_us));
+    // Little's law: mean requests in flight = arrivals per second × mean latency in seconds.
     let least = reads_s as f64 * (reads + writes) / 1e6;
     let depth = row.load.queue_depth;
     (least > 1.1 * f64::from(depth)).then(|| {

@@ -6,10 +6,10 @@ use std::sync::Arc;
 
 use super::{State, StateError, StateReader, StateWriter, Stored};
 
-/// Most list elements allocated before they have been read.
+/// Maximum number of list elements allocated before they are read.
 const AHEAD: usize = 1 << 16;
 
-/// Most elements of a list whose elements take no bytes: units of a read on a drive without data.
+/// Maximum length of a list whose elements take no bytes, such as units read from a drive without data.
 const EMPTY_MAX: usize = 1 << 24;
 
 macro_rules! numbers {
@@ -83,7 +83,7 @@ impl<T: Stored> Stored for Option<T> {
     }
 }
 
-/// Saves an optional part of a drive, present or absent by the configuration.
+/// Saves an optional part of a drive. The configuration decides if the part exists.
 pub fn save_part<T: State + ?Sized>(part: Option<&T>, out: &mut StateWriter<'_>) {
     part.is_some().store(out);
     if let Some(part) = part {
@@ -153,7 +153,7 @@ fn store_all<'a, T: Stored + 'a>(values: impl ExactSizeIterator<Item = &'a T>, o
 }
 
 fn all_restored<T: Stored>(from: &mut StateReader<'_>) -> Result<Vec<T>, StateError> {
-    // For values without bytes the input does not limit the length, so a constant does.
+    // Elements without bytes take no input, so a constant limits the length.
     let has_bytes = size_of::<T>() > 0;
     let length = from.length(u64::from(has_bytes))?;
     if !has_bytes && length > EMPTY_MAX {
@@ -180,8 +180,7 @@ macro_rules! lists {
     )+};
 }
 
-// A heap is stored in its internal order. Rebuilding it from that order compares neighbours only and moves
-// nothing.
+// A heap is stored in its internal order. Building a heap from this order moves no element.
 lists!(Vec: ; VecDeque: ; BTreeSet: Ord; BinaryHeap: Ord;);
 
 impl<K: Stored + Ord, V: Stored> Stored for BTreeMap<K, V> {

@@ -1,9 +1,9 @@
 //! Save and load of the state of a running drive.
 //!
 //! [`Stored`] is for values: reading makes a new value. [`State`] is for parts of a drive that also have
-//! sizes and choices from the configuration. They are built from the configuration first, and the state is
-//! loaded into them. Both traits can be derived. Fields are written in declaration order, except for marked
-//! ones:
+//! sizes and choices from the configuration. Such a part is built from the configuration first, and then its
+//! state is loaded. Both traits can be derived. Fields are written in declaration order; attributes mark
+//! exceptions:
 //!
 //! ```
 //! use strobe_types::{State, Stored};
@@ -27,9 +27,9 @@
 //! }
 //! ```
 //!
-//! Integers are little-endian with the size of their type. Lists start with their length, variants with their
-//! position as one byte. The format has no type tags: reader and writer must agree, and a version in the
-//! layer above detects a mismatch.
+//! Integers are little-endian with the size of their type. Lists start with their length, enums with the
+//! position of the variant as one byte. The format has no type tags, so reader and writer must agree. The
+//! format version of the state file detects a mismatch.
 
 mod containers;
 mod reader;
@@ -45,7 +45,7 @@ pub use writer::StateWriter;
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum StateError {
-    /// The drive has something that cannot be saved, or cannot be saved at this moment.
+    /// The drive cannot be saved, or not at this moment.
     #[error("this drive cannot be saved: {0}")]
     Unsaved(&'static str),
     /// The bytes are not the state of a drive, or belong to another drive.

@@ -6,11 +6,11 @@ use super::StateError;
 
 const BUFFER_BYTES: usize = 1 << 20;
 
-/// Reads states. It knows the maximum length of the input, so a forged length cannot make it allocate more
-/// memory than the input fills.
+/// Reads states. The reader knows the maximum length of the input, so a forged list length cannot cause a
+/// larger allocation.
 pub struct StateReader<'a> {
     from: &'a mut dyn Read,
-    /// Most bytes that the source can have beyond `buffer`.
+    /// Maximum number of bytes in the source that are not in `buffer` yet.
     beyond: u64,
     buffer: Vec<u8>,
     at: usize,
@@ -82,7 +82,7 @@ impl<'a> StateReader<'a> {
 
     fn fetch(&mut self) -> Result<(), StateError> {
         self.at = 0;
-        // One byte more than expected, to detect the end.
+        // Ask for one byte more than the maximum, to detect input beyond it.
         let most = usize::try_from(self.beyond).unwrap_or(usize::MAX).saturating_add(1);
         self.buffer.resize(most.min(BUFFER_BYTES), 0);
         let count = loop {

@@ -6,8 +6,8 @@ use super::StateError;
 
 const BUFFER_BYTES: usize = 1 << 20;
 
-/// Writes states through a buffer of 1 MiB. The first error is kept until [`StateWriter::finish`]; later
-/// writes are dropped.
+/// Writes states through a buffer of 1 MiB. After an error, later writes are dropped; [`StateWriter::finish`]
+/// returns the error.
 pub struct StateWriter<'a> {
     out: &'a mut dyn Write,
     buffer: Vec<u8>,
@@ -30,7 +30,7 @@ impl<'a> StateWriter<'a> {
         }
     }
 
-    /// Records that the state cannot be saved, with the reason.
+    /// Records that the state cannot be saved, because of `why`.
     pub fn refuse(&mut self, why: &'static str) {
         self.failed.get_or_insert(StateError::Unsaved(why));
     }

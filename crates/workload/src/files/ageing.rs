@@ -1,8 +1,8 @@
 //! Ageing: fills a file system with large files and updates them at random.
 //!
-//! The logical-copy paper ages before each benchmark: 1000 files sized for the wanted utilisation, then
-//! random 16 KB updates until the host's garbage collection would start. A generator derived from the seed
-//! (`"ageing"`) draws files and places.
+//! The logical-copy paper ages the file system before each benchmark: 1000 files sized for the wanted
+//! utilisation, then random 16 KB updates until the file system would start cleaning. A generator derived
+//! from the seed (`"ageing"`) draws files and offsets.
 
 use super::error::check_range;
 use super::session::Session;

@@ -3,20 +3,18 @@
 //!
 //! The study gives 10 transactions of 20 photos of 300 to 500 KB; half of them are deleted. With more than 60
 //! files all are deleted. Photos and an index file are written synchronously in calls of 512 bytes; 79.67 MB
-//! in all. Choices made here for the rest:
+//! in all. The study leaves the rest open; this module chooses:
 //!
 //! - KB are 1000 bytes. Sizes are uniform in bytes, limits included: 80.0 MB on average.
 //! - A random half of the 20 new photos is deleted after the last one was taken.
-//! - The limit of 60 files is checked before the deletion. At most 70 photos of 28 MB exist. All are deleted
-//!   in
-//!   the order taken.
+//! - The limit of 60 files is checked before the deletion. At most 70 photos exist, 28 MB in all. If the
+//!   limit is exceeded, all photos are deleted in the order taken.
 //! - Photos and index are in the root directory: the study's figure shows all metadata at the lowest
 //!   addresses.
 //! - The index has a 64-byte record per photo, in the first free slot. Taking or deleting a photo rewrites
-//!   the
-//!   512 bytes around its record in one write: 0.2 MB in all.
-//! - Two generators derived from the seed draw sizes (`"camera size"`, one number per photo) and deletions
-//!   (`"camera delete"`, ten per transaction, by partial shuffle of the twenty).
+//!   the 512 bytes around its record in one write: 0.2 MB in all.
+//! - Generators derived from the seed draw sizes (`"camera size"`, one number per photo) and deletions
+//!   (`"camera delete"`, ten numbers per transaction, without replacement).
 
 use super::error::{check_multiple, check_range};
 use super::session::Session;
@@ -91,6 +89,7 @@ impl Index {
             self.records.len() - 1
         });
         self.records[at] = to;
+        // Rewrite the whole block of the index that holds the record.
         let per_block = block as usize / RECORD;
         let first = at - at % per_block;
         let mut bytes = vec![0; block as usize];
@@ -131,6 +130,7 @@ impl Run<'_> {
             return Ok(());
         }
         for _ in 0..self.config.photos / 2 {
+            // Only photos of this transaction are candidates; older ones stay until the limit is exceeded.
             let just_taken = (self.photos.len() - before) as u32;
             let photo = self.photos.remove(before + self.choice.below(just_taken) as usize);
             self.delete(photo)?;

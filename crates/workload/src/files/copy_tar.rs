@@ -1,10 +1,10 @@
-//! "Copy & tar": copies an archive to the drive and unpacks it there. Large sequential writes, then reads mixed
-//! with many files.
+//! "Copy & tar": copies an archive to the drive and unpacks it there. Large sequential writes, then reads
+//! mixed with many files.
 //!
-//! The logical-copy paper uses an archive of 150 MB with unknown contents. Here it holds a directory tree drawn
-//! from the seed: directories of `directory_width` files, sizes gamma-distributed with shape 1 (many small, few
-//! large). The archive is POSIX ustar (IEEE 1003.1-1988), readable by `tar`. Unpacking follows the data read
-//! back, so data loss on the drive is detected.
+//! The logical-copy paper uses an archive of 150 MB with unknown contents. Here it holds a directory tree
+//! drawn from the seed: directories of `directory_width` files, sizes gamma-distributed with shape 1 (many
+//! small, few large). The archive is POSIX ustar (IEEE 1003.1-1988), readable by `tar`. Unpacking parses the
+//! data read back, so data loss on the drive is detected.
 
 use super::error::check_multiple;
 use super::file_set::gamma;
@@ -35,7 +35,7 @@ settings! {
 
 impl FileWorkload for CopyTarConfig {
     fn space(&self) -> Space {
-        // The archive, its copy and the unpacked files.
+        // Archive and unpacked files take a little over twice the archive; this estimate allows three times.
         let files = 2 + self.archive_bytes / u64::from(self.file_mean_bytes.max(1));
         Space {
             bytes: self.archive_bytes.saturating_mul(3),
@@ -76,7 +76,7 @@ impl CopyTarConfig {
             pending.extend(header(&format!("{directory}/f{number:07}"), Some(size as u64)));
             let padded = size.next_multiple_of(BLOCK);
             for place in (0..padded).step_by(8) {
-                // The format pads with zeros after the end.
+                // Zeros pad the contents to whole blocks.
                 let mut word = contents.bits().to_le_bytes();
                 word[size.saturating_sub(place).min(8)..].fill(0);
                 pending.extend(word);
@@ -88,7 +88,7 @@ impl CopyTarConfig {
             written += whole as u64;
             pending.drain(..whole);
         }
-        // Two zero blocks mark the end, padded to a whole record.
+        // Two zero blocks mark the end of the archive, which is padded to a whole record.
         pending.resize((pending.len() + 2 * BLOCK).next_multiple_of(block), 0);
         session.write_blocks(file, written, &pending, block)?;
         session.sync(file)?;
@@ -134,6 +134,7 @@ impl Unpack<'_, '_> {
     }
 
     fn entry(&mut self) -> Result<Option<(String, Option<u64>)>, FileError> {
+        // A header of zeros marks the end of the archive.
         let block = self.blocks(1)?;
         if block.iter().all(|&byte| byte == 0) {
             return Ok(None);
@@ -156,6 +157,7 @@ impl Unpack<'_, '_> {
         let file = self.session.create(path)?;
         let mut at = 0;
         while at < size {
+            // `blocks` returns at most the rest of the buffer, so a file may take several rounds.
             let left = (size - at) as usize;
             let wanted = left.div_ceil(BLOCK);
             let bytes = self.blocks(wanted)?;
@@ -183,8 +185,8 @@ fn header(name: &str, size: Option<u64>) -> [u8; BLOCK] {
     block
 }
 
-/// The checksum field counts as spaces.
 fn checksum(block: &[u8]) -> u64 {
+    // The checksum field itself counts as spaces.
     let sum = |bytes: &[u8]| bytes.iter().map(|&byte| u64::from(byte)).sum::<u64>();
     sum(&block[..148]) + 8 * u64::from(b' ') + sum(&block[156..])
 }

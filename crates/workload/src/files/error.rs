@@ -17,7 +17,7 @@ pub enum FileError {
     /// The directory to remove is not empty.
     #[error("{0} is not empty")]
     NotEmpty(String),
-    /// The file is open, so it can be neither opened nor removed.
+    /// The file is open, so it can be neither opened again nor removed.
     #[error("{0} is open")]
     Busy(String),
     /// The handle is not an open file.

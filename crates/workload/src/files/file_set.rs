@@ -11,7 +11,7 @@ struct Entry {
 }
 
 /// Files numbered from 0 in directories `00001`, `00002` … of `directory_width` files each. filebench nests
-/// deeper, which does not change the sectors written.
+/// directories deeper; the sectors written are the same.
 #[derive(Clone, Debug)]
 pub(super) struct FileSet {
     entries: Vec<Entry>,
@@ -67,8 +67,8 @@ impl FileSet {
         Ok(())
     }
 
-    /// Picks a random idle file, which is busy until released. Draws one number: the search starts there and
-    /// wraps around.
+    /// Picks a random idle file, which then is busy until released. One number is drawn: the search starts
+    /// there and wraps around.
     pub(super) fn pick(&mut self, rng: &mut Prng, exists: bool) -> Option<u32> {
         let files = self.entries.len() as u32;
         let start = rng.below(files);
@@ -98,10 +98,9 @@ impl FileSet {
     }
 }
 
-/// Gamma-distributed; `shape` is at least 1.
-///
-/// Marsaglia and Tsang 2000: a cubed normal variate, one of a pair of the polar method, with rare rejection.
+/// Draws a gamma-distributed number; `shape` is at least 1.
 pub(super) fn gamma(rng: &mut Prng, mean: f64, shape: f64) -> f64 {
+    // Marsaglia and Tsang 2000: the cube of a shifted normal variate, rarely rejected.
     let d = shape - 1.0 / 3.0;
     let c = 1.0 / (9.0 * d).sqrt();
     loop {
@@ -122,6 +121,7 @@ fn normal(rng: &mut Prng) -> f64 {
         let (x, y) = (2.0 * rng.unit() - 1.0, 2.0 * rng.unit() - 1.0);
         let square = x * x + y * y;
         if square > 0.0 && square < 1.0 {
+            // Polar method; the second variate of the pair is discarded.
             return x * (-2.0 * libm::log(square) / square).sqrt();
         }
     }

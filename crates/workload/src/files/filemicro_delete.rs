@@ -1,8 +1,8 @@
 //! filebench's "filemicro_delete": creates files, then removes some.
 //!
-//! In the personality 16 threads remove files until 1000 are gone. A removal is a single step, so the threads
-//! make no difference and are left out: random files are removed one by one. The TRIM paper removes all of
-//! 30,000 files: `files = 30000`, `deletes = 30000`.
+//! In the personality, 16 threads remove files until 1000 are gone. A removal is a single step, so threads
+//! would make no difference: random files are removed one by one. The TRIM paper removes all of 30,000 files:
+//! `files = 30000`, `deletes = 30000`.
 
 use super::error::check_range;
 use super::file_set::FileSet;
@@ -63,7 +63,7 @@ impl FileWorkload for FilemicroDeleteConfig {
                 }
             }
         }
-        // A shuffle: filebench's tree of free files does not favour neighbours either.
+        // Remove files in random order: filebench's tree of free files does not favour neighbours either.
         let mut left: Vec<u32> = (0..self.files).collect();
         for done in 0..self.deletes {
             session.progress(done.into(), self.deletes.into());

@@ -9,13 +9,13 @@ pub(super) struct Mersenne {
 }
 
 impl Mersenne {
-    /// Upper halves of a linear congruential sequence, two per word.
     pub(super) fn new(mut seed: u32) -> Self {
         let mut upper_half = || {
             let half = seed >> 16;
             seed = seed.wrapping_mul(69069).wrapping_add(1);
             half
         };
+        // Each word has two upper halves of a linear congruential sequence.
         let state = std::array::from_fn(|_| upper_half() << 16 | upper_half());
         Self { state, next: LENGTH }
     }
@@ -37,7 +37,7 @@ impl Mersenne {
         bits ^ (bits >> 18)
     }
 
-    /// PostMark's `RND(bound)`: the slightly biased remainder by `bound`, not 0.
+    /// PostMark's `RND(bound)`: the remainder by `bound`, slightly biased. `bound` must not be 0.
     pub(super) fn below(&mut self, bound: u32) -> u32 {
         self.bits() % bound
     }

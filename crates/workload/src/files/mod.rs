@@ -1,8 +1,8 @@
 //! File workloads, written against a small file system interface.
 //!
-//! A file workload defines the actions of a program, and the file system turns them into block requests. The
-//! NVRAM paper shows the difference: on a FAT volume with synchronous writes, more than half of all writes go
-//! to a few metadata sectors.
+//! A file workload defines the file system calls of a program; the file system turns them into block
+//! requests. The NVRAM paper shows the difference: on a FAT volume with synchronous writes, more than half of
+//! all writes go to a few metadata sectors.
 //!
 //! | workload | stands for |
 //! |---|---|
@@ -14,9 +14,9 @@
 //! | [`copy_tar`] | copying an archive and unpacking it |
 //! | [`ageing`] | the history of a file system before a benchmark |
 //!
-//! They run on any [`FileSystem`]: [`fat`], a host directory ([`posix`]), or [`NullFileSystem`], which only
-//! validates the calls. Threads of the original programs become flows. A seeded generator interleaves their
-//! steps, so a run is the same on every machine.
+//! Workloads run on any [`FileSystem`]: [`fat`], a host directory ([`posix`]), or [`NullFileSystem`], which
+//! only validates the calls. Threads of the original programs become flows. A seeded generator interleaves
+//! their steps, so a run is the same on every machine.
 
 #[macro_use]
 mod settings;
@@ -52,7 +52,7 @@ pub enum Mode {
     /// with `O_SYNC`).
     #[default]
     Sync,
-    /// In memory until the file is synced or the volume unmounted.
+    /// Changes stay in memory until the file is synced or the volume unmounted.
     Buffered,
 }
 
@@ -90,8 +90,8 @@ pub trait FileSystem {
     fn open(&mut self, path: &str) -> Result<FileId, FileError>;
     /// Size of an open file in bytes.
     fn size(&mut self, file: FileId) -> Result<u64, FileError>;
-    /// Writes all of `bytes` at `offset`, at most the size: files have no holes. If space runs out, the part
-    /// that fitted stays in the file.
+    /// Writes all of `bytes` at `offset`, which must not exceed the file size: files have no holes. If space
+    /// runs out, the part that fitted stays in the file.
     fn write_at(&mut self, file: FileId, offset: u64, bytes: &[u8]) -> Result<(), FileError>;
     /// Fills `buffer` from `offset` on; returns fewer bytes only at the end of the file.
     fn read_at(&mut self, file: FileId, offset: u64, buffer: &mut [u8]) -> Result<usize, FileError>;

@@ -1,8 +1,8 @@
 use super::{FileError, FileId, FileSystem};
 use std::collections::{BTreeMap, BTreeSet};
 
-/// Accepts what a correct file system accepts, but stores only names and sizes; reads return zeros.
-/// For counting and validating the calls of a workload.
+/// File system that validates calls but stores only names and sizes; reads return zeros. For counting and
+/// validating the calls of a workload.
 #[derive(Clone, Debug, Default)]
 pub struct NullFileSystem {
     directories: BTreeSet<String>,

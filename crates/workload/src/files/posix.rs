@@ -8,8 +8,8 @@ use std::path::{Component, Path, PathBuf};
 
 /// Files below a directory, through POSIX system calls.
 ///
-/// [`Mode::Sync`] opens files with `O_SYNC` and syncs a directory after each change to its entries. A
-/// mount without `sync` then gives the same guarantee.
+/// [`Mode::Sync`] opens files with `O_SYNC` and syncs a directory after each change to its entries, so its
+/// guarantee holds even on a mount without `sync`.
 #[derive(Debug)]
 pub struct PosixFileSystem {
     root: PathBuf,
@@ -18,7 +18,7 @@ pub struct PosixFileSystem {
 }
 
 impl PosixFileSystem {
-    /// Opens the directory `root`, which must exist. Files outside are accessible only through
+    /// Opens the directory `root`, which must exist. Files outside `root` are accessible only through
     /// symbolic links in it.
     pub fn new(root: impl Into<PathBuf>, mode: Mode) -> Result<Self, FileError> {
         let root = root.into();

@@ -1,20 +1,21 @@
 //! PostMark 1.5 (Katcher 1997): the life of small files on a mail or news server.
 //!
-//! Reproduces the program's random numbers and therefore its every call: equal settings give the counts of its
-//! printed report, to the byte. Order of draws from MT19937 (seeding of 1999), where `RND(x)` is the remainder
-//! by x:
+//! Reproduces the program's random numbers and therefore every call: with equal settings all counts equal
+//! those in its printed report, to the byte. Order of draws from MT19937 (seeding of 1999), where `RND(x)` is
+//! the remainder by x:
 //!
-//! 1. `2 * size_max_bytes` characters, `32 + RND(95)`, the source of all contents.
+//! 1. `2 * size_max_bytes` characters, each `32 + RND(95)`, the source of all contents.
 //! 2. Per file created: `RND(subdirectories)` if there are at least two, then the size, `size_min_bytes +
-//!    RND(size_max_bytes - size_min_bytes)`. The table of files has `2 * files` slots. The file takes the slot
-//!    after the last one used if it is empty, otherwise the first empty one.
-//! 3. Per transaction: if `RND(10) < read_bias`, a random file is read whole. Otherwise a random file grows by
-//!    `1 + RND(size_max_bytes - size)`, unless it has the maximum size. Then, if `RND(10) < create_bias`, a
-//!    file is created, otherwise a random one is deleted. A random file is the first occupied slot hit by
+//!    RND(size_max_bytes - size_min_bytes)`. The table of files has `2 * files` slots. The file takes the
+//!    slot after the last one used if that slot is empty, otherwise the first empty slot.
+//! 3. Per transaction: if `RND(10) < read_bias`, a random file is read whole. Otherwise a random file grows
+//!    by `1 + RND(size_max_bytes - size)`, unless it has the maximum size. Then, if `RND(10) < create_bias`,
+//!    a file is created, otherwise a random one is deleted. A random file is the first occupied slot hit by
 //!    `RND(2 * files)`.
 //!
-//! At the end all files and directories are deleted. The NVRAM paper (no. 23 of `docs/MODEL.md`) uses sizes 512
-//! to 32,768, 10,000 transactions and 10 subdirectories, all synchronous: [`PostmarkConfig::hot_metadata`].
+//! At the end all files and directories are deleted. The NVRAM paper (no. 23 of `docs/MODEL.md`) uses sizes
+//! 512 to 32,768, 10,000 transactions and 10 subdirectories, all synchronous:
+//! [`PostmarkConfig::hot_metadata`].
 
 use super::error::check_range;
 use super::mersenne::Mersenne;
@@ -189,8 +190,8 @@ impl<'a> Run<'a> {
         Some(slot)
     }
 
-    /// PostMark, too, assumes that an occupied slot exists.
     fn random_slot(&mut self) -> usize {
+        // As in PostMark, an occupied slot must exist.
         assert!(self.occupied > 0, "a transaction begins with a file and removes one at its end only");
         loop {
             let slot = self.rng.below(self.slots.len() as u32) as usize;
@@ -234,6 +235,7 @@ impl<'a> Run<'a> {
         if *size >= self.config.size_max_bytes {
             return Ok(());
         }
+        // A file of the maximum size draws no number.
         let more = 1 + self.rng.below(self.config.size_max_bytes - *size);
         let file = self.session.open(path)?;
         let block = self.config.write_bytes as usize;
@@ -268,13 +270,13 @@ mod tests {
         assert_eq!(fs.files().count(), 0);
     }
 
-    /// From published logs of the original program.
+    // From published logs of the original program.
     #[test]
     fn defaults_as_the_original_prints_them() {
         assert_report(&PostmarkConfig::default(), [764, 236, 528, 243, 257], 4_662_068, 1_430_770);
     }
 
-    /// 113.29 MiB is the NVRAM paper's figure.
+    // 113.29 MiB is the NVRAM paper's figure.
     #[test]
     fn settings_of_the_hot_metadata_study() {
         let files = [5430, 5070, 360, 4971, 4994];

@@ -1,4 +1,4 @@
-//! Accounting: every file system call of a workload passes through here.
+//! Session of a workload: counts its file system calls and reports them to an observer.
 
 use super::{FileError, FileId, FileSystem};
 use strobe_types::named;
@@ -45,7 +45,7 @@ pub trait Observer {
         let _ = operation;
     }
 
-    /// Called after a successful call; `bytes` are read or written, otherwise 0.
+    /// Called after a successful call; `bytes` is 0 unless it reads or writes.
     fn operation(&mut self, operation: Operation, bytes: u64) {
         let _ = (operation, bytes);
     }
@@ -132,7 +132,6 @@ impl<'a> Session<'a> {
         Ok(())
     }
 
-    /// Contents derive from `key` and the place in the file: all blocks of a run differ.
     pub(super) fn write_pattern(
         &mut self,
         file: FileId,
@@ -147,6 +146,7 @@ impl<'a> Session<'a> {
         while at < end {
             let size = (end - at).min(block as u64) as usize;
             buffer.resize(size, 0);
+            // Contents derive from `key` and the offset in the file: all blocks of a run differ.
             fill_pattern(key, at, &mut buffer);
             self.write_at(file, at, &buffer)?;
             at += size as u64;
@@ -197,8 +197,8 @@ impl<'a> Session<'a> {
     }
 }
 
-/// SplitMix64 (Steele et al. 2014) over key and offset, eight bytes per step.
 fn fill_pattern(key: u64, offset: u64, bytes: &mut [u8]) {
+    // SplitMix64 (Steele et al. 2014), seeded with key and offset: eight bytes per step.
     let start = key ^ offset.wrapping_mul(0xff51_afd7_ed55_8ccd);
     let mut state = start;
     for chunk in bytes.chunks_mut(8) {

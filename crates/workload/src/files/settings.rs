@@ -1,4 +1,4 @@
-/// Ranges become part of the schema, and `check_ranges` enforces them in order.
+/// Defines a configuration. Ranges of keys become part of the schema; `check_ranges` enforces them in order.
 macro_rules! settings {
     (
         $(#[$about:meta])*

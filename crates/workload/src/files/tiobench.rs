@@ -1,13 +1,13 @@
 //! Tiobench: several threads, each in its own large file.
 //!
 //! 1. Every flow writes its file sequentially.
-//! 2. Blocks at random places are overwritten.
+//! 2. Blocks at random offsets are overwritten.
 //! 3. Every file is read sequentially.
-//! 4. Blocks at random places are read.
+//! 4. Blocks at random offsets are read.
 //!
-//! Write phases end with a sync of every file. A generator derived from the seed (`"tiobench"`) picks the next
-//! flow, and the places as multiples of the block size. The defaults are the logical-copy paper's: 4 threads,
-//! files of 100 MB and 25 MB of random updates.
+//! Write phases end with a sync of every file. A generator derived from the seed (`"tiobench"`) picks the
+//! flow of each access, and random offsets as multiples of the block size. The defaults are the logical-copy
+//! paper's: 4 threads, files of 100 MB and 25 MB of random updates.
 
 use super::error::check_range;
 use super::session::Session;
@@ -107,6 +107,7 @@ impl Run<'_> {
     fn sequential(&mut self, direction: Direction) -> Result<(), FileError> {
         let mut active: Vec<(FileId, u64)> = self.files.iter().map(|&file| (file, 0)).collect();
         while !active.is_empty() {
+            // Threads are interleaved at random; each is sequential in its own file.
             let turn = self.rng.below(active.len() as u32) as usize;
             let (file, place) = active[turn];
             self.access(file, place, direction)?;

@@ -7,9 +7,9 @@
 //! 3. open one, read it whole, append, sync, close,
 //! 4. open one, read it whole, close.
 //!
-//! The personality stops by time; here it stops after a number of steps. Before each step a generator derived
-//! from the seed (`"varmail flow"`) picks its flow. A step without a message to work on is skipped, together
-//! with its group.
+//! The personality stops by time; this workload stops after a number of steps. Before each step a generator
+//! derived from the seed (`"varmail flow"`) picks the user. If no message is available for a step, the user
+//! skips to the next group.
 
 use super::file_set::{FileSet, gamma};
 use super::session::Session;
@@ -54,7 +54,7 @@ enum Step {
 
 use Step::{Append, Close, Create, Delete, OpenToAppend, OpenToRead, Read, Sync};
 
-/// The steps from one of [`BEGINNINGS`] to the next share one message.
+/// Steps of a user. The steps from one of [`BEGINNINGS`] to the next share one message.
 const LOOP: [Step; 13] = [
     Delete, //
     Create,
@@ -154,7 +154,7 @@ impl Run<'_> {
             return Ok(());
         }
         let Some(number) = self.set.pick(&mut self.rng, step != Create) else {
-            // Without a message the flow skips to the next group of steps.
+            // No message is idle: skip to the next group of steps.
             let next = BEGINNINGS.into_iter().find(|&beginning| beginning >= flow.place);
             flow.place = next.unwrap_or(0);
             return Ok(());

@@ -99,14 +99,14 @@ pub struct LfsLayout {
 }
 
 impl LfsLayout {
-    /// Blocks shared by live and dead file data: all except the checkpoint segment, the cleaning reserve, and
-    /// half of the two open segments.
+    /// Blocks available to live and dead file data: all except the checkpoint segment, the cleaning reserve,
+    /// and half of the space of the two open segments.
     pub fn log_blocks(&self) -> u32 {
         self.segments.saturating_sub(1 + self.cleaned_segments + 1) * self.segment_blocks
     }
 
-    /// Largest number of file blocks. It guarantees dead blocks in full segments, so cleaning terminates and
-    /// holes are found.
+    /// Largest number of file blocks. Up to this number some full segment always has dead blocks, so cleaning
+    /// terminates and threaded logging finds holes.
     pub fn file_blocks_max(&self) -> u32 {
         let blocks = match self.cleaning {
             Cleaning::InPlace => self.segments.saturating_sub(1) * self.segment_blocks,

@@ -1,4 +1,4 @@
-//! The log: placement of blocks, and the resulting commands.
+//! The log: placement of blocks in segments, and the resulting commands.
 
 use std::collections::VecDeque;
 
@@ -8,7 +8,7 @@ use super::layout::{Cleaning, LfsCommand, LfsDisk, LfsLayout, Trims};
 
 const CHECKPOINTS: u32 = 0;
 
-/// New blocks do not mix with blocks moved by cleaning.
+/// Log head of new blocks; blocks moved by cleaning have a separate head.
 const NEW: usize = 0;
 const MOVED: usize = 1;
 
@@ -24,10 +24,11 @@ struct Head {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Stored)]
 pub(super) struct Segment {
     pub(super) live: u32,
+    /// Dead blocks that the last checkpoint still references.
     pub(super) given_up: u32,
 }
 
-/// A log-structured file system without file contents: it only tracks places of blocks.
+/// A log-structured file system without file contents: only the places of blocks are tracked.
 ///
 /// Costs 16 bytes of memory per block of the drive.
 #[derive(Clone, Debug, State)]
@@ -42,7 +43,7 @@ pub struct Lfs {
     free: VecDeque<u32>,
     full: VecDeque<u32>,
     checkpoints: u32,
-    /// Died since the last checkpoint, which still refers to them.
+    /// Blocks that died since the last checkpoint, which still references them.
     pub(super) dead: Vec<Place>,
     holes: VecDeque<Place>,
     since_checkpoint: u32,
@@ -69,9 +70,9 @@ impl Lfs {
     ///
     /// # Panics
     ///
-    /// If that exceeds [`LfsLayout::file_blocks_max`], or the layout is invalid.
+    /// If `file_blocks` exceeds [`LfsLayout::file_blocks_max`], or the layout is invalid.
     pub fn new(layout: LfsLayout, file_blocks: u32, seed: u64) -> Self {
-        // Updates rewrite whole extents.
+        // An update rewrites a whole extent, so a partial extent would never be written.
         let file_blocks = file_blocks / layout.update_blocks * layout.update_blocks;
         assert!(
             file_blocks <= layout.file_blocks_max(),
@@ -130,7 +131,8 @@ impl Lfs {
 
     /// Rewrites random extents until the next update would need cleaning, then writes a checkpoint.
     ///
-    /// In place, where nothing is cleaned, it rewrites the number of extents that a log would have space for.
+    /// A file system that writes in place never cleans. It rewrites the number of extents for which a log
+    /// would have space.
     pub fn age<D: LfsDisk>(&mut self, disk: &mut D) -> Result<(), D::Error> {
         if self.layout.cleaning == Cleaning::InPlace {
             let blocks = self.layout.log_blocks().saturating_sub(self.file_blocks());
@@ -154,7 +156,6 @@ impl Lfs {
 
     /// Rewrites extent `extent`, cleaning as needed.
     pub fn update<D: LfsDisk>(&mut self, disk: &mut D, extent: u32) -> Result<(), D::Error> {
-        // A log with cleaning writes its checkpoints in `clean`; the others write them by the amount of data.
         let LfsLayout { update_blocks, segment_blocks, cleaning, checkpoint_every, sync, .. } = self.layout;
         let first = extent * update_blocks;
         self.counts.written += u64::from(update_blocks);
@@ -175,6 +176,8 @@ impl Lfs {
                 self.write(disk, to, update_blocks)?;
             }
         }
+        // A log with cleaning writes its checkpoints in `clean`; the other two write them by the amount of
+        // data.
         if matches!(cleaning, Cleaning::InPlace | Cleaning::Threaded)
             && self.since_checkpoint >= checkpoint_every
         {
@@ -188,7 +191,7 @@ impl Lfs {
         }
     }
 
-    /// The next block needs a new segment, and only the cleaning reserve is left.
+    /// True if the next block needs a new segment and only the cleaning reserve is free.
     fn is_out(&self) -> bool {
         self.heads[NEW].used == self.layout.segment_blocks
             && self.free.len() <= self.layout.cleaned_segments as usize
@@ -211,25 +214,26 @@ impl Lfs {
         Ok(())
     }
 
-    /// Takes the full segment with the most dead blocks. A block referenced by the last checkpoint is not
-    /// dead yet.
+    /// Collects the holes of the full segment with the most holes.
     fn find_holes<D: LfsDisk>(&mut self, disk: &mut D) -> Result<(), D::Error> {
         let most_holes = |lfs: &Self| {
+            // A dead block that the last checkpoint still references is not a hole.
             let holes = |segment: u32| {
                 let Segment { live, given_up } = lfs.contents[segment as usize];
                 lfs.layout.segment_blocks - live - given_up
             };
-            // Ties: the segment that was filled first.
+            // `max_by_key` keeps the last maximum, so with `rev` ties go to the front of `full`.
             let found = lfs.full.iter().enumerate().rev().max_by_key(|&(_, &segment)| holes(segment));
             found.filter(|&(_, &segment)| holes(segment) > 0).map(|(at, _)| at)
         };
         let mut found = most_holes(self);
+        // A checkpoint turns all blocks that died since the last one into holes.
         if found.is_none() {
             self.checkpoint(disk)?;
             found = most_holes(self);
         }
         let segment = found.and_then(|at| self.full.remove(at)).expect("there are dead blocks");
-        // Move it to the end, so that ties visit other segments first.
+        // Move the segment to the end, so that ties visit other segments first.
         self.full.push_back(segment);
         let mut given_up = vec![false; self.layout.segment_blocks as usize];
         let first = segment * self.layout.segment_blocks;
@@ -243,6 +247,7 @@ impl Lfs {
     }
 
     fn free_blocks_in(&self, head: usize) -> u32 {
+        // `append` opens a new segment if this one is full.
         match self.layout.segment_blocks - self.heads[head].used {
             0 => self.layout.segment_blocks,
             free_blocks_in => free_blocks_in,
@@ -268,6 +273,7 @@ impl Lfs {
     fn place(&mut self, block: u32, to: Place) {
         self.owners[to.0 as usize] = Some(block);
         self.contents_of(to).live += 1;
+        // The old place is dead, but becomes a hole only at the next checkpoint.
         if let Some(old) = self.places[block as usize].replace(to) {
             self.owners[old.0 as usize] = None;
             let segment = self.contents_of(old);
@@ -280,15 +286,15 @@ impl Lfs {
         &mut self.contents[(place.0 / self.layout.segment_blocks) as usize]
     }
 
-    /// A victim becomes free only after the checkpoint that no longer refers to its blocks.
     fn clean<D: LfsDisk>(&mut self, disk: &mut D) -> Result<(), D::Error> {
         let LfsLayout { segment_blocks, cleaned_segments, cleaning, .. } = self.layout;
+        // Victims are the oldest full segments, not the emptiest.
         let victims: Vec<u32> = (0..cleaned_segments).filter_map(|_| self.full.pop_front()).collect();
         let all = victims.iter().flat_map(|&segment| self.segment(segment));
         let live: Vec<u32> = all.filter_map(|place| self.owners[place as usize]).collect();
         self.counts.cleaned += victims.len() as u64 * u64::from(segment_blocks);
         self.counts.moved += live.len() as u64;
-        // Copy commands move data within the drive: there is nothing to read.
+        // Copy commands move data within the drive, so only `Move` reads.
         if cleaning == Cleaning::Move {
             for (place, blocks) in self.runs_of(&live) {
                 disk.send(LfsCommand::Read(self.range(place, blocks)))?;
@@ -297,7 +303,7 @@ impl Lfs {
         }
         let mut rest = live.as_slice();
         while !rest.is_empty() {
-            // The open segment may fill up: the rest goes to the next one.
+            // The open segment may fill up; the remaining blocks follow in the next one.
             let (some, later) = rest.split_at(rest.len().min(self.free_blocks_in(MOVED) as usize));
             let sources = self.runs_of(some);
             let to = self.append(MOVED, some);
@@ -307,7 +313,7 @@ impl Lfs {
             }
             rest = later;
         }
-        // Until this checkpoint the previous one still refers to the blocks of the victims.
+        // A victim becomes free only after this checkpoint: the previous one references its blocks.
         self.checkpoint_after(disk, &victims)?;
         self.free.extend(victims);
         Ok(())
@@ -343,18 +349,21 @@ impl Lfs {
 
     fn checkpoint_after<D: LfsDisk>(&mut self, disk: &mut D, victims: &[u32]) -> Result<(), D::Error> {
         let LfsLayout { segment_blocks, checkpoint_blocks, trim_ranges, trims, .. } = self.layout;
+        // Checkpoints rotate through the first segment.
         let at = self.checkpoints % (segment_blocks / checkpoint_blocks) * checkpoint_blocks;
         self.checkpoints = self.checkpoints.wrapping_add(1);
         self.counts.checkpoints += 1;
         self.since_checkpoint = 0;
         disk.wait()?;
+        // One flush makes the checkpoint and all data before it durable. Only then may blocks of the previous
+        // checkpoint be trimmed.
         self.write(disk, Place(CHECKPOINTS * segment_blocks + at), checkpoint_blocks)?;
         disk.wait()?;
         disk.send(LfsCommand::Flush)?;
         disk.wait()?;
         let mut dead = std::mem::take(&mut self.dead);
         dead.iter().for_each(|&place| self.contents_of(place).given_up -= 1);
-        // Victims are trimmed as whole segments; elsewhere only the newly dead blocks.
+        // Victims are trimmed as whole segments; in other segments only the newly dead blocks.
         dead.retain(|place| trims == Trims::EveryBlock && !victims.contains(&(place.0 / segment_blocks)));
         dead.extend(victims.iter().flat_map(|&segment| self.segment(segment)).map(Place));
         dead.sort_unstable();

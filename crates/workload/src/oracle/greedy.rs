@@ -1,9 +1,9 @@
 //! Greedy and d-choices victim selection under uniform writes.
 //!
-//! Both use one model. Sort blocks by their number of valid units ("level"); mᵢ is the share of
-//! blocks at level i. Between two erasures a block at level i loses one unit with rate λ·i, so
-//! mᵢ·λ·i blocks move down to level i − 1. The erased block re-enters at level b. In steady state
-//! the flow past a level equals the erasures below it.
+//! Both use one model. Sort blocks by their number of valid units ("level"); mᵢ is the share of blocks at
+//! level i. Between two erasures a block at level i loses one unit with rate λ·i, so mᵢ·λ·i blocks move down
+//! to level i − 1. The erased block re-enters at level b. In steady state the flow down past a level equals
+//! the erasures below that level.
 
 use super::{ONE_OVER_E, lambert_w0, proper_share};
 
@@ -22,7 +22,7 @@ pub fn greedy(rho: f64, units_per_block: u32) -> Option<f64> {
         tail += 1.0 / (j + 1.0);
         let x = (tail * b * rho - (b - j)) / (tail * j - (b - j));
         let flow_to_next = x * j * tail / (1.0 - x);
-        // Adjacent levels agree at their common boundary, so a rounding error is harmless.
+        // The solutions of adjacent levels agree at their common boundary, so a rounding error is harmless.
         if x > -1e-9 && (-1e-9..=1.0 + 1e-9).contains(&flow_to_next) {
             let victim_units = j - flow_to_next.clamp(0.0, 1.0);
             return Some(b / (b - victim_units.max(0.0)));
@@ -97,8 +97,8 @@ fn valid_share(lambda: f64, units_per_block: u32, d: u32) -> f64 {
     units / f64::from(units_per_block)
 }
 
-/// By repeated squaring; `f64::powi` may differ between platforms.
 fn power(mut base: f64, mut exponent: u32) -> f64 {
+    // Repeated squaring, since `f64::powi` may differ between platforms.
     let mut product = 1.0;
     while exponent > 0 {
         if exponent & 1 == 1 {

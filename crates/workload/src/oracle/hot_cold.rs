@@ -1,5 +1,5 @@
-//! WA under skewed writes: without separation of hot and cold data, and with perfect separation. A
-//! hot/cold policy must land between the two.
+//! WA under skewed writes: without separation of hot and cold data, and with perfect separation. A hot/cold
+//! policy must lie between the two.
 
 use super::{fifo, greedy, proper_share};
 

@@ -71,8 +71,8 @@ fn trim_figures() {
     assert_eq!(trim_rho(0.85, 0.0), Some(0.85));
 }
 
-/// Xiang and Kurkoski print 2.36 for 30 % over-provisioning. Desnoyers' simulator gives 6.590 for α
-/// = 1.0914, r = .7258, f = .142; the formula gives 6.589.
+// Xiang and Kurkoski print 2.36 for 30 % over-provisioning. Desnoyers' simulator gives 6.590 for α
+// = 1.0914, r = .7258, f = .142; the formula gives 6.589.
 #[test]
 fn published_cross_checks() {
     assert_prints(fifo(1.0 / 1.3), "2.364", "Xiang and Kurkoski");

@@ -2,7 +2,7 @@
 
 use strobe_types::{Op, Prng, State, scatter};
 
-/// The concrete type lets the batch loop be compiled for each distribution.
+/// Distribution of slots. A type parameter lets the batch loop be compiled for each distribution.
 pub(super) trait Draw {
     fn slot(&mut self, rng: &mut Prng, op: Op) -> u32;
 }
@@ -70,8 +70,8 @@ impl HotCold {
 impl Draw for HotCold {
     #[inline(always)]
     fn slot(&mut self, rng: &mut Prng, _op: Op) -> u32 {
-        // The coin flip is unpredictable, so select the class by data, not by a branch. The single
-        // slot of a range of one is hot.
+        // The coin flip is unpredictable, so select the class by data, not by a branch. If the range has one
+        // slot, that slot is hot.
         let hot = rng.chance(self.hot_share) || self.cold == 0;
         let (first, count) = if hot { (0, self.hot) } else { (self.hot, self.cold) };
         first + rng.below(count)
@@ -104,7 +104,7 @@ impl<D: Draw> Draw for Scattered<D> {
 pub(super) fn stride(slots: u32) -> u32 {
     // 2^32/φ, the multiplier of Fibonacci hashing.
     let golden = ((u64::from(slots) * 0x9e37_79b9) >> 32) as u32;
-    // Ends at slots − 1 at the latest, which is coprime to `slots`.
+    // The search ends at slots − 1 at the latest, which is coprime to `slots`.
     (golden.max(1)..slots).find(|&candidate| greatest_common_divisor(candidate, slots) == 1).unwrap_or(1)
 }
 

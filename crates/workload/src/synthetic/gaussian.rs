@@ -40,7 +40,7 @@ impl Gaussian {
 impl Draw for Gaussian {
     #[inline(always)]
     fn slot(&mut self, rng: &mut Prng, _op: Op) -> u32 {
-        // Draw no number without a uniform share: the random stream is part of the interface.
+        // Without a uniform share no number is drawn: the random stream is part of the interface.
         if self.uniform_share > 0.0 && rng.chance(self.uniform_share) {
             return rng.below(self.slots as u32);
         }
@@ -53,15 +53,15 @@ impl Draw for Gaussian {
     }
 }
 
-/// 2·√(1/(2πe)), rounded down. Flatter bells have smaller hot shares again.
+/// Largest hot share: 2·√(1/(2πe)), rounded down. Flatter bells have smaller hot shares again.
 pub(super) const HOT_SHARE_MAX: f64 = 0.48;
 
-/// Standard deviation, as a share of the range, that writes the share `hot_share` of the slots more often than
+/// Standard deviation, as a share of the range, with the share `hot_share` of slots written more often than
 /// the average slot. `None` unless 0 < `hot_share` ≤ 0.48.
 ///
-/// Solves h = 2s·√(2·ln(1/(s·√(2π)))), the width of the bell above the mean density. The hot shares of Hwang &
-/// Kwak 2016 (CAPi), h = .35, .30, .20, .10, give .108, .0854, .0488, .0205. The small part of the bell outside
-/// the range is neglected; at the largest shares that moves h by some per cent.
+/// Solves h = 2s·√(2·ln(1/(s·√(2π)))), the width of the bell above the mean density. The hot shares of Hwang
+/// & Kwak 2016 (CAPi), h = .35, .30, .20, .10, give .108, .0854, .0488, .0205. The small part of the bell
+/// outside the range is neglected, which changes h by some per cent at the largest shares.
 pub fn gaussian_sigma(hot_share: f64) -> Option<f64> {
     if !(hot_share > 0.0 && hot_share <= HOT_SHARE_MAX) {
         return None;

@@ -55,9 +55,9 @@ pub(super) enum Distribution {
 #[derive(Clone, Debug)]
 pub(super) enum Mix {
     Only(Op),
-    /// Write with this probability, else read.
+    /// Writes with this probability, else reads.
     Write(f64),
-    /// Trim with probability `trim`, else write with probability `write`, else read.
+    /// Trims with probability `trim`, else writes with probability `write`, else reads.
     Trim {
         trim: f64,
         ranges: u32,
@@ -130,6 +130,7 @@ impl Workload for Synthetic {
     fn fill(&mut self, batch: &mut Vec<Request>, count: usize) {
         batch.clear();
         if let (Distribution::Mapped(_), Some(_)) = (&self.distribution, &self.sizes) {
+            // The size of a request marks slots as visited before the next slot is drawn, so draw one by one.
             (0..count).for_each(|_| self.push_mapped(batch));
             return;
         }
@@ -212,7 +213,7 @@ impl Emit<'_> {
                 {
                     return layout.request(Op::Trim, trimmed);
                 }
-                // A certain outcome draws no number.
+                // A certain outcome draws no number: the random stream is part of the interface.
                 let writes = *write >= 1.0 || (*write > 0.0 && operations.chance(*write));
                 if !writes {
                     return layout.request(Op::Read, slot(Op::Read));

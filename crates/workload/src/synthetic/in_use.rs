@@ -3,17 +3,17 @@
 use std::collections::TryReserveError;
 use strobe_types::{Prng, State};
 
-/// Slots in use, as a permutation of all slots with those in use in front.
+/// Slots in use: a permutation of all slots that begins with the slots in use.
 ///
-/// Costs 8 bytes per slot. Both tables store entry minus index, so the identity is all zeros: a set for
-/// terabytes is ready at once and takes memory only after trims and writes.
+/// Costs 8 bytes per slot. Both tables store entry minus index, so the initial identity is all zeros. A set
+/// for terabytes is ready at once and takes memory only after trims and writes.
 #[derive(Clone, Debug, State)]
 pub(super) struct InUse {
     count: u32,
-    /// Minus the place.
+    /// Slot at each place, minus the place.
     #[state(table)]
     slot_at: Vec<u32>,
-    /// Minus the slot.
+    /// Place of each slot, minus the slot.
     #[state(table)]
     place_of: Vec<u32>,
 }
@@ -38,6 +38,7 @@ impl InUse {
         }
         let place = rng.below(self.count);
         let slot = self.slot(place);
+        // Exchange with the last slot in use, which the smaller count then excludes.
         self.count -= 1;
         self.exchange(place, self.count);
         Some(slot)

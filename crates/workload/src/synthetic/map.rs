@@ -8,15 +8,15 @@ const WORD: usize = u64::BITS as usize;
 
 /// Sampling without repetition, as in fio's random map: each slot once per pass.
 ///
-/// If a drawn slot was visited, the next unvisited one is taken, wrapping at the end. A tree of bits finds it
-/// in one step per level. Costs 1/8 byte per slot.
+/// If a drawn slot was visited, the next unvisited slot is taken, wrapping at the end. A tree of bits finds
+/// that slot in one step per level. Costs 1/8 byte per slot.
 #[derive(Clone, Debug, State)]
 pub(super) struct RandomMap {
     #[state(skip)]
     slots: u32,
     left: u32,
-    /// One bit per visited slot, then one bit per full word of the level below, up to a single word. Bits past
-    /// the last slot are set.
+    /// First level: one bit per slot, set if visited. Each level above: one bit per word below, set if that
+    /// word is full. Bits past the last slot are set.
     #[state(table)]
     words: Vec<u64>,
     #[state(skip)]
@@ -72,6 +72,7 @@ impl RandomMap {
         for &first in &self.levels {
             let word = &mut self.words[first + bit / WORD];
             *word |= 1 << (bit % WORD);
+            // The level above changes only when this word becomes full.
             if *word != u64::MAX {
                 break;
             }
@@ -84,6 +85,7 @@ impl RandomMap {
         for (level, &first) in self.levels.iter().enumerate() {
             let end = self.levels.get(level + 1).copied().unwrap_or(self.words.len());
             let word = self.words[first..end].get(bit / WORD)?;
+            // Search the rest of this word, else climb: a bit of the next level stands for a whole word.
             let free = !word >> (bit % WORD);
             if free != 0 {
                 let found = bit + free.trailing_zeros() as usize;

@@ -12,15 +12,17 @@
 //!
 //! 1. If `trim_fraction` > 0, one `chance(trim_fraction)` from the operation generator. If true and some slot
 //!    is in use, one `below(slots in use)` from the same generator gives the slot to trim. With `trim_ranges`
-//!    above 1, one more `below(slots in use)` gives each further range while slots are in use.
+//!    above 1, one more `below(slots in use)` gives each further range while slots are in use. A
+//!    `trim_fraction` of 1 with one range draws nothing here: step 3 gives the slot.
 //! 2. Otherwise, if 0 < `write_fraction` < 1, one `chance(write_fraction)` from the operation generator: true
 //!    writes, false reads. 0 always reads and 1 always writes, without a draw.
 //! 3. The slot, from the address generator:
-//!    - `uniform`: one `below(slots)`; with `random_map` the next unvisited slot from there on
+//!    - `uniform`: one `below(slots)`; with `random_map` the next unvisited slot from that one on
 //!    - `sequential`: no draw; reads, writes and trims each have their own cursor
 //!    - `hotcold`: one `chance(hot_write_share)` and one `below`
-//!    - `zipf`: one `unit` per attempt; with a theta of 0 as `uniform`
-//!    - `gaussian`: pairs of `unit`, each accepted pair yielding two draws
+//!    - `zipf`: one `unit` per attempt; a theta of 0 draws as `uniform`
+//!    - `gaussian`: with `uniform_share` > 0 one `chance(uniform_share)`; if true, one `below(slots)`.
+//!      Otherwise pairs of `unit`, each accepted pair yielding two positions
 //!
 //! With `block_split` each request also draws one `unit` from a third generator, `"workload size"`. Its size
 //! is the first of the list whose cumulative share exceeds that number.

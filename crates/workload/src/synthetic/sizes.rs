@@ -51,12 +51,12 @@ impl Sizes {
         }
     }
 
-    /// A random request that would cross the end of the range begins earlier, to end with it; a sequential
-    /// one is shortened.
     pub(super) fn apply(&mut self, batch: &mut [Request]) {
         for request in batch {
             let sectors = self.draw(request);
             let last_start = self.end_sector - u64::from(sectors);
+            // A random request that would cross the end of the range begins earlier and ends with the range;
+            // a sequential one is shortened.
             (request.lba, request.sectors) = match &mut self.next {
                 Some(next) => {
                     let next = &mut next[cursor(request.op)];
@@ -69,9 +69,9 @@ impl Sizes {
         }
     }
 
-    /// The request begins at `slot` of `map` and ends before the next visited slot.
     pub(super) fn apply_mapped(&mut self, request: &mut Request, slot: u32, map: &mut RandomMap) {
         let (drawn, slot_sectors) = (self.draw(request), request.sectors);
+        // The request ends before the next visited slot.
         let slots = 1 + map.visit_run(slot + 1, drawn.div_ceil(slot_sectors) - 1);
         request.sectors = drawn.min(slots * slot_sectors);
     }

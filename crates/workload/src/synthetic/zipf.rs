@@ -16,17 +16,17 @@ use strobe_types::{Op, Prng};
 /// 1994) that excludes θ = 1. Ranks with a total probability of about 10⁻¹³ or less blur together in double
 /// precision.
 ///
-/// Inverting H costs a logarithm and an exponential, so the first ranks are looked up in a table, with the
-/// same decisions.
+/// Inverting H costs a logarithm and an exponential. The first ranks are therefore looked up in a table,
+/// which makes the same decisions.
 #[derive(Clone, Debug)]
 pub(super) struct Zipf {
     ranks: f64,
     theta: f64,
-    /// H(3/2) − h(1) and H(n + 1/2).
+    /// Ends of the area drawn from: H(3/2) − h(1) and H(n + 1/2).
     area_first: f64,
     area_last: f64,
     head: Head,
-    /// Draws past the table that are rounded up by at most this are accepted without evaluating H.
+    /// Largest rounding up at which a draw past the table is accepted without evaluating H.
     squeeze: f64,
 }
 
@@ -34,7 +34,7 @@ impl Zipf {
     pub(super) fn new(ranks: u32, theta: f64) -> Self {
         let head_ranks = ranks.min(HEAD_RANKS);
         let area_first = area(1.5, theta) - 1.0;
-        // The bound grows with k: the first rank past the table gives the least.
+        // The bound grows with k, so the first rank past the table gives the bound that holds for all.
         let next = f64::from(head_ranks) + 1.0;
         let squeeze = next - inverse_area(accepted_from(next, theta), theta);
         let ranks = f64::from(ranks);
@@ -76,9 +76,9 @@ const HEAD_RANKS: u32 = 2048;
 
 #[derive(Clone, Debug)]
 struct Head {
-    /// H(k + 1/2), the end of rank k − 1, and the least area that accepts it.
+    /// For each rank k − 1: its end, H(k + 1/2), and the least area that is accepted.
     ranks: Vec<(f64, f64)>,
-    /// First rank ending in or after each of equal pieces of the area.
+    /// For each of equal pieces of the area: the first rank that ends in or after the piece.
     guide: Vec<u16>,
     start: f64,
     pieces_per_area: f64,
@@ -109,7 +109,7 @@ impl Head {
         head
     }
 
-    /// Rank that contains area `u`, before the end, and the least area that accepts it.
+    /// Rank that contains area `u` < `end`, and the least area accepted for it.
     #[inline(always)]
     fn find(&self, u: f64) -> (u32, f64) {
         let mut rank = usize::from(self.guide[self.piece(u)]);
@@ -119,9 +119,9 @@ impl Head {
         (rank as u32, self.ranks[rank].1)
     }
 
-    /// Monotone in `u` despite rounding; the guide depends on it.
     #[inline(always)]
     fn piece(&self, u: f64) -> usize {
+        // Monotone in `u` despite rounding, as the guide requires.
         (((u - self.start) * self.pieces_per_area) as usize).min(2 * HEAD_RANKS as usize)
     }
 }

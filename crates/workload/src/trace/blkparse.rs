@@ -23,7 +23,7 @@ pub(super) const FORMAT: Format = Format {
     }),
 };
 
-/// All except `m`.
+/// All actions of blkparse except `m`, a message.
 const ACTIONS: [&str; 18] =
     ["A", "B", "C", "D", "F", "G", "I", "M", "P", "Q", "R", "S", "T", "U", "UT", "W", "X", "Z"];
 
@@ -42,7 +42,7 @@ impl Text {
         if !is_device(device) {
             return self.parse_summary(line);
         }
-        // A record here means that another output was appended.
+        // A record after the summary means that another output was appended.
         if self.summary {
             return Err("a record after the summary; outputs of blkparse must be read one by one".into());
         }
@@ -64,9 +64,8 @@ impl Text {
         }
     }
 
-    /// Lines without a device number: the summary at the end, or the message about an input file, which may
-    /// occur anywhere.
     fn parse_summary<'a>(&mut self, line: &str) -> Result<Line<'a>, Reason> {
+        // Messages about input files may occur anywhere, not only in the summary.
         let input_file = line.starts_with("Input file ") && line.ends_with(" added");
         self.summary |= SUMMARY_STARTS.iter().any(|start| line.starts_with(start));
         if input_file || self.summary {
@@ -87,11 +86,12 @@ fn is_device(text: &str) -> bool {
 /// - `FN [process]` for a flush without data
 /// - `RWBS bytes (cdb) [process]` for a passthrough command
 ///
-/// A completion has an error code instead of the process, no bytes before a cdb, and a sector even
-/// without data: `FN 0 [0]`. The kernel names its own flush `FF`, blkparse `FN`. A flush with data
-/// (`FWS`, only when queued) counts as its write. Commands of zoned drives begin with Z.
+/// A completion has an error code instead of the process, no bytes before a cdb, and a sector even without
+/// data: `FN 0 [0]`.
 fn parse_request<'a>(mut columns: Columns<'a>, time_ns: u64, device: Device<'a>) -> Result<Line<'a>, Reason> {
     let rwbs = columns.text("RWBS")?;
+    // The kernel names its own flush `FF`, blkparse `FN`. A flush with data (`FWS`, only when queued) counts
+    // as a write. RWBS of zone commands begins with Z.
     let flush = rwbs.starts_with('F');
     let op = match rwbs.strip_prefix('F').unwrap_or(rwbs).bytes().next() {
         Some(b'R') => Some(Op::Read),

@@ -46,7 +46,7 @@ const RECORD_BYTES: usize = 48;
 const MAGIC: u32 = 0x6561_7400;
 const VERSION: u32 = 7;
 
-/// Without the bit for a cgroup in the payload.
+/// Step bits of an action, without bit 8, which marks a cgroup in the payload.
 const STEP_MASK: u32 = 0xfeff;
 const STEP_QUEUE: u32 = 1;
 const STEP_ISSUE: u32 = 7;
@@ -99,6 +99,7 @@ impl Timed for Records {
         }
         self.check_magic()?;
         let payload = self.u32_at(44);
+        // The payload length is the second half of this word in file order.
         let payload = if self.big_endian == Some(true) { payload & 0xffff } else { payload >> 16 };
         if !self.input.skip(payload as usize)? {
             return Err(Problem::Truncated(format!("its payload has less than {payload} bytes")));
@@ -110,12 +111,12 @@ impl Timed for Records {
         self.u64_at(8)
     }
 
-    /// A request only if blkparse would print it as the wanted action.
     fn decode(&mut self) -> Result<Line<'_>, Problem> {
         let action = self.u32_at(28);
         if action & CATEGORY_NOTIFY != 0 {
             return Ok(Line::Skip(SkipReason::Note));
         }
+        // A record is a request only if blkparse would print it as the wanted action.
         let step = match action & STEP_MASK {
             STEP_ISSUE => Action::Issue,
             STEP_QUEUE => Action::Queue,
@@ -136,7 +137,7 @@ impl Timed for Records {
             _ if action & CATEGORY_WRITE != 0 => Op::Write,
             _ => Op::Read,
         };
-        // The sector of a flush means nothing.
+        // A flush without data has no meaningful sector.
         let sector = if op == Op::Flush { 0 } else { self.u64_at(16) };
         let offset = sector
             .checked_mul(SECTOR_BYTES)
@@ -193,6 +194,7 @@ impl Records {
     }
 
     fn check_magic(&mut self) -> Result<(), Problem> {
+        // The magic of the first record decides the byte order of the file.
         if self.big_endian.is_none() {
             self.big_endian = Some(self.u32_at(0).swap_bytes() & !0xff == MAGIC);
         }

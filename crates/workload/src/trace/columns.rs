@@ -43,11 +43,11 @@ impl<'a> Columns<'a> {
         if self.csv { byte == b',' } else { byte.is_ascii_whitespace() }
     }
 
-    /// Up to 19 digits, which cannot overflow. Other columns take the slow path, which reports errors.
     #[inline]
     fn plain_number(&self) -> Option<(u64, Option<&'a str>)> {
         let rest = if self.csv { self.rest? } else { self.rest?.trim_ascii_start() };
         let (number, length) = leading_digits(rest.as_bytes());
+        // 19 digits cannot overflow. Other columns take the slow path, which reports errors.
         if length == 0 || length > 19 {
             return None;
         }
@@ -90,7 +90,7 @@ impl<'a> Columns<'a> {
             .map_err(|fault| fault.reason(name, text))
     }
 
-    /// Number of units of `unit_ns`, in ns, rounded down. Exponents are not accepted.
+    /// Parses a decimal number of units of `unit_ns`; returns ns, rounded down. Exponents are not accepted.
     #[inline]
     pub(super) fn decimal(&mut self, name: &str, unit_ns: u64) -> Result<u64, Reason> {
         let text = self.text(name)?;

@@ -6,9 +6,9 @@ pub enum Detail {
     Plain,
     /// Write of file system metadata.
     Metadata,
-    /// Copy by the drive: the range, a read, is copied to this byte of the device. Following [`Detail::More`]
-    /// ranges go after it in order.
+    /// Copy by the drive. The range of the record, a read, is the source; this byte of the device begins the
+    /// destination. Ranges of following [`Detail::More`] records are appended in order.
     CopyTo(u64),
-    /// Another range of the previous record's trim or copy.
+    /// Another range of the preceding trim or copy.
     More,
 }

@@ -3,7 +3,7 @@ use std::fmt;
 #[derive(Clone, Copy, Debug)]
 pub(super) enum Device<'a> {
     Name(&'a str),
-    /// Joined by a dot.
+    /// Two columns, joined by a dot.
     Pair(&'a str, &'a str),
 }
 
@@ -37,7 +37,7 @@ impl fmt::Display for Device<'_> {
 
 #[derive(Debug)]
 pub(super) enum DeviceFilter {
-    /// The first device; an error if another follows.
+    /// Only the first device of the trace; another device is an error.
     Only(Option<String>),
     All,
     Named {

@@ -130,11 +130,12 @@ pub enum TraceError {
 
 const SHOWN_CHARS_MAX: usize = 200;
 
-/// External text, shortened and with control characters escaped, is safe for a terminal.
+/// Text of a trace, shortened and with control characters escaped.
 pub(super) fn printable(bytes: &[u8]) -> String {
     let prefix = &bytes[..bytes.len().min(4 * SHOWN_CHARS_MAX)];
     let text = String::from_utf8_lossy(prefix);
     let mut shown = String::new();
+    // Text from a trace must not control the terminal.
     for c in text.chars().take(SHOWN_CHARS_MAX) {
         match c {
             '"' | '\'' | '\\' => shown.push(c),

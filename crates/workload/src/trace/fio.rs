@@ -22,7 +22,7 @@ pub(super) const FORMAT: Format = Format {
     }),
 };
 
-/// fio's documentation says that shorter waits are discarded.
+/// Shortest wait that counts, by fio's documentation.
 const WAIT_NS_MIN: u64 = 100_000;
 
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -33,8 +33,8 @@ enum Version {
 
 struct Log {
     version: Option<Version>,
-    /// Version 2 has no timestamps: all requests between two `wait` lines have the same time, and each `wait`
-    /// from [`WAIT_NS_MIN`] on adds to it.
+    /// Clock of version 2, which has no timestamps. All requests between two `wait` lines have the same time;
+    /// each `wait` of at least [`WAIT_NS_MIN`] adds to it.
     clock_ns: u64,
     unit_ns: u64,
 }
@@ -57,7 +57,7 @@ impl Log {
             "trim" => Op::Trim,
             "sync" | "datasync" | "syncfs" => Op::Flush,
             "sync_file_range" => return skip(columns, SkipReason::RangeSync),
-            // Files created, queried or deleted by special engines.
+            // Files created, queried or deleted by special engines of fio.
             "file_operation" => return skip(columns, SkipReason::FileEvent),
             "wait" => return self.wait(version, columns),
             "add" | "open" | "close" => {
@@ -75,7 +75,7 @@ impl Log {
         Ok(Line::Record { time_ns, op, offset, bytes, device, detail: Detail::Plain })
     }
 
-    /// `file wait microseconds ignored`.
+    /// Parses the rest of `file wait microseconds ignored`.
     fn wait<'a>(&mut self, version: Version, mut columns: Columns<'a>) -> Result<Line<'a>, Reason> {
         if version == Version::Three {
             return Err("version 3 has no wait: its times are in the first column".into());
@@ -135,7 +135,7 @@ mod tests {
         assert_eq!(records("fio", text), ["0 read 0+4096", "0 write 0+512", "700000 trim 0+8"]);
     }
 
-    /// fio's HOWTO: "Everything below 100 is discarded."
+    // fio's HOWTO: "Everything below 100 is discarded."
     #[test]
     fn waits_below_100_us_are_discarded() {
         let log = |wait: u64| {

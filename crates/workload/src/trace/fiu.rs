@@ -41,7 +41,7 @@ mod tests {
                           89968195792462 20782 gzip 283193184 8 R 6 0 56f11b711d91a065a2b6458eca924523\n\
                           89968195800000 20782 gzip 8 16 w 8 1\n";
 
-    /// Expected values from `awk '{print $1, $6, $4 * 512, $5 * 512}'`.
+    // Expected values from `awk '{print $1, $6, $4 * 512, $5 * 512}'`.
     #[test]
     fn times_are_in_ns_and_addresses_in_sectors() {
         let expected = ["0 write 462983966720+4096", "89968195792462 read 144994910208+4096"];

@@ -37,7 +37,6 @@ pub(super) struct Settings {
 }
 
 impl Format {
-    /// Fails on options that the format would ignore.
     pub(super) fn check(&self, options: &TraceOptions) -> Result<(), TraceError> {
         let bad = |option, reason: String| Err(TraceError::BadOption { option, reason });
         if options.action.is_some() && !self.takes_action {

@@ -2,7 +2,7 @@ use super::{Format, TraceError};
 use super::{alibaba, blkparse, blktrace, disksim, fio, fiu, mqsim, msr, oracle_general};
 use super::{spc, ssdsim, strobe, systor, tencent, vscsi};
 
-/// All formats in listing order. Append new ones: fuzzer seeds index from the front.
+/// All formats in listing order. Append new ones: fuzzer seeds select a format by its index.
 pub const FORMATS: &[Format] = &[
     fio::FORMAT,
     blkparse::FORMAT,
@@ -35,10 +35,10 @@ fn names() -> String {
     names.join(", ")
 }
 
-/// Smallest edit distance; the first in the table among ties.
 fn nearest(given: &str) -> &'static str {
     let given: Vec<u8> = given.bytes().take(64).map(|byte| byte.to_ascii_lowercase()).collect();
     let names = FORMATS.iter().map(|format| format.name);
+    // `min_by_key` keeps the first minimum: ties go to the first format in the table.
     names.min_by_key(|name| edit_distance(&given, name.as_bytes())).unwrap_or_default()
 }
 

@@ -12,7 +12,7 @@ use super::{FORMATS, Format, TraceError, TraceOptions, oracle_general, per_cpu};
 const LOOKED_AT_BYTES: usize = 64 << 10;
 
 /// Returns all formats that match the start of the trace at `path`. Several formats share a line shape, so
-/// there may be several, or none.
+/// several may match, or none.
 pub fn guess(path: &Path) -> Result<Vec<&'static Format>, TraceError> {
     Ok(all_fitting(&start_of(path)?))
 }
@@ -30,7 +30,7 @@ fn all_fitting(start: &[u8]) -> Vec<&'static Format> {
     let is_whole = start.len() < LOOKED_AT_BYTES;
     let mut fitting: Vec<&'static Format> =
         FORMATS.iter().filter(|format| fits(format, start, is_whole)).collect();
-    // It has no magic number: records of other formats may pass for its own.
+    // oracle-general has no magic number, so records of other formats may pass for its records.
     if fitting.len() > 1 {
         fitting.retain(|format| format.name != oracle_general::FORMAT.name);
     }
@@ -90,13 +90,14 @@ struct Misfits {
     reason: Reason,
 }
 
-/// `None` if `format` is not text or the lines are too many. A malformed line is blanked, and the rest is
-/// read again.
+/// Malformed lines if `start` is read as `format`. `None` without any, with too many, or if `format` is
+/// binary.
 fn misfits(format: &Format, start: &[u8]) -> Option<Misfits> {
+    // Ignore a last line that is cut off.
     let end = if start.len() < LOOKED_AT_BYTES { start.len() } else { memchr::memrchr(b'\n', start)? };
     let mut lines: Vec<&[u8]> = start[..end].split(|&byte| byte == b'\n').collect();
     let mut first: Option<Misfits> = None;
-    // Each pass blanks one malformed line, so line numbers stay valid.
+    // Each pass blanks one malformed line and reads again. Blanking keeps line numbers valid.
     loop {
         let (records, problem) = decoded(format, &lines.join(&b'\n'));
         let Some((line, reason)) = problem? else {
@@ -111,7 +112,8 @@ fn misfits(format: &Format, start: &[u8]) -> Option<Misfits> {
     }
 }
 
-/// Records before the first malformed line. The outer `None`: the error is not in a line of text.
+/// Number of records before the first malformed line, and that line. The inner `None` means no error; the
+/// outer one means an error that is not in a line of text.
 fn decoded(format: &Format, bytes: &[u8]) -> (usize, Option<Option<(u64, Reason)>>) {
     let mut records = 0;
     let Ok(input) = Input::new(Box::new(Cursor::new(bytes.to_vec())), "") else { return (0, None) };
@@ -132,12 +134,12 @@ fn decoded(format: &Format, bytes: &[u8]) -> (usize, Option<Option<(u64, Reason)
     }
 }
 
-/// True if `start` has records of `format` only, at least one. Unless the file `is_whole`, the last one may
-/// be cut off.
+/// True if `start` consists of one or more records of `format`.
 fn fits(format: &Format, start: &[u8], is_whole: bool) -> bool {
+    // The start of a larger file may end within a record.
     let last_line = if is_whole { None } else { memchr::memrchr(b'\n', start) };
     let text = last_line.map_or(start, |end| &start[..end]);
-    // A cut line may still parse, so try without it. Binary records report the cut.
+    // The last line may be cut and still parse, so try without it first. Binary records report the cut.
     [text, start].into_iter().take(if last_line.is_some() { 2 } else { 1 }).any(|bytes| {
         let Ok(input) = Input::new(Box::new(Cursor::new(bytes.to_vec())), "") else { return false };
         let mut source = format.decoder(input, Vec::new(), &TraceOptions::default());

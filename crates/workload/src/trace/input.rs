@@ -67,6 +67,7 @@ impl Input {
 
     fn fill(&mut self) -> Result<bool, Problem> {
         if self.unread.end == self.buffer.len() {
+            // At the end of the buffer, move the unread bytes to its start to make space.
             self.buffer.copy_within(self.unread.clone(), 0);
             self.unread = 0..self.unread.len();
         }
@@ -85,7 +86,7 @@ impl Input {
         }
     }
 
-    /// Without its line end (LF or CRLF); `None` at the end of the file.
+    /// Next line without its end (LF or CRLF); `None` at the end of the file.
     #[inline]
     pub(super) fn next_line(&mut self) -> Result<Option<&[u8]>, Problem> {
         let mut searched = 0;

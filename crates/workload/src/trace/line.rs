@@ -1,4 +1,4 @@
-//! Interface between formats and lines, and their shared code.
+//! Interface between formats and reader, and reading of lines.
 
 use strobe_types::Op;
 
@@ -12,7 +12,7 @@ use super::problem::{Problem, Reason};
 #[derive(Debug)]
 pub(super) enum Line<'a> {
     Record {
-        /// In ns since any fixed moment.
+        /// Time in ns since any fixed moment.
         time_ns: u64,
         op: Op,
         offset: u64,
@@ -20,13 +20,13 @@ pub(super) enum Line<'a> {
         device: Device<'a>,
         detail: Detail,
     },
-    /// On purpose.
+    /// Well-formed part of the trace that gives no record.
     Skip(SkipReason),
     /// Blank line, comment or header.
     Nothing,
 }
 
-/// Not called again after an error.
+/// Decoder of a trace; not called again after an error.
 pub(super) trait Source: Send {
     fn next(&mut self) -> Result<Option<Line<'_>>, Problem>;
 
@@ -39,7 +39,7 @@ pub(super) trait Source: Send {
     fn text(&self) -> String;
 }
 
-/// Skips blank lines and lines starting with `#`.
+/// Opens a text format; skips blank lines and lines starting with `#`.
 pub(super) fn open_lines<F>(input: Input, parse: F) -> Box<dyn Source>
 where
     F: for<'a> FnMut(&'a str) -> Result<Line<'a>, Reason> + Send + 'static,
@@ -47,7 +47,7 @@ where
     Box::new(Lines { input, parse, number: 0, comments: true, begun: false })
 }
 
-/// `#` has no meaning.
+/// Opens a text format in which `#` has no meaning.
 pub(super) fn open_lines_without_comments<F>(input: Input, parse: F) -> Box<dyn Source>
 where
     F: for<'a> FnMut(&'a str) -> Result<Line<'a>, Reason> + Send + 'static,
@@ -57,13 +57,14 @@ where
 
 const BYTE_ORDER_MARK: &[u8] = "\u{feff}".as_bytes();
 
-/// NUL in a text usually means an archive. A first line without digits is a header; it is not skipped
-/// silently, since it may also mean another format.
 #[cold]
 fn with_hint(reason: Reason, text: &str, number: u64, is_first: bool) -> Reason {
+    // NUL characters usually mean an archive.
     if text.contains('\0') {
         return "the line holds NUL characters; if this is a tar archive, unpack it first".into();
     }
+    // A first line without digits is probably a header. It is not skipped, since it may also mean another
+    // format.
     if is_first && text.contains(',') && !text.contains(|c: char| c.is_ascii_digit()) {
         let next = number + 1;
         return format!(

@@ -5,7 +5,7 @@ use super::line::{Line, Source};
 use super::problem::Problem;
 
 pub(super) trait Timed: Source {
-    /// Does not decode. False at the end of the file.
+    /// Loads the next record without decoding it. False at the end of the file.
     fn load(&mut self) -> Result<bool, Problem>;
 
     fn time(&self) -> u64;
@@ -15,7 +15,7 @@ pub(super) trait Timed: Source {
     fn name(&self) -> &str;
 }
 
-/// Ties go to the first file.
+/// Files of one trace; ties go to the first file.
 pub(super) struct Merged<S> {
     files: Vec<S>,
     times: Vec<Option<u64>>,
@@ -40,6 +40,7 @@ impl<S: Timed> Merged<S> {
 impl<S: Timed> Source for Merged<S> {
     fn next(&mut self) -> Result<Option<Line<'_>>, Problem> {
         self.number += 1;
+        // Every file has one record loaded; only the file of the last record needs its next one.
         match self.last {
             Some(at) => self.load(at)?,
             None => (0..self.files.len()).try_for_each(|at| self.load(at))?,

@@ -26,7 +26,7 @@ fn parse_line(line: &str, unit_ns: u64) -> Result<Line<'_>, Reason> {
     let op = columns.op("Type", &[("Read", Op::Read), ("Write", Op::Write)])?;
     let offset = columns.whole("Offset")?;
     let bytes = columns.whole("Size")?;
-    // Unused, but if it is missing, the line was cut off, perhaps within the size.
+    // The response time is unused. If it is missing, the line was cut off, perhaps within the size.
     columns.next().ok_or("column ResponseTime is missing")?;
     columns.end()?;
     Ok(Line::Record { time_ns, op, offset, bytes, device, detail: Detail::Plain })

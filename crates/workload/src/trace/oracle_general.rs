@@ -33,7 +33,8 @@ pub(super) const FORMAT: Format = Format {
 
 const RECORD_BYTES: usize = 24;
 
-/// Objects of other traces are 64-bit hashes; with 54 bits, offset plus length stays below 2^64.
+/// Keeps 54 bits of an object. Objects of other traces are 64-bit hashes; with 54 bits, offset plus length
+/// stays below 2^64 bytes.
 const OBJECT_MASK: u64 = (1 << 54) - 1;
 
 const REQUESTS_MAX: i64 = 1 << 48;

@@ -3,7 +3,7 @@ use std::path::{Path, PathBuf};
 
 const MARK: &str = ".blktrace.";
 
-/// Files ordered by CPU.
+/// Files of a trace, ordered by CPU.
 ///
 /// They are `NAME.blktrace.0` and its siblings if `path` is one of them, or if `path` is `NAME` or
 /// `NAME.blktrace` and does not exist. Otherwise it is only `path`.
@@ -24,7 +24,7 @@ pub(super) fn files(path: &Path) -> Vec<PathBuf> {
     for entry in entries.flatten() {
         let name = entry.file_name();
         let Some((own, cpu)) = name.to_str().and_then(split) else { continue };
-        // If plain and compressed versions exist, prefer the requested one.
+        // If a CPU has a plain and a compressed file, `path` is preferred.
         let file = path.with_file_name(&name);
         if own == stem && (file == path || !found.contains_key(&cpu)) {
             found.insert(cpu, file);

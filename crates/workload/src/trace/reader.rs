@@ -16,7 +16,7 @@ use super::{Action, Format, Position, SkipReason, Skipped, TraceError, TraceOpti
 /// One request of a trace.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct TraceRecord {
-    /// Nanoseconds since the first kept record; 0 for older records.
+    /// Nanoseconds since the first kept record; 0 for records with an earlier time.
     pub time_ns: u64,
     /// True if an earlier record has a later time. `time_ns` is still this record's time.
     pub backwards: bool,
@@ -54,6 +54,7 @@ pub fn recorded_action(path: &Path, format: &str, options: &TraceOptions) -> Opt
     if !known.takes_action || !known.files(path).iter().all(|file| file.is_file()) {
         return None;
     }
+    // Without a record of this action the reader reaches the end, and its skipped counts tell the others.
     let options = TraceOptions { action: Some(Action::Issue), ..options.clone() };
     let mut reader = open(path, format, &options).ok()?;
     match reader.next() {
@@ -63,7 +64,7 @@ pub fn recorded_action(path: &Path, format: &str, options: &TraceOptions) -> Opt
     }
 }
 
-/// Reads a trace from any bytes, plain or gzip. Messages call it `name`.
+/// Reads a trace from any bytes, plain or gzip. Messages call the trace `name`.
 pub fn from_reader(
     reader: Box<dyn Read + Send>,
     name: &str,
@@ -128,12 +129,12 @@ impl TraceReader {
         }
     }
 
-    /// Files read as one trace; empty if it is not from files.
+    /// Files read as one trace; empty if the trace is not read from files.
     pub fn files(&self) -> &[PathBuf] {
         &self.files
     }
 
-    /// Time of the first kept record as in the trace, in ns.
+    /// Time of the first kept record on the trace's clock, in ns.
     pub fn first_time_ns(&self) -> Option<u64> {
         self.times_ns.map(|(first_ns, _)| first_ns)
     }
@@ -165,7 +166,7 @@ impl TraceReader {
                 return Ok(None);
             }
         };
-        // Records of other devices do not set the origin of time.
+        // Check the device first: records of other devices do not set the origin of time.
         match self.devices.judge(device) {
             Verdict::Keep => {}
             Verdict::Skip => {
@@ -238,6 +239,7 @@ impl TraceReader {
     }
 
     fn other_format(&self) -> String {
+        // Suggest another format only if the first record fails; later errors are errors of a line.
         let is_new = self.times_ns.is_none() && self.skipped.total() == 0;
         let Some(file) = self.files.first().filter(|file| is_new && file.is_file()) else {
             return String::new();

@@ -5,7 +5,8 @@ use super::input::Input;
 use super::line::{Line, Source};
 use super::problem::{Problem, Reason};
 
-/// Records have `bytes` bytes, plus the number that `longer` returns for the first one.
+/// Opens a binary trace. Records have `bytes` bytes plus the number that `longer` returns for the first
+/// record.
 pub(super) fn open_records<F>(
     input: Input,
     bytes: usize,

@@ -1,4 +1,4 @@
-//! SSDsim traces, with the lines of MQSim.
+//! SSDsim traces. Lines have the format of MQSim.
 
 use super::format::{Format, Open};
 use super::line::open_lines;

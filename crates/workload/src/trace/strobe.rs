@@ -58,7 +58,7 @@ impl Rows {
             }
         };
         let is_copy = detail == Detail::CopyTo(0);
-        // `+` continues the last trim or copy, any number of times.
+        // `+` continues the last trim or copy, any number of times, so it leaves `open` unchanged.
         if detail != Detail::More {
             self.open = (is_copy || op == Op::Trim).then_some(op);
         }

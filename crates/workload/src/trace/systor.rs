@@ -57,7 +57,7 @@ mod tests {
                           1456095145.140000000,,,0,8192,4096\n\
                           1456095146.133076000,0.000000000,w,0,0,0\n";
 
-    /// Expected values from `awk -F, '$3 != "" {n++; bytes += $6; last = $1}'`.
+    // Expected values from `awk -F, '$3 != "" {n++; bytes += $6; last = $1}'`.
     #[test]
     fn times_are_in_seconds_and_offsets_in_bytes() {
         let expected = ["0 read 899056122368+131072", "4000 write 4096+512", "1000000000 write 0+0"];

@@ -38,8 +38,8 @@ pub(super) const FORMAT: Format = Format {
 const V1_BYTES: usize = 32;
 const V2_BYTES: usize = 40;
 
-/// In version 2 this is the high byte of the number of scatter-gather elements, which is 0.
 fn is_v1(record: &[u8]) -> bool {
+    // In version 2 this is the high byte of the number of scatter-gather elements, which is 0.
     record[15] == 1
 }
 
@@ -110,7 +110,7 @@ mod tests {
         read("vscsi", bytes, &TraceOptions::default()).1.expect("an error")
     }
 
-    /// Expected numbers from libCacheSim's CSV of the same sample.
+    // Expected numbers from libCacheSim's CSV of the same sample.
     #[test]
     fn a_public_sample_is_read() {
         let (records, error) = read("vscsi", &sample(), &TraceOptions::default());

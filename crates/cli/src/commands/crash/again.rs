@@ -22,6 +22,7 @@ pub(super) fn again(given: impl Iterator<Item = OsString>, operation: u64, on: O
         }
         // Options that chose the cut or its outputs are dropped, so the command repeats exactly this cut.
         let names = ["--cuts", "--places", "--json", "--report", "--keep", "--fs"];
+        // The last name, --fs, is dropped only if `on` replaces it.
         let is_place = names[..names.len() - usize::from(on.is_none())].iter().any(|name| {
             skips |= !is_program && word == *name;
             word == *name || word.as_bytes().starts_with(format!("{name}=").as_bytes())

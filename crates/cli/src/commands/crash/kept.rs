@@ -34,6 +34,7 @@ pub(super) fn keep(
 ) -> Result<Option<SavedFiles>, Failure> {
     let Some(wrong) = report.first_wrong() else { return Ok(None) };
     fs::create_dir_all(folder).map_err(|error| failed(folder, &error))?;
+    // The files are made on the destination's file system, because `put` links them.
     let made = tempfile::Builder::new().prefix(".making-").tempdir_in(folder);
     let made = made.map_err(|error| failed(folder, &error))?;
     let (image, log) = (made.path().join("image"), made.path().join("log"));

@@ -194,6 +194,7 @@ fn look(args: &CrashArgs) -> Result<(), Failure> {
         explorers.push(explorer);
     }
     if args.keeps() {
+        // An unusable folder must be reported before the exploration, not after.
         kept::check(&args.keep)?;
     }
     let stop = signals::listen_for_long();

@@ -47,7 +47,7 @@ impl Gets {
         tempfile::tempfile().context("--get: cannot create a temporary file").map_err(Failure::Run)
     }
 
-    /// `not_sent` is the reason why something is missing.
+    /// Unpacks the archive in the current folder. `not_sent` is the reason why a path is missing.
     pub(super) fn unpack(&self, mut archive: File, not_sent: Option<&str>) -> Result<(), Failure> {
         if self.0.is_empty() {
             return Ok(());

@@ -162,7 +162,8 @@ impl GuestArgs {
         [self.syscall_ns, self.copy_ns_per_kib, self.process_ns].iter().flatten().any(|&ns| ns > 0)
     }
 
-    /// Processor costs. A kernel that cannot charge costs gets only those set by options.
+    /// Processor costs: those set by options, otherwise typical ones. The latter are 0 with `--syscall-ns 0`,
+    /// or if the kernel cannot charge costs.
     fn cpu_cost(&self, kernel: &Path) -> Result<CpuCost, Failure> {
         let can_charge = kernel::inspect(kernel).map_err(LinuxRunError::from)?.can_charge_cpu();
         let CpuCost { syscall_ns, copy_ns_per_kib, process_ns } =
@@ -266,7 +267,7 @@ pub(in super::super) fn experiment(
     let has_pages = DriveConfig::over_preset(drive.clone())
         .is_ok_and(|drive| drive.ftl.durable_map == DurableMap::Pages)
         || sets.iter().any(|set| set.starts_with("drive.ftl.durable_map=") && set.contains("pages"));
-    // A map already stored in pages is not changed.
+    // A map stored in pages is durable already, so that setting is kept.
     for set in DRIVE_SETS.into_iter().filter(|set| !has_pages || !set.contains("durable_map")) {
         options.set(set.to_owned(), command.to_owned());
     }

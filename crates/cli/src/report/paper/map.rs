@@ -34,7 +34,7 @@ fn map(figure: &Figure, title: String, of: &str, across: &str, up: &str) -> Map 
     Map { title, lines, across: ends(&columns), up: ends(&heights) }
 }
 
-/// Cells begin at `values`; the last cell is as long as the previous one.
+/// Ends of an axis. Cells begin at `values`; the last cell is as long as the previous one.
 fn ends(values: &[String]) -> (String, String) {
     let name = |value: Option<&String>| value.cloned().unwrap_or_default();
     let end = match values {
@@ -45,7 +45,7 @@ fn ends(values: &[String]) -> (String, String) {
     (name(values.first()), end.unwrap_or_else(|| name(values.last())))
 }
 
-/// From 0 to 1; logarithmic, to make small and large counts visible.
+/// Shade of a count, 0 to 1. The scale is logarithmic, so small and large counts are visible.
 pub(super) fn darkness(count: f64, most: f64) -> f64 {
     if count <= 0.0 { 0.0 } else { libm::log(1.0 + count) / libm::log(1.0 + most) }
 }

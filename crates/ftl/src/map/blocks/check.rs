@@ -75,6 +75,7 @@ impl<N: Nand> Sectors<N> {
             let Some(newest) = self.place(lpn) else { continue };
             let of =
                 |ppa: Ppa| self.nand.record(geometry.page_of(ppa)).map(|record| record.sequence & !COPIED);
+            // No programmed page may hold a newer version than the mapped page.
             if of(ppa) > of(newest) {
                 return Err(CheckError(format!("{lpn:?} lies at {newest:?}, but {ppa:?} is newer")));
             }

@@ -11,8 +11,8 @@ named! {
     /// A block-mapped scheme.
     #[derive(Clone, Copy, Debug, PartialEq, Eq)]
     pub enum BlockScheme {
-        /// Chains of blocks with each sector at the same offset, as in NFTL (Ban 1995). Requires a chip that programs
-        /// the pages of a block in any order.
+        /// Chains of blocks with each sector at the same offset, as in NFTL (Ban 1995). Requires a chip that
+        /// programs the pages of a block in any order.
         ReplacementBlock => "replacement-block",
         /// One log block per data block, as in BAST (Kim et al. 2002), with fill-up and switch.
         LogBlock => "log-block",
@@ -56,8 +56,8 @@ pub struct BlockMapConfig {
     pub durable: bool,
 }
 
-/// Blocks in addition to data and log blocks: one as merge target, and one that recovery needs after a power cut in a
-/// merge.
+/// Blocks in addition to data and log blocks: one as merge target, and one that recovery needs after a power
+/// cut in a merge.
 const SPARE_BLOCKS: u32 = 2;
 
 impl BlockMapConfig {

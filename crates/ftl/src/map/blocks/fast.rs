@@ -1,6 +1,6 @@
-//! FAST (Lee, Park, Chung, Lee, Park & Song, "A log buffer-based flash translation layer using fully-associative
-//! sector translation", ACM TECS 6(3), 2007): one log block for sequential writes, the others shared by all data
-//! blocks.
+//! FAST (Lee, Park, Chung, Lee, Park & Song, "A log buffer-based flash translation layer using
+//! fully-associative sector translation", ACM TECS 6(3), 2007): one log block for sequential writes, the
+//! others shared by all data blocks.
 
 use std::collections::VecDeque;
 
@@ -24,7 +24,7 @@ struct Sequential {
 /// A random log and a sequential log block that can become a data block.
 ///
 /// A random log block never begins with the first sector of a logical block: that sector opens the sequential
-/// log. After a power cut, its first page therefore distinguishes it from a data block.
+/// log. After a power cut, the first page therefore distinguishes random log from data blocks.
 #[derive(Clone, Debug, Stored)]
 pub(super) struct Fast {
     data: Vec<Option<BlockId>>,
@@ -42,6 +42,7 @@ impl Fast {
             let newest = match self.random.back() {
                 Some(&block) if self.next < sectors.per_block => block,
                 _ => {
+                    // One log block is reserved for sequential writes.
                     if self.random.len() as u32 + 1 >= sectors.config.log_blocks {
                         now = self.reclaim(sectors, now)?;
                     }
@@ -73,6 +74,7 @@ impl Fast {
         sectors.count_merged_log(oldest);
         let mut done = now;
         for page in 0..sectors.per_block {
+            // A full merge moves all sectors of its logical block, so later pages may be invalid already.
             if sectors.valid[oldest.index()] == 0 {
                 break;
             }
@@ -112,7 +114,8 @@ impl Fast {
         let mut written = sectors.sectors_of(logical).take(next as usize);
         let superseded = written.any(|lpn| sectors.holder(lpn).is_some_and(|holder| holder != block));
         let mut now = now;
-        // The rest is copied behind the log's sectors, unless one of them has a newer version elsewhere.
+        // Switch or partial merge: the rest is copied behind the log's sectors. If one of the log's sectors
+        // has a newer version elsewhere or is overwritten by `new`, only a full merge is possible.
         if !behind && !superseded && !sectors.is_failing(block) {
             let whole = next == sectors.per_block && new.is_none();
             match sectors.fill(now, logical, block, next, new, 0) {
@@ -141,7 +144,7 @@ impl Fast {
         let Some(log) = self.sequential.as_mut().filter(|log| log.logical == logical) else {
             return self.append(sectors, now, new);
         };
-        // Out of order: the log cannot continue.
+        // The sector does not continue the log, so the log is merged together with the sector.
         if log.next != offset {
             return self.close(sectors, now, Some(new));
         }

@@ -55,7 +55,7 @@ pub(super) struct Found {
 }
 
 impl Found {
-    /// Separates blocks with sectors of one logical block, keyed by it, from the others.
+    /// Blocks with sectors of one logical block, by logical block; and all other blocks.
     pub(super) fn by_logical(
         self,
         per_block: u32,
@@ -117,9 +117,11 @@ impl<N: Nand> Sectors<N> {
                 found.entry(block).or_insert_with(|| FoundBlock { block, sectors: Vec::new(), end: end() });
             entry.sectors.push((offset, unit));
         }
+        // Schemes rely on the order of opening: the data block of a logical block before its log block, and
+        // older before newer log blocks.
         let mut blocks: Vec<FoundBlock> = found.into_values().collect();
         blocks.sort_by_key(FoundBlock::opened);
-        // Trimmed versions do not count.
+        // Versions older than a trim of their sector are not live.
         let is_trimmed = |unit: &UnitFound| trims.has_trimmed(unit.lpn, unit.sequence);
         let mut live = blocks.clone();
         live.iter_mut().for_each(|block| block.sectors.retain(|(_, unit)| !is_trimmed(unit)));
@@ -135,6 +137,7 @@ impl<N: Nand> Sectors<N> {
                 sectors.written(lpn);
             }
         }
+        // Blocks without a newest version belong to no scheme and are erased.
         blocks.retain(|block| sectors.valid[block.block.index()] > 0);
         blocks.iter().for_each(|found| sectors.states[found.block.index()] = State::Used);
         sectors.erase_rest(&good, report)?;
@@ -165,8 +168,8 @@ impl<N: Nand> Sectors<N> {
     }
 }
 
-/// Block that a merge was filling when power failed. Its logical block still has newest versions elsewhere
-/// that are older than its last page.
+/// Block that a merge was filling when power failed: another block still holds a newest version, older than
+/// the last page here, of the same logical block.
 fn unfinished_merge(blocks: &[FoundBlock], live: &[FoundBlock], units: u32, per_block: u32) -> Option<usize> {
     let newest = newest_in(live, units);
     blocks.iter().position(|target| {

@@ -1,6 +1,6 @@
 //! One log block per data block (Kim, Kim, Noh, Min & Cho, "A space-efficient flash translation layer for
-//! CompactFlash systems", IEEE Trans. Consumer Electronics 48(2), 2002). As in the paper, a log block that holds the
-//! first sectors in order is filled up from the data block and replaces it.
+//! CompactFlash systems", IEEE Trans. Consumer Electronics 48(2), 2002). As in the paper, a log block that
+//! holds the first sectors in order is filled up from the data block and replaces it.
 
 use strobe_nand::{Nand, When};
 use strobe_types::{BlockId, Stored};
@@ -55,6 +55,7 @@ impl LogBlock {
         (log.next, log.used) = (offset + 1, self.writes);
         log.in_order &= is_its_place;
         sectors.program(now, log.block, offset, new).map_err(|failed| {
+            // The failed page holds no sector, so this log can no longer become the data block.
             log.in_order = false;
             failed.at
         })
@@ -66,7 +67,8 @@ impl LogBlock {
         sectors.count_merged_log(block);
         let mut done = now;
         let mut target = None;
-        // A log in order is filled up and becomes the data block; any other is rebuilt into an erased block.
+        // Switch or partial merge: a log in order is filled up and becomes the data block. Otherwise full
+        // merge.
         if in_order {
             match sectors.fill(now, logical, block, next, None, 0) {
                 Ok(filled) => {
@@ -98,6 +100,7 @@ impl LogBlock {
         let most = sectors.config.log_blocks;
         let (slot, now) = match self.free_slot(most) {
             Some(slot) => (slot, now),
+            // All log blocks are in use: merging the victim frees its slot.
             None => {
                 let victim = self.victim(sectors.config.log_victim);
                 let opened = self.logs[victim as usize].as_ref().map_or(0, |log| log.opened);

@@ -20,7 +20,7 @@ impl<N: Nand> Sectors<N> {
         mark: u64,
     ) -> Result<When, Failed> {
         let mut done = now;
-        // Pages without a sector, which chips that program in order must pad.
+        // Pages skipped for unmapped sectors. A chip that programs in order has to pad them.
         let mut skipped = 0;
         for lpn in self.sectors_of(logical).skip(from as usize) {
             let offset = self.split(lpn).1;
@@ -93,6 +93,7 @@ impl<N: Nand> Sectors<N> {
                 }
             }
         };
+        // The merge is complete, so `new` now counts as written.
         if let Some((unit, _)) = new {
             self.written(unit.lpn);
         }

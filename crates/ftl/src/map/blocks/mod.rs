@@ -49,7 +49,8 @@ impl<N: Nand> BlockMap<N> {
 
     /// Recovers the drive that a power cut has left on `nand`; power returns at `now`.
     ///
-    /// Cost: reads of the out-of-band area of every programmed page, and completion or undo of an unfinished merge.
+    /// Cost: reads of the out-of-band area of every programmed page, and completion or undo of an unfinished
+    /// merge.
     pub fn restart(nand: N, config: BlockMapConfig, now: SimTime) -> Result<(Self, Recovery), RecoveryError> {
         let mut report = Recovery::new(now);
         let (mut sectors, found) = Sectors::restart(nand, config, &mut report)?;

@@ -1,5 +1,5 @@
-//! Replacement blocks, as in the NFTL driver of Linux (drivers/mtd/nftlcore.c) after Ban's patents. A logical block
-//! is a chain of flash blocks, and every sector has the same offset in all of them.
+//! Replacement blocks, as in the NFTL driver of Linux (drivers/mtd/nftlcore.c) after Ban's patents. A logical
+//! block is a chain of flash blocks, and every sector has the same offset in all of them.
 
 use std::cmp::Reverse;
 use std::collections::BTreeSet;
@@ -13,8 +13,8 @@ use super::sectors::{New, Sectors};
 use crate::recovery::damaged;
 use crate::{CheckError, Done, Recovery, RecoveryError};
 
-/// An overwrite uses the first block of the chain with a free page at the sector's offset. If none has one,
-/// the chain grows.
+/// An overwrite uses the first block of the chain with a free page at the sector's offset. If no block has
+/// one, the chain grows.
 #[derive(Clone, Debug, Stored)]
 pub(super) struct ReplacementBlock {
     chains: Vec<Vec<BlockId>>,
@@ -85,12 +85,13 @@ impl ReplacementBlock {
         }
     }
 
-    /// Collects the newest versions of `logical` in one block and erases the others. The target is the last block of
-    /// the chain if all of them fit, else an erased block.
+    /// Collects the newest versions of `logical` in one block and erases the others. The target is the last
+    /// block of the chain if all versions fit, else an erased block.
     fn fold<N: Nand>(&mut self, sectors: &mut Sectors<N>, now: When, logical: u32) -> Done {
         sectors.stats.gc.runs += 1;
         let chain = self.clear(logical);
         chain.iter().skip(1).for_each(|&block| sectors.count_merged_log(block));
+        // Folding into the last block costs no erased block and copies fewer sectors.
         let (mut done, mut target) = (now, None);
         if let Some(&last) = chain.last().filter(|&&last| fits_into(sectors, logical, last)) {
             match sectors.fill(now, logical, last, 0, None, 0) {
@@ -116,8 +117,8 @@ impl ReplacementBlock {
         Ok(erased)
     }
 
-    /// True if a walk along the chain finds the newest version of each sector. Pages at an offset are used from the
-    /// first block on; the last used one holds the newest version.
+    /// True if a walk along the chain finds the newest version of each sector. Pages at an offset are used
+    /// from the first block on; the last used one holds the newest version.
     fn is_well_formed<N: Nand>(&self, sectors: &Sectors<N>, logical: u32) -> bool {
         let chain = &self.chains[logical as usize];
         sectors.sectors_of(logical).all(|lpn| {
@@ -183,7 +184,7 @@ impl<N: Nand> Scheme<N> for ReplacementBlock {
         }
         for logical in 0..sectors.logical_blocks() {
             if !scheme.is_well_formed(sectors, logical) {
-                // A fold into the last block was interrupted.
+                // Power failed in a fold into the last block; the fold is repeated.
                 report.wait(&mut sectors.nand);
                 // If the fold fails, the drive serves only reads.
                 let _ = scheme.fold(sectors, report.now(), logical);

@@ -9,15 +9,16 @@ use crate::{CheckError, Done, Recovery, RecoveryError};
 
 /// Policy of a block-mapped drive: places writes and chooses merges.
 ///
-/// **The caller promises** to write only sectors of the drive. **The implementer promises** that the newest version
-/// of every mapped sector is on flash after every call, and that [`Scheme::restore`] yields a sound state after a
-/// power cut in any call.
+/// **The caller promises** to write only sectors of the drive. **The implementer promises** that the newest
+/// version of every mapped sector is on flash after every call, and that [`Scheme::restore`] yields a sound
+/// state after a power cut in any call.
 pub(super) trait Scheme<N: Nand>: Sized {
     fn new(sectors: &Sectors<N>) -> Self;
 
     /// Writes one sector. Returns the time when it and the necessary merges are on flash.
     fn write(&mut self, sectors: &mut Sectors<N>, now: When, new: New<'_, N>) -> Done;
 
+    /// Returns the time when the location of `lpn` is known.
     fn look_up(&self, _sectors: &mut Sectors<N>, now: When, _lpn: Lpn) -> When {
         now
     }

@@ -36,8 +36,8 @@ pub(super) struct Sectors<N: Nand> {
     pub(super) mapped: u32,
     pub(super) free: FreePool,
     pub(super) sequence: u64,
-    /// Time when all blocks released so far are erased. Programs wait for it, as in firmware for a single chip:
-    /// schemes have a fixed number of blocks of each kind, and recovery expects no more.
+    /// Time when all blocks released so far are erased. Programs wait for it, as in firmware for a single
+    /// chip: schemes have a fixed number of blocks of each kind, and recovery expects no more.
     pub(super) emptied: When,
     pub(super) stats: FtlStats,
     pub(super) end_of_life: Option<FtlError>,
@@ -174,7 +174,7 @@ impl<N: Nand> Sectors<N> {
             trims.journal.data_programmed(&mut self.nand, at);
         }
         if result.is_err() {
-            // A retry marks the copy again.
+            // The mark is withdrawn: the retry marks the copy again.
             self.nand.mark_next(std::iter::empty());
             self.count_failure(block);
             return Err(Failed { at });

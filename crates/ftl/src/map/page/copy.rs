@@ -9,8 +9,11 @@ use crate::map::page::core::Core;
 use crate::place::WriteContext;
 use crate::{Done, FtlError};
 
+/// Reason for a physical copy.
 enum Unshared {
+    /// No virtual map, or an unmapped source.
     Physical,
+    /// The source has two owners.
     ThirdOwner,
     MapFull,
 }
@@ -30,9 +33,10 @@ impl<N: Nand, V: VictimPolicy> PageMap<N, V> {
             if self.core.store.is_paged() {
                 let next = self.look_up_copied(now, source, destination)?;
                 arrived = self.core.nand.both(arrived, next);
-                // Fetching entries may have moved the page last read.
+                // Fetching entries may collect, which may have moved the page last read.
                 page_read = None;
             }
+            // An unmapped source leaves its destination unmapped.
             if self.core.map.locate(source).is_none() {
                 let next = self.pager().look_up_changed(now, destination);
                 finished = self.core.nand.both(finished, next);
@@ -57,7 +61,8 @@ impl<N: Nand, V: VictimPolicy> PageMap<N, V> {
             // One read covers consecutive units on the same page.
             let page = (self.core.nand.geometry().page_of(ppa), self.core.nand.part_of(ppa));
             if page_read.replace(page) != Some(page) {
-                // With demand paging, each unit waits for its entries and is read alone.
+                // With demand paging, the entries of later units are not fetched yet, so each unit is read
+                // alone.
                 let more = if self.core.store.is_paged() { 1 } else { Self::COPY_UNITS - units.len() };
                 let wanted = self.wanted_of_copy(source, destination, (count - offset).min(more as u32));
                 let next = self.core.nand.read(now, page.0, wanted, Cause::Copy).when;
@@ -79,8 +84,7 @@ impl<N: Nand, V: VictimPolicy> PageMap<N, V> {
         Ok(self.core.nand.both(finished, written))
     }
 
-    /// Parts of `source`'s page that one read transfers: at most `count` consecutive units that cannot be
-    /// shared.
+    /// Parts of `source`'s page that one read transfers: up to `count` consecutive units to copy.
     fn wanted_of_copy(&self, source: Lpn, destination: Lpn, count: u32) -> Wanted {
         let nand = &self.core.nand;
         let mut wanted = Wanted::NONE;
@@ -88,6 +92,7 @@ impl<N: Nand, V: VictimPolicy> PageMap<N, V> {
         for offset in 0..count {
             let Some(ppa) = self.core.map.locate(source.plus(offset)) else { break };
             let place = (nand.geometry().page_of(ppa), nand.part_of(ppa));
+            // A unit that can be shared needs no read.
             let is_shared = || self.check_share(source.plus(offset), destination.plus(offset)).is_ok();
             if *read.get_or_insert(place) != place || offset > 0 && is_shared() {
                 break;
@@ -101,6 +106,7 @@ impl<N: Nand, V: VictimPolicy> PageMap<N, V> {
         if !self.core.store.is_paged() || self.core.map.sharing.is_none() {
             return Ok(self.pager().look_up(now, source, 1));
         }
+        // A logical copy also changes the map entries of both units, so these must be cached.
         let first = self.pager().use_entry(now, source)?;
         let second = self.pager().use_changed(now, destination)?;
         Ok(self.core.nand.both(first, second))
@@ -114,7 +120,7 @@ impl<N: Nand, V: VictimPolicy> PageMap<N, V> {
         done
     }
 
-    /// Address for `destination` to share with the mapped `source`; `None` if they share it already.
+    /// Address of `source` if `destination` can share it; `None` if they share it already.
     fn check_share(&self, source: Lpn, destination: Lpn) -> Result<Option<Ppa>, Unshared> {
         if source == destination {
             return Ok(None);
@@ -124,16 +130,18 @@ impl<N: Nand, V: VictimPolicy> PageMap<N, V> {
             return Err(Unshared::Physical);
         };
         if sharing.vpn(ppa).is_some() {
-            // Already shared: no change if `destination` is the other owner, else a third owner.
+            // `source` is shared: with `destination`, which needs no change, or with a third logical unit.
             return if held == replaced { Ok(None) } else { Err(Unshared::ThirdOwner) };
         }
+        // If `destination` shares another unit, its release frees a virtual entry.
         let frees_entry = replaced.is_some_and(|entry| sharing.vpn(entry).is_some());
         if frees_entry || sharing.has_space() { Ok(Some(ppa)) } else { Err(Unshared::MapFull) }
     }
 
     fn share(&mut self, source: Lpn, destination: Lpn) -> Result<(), Unshared> {
+        // Logical copy: `source` and `destination` become the owners of one flash unit.
         let Some(ppa) = self.check_share(source, destination)? else { return Ok(()) };
-        // The old content of the destination is released before it is shared.
+        // The old unit of `destination` is released first: the share may need its virtual entry.
         self.core.unmap(destination);
         let sharing = self.core.map.sharing.as_mut().ok_or(Unshared::Physical)?;
         let vpn = sharing.share(ppa, [source, destination]).ok_or(Unshared::MapFull)?;

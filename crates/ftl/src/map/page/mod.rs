@@ -1,4 +1,4 @@
-//! The page map: any logical unit can be stored at any flash address.
+//! The page map: a logical unit can be stored at any flash address.
 //!
 //! | Folder | Contents |
 //! |---|---|
@@ -9,13 +9,14 @@
 //!
 //! A host write:
 //!
-//! 1. The drive asks `may_write`: without free space the write stalls (`reclaim/background/throttle.rs`).
-//! 2. If the placement chooses for the host, `write.rs` asks it for the stream of each unit.
+//! 1. The drive asks `may_write`: at the `low` watermark or below, the write may stall
+//!    (`reclaim/background/throttle.rs`).
+//! 2. If the placement chooses the streams of host writes, `write.rs` asks it for the stream of each unit.
 //! 3. `core/write.rs` programs the next pages of that stream, maps the units and invalidates old versions.
 //! 4. If the stream has no open block and too few blocks are erased, `reclaim/collect.rs` reclaims some.
 //! 5. `core/write.rs` opens an erased block; with a journaled map, an epoch records it first
 //!    (`core/durable.rs`).
-//! 6. `reclaim/background/` may start to empty victims.
+//! 6. Below the `high` watermark, `reclaim/background/` begins victims.
 
 mod copy;
 mod core;
@@ -58,8 +59,8 @@ use crate::{
 
 /// A page-mapped flash translation layer over `N` with victim policy `V`.
 ///
-/// Memory in addition to the chip: 4 bytes per logical unit, one bit per physical unit, 6 bytes per block, and the
-/// policy's state. A placement adds up to 16 bytes per logical unit.
+/// Memory in addition to the chip: 4 bytes per logical unit, one bit per physical unit, up to 14 bytes per
+/// block, and the policy's state. A placement adds up to 16 bytes per logical unit.
 #[derive(Clone, Debug, State)]
 pub struct PageMap<N: Nand, V> {
     core: Core<N, V>,
@@ -109,7 +110,7 @@ impl<N: Nand, V: VictimPolicy> PageMap<N, V> {
         };
         let mut core = Core::new(nand, policy, placement, config, store);
         core.capacity().check()?;
-        // Blocks permanently in SLC mode have a separate pool.
+        // Static SLC blocks go to the erased pool of the cache, all others to the common pool.
         let free: Vec<BlockId> = core.blocks.usable().collect();
         for block in free {
             if core.is_reserved(block) {
@@ -173,7 +174,8 @@ impl<N: Nand, V: VictimPolicy> MappingScheme for PageMap<N, V> {
             return self.write_in_share(now, units, context, ppm);
         }
         let cause = context.cause;
-        // Separate closure for the common case, which inlines into the page loop.
+        // Each case has a separate closure, so that the closure of the last and most common case is inlined
+        // into the page loop.
         let done = if self.core.slc.is_some() {
             self.write_cached(now, cause, units)
         } else if self.separates_host() {
@@ -187,6 +189,7 @@ impl<N: Nand, V: VictimPolicy> MappingScheme for PageMap<N, V> {
         } else {
             self.fill(now, HOST, cause, units, |core, run, first| core.settle_host(run, first))
         };
+        // The write has consumed free space: further victims may be due.
         if N::TIMED {
             self.reclaimer().collect_in_background();
         }
@@ -217,7 +220,7 @@ impl<N: Nand, V: VictimPolicy> MappingScheme for PageMap<N, V> {
         if self.core.store.is_paged() {
             return self.trim_paged(now, first, count);
         }
-        // Fast path for mkfs, which discards an empty drive.
+        // Fast path: mkfs discards the whole drive while nothing is mapped.
         if self.core.map.mapped == 0 {
             return Ok(now);
         }
@@ -295,6 +298,7 @@ impl<N: Nand, V: VictimPolicy> MappingScheme for PageMap<N, V> {
         if !is_begun {
             return Ok(now);
         }
+        // Padding closes the old unit's blocks, so the next write opens blocks of the new unit.
         let done = self.core.pad_out(now, StreamId::new(handle as u8));
         if let Some(handles) = &mut self.core.streams.handles {
             handles.begin_unit(handle);
@@ -361,7 +365,8 @@ impl<N: Nand, V: VictimPolicy> Inspectable for PageMap<N, V> {
 impl<N: PowerCuts, V: VictimPolicy> Recoverable for PageMap<N, V> {
     fn recover(self, now: SimTime, nand: N) -> Result<(Self, Recovery), RecoveryError> {
         let mut policy = self.core.policies.victims;
-        // With every candidate taken, the policy equals a fresh one. Its clock must not run backwards.
+        // Recovery reports the full blocks to the policy again. So no block may be a candidate before.
+        // The policy object stays, as the ticks it sees must not decrease.
         for block in
             self.core.blocks.usable().filter(|&block| self.core.blocks.state(block) == BlockState::Closed)
         {
@@ -372,7 +377,7 @@ impl<N: PowerCuts, V: VictimPolicy> Recoverable for PageMap<N, V> {
         let (mut ftl, report) =
             Self::restart_at(nand, policy, placement, self.core.config, now, self.core.tick)?;
         if self.core.store.is_paged() {
-            // Data pages do not record the number of host units.
+            // The log stores the count of host units as of its last epoch; data pages store none.
             ftl.core.stats.host_units_written =
                 ftl.core.stats.host_units_written.max(self.core.stats.host_units_written);
         }

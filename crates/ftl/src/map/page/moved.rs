@@ -13,12 +13,13 @@ use crate::map::page::reclaim::Reclaimer;
 use crate::place::StreamId;
 
 impl<N: Nand, V: VictimPolicy> PageMap<N, V> {
-    /// Collects until free space reaches `blocks` blocks. Background collection must be idle.
+    /// Collects until free space reaches `blocks` blocks. No victim may be in progress.
     pub fn reclaim_blocks(&mut self, blocks: u32) -> Result<(), FtlError> {
         let per_block = u64::from(self.core.nand.geometry().units_per_block());
         let wanted = u64::from(blocks) * per_block;
         let usual = self.core.space.min_free_blocks;
         while self.core.free_units() < wanted {
+            // A raised `min_free_blocks` makes stop-the-world collection gain the missing blocks.
             let missing = (wanted - self.core.free_units()).div_ceil(per_block);
             self.core.space.min_free_blocks = self.core.blocks.free.count() + missing as u32;
             let collected = self.reclaimer().collect(When::START);
@@ -28,11 +29,11 @@ impl<N: Nand, V: VictimPolicy> PageMap<N, V> {
         Ok(())
     }
 
-    /// Pads open blocks until all planes are at the same page. Pages with different numbers cannot share an
-    /// array operation.
+    /// Pads each stream until its round over the lanes is complete. Multi-plane operations need the same page
+    /// number on all planes.
     pub fn align(&mut self) -> Result<(), FtlError> {
         for stream in self.core.streams.ids() {
-            // The SLC cache never opens a block here, so its cause is not used.
+            // `cause` serves only to open a block, which the SLC cache never does here.
             let is_of_host =
                 stream != self.core.streams.table.slc && self.core.streams.table.is_of_host(stream);
             let cause = if is_of_host { Cause::Host } else { Cause::Gc };
@@ -56,8 +57,8 @@ impl<N: Nand, V: VictimPolicy> PageMap<N, V> {
         Ok(core.open_block(When::START, stream, cause, &mut reclaim)?.0.0)
     }
 
-    /// Moves the drive to the flash that `make` builds from its own: same contents, with or without timing.
-    /// Timing and die allocation follow `config`. No victim may be in progress.
+    /// Moves the drive to the flash that `make` builds from the present one. `make` keeps the contents and
+    /// may change the timing. Watermarks and die allocation follow `config`. No victim may be in progress.
     pub fn moved<M: Nand<Payload = N::Payload>>(
         self,
         config: PageMapConfig,
@@ -66,7 +67,7 @@ impl<N: Nand, V: VictimPolicy> PageMap<N, V> {
         debug_assert!(!self.background.is_at_work(), "a victim is in progress");
         let nand = make(self.core.nand);
         let geometry = nand.geometry();
-        // The order of lanes depends on the die allocation, so open blocks may change lanes.
+        // The order of lanes depends on the die allocation, so an open block may change its lane.
         let is_free_first = config.is_free_first(nand.is_timed(), geometry);
         let mut streams = self.core.streams.moved(geometry, is_free_first, nand.slc_pages());
         streams.is_by_address = config.die_allocation == DieAllocation::ByAddress;

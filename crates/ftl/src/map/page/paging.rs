@@ -1,4 +1,4 @@
-//! Demand paging: fetching and evicting map entries, updating translation pages.
+//! Demand paging (DFTL): fetches and evicts map entries, and writes translation pages back.
 
 use strobe_nand::{Cause, Nand, Unit, When};
 use strobe_types::Lpn;
@@ -29,6 +29,7 @@ impl<N: Nand, V: VictimPolicy> PageMap<N, V> {
                 self.core.store.translation().cmt.prefetch(ahead.lpn);
                 self.core.map.prefetch(ahead.lpn);
             }
+            // The entries that this page's program changes must be cached before it, and stay so.
             let mut ready = now;
             for unit in page {
                 let next = self.pager().use_changed(now, unit.lpn)?;
@@ -41,7 +42,7 @@ impl<N: Nand, V: VictimPolicy> PageMap<N, V> {
             finished = self.core.nand.both(finished, done);
             self.core.commit_if_full(done)?;
             if self.core.store.translation().take_exchange() {
-                // A flush waits for the map pages; the host write does not.
+                // A host stream has opened a block. Only a flush waits for the translation pages.
                 self.write_map(done)?;
             }
         }
@@ -79,20 +80,21 @@ impl<N: Nand, V: VictimPolicy> PageMap<N, V> {
     }
 }
 
-/// Fetches and evicts map entries of a demand-paged drive for the host. With a map in memory, the `look_up`
-/// and `flush` methods do nothing; the others must not be called.
+/// Fetches and evicts map entries of a demand-paged drive for the host. On other drives, the `look_up` and
+/// `flush` methods do nothing, and the others must not be called.
 pub(super) struct Pager<'a, N: Nand, V>(pub(super) Reclaimer<'a, N, V>);
 
 impl<N: Nand, V: VictimPolicy> Pager<'_, N, V> {
-    /// Returns the time when the entries of `count` units are known for a read. At end of life, when nothing
-    /// can be evicted, an entry is read without being cached.
+    /// Returns the time when the entries of `count` units are known for a read.
     pub(super) fn look_up(&mut self, now: When, first: Lpn, count: u32) -> When {
         let mut ready = now;
         if self.0.core.store.is_paged() {
             for lpn in (0..count).map(|at| first.plus(at)) {
                 let cached = match self.use_entry(now, lpn) {
                     Ok(at) => at,
-                    // If the map is lost, `refuse_without_map` rejects the read or trim afterwards.
+                    // At end of life, a dirty entry cannot be evicted: the entry is read without being
+                    // cached. If the translation page is lost, the caller's `refuse_without_map` rejects the
+                    // command.
                     Err(_) => TablePages(self.0.core).read(now, lpn).unwrap_or(now),
                 };
                 ready = self.0.core.nand.both(ready, cached);
@@ -145,12 +147,12 @@ impl<N: Nand, V: VictimPolicy> Pager<'_, N, V> {
 
     fn evict_if_full(&mut self, now: When) -> Done {
         let cmt = &self.0.core.store.translation().cmt;
-        // A dirty victim must reach flash before its cache slot is reused.
+        // A dirty entry must reach flash before its eviction.
         let Some(oldest) = cmt.oldest().filter(|_| cmt.is_full()) else { return Ok(now) };
         let mut ready = now;
         if cmt.is_dirty(oldest) {
             ready = self.reclaim_if_short(now)?;
-            // Collection may have programmed the same page.
+            // Collection may already have programmed this entry's translation page.
             if self.0.core.store.translation().cmt.is_dirty(oldest) {
                 ready = TablePages(self.0.core).write(ready, Update::Evicted(oldest), oldest)?;
             }
@@ -160,15 +162,15 @@ impl<N: Nand, V: VictimPolicy> Pager<'_, N, V> {
         Ok(ready)
     }
 
-    /// Collects if the next translation page needs a block. Programs of translation pages must not collect
-    /// themselves, as collection causes many of them.
+    /// Collects if the next translation page needs a block and too few are erased.
     fn reclaim_if_short(&mut self, now: When) -> Result<When, FtlError> {
         self.0.core.check_stop()?;
+        // The program itself must not collect, as collection programs translation pages.
         let has_space = self.0.core.streams[self.0.core.streams.table.translation].next_pages().is_some();
         if !has_space && self.0.core.must_collect() { self.0.collect(now) } else { Ok(now) }
     }
 
-    /// Programs translation pages with dirty entries; with `stale`, stale ones as well.
+    /// Programs translation pages with dirty entries. With `stale`, also programs stale translation pages.
     pub(super) fn write_back_entries(&mut self, now: When, stale: bool) -> Done {
         let is_due = |core: &mut Core<N, V>, page: u32| {
             let translation = core.store.translation();
@@ -179,7 +181,7 @@ impl<N: Nand, V: VictimPolicy> Pager<'_, N, V> {
             if !is_due(self.0.core, page) {
                 continue;
             }
-            // Collection may program this very page: check again below.
+            // Collection may program this translation page, so `is_due` is checked again.
             let now = self.reclaim_if_short(now)?;
             let first = self.0.core.store.translation().entries(page).next();
             if let Some(lpn) = first
@@ -203,13 +205,14 @@ impl<N: Nand, V: VictimPolicy> Pager<'_, N, V> {
         Ok(finished)
     }
 
-    /// Programs the due owner lists. Open or erased blocks get a list when full.
+    /// Programs the due owner lists of full data blocks.
     fn flush_lists(&mut self, now: When) -> Done {
         let mut finished = now;
         if !self.0.core.store.is_paged() || self.0.core.end_of_life.is_some() {
             return Ok(finished);
         }
         for block in self.0.core.store.translation().lists.take_due() {
+            // An open or erased block gets a list when it is full.
             if self.0.core.blocks.state(block) != BlockState::Closed
                 || self.0.core.store.translation().blocks.contains(&block)
             {
@@ -238,7 +241,7 @@ impl<N: Nand, V: VictimPolicy> Pager<'_, N, V> {
     }
 
     pub(super) fn flush_entries(&mut self, now: When) -> Done {
-        // Nothing can be programmed at end of life; recovery does not need these pages.
+        // At end of life nothing can be programmed. Recovery does not need these pages.
         if self.0.core.store.is_paged() && self.0.core.end_of_life.is_none() {
             self.write_back_entries(now, false)
         } else {

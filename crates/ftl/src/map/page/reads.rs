@@ -1,9 +1,12 @@
 //! Host reads, and handling of unreadable units.
 //!
-//! 1. Collection reads a victim; flash then reports lost units ([`Nand::is_lost`]).
+//! Relocation of an unreadable unit:
+//!
+//! 1. Relocation reads a victim. The flash then reports lost units ([`Nand::is_lost`]).
 //! 2. Lost units are marked before their copies are programmed. A copy stays lost until an overwrite or trim, and
 //!    never returns old or invented data.
-//! 3. A translation page has no second copy. Losing one loses the addresses of its units, and ends the drive's life.
+//! 3. A translation page has no second copy. Losing one loses the addresses of its units and ends the drive's
+//!    life.
 
 use strobe_nand::{Cause, Class, Nand, Payload, ReadDone, Timing, Unit, Wanted, When};
 use strobe_types::{BlockId, Lpn, Ppa, Ppn};
@@ -20,6 +23,7 @@ impl<N: Nand, V: VictimPolicy> Core<N, V> {
         units: &[Unit<N::Payload>],
         sources: impl Iterator<Item = Ppa>,
     ) -> Result<(), FtlError> {
+        // The copies of lost units are marked as lost before their program.
         if self.nand.has_losses() {
             return self.mark_lost(units, sources);
         }
@@ -63,7 +67,8 @@ pub(super) struct Reader<'a, N: Nand, V> {
 }
 
 impl<N: Nand, V: VictimPolicy> Reader<'_, N, V> {
-    /// Reads units whose map entries are known at `now`. Passes the block of each page to `on_block`.
+    /// Reads units from `now` on, when their map entries are known. Passes the block of each page to
+    /// `on_block`.
     pub(super) fn read(
         &mut self,
         now: When,
@@ -93,6 +98,7 @@ impl<N: Nand, V: VictimPolicy> Reader<'_, N, V> {
             }
             let units = (out.len() - from) as u32;
             let first = first.plus(at - units);
+            // A page whose program is in flight is read from the source of the copy or from the write buffer.
             let (done, is_lost) = if self.core.nand.is_on_its_way(page) {
                 let (done, is_lost) = self.read_on_its_way(now, first, units);
                 (done, is_lost.or_else(|| self.lost_on_their_way(first, units)))
@@ -130,8 +136,8 @@ impl<N: Nand, V: VictimPolicy> Reader<'_, N, V> {
         (finished, lost)
     }
 
-    /// Flash address to read an in-flight `unit` from: the source of a copy, or its target if the source is gone.
-    /// `None` for host data, which is still in memory.
+    /// Flash address to read an in-flight `unit` from: the source of the copy, or `unit` itself if the source
+    /// is no longer recorded. `None` for host data, which is still in memory.
     fn flash_place(&self, unit: Ppa) -> Option<Ppa> {
         self.background.source_of(unit).or_else(|| {
             let geometry = self.core.nand.geometry();

@@ -43,8 +43,7 @@ impl<N: Nand, V: VictimPolicy> PageMap<N, V> {
         }
     }
 
-    /// A batch of commands fills blocks exactly like single commands. So a unit's stream is chosen only when
-    /// all earlier units are written or fit into open blocks: only opening a block can relocate data.
+    /// Writes `units` to the streams that the placement chooses.
     #[inline(never)]
     pub(super) fn write_separated(
         &mut self,
@@ -54,6 +53,7 @@ impl<N: Nand, V: VictimPolicy> PageMap<N, V> {
         settle: &mut Settle<'_, N, V>,
     ) -> Result<When, FtlError> {
         if let (Some(first), true) = (units.first(), self.core.policies.goes_by_tag()) {
+            // All units have the same tag, so one choice serves the whole write.
             let named = self.core.stream_for(first.lpn, context, 0);
             let mut finished = now;
             for part in units.chunks(self.units_of_group()) {
@@ -63,6 +63,7 @@ impl<N: Nand, V: VictimPolicy> PageMap<N, V> {
             }
             return Ok(finished);
         }
+        // With one unit per page, a batch of commands fills blocks exactly like single commands.
         self.core.policies.on_batch(units, context);
         if self.core.nand.geometry().units_per_page() > 1 {
             return self.write_by_stream(now, context, units, settle);
@@ -72,12 +73,14 @@ impl<N: Nand, V: VictimPolicy> PageMap<N, V> {
         let mut stream = rest.first().map_or(HOST, |unit| self.core.stream_for(unit.lpn, context, 0));
         while !rest.is_empty() {
             let pages_left = self.core.streams[stream].next_pages().map_or(1, |(_, pages)| pages as usize);
-            // Extend the run while units share the stream and fit into its open block.
+            // The run grows while units share the stream and fit into its open block. A write beyond that
+            // block opens another one and may relocate data, which can change the placement's later choices.
             let mut count = 1;
             let mut next = None;
             while count < rest.len().min(pages_left) {
                 let other = self.core.stream_among(rest, count, context);
                 if other != stream {
+                    // The placement is asked once per unit: the next run uses this answer.
                     next = Some(other);
                     break;
                 }
@@ -94,14 +97,14 @@ impl<N: Nand, V: VictimPolicy> PageMap<N, V> {
         Ok(finished)
     }
 
-    /// Units written between two checks of a reclaim group's free space.
+    /// Number of units written between two checks of a reclaim group's free space.
     fn units_of_group(&self) -> usize {
         let geometry = self.core.nand.geometry();
         if self.core.space.groups.count == 1 { usize::MAX } else { geometry.units_per_block() as usize }
     }
 
-    /// Writes `units` if pages have several units. Each stream gets whole pages; left-over units join the
-    /// lowest of the streams.
+    /// Writes `units` if pages have several units. Each stream gets whole pages. Left-over units go to the
+    /// lowest of these streams.
     fn write_by_stream(
         &mut self,
         now: When,
@@ -126,7 +129,7 @@ impl<N: Nand, V: VictimPolicy> PageMap<N, V> {
 }
 
 impl<N: Nand, V: VictimPolicy> PageMap<N, V> {
-    /// [`Core::write_pages`] with garbage collection, for units that are not copies of victims.
+    /// [`Core::write_pages`] that may collect garbage. Not for copies of victims.
     #[inline(always)]
     pub(super) fn fill(
         &mut self,
@@ -137,6 +140,7 @@ impl<N: Nand, V: VictimPolicy> PageMap<N, V> {
         settle: impl FnMut(&mut Core<N, V>, &[Unit<N::Payload>], Ppa),
     ) -> Done {
         let mut now = now;
+        // Victims in progress must never run out of space for their copies.
         if N::TIMED
             && self.core.blocks.emptying > 0
             && !self.background.has_space_for_copies(&self.core, stream)
@@ -148,7 +152,7 @@ impl<N: Nand, V: VictimPolicy> PageMap<N, V> {
         core.write_pages(now, stream, cause, units, reclaim, settle)
     }
 
-    /// Collects one block after each page if garbage exceeds `ppm` millionths.
+    /// Writes `units` page by page. After each page, collects one block if garbage exceeds `ppm` millionths.
     pub(super) fn write_in_share(
         &mut self,
         now: When,

@@ -17,7 +17,7 @@ impl<N: Nand, V: VictimPolicy> PageMap<N, V> {
             if self.core.cache_pages() == 0 {
                 ready = self.reclaimer().free_cache_blocks(ready)?;
             }
-            // A cache that is still full is bypassed.
+            // If the cache is still full, the write bypasses it.
             let (stream, pages) = match self.core.cache_pages() {
                 0 => (HOST, u32::MAX),
                 pages => (self.core.streams.table.slc, pages),
@@ -34,6 +34,7 @@ impl<N: Nand, V: VictimPolicy> PageMap<N, V> {
                 _ => stats.units_cached += count as u64,
             }
             rest = behind;
+            // Without timing, no event starts folding.
             if !self.core.nand.is_timed() {
                 self.reclaimer().fold_while_due()?;
             }
@@ -41,8 +42,8 @@ impl<N: Nand, V: VictimPolicy> PageMap<N, V> {
         Ok(finished)
     }
 
-    /// Pages that may be written to `stream` in one step. Without timing, a batch fills and folds blocks
-    /// exactly like single commands; decisions occur only at block boundaries and at tick `look_at`.
+    /// Number of pages that may be written to `stream` in one step. Without timing, a batch fills and folds
+    /// blocks exactly like single commands. A step thus ends at a block boundary and at tick `look_at`.
     fn pages_until_choice(&self, stream: StreamId) -> u32 {
         let Some(slc) = self.core.slc.as_ref().filter(|_| !self.core.nand.is_timed()) else {
             return u32::MAX;
@@ -50,6 +51,7 @@ impl<N: Nand, V: VictimPolicy> PageMap<N, V> {
         let run = self.core.streams[stream].next_pages().map_or(1, |(_, pages)| pages);
         let units = u32::try_from(slc.look_at.saturating_sub(self.core.tick)).unwrap_or(u32::MAX);
         match stream {
+            // At tick `look_at`, the search for cache blocks without valid data is due again.
             HOST => run.min(units / self.core.nand.geometry().units_per_page()).max(1),
             _ => run,
         }

@@ -27,6 +27,7 @@ impl Midas {
     }
 
     pub(super) fn merge(&mut self, to: u8) {
+        // Group `to` and all later groups become the last one, which is a chain of streams from `to` on.
         let last = std::mem::replace(&mut self.last, to);
         self.relabel(|label| if label > last { label - (last - to) } else { label.min(to) });
         self.is_chain = true;
@@ -47,6 +48,7 @@ impl Midas {
         if self.intervals.is_over() {
             self.lay_out();
         }
+        // Step 5: every 0.3 windows, the measured valid shares of victims are compared with the forecast.
         if let Some(since) = self.since
             && self.clock - since > 3 * self.intervals.length() / 10
         {
@@ -86,7 +88,7 @@ impl Midas {
         let intervals = std::mem::replace(&mut self.intervals, Intervals::new(&scale, windows));
         let [traffic, valid, size] = self.filter.take_known();
         let hot = (size + 1.5) as u32;
-        // If hot victims are too valid or the last group is empty, observe over a longer window.
+        // If hot victims hold too many valid units or the last group is empty, observe over a longer window.
         if valid > if hot > 1 { 0.18 } else { 0.3 } || self.counts[usize::from(self.top())] == 0 {
             self.intervals = Intervals::new(&scale, 2 * windows);
             return;
@@ -97,6 +99,7 @@ impl Midas {
         facts.hot = (valid > 0.1 || traffic < 0.15).then_some((traffic, valid));
         let groups = (self.streams - 1).min(GROUPS_MOST);
         let Some(layout) = facts.search(hot, groups.into()) else { return };
+        // A layout must not forecast a higher write amplification than the measured one.
         if layout.sizes.is_empty() || self.waf < layout.waf {
             return;
         }

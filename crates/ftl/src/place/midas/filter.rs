@@ -5,7 +5,7 @@
 //! from it, and by two when relocated from group 0. The first N overwrites and relocations are not counted, N
 //! being the number of logical units.
 //!
-//! W starts at N. Every W overwrites it is averaged with the mean age of hot blocks at collection, or grows
+//! W starts at N. Every W overwrites, W is averaged with the mean age of hot blocks at collection, or grows
 //! by half if that age is at least 2 W.
 
 use strobe_types::{Lpn, State};

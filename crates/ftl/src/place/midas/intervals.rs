@@ -97,6 +97,7 @@ impl Intervals {
         if self.is_over() {
             return;
         }
+        // In a probed step all units are observed, because the sample has too few intervals below one step.
         if self.is_probed() {
             self.probed.push(lpn.get());
         } else if !self.probed.is_empty() {
@@ -151,7 +152,7 @@ impl Intervals {
         counts[all - 1] += self.last.iter().filter(|&&last| last % 2 == 1).count() as u64;
         counts[0] = self.repeats * all as u64 / PROBES / u64::from(self.stride);
         for (at, count) in counts.iter_mut().enumerate().skip(1) {
-            // Correct for intervals cut off by the end of the window.
+            // Adds an estimate of the intervals that the end of the window cut off.
             let rest = (all % at) as f64 / at as f64 + 0.5;
             *count += (rest * *count as f64 * at as f64 / all as f64) as u64;
         }

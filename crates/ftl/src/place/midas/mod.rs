@@ -1,6 +1,6 @@
 //! A chain of groups that adapts to the writes (MiDAS: Oh et al., FAST 2024), as in its authors' simulator.
 //!
-//! Time is counted in units written by the host. W is the mean age of hot blocks at collection.
+//! Time is counted in units written by the host.
 //!
 //! 1. A unit written by the host enters group 0 if hot, else group 1 (`filter.rs`).
 //! 2. A unit relocated from group i enters group i + 1; units of the last group stay there.
@@ -40,7 +40,7 @@ const CHAIN: u8 = 4;
 const IN_ROW: u32 = 25;
 /// Block of unmapped units.
 const NOWHERE: BlockId = BlockId::new(u32::MAX);
-/// Blocks of units headed for streams 0 and 1.
+/// Pseudo-blocks of units that are on their way to streams 0 and 1.
 const AT_HAND: [BlockId; 2] = [BlockId::new(u32::MAX - 1), BlockId::new(u32::MAX - 2)];
 
 #[derive(Clone, Copy, Debug, Default, Stored, PartialEq, Eq)]
@@ -166,6 +166,7 @@ impl Placement for Midas {
             let (scale, hot_blocks) = (self.scale, self.counts[0]);
             is_hot = self.filter.overwrite(lpn, label, age, || scale.grains(hot_blocks.into()));
         }
+        // Sampling begins after writes of twice the logical capacity.
         if self.clock > 2 * u64::from(self.scale.logical) {
             self.intervals.write(lpn);
         }
@@ -229,6 +230,7 @@ impl Placement for Midas {
         let (sum, victims) = &mut self.measured[usize::from(label)];
         (*sum, *victims) = (*sum + share, *victims + 1);
         self.need(!(1 << label));
+        // Collections in a row without a host write gain too little: groups are merged.
         self.in_row += 1;
         if self.in_row >= IN_ROW && self.last > 1 {
             self.in_row = 0;

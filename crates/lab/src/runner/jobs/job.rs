@@ -1,3 +1,5 @@
+//! One job: requests, arrivals, pauses, end.
+
 use strobe_types::{
     Lba, Op, Prng, Range, Request, SECTOR_BYTES, SimTime, State, StateError, StateReader, StateWriter, Stored,
 };
@@ -9,8 +11,8 @@ use crate::record::Record;
 use crate::runner::NEVER;
 use crate::runner::generate::Generator;
 
-/// Beyond this backlog (a drive far too slow for the load), the number of waiting requests is computed from
-/// the rate.
+/// Longest backlog counted by arrivals. A longer one (a drive far too slow for the load) is computed from the
+/// rate.
 const COUNTED_MAX: u64 = 1 << 20;
 
 /// Seed of a job; the first job uses the seed of the run.
@@ -31,11 +33,11 @@ pub(super) struct Job {
     delay_ns: u64,
     runtime_ns: Option<u64>,
     gaps: Prng,
-    /// In open loop: the next arrival to be issued, and a second cursor for counting.
+    /// In open loop: a cursor at the next arrival to issue, and a second one that counts the backlog.
     arrivals: Option<(Arrivals, Arrivals)>,
-    /// Arrival of the last request issued; a flush has that of the request before it.
+    /// Arrival of the last request issued. A flush has the arrival of the request before it.
     arrival: SimTime,
-    /// Group of the job, which begins when all groups with a lower number have ended.
+    /// Stonewall group. A group begins when all groups with a lower number have ended.
     group: u32,
     begin: SimTime,
     end: SimTime,
@@ -149,6 +151,7 @@ impl Job {
     /// Earliest time of the next request. A past time means now; `NEVER` means not before another event.
     #[inline]
     pub(super) fn due(&self) -> SimTime {
+        // Only a completion or the start of the group makes such a job due again.
         if self.outstanding >= self.depth || self.think.is_due || self.begin == NEVER {
             return NEVER;
         }
@@ -156,7 +159,7 @@ impl Job {
             return if self.may_flush() { self.begin } else { NEVER };
         }
         let ready = match &self.arrivals {
-            // A flush is due with the request before it.
+            // A flush has no arrival: it follows the request before it at once.
             Some(_) if self.requests.next_is_flush() => self.begin,
             Some((arrivals, _)) => arrivals.next().unwrap_or(NEVER),
             None => self.begin,
@@ -194,7 +197,7 @@ impl Job {
         }
         self.outstanding += 1;
         let think = &mut self.think;
-        // The pause begins when all outstanding requests are complete.
+        // From now on the job issues nothing. The pause begins when all outstanding requests are complete.
         if think.ns > 0 {
             think.issued += 1;
             think.is_due = think.issued >= think.blocks;
@@ -210,6 +213,8 @@ impl Job {
     #[inline]
     pub(super) fn complete(&mut self, now: SimTime) {
         self.outstanding -= 1;
+        // A job limited by bytes ends with its last completion, and its rates are taken over the time until
+        // then.
         if self.outstanding == 0 && self.left_bytes == Some(0) && !self.owes_flush {
             self.end = self.end.min(now);
         }
@@ -221,6 +226,7 @@ impl Job {
 
     pub(super) fn on_power_cut(&mut self, now: SimTime) {
         self.outstanding = 0;
+        // No completion follows the cut, so the pause begins at the cut.
         if self.think.is_due {
             let think = &mut self.think;
             (think.is_due, think.issued, think.until) = (false, 0, now + think.ns);
@@ -235,12 +241,13 @@ impl Job {
 
     pub(super) fn end_measuring(&mut self, now: SimTime) {
         if self.begin == NEVER {
+            // A job behind a stonewall may not have begun: its record is empty.
             self.record.begin(now, 0);
             self.record.end(now, 0, 0, 0);
             return;
         }
         let arrived = self.count_arrived(now);
-        // Arrival of the oldest waiting request.
+        // The oldest waiting request is the next arrival, because a job issues in order of arrival.
         let waits_since = self.next_arrival().filter(|&next| next < now && next < self.end);
         let behind_ns = waits_since.map_or(0, |next| now.since(next));
         let backlog = arrived.saturating_sub(self.issued());
@@ -258,13 +265,15 @@ impl Job {
         self.arrivals.as_ref().map_or(0, |(arrivals, _)| arrivals.count())
     }
 
-    /// Requests that arrived before `now`. With a long backlog each is visited once, not once per call.
+    /// Number of requests that arrived before `now`. The second cursor visits each waiting request once, not
+    /// once per call.
     fn count_arrived(&mut self, now: SimTime) -> u64 {
         let until = now.min(self.end);
         let Some((arrivals, counted)) = &mut self.arrivals else { return 0 };
         if arrivals.next().is_none_or(|next| next >= until) {
             return arrivals.count();
         }
+        // All requests counted earlier have been issued: counting continues at the issuing cursor.
         if counted.count() < arrivals.count() {
             counted.clone_from(arrivals);
         }

@@ -1,13 +1,13 @@
-//! Several jobs, or one with its own arrivals: an event loop in order of time.
+//! Event loop in virtual time: several jobs, or one job with arrivals, pauses or phases in time.
 //!
 //! Events at the same time have this order:
 //!
 //! 1. the run ends;
-//! 2. the drive advances and returns completions;
-//! 3. jobs issue requests, the lowest number first; each issues one, then the loop starts over;
+//! 2. the drive advances and returns completions (but see [`Jobs::is_simultaneous`]);
+//! 3. the job with the lowest number issues one request, then the loop starts over;
 //! 4. an interval of the series ends.
 //!
-//! A freed queue slot is taken at the same instant. A job stores only its next arrival.
+//! A freed queue slot is taken at the same instant. Of waiting requests, a job stores only the next arrival.
 
 mod job;
 
@@ -21,14 +21,14 @@ use crate::RunError;
 use crate::experiment::{Amount, Experiment, JobConfig, WorkloadConfig};
 use crate::record::Record;
 
-/// Requests between two checks of samples, limits and the observer.
+/// Requests between two calls of [`Jobs::poll`].
 const REQUESTS_PER_LOOK: u32 = 1024;
 
-/// Checks without progress after which the run fails. Progress is virtual time or, in a phase of host pages,
-/// a host page.
+/// The run fails after this number of checks without progress in time or, in a phase of host pages, in host
+/// pages.
 const POLLS_WITHOUT_PROGRESS: u32 = 4096;
 
-/// Length of a phase: a time, host pages, or until all jobs are done.
+/// Length of a phase: a time or host pages. Without both, the phase ends with the last job.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Limit {
     pub(super) ns: Option<u64>,
@@ -59,7 +59,7 @@ pub(super) struct Jobs {
     group: u32,
     now: SimTime,
     unseen: u32,
-    /// Checks since the last progress, and the time and host pages then.
+    /// Checks since the last progress, and its time and host pages.
     idle_polls: (u32, SimTime, u64),
     #[state(table)]
     jobs: Vec<Job>,
@@ -165,7 +165,7 @@ impl Jobs {
     }
 
     /// True if a request is issued at the drive's current instant and no completion is due. The drive then
-    /// sees it before its dies start operations, like requests of a batch.
+    /// sees the request before its dies start operations, as in a batch.
     fn is_simultaneous(&self, host: &Host<'_>, issue_at: SimTime) -> bool {
         issue_at == self.now && !host.drive.has_completion(issue_at)
     }
@@ -174,10 +174,14 @@ impl Jobs {
         let end = ns.map_or(NEVER, |ns| self.now + ns);
         self.needs_time = !host.has_length();
         while !host.is_reached() {
+            // The comparisons below resolve events at the same time in the order listed at the top of this
+            // file.
             let (job, issue_at) = earliest(&self.due, self.now);
             let event_at = host.drive.next_event().unwrap_or(NEVER);
             let interval_end = host.interval_end().unwrap_or(NEVER);
             if issue_at == NEVER && self.outstanding == 0 {
+                // No job can issue and no completion is pending: the group has ended, and jobs behind a
+                // stonewall start.
                 if self.start_next_group() {
                     continue;
                 }
@@ -212,12 +216,12 @@ impl Jobs {
     }
 
     fn ended(&self, end: SimTime) -> Result<(), Stop> {
-        // Jobs whose next arrival is beyond the end of virtual time have not ended: virtual time has.
+        // A job whose next arrival lies beyond the end of virtual time has not ended, so the run fails.
         let has_more = self.jobs.iter().any(|job| job.next_arrival() == Some(NEVER));
         if has_more && end == NEVER { Err(RunError::EndOfTime.into()) } else { Ok(()) }
     }
 
-    /// Ends the window. Outstanding requests count neither in it nor in the series.
+    /// Ends the window. Outstanding requests count neither in the window nor in the interval series.
     pub(super) fn end_measuring(&mut self, host: &mut Host<'_>) {
         let now = self.now;
         host.end_measuring(now, self.backlog(now));
@@ -230,7 +234,7 @@ impl Jobs {
 
     fn issue(&mut self, host: &mut Host<'_>, number: usize) -> Result<(), Stop> {
         let (now, job) = (self.now, &mut self.jobs[number]);
-        // `NEVER` hides the job from the search for the earliest one.
+        // `NEVER` hides the job from `earliest` until another event makes the job due.
         if job.is_idle(now) {
             self.due[number] = NEVER;
             return Ok(());
@@ -277,6 +281,8 @@ impl Jobs {
             // A freed queue slot may make the job due at this instant.
             self.due[number] = job.due();
             last = last.max(Some(at));
+            // A refused command ends the run and is not counted. A failed one (unrecovered read error) is an
+            // error.
             if let (true, false, Some(op)) = (self.measuring, completion.is_refused(), kind.op()) {
                 match completion.result {
                     Ok(_) => job.record.complete(op, bytes, at.since(issued), at.since(slot.arrival)),
@@ -295,6 +301,7 @@ impl Jobs {
     fn after_power_cut(&mut self, host: &mut Host<'_>) -> Result<(), Stop> {
         let Some(back) = host.after_power_cut()? else { return Ok(()) };
         self.now = self.now.max(back);
+        // The cut lost all outstanding requests, so their tags are free.
         self.slots.clear();
         self.free.clear();
         self.outstanding = 0;
@@ -309,6 +316,7 @@ impl Jobs {
     fn poll(&mut self, host: &mut Host<'_>) -> Result<(), Stop> {
         self.unseen = 0;
         let goes_on = self.outstanding > 0 || self.due.iter().any(|&due| due != NEVER);
+        // No remaining job writes, so a phase measured in written host pages would never end.
         if goes_on && host.waits_for_writes() && !self.jobs.iter().any(|job| job.can_write(self.now)) {
             return Err(RunError::NoWriterLeft.into());
         }

@@ -82,7 +82,8 @@ fn a_flipped_bit_is_found_or_harmless() {
             Err(wrong) => panic!("byte {at}: {wrong}"),
         }
     }
-    // All of the header; all of five block entries and fifteen records; stored contents.
+    // At least every flip in the header is refused, and every flip in five block entries and fifteen records
+    // is named.
     assert!(refused >= ALIGN as usize, "{refused} refused, {named} named, {harmless} harmless");
     assert!(
         named >= 5 * BLOCK_SLOT + 15 * RECORD_SLOT,
@@ -236,8 +237,8 @@ proptest! {
                 _ => bytes[to..to + length].iter_mut().enumerate().for_each(|(i, b)| *b = (i * 31 + from) as u8),
             }
         }
-        // Zeros in a table can undo the newest page of a block, the only undetectable loss. Data is missing
-        // then, but never wrong.
+        // Zeros in the record table can remove the newest page of a block. This is the only undetected loss:
+        // data is missing, but never wrong.
         let before: Vec<u32> = (0..5).map(|b| model.block(BlockId::new(b)).pages_programmed).collect();
         if let Ok(mut chip) = open(bytes.clone())
             && (0..5).any(|b| chip.block(BlockId::new(b)).pages_programmed < before[b as usize])
@@ -286,7 +287,7 @@ proptest! {
                     (ppn, layout.record(strobe_types::Ppn::new(ppn)) as usize, RECORD_SLOT)
                 }
             };
-            // Modifies fields only: they lie within the first 176 bytes of a slot.
+            // Only fields are modified, which lie within the first 176 bytes of a slot.
             let field = usize::from(at >> 4) % ((length.min(180) - 4) / 4) * 4;
             let slot = &mut bytes[start..start + length];
             if table > 0 || field >= 12 {

@@ -32,7 +32,7 @@ fn a_full_disk_stops_the_chip_and_leaves_the_image_whole() {
                 apply(&mut model, step, &mut sequence.1);
             } else if written.is_none() {
                 written = Some(disk.state().log.len());
-                // A later operation may be smaller and fit.
+                // The disk has space again: nothing may be written after the first failure.
                 disk.state().free_bytes = None;
             }
         }

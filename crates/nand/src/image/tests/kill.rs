@@ -27,7 +27,7 @@ proptest! {
         prop_assert_eq!(scan.damage, vec![]);
         prop_assert_eq!(compare(&mut loaded, &mut model), Ok(()));
 
-        // After a reopen the histories agree only without random program failures.
+        // A reopened chip draws other program failures, so the comparison continues only without them.
         let mut reopened = FileChip::open_image(image, Untimed::default()).expect("opens");
         prop_assert_eq!(compare(&mut reopened, &mut model), Ok(()));
         if info.wear.program_fail_rate == 0.0 {
@@ -51,7 +51,7 @@ proptest! {
         let mut file = disk.bytes();
         let mut sequence = (0, 0);
         for step in &steps {
-            // Programs of several pages are several operations.
+            // A step programs at most one page, because each page is a separate operation.
             let mut before = model.clone();
             let logged = disk.state().log.len();
             let single = match step.clone() {

@@ -88,7 +88,7 @@ impl Storage for Disk {
     fn write(&self, bytes: &[u8], offset: u64) -> io::Result<()> {
         let mut state = self.state();
         let fits = state.free_bytes.map_or(bytes.len(), |free_bytes| bytes.len().min(free_bytes as usize));
-        // Like the kernel: all or nothing of a small write, the fitting part of a large one.
+        // Like the kernel: a write that does not fit stores whole sectors of 512 bytes only.
         let fits = if fits < bytes.len() { fits / 512 * 512 } else { fits };
         state.free_bytes = state.free_bytes.map(|free_bytes| free_bytes - fits as u64);
         if fits > 0 {

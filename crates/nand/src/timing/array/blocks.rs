@@ -7,14 +7,14 @@ use strobe_types::Stored;
 pub(super) struct Block {
     pub(super) writer: Option<Ticket>,
     pub(super) programs: u32,
-    /// Operations issued since the last waiting erase; without one, all.
+    /// Incomplete operations from the last waiting erase on; without a waiting erase, all.
     pub(super) others: u32,
     /// Operations that `erase` waits for; 0 if it does not wait or is complete.
     pub(super) before_erase: u32,
     pub(super) erase: Option<Ticket>,
 }
 
-/// With the number of operations issued between it and the erase before it.
+/// Further waiting erase. `before` counts incomplete operations from the previous erase on.
 #[derive(Clone, Copy, Debug, Stored)]
 pub(super) struct MoreErase {
     pub(super) block: u32,
@@ -34,6 +34,7 @@ impl ArrayTiming {
         }
         let entry = &mut self.blocks[block as usize];
         entry.programs -= u32::from(kind == Kind::Program);
+        // No erase waits in this block, so the operation only leaves the count of its block.
         if entry.before_erase == 0 && self.more_erases.is_empty() {
             entry.others -= 1;
             let token = self.ops.done(op, &mut self.ready);
@@ -44,7 +45,7 @@ impl ArrayTiming {
         self.let_ready_go();
     }
 
-    /// The last page of the train is not among them.
+    /// Completes the next `pages` pages of a train, all but its last.
     #[inline]
     pub(super) fn complete_pages(&mut self, op: u32, pages: u32) {
         let &Op { kind, die, block, .. } = &self.ops[op];
@@ -96,7 +97,7 @@ impl ArrayTiming {
             return None;
         }
         let erase = self.more_erases.remove(at).op;
-        // Everything before it is complete.
+        // Every operation issued before this erase is complete.
         block.erase = Some(self.ops.ticket(erase));
         self.ops.release(erase).then_some(erase)
     }

@@ -5,7 +5,7 @@ use strobe_types::{CellMode, Place};
 use super::{ArrayTiming, Kind, TimingConfig};
 
 /// Flag in the page number of an operation on a block in SLC mode. It is set at issue, because the block may
-/// be erased for another use later. Pages that differ in it never share array time.
+/// be erased for another use later. Pages that differ in this flag never share array time.
 const SLC: u32 = 1 << 31;
 
 #[inline(always)]

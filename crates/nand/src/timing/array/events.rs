@@ -13,7 +13,7 @@ impl ArrayTiming {
         self.race.set(2 * die as usize, due);
     }
 
-    /// Accounts the elapsed time; the scheduled end does not change.
+    /// Accounts the elapsed time to the class that held the die; the scheduled end does not change.
     #[inline(always)]
     pub(super) fn hold(&mut self, die: u32, phase: Phase, class: Class) {
         let entry = &mut self.dies[die as usize];
@@ -85,8 +85,9 @@ impl ArrayTiming {
             self.occupancy.held_ns[entry.class as usize] += self.now.since(entry.since);
             (entry.phase, entry.current) = (Phase::Idle, None);
             self.complete_group(group);
-            // The completion may have started a delay.
+            // The completion may have started a delay that expires before the other events.
             let others = self.later.peek().map_or(others, |Reverse((time, ..))| others.min(*time));
+            // The die continues alone only if nothing is reported, due at this instant, or suspended.
             let entry = &mut self.dies[die as usize];
             let is_all = self.reported.is_empty() && others > self.now && entry.suspended.is_none();
             let Some(class) = entry.queues.choice().filter(|_| is_all) else {
@@ -95,6 +96,7 @@ impl ArrayTiming {
             };
             group = entry.queues.take(&mut self.ops, class, &self.config.deadline_ns);
             let &Op { next, more, .. } = &self.ops[group.first];
+            // Planes that share array time take turns on the bus, which the fast path does not model.
             if next != NONE {
                 self.race.set(runner, NEVER);
                 return self.begin_on_bus(die, group);
@@ -104,7 +106,7 @@ impl ArrayTiming {
                 self.pass_over(die, &mut group, until.min(others));
             }
             let due = self.set_alone(die, group);
-            // Another event is due first.
+            // Another event is due first, or a marked die or channel has to be served.
             if due > until || due >= others || !self.is_served() {
                 return self.race.set(runner, due);
             }
@@ -117,7 +119,8 @@ impl ArrayTiming {
         let command_ns = if group.kind == Kind::Read { self.config.command_ns } else { 0 };
         let array_ns = self.array_ns(group.kind, op.page).saturating_add(command_ns);
         let page_ns = array_ns.saturating_add(op.transfer_ns);
-        // The last page is never skipped, because others may wait for it.
+        // Skips the pages of a train that end before `until`. The last page is never skipped, because other
+        // operations may wait for it.
         let pages = (until.since(self.now).saturating_sub(1) / page_ns).min(u64::from(op.more));
         if pages == 0 {
             return;
@@ -133,12 +136,14 @@ impl ArrayTiming {
         match (entry.phase, entry.current) {
             (Phase::Readers, _) => self.sensed(die, 0),
             (Phase::Array, Some(_)) if self.now < entry.until => {
-                // The transfer is over and a read waits.
+                // The page of the program is loaded, and a host read waits for a suspend.
                 let until = entry.until;
                 self.race.set(2 * die as usize, until);
                 self.mark_die(die);
             }
             (Phase::Array, Some(group)) => {
+                // Cache program: a loaded page starts at once, an incomplete load continues in the
+                // foreground.
                 let next = entry.next.take();
                 self.complete_group(group);
                 match next {
@@ -204,7 +209,7 @@ impl ArrayTiming {
             next.is_loaded = following == NONE;
             let class = next.group.class;
             match following {
-                // A host read may wait for the suspend that this load delayed.
+                // This load has delayed a suspend, and a host read may wait for that suspend.
                 NONE => self.mark_die(die),
                 _ => self.request_bus(die, class, Carry::Load),
             }
@@ -219,7 +224,7 @@ impl ArrayTiming {
 
     pub(super) fn serve_marked(&mut self) {
         loop {
-            // Dies added from here on are served in the next round.
+            // Dies marked while a round runs are served in the next round.
             while !self.marked_dies.is_empty() {
                 for word in 0..self.marked_dies.begin() {
                     for die in self.marked_dies.take(word) {
@@ -231,8 +236,8 @@ impl ArrayTiming {
                 }
             }
             if self.marked_channels.is_empty() {
-                // Issue in order (`in_order.rs`): if the slot's operation has begun, the next one, perhaps for an idle
-                // die, enters it.
+                // Issue in order (`in_order.rs`): once the operation in the slot has begun, the next one
+                // enters the slot, perhaps for an idle die.
                 if self.fill_slot() {
                     continue;
                 }
@@ -265,7 +270,7 @@ impl ArrayTiming {
 
     fn serve_suspended(&mut self, die: u32) {
         let entry = &mut self.dies[die as usize];
-        // Host reads due before the deadline come first, then the resume.
+        // Host reads due by the deadline of the suspended operation come first, then its resume.
         if entry.suspended.is_some_and(|suspended| entry.queues.has_read_due(suspended.deadline)) {
             let group = entry.queues.take(&mut self.ops, Class::HostRead, &self.config.deadline_ns);
             return self.begin(die, group);
@@ -288,7 +293,7 @@ impl ArrayTiming {
             && let Some(group) = entry.current
             && self.has_read_due(die, self.resume_by(die, group.class))
         {
-            // Not too often, not shortly before the end, and not in the middle of a load.
+            // No suspend beyond `suspend.most`, shortly before the end, or in the middle of a load.
             let suspend = self.config.suspend;
             let may_suspend = entry.suspends < suspend.most
                 && until.since(self.now.max(from)) > suspend.least_left_ns
@@ -336,7 +341,7 @@ impl ArrayTiming {
         if !is_program || entry.next.is_some() {
             return;
         }
-        // Only a program may be loaded behind a program.
+        // Cache program loads only if the most urgent waiting operation is a program.
         let choice = self.first_class(die);
         let Some(class) =
             choice.filter(|class| matches!(class, Class::HostProgram | Class::BackgroundProgram))

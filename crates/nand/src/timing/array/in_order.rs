@@ -15,7 +15,7 @@ use super::super::ops::{Ops, State, Ticket};
 pub(super) struct InOrder {
     line: VecDeque<u32>,
     slot: Option<Ticket>,
-    /// Issued operations accounted for. Smaller than the actual number after a saved state was loaded.
+    /// Issued operations accounted for; too few after a saved state is loaded, until `restore`.
     seen: u64,
 }
 

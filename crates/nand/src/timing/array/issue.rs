@@ -34,7 +34,8 @@ impl ArrayTiming {
         Spot { die: die.get(), plane: plane as u8, block: block.get(), page: page_at(&place) }
     }
 
-    /// True if the pages can be one operation (a train) that depends on `after` only.
+    /// True if `count` pages can be one operation (a train). A train has no dependencies, so `after` must
+    /// have passed.
     #[inline(always)]
     pub(super) fn is_train(&self, after: When, count: u32) -> bool {
         self.has_trains && count > 1 && count <= Ops::MOST && self.is_past(after)
@@ -93,7 +94,7 @@ impl ArrayTiming {
         };
         let before = self.ready.len();
         self.queue(op);
-        // Operations behind it in its block may be ready now, but they come later in line.
+        // Followers of the operation in its block may be ready now, but they keep their place in line.
         self.ready.truncate(before);
         true
     }
@@ -106,7 +107,7 @@ impl ArrayTiming {
         }
     }
 
-    /// True if `b` follows `a` in a queue or shares its array time, so it completes no earlier.
+    /// True if `b` follows `a` in a queue or shares its array time, so that `b` completes no earlier.
     #[inline]
     pub(super) fn follows(&self, a: When, b: When) -> bool {
         match (self.ops.awaited(a), self.ops.awaited(b)) {
@@ -163,7 +164,7 @@ impl ArrayTiming {
         while let Some(&op) = self.ready.get(at) {
             at += 1;
             if self.ops[op].kind == Kind::Join {
-                // A join is complete now, or is a delay that starts now.
+                // A join without a delay is complete now. A delay starts when its dependencies are met.
                 let ns = std::mem::take(&mut self.ops[op].transfer_ns);
                 if ns > 0 {
                     self.wait_for(op, When::At(self.at(ns)));

@@ -62,7 +62,7 @@ impl ArrayTiming {
 
     pub(super) fn idle(&self) -> Self {
         let dies = self.dies.iter().map(|die| Die::new(die.channel)).collect::<Vec<_>>();
-        // Settings stay, everything in flight is gone.
+        // Settings, time and occupancy stay; operations in flight are gone.
         Self {
             config: self.config,
             parts: self.parts,

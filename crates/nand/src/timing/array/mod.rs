@@ -2,9 +2,9 @@
 //!
 //! At each instant:
 //!
-//! 1. Activities that end now end, in die order; on one die the array first, then the bus transfer.
-//! 2. Delays that expire now expire, in issue order. Completions are reported to their watchers, who may
-//!    issue more operations.
+//! 1. Activities due now end, in die order; on one die the array first, then the bus transfer.
+//! 2. Delays due now expire, in issue order. Completions are reported to their watchers, who may issue more
+//!    operations.
 //! 3. Idle resources start work: dies in order, then free buses.
 
 mod blocks;
@@ -62,15 +62,16 @@ pub struct ArrayTiming {
     dies_per_channel: u32,
     #[state(skip)]
     planes_per_die: u32,
-    /// Each die has its own bus and nothing is loaded ahead: all times of an operation are known when it
-    /// begins.
+    /// True if each die has its own bus, nothing is loaded ahead, dies are independent and no log is on. An
+    /// operation's end is then known at its begin.
     #[state(skip)]
     owns_bus: bool,
-    /// `owns_bus`, and every operation takes time: a die can begin its next operation as soon as one ends.
+    /// True if `owns_bus` and every operation takes time. One event then ends an operation and begins the
+    /// next.
     #[state(skip)]
     can_hurry: bool,
-    /// `can_hurry`, no shared array time, and one time for all pages: several pages of a block can be one
-    /// operation (a train).
+    /// True if `can_hurry`, a die has one plane, and all pages take equal time. Several pages of a block can
+    /// then be one operation (a train).
     #[state(skip)]
     has_trains: bool,
     #[state(skip)]
@@ -161,6 +162,7 @@ impl Timing for ArrayTiming {
     ) -> When {
         let first = place(0);
         let block = first.block.index();
+        // A train has no dependencies, so a read that waits for an erase cannot be part of one.
         if !self.is_train(after, count) || self.last_erase(block).is_some() {
             return (0..count).fold(after, |_, at| self.read(after, class, units, || place(at)));
         }
@@ -174,7 +176,7 @@ impl Timing for ArrayTiming {
     fn programs(&mut self, after: When, class: Class, count: u32, place: impl Fn(u32) -> Place) -> When {
         let first = place(0);
         let entry = &self.blocks[first.block.index()];
-        // A train depends on its issue only, so the program before it must be in a queue or on its die.
+        // A train has no dependencies: the program before it must already be in the queue or on the die.
         let writer = entry.writer.and_then(|writer| self.ops.find(writer)).map(|writer| &self.ops[writer]);
         let may_follow = writer.is_none_or(|op| op.kind == Kind::Program && op.state != State::Waiting);
         if !may_follow || !self.is_train(after, count) {
@@ -227,7 +229,8 @@ impl Timing for ArrayTiming {
         let ticket = self.ops.ticket(op);
         block.writer = Some(ticket);
         let before = std::mem::replace(&mut block.others, 1);
-        // The block entry holds one waiting erase; further ones queue in `more_erases`.
+        // An erase waits for all earlier operations of its block. The block entry holds one waiting erase;
+        // further erases queue in `more_erases`.
         if block.before_erase > 0 || self.more_erases.iter().any(|more| more.block == id) {
             self.more_erases.push(MoreErase { block: id, op, before });
             self.ops.hold(op);
@@ -254,7 +257,7 @@ impl Timing for ArrayTiming {
                 let join = self.issue_join();
                 self.wait_until(join, a);
                 self.wait_until(join, b);
-                // At least one of the two dependencies is unmet.
+                // Ends the hold of the issue. At least one dependency is unmet, so the join is not ready.
                 self.ops.release(join);
                 When::With(self.ops.ticket(join))
             }
@@ -262,13 +265,13 @@ impl Timing for ArrayTiming {
     }
 
     fn all(&mut self, whens: &[When]) -> When {
-        // Latest event so far, and the join that waits for the ones before it.
+        // `last` is the last completion considered; `join` waits for the completions before it.
         let (mut last, mut join) = (When::START, None);
         for &when in whens {
             if self.is_past(when) {
                 continue;
             }
-            // If the next one completes no earlier, only it counts.
+            // If `when` completes no earlier than `last`, waiting for `when` is enough.
             if !self.is_past(last) && !self.follows(last, when) {
                 let join = *join.get_or_insert_with(|| self.issue_join());
                 self.wait_until(join, last);
@@ -277,7 +280,7 @@ impl Timing for ArrayTiming {
         }
         let Some(join) = join else { return last };
         self.wait_until(join, last);
-        // At least one dependency is unmet.
+        // Ends the hold of the issue. At least one dependency is unmet, so the join is not ready.
         self.ops.release(join);
         When::With(self.ops.ticket(join))
     }
@@ -288,7 +291,7 @@ impl Timing for ArrayTiming {
         {
             return;
         }
-        // Complete, or watched already: a join carries this token.
+        // The operation is complete or already watched, so a join carries this token.
         let join = self.issue_join();
         self.ops.watch(join, token);
         self.wait_until(join, when);

@@ -17,7 +17,7 @@ impl ArrayTiming {
         (die * self.readers_per_die + reader) as usize
     }
 
-    /// The first reader shares the race entry of its die, because the die does nothing else at that time.
+    /// Race entry of a reader. The first reader uses the entry of its die, which does nothing else then.
     #[inline(always)]
     fn reader_runner(&self, die: u32, reader: u32) -> usize {
         match reader {
@@ -26,7 +26,7 @@ impl ArrayTiming {
         }
     }
 
-    /// Race entries of further readers follow those of the dies.
+    /// Ends the array read of a further reader. Entries of further readers follow the entries of the dies.
     #[cold]
     pub(super) fn end_reader(&mut self, behind: u32) {
         let at = behind - self.dies.len() as u32;
@@ -105,7 +105,7 @@ impl ArrayTiming {
         let at = self.reader_at(die, reader);
         loop {
             let entry = &mut self.readers[at];
-            // Pages in the cache registers go first; sensed pages follow when those are sent.
+            // Pages in the cache registers are sent first. Sensed pages can move there only after that.
             let Sending { page, class } = match (entry.sending, entry.array) {
                 (Some(sending), _) => sending,
                 (None, Some((group, Step::Sensed))) => {
@@ -189,8 +189,8 @@ impl ArrayTiming {
         reads.chain(whole).min().map(|(_, class)| class)
     }
 
-    /// Free reader with the earliest deadline, and the class of that read. While an operation is suspended,
-    /// only host reads due by its deadline count.
+    /// Free reader whose queue has the earliest deadline, and the class of its read. While an operation is
+    /// suspended, only host reads due by that operation's deadline count.
     fn next_reader(&self, die: u32) -> Option<(u32, Class)> {
         let suspended = self.dies[die as usize].suspended;
         let next = |(at, reader): (u32, &super::Reader)| {
@@ -211,6 +211,7 @@ impl ArrayTiming {
 
     #[inline(never)]
     pub(super) fn serve_readers(&mut self, die: u32) {
+        // Free readers begin reads while the most urgent waiting operation of the die is a read.
         loop {
             let entry = &self.dies[die as usize];
             let (is_idle, suspended) = (entry.phase == Phase::Idle, entry.suspended);
@@ -222,7 +223,7 @@ impl ArrayTiming {
                 return match (is_idle, suspended) {
                     (true, Some(_)) => self.resume(die),
                     (true, None) => self.begin_first(die),
-                    // The next operation needs the whole die.
+                    // The next operation needs the whole die, so it waits for the readers.
                     (false, _) => {}
                 };
             }

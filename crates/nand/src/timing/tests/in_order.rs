@@ -71,12 +71,12 @@ fn the_head_of_the_line_holds_up_all_dies() {
         let whens = issue(&mut array, &line);
         let mut last = (0, 0);
         for (&when, &expected) in whens.iter().zip(&expected) {
-            // Later ones may complete earlier, so the times are running maxima.
+            // A later operation may complete earlier, so running maxima are compared.
             let end = array.finish(when).as_ns();
             last = (last.0.max(end), last.1.max(expected));
             assert_eq!(last.0, last.1, "seed {seed}");
         }
-        // With per-die issue no operation waits for other dies.
+        // With per-die issue, operations wait for their own die only, so the run is shorter.
         let mut per_die = ArrayTiming::new(config(), &board());
         let _ = issue(&mut per_die, &line);
         assert!(per_die.drain().as_ns() * 5 < last.0 * 4, "seed {seed}");

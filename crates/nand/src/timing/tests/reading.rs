@@ -115,7 +115,7 @@ fn a_program_takes_all_planes_and_has_its_turn() {
     let mut a = independent(config());
     let read = a.host_read(at(0, 0, 5));
     let program = a.program(When::At(SimTime::from_ns(1000)), Class::HostProgram, at(0, 0, 0));
-    // Its plane is free, but the program came first.
+    // The plane of the read is free, but the program became ready first.
     let late = a.read(When::At(SimTime::from_ns(2000)), Class::HostRead, 1, in_block(0, 1, 2, 3));
     let programmed = READ + TRANSFER + TRANSFER + PROGRAM;
     let expected = [READ + TRANSFER, programmed, programmed + READ + TRANSFER];

@@ -67,14 +67,14 @@ fn of_equal_ones_the_one_issued_first_is_first() {
     assert_eq!(ends(&mut a, [read, program]), expected);
 }
 
-/// With any number of reads, an erase waits only for its deadline and the operations begun by then.
+/// Under any load of reads, an erase begins at its deadline, after operations that have begun.
 #[test]
 fn nobody_starves() {
     const DEADLINE: u64 = 3_000_000;
     let mut a = patient([0, 0, 0, 0, DEADLINE]);
     let mut reads = Vec::new();
     for number in 0..2000 {
-        // Twice the load the die can serve.
+        // Twice the load that the die can serve.
         let time = number * (READ + TRANSFER) / 2;
         reads.push(a.read(later(time), Class::HostRead, 1, in_block(0, 0, 1, 0)));
     }

@@ -2,7 +2,7 @@
 
 use super::*;
 
-/// Needs no kernel. An invalid drive would fail an experiment at its first run.
+// Needs no kernel. An invalid drive would fail an experiment at its first run.
 #[test]
 fn every_drive_can_serve_its_logical_space() {
     for scale in [Scale::Full, Scale::Quick] {

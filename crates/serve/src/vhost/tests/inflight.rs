@@ -1,4 +1,4 @@
-//! In-flight requests of a device whose process was killed.
+//! In-flight requests of a server process that was killed.
 
 use super::*;
 
@@ -25,8 +25,8 @@ impl Guest {
     }
 }
 
-/// The second of three writes completes, and the process ends. The guest has reused the second's descriptors.
-/// The next device repeats the first and the third, then executes the new request.
+/// Of three writes the second completes, its descriptors are reused, and the process ends. The next device
+/// repeats the first and the third, then executes the new request.
 #[test]
 fn requests_in_flight_are_done_again_by_the_next_device() {
     let mut engine = super::engine();
@@ -103,7 +103,7 @@ fn wrong_memory_for_requests_in_flight_is_refused() {
     let other = tempfile::tempfile().expect("a file");
     other.set_len(1 << 20).expect("space");
     refused(&mut Guest::boot(1), 32, &area, vec![other.into()], "can shrink");
-    // An unsent answer must not carry the file of another.
+    // An earlier unsent answer must not carry the file.
     let mut guest = Guest::boot(1);
     guest.say(&engine, 17, &[], Vec::new());
     let asked = message(31, &counts(1, 16), Vec::new());

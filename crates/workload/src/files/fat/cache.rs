@@ -1,4 +1,4 @@
-//! The volume in memory: reads are cached, and writes wait until they are settled.
+//! Copy of the volume in memory: reads are cached, and writes stay dirty until they are settled.
 
 use super::device::{Class, SectorDevice};
 use super::layout::Layout;
@@ -7,10 +7,10 @@ use std::ops::Range;
 
 pub(super) const SECTOR: usize = 512;
 
-/// 128 KiB, for long the largest request of Linux.
+/// 128 KiB, the largest request of older Linux kernels.
 const REQUEST_SECTORS_MAX: usize = 256;
 
-/// A power cut between an operation's sectors costs clusters, but never files.
+/// Write order of an operation. A power cut between two writes may leak clusters, but never loses a file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Order {
     /// Allocate clusters, fill them, then refer to them: FAT 1, FAT 2, data, directories.
@@ -19,7 +19,7 @@ pub(super) enum Order {
     Shrink,
 }
 
-/// The list keeps the order in which sectors became dirty.
+/// A dirty sector; the list keeps the order of becoming dirty.
 #[derive(Clone, Copy, Debug)]
 struct Dirty {
     sector: u32,
@@ -29,6 +29,7 @@ struct Dirty {
 #[derive(Clone, Copy, Debug, Default)]
 struct State {
     present: bool,
+    /// Place in the list of dirty sectors plus one; 0 if clean.
     dirty: u32,
 }
 
@@ -46,20 +47,20 @@ pub(super) struct SectorCache<D> {
     layout: Layout,
     bytes: Vec<u8>,
     states: Vec<State>,
-    /// `None` for sectors settled or dropped early.
+    /// Dirty sectors; `None` for sectors written or dropped since.
     dirty: Vec<Option<Dirty>>,
     payload: bool,
     before: Option<Vec<Before>>,
 }
 
 impl<D: SectorDevice> SectorCache<D> {
-    /// A `blank` volume, not formatted yet, is never read from the device.
     pub(super) fn new(device: D, first: u64, sectors: u32, layout: Layout, blank: bool) -> Self {
         Self {
             device,
             first,
             layout,
             bytes: vec![0; sectors as usize * SECTOR],
+            // A blank volume, not formatted yet, is never read from the device.
             states: vec![State { present: blank, dirty: 0 }; sectors as usize],
             dirty: Vec::new(),
             payload: false,
@@ -111,7 +112,7 @@ impl<D: SectorDevice> SectorCache<D> {
             return Ok(0);
         }
         let sectors = range.start / SECTOR..range.end.div_ceil(SECTOR);
-        // Sectors written in part must be loaded first.
+        // A sector that is written only in part must be loaded first.
         if !range.start.is_multiple_of(SECTOR) {
             self.load(sectors.start..sectors.start + 1)?;
         }
@@ -152,7 +153,7 @@ impl<D: SectorDevice> SectorCache<D> {
     fn mark_dirty(&mut self, sector: u32) {
         let class = self.layout.class(sector, self.payload);
         let state = &mut self.states[sector as usize];
-        // The unclean mark is not part of the operation, so a rollback keeps it.
+        // Save the old contents for a rollback. The unclean mark is not part of the operation and stays.
         if let Some(before) = &mut self.before
             && class != Class::Boot
             && !before.iter().any(|known| known.sector == sector)
@@ -184,6 +185,7 @@ impl<D: SectorDevice> SectorCache<D> {
 
     pub(super) fn roll_back(&mut self) {
         for Before { sector, state, bytes } in self.before.take().unwrap_or_default() {
+            // A sector that was clean before the operation leaves the list of dirty sectors.
             if state.dirty == 0 {
                 self.forget(sector..sector + 1);
             }
@@ -192,7 +194,7 @@ impl<D: SectorDevice> SectorCache<D> {
         }
     }
 
-    /// Clusters in use in `before` and free now, as ordered runs of sectors.
+    /// Clusters freed since `before`, as ordered runs of sectors.
     pub(super) fn freed(&self, before: &[Before]) -> Vec<Range<u32>> {
         let mut freed: Vec<Range<u32>> = Vec::new();
         let table = self.layout.fat(0);
@@ -229,8 +231,7 @@ impl<D: SectorDevice> SectorCache<D> {
         self.device.trim(self.first + u64::from(sectors.start), sectors.len() as u64)
     }
 
-    /// Synchronous mode: metadata goes in single sectors, as the buffer heads of Linux; file contents go in
-    /// runs of up to `request_sectors`.
+    /// Writes all dirty sectors in `order`, then flushes: the end of an operation in synchronous mode.
     pub(super) fn settle(&mut self, order: Order, request_sectors: usize) -> Result<(), FileError> {
         let mut dirty: Vec<Dirty> = self.dirty.iter().flatten().copied().collect();
         let second_fat = self.layout.fat(1).start;
@@ -239,7 +240,8 @@ impl<D: SectorDevice> SectorCache<D> {
                 Class::Boot => (0, dirty.sector),
                 Class::Fat => (if dirty.sector < second_fat { 2 } else { 3 }, dirty.sector),
                 Class::Data => (4, dirty.sector),
-                // In the order they became dirty: a new directory before the entry that refers to it.
+                // Equal keys keep the order of becoming dirty: a new directory precedes the entry that refers
+                // to it.
                 Class::RootDirectory | Class::Directory => (if order == Order::Grow { 5 } else { 1 }, 0),
             };
             (rank, sector)
@@ -247,20 +249,20 @@ impl<D: SectorDevice> SectorCache<D> {
         if dirty.is_empty() {
             return Ok(());
         }
+        // Metadata is written in single sectors, like the buffer heads of Linux.
         let data = request_sectors.clamp(1, REQUEST_SECTORS_MAX);
         self.write_runs(&dirty, |class| if class == Class::Data { data } else { 1 })?;
         self.device.flush()
     }
 
-    /// In ascending order, in runs of one class; then flushes.
     pub(super) fn write_back(&mut self) -> Result<(), FileError> {
+        // Ascending order lets adjacent sectors of one class share a request.
         let mut dirty: Vec<Dirty> = self.dirty.iter().flatten().copied().collect();
         dirty.sort_unstable_by_key(|dirty| dirty.sector);
         self.write_runs(&dirty, |_| REQUEST_SECTORS_MAX)?;
         self.device.flush()
     }
 
-    /// Sectors that the device refuses stay dirty.
     fn write_runs(&mut self, dirty: &[Dirty], longest: impl Fn(Class) -> usize) -> Result<(), FileError> {
         let mut rest = dirty;
         while let Some(first) = rest.first() {
@@ -271,6 +273,7 @@ impl<D: SectorDevice> SectorCache<D> {
                 .take_while(|(dirty, sector)| dirty.sector == *sector && dirty.class == first.class)
                 .count();
             let bytes = &self.bytes[first.sector as usize * SECTOR..][..run * SECTOR];
+            // After an error this run and all later ones stay dirty.
             self.device.write(self.first + u64::from(first.sector), bytes, first.class)?;
             self.forget(first.sector..first.sector + run as u32);
             rest = &rest[run..];

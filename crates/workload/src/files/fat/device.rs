@@ -21,7 +21,7 @@ named! {
 }
 
 impl Class {
-    /// True for metadata: everything needed to locate file contents. The NVRAM paper keeps exactly this in
+    /// True for metadata: everything needed to locate file contents. The NVRAM paper keeps these sectors in
     /// non-volatile memory.
     pub fn is_metadata(self) -> bool {
         self != Self::Data
@@ -44,8 +44,8 @@ pub trait SectorDevice {
         let _ = (sector, count);
         Ok(())
     }
-    /// Makes all writes durable. Called after a file sync, at unmount, and in synchronous mode after each
-    /// operation that wrote something.
+    /// Makes all completed writes durable. Called after formatting and a file sync, at unmount, and in
+    /// synchronous mode after each operation that wrote something.
     fn flush(&mut self) -> Result<(), FileError>;
 }
 
@@ -198,7 +198,7 @@ impl SectorDevice for MemoryDisk {
 
     fn trim(&mut self, sector: u64, count: u64) -> Result<(), FileError> {
         let range = self.range(sector, (count * SECTOR_BYTES) as usize)?;
-        // A value that no file holds reveals reads of trimmed data.
+        // Poison the sectors, so that a read of trimmed data is noticed.
         self.bytes[range].fill(0xdb);
         self.sectors_trimmed += count;
         Ok(())

@@ -48,7 +48,7 @@ impl FatFormat {
             let allowed = format!("at most {sectors}, the sectors of the device after offset_sectors");
             return refused("volume_sectors", self.volume_sectors, allowed);
         }
-        // The number of clusters decides between FAT12, FAT16 and FAT32.
+        // The number of clusters alone decides between FAT12, FAT16 and FAT32.
         let clusters = self.clusters();
         if !(4085..65_525).contains(&clusters) {
             let allowed = format!("a value that gives 4085 to 65524 clusters; this one gives {clusters}");
@@ -60,7 +60,8 @@ impl FatFormat {
     fn clusters(&self) -> u32 {
         let root = u32::from(self.root_slots) / 16;
         let available = self.volume_sectors.saturating_sub(1 + root);
-        // Each cluster needs its sectors and two bytes in each of two tables of whole sectors.
+        // A cluster takes its sectors and two bytes in each table. Both tables, with two reserved entries,
+        // have whole sectors.
         let mut clusters = available / self.cluster_sectors;
         while clusters > 0 && clusters * self.cluster_sectors + 2 * (clusters + 2).div_ceil(256) > available {
             clusters -= 1;

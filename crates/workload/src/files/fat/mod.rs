@@ -5,8 +5,8 @@
 //!
 //! # Synchronous mode
 //!
-//! Every operation ends with its changes on the device. Metadata goes one sector per request, contents by
-//! [`MountOptions::sync_request_sectors`]:
+//! When an operation returns, its changes are on the device. Metadata is written one sector per request, file
+//! contents in requests of up to [`MountOptions::sync_request_sectors`]:
 //!
 //! | operation | writes, in this order |
 //! |---|---|
@@ -22,19 +22,19 @@
 //!
 //! # Buffered mode
 //!
-//! Changes stay in memory until [`sync`](super::FileSystem::sync) or [`FatVolume::unmount`]. Then all are
-//! written in ascending order, with adjacent sectors of one class merged up to 128 KiB. There is no
-//! write-back by age or memory pressure. Contents of a removed file are never written.
+//! Changes stay in memory until [`sync`](super::FileSystem::sync) or [`FatVolume::unmount`]. Then all dirty
+//! sectors are written in ascending order; adjacent sectors of one class are merged up to 128 KiB. There is
+//! no write-back by age or memory pressure. Dirty contents of a removed file are dropped.
 //!
 //! # Differences from Linux
 //!
-//! - Mount option `sync` of Linux writes the tables twice when a file takes a cluster: for the new entry and
-//!   for its predecessor in the chain. `O_SYNC` on a plain mount writes them once, after data and entry.
-//!   Here they are written once, before the data.
+//! - When a file takes a cluster, Linux with mount option `sync` writes the tables twice: for the new entry
+//!   and for its predecessor in the chain. `O_SYNC` on a plain mount writes them once, after data and
+//!   directory entry. This module writes them once, before the data.
 //! - Every name takes two directory slots, a long and a short one; Linux omits the long one for names such
 //!   as `IMG1.JPG`. The root of 512 slots holds 256 files.
-//! - Time stands still at 1980-01-01: an overwrite changes no entry, and creating a file does not change the
-//!   entry of its directory. Linux changes both, at most every two seconds.
+//! - Time stands still at 1980-01-01. An overwrite therefore changes no directory entry, and creating a file
+//!   does not change the entry of its directory. Linux updates both, at most every two seconds.
 //! - The unclean mark is set by the first change and cleared by unmount; Linux sets it at mount.
 //! - The cache is never evicted. To read from the device again, unmount and open.
 
@@ -93,10 +93,10 @@ impl<D: SectorDevice> FatVolume<D> {
         Ok(Self::start(cache)?)
     }
 
-    /// Opens the volume at `offset_sectors` of `device`. Tables and directories are not checked: the volume
-    /// must pass `fsck.fat`.
+    /// Opens the volume at `offset_sectors` of `device`. Tables and directories are not checked, so the
+    /// volume must pass `fsck.fat`.
     ///
-    /// After a power cut in synchronous mode it does, apart from leaked clusters and an outdated second
+    /// After a power cut in synchronous mode its only faults are leaked clusters and an outdated second
     /// table.
     pub fn open(mut device: D, offset_sectors: u32) -> Result<Self, FileError> {
         let first = u64::from(offset_sectors);
@@ -147,8 +147,8 @@ impl<D: SectorDevice> FatVolume<D> {
         })
     }
 
-    /// Sector of the device with the first cluster. All metadata except subdirectories lies before it, so an
-    /// address-based cache can use it.
+    /// First sector of the first cluster on the device. All metadata except subdirectories lies before it, so
+    /// a cache can select metadata by address.
     pub fn data_start(&self) -> u64 {
         let cache = self.cache.borrow();
         cache.first() + u64::from(cache.layout().data_start())

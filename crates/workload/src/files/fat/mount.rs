@@ -29,9 +29,9 @@ defaults! {
 
 /// A FAT volume as a [`FileSystem`].
 ///
-/// Open files remember their place in the cluster chain: sequential reads and appends cost the same at any
-/// size, and a step back walks the chain from its start. Opening scans the directories, at a cost that grows
-/// with their size. Names are case-insensitive.
+/// An open file remembers its place in the cluster chain: sequential reads and appends cost the same at any
+/// file size. A seek backwards walks the chain from its start. The cost of opening a file grows with the size
+/// of the directories. Names are case-insensitive.
 pub struct FatMount<'v, D: SectorDevice> {
     volume: &'v FatVolume<D>,
     options: MountOptions,
@@ -67,6 +67,7 @@ impl<'v, D: SectorDevice> FatMount<'v, D> {
         operation: impl FnOnce(&'v fatfs::FileSystem<Stream<D>>) -> io::Result<T>,
     ) -> Result<T, FileError> {
         match self.atomically(path, Order::Grow, operation) {
+            // `fatfs` opens an existing name without an error: no sector has changed.
             Ok((_, before)) if before.is_empty() => Err(FileError::Exists(path.into())),
             Ok((made, _)) => Ok(made),
             Err(FileError::NoSpace) => Err(FileError::NoSpace),
@@ -108,6 +109,7 @@ impl<'v, D: SectorDevice> FatMount<'v, D> {
     ) -> Result<(T, Vec<Before>), FileError> {
         let volume = self.volume;
         volume.cache.borrow_mut().begin();
+        // The cache saves each sector before its first change, for a rollback after an error.
         let done = operation(&volume.fs).and_then(|done| {
             shorten_dots(&mut volume.cache.borrow_mut()).map_err(io::Error::other)?;
             Ok(done)
@@ -135,10 +137,10 @@ impl<'v, D: SectorDevice> FatMount<'v, D> {
         }
     }
 
-    /// Drops or trims the contents of its clusters, too.
     fn unlink(&mut self, path: &str) -> Result<(), FileError> {
         let ((), before) = self.atomically(path, Order::Shrink, |fs| fs.root_dir().remove(path))?;
         let mut cache = self.volume.cache.borrow_mut();
+        // Contents of freed clusters need not reach the device.
         for sectors in cache.freed(&before) {
             cache.forget(sectors.clone());
             if self.options.discard {
@@ -149,8 +151,8 @@ impl<'v, D: SectorDevice> FatMount<'v, D> {
     }
 }
 
-/// Removes the long names of `.` and `..` in a new directory: `fatfs` writes them, no other system does, and
-/// `fsck.fat` reports them as damage.
+/// Removes the long names of `.` and `..` in a new directory: `fatfs` alone writes such names, and `fsck.fat`
+/// reports them as damage.
 fn shorten_dots<D: SectorDevice>(cache: &mut SectorCache<D>) -> Result<(), FileError> {
     const SLOT: usize = 32;
     let data_start = cache.layout().data_start();
@@ -176,12 +178,12 @@ fn contains<D: SectorDevice>(directory: &fatfs::Dir<'_, Stream<D>>, name: &str) 
     }
 }
 
-/// Only the text of an error of `fatfs` distinguishes a full volume from a directory that is not empty. A
-/// full root directory shows as a write of 0 bytes.
 pub(super) fn error(path: &str, error: io::Error) -> FileError {
     if let Some(from_device) = error.get_ref().and_then(|inner| inner.downcast_ref::<FileError>()) {
         return from_device.clone();
     }
+    // Only the text distinguishes a full volume from a directory that is not empty. A full root directory
+    // appears as a write of 0 bytes.
     match (error.kind(), error.to_string().as_str()) {
         (ErrorKind::WriteZero, _) | (_, "No space left on device") => FileError::NoSpace,
         (ErrorKind::NotFound, _) => FileError::NotFound(path.into()),
@@ -226,6 +228,7 @@ impl<D: SectorDevice> FileSystem for FatMount<'_, D> {
             return Err(FileError::Io(text));
         }
         let mut written = 0;
+        // While this is set, data sectors that become dirty count as file contents, not as directories.
         cache.borrow_mut().set_payload(true);
         let mut result = open.file.seek(SeekFrom::Start(offset)).map(|_| ());
         while result.is_ok() && written < bytes.len() {
@@ -244,7 +247,7 @@ impl<D: SectorDevice> FileSystem for FatMount<'_, D> {
             result = result.and(open.file.flush());
         }
         let result = result.map_err(|e| error(&open.path, e));
-        // A partial write stays in the file, so settle it even after an error.
+        // A partial write stays in the file and must reach the device even after an error.
         let settled = self.settle(Order::Grow);
         result.and(settled)
     }

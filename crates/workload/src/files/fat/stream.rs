@@ -1,4 +1,4 @@
-//! Byte stream with a position, as `fatfs` needs it.
+//! Byte stream over the cached volume, with a position: the storage interface of `fatfs`.
 
 use super::cache::SectorCache;
 use super::device::SectorDevice;
@@ -33,8 +33,8 @@ impl<D: SectorDevice> Write for Stream<D> {
         Ok(size)
     }
 
-    /// Does nothing: `fatfs` flushes at every close; the volume decides when to write.
     fn flush(&mut self) -> io::Result<()> {
+        // `fatfs` flushes at every close, but the mount options decide the time of writes.
         Ok(())
     }
 }

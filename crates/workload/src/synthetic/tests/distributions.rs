@@ -320,8 +320,8 @@ fn a_trim_takes_as_many_slots_in_use_as_asked_for_or_all() {
     assert!(short > 100 && trims - short > 100, "{short} of {trims}");
 }
 
-/// k ranges per trim free as many slots as k trims. Writes to slots not in use, a share of (1 - q)(1 - s),
-/// balance q * k.
+// A trim of k ranges frees k slots. In steady state, writes to slots not in use, a share of (1 - q)(1 - s),
+// balance q * k.
 #[test]
 fn share_in_use_with_several_ranges_is_that_of_as_many_slots_trimmed() {
     for (q, ranges) in [(0.05, 4), (0.02, 16), (0.005, 64)] {

@@ -15,7 +15,7 @@ fn sizes_come_as_often_as_their_shares_say_and_stay_in_the_range() {
         let requests = requests(&config, 2 << 20, 1, 100_000);
         for (sectors, share) in [(8, 0.6), (128, 0.3), (1, 0.1)] {
             let found = requests.iter().filter(|r| r.sectors == sectors).count() as f64 / 1e5;
-            // The last request of a sequential pass is cut at the end of the range, long ones more often than
+            // The end of the range cuts the last request of a sequential pass, long requests more often than
             // short ones.
             let most = if kind == Kind::Sequential { 0.08 } else { 0.03 };
             assert!((found / share - 1.0).abs() < most, "{kind:?}: {found} of {sectors} sectors");

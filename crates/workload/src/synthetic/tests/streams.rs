@@ -6,7 +6,7 @@ fn first(config: &SyntheticConfig, slots: u64, count: usize) -> Vec<(&'static st
     requests(config, drive(slots), 1, count).iter().map(|r| (r.op.name(), r.lba.get() / 8)).collect()
 }
 
-/// From an independent Python implementation. A change here changes every published result.
+// From an independent Python implementation. A change here changes every published result.
 #[test]
 fn first_requests_of_seed_one_are_frozen() {
     let frozen: [(SyntheticConfig, [u64; 8]); 5] = [

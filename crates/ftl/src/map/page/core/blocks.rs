@@ -19,10 +19,12 @@ pub(crate) enum BlockState {
     Cached,
     /// Erased, and used in SLC mode only.
     Reserved,
+    /// Background victim.
     Emptying,
-    /// Took a failed program; will be emptied and then marked bad.
+    /// Failed program or failed relocation. The block will be emptied and then marked bad.
     Retiring,
     Bad,
+    /// Part of the map's log.
     Meta,
 }
 
@@ -45,21 +47,21 @@ pub(crate) struct Blocks {
     pub(crate) emptying: u32,
     pub(crate) retiring: Vec<BlockId>,
     pub(crate) validity: Validity,
-    /// Good blocks for data.
+    /// Number of good data blocks.
     good: u32,
-    /// Sum of their erase counts.
+    /// Sum of the erase counts of these blocks.
     erases: u64,
     #[state(table)]
     pub(crate) states: Vec<BlockState>,
     #[state(table)]
     pub(crate) valid: Vec<u32>,
-    /// Stream plus one; 0 if erased or unknown.
+    /// Stream of each block, plus one; 0 if erased or unknown.
     #[state(table)]
     opened_for: Vec<u8>,
 }
 
 impl Blocks {
-    /// Blocks of `log` are not for data.
+    /// Blocks of the map's `log` hold no data.
     pub(crate) fn new<N: Nand>(nand: &N, log: Option<&Log>, by_wear: bool) -> Self {
         let geometry = nand.geometry();
         let ids = (0..geometry.blocks()).map(BlockId::new);
@@ -67,7 +69,7 @@ impl Blocks {
         let mut states: Vec<BlockState> = ids.map(state).collect();
         for block in log.into_iter().flat_map(Log::blocks) {
             let state = &mut states[block.index()];
-            // A bad block of the log stays bad: `Meta` is for good ones only.
+            // `Meta` is for good blocks only: a bad block of the log stays `Bad`.
             *state = if *state == BlockState::Free { BlockState::Meta } else { BlockState::Bad };
         }
         let good = || (0..).map(BlockId::new).zip(&states).filter(|(_, state)| **state == BlockState::Free);

@@ -33,7 +33,7 @@ impl<N: Nand, V: VictimPolicy> Checker<'_, N, V> {
         parts.iter().try_for_each(|part| if self.0.nand.is_stopped() { Ok(()) } else { part(self) })
     }
 
-    /// Checks that the newest translation page has every entry that is not dirty in the cache.
+    /// Checks that each translation page is newer than the units it maps, except units with dirty entries.
     fn check_translation(&self) -> Result<(), CheckError> {
         let Some(translation) = self.0.store.paged() else { return Ok(()) };
         let geometry = self.0.nand.geometry();
@@ -62,7 +62,8 @@ impl<N: Nand, V: VictimPolicy> Checker<'_, N, V> {
                     continue;
                 }
                 ensure!(place.is_some(), "{lpn:?} is mapped, but its entry is in no translation page");
-                // The entry of a shared unit does not change when the unit moves.
+                // A move of a shared unit leaves its map entry unchanged, so the translation page may be
+                // older.
                 if is_shared {
                     continue;
                 }
@@ -90,7 +91,7 @@ impl<N: Nand, V: VictimPolicy> Checker<'_, N, V> {
         Ok(())
     }
 
-    /// Checks that every mapped unit is valid on flash and named by its out-of-band record.
+    /// Checks that every mapped unit is valid on flash and belongs to its logical unit.
     fn check_map(&self) -> Result<(), CheckError> {
         let mut mapped = 0;
         for (step, lpn) in (0..).zip(self.0.map.mapped_units()) {
@@ -138,7 +139,7 @@ impl<N: Nand, V: VictimPolicy> Checker<'_, N, V> {
             ensure!(sharing.is_in_use(vpn), "{lpn:?} holds {vpn:?}, which is free");
             ensure!(sharing.owners(vpn).contains(&lpn), "{lpn:?} is no owner of {vpn:?}");
         } else if let Some(is_foreign) = self.0.store.is_foreign(lpn) {
-            // Recovery finds such a unit only by its out-of-band record or by the log.
+            // Recovery finds a unit with one owner only by its out-of-band record or, if foreign, by the log.
             let written = self.0.nand.lpn(ppa);
             ensure!(
                 is_foreign || written == Some(lpn),
@@ -168,7 +169,7 @@ impl<N: Nand, V: VictimPolicy> Checker<'_, N, V> {
                 BlockState::Closed => pages == geometry.pages_per_block() && !is_slc,
                 BlockState::Cached => pages == self.0.nand.slc_pages() && is_slc,
                 BlockState::Bad | BlockState::Meta => valid == 0,
-                // Its erase may be in flight.
+                // An empty victim may already count as erased, while its erase is in flight.
                 BlockState::Emptying => pages == self.0.nand.pages_of(block) || valid == 0,
                 BlockState::Open | BlockState::Retiring => true,
             };
@@ -186,7 +187,8 @@ impl<N: Nand, V: VictimPolicy> Checker<'_, N, V> {
         Ok(())
     }
 
-    /// Checks that free pool, frontiers and candidates hold exactly the blocks in the matching state.
+    /// Checks that the free pool, the frontiers and the candidates hold exactly the blocks in the matching
+    /// state.
     fn check_sets(&self) -> Result<(), CheckError> {
         let count = |wanted| self.0.blocks.count(wanted) as usize;
         let mut pooled = 0;
@@ -259,8 +261,8 @@ impl<N: Nand, V: VictimPolicy> Checker<'_, N, V> {
         let cached = self.0.stats.slc.map_or(0, |slc| slc.blocks_erased);
         // Cache blocks were full with fewer pages.
         let expected = most.saturating_sub(cached * fewer);
-        // Recovery erases partly filled blocks. A power cut undoes the in-flight erase of a cache block, but not its
-        // counter.
+        // A durable drive may show fewer programs: recovery erases partly filled blocks, and a power cut
+        // undoes the in-flight erase of a cache block, but not its counter.
         let adds_up = programs == expected || (self.0.config.durable && programs <= most);
         ensure!(adds_up, "{programs} programs, but flash shows {expected}");
         let counts = self.0.blocks.usable().map(|block| u64::from(self.0.nand.block(block).erase_count));

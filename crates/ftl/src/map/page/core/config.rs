@@ -1,4 +1,4 @@
-//! Configuration of a page-mapped drive, and its demand for blocks and memory.
+//! Configuration of a page-mapped drive, and the blocks and memory that the drive needs.
 
 use strobe_types::Geometry;
 
@@ -116,7 +116,7 @@ impl PageMapConfig {
     }
 
     pub(crate) fn is_free_first(&self, is_timed: bool, geometry: &Geometry) -> bool {
-        // A reclaim group covers only some of the dies.
+        // With several reclaim groups, each stream has lanes on some of the dies only.
         let is_whole = self.groups() == 1;
         self.die_allocation == DieAllocation::FreeFirst && is_timed && geometry.dies() > 1 && is_whole
     }
@@ -170,15 +170,15 @@ impl PageMapConfig {
 
     /// Erased blocks to hold back on `geometry`, in each reclaim group. Sum of:
     ///
-    /// - One block per lane of each stream that a victim's units are moved to: each lane may need a new block before
-    ///   the victim is erased. The same for wear levelling.
+    /// - One block per lane of each stream that takes a victim's units, as each lane may need a new block
+    ///   before the victim is erased. With wear levelling, one more per lane.
     /// - One for a failed program, and one for the waiting host write.
     /// - With blocks permanently in SLC mode, one per lane: such a block is emptied like a victim, but returns no
     ///   normal block.
     /// - With demand paging, blocks for translation pages, which must be updated before the victim is erased. In the
-    ///   worst case each unit has its entry in another page.
-    /// - With demand paging, one per lane for collecting these pages again, and one if the host shares blocks with
-    ///   copies: translation pages may have taken the host's block.
+    ///   worst case, each unit has its map entry in another page.
+    /// - With demand paging, one per lane for collecting translation pages, and one if the host shares blocks
+    ///   with copies: translation pages may have taken the host's block.
     /// - [`PageMapConfig::fault_reserve`].
     pub fn least_free_blocks(&self, geometry: &Geometry) -> u32 {
         let victim = u32::from(self.streams().victim_streams);
@@ -195,7 +195,7 @@ impl PageMapConfig {
         (victim + wear) * lanes + slc + translation + 2 + self.fault_reserve
     }
 
-    /// Good blocks reserved for the map.
+    /// Number of good blocks reserved for the map.
     pub fn map_blocks(&self, geometry: &Geometry) -> u32 {
         if !self.durable {
             0
@@ -226,7 +226,8 @@ impl PageMapConfig {
     /// Capacity arithmetic for `usable_blocks` good blocks, including those for the map.
     pub fn capacity(&self, geometry: &Geometry, usable_blocks: u32) -> Capacity {
         let map = self.map_blocks(geometry);
-        // Map blocks are striped over the planes; count the group with the most of them.
+        // Map blocks are striped over the planes. Every reclaim group counts as the one with the most of
+        // them.
         let map = if self.groups() == 1 { map } else { map.next_multiple_of(geometry.planes()) };
         let others = map.saturating_add(self.static_slc_blocks());
         self.capacity_of(geometry, usable_blocks.saturating_sub(others))
@@ -238,13 +239,13 @@ impl PageMapConfig {
 
     pub(crate) fn capacity_of(&self, geometry: &Geometry, usable_blocks: u32) -> Capacity {
         let min_free_blocks = self.trigger(geometry);
-        // Assumes densely packed translation pages.
+        // Translation pages count as densely packed: compaction removes invalid ones.
         let translation = self.translation_pages(geometry).div_ceil(geometry.pages_per_block());
         Capacity::new(Demand {
             logical_units: self.logical_units,
             usable_blocks: usable_blocks.saturating_sub(translation),
             open_blocks: self.streams().count() as u32 * self.lanes(geometry),
-            // Blocks still erased when a call chooses its last victim.
+            // Blocks still erased when a collection chooses its last victim.
             reserve_blocks: self.groups() * (min_free_blocks - 1 + self.net_blocks.max(1) - 1),
             map_blocks: self.map_blocks(geometry) + translation,
             slc_blocks: self.static_slc_blocks(),
@@ -255,7 +256,8 @@ impl PageMapConfig {
         })
     }
 
-    /// Maximum valid units with which a reclaim group of `usable_blocks` good blocks can be collected.
+    /// Maximum valid units of a reclaim group with `usable_blocks` good blocks. With more, collection might
+    /// gain nothing.
     pub(crate) fn group_capacity_units(&self, geometry: &Geometry, usable_blocks: u32) -> u64 {
         self.capacity_of(geometry, usable_blocks * self.groups()).group_capacity_units()
     }
@@ -289,16 +291,18 @@ impl PageMapConfig {
     }
 
     pub(crate) fn translation_blocks(geometry: &Geometry, pages: u32) -> u32 {
+        // The pages are striped over the lanes, so each lane may need a new block.
         let lanes = Frontier::lanes_of(geometry);
         (lanes * pages.div_ceil(lanes).div_ceil(geometry.pages_per_block())).min(pages)
     }
 
     pub(crate) fn translation_updates(&self, geometry: &Geometry) -> u32 {
+        // Worst case of one victim: each of its units is mapped by a different translation page.
         let pages = self.translation_pages(geometry);
         Self::translation_blocks(geometry, pages.min(geometry.units_per_block()))
     }
 
-    /// Erased blocks of all reclaim groups together below which collection stops the world.
+    /// Threshold of stop-the-world collection, in erased blocks, summed over all reclaim groups.
     pub fn least_erased_blocks(&self, geometry: &Geometry) -> u32 {
         self.groups() * self.trigger(geometry)
     }

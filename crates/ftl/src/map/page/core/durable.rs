@@ -1,4 +1,4 @@
-//! Durable map: collects changes for the journal.
+//! Durable map: writes changes of the map to the journal.
 
 use strobe_nand::{Nand, Unit, When};
 use strobe_types::{BlockId, Geometry, Lpn, Ppa};
@@ -13,11 +13,11 @@ use crate::map::page::map::store::MapStore;
 use crate::{Done, FtlError};
 
 impl<N: Nand, V: VictimPolicy> Core<N, V> {
-    /// Records the changed map entries of `units`. The entry of a shared unit is a virtual number, which a
-    /// move does not change.
+    /// Records the changed map entries of `units`, now stored from `first` on.
     #[cold]
     pub(crate) fn record_run(&mut self, units: &[Unit<N::Payload>], first: Ppa) {
         for (at, unit) in (0..).zip(units) {
+            // The entry of a shared unit is a virtual number, which a move does not change.
             if self.map.get(unit.lpn) == Some(first.plus(at)) {
                 self.store.unit_changed(unit.lpn);
             }
@@ -28,9 +28,10 @@ impl<N: Nand, V: VictimPolicy> Core<N, V> {
         if self.store.journal().is_some_and(Journal::is_full) { self.commit(now) } else { Ok(now) }
     }
 
+    /// Ends the epoch if anything changed. Returns the time when all changes are on flash.
     pub(crate) fn commit(&mut self, now: When) -> Done {
         if let (Some(FtlError::MapWornOut), true) = (&self.end_of_life, self.store.journal().is_some()) {
-            // The changes of the failed epoch exist only in memory.
+            // The changes of the failed epoch exist only in memory: no later epoch may report success.
             return Err(FtlError::MapWornOut);
         }
         let mut changes = None;
@@ -41,7 +42,8 @@ impl<N: Nand, V: VictimPolicy> Core<N, V> {
                 return Ok(self.nand.both(now, durable));
             }
             MapStore::Journaled(journal) => {
-                // An epoch has the changed entries, then the open and retiring blocks that recovery must scan.
+                // Records of an epoch: the changed entries, then the open blocks, which recovery scans, and
+                // the retiring blocks.
                 let (units, shared) = journal.take_changes();
                 changes = Some((units.len() + shared.len()) as u64);
                 let mut records = map_records(&self.map, &units);
@@ -71,7 +73,7 @@ impl<N: Nand, V: VictimPolicy> Core<N, V> {
     }
 }
 
-/// Merges runs of consecutive units, stored consecutively or all unmapped, into one record.
+/// Merges runs of consecutive units with consecutive addresses, or all unmapped, into one record.
 fn map_records(map: &Entries, units: &[u32]) -> Vec<Record> {
     let mut records: Vec<Record> = Vec::new();
     for &lpn in units {

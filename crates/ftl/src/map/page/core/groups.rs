@@ -1,7 +1,7 @@
 //! Reclaim groups (FDP): the dies of a drive, divided evenly in the order of their numbers.
 //!
-//! Each group has separate streams, erased blocks and victims. Relocated units stay in their group. Without groups,
-//! all dies form one.
+//! Each group has separate streams, erased blocks and victims. Relocated units stay in their group. Without
+//! reclaim groups, all dies form a single group.
 
 use std::ops::Range;
 
@@ -41,13 +41,13 @@ impl Groups {
 }
 
 impl<N: Nand, V: VictimPolicy> Core<N, V> {
-    /// Selects the group of `block` for free-space checks; false if it was selected already.
+    /// Selects the group of `block` for free-space checks. True if another group was selected before.
     pub(crate) fn turn_to_group_of(&mut self, block: BlockId) -> bool {
         let group = self.space.groups.of_block(block);
         std::mem::replace(&mut self.space.group, group) != group
     }
 
-    /// Data blocks of the smallest group, multiplied by the number of groups.
+    /// Number of data blocks in the smallest group, times the number of groups.
     pub(crate) fn usable_blocks(&self) -> u32 {
         let groups = self.space.groups;
         let mut usable = vec![0; groups.count as usize];
@@ -57,18 +57,16 @@ impl<N: Nand, V: VictimPolicy> Core<N, V> {
         groups.count * usable.into_iter().min().unwrap_or(0)
     }
 
-    /// Returns the host `stream`, or, if its group has no space for `units` units, the stream of the same
-    /// handle in the group with the most space.
-    ///
-    /// A group within its share of [`Capacity::capacity_units`](crate::Capacity::capacity_units) can always be
-    /// collected. The shares exceed the logical units plus one block per group, so some group can take
-    /// another block.
+    /// Returns the host `stream` if its group can take `units` units. Otherwise returns the stream of the
+    /// same handle in the group with the most space.
     pub(crate) fn stream_with_space(&mut self, stream: StreamId, units: u32) -> StreamId {
         let groups = self.space.groups;
         let free = self.streams[stream].free_pages() * self.nand.geometry().units_per_page();
         if groups.count == 1 || free >= units {
             return stream;
         }
+        // Units that a group can take and still be collected. The capacities of all groups cover the logical
+        // units plus one block per group (`Capacity::capacity_units`), so some group can take another block.
         let left = |group: u32| {
             let blocks = groups.blocks(group);
             let valid: u64 = self.blocks.valid[blocks.clone()].iter().map(|&valid| u64::from(valid)).sum();
@@ -80,7 +78,7 @@ impl<N: Nand, V: VictimPolicy> Core<N, V> {
         if left(own) >= units.into() {
             return stream;
         }
-        // Ties go to the lowest group.
+        // Of equal groups, the one with the lowest number: `max_by_key` keeps the last.
         let most = (0..groups.count).rev().max_by_key(|&group| left(group)).unwrap_or(own);
         let handles = self.streams.table.host.len() as u32 / groups.count;
         let to = StreamId::new((most * handles + u32::from(stream.get()) % handles) as u8);

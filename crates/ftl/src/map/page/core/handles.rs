@@ -4,8 +4,8 @@ use strobe_types::{Geometry, State};
 
 use crate::place::{Isolation, StreamId};
 
-/// Placement handles of a drive. Each references a reclaim unit: a fixed number of blocks on each plane,
-/// filled by the handle's stream. The next unit follows when it is full.
+/// Placement handles of a drive. Each handle references a reclaim unit: a fixed number of blocks on each
+/// plane, filled by the handle's stream. When the reclaim unit is full, the next one follows.
 #[derive(Clone, Debug, PartialEq, Eq, State)]
 pub struct Handles {
     #[state(skip)]
@@ -18,8 +18,8 @@ pub struct Handles {
 }
 
 impl Handles {
-    /// `count` handles in each of `groups` reclaim groups; units of `unit_blocks` blocks on each plane of the
-    /// group.
+    /// `count` handles in each of `groups` reclaim groups. A reclaim unit has `unit_blocks` blocks on each
+    /// plane of its group.
     pub(crate) fn new(
         [count, groups]: [u8; 2],
         isolation: Isolation,
@@ -56,7 +56,7 @@ impl Handles {
     #[inline]
     pub(crate) fn programmed(&mut self, stream: StreamId, pages: u64) {
         if let Some(left) = self.left.get_mut(stream.index()) {
-            // A run of pages may end one unit and begin the next.
+            // A run of pages may fill one reclaim unit and begin the next.
             let into = (self.unit_pages - *left + pages) % self.unit_pages;
             *left = self.unit_pages - into;
         }
@@ -68,8 +68,8 @@ impl Handles {
         }
     }
 
-    /// Continues after a power cut, with `left_of` free pages in each handle's open blocks. A reclaim unit of
-    /// several blocks per plane then ends with these blocks.
+    /// Continues after a power cut. `left_of` is the number of free pages in a handle's open blocks. If a
+    /// reclaim unit has several blocks per plane, it ends with the open blocks.
     pub(crate) fn resume(&mut self, left_of: impl Fn(StreamId) -> u64) {
         for (handle, left) in (0..).zip(&mut self.left) {
             *left = match left_of(StreamId::new(handle)) {

@@ -1,4 +1,4 @@
-//! Life of a block once it is full: taken, emptied, erased or retired.
+//! Life of a full block: taken as victim, emptied, then erased or retired.
 
 use strobe_nand::{Cause, Nand, When};
 use strobe_types::BlockId;
@@ -8,7 +8,7 @@ use crate::map::page::core::Core;
 use crate::map::page::core::blocks::BlockState;
 
 impl<N: Nand, V: VictimPolicy> Core<N, V> {
-    /// Shows the placement the contents of the full `victim` before any unit is moved.
+    /// Reports the full `victim` and its valid units to the placement, before any unit is moved.
     pub(crate) fn show_victim(&mut self, victim: BlockId) {
         if self.policies.placement.is_none() {
             return;
@@ -21,7 +21,7 @@ impl<N: Nand, V: VictimPolicy> Core<N, V> {
         let from = self.copy_context(victim);
         let first = self.nand.geometry().first_unit(victim);
         let end = first.plus(self.nand.geometry().units_per_block());
-        // Taken out, as the iterator over its units borrows the core.
+        // The iterator over the units borrows the core, so the placement is taken out of it.
         let Some(mut placement) = self.policies.placement.take() else { return };
         let mut next = first;
         let mut valid = std::iter::from_fn(|| {
@@ -29,7 +29,7 @@ impl<N: Nand, V: VictimPolicy> Core<N, V> {
             next = unit.plus(1);
             Some(self.owner_of(unit))
         });
-        // Translation pages are not data.
+        // The placement knows host units only.
         let mut data = valid.by_ref().filter(|lpn| lpn.get() < self.config.logical_units);
         placement.on_victim(&from, &mut data);
         self.policies.placement = Some(placement);
@@ -40,6 +40,7 @@ impl<N: Nand, V: VictimPolicy> Core<N, V> {
         self.policies.on_collected(&from);
     }
 
+    /// Erases `block` and frees it. If the erase fails, the block leaves service.
     pub(crate) fn erase(&mut self, now: When, block: BlockId, cause: Cause) -> When {
         self.store.block_left(block);
         match self.nand.erase(now, block, cause) {
@@ -65,6 +66,7 @@ impl<N: Nand, V: VictimPolicy> Core<N, V> {
         }
         self.blocks.mark_bad(block, self.nand.block(block).erase_count);
         self.store.block_left(block);
+        // The leveler does not know static SLC blocks.
         if !self.slc.as_ref().is_some_and(|slc| slc.is_static(block)) {
             self.policies.on_retired(block);
         }
@@ -74,6 +76,7 @@ impl<N: Nand, V: VictimPolicy> Core<N, V> {
 }
 
 impl<N: Nand, V: VictimPolicy> Core<N, V> {
+    /// Removes `block` from the candidates of the victim policy and the leveler, or from the SLC cache.
     pub(crate) fn take(&mut self, block: BlockId) {
         if self.blocks.state(block) != BlockState::Cached {
             self.policies.on_taken(block);

@@ -8,7 +8,7 @@ use crate::map::page::core::Core;
 use crate::map::page::core::blocks::BlockState;
 use crate::place::StreamId;
 
-/// Drives with more blocks log no runners-up: each victim costs a pass over all blocks.
+/// Drives with more blocks log no runner-up: its search is a pass over all blocks for each victim.
 const BLOCKS_MOST: u32 = 1 << 16;
 
 pub(crate) struct CoreLog<'a, N: Nand, V>(&'a Core<N, V>);
@@ -27,7 +27,7 @@ impl<N: Nand, V: VictimPolicy> CoreLog<'_, N, V> {
         timing.log().add(timing.now(), kind);
     }
 
-    /// Logs `victims`, except of wear levelling and of the SLC cache.
+    /// Logs `victims`, except blocks chosen by wear levelling and SLC cache blocks.
     #[inline]
     pub(crate) fn victims(&self, cause: Cause, victims: &[BlockId]) {
         if !self.0.nand.timing().log().is_on() || cause == Cause::Wear {
@@ -54,6 +54,7 @@ impl<N: Nand, V: VictimPolicy> CoreLog<'_, N, V> {
         let mut runner_up: Option<Candidate> = None;
         for block in (0..others).map(BlockId::new) {
             let is_other = !victims.contains(&block) && self.0.blocks.state(block) == BlockState::Closed;
+            // A fully valid block yields no space, so it is no runner-up.
             if !is_other || view.valid(block) == units_per_block {
                 continue;
             }

@@ -58,12 +58,14 @@ pub(crate) struct Core<N: Nand, V> {
     pub(crate) space: FreeSpace,
     /// Clock of the policies: host units written, physically copied or trimmed, plus one.
     pub(crate) tick: u64,
+    /// Sequence number of the next page.
     pub(crate) sequence: u64,
     pub(crate) stats: FtlStats,
     #[state(part)]
     pub(crate) slc: Option<Box<SlcCache>>,
-    /// Reason why only reads are served.
+    /// Reason for refusing writes.
     pub(crate) end_of_life: Option<FtlError>,
+    /// Buffer: completion times of programs.
     pub(crate) whens: Vec<When>,
 }
 
@@ -113,7 +115,8 @@ impl<N: Nand, V: VictimPolicy> Core<N, V> {
                 Groups::new(config.groups(), geometry),
             ),
             tick: 1,
-            // 0 marks a page whose program was cut short.
+            // With demand paging, recovery reads every page. Sequence number 0 is reserved there for padding
+            // and for pages whose program was cut short.
             sequence: u64::from(store.is_paged()),
             stats: FtlStats {
                 translation,
@@ -139,6 +142,7 @@ impl<N: Nand, V: VictimPolicy> Core<N, V> {
         self.config.capacity_of(self.nand.geometry(), self.usable_blocks())
     }
 
+    /// Ends the drive's life if the good blocks no longer cover the logical units.
     pub(crate) fn retire_if_worn_out(&mut self) {
         if self.capacity().check().is_err() {
             self.end_of_life = Some(FtlError::EndOfLife {
@@ -157,8 +161,8 @@ impl<N: Nand, V: VictimPolicy> Core<N, V> {
         }
     }
 
-    /// [`Core::refuse_at_end_of_life`] that treats a stop request as end of life. Call it once per block
-    /// opened, emptied or skipped: unbounded work consists of such steps.
+    /// [`Core::refuse_at_end_of_life`]; a stop request ends the drive's life. Loops over blocks call this
+    /// once per block.
     #[inline]
     pub(crate) fn check_stop(&mut self) -> Result<(), FtlError> {
         if self.nand.is_stopped() {
@@ -167,7 +171,7 @@ impl<N: Nand, V: VictimPolicy> Core<N, V> {
         self.refuse_at_end_of_life()
     }
 
-    /// True if a pass over logical units must end. Polls at every 16,384th step.
+    /// True if a pass over logical units must end on a stop request. Polls at every 16,384th step.
     #[inline]
     pub(crate) fn is_stopped_at(&self, step: u32) -> bool {
         step.is_multiple_of(STOP_STRIDE) && self.nand.is_stopped()

@@ -20,10 +20,11 @@ impl<N: Nand, V: VictimPolicy> Core<N, V> {
         }
     }
 
-    /// Changes the map only; the caller records the change.
+    /// Points the owner of the unit at `from` to its copy at `to`. The caller records a changed map entry.
     #[inline(always)]
     pub(crate) fn remap(&mut self, lpn: Lpn, from: Ppa, to: Ppa) {
         if let Some(sharing) = &mut self.map.sharing {
+            // Both owners hold the virtual number, so only the virtual map changes, which is recorded here.
             if let Owner::Two(vpn) = sharing.owner(from) {
                 assert!(sharing.ppa(vpn) == from, "FTL bug: {vpn:?} is not at {from:?}");
                 sharing.moved(vpn, to);
@@ -35,8 +36,8 @@ impl<N: Nand, V: VictimPolicy> Core<N, V> {
         assert!(self.map.moved(lpn, from, to), "FTL bug: {lpn:?} is not at {from:?}");
     }
 
-    /// Removes the owner `lpn` of `vpn`, which no longer maps to it. The other owner keeps the unit alone;
-    /// with demand paging its map entry is cached.
+    /// Ends the sharing of `vpn`, after its owner `lpn` got another map entry. The map entry of the other
+    /// owner holds the flash address again; with demand paging, that entry is cached.
     #[cold]
     pub(crate) fn leave_shared(&mut self, lpn: Lpn, vpn: Vpn) {
         let Some(sharing) = &mut self.map.sharing else { return };

@@ -1,4 +1,4 @@
-//! The policies of a drive. They choose and move no data. Methods that only forward are documented at
+//! The policies of a drive. They choose, but never move data. Methods that only forward are documented at
 //! [`Placement`].
 
 use strobe_nand::Unit;
@@ -15,7 +15,7 @@ pub(crate) struct Policies<V> {
     pub(crate) victims: V,
     rng: Prng,
     pub(crate) leveler: Option<Leveler>,
-    /// `None` if there is no stream to choose.
+    /// `None` if the streams of host writes and of copies are fixed.
     pub(crate) placement: Option<Box<dyn Placement>>,
 }
 
@@ -29,7 +29,7 @@ impl<V: VictimPolicy> Policies<V> {
         Self { victims, rng: Prng::derive(seed, "victim"), leveler, placement }
     }
 
-    /// `is_leveled` is false for blocks outside wear levelling.
+    /// `is_leveled` is false for blocks permanently in SLC mode.
     pub(crate) fn on_opened(
         &mut self,
         block: BlockId,
@@ -100,6 +100,7 @@ impl<V: VictimPolicy> Policies<V> {
 
     pub(crate) fn on_written<P>(&mut self, units: &[Unit<P>], tick: u64) {
         let Some(placement) = &mut self.placement else { return };
+        // `tick` is that of the last unit; each unit has advanced it by one.
         let first = tick + 1 - units.len() as u64;
         for (tick, unit) in (first..).zip(units) {
             placement.on_written(unit.lpn, tick);

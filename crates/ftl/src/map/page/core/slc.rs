@@ -1,8 +1,8 @@
-//! The SLC cache. Host writes go to blocks in SLC mode while available, and are folded into normal blocks
-//! later.
+//! The SLC cache. Host writes go to blocks in SLC mode while available. Folding moves their units to normal
+//! blocks later.
 //!
-//! Cache blocks are no candidates of the victim policy: it compares blocks by valid units, and they have
-//! fewer pages. They are emptied oldest first, by the same steps as victims.
+//! Cache blocks are not candidates of the victim policy. The policy compares blocks by valid units, and a
+//! cache block has fewer pages. Cache blocks are emptied oldest first, by the same steps as victims.
 
 use std::collections::VecDeque;
 
@@ -77,12 +77,13 @@ pub(crate) struct SlcCache {
     #[state(skip)]
     pages: u32,
     erased: FreePool,
-    /// Blocks in use.
+    /// Number of open, full and taken blocks.
     in_use: u32,
-    /// Of `in_use`, blocks being emptied.
+    /// Part of `in_use`: blocks being emptied.
     taken: u32,
-    /// Of `in_use`, blocks not permanently in SLC mode.
+    /// Part of `in_use`: blocks not permanently in SLC mode.
     dynamic: u32,
+    /// Full blocks, oldest first.
     full: VecDeque<BlockId>,
     is_host_idle: bool,
     /// Tick of the next search for full blocks without valid data.
@@ -94,12 +95,12 @@ pub(crate) struct SlcCache {
 }
 
 impl SlcCache {
-    /// Oldest full block that yields a normal block when folded.
+    /// Oldest full block not permanently in SLC mode, which yields a normal block when folded.
     pub(crate) fn first_dynamic(&self) -> Option<BlockId> {
         self.full.iter().copied().find(|&block| !self.is_static(block))
     }
 
-    /// Static blocks are chosen by position, so they survive a power cut.
+    /// Blocks permanently in SLC mode are chosen by position, so recovery finds them again.
     pub(crate) fn new(config: SlcConfig, pages: u32, geometry: &Geometry) -> Self {
         let blocks = geometry.blocks() as usize;
         let mut is_static = vec![false; blocks];
@@ -184,6 +185,7 @@ impl SlcCache {
     fn give_back(&mut self, block: BlockId) {
         self.uses[block.index()] = Use::Held;
         self.taken -= 1;
+        // The block is the oldest full one again.
         self.full.push_front(block);
     }
 
@@ -206,7 +208,7 @@ impl<N: Nand, V: VictimPolicy> Core<N, V> {
         self.slc.as_ref().is_some_and(|slc| slc.is_static(block))
     }
 
-    /// Pages that can be written to the cache before a block must be erased for it.
+    /// Number of pages that can be written to the cache before it needs another erased block.
     pub(crate) fn cache_pages(&self) -> u32 {
         let Some(slc) = &self.slc else { return 0 };
         self.streams[self.streams.table.slc].free_pages()
@@ -217,18 +219,20 @@ impl<N: Nand, V: VictimPolicy> Core<N, V> {
         self.slc.as_ref().is_none_or(|slc| slc.erased.count() == 0) && self.dynamic_left() == 0
     }
 
-    /// Blocks that may still enter SLC mode. The blocks that collection keeps, and one per plane, stay
-    /// normal: space gained by collection is not for the cache.
+    /// Number of further blocks that may enter SLC mode.
     fn dynamic_left(&self) -> u32 {
         let Some(slc) = &self.slc else { return 0 };
         let left = slc.config.dynamic_blocks.saturating_sub(slc.dynamic);
+        // A retiring block needs erased blocks for its units.
         if left == 0 || !self.blocks.retiring.is_empty() {
             return 0;
         }
-        // One block per lane is left to the host, on top of the blocks that collection keeps.
+        // Space gained by collection is not for the cache: blocks stay normal for collection and its gain,
+        // and one per lane for the host.
         let lanes = self.streams[HOST].lanes();
         let kept = self.space.min_free_blocks + lanes + self.config.net_blocks.max(1);
         let spare = self.blocks.free.count().saturating_sub(kept);
+        // With background collection, only free space above the `high` watermark is spare.
         let beyond = match self.space.watermarks {
             Some(watermarks) => {
                 let free = self.free_units().saturating_sub(self.units_of(watermarks.high));
@@ -249,7 +253,8 @@ impl<N: Nand, V: VictimPolicy> Core<N, V> {
 
     pub(crate) fn take_cache_block(&mut self, plane: u32) -> Option<BlockId> {
         let has_dynamic = self.dynamic_left() > 0;
-        // Programs have failed and no cache block is open: use a block kept for failures.
+        // Programs have failed: the cache is full and no cache block is open. An erased block of the reserve
+        // for failures is used.
         let is_stranded = self.is_cache_full() && self.streams[self.streams.table.slc].free_pages() == 0;
         let slc = self.slc.as_mut()?;
         let is_near = slc.erased.has(plane) || !(has_dynamic && self.blocks.free.has(plane));
@@ -275,6 +280,7 @@ impl<N: Nand, V: VictimPolicy> Core<N, V> {
         is_cached
     }
 
+    /// Makes a taken block, which still holds its data, a candidate again.
     pub(crate) fn put_back(&mut self, block: BlockId) {
         match &mut self.slc {
             Some(slc) if slc.is_in_use(block) => slc.give_back(block),

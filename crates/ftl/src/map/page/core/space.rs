@@ -11,9 +11,9 @@ use crate::map::page::core::streams::HOST;
 /// Watermarks of background collection, in blocks of free space: erased blocks plus the free part of open ones.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Watermarks {
-    /// Low watermark: victims are chosen below it.
+    /// High watermark: victims are chosen below it.
     pub high: u32,
-    /// Throttle watermark: host writes wait below it.
+    /// Low watermark: at or below it, host writes wait while victims are in progress.
     pub low: u32,
     /// Maximum number of victims in progress, reached at `low`. With more free space there are fewer.
     pub victims: u32,
@@ -35,12 +35,12 @@ pub(crate) struct FreeSpace {
     /// `None` if collection always stops the world.
     #[state(skip)]
     pub(crate) watermarks: Option<Watermarks>,
-    /// Credit of the victims in progress, in units: for each, a share of its block proportional to the valid units
-    /// already moved.
+    /// Sum of the credits of the victims in progress, in units. A victim's credit is a share of its block,
+    /// proportional to the valid units already moved or overwritten.
     pub(crate) credit: u64,
     #[state(skip)]
     pub(crate) groups: Groups,
-    /// Group selected for free-space checks.
+    /// Reclaim group selected for free-space checks.
     #[state(skip)]
     pub(crate) group: u32,
 }
@@ -52,11 +52,11 @@ impl FreeSpace {
 }
 
 impl<N: Nand, V: VictimPolicy> Core<N, V> {
-    /// Free space in units: erased blocks, the free part of open ones, and credit.
+    /// Free space in units: erased blocks, the free part of open blocks, and credit of victims in progress.
     #[inline]
     pub(crate) fn free_units(&self) -> u64 {
         let geometry = self.nand.geometry();
-        // Free pages of open SLC blocks belong to the cache.
+        // Free pages of open SLC blocks are not counted: they belong to the cache.
         let open: u64 =
             self.streams.in_normal_mode().iter().map(|stream| u64::from(stream.free_pages())).sum();
         u64::from(self.blocks.free.count()) * u64::from(geometry.units_per_block())
@@ -78,8 +78,8 @@ impl<N: Nand, V: VictimPolicy> Core<N, V> {
         u64::from(blocks) * u64::from(self.nand.geometry().units_per_block())
     }
 
-    /// Erased blocks that the host may open before stop-the-world collection. Unlimited without background
-    /// collection.
+    /// Number of erased blocks that the host may open before collection stops the world. Unlimited without
+    /// background collection.
     #[inline]
     pub(crate) fn blocks_for_host(&self) -> u32 {
         match self.space.watermarks {
@@ -88,17 +88,17 @@ impl<N: Nand, V: VictimPolicy> Core<N, V> {
         }
     }
 
+    /// True if collection must run before the host gets a block.
     pub(crate) fn must_collect(&self) -> bool {
         self.free_blocks() < self.space.min_free_blocks || !self.blocks.retiring.is_empty()
     }
 
-    /// True if `target` blocks are free.
-    ///
-    /// On a shared stream, the block that copies opened last counts while it has space: the host continues
-    /// there, as in a plain log. Gaining a whole block first would separate old data from new.
+    /// True if `target` blocks are erased. The open block of a stream shared by host and copies counts.
     pub(crate) fn has_enough(&self, target: u32) -> bool {
+        // The host continues in the block that copies opened last, as in a plain log. Gaining a whole block
+        // first would separate copies from host data.
         let shares_host = self.streams.table.shares_host();
-        // With allocation by address, the next page may belong to a plane whose block is full.
+        // With allocation by address, the next page may belong to a plane whose open block is full.
         let goes_on = shares_host && !self.streams.is_by_address;
         let left_open = u32::from(goes_on && self.streams[HOST].next_pages().is_some());
         self.free_blocks() + left_open >= target

@@ -1,4 +1,4 @@
-//! The streams of a drive: their writers and open blocks.
+//! The streams of a drive: writers and open blocks.
 
 use std::ops::{Index, IndexMut, Range};
 
@@ -11,7 +11,7 @@ use crate::map::page::core::handles::Handles;
 use crate::map::page::core::stream_log::StreamLog;
 use crate::place::StreamId;
 
-/// Host writes without a placement.
+/// Stream of host writes without a placement.
 pub(crate) const HOST: StreamId = StreamId::new(0);
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -25,17 +25,18 @@ pub(crate) enum Writer {
     SlcCache,
 }
 
-/// Streams by number: the placement's, then wear levelling, translation pages and the SLC cache, if present.
+/// Streams by number. Placement streams come first, then wear levelling, translation pages and the SLC cache,
+/// if present.
 #[derive(Clone, Debug)]
 pub(crate) struct StreamTable {
     writers: Vec<Writer>,
     pub(crate) host: Range<u8>,
     pub(crate) copies: Range<u8>,
-    /// Most streams for the units of one victim.
+    /// Maximum number of streams that take the units of one victim.
     pub(crate) victim_streams: u8,
-    /// Number of reclaim groups. Each has equally many host and copy streams, ordered group by group.
+    /// Number of reclaim groups. Host streams and copy streams are divided evenly among them, in order.
     groups: u32,
-    /// Stream of wear levelling; without it, the last copy stream.
+    /// Stream of wear levelling. Without wear levelling, the last copy stream.
     pub(crate) wear: StreamId,
     /// [`StreamId::NONE`] without demand paging.
     pub(crate) translation: StreamId,
@@ -44,7 +45,7 @@ pub(crate) struct StreamTable {
 }
 
 impl StreamTable {
-    /// The flags add the other streams.
+    /// The flags add streams after the placement's streams.
     pub(crate) fn new(
         groups: u32,
         (host, copies, victim_streams): (Range<u8>, Range<u8>, u8),
@@ -83,7 +84,7 @@ impl StreamTable {
         self.writers.len()
     }
 
-    /// Stream of units without history.
+    /// First stream of relocated units, and their default.
     #[inline]
     pub(crate) fn first_copy(&self) -> StreamId {
         StreamId::new(self.copies.start)
@@ -93,6 +94,7 @@ impl StreamTable {
         self.copies.clone().map(StreamId::new)
     }
 
+    /// Streams of relocated units that the host never writes.
     pub(crate) fn copies_alone(&self) -> impl Iterator<Item = StreamId> + use<> {
         let host = self.host.clone();
         self.copy_streams().filter(move |stream| !host.contains(&stream.get()))
@@ -102,14 +104,13 @@ impl StreamTable {
         self.host.clone().map(StreamId::new)
     }
 
-    /// True if relocated units continue in the open blocks of the host's only stream. With several, the one
-    /// that needs the next block is unknown.
+    /// True if host and relocation share the host's only stream, and thus its open blocks.
     #[inline]
     pub(crate) fn shares_host(&self) -> bool {
         self.copies.start == HOST.get() && self.host.len() == 1
     }
 
-    /// True if `stream` belongs to the placement.
+    /// True if `stream` is one of the placement's.
     pub(crate) fn is_placed(&self, stream: StreamId) -> bool {
         stream.get() < self.host.end.max(self.copies.end)
     }
@@ -156,7 +157,7 @@ pub(crate) struct Streams {
 }
 
 impl Streams {
-    /// `by_die` as in [`Frontier::new`]; blocks of the SLC cache have `slc_pages` pages.
+    /// `by_die`: see [`Frontier::new`]. Blocks of the SLC cache have `slc_pages` pages.
     pub(crate) fn new(table: StreamTable, geometry: &Geometry, by_die: bool, slc_pages: u32) -> Self {
         let groups = Groups::new(table.groups, geometry);
         let planes = |stream: usize| groups.planes(table.group_of(StreamId::new(stream as u8)));
@@ -174,15 +175,15 @@ impl Streams {
         }
     }
 
-    /// Returns the streams with their open blocks on the lanes of another drive.
+    /// Returns the streams for other flash, with the same open blocks on its lanes.
     pub(crate) fn moved(&self, geometry: &Geometry, by_die: bool, slc_pages: u32) -> Self {
         let mut streams = Self::new(self.table.clone(), geometry, by_die, slc_pages);
         streams.handles.clone_from(&self.handles);
         streams.log.clone_from(&self.log);
         for (frontier, moved) in self.frontiers.iter().zip(&mut streams.frontiers) {
             for (_, block, pages) in frontier.open_lanes(geometry) {
-                // The order of lanes differs if the planes of a die take turns. A lane need not hold a block of its
-                // preferred plane.
+                // The order of lanes depends on `by_die`, so the lane is found by the plane of the block. If
+                // that lane has an open block, any lane without one takes this block.
                 let plane = geometry.plane_of(block);
                 let is_open =
                     moved.lane_on(plane).is_some_and(|lane| moved.resume(lane, block, pages, geometry));

@@ -7,18 +7,22 @@ use crate::Done;
 use crate::gc::VictimPolicy;
 use crate::map::page::core::Core;
 
+/// Reason for programming a translation page.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Update {
+    /// Eviction of this dirty entry.
     Evicted(Lpn),
+    /// Relocation of mapped units.
     Moved,
+    /// Write-back of all entries.
     All,
 }
 
 pub(crate) struct TablePages<'a, N: Nand, V>(pub(crate) &'a mut Core<N, V>);
 
 impl<N: Nand, V: VictimPolicy> TablePages<'_, N, V> {
-    /// Reads the translation page of `lpn`, unless it does not exist or the map is in memory. An unreadable
-    /// page is end of life.
+    /// Reads the translation page of `lpn`, if it exists. Skipped if all entries were loaded at power-on. An
+    /// unreadable page ends the drive's life.
     pub(crate) fn read(&mut self, now: When, lpn: Lpn) -> Done {
         let translation = self.0.store.translation();
         if translation.is_loaded {
@@ -37,8 +41,8 @@ impl<N: Nand, V: VictimPolicy> TablePages<'_, N, V> {
         Ok(done.when)
     }
 
-    /// Reads and programs the translation page of `lpn`. The read is skipped if `update` writes all entries
-    /// and all are cached.
+    /// Updates the translation page of `lpn` by read-modify-write. The read is skipped for [`Update::All`] if
+    /// all entries of the page are cached.
     #[inline(never)]
     pub(crate) fn write(&mut self, now: When, update: Update, lpn: Lpn) -> Done {
         let translation = self.0.store.translation();
@@ -49,7 +53,7 @@ impl<N: Nand, V: VictimPolicy> TablePages<'_, N, V> {
         let first = translation.first_unit(page);
         let unit = |at| Unit { lpn: first.plus(at), payload: N::Payload::zero() };
         let stream = self.0.streams.table.translation;
-        // Translation pages never trigger collection, because collection causes many of these programs.
+        // No collection here: collection itself programs translation pages, so it could recurse.
         let never = |_: &mut Core<N, V>, now| Ok(now);
         let done = match translation.units_per_page {
             1 => self.0.write_pages(ready, stream, Cause::Map, &[unit(0)], never, |core, run, first| {
@@ -74,14 +78,14 @@ impl<N: Nand, V: VictimPolicy> TablePages<'_, N, V> {
             }
             Update::All => {}
         }
-        // A batched eviction writes the page's other dirty entries as well.
+        // Batch update (DFTL): the program of a page also writes its other dirty entries.
         if update == Update::All || translation.is_batched {
             translation.cmt.clean_all(page);
         }
         Ok(done)
     }
 
-    /// The policies' clock does not advance: it counts host work only.
+    /// Maps the units of a translation page. The tick counts host work only, so it stays.
     fn settle(&mut self, units: &[Unit<N::Payload>], first: Ppa) {
         for (at, unit) in (0..).zip(units) {
             let ppa = first.plus(at);
@@ -95,7 +99,7 @@ impl<N: Nand, V: VictimPolicy> TablePages<'_, N, V> {
         }
     }
 
-    /// Updates the translation pages of moved units, each once. Must run before any erase.
+    /// Updates each translation page of moved units once. Must precede the erase of their victims.
     pub(crate) fn update_moved(&mut self, now: When) -> Done {
         let mut finished = now;
         while self.0.store.is_paged()

@@ -1,4 +1,4 @@
-//! Filling blocks: destination of units, and invalidation of old versions.
+//! Programs pages, opens and closes blocks, maps units and invalidates old versions.
 
 use strobe_nand::{Cause, Nand, Timing, Unit, When};
 use strobe_types::{BlockId, CellMode, Lpn, Ppa, Ppn};
@@ -12,11 +12,11 @@ use crate::place::{StreamId, WriteContext};
 use crate::scan::numbered;
 use crate::{Done, FtlError};
 
-/// Prefetch distance in units: the map entry first, then other state.
+/// Prefetch distance in units: first the map entry, later the state of the old version's block.
 pub(crate) const ENTRY_AHEAD: usize = 24;
 const STATE_AHEAD: usize = 10;
 
-/// True for programs with host data, which must leave blocks for copies.
+/// True for programs of host data. These must leave erased blocks for relocation.
 fn is_for_host(cause: Cause) -> bool {
     matches!(cause, Cause::Host | Cause::Copy | Cause::Cache)
 }
@@ -33,7 +33,7 @@ pub(crate) fn fill_pages<T>(units: &mut Vec<(StreamId, T)>, per_page: usize) {
     for (to, _) in units.iter() {
         left[to.index()] += 1;
     }
-    // Units of each stream in whole pages; units behind them are left over.
+    // Number of each stream's units that fill whole pages. Later units of the stream are left over.
     let whole = left.map(|count| count - count % per_page);
     let mut seen = [0_usize; u8::MAX as usize + 1];
     let mut keyed: Vec<(bool, StreamId, T)> = Vec::with_capacity(units.len());
@@ -47,7 +47,8 @@ pub(crate) fn fill_pages<T>(units: &mut Vec<(StreamId, T)>, per_page: usize) {
 }
 
 impl<N: Nand, V: VictimPolicy> Core<N, V> {
-    /// Stream of `units[at]`; prefetches state for later units. None of `units` has advanced the clock yet.
+    /// Stream of `units[at]`. Also prefetches state for later units. No unit of `units` has advanced the tick
+    /// yet.
     #[inline]
     pub(crate) fn stream_among(
         &mut self,
@@ -58,17 +59,18 @@ impl<N: Nand, V: VictimPolicy> Core<N, V> {
         if let Some(ahead) = units.get(at + ENTRY_AHEAD) {
             self.policies.prefetch(ahead.lpn);
         }
-        // `settle` prefetches only within a run, and runs end where the stream changes.
+        // `settle` prefetches only within a run, and a run ends where the stream changes.
         self.prefetch_ahead(units, at);
         self.stream_for(units[at].lpn, context, at as u64)
     }
 
-    /// `ahead` units before it have not advanced the clock yet.
+    /// Stream of the host write of `lpn`. `ahead` earlier units have not advanced the tick yet.
     pub(crate) fn stream_for(&mut self, lpn: Lpn, context: WriteContext, ahead: u64) -> StreamId {
         self.policies.stream_for(lpn, context, self.tick + 1 + ahead)
     }
 
-    /// Programs `units` on `stream` page by page; `settle` maps each run from its first address.
+    /// Programs `units` on `stream` in runs of pages. `settle` maps the units of a run, given its first
+    /// address.
     #[inline(always)]
     pub(crate) fn write_pages(
         &mut self,
@@ -113,12 +115,13 @@ impl<N: Nand, V: VictimPolicy> Core<N, V> {
                 Ok(_) => run.len(),
                 Err(failed) => failed.programmed as usize * per_page,
             };
-            // Pages before a failed one are written; they are mapped like the others.
+            // Pages before a failed one are on flash: their units are mapped, the others are written again.
             let block = self.nand.geometry().block_of_page(first);
             let pages = if per_page == 1 { written } else { written.div_ceil(per_page) } as u32;
             let ppa = self.nand.geometry().first_unit_of_page(first);
+            // One number more than pages, as a failed page has consumed a number as well.
             self.sequence += u64::from(pages) + 1;
-            // The page whose program failed is used up as well.
+            // Statistics and reclaim units count the failed page as programmed.
             let used = u64::from(pages) + u64::from(result.is_err());
             self.streams.programmed(stream, used, if is_for_host(cause) { written as u64 } else { 0 });
             self.blocks.programmed(block, ppa, written as u32);
@@ -142,12 +145,12 @@ impl<N: Nand, V: VictimPolicy> Core<N, V> {
             };
             self.store.data_programmed(&mut self.nand, done);
             if self.store.journal().is_some() {
-                // A flush waits for the epoch; the host write does not.
+                // A flush waits for this epoch, but the host write does not.
                 self.commit_if_full(now)?;
             }
         }
         if N::TIMED {
-            // Each time includes all earlier waits, so the times are merged only once.
+            // Each completion time includes the waits before its program, so merging these times suffices.
             finished = match whens[..] {
                 [] => finished,
                 [only] => only,
@@ -239,6 +242,7 @@ impl<N: Nand, V: VictimPolicy> Core<N, V> {
                 }
                 self.invalidate(old);
             }
+            // A shared unit stays valid for its other owner.
             Some(vpn) => self.leave_shared(lpn, vpn),
         }
     }
@@ -247,18 +251,18 @@ impl<N: Nand, V: VictimPolicy> Core<N, V> {
     pub(crate) fn invalidate(&mut self, ppa: Ppa) {
         let block = self.nand.geometry().block_of(ppa);
         let valid = self.blocks.invalidate(ppa, block);
-        // Policies no longer track blocks that are being emptied.
+        // The victim policy no longer tracks a block that is being emptied.
         if N::TIMED && self.blocks.is_being_emptied(block) {
             return;
         }
         self.policies.victims.invalidated(ppa, block, valid, self.tick);
     }
 
-    /// Turns to the die with the shortest backlog; ties keep the order of turns. Does nothing while the
-    /// planes of a die are being filled.
+    /// Gives the turn to the die with the shortest backlog, among equals to the next in turn.
     fn turn_to_free_die(&mut self, stream: StreamId, cause: Cause) {
         let (dies, planes) = (self.nand.geometry().dies(), self.nand.geometry().spec().planes_per_die);
         let frontier = &self.streams[stream];
+        // A row of pages, one on each plane of a die, is completed on its die first.
         if !frontier.begins_row() {
             return;
         }
@@ -271,7 +275,8 @@ impl<N: Nand, V: VictimPolicy> Core<N, V> {
         };
         let backlog = |at: u32| match frontier.die_at(at, has_block) {
             Some(die) => timing.backlog(die),
-            // The stream would open a block on another die, which has pages to program itself.
+            // A plane of this die has no open and no erased block. The stream would open a block on another
+            // die and queue behind the programs there.
             None => u32::MAX,
         };
         let first = frontier.die_in_turn();
@@ -286,8 +291,8 @@ impl<N: Nand, V: VictimPolicy> Core<N, V> {
         self.streams[stream].turn_to(best.0);
     }
 
-    /// Opens a block on the lane in turn; a host write collects garbage first if necessary. Returns the next
-    /// pages and the earliest time to program them.
+    /// Opens a block on the lane in turn. For host data, collects garbage first if necessary. Returns the
+    /// next pages and the earliest time to program them.
     #[inline(never)]
     pub(crate) fn open_block(
         &mut self,
@@ -316,9 +321,10 @@ impl<N: Nand, V: VictimPolicy> Core<N, V> {
                 return Ok((run, ready));
             }
             let Some(block) = self.next_block(stream) else {
-                // The reserve covers the copies of victims in progress, but not a block per plane, and
-                // repeated power cuts may have left less. Then the stream continues on lanes with an open
-                // block, as does the SLC cache.
+                // No erased block is left. The reserve covers the copies of victims in progress, but not a
+                // new block on each plane; repeated power cuts may have reduced it. A copy, or a host write
+                // during background collection, then continues on a lane with an open block. So does the SLC
+                // cache.
                 let is_cached = stream == self.streams.table.slc;
                 if (is_cached || !is_for_host(cause) || self.blocks.emptying > 0)
                     && self.streams[stream].turn_to_open_lane()
@@ -340,16 +346,16 @@ impl<N: Nand, V: VictimPolicy> Core<N, V> {
             match &mut self.store {
                 MapStore::Memory => {}
                 MapStore::Journaled(journal) => {
-                    // Recovery scans the blocks named by the last epoch and takes every page there as new. So the
-                    // epoch ends after the block's erase and before its first program.
+                    // Recovery scans the blocks that the last epoch names as open, and takes every page in
+                    // them as new. So this epoch ends after the block's erase and before its first program.
                     journal.blocks_changed();
                     let named = self.nand.both(now, erased);
                     let committed = self.commit(named)?;
                     ready = self.nand.both(ready, committed);
                 }
                 MapStore::Paged(translation) => {
-                    // Recovery resumes at most one partly filled block per lane. So the previous block must be full
-                    // on flash first.
+                    // Recovery resumes at most one partly filled block per lane. So the lane's previous block
+                    // must be full on flash before this one is programmed.
                     ready = self.nand.both(ready, full);
                     if stream == self.streams.table.translation {
                         translation.blocks.push(block);
@@ -362,9 +368,9 @@ impl<N: Nand, V: VictimPolicy> Core<N, V> {
     }
 
     /// Continues a host `stream` in a block that relocation has left partly filled, if the placement allows
-    /// it. Returns the time when the last block of the lane is full on flash.
+    /// this. Returns the time when the previous block of the lane is full on flash.
     fn take_over(&mut self, stream: StreamId) -> Option<When> {
-        // Victims in progress still write to that block.
+        // Copies of victims in progress still go to that block.
         if !self.policies.hands_over() || self.blocks.emptying > 0 {
             return None;
         }
@@ -376,7 +382,8 @@ impl<N: Nand, V: VictimPolicy> Core<N, V> {
         self.streams[stream].take_over(open, self.nand.geometry());
         self.blocks.open(open.0, stream);
         self.log().opened(open.0, stream);
-        // The last epoch names the previous open block, which may be collected next.
+        // The last epoch still names the previous block of this lane as open. That block may be the next
+        // victim, so a new epoch must end before its erase.
         self.store.blocks_changed();
         Some(full)
     }
@@ -395,7 +402,7 @@ impl<N: Nand, V: VictimPolicy> Core<N, V> {
         let planes = self.space.groups.planes(self.streams.table.group_of(stream));
         let block = self.blocks.free.take_within(plane, planes, self.wanted(stream))?;
         if self.slc.is_some() {
-            // A power cut may have left the block in another mode.
+            // A power cut may have left the block in SLC mode.
             self.nand.set_mode(block, CellMode::Normal);
         }
         Some(block)
@@ -429,13 +436,14 @@ impl<N: Nand, V: VictimPolicy> Core<N, V> {
         self.policies.on_closed(&closed, self.blocks.valid[block.index()]);
     }
 
-    /// Programs `first`, next on `stream`, with padding or with metadata whose bytes are not modelled. The
-    /// sequence number is 0, as for a page cut short: recovery would take an empty page with another number
-    /// as a failed program and retire its block.
+    /// Programs `first`, the next page of `stream`, with padding or with metadata whose bytes are not
+    /// modelled.
     #[cold]
     pub(crate) fn pad(&mut self, now: When, stream: StreamId, first: Ppn, cause: Cause) -> When {
         let block = self.nand.geometry().block_of_page(first);
         self.streams.programmed(stream, 1, 0);
+        // Sequence number 0, as of a page whose program was cut short. Recovery takes a page without owners
+        // and with another number as a failed program, and retires its block.
         match self.nand.program(now, first, &[], 0, cause) {
             Ok(done) => {
                 if self.streams[stream].advance(1) {

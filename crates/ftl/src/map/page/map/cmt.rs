@@ -1,9 +1,9 @@
 //! The cached mapping table: the map entries that a demand-paged drive holds in memory.
 //!
 //! Gupta, Kim & Urgaonkar, "DFTL" (ASPLOS 2009), section 3: a segmented LRU list. A new entry enters the
-//! probationary segment. A hit promotes it to the protected segment, whose oldest entry is demoted in return.
-//! The oldest probationary entry is evicted first. All operations are O(1): an array by logical unit gives
-//! the slot of an entry, and the lists link slots.
+//! probationary segment. A hit promotes an entry to the protected segment. If that segment is full, its
+//! oldest entry is demoted. The oldest probationary entry is evicted first. All operations are O(1): an array
+//! by logical unit gives the slot of an entry, and the lists link slots.
 
 use strobe_types::{Lpn, State, Stored, prefetch_write};
 
@@ -26,7 +26,7 @@ struct Entry {
     segment: u8,
     dirty: bool,
     links: Links,
-    /// Links in the list of dirty entries of its translation page.
+    /// Links to other dirty entries of the translation page.
     siblings: Links,
 }
 
@@ -89,7 +89,7 @@ impl Cmt {
         prefetch_write(&self.index, lpn.index());
     }
 
-    /// False if the entry of `lpn` is not cached.
+    /// Promotes the entry of `lpn`. False if the entry is not cached.
     #[inline]
     pub(crate) fn hit(&mut self, lpn: Lpn) -> bool {
         let at = self.index[lpn.index()];
@@ -97,11 +97,13 @@ impl Cmt {
             return false;
         }
         self.unlink(at);
+        // Without a protected segment, this is plain LRU.
         if self.protected_max == 0 {
             self.link(at, PROBATIONARY);
             return true;
         }
         self.link(at, PROTECTED);
+        // The demoted entry becomes the newest probationary one.
         if self.segments[PROTECTED].count > self.protected_max {
             let oldest = self.segments[PROTECTED].oldest;
             self.unlink(oldest);
@@ -110,7 +112,7 @@ impl Cmt {
         true
     }
 
-    /// The table must not be full.
+    /// Adds a clean entry. The table must not be full.
     pub(crate) fn insert(&mut self, lpn: Lpn) {
         debug_assert!(!self.contains(lpn) && !self.is_full());
         let segment = PROBATIONARY as u8;
@@ -135,7 +137,7 @@ impl Cmt {
         self.entries.get(at as usize).map(|entry| Lpn::new(entry.lpn))
     }
 
-    /// Panics if the entry is dirty.
+    /// Evicts the entry of `lpn`. Panics if the entry is dirty.
     pub(crate) fn remove(&mut self, lpn: Lpn) {
         let at = self.index[lpn.index()];
         assert!(!self.entries[at as usize].dirty, "FTL bug: the dirty entry of {lpn:?} is dropped");
@@ -144,7 +146,7 @@ impl Cmt {
         self.vacant.push(at);
     }
 
-    /// False if the entry is not cached.
+    /// Marks the entry of `lpn` dirty. False if the entry is not cached.
     #[inline]
     pub(crate) fn soil(&mut self, lpn: Lpn, page: u32) -> bool {
         let at = self.index[lpn.index()];
@@ -192,7 +194,7 @@ impl Cmt {
         let Entry { segment, links: Links { newer, older }, .. } = self.entries[at as usize];
         let segment = &mut self.segments[segment as usize];
         segment.count -= 1;
-        // A missing neighbour means that the entry was an end of the list.
+        // Without a neighbour on one side, the entry was that end of the list.
         match self.entries.get_mut(newer as usize) {
             Some(entry) => entry.links.older = older,
             None => segment.newest = older,
@@ -216,7 +218,7 @@ impl Cmt {
         entry.links = Links { newer: NONE, older: next };
     }
 
-    /// Checks that each entry is in one segment, and each dirty entry in the list of its page.
+    /// Checks that each entry is in one segment, and each dirty entry in the list of its translation page.
     pub(crate) fn check(&self, page_of: impl Fn(Lpn) -> u32) -> Result<(), String> {
         let mut seen = vec![false; self.entries.len()];
         let mut dirty = 0;
@@ -248,7 +250,7 @@ impl Cmt {
         if self.segments[PROTECTED].count > self.protected_max {
             return Err(format!("{} cached entries are protected", self.segments[PROTECTED].count));
         }
-        // A list with more entries than are dirty has a loop.
+        // If the lists have more entries than are dirty, one of them has a loop.
         let mut listed = 0;
         for (page, &first) in (0..).zip(&self.dirty) {
             let mut at = first;

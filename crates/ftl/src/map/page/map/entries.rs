@@ -4,13 +4,14 @@ use strobe_types::{Lpn, PackedPpa, Ppa, State, Table, nonzero, prefetch_write};
 
 use crate::map::page::map::sharing::Sharing;
 
-/// Map entries by logical unit. With demand paging, translation pages follow the host's units.
+/// Map entries by logical unit. With demand paging, the units of translation pages follow the host's units.
 #[derive(Clone, Debug, State)]
 pub(crate) struct Entries {
+    /// Number of mapped host units.
     pub(crate) mapped: u32,
     #[state(table)]
     entries: Table<PackedPpa>,
-    /// Virtual map of logical copy. With it, an entry can hold a virtual number.
+    /// Virtual map of logical copy. If present, a map entry can hold a virtual number.
     #[state(part)]
     pub(crate) sharing: Option<Sharing>,
 }
@@ -37,13 +38,13 @@ impl Entries {
         (0..self.count()).map(Lpn::new)
     }
 
-    /// An address, or a virtual number above all addresses.
+    /// Map entry of `lpn`: a flash address, or a virtual number above all addresses.
     #[inline(always)]
     pub(crate) fn get(&self, lpn: Lpn) -> Option<Ppa> {
         self.entries[lpn.index()].get()
     }
 
-    /// `lpn` may be out of range.
+    /// [`Entries::get`] for a unit that may be out of range.
     #[inline]
     pub(crate) fn find(&self, lpn: Lpn) -> Option<Ppa> {
         self.entries.get(lpn.index())?.get()
@@ -55,16 +56,17 @@ impl Entries {
         std::mem::replace(&mut self.entries[lpn.index()], PackedPpa::some(place)).get()
     }
 
-    /// True if the entry was `from`.
+    /// Sets the entry to `to`. True if the entry was `from`.
     #[inline(always)]
     pub(crate) fn moved(&mut self, lpn: Lpn, from: Ppa, to: Ppa) -> bool {
         let held = std::mem::replace(&mut self.entries[lpn.index()], PackedPpa::some(to));
         held == PackedPpa::some(from)
     }
 
-    /// Returns the old entry. An empty entry is not written: mkfs discards the whole drive, and written parts
-    /// of a table take memory.
+    /// Clears the entry and returns the old one.
     pub(crate) fn unset(&mut self, lpn: Lpn) -> Option<Ppa> {
+        // An empty entry is not written: mkfs discards the whole drive, and each written part of the table
+        // takes host memory.
         let entry = &mut self.entries[lpn.index()];
         let held = entry.get();
         if held.is_some() {
@@ -95,7 +97,7 @@ impl Entries {
         prefetch_write(&self.entries, lpn.index());
     }
 
-    /// Entry as a word of the tables on flash; 0 if unmapped.
+    /// Map entry as a word of the tables on flash: the entry plus one, 0 if unmapped.
     pub(crate) fn word(&self, lpn: Lpn) -> u32 {
         self.get(lpn).map_or(0, |place| place.get() + 1)
     }

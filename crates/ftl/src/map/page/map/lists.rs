@@ -1,11 +1,11 @@
-//! Owner lists on flash (P2L): the logical units of each block. Firmware keeps them if reading every
+//! Owner lists on flash (P2L): the logical units of each block. Firmware keeps owner lists if reading every
 //! out-of-band area is too expensive.
 //!
-//! 1. A block gets a list when it is full.
-//! 2. A logical copy changes the owners of units, and so does the write or trim that ends the sharing. The
-//!    lists of their blocks become due again.
-//! 3. Due lists are programmed with the map, one page per block (`paging.rs`). The previous list becomes
-//!    garbage.
+//! 1. The list of a block becomes due when the block is full.
+//! 2. A logical copy, and the write or trim that ends the sharing, change the owners of a unit. The list of
+//!    its block becomes due again.
+//! 3. Due lists are programmed with the map, one page per block (`paging.rs`). The previous list of the block
+//!    becomes garbage.
 
 use strobe_types::{BlockId, State, StateError, StateReader, StateWriter, Stored};
 

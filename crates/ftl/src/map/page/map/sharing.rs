@@ -1,8 +1,8 @@
 //! The virtual map of logical copy: flash units with two owners.
 //!
 //! Kang, Han & Shin, "Logical copy": a copy points both logical units to an entry of the virtual map, and
-//! that entry to the flash unit. Virtual numbers follow the physical addresses, so a map entry can hold
-//! either. When one owner leaves, the map entry of the other points to the flash unit again.
+//! that entry to the flash unit. The first virtual number follows the last flash address, so a map entry can
+//! hold either. When one owner leaves, the map entry of the other points to the flash unit again.
 //!
 //! With DFTL, `journal/trims.rs` and `recover/rescan.rs` make the sharing durable.
 
@@ -39,8 +39,8 @@ pub(crate) struct Sharing {
     units: u32,
     entries: Vec<Option<Shared>>,
     free: Vec<u32>,
-    /// P2L: the LPN or virtual number that owns each valid flash unit. Out-of-band records cannot change
-    /// after a copy.
+    /// P2L: the LPN or virtual number that owns each valid flash unit. A copy changes owners, but cannot
+    /// change out-of-band records.
     #[state(table)]
     owner: Table<u32>,
 }
@@ -63,7 +63,7 @@ impl Sharing {
         !self.free.is_empty()
     }
 
-    /// `None` unless `entry` holds a virtual number.
+    /// `None` unless `entry`, the map entry of `lpn`, holds a virtual number.
     pub(crate) fn other_owner(&self, lpn: Lpn, entry: Ppa) -> Option<Lpn> {
         let [a, b] = self.owners(self.vpn(entry)?);
         Some(if lpn == a { b } else { a })
@@ -122,7 +122,7 @@ impl Sharing {
         self.owner[to.index()] = self.units + vpn.0;
     }
 
-    /// Frees the entry. Returns the unit and its remaining owner.
+    /// Removes owner `lpn` and frees the virtual entry. Returns the flash unit and its remaining owner.
     pub(crate) fn drop_owner(&mut self, vpn: Vpn, lpn: Lpn) -> (Ppa, Lpn) {
         let Shared { ppa, owners: [a, b] } = self.get(vpn);
         assert!(lpn == a || lpn == b, "FTL bug: {lpn:?} is no owner of {vpn:?}");
@@ -165,7 +165,7 @@ impl Sharing {
             }
             self.entries[vpn] = Some(Shared { ppa: Ppa::new(ppa), owners: owners.map(Lpn::new) });
         }
-        // Reversed: the lowest free entry is taken first.
+        // `share` takes the last of `free`: reversed, this is the lowest number.
         self.free.reverse();
         Ok(())
     }

@@ -6,7 +6,7 @@ use strobe_types::{BlockId, Lpn, State, StateError, StateReader, StateWriter};
 use crate::journal::{Journal, Trims};
 use crate::map::page::map::translation::Translation;
 
-/// Storage of the map, in addition to the simulator's working copy.
+/// Storage of the drive's map. The simulator also keeps the whole map in memory (`entries.rs`).
 #[derive(Clone, Debug)]
 pub(crate) enum MapStore {
     /// In memory only; lost in a power cut.
@@ -49,7 +49,7 @@ impl MapStore {
         }
     }
 
-    /// True if the log locates `lpn`; `None` without such a log.
+    /// True if `lpn` is foreign ([`Trims`]); `None` without a log of foreign units.
     pub(crate) fn is_foreign(&self, lpn: Lpn) -> Option<bool> {
         self.paged()?.trims.as_ref()?.is_foreign(lpn)
     }
@@ -77,8 +77,8 @@ impl MapStore {
         }
     }
 
-    /// Notes that the other owner of the shared unit has left. `lpn` becomes foreign in any case: a newer
-    /// page from before the copy may name it.
+    /// Notes that `lpn` owns its unit alone, as the other owner has left. `lpn` becomes foreign, as the
+    /// newest page that names it may be an older version.
     pub(crate) fn unit_left(&mut self, lpn: Lpn) {
         match self {
             Self::Memory => {}
@@ -88,13 +88,13 @@ impl MapStore {
         self.record_name(lpn, true);
     }
 
-    /// `is_foreign`: its unit may not be in the newest page that names it.
+    /// Notes if the unit of `lpn` may lie elsewhere than in the newest page that names it.
     #[inline]
     pub(crate) fn record_name(&mut self, lpn: Lpn, is_foreign: bool) {
         self.trims().into_iter().for_each(|trims| trims.record_name(lpn, is_foreign));
     }
 
-    /// Notes that entry `vpn` has lost an owner, which pages on flash or trims also record.
+    /// Notes that virtual entry `vpn` has lost an owner. A newer page or a trim also records this.
     pub(crate) fn entry_changed(&mut self, vpn: u32) {
         match self {
             Self::Memory => {}
@@ -103,7 +103,7 @@ impl MapStore {
         }
     }
 
-    /// Notes a change of entry `vpn` that only the log records: new, moved, or with a new owner.
+    /// Notes a change of virtual entry `vpn` that only the log records: a new entry, or a moved unit.
     pub(crate) fn entry_moved(&mut self, vpn: u32) {
         self.entry_changed(vpn);
         self.trims().into_iter().for_each(Trims::mark_pending);

@@ -4,11 +4,11 @@
 //! page-level address mappings" (ASPLOS 2009). The map is stored on flash in *translation pages*. Memory
 //! holds recently used entries (the CMT, `cmt.rs`) and the address of each translation page (the GTD).
 //!
-//! Here, each translation page fills one flash page and has logical unit numbers above the host's. The map
-//! entries of these units are the GTD. Garbage collection moves translation pages like other data.
+//! Here, each translation page fills one flash page. Its units have logical numbers above the host's units.
+//! The map entries of these units are the GTD. Garbage collection moves translation pages like other data.
 //!
-//! The simulator keeps the whole map in memory and tracks which entries the drive would cache. It models
-//! flash operations, not the bytes of translation pages, which read as zeros.
+//! The simulator keeps the whole map in memory and tracks the entries that the drive would cache. It models
+//! the flash operations of translation pages, but not their bytes, which read as zeros.
 
 use strobe_nand::Unit;
 use strobe_types::{BlockId, Divisor, Geometry, Lpn, State};
@@ -43,7 +43,8 @@ impl TranslationConfig {
         Self::new(u32::MAX)
     }
 
-    /// True if all entries are loaded at power-on. Otherwise each is fetched on first use, even if all fit.
+    /// True if all entries are loaded at power-on. Otherwise each entry is fetched on first use, even if all
+    /// fit.
     pub const fn is_loaded(&self) -> bool {
         self.cached_entries == u32::MAX
     }
@@ -63,8 +64,8 @@ impl TranslationConfig {
         logical_units.div_ceil(self.entries_per_page(geometry))
     }
 
-    /// Sizes of the cache and of its protected segment, in entries. The entries that a page write changes fit
-    /// outside the segment: they must not be evicted before the page is programmed.
+    /// Sizes of the cache and of its protected segment, in entries. The rest of the cache holds all entries
+    /// that one page write changes, as these must not be evicted before the page is programmed.
     fn sizes(&self, geometry: &Geometry, logical_units: u32, shares: bool) -> (u32, u32) {
         // With logical copy, a write or copy may also change the entry of each unit's other owner.
         let together = geometry.units_per_page() * if shares { 2 } else { 1 } + u32::from(shares);
@@ -97,12 +98,12 @@ pub(crate) struct Translation {
     is_resident: bool,
     #[state(skip)]
     pub(crate) is_loaded: bool,
-    /// True if a host stream has opened a block in this call, so that dirty translation pages must be written
+    /// True if a host stream has opened a block in this call, so dirty translation pages must be written
     /// back. Always false between calls.
     #[state(skip)]
     has_exchanged: bool,
     pub(crate) cmt: Cmt,
-    /// Translation pages to program with the new addresses of moved units before the next erase.
+    /// Translation pages with outdated addresses of moved units, to be programmed before the next erase.
     pub(crate) moved: Vec<u32>,
     pub(crate) lists: OwnerLists,
     pub(crate) blocks: Vec<BlockId>,
@@ -148,7 +149,8 @@ impl Translation {
         }
     }
 
-    /// Notes that a host stream has opened a block. A durable map that fits in the cache is written back.
+    /// Notes that a host stream has opened a block. A durable map that fits in the cache is then written
+    /// back.
     pub(crate) fn record_exchange(&mut self) {
         self.has_exchanged = self.is_resident && self.trims.is_some();
     }
@@ -208,6 +210,8 @@ impl Translation {
 
     pub(crate) fn moved(&mut self, lpn: Lpn) {
         let page = self.page_of(lpn);
+        // A cached entry becomes dirty. The page of an uncached entry must be updated before the victim's
+        // erase.
         if self.is_translation(lpn) || self.cmt.soil(lpn, page) {
             return;
         }
@@ -216,13 +220,13 @@ impl Translation {
         }
     }
 
-    /// True if translation page `page` will be programmed again in any case.
+    /// True if translation page `page` is already due to be programmed again.
     pub(crate) fn is_outdated(&self, page: u32) -> bool {
         self.is_moved[page as usize] || self.is_stale[page as usize]
     }
 
-    /// Notes that `lpn` is the only owner of its unit again: its map entry holds the flash address, no
-    /// longer a virtual number. The entry is cached, except at end of life.
+    /// Notes that `lpn` is the only owner of its unit again: its map entry holds the flash address instead of
+    /// a virtual number. The entry is cached, except at end of life.
     pub(crate) fn left_alone(&mut self, lpn: Lpn) {
         self.cmt.soil(lpn, self.page_of(lpn));
     }

@@ -1,11 +1,11 @@
 //! Stop-the-world garbage collection:
 //!
-//! 1. In-flight background work is finished.
+//! 1. Background work in progress is finished.
 //! 2. Victims are chosen and relocated until `net_blocks` more, and at least `min_free_blocks`, are erased.
-//! 3. Blocks with a failed program are retired while free space covers their data.
+//! 3. Blocks with a failed program are retired while at least `min_free_blocks` are erased.
 //! 4. The wear leveler may name one block to relocate.
 //!
-//! On a demand-paged drive, translation pages are compacted before a victim if they take too much space.
+//! On a demand-paged drive, translation pages are compacted before a victim if its updates lack space.
 
 use strobe_nand::{Nand, When};
 use strobe_types::BlockId;
@@ -19,14 +19,15 @@ use crate::map::page::reclaim::{Reason, Reclaimer};
 use crate::{Done, FtlError};
 
 impl<N: Nand, V: VictimPolicy> Reclaimer<'_, N, V> {
-    /// Collects if too few blocks are erased, then levels wear. Erases wait only for their copies, never for
-    /// the host. Returns the time at which the last erase is done.
+    /// Collects if too few blocks are erased or a block must retire, then levels wear. Returns the completion
+    /// time of the last erase.
     pub(crate) fn collect(&mut self, now: When) -> Result<When, FtlError> {
         self.finish_background()?;
         if !self.core.must_collect() {
             return Ok(now);
         }
         self.core.stats.gc.runs += 1;
+        // Retirement may select other reclaim groups; the caller's selection is restored.
         let group = self.core.space.group;
         let finished = self.collect_now(now);
         self.core.space.group = group;
@@ -52,12 +53,12 @@ impl<N: Nand, V: VictimPolicy> Reclaimer<'_, N, V> {
                 let next = self.gain_blocks(now)?;
                 finished = self.core.nand.both(finished, next);
             }
-            // Retiring a block takes free space and gives none back: only with enough erased blocks.
+            // Retiring a block consumes free space and returns none, so it needs enough erased blocks.
             if !self.core.has_enough(self.core.space.min_free_blocks) {
                 return Ok(finished);
             }
             let Some(&block) = self.core.blocks.retiring.last() else { break };
-            // If this selected another reclaim group, check that group's free space first.
+            // If the block is in another reclaim group, that group's free space is checked first.
             if self.core.turn_to_group_of(block) {
                 continue;
             }
@@ -84,7 +85,7 @@ impl<N: Nand, V: VictimPolicy> Reclaimer<'_, N, V> {
         let mut compaction = Compaction::new(self.core.blocks.free.count());
         while !self.core.has_enough(target) {
             self.core.check_stop()?;
-            // The translation-page updates of the next victim must find free space.
+            // The translation-page updates of the next victim need free space before its erase.
             if self.core.store.is_paged() {
                 let wanted =
                     compaction.wanted(self.core.blocks.free.count(), target, self.core.nand.geometry());
@@ -100,7 +101,7 @@ impl<N: Nand, V: VictimPolicy> Reclaimer<'_, N, V> {
             };
             let victims = self.relocation.victims.len() as u32;
             let may_move = self.count_victims(&mut victim_bound, victims, valid);
-            // The mechanism takes over the choice: these victims are not moved.
+            // From now on, the block with the fewest valid units is the victim. The policy's victims stay.
             if !matches!(may_move, Ok(true)) {
                 self.put_victims_back();
                 may_move?;
@@ -112,9 +113,9 @@ impl<N: Nand, V: VictimPolicy> Reclaimer<'_, N, V> {
         Ok(finished)
     }
 
-    /// Takes the next victim. If units of several are sorted together, takes victims until `target` blocks
-    /// would be erased or their units no longer fit into the erased blocks. Returns the number of their valid
-    /// units.
+    /// Takes the next victim. If units of several victims are sorted together, takes more until `target`
+    /// blocks would be erased or their units no longer fit into the erased blocks. Returns the number of
+    /// valid units.
     pub(crate) fn choose_victims(&mut self, target: u32) -> u32 {
         let mut victims = std::mem::take(&mut self.relocation.victims);
         victims.clear();
@@ -134,7 +135,7 @@ impl<N: Nand, V: VictimPolicy> Reclaimer<'_, N, V> {
         let units_per_block = self.core.nand.geometry().units_per_block();
         let sorted = self.core.policies.sorts_victims();
         if let Some(block) = self.core.slc.as_ref().and_then(|slc| slc.first_dynamic()) {
-            // Folding it gains more than half a block, so it precedes the policy's choice.
+            // Folding a dynamic SLC block gains more than half a block, so it precedes the policy's choice.
             self.core.take(block);
             victims.push(block);
             return self.core.blocks.valid[block.index()];
@@ -159,7 +160,8 @@ impl<N: Nand, V: VictimPolicy> Reclaimer<'_, N, V> {
             victims.push(victim);
             units += valid;
             let gained = self.core.blocks.free.count() + victims.len() as u32;
-            // Unsorted victims are moved one by one.
+            // Without sorting, one victim is relocated at a time. With sorting, the blocks that the copies
+            // take are subtracted from the gain.
             if !sorted || gained >= target + self.blocks_to_write(units) - self.block_left_open(units) {
                 break;
             }
@@ -169,6 +171,7 @@ impl<N: Nand, V: VictimPolicy> Reclaimer<'_, N, V> {
 
     fn blocks_to_write(&self, units: u32) -> u32 {
         let geometry = self.core.nand.geometry();
+        // Cold units fill whole blocks on all lanes (CAPi); the rest continues on the first copy stream.
         let cold = units - units % self.stripe_of_blocks();
         let rest_pages = (units - cold).div_ceil(geometry.units_per_page());
         let hot = &self.core.streams[self.core.streams.table.first_copy()];
@@ -179,8 +182,7 @@ impl<N: Nand, V: VictimPolicy> Reclaimer<'_, N, V> {
         cold / geometry.units_per_block() + opened
     }
 
-    /// 1 if the host certainly has a partly free open block after sorted copies of `units` units; that block
-    /// counts as gained.
+    /// 1 if sorted copies of `units` units leave the host a partly free open block, which counts as gained.
     fn block_left_open(&self, units: u32) -> u32 {
         let geometry = self.core.nand.geometry();
         let hot = &self.core.streams[self.core.streams.table.first_copy()];

@@ -12,8 +12,8 @@ use crate::map::page::reclaim::relocate::{Relocation, Relocator};
 use crate::map::page::reclaim::{Reason, Reclaimer};
 use crate::place::StreamId;
 
-/// Decides when collection must compact translation pages. A policy that ignores the gain may keep choosing
-/// fully valid blocks, whose map updates use up all the space that other victims gain.
+/// Decides when collection must compact translation pages. A policy may keep choosing fully valid blocks. The
+/// map updates of their copies can use up all space that other victims gain.
 pub(crate) struct Compaction {
     most_free: u32,
     stalled: u32,
@@ -24,12 +24,12 @@ impl Compaction {
         Self { most_free: free, stalled: 0 }
     }
 
-    /// Erased blocks that compaction must reach before the next victim: 0, or `target` once collection has
-    /// stalled. From then on it is always `target`: space used by a victim's map updates is regained before the
-    /// next victim.
+    /// Number of erased blocks that compaction must reach before the next victim: 0, or always `target` once
+    /// collection has stalled.
     pub(crate) fn wanted(&mut self, free: u32, target: u32, geometry: &Geometry) -> u32 {
         let stalled_max = 8 + 4 * Frontier::lanes_of(geometry);
-        // Too many victims without a new maximum of erased blocks.
+        // Stalled: too many victims have passed without a new maximum of erased blocks. From now on,
+        // compaction regains the space of a victim's map updates before the next victim.
         if self.stalled > stalled_max {
             return target;
         }
@@ -41,12 +41,13 @@ impl Compaction {
 
 impl<N: Nand, V: VictimPolicy> Reclaimer<'_, N, V> {
     /// Compacts translation pages until `wanted` blocks are erased and the next victim fits with all its map
-    /// updates. Updates leave blocks with invalid translation pages, which a policy may never choose. Moving the
-    /// valid pages of such a block causes no updates, so each block gains space.
+    /// updates.
     pub(crate) fn compact_translation(&mut self, now: When, wanted: u32) -> Done {
         let mut finished = now;
         while self.core.blocks.free.count() < wanted.max(self.blocks_for_a_victim()) {
             self.core.check_stop()?;
+            // A policy may never choose a block with invalid translation pages. Moving its valid pages causes
+            // no map updates, so each such block gains space.
             let units = self.core.nand.geometry().units_per_block();
             let blocks = &self.core.blocks;
             let closed = self.core.store.translation().blocks.iter().filter(|block| {
@@ -62,7 +63,7 @@ impl<N: Nand, V: VictimPolicy> Reclaimer<'_, N, V> {
 
     fn blocks_for_a_victim(&self) -> u32 {
         let geometry = self.core.nand.geometry();
-        // Most pages that a victim adds to a lane.
+        // Maximum number of pages that a victim adds to one lane.
         let each = geometry.pages_per_block().div_ceil(Frontier::lanes_of(geometry));
         let missing = |stream: StreamId| {
             let frontier = &self.core.streams[stream];
@@ -75,18 +76,18 @@ impl<N: Nand, V: VictimPolicy> Reclaimer<'_, N, V> {
         copies + self.core.config.translation_updates(geometry) + 1
     }
 
-    /// Erased blocks for translation-page updates when `units` units are moved, which may include translation
-    /// pages.
+    /// Number of erased blocks for translation-page updates when `units` units are moved.
     pub(crate) fn blocks_to_update(&self, units: u32) -> u32 {
         let geometry = self.core.nand.geometry();
+        // Each translation page may be both moved and updated.
         let pages = self.core.config.translation_pages(geometry).saturating_mul(2).min(units);
         PageMapConfig::translation_blocks(geometry, pages)
     }
 }
 
 impl<N: Nand, V: VictimPolicy> Relocator<'_, N, V> {
-    /// Sorts host units before translation pages, as a block holds one kind only. Returns the number of host
-    /// units.
+    /// Sorts host units before translation pages, as a block holds only one of the two. Returns the number of
+    /// host units.
     pub(crate) fn put_data_first(&self, task: &mut Relocation<N::Payload>) -> usize {
         let Some(translation) = self.core.store.paged() else { return task.units.len() };
         let is_table = |victim: &BlockId| translation.blocks.contains(victim);

@@ -9,24 +9,25 @@ use crate::map::page::reclaim::{Reason, Reclaimer};
 use crate::{Done, FtlError};
 
 impl<N: Nand, V: VictimPolicy> Reclaimer<'_, N, V> {
-    /// Makes space in the full cache by the rule [`WhenFull`]; rule `Fold` does nothing if folding runs in
-    /// steps. Returns the time at which space is available.
+    /// Makes space in the full cache as [`WhenFull`] says. Returns the time when space is available.
     pub(crate) fn free_cache_blocks(&mut self, now: When) -> Done {
         let Some(slc) = &self.core.slc else { return Ok(now) };
         match slc.config().when_full {
+            // The host waits for background folding instead.
             WhenFull::Fold if self.core.folds_in_steps() => Ok(now),
             WhenFull::Direct => self.reclaim_cache(now),
             WhenFull::Fold => self.fold_first(now),
         }
     }
 
-    /// Erases full blocks without valid units. Searches at most once per cache block's worth of ticks.
+    /// Folds full blocks without valid units, which only erases them.
     fn reclaim_cache(&mut self, now: When) -> Done {
         let units_per_page = self.core.nand.geometry().units_per_page();
         let Some(slc) = &mut self.core.slc else { return Ok(now) };
         if self.core.tick < slc.look_at {
             return Ok(now);
         }
+        // The next search follows after as many ticks as a cache block has units.
         slc.look_at = self.core.tick + slc.units_per_block(units_per_page);
         let is_empty = |block: &BlockId| self.core.blocks.valid[block.index()] == 0;
         let empty: Vec<BlockId> = slc.full().iter().copied().filter(is_empty).collect();
@@ -37,7 +38,7 @@ impl<N: Nand, V: VictimPolicy> Reclaimer<'_, N, V> {
         Ok(ready)
     }
 
-    /// Folds synchronously while the cache is above `fold_at`, on flash without background work.
+    /// Folds synchronously while the cache holds `fold_at` blocks or more. For flash without timing.
     pub(crate) fn fold_while_due(&mut self) -> Result<(), FtlError> {
         while self.core.slc.as_ref().is_some_and(|slc| slc.should_fold()) {
             self.fold_first(When::START)?;
@@ -49,8 +50,7 @@ impl<N: Nand, V: VictimPolicy> Reclaimer<'_, N, V> {
     fn fold_first(&mut self, now: When) -> Done {
         let mut ready = now;
         if self.core.must_collect() {
-            // Folding a block permanently in SLC mode frees no normal block, so space for its copies must exist
-            // first.
+            // Folding a block permanently in SLC mode frees no normal block, so its copies need space first.
             ready = self.collect(now)?;
         }
         match self.core.slc.as_ref().and_then(|slc| slc.full().front().copied()) {

@@ -2,11 +2,11 @@
 //!
 //! Garbage is the invalid units of full blocks. After each page that the host writes:
 //!
-//! 1. Garbage is compared with a given share of all units written and not erased.
-//! 2. If it is more, one block is collected: a full one with at least that share of invalid units.
+//! 1. Garbage is compared with a given share of all units that are written and not erased.
+//! 2. If garbage exceeds the share, one full block is collected. At least that share of its units is invalid.
 //!
-//! Too few erased blocks still stop the world. With enough spare blocks this never happens, and more of them
-//! change nothing.
+//! Too few erased blocks still stop the world. With enough spare blocks this never happens, and further spare
+//! blocks change nothing.
 
 use strobe_nand::{Nand, When};
 
@@ -24,6 +24,7 @@ impl<N: Nand, V: VictimPolicy> Reclaimer<'_, N, V> {
             return Ok(now);
         }
         let units = self.core.nand.geometry().units_per_block();
+        // A victim must have at least the given share of invalid units.
         let most_valid = (u64::from(units) * (MILLION - u64::from(ppm)) / MILLION) as u32;
         let view = self.core.blocks.view(units, self.core.tick).with_most_valid(most_valid);
         let victim = self.core.policies.choose(&view);
@@ -35,7 +36,7 @@ impl<N: Nand, V: VictimPolicy> Reclaimer<'_, N, V> {
         self.relocator().relocate_block(now, Reason::Collect, victim)
     }
 
-    /// Invalid units of full blocks, and units written and not erased.
+    /// Number of invalid units in full blocks, and of all units written and not erased.
     fn garbage(&self) -> (u64, u64) {
         let geometry = self.core.nand.geometry();
         let per_page = geometry.units_per_page();

@@ -1,15 +1,15 @@
 //! Reclamation: relocates data to make or keep free space. As free space shrinks:
 //!
-//! 1. Below the `high` watermark, background collection empties victims in steps: the less free space, the
-//!    more at once.
-//! 2. Below the `low` watermark, host writes also stall while victims are in progress
+//! 1. Below the `high` watermark, background collection empties victims in steps. Less free space means more
+//!    victims in progress.
+//! 2. At the `low` watermark or below, host writes also stall while victims are in progress
 //!    (`background/throttle.rs`).
 //! 3. Below `min_free_blocks`, or with a block to retire, opening a block for host data stops the world
 //!    (`collect.rs`). Background work is finished, and victims are relocated until enough blocks are erased.
-//!    With background collection, only writes that cannot wait, or that find no victim in progress, get here.
-//!    Without it this is the only step.
-//! 4. A policy whose victims gain nothing is overruled (`victim_bound.rs`): the victim is the block with the
-//!    fewest valid units. Without an erased block for copies, the drive is at its end of life.
+//!    With background collection, this step serves only writes that cannot wait or find no victim in
+//!    progress. Without background collection, it is the first step.
+//! 4. A policy whose victims gain too little is overruled (`victim_bound.rs`): the victim is the block with
+//!    the fewest valid units. Without an erased block for copies, the drive is at its end of life.
 //!
 //! | Threshold | Checked by |
 //! |---|---|
@@ -41,7 +41,7 @@ pub(crate) enum Reason {
     /// A background victim completed synchronously, for a command that cannot wait.
     Finish,
     Wear,
-    /// Too many reads, or too long retention.
+    /// Too many reads of the block, or too long retention.
     Refresh,
     Fold,
     /// A block with invalid translation pages.

@@ -1,7 +1,7 @@
 //! Refresh: relocates blocks with too many reads or too long retention, before their pages need many retries.
 //!
-//! Blocks just read are checked at once. Each host read or write also checks one further block in turn, so
-//! that age is noticed.
+//! The blocks of a host read are checked after this read. Each host read or write also checks one further
+//! block in turn, which finds blocks with old data.
 
 use strobe_nand::{Nand, Timing, When};
 use strobe_types::BlockId;
@@ -12,7 +12,7 @@ use crate::map::page::core::config::Refresh;
 use crate::map::page::reclaim::{Reason, Reclaimer};
 
 impl<N: Nand, V: VictimPolicy> Reclaimer<'_, N, V> {
-    /// True if `block` is closed and has reached a limit.
+    /// True if `block` is closed and has reached a limit of `refresh`.
     fn is_due(&self, block: BlockId, refresh: Refresh) -> bool {
         if self.core.blocks.state(block) != BlockState::Closed {
             return false;
@@ -23,8 +23,8 @@ impl<N: Nand, V: VictimPolicy> Reclaimer<'_, N, V> {
             || refresh.after_ns.is_some_and(|after_ns| age_ns >= after_ns)
     }
 
-    /// Relocates the blocks among `read`, and the next one in turn, that are due. Without free space, a block
-    /// waits for its next check.
+    /// Relocates each due block among `read` and the next block in turn. Without free space, a block waits
+    /// for its next check.
     pub(crate) fn refresh_if_due(&mut self, read: &[BlockId]) {
         let Some(refresh) = self.core.config.refresh else { return };
         let patrolled = BlockId::new(self.background.patrol);

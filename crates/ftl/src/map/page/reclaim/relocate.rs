@@ -1,18 +1,19 @@
-//! Relocation: moves the valid units of blocks elsewhere, and frees the blocks.
+//! Relocation: moves the valid units of blocks to other blocks, and frees the source blocks.
 //!
 //! Garbage collection, wear levelling, refresh, SLC folding, compaction of translation pages and bad-block
 //! retirement differ only in the blocks they choose. Each relocation has the same steps:
 //!
-//! 1. The victims stop being candidates of the policy, the leveler or the SLC cache ([`Core::take`]).
+//! 1. The victims are removed from the candidates of the policy, the leveler or the SLC cache
+//!    ([`Core::take`]).
 //! 2. The placement chooses the stream of each valid unit (`place_copies`). Wear levelling and translation
 //!    pages have separate streams.
-//! 3. The units are read and programmed stream by stream (`move_units`), and the map points to the copies.
+//! 3. Stream by stream, the units are read and programmed, and the map points to the copies (`move_units`).
 //! 4. The map on flash is updated (`commit_copies`) before anything is erased.
 //! 5. The victims are erased or retired.
 //!
-//! A relocation here issues all its operations in one call; the caller decides whether a host command waits
-//! for them. `background/` runs the same steps one by one. If a step fails, units not yet moved stay valid in
-//! place, and the victims are not erased.
+//! A relocation here issues all its operations in one call. The caller decides if a host command waits for
+//! them. `background/` runs the same steps one by one. If a step fails, units not yet moved stay valid in
+//! place, and the victims become retiring blocks instead of being erased.
 
 use strobe_nand::{Cause, Nand, Unit, When};
 use strobe_types::{BlockId, Ppa, Ppn};
@@ -28,15 +29,15 @@ use crate::map::page::reclaim::background::Background;
 use crate::place::{CopyContext, Relocated, StreamId};
 use crate::{Done, FtlError};
 
-/// One relocation. Kept between relocations to reuse its buffers.
+/// State of one relocation. Reused by the next one for its buffers.
 #[derive(Clone, Debug)]
 pub(crate) struct Relocation<P> {
     pub(crate) victims: Vec<BlockId>,
     /// Units to move, in stream order.
     pub(crate) units: Vec<Ppa>,
-    /// Streams, with the number of units for each.
+    /// Streams in order, with the number of units for each.
     pub(crate) runs: Vec<(StreamId, usize)>,
-    /// Units read and not yet programmed.
+    /// Units that are read and not yet programmed.
     pub(crate) chunk: Vec<Unit<P>>,
 }
 
@@ -53,7 +54,7 @@ pub(crate) struct Relocator<'a, N: Nand, V> {
 }
 
 impl<N: Nand, V: VictimPolicy> Relocator<'_, N, V> {
-    /// Empties and frees one block; takes it first unless it is retiring.
+    /// Empties and frees one block. Takes the block first unless it is retiring.
     pub(crate) fn relocate_block(&mut self, now: When, reason: Reason, block: BlockId) -> Done {
         if reason != Reason::Retire {
             self.core.take(block);
@@ -63,7 +64,7 @@ impl<N: Nand, V: VictimPolicy> Relocator<'_, N, V> {
         self.relocate(now, reason)
     }
 
-    /// Empties and frees the blocks of `self.task.victims`, which were taken. Returns the time of the last erase.
+    /// Empties and frees the taken blocks `self.task.victims`. Returns the completion time of the last erase.
     pub(crate) fn relocate(&mut self, now: When, reason: Reason) -> Done {
         let mut task = std::mem::take(self.task);
         if reason != Reason::Finish {
@@ -92,6 +93,7 @@ impl<N: Nand, V: VictimPolicy> Relocator<'_, N, V> {
     }
 
     fn erase(&mut self, now: When, block: BlockId, cause: Cause) -> When {
+        // Reads must not go to the sources of in-flight copies in a block about to be erased.
         if N::TIMED {
             let geometry = self.core.nand.geometry();
             let first = geometry.first_unit(block);
@@ -100,7 +102,7 @@ impl<N: Nand, V: VictimPolicy> Relocator<'_, N, V> {
         self.core.erase(now, block, cause)
     }
 
-    /// On failure, unmoved units stay valid in place.
+    /// Moves all valid units. On failure, unmoved units stay valid in place.
     fn empty(
         &mut self,
         now: When,
@@ -111,13 +113,14 @@ impl<N: Nand, V: VictimPolicy> Relocator<'_, N, V> {
         task.units.clear();
         task.chunk.clear();
         for &victim in &task.victims {
-            // A background victim was shown to the placement, and counted, when it was begun.
+            // A background victim was shown to the placement when background collection began it.
             if reason != Reason::Finish {
                 self.core.show_victim(victim);
             }
             self.core.blocks.take_units(victim, self.core.nand.geometry(), &mut task.units);
         }
         self.count_emptied(reason, task);
+        // From here on, `units` has the host's units first and translation pages after `data` units.
         let data = self.put_data_first(task);
         task.runs.clear();
         if cause == Cause::Wear {
@@ -189,8 +192,7 @@ impl<N: Nand, V: VictimPolicy> Relocator<'_, N, V> {
         task.runs.extend(placed.chunk_by(|a, b| a.0 == b.0).map(|run| (run[0].0, run.len())));
     }
 
-    /// Moves the units of `task`, stream by stream. A stream shared with the host comes first: it gets the
-    /// youngest erased block, before cold data does.
+    /// Moves the units of `task`, stream by stream.
     fn move_placed(
         &mut self,
         now: When,
@@ -198,6 +200,8 @@ impl<N: Nand, V: VictimPolicy> Relocator<'_, N, V> {
         task: &mut Relocation<N::Payload>,
     ) -> Result<When, FtlError> {
         let mut finished = now;
+        // The lowest stream comes first. If it is shared with the host, it opens the youngest erased block
+        // before cold data does.
         let Relocation { units, runs, chunk, .. } = task;
         let mut rest = &units[..];
         for &(stream, count) in runs.iter().filter(|&&(_, count)| count > 0) {
@@ -209,8 +213,7 @@ impl<N: Nand, V: VictimPolicy> Relocator<'_, N, V> {
         Ok(finished)
     }
 
-    /// Copies `units` to `stream` in chunks. Reads of a chunk overlap and its programs are issued together,
-    /// to use planes and dies in parallel.
+    /// Copies `units` to `stream` in chunks.
     #[inline(never)]
     fn move_units(
         &mut self,
@@ -221,6 +224,8 @@ impl<N: Nand, V: VictimPolicy> Relocator<'_, N, V> {
         chunk: &mut Vec<Unit<N::Payload>>,
     ) -> Result<When, FtlError> {
         let per_page = self.core.nand.geometry().units_per_page();
+        // The reads of a chunk overlap, and its programs are issued together, to use planes and dies in
+        // parallel.
         let chunk_units =
             ((self.core.streams[stream].lanes() * per_page) as usize).max(Self::CHUNK_UNITS_MIN);
         let mut finished = now;
@@ -237,13 +242,14 @@ impl<N: Nand, V: VictimPolicy> Relocator<'_, N, V> {
             let next = self.core.nand.read(now, page, wanted, cause).when;
             arrived = self.core.nand.both(arrived, next);
             for &ppa in &rest[..on_page] {
+                // The map entry is needed when the chunk is programmed.
                 let lpn = self.core.owner_of(ppa);
                 self.core.map.prefetch(lpn);
                 chunk.push(Unit { lpn, payload: self.core.nand.payload(ppa) });
             }
             rest = &rest[on_page..];
             if chunk.len() >= chunk_units || rest.is_empty() {
-                // A partly filled page waits for the next chunk, unless this is the last.
+                // Units of an incomplete page wait for the next chunk, except in the last chunk.
                 let waits = if rest.is_empty() { 0 } else { chunk.len() % per_page as usize };
                 let ready = chunk.len() - waits;
                 let sources = &units[copied..copied + ready];
@@ -256,8 +262,8 @@ impl<N: Nand, V: VictimPolicy> Relocator<'_, N, V> {
         Ok(finished)
     }
 
-    /// Minimum units in a chunk: enough for map entries to reach the processor's cache between read and
-    /// program.
+    /// Minimum number of units in a chunk.
+    // Map entries must reach the processor's cache between the read and the program of a unit.
     const CHUNK_UNITS_MIN: usize = 32;
 
     fn units_on_page(&self, page: Ppn, units: &[Ppa]) -> usize {
@@ -266,6 +272,8 @@ impl<N: Nand, V: VictimPolicy> Relocator<'_, N, V> {
 
     #[cold]
     fn restore_unmoved(&mut self, cause: Cause, task: &Relocation<N::Payload>) {
+        // `empty` has cleared the validity of all units and counted them as moved. Units that the map still
+        // locates in the victims were not moved.
         let mut kept = 0;
         for &ppa in &task.units {
             if self.is_mapped_to(ppa) {
@@ -283,8 +291,7 @@ impl<N: Nand, V: VictimPolicy> Relocator<'_, N, V> {
         self.retire_victims(task);
     }
 
-    /// Makes the map on flash refer to the copies, as the last committed epoch of the journal still refers to the
-    /// victims. On failure, the victims are kept.
+    /// Makes the map on flash refer to the copies instead of the victims. On failure, the victims are kept.
     fn commit_copies(&mut self, copied: When, task: &Relocation<N::Payload>) -> Result<When, FtlError> {
         let done = TablePages(self.core).update_moved(copied).and_then(|updated| self.core.commit(updated));
         if done.is_err() {
@@ -293,7 +300,7 @@ impl<N: Nand, V: VictimPolicy> Relocator<'_, N, V> {
         done
     }
 
-    /// Marks the victims as retiring: they are not chosen again, and leave service once emptied.
+    /// Marks the victims as retiring: they leave service once emptied.
     #[cold]
     fn retire_victims(&mut self, task: &Relocation<N::Payload>) {
         for &victim in &task.victims {
@@ -301,8 +308,8 @@ impl<N: Nand, V: VictimPolicy> Relocator<'_, N, V> {
         }
     }
 
-    /// Programs a chunk and points its owners to the copies. Separate from the read loop: together they need
-    /// more registers than the processor has.
+    /// Programs a chunk and points the owners of its units to the copies.
+    // Not inlined: together with the read loop, it needs more registers than the processor has.
     #[inline(never)]
     fn write_copies(
         &mut self,
@@ -314,6 +321,7 @@ impl<N: Nand, V: VictimPolicy> Relocator<'_, N, V> {
     ) -> Result<When, FtlError> {
         self.core.pass_losses_on(units, sources.iter().copied())?;
         let mut sources = sources.iter();
+        // Copies never trigger collection: the reserve of erased blocks covers them.
         self.core.write_pages(
             now,
             stream,

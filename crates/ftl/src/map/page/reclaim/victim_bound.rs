@@ -1,27 +1,26 @@
 //! Bound on the victims of one collection.
 //!
-//! A victim is worth moving only if it frees more than its copies take. Three things can consume its gain:
-//! fully valid contents, padding in the last page of its copies, and updates of translation pages on a
-//! demand-paged drive. A policy that keeps choosing such victims would never finish while a host command
-//! waits.
+//! A victim gains space only if it frees more than its copies take. Three things can consume the gain: fully
+//! valid contents, padding in the last page of the copies, and updates of translation pages on a demand-paged
+//! drive. If a policy kept choosing such victims, the collection would never end while a host command waits.
 //!
 //! **The bound.** Let B be the blocks of the drive, P the pages of a block, and n the blocks to gain. A
 //! collection may move V = 2 B + n P victims of the policy's choice, plus P for each block that leaves
 //! service in the meantime.
 //!
-//! 1. The policy chooses. A policy that cycles over the drive has seen every block twice within V victims.
+//! 1. The policy chooses V victims. A policy that cycles over the drive has chosen every block twice by then.
 //!    A policy that gains a page per victim has finished by then.
-//! 2. Without n blocks by then, the policy is overruled until the collection ends: the victim is the closed
-//!    block with the fewest valid units. `capacity.rs` proves that it has a page to gain. On a demand-paged
-//!    drive its translation pages are compacted before the next victim (`compact.rs`), so n P victims
-//!    suffice.
-//! 3. If V of these do not suffice either, the collection ends with [`FtlError::NoProgress`]: more blocks
+//! 2. If n blocks are still not gained, the policy is overruled until the collection ends. The victim is now
+//!    the closed block with the fewest valid units. `capacity.rs` proves that this block has a page to gain.
+//!    On a demand-paged drive, translation pages are compacted before the next victim (`compact.rs`), so n P
+//!    victims suffice.
+//! 3. If V such victims do not suffice either, the collection ends with [`FtlError::NoProgress`]: more blocks
 //!    have failed than the reserve covers.
 //!
-//! A collection thus moves at most 2 V blocks. A host command causes at most one collection per opened block,
-//! and on a demand-paged drive one per fetched map entry. A flush there causes one per changed translation
-//! page. Compaction also terminates: each move erases a block with invalid translation pages and makes none
-//! invalid.
+//! A collection thus moves at most 2 V blocks. A host command causes at most one collection per opened block.
+//! On a demand-paged drive, a host command also causes at most one per fetched map entry, and a flush one per
+//! changed translation page. Compaction also ends: each step erases a block with invalid translation pages
+//! and makes no page invalid.
 
 use strobe_nand::Nand;
 use strobe_types::BlockId;
@@ -34,19 +33,19 @@ use crate::map::page::reclaim::Reclaimer;
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Chooser {
     Policy,
-    /// The block with the fewest valid units: the policy has used up its V victims.
+    /// Block with the fewest valid units, once the policy has used up its V victims or finds none.
     Emptiest,
 }
 
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct VictimBound {
     pub(crate) chooser: Chooser,
-    /// Victims of this chooser so far.
+    /// Number of this chooser's victims so far.
     victims: u64,
-    /// Their valid units.
+    /// Number of valid units in these victims.
     units: u64,
     wanted: u32,
-    /// Blocks out of service or to be retired, at the start.
+    /// Number of bad and retiring blocks when the collection began.
     lost: usize,
 }
 
@@ -61,7 +60,7 @@ impl<N: Nand, V: VictimPolicy> Reclaimer<'_, N, V> {
     }
 
     /// Counts `victims`, with `valid` units together, before they are moved. False if they must not be moved,
-    /// because the mechanism chooses from now on. Fails if the mechanism's victims gained nothing either.
+    /// as the policy is overruled from now on. Fails if it already was.
     pub(crate) fn count_victims(
         &self,
         victim_bound: &mut VictimBound,
@@ -84,7 +83,7 @@ impl<N: Nand, V: VictimPolicy> Reclaimer<'_, N, V> {
         Ok(false)
     }
 
-    /// Takes the emptiest closed block, whatever the policy would choose. Returns its valid units.
+    /// Takes the block with the fewest valid units, regardless of the policy. Returns its valid units.
     pub(crate) fn choose_emptiest(&mut self) -> u32 {
         self.relocation.victims.clear();
         let Some(block) = self.emptiest() else { return 0 };
@@ -94,10 +93,11 @@ impl<N: Nand, V: VictimPolicy> Reclaimer<'_, N, V> {
         self.core.blocks.valid[block.index()]
     }
 
-    /// Closed block with the fewest valid units in the selected reclaim group.
+    /// Oldest dynamic SLC block, else the closed block with the fewest valid units in the selected reclaim
+    /// group.
     pub(crate) fn emptiest(&self) -> Option<BlockId> {
         let core = &*self.core;
-        // Folding it gains more than half a block.
+        // Folding a dynamic SLC block gains more than half a block.
         if let Some(block) = core.slc.as_ref().and_then(|slc| slc.first_dynamic()) {
             return Some(block);
         }

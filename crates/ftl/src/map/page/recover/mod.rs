@@ -1,14 +1,14 @@
 //! Recovery of the map after a power cut.
 //!
-//! 1. The log yields the map at the end of the last epoch. Nothing that this epoch refers to has been erased
+//! 1. The log yields the map at the end of the last epoch. No unit that this map refers to has been erased
 //!    since.
-//! 2. Blocks open then are scanned for newer pages. No other block can have any, as an epoch names each block
-//!    before its first program.
+//! 2. Blocks that were open in this epoch are scanned for newer pages. No other block has newer pages, as an
+//!    epoch names each block before its first program.
 //! 3. Each newer page names its owner in the out-of-band area and replaces the owner's map entry.
 //! 4. Valid units, owners and block states are derived from the map.
 //! 5. The result is made durable, empty blocks are erased, and the reserve of erased blocks is restored.
 //!
-//! Every logical unit then reads as at the end of the epoch, or as in a later page.
+//! Every logical unit then has its version at the end of the epoch, or a later one.
 
 mod rescan;
 
@@ -32,8 +32,8 @@ use crate::{FtlError, Recovery, RecoveryError};
 pub(crate) struct Restorer<'a, N: Nand, V>(pub(crate) &'a mut Core<N, V>);
 
 impl<N: Nand, V: VictimPolicy> PageMap<N, V> {
-    /// Recovers the drive that a power cut has left on `nand`; power returns at `now`. `policy` is a fresh one.
-    /// Volatile state restarts: temperatures, block ages and wear levelling.
+    /// Recovers a drive from `nand` after a power cut; power returns at `now`. `policy` is a fresh one.
+    /// Temperatures, block ages and the state of wear levelling are lost.
     ///
     /// Cost: reads of the live log (at most two copies of the tables, plus the journal between them) and of pages
     /// written since the last epoch. With demand paging: reads of every page's out-of-band area, plus a read and a
@@ -58,7 +58,7 @@ impl<N: Nand, V: VictimPolicy> PageMap<N, V> {
         Self::restart_at(nand, policy, placement, config, now, 1)
     }
 
-    /// [`PageMap::restart`] with a policy that has seen ticks up to `tick`.
+    /// [`PageMap::restart`] with a policy whose last tick was `tick`.
     pub(crate) fn restart_at(
         mut nand: N,
         policy: V,
@@ -84,7 +84,7 @@ impl<N: Nand, V: VictimPolicy> PageMap<N, V> {
         let mut core = Core::new(nand, policy, placement, config, MapStore::Journaled(Box::new(journal)));
         core.tick = found.clock.tick.max(tick);
         let mut restorer = Restorer(&mut core);
-        // Without the end of the log, data would be lost unnoticed.
+        // If the end of the log is missing, recovery must fail: later data would be lost unnoticed.
         restorer.check_nothing_is_newer(&found)?;
         restorer.adopt(found, &mut report)?;
         let mut ftl = Self::of(core);
@@ -92,10 +92,10 @@ impl<N: Nand, V: VictimPolicy> PageMap<N, V> {
         Ok((ftl, report))
     }
 
-    /// Makes recovered changes durable, and erases empty blocks as needed to continue.
+    /// Makes recovered changes durable, erases empty blocks as needed, and restores the reserve.
     pub(crate) fn finish(&mut self, report: &mut Recovery) {
         self.core.streams.resume_handles();
-        // If the log is worn out, the drive serves only reads.
+        // An error means that the log is worn out: `commit` has ended the drive's life, and reads continue.
         let _ = self.core.commit(report.now());
         report.wait(&mut self.core.nand);
         let is_empty = |block: &BlockId| {
@@ -121,9 +121,10 @@ impl<N: Nand, V: VictimPolicy> PageMap<N, V> {
         self.restore_reserve(report.now());
     }
 
-    /// Restores the reserve of erased blocks. A power cut during collection leaves copies without the erases
-    /// that follow them, and the next cut could consume the free pages of open blocks.
+    /// Restores the reserve of erased blocks.
     fn restore_reserve(&mut self, now: When) {
+        // A power cut during collection leaves copies without the erases of their victims. The next power cut
+        // could then use up the free pages of open blocks.
         for group in 0..self.core.space.groups.count {
             self.core.space.group = group;
             if self.core.end_of_life.is_none()
@@ -135,14 +136,14 @@ impl<N: Nand, V: VictimPolicy> PageMap<N, V> {
         }
     }
 
-    /// Collects the blocks with the fewest valid units, regardless of the policy. Each power cut during a
-    /// copy costs a page. Repeated cuts in a full victim could use up all pages; an emptier one returns a
-    /// block after a page or two.
+    /// Collects the blocks with the fewest valid units, regardless of the policy.
     fn empty_the_emptiest(&mut self, now: When) -> Result<(), FtlError> {
         if self.core.store.is_paged() {
-            // Copies also update translation pages, which consume space; `collect` weighs both.
+            // With demand paging, copies also cause updates of translation pages: `collect` compacts them.
             return Ok(());
         }
+        // A power cut during a copy costs a page. Repeated power cuts during a full victim could use up all
+        // pages, but a nearly empty victim is erased after a page or two.
         let units_per_block = self.core.nand.geometry().units_per_block();
         let mut result = Ok(());
         while result.is_ok() && !self.core.has_enough(self.core.space.min_free_blocks) {
@@ -157,7 +158,7 @@ impl<N: Nand, V: VictimPolicy> PageMap<N, V> {
 }
 
 impl<N: Nand, V: VictimPolicy> Restorer<'_, N, V> {
-    /// Restores the state in the log, then applies pages programmed after it.
+    /// Restores the state in the log, then applies the pages programmed after the last epoch.
     fn adopt(&mut self, found: Tables, report: &mut Recovery) -> Result<(), RecoveryError> {
         let geometry = self.0.nand.geometry().clone();
         self.0.sequence = found.clock.sequence;
@@ -181,7 +182,7 @@ impl<N: Nand, V: VictimPolicy> Restorer<'_, N, V> {
         let units = self.0.map.count();
         let mut newer = scan(&mut self.0.nand, open, true, units, report)?;
         newer.units.sort_unstable_by_key(|unit| (unit.sequence, unit.ppa));
-        // Failed pages have consumed sequence numbers as well.
+        // Failed pages have sequence numbers but no units, so the scan reports the next number.
         self.0.sequence = self.0.sequence.max(newer.next_sequence);
         for unit in newer.units {
             self.take_over(unit.lpn, unit.ppa);
@@ -201,9 +202,10 @@ impl<N: Nand, V: VictimPolicy> Restorer<'_, N, V> {
         Ok(())
     }
 
-    /// Checks that only open blocks hold pages from after the last epoch; otherwise the end of the log is
-    /// missing. Costs no flash time: only damaged images fail it.
+    /// Checks that only open blocks hold pages programmed after the last epoch. Otherwise the end of the log
+    /// is missing.
     fn check_nothing_is_newer(&self, found: &Tables) -> Result<(), RecoveryError> {
+        // Only damaged images fail this check, so it costs no flash time.
         let geometry = self.0.nand.geometry();
         for block in self.0.blocks.usable() {
             let pages = self.0.nand.block(block).pages_programmed;
@@ -228,7 +230,7 @@ impl<N: Nand, V: VictimPolicy> Restorer<'_, N, V> {
         Ok(())
     }
 
-    /// Checks that the map entries with virtual numbers are exactly the owners named by the virtual map.
+    /// Checks that the units whose map entries are virtual numbers are exactly the owners in the virtual map.
     pub(crate) fn check_entries(&self) -> Result<(), RecoveryError> {
         let Some(sharing) = &self.0.map.sharing else { return Ok(()) };
         let mut owners = 0;
@@ -248,6 +250,7 @@ impl<N: Nand, V: VictimPolicy> Restorer<'_, N, V> {
 
     fn take_over(&mut self, lpn: Lpn, ppa: Ppa) {
         let old = self.0.map.set(lpn, ppa);
+        // A newer page names one owner of a shared unit: the other owner keeps the old version alone.
         if let Some(vpn) = old.and_then(|old| self.0.map.sharing.as_ref()?.vpn(old)) {
             self.0.leave_shared(lpn, vpn);
         }
@@ -262,7 +265,7 @@ impl<N: Nand, V: VictimPolicy> Restorer<'_, N, V> {
             self.0.map.mapped += 1;
             let is_second =
                 |sharing: &Sharing| sharing.vpn(entry).is_some_and(|vpn| sharing.owners(vpn)[0] != lpn);
-            // A shared unit is counted with its first owner.
+            // A shared unit has two owners but is valid once: it is counted with its first owner.
             if self.0.map.sharing.as_ref().is_some_and(is_second) {
                 continue;
             }
@@ -311,14 +314,14 @@ impl<N: Nand, V: VictimPolicy> Restorer<'_, N, V> {
                 (false, CellMode::Normal)
             };
             if pages == 0 && self.0.slc.is_some() {
-                // The first program records the mode, and this block has none yet.
+                // Flash records the cell mode with the first program, and this block has none yet.
                 self.0.nand.set_mode(block, mode);
             }
             if self.0.nand.block(block).mode != mode {
                 return damaged(format!("{block:?} is open in another cell mode"));
             }
             if pages == self.0.nand.pages_of(block) {
-                // The block may be erased only after an epoch that no longer names it.
+                // The last epoch names this full block as open. A new epoch must end before its erase.
                 self.0.store.blocks_changed();
                 continue;
             }
@@ -357,6 +360,7 @@ impl<N: Nand, V: VictimPolicy> Restorer<'_, N, V> {
             BlockState::Free if flash.half_erased => BlockState::Free,
             BlockState::Free if is_full && is_cached => BlockState::Cached,
             BlockState::Free if is_full => BlockState::Closed,
+            // A partly filled block that is not open takes no further writes. With valid units, it retires.
             BlockState::Free if valid > 0 => BlockState::Retiring,
             state => state,
         };
@@ -365,7 +369,7 @@ impl<N: Nand, V: VictimPolicy> Restorer<'_, N, V> {
         if let Some(leveler) = &mut self.0.policies.leveler
             && !is_reserved
         {
-            // The leveler assumes fresh, free blocks at start.
+            // A new leveler assumes that all blocks are free and never erased.
             if erases > 0 {
                 leveler.left(block);
                 leveler.erased(block, erases);
@@ -407,6 +411,8 @@ impl<N: Nand, V: VictimPolicy> Restorer<'_, N, V> {
     }
 
     fn tell_policy(&mut self, block: BlockId, geometry: &Geometry) {
+        // The policy gets the events that it would have had before the power cut: open, writes,
+        // invalidations.
         self.0.policies.victims.opened(block, self.0.nand.block(block).erase_count, self.0.tick);
         let first = geometry.first_unit(block);
         let programmed = self.0.nand.block(block).pages_programmed * geometry.units_per_page();

@@ -1,15 +1,15 @@
 //! Recovery of a demand-paged map after a power cut.
 //!
-//! 1. Every out-of-band area is read. Each logical unit, translation pages included, is in the newest page
-//!    that names it.
-//! 2. The log of trims hides newest pages that were trimmed. A trim missing from the log did not happen: no
+//! 1. Every out-of-band area is read. The current version of a logical unit, or of a translation page, is in
+//!    the newest page that names it.
+//! 2. The log of trims hides newest pages whose units were trimmed. A trim missing from the log is undone: no
 //!    data that it invalidated has been erased.
 //! 3. The map in memory is now correct. Translation pages older than the units they map are programmed again.
 //!
-//! With logical copy, the log also holds, as of its last epoch, the virtual map and the addresses of foreign
-//! units. A logical unit listed there is at that address unless a page that names it is newer than the epoch.
-//! Such a page may be the shared unit itself, moved and named after its first owner. The two owners are then
-//! separate; the other one stays at the old address.
+//! With logical copy, the log also holds the virtual map and the addresses of foreign units, as of its last
+//! epoch. A logical unit in the log is at that address unless a page that names it is newer than the epoch.
+//! The newer page may be a copy of the shared unit, which names its first owner. Recovery then separates the
+//! two owners: the other one stays at the old address.
 
 use strobe_nand::Nand;
 use strobe_types::{BlockId, Geometry, Lpn, Ppa, SimTime};
@@ -65,13 +65,14 @@ impl<N: Nand, V: VictimPolicy> PageMap<N, V> {
         if let Some(sharing) = &mut core.map.sharing {
             sharing.restore(&found.shared, core.config.logical_units).or_else(damaged)?;
         }
-        // Newest pages first: shared and foreign units count only without a newer page.
+        // Newest pages first: a shared or foreign unit in the log counts only if no page after the epoch
+        // names it.
         let newest = Restorer(&mut core).adopt_newest(&scanned.units, clock.sequence, &mut report);
         Restorer(&mut core).adopt_shared(&found.foreign, &newest, clock.sequence, &mut report)?;
         Restorer(&mut core).check_entries()?;
         Restorer(&mut core).check_translation_pages(&geometry)?;
         Restorer(&mut core).count_valid(&geometry)?;
-        // Translation pages are not host units.
+        // `mapped` counts host units only.
         core.map.mapped -= core.map.mapped_from(core.config.logical_units);
         Restorer(&mut core).find_stale(&newest, clock.sequence);
         Restorer(&mut core).resume_open(&blocks, &scanned.units, &geometry);
@@ -96,13 +97,13 @@ impl<N: Nand, V: VictimPolicy> PageMap<N, V> {
 }
 
 impl<N: Nand, V: VictimPolicy> Restorer<'_, N, V> {
-    /// Maps every unit to its newest page, unless trimmed later. Returns the sequence numbers of the newest
-    /// pages.
+    /// Maps every unit to its newest page, unless the unit was trimmed later. Returns the sequence numbers of
+    /// these pages.
     fn adopt_newest(&mut self, units: &[UnitFound], epoch: u64, report: &mut Recovery) -> Vec<u64> {
         let mut newest: Vec<Option<(u64, Ppa)>> = vec![None; self.0.map.count() as usize];
         for found in units {
             let known = &mut newest[found.lpn.index()];
-            // If a page holds the unit twice, the later position counts.
+            // If a page holds two versions of the unit, the later position counts.
             *known = (*known).max(Some((found.sequence, found.ppa)));
         }
         for (lpn, found) in (0..).map(Lpn::new).zip(&newest) {
@@ -110,6 +111,7 @@ impl<N: Nand, V: VictimPolicy> Restorer<'_, N, V> {
             if let Some(trims) = self.0.store.trims()
                 && lpn.get() < self.0.config.logical_units
             {
+                // A page from after the epoch is newer than any logged trim.
                 if sequence < epoch && trims.has(lpn) {
                     continue;
                 }
@@ -121,8 +123,8 @@ impl<N: Nand, V: VictimPolicy> Restorer<'_, N, V> {
         newest.into_iter().map(|found| found.map_or(0, |(sequence, _)| sequence)).collect()
     }
 
-    /// Maps units that no page names, as of the end of the epoch: foreign units, and owners in the virtual
-    /// map. Units with newer pages are skipped.
+    /// Maps foreign units and the owners in the virtual map, as of the end of the epoch. Units with newer
+    /// pages are skipped.
     fn adopt_shared(
         &mut self,
         foreign: &[u32],
@@ -149,7 +151,7 @@ impl<N: Nand, V: VictimPolicy> Restorer<'_, N, V> {
         for (vpn, entry, owners) in entries {
             let stay = owners.iter().filter(|&&lpn| !is_newer(lpn));
             stay.for_each(|&lpn| report.units_found += u64::from(self.0.map.set(lpn, entry).is_none()));
-            // An owner with a newer page has left the shared unit.
+            // An owner that a newer page names has left the shared unit.
             match owners.map(is_newer) {
                 [false, false] => {}
                 [true, false] => self.0.leave_shared(owners[0], vpn),
@@ -180,7 +182,7 @@ impl<N: Nand, V: VictimPolicy> Restorer<'_, N, V> {
         Ok(())
     }
 
-    /// Marks translation pages that are older than a unit they map, or than the trims.
+    /// Marks translation pages that may be older than a unit they map, or than a trim.
     fn find_stale(&mut self, newest: &[u64], epoch: u64) {
         let translation = self.0.store.translation();
         for page in 0..translation.pages {
@@ -190,12 +192,12 @@ impl<N: Nand, V: VictimPolicy> Restorer<'_, N, V> {
             let is_foreign =
                 |lpn| translation.trims.as_ref().is_some_and(|trims| trims.is_foreign(lpn) == Some(true));
             let is_newer = |lpn: Lpn| match self.0.map.get(lpn) {
-                // Nothing records when a unit was shared or left alone. The translation page may be current; assume
-                // it is stale.
+                // No record tells when the unit became shared. The page may be current, but counts as stale.
                 Some(entry) if sharing.is_some_and(|sharing| sharing.vpn(entry).is_some()) => true,
+                // No record tells when the other owner of a foreign unit left.
                 Some(_) if is_foreign(lpn) => true,
                 Some(_) => newest[lpn.index()] > written,
-                // Nothing records when a unit was trimmed. Assume the page is stale.
+                // No record tells when the unit was trimmed: a page from before the epoch counts as stale.
                 None => written > 0 && written < epoch && has_trimmed(lpn),
             };
             let is_stale = translation.entries(page).any(is_newer);
@@ -203,8 +205,7 @@ impl<N: Nand, V: VictimPolicy> Restorer<'_, N, V> {
         }
     }
 
-    /// Resumes partly filled blocks. Their lanes are unknown, but no kind has more such blocks than its
-    /// streams have lanes. Blocks with a failed program are retired.
+    /// Resumes partly filled blocks, and retires blocks with a failed program.
     fn resume_open(&mut self, blocks: &[BlockId], units: &[UnitFound], geometry: &Geometry) {
         let mut kinds = vec![Kind::Unknown; geometry.blocks() as usize];
         let logical_units = self.0.config.logical_units;
@@ -229,7 +230,8 @@ impl<N: Nand, V: VictimPolicy> Restorer<'_, N, V> {
                 self.0.blocks.retire(block);
             }
         }
-        // Blocks of unknown kind come last and fill the remaining lanes.
+        // No record tells the lane of a block, but no kind has more partly filled blocks than its streams
+        // have lanes. Blocks of unknown kind come last and fill the remaining lanes.
         for kind in [Kind::Host, Kind::Translation, Kind::Unknown] {
             for &block in usable.iter().filter(|block| kinds[block.index()] == kind) {
                 let pages = self.0.nand.block(block).pages_programmed;
@@ -241,10 +243,11 @@ impl<N: Nand, V: VictimPolicy> Restorer<'_, N, V> {
         }
     }
 
-    /// True if a page is illegible although no power cut interrupted its program.
+    /// True if the program of a page has failed.
     fn has_failed(&self, block: BlockId, geometry: &Geometry) -> bool {
         (0..self.0.nand.block(block).pages_programmed).map(|page| geometry.page(block, page)).any(|ppn| {
             let first = geometry.first_unit_of_page(ppn);
+            // The page has a sequence number but no owner. After a power cut, the number would be 0.
             let is_written = self.0.nand.record(ppn).is_some_and(|record| record.sequence > 0);
             is_written && (0..geometry.units_per_page()).all(|at| self.0.nand.lpn(first.plus(at)).is_none())
         })

@@ -1,4 +1,4 @@
-//! Units read from victims and not yet programmed ("carried"): they wait until they fill pages of their stream.
+//! Carried units: read from victims and not yet programmed. They wait until they fill pages of their stream.
 
 use strobe_nand::{Cause, Nand, Timing, Unit, When};
 use strobe_types::Ppa;
@@ -11,7 +11,7 @@ use crate::map::page::reclaim::Reclaimer;
 use crate::place::StreamId;
 
 impl<N: Nand, V: VictimPolicy> Reclaimer<'_, N, V> {
-    /// Stream of the copy of `unit`, relative to the first copy stream.
+    /// Stream for the copy of `unit`, as an index among the copy streams.
     pub(super) fn stream_of_copy(&mut self, unit: Ppa) -> usize {
         if self.core.policies.moves_alike() {
             return 0;
@@ -23,12 +23,12 @@ impl<N: Nand, V: VictimPolicy> Reclaimer<'_, N, V> {
         to.index() - first.index()
     }
 
-    /// Programs waiting units in rows: one page on each plane of a die, which share the array time. With
-    /// `to_the_end`, programs the rest as well.
+    /// Programs carried units in rows: one page on each plane of a die, as one multi-plane operation. With
+    /// `to_the_end`, also programs incomplete rows.
     pub(super) fn program_carried(&mut self, to_the_end: bool) -> Result<(), FtlError> {
         let per_page = self.core.nand.geometry().units_per_page() as usize;
         if to_the_end && per_page > 1 && self.core.policies.shares_pages() {
-            // Left-over units of all streams share the pages of one stream.
+            // Left-over units of all streams move to the first stream with any, to share its pages.
             let mut to = None;
             for at in 0..self.background.carried.len() {
                 let len = self.background.carried[at].len();
@@ -52,7 +52,7 @@ impl<N: Nand, V: VictimPolicy> Reclaimer<'_, N, V> {
             return Ok(());
         }
         let mut carried = std::mem::take(&mut self.background.carried[at]);
-        // Units overwritten by the host in the meantime need no copy.
+        // Units that the host has overwritten since their read need no copy.
         let (blocks, victims) = (&self.core.blocks, &mut self.background.victims);
         let mut spared = std::mem::take(&mut self.background.spared);
         carried.retain(|&(ppa, number)| {
@@ -68,11 +68,11 @@ impl<N: Nand, V: VictimPolicy> Reclaimer<'_, N, V> {
         let result = self.program_copies(stream, &carried[..count]);
         match result {
             Ok(()) => drop(carried.drain(..count)),
-            // End of life: nothing more is moved.
+            // End of life: the units stay in their victims.
             Err(_) => carried.clear(),
         }
         self.background.carried[at] = carried;
-        // These victims may now be empty.
+        // An overwritten unit may have been the last one of its victim.
         for number in spared.drain(..) {
             self.finish_victim(number);
         }
@@ -89,7 +89,7 @@ impl<N: Nand, V: VictimPolicy> Reclaimer<'_, N, V> {
         units.clear();
         for &(ppa, _) in copies {
             let lpn = self.core.owner_of(ppa);
-            // On a large drive, the entry may have left the processor's cache again.
+            // On a large drive, the map entry may have left the processor's cache since the read.
             self.core.map.prefetch(lpn);
             units.push(Unit { lpn, payload: self.core.nand.payload(ppa) });
         }
@@ -108,6 +108,8 @@ impl<N: Nand, V: VictimPolicy> Reclaimer<'_, N, V> {
             &units,
             |_, now| Ok(now),
             |core, run, to| {
+                // The sources become invalid now, unlike in a relocation in one call, which has already
+                // cleared the validity of all units.
                 for (at, (unit, &source)) in (0..).zip(run.iter().zip(&mut rest)) {
                     core.remap(unit.lpn, source, to.plus(at));
                     let block = core.nand.geometry().block_of(source);
@@ -161,7 +163,7 @@ impl<N: Nand, V: VictimPolicy> Reclaimer<'_, N, V> {
         Ok(())
     }
 
-    /// Programs units of incomplete pages if no victim can add more.
+    /// Programs all carried units, with incomplete rows, if no victim will add more.
     pub(super) fn program_last(&mut self) {
         let brings = |victim: &Victim| victim.next < victim.end || !victim.reading.is_empty();
         let is_carrying = self.background.carried.iter().any(|carried| !carried.is_empty());

@@ -1,4 +1,4 @@
-//! Start of background collection, and choice of its victims.
+//! Start of background collection, and choice of victims.
 
 use strobe_nand::Nand;
 use strobe_types::BlockId;
@@ -20,7 +20,7 @@ impl<N: Nand, V: VictimPolicy> Reclaimer<'_, N, V> {
     }
 
     fn choose_in_background(&mut self, watermarks: Watermarks) {
-        // Nothing to gain at this tick: the search would fail again.
+        // A search at this tick found no victim: another search would fail again.
         if self.core.check_stop().is_err() || self.background.nothing_at == Some(self.core.tick) {
             return;
         }
@@ -42,7 +42,7 @@ impl<N: Nand, V: VictimPolicy> Reclaimer<'_, N, V> {
             };
             let block = self.prefer_poorest_plane(block);
             let valid = self.core.blocks.valid[block.index()];
-            // Too little gain while the block is not needed yet.
+            // Too little gain: an erased block is not needed yet, and more units may become invalid.
             if valid + self.least_gain() > units_per_block {
                 self.background.nothing_at = Some(self.core.tick);
                 return;
@@ -51,9 +51,10 @@ impl<N: Nand, V: VictimPolicy> Reclaimer<'_, N, V> {
         }
     }
 
-    /// Victim of the plane with the least free space instead of `best`, if nearly as good. A die without a
-    /// block to program would idle, however many are erased on others.
+    /// Returns the best victim of the plane with the least free space if nearly as good as `best`, else
+    /// `best`.
     fn prefer_poorest_plane(&mut self, best: BlockId) -> BlockId {
+        // A die without a block to program idles, even if other dies have erased blocks.
         let geometry = self.core.nand.geometry();
         if geometry.planes() == 1 {
             return best;

@@ -6,16 +6,16 @@ use crate::map::page::reclaim::background::Background;
 
 #[derive(Clone, Debug, Default, Stored)]
 pub(super) struct Copies {
-    /// Destinations: runs of units.
+    /// Destinations: first address and length of each run.
     pub(super) runs: Vec<(Ppa, u32)>,
     /// Sources of the units, in the same order.
     pub(super) sources: Vec<Ppa>,
-    /// Numbers of their victims.
+    /// Numbers of the victims that hold the sources.
     pub(super) of: Vec<u64>,
 }
 
 impl Background {
-    /// Drops in-flight copies from or to the units `first..end`, whose block will be erased.
+    /// Forgets the addresses of in-flight copies from or to `first..end`, a block about to be erased.
     pub(crate) fn forget(&mut self, first: Ppa, end: Ppa) {
         let is_there = |ppa: Ppa| ppa >= first && ppa < end;
         for copies in self.copies.values_mut() {
@@ -26,7 +26,7 @@ impl Background {
         }
     }
 
-    /// Source of the copy being programmed at `ppa`.
+    /// Source of the in-flight copy at `ppa`.
     pub(crate) fn source_of(&self, ppa: Ppa) -> Option<Ppa> {
         self.copies.values().find_map(|copies| {
             let mut before = 0;

@@ -34,8 +34,7 @@ impl<N: Nand, V: VictimPolicy> Reclaimer<'_, N, V> {
         })
     }
 
-    /// Block to fold, if there is space for its units. A block permanently in SLC mode takes free space and
-    /// returns none.
+    /// Block to fold next, if its units find space. A block permanently in SLC mode returns no free space.
     fn next_to_fold(&self, watermarks: Watermarks) -> Option<BlockId> {
         let &block = self.core.slc.as_ref()?.full().front()?;
         let may_take = !self.core.is_reserved(block)
@@ -48,13 +47,14 @@ impl<N: Nand, V: VictimPolicy> Reclaimer<'_, N, V> {
         self.begin_victim(block, self.core.blocks.valid[block.index()]);
     }
 
-    /// Folds whole blocks one after the other, if collection does not run in steps.
+    /// Folds the oldest block whole. For drives whose collection does not run in steps.
     fn fold_whole(&mut self) {
         let first = self.core.slc.as_deref().map(SlcCache::full).and_then(|full| full.front().copied());
         let Some(block) = first.filter(|_| !self.background.is_collecting_whole && self.wants_to_fold())
         else {
             return;
         };
+        // Space that collection needs is not for folding.
         if self.core.must_collect() {
             return;
         }

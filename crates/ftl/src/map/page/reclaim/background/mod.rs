@@ -1,13 +1,14 @@
-//! Background collection: runs in steps next to host commands, in virtual time.
+//! Background collection: runs in steps, concurrently with host commands, in virtual time.
 //!
-//! 1. A victim is chosen (`choose.rs`). Several are in progress at once; `throttle.rs` sets the number.
-//! 2. Its valid units are read, a few pages per step.
-//! 3. Units still valid on arrival wait until they fill pages of their stream, and are programmed
+//! 1. A victim is chosen (`choose.rs`). Several victims are in progress at once; `throttle.rs` sets the
+//!    number.
+//! 2. The valid units of the victim are read, a few pages per step.
+//! 3. Units that were read wait until they fill pages of their stream. Those still valid are programmed
 //!    (`carried.rs`).
 //! 4. When all copies are on flash and the map on flash refers to them, the victim is erased.
 //!
-//! Victims are collected whole if several are sorted together or the map is demand-paged (`whole.rs`). SLC
-//! cache blocks are folded by the same steps (`fold.rs`).
+//! Victims are relocated whole, not in steps, if units of several are sorted together or the map is
+//! demand-paged (`whole.rs`). SLC cache blocks are folded by the same steps (`fold.rs`).
 
 mod carried;
 mod choose;
@@ -31,23 +32,23 @@ use crate::map::page::reclaim::Reclaimer;
 #[derive(Clone, Debug, Stored)]
 struct Victim {
     block: BlockId,
-    /// Valid units when chosen.
+    /// Number of valid units when chosen.
     valid: u32,
-    /// Valid units left now.
+    /// Valid units when last counted.
     left: u32,
-    /// Next unit to examine.
+    /// Next unit to read if valid.
     next: Ppa,
     /// End of the block.
     end: Ppa,
     /// Units being read.
     reading: Vec<Ppa>,
-    /// Units read and waiting for a full page.
+    /// Number of units read and not yet programmed.
     carried: u32,
-    /// Programs in flight.
+    /// In-flight programs of its copies.
     programs: u32,
-    /// Their completion times.
+    /// Completion times of these programs.
     copied: Vec<When>,
-    /// Its part of `FreeSpace::credit`, in units.
+    /// Part of `FreeSpace::credit` for this victim, in units.
     credited: u64,
     is_erasing: bool,
     /// True for an SLC cache block.
@@ -79,19 +80,20 @@ impl Default for Victim {
 #[derive(Clone, Debug, Default, State)]
 pub(crate) struct Background {
     victims: Slots<Victim>,
-    /// Units read, by copy stream in order of arrival, with the number of their victim.
+    /// Units read and not yet programmed, with the number of their victim. One list per copy stream.
     carried: Vec<Vec<(Ppa, u64)>>,
     copies: Slots<Copies>,
+    /// Number of victims being erased, commit included.
     erasing: u32,
-    /// `Core::tick` (counts units written or trimmed) of the last search that found nothing to gain.
+    /// `Core::tick` of the last search that found no victim with enough gain.
     nothing_at: Option<u64>,
-    /// True while whole victims are being collected, until their erase is reported.
+    /// True from the relocation of whole victims until their erase is reported.
     is_collecting_whole: bool,
     /// Pages of a victim read per step.
     read_pages: u32,
-    /// Units of a row: a page on each plane of a die, or fewer by configuration.
+    /// Units of a row: one page on each plane of a die, or fewer pages by configuration.
     row_units: u32,
-    /// Buffer: victims with waiting units that the host has overwritten.
+    /// Buffer: victims of carried units that the host has overwritten.
     spared: Vec<u64>,
     /// Buffer: pages to read, with the parts wanted.
     pages: Vec<(Ppn, Wanted)>,
@@ -99,9 +101,11 @@ pub(crate) struct Background {
     spare: Vec<u64>,
     /// Buffer: free space by plane, for the choice of a victim.
     free_by_plane: Vec<u32>,
+    /// Next block for refresh to check.
     pub(super) patrol: u32,
 }
 
+// Tokens of events: the kind of the step, plus the number of a victim or of in-flight copies.
 const READ: u64 = BACKGROUND;
 const PROGRAMMED: u64 = BACKGROUND + (1 << 58);
 const COMMITTED: u64 = BACKGROUND + (2 << 58);
@@ -130,7 +134,7 @@ impl Background {
 }
 
 impl<N: Nand, V: VictimPolicy> Reclaimer<'_, N, V> {
-    /// A victim with more programs in flight is not read further.
+    /// Limit of in-flight programs: above it, a victim is not read further.
     const PROGRAMS_AHEAD: u32 = 4;
 
     fn begin_victim(&mut self, block: BlockId, valid: u32) {
@@ -171,7 +175,7 @@ impl<N: Nand, V: VictimPolicy> Reclaimer<'_, N, V> {
         self.read_on(number);
     }
 
-    /// Reads the next valid units of a victim; finishes it if none is left.
+    /// Reads the next valid units of a victim, or finishes the victim if none is left.
     fn read_on(&mut self, number: u64) {
         let Some(victim) = self.background.victims.get_mut(number) else { return };
         if !victim.reading.is_empty() || victim.programs > Self::PROGRAMS_AHEAD {
@@ -191,7 +195,7 @@ impl<N: Nand, V: VictimPolicy> Reclaimer<'_, N, V> {
             next = self.core.nand.geometry().first_unit_of_page(page).plus(per_page);
             let from = reading.len();
             reading.push(unit);
-            // The other valid units of the page come with the same read.
+            // One read covers all valid units of the page.
             if per_page > 1 {
                 let others = (1..next.get() - unit.get()).map(|at| unit.plus(at));
                 reading.extend(others.filter(|&ppa| self.core.blocks.validity.get(ppa)));
@@ -242,6 +246,7 @@ impl<N: Nand, V: VictimPolicy> Reclaimer<'_, N, V> {
     }
 
     fn on_programmed(&mut self, number: u64) {
+        // No entry: the work was finished synchronously in the meantime.
         let Some(copies) = self.background.copies.remove(number) else { return };
         let of = std::mem::replace(&mut copies.of, std::mem::take(&mut self.background.spare));
         for &of in &of {
@@ -259,7 +264,7 @@ impl<N: Nand, V: VictimPolicy> Reclaimer<'_, N, V> {
         self.background.spare = of;
     }
 
-    /// Credits the victim with a share of its block proportional to the valid units already moved or
+    /// Credits the victim with a share of its block, proportional to the valid units already moved or
     /// overwritten.
     fn update_credit(&mut self, number: u64) {
         let per_block = u64::from(self.core.nand.geometry().units_per_block());
@@ -267,7 +272,7 @@ impl<N: Nand, V: VictimPolicy> Reclaimer<'_, N, V> {
         victim.left = self.core.blocks.valid[victim.block.index()];
         let done = u64::from(victim.valid.saturating_sub(victim.left));
         let credited = match victim.valid {
-            // The block returns to the SLC cache.
+            // A block permanently in SLC mode returns to the cache: no credit.
             _ if victim.is_reserved => 0,
             0 => per_block,
             valid => per_block * done / u64::from(valid),
@@ -284,7 +289,7 @@ impl<N: Nand, V: VictimPolicy> Reclaimer<'_, N, V> {
         Some(victim.block)
     }
 
-    /// Erases the victim if no unit is left to move. With a journal, the map is committed first.
+    /// Erases the victim if no unit is left to move. With a journal, commits the map first.
     fn finish_victim(&mut self, number: u64) {
         self.update_credit(number);
         let Some(victim) = self.background.victims.get_mut(number) else { return };
@@ -303,7 +308,7 @@ impl<N: Nand, V: VictimPolicy> Reclaimer<'_, N, V> {
         match self.core.commit(When::START) {
             Ok(done) => self.core.nand.timing_mut().watch(done, COMMITTED + number),
             Err(_) => {
-                // The block must not be erased, and is no longer a candidate.
+                // The log is worn out: the last epoch still refers to the block, so it must not be erased.
                 if let Some(block) = self.remove_victim(number) {
                     self.core.blocks.retire(block);
                 }
@@ -330,12 +335,13 @@ impl<N: Nand, V: VictimPolicy> Reclaimer<'_, N, V> {
     }
 
     fn on_erased(&mut self, number: u64) {
+        // Whole victims are freed by their relocation, and no victim is in progress in steps.
         if std::mem::take(&mut self.background.is_collecting_whole) {
             return;
         }
         let Some(block) = self.remove_victim(number) else { return };
         self.core.block_is_erased(block);
-        // At end of life nothing is moved: no epoch may name the blocks written.
+        // Not at end of life: with a worn-out log, no epoch could name the blocks opened for copies.
         if self.core.policies.leveler.is_some() && self.core.end_of_life.is_none() {
             let _ = self.level(When::START);
         }

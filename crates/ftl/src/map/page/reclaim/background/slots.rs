@@ -2,14 +2,14 @@
 
 use strobe_types::Stored;
 
-/// Bits of a number for the slot; the bits above count all entries ever added.
+/// Number of low bits that give the slot. The bits above them count all entries ever added.
 const PLACE_BITS: u32 = 20;
 
-/// Entries that come and go. Slots and their buffers are reused; numbers never are, so an old number finds
-/// nothing. Later numbers are greater, and below 2⁵⁸.
+/// Table of entries by number. Slots and their buffers are reused, but numbers are not: a stale number finds
+/// no entry. Later numbers are greater. All are below 2⁵⁸.
 #[derive(Clone, Debug, Stored)]
 pub(super) struct Slots<T> {
-    /// With its number; 0 if unused.
+    /// Entry of each slot, with its number; 0 if unused.
     entries: Vec<(u64, T)>,
     unused: Vec<u32>,
     added: u64,
@@ -22,7 +22,7 @@ impl<T> Default for Slots<T> {
 }
 
 impl<T: Default> Slots<T> {
-    /// The entry keeps the contents that its slot had last.
+    /// Adds an entry. It has the last contents of its slot.
     #[inline]
     pub(super) fn add(&mut self) -> (u64, &mut T) {
         self.added += 1;
@@ -52,7 +52,7 @@ impl<T: Default> Slots<T> {
         (*of == number).then_some(entry)
     }
 
-    /// Removes an entry, which stays readable until the next one is added.
+    /// Removes an entry. Its contents stay readable until the next [`Slots::add`].
     #[inline]
     pub(super) fn remove(&mut self, number: u64) -> Option<&mut T> {
         let at = Self::place(number);

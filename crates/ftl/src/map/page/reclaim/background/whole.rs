@@ -1,5 +1,5 @@
-//! Collection of whole victims, for sorted units and demand-paged maps; synchronous completion of background
-//! work.
+//! Background collection of whole victims, for sorted units and demand-paged maps. Synchronous completion of
+//! background work.
 
 use strobe_nand::{Nand, Timing, When};
 
@@ -19,13 +19,13 @@ impl Background {
 impl<N: Nand, V: VictimPolicy> Reclaimer<'_, N, V> {
     /// Completes background work synchronously, for a command that cannot wait.
     pub(crate) fn finish_background(&mut self) -> Result<(), FtlError> {
+        // Carried units are still valid in their victims, and are read again below.
         self.background.carried.iter_mut().for_each(Vec::clear);
         self.background.is_collecting_whole = false;
-        // Forget copies in flight: their sources count as erased, so a read goes to the copy and waits for its
-        // program.
+        // Without the sources of in-flight copies, a read goes to the copy and waits for its program.
         self.background.copies.clear();
         (self.core.space.credit, self.background.erasing) = (0, 0);
-        // A victim that fails stays as it is, with its data.
+        // Each victim is emptied in one call. If that fails, the victim keeps its unmoved data and retires.
         while let Some(number) = self.background.victims.oldest() {
             let Some(victim) = self.background.victims.remove(number) else {
                 break;
@@ -59,11 +59,12 @@ impl<N: Nand, V: VictimPolicy> Reclaimer<'_, N, V> {
         }
     }
 
-    /// Relocates the victims of one round. `None` if there is too little to gain.
+    /// Relocates the victims of one round. `None` without a victim, or with too little gain.
     fn collect_round(&mut self) -> Result<Option<When>, FtlError> {
         if self.core.store.is_paged() {
             self.compact_translation(When::START, 0)?;
         }
+        // A round gains one block.
         let target = self.core.blocks.free.count() + 1;
         let valid = self.choose_victims(target);
         let victims = self.relocation.victims.len() as u32;

@@ -19,6 +19,8 @@ counters! {
         pub units_moved: u64,
         /// Failed programs, each repeated elsewhere.
         pub program_failures: u64,
+        /// Failed erases; each takes its block out of service.
+        pub erase_failures: u64,
         /// Blocks emptied by static wear levelling, not counted in `victims`.
         pub wear_blocks: u64,
         /// Valid units moved by static wear levelling, not counted in `units_moved`.

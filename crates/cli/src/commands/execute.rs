@@ -168,15 +168,21 @@ pub(super) fn execute(asked: Experiment, file: &Path, common: &Common) -> Result
 
 /// Command line without output options.
 fn invocation() -> String {
+    without_outputs(std::env::args().skip(1))
+}
+
+const OUTPUTS: [&str; 7] =
+    ["--json", "--report", "--series", "--perfetto", "--events", "--save-state", "--save-at"];
+
+fn without_outputs(mut given: impl Iterator<Item = String>) -> String {
     let mut words = vec!["strobe".to_owned()];
-    let mut given = std::env::args().skip(1);
     while let Some(word) = given.next() {
-        match word.as_str() {
-            "--json" | "--report" | "--series" | "--perfetto" | "--events" | "--save-state" | "--save-at" => {
-                given.next();
-            }
-            word if word.starts_with("--json=") || word.starts_with("--report=") => {}
-            word => words.push(quoted(word)),
+        let option = word.split_once('=').map_or(word.as_str(), |(option, _)| option);
+        if !OUTPUTS.contains(&option) {
+            words.push(quoted(&word));
+        } else if option == word {
+            // The next word is its value.
+            given.next();
         }
     }
     words.join(" ")
@@ -276,5 +282,18 @@ impl Observer for Watcher {
 
     fn event_log(&mut self) -> EventLog {
         self.log.clone()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::without_outputs;
+
+    #[test]
+    fn a_suggested_command_overwrites_no_output() {
+        let given =
+            "run a.toml --series=s.csv --events e.json --set run.measure=1x --perfetto=p --save-at=end";
+        let words = given.split(' ').map(str::to_owned);
+        assert_eq!(without_outputs(words), "strobe run a.toml --set run.measure=1x");
     }
 }

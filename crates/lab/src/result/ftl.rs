@@ -27,6 +27,8 @@ pub struct GcResult {
     pub time_ns: u64,
     /// Programs that failed and were repeated elsewhere.
     pub program_failures: u64,
+    /// Erases that failed; their blocks left service.
+    pub erase_failures: u64,
     /// Blocks emptied by static wear levelling; not counted in `victims`.
     pub wear_blocks: u64,
     /// Mapping units moved by static wear levelling; not counted in `units_moved`.
@@ -61,6 +63,7 @@ impl GcResult {
             overruled,
             units_moved,
             program_failures,
+            erase_failures,
             wear_blocks,
             wear_units_moved,
             refreshed_blocks,
@@ -74,6 +77,7 @@ impl GcResult {
             copies_per_erase,
             time_ns: stats.background_ns(),
             program_failures,
+            erase_failures,
             wear_blocks,
             wear_units_moved,
             refreshed_blocks,

@@ -58,7 +58,8 @@ pub struct Smart {
     pub host_read_commands: u64,
     /// Write commands.
     pub host_write_commands: u64,
-    /// Failed programs and erases, all repaired, and host commands that ended with an unrecovered read error.
+    /// Failed programs and erases of data blocks, all repaired, and host commands that ended with an unrecovered
+    /// read error.
     pub media_errors: u64,
 }
 
@@ -106,7 +107,7 @@ impl Smart {
             media_units_written: units(total.nand.total(NandOp::Program) * u64::from(geometry.page_bytes())),
             host_read_commands: total.host.commands(Op::Read),
             host_write_commands: total.host.commands(Op::Write),
-            media_errors: total.gc.program_failures + u64::from(grown_bad) + unread,
+            media_errors: total.gc.program_failures + total.gc.erase_failures + unread,
         }
     }
 }

@@ -95,7 +95,7 @@ pub(super) fn run(
         });
         result = issued.and(result);
         // Between two batches, Ctrl-C or a Python exception may end the run.
-        if watcher.look(None) == ControlFlow::Break(()) {
+        if watcher.poll(None) == ControlFlow::Break(()) {
             break;
         }
         next = end;

@@ -41,17 +41,18 @@ defaults! {
         /// Mode of collection: background (in steps, concurrent with host work) or stop-the-world (all at
         /// once). Default background.
         pub mode: GcMode = GcMode::Background;
-        /// Upper watermark of background collection: victims are chosen while free space is below this many
+        /// High watermark of background collection: victims are chosen while free space is below this many
         /// blocks. Free space is the erased blocks plus the unwritten part of open ones. 0: chosen to suit
         /// the drive. Default 0.
         #[schemars(range(min = 0, max = 16_777_216))]
         pub high_watermark_blocks: u32 = 0;
-        /// Lower watermark of background collection: while free space is below this many blocks, host writes
-        /// wait for credit from collection. 0: chosen to suit the drive. Default 0.
+        /// Low watermark of background collection: while free space is at most this many blocks and victims are in
+        /// progress, host writes wait for credit from collection. 0: chosen to suit the drive. Default 0.
         #[schemars(range(min = 0, max = 16_777_216))]
         pub low_watermark_blocks: u32 = 0;
-        /// Victims that background collection empties concurrently when free space is at `low_watermark_blocks`. With
-        /// more free space there are fewer, down to none at `high_watermark_blocks`. 0: one per die. Default 0.
+        /// Victims that background collection empties concurrently when free space is at
+        /// `low_watermark_blocks`. With more free space there are fewer, down to none at
+        /// `high_watermark_blocks`. 0: one per die. Default 0.
         #[schemars(range(min = 0, max = 65_536))]
         pub victims: u32 = 0;
         /// Pages of a victim that background collection reads together. The next pages are read once these

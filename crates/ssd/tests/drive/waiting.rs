@@ -1,10 +1,10 @@
 //! Bounded latency under closed loops that never pause, on drives of all kinds.
 //!
 //! The bound is twice the work of a die that moves all of its blocks, each with its deadlines, and serves a read
-//! for every outstanding command. Refresh that the reads cause adds its share of the time. Suspended operations,
+//! for every outstanding command. Refresh, for reads or retention, adds its share of the time. Suspended operations,
 //! idle work, refresh, folds, buffers and caches must all finish while reads continue.
 
-use strobe_ssd::{Command, Completion, DriveConfig, Hint, Range, ScheduleTable, Simulated, build};
+use strobe_ssd::{Command, Completion, DriveConfig, GcMode, Hint, Range, ScheduleTable, Simulated, build};
 use strobe_types::{Lba, Prng, SimTime};
 
 use crate::cut_in_time::drives::{Kind, any_drive, may_fail};
@@ -52,15 +52,20 @@ fn bound_ns(config: &DriveConfig, depths: Depths) -> u64 {
         + schedule.erase_ns;
     // Victims may be relocated one by one, and each waits for its deadlines, as reads are always queued.
     let once_ns = blocks * (block_ns + deadlines_ns);
+    // All blocks are relocated within this retention time.
+    let days_ns = match config.ftl.refresh.days {
+        days if days > 0.0 => (days / nand.read_retry.days_per_second * 1e9) as u64,
+        _ => 0,
+    };
     // A block is relocated after this many reads, each at least `fastest_ns` long.
     let fastest_ns = nand.command_ns + nand.read_ns.shortest().min(nand.slc.read_ns);
     let between_ns = u64::from(config.ftl.refresh.reads) * fastest_ns;
-    let refreshes_ns = |ns: u64| match between_ns {
+    let share_ns = |ns: u64, work_ns: u64, every_ns: u64| match every_ns {
         0 => 0,
-        between_ns => (u128::from(ns) * u128::from(block_ns) / u128::from(between_ns)).min(1 << 60) as u64,
+        every_ns => (u128::from(ns) * u128::from(work_ns) / u128::from(every_ns)).min(1 << 60) as u64,
     };
     let bound_ns = waiting_ns + 2 * once_ns;
-    bound_ns + refreshes_ns(bound_ns)
+    bound_ns + share_ns(bound_ns, block_ns, between_ns) + share_ns(bound_ns, once_ns, days_ns)
 }
 
 struct Loops {
@@ -144,6 +149,7 @@ fn compare(kind: Kind, seed: u64) -> Option<bool> {
     // Refresh after a few reads takes nearly all of the dies' time, and the bound would be too long to check.
     if rng.below(4) > 0 {
         config.ftl.refresh.reads = config.ftl.refresh.reads.saturating_mul(50);
+        config.ftl.refresh.days *= 50.0;
     }
     let mut drive = build(&config, true, seed).ok()?;
     let now = fill(&mut *drive).ok()?;
@@ -190,6 +196,34 @@ fn commands_of_drives_with_an_slc_cache_complete_while_reads_go_on() {
 #[test]
 fn commands_of_block_mapped_drives_complete_while_reads_go_on() {
     compare_all(Kind::Block, 2_000..2_030);
+}
+
+/// Many victims are emptied at once, far above the low watermark, while writes use up the free space.
+#[test]
+fn many_victims_in_progress_leave_space_for_their_copies() {
+    for seed in strobe_testing::seeds(40_000..40_100) {
+        let mut rng = Prng::derive(seed.get(), "many victims");
+        let Some((mut config, _)) = any_drive(Kind::Page, &mut rng) else { continue };
+        config.nand.blocks_per_plane += 40;
+        config.ftl.gc.mode = GcMode::Background;
+        config.ftl.gc.victims = 4 << rng.below(4);
+        // Host programs go first.
+        config.controller.schedule = ScheduleTable {
+            host_program_ns: 0,
+            background_read_ns: 0,
+            background_program_ns: 1 << 30,
+            erase_ns: 1 << 30,
+        };
+        let planes = config.nand.channels * config.nand.dies_per_channel * config.nand.planes_per_die;
+        config.ftl.gc.low_watermark_blocks = 0;
+        config.ftl.gc.high_watermark_blocks = planes * (20 + rng.below(20));
+        let Ok(mut drive) = build(&config, true, seed.get()) else { continue };
+        let Ok(now) = fill(&mut *drive) else { continue };
+        let depths = Depths { readers: 1, writers: 1 << (2 * rng.below(4)), flushers: rng.below(2).into() };
+        let mut loops = Loops { drive, depths, rng, now, longest_ns: 0, done: [0; 3] };
+        let goes_on = loops.run(SimTime::from_ns(u64::MAX), 20_000);
+        assert!(goes_on || may_fail(&config), "seed {}: a command failed on {config:?}", seed.get());
+    }
 }
 
 /// Writes that could not wait filled the block that the copies of a victim were going to.

@@ -286,6 +286,7 @@ impl<N: Nand> Sectors<N> {
                     done
                 }
                 Err(failed) => {
+                    self.stats.gc.erase_failures += 1;
                     self.take_out_of_service(block);
                     failed.at
                 }

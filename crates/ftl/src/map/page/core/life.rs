@@ -51,6 +51,7 @@ impl<N: Nand, V: VictimPolicy> Core<N, V> {
                 done
             }
             Err(failed) => {
+                self.stats.gc.erase_failures += 1;
                 self.take_out_of_service(block);
                 failed.at
             }

@@ -331,6 +331,7 @@ impl<N: Nand, V: VictimPolicy> Reclaimer<'_, N, V> {
             return self.core.nand.timing_mut().watch(done, ERASED + number);
         }
         self.remove_victim(number);
+        self.core.stats.gc.erase_failures += 1;
         self.core.take_out_of_service(block);
     }
 

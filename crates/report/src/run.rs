@@ -1,4 +1,4 @@
-//! A result parsed from JSON, and queries of figures on it.
+//! A result parsed from JSON, and the look-ups by which charts and pages read it.
 
 use serde_json::Value;
 
@@ -123,7 +123,7 @@ impl Run {
     }
 }
 
-/// Null if absent.
+/// Value at `path` below `value`, keys and list indices separated by slashes; null if absent.
 pub(crate) fn at<'a>(value: &'a Value, path: &str) -> &'a Value {
     path.split('/').fold(value, |value, key| match value {
         Value::Array(items) => key.parse().ok().and_then(|at: usize| items.get(at)).unwrap_or(&Value::Null),

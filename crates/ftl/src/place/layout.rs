@@ -4,7 +4,7 @@ use std::ops::Range;
 
 /// Streams of a user-defined placement or a formula.
 ///
-/// Stream 0 belongs to the host. Each stream has one open block per plane, which reduces the capacity; each
+/// Stream 0 always takes host writes. Each stream has one open block per plane, which reduces the capacity; each
 /// stream of relocated units also reserves one erased block per plane.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct StreamLayout {

@@ -93,7 +93,7 @@ impl WriteContext {
     }
 }
 
-/// A stream: open blocks, one on each plane, for the same kind of data.
+/// A stream: open blocks, at most one on each plane, for data of one kind.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Stored)]
 pub struct StreamId(u8);
 
@@ -166,31 +166,35 @@ impl VictimGroup<'_> {
 
 /// Chooses the stream of each unit.
 ///
-/// Stream 0 belongs to the host. Streams may be written by the host, by relocation, or by both. Wear
-/// levelling, translation pages and the SLC cache have streams outside the placement.
+/// Streams may be written by the host, by relocation, or by both. Stream 0 always takes host writes;
+/// relocation writes it only if the layout shares it. Wear levelling, translation pages and the SLC cache
+/// have streams outside the placement.
 ///
 /// **The caller promises** ticks that never decrease, and one [`Placement::for_write`] per host unit in write
-/// order if the placement chooses for the host. **The implementer promises** streams of its [`StreamLayout`],
-/// and the same ones for the same history.
+/// order. With [`Placement::goes_by_tag`] it is one call per write. Built-in kinds that place only relocated
+/// units get none. **The implementer promises** streams of its [`StreamLayout`], and the same ones for the
+/// same history.
 pub trait Placement: Debug + Send + Sync {
     /// True if `stream` takes cold data; [`Allocation`](crate::Allocation) may choose worn blocks for it.
     fn is_cold(&self, _stream: StreamId) -> bool {
         false
     }
 
-    /// True if units of several victims are ordered together. Collection then empties whole victims, not in
-    /// steps, until it has gained a block.
+    /// True if units of several victims are ordered together. Collection then takes victims until they gain
+    /// [`PageMapConfig::net_blocks`](crate::PageMapConfig::net_blocks) blocks, in the background one. It
+    /// empties them whole, not in steps.
     fn sorts_victims(&self) -> bool {
         false
     }
 
-    /// True if units of several streams may share a partly filled page; else it is padded.
+    /// True if relocation may move left-over units of several streams, too few for a page, to the first of
+    /// these streams, to fill its pages. Else the last page of each stream is padded.
     fn shares_pages(&self) -> bool {
         true
     }
 
-    /// True if host writes continue in blocks that relocation left partly filled, when few blocks are erased.
-    /// While victims are emptied in steps, relocation keeps its blocks.
+    /// True if a host write that would start a collection first continues in a block that relocation left
+    /// partly filled. While victims are emptied in steps, relocation keeps its blocks.
     fn hands_over(&self) -> bool {
         false
     }
@@ -206,8 +210,8 @@ pub trait Placement: Debug + Send + Sync {
         false
     }
 
-    /// Announces host writes of `lpns`, in order. [`Placement::for_write`] follows for each, with collections
-    /// in between. For placements that are faster on batches.
+    /// Announces host writes of `lpns`, in order. [`Placement::for_write`] follows for each, possibly with
+    /// collections in between. For placements that are faster on batches.
     fn on_batch(&mut self, _lpns: &mut dyn Iterator<Item = Lpn>, _context: WriteContext) {}
 
     /// Prefetches the state of `lpn`.
@@ -264,8 +268,9 @@ pub trait Placement: Debug + Send + Sync {
     /// Returns a copy, state included.
     fn boxed(&self) -> Box<dyn Placement>;
 
-    /// State that survives a power cut; by default all of it. Except [`Fk`], Strobe's placements start empty.
-    /// Full blocks found on flash are then reported as closed.
+    /// Returns the placement after a power cut; by default a copy with all state. Called only for
+    /// [`PlacementKind::Own`]: the built-in kinds are built again, empty. Full blocks found on flash are then
+    /// reported as closed.
     fn after_cut(&self) -> Box<dyn Placement> {
         self.boxed()
     }

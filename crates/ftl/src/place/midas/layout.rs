@@ -1,17 +1,24 @@
 //! Number and sizes of groups with the least write amplification: the Markov-chain model of MiDAS (MCAM) and
 //! its search (GCS).
 //!
-//! A unit enters group 1 with a host write. It leaves a group of s grains, entered by r units per host write,
-//! after (s - 1/2)/r grains of writes. If its interval is longer, it enters the next group. The last group is
-//! collected by age and fill. The valid share of its victims is 1 - 1/A, with A for a log with two
-//! temperatures (Desnoyers, SYSTOR 2012),
+//! Sizes and times are in grains. A grain is one block per plane, or more on a large drive. Time is counted
+//! in units written by the host.
 //!
-//! A = 1 + r/(e^{r σ/(f A)} - 1) + (1 - r)/(e^{(1-r) σ/((1-f) A)} - 1),
+//! 1. A unit written by the host enters group 0 if hot, else group 1. Units relocated from group 0 enter
+//!    group 1.
+//! 2. A group of s grains, entered by v units per host write, holds a unit for (s - 1/2)/v grains of writes.
+//!    A unit not rewritten by then enters the next group.
+//! 3. The last group is collected by age and fill. The valid share of its victims is 1 - 1/A. A is the write
+//!    amplification of a log with hot and cold units (Desnoyers, SYSTOR 2012), the root of
 //!
-//! where σ is the space of the last group divided by the space of its live units. A share f of these units is
-//! hot, with intervals up to 0.7 of the mean, and takes a share r of the writes.
+//!    A = 1 + r/(e^{r σ/(f A)} - 1) + (1 - r)/(e^{(1-r) σ/((1-f) A)} - 1).
+//!
+//! σ is the space of the last group divided by the space of its live units, both without `Facts::untouched`.
+//! A share f of these live units is hot: with an interval up to 0.7 times the mean of the last group. Hot
+//! units take a share r of the writes to this group's units.
 
-/// Grains before the end of a window where no group may end; also fewest grains of the last group.
+/// Grains at the end of the window of intervals where no group may end. The search also leaves the last group
+/// more than this.
 const MARGIN: u32 = 50;
 /// Exclusive limit of the hot group, in grains.
 const HOT_END: u32 = 30;
@@ -22,10 +29,13 @@ const EPSILON: f64 = 1e-9;
 
 #[derive(Clone, Debug, Default, PartialEq)]
 pub(super) struct Layout {
+    /// Grains of group 0.
     pub(super) hot: u32,
     /// Grains of groups 1 and up, without the last.
     pub(super) sizes: Vec<u32>,
+    /// Forecast valid share of victims, by group.
     pub(super) shares: Vec<f64>,
+    /// Forecast write amplification.
     pub(super) waf: f64,
 }
 
@@ -41,13 +51,16 @@ impl Layout {
 
 #[derive(Clone, Debug)]
 pub(super) struct Facts {
+    /// Open and full blocks, in grains.
     pub(super) used: u32,
     /// Live units, in grains.
     pub(super) live: f64,
-    /// Units of full blocks without a rewritten unit, in grains.
+    /// Full blocks of the last group without a rewritten unit, in grains; 0 below a fifth of the drive.
     pub(super) untouched: f64,
-    /// Hot share of writes and valid share of hot victims, if measured.
+    /// Hot share of writes and valid share of hot victims, if measured. Else the hot units are those with
+    /// intervals below the time in group 0, so its victims have no valid unit.
     pub(super) hot: Option<(f64, f64)>,
+    /// Grains per step of the interval counts.
     step: f64,
     /// Number of intervals not shorter than each step.
     longer: Vec<u64>,
@@ -87,7 +100,7 @@ impl Facts {
     }
 
     /// Grains of live units with an age in `steps`. `rate` units per host write, and `all` intervals, reach
-    /// that age.
+    /// the start of `steps`.
     fn held(&self, steps: std::ops::Range<usize>, all: f64, rate: f64) -> f64 {
         (self.held[steps.end] - self.held[steps.start]) as f64 / all * rate * self.step
     }
@@ -192,7 +205,7 @@ impl Facts {
     /// Best layout with at most `groups` groups, not counting the hot one. The hot group has `hot` grains if
     /// it was measured.
     ///
-    /// 1. The hot group grows while the gain is large enough.
+    /// 1. If it was not measured, the hot group grows while the gain is large enough.
     /// 2. Groups are added before the last one, each with its best size.
     /// 3. In several rounds each group takes its best size, given the others; one may be added.
     pub(super) fn search(&self, hot: u32, groups: usize) -> Option<Layout> {

@@ -286,7 +286,7 @@ fn what_fails_without_a_cut_is_said_before_any_cut() {
     says(&["--cuts", "3", "--at", "7", "--", "true"], "cannot be used with");
 }
 
-/// A database with an absolute path is outside the drive: its survival proves nothing.
+/// A database with an absolute path is outside the drive, in an overlay that a cut removes.
 #[test]
 fn files_beside_the_drive_are_told() {
     let Some(kernel) = kernel() else { return };

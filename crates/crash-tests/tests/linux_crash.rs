@@ -149,7 +149,6 @@ fn what_was_synced_survives_many_power_cuts() {
     test(&configs, number.unwrap_or(100));
 }
 
-/// Tests the test: a drive that ignores flushes is detected on each file system.
 #[test]
 fn a_drive_that_does_not_flush_is_found_out() {
     let Some(parts) = parts() else { return };

@@ -81,13 +81,13 @@ fn cuts(program: &Program) -> usize {
     program.0.len() + 1
 }
 
-/// Minimises a failing program. Each pass tries to leave out one operation after the other, starting with the
-/// last. This may make a later operation superfluous, so passes repeat until one changes nothing.
+/// Minimises a failing program.
 fn smallest<T, E>(
     mut program: Program,
     mut found: T,
     mut shows: impl FnMut(&Program) -> Result<Option<T>, E>,
 ) -> Result<(Program, T), E> {
+    // Leaving out one operation may make a later one superfluous, so passes repeat until one changes nothing.
     loop {
         let before = program.0.len();
         for at in (0..before).rev() {

@@ -1,5 +1,3 @@
-//! State of a block as an observer sees it.
-
 use strobe_nand::Nand;
 use strobe_types::{BlockId, named};
 

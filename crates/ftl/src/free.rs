@@ -1,5 +1,3 @@
-//! Pool of erased blocks.
-
 use std::collections::{BTreeSet, VecDeque};
 use std::ops::Range;
 

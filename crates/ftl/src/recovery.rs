@@ -1,5 +1,3 @@
-//! Report of a recovery after a power cut.
-
 use strobe_nand::{Nand, When};
 use strobe_types::{Ppn, SimTime};
 

@@ -1,5 +1,3 @@
-//! Counters of a flash translation layer.
-
 use schemars::JsonSchema;
 use serde::Serialize;
 use strobe_types::{Counters, Stored, counters};

@@ -1,5 +1,3 @@
-//! Power cuts at every flash operation of the block-mapped schemes.
-
 use strobe_ftl::{BlockMap, BlockMapConfig, BlockScheme, LogVictim, RecoveryError};
 use strobe_nand::{ArrayTiming, Chip, TimingConfig, Untimed, WearConfig};
 use strobe_types::{Geometry, GeometrySpec, Prng, SimTime};

@@ -188,12 +188,12 @@ fn a_flush_costs_one_page_of_journal_and_none_if_nothing_has_changed() {
     assert!((1..=2).contains(&added), "{added} pages");
 }
 
-/// Counted by the majority of its changes. One copy makes two L2P changes and a virtual one. Four make two
-/// runs of L2P and four virtual changes.
+/// Counted by the majority of its changes.
 #[test]
 fn changes_of_p2l_and_of_l2p_share_a_page_that_counts_as_what_most_of_them_are() {
     let counts = |map: &Map| [Cause::Map, Cause::Meta].map(|cause| programs(map, cause));
     // After three journal pages follows a segment of the checkpoint; here it holds both maps.
+    // One copy makes two L2P changes and a virtual one. Four make two runs of L2P and four virtual changes.
     for (copies, expected) in [(1, [3, 1]), (4, [0, 4])] {
         let mut map = drive();
         (0..12).for_each(|lpn| write(&mut map, lpn, 1));

@@ -1,5 +1,3 @@
-//! Power cuts at every flash operation of page-mapped drives.
-
 use strobe_ftl::gc::{AnyPolicy, Greedy, Grouped, Midas, SecondChance, TwoRegions};
 use strobe_ftl::wear::Leveling;
 use strobe_ftl::{

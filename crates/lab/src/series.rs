@@ -1,5 +1,3 @@
-//! Write amplification over a run.
-
 use serde::Serialize;
 use strobe_nand::NandOp;
 use strobe_ssd::DriveStats;

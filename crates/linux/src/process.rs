@@ -156,10 +156,9 @@ impl Drop for Guest {
 }
 
 /// Returns a command that runs `program` and dies with this process.
-///
-/// setpriv (util-linux) sets the parent-death signal, which also ends a busy guest. Without setpriv, only a
-/// waiting guest notices that its sockets are closed.
 fn mortal(program: &Path) -> Command {
+    // The parent-death signal also ends a busy guest. Without setpriv (util-linux), only a waiting guest
+    // notices that its sockets are closed.
     match find_program("setpriv") {
         Ok(setpriv) => {
             let mut command = Command::new(setpriv);

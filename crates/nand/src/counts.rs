@@ -1,5 +1,3 @@
-//! Operation counters.
-
 use strobe_types::{counters, named};
 
 named! {

@@ -1,5 +1,3 @@
-//! Result of a read.
-
 use crate::When;
 
 /// Arrival time of a read and result of its error correction.

@@ -1,5 +1,3 @@
-//! Units of a page that a read transfers.
-
 use strobe_types::Stored;
 
 /// Number of units that a read transfers from each flash page of a word line. If one program fills several

@@ -1,5 +1,3 @@
-//! Figures and their rows.
-
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};

@@ -1,19 +1,7 @@
 //! Python package `strobe`: drives and experiments from Python. It contains no simulation logic.
 //!
-//! - `drive/`: one drive, for single commands or many
-//! - `experiment.rs`: reads and runs experiments
-//! - `sweep.rs`: tasks of a sweep
-//! - `score.rs`: victims chosen by a Python function
-//! - `placed.rs`: streams chosen by a Python object
-//! - `arrays.rs`: NumPy and Arrow input
-//! - `table.rs`: output tables
-//! - `tables.rs`: tables of a drive's state
-//! - `pictures.rs`: pages and figures of results
-//! - `errors.rs`: exceptions
-//!
 //! Doc comments of Python items are their docstrings. `python/strobe/_strobe.pyi` repeats them, and a test
-//! compares both.
-//! `STROBE_BLESS=1 pytest python/tests/test_stubs.py` rewrites the file.
+//! compares both. `STROBE_BLESS=1 pytest python/tests/test_stubs.py` rewrites the file.
 
 mod arrays;
 mod counts;

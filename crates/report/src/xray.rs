@@ -114,7 +114,6 @@ mod tests {
 
     use super::*;
 
-    /// A page shows the units of each block of a toy drive.
     #[test]
     fn a_page_knows_the_units_of_a_block() {
         let of = |drive: Value| {

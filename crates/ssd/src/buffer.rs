@@ -1,5 +1,3 @@
-//! The volatile write buffer.
-
 use std::collections::VecDeque;
 
 use indexmap::IndexMap;

@@ -1,5 +1,3 @@
-//! Latency histograms.
-
 use hdrhistogram::Histogram;
 use strobe_types::{Op, StateError, StateReader, StateWriter, Stored};
 

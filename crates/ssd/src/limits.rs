@@ -1,5 +1,3 @@
-//! Limits on the size of commands.
-
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use strobe_types::Lba;

@@ -382,7 +382,6 @@ impl<P: Payload> Nvram<P> {
         Ok((done, self.depart(done, &trimmed)))
     }
 
-    /// Checks all entries.
     pub(crate) fn check(&self) -> Result<(), CheckError> {
         let sound = |(lpn, entry): (&Lpn, &Entry<P>)| {
             self.order.get(&entry.used) == Some(lpn) && self.trimmed.contains(lpn) == entry.payload.is_none()

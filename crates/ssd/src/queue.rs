@@ -1,5 +1,3 @@
-//! Issue times of the host's requests.
-
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 

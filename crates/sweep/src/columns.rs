@@ -1,5 +1,3 @@
-//! Results as rows of a table.
-
 use std::collections::BTreeMap;
 
 use serde_json::Value;

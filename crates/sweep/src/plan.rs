@@ -1,5 +1,3 @@
-//! Points of a sweep.
-
 use std::collections::BTreeMap;
 use std::io::Read as _;
 use std::path::{Path, PathBuf};

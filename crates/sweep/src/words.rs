@@ -200,8 +200,7 @@ pub fn estimated(column: &[Option<Estimate>]) -> Vec<String> {
 
 const FINER: i32 = 2;
 
-/// Decimals for two digits of the widest interval. Up to [`FINER`] more are added until the narrowest
-/// interval has one digit. Without intervals the largest mean gets four digits.
+/// Decimals for two digits of the widest interval.
 fn decimals(column: &[Option<Estimate>]) -> usize {
     let exponents = |values: &dyn Fn(&Estimate) -> Option<f64>| -> Vec<i32> {
         let used =
@@ -209,9 +208,11 @@ fn decimals(column: &[Option<Estimate>]) -> usize {
         used.map(|value| libm::floor(libm::log10(value.abs())) as i32).collect()
     };
     let halves = exponents(&|found| found.half_width.filter(|half| *half > found.mean.abs() * NOISE));
+    // Without intervals the largest mean gets four digits.
     let (digits, exponents) =
         if halves.is_empty() { ((4, 4), exponents(&|found| Some(found.mean))) } else { ((2, 1), halves) };
     let (Some(largest), Some(smallest)) = (exponents.iter().max(), exponents.iter().min()) else { return 0 };
+    // Up to `FINER` more decimals are added until the narrowest interval has one digit.
     let (coarse, fine) = (digits.0 - 1 - largest, digits.1 - 1 - smallest);
     coarse.max(fine.min(coarse + FINER)).clamp(0, 9) as usize
 }

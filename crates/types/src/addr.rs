@@ -1,5 +1,3 @@
-//! Address newtypes.
-
 use crate::Stored;
 use std::fmt;
 

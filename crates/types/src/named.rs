@@ -1,5 +1,3 @@
-//! Enums whose variants have names.
-
 /// Declares an enum without fields, with a name for each variant in results and messages.
 ///
 /// The enum is declared as written and gets `ALL` (every variant, in order) and `name`.

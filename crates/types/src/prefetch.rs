@@ -1,5 +1,3 @@
-//! Prefetch hints for the processor cache.
-
 /// Hints that `slice[index]` will be written soon. No effect if out of range.
 ///
 /// Never changes a result. Does nothing on processors without a known instruction.

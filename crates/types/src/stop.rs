@@ -1,5 +1,3 @@
-//! Flag that stops a simulation.
-
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 

@@ -21,7 +21,6 @@ use crate::chart::bars;
 const LABEL: usize = 10;
 const SPARK: usize = 24;
 const JOBS: usize = 3;
-/// Usual warranty period.
 const WARRANTY_YEARS: f64 = 5.0;
 const SECONDS_PER_YEAR: f64 = 365.25 * 86_400.0;
 

@@ -1,5 +1,3 @@
-//! Report on read errors after a program.
-
 use std::fmt::Write as _;
 
 use strobe_crash::{FaultReport, KINDS, Unreadable, Verdict};

@@ -1,5 +1,3 @@
-//! Default summary of a run: one screen, in plain words, with suggested commands.
-
 use crate::{Folder, finish};
 
 fn shown(folder: &Folder, sets: &[&str]) -> String {

@@ -1,5 +1,3 @@
-//! `strobe diff`: two results, and the exit codes of diff(1).
-
 use crate::Folder;
 
 fn folder() -> Folder {

@@ -1,5 +1,3 @@
-//! The event log as files: `--perfetto` and `--events`.
-
 use serde_json::Value as Json;
 
 use crate::Folder;

@@ -1,5 +1,3 @@
-//! `strobe files`: file workloads.
-
 use crate::Folder;
 
 #[test]

@@ -1,5 +1,3 @@
-//! The non-volatile cache in an experiment.
-
 use crate::{Folder, TINY};
 
 const BYTES: &str = "drive.controller.nvram.bytes=\"128k\"";

@@ -1,5 +1,3 @@
-//! `strobe paper --from`: the claims of a finished run.
-
 use crate::Folder;
 
 #[test]

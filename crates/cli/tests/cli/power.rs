@@ -1,5 +1,3 @@
-//! Power cuts in an experiment.
-
 use serde_json::Value as Json;
 
 use crate::{Folder, assert_causes_add_up};

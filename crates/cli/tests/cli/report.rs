@@ -1,5 +1,3 @@
-//! `strobe report`: results as a page.
-
 use crate::{Folder, TINY};
 
 fn folder() -> Folder {

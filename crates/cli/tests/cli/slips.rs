@@ -1,5 +1,3 @@
-//! Slips of new users, each with a helpful answer.
-
 use std::process::Stdio;
 
 use crate::{Folder, finish};

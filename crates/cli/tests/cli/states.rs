@@ -1,5 +1,3 @@
-//! Drive states: `--save-state`, `--from-state`.
-
 use crate::{Folder, TINY};
 
 fn run(folder: &Folder, args: &[&str]) -> String {

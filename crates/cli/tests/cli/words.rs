@@ -1,5 +1,3 @@
-//! Messages of the program: reason, culprit, fix.
-
 use crate::{Ended, Folder, TINY};
 
 #[track_caller]

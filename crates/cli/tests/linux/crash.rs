@@ -186,8 +186,7 @@ fn a_program_that_renames_without_a_sync_is_found_out_and_one_that_syncs_is_not(
     assert_eq!(output.status.code(), Some(1), "{}{}", text(&output.stdout), text(&output.stderr));
 }
 
-/// By `synchronous`: OFF guarantees nothing, FULL a sound database, EXTRA also the last transaction. The
-/// rollback journal is a file that disappears at the commit; only EXTRA syncs the folder.
+/// By `synchronous`: OFF guarantees nothing, FULL a sound database, EXTRA also the last transaction.
 #[test]
 fn sqlite_keeps_what_its_pragma_synchronous_promises() {
     let Some(kernel) = kernel() else { return };
@@ -195,6 +194,7 @@ fn sqlite_keeps_what_its_pragma_synchronous_promises() {
         return;
     }
     let folder = tempfile::tempdir().expect("a folder");
+    // The rollback journal is a file that disappears at the commit; only EXTRA syncs the folder.
     let bank = r#"
 import sqlite3, sys, time
 db = sqlite3.connect("bank.db", isolation_level=None)

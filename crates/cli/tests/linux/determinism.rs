@@ -1,5 +1,3 @@
-//! Determinism of guests: equal jobs give identical bytes.
-
 use super::{has, kernel, result};
 
 const JOB: &str = "strobe files postmark --directory pm --set files=60 --set transactions=300 --buffered; \
@@ -60,10 +58,6 @@ fn memory_and_what_is_written_back_for_want_of_it_are_the_same_every_time() {
 
 /// The guest's first process is strobe itself: another build has another size, which must not affect
 /// writeback. Eight megabytes of ballast must not either.
-///
-/// Requests may differ slightly: writes of 1 MiB and more are split at 254 segments, and adjacent pages in
-/// memory share a segment. Seven of 2261 writes differ; it would be 4 % if the dirty limit were a share of
-/// free memory.
 #[test]
 fn what_else_is_in_memory_does_not_decide_what_is_written_back() {
     let Some(kernel) = kernel() else { return };
@@ -80,6 +74,8 @@ fn what_else_is_in_memory_does_not_decide_what_is_written_back() {
     let said = String::from_utf8_lossy(&said);
     assert!(said.contains("53687091\n107374182\n"), "a tenth and a fifth of 512 MiB: {said}");
     let (others, other_programs, _) = run("head -c 8000000 /dev/zero > /tmp/ballast; ");
+    // Writes of 1 MiB and more are split at 254 segments, and adjacent pages in memory share a segment: seven
+    // of 2261 writes differ. It would be 4 % if the dirty limit were a share of free memory.
     assert!((others / writes - 1.0).abs() < 0.01, "{writes} writes, {others} beside the ballast");
     assert!(
         (other_programs / programs - 1.0).abs() < 0.005,

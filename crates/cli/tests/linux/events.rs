@@ -1,5 +1,3 @@
-//! The event log of a guest's run.
-
 use std::fs;
 
 use serde_json::Value;

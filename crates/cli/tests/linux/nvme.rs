@@ -1,5 +1,3 @@
-//! The drive as an NVMe drive of a guest.
-
 use std::path::PathBuf;
 
 use serde_json::Value;

@@ -1,5 +1,3 @@
-//! Processor model of a guest: costs of system calls, copies and processes.
-
 use std::path::Path;
 use std::process::Command;
 

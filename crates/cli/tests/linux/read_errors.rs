@@ -1,5 +1,3 @@
-//! Read errors of the drive, as a guest sees them.
-
 use serde_json::Value;
 
 use super::crash::crash;

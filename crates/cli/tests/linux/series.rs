@@ -1,5 +1,3 @@
-//! Series of a guest: `--interval` and `--series`.
-
 use std::fs;
 use std::process::Command;
 

@@ -1,5 +1,3 @@
-//! A guest's program sees the latencies of the drive model.
-
 use super::{has, kernel, strobe, text};
 use serde_json::Value;
 

@@ -1,5 +1,3 @@
-//! Traces of a guest can be replayed.
-
 use std::process::Command;
 
 use serde_json::Value;

@@ -93,15 +93,13 @@ pub(super) fn broken(ops: &[Op], done: usize, tree: &Tree) -> Option<String> {
     })
 }
 
-/// Older paths at which `file`, synced as `path`, may still be found.
-///
-/// An fsync writes the inode, with all changes before the inode's last change. It does nothing for an
-/// unchanged file, so the rename of a folder above may be lost. An fdatasync (`is_data`) does not write an
-/// inode for a new name alone. `models` holds the state before each of `ops`.
-///
-/// This is an assumption derived from how ext4 and XFS log inodes. No cut has shown it yet.
+/// Older paths at which `file`, synced as `path`, may still be found. `models` holds the state before each
+/// of `ops`.
 fn old_paths(ops: &[Op], models: &[Model], path: &str, file: usize, is_data: bool) -> Vec<String> {
     let (mut old, mut path) = (Vec::new(), path.to_owned());
+    // An fsync writes the inode, with all changes before its last change; an fdatasync does not write it for
+    // a new name alone. Neither does an fsync of an unchanged file, so the rename of a folder above may be
+    // lost. Assumed from how ext4 and XFS log inodes; no cut has shown it yet.
     for (op, model) in ops.iter().zip(models).rev() {
         let changes = |path: &str| model.file(path) == Some(file);
         let before = match op {

@@ -1,5 +1,3 @@
-//! Formula errors.
-
 use std::fmt;
 
 use super::expression::{Fault, ParseError, functions};

@@ -1,5 +1,3 @@
-//! Victim policies written as a formula.
-
 use strobe_types::{BlockId, Ppa, Prng, State};
 
 use super::variables::{Chunk, Histories, NEWEST_VALID, VARIABLES, Variable};

@@ -1,5 +1,3 @@
-//! Blocks in closing order.
-
 use strobe_types::{BlockId, Stored};
 
 /// A doubly linked list through a table of blocks, with removal in constant time.

@@ -136,13 +136,13 @@ impl Curve for Parabola {
         f64::from(self.gain) * a as f64 * b as f64 / self.divisor as f64
     }
 
-    /// The result is never late, and only slightly early. After s ticks `self` leads by A·s² + B·s − C; the
-    /// first root is wanted. A, B and C ≥ 0 are exact as integers, and the margin outweighs all later
-    /// rounding.
+    /// The result is never late, and only slightly early.
     fn overtakes(&self, winner: &Self, tick: u64) -> u64 {
         if winner.divisor == 0 || self.divisor == 0 || self.gain == 0 {
             return u64::MAX;
         }
+        // After s ticks `self` leads by A·s² + B·s − C; the first root is wanted. A, B and C ≥ 0 are exact as
+        // integers, and the margin outweighs all later rounding.
         let rate = |curve: &Self, by: u64| i128::from(curve.gain) * i128::from(by);
         let sum = |curve: &Self| curve.ages(tick).iter().map(|&age| i128::from(age)).sum::<i128>();
         let (mine, theirs) = (rate(self, winner.divisor), rate(winner, self.divisor));

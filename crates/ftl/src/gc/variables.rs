@@ -1,5 +1,3 @@
-//! Variables of victim formulas.
-
 use strobe_types::State;
 
 use crate::formula::Column;

@@ -1,4 +1,2 @@
-//! Mapping schemes.
-
 pub(crate) mod blocks;
 pub(crate) mod page;

@@ -1,5 +1,3 @@
-//! Streams of a placement.
-
 use std::ops::Range;
 
 /// Streams of a user-defined placement or a formula.

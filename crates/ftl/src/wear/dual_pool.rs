@@ -106,14 +106,15 @@ impl DualPool {
         self.leave(id);
     }
 
-    /// Moves blocks in the wrong pool: a cold block with many more recent erases than a hot block, and a hot
-    /// block far behind the most worn hot block.
+    /// Moves blocks in the wrong pool.
     fn resize(&mut self) {
+        // A cold block with many more recent erases than a hot block.
         if let (Some(&(cold, id)), Some(&(hot, _))) = (self.cold_recent.last(), self.hot_recent.first())
             && cold.saturating_sub(hot) > self.threshold
         {
             self.move_to(true, id);
         }
+        // A hot block far behind the most worn hot block.
         if let (Some(&(most, _)), Some(&(least, id))) = (self.hot.last(), self.hot.first())
             && most - least > self.threshold.saturating_mul(2)
         {

@@ -1,5 +1,3 @@
-//! Wear statistics.
-
 use strobe_nand::Nand;
 use strobe_types::BlockId;
 

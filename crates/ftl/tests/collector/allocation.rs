@@ -1,5 +1,3 @@
-//! Choice of the erased block to open.
-
 use strobe_ftl::wear::Leveling;
 use strobe_ftl::{Allocation, Inspectable, PageMapConfig, PlacementKind, Temperature};
 use strobe_nand::Cause;

@@ -1,5 +1,3 @@
-//! Static wear levelling.
-
 use strobe_ftl::wear::Leveling;
 use strobe_ftl::{Allocation, Inspectable, MappingScheme, PageMapConfig};
 use strobe_nand::{Cause, Nand, NandOp};

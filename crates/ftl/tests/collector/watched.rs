@@ -1,5 +1,3 @@
-//! A flash and a victim policy that record their calls.
-
 use std::cell::RefCell;
 use std::rc::Rc;
 use std::sync::Arc;

@@ -1,5 +1,3 @@
-//! Use of the dies' time.
-
 use schemars::JsonSchema;
 use serde::Serialize;
 use strobe_nand::{Class, Occupancy};

@@ -1,9 +1,4 @@
-//! Phases of a run:
-//!
-//! 1. [`Runner::precondition`]: prefill, preconditioning, and the warm-up before a trace.
-//! 2. Warm-up by the workload, then rounds until a metric is steady.
-//! 3. Measurement, which follows without a break.
-//! 4. [`Runner::leave`]: finish outstanding requests, and save the state or the image.
+//! Phases of a run, from prefill to the saved state.
 
 use std::path::Path;
 

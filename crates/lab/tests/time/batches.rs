@@ -1,5 +1,3 @@
-//! Pages gathered before they are programmed.
-
 use strobe_nand::{Class, NandOp};
 use strobe_workload::synthetic::SyntheticConfig;
 

@@ -1,5 +1,3 @@
-//! Page types with different times.
-
 use strobe_nand::Class;
 use strobe_types::{Lba, Op, Request};
 use strobe_workload::synthetic::SyntheticConfig;

@@ -18,8 +18,7 @@ const SERVICE_NS: f64 = READ_NS + TRANSFER_NS;
 
 const UNITS: u32 = 8_000;
 
-/// One die. Writes cover the first half in order, which needs no copies. Reads cover the other half, which is
-/// never in flight, and have priority over all other operations.
+/// One die.
 fn measure(suspend: &str, rate: f64, reads: u64) -> Window {
     let config = drive(&format!(
         "[drive.nand]\nblocks_per_plane = 64\npages_per_block = 256\nchannel_mb_s = 100\nread_ns = 60_000\n\
@@ -36,6 +35,7 @@ fn measure(suspend: &str, rate: f64, reads: u64) -> Window {
             loop {
                 // One write is being programmed and one waits.
                 while written < host.writes.count + 2 {
+                    // The first half in order needs no copies.
                     host.submit(request(Op::Write, (written % u64::from(UNITS / 2)) as u32));
                     written += 1;
                 }
@@ -45,6 +45,7 @@ fn measure(suspend: &str, rate: f64, reads: u64) -> Window {
                 };
             }
             host.advance(arrival);
+            // The other half is never in flight. Reads have priority over all other operations.
             host.submit(request(Op::Read, UNITS / 2 + prng.below(UNITS / 2)));
         }
     });
@@ -81,9 +82,7 @@ fn a_read_waits_for_what_is_left_of_a_program() {
     }
 }
 
-/// The rate is so low that one read in 300 meets another. During the page's transfer a read waits for its
-/// rest and for the suspend; while the array works, for the suspend, or for the rest if that is at most
-/// `least_left_ns`. All moments are equally likely.
+/// The rate is so low that one read in 300 meets another.
 #[test]
 fn a_read_waits_for_the_suspend_of_a_program_or_for_its_end() {
     for (suspend_ns, resume_ns, least_left_ns) in [
@@ -99,8 +98,11 @@ fn a_read_waits_for_the_suspend_of_a_program_or_for_its_end() {
         let rate = 1e9 / (50.0 * PROGRAM_NS);
         let window = measure(&table, rate, 20_000);
         let works = works(&window);
+        // All moments are equally likely. While the array works, a read waits for the suspend, or for the
+        // rest if that is at most `least_left_ns`.
         let array = |ns: f64| (ns - least_left_ns) * suspend_ns + least_left_ns * least_left_ns / 2.0;
         let [(programs, _), (erases, _)] = works;
+        // During the page's transfer a read waits for its rest and for the suspend.
         let waits = programs * (TRANSFER_NS * (TRANSFER_NS / 2.0 + suspend_ns) + array(PROGRAM_NS))
             + erases * array(ERASE_NS);
         let length: f64 = works.iter().map(|(count, ns)| count * ns).sum();

@@ -109,9 +109,6 @@ impl Tree {
     }
 
     /// Attributes shown to the guest; `None` for devices.
-    ///
-    /// Times hide later changes of the host: no file is newer than the guest's epoch, and all other entries
-    /// have that time.
     fn about(&self, path: &Path, of: &Metadata) -> Option<About> {
         let kind = of.file_type();
         let kind = match () {
@@ -134,6 +131,7 @@ impl Tree {
                 Kind::File | Kind::Link => of.len(),
                 _ => 4096,
             },
+            // Hides later changes of the host: no file is newer than the guest's epoch.
             changed_ns: if kind == Kind::File { changed.min(EPOCH_NS) } else { EPOCH_NS },
             user: mine(of.uid(), self.user.0),
             group: mine(of.gid(), self.user.1),

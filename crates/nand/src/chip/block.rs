@@ -1,5 +1,3 @@
-//! Record of a block.
-
 use strobe_types::{CellMode, Stored};
 
 use crate::BlockState;

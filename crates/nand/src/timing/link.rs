@@ -1,5 +1,3 @@
-//! A shared link.
-
 use strobe_types::{SimTime, Stored};
 
 /// A link with one transfer in progress, first come, first served.

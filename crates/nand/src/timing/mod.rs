@@ -1,11 +1,7 @@
 //! Timing of flash operations.
 //!
 //! [`Timing`] is the contract: operations are issued, time passes, and watched events are reported when they
-//! are complete. Implementations:
-//!
-//! - [`ArrayTiming`] (`array/`): the event-driven model of dies and channels.
-//! - [`Untimed`]: every operation is instant.
-//! - [`SwitchedTiming`]: either of them.
+//! are complete.
 
 mod array;
 mod channel;

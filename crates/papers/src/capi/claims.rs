@@ -1,5 +1,3 @@
-//! Values of the paper's claims.
-
 use super::census::Census;
 use super::figures::{gain, largest_change, span};
 use super::metrics::{COPIES, ERASES, GC_TIME, LIFETIME, Metric};

@@ -1,5 +1,3 @@
-//! Figures of the paper, from the same runs.
-
 use super::census::Census;
 use super::metrics::{COPIES, ERASES, GC_TIME, IDEAL, LIFETIME, Metric, Outcome, REACHED, WAF};
 use super::schemes::CAPI;
@@ -191,10 +189,10 @@ pub(super) fn gain(metric: &Metric, ours: &[Outcome], theirs: &[Outcome]) -> Opt
 /// Copies per erase of a scheme, implied by another scheme's excess in copies per erase and erases per write
 /// (both in %).
 ///
-/// With c copies of 256 pages a write costs 1/(256 − c) erases. Exact for a single data set, an estimate for
-/// means. `None` if the two contradict each other.
+/// Exact for a single data set, an estimate for means. `None` if the two contradict each other.
 pub(super) fn implied_copies(copies: f64, erases: f64) -> Option<f64> {
     let [copies, erases] = [copies, erases].map(|percent| 1.0 + percent / 100.0);
+    // With c copies of 256 pages a write costs 1/(256 − c) erases.
     let level = 256.0 * (1.0 - erases) / (1.0 - copies * erases);
     (0.0..256.0).contains(&level).then_some(level)
 }

@@ -1,5 +1,3 @@
-//! Results of the runs.
-
 use strobe_nand::Cause;
 
 use strobe_workload::lfs::Trims;

@@ -1,5 +1,3 @@
-//! Figures of the paper, from the same runs.
-
 use strobe_nand::NandOp;
 use strobe_workload::files::fat::{Class, Recorded};
 

@@ -1,5 +1,3 @@
-//! Results of the runs, and derived times.
-
 use strobe_ssd::LogVictim;
 
 use super::measure::{Cell, Outcome};

@@ -1,5 +1,3 @@
-//! Figures of the paper, from the same trials.
-
 use super::device::{Measured, Shape};
 use super::{RANGE_KIB, RANGES};
 use crate::{Figure, Row, View};

@@ -8,11 +8,6 @@ pub(super) const TRIED_NS: [u32; 9] =
     [160_000, 180_000, 200_000, 220_000, 240_000, 260_000, 290_000, 320_000, 360_000];
 
 /// A fitted removal time.
-///
-/// The gain of deletions is not a smooth function of that time. The journal commits at fixed intervals, and
-/// the result of a single run depends on the progress of the last commit. Each time is therefore averaged
-/// with its two neighbours. The fit is where that mean crosses the paper's gain; no form of the curve is
-/// assumed.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) struct Removal {
     /// A whole number of µs.
@@ -26,6 +21,9 @@ pub(super) struct Removal {
 impl Removal {
     /// Fits the time to `tried`, at least three in ascending order.
     pub(super) fn fitted(tried: Vec<(u32, f64)>) -> Self {
+        // The gain is not a smooth function of the time: the journal commits at fixed intervals, and a single
+        // run depends on the progress of the last commit. Each time is therefore averaged with its two
+        // neighbours, and no form of the curve is assumed.
         let means = means(&tried);
         // The gain falls as removals take longer; noise may cross more than once, so take the first crossing.
         let passes = means.windows(2).find(|pair| pair[0].1 >= FASTER && pair[1].1 < FASTER);

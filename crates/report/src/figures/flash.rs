@@ -1,5 +1,3 @@
-//! Flash operations and wear.
-
 use super::named;
 use crate::Run;
 use crate::plot::{Axis, Bar, Bars, Figure, Histogram, Line, Part, Plot, STYLES};

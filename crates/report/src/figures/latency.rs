@@ -1,5 +1,3 @@
-//! Latency distributions.
-
 use std::collections::BTreeMap;
 
 use serde_json::Value;

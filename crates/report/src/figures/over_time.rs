@@ -1,5 +1,3 @@
-//! Figures over time.
-
 use serde_json::Value;
 
 use super::named;

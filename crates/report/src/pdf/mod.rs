@@ -1,10 +1,5 @@
 //! Pictures as PDF: one page of the picture's size, with an embedded font. Equal pictures give identical
 //! bytes on every machine.
-//!
-//! 1. `style.rs` parses the style sheet embedded in every SVG file of Strobe.
-//! 2. `drawing.rs` walks the elements and writes their drawing operators.
-//! 3. `font.rs` provides the glyphs of the embedded font and their widths.
-//! 4. This module assembles the objects of the file.
 
 mod drawing;
 mod font;

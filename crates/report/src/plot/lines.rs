@@ -1,5 +1,3 @@
-//! Lines over an axis.
-
 use std::fmt::Write as _;
 
 use serde_json::{Value, json};

@@ -1,5 +1,3 @@
-//! Busy polling before a sleep.
-
 use std::cell::Cell;
 use std::num::NonZero;
 use std::time::Duration;
@@ -19,14 +17,6 @@ const BACK_OFF_MIN: Duration = Duration::from_millis(4);
 const BACK_OFF_MAX: Duration = Duration::from_secs(1);
 
 /// Adaptive busy polling, after KVM's halt polling.
-///
-/// Waking a sleeper on an idle core takes longer than serving a request from memory. A wait polls for up to
-/// [`SPIN_MAX`] before it sleeps, under two conditions:
-///
-/// 1. The previous wait was shorter than [`SPIN_MAX`]. A client that pauses costs one busy poll, an idle
-///    server none.
-/// 2. The thread was not preempted recently. On a busy machine a spinning thread uses up its time slice, while
-///    a sleeper is woken at once. Each preemption doubles the back-off.
 #[derive(Debug)]
 pub(super) struct Spin {
     clock: Clock,
@@ -53,6 +43,8 @@ impl Spin {
 
     pub(super) fn wait(&self, fds: &mut [PollFd<'_>], timeout: Duration) -> Result<(), Errno> {
         let began = self.poll();
+        // Waking a sleeper on an idle core takes longer than serving a request from memory. After a long wait
+        // nothing spins: a client that pauses costs one busy poll, an idle server none.
         let is_worthwhile = self.has_cores && self.was_short.get();
         let spin = if is_worthwhile { SPIN_MAX.min(timeout) } else { Duration::ZERO };
         let mut now = began;
@@ -80,6 +72,7 @@ impl Spin {
     }
 
     fn update_back_off(&self, now: SimTime) {
+        // On a busy machine a spinning thread uses up its time slice, while a sleeper is woken at once.
         if since(now, self.polled.replace(now)) > PREEMPTED {
             let is_first = now >= self.spins_from.get() + BACK_OFF_MAX.as_nanos() as u64;
             let doubled = if is_first { BACK_OFF_MIN } else { self.back_off.get() * 2 };

@@ -1,5 +1,3 @@
-//! A small drive served to tests.
-
 use strobe_lab::Experiment;
 use strobe_lab::machine::Stopwatch;
 use strobe_serve::nbd::Export;

@@ -1,5 +1,3 @@
-//! A host at the socket of a server.
-
 use std::io::{Read as _, Write as _};
 use std::net::{SocketAddr, TcpStream};
 use std::thread::scope;

@@ -1,5 +1,3 @@
-//! Settings of map pages.
-
 use strobe_ftl::TranslationConfig;
 
 use super::BuildError;

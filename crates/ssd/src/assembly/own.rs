@@ -1,5 +1,3 @@
-//! Drives with custom policies.
-
 use strobe_ftl::gc::{AnyPolicy, VictimPolicy};
 use strobe_ftl::{
     CopyContext, DataTag, Placement, Relocated, StreamId, StreamLayout, VictimGroup, WriteContext,

@@ -1,5 +1,3 @@
-//! Victim policies of a configuration.
-
 use strobe_ftl::gc::{
     AnyPolicy, Formula, Greedy, Kinetic, LinearScore, Midas, Sampled, Sampling, SecondChance, TwoRegions,
 };

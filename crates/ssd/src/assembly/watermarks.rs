@@ -1,14 +1,10 @@
-//! Watermarks of background collection.
-
 use strobe_ftl::{GcStream, PageMapConfig, Watermarks};
 use strobe_types::Geometry;
 
 use super::{BuildError, checked, good_and_spare, map_config};
 use crate::config::DriveConfig;
 
-/// Watermarks of a map. The automatic low watermark is the safe minimum of erased blocks plus the number of
-/// open data blocks, so the host never waits for a block. The part for open blocks is at most an eighth of
-/// the spare blocks.
+/// Watermarks of a map.
 pub(super) fn of(config: &DriveConfig, geometry: &Geometry, map: &PageMapConfig) -> Watermarks {
     let gc = &config.ftl.gc;
     let (_, spare) = good_and_spare(config, geometry, map.logical_units);
@@ -19,6 +15,8 @@ pub(super) fn of(config: &DriveConfig, geometry: &Geometry, map: &PageMapConfig)
     let or = |given: u32, automatic: u32| if given > 0 { given } else { automatic };
     // If only the high watermark is given, the automatic low watermark stays below it.
     let highest = or(gc.high_watermark_blocks, u32::MAX) - 1;
+    // The automatic low watermark covers the safe minimum and the open data blocks, so the host never waits
+    // for a block. The part for open blocks is at most an eighth of the spare blocks.
     let open = open_streams.max(2) * lanes;
     let low = or(gc.low_watermark_blocks, (least + open.min(most)).min(highest));
     let high = or(gc.high_watermark_blocks, low + (lanes / 2 + 2).min(most));

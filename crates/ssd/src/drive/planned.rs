@@ -122,7 +122,6 @@ mod tests {
 
     use super::*;
 
-    /// Oracle: checks every fault.
     fn take_due_naively(
         faults: &mut Vec<Fault>,
         now: SimTime,

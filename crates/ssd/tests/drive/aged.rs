@@ -1,5 +1,3 @@
-//! Drives that are written before their time begins.
-
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 

@@ -1,5 +1,3 @@
-//! Lost units while collection moves them.
-
 use strobe_nand::NandOp;
 use strobe_ssd::{Command, CopyMode, DataMode, FaultAt, GcMode, GcStream, Hint, Range, build};
 use strobe_types::{Lba, Prng};

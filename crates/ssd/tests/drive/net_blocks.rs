@@ -1,5 +1,3 @@
-//! Blocks that one call of garbage collection gains.
-
 use strobe_ssd::{Allocation, GcStream, POLICIES, SchemeName, build};
 
 use super::setup::{Host as _, T0, config, unit_writes, write_unit};

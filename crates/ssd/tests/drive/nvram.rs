@@ -1,5 +1,3 @@
-//! The rules of the non-volatile write cache, one by one.
-
 use strobe_nand::{ByteMedium, NandOp, StampMedium, Untimed};
 use strobe_ssd::{
     BuildError, Command, CommandKind, DataMode, Device, DriveConfig, Hint, Inspect, NVRAM_RANGES_MAX,

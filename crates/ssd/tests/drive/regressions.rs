@@ -1,5 +1,3 @@
-//! Regressions: bugs found by testing the whole drive.
-
 use strobe_nand::NoMedium;
 use strobe_ssd::{Command, DataMode, Hint, NvramPolicyName, Range, build};
 use strobe_types::{Lba, Request, SimTime};

@@ -1,5 +1,3 @@
-//! Drives that are asked to stop in the middle of their work.
-
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 

@@ -1,5 +1,3 @@
-//! A drive as the disk of a file system, in virtual time.
-
 use strobe_ssd::{Command, CommandError, Hint, Range, Recovery, RecoveryError, Simulated};
 use strobe_types::{Lba, SECTOR_BYTES, SimTime};
 use strobe_workload::files::FileError;

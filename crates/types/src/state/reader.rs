@@ -1,5 +1,3 @@
-//! Reader of saved states.
-
 use std::io::Read;
 
 use super::StateError;

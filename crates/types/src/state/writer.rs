@@ -1,5 +1,3 @@
-//! Writer of saved states.
-
 use std::io::Write;
 
 use super::StateError;

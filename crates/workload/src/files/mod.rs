@@ -4,16 +4,6 @@
 //! requests. The NVRAM paper shows the difference: on a FAT volume with synchronous writes, more than half of
 //! all writes go to a few metadata sectors.
 //!
-//! | workload | stands for |
-//! |---|---|
-//! | [`postmark`] | a mail or news server: many small files (Katcher 1997), byte-exact |
-//! | [`camera`] | a phone that takes and deletes photos |
-//! | [`varmail`] | a mail server that syncs every message (filebench) |
-//! | [`filemicro_delete`] | removing files only (filebench) |
-//! | [`tiobench`] | several threads in large files |
-//! | [`copy_tar`] | copying an archive and unpacking it |
-//! | [`ageing`] | the history of a file system before a benchmark |
-//!
 //! Workloads run on any [`FileSystem`]: [`fat`], a host directory ([`posix`]), or [`NullFileSystem`], which
 //! only validates the calls. Threads of the original programs become flows. A seeded generator interleaves
 //! their steps, so a run is the same on every machine.

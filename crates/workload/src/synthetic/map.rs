@@ -6,10 +6,7 @@ use super::draw::Draw;
 
 const WORD: usize = u64::BITS as usize;
 
-/// Sampling without repetition, as in fio's random map: each slot once per pass.
-///
-/// If a drawn slot was visited, the next unvisited slot is taken, wrapping at the end. A tree of bits finds
-/// that slot in one step per level. Costs 1/8 byte per slot.
+/// Sampling without repetition, as in fio's random map: each slot once per pass. Costs 1/8 byte per slot.
 #[derive(Clone, Debug, State)]
 pub(super) struct RandomMap {
     #[state(skip)]
@@ -109,6 +106,7 @@ impl Draw for RandomMap {
             self.begin_pass();
         }
         let drawn = rng.below(self.slots);
+        // The next unvisited slot, wrapping at the end.
         let free = self.next_free(drawn).or_else(|| self.next_free(0));
         let slot = free.unwrap_or(drawn);
         self.visit(slot);

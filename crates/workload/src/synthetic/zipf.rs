@@ -6,18 +6,11 @@ use strobe_types::{Op, Prng};
 /// Draws rank k − 1 with probability proportional to k^−θ, for k in 1..=n and any θ > 0.
 ///
 /// Rejection-inversion (Hörmann and Derflinger 1996, "Rejection-inversion to generate variates from monotone
-/// discrete distributions"):
-///
-/// 1. draw x from the continuous density x^−θ by inverting its integral H,
-/// 2. round it to k,
-/// 3. accept k with the probability that corrects for the rounding.
+/// discrete distributions").
 ///
 /// More than three draws in four are accepted for any θ and n. fio and YCSB use an approximation (Gray et al.
 /// 1994) that excludes θ = 1. Ranks with a total probability of about 10⁻¹³ or less blur together in double
 /// precision.
-///
-/// Inverting H costs a logarithm and an exponential. The first ranks are therefore looked up in a table,
-/// which makes the same decisions.
 #[derive(Clone, Debug)]
 pub(super) struct Zipf {
     ranks: f64,
@@ -53,7 +46,11 @@ impl Draw for Zipf {
     #[inline(always)]
     fn slot(&mut self, rng: &mut Prng, _op: Op) -> u32 {
         loop {
+            // Draw x from the continuous density x^−θ by inverting its integral H, round it to k, and accept
+            // k with the probability that corrects for the rounding.
             let u = self.area_last + rng.unit() * (self.area_first - self.area_last);
+            // Inverting H costs a logarithm and an exponential; a table makes the same decisions for the
+            // first ranks.
             if u < self.head.end {
                 let (rank, accepted_from) = self.head.find(u);
                 if u >= accepted_from {

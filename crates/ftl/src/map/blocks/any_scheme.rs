@@ -1,5 +1,3 @@
-//! The scheme of a drive.
-
 use strobe_nand::{Nand, When};
 use strobe_types::{Lpn, Stored};
 

@@ -1,5 +1,3 @@
-//! Configuration of a block-mapped drive, and its validation.
-
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use strobe_nand::Nand;

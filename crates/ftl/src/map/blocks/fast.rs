@@ -133,10 +133,10 @@ impl Fast {
         self.merge_full(sectors, now, logical, new)
     }
 
-    /// Writes a sector whose page in the data block is taken. The first sector of a logical block opens the
-    /// sequential log, which takes the next ones in order. All others go to the random log.
+    /// Writes a sector whose page in the data block is taken.
     fn overwrite<N: Nand>(&mut self, sectors: &mut Sectors<N>, now: When, new: New<'_, N>) -> Done {
         let (logical, offset) = sectors.split(new.0.lpn);
+        // The first sector of a logical block opens the sequential log, which takes the next ones in order.
         if offset == 0 {
             let now = self.close(sectors, now, None)?;
             return self.begin(sectors, now, new);

@@ -85,8 +85,7 @@ impl ReplacementBlock {
         }
     }
 
-    /// Collects the newest versions of `logical` in one block and erases the others. The target is the last
-    /// block of the chain if all versions fit, else an erased block.
+    /// Collects the newest versions of `logical` in one block and erases the others.
     fn fold<N: Nand>(&mut self, sectors: &mut Sectors<N>, now: When, logical: u32) -> Done {
         sectors.stats.gc.runs += 1;
         let chain = self.clear(logical);
@@ -117,12 +116,13 @@ impl ReplacementBlock {
         Ok(erased)
     }
 
-    /// True if a walk along the chain finds the newest version of each sector. Pages at an offset are used
-    /// from the first block on; the last used one holds the newest version.
+    /// True if a walk along the chain finds the newest version of each sector.
     fn is_well_formed<N: Nand>(&self, sectors: &Sectors<N>, logical: u32) -> bool {
         let chain = &self.chains[logical as usize];
         sectors.sectors_of(logical).all(|lpn| {
             let offset = sectors.split(lpn).1;
+            // Pages at an offset are used from the first block on; the last used one holds the newest
+            // version.
             let used = chain.iter().take_while(|&&block| !sectors.is_open_at(block, offset)).count();
             let rest_is_free = chain[used..].iter().all(|&block| sectors.is_open_at(block, offset));
             let last = |&block: &BlockId| {

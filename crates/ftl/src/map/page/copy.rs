@@ -1,5 +1,3 @@
-//! The copy command.
-
 use strobe_nand::{Cause, Nand, Unit, Wanted, When};
 use strobe_types::{Lpn, Ppa};
 

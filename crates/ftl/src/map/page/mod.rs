@@ -1,12 +1,5 @@
 //! The page map: a logical unit can be stored at any flash address.
 //!
-//! | Folder | Contents |
-//! |---|---|
-//! | `core/` | Flash, blocks, streams and policies. The only code that programs, maps and erases. |
-//! | `map/` | Map entries, the virtual map of logical copy, and storage: memory, journal or flash. |
-//! | `reclaim/` | Relocation: garbage collection, wear levelling, refresh, folding, retirement. |
-//! | `recover/` | Recovery of the map after a power cut. |
-//!
 //! A host write:
 //!
 //! 1. The drive asks `may_write`: at the `low` watermark or below, the write may stall

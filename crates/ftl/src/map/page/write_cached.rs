@@ -42,9 +42,10 @@ impl<N: Nand, V: VictimPolicy> PageMap<N, V> {
         Ok(finished)
     }
 
-    /// Number of pages that may be written to `stream` in one step. Without timing, a batch fills and folds
-    /// blocks exactly like single commands. A step thus ends at a block boundary and at tick `look_at`.
+    /// Number of pages that may be written to `stream` in one step.
     fn pages_until_choice(&self, stream: StreamId) -> u32 {
+        // Without timing, a batch must fill and fold blocks exactly like single commands. A step thus ends at
+        // a block boundary and at tick `look_at`.
         let Some(slc) = self.core.slc.as_ref().filter(|_| !self.core.nand.is_timed()) else {
             return u32::MAX;
         };

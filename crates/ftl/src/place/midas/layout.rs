@@ -204,11 +204,9 @@ impl Facts {
 
     /// Best layout with at most `groups` groups, not counting the hot one. The hot group has `hot` grains if
     /// it was measured.
-    ///
-    /// 1. If it was not measured, the hot group grows while the gain is large enough.
-    /// 2. Groups are added before the last one, each with its best size.
-    /// 3. In several rounds each group takes its best size, given the others; one may be added.
     pub(super) fn search(&self, hot: u32, groups: usize) -> Option<Layout> {
+        // An unmeasured hot group grows while the gain is large enough. Then groups are added before the last
+        // one, each with its best size.
         let mut layouts = vec![self.smallest(hot)?];
         while layouts.len() < groups {
             let from = &layouts[layouts.len() - 1];

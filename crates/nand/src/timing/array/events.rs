@@ -311,11 +311,11 @@ impl ArrayTiming {
         }
     }
 
-    /// Latest deadline of a host read that takes precedence over the operation of `class`. With a class
-    /// deadline of 0, any read waiting now takes precedence, until `suspend.most` suspends.
+    /// Latest deadline of a host read that takes precedence over the operation of `class`.
     fn resume_by(&self, die: u32, class: Class) -> SimTime {
         let deadlines = &self.config.deadline_ns;
         match deadlines[class as usize] {
+            // Any read waiting now takes precedence, until `suspend.most` suspends.
             0 => self.at(deadlines[Class::HostRead as usize]),
             deadline_ns => (self.dies[die as usize].began + deadline_ns).min(LAST),
         }

@@ -189,14 +189,14 @@ impl ArrayTiming {
         reads.chain(whole).min().map(|(_, class)| class)
     }
 
-    /// Free reader whose queue has the earliest deadline, and the class of its read. While an operation is
-    /// suspended, only host reads due by that operation's deadline count.
+    /// Free reader whose queue has the earliest deadline, and the class of its read.
     fn next_reader(&self, die: u32) -> Option<(u32, Class)> {
         let suspended = self.dies[die as usize].suspended;
         let next = |(at, reader): (u32, &super::Reader)| {
             let queues =
                 if self.readers_per_die == 1 { &self.dies[die as usize].queues } else { &reader.queues };
             let class = match suspended {
+                // Only host reads due by the suspended operation's deadline count.
                 Some(suspended) => queues.has_read_due(suspended.deadline).then_some(Class::HostRead)?,
                 None => queues.choice()?,
             };

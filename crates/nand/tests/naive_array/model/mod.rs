@@ -358,9 +358,10 @@ impl Model {
         }
     }
 
-    /// First activity to end at `time`. Dies come in order; on one die its array (all planes, or the first)
-    /// comes before its bus transfer. Arrays of other independent planes come last, die by die.
+    /// First activity to end at `time`.
     fn first_end(&self, time: u64) -> Option<End> {
+        // Dies come in order; on one die its array (all planes, or the first) comes before its bus transfer.
+        // Arrays of other independent planes come last, die by die.
         let dies = || 0..self.dies.len();
         let whole =
             dies().filter(|&die| self.die_end(die) == Some(time)).map(|die| ((0, die, 0), End::Die(die)));

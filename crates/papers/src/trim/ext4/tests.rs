@@ -1,5 +1,3 @@
-//! Drives of all cases.
-
 use super::*;
 
 // Needs no kernel. An invalid drive would fail an experiment at its first run.

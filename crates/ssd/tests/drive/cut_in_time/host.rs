@@ -1,5 +1,3 @@
-//! A host with several commands outstanding.
-
 use std::collections::BTreeMap;
 
 use strobe_ssd::{

@@ -1,5 +1,3 @@
-//! Device under a FAT volume.
-
 use crate::files::FileError;
 use strobe_types::{SECTOR_BYTES, named};
 

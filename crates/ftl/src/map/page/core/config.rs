@@ -1,5 +1,3 @@
-//! Configuration of a page-mapped drive, and the blocks and memory that the drive needs.
-
 use strobe_types::Geometry;
 
 use crate::capacity::{Capacity, Demand};

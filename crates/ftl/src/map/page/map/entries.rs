@@ -1,5 +1,3 @@
-//! The map: an entry for each logical unit.
-
 use strobe_types::{Lpn, PackedPpa, Ppa, State, Table, nonzero, prefetch_write};
 
 use crate::map::page::map::sharing::Sharing;
@@ -21,7 +19,6 @@ impl Entries {
         self.lpns().skip(first as usize).filter(|&lpn| self.get(lpn).is_some()).count() as u32
     }
 
-    /// The other owner of a shared unit.
     pub(crate) fn other_owner(&self, lpn: Lpn) -> Option<Lpn> {
         self.sharing.as_ref()?.other_owner(lpn, self.get(lpn)?)
     }

@@ -1,5 +1,3 @@
-//! The map and its storage.
-
 pub(crate) mod cmt;
 pub(crate) mod entries;
 pub(crate) mod lists;

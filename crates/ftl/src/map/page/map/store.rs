@@ -1,5 +1,3 @@
-//! Storage of the map.
-
 use strobe_nand::{Nand, When};
 use strobe_types::{BlockId, Lpn, State, StateError, StateReader, StateWriter};
 

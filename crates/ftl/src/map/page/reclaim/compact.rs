@@ -12,8 +12,7 @@ use crate::map::page::reclaim::relocate::{Relocation, Relocator};
 use crate::map::page::reclaim::{Reason, Reclaimer};
 use crate::place::StreamId;
 
-/// Decides when collection must compact translation pages. A policy may keep choosing fully valid blocks. The
-/// map updates of their copies can use up all space that other victims gain.
+/// Decides when collection must compact translation pages.
 pub(crate) struct Compaction {
     most_free: u32,
     stalled: u32,
@@ -27,6 +26,8 @@ impl Compaction {
     /// Number of erased blocks that compaction must reach before the next victim: 0, or always `target` once
     /// collection has stalled.
     pub(crate) fn wanted(&mut self, free: u32, target: u32, geometry: &Geometry) -> u32 {
+        // A policy may keep choosing fully valid blocks. The map updates of their copies can use up all space
+        // that other victims gain.
         let stalled_max = 8 + 4 * Frontier::lanes_of(geometry);
         // Stalled: too many victims have passed without a new maximum of erased blocks. From now on,
         // compaction regains the space of a victim's map updates before the next victim.

@@ -192,7 +192,6 @@ impl<N: Nand, V: VictimPolicy> Relocator<'_, N, V> {
         task.runs.extend(placed.chunk_by(|a, b| a.0 == b.0).map(|run| (run[0].0, run.len())));
     }
 
-    /// Moves the units of `task`, stream by stream.
     fn move_placed(
         &mut self,
         now: When,
@@ -213,7 +212,6 @@ impl<N: Nand, V: VictimPolicy> Relocator<'_, N, V> {
         Ok(finished)
     }
 
-    /// Copies `units` to `stream` in chunks.
     #[inline(never)]
     fn move_units(
         &mut self,

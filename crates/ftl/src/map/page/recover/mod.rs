@@ -121,7 +121,6 @@ impl<N: Nand, V: VictimPolicy> PageMap<N, V> {
         self.restore_reserve(report.now());
     }
 
-    /// Restores the reserve of erased blocks.
     fn restore_reserve(&mut self, now: When) {
         // A power cut during collection leaves copies without the erases of their victims. The next power cut
         // could then use up the free pages of open blocks.

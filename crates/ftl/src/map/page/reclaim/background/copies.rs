@@ -1,5 +1,3 @@
-//! In-flight copies: sources and destinations.
-
 use strobe_types::{Ppa, Stored};
 
 use crate::map::page::reclaim::background::Background;
@@ -26,7 +24,6 @@ impl Background {
         }
     }
 
-    /// Source of the in-flight copy at `ppa`.
     pub(crate) fn source_of(&self, ppa: Ppa) -> Option<Ppa> {
         self.copies.values().find_map(|copies| {
             let mut before = 0;

@@ -46,7 +46,7 @@ fn collection_begins_above_what_the_parts_of_a_drive_keep_in_hand() {
     assert_eq!(leveled.gc.runs, plain.gc.runs);
     assert_eq!(leveled.time.virtual_ns, plain.time.virtual_ns);
     // A lower watermark would never be reached.
-    let low = format!("[drive.ftl.gc]\npace_blocks = 34\n{LEVELED}");
+    let low = format!("[drive.ftl.gc]\nlow_watermark_blocks = 34\n{LEVELED}");
     let error = attempt(&collected(&low)).expect_err("34 blocks are always kept");
     assert!(
         error.contains("low_watermark_blocks is 34") && error.contains("the 34 erased blocks"),
@@ -65,7 +65,7 @@ fn a_paged_map_does_not_make_the_host_wait_for_whole_victims() {
         run(&collected(&text)).jobs[0].write.clat_ns.max
     };
     let by_default = mark("");
-    let by_hand = mark("[drive.ftl.gc]\npace_blocks = 70\nsoft_blocks = 85");
+    let by_hand = mark("[drive.ftl.gc]\nlow_watermark_blocks = 70\nhigh_watermark_blocks = 85");
     assert!(by_default < 2 * by_hand, "{by_default} ns by default, {by_hand} ns with marks given");
 }
 

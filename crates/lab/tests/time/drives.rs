@@ -71,7 +71,7 @@ impl Drive {
         let marks = match mode {
             "background" => {
                 format!(
-                    "low_watermark_blocks = {}\nsoft_blocks = {}\n",
+                    "low_watermark_blocks = {}\nhigh_watermark_blocks = {}\n",
                     self.low_watermark_blocks, self.high_watermark_blocks
                 )
             }

@@ -141,9 +141,10 @@ impl<N: Nand, V: VictimPolicy> PageMap<N, V> {
     ) -> Done {
         let mut now = now;
         // Victims in progress must never run out of space for their copies.
+        // Without a block to open, the host takes space from copies only on a stream that they share.
         if N::TIMED
-            && self.core.blocks.emptying > 0
-            && !self.background.has_space_for_copies(&self.core, stream)
+            && self.core.streams.table.is_of_copies(stream)
+            && !self.core.leaves_copies(self.core.blocks.free.count())
         {
             now = self.reclaimer().collect(now)?;
         }

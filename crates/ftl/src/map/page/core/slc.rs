@@ -232,6 +232,9 @@ impl<N: Nand, V: VictimPolicy> Core<N, V> {
         let lanes = self.streams[HOST].lanes();
         let kept = self.space.min_free_blocks + lanes + self.config.net_blocks.max(1);
         let spare = self.blocks.free.count().saturating_sub(kept);
+        if !self.leaves_copies(self.blocks.free.count().saturating_sub(1)) {
+            return 0;
+        }
         // With background collection, only free space above the `high` watermark is spare.
         let beyond = match self.space.watermarks {
             Some(watermarks) => {

@@ -38,6 +38,8 @@ pub(crate) struct FreeSpace {
     /// Sum of the credits of the victims in progress, in units. A victim's credit is a share of its block,
     /// proportional to the valid units already moved or overwritten.
     pub(crate) credit: u64,
+    /// Valid units that the victims in progress still have to move, as of their last count.
+    pub(crate) copies_left: u64,
     #[state(skip)]
     pub(crate) groups: Groups,
     /// Reclaim group selected for free-space checks.
@@ -47,7 +49,7 @@ pub(crate) struct FreeSpace {
 
 impl FreeSpace {
     pub(crate) fn new(min_free_blocks: u32, watermarks: Option<Watermarks>, groups: Groups) -> Self {
-        Self { min_free_blocks, watermarks, credit: 0, groups, group: 0 }
+        Self { min_free_blocks, watermarks, credit: 0, copies_left: 0, groups, group: 0 }
     }
 }
 
@@ -89,6 +91,26 @@ impl<N: Nand, V: VictimPolicy> Core<N, V> {
     }
 
     /// True if collection must run before the host gets a block.
+    /// True if `erased` blocks suffice for the copies of all victims in progress, even if the host fills the open
+    /// blocks that it shares with them.
+    ///
+    /// Copies need the blocks that their units fill. One more per stream covers the units behind the last whole
+    /// block. Example: 2 victims with 300 units left together, blocks of 256 units, one copy stream: 3 blocks.
+    #[inline]
+    pub(crate) fn leaves_copies(&self, erased: u32) -> bool {
+        let victims = self.blocks.emptying;
+        if victims == 0 || self.space.copies_left == 0 {
+            return true;
+        }
+        let table = &self.streams.table;
+        let most = victims.saturating_mul(table.victim_streams.into());
+        let rest = most.min(table.copies.len() as u32) + self.config.fault_reserve;
+        // No victim has more units than a block.
+        let per_block = u64::from(self.nand.geometry().units_per_block());
+        erased >= victims + rest
+            || u64::from(erased) >= self.space.copies_left.div_ceil(per_block) + u64::from(rest)
+    }
+
     pub(crate) fn must_collect(&self) -> bool {
         self.free_blocks() < self.space.min_free_blocks || !self.blocks.retiring.is_empty()
     }

@@ -308,7 +308,9 @@ impl<N: Nand, V: VictimPolicy> Core<N, V> {
         if is_for_host(cause) {
             self.space.group = self.streams.table.group_of(stream);
         }
-        if is_for_host(cause) && stream != self.streams.table.slc && self.must_collect() {
+        // Copies of victims in progress keep their blocks.
+        let is_short = self.must_collect() || !self.leaves_copies(self.blocks.free.count().saturating_sub(1));
+        if is_for_host(cause) && stream != self.streams.table.slc && is_short {
             match self.take_over(stream) {
                 Some(full) => ready = self.nand.both(now, full),
                 // Stop-the-world collection.

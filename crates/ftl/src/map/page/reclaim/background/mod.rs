@@ -151,6 +151,7 @@ impl<N: Nand, V: VictimPolicy> Reclaimer<'_, N, V> {
         self.core.show_victim(block);
         self.core.take(block);
         self.core.blocks.begin_emptying(block);
+        self.core.space.copies_left += u64::from(valid);
         let geometry = self.core.nand.geometry();
         let next = geometry.first_unit(block);
         let end = next.plus(geometry.units_per_block());
@@ -269,7 +270,9 @@ impl<N: Nand, V: VictimPolicy> Reclaimer<'_, N, V> {
     fn update_credit(&mut self, number: u64) {
         let per_block = u64::from(self.core.nand.geometry().units_per_block());
         let Some(victim) = self.background.victims.get_mut(number) else { return };
-        victim.left = self.core.blocks.valid[victim.block.index()];
+        let left = self.core.blocks.valid[victim.block.index()];
+        self.core.space.copies_left -= u64::from(victim.left - left);
+        victim.left = left;
         let done = u64::from(victim.valid.saturating_sub(victim.left));
         let credited = match victim.valid {
             // A block permanently in SLC mode returns to the cache: no credit.
@@ -284,6 +287,7 @@ impl<N: Nand, V: VictimPolicy> Reclaimer<'_, N, V> {
     fn remove_victim(&mut self, number: u64) -> Option<BlockId> {
         let victim = self.background.victims.remove(number)?;
         self.core.space.credit -= victim.credited;
+        self.core.space.copies_left -= u64::from(victim.left);
         self.core.blocks.emptying -= 1;
         self.background.erasing -= u32::from(victim.is_erasing);
         Some(victim.block)

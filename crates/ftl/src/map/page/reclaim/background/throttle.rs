@@ -15,7 +15,6 @@ use crate::map::page::core::slc::WhenFull;
 use crate::map::page::core::space::Watermarks;
 use crate::map::page::reclaim::Reclaimer;
 use crate::map::page::reclaim::background::Background;
-use crate::place::StreamId;
 
 impl Background {
     /// True if the host may write `units` now, without waiting for collection.
@@ -26,36 +25,22 @@ impl Background {
         if !self.is_at_work() || core.end_of_life.is_some() {
             return true;
         }
-        let spare = core.blocks_for_host();
+        let (spare, erased) = (core.blocks_for_host(), core.blocks.free.count());
         let table = &core.streams.table;
         let lanes = Frontier::lanes_of(core.nand.geometry()) * table.host.len() as u32;
-        if spare < lanes && core.blocks.retiring.is_empty() {
+        let may_be_short = spare < lanes || !core.leaves_copies(erased.saturating_sub(lanes));
+        if may_be_short && core.blocks.retiring.is_empty() {
             let geometry = core.nand.geometry();
             let pages = units.div_ceil(geometry.units_per_page());
             // The streams of the units are not chosen yet: each host stream counts as if it got all pages.
-            let opened = |stream| core.streams[stream].blocks_for(pages, geometry.pages_per_block());
-            if table.host_streams().map(opened).sum::<u32>() > spare {
+            let blocks = |stream| core.streams[stream].blocks_for(pages, geometry.pages_per_block());
+            let opened = table.host_streams().map(blocks).sum::<u32>();
+            let takes_space = opened > 0 || table.host_streams().any(|stream| table.is_of_copies(stream));
+            if opened > spare || (takes_space && !core.leaves_copies(erased.saturating_sub(opened))) {
                 return false;
             }
         }
         core.free_units() > core.units_of(watermarks.low)
-    }
-
-    /// True if the copies of all victims in progress find space even if host data fills the open blocks of
-    /// `stream`.
-    #[inline]
-    pub(crate) fn has_space_for_copies<N: Nand, V: VictimPolicy>(
-        &self,
-        core: &Core<N, V>,
-        stream: StreamId,
-    ) -> bool {
-        // One erased block per victim and one for a failed program suffice. A stream that only the host
-        // writes takes no space from copies.
-        if core.blocks.free.count() > core.blocks.emptying || !core.streams.table.is_of_copies(stream) {
-            return true;
-        }
-        let left: u32 = self.victims.values().map(|victim| core.blocks.valid[victim.block.index()]).sum();
-        left.div_ceil(core.nand.geometry().units_per_block()) < core.blocks.free.count()
     }
 
     /// True if the host may write `units` now, to the SLC cache or to normal blocks.
@@ -95,17 +80,13 @@ impl<N: Nand, V: VictimPolicy> Reclaimer<'_, N, V> {
             return true;
         }
         let geometry = self.core.nand.geometry();
-        // Blocks for the units left, one for each full lane of the copy streams, and two in reserve.
-        let left: u64 = self.background.victims.values().map(|victim| u64::from(victim.left)).sum();
-        let wanted = (left / u64::from(geometry.units_per_block())) as u32
-            + self
-                .core
-                .streams
-                .table
-                .copy_streams()
-                .map(|to| self.core.streams[to].full_lanes())
-                .sum::<u32>()
-            + 2;
+        let table = &self.core.streams.table;
+        let full = table.copy_streams().map(|to| self.core.streams[to].full_lanes()).sum::<u32>();
+        // Blocks for the units left, one for each full lane of the copy streams, and two in reserve; at least those
+        // of `leaves_copies` with one victim more.
+        let streams = (self.core.blocks.emptying + 1).saturating_mul(table.victim_streams.into());
+        let behind = (full + 2).max(streams.min(table.copies.len() as u32) + 1);
+        let wanted = (self.core.space.copies_left / u64::from(geometry.units_per_block())) as u32 + behind;
         self.core.blocks.free.count() > wanted
     }
 

@@ -24,7 +24,7 @@ impl<N: Nand, V: VictimPolicy> Reclaimer<'_, N, V> {
         self.background.is_collecting_whole = false;
         // Without the sources of in-flight copies, a read goes to the copy and waits for its program.
         self.background.copies.clear();
-        (self.core.space.credit, self.background.erasing) = (0, 0);
+        (self.core.space.credit, self.core.space.copies_left, self.background.erasing) = (0, 0, 0);
         // Each victim is emptied in one call. If that fails, the victim keeps its unmoved data and retires.
         while let Some(number) = self.background.victims.oldest() {
             let Some(victim) = self.background.victims.remove(number) else {

@@ -15,6 +15,7 @@
 //! |---|---|
 //! | `high` | `collect_in_background`: after host writes and copies, and after each background step |
 //! | `low` | `may_write`: before a write, while victims are in progress |
+//! | `leaves_copies` | `may_write`, `fill`, `open_block`: before the host takes space that copies need |
 //! | `min_free_blocks` | `may_write`: if the write would open blocks; `open_block`: before it opens one |
 //!
 //! [`relocate`] empties blocks for any [`Reason`].

@@ -4,7 +4,8 @@
 //! 2. Between `low` and `high`, victims are in progress. Less free space means more victims.
 //! 3. At `low` or below, the host waits while victims are in progress, and gets only the space that
 //!    collection frees.
-//! 4. Below `min_free_blocks`, the host opens no block. A write that cannot wait stops the world.
+//! 4. Below `min_free_blocks`, or if the copies of victims in progress need them, the host opens no blocks. A
+//!    write that cannot wait stops the world.
 
 use strobe_nand::Nand;
 

@@ -141,8 +141,8 @@ def die_time_is_that_of_the_erases(case: Case) -> None:
     planes, erase_ns = case.nand["planes_per_die"], case.nand["erase_ns"]
     erases, held = case.result["nand"]["erase"]["total"], dies["by_class"]["erase"]
     # Erases in flight: each plane may have a victim, and each unit in flight may have started another collection,
-    # of twice the mean number of erases.
-    each = max(1, 2 * erases / max(1, case.host["pages_written"]))
+    # of twice the mean number of victims.
+    each = max(1, 2 * case.result["gc"]["victims"] / max(1, case.host["pages_written"]))
     edge = 2 * case.dies * planes + (case.in_flight_units + case.buffered_units) * each
     # A command waits while a page transfer occupies the bus.
     bus_ns = 0 if not case.nand.get("command_ns") else 40 * case.nand["command_ns"] + case.page_transfer_ns * 40

@@ -90,7 +90,6 @@ impl<N: Nand, V: VictimPolicy> Core<N, V> {
         }
     }
 
-    /// True if collection must run before the host gets a block.
     /// True if `erased` blocks suffice for the copies of all victims in progress, even if the host fills the open
     /// blocks that it shares with them.
     ///
@@ -111,6 +110,7 @@ impl<N: Nand, V: VictimPolicy> Core<N, V> {
             || u64::from(erased) >= self.space.copies_left.div_ceil(per_block) + u64::from(rest)
     }
 
+    /// True if collection must run before the host gets a block.
     pub(crate) fn must_collect(&self) -> bool {
         self.free_blocks() < self.space.min_free_blocks || !self.blocks.retiring.is_empty()
     }

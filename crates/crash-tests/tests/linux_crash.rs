@@ -141,7 +141,7 @@ fn what_was_synced_survives_power_cuts() {
 /// `STROBE_CRASH_CUTS` sets another number, `STROBE_CRASH_ONLY` selects configurations by a part of their names.
 /// `STROBE_CRASH_AT` sets the operation to cut, as OPERATION or OPERATION+AGAIN.
 #[test]
-#[ignore = "200 cuts per file system, many minutes: make test-long"]
+#[ignore = "100 cuts per file system, many minutes: make test-long"]
 fn what_was_synced_survives_many_power_cuts() {
     let number = std::env::var("STROBE_CRASH_CUTS").ok().and_then(|text| text.parse().ok());
     let only = std::env::var("STROBE_CRASH_ONLY").unwrap_or_default();

@@ -247,18 +247,18 @@ fn block_mapped_drives_lose_nothing_durable_while_they_are_at_work() {
 
 #[test]
 #[ignore = "minutes long: make test-long"]
-fn page_mapped_drives_lose_nothing_durable_in_millions_of_cuts() {
-    torture_until(Kind::Page, 3_000_000, 1_000_000);
+fn page_mapped_drives_lose_nothing_durable_in_a_million_cuts() {
+    torture_until(Kind::Page, 1_000_000, 1_000_000);
 }
 
 #[test]
 #[ignore = "minutes long: make test-long"]
-fn drives_with_an_slc_cache_lose_nothing_durable_in_millions_of_cuts() {
-    torture_until(Kind::Slc, 2_000_000, 3_000_000);
+fn drives_with_an_slc_cache_lose_nothing_durable_in_a_million_cuts() {
+    torture_until(Kind::Slc, 1_000_000, 3_000_000);
 }
 
 #[test]
 #[ignore = "minutes long: make test-long"]
-fn block_mapped_drives_lose_nothing_durable_in_millions_of_cuts() {
-    torture_until(Kind::Block, 1_500_000, 2_000_000);
+fn block_mapped_drives_lose_nothing_durable_in_a_million_cuts() {
+    torture_until(Kind::Block, 1_000_000, 2_000_000);
 }

@@ -103,11 +103,11 @@ pub(super) const OF_DRIVES: &[Rule] = &[
         counts: |e| e.drive.ftl.gc.mode == GcMode::Background,
     },
     Rule {
-        keys: &["drive.ftl.gc.victims", "drive.ftl.gc.read_pages"],
-        switches: &["drive.ftl.placement.scheme", "drive.ftl.mapping", "drive.ftl.durable_map"],
-        wants: "drive.ftl.mapping = \"page\" without map pages, and drive.ftl.placement.scheme is not \
-                \"sorted\"; these move whole victims",
-        counts: |e| e.drive.ftl.placement.scheme != SchemeName::Sorted && !has_map_pages(e),
+        keys: &["drive.ftl.gc.victims"],
+        switches: &["drive.ftl.placement.scheme"],
+        wants: "drive.ftl.placement.scheme is not \"sorted\", which empties as many victims together as gain a block, \
+                or drive.ftl.slc_cache is on",
+        counts: |e| e.drive.ftl.placement.scheme != SchemeName::Sorted || e.drive.ftl.slc_cache.is_on(),
     },
     Rule {
         keys: &["drive.ftl.gc.net_blocks"],

@@ -189,7 +189,7 @@ pub trait Timing: Clone + State {
         self.clone()
     }
 
-    /// Operations waiting for or running on `die`.
+    /// Operations issued to `die` and incomplete, those that wait for another operation included.
     fn backlog(&self, _die: u32) -> u32 {
         0
     }

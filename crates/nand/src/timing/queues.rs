@@ -31,12 +31,15 @@ pub(super) struct Queues {
     queues: [Queue; Class::ALL.len()],
     /// Waiting operations; a train counts its pages. For a die, includes reads that wait at its planes.
     pub(super) waiting: u32,
+    /// Issued operations of a die that wait for others or for a time, and are in no queue yet. Not counted with
+    /// issue in order.
+    pub(super) unready: u32,
 }
 
 impl Default for Queues {
     fn default() -> Self {
         let empty = Queue { runs_out: (SimTime::ZERO, 0), head: NONE, tail: NONE };
-        Self { queued: 0, queues: [empty; Class::ALL.len()], waiting: 0 }
+        Self { queued: 0, queues: [empty; Class::ALL.len()], waiting: 0, unready: 0 }
     }
 }
 

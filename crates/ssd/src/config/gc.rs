@@ -42,8 +42,8 @@ defaults! {
         /// once). Default background.
         pub mode: GcMode = GcMode::Background;
         /// High watermark of background collection: victims are chosen while free space is below this many
-        /// blocks. Free space is the erased blocks plus the unwritten part of open ones. 0: chosen to suit
-        /// the drive. Default 0.
+        /// blocks, or few blocks are erased. Free space is the erased blocks plus the unwritten part of open
+        /// ones. 0: chosen to suit the drive. Default 0.
         #[schemars(range(min = 0, max = 16_777_216))]
         pub high_watermark_blocks: u32 = 0;
         /// Low watermark of background collection: while free space is at most this many blocks and victims are in

@@ -24,6 +24,7 @@ mod placement;
 mod power_cut;
 mod read_errors;
 mod regressions;
+mod saturated;
 mod setup;
 mod slc_cache;
 mod state;

@@ -15,10 +15,10 @@ use crate::cut_in_time::fill;
 use crate::setup;
 
 #[derive(Clone, Copy, Debug)]
-struct Depths {
-    readers: u64,
-    writers: u64,
-    flushers: u64,
+pub(crate) struct Depths {
+    pub(crate) readers: u64,
+    pub(crate) writers: u64,
+    pub(crate) flushers: u64,
 }
 
 impl Depths {
@@ -76,13 +76,13 @@ fn bound_ns(config: &DriveConfig, depths: Depths) -> u64 {
     ((waiting_ns + 2 * once_ns) as f64 / (1.0 - share)) as u64
 }
 
-struct Loops {
-    drive: Box<dyn Simulated>,
-    depths: Depths,
-    rng: Prng,
-    now: SimTime,
-    longest_ns: u64,
-    done: [u64; 3],
+pub(crate) struct Loops {
+    pub(crate) drive: Box<dyn Simulated>,
+    pub(crate) depths: Depths,
+    pub(crate) rng: Prng,
+    pub(crate) now: SimTime,
+    pub(crate) longest_ns: u64,
+    pub(crate) done: [u64; 3],
 }
 
 impl Loops {
@@ -107,9 +107,14 @@ impl Loops {
         self.drive.submit(self.now, tag, &command, data);
     }
 
-    /// False at end of life.
-    fn run(&mut self, until: SimTime, most: u64) -> bool {
+    /// Submits the first commands and runs. False at end of life.
+    pub(crate) fn run(&mut self, until: SimTime, most: u64) -> bool {
         (0..self.depths.all()).for_each(|tag| self.submit(tag));
+        self.resume(until, most)
+    }
+
+    /// Runs until `until` or `most` completions in all. False at end of life.
+    pub(crate) fn resume(&mut self, until: SimTime, most: u64) -> bool {
         let mut completions: Vec<Completion> = Vec::new();
         while self.now < until && self.done.iter().sum::<u64>() < most {
             let next = self.drive.next_event().expect("commands are outstanding");
@@ -188,7 +193,7 @@ fn compare_all(kind: Kind, seeds: std::ops::Range<u64>) {
         conclusive += u32::from(compare(kind, seed.get()) == Some(true));
         all += 1;
     }
-    assert!(conclusive > 0 || !is_whole, "none of {all} drives apply_step on for longer than the bound");
+    assert!(conclusive > 0 || !is_whole, "none of {all} drives ran for longer than the bound");
 }
 
 #[test]

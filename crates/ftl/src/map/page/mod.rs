@@ -119,7 +119,7 @@ impl<N: Nand, V: VictimPolicy> PageMap<N, V> {
         let geometry = core.nand.geometry();
         let row_pages = core.config.batch(geometry.spec().planes_per_die);
         let background =
-            Background::new(core.space.watermarks, row_pages, core.config.streams().copies.len(), geometry);
+            Background::new(core.space.watermarks, row_pages, core.streams.ids().len(), geometry);
         Self { core, relocation: Relocation::default(), background }
     }
 

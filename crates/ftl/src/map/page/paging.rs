@@ -166,7 +166,9 @@ impl<N: Nand, V: VictimPolicy> Pager<'_, N, V> {
     fn reclaim_if_short(&mut self, now: When) -> Result<When, FtlError> {
         self.0.core.check_stop()?;
         // The program itself must not collect, as collection programs translation pages.
-        let has_space = self.0.core.streams[self.0.core.streams.table.translation].next_pages().is_some();
+        let stream = self.0.core.streams.table.translation;
+        let has_space = self.0.core.streams[stream].next_pages().is_some()
+            || (self.0.core.must_collect() && self.0.core.streams[stream].turn_to_open_lane());
         if !has_space && self.0.core.must_collect() { self.0.collect(now) } else { Ok(now) }
     }
 

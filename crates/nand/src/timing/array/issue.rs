@@ -77,13 +77,13 @@ impl ArrayTiming {
     #[inline(always)]
     pub(super) fn issued(&mut self, op: u32) -> When {
         let ticket = self.ops.ticket(op);
-        if self.ops.release(op) {
-            match self.in_order {
-                None => self.queue(op),
-                Some(_) => {
-                    self.fill_slot();
-                }
+        match (self.ops.release(op), &self.in_order) {
+            (true, None) => self.queue(op),
+            (true, Some(_)) => {
+                self.fill_slot();
             }
+            (false, None) => self.dies[self.ops[op].die as usize].queues.unready += 1,
+            (false, Some(_)) => {}
         }
         When::With(ticket)
     }
@@ -173,6 +173,7 @@ impl ArrayTiming {
                 let token = self.ops.done(op, &mut self.ready);
                 self.report(token);
             } else if self.in_order.is_none() {
+                self.dies[self.ops[op].die as usize].queues.unready -= 1;
                 self.queue(op);
             }
         }

@@ -403,7 +403,7 @@ impl Timing for ArrayTiming {
 
     fn backlog(&self, die: u32) -> u32 {
         let die = &self.dies[die as usize];
-        die.queues.waiting + u32::from(die.phase != Phase::Idle)
+        die.queues.waiting + die.queues.unready + u32::from(die.phase != Phase::Idle)
     }
 
     fn busy_dies(&self) -> u32 {

@@ -264,7 +264,9 @@ impl Model {
     }
 
     pub(crate) fn backlog(&self, die: usize) -> u32 {
-        self.dies[die].queue.len() as u32 + u32::from(self.is_busy(die))
+        let waits = |op: &&Op| op.state == State::Waiting && op.kind != Kind::Join && op.target.die == die;
+        let waiting = self.ops.iter().filter(waits).count();
+        (waiting + self.dies[die].queue.len()) as u32 + u32::from(self.is_busy(die))
     }
 
     fn is_busy(&self, die: usize) -> bool {

@@ -21,7 +21,8 @@ pub(crate) enum BlockState {
     Reserved,
     /// Background victim.
     Emptying,
-    /// Failed program or failed relocation. The block will be emptied and then marked bad.
+    /// Failed program or failed relocation. The block will be emptied, perhaps as a background victim, and then
+    /// marked bad.
     Retiring,
     Bad,
     /// Part of the map's log.
@@ -190,9 +191,15 @@ impl Blocks {
 
     #[cold]
     pub(crate) fn retire(&mut self, block: BlockId) {
-        if self.state(block) != BlockState::Retiring {
-            self.states[block.index()] = BlockState::Retiring;
+        self.states[block.index()] = BlockState::Retiring;
+        if !self.retiring.contains(&block) {
             self.retiring.push(block);
         }
+    }
+
+    /// Retiring block that no background victim is.
+    #[inline]
+    pub(crate) fn next_to_retire(&self) -> Option<BlockId> {
+        self.retiring.iter().rev().copied().find(|&block| self.state(block) == BlockState::Retiring)
     }
 }

@@ -170,7 +170,10 @@ impl<N: Nand, V: VictimPolicy> Checker<'_, N, V> {
                 BlockState::Cached => pages == self.0.nand.slc_pages() && is_slc,
                 BlockState::Bad | BlockState::Meta => valid == 0,
                 // An empty victim may already count as erased, while its erase is in flight.
-                BlockState::Emptying => pages == self.0.nand.pages_of(block) || valid == 0,
+                BlockState::Emptying => {
+                    let is_retiring = self.0.blocks.retiring.contains(&block);
+                    pages == self.0.nand.pages_of(block) || valid == 0 || is_retiring
+                }
                 BlockState::Open | BlockState::Retiring => true,
             };
             ensure!(fits, "{block:?} is {state:?} with {pages} pages programmed and {valid} valid units");

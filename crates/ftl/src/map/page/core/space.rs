@@ -5,6 +5,7 @@ use strobe_types::State;
 
 use crate::gc::VictimPolicy;
 use crate::map::page::core::Core;
+use crate::map::page::core::config::PageMapConfig;
 use crate::map::page::core::groups::Groups;
 use crate::map::page::core::streams::HOST;
 
@@ -66,6 +67,30 @@ impl<N: Nand, V: VictimPolicy> Core<N, V> {
             + self.space.credit
     }
 
+    /// Units by which free space is short of what background collection maintains: of `high`, or of as many
+    /// erased blocks above `min_free_blocks` as `high` is above `low`.
+    ///
+    /// Free pages of many open blocks can hide a lack of erased blocks: a stream of 128 lanes fills its open
+    /// blocks at the same time, and then opens 128.
+    #[inline]
+    pub(crate) fn short_units(&self, watermarks: Watermarks) -> u64 {
+        let Watermarks { high, low, .. } = watermarks;
+        let erased = self.units_of(self.blocks.free.count()) + self.space.credit;
+        let least = self.space.min_free_blocks + self.blocks_for_evictions();
+        let of_erased = self.units_of(least + high.saturating_sub(low));
+        let short = self.units_of(high).saturating_sub(self.free_units());
+        short.max(of_erased.saturating_sub(erased))
+    }
+
+    /// Blocks for the translation pages of all dirty entries: while the host's writes wait, its reads may still
+    /// evict them. 0 without demand paging.
+    #[inline]
+    pub(crate) fn blocks_for_evictions(&self) -> u32 {
+        self.store
+            .paged()
+            .map_or(0, |translation| translation.pages.div_ceil(self.nand.geometry().pages_per_block()) + 1)
+    }
+
     /// Erased blocks of the selected reclaim group.
     pub(crate) fn free_blocks(&self) -> u32 {
         let FreeSpace { groups, group, .. } = self.space;
@@ -98,21 +123,33 @@ impl<N: Nand, V: VictimPolicy> Core<N, V> {
     #[inline]
     pub(crate) fn leaves_copies(&self, erased: u32) -> bool {
         let victims = self.blocks.emptying;
-        if victims == 0 || self.space.copies_left == 0 {
+        if victims == 0 || (self.space.copies_left == 0 && !self.store.is_paged()) {
             return true;
         }
         let table = &self.streams.table;
         let most = victims.saturating_mul(table.victim_streams.into());
-        let rest = most.min(table.copies.len() as u32) + self.config.fault_reserve;
+        let others = u32::from(self.policies.leveler.is_some()) + self.blocks_for_updates(0);
+        let rest = most.min(table.copies.len() as u32) + others + self.config.fault_reserve;
         // No victim has more units than a block.
         let per_block = u64::from(self.nand.geometry().units_per_block());
         erased >= victims + rest
             || u64::from(erased) >= self.space.copies_left.div_ceil(per_block) + u64::from(rest)
     }
 
+    /// Blocks for the translation pages of the victims in progress, and of one more with `units` valid units: their
+    /// updates, and copies of translation pages. 0 without demand paging.
+    pub(crate) fn blocks_for_updates(&self, units: u32) -> u32 {
+        let Some(translation) = self.store.paged() else { return 0 };
+        // Each unit to move outdates at most one page, and each victim each page at most once.
+        let victims = u64::from(self.blocks.emptying + u32::from(units > 0));
+        let moved = self.space.copies_left + u64::from(units) + translation.updates_left() as u64;
+        let pages = moved.min((victims + 1) * u64::from(translation.pages)).min(u64::from(u32::MAX));
+        PageMapConfig::translation_blocks(self.nand.geometry(), pages as u32) + 1
+    }
+
     /// True if collection must run before the host gets a block.
     pub(crate) fn must_collect(&self) -> bool {
-        self.free_blocks() < self.space.min_free_blocks || !self.blocks.retiring.is_empty()
+        self.free_blocks() < self.space.min_free_blocks || self.blocks.next_to_retire().is_some()
     }
 
     /// True if `target` blocks are erased. The open block of a stream shared by host and copies counts.
@@ -124,9 +161,5 @@ impl<N: Nand, V: VictimPolicy> Core<N, V> {
         let goes_on = shares_host && !self.streams.is_by_address;
         let left_open = u32::from(goes_on && self.streams[HOST].next_pages().is_some());
         self.free_blocks() + left_open >= target
-    }
-
-    pub(crate) fn folds_in_steps(&self) -> bool {
-        self.space.watermarks.is_some() && !self.policies.sorts_victims()
     }
 }

@@ -203,7 +203,7 @@ impl Streams {
         }
     }
 
-    pub(crate) fn ids(&self) -> impl Iterator<Item = StreamId> + use<> {
+    pub(crate) fn ids(&self) -> impl ExactSizeIterator<Item = StreamId> + use<> {
         (0..self.frontiers.len() as u8).map(StreamId::new)
     }
 

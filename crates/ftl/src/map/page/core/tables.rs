@@ -3,9 +3,9 @@
 use strobe_nand::{Cause, Nand, Payload, Unit, When};
 use strobe_types::{Lpn, Ppa};
 
-use crate::Done;
 use crate::gc::VictimPolicy;
 use crate::map::page::core::Core;
+use crate::{Done, FtlError};
 
 /// Reason for programming a translation page.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -103,18 +103,31 @@ impl<N: Nand, V: VictimPolicy> TablePages<'_, N, V> {
     pub(crate) fn update_moved(&mut self, now: When) -> Done {
         let mut finished = now;
         while self.0.store.is_paged()
-            && let translation = self.0.store.translation()
-            && let Some(page) = translation.moved.pop()
+            && let Some(page) = self.0.store.translation().next_update(false)
         {
-            let Some(lpn) = translation.entries(page).next() else { continue };
-            match self.write(now, Update::Moved, lpn) {
-                Ok(done) => finished = self.0.nand.both(finished, done),
-                Err(error) => {
-                    self.0.store.translation().moved.push(page);
-                    return Err(error);
-                }
-            }
+            let done = self.update(now, page)?;
+            finished = self.0.nand.both(finished, done);
         }
         Ok(finished)
+    }
+
+    /// Updates up to `most` translation pages of the present round. `None` if none is left.
+    pub(crate) fn update_some(&mut self, now: When, most: u32) -> Result<Option<When>, FtlError> {
+        let mut finished = None;
+        for _ in 0..most {
+            let Some(page) = self.0.store.translation().next_update(true) else { break };
+            let done = self.update(now, page)?;
+            finished = Some(finished.map_or(done, |finished| self.0.nand.both(finished, done)));
+        }
+        Ok(finished)
+    }
+
+    fn update(&mut self, now: When, page: u32) -> Done {
+        let Some(lpn) = self.0.store.translation().entries(page).next() else { return Ok(now) };
+        let done = self.write(now, Update::Moved, lpn);
+        if done.is_err() {
+            self.0.store.translation().put_update_back(page);
+        }
+        done
     }
 }

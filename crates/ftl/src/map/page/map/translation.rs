@@ -104,7 +104,9 @@ pub(crate) struct Translation {
     has_exchanged: bool,
     pub(crate) cmt: Cmt,
     /// Translation pages with outdated addresses of moved units, to be programmed before the next erase.
-    pub(crate) moved: Vec<u32>,
+    moved: Vec<u32>,
+    /// Those of them that the present round of background updates programs.
+    due: Vec<u32>,
     pub(crate) lists: OwnerLists,
     pub(crate) blocks: Vec<BlockId>,
     #[state(table)]
@@ -142,6 +144,7 @@ impl Translation {
             cmt,
             trims,
             moved: Vec::new(),
+            due: Vec::new(),
             lists: OwnerLists::default(),
             is_moved: vec![false; pages as usize],
             is_stale: vec![false; pages as usize],
@@ -218,6 +221,26 @@ impl Translation {
         if !std::mem::replace(&mut self.is_moved[page as usize], true) {
             self.moved.push(page);
         }
+    }
+
+    /// Number of translation pages to program before the next erase.
+    pub(crate) fn updates_left(&self) -> usize {
+        self.moved.len() + self.due.len()
+    }
+
+    /// Begins a round of updates with all translation pages that are outdated now.
+    pub(crate) fn begin_round(&mut self) {
+        self.due.append(&mut self.moved);
+    }
+
+    /// Translation page to program next in the present round, or at all.
+    pub(crate) fn next_update(&mut self, in_round: bool) -> Option<u32> {
+        self.due.pop().or_else(|| if in_round { None } else { self.moved.pop() })
+    }
+
+    /// Notes that the program of `page` failed.
+    pub(crate) fn put_update_back(&mut self, page: u32) {
+        self.moved.push(page);
     }
 
     /// True if translation page `page` is already due to be programmed again.

@@ -47,22 +47,26 @@ impl<N: Nand, V: VictimPolicy> Reclaimer<'_, N, V> {
         let mut finished = now;
         while self.core.blocks.free.count() < wanted.max(self.blocks_for_a_victim()) {
             self.core.check_stop()?;
-            // A policy may never choose a block with invalid translation pages. Moving its valid pages causes
-            // no map updates, so each such block gains space.
-            let units = self.core.nand.geometry().units_per_block();
-            let blocks = &self.core.blocks;
-            let closed = self.core.store.translation().blocks.iter().filter(|block| {
-                blocks.state(**block) == BlockState::Closed && blocks.valid[block.index()] < units
-            });
-            let fewest = closed.min_by_key(|block| (blocks.valid[block.index()], **block));
-            let Some(&block) = fewest else { break };
+            let Some(block) = self.next_to_compact() else { break };
             let next = self.relocator().relocate_block(now, Reason::Compact, block)?;
             finished = self.core.nand.both(finished, next);
         }
         Ok(finished)
     }
 
-    fn blocks_for_a_victim(&self) -> u32 {
+    /// Closed block of translation pages with the fewest valid ones.
+    pub(crate) fn next_to_compact(&self) -> Option<BlockId> {
+        // A policy may never choose a block with invalid translation pages. Moving its valid pages causes no map
+        // updates, so each such block gains space.
+        let units = self.core.nand.geometry().units_per_block();
+        let blocks = &self.core.blocks;
+        let closed = self.core.store.paged()?.blocks.iter().copied().filter(|&block| {
+            blocks.state(block) == BlockState::Closed && blocks.valid[block.index()] < units
+        });
+        closed.min_by_key(|&block| (blocks.valid[block.index()], block))
+    }
+
+    pub(crate) fn blocks_for_a_victim(&self) -> u32 {
         let geometry = self.core.nand.geometry();
         // Maximum number of pages that a victim adds to one lane.
         let each = geometry.pages_per_block().div_ceil(Frontier::lanes_of(geometry));

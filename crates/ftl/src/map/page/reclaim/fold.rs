@@ -14,7 +14,7 @@ impl<N: Nand, V: VictimPolicy> Reclaimer<'_, N, V> {
         let Some(slc) = &self.core.slc else { return Ok(now) };
         match slc.config().when_full {
             // The host waits for background folding instead.
-            WhenFull::Fold if self.core.folds_in_steps() => Ok(now),
+            WhenFull::Fold if self.core.space.watermarks.is_some() => Ok(now),
             WhenFull::Direct => self.reclaim_cache(now),
             WhenFull::Fold => self.fold_first(now),
         }
@@ -33,7 +33,11 @@ impl<N: Nand, V: VictimPolicy> Reclaimer<'_, N, V> {
         let empty: Vec<BlockId> = slc.full().iter().copied().filter(is_empty).collect();
         let mut ready = now;
         for block in empty {
-            if self.core.folds_in_steps() { self.begin_fold(block) } else { ready = self.fold(now, block)? }
+            if self.core.space.watermarks.is_some() {
+                self.begin_victim(block, Reason::Fold);
+            } else {
+                ready = self.fold(now, block)?;
+            }
         }
         Ok(ready)
     }

@@ -30,17 +30,16 @@ pub(crate) mod relocate;
 pub(crate) mod victim_bound;
 
 use strobe_nand::{Cause, Nand};
+use strobe_types::Stored;
 
 use self::background::Background;
 use self::relocate::{Relocation, Relocator};
 use super::core::Core;
 use crate::gc::VictimPolicy;
 
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Stored)]
 pub(crate) enum Reason {
     Collect,
-    /// A background victim completed synchronously, for a command that cannot wait.
-    Finish,
     Wear,
     /// Too many reads of the block, or too long retention.
     Refresh,

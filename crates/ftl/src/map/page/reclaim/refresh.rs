@@ -49,6 +49,12 @@ impl<N: Nand, V: VictimPolicy> Reclaimer<'_, N, V> {
         if !has_space || self.core.blocks.state(block) != BlockState::Closed {
             return;
         }
+        if collects_in_background {
+            if self.has_space_for_victim() {
+                self.begin_victim(block, Reason::Refresh);
+            }
+            return;
+        }
         // An error is end of life; the next write reports it.
         let _ = self.relocator().relocate_block(When::START, Reason::Refresh, block);
     }

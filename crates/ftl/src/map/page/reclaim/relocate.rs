@@ -23,7 +23,6 @@ use crate::map::page::core::Core;
 use crate::map::page::core::tables::TablePages;
 use crate::map::page::core::write::fill_pages;
 use crate::map::page::map::sharing::Owner;
-use crate::map::page::map::store::MapStore;
 use crate::map::page::reclaim::Reason;
 use crate::map::page::reclaim::background::Background;
 use crate::place::{CopyContext, Relocated, StreamId};
@@ -39,11 +38,14 @@ pub(crate) struct Relocation<P> {
     pub(crate) runs: Vec<(StreamId, usize)>,
     /// Units that are read and not yet programmed.
     pub(crate) chunk: Vec<Unit<P>>,
+    /// True for a background victim that is completed in one call, for a command that cannot wait. It is counted
+    /// and known to the placement.
+    pub(crate) is_begun: bool,
 }
 
 impl<P> Default for Relocation<P> {
     fn default() -> Self {
-        Self { victims: Vec::new(), units: Vec::new(), runs: Vec::new(), chunk: Vec::new() }
+        Self { victims: Vec::new(), units: Vec::new(), runs: Vec::new(), chunk: Vec::new(), is_begun: false }
     }
 }
 
@@ -64,10 +66,20 @@ impl<N: Nand, V: VictimPolicy> Relocator<'_, N, V> {
         self.relocate(now, reason)
     }
 
+    /// Completes the relocation of `block`, which background collection has begun.
+    pub(crate) fn complete(&mut self, now: When, reason: Reason, block: BlockId) -> Done {
+        self.task.victims.clear();
+        self.task.victims.push(block);
+        self.task.is_begun = true;
+        let done = self.relocate(now, reason);
+        self.task.is_begun = false;
+        done
+    }
+
     /// Empties and frees the taken blocks `self.task.victims`. Returns the completion time of the last erase.
     pub(crate) fn relocate(&mut self, now: When, reason: Reason) -> Done {
         let mut task = std::mem::take(self.task);
-        if reason != Reason::Finish {
+        if !task.is_begun {
             self.core.log().victims(reason.cause(), &task.victims);
         }
         let emptied = self.empty(now, reason, &mut task);
@@ -113,8 +125,7 @@ impl<N: Nand, V: VictimPolicy> Relocator<'_, N, V> {
         task.units.clear();
         task.chunk.clear();
         for &victim in &task.victims {
-            // A background victim was shown to the placement when background collection began it.
-            if reason != Reason::Finish {
+            if !task.is_begun {
                 self.core.show_victim(victim);
             }
             self.core.blocks.take_units(victim, self.core.nand.geometry(), &mut task.units);
@@ -141,7 +152,7 @@ impl<N: Nand, V: VictimPolicy> Relocator<'_, N, V> {
     }
 
     fn count_emptied(&mut self, reason: Reason, task: &Relocation<N::Payload>) {
-        let blocks = if reason == Reason::Finish { 0 } else { task.victims.len() as u64 };
+        let blocks = if task.is_begun { 0 } else { task.victims.len() as u64 };
         let units = task.units.len() as u64;
         let is_folded = task.victims.first().is_some_and(|&block| self.core.is_cached(block));
         if reason.cause() == Cause::Wear {
@@ -157,7 +168,7 @@ impl<N: Nand, V: VictimPolicy> Relocator<'_, N, V> {
     }
 
     /// Chooses the streams of the first `data` units of `task`, and sorts the units by stream.
-    fn place_copies(&mut self, data: usize, task: &mut Relocation<N::Payload>) {
+    pub(crate) fn place_copies(&mut self, data: usize, task: &mut Relocation<N::Payload>) {
         let first = self.core.streams.table.first_copy();
         let Some(mut placement) = self.core.policies.placement.take_if(|placement| !placement.moves_alike())
         else {
@@ -326,26 +337,8 @@ impl<N: Nand, V: VictimPolicy> Relocator<'_, N, V> {
             cause,
             units,
             |_, now| Ok(now),
-            |core, run, first| {
-                for (at, (unit, &source)) in (0..).zip(run.iter().zip(&mut sources)) {
-                    core.remap(unit.lpn, source, first.plus(at));
-                    core.policies.victims.written(first.plus(at), core.tick);
-                }
-                let block = core.nand.geometry().block_of(first);
-                core.policies.on_placed(run, block, core.config.logical_units);
-                match &mut core.store {
-                    MapStore::Memory => {}
-                    MapStore::Journaled(_) => core.record_run(run, first),
-                    MapStore::Paged(translation) => {
-                        for (at, unit) in (0..).zip(run) {
-                            // A move does not change the map entry of a shared unit.
-                            if core.map.get(unit.lpn) == Some(first.plus(at)) {
-                                translation.moved(unit.lpn);
-                            }
-                        }
-                    }
-                }
-            },
+            // The validity of the sources is cleared already.
+            |core, run, first| core.settle_copies(run, first, &mut sources, |_, _| ()),
         )
     }
 

@@ -7,20 +7,27 @@ use super::copies::Copies;
 use super::{PROGRAMMED, Victim};
 use crate::FtlError;
 use crate::gc::VictimPolicy;
-use crate::map::page::reclaim::Reclaimer;
+use crate::map::page::reclaim::{Reason, Reclaimer};
 use crate::place::StreamId;
 
 impl<N: Nand, V: VictimPolicy> Reclaimer<'_, N, V> {
-    /// Stream for the copy of `unit`, as an index among the copy streams.
-    pub(super) fn stream_of_copy(&mut self, unit: Ppa) -> usize {
+    /// Stream for the copy of `unit`.
+    pub(super) fn stream_of_copy(&mut self, unit: Ppa, reason: Reason) -> StreamId {
+        if let Some(translation) = self.core.store.paged()
+            && translation.is_translation(self.core.owner_of(unit))
+        {
+            return self.core.streams.table.translation;
+        }
+        if reason == Reason::Wear {
+            return self.core.streams.table.wear;
+        }
+        let first = self.core.streams.table.first_copy();
         if self.core.policies.moves_alike() {
-            return 0;
+            return first;
         }
         let from = self.core.copy_context(self.core.nand.geometry().block_of(unit));
-        let (lpn, first) = (self.core.owner_of(unit), self.core.streams.table.first_copy());
-        let to =
-            self.core.policies.placement.as_mut().map_or(first, |placement| placement.for_copy(lpn, &from));
-        to.index() - first.index()
+        let lpn = self.core.owner_of(unit);
+        self.core.policies.placement.as_mut().map_or(first, |placement| placement.for_copy(lpn, &from))
     }
 
     /// Programs carried units in rows: one page on each plane of a die, as one multi-plane operation. With
@@ -30,7 +37,7 @@ impl<N: Nand, V: VictimPolicy> Reclaimer<'_, N, V> {
         if to_the_end && per_page > 1 && self.core.policies.shares_pages() {
             // Left-over units of all streams move to the first stream with any, to share its pages.
             let mut to = None;
-            for at in 0..self.background.carried.len() {
+            for at in self.core.streams.table.copy_streams().map(StreamId::index) {
                 let len = self.background.carried[at].len();
                 let left = len % per_page;
                 if left == 0 {
@@ -64,7 +71,7 @@ impl<N: Nand, V: VictimPolicy> Reclaimer<'_, N, V> {
             is_valid
         });
         let count = if to_the_end { carried.len() } else { carried.len() - carried.len() % row };
-        let stream = StreamId::new(self.core.streams.table.copies.start + at as u8);
+        let stream = StreamId::new(at as u8);
         let result = self.program_copies(stream, &carried[..count]);
         match result {
             Ok(()) => drop(carried.drain(..count)),
@@ -101,27 +108,22 @@ impl<N: Nand, V: VictimPolicy> Reclaimer<'_, N, V> {
         of.clear();
         sources.extend(copies.iter().map(|&(ppa, _)| ppa));
         let mut rest = sources.iter();
+        let is_wear = self.core.policies.leveler.is_some() && stream == self.core.streams.table.wear;
+        let cause = if is_wear { Cause::Wear } else { Cause::Gc };
         let done = self.core.write_pages(
             When::START,
             stream,
-            Cause::Gc,
+            cause,
             &units,
             |_, now| Ok(now),
             |core, run, to| {
                 // The sources become invalid now, unlike in a relocation in one call, which has already
                 // cleared the validity of all units.
-                for (at, (unit, &source)) in (0..).zip(run.iter().zip(&mut rest)) {
-                    core.remap(unit.lpn, source, to.plus(at));
+                core.settle_copies(run, to, &mut rest, |core, source| {
                     let block = core.nand.geometry().block_of(source);
                     core.blocks.invalidate(source, block);
-                    core.policies.victims.written(to.plus(at), core.tick);
-                }
-                let block = core.nand.geometry().block_of(to);
-                core.policies.on_placed(run, block, core.config.logical_units);
+                });
                 runs.push((to, run.len() as u32));
-                if core.store.is_journaled() {
-                    core.record_run(run, to);
-                }
             },
         );
         units.clear();
@@ -137,14 +139,18 @@ impl<N: Nand, V: VictimPolicy> Reclaimer<'_, N, V> {
         let mut folded = 0;
         for &(_, victim) in copies {
             if let Some(entry) = self.background.victims.get_mut(victim) {
-                folded += u64::from(entry.is_cached);
+                folded += u64::from(entry.reason == Reason::Fold);
                 entry.carried -= 1;
                 if of.last() != Some(&victim) {
                     of.push(victim);
                 }
             }
         }
-        self.core.stats.gc.units_moved += copies.len() as u64 - folded;
+        let moved = copies.len() as u64 - folded;
+        match cause {
+            Cause::Wear => self.core.stats.gc.wear_units_moved += moved,
+            _ => self.core.stats.gc.units_moved += moved,
+        }
         if folded > 0 {
             self.core.stats.slc().units_folded += folded;
         }
@@ -153,6 +159,7 @@ impl<N: Nand, V: VictimPolicy> Reclaimer<'_, N, V> {
         for &victim in &of {
             let Some(entry) = self.background.victims.get_mut(victim) else { continue };
             entry.programs += 1;
+            entry.has_moved_data |= stream != self.core.streams.table.translation;
             entry.copied.push(done);
             self.update_credit(victim);
         }
@@ -165,7 +172,9 @@ impl<N: Nand, V: VictimPolicy> Reclaimer<'_, N, V> {
 
     /// Programs all carried units, with incomplete rows, if no victim will add more.
     pub(super) fn program_last(&mut self) {
-        let brings = |victim: &Victim| victim.next < victim.end || !victim.reading.is_empty();
+        let brings = |victim: &Victim| {
+            victim.next < victim.end || !victim.reading.is_empty() || !victim.order.is_empty()
+        };
         let is_carrying = self.background.carried.iter().any(|carried| !carried.is_empty());
         if is_carrying && !self.background.victims.values().any(brings) {
             // An error is end of life; the next write reports it.

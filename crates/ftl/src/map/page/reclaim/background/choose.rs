@@ -5,7 +5,7 @@ use strobe_types::BlockId;
 
 use crate::gc::VictimPolicy;
 use crate::map::page::core::space::Watermarks;
-use crate::map::page::reclaim::Reclaimer;
+use crate::map::page::reclaim::{Reason, Reclaimer};
 
 impl<N: Nand, V: VictimPolicy> Reclaimer<'_, N, V> {
     #[inline]
@@ -14,8 +14,32 @@ impl<N: Nand, V: VictimPolicy> Reclaimer<'_, N, V> {
             self.fold_in_background();
         }
         let Some(watermarks) = self.core.space.watermarks else { return };
-        if self.core.free_units() < self.core.units_of(watermarks.high) {
+        if let Some(block) = self.core.blocks.next_to_retire() {
+            self.retire_in_background(block);
+        }
+        if self.core.short_units(watermarks) > 0 {
             self.choose_in_background(watermarks);
+        }
+    }
+
+    /// Begins to empty a block with a failed program. It gives no free space, so enough blocks must be erased.
+    #[cold]
+    fn retire_in_background(&mut self, block: BlockId) {
+        let has_space = self.core.blocks.free.count() >= self.core.space.min_free_blocks;
+        if self.core.check_stop().is_ok()
+            && self.core.end_of_life.is_none()
+            && has_space
+            && self.has_space_for_victim()
+        {
+            self.begin_victim(block, Reason::Retire);
+        }
+    }
+
+    /// Begins to empty a block with little wear, chosen by the leveler.
+    pub(super) fn level_in_background(&mut self) {
+        let block = self.core.policies.leveler.as_mut().and_then(|leveler| leveler.choose());
+        if let Some(block) = block {
+            self.begin_victim(block, Reason::Wear);
         }
     }
 
@@ -24,15 +48,25 @@ impl<N: Nand, V: VictimPolicy> Reclaimer<'_, N, V> {
         if self.core.check_stop().is_err() || self.background.nothing_at == Some(self.core.tick) {
             return;
         }
-        if !self.collects_in_steps() {
-            return self.collect_whole();
-        }
         while (self.background.victims.len() as u32) < self.victims_now(watermarks) + self.background.erasing
             && self.has_space_for_victim()
         {
             if let Some(block) = self.core.slc.as_ref().and_then(|slc| slc.first_dynamic()) {
-                self.begin_fold(block);
+                self.begin_victim(block, Reason::Fold);
                 continue;
+            }
+            if self.core.store.is_paged() && self.core.blocks.free.count() < self.blocks_for_a_victim() {
+                if let Some(block) = self.next_to_compact() {
+                    self.begin_victim(block, Reason::Compact);
+                    continue;
+                }
+                // The updates of another victim find space once the victims in progress are erased.
+                if self.background.is_at_work() {
+                    return;
+                }
+            }
+            if self.core.policies.sorts_victims() {
+                return self.begin_sorted();
             }
             let units_per_block = self.core.nand.geometry().units_per_block();
             let view = self.core.blocks.view(units_per_block, self.core.tick);
@@ -47,7 +81,7 @@ impl<N: Nand, V: VictimPolicy> Reclaimer<'_, N, V> {
                 self.background.nothing_at = Some(self.core.tick);
                 return;
             }
-            self.begin_victim(block, valid);
+            self.begin_victim(block, Reason::Collect);
         }
     }
 
@@ -65,7 +99,7 @@ impl<N: Nand, V: VictimPolicy> Reclaimer<'_, N, V> {
         // Erased blocks, blocks of victims in progress, and the free part of open blocks, by plane.
         free.clear();
         free.extend((0..geometry.planes()).map(|plane| self.core.blocks.free.count_on(plane) * per_block));
-        for victim in self.background.victims.values().filter(|victim| !victim.is_reserved) {
+        for victim in self.background.victims.values().filter(|victim| victim.is_gained) {
             free[geometry.plane_of(victim.block) as usize] += per_block;
         }
         for (block, pages) in streams.iter().flat_map(|stream| stream.open_blocks(geometry)) {

@@ -5,33 +5,53 @@
 //! 2. The valid units of the victim are read, a few pages per step.
 //! 3. Units that were read wait until they fill pages of their stream. Those still valid are programmed
 //!    (`carried.rs`).
-//! 4. When all copies are on flash and the map on flash refers to them, the victim is erased.
+//! 4. When all copies are on flash, the map on flash is updated: translation pages in batches (`updates.rs`), a
+//!    journal by a commit.
+//! 5. The victim is erased, or retired.
 //!
-//! Victims are relocated whole, not in steps, if units of several are sorted together or the map is
-//! demand-paged (`whole.rs`). SLC cache blocks are folded by the same steps (`fold.rs`).
+//! Every [`Reason`] takes these steps. A placement may sort the units of several victims (`sorted.rs`). A command
+//! that cannot wait completes the victims in progress in one call (`finish.rs`).
 
 mod carried;
 mod choose;
 mod copies;
+mod finish;
 mod fold;
 mod slots;
+mod sorted;
 mod throttle;
-mod whole;
+mod updates;
 
-use strobe_nand::{Cause, Nand, Timing, Wanted, When};
+use strobe_nand::{Nand, Timing, Wanted, When};
 use strobe_types::{BlockId, Geometry, Ppa, Ppn, State, Stored};
 
 use self::copies::Copies;
 use self::slots::Slots;
+use self::sorted::Ordered;
 use crate::BACKGROUND;
 use crate::gc::VictimPolicy;
 use crate::map::page::core::blocks::BlockState;
 use crate::map::page::core::space::Watermarks;
-use crate::map::page::reclaim::Reclaimer;
+use crate::map::page::reclaim::{Reason, Reclaimer};
+
+/// Stage of a victim after its last copy.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Stored)]
+enum Stage {
+    /// Copies remain.
+    #[default]
+    Moving,
+    /// Waits for the next round of updates.
+    Moved,
+    /// Waits for the present round of updates.
+    Updating,
+    /// Waits for a commit, or is being erased.
+    Leaving,
+}
 
 #[derive(Clone, Debug, Stored)]
 struct Victim {
     block: BlockId,
+    reason: Reason,
     /// Number of valid units when chosen.
     valid: u32,
     /// Valid units when last counted.
@@ -42,37 +62,41 @@ struct Victim {
     end: Ppa,
     /// Units being read.
     reading: Vec<Ppa>,
-    /// Number of units read and not yet programmed.
+    /// Number of units read and not yet programmed. With a leader, also those not read yet.
     carried: u32,
+    /// Units of a leader and its followers that have not arrived, the next one last.
+    order: Vec<Ordered>,
     /// In-flight programs of its copies.
     programs: u32,
     /// Completion times of these programs.
     copied: Vec<When>,
     /// Part of `FreeSpace::credit` for this victim, in units.
     credited: u64,
-    is_erasing: bool,
-    /// True for an SLC cache block.
-    is_cached: bool,
-    /// True for a block permanently in SLC mode, which returns to the cache.
-    is_reserved: bool,
+    stage: Stage,
+    /// True if host data was moved, so translation pages must be updated.
+    has_moved_data: bool,
+    /// False for a block that does not return to the erased blocks: retired, or permanently in SLC mode.
+    is_gained: bool,
 }
 
 impl Default for Victim {
     fn default() -> Self {
         Self {
             block: BlockId::new(0),
+            reason: Reason::Collect,
             valid: 0,
             left: 0,
             next: Ppa::new(0),
             end: Ppa::new(0),
             reading: Vec::new(),
             carried: 0,
+            order: Vec::new(),
             programs: 0,
             copied: Vec::new(),
             credited: 0,
-            is_erasing: false,
-            is_cached: false,
-            is_reserved: false,
+            stage: Stage::Moving,
+            has_moved_data: false,
+            is_gained: true,
         }
     }
 }
@@ -80,15 +104,17 @@ impl Default for Victim {
 #[derive(Clone, Debug, Default, State)]
 pub(crate) struct Background {
     victims: Slots<Victim>,
-    /// Units read and not yet programmed, with the number of their victim. One list per copy stream.
+    /// Units read and not yet programmed, with the number of their victim. One list per stream.
     carried: Vec<Vec<(Ppa, u64)>>,
     copies: Slots<Copies>,
     /// Number of victims being erased, commit included.
     erasing: u32,
+    /// Completion of the present round's last batch of updates.
+    updates: Option<When>,
     /// `Core::tick` of the last search that found no victim with enough gain.
     nothing_at: Option<u64>,
-    /// True from the relocation of whole victims until their erase is reported.
-    is_collecting_whole: bool,
+    /// Number of the victim that leads others; it may have left.
+    leader: Option<u64>,
     /// Pages of a victim read per step.
     read_pages: u32,
     /// Units of a row: one page on each plane of a die, or fewer pages by configuration.
@@ -113,23 +139,24 @@ const ERASED: u64 = BACKGROUND + (3 << 58);
 const KIND: u64 = BACKGROUND | 3 << 58;
 
 impl Background {
-    /// Copies go to `streams` copy streams, in rows of `row_pages` pages.
+    /// Copies go to `streams` streams, in rows of `row_pages` pages.
     pub(crate) fn new(
         watermarks: Option<Watermarks>,
         row_pages: u32,
         streams: usize,
         geometry: &Geometry,
     ) -> Self {
+        let automatic = || Watermarks::read_pages_for(geometry.spec().planes_per_die);
         Self {
             carried: vec![Vec::new(); streams],
-            read_pages: watermarks.map_or(0, |watermarks| watermarks.read_pages),
+            read_pages: watermarks.map_or_else(automatic, |watermarks| watermarks.read_pages),
             row_units: row_pages * geometry.units_per_page(),
             ..Self::default()
         }
     }
 
     fn is_collecting_garbage(&self) -> bool {
-        self.victims.values().any(|victim| !victim.is_cached)
+        self.victims.values().any(|victim| victim.reason == Reason::Collect)
     }
 }
 
@@ -137,24 +164,43 @@ impl<N: Nand, V: VictimPolicy> Reclaimer<'_, N, V> {
     /// Limit of in-flight programs: above it, a victim is not read further.
     const PROGRAMS_AHEAD: u32 = 4;
 
-    fn begin_victim(&mut self, block: BlockId, valid: u32) {
-        let (is_cached, is_reserved) = (self.core.is_cached(block), self.core.is_reserved(block));
-        let expected = if is_cached { BlockState::Cached } else { BlockState::Closed };
-        assert_eq!(self.core.blocks.state(block), expected, "policy chose {block:?}");
-        if is_cached {
-            self.core.stats.slc().blocks_folded += 1;
-        } else {
-            self.core.stats.gc.runs += u64::from(!self.background.is_collecting_garbage());
-            self.core.stats.gc.victims += 1;
+    /// Begins to empty `block`.
+    pub(crate) fn begin_victim(&mut self, block: BlockId, reason: Reason) {
+        if reason != Reason::Retire {
+            self.core.take(block);
         }
-        self.core.log().victims(Cause::Gc, &[block]);
+        let number = self.add_victim(block, reason);
+        let end =
+            self.core.nand.geometry().first_unit(block).plus(self.core.nand.geometry().units_per_block());
+        if let Some(victim) = self.background.victims.get_mut(number) {
+            victim.end = end;
+        }
+        self.read_on(number);
+    }
+
+    /// Adds the taken `block`, none of whose units is to be read yet, to the victims in progress. Returns its
+    /// number.
+    fn add_victim(&mut self, block: BlockId, reason: Reason) -> u64 {
+        let expected = match reason {
+            Reason::Fold => BlockState::Cached,
+            Reason::Retire => BlockState::Retiring,
+            _ => BlockState::Closed,
+        };
+        assert_eq!(self.core.blocks.state(block), expected, "{reason:?} chose {block:?}");
+        let valid = self.core.blocks.valid[block.index()];
+        let is_gained = reason != Reason::Retire && !self.core.is_reserved(block);
+        match reason {
+            Reason::Fold => self.core.stats.slc().blocks_folded += 1,
+            Reason::Wear => self.core.stats.gc.wear_blocks += 1,
+            _ => self.core.stats.gc.victims += 1,
+        }
+        let begins_run = reason == Reason::Collect && !self.background.is_collecting_garbage();
+        self.core.stats.gc.runs += u64::from(begins_run);
+        self.core.log().victims(reason.cause(), &[block]);
         self.core.show_victim(block);
-        self.core.take(block);
         self.core.blocks.begin_emptying(block);
         self.core.space.copies_left += u64::from(valid);
-        let geometry = self.core.nand.geometry();
-        let next = geometry.first_unit(block);
-        let end = next.plus(geometry.units_per_block());
+        let first = self.core.nand.geometry().first_unit(block);
         let (number, victim) = self.background.victims.add();
         // Slots keep the buffers of earlier victims.
         let (mut reading, mut copied) =
@@ -163,26 +209,29 @@ impl<N: Nand, V: VictimPolicy> Reclaimer<'_, N, V> {
         copied.clear();
         *victim = Victim {
             block,
+            reason,
             valid,
             left: valid,
-            next,
-            end,
+            next: first,
+            end: first,
             reading,
             copied,
-            is_cached,
-            is_reserved,
+            is_gained,
             ..Victim::default()
         };
-        self.read_on(number);
+        number
     }
 
     /// Reads the next valid units of a victim, or finishes the victim if none is left.
     fn read_on(&mut self, number: u64) {
         let Some(victim) = self.background.victims.get_mut(number) else { return };
+        if !victim.order.is_empty() {
+            return self.read_in_order(number);
+        }
         if !victim.reading.is_empty() || victim.programs > Self::PROGRAMS_AHEAD {
             return;
         }
-        let (mut next, end) = (victim.next, victim.end);
+        let (mut next, end, cause) = (victim.next, victim.end, victim.reason.cause());
         let mut reading = std::mem::take(&mut victim.reading);
         let per_page = self.core.nand.geometry().units_per_page();
         let mut pages = std::mem::take(&mut self.background.pages);
@@ -203,7 +252,7 @@ impl<N: Nand, V: VictimPolicy> Reclaimer<'_, N, V> {
             }
             pages.push((page, self.core.nand.wanted(reading[from..].iter().copied())));
         }
-        let arrived = (!pages.is_empty()).then(|| self.core.nand.read_pages(&pages, Cause::Gc).when);
+        let arrived = (!pages.is_empty()).then(|| self.core.nand.read_pages(&pages, cause).when);
         self.background.pages = pages;
         // Map entries are scattered in memory: fetch them while the units are being read.
         for &ppa in &reading {
@@ -222,6 +271,7 @@ impl<N: Nand, V: VictimPolicy> Reclaimer<'_, N, V> {
         match token & KIND {
             READ => self.on_read(number),
             PROGRAMMED => self.on_programmed(number),
+            COMMITTED if number == 0 => self.on_updated(),
             COMMITTED => self.erase_victim(number),
             _ => self.on_erased(number),
         }
@@ -231,19 +281,29 @@ impl<N: Nand, V: VictimPolicy> Reclaimer<'_, N, V> {
 
     fn on_read(&mut self, number: u64) {
         let Some(victim) = self.background.victims.get_mut(number) else { return };
-        victim.carried += victim.reading.len() as u32;
-        let mut reading = std::mem::take(&mut victim.reading);
-        for unit in reading.drain(..) {
-            let to = self.stream_of_copy(unit);
-            self.background.carried[to].push((unit, number));
-        }
-        if let Some(victim) = self.background.victims.get_mut(number) {
-            victim.reading = reading;
+        if victim.order.is_empty() {
+            self.take_arrived(number);
+        } else {
+            self.take_in_order(number);
         }
         if self.program_carried(false).is_err() {
             return;
         }
         self.read_on(number);
+    }
+
+    fn take_arrived(&mut self, number: u64) {
+        let Some(victim) = self.background.victims.get_mut(number) else { return };
+        victim.carried += victim.reading.len() as u32;
+        let reason = victim.reason;
+        let mut reading = std::mem::take(&mut victim.reading);
+        for unit in reading.drain(..) {
+            let to = self.stream_of_copy(unit, reason);
+            self.background.carried[to.index()].push((unit, number));
+        }
+        if let Some(victim) = self.background.victims.get_mut(number) {
+            victim.reading = reading;
+        }
     }
 
     fn on_programmed(&mut self, number: u64) {
@@ -263,6 +323,9 @@ impl<N: Nand, V: VictimPolicy> Reclaimer<'_, N, V> {
             }
         }
         self.background.spare = of;
+        if let Some(leader) = self.background.leader {
+            self.read_on(leader);
+        }
     }
 
     /// Credits the victim with a share of its block, proportional to the valid units already moved or
@@ -275,8 +338,7 @@ impl<N: Nand, V: VictimPolicy> Reclaimer<'_, N, V> {
         victim.left = left;
         let done = u64::from(victim.valid.saturating_sub(victim.left));
         let credited = match victim.valid {
-            // A block permanently in SLC mode returns to the cache: no credit.
-            _ if victim.is_reserved => 0,
+            _ if !victim.is_gained => 0,
             0 => per_block,
             valid => per_block * done / u64::from(valid),
         };
@@ -289,43 +351,65 @@ impl<N: Nand, V: VictimPolicy> Reclaimer<'_, N, V> {
         self.core.space.credit -= victim.credited;
         self.core.space.copies_left -= u64::from(victim.left);
         self.core.blocks.emptying -= 1;
-        self.background.erasing -= u32::from(victim.is_erasing);
+        self.background.erasing -= u32::from(victim.stage == Stage::Leaving);
         Some(victim.block)
     }
 
-    /// Erases the victim if no unit is left to move. With a journal, commits the map first.
+    /// Updates the map on flash and erases the victim, if no unit is left to move.
     fn finish_victim(&mut self, number: u64) {
         self.update_credit(number);
         let Some(victim) = self.background.victims.get_mut(number) else { return };
         let is_moved = victim.next >= victim.end
             && victim.reading.is_empty()
+            && victim.order.is_empty()
             && victim.carried == 0
             && victim.programs == 0;
-        if !is_moved || std::mem::replace(&mut victim.is_erasing, true) {
+        if !is_moved || victim.stage != Stage::Moving {
             return;
         }
+        if victim.has_moved_data && self.core.store.is_paged() {
+            victim.stage = Stage::Moved;
+            return self.begin_updates();
+        }
+        self.commit_victim(number);
+    }
+
+    /// Erases the victim. With a journal, commits the map first.
+    fn commit_victim(&mut self, number: u64) {
+        let Some(victim) = self.background.victims.get_mut(number) else { return };
+        victim.stage = Stage::Leaving;
         self.background.erasing += 1;
-        if !self.core.store.is_journaled() {
+        if self.core.store.journal().is_none() {
             return self.erase_victim(number);
         }
         // Nothing is erased before the map on flash refers to the copies.
         match self.core.commit(When::START) {
             Ok(done) => self.core.nand.timing_mut().watch(done, COMMITTED + number),
-            Err(_) => {
-                // The log is worn out: the last epoch still refers to the block, so it must not be erased.
-                if let Some(block) = self.remove_victim(number) {
-                    self.core.blocks.retire(block);
-                }
-            }
+            // The log is worn out: the last epoch still refers to the block, so it must not be erased.
+            Err(_) => self.keep_victim(number),
+        }
+    }
+
+    /// Marks the block of a victim as retiring instead of erasing it, as the map on flash still refers to it.
+    #[cold]
+    fn keep_victim(&mut self, number: u64) {
+        if let Some(block) = self.remove_victim(number) {
+            self.core.blocks.retire(block);
         }
     }
 
     fn erase_victim(&mut self, number: u64) {
         let Some(victim) = self.background.victims.get(number) else { return };
-        let block = victim.block;
+        let (block, reason) = (victim.block, victim.reason);
         self.core.forget_victim(block);
         self.core.store.block_left(block);
-        let (done, is_good) = match self.core.nand.erase(When::START, block, Cause::Gc) {
+        self.core.stats.gc.refreshed_blocks += u64::from(reason == Reason::Refresh);
+        if reason == Reason::Retire {
+            self.remove_victim(number);
+            self.core.blocks.retiring.retain(|&retiring| retiring != block);
+            return self.core.take_out_of_service(block);
+        }
+        let (done, is_good) = match self.core.nand.erase(When::START, block, reason.cause()) {
             Ok(done) => (done, true),
             Err(failed) => (failed.at, false),
         };
@@ -340,15 +424,11 @@ impl<N: Nand, V: VictimPolicy> Reclaimer<'_, N, V> {
     }
 
     fn on_erased(&mut self, number: u64) {
-        // Whole victims are freed by their relocation, and no victim is in progress in steps.
-        if std::mem::take(&mut self.background.is_collecting_whole) {
-            return;
-        }
         let Some(block) = self.remove_victim(number) else { return };
         self.core.block_is_erased(block);
         // Not at end of life: with a worn-out log, no epoch could name the blocks opened for copies.
-        if self.core.policies.leveler.is_some() && self.core.end_of_life.is_none() {
-            let _ = self.level(When::START);
+        if self.core.end_of_life.is_none() && self.has_space_for_victim() {
+            self.level_in_background();
         }
     }
 }

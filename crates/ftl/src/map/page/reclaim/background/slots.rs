@@ -48,6 +48,7 @@ impl<T: Default> Slots<T> {
 
     #[inline(always)]
     pub(super) fn get_mut(&mut self, number: u64) -> Option<&mut T> {
+        debug_assert!(number > 0, "0 is the number of no entry");
         let (of, entry) = self.entries.get_mut(Self::place(number))?;
         (*of == number).then_some(entry)
     }
@@ -78,6 +79,14 @@ impl<T: Default> Slots<T> {
         while let Some(number) = self.oldest() {
             self.remove(number);
         }
+    }
+
+    /// Numbers of the entries that `is_wanted` accepts, in the order of addition.
+    pub(super) fn numbers(&self, is_wanted: impl Fn(&T) -> bool) -> Vec<u64> {
+        let used = self.entries.iter().filter(|(number, entry)| *number > 0 && is_wanted(entry));
+        let mut numbers: Vec<u64> = used.map(|&(number, _)| number).collect();
+        numbers.sort_unstable();
+        numbers
     }
 
     pub(super) fn oldest(&self) -> Option<u64> {

@@ -14,8 +14,8 @@ use crate::gc::VictimPolicy;
 use crate::map::page::core::Core;
 use crate::map::page::core::slc::WhenFull;
 use crate::map::page::core::space::Watermarks;
-use crate::map::page::reclaim::Reclaimer;
 use crate::map::page::reclaim::background::Background;
+use crate::map::page::reclaim::{Reason, Reclaimer};
 
 impl Background {
     /// True if the host may write `units` now, without waiting for collection.
@@ -29,13 +29,15 @@ impl Background {
         let (spare, erased) = (core.blocks_for_host(), core.blocks.free.count());
         let table = &core.streams.table;
         let lanes = Frontier::lanes_of(core.nand.geometry()) * table.host.len() as u32;
-        let may_be_short = spare < lanes || !core.leaves_copies(erased.saturating_sub(lanes));
-        if may_be_short && core.blocks.retiring.is_empty() {
+        let may_be_short =
+            spare < lanes + core.blocks_for_evictions() || !core.leaves_copies(erased.saturating_sub(lanes));
+        if may_be_short && core.blocks.next_to_retire().is_none() {
             let geometry = core.nand.geometry();
             let pages = units.div_ceil(geometry.units_per_page());
             // The streams of the units are not chosen yet: each host stream counts as if it got all pages.
             let blocks = |stream| core.streams[stream].blocks_for(pages, geometry.pages_per_block());
             let opened = table.host_streams().map(blocks).sum::<u32>();
+            let opened = opened + if opened > 0 { core.blocks_for_evictions() } else { 0 };
             let takes_space = opened > 0 || table.host_streams().any(|stream| table.is_of_copies(stream));
             if opened > spare || (takes_space && !core.leaves_copies(erased.saturating_sub(opened))) {
                 return false;
@@ -52,7 +54,7 @@ impl Background {
         }
         // The host waits for folding only while a fold is in progress: otherwise nothing would end the wait.
         let waits = core.slc.as_ref().is_some_and(|slc| slc.config().when_full == WhenFull::Fold);
-        if waits && self.victims.values().any(|victim| victim.is_cached) {
+        if waits && self.victims.values().any(|victim| victim.reason == Reason::Fold) {
             return false;
         }
         self.has_space_for_host(core, units)
@@ -60,34 +62,30 @@ impl Background {
 }
 
 impl<N: Nand, V: VictimPolicy> Reclaimer<'_, N, V> {
-    /// True if victims are emptied in steps: units of several victims are not sorted together, and the map is
-    /// not demand-paged.
-    pub(super) fn collects_in_steps(&self) -> bool {
-        !self.core.policies.sorts_victims() && !self.core.store.is_paged()
-    }
-
-    /// Number of victims for the present free space: 0 at `high`, rising linearly to the maximum at `low`.
+    /// Number of victims for the present free space: 0 if nothing is short, rising linearly to the maximum.
     pub(super) fn victims_now(&self, watermarks: Watermarks) -> u32 {
         // Collection thus runs steadily at the host's rate instead of in bursts.
-        let short = self.core.units_of(watermarks.high).saturating_sub(self.core.free_units());
+        let short = self.core.short_units(watermarks);
         let span = self.core.units_of(watermarks.high.saturating_sub(watermarks.low)).max(1);
         (u64::from(watermarks.victims) * short).div_ceil(span).min(watermarks.victims.into()) as u32
     }
 
     /// True if the erased blocks cover another victim in addition to the victims in progress, even if none of
     /// them frees its block.
-    pub(super) fn has_space_for_victim(&self) -> bool {
+    pub(crate) fn has_space_for_victim(&self) -> bool {
         if self.background.victims.is_empty() {
             return true;
         }
         let geometry = self.core.nand.geometry();
         let table = &self.core.streams.table;
         let full = table.copy_streams().map(|to| self.core.streams[to].full_lanes()).sum::<u32>();
+        let updates = self.core.blocks_for_updates(geometry.units_per_block());
         // Blocks for the units left, one for each full lane of the copy streams, and two in reserve; at least those
         // of `leaves_copies` with one victim more.
         let streams = (self.core.blocks.emptying + 1).saturating_mul(table.victim_streams.into());
         let behind = (full + 2).max(streams.min(table.copies.len() as u32) + 1);
-        let wanted = (self.core.space.copies_left / u64::from(geometry.units_per_block())) as u32 + behind;
+        let wanted =
+            (self.core.space.copies_left / u64::from(geometry.units_per_block())) as u32 + behind + updates;
         self.core.blocks.free.count() > wanted
     }
 

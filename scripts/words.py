@@ -14,7 +14,7 @@ import re
 import sys
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent
-GENERATED = {"REFERENCE.md", "RESULT.md"}
+GENERATED = {"REFERENCE.md", "RESULT.md", "composition.md"}
 FOR_DEVELOPERS = {"ARCHITECTURE.md", "FORMAT.md", "MECHANISMS.md", "MODEL.md", "TIME.md"}
 
 

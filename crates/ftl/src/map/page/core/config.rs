@@ -288,7 +288,7 @@ impl PageMapConfig {
         self.translation.map_or(0, |how| how.pages(geometry, self.logical_units))
     }
 
-    pub(crate) fn translation_blocks(geometry: &Geometry, pages: u32) -> u32 {
+    pub(crate) fn translation_blocks(&self, geometry: &Geometry, pages: u32) -> u32 {
         // The pages are striped over the lanes, so each lane may need a new block.
         let lanes = Frontier::lanes_of(geometry);
         (lanes * pages.div_ceil(lanes).div_ceil(geometry.pages_per_block())).min(pages)
@@ -297,7 +297,7 @@ impl PageMapConfig {
     pub(crate) fn translation_updates(&self, geometry: &Geometry) -> u32 {
         // Worst case of one victim: each of its units is mapped by a different translation page.
         let pages = self.translation_pages(geometry);
-        Self::translation_blocks(geometry, pages.min(geometry.units_per_block()))
+        self.translation_blocks(geometry, pages.min(geometry.units_per_block()))
     }
 
     /// Threshold of stop-the-world collection, in erased blocks, summed over all reclaim groups.

@@ -1,11 +1,12 @@
-//! Owners of flash units: one, or two with logical copy.
+//! Owners of flash units: one, or two with logical copy. Maps the copies of units.
 
-use strobe_nand::Nand;
+use strobe_nand::{Nand, Unit};
 use strobe_types::{Lpn, Ppa};
 
 use crate::gc::VictimPolicy;
 use crate::map::page::core::Core;
 use crate::map::page::map::sharing::{Owner, Vpn};
+use crate::map::page::map::store::MapStore;
 
 impl<N: Nand, V: VictimPolicy> Core<N, V> {
     /// Owner of `ppa`; of two owners, the first.
@@ -34,6 +35,35 @@ impl<N: Nand, V: VictimPolicy> Core<N, V> {
             self.store.record_name(lpn, false);
         }
         assert!(self.map.moved(lpn, from, to), "FTL bug: {lpn:?} is not at {from:?}");
+    }
+
+    /// Maps copies just written to addresses from `first`. `release` is called with each source.
+    #[inline(always)]
+    pub(crate) fn settle_copies<'s>(
+        &mut self,
+        units: &[Unit<N::Payload>],
+        first: Ppa,
+        sources: &mut impl Iterator<Item = &'s Ppa>,
+        mut release: impl FnMut(&mut Self, Ppa),
+    ) {
+        for (at, (unit, &source)) in (0..).zip(units.iter().zip(sources)) {
+            self.remap(unit.lpn, source, first.plus(at));
+            release(self, source);
+            self.policies.victims.written(first.plus(at), self.tick);
+        }
+        self.policies.on_placed(units, self.nand.geometry().block_of(first), self.config.logical_units);
+        match &mut self.store {
+            MapStore::Memory => {}
+            MapStore::Journaled(_) => self.record_run(units, first),
+            MapStore::Paged(translation) => {
+                for (at, unit) in (0..).zip(units) {
+                    // A move does not change the map entry of a shared unit.
+                    if self.map.get(unit.lpn) == Some(first.plus(at)) {
+                        translation.moved(unit.lpn);
+                    }
+                }
+            }
+        }
     }
 
     /// Ends the sharing of `vpn`, after its owner `lpn` got another map entry. The map entry of the other

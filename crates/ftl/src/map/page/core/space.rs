@@ -5,7 +5,6 @@ use strobe_types::State;
 
 use crate::gc::VictimPolicy;
 use crate::map::page::core::Core;
-use crate::map::page::core::config::PageMapConfig;
 use crate::map::page::core::groups::Groups;
 use crate::map::page::core::streams::HOST;
 
@@ -144,7 +143,7 @@ impl<N: Nand, V: VictimPolicy> Core<N, V> {
         let victims = u64::from(self.blocks.emptying + u32::from(units > 0));
         let moved = self.space.copies_left + u64::from(units) + translation.updates_left() as u64;
         let pages = moved.min((victims + 1) * u64::from(translation.pages)).min(u64::from(u32::MAX));
-        PageMapConfig::translation_blocks(self.nand.geometry(), pages as u32) + 1
+        self.config.translation_blocks(self.nand.geometry(), pages as u32) + 1
     }
 
     /// True if collection must run before the host gets a block.

@@ -223,35 +223,6 @@ impl<N: Nand, V: VictimPolicy> Core<N, V> {
         }
     }
 
-    /// Maps copies just written to addresses from `first`. `release` is called with each source.
-    #[inline(always)]
-    pub(crate) fn settle_copies<'s>(
-        &mut self,
-        units: &[Unit<N::Payload>],
-        first: Ppa,
-        sources: &mut impl Iterator<Item = &'s Ppa>,
-        mut release: impl FnMut(&mut Self, Ppa),
-    ) {
-        for (at, (unit, &source)) in (0..).zip(units.iter().zip(sources)) {
-            self.remap(unit.lpn, source, first.plus(at));
-            release(self, source);
-            self.policies.victims.written(first.plus(at), self.tick);
-        }
-        self.policies.on_placed(units, self.nand.geometry().block_of(first), self.config.logical_units);
-        match &mut self.store {
-            MapStore::Memory => {}
-            MapStore::Journaled(_) => self.record_run(units, first),
-            MapStore::Paged(translation) => {
-                for (at, unit) in (0..).zip(units) {
-                    // A move does not change the map entry of a shared unit.
-                    if self.map.get(unit.lpn) == Some(first.plus(at)) {
-                        translation.moved(unit.lpn);
-                    }
-                }
-            }
-        }
-    }
-
     pub(crate) fn unmap(&mut self, lpn: Lpn) {
         if let Some(old) = self.map.unset(lpn) {
             self.tick += 1;

@@ -105,7 +105,7 @@ pub(crate) struct Translation {
     pub(crate) cmt: Cmt,
     /// Translation pages with outdated addresses of moved units, to be programmed before the next erase.
     moved: Vec<u32>,
-    /// Those of them that the present round of background updates programs.
+    /// Further translation pages of this kind, which the present round of background updates programs.
     due: Vec<u32>,
     pub(crate) lists: OwnerLists,
     pub(crate) blocks: Vec<BlockId>,

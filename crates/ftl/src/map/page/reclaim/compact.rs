@@ -7,7 +7,6 @@ use crate::Done;
 use crate::frontier::Frontier;
 use crate::gc::VictimPolicy;
 use crate::map::page::core::blocks::BlockState;
-use crate::map::page::core::config::PageMapConfig;
 use crate::map::page::reclaim::relocate::{Relocation, Relocator};
 use crate::map::page::reclaim::{Reason, Reclaimer};
 use crate::place::StreamId;
@@ -86,7 +85,7 @@ impl<N: Nand, V: VictimPolicy> Reclaimer<'_, N, V> {
         let geometry = self.core.nand.geometry();
         // Each translation page may be both moved and updated.
         let pages = self.core.config.translation_pages(geometry).saturating_mul(2).min(units);
-        PageMapConfig::translation_blocks(geometry, pages)
+        self.core.config.translation_blocks(geometry, pages)
     }
 }
 

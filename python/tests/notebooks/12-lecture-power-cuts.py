@@ -1,7 +1,9 @@
 # Claims of the text.
 assert len(cuts) == 8 and all(cut["verified"]["wrong"] == 0 for cut in cuts)
 assert sum(older) > sum(newest) > 0
-assert programs == sorted(programs) and programs[-1] > 1.5 * programs[0]
+# Without flushes, and with one after 1000 requests: equal but for noise.
+assert abs(programs[1] / programs[0] - 1) < 0.02
+assert programs[1:] == sorted(programs[1:]) and programs[-1] > 1.5 * programs[0]
 
 
 # The notebook has the experiment of examples/power-cut.toml. Recovery reads fewer pages with more flushes.

@@ -6,7 +6,7 @@ assert abs(programs[1] / programs[0] - 1) < 0.02
 assert programs[1:] == sorted(programs[1:]) and programs[-1] > 1.5 * programs[0]
 
 
-# The notebook has the experiment of examples/power-cut.toml. Recovery reads fewer pages with more flushes.
+# The notebook has the experiment of examples/power-cut.toml. Recovery reads fewer pages with a flush after each request.
 assert strobe.with_keys(BASE, {}).config_hash == strobe.with_keys("../examples/power-cut.toml", {}).config_hash
 
 
@@ -15,4 +15,4 @@ def pages_read(every):
     return sum(cut["recovery"]["scanned_pages"] for cut in cuts) / len(cuts)
 
 
-assert pages_read(0) > pages_read(100) > 3 * pages_read(1)
+assert min(pages_read(0), pages_read(100)) > 3 * pages_read(1)

@@ -3,11 +3,13 @@
 //! Writers keep the drive saturated. A die may be idle only for a short time: collection, its map updates and the
 //! host must share the dies, whatever the mapping and the placement.
 
-use strobe_ssd::{DataMode, DieAllocation, DriveConfig, GcMode, Simulated, build};
-use strobe_types::{Prng, SimTime};
+use strobe_ssd::{
+    Command, DataMode, DieAllocation, DriveConfig, GcMode, Hint, Range, Simulated, WearLevelingName, build,
+};
+use strobe_types::{Lba, Prng, SimTime};
 
 use crate::cut_in_time::fill;
-use crate::setup;
+use crate::setup::{self, UNIT};
 use crate::waiting::{Depths, Loops};
 
 fn config(mapping: &str, scheme: &str, rng: &mut Prng) -> DriveConfig {
@@ -69,5 +71,57 @@ fn dies_are_in_use_while_writes_wait() {
                 "{mapping}, {scheme}, seed {seed}: {busy:.3} of the dies' time, of {config:?}"
             );
         }
+    }
+}
+
+/// Wear levelling gains no space: levelled blocks must not be followed by others to level, or they take the place of
+/// all victims.
+#[test]
+fn wear_levelling_does_not_displace_collection() {
+    for (mapping, victims) in [("page", 1), ("page", 4), ("dftl", 4)] {
+        let mut rng = Prng::derive(7, "levelled");
+        let mut config = config(mapping, "none", &mut rng);
+        config.ftl.gc.victims = victims;
+        config.ftl.wear_leveling.kind = WearLevelingName::Swap;
+        config.ftl.wear_leveling.threshold = 2;
+        let drive = build(&config, true, 1).unwrap_or_else(|error| panic!("{config:?}: {error}"));
+        let mut host = Host { now: SimTime::ZERO, drive };
+        let sectors = host.drive.sectors();
+        let step = u64::from(UNIT);
+        (0..sectors / step).for_each(|unit| host.write(unit * step));
+        // Writes to an eighth of the drive leave the other blocks behind in erases, all of them equally.
+        let hot = sectors / step / 8;
+        (0..80 * hot).for_each(|_| host.write(rng.below_u64(hot) * step));
+        let gc = host.drive.stats().gc;
+        println!("{mapping} {victims}: {} levelled, {} collected", gc.wear_blocks, gc.victims);
+        assert!(gc.wear_blocks > 0, "{mapping}: nothing was levelled");
+        assert!(
+            gc.wear_blocks <= gc.victims,
+            "{mapping}, {victims} at once: {} blocks levelled, {} collected",
+            gc.wear_blocks,
+            gc.victims
+        );
+    }
+}
+
+struct Host {
+    drive: Box<dyn Simulated>,
+    now: SimTime,
+}
+
+impl Host {
+    /// Writes a unit and waits.
+    fn write(&mut self, sector: u64) {
+        let range = Range::new(Lba::new(sector), UNIT);
+        let command = Command::Write { range, fua: false, tag: Hint::None.into() };
+        let bytes = vec![1; range.bytes() as usize];
+        self.drive.submit(self.now, 0, &command, Some(&bytes));
+        let mut completions = Vec::new();
+        while completions.is_empty() {
+            let next = self.drive.next_event().expect("a command is outstanding");
+            self.drive.advance(next, &mut completions);
+            self.now = self.now.max(next);
+        }
+        assert!(completions[0].result.is_ok(), "{:?}", completions[0].result);
     }
 }

@@ -167,9 +167,16 @@ impl<N: Nand, V: VictimPolicy> Pager<'_, N, V> {
         self.0.core.check_stop()?;
         // The program itself must not collect, as collection programs translation pages.
         let stream = self.0.core.streams.table.translation;
-        let has_space = self.0.core.streams[stream].next_pages().is_some()
-            || (self.0.core.must_collect() && self.0.core.streams[stream].turn_to_open_lane());
-        if !has_space && self.0.core.must_collect() { self.0.collect(now) } else { Ok(now) }
+        let has_space = self.0.core.streams[stream].next_pages().is_some();
+        // Copies and map updates of victims in progress keep their blocks.
+        let erased = self.0.core.blocks.free.count();
+        let is_short = self.0.core.must_collect() || !self.0.core.leaves_copies(erased.saturating_sub(1));
+        if has_space || !is_short {
+            return Ok(now);
+        }
+        // While victims are in progress, the pages left in open blocks come first.
+        let goes_on = self.0.background.is_at_work() && self.0.core.streams[stream].turn_to_open_lane();
+        if goes_on { Ok(now) } else { self.0.collect(now) }
     }
 
     /// Programs translation pages with dirty entries. With `stale`, also programs stale translation pages.

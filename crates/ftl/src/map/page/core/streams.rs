@@ -149,6 +149,9 @@ pub(crate) struct Streams {
     pub(crate) is_free_first: bool,
     #[state(skip)]
     pub(crate) is_by_address: bool,
+    /// True if a program must not open a block on another die, even if that die is less busy. False between calls.
+    #[state(skip)]
+    pub(crate) stays_open: bool,
     frontiers: Vec<Frontier>,
     #[state(part)]
     pub(crate) handles: Option<Box<Handles>>,
@@ -166,7 +169,15 @@ impl Streams {
             frontier => frontier,
         };
         let frontiers = (0..table.count()).map(frontier).collect();
-        Self { frontiers, is_free_first: by_die, is_by_address: false, table, handles: None, log: None }
+        Self {
+            frontiers,
+            is_free_first: by_die,
+            is_by_address: false,
+            stays_open: false,
+            table,
+            handles: None,
+            log: None,
+        }
     }
 
     pub(crate) fn resume_handles(&mut self) {

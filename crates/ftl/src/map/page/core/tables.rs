@@ -45,6 +45,14 @@ impl<N: Nand, V: VictimPolicy> TablePages<'_, N, V> {
     /// all entries of the page are cached.
     #[inline(never)]
     pub(crate) fn write(&mut self, now: When, update: Update, lpn: Lpn) -> Done {
+        // An eviction must not open a block that collection needs, while an open one has pages left.
+        self.0.streams.stays_open = update != Update::Moved && self.0.must_collect();
+        let done = self.program(now, update, lpn);
+        self.0.streams.stays_open = false;
+        done
+    }
+
+    fn program(&mut self, now: When, update: Update, lpn: Lpn) -> Done {
         let translation = self.0.store.translation();
         let is_known = update == Update::All && translation.is_page_cached(translation.page_of(lpn));
         let ready = if is_known { now } else { self.read(now, lpn)? };

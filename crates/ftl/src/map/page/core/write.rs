@@ -266,7 +266,7 @@ impl<N: Nand, V: VictimPolicy> Core<N, V> {
         if !frontier.begins_row() {
             return;
         }
-        let may_open = !is_for_host(cause) || self.blocks_for_host() >= planes;
+        let may_open = !self.streams.stays_open && (!is_for_host(cause) || self.blocks_for_host() >= planes);
         let timing = self.nand.timing();
         let has_cache_block = (stream == self.streams.table.slc).then(|| self.has_cache_block());
         let has_block = |plane| match &has_cache_block {

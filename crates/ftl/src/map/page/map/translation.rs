@@ -111,6 +111,9 @@ pub(crate) struct Translation {
     pub(crate) blocks: Vec<BlockId>,
     #[state(table)]
     pub(crate) is_moved: Vec<bool>,
+    /// True for translation pages in `moved` or `due`: an eviction may have programmed them since.
+    #[state(table)]
+    is_queued: Vec<bool>,
     /// True for translation pages that a power cut left older than the units they map.
     #[state(table)]
     pub(crate) is_stale: Vec<bool>,
@@ -147,6 +150,7 @@ impl Translation {
             due: Vec::new(),
             lists: OwnerLists::default(),
             is_moved: vec![false; pages as usize],
+            is_queued: vec![false; pages as usize],
             is_stale: vec![false; pages as usize],
             blocks: Vec::new(),
         }
@@ -218,7 +222,8 @@ impl Translation {
         if self.is_translation(lpn) || self.cmt.soil(lpn, page) {
             return;
         }
-        if !std::mem::replace(&mut self.is_moved[page as usize], true) {
+        self.is_moved[page as usize] = true;
+        if !std::mem::replace(&mut self.is_queued[page as usize], true) {
             self.moved.push(page);
         }
     }
@@ -235,11 +240,14 @@ impl Translation {
 
     /// Translation page to program next in the present round, or at all.
     pub(crate) fn next_update(&mut self, in_round: bool) -> Option<u32> {
-        self.due.pop().or_else(|| if in_round { None } else { self.moved.pop() })
+        let page = self.due.pop().or_else(|| if in_round { None } else { self.moved.pop() })?;
+        self.is_queued[page as usize] = false;
+        Some(page)
     }
 
     /// Notes that the program of `page` failed.
     pub(crate) fn put_update_back(&mut self, page: u32) {
+        self.is_queued[page as usize] = true;
         self.moved.push(page);
     }
 

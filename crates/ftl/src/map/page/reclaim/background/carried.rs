@@ -139,7 +139,7 @@ impl<N: Nand, V: VictimPolicy> Reclaimer<'_, N, V> {
         let mut folded = 0;
         for &(_, victim) in copies {
             if let Some(entry) = self.background.victims.get_mut(victim) {
-                folded += u64::from(entry.reason == Reason::Fold);
+                folded += u64::from(self.core.is_cached(entry.block));
                 entry.carried -= 1;
                 if of.last() != Some(&victim) {
                     of.push(victim);

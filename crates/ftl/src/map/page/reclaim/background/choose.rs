@@ -35,8 +35,13 @@ impl<N: Nand, V: VictimPolicy> Reclaimer<'_, N, V> {
         }
     }
 
-    /// Begins to empty a block with little wear, chosen by the leveler.
+    /// Begins to empty a block with little wear, chosen by the leveler, if enough blocks are erased.
     pub(super) fn level_in_background(&mut self) {
+        // Not at end of life: with a worn-out log, no epoch could name the blocks opened for copies.
+        let has_space = self.core.blocks.free.count() >= self.core.space.min_free_blocks;
+        if self.core.end_of_life.is_some() || !has_space || !self.has_space_for_victim() {
+            return;
+        }
         let block = self.core.policies.leveler.as_mut().and_then(|leveler| leveler.choose());
         if let Some(block) = block {
             self.begin_victim(block, Reason::Wear);

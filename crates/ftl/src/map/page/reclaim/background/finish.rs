@@ -27,6 +27,7 @@ impl<N: Nand, V: VictimPolicy> Reclaimer<'_, N, V> {
         // Updates in progress must be on flash before the erase of their victims.
         let updated = self.background.updates.take().unwrap_or(When::START);
         // Each victim is emptied in one call. If that fails, the victim keeps its unmoved data and retires.
+        let mut result = Ok(());
         while let Some(number) = self.background.victims.oldest() {
             let Some(victim) = self.background.victims.remove(number) else {
                 break;
@@ -40,8 +41,13 @@ impl<N: Nand, V: VictimPolicy> Reclaimer<'_, N, V> {
             }
             self.core.blocks.states[block.index()] = BlockState::Closed;
             let ready = self.core.nand.both(copied, updated);
-            self.relocator().complete(ready, reason, block)?;
+            let done = self.relocator().complete(ready, reason, block);
+            if self.core.nand.is_stopped() {
+                return done.map(|_| ());
+            }
+            // The counters of victims are reset, so the others must leave as well.
+            result = result.and(done.map(|_| ()));
         }
-        Ok(())
+        result
     }
 }

@@ -26,7 +26,7 @@ use strobe_nand::{Nand, Timing, Wanted, When};
 use strobe_types::{BlockId, Geometry, Ppa, Ppn, State, Stored};
 
 use self::copies::Copies;
-use self::slots::Slots;
+use self::slots::{ROUNDS, Slots};
 use self::sorted::Ordered;
 use crate::BACKGROUND;
 use crate::gc::VictimPolicy;
@@ -111,6 +111,8 @@ pub(crate) struct Background {
     erasing: u32,
     /// Completion of the present round's last batch of updates.
     updates: Option<When>,
+    /// Number of the present or last round of updates, below [`ROUNDS`].
+    round: u64,
     /// `Core::tick` of the last search that found no victim with enough gain.
     nothing_at: Option<u64>,
     /// Number of the victim that leads others; it may have left.
@@ -131,7 +133,7 @@ pub(crate) struct Background {
     pub(super) patrol: u32,
 }
 
-// Tokens of events: the kind of the step, plus the number of a victim or of in-flight copies.
+// Tokens of events: the kind of the step, plus the number of a victim, of in-flight copies, or of a round of updates.
 const READ: u64 = BACKGROUND;
 const PROGRAMMED: u64 = BACKGROUND + (1 << 58);
 const COMMITTED: u64 = BACKGROUND + (2 << 58);
@@ -190,8 +192,8 @@ impl<N: Nand, V: VictimPolicy> Reclaimer<'_, N, V> {
         let valid = self.core.blocks.valid[block.index()];
         let is_gained = reason != Reason::Retire && !self.core.is_reserved(block);
         match reason {
-            Reason::Fold => self.core.stats.slc().blocks_folded += 1,
             Reason::Wear => self.core.stats.gc.wear_blocks += 1,
+            _ if self.core.is_cached(block) => self.core.stats.slc().blocks_folded += 1,
             _ => self.core.stats.gc.victims += 1,
         }
         let begins_run = reason == Reason::Collect && !self.background.is_collecting_garbage();
@@ -271,7 +273,7 @@ impl<N: Nand, V: VictimPolicy> Reclaimer<'_, N, V> {
         match token & KIND {
             READ => self.on_read(number),
             PROGRAMMED => self.on_programmed(number),
-            COMMITTED if number == 0 => self.on_updated(),
+            COMMITTED if number < ROUNDS => self.on_updated(number),
             COMMITTED => self.erase_victim(number),
             _ => self.on_erased(number),
         }
@@ -424,10 +426,11 @@ impl<N: Nand, V: VictimPolicy> Reclaimer<'_, N, V> {
     }
 
     fn on_erased(&mut self, number: u64) {
+        let reason = self.background.victims.get(number).map(|victim| victim.reason);
         let Some(block) = self.remove_victim(number) else { return };
         self.core.block_is_erased(block);
-        // Not at end of life: with a worn-out log, no epoch could name the blocks opened for copies.
-        if self.core.end_of_life.is_none() && self.has_space_for_victim() {
+        // Levelling gains no space, so at most one block is levelled for each one collected.
+        if reason == Some(Reason::Collect) {
             self.level_in_background();
         }
     }

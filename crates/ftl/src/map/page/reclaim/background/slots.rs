@@ -5,6 +5,9 @@ use strobe_types::Stored;
 /// Number of low bits that give the slot. The bits above them count all entries ever added.
 const PLACE_BITS: u32 = 20;
 
+/// Numbers below this one are of no entry.
+pub(super) const ROUNDS: u64 = 1 << PLACE_BITS;
+
 /// Table of entries by number. Slots and their buffers are reused, but numbers are not: a stale number finds
 /// no entry. Later numbers are greater. All are below 2⁵⁸.
 #[derive(Clone, Debug, Stored)]

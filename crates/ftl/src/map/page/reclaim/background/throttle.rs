@@ -54,7 +54,9 @@ impl Background {
         }
         // The host waits for folding only while a fold is in progress: otherwise nothing would end the wait.
         let waits = core.slc.as_ref().is_some_and(|slc| slc.config().when_full == WhenFull::Fold);
-        if waits && self.victims.values().any(|victim| victim.reason == Reason::Fold) {
+        // At end of life, folds in progress do not go on.
+        let goes_on = core.end_of_life.is_none();
+        if waits && goes_on && self.victims.values().any(|victim| victim.reason == Reason::Fold) {
             return false;
         }
         self.has_space_for_host(core, units)

@@ -9,7 +9,7 @@
 
 use strobe_nand::{Nand, Timing, When};
 
-use super::{COMMITTED, Stage};
+use super::{COMMITTED, ROUNDS, Stage};
 use crate::gc::VictimPolicy;
 use crate::map::page::core::tables::TablePages;
 use crate::map::page::reclaim::Reclaimer;
@@ -28,13 +28,15 @@ impl<N: Nand, V: VictimPolicy> Reclaimer<'_, N, V> {
         if is_begun {
             self.core.store.translation().begin_round();
             self.background.updates = Some(When::START);
-            self.on_updated();
+            self.background.round = (self.background.round + 1) % ROUNDS;
+            self.on_updated(self.background.round);
         }
     }
 
     /// Issues the next batch of the round, or ends the round.
-    pub(super) fn on_updated(&mut self) {
-        if self.background.updates.is_none() {
+    pub(super) fn on_updated(&mut self, round: u64) {
+        // The round of this event may have been completed synchronously in the meantime.
+        if self.background.updates.is_none() || self.background.round != round {
             return;
         }
         // Two pages on each lane: while one is programmed, the other is read.
@@ -42,7 +44,7 @@ impl<N: Nand, V: VictimPolicy> Reclaimer<'_, N, V> {
         let updated = TablePages(self.core).update_some(When::START, batch);
         if let Ok(Some(done)) = updated {
             self.background.updates = Some(done);
-            return self.core.nand.timing_mut().watch(done, COMMITTED);
+            return self.core.nand.timing_mut().watch(done, COMMITTED + round);
         }
         self.background.updates = None;
         let numbers = self.background.victims.numbers(|victim| victim.stage == Stage::Updating);

@@ -7,7 +7,7 @@
 use std::io::Cursor;
 
 use libfuzzer_sys::fuzz_target;
-use strobe_workload::trace::{Action, FORMATS, TraceOptions, from_reader};
+use strobe_workload::trace::{Action, Extent, FORMATS, TraceOptions, from_reader};
 
 fuzz_target!(|input: &[u8]| {
     let [format, choices, file @ ..] = input else { return };
@@ -24,6 +24,10 @@ fuzz_target!(|input: &[u8]| {
             at => Some(Action::ALL[usize::from(at) - 1]),
         },
         time_unit_ns: (choices & 0x80 != 0).then_some(u64::MAX / 7),
+        skip: (choices & 4 != 0).then_some(Extent::Requests(1)),
+        take: (choices & 8 != 0).then_some(Extent::Bytes(1 << 20)),
+        columns: (choices & 16 != 0 && format.name == "csv").then(|| "time,op,lbn,len,device".to_owned()),
+        ..TraceOptions::default()
     };
     let file = Box::new(Cursor::new(file.to_vec()));
     let mut reader = match from_reader(file, "fuzz", format.name, &options) {

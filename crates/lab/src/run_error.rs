@@ -2,6 +2,7 @@ use strobe_ssd::{BuildError, CommandError, FtlError, RecoveryError};
 use strobe_workload::synthetic::WorkloadError;
 use strobe_workload::trace::{Position, TraceError};
 
+use crate::experiment::Amount;
 use crate::fit::FitError;
 
 /// Reason why a run ended without a result.
@@ -56,6 +57,17 @@ pub enum RunError {
         path: String,
         /// Records left out, and the cure.
         hint: String,
+    },
+    /// The trace ends before anything is measured.
+    #[error(
+        "run.warmup = {warmup}: the trace ended before the measurement, after {covered}; use a shorter warm-up or a \
+         larger workload.repeat"
+    )]
+    TraceInWarmUp {
+        /// Length of the warm-up.
+        warmup: Amount,
+        /// Part of the trace replayed since the phase began.
+        covered: String,
     },
     /// Standard input cannot be read twice.
     #[error("workload.repeat (--repeat): standard input can be read only once; write the trace to a file")]

@@ -237,8 +237,8 @@ pub struct LoadResult {
     /// Requests completed per second.
     pub completed_iops: f64,
     /// Time from the arrival of the last request until all were complete, in ns, summed over the repetitions
-    /// of the trace. For jobs: waiting time of the oldest request at the end. Null for a trace in closed
-    /// loop.
+    /// of the trace. For jobs, and for a window that ends within the trace: waiting time of the oldest
+    /// request at the end. Null for a trace in closed loop.
     pub behind_ns: Option<u64>,
     /// Requests that had arrived at the end and were not issued; absent for traces.
     #[serde(default, skip_serializing_if = "Option::is_none")]

@@ -127,17 +127,15 @@ fn a_trace_is_placed_by_what_a_look_through_all_of_it_says() {
 #[test]
 fn the_writes_of_a_warm_up_have_a_future() {
     let (path, did) = trace("warm-up");
-    let run = "prefill = true\nprecondition = \"0.5x\"\nwarmup = \"3x\"";
+    let run = "prefill = true\nprecondition = \"0.5x\"\nwarmup = \"100 requests\"";
     let experiment = experiment(path.to_str().expect("a path"), "", run);
     let result = runner::run(&experiment, &mut ()).expect("runs");
     let mut all: Vec<Did> = (0..UNITS).map(Did::Write).collect();
-    for writes in [UNITS / 2, 3 * UNITS] {
-        let overwrites = SyntheticConfig { block_bytes: 4096, ..SyntheticConfig::default() };
-        let mut generator = overwrites.build(experiment.drive.logical_bytes(), 1).expect("a generator");
-        let mut batch = Vec::new();
-        generator.fill(&mut batch, writes as usize);
-        all.extend(batch.iter().map(|request| Did::Write((request.lba.get() / 8) as u32)));
-    }
+    let overwrites = SyntheticConfig { block_bytes: 4096, ..SyntheticConfig::default() };
+    let mut generator = overwrites.build(experiment.drive.logical_bytes(), 1).expect("a generator");
+    let mut batch = Vec::new();
+    generator.fill(&mut batch, (UNITS / 2) as usize);
+    all.extend(batch.iter().map(|request| Did::Write((request.lba.get() / 8) as u32)));
     all.extend(did);
     let builder = DriveBuilder::new(&experiment.drive, false, 1).expect("a drive");
     let naive = builder.with_placement(StreamLayout::shared(6), Naive::new(&all)).build().expect("a drive");

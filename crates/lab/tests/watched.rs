@@ -137,7 +137,9 @@ fn a_trace_runs_as_it_does_unwatched_and_its_intervals_add_up() {
         std::fs::write(folder.path().join("it.trace"), trace(&rows)).expect("written");
         let text = format!(
             "{DRIVE}{drive}\n[workload]\nkind = 'trace'\npath = 'it.trace'\nformat = 'strobe'\n{host}\n\
-             [run]\nprefill = true\nwarmup = '1x'\n"
+             [run]\nprefill = true\nprecondition = '1x'\n{}",
+            // In open loop a warm-up leaves any number of requests outstanding.
+            if host.contains("closed") && at % 2 == 0 { "warmup = '1000 requests'" } else { "" }
         );
         let result = both(&text, ["10ms", "777us", "1s"][at % 3], folder.path());
         assert_adds_up(&result, false);

@@ -83,10 +83,11 @@ pub fn about_steadiness(plan: &Plan, summary: &Summary) -> Option<String> {
         *verdicts.entry(verdict).or_default() += runs;
     }
     let not_steady: usize = verdicts.values().sum();
-    // The warm-up of a trace run does not replay the trace, so only a repetition helps.
     let has_trace = plan.configurations.iter().any(|configuration| configuration.is_trace);
     let meaning = |verdict: &str| match verdict {
-        "transient" if has_trace => "not yet in the steady state (use a larger workload.repeat)",
+        "transient" if has_trace => {
+            "not yet in the steady state (repeat it: a larger workload.repeat, and run.warmup = \"4 repeats\")"
+        }
         "transient" => "not yet in the steady state (use a longer run.warmup)",
         "nothing-collected" => "without garbage collection, as the drive had free space (run.prefill)",
         "too-few-intervals" => "too short to tell (a longer run.measure)",

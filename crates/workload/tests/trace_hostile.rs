@@ -6,7 +6,7 @@ use flate2::Compression;
 use flate2::read::GzEncoder;
 use proptest::prelude::*;
 use strobe_types::Op;
-use strobe_workload::trace::{Action, FORMATS, TraceError, TraceOptions, from_reader};
+use strobe_workload::trace::{Action, Extent, FORMATS, PlacedDevice, TraceError, TraceOptions, from_reader};
 
 const SAMPLES: [&[u8]; 4] = [
     include_bytes!("data/ext4_uml.blktrace.0"),
@@ -48,12 +48,19 @@ fn read_all_ways(bytes: &[u8], bytes_decoded_max: usize) -> usize {
             device: Some("all".into()),
             action: format.takes_action.then_some(action),
             time_unit_ns: Some(unit_ns),
+            ..TraceOptions::default()
         };
         let choices = [
             TraceOptions::default(),
             all(Action::Queue, u64::MAX),
             all(Action::Complete, 1),
             TraceOptions { device: Some("0".into()), ..TraceOptions::default() },
+            TraceOptions {
+                placed: vec![PlacedDevice { name: "0".into(), offset: u64::MAX / 2 }],
+                skip: Some(Extent::Bytes(4096)),
+                take: Some(Extent::Time(u64::MAX)),
+                ..TraceOptions::default()
+            },
         ];
         for options in choices {
             records += read_one_way(bytes, bytes_decoded_max, format.name, &options);

@@ -16,9 +16,10 @@ use super::{Failure, output};
   blkparse -i sda -o - | strobe replay - --format blkparse --drive mine-drive.toml
   strobe replay camera.fio --format fio --closed-loop --drive ez-x5-32m --prefill \\
       --set drive.ftl.mapping=fast --json out.json
+  strobe replay mine.csv --columns time,op,lbn,len --format csv --warmup 2h --measure 1h --speed 10
   strobe replay web_0.csv.gz --format msr --set run.interval=10s --series load.csv")]
 pub(crate) struct ReplayArgs {
-    /// The trace, plain or gzip, or "-" for standard input. For blktrace: any of its per-CPU files, or NAME
+    /// The trace, plain, gzip or zstd, or "-" for standard input. For blktrace: any of its per-CPU files, or NAME
     /// of NAME.blktrace.0
     trace: String,
     /// Trace format (`strobe list formats`) [default: recognised from the first lines, if they fit only one]
@@ -44,9 +45,10 @@ pub(crate) struct ReplayArgs {
     /// Queue depth, with --closed-loop [default: 1]
     #[arg(long, value_name = "N")]
     queue_depth: Option<u32>,
-    /// Replay only this device of the trace, or "all"
-    #[arg(long, value_name = "NAME|all")]
-    device: Option<String>,
+    /// Replay only this device of the trace, or "all"; several share the drive with an offset each: --device
+    /// web.0@0 --device web.1@100g
+    #[arg(long, value_name = "NAME[@OFFSET]|all")]
+    device: Vec<String>,
     /// For blkparse and blktrace: replay dispatched (D), queued (Q) or completed (C) requests [default: the
     /// first of these in the trace]
     #[arg(long, value_name = "D|Q|C")]
@@ -54,6 +56,25 @@ pub(crate) struct ReplayArgs {
     /// Nanoseconds per time unit of the trace, instead of the format's own
     #[arg(long, value_name = "NS")]
     time_unit_ns: Option<u64>,
+    /// Names of the columns of a csv trace, such as time,op,lbn,len [default: those of its first line]
+    #[arg(long, value_name = "NAMES")]
+    columns: Option<String>,
+    /// Leave out this part at the beginning of the trace: "5000 requests", 10GiB of requests, or 2h of its time
+    #[arg(long, value_name = "PART")]
+    skip: Option<String>,
+    /// Replay only this part after that
+    #[arg(long, value_name = "PART")]
+    take: Option<String>,
+    /// Replay the trace this many times as fast
+    #[arg(long, value_name = "FACTOR")]
+    speed: Option<f64>,
+    /// Part of the trace that warms the drive up before the measurement, as --skip, or "1 repeat" [default:
+    /// none]
+    #[arg(long, value_name = "PART")]
+    warmup: Option<String>,
+    /// Part of the trace to measure after that [default: the rest]
+    #[arg(long, value_name = "PART")]
+    measure: Option<String>,
     /// Replay the trace N times in a row [default: 1]
     #[arg(long, value_name = "N")]
     repeat: Option<u32>,
@@ -93,7 +114,11 @@ pub(crate) fn replay(args: &ReplayArgs) -> Result<(), Failure> {
         ("queue_depth", args.queue_depth.map(u64::from).map(whole)),
         ("repeat", args.repeat.map(u64::from).map(whole)),
         ("late", args.late.clone().map(Value::String)),
-        ("device", args.device.clone().map(Value::String)),
+        ("device", devices(&args.device)),
+        ("columns", args.columns.clone().map(Value::String)),
+        ("skip", args.skip.clone().map(Value::String)),
+        ("take", args.take.clone().map(Value::String)),
+        ("speed", args.speed.map(Value::Float)),
         ("action", args.action.clone().map(Value::String)),
         ("time_unit_ns", args.time_unit_ns.map(whole)),
     ] {
@@ -102,11 +127,36 @@ pub(crate) fn replay(args: &ReplayArgs) -> Result<(), Failure> {
     let mut table = Table::new();
     table.insert("workload".to_owned(), workload.into());
     table.insert("drive".to_owned(), load_drive_table(&args.drive, "--drive")?.into());
-    if args.prefill {
-        table.insert("run".to_owned(), Table::from_iter([("prefill".to_owned(), true.into())]).into());
+    let mut run = Table::new();
+    for (key, value) in [
+        ("prefill", args.prefill.then_some(Value::Boolean(true))),
+        ("warmup", args.warmup.as_deref().map(amount)),
+        ("measure", args.measure.as_deref().map(amount)),
+    ] {
+        let Some(value) = value else { continue };
+        let given = if key == "prefill" { String::new() } else { format!(" {value}") };
+        options.key(format!("run.{key}"), format!("--{key}{given}"));
+        run.insert(key.to_owned(), value);
+    }
+    if !run.is_empty() {
+        table.insert("run".to_owned(), run.into());
     }
     let experiment = options.name_option(Experiment::from_table(table, options.sets(), Path::new("")))?;
     execute(experiment, Path::new(&args.drive), &args.common)
+}
+
+/// Value of `workload.device`.
+fn devices(names: &[String]) -> Option<Value> {
+    match names {
+        [] => None,
+        [name] => Some(name.as_str().into()),
+        names => Some(Value::Array(names.iter().map(|name| name.as_str().into()).collect())),
+    }
+}
+
+/// An amount: host pages if it is a plain number.
+fn amount(text: &str) -> Value {
+    text.parse().map_or_else(|_| text.into(), Value::Integer)
 }
 
 fn recognised(trace: &str) -> Result<&'static str, Failure> {

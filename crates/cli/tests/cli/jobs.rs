@@ -233,7 +233,7 @@ fn rates_that_make_no_sense_are_refused_with_key_and_cure() {
     folder.strobe(&["run", "both.toml"]).refused(&["workload.rate_iops", "both set the request rate"]);
     folder.write("t.csv", "1,h,0,Write,0,4096,1\n");
     for (set, parts) in [
-        ("run.measure=1s", &["run.measure", "a trace has its own times"][..]),
+        ("run.precondition=1s", &["run.precondition", "full speed"][..]),
         ("run.until_steady=waf", &["run.until_steady", "trace"]),
         ("workload.thinktime=1s", &["unknown key workload.thinktime"]),
     ] {

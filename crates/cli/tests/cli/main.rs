@@ -36,6 +36,7 @@ mod state_layout;
 mod states;
 mod sweep;
 mod trace_formats;
+mod trace_parts;
 mod traces;
 mod twin;
 mod vhost;

@@ -64,7 +64,7 @@ fn a_cut_off_gzip_file_is_refused() {
     let ended = folder.replay("t.gz", "msr", &[]);
     ended.refused(&["t.gz", "line"]);
     folder.write("t.zst", b"\x28\xb5\x2f\xfd....");
-    folder.replay("t.zst", "msr", &[]).refused(&["t.zst", "zstd", "decompress"]);
+    folder.replay("t.zst", "msr", &[]).refused(&["cannot read trace t.zst"]);
 }
 
 #[test]
@@ -135,7 +135,7 @@ fn a_trace_that_cannot_be_opened_is_refused_before_anything_runs() {
     let long = ["--prefill", "--set", "run.warmup=\"1000000x\""];
     folder.replay("missing", "msr", &long).refused(&["cannot open trace missing", "No such file"]);
     folder.write("t.zst", b"\x28\xb5\x2f\xfd....");
-    folder.replay("t.zst", "msr", &long).refused(&["zstd"]);
+    folder.replay("t.zst", "msr", &long).refused(&["cannot read trace t.zst"]);
     folder.replay(".", "msr", &[]).refused(&["cannot read trace .", "directory"]);
     folder.write("e.toml", "[workload]\nkind = \"trace\"\npath = \"missing\"\nformat = \"msr\"\n");
     folder.strobe(&["check", "e.toml"]).refused(&["cannot open trace missing"]);

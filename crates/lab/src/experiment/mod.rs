@@ -18,6 +18,7 @@ mod run;
 mod settings;
 mod synthetic;
 mod time;
+mod trace;
 mod workload;
 
 pub use amount::Amount;
@@ -29,7 +30,8 @@ pub use run::{RunConfig, SteadyMetric};
 pub use settings::apply_sets;
 pub use synthetic::{HostConfig, SyntheticWorkload};
 pub use time::Time;
-pub use workload::{PacingName, TraceConfig, TraceKind, WorkloadConfig};
+pub use trace::{Devices, PacingName, TraceConfig, TraceKind};
+pub use workload::WorkloadConfig;
 
 use std::path::Path;
 

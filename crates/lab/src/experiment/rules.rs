@@ -109,7 +109,7 @@ pub(super) const OF_WORKLOADS: &[Rule] = &[
         counts: |e| !is_open_loop(e),
     },
     Rule {
-        keys: &["workload.late"],
+        keys: &["workload.late", "workload.speed"],
         switches: &["workload.pacing", "workload.kind"],
         wants: "workload.pacing = \"open\" (without --closed-loop)",
         counts: is_open_loop,

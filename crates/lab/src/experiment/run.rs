@@ -40,12 +40,12 @@ defaults! {
         pub precondition: Amount = Amount::Pages(0);
         /// Length of the warm-up, during which the workload runs unmeasured. Host pages, "12x" capacities, or
         /// "10s" of virtual time. Host pages are mapping units written, and a partially written unit counts
-        /// as one; for a workload without writes, units read or trimmed count. For traces: random overwrites
-        /// of this length, which cannot be a time. Default 0.
+        /// as one; for a workload without writes, units read or trimmed count. For a trace also "5000
+        /// requests", "10GiB" or "2 repeats" of it, and a time is one of the trace. Default 0.
         pub warmup: Amount = Amount::Pages(0);
         /// Length of the measured window: host pages as in run.warmup, "10x" capacities, or "60s" of virtual
-        /// time. The window begins and ends without a pause; a request counts if it completes within it.
-        /// Traces take no time here. Default: "1x"; for traces, to the end; unlimited with one of the until
+        /// time; for a trace also the parts of run.warmup. The window begins and ends without a pause; a
+        /// request counts if it completes within it. Default: "1x"; for traces, to the end; unlimited with one of the until
         /// keys, or if every job has a runtime or io_bytes.
         pub measure: Option<Amount> = None;
         /// End the run at most 1024 requests after this many blocks have gone bad in use. A trace ends after
@@ -123,7 +123,7 @@ impl RunConfig {
             if let Some(Value::String(text)) = table.get(key)
                 && Amount::parse(text).is_none()
             {
-                let allowed = "a count of host pages such as 1000000, capacities such as \"12x\", or a time such as \"60s\"";
+                let allowed = "a count of host pages such as 1000000, capacities such as \"12x\", a time such as \"60s\", or of a trace \"5000 requests\", \"2 repeats\" or \"10GiB\"";
                 return Err(KeyError::value(format!("run.{key}"), format!("\"{text}\""), allowed, ""));
             }
         }
@@ -151,10 +151,16 @@ pub(super) fn check_times(experiment: &Experiment) -> Result<(), KeyError> {
     let is_trace = matches!(experiment.workload, WorkloadConfig::Trace(_));
     let is_lfs = matches!(experiment.workload, WorkloadConfig::Lfs(_));
     for (key, amount) in run.amounts() {
+        let takes_parts = is_trace && ["run.warmup", "run.measure"].contains(&key);
+        if let Some(part) = amount.filter(|amount| amount.is_of_trace() && !takes_parts) {
+            let allowed = "host pages such as 1000000, capacities such as \"3x\" or a time; parts of a trace are for \
+                           run.warmup and run.measure of a trace";
+            return Err(KeyError::value(key, format!("\"{part}\""), allowed, ""));
+        }
         let Some(time) = amount.filter(|amount| amount.ns().is_some()) else { continue };
         let why = match (run.timing, is_trace, key) {
+            (_, true, "run.warmup" | "run.measure") => continue,
             (false, ..) => "as run.timing = false: nothing has a time",
-            (_, true, _) => "as a trace has its own times",
             (..) if is_lfs => "as a file system is measured by the data written to its files",
             (_, _, "run.precondition") => "as it runs at full speed",
             _ => continue,

@@ -2,91 +2,17 @@ use std::path::Path;
 use std::sync::OnceLock;
 
 use schemars::JsonSchema;
-use serde::{Deserialize, Serialize};
+use serde::Serialize;
 use strobe_ssd::KeyError;
-use strobe_ssd::schema::{self, check_name};
-use strobe_types::{is_default, is_one};
+use strobe_ssd::schema;
 use strobe_workload::lfs::LfsConfig;
-use strobe_workload::trace::{self, Action};
 use toml::{Table, Value};
 
 use super::fio_names::accept_fio_names;
 use super::jobs::JobConfig;
 use super::pace::PaceConfig;
-use super::synthetic::{HostConfig, SyntheticWorkload};
-use crate::fit::{Fit, Late};
-
-/// Issue times of a trace's requests.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "kebab-case")]
-pub enum PacingName {
-    /// At their timestamps, with any number outstanding.
-    #[default]
-    Open,
-    /// As fast as the drive takes them, with `queue_depth` outstanding.
-    Closed,
-}
-
-/// Kind of a trace workload.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "kebab-case")]
-pub enum TraceKind {
-    /// A block trace.
-    Trace,
-}
-
-/// A block trace as workload.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
-pub struct TraceConfig {
-    /// Always "trace".
-    pub kind: TraceKind,
-    /// The trace file, plain or gzip, or "-" for standard input; relative to the experiment file.
-    pub path: String,
-    /// Format of the trace; see `strobe list formats`.
-    pub format: String,
-    /// Issue requests at their timestamps (open) or at full speed (closed). Default open.
-    #[serde(default)]
-    pub pacing: PacingName,
-    /// Requests that do not fit the drive: refuse, wrap or clip. Default refuse.
-    #[serde(default)]
-    pub fit: Fit,
-    /// Requests whose timestamp is earlier than a previous one in the file, with pacing open: refuse, or
-    /// issue immediately. Default refuse.
-    #[serde(default, skip_serializing_if = "is_default")]
-    pub late: Late,
-    /// Device of the trace, or "all". Default: the only one.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub device: Option<String>,
-    /// Requests to replay from blkparse and blktrace: dispatched (D), queued (Q) or completed (C). Default:
-    /// the first of these found in the trace; D from a pipe.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub action: Option<String>,
-    /// Nanoseconds per unit of the trace's times, in place of the format's own (`strobe list formats`).
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    #[schemars(range(min = 1, max = 1_000_000_000))]
-    pub time_unit_ns: Option<u64>,
-    /// Maximum number of ranges per trim. Successive trims of the trace become one command, which arrives
-    /// with the last of them; adjacent ranges are merged. 1: one command for each, as in the trace. Default
-    /// 1.
-    #[serde(default = "one", skip_serializing_if = "is_one")]
-    #[schemars(range(min = 1, max = 256))]
-    pub trim_ranges: u32,
-    /// Times to replay the trace, one after the other. Default 1.
-    #[serde(default = "once")]
-    #[schemars(range(min = 1, max = 1_000_000))]
-    pub repeat: u32,
-    /// The host. Its queue depth has an effect only in closed loop.
-    #[serde(flatten)]
-    pub host: HostConfig,
-}
-
-fn once() -> u32 {
-    1
-}
-
-fn one() -> u32 {
-    1
-}
+use super::synthetic::SyntheticWorkload;
+use super::trace::TraceConfig;
 
 /// Source of requests.
 #[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
@@ -106,16 +32,7 @@ pub enum WorkloadConfig {
 impl WorkloadConfig {
     pub(super) fn read(mut table: Table, folder: &Path) -> Result<Self, KeyError> {
         if table.get("kind").and_then(Value::as_str) == Some("trace") {
-            let mut config: TraceConfig = schema::read(table, schema::of::<TraceConfig>(), "workload")?;
-            let formats: Vec<&str> = trace::FORMATS.iter().map(|format| format.name).collect();
-            check_name("workload.format", &config.format, &formats)?;
-            if let Some(action) = &config.action {
-                check_name("workload.action", action, &Action::ALL.map(Action::letter))?;
-            }
-            if config.path != "-" {
-                config.path = folder.join(&config.path).display().to_string();
-            }
-            return Ok(Self::Trace(config));
+            return Ok(Self::Trace(TraceConfig::read_table(table, folder)?));
         }
         accept_fio_names(&mut table, "workload")?;
         if table.get("kind").and_then(Value::as_str) == Some("lfs") {

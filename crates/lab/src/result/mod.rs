@@ -23,6 +23,7 @@ use schemars::JsonSchema;
 use serde::Serialize;
 use strobe_ftl::CopyStats;
 use strobe_ssd::{MergeStats, NvramStats, Recovery, TranslationStats};
+use strobe_types::is_default;
 
 use crate::experiment::Experiment;
 use crate::fit::Changes;
@@ -224,8 +225,11 @@ pub struct SimResult {
 /// Contents of a trace.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, JsonSchema)]
 pub struct TraceResult {
-    /// Requests replayed, by kind, over all repetitions.
+    /// Requests replayed, by kind, over all repetitions, the warm-up included.
     pub requests: std::collections::BTreeMap<String, u64>,
+    /// Requests of the warm-up among them; absent without a warm-up.
+    #[serde(default, skip_serializing_if = "is_default")]
+    pub warmup_requests: u64,
     /// Records left out on purpose, by reason, over all repetitions.
     pub skipped: std::collections::BTreeMap<String, u64>,
     /// Changes made to fit the drive.

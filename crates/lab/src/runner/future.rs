@@ -83,17 +83,13 @@ impl<'a> Reading<'a> {
         if run.prefill.unwrap_or(experiment.workload.wants_prefill()) {
             (0..self.units).for_each(|unit| self.future.write(Lpn::new(unit)));
         }
-        // Both phases are overwrites with the seed of the experiment, so the generator repeats their
-        // addresses.
-        for amount in [run.precondition, run.warmup] {
-            let writes = amount.pages(self.units).unwrap_or(0) as usize;
-            let mut requests =
-                overwrites(experiment).build(experiment.drive.logical_bytes(), experiment.seed)?;
-            let mut batch = Vec::new();
-            for from in (0..writes).step_by(1024) {
-                requests.fill(&mut batch, (writes - from).min(1024));
-                batch.iter().for_each(|request| self.request(request));
-            }
+        // Overwrites with the seed of the experiment, so the generator repeats their addresses.
+        let writes = run.precondition.pages(self.units).unwrap_or(0) as usize;
+        let mut requests = overwrites(experiment).build(experiment.drive.logical_bytes(), experiment.seed)?;
+        let mut batch = Vec::new();
+        for from in (0..writes).step_by(1024) {
+            requests.fill(&mut batch, (writes - from).min(1024));
+            batch.iter().for_each(|request| self.request(request));
         }
         Ok(())
     }

@@ -18,6 +18,7 @@ mod replay;
 mod send;
 mod state;
 mod trace_notes;
+mod trace_window;
 
 use std::ops::ControlFlow;
 use std::path::Path;

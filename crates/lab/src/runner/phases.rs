@@ -209,7 +209,7 @@ impl<'a> Runner<'a> {
 
     fn phases(&mut self, source: Source<'_>) -> Result<EndedBy, Stop> {
         if !self.is_past(Point::Precondition) {
-            self.precondition(&source)?;
+            self.precondition()?;
             // Without a warm-up by the workload, the drive is ready for the measurement here.
             if Point::before_measuring(self.experiment) == Point::Precondition {
                 self.save(Point::Precondition, None)?;
@@ -223,10 +223,9 @@ impl<'a> Runner<'a> {
     }
 
     /// Each phase waits for the requests of the phase before. Requests of the last phase stay outstanding.
-    fn precondition(&mut self, source: &Source<'_>) -> Result<(), Stop> {
+    fn precondition(&mut self) -> Result<(), Stop> {
         let (run, host) = (&self.experiment.run, &mut self.host);
         let capacity = host.drive.logical_units();
-        let is_trace = matches!(source, Source::Trace(_));
         let is_used = self.loaded.is_some() || self.image.is_some_and(|image| image.recovery.is_some());
         if run.prefill.unwrap_or(self.experiment.workload.wants_prefill() && !is_used) {
             host.begin_writing("prefill", u64::from(capacity));
@@ -235,12 +234,6 @@ impl<'a> Runner<'a> {
         let precondition = run.precondition.pages(capacity).unwrap_or(0);
         if precondition > 0 {
             self.overwrite("precondition", precondition)?;
-        }
-        // A trace is replayed only in the window, so its warm-up is random overwrites.
-        let warmup = if is_trace { run.warmup.pages(capacity).unwrap_or(0) } else { 0 };
-        if warmup > 0 {
-            self.host.begin_intervals(self.host.now(), self.host.queue.in_flight() as u32);
-            self.overwrite("warm-up", warmup)?;
         }
         Ok(())
     }
@@ -349,14 +342,9 @@ impl<'a> Runner<'a> {
     }
 
     fn replay(&mut self, trace: &TraceConfig) -> Result<EndedBy, Stop> {
-        let run = &self.experiment.run;
-        let host = &mut self.host;
-        let capacity = host.drive.logical_units();
-        host.finish()?;
-        host.measure_from_now(run.measure.and_then(|amount| amount.pages(capacity)))?;
+        self.host.finish()?;
         let replayed = self.trace.insert(Replayed::default());
         let takes_hints = self.experiment.drive.takes_hints();
-        replay(host, trace, takes_hints, replayed)?;
-        Ok(if host.is_reached() { EndedBy::Measure } else { EndedBy::Trace })
+        replay(&mut self.host, trace, &self.experiment.run, takes_hints, replayed)
     }
 }

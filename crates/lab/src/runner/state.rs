@@ -21,7 +21,7 @@ named! {
     #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
     pub enum SaveAt {
         /// Before the measurement: after prefill, preconditioning, warm-up and the rounds of
-        /// run.until_steady. Runs from such a state must have the same settings for these phases; without a
+        /// run.until_steady; for traces before the warm-up. Runs from such a state must have the same settings for these phases; without a
         /// warm-up their workload may differ.
         #[default]
         WarmUp => "warm-up",
@@ -62,8 +62,8 @@ impl Point {
     pub(super) fn before_measuring(experiment: &Experiment) -> Self {
         let run = &experiment.run;
         let is_trace = matches!(experiment.workload, WorkloadConfig::Trace(_));
-        // The warm-up of a trace is random overwrites: the trace has not started.
         let is_cold = run.warmup.is_zero() && run.until_steady.is_none();
+        // A state has no position in a trace: it is saved before the trace begins.
         if is_trace || is_cold { Point::Precondition } else { Point::WarmUp }
     }
 }
@@ -71,10 +71,9 @@ impl Point {
 /// Settings, apart from the drive's, that a state saved at `point` depends on.
 fn made_by(experiment: &Experiment, point: Point) -> Value {
     let all = serde_json::to_value(experiment).expect("an experiment is plain data");
-    let is_trace = matches!(experiment.workload, WorkloadConfig::Trace(_));
     let prefill = experiment.run.prefill.unwrap_or(experiment.workload.wants_prefill());
     let mut run = json!({ "prefill": prefill, "precondition": all["run"]["precondition"] });
-    if point == Point::WarmUp || !experiment.run.warmup.is_zero() && is_trace {
+    if point == Point::WarmUp {
         run["warmup"] = all["run"]["warmup"].clone();
     }
     match point {
@@ -94,7 +93,8 @@ fn made_by(experiment: &Experiment, point: Point) -> Value {
 /// placement that knows the future, or intervals during the warm-up.
 pub fn warm_key(experiment: &Experiment) -> Option<String> {
     let run = &experiment.run;
-    let is_cold = run.warmup.is_zero() && run.precondition.is_zero() && run.until_steady.is_none();
+    let point = Point::before_measuring(experiment);
+    let is_cold = run.precondition.is_zero() && point == Point::Precondition;
     let knows_future = experiment.drive.ftl.placement.scheme == SchemeName::Fk;
     if is_cold && !run.prefill.unwrap_or(experiment.workload.wants_prefill())
         || !experiment.power.is_steady()
@@ -102,10 +102,8 @@ pub fn warm_key(experiment: &Experiment) -> Option<String> {
     {
         return None;
     }
-    let point = Point::before_measuring(experiment);
     // A run that starts from the state would lack the intervals of the warm-up.
-    let warms_up = point == Point::WarmUp || !run.warmup.is_zero();
-    if warms_up && run.interval.is_some() {
+    if point == Point::WarmUp && run.interval.is_some() {
         return None;
     }
     let depends_on = json!({

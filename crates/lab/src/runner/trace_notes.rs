@@ -7,11 +7,16 @@ use crate::fit::Changes;
 use crate::numbers::{count, duration};
 use crate::result::TraceResult;
 
+#[derive(Default)]
 pub(super) struct Pass {
     pub(super) requests: u64,
     /// First timestamp, as written in the trace.
     pub(super) first_time_ns: Option<u64>,
     pub(super) files: usize,
+    pub(super) has_whole_seconds: bool,
+    pub(super) overlapping: Option<(String, String)>,
+    /// False if the measured window ended within the pass.
+    pub(super) is_complete: bool,
 }
 
 /// Mean gap and duration. Above both, the true unit of the timestamps is probably smaller. Traces of idle
@@ -36,6 +41,19 @@ pub(super) fn add(summary: &mut TraceResult, config: &TraceConfig, options: &Tra
     }
     if pass.files > 1 {
         summary.notes.push(format!("{} per-CPU files were merged by time", pass.files));
+    }
+    if let Some((first, second)) = &pass.overlapping {
+        summary.notes.push(format!(
+            "the devices of the trace lie over each other, such as {first} and {second}: to place them, use \
+             --device {first}@0 --device {second}@100g"
+        ));
+    }
+    if config.pacing == PacingName::Open && pass.has_whole_seconds {
+        summary.notes.push(
+            "the trace's times are whole seconds: requests arrive in bursts, and latencies include the waiting in \
+             them; --closed-loop ignores the times"
+                .to_owned(),
+        );
     }
     let unit_ns = options.time_unit_ns.unwrap_or(format.time_unit_ns);
     if config.pacing == PacingName::Open {
@@ -95,6 +113,9 @@ pub(super) fn nothing_hint(summary: &TraceResult) -> String {
     if !cures.is_empty() {
         hint += &format!("; try {}", cures.join(" or "));
     }
+    if was_left_out(SkipReason::Before) {
+        hint += "; the trace ends before the part that --skip (workload.skip) leaves; skip less";
+    }
     if was_left_out(SkipReason::OtherDevice) {
         hint += "; try another --device, or --device all";
     }
@@ -117,7 +138,7 @@ mod tests {
     const DAY: u64 = 86_400 * SECOND;
 
     fn note(requests: u64, first_time_ns: u64, duration_ns: u64) -> Option<String> {
-        let pass = Pass { requests, first_time_ns: Some(first_time_ns), files: 1 };
+        let pass = Pass { requests, first_time_ns: Some(first_time_ns), ..Pass::default() };
         unit_note(&pass, duration_ns, 1000)
     }
 

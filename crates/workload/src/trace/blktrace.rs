@@ -33,11 +33,11 @@ pub(super) const FORMAT: Format = Format {
     takes_action: true,
     time_unit_ns: 1,
     open: Open::PerCpu(|input, more, settings| {
-        let file = Records::new(input, settings);
+        let file = Records::new(input, settings.clone());
         if more.is_empty() {
             return Box::new(file);
         }
-        let more = more.into_iter().map(|input| Records::new(input, settings));
+        let more = more.into_iter().map(|input| Records::new(input, settings.clone()));
         Box::new(Merged::new(std::iter::once(file).chain(more).collect()))
     }),
 };

@@ -1,5 +1,8 @@
 use std::fmt;
 
+use super::TraceOptions;
+use super::error::printable;
+
 #[derive(Clone, Copy, Debug)]
 pub(super) enum Device<'a> {
     Name(&'a str),
@@ -39,54 +42,94 @@ impl fmt::Display for Device<'_> {
 pub(super) enum DeviceFilter {
     /// Only the first device of the trace; another device is an error.
     Only(Option<String>),
-    All,
+    /// All devices, with the first and the second of them.
+    All(Option<String>, Option<String>),
     Named {
-        name: String,
-        found: bool,
-        other: Option<String>,
+        chosen: Vec<Chosen>,
+        others: Vec<String>,
     },
+}
+
+#[derive(Debug)]
+pub(super) struct Chosen {
+    name: String,
+    offset: u64,
+    is_found: bool,
 }
 
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum Verdict {
-    Keep,
+    /// Keep the record, with this offset added to its addresses.
+    Keep(u64),
     Skip,
-    Second { first: String, second: String },
+    Second {
+        first: String,
+        second: String,
+    },
 }
 
+/// Most names that a message lists.
+const NAMES_MAX: usize = 8;
+
 impl DeviceFilter {
-    pub(super) fn new(choice: Option<&str>) -> Self {
-        match choice {
-            None => Self::Only(None),
-            Some("all") => Self::All,
-            Some(name) => Self::Named { name: name.into(), found: false, other: None },
+    pub(super) fn new(options: &TraceOptions) -> Self {
+        let chosen = |name: &str, offset| Chosen { name: name.to_owned(), offset, is_found: false };
+        match (&options.placed[..], options.device.as_deref()) {
+            ([], None) => Self::Only(None),
+            ([], Some("all")) => Self::All(None, None),
+            ([], Some(name)) => Self::Named { chosen: vec![chosen(name, 0)], others: Vec::new() },
+            (placed, _) => {
+                let chosen = placed.iter().map(|device| chosen(&device.name, device.offset)).collect();
+                Self::Named { chosen, others: Vec::new() }
+            }
         }
     }
 
     #[inline]
     pub(super) fn judge(&mut self, device: Device<'_>) -> Verdict {
         match self {
-            Self::All => Verdict::Keep,
-            Self::Only(Some(first)) if device.is(first) => Verdict::Keep,
-            Self::Only(Some(first)) => Verdict::Second { first: first.clone(), second: device.to_string() },
-            Self::Only(first) => {
-                *first = Some(device.to_string());
-                Verdict::Keep
-            }
-            Self::Named { name, found, other } => {
-                if device.is(name) {
-                    *found = true;
-                    return Verdict::Keep;
+            Self::All(_, Some(_)) => Verdict::Keep(0),
+            Self::All(Some(first), second) => {
+                if !device.is(first) {
+                    *second = Some(device.to_string());
                 }
-                other.get_or_insert_with(|| device.to_string());
+                Verdict::Keep(0)
+            }
+            Self::Only(Some(first)) if device.is(first) => Verdict::Keep(0),
+            Self::Only(Some(first)) => Verdict::Second { first: first.clone(), second: device.to_string() },
+            Self::Only(first) | Self::All(first, _) => {
+                *first = Some(device.to_string());
+                Verdict::Keep(0)
+            }
+            Self::Named { chosen, others } => {
+                if let Some(found) = chosen.iter_mut().find(|chosen| device.is(&chosen.name)) {
+                    found.is_found = true;
+                    return Verdict::Keep(found.offset);
+                }
+                if others.len() < NAMES_MAX && !others.iter().any(|other| device.is(other)) {
+                    others.push(device.to_string());
+                }
                 Verdict::Skip
             }
         }
     }
 
-    pub(super) fn missed(&self) -> Option<(&str, &str)> {
+    /// A chosen device that the trace does not have, and devices that it has.
+    pub(super) fn missed(&self) -> Option<(&str, String)> {
+        let Self::Named { chosen, others } = self else { return None };
+        let missed = chosen.iter().find(|chosen| !chosen.is_found)?;
+        let found = chosen.iter().filter(|chosen| chosen.is_found).map(|chosen| &chosen.name);
+        let names: Vec<String> =
+            found.chain(others).map(|name| format!("`{}`", printable(name.as_bytes()))).collect();
+        // A trace without records has no device at all.
+        let and_more = if others.len() == NAMES_MAX { " and perhaps more" } else { "" };
+        (!names.is_empty()).then(|| (missed.name.as_str(), names.join(", ") + and_more))
+    }
+
+    /// Two devices whose addresses overlap, if all were chosen.
+    pub(super) fn overlapping(&self) -> Option<(&str, &str)> {
         match self {
-            Self::Named { name, found: false, other: Some(other) } => Some((name, other)),
+            Self::All(Some(first), Some(second)) => Some((first, second)),
             _ => None,
         }
     }
@@ -95,6 +138,7 @@ impl DeviceFilter {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::trace::PlacedDevice;
 
     #[test]
     fn a_pair_is_recognised_by_its_joined_name_only() {
@@ -106,23 +150,47 @@ mod tests {
         }
     }
 
+    fn filter(device: Option<&str>, placed: &[(&str, u64)]) -> DeviceFilter {
+        let placed =
+            placed.iter().map(|&(name, offset)| PlacedDevice { name: name.into(), offset }).collect();
+        DeviceFilter::new(&TraceOptions {
+            device: device.map(str::to_owned),
+            placed,
+            ..TraceOptions::default()
+        })
+    }
+
     #[test]
     fn without_a_choice_a_second_device_is_named() {
-        let mut filter = DeviceFilter::new(None);
-        assert_eq!(filter.judge("a".into()), Verdict::Keep);
-        assert_eq!(filter.judge("a".into()), Verdict::Keep);
+        let mut filter = filter(None, &[]);
+        assert_eq!(filter.judge("a".into()), Verdict::Keep(0));
+        assert_eq!(filter.judge("a".into()), Verdict::Keep(0));
         let second = Verdict::Second { first: "a".into(), second: "b".into() };
         assert_eq!(filter.judge("b".into()), second);
         assert_eq!(filter.missed(), None);
     }
 
     #[test]
-    fn a_choice_that_never_matches_is_reported() {
-        let mut filter = DeviceFilter::new(Some("b"));
-        assert_eq!(filter.judge("a".into()), Verdict::Skip);
-        assert_eq!(filter.judge("c".into()), Verdict::Skip);
-        assert_eq!(filter.missed(), Some(("b", "a")));
-        assert_eq!(filter.judge("b".into()), Verdict::Keep);
-        assert_eq!(filter.missed(), None);
+    fn choices_that_never_match_are_reported_with_what_there_is() {
+        let mut one = filter(Some("b"), &[]);
+        assert_eq!(one.missed(), None, "a trace without records");
+        assert_eq!(["a", "c", "a"].map(|name| one.judge(name.into())), [(); 3].map(|()| Verdict::Skip));
+        assert_eq!(one.missed(), Some(("b", "`a`, `c`".to_owned())));
+        assert_eq!(one.judge("b".into()), Verdict::Keep(0));
+        assert_eq!(one.missed(), None);
+        let mut two = filter(None, &[("a", 0), ("b", 4096)]);
+        assert_eq!(two.judge("a".into()), Verdict::Keep(0));
+        assert_eq!(two.missed(), Some(("b", "`a`".to_owned())));
+        assert_eq!(two.judge("b".into()), Verdict::Keep(4096));
+        assert_eq!(two.missed(), None);
+    }
+
+    #[test]
+    fn all_devices_are_kept_and_two_that_overlap_are_named() {
+        let mut filter = filter(Some("all"), &[]);
+        for (name, expected) in [("a", None), ("a", None), ("b", Some(("a", "b"))), ("c", Some(("a", "b")))] {
+            assert_eq!(filter.judge(name.into()), Verdict::Keep(0));
+            assert_eq!(filter.overlapping(), expected);
+        }
     }
 }

@@ -102,7 +102,8 @@ pub enum TraceError {
     /// The trace holds several devices and none was selected.
     #[error(
         "trace {name}, {position}: a second device `{second}` after `{first}`; choose one with \
-         `--device {first}`, or merge all with `--device all`: `{text}`"
+         `--device {first}`, give each an offset with `--device {first}@0 --device {second}@100g`, or lay all over \
+         each other with `--device all`: `{text}`"
     )]
     SeveralDevices {
         /// Name of the trace.
@@ -117,14 +118,14 @@ pub enum TraceError {
         text: String,
     },
     /// The selected device is not in the trace.
-    #[error("trace {name} has no device `{device}`, but for example `{example}`; correct `--device`")]
+    #[error("trace {name} has no device `{device}`, but {known}; correct `--device`")]
     NoSuchDevice {
         /// Name of the trace.
         name: String,
         /// Selected device.
         device: String,
-        /// A device in the trace.
-        example: String,
+        /// Devices in the trace.
+        known: String,
     },
 }
 

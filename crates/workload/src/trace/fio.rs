@@ -189,7 +189,7 @@ mod tests {
         let (records, error) = read("fio", text.as_bytes(), &options);
         assert!(records.is_empty());
         let message = error.expect("missing device").to_string();
-        assert_eq!(message, "trace test has no device `h`, but for example `f`; correct `--device`");
+        assert_eq!(message, "trace test has no device `h`, but `f`, `g`; correct `--device`");
     }
 
     #[test]

@@ -2,7 +2,7 @@ use std::path::{Path, PathBuf};
 
 use super::input::Input;
 use super::line::Source;
-use super::{Action, TraceError, TraceOptions, per_cpu};
+use super::{Action, TraceError, TraceOptions, csv, per_cpu};
 
 /// A readable trace format.
 #[derive(Debug)]
@@ -30,10 +30,11 @@ pub(super) enum Open {
     PerCpu(fn(Input, Vec<Input>, Settings) -> Box<dyn Source>),
 }
 
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Debug)]
 pub(super) struct Settings {
     pub(super) action: Action,
     pub(super) unit_ns: u64,
+    pub(super) columns: Option<String>,
 }
 
 impl Format {
@@ -45,8 +46,18 @@ impl Format {
         if options.time_unit_ns == Some(0) {
             return bad("time unit", "it must be at least 1 ns".into());
         }
-        if options.device.as_deref() == Some("") {
+        let names = options.placed.iter().map(|device| device.name.as_str());
+        if names.chain(options.device.as_deref()).any(str::is_empty) {
             return bad("device", "the name is empty; give a device of the trace, or all".into());
+        }
+        if let Some(columns) = &options.columns {
+            if self.name != csv::FORMAT.name {
+                return bad(
+                    "columns",
+                    format!("only format csv takes names of columns, {} has its own", self.name),
+                );
+            }
+            return csv::check_columns(columns).or_else(|reason| bad("columns", reason));
         }
         Ok(())
     }
@@ -55,6 +66,7 @@ impl Format {
         let settings = Settings {
             action: options.action.unwrap_or_default(),
             unit_ns: options.time_unit_ns.unwrap_or(self.time_unit_ns),
+            columns: options.columns.clone(),
         };
         match self.open {
             Open::One(open) => open(input, settings),

@@ -1,5 +1,5 @@
 use super::{Format, TraceError};
-use super::{alibaba, blkparse, blktrace, disksim, fio, fiu, mqsim, msr, oracle_general};
+use super::{alibaba, blkparse, blktrace, csv, disksim, fio, fiu, mqsim, msr, oracle_general};
 use super::{spc, ssdsim, strobe, systor, tencent, vscsi};
 
 /// All formats in listing order. Append new ones: fuzzer seeds select a format by its index.
@@ -19,6 +19,7 @@ pub const FORMATS: &[Format] = &[
     fiu::FORMAT,
     vscsi::FORMAT,
     oracle_general::FORMAT,
+    csv::FORMAT,
 ];
 
 /// Returns the format called `name`, or [`TraceError::UnknownFormat`].

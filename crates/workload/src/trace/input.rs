@@ -1,4 +1,4 @@
-//! Buffered trace input of fixed size: plain or gzip, as lines or records.
+//! Buffered trace input of fixed size: plain, gzip or zstd, as lines or records.
 
 use std::fs::File;
 use std::io::{self, BufReader, Read};
@@ -9,20 +9,17 @@ use flate2::read::MultiGzDecoder;
 use super::TraceError;
 use super::error::Position;
 use super::problem::Problem;
+use super::zstd::Zstd;
 
 const LINE_BYTES_MAX: usize = 64 << 10;
 
 const BUFFER_BYTES: usize = 4 * LINE_BYTES_MAX;
 
-const FOREIGN: [(&[u8], &str); 5] = [
-    (b"\x28\xb5\x2f\xfd", "zstd"),
-    (b"\xfd7zXZ\0", "xz"),
-    (b"BZh", "bzip2"),
-    (b"\x04\x22\x4d\x18", "lz4"),
-    (b"PK\x03\x04", "zip"),
-];
+const FOREIGN: [(&[u8], &str); 4] =
+    [(b"\xfd7zXZ\0", "xz"), (b"BZh", "bzip2"), (b"\x04\x22\x4d\x18", "lz4"), (b"PK\x03\x04", "zip")];
 
 const GZIP: &[u8] = b"\x1f\x8b";
+const ZSTD: &[u8] = b"\x28\xb5\x2f\xfd";
 
 const MAGIC_BYTES_MAX: usize = 6;
 
@@ -37,18 +34,18 @@ pub(super) struct Input {
 impl Input {
     pub(super) fn new(mut raw: Box<dyn Read + Send>, name: &str) -> Result<Self, TraceError> {
         let mut magic = [0; MAGIC_BYTES_MAX];
-        let length = read_fully(&mut raw, &mut magic).map_err(|source| TraceError::Io {
-            name: name.into(),
-            position: Position::Line(1),
-            source,
-        })?;
+        let unreadable = |source| TraceError::Io { name: name.into(), position: Position::Line(1), source };
+        let length = read_fully(&mut raw, &mut magic).map_err(unreadable)?;
         let start = &magic[..length];
         if let Some(&(_, kind)) = FOREIGN.iter().find(|(magic, _)| start.starts_with(magic)) {
             return Err(TraceError::Compressed { name: name.into(), kind });
         }
         let whole = io::Cursor::new(start.to_vec()).chain(raw);
+        let buffered = |whole| BufReader::with_capacity(LINE_BYTES_MAX, whole);
         let reader: Box<dyn Read + Send> = if start.starts_with(GZIP) {
-            Box::new(MultiGzDecoder::new(BufReader::with_capacity(LINE_BYTES_MAX, whole)))
+            Box::new(MultiGzDecoder::new(buffered(whole)))
+        } else if start.starts_with(ZSTD) {
+            Box::new(Zstd::new(buffered(whole)).map_err(unreadable)?)
         } else {
             Box::new(whole)
         };
@@ -79,7 +76,7 @@ impl Input {
                 }
                 Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
                 Err(error) if error.kind() == io::ErrorKind::UnexpectedEof => {
-                    return Err(Problem::Truncated("the gzip data end early".into()));
+                    return Err(Problem::Truncated("the compressed data end early".into()));
                 }
                 Err(error) => return Err(Problem::Io(error)),
             }

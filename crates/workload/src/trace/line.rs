@@ -44,7 +44,16 @@ pub(super) fn open_lines<F>(input: Input, parse: F) -> Box<dyn Source>
 where
     F: for<'a> FnMut(&'a str) -> Result<Line<'a>, Reason> + Send + 'static,
 {
-    Box::new(Lines { input, parse, number: 0, comments: true, begun: false })
+    Box::new(Lines { input, parse, number: 0, comments: true, header: &[] })
+}
+
+/// Opens a text format of columns between commas, as [`open_lines`]. The first line may be a header of
+/// `names`.
+pub(super) fn open_csv<F>(input: Input, names: &'static [&'static str], parse: F) -> Box<dyn Source>
+where
+    F: for<'a> FnMut(&'a str) -> Result<Line<'a>, Reason> + Send + 'static,
+{
+    Box::new(Lines { input, parse, number: 0, comments: true, header: names })
 }
 
 /// Opens a text format in which `#` has no meaning.
@@ -52,23 +61,37 @@ pub(super) fn open_lines_without_comments<F>(input: Input, parse: F) -> Box<dyn 
 where
     F: for<'a> FnMut(&'a str) -> Result<Line<'a>, Reason> + Send + 'static,
 {
-    Box::new(Lines { input, parse, number: 0, comments: false, begun: false })
+    Box::new(Lines { input, parse, number: 0, comments: false, header: &[] })
 }
 
 const BYTE_ORDER_MARK: &[u8] = "\u{feff}".as_bytes();
 
+/// True for titles of columns: names between commas, without a digit.
+pub(super) fn looks_like_header(text: &str) -> bool {
+    text.contains(',') && !text.contains(|c: char| c.is_ascii_digit())
+}
+
+/// True for a header with some of `names`, each in its own column. Another order would be another format.
+fn is_header(text: &str, names: &[&str]) -> bool {
+    let known = |title: &str| names.iter().position(|name| name.eq_ignore_ascii_case(title));
+    let places: Vec<Option<usize>> = text.split(',').map(|title| known(title.trim())).collect();
+    let is_in_place = |(at, place): (usize, &Option<usize>)| place.is_none_or(|place| place == at);
+    looks_like_header(text)
+        && places.iter().any(Option::is_some)
+        && places.iter().enumerate().all(is_in_place)
+}
+
 #[cold]
-fn with_hint(reason: Reason, text: &str, number: u64, is_first: bool) -> Reason {
+fn with_hint(reason: Reason, text: &str, names: &[&str]) -> Reason {
     // NUL characters usually mean an archive.
     if text.contains('\0') {
         return "the line holds NUL characters; if this is a tar archive, unpack it first".into();
     }
-    // A first line without digits is probably a header. It is not skipped, since it may also mean another
-    // format.
-    if is_first && text.contains(',') && !text.contains(|c: char| c.is_ascii_digit()) {
-        let next = number + 1;
+    if !names.is_empty() && looks_like_header(text) {
         return format!(
-            "{reason}; the line looks like a header: delete it, with `tail -n +{next}` for example"
+            "{reason}; the line looks like a header, but not of the columns {}; for other columns use \
+             `--format csv --columns`",
+            names.join(",")
         );
     }
     reason
@@ -79,7 +102,8 @@ struct Lines<F> {
     parse: F,
     number: u64,
     comments: bool,
-    begun: bool,
+    /// Titles that the next line may have; empty if it is no header.
+    header: &'static [&'static str],
 }
 
 fn content(line: &[u8], number: u64) -> &[u8] {
@@ -98,14 +122,15 @@ where
         if text.is_empty() || (self.comments && text[0] == b'#') {
             return Ok(Some(Line::Nothing));
         }
-        let is_first = !std::mem::replace(&mut self.begun, true);
+        let names = std::mem::take(&mut self.header);
         let text = std::str::from_utf8(text).map_err(|_| {
             Problem::Malformed("this is not text; a binary blktrace file needs `--format blktrace`".into())
         })?;
-        let number = self.number;
-        (self.parse)(text)
-            .map(Some)
-            .map_err(|reason| Problem::Malformed(with_hint(reason, text, number, is_first)))
+        match (self.parse)(text) {
+            Ok(line) => Ok(Some(line)),
+            Err(_) if is_header(text, names) => Ok(Some(Line::Skip(SkipReason::Header))),
+            Err(reason) => Err(Problem::Malformed(with_hint(reason, text, names))),
+        }
     }
 
     fn position(&self) -> Position {
@@ -139,7 +164,11 @@ mod tests {
 
     #[test]
     fn a_byte_order_mark_in_front_is_not_there() {
-        assert_eq!(LINES.len() + 3, FORMATS.len(), "all but blktrace, vscsi and oracle-general are text");
+        assert_eq!(
+            LINES.len() + 4,
+            FORMATS.len(),
+            "all but blktrace, vscsi, oracle-general and csv are here"
+        );
         for (format, text) in LINES {
             assert_eq!(records(format, text), ["0 write 0+4096"], "{format}");
             assert_eq!(records(format, &format!("\u{feff}{text}")), ["0 write 0+4096"], "{format}");
@@ -154,24 +183,38 @@ mod tests {
     }
 
     #[test]
-    fn a_header_is_refused_with_the_cure() {
-        let hint = |number: u32| format!("the line looks like a header: delete it, with `tail -n +{number}`");
+    fn the_first_line_of_columns_may_be_a_header() {
         for (format, header) in [
             ("msr", "Timestamp,Hostname,DiskNumber,Type,Offset,Size,ResponseTime"),
             ("alibaba", "device_id,opcode,offset,length,timestamp"),
             ("tencent", "Timestamp,Offset,Size,IOType,VolumeID"),
             ("spc", "ASU, LBA, Size, Opcode, Timestamp"),
+            ("systor", "Timestamp,Response,IOType,LUN,Offset,Size"),
         ] {
             let line = LINES.iter().find(|(name, _)| *name == format).expect("a format").1;
-            let message = fails(format, &format!("{header}\n{line}"));
-            assert!(message.contains(&hint(2)) && message.ends_with(&format!(": `{header}`")), "{message}");
-            let message = fails(format, &format!("# comment\n\n{header}\n{line}"));
-            assert!(message.contains(&hint(4)), "{message}");
+            for start in ["", "# comment\n\n"] {
+                assert_eq!(
+                    records(format, &format!("{start}{header}\n{line}")),
+                    ["0 write 0+4096"],
+                    "{format}"
+                );
+            }
             let message = fails(format, &format!("{line}{header}\n"));
-            assert!(!message.contains("header"), "only the first line can be one: {message}");
+            assert!(message.starts_with("trace test, line 2: ") && !message.contains("header"), "{message}");
+            let mut titles: Vec<&str> = header.split(',').map(str::trim).collect();
+            titles.swap(0, 2);
+            for other in [titles.join(","), "when,what".to_owned()] {
+                let message = fails(format, &format!("{other}\n{line}"));
+                assert!(
+                    message.contains("line 1: ") && message.contains("looks like a header, but not"),
+                    "{message}"
+                );
+            }
         }
-        for (format, text) in [("msr", "hello"), ("msr", "1,h,0,Wri,0,4096,1"), ("fio", "hello")] {
-            assert!(!fails(format, text).contains("header"), "{format}: {text}");
+        for (format, text) in
+            [("msr", "hello"), ("msr", "1,h,0,Wri,0,4096,1"), ("fio", "a,b"), ("strobe", "a,b")]
+        {
+            assert!(!fails(format, text).contains("header,"), "{format}: {text}");
         }
     }
 }

@@ -12,6 +12,7 @@
 //! [`FORMATS`]. For a binary format copy `vscsi.rs`.
 
 mod columns;
+mod csv;
 mod detail;
 mod device;
 mod error;
@@ -27,6 +28,7 @@ mod problem;
 mod reader;
 mod record;
 mod skipped;
+mod slice;
 #[cfg(test)]
 mod testing;
 
@@ -45,12 +47,14 @@ mod strobe;
 mod systor;
 mod tencent;
 mod vscsi;
+mod zstd;
 
 pub use detail::Detail;
 pub use error::{Position, TraceError};
 pub use format::Format;
 pub use formats::{FORMATS, find_format};
 pub use guess::{NoFormat, guess, only_format};
-pub use options::{Action, TraceOptions};
+pub use options::{Action, PlacedDevice, TraceOptions};
 pub use reader::{TraceReader, TraceRecord, from_reader, open, recorded_action};
 pub use skipped::{SkipReason, Skipped};
+pub use slice::{Covered, Extent};

@@ -6,7 +6,7 @@ use super::columns::Columns;
 use super::detail::Detail;
 use super::device::Device;
 use super::format::{Format, Open};
-use super::line::{Line, open_lines};
+use super::line::{Line, open_csv};
 use super::problem::Reason;
 
 pub(super) const FORMAT: Format = Format {
@@ -16,8 +16,12 @@ pub(super) const FORMAT: Format = Format {
     source: "SNIA IOTTA repository, MSR Cambridge traces",
     takes_action: false,
     time_unit_ns: 100, // FILETIME
-    open: Open::One(|input, settings| open_lines(input, move |line| parse_line(line, settings.unit_ns))),
+    open: Open::One(|input, settings| {
+        open_csv(input, &NAMES, move |line| parse_line(line, settings.unit_ns))
+    }),
 };
+
+const NAMES: [&str; 7] = ["Timestamp", "Hostname", "DiskNumber", "Type", "Offset", "Size", "ResponseTime"];
 
 fn parse_line(line: &str, unit_ns: u64) -> Result<Line<'_>, Reason> {
     let mut columns = Columns::csv(line);
@@ -52,7 +56,8 @@ mod tests {
         assert_eq!(
             fails("msr", &text),
             "trace test, line 2: a second device `hm.0` after `hm.1`; choose one with `--device hm.1`, \
-             or merge all with `--device all`: `128166372016382155,hm,0,WRITE,310983680,4096,-1`"
+             give each an offset with `--device hm.1@0 --device hm.0@100g`, or lay all over each other \
+             with `--device all`: `128166372016382155,hm,0,WRITE,310983680,4096,-1`"
         );
     }
 
@@ -61,7 +66,6 @@ mod tests {
         assert_refused(
             "msr",
             &[
-                ("Timestamp,Hostname,DiskNumber,Type,Offset,Size,ResponseTime", "column Timestamp must be"),
                 ("1,hm,1,Read,0,32768", "column ResponseTime is missing"),
                 ("1,hm,1,Read,0", "column Size is missing"),
                 ("1,hm,1,Read,0,1,2,3", "too many columns"),

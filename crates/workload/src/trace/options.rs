@@ -1,4 +1,4 @@
-use super::SkipReason;
+use super::{Extent, SkipReason};
 
 /// Event to take from a trace with several events per request.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -54,4 +54,22 @@ pub struct TraceOptions {
     /// Nanoseconds per unit of time, at least 1. `None` means
     /// [`Format::time_unit_ns`](super::Format::time_unit_ns).
     pub time_unit_ns: Option<u64>,
+    /// Devices to read, each moved by an offset, so that several share an address space. If not empty,
+    /// `device` has no effect.
+    pub placed: Vec<PlacedDevice>,
+    /// Length to leave out at the beginning.
+    pub skip: Option<Extent>,
+    /// Length to read after that. Default: all.
+    pub take: Option<Extent>,
+    /// Names of the columns, for csv only, such as "time,op,lbn,len". Default: the first line has them.
+    pub columns: Option<String>,
+}
+
+/// A device of a trace at an offset.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct PlacedDevice {
+    /// Name of the device, as in [`TraceOptions::device`].
+    pub name: String,
+    /// Bytes added to the addresses of the device.
+    pub offset: u64,
 }

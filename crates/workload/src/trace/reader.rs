@@ -11,6 +11,7 @@ use super::guess::guess;
 use super::input::Input;
 use super::line::{Line, Source};
 use super::problem::Problem;
+use super::slice::{Part, Slice};
 use super::{Action, Format, Position, SkipReason, Skipped, TraceError, TraceOptions};
 
 /// One request of a trace.
@@ -84,6 +85,7 @@ pub struct TraceReader {
     files: Vec<PathBuf>,
     source: Box<dyn Source>,
     devices: DeviceFilter,
+    slice: Option<Slice>,
     skipped: Skipped,
     times_ns: Option<(u64, u64)>,
     ended: bool,
@@ -122,7 +124,8 @@ impl TraceReader {
             format,
             files: Vec::new(),
             source,
-            devices: DeviceFilter::new(options.device.as_deref()),
+            devices: DeviceFilter::new(options),
+            slice: Slice::new(options.skip, options.take),
             skipped: Skipped::default(),
             times_ns: None,
             ended: false,
@@ -149,6 +152,11 @@ impl TraceReader {
         &self.skipped
     }
 
+    /// Two devices whose addresses overlap, if `all` were chosen and both have been read.
+    pub fn overlapping(&self) -> Option<(&str, &str)> {
+        self.devices.overlapping()
+    }
+
     #[inline]
     fn step(&mut self) -> Result<Option<TraceRecord>, TraceError> {
         let line = match self.source.next() {
@@ -167,23 +175,37 @@ impl TraceReader {
             }
         };
         // Check the device first: records of other devices do not set the origin of time.
-        match self.devices.judge(device) {
-            Verdict::Keep => {}
+        let moved = match self.devices.judge(device) {
+            Verdict::Keep(offset) => offset,
             Verdict::Skip => {
                 self.skipped.count(SkipReason::OtherDevice);
                 return Ok(None);
             }
             Verdict::Second { first, second } => return Err(self.second_device(&first, &second)),
-        }
+        };
         // The range of a flush means nothing.
         let (offset, bytes) = if op == Op::Flush { (0, 0) } else { (offset, bytes) };
-        if offset.checked_add(bytes).is_none() {
+        let end = |from: u64| from.checked_add(moved).and_then(|from| from.checked_add(bytes));
+        if end(offset).is_none() {
             return Err(self.located(Problem::Malformed("the end of the request is too large".into())));
         }
         if let Detail::CopyTo(to) = detail
-            && to.checked_add(bytes).is_none()
+            && end(to).is_none()
         {
             return Err(self.located(Problem::Malformed("the end of the destination is too large".into())));
+        }
+        let offset = if op == Op::Flush { 0 } else { offset + moved };
+        let detail = if let Detail::CopyTo(to) = detail { Detail::CopyTo(to + moved) } else { detail };
+        match self.slice.as_mut().map(|slice| slice.place(time_ns, bytes, detail)) {
+            None | Some(Part::Within) => {}
+            Some(Part::Before) => {
+                self.skipped.count(SkipReason::Before);
+                return Ok(None);
+            }
+            Some(Part::After) => {
+                self.ended = true;
+                return Ok(None);
+            }
         }
         // Times are relative to the first kept record; a decrease is reported, not corrected.
         let (first_ns, largest_ns) = self.times_ns.unwrap_or((time_ns, time_ns));
@@ -203,11 +225,9 @@ impl TraceReader {
         self.ended = true;
         match self.devices.missed() {
             None => Ok(()),
-            Some((device, example)) => Err(TraceError::NoSuchDevice {
-                name: self.name.clone(),
-                device: device.into(),
-                example: super::error::printable(example.as_bytes()),
-            }),
+            Some((device, known)) => {
+                Err(TraceError::NoSuchDevice { name: self.name.clone(), device: device.into(), known })
+            }
         }
     }
 

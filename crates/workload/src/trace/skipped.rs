@@ -13,6 +13,10 @@ named! {
         Completed => "completed requests (C)",
         /// blkparse, blktrace: events that cannot be chosen.
         OtherAction => "other actions",
+        /// Titles of columns in the first line.
+        Header => "header lines",
+        /// Record before [`TraceOptions::skip`](super::TraceOptions::skip).
+        Before => "records before the part that was chosen",
         /// Record of another device.
         OtherDevice => "records of other devices",
         /// fio: file added, opened, closed, created or similar.

@@ -6,7 +6,7 @@ use super::SkipReason;
 use super::columns::{Columns, NS_PER_SECOND};
 use super::detail::Detail;
 use super::format::{Format, Open};
-use super::line::{Line, open_lines};
+use super::line::{Line, open_csv};
 use super::problem::Reason;
 
 pub(super) const FORMAT: Format = Format {
@@ -16,15 +16,14 @@ pub(super) const FORMAT: Format = Format {
     source: "SNIA IOTTA repository, trace 4928, README.txt of the distribution",
     takes_action: false,
     time_unit_ns: NS_PER_SECOND,
-    open: Open::One(|input, settings| open_lines(input, move |line| parse_line(line, settings.unit_ns))),
+    open: Open::One(|input, settings| {
+        open_csv(input, &NAMES, move |line| parse_line(line, settings.unit_ns))
+    }),
 };
 
-const HEADER: &str = "Timestamp,Response,IOType,LUN,Offset,Size";
+const NAMES: [&str; 6] = ["Timestamp", "Response", "IOType", "LUN", "Offset", "Size"];
 
 fn parse_line(line: &str, unit_ns: u64) -> Result<Line<'_>, Reason> {
-    if line == HEADER {
-        return Ok(Line::Nothing);
-    }
     let mut columns = Columns::csv(line);
     let time_ns = columns.decimal("Timestamp", unit_ns)?;
     columns.next().ok_or("column Response is missing")?;
@@ -70,7 +69,8 @@ mod tests {
             from_reader(Box::new(SAMPLE.as_bytes()), "t", "systor", &TraceOptions::default()).expect("opens");
         assert_eq!(reader.by_ref().filter(Result::is_ok).count(), 3);
         assert_eq!(reader.skipped().get(SkipReason::UnknownOperation), 1);
-        assert_eq!(reader.skipped().total(), 1);
+        assert_eq!(reader.skipped().get(SkipReason::Header), 1);
+        assert_eq!(reader.skipped().total(), 2);
     }
 
     #[test]

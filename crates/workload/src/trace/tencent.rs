@@ -5,7 +5,7 @@ use strobe_types::{Op, SECTOR_BYTES};
 use super::columns::{Columns, NS_PER_SECOND};
 use super::detail::Detail;
 use super::format::{Format, Open};
-use super::line::{Line, open_lines};
+use super::line::{Line, open_csv};
 use super::problem::Reason;
 
 pub(super) const FORMAT: Format = Format {
@@ -15,8 +15,12 @@ pub(super) const FORMAT: Format = Format {
     source: "SNIA IOTTA repository, Tencent Block Storage traces",
     takes_action: false,
     time_unit_ns: NS_PER_SECOND,
-    open: Open::One(|input, settings| open_lines(input, move |line| parse_line(line, settings.unit_ns))),
+    open: Open::One(|input, settings| {
+        open_csv(input, &NAMES, move |line| parse_line(line, settings.unit_ns))
+    }),
 };
+
+const NAMES: [&str; 5] = ["Timestamp", "Offset", "Size", "IOType", "VolumeID"];
 
 fn parse_line(line: &str, unit_ns: u64) -> Result<Line<'_>, Reason> {
     let mut columns = Columns::csv(line);

@@ -1,0 +1,129 @@
+//! Parts, windows, devices and columns of a trace, as a user gives them.
+
+use serde_json::Value;
+
+use crate::{Ended, Folder};
+
+/// A write a second on each of two devices, 100 writes in all.
+fn mine() -> Folder {
+    let folder = Folder::new();
+    let lines = (0..100).map(|n| format!("{}.5,w,{},8,{}\n", n / 2, n % 20 * 8, ["web", "db"][n % 2]));
+    folder.write("t.csv", format!("time,op,lbn,len,device\n{}", lines.collect::<String>()));
+    folder
+}
+
+fn replay(folder: &Folder, options: &[&str]) -> Ended {
+    let arguments = ["replay", "t.csv", "--drive", "drive.toml", "--quiet", "--json", "-"];
+    folder.strobe(&[&arguments[..], options].concat())
+}
+
+fn trace(folder: &Folder, options: &[&str]) -> Value {
+    replay(folder, options).ok().json()["trace"].clone()
+}
+
+#[test]
+fn a_part_and_a_window_are_given_as_options_and_keys() {
+    let folder = mine();
+    let all = ["--device", "all"];
+    let with = |options: &[&str]| trace(&folder, &[&all[..], options].concat());
+    assert_eq!(with(&[])["requests"]["write"], 100);
+    let part = with(&["--skip", "10 requests", "--take", "10s"]);
+    assert_eq!((&part["requests"]["write"], &part["duration_ns"]), (&20.into(), &9_000_000_000u64.into()));
+    assert_eq!(part["skipped"]["records before the part that was chosen"], 10);
+    let keys = ["--set", "workload.skip=10 requests", "--set", "workload.take=10s"];
+    assert_eq!(with(&keys), part);
+    let window =
+        replay(&folder, &[&all[..], &["--warmup", "20 requests", "--measure", "40KiB"]].concat()).ok().json();
+    assert_eq!(window["trace"]["warmup_requests"], 20);
+    assert_eq!(window["trace"]["requests"]["write"], 30);
+    assert_eq!(window["ended_by"], "measure");
+    let fast = replay(&folder, &[&all[..], &["--speed", "10", "--warmup", "10s"]].concat()).ok().json();
+    assert_eq!(fast["trace"]["warmup_requests"], 20);
+    assert_eq!(fast["load"]["offered_iops"], 20.0, "two writes a second, ten times as fast");
+    let repeated = with(&["--repeat", "3", "--warmup", "1 repeat"]);
+    assert_eq!((&repeated["warmup_requests"], &repeated["requests"]["write"]), (&100.into(), &300.into()));
+}
+
+#[test]
+fn windows_beyond_a_trace_are_refused_with_the_cure() {
+    let folder = mine();
+    let refused = |options: &[&str], expected: &[&str]| {
+        replay(&folder, &[&["--device", "all"], options].concat()).refused(expected);
+    };
+    refused(&["--warmup", "1h"], &["run.warmup = 1h", "ended before the measurement", "workload.repeat"]);
+    refused(&["--warmup", "100 requests"], &["after 100 requests", "use a shorter warm-up"]);
+    refused(&["--skip", "1GiB"], &["no requests to replay", "100 records before", "skip less"]);
+    refused(&["--take", "2x"], &["--take", "must be a part of the trace", "5000 requests", "10GiB", "2h"]);
+    refused(&["--skip=-1 requests"], &["--skip", "must be a part of the trace"]);
+    refused(&["--speed", "0"], &["--speed 0", "from 0.000001"]);
+    refused(
+        &["--speed", "2", "--closed-loop"],
+        &["workload.speed has no effect unless workload.pacing = \"open\""],
+    );
+    refused(&["--warmup", "5 request s"], &["--warmup", "2 repeats"]);
+    let long = replay(&folder, &["--device", "all", "--measure", "1h"]).ok().json();
+    let note = &long["trace"]["notes"][1];
+    assert!(
+        note.as_str().is_some_and(|note| note.contains("the trace ended before run.measure = 1h")),
+        "{note}"
+    );
+    folder.write("e.toml", "[run]\nmeasure = \"5 requests\"\n");
+    folder.strobe(&["run", "e.toml"]).refused(&["run.measure = \"5 requests\"", "run.measure of a trace"]);
+}
+
+#[test]
+fn several_devices_share_the_drive_with_an_offset_each() {
+    let folder = mine();
+    let placed = trace(&folder, &["--device", "web@0", "--device", "db@128k"]);
+    assert_eq!(placed["requests"]["write"], 100);
+    assert_eq!(placed["span_bytes"], 128 * 1024 + 20 * 4096);
+    assert!(placed["notes"].is_null(), "{placed}");
+    let all = trace(&folder, &["--device", "all"]);
+    assert_eq!(all["span_bytes"], 20 * 4096);
+    let note = all["notes"][0].as_str().expect("a note");
+    assert!(
+        note.contains("lie over each other, such as web and db") && note.contains("--device db@100g"),
+        "{note}"
+    );
+    let one = trace(&folder, &["--device", "db@4k"]);
+    assert_eq!((&one["requests"]["write"], &one["span_bytes"]), (&50.into(), &(21 * 4096).into()));
+    let refused = |options: &[&str], expected: &[&str]| replay(&folder, options).refused(expected);
+    refused(&[], &["a second device `db` after `web`", "--device web@0 --device db@100g"]);
+    refused(&["--device", "web@0", "--device", "mail@4k"], &["has no device `mail`, but `web`, `db`"]);
+    refused(&["--device", "web", "--device", "db@4k"], &["workload.device", "\"web\"", "with its offset"]);
+    refused(&["--device", "web@0", "--device", "web@4k"], &["not in the list yet"]);
+    refused(&["--device", "web@0", "--device", "db@15EiB"], &["workload.device", "with its offset"]);
+}
+
+#[test]
+fn columns_are_named_by_the_user_or_the_file() {
+    let folder = Folder::new();
+    folder.write("t.csv", "1,0,W,0,8\n2,0,W,8,8\n");
+    let ended = folder.strobe(&["replay", "t.csv"]);
+    ended.refused(&["--format is missing", "t.csv fits no format", "--format csv --columns time,op,lbn,len"]);
+    let named = trace(&folder, &["--format", "csv", "--columns", "time,-,op,lbn,len"]);
+    assert_eq!((&named["requests"]["write"], &named["duration_ns"]), (&2.into(), &1_000_000_000.into()));
+    let refused = |options: &[&str], expected: &[&str]| {
+        replay(&folder, &[&["--format", "csv"], options].concat()).refused(expected);
+    };
+    refused(&["--columns", "time,what,lbn,len"], &["columns: `what` is no column; the names are time, op"]);
+    refused(&[], &["line 1", "the columns have no names"]);
+    replay(&folder, &["--format", "msr", "--columns", "op,lbn,len"]).refused(&["only format csv"]);
+    folder.write("t.csv", "time,op,lbn,len\n1,W,0,8\n");
+    assert_eq!(trace(&folder, &[])["requests"]["write"], 1, "the header names the format");
+}
+
+#[test]
+fn zstd_is_read_and_whole_seconds_are_noted() {
+    let text = "1538323200,0,8,1,1\n".repeat(6) + &"1538323201,0,8,1,1\n".repeat(6);
+    // A frame of one raw block.
+    let length = text.len() as u32;
+    let header = [&[0x28, 0xb5, 0x2f, 0xfd, 0x20, length as u8][..], &(length << 3 | 1).to_le_bytes()[..3]];
+    let folder = Folder::new();
+    folder.write("t.csv", [&header.concat()[..], text.as_bytes()].concat());
+    let read = trace(&folder, &["--format", "tencent"]);
+    assert_eq!(read["requests"]["write"], 12);
+    let note = read["notes"][0].as_str().expect("a note");
+    assert!(note.contains("whole seconds") && note.contains("--closed-loop"), "{note}");
+    assert!(trace(&folder, &["--format", "tencent", "--closed-loop"])["notes"].is_null());
+}

@@ -1,0 +1,195 @@
+//! Warm-up, measured window and part of a trace, against runs of its beginnings.
+//!
+//! The trace and the drive are drawn at random, and nothing has a time, so a window from request a to request b
+//! has the counts of the first b requests minus those of the first a.
+
+use std::fmt::Write as _;
+use std::fs;
+use std::path::Path;
+
+use serde_json::Value;
+use strobe_lab::{Experiment, RunError, RunResult, runner};
+use strobe_types::Prng;
+
+fn experiment(text: &str) -> Experiment {
+    let table = text.parse().unwrap_or_else(|error| panic!("{error}\n{text}"));
+    Experiment::from_table(table, &[], Path::new("")).unwrap_or_else(|error| panic!("{error}\n{text}"))
+}
+
+/// A request with its bytes, the time in the trace and the pages that it writes.
+struct Drawn {
+    lines: Vec<String>,
+    bytes: u64,
+    time_ns: u64,
+    pages: u64,
+}
+
+fn draw(rng: &mut Prng) -> Vec<Drawn> {
+    let mut time_ns = 0;
+    let mut draw = || {
+        time_ns += u64::from(rng.below(3)) * 1000;
+        let (first, pages) = (u64::from(rng.below(500)), u64::from(1 + rng.below(4)));
+        let (offset, bytes) = (first * 4096, pages * 4096);
+        let (lines, bytes, pages) = match rng.below(20) {
+            0 => (vec![format!("{time_ns} flush")], 0, 0),
+            1 => (vec![format!("{time_ns} trim {offset} {bytes}")], bytes, 0),
+            2 => {
+                let more = format!("{time_ns} + {} 4096", (first + 9) * 4096);
+                (vec![format!("{time_ns} trim {offset} {bytes}"), more], bytes + 4096, 0)
+            }
+            3..8 => (vec![format!("{time_ns} read {offset} {bytes}")], bytes, 0),
+            _ => (vec![format!("{time_ns} write {offset} {bytes}")], bytes, pages),
+        };
+        Drawn { lines, bytes, time_ns, pages }
+    };
+    (0..3000).map(|_| draw()).collect()
+}
+
+fn write(path: &Path, requests: &[Drawn], repeats: usize) {
+    let mut text = "strobe trace 1\n".to_owned();
+    for _ in 0..repeats {
+        for line in requests.iter().flat_map(|request| &request.lines) {
+            // Nothing has a time here, and the times of a second pass are not needed.
+            writeln!(text, "{line}").expect("text");
+        }
+    }
+    fs::write(path, text).expect("written");
+}
+
+fn drive(rng: &mut Prng) -> String {
+    let mapping = ["page", "dftl", "page"][rng.below(3) as usize];
+    let victim = ["greedy", "fifo", "cost-benefit"][rng.below(3) as usize];
+    format!(
+        "[drive.nand]\nchannels = 1\ndies_per_channel = 1\nplanes_per_die = 1\nblocks_per_plane = 48\n\
+         pages_per_block = 16\npage_bytes = 4096\n[drive.ftl]\nmapping = '{mapping}'\nlogical_pages = 512\n\
+         gc.victim = '{victim}'\n"
+    )
+}
+
+fn run(drive: &str, path: &Path, workload: &str, run: &str) -> Result<RunResult, RunError> {
+    let text = format!(
+        "{drive}[workload]\nkind = 'trace'\nformat = 'strobe'\nlate = 'issue'\npath = '{}'\n{workload}\n[run]\n\
+         timing = false\nprefill = true\ncheck = true\n{run}\n",
+        path.display()
+    );
+    runner::run(&experiment(&text), &mut ())
+}
+
+/// Numbers of commands, bytes, programs, reads and erases.
+fn counts(result: &RunResult) -> Vec<i64> {
+    let json = serde_json::to_value(result).expect("plain data");
+    let mut out = Vec::new();
+    for op in ["read", "write", "trim", "flush"] {
+        out.extend(["commands", "bytes"].map(|key| json["host"][op][key].as_i64().unwrap_or(0)));
+    }
+    fn numbers(value: &Value, out: &mut Vec<i64>) {
+        match value {
+            Value::Object(fields) => fields.values().for_each(|value| numbers(value, out)),
+            other => out.push(other.as_i64().unwrap_or(0)),
+        }
+    }
+    numbers(&json["nand"], &mut out);
+    out
+}
+
+#[test]
+fn windows_are_the_difference_of_two_beginnings() {
+    let mut rng = Prng::new(7);
+    let folder = tempfile::tempdir().expect("a folder");
+    let (path, whole) = (folder.path().join("t"), folder.path().join("whole"));
+    let mut windows = 0;
+    for case in 0..60 {
+        let requests = draw(&mut rng);
+        let drive = drive(&mut rng);
+        let repeats = 1 + rng.below(3) as usize;
+        write(&path, &requests, 1);
+        write(&whole, &requests, repeats);
+        let all: Vec<&Drawn> = (0..repeats).flat_map(|_| &requests).collect();
+        let duration = requests.last().map_or(0, |request| request.time_ns);
+        let sum = |of: fn(&Drawn) -> u64, to: usize| all[..to].iter().map(|request| of(request)).sum::<u64>();
+        // Finds the first request before which `total` of the amount has passed since request `from`.
+        let first = |from: usize, total: u64, of: fn(&Drawn) -> u64| {
+            (from..all.len()).find(|&to| sum(of, to) - sum(of, from) >= total)
+        };
+        let time = |at: usize| (at / requests.len()) as u64 * duration + all[at].time_ns;
+        let part = |rng: &mut Prng, from: usize| {
+            let share = |rng: &mut Prng, total: u64| 1 + u64::from(rng.below((total / 3) as u32));
+            match rng.below(6) {
+                0 => {
+                    let count = share(rng, all.len() as u64);
+                    (format!("'{count} requests'"), Some(from + count as usize))
+                }
+                1 => {
+                    let bytes = share(rng, sum(|r| r.bytes, all.len()));
+                    (format!("'{bytes}B'"), first(from, bytes, |r| r.bytes))
+                }
+                2 => {
+                    let ns = share(rng, duration * repeats as u64);
+                    (format!("'{ns}ns'"), (from..all.len()).find(|&to| time(to) - time(from) >= ns))
+                }
+                3 => {
+                    let begun = from.div_ceil(requests.len());
+                    (
+                        format!("'{} repeats'", 1),
+                        Some(
+                            (begun + 1 - usize::from(from > 0 && from % requests.len() > 0)) * requests.len(),
+                        ),
+                    )
+                }
+                4 => {
+                    let pages = share(rng, sum(|r| r.pages, all.len()));
+                    (pages.to_string(), first(from, pages, |r| r.pages))
+                }
+                _ => {
+                    let times = 1.0 + f64::from(rng.below(4)) / 4.0;
+                    (format!("'{times}x'"), first(from, (times * 512.0) as u64, |r| r.pages))
+                }
+            }
+        };
+        let (warmup, begin) = part(&mut rng, 0);
+        let begin = begin.filter(|&begin| begin < all.len());
+        let (measure, end) = part(&mut rng, begin.unwrap_or(0));
+        let label = format!("case {case}, {repeats} x, warm-up {warmup}, measure {measure}\n{drive}");
+        let result = run(
+            &drive,
+            &path,
+            &format!("repeat = {repeats}"),
+            &format!("warmup = {warmup}\nmeasure = {measure}"),
+        );
+        let Some(begin) = begin else {
+            let error = result.err().unwrap_or_else(|| panic!("{label}")).to_string();
+            assert!(error.contains("the trace ended before the measurement"), "{label}{error}");
+            continue;
+        };
+        let result = result.unwrap_or_else(|error| panic!("{label}{error}"));
+        let end = end.unwrap_or(all.len()).min(all.len());
+        let beginning = |length: usize| {
+            let take = format!("take = '{length} requests'");
+            run(&drive, &whole, &take, "").unwrap_or_else(|error| panic!("{label}{error}"))
+        };
+        let before = counts(&beginning(begin));
+        let expected: Vec<i64> =
+            counts(&beginning(end)).iter().zip(before).map(|(after, before)| after - before).collect();
+        assert_eq!(counts(&result), expected, "{label}requests {begin} to {end} of {}", all.len());
+        assert_eq!(result.trace.map(|trace| trace.warmup_requests), Some(begin as u64), "{label}");
+        windows += 1;
+    }
+    assert!(windows > 40, "{windows}");
+}
+
+#[test]
+fn a_part_is_replayed_as_a_file_with_that_part() {
+    let mut rng = Prng::new(11);
+    let folder = tempfile::tempdir().expect("a folder");
+    let (path, other) = (folder.path().join("t"), folder.path().join("part"));
+    for _ in 0..10 {
+        let requests = draw(&mut rng);
+        let drive = drive(&mut rng);
+        let (skip, take) = (1 + rng.below(1000) as usize, 1 + rng.below(1000) as usize);
+        write(&path, &requests, 1);
+        write(&other, &requests[skip..skip + take], 1);
+        let part = format!("skip = '{skip} requests'\ntake = '{take} requests'");
+        let part = run(&drive, &path, &part, "").expect("runs");
+        assert_eq!(counts(&part), counts(&run(&drive, &other, "", "").expect("runs")));
+    }
+}

@@ -30,9 +30,10 @@ test-linux:     ## Tests with a real kernel: file systems, power cuts (4 minutes
 	sh scripts/kernel.sh --tests
 	STROBE_REQUIRE_KERNEL=1 python3 scripts/test.py --linux
 
-lint:           ## Formatting, clippy, determinism bans and plain prose; the fuzz targets compile
+lint:           ## Formatting, clippy, determinism bans, plain prose and licences; the fuzz targets compile
 	sh scripts/setup.sh
 	python3 scripts/prose.py --check
+	python3 scripts/licences.py --check
 	$(CARGO) fmt --all --check
 	$(CARGO) clippy --workspace --all-targets --quiet -- -D warnings
 	$(CARGO) check --manifest-path fuzz/Cargo.toml --no-default-features --quiet --target-dir $${CARGO_TARGET_DIR:-target}

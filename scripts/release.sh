@@ -55,7 +55,10 @@ for processor in "$@"; do
     "$strobe" completions bash >"$share/bash-completion/completions/strobe"
     "$strobe" completions zsh >"$share/zsh/site-functions/_strobe"
     "$strobe" completions fish >"$share/fish/vendor_completions.d/strobe.fish"
-    cp README.md CHANGELOG.md LICENSE-MIT LICENSE-APACHE "$share/doc/strobe"
+    cp README.md CHANGELOG.md SECURITY.md LICENSE-MIT LICENSE-APACHE "$share/doc/strobe"
+    # The program contains patches of Linux.
+    cp crates/linux/kernel/COPYING "$share/doc/strobe/LICENSE-GPL-2.0-kernel-patches"
+    python3 scripts/licences.py --out "$share/doc/strobe/THIRD-PARTY-NOTICES"
     cp -R docs examples "$share/doc/strobe"
     tar -C "$folder" --sort=name --owner=0 --group=0 --numeric-owner --mode=u+w,go=rX --mtime="@$written" -c "$name" |
         gzip -n9 >"$folder/$name.tar.gz"

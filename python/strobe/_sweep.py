@@ -105,7 +105,7 @@ class Sweep:
         """One entry per measure and compared pair of combinations, with their indices ``configuration`` and ``baseline``. The
         baseline has the first value of the compared key, or with ``pairs="all"`` an earlier one; all other keys are equal.
         ``relative`` has ``mean`` and ``half_width`` of the difference, as a share of the baseline. ``p`` is the p value of
-        Student's t test on pairs of runs with equal seeds, corrected by Holm's method for all comparisons of the measure. It
+        Student's t test on pairs of runs with equal seeds, corrected by Holm's method for all comparisons of the sweep. It
         is None with one seed. ``shown`` is True if ``p`` is below 1 - ``confidence``."""
         self.page = PurePath(found["page"])
         """Charts, means and differences as one self-contained HTML file."""
@@ -421,13 +421,14 @@ def search(
     *,
     out: Path,
     trials: int,
-    measure: str = "waf",
-    direction: Literal["minimize", "maximize"] = "minimize",
+    measure: str | Sequence[str] = "waf",
+    direction: Literal["minimize", "maximize"] | Sequence[Literal["minimize", "maximize"]] = "minimize",
     seeds: int | Sequence[int] = 1,
     sampler: Any = None,
     **more: Any,
 ) -> Any:
-    """Searches for the values of some keys with the best ``measure``, with Optuna.
+    """Searches for the values of some keys with the best ``measure``, with Optuna. With several measures, each with its
+    ``direction``, it searches for the values that no others beat in all measures: ``study.best_trials``.
 
     ``space`` has for each key a list of choices, or a tuple of the lowest and the highest value: whole numbers, or floats if one
     of them is a float; ``(1, 10000, "log")`` samples logarithmically. Each trial is a sweep of one configuration in the folder
@@ -444,10 +445,14 @@ def search(
     for key, choices in space.items():
         if isinstance(choices, tuple) and (len(choices) not in (2, 3) or choices[2:] not in ((), ("log",))):
             raise ValueError(f'{key}: {choices!r}; a range is (lowest, highest) or (lowest, highest, "log")')
+    measures = [measure] if isinstance(measure, str) else list(measure)
+    directions = [direction] * len(measures) if isinstance(direction, str) else list(direction)
+    if len(directions) != len(measures) or not measures:
+        raise ValueError(f"direction: {len(directions)} directions for {len(measures)} measures; give one for each")
     optuna.logging.set_verbosity(optuna.logging.WARNING)
-    study = optuna.create_study(direction=direction, sampler=sampler or optuna.samplers.TPESampler(seed=1))
+    study = optuna.create_study(directions=directions, sampler=sampler or optuna.samplers.TPESampler(seed=1))
 
-    def one(trial: Any) -> float:
+    def one(trial: Any) -> list[float]:
         values: dict[str, Any] = {}
         for key, choices in space.items():
             if not isinstance(choices, tuple):
@@ -457,12 +462,12 @@ def search(
                 is_float = any(isinstance(end, float) for end in ends)
                 suggest = trial.suggest_float if is_float else trial.suggest_int
                 values[key] = suggest(key, *ends, log=is_log)
-        found = sweep(experiment, out=out, points=[values], seeds=seeds, measure=measure, shared=True, **more)
+        found = sweep(experiment, out=out, points=[values], seeds=seeds, measure=measures, shared=True, **more)
         only = found.configurations[0]
-        estimate = only["measures"][measure]
-        if estimate is None:
+        estimates = [only["measures"][name] for name in measures]
+        if None in estimates:
             raise optuna.TrialPruned(only["error"])
-        return float(estimate["mean"])
+        return [float(estimate["mean"]) for estimate in estimates]
 
     study.optimize(one, n_trials=trials)
     tried: list[dict[str, Any]] = []
@@ -470,5 +475,5 @@ def search(
         if trial.params not in tried:
             tried.append(trial.params)
     # Writes all runs to one file, without repeating any.
-    sweep(experiment, out=out, points=tried, seeds=seeds, measure=measure, shared=True, **more)
+    sweep(experiment, out=out, points=tried, seeds=seeds, measure=measures, shared=True, **more)
     return study

@@ -8,8 +8,10 @@ import os
 import re
 import shutil
 import subprocess
+import sys
 from pathlib import Path
 
+import pyarrow.parquet
 import pytest
 
 ROOT = Path(__file__).parents[2]
@@ -101,6 +103,22 @@ def test_what_a_page_says_to_type_shows_what_it_says(page, tmp_path):
         elif not language:
             found_in_order(text.splitlines(), shown)
     assert ran
+
+
+@pytest.mark.parametrize(("scheduler", "package"), [("dask", "distributed"), ("slurm", "submitit")])
+def test_a_sweep_runs_on_a_cluster_as_the_page_says(scheduler, package, tmp_path):
+    pytest.importorskip(package)
+    blocks = BLOCK.findall((ROOT / "docs" / "how-to" / "cluster.md").read_text())
+    (sweep,) = [text for language, text in blocks if language == "toml"]
+    few = re.sub(r'"(drive.ftl.over_provisioning|workload.write_fraction)" = \[([^,]*), ([^,]*),.*\]', r'"\1" = [\2, \3]', sweep)
+    assert few.count("\n") == sweep.count("\n") and len(few) < len(sweep)
+    (tmp_path / "op.toml").write_text(few.replace("seeds = 5", "seeds = 1").replace(', "cost-benefit", "random"', ""))
+    (code,) = [text for language, text in blocks if language == "python" and text.startswith(f"# {scheduler}\n")]
+    script = tmp_path / "cluster.py"
+    # Dask's workers import the script again.
+    script.write_text(code.replace("with Client", 'if __name__ == "__main__":\n  with Client').replace("    strobe", "      strobe"))
+    subprocess.run([sys.executable, script], cwd=tmp_path, check=True)
+    assert pyarrow.parquet.read_table(tmp_path / "op-sweep" / "rows.parquet").num_rows == 8
 
 
 def databases():

@@ -409,3 +409,18 @@ def test_a_range_may_be_logarithmic(tmp_path):
     assert distribution.log and 0.01 <= found.best_params["drive.ftl.over_provisioning"] <= 1.0
     with pytest.raises(ValueError, match='"log"'):
         strobe.search(SMALL, {"drive.ftl.over_provisioning": (0.01, 1.0, "lin")}, out=tmp_path / "no", trials=1)
+
+
+def test_a_search_for_two_measures_finds_what_no_other_trial_beats(tmp_path):
+    pytest.importorskip("optuna")
+    space = {"drive.ftl.over_provisioning": (0.2, 1.0)}
+    goals = ["waf", "host.write.bytes"]
+    study = strobe.search(
+        SMALL, space, out=tmp_path / "two", trials=6, workers=1, measure=goals, direction=["minimize", "maximize"]
+    )
+    tried = [trial.values for trial in study.trials]
+    best = [trial.values for trial in study.best_trials]
+    beaten = [one for one in tried if any(a[0] <= one[0] and a[1] >= one[1] and a != one for a in tried)]
+    assert sorted(best) == sorted(one for one in tried if one not in beaten) and len(best) > 1
+    with pytest.raises(ValueError, match="direction: 1 directions for 2 measures"):
+        strobe.search(SMALL, space, out=tmp_path / "no", trials=1, measure=goals, direction=["minimize"])

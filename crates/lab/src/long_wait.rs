@@ -68,7 +68,7 @@ impl LongWait {
             slowest: slowest.to_owned(),
             slowest_ns,
             requests: jobs.iter().flat_map(|job| &job.ops).map(beyond).sum(),
-            causes: causes(experiment, window, virtual_ns, latency_ns),
+            causes: causes(experiment, window, virtual_ns, op, latency_ns),
         })
     }
 
@@ -93,7 +93,13 @@ const LINK_BUSY: f64 = 0.8;
 
 const DIES_BUSY: f64 = 0.9;
 
-fn causes(experiment: &Experiment, window: &DriveStats, virtual_ns: u64, wait_ns: u64) -> Vec<String> {
+fn causes(
+    experiment: &Experiment,
+    window: &DriveStats,
+    virtual_ns: u64,
+    op: Op,
+    wait_ns: u64,
+) -> Vec<String> {
     let mut causes = Vec::new();
     let drive = &experiment.drive;
     let dies = u64::from(drive.nand.channels) * u64::from(drive.nand.dies_per_channel);
@@ -103,8 +109,9 @@ fn causes(experiment: &Experiment, window: &DriveStats, virtual_ns: u64, wait_ns
     if busy >= DIES_BUSY {
         causes.push(format!("{dies_are} busy for {:.0} % of the time: the flash is saturated", 100.0 * busy));
     }
-    if window.gc.runs > 0 {
-        let time = 100.0 * share(window.background_ns());
+    let time = 100.0 * share(window.background_ns());
+    // Blocks without a valid unit cost an erase only, which delays no request of a long wait.
+    if window.gc.runs > 0 && time >= 0.5 {
         let victims = count(window.gc.victims);
         causes.push(match drive.ftl.gc.mode {
             GcMode::StopTheWorld => format!(
@@ -126,12 +133,10 @@ fn causes(experiment: &Experiment, window: &DriveStats, virtual_ns: u64, wait_ns
     if let Some(merges) = window.merges.filter(|merges| merges.full + merges.partial > 0) {
         causes.push(format!("{} merges ran in the window", count(merges.full + merges.partial)));
     }
-    let depth: u64 = experiment
-        .workload
-        .generators()
-        .iter()
-        .map(|(_, workload)| u64::from(workload.host.queue_depth))
-        .sum();
+    if op == Op::Flush {
+        causes.push("a flush waits for all writes before it".to_owned());
+    }
+    let depth = experiment.workload.queue_depth();
     let slowest_ns = drive.nand.program_ns.longest().max(drive.nand.read_ns.longest());
     // Worst case: one die serves all outstanding requests, one after the other.
     if depth > 1 && depth.saturating_mul(slowest_ns) >= wait_ns {

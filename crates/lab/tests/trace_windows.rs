@@ -112,7 +112,8 @@ fn windows_are_the_difference_of_two_beginnings() {
             (from..all.len()).find(|&to| sum(of, to) - sum(of, from) >= total)
         };
         let time = |at: usize| (at / requests.len()) as u64 * duration + all[at].time_ns;
-        let part = |rng: &mut Prng, from: usize| {
+        // A phase begins before request `from`, at `from_ns` of the trace.
+        let part = |rng: &mut Prng, from: usize, from_ns: u64| {
             let share = |rng: &mut Prng, total: u64| 1 + u64::from(rng.below((total / 3) as u32));
             match rng.below(6) {
                 0 => {
@@ -125,7 +126,7 @@ fn windows_are_the_difference_of_two_beginnings() {
                 }
                 2 => {
                     let ns = share(rng, duration * repeats as u64);
-                    (format!("'{ns}ns'"), (from..all.len()).find(|&to| time(to) - time(from) >= ns))
+                    (format!("'{ns}ns'"), (from..all.len()).find(|&to| time(to) - from_ns >= ns))
                 }
                 3 => {
                     let begun = from.div_ceil(requests.len());
@@ -146,9 +147,12 @@ fn windows_are_the_difference_of_two_beginnings() {
                 }
             }
         };
-        let (warmup, begin) = part(&mut rng, 0);
+        let (warmup, begin) = part(&mut rng, 0, time(0));
         let begin = begin.filter(|&begin| begin < all.len());
-        let (measure, end) = part(&mut rng, begin.unwrap_or(0));
+        // A warm-up of a length in time ends at that time, others at the next request.
+        let in_time: Option<u64> = warmup.strip_suffix("ns'").and_then(|ns| ns.get(1..)?.parse().ok());
+        let begin_ns = in_time.map_or_else(|| begin.map_or(0, time), |ns| time(0) + ns);
+        let (measure, end) = part(&mut rng, begin.unwrap_or(0), begin_ns);
         let label = format!("case {case}, {repeats} x, warm-up {warmup}, measure {measure}\n{drive}");
         let result = run(
             &drive,
@@ -192,4 +196,72 @@ fn a_part_is_replayed_as_a_file_with_that_part() {
         let part = run(&drive, &path, &part, "").expect("runs");
         assert_eq!(counts(&part), counts(&run(&drive, &other, "", "").expect("runs")));
     }
+}
+
+/// Runs a trace with times on a small drive.
+fn timed(lines: &str, workload: &str, run: &str) -> Result<RunResult, RunError> {
+    let folder = tempfile::tempdir().expect("a folder");
+    let path = folder.path().join("t");
+    fs::write(&path, format!("strobe trace 1\n{lines}")).expect("written");
+    let text = format!(
+        "[drive.nand]\nchannels = 1\ndies_per_channel = 1\nplanes_per_die = 1\nblocks_per_plane = 48\n\
+         pages_per_block = 16\npage_bytes = 4096\n[drive.ftl]\nlogical_pages = 512\n[workload]\n\
+         kind = 'trace'\nformat = 'strobe'\npath = '{}'\n{workload}\n[run]\n{run}\n",
+        path.display()
+    );
+    runner::run(&experiment(&text), &mut ())
+}
+
+fn requests(result: &RunResult) -> (u64, u64) {
+    let trace = result.trace.as_ref().expect("a trace");
+    (trace.warmup_requests, trace.requests.values().sum::<u64>() - trace.warmup_requests)
+}
+
+#[test]
+fn a_warm_up_may_end_at_a_completion_before_a_command() {
+    let lines = "0 write 0 4096\n9000000 trim 8192 4096\n9000000 + 65536 4096\n9000000 write 0 4096\n";
+    let result = timed(lines, "", "warmup = 1").expect("runs");
+    assert_eq!(requests(&result), (1, 2));
+    assert_eq!((result.host.trim.commands, result.host.write.commands), (1, 1));
+}
+
+#[test]
+fn a_window_in_requests_has_that_many_after_any_warm_up() {
+    let lines: String = (0..200).map(|at| format!("{} write {} 4096\n", at * 2_000_000, at * 4096)).collect();
+    for warmup in ["50", "'50 requests'", "'200KiB'", "'99ms'", "'0.1x'"] {
+        for host in ["", "pacing = 'closed'\nqueue_depth = 4"] {
+            let keys = format!("warmup = {warmup}\nmeasure = '10 requests'");
+            let result = timed(&lines, host, &keys).expect("runs");
+            let (before, measured) = requests(&result);
+            assert_eq!(measured, 10, "{warmup} {host}");
+            assert!((50..=56).contains(&before), "{before}: {warmup} {host}");
+        }
+    }
+    let last = timed(&lines, "", "warmup = 199\nmeasure = '1 requests'").expect("runs");
+    assert_eq!(requests(&last), (199, 1));
+}
+
+#[test]
+fn a_window_in_time_has_that_length() {
+    let lines = "0 write 0 4096\n100000000000 write 4096 4096\n";
+    let result = timed(lines, "", "measure = '60s'").expect("runs");
+    assert_eq!((result.time.virtual_ns, result.host.write.commands), (60_000_000_000, 1));
+    let fast = timed(lines, "speed = 10.0", "measure = '60s'").expect("runs");
+    assert_eq!((fast.time.virtual_ns, fast.host.write.commands), (6_000_000_000, 1));
+    // The pause belongs to the warm-up.
+    let late = timed(lines, "", "warmup = '99s'").expect("runs");
+    assert_eq!(requests(&late), (1, 1));
+    assert!((1_000_000_000..1_100_000_000).contains(&late.time.virtual_ns), "{}", late.time.virtual_ns);
+    let none = timed(lines, "", "warmup = '10s'\nmeasure = '20s'").expect("runs");
+    assert_eq!((requests(&none), none.time.virtual_ns), ((1, 0), 20_000_000_000));
+}
+
+#[test]
+fn joined_trims_end_with_their_phase() {
+    let lines: String = (0..9).map(|at| format!("{at} trim {} 4096\n", at * 8192)).collect();
+    let result = timed(&lines, "trim_ranges = 8", "timing = false\nmeasure = '3 requests'").expect("runs");
+    assert_eq!((result.host.trim.commands, result.host.trim.bytes), (1, 3 * 4096));
+    let keys = "timing = false\nwarmup = '2 requests'\nmeasure = '3 requests'";
+    let result = timed(&lines, "trim_ranges = 8", keys).expect("runs");
+    assert_eq!((result.host.trim.commands, result.host.trim.bytes), (1, 3 * 4096));
 }

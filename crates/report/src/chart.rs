@@ -3,7 +3,7 @@
 use crate::paper::standalone;
 use crate::plot::{Axis, Figure, Grouped, Line, Plot, View};
 
-/// Minimum ratio of the largest to the smallest x value for a logarithmic x axis.
+/// Minimum ratio of the largest to the smallest value for a logarithmic axis.
 const LOG_FROM: f64 = 50.0;
 /// An axis of means starts at 0 if the lowest value is below this share of the highest. Otherwise, an axis
 /// from 0 would hide the differences.
@@ -79,7 +79,7 @@ impl Chart {
         let ends =
             || points().flat_map(|point| [point.mean].into_iter().chain(low(point)).chain(high(point)));
         let (lowest, highest) = (ends().fold(f64::MAX, f64::min), ends().fold(f64::MIN, f64::max));
-        let x = Axis::named(over).with(places().collect());
+        let (x, y) = (Axis::named(over).with(places().collect()), Axis::named(&self.measure));
         let line = |(style, curve): (usize, &Curve)| {
             let ranges = curve.points.iter().filter_map(|point| {
                 let (low, high) = point.range.filter(|(low, high)| high > low)?;
@@ -90,8 +90,8 @@ impl Chart {
         };
         let plot = Plot {
             title: self.title.clone(),
-            x: if least > 0.0 && most >= LOG_FROM * least { x.log() } else { x },
-            y: Axis::named(&self.measure),
+            x: if is_wide(least, most) { x.log() } else { x },
+            y: if is_wide(lowest, highest) { y.log() } else { y },
             has_zero: lowest >= 0.0 && lowest < ZERO_BELOW * highest,
             mark: None,
             lines: self.curves.iter().enumerate().map(line).collect(),
@@ -115,6 +115,11 @@ impl Chart {
         };
         grouped.view()
     }
+}
+
+/// True if a linear axis from `least` to `most` would hide the small values.
+fn is_wide(least: f64, most: f64) -> bool {
+    least > 0.0 && most >= LOG_FROM * least
 }
 
 fn low(point: &Mean) -> Option<f64> {
@@ -177,6 +182,21 @@ mod tests {
         for ((_, low, high), dot) in found.iter().zip(&dots) {
             assert!(((low + high) / 2.0 - dot).abs() < 0.11, "{found:?} {dots:?}");
         }
+    }
+
+    #[test]
+    fn axes_are_logarithmic_if_the_values_need_it() {
+        let ends = |most: f64| {
+            let points: [Point; 3] =
+                [(1.0, 2.0, 0.0), (2.0, 2.0 * libm::sqrt(most), 0.0), (3.0, 2.0 * most, 0.0)];
+            let svg = chart(Some("queue_depth"), &[("a", &points)]).svg().expect("something");
+            let dots = svg.split("cy=\"").skip(1).filter_map(|text| text.split('"').next()?.parse().ok());
+            let dots: Vec<f64> = dots.collect();
+            (dots[0] - dots[1]) / (dots[1] - dots[2])
+        };
+        // The middle is the geometric mean.
+        assert!((ends(10_000.0) - 1.0).abs() < 0.02, "{}", ends(10_000.0));
+        assert!(ends(49.0) < 0.2, "{}", ends(49.0));
     }
 
     fn bars(groups: &[&str], kinds: &[(&str, &[Point])]) -> String {

@@ -1,6 +1,7 @@
 use strobe_report::{Chart, Curve, Mean};
 
 use crate::plan::{number, short, shown};
+use crate::titles::Naming;
 use crate::{Estimate, Plan, Summary};
 
 /// More curves than this are split into several charts.
@@ -79,11 +80,13 @@ fn chart(
     (groups, mut curves): (Vec<String>, Vec<Curve>),
 ) -> Option<Chart> {
     let name = &summary.measures[measure];
+    let titled = Naming::Words.measure(name, std::iter::empty()).0;
+    let titled = titled.split(" (").next().unwrap_or_default();
     let has_several = curves.iter().flat_map(|curve| &curve.points).any(|point| point.range.is_some());
     let title = if has_several {
-        format!("{name} (mean, {} % interval)", summary.confidence * 100.0)
+        format!("{titled} (mean, {} % interval)", summary.confidence * 100.0)
     } else {
-        name.clone()
+        titled.to_owned()
     };
     let (count, what) = (curves.len(), if over.is_some() { "curves" } else { "values" });
     // Beyond the first limit curves look alike; beyond the second their names do not fit.

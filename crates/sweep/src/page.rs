@@ -28,10 +28,41 @@ pub fn page(name: &str, plan: &Plan, summary: &Summary) -> String {
         about: format!("{configurations} configurations, {done} runs of {most}{seeds}"),
         notes,
         charts: charts(plan, summary),
-        tables: tables(plan, summary, Naming::Paths),
+        tables: best(plan, summary).into_iter().chain(tables(plan, summary, Naming::Words)).collect(),
         configuration: plan.file.text.clone(),
         version: env!("CARGO_PKG_VERSION").to_owned(),
     })
+}
+
+/// Rows of the table of the best configurations; a sweep of up to twice as many has no such table.
+const BEST: usize = 10;
+
+/// The configurations with the best values of the first measure.
+fn best(plan: &Plan, summary: &Summary) -> Option<Table> {
+    let mean = |found: &ConfigurationSummary| found.measures[0].map(|estimate| estimate.mean);
+    let mut found: Vec<&ConfigurationSummary> =
+        summary.configurations.iter().filter(|found| mean(found).is_some()).collect();
+    if found.len() <= 2 * BEST {
+        return None;
+    }
+    let name = &summary.measures[0];
+    let is_rate = name.ends_with("iops") || name.ends_with("bw_bytes");
+    let is_cost = name.starts_with("waf") || name.ends_with("_ns") || name.starts_with("nand.");
+    if !is_rate && !is_cost {
+        return None;
+    }
+    found.sort_by(|one, other| {
+        let order = mean(one).partial_cmp(&mean(other)).unwrap_or(std::cmp::Ordering::Equal);
+        if is_rate { order.reverse() } else { order }
+    });
+    found.truncate(BEST);
+    let configurations = found.into_iter().cloned().collect();
+    let best = Summary { configurations, ..summary.clone() };
+    let which = if is_rate { "highest" } else { "lowest" };
+    let (title, _) = Naming::Words.measure(name, std::iter::empty());
+    let title = title.split(" (").next().unwrap_or_default();
+    let title = format!("The {BEST} configurations with the {which} {title}");
+    Some(Table { title, note: None, ..means(plan, &best, Naming::Words) })
 }
 
 /// A line for each different error, with the affected runs and configurations.
@@ -132,9 +163,10 @@ fn differences(plan: &Plan, summary: &Summary, measure: usize, naming: Naming) -
         cells
     };
     let rows: Vec<Vec<String>> = found.map(row).collect();
-    let of_measure = summary.differences.iter().filter(|found| found.measure == measure);
-    let tested = of_measure.filter(|found| found.p.is_some()).count();
-    let test = (tested > 0).then(|| about_differences(tested, summary.confidence));
+    // The correction is for the comparisons of all measures.
+    let tested = summary.differences.iter().filter(|found| found.p.is_some());
+    let is_tested = tested.clone().any(|found| found.measure == measure);
+    let test = is_tested.then(|| about_differences(tested.count(), summary.confidence));
     let notes: Vec<String> = test.into_iter().chain(about_left_out(plan, summary)).collect();
     let (name, key) = (naming.measure(&summary.measures[measure], std::iter::empty()).0, naming.key(key));
     // Differences are relative, so the unit is dropped.

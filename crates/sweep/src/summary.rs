@@ -46,7 +46,7 @@ pub struct Difference {
     /// equal requests, so effects common to both runs cancel.
     pub relative: Estimate,
     /// p value of Student's t test on pairs of runs with equal seeds, corrected by Holm's method for all
-    /// comparisons of the measure. `None` with one seed, and if `is_exact`.
+    /// comparisons of the sweep. `None` with one seed, and if `is_exact`.
     pub p: Option<f64>,
     /// True if each configuration gives the same result for every seed. The difference then has no interval
     /// and needs none.
@@ -253,7 +253,7 @@ fn differences(
         }
         earlier.push(configuration);
     }
-    (0..measures).for_each(|measure| correct(&mut found, measure));
+    correct(&mut found);
     found
 }
 
@@ -299,9 +299,9 @@ fn estimate_of(values: &BTreeMap<usize, f64>, pilot: usize, confidence: f64) -> 
     two_stage_estimate(&values.values().copied().collect::<Vec<f64>>(), first, confidence)
 }
 
-fn correct(differences: &mut [Difference], measure: usize) {
-    let family = differences.iter_mut().filter(|found| found.measure == measure);
-    let mut values: Vec<&mut f64> = family.filter_map(|found| found.p.as_mut()).collect();
+/// Corrects for all comparisons of the sweep, of every measure.
+fn correct(differences: &mut [Difference]) {
+    let mut values: Vec<&mut f64> = differences.iter_mut().filter_map(|found| found.p.as_mut()).collect();
     let corrected = holm(&values.iter().map(|p| **p).collect::<Vec<f64>>());
     values.iter_mut().zip(corrected).for_each(|(p, corrected)| **p = corrected);
 }

@@ -27,8 +27,8 @@ pub(super) struct Common {
     /// Print all numbers: flash operations by cause, histograms, wear, power cuts
     #[arg(long)]
     full: bool,
-    /// Write a page of figures to FILE, for any browser. Records 60 X-ray frames (run.xray) unless the
-    /// experiment sets another number
+    /// Write a page of figures to FILE, for any browser. Records 60 X-ray frames (run.xray), unless the
+    /// experiment sets another number, and every latency (run.latency_bins)
     #[arg(long, value_name = "FILE.html")]
     report: Option<String>,
     /// Write the result as JSON to FILE, or to standard output with "-"
@@ -60,7 +60,8 @@ pub(super) struct Common {
     /// Save the full state of the drive to FILE, to start many runs from it: see --save-at
     #[arg(long, value_name = "FILE", conflicts_with = "image", help_heading = KEPT)]
     save_state: Option<String>,
-    /// When to save the state: before the measurement ("warm-up"), or after it ("end"). Runs of any workload
+    /// When to save the state: before the measurement ("warm-up"; for a trace, before its warm-up), or after it
+    /// ("end"). Runs of any workload
     /// and seed can start from a state of "end" [default: warm-up]
     #[arg(long, value_name = "warm-up|end", requires = "save_state", help_heading = KEPT)]
     save_at: Option<String>,

@@ -202,9 +202,11 @@ pub(super) fn headline(result: &RunResult) -> String {
                 "\n  TRANSIENT: the drive was on its way to the steady state in this window, and {way} {:.3}",
                 steady.waf_mean
             );
-            // A longer warm-up does not apply to a worn drive or a trace.
+            // A longer warm-up does not apply to a worn drive, and a trace may have to be repeated for it.
             let is_trace = matches!(result.config.workload, WorkloadConfig::Trace(_));
-            if !is_trace && !result.config.run.until_worn() {
+            if is_trace {
+                line += "; a run.warmup leaves it out, with a larger workload.repeat";
+            } else if !result.config.run.until_worn() {
                 line += "; a longer run.warmup leaves it out";
             }
         }

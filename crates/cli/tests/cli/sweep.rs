@@ -101,7 +101,7 @@ fn the_report_of_a_sweep_has_its_charts_means_and_differences() {
         "id=\"waf\"",
         "class=\"whisker",
         "greedy",
-        "waf, compared with victim greedy",
+        "WAF, compared with victim greedy",
         "±",
         "[sweep.grid]",
     ] {
@@ -119,6 +119,37 @@ fn the_report_of_a_sweep_has_its_charts_means_and_differences() {
     folder.strobe(&["report", "s.toml", "--from", "figures", "--out", "-"]).refused(&["figures", "no sweep"]);
     folder.write("tiny.toml", TINY);
     folder.strobe(&["report", "tiny.toml", "--out", "-"]).refused(&["an experiment", "[sweep.grid]"]);
+}
+
+#[test]
+fn the_page_of_a_large_sweep_has_its_best_configurations_and_a_filter() {
+    let folder = folder();
+    let text = TINY.replace("logical_pages = 160\n", "") + "timing = false\n";
+    let shares: Vec<String> = (0..8).map(|at| format!("{:.2}", 0.2 + 0.1 * f64::from(at))).collect();
+    let grid = format!(
+        "[sweep.grid]\n\"drive.ftl.gc.victim\" = [\"greedy\", \"fifo\", \"random\"]\n\
+         \"drive.ftl.over_provisioning\" = [{}]\n",
+        shares.join(", ")
+    );
+    let text = format!("{text}[sweep]\nmeasure = [\"waf\", \"nand.erase.total\"]\n{grid}");
+    folder.write("large.toml", text);
+    folder.strobe(&["sweep", "large.toml", "--quiet"]).ok();
+    let page = folder.read("large-sweep/report.html");
+    let (_, best) = page.split_once("The 10 configurations with the lowest WAF").expect("a table");
+    let (best, means) = best.split_once("</section>").expect("an end");
+    let rows: Vec<&str> = best.split("<tr>").skip(2).collect();
+    assert_eq!(rows.len(), 10, "{best}");
+    let waf =
+        |row: &&str| row.split("<td class=\"n\">").nth(1)?.split(['<', ' ']).next()?.parse::<f64>().ok();
+    let wafs: Vec<f64> = rows.iter().filter_map(waf).collect();
+    assert!(wafs.len() == 10 && wafs.is_sorted(), "{wafs:?}");
+    let all: Vec<f64> =
+        means.split("<tr>").skip(2).take(24).collect::<Vec<_>>().iter().filter_map(waf).collect();
+    assert_eq!(
+        all.iter().filter(|&&waf| waf < wafs[9]).count(),
+        wafs.iter().filter(|&&waf| waf < wafs[9]).count()
+    );
+    assert_eq!(page.matches("<input class=\"filter\"").count(), 1, "of the means, the only long table");
 }
 
 #[test]

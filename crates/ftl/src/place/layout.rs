@@ -45,3 +45,20 @@ impl StreamLayout {
         (0..self.host, first..end, end - first)
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_layout_is_sound_within_its_limits_only() {
+        let with = |host, copies, handles| StreamLayout { host, copies, handles }.is_sound();
+        for (host, copies) in [(1, (0, 1)), (1, (1, 2)), (64, (0, 64)), (1, (63, 64)), (64, (0, 1))] {
+            assert!(with(host, copies, 1), "{host} {copies:?}");
+            assert!(!with(host, copies, 0), "without a handle");
+        }
+        for (host, copies) in [(0, (0, 1)), (1, (1, 1)), (1, (2, 1)), (65, (0, 1)), (1, (63, 65))] {
+            assert!(!with(host, copies, 1), "{host} {copies:?}");
+        }
+    }
+}

@@ -125,6 +125,7 @@ pub(super) const OF_WORKLOADS: &[Rule] = &[
             "workload.thinktime",
             "workload.thinktime_blocks",
             "workload.pacing",
+            "workload.speed",
             "run.interval",
             "run.latency_bins",
             "run.long_wait",

@@ -12,7 +12,7 @@ use super::fio_names::accept_fio_names;
 use super::jobs::JobConfig;
 use super::pace::PaceConfig;
 use super::synthetic::SyntheticWorkload;
-use super::trace::TraceConfig;
+use super::trace::{PacingName, TraceConfig};
 
 /// Source of requests.
 #[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
@@ -67,6 +67,19 @@ impl WorkloadConfig {
         match self {
             Self::Synthetic(_) | Self::Jobs(_) => true,
             Self::Trace(_) | Self::Lfs(_) => false,
+        }
+    }
+
+    /// Most requests outstanding; 0 for a trace at its own times.
+    pub(crate) fn queue_depth(&self) -> u64 {
+        match self {
+            Self::Trace(trace) if trace.pacing == PacingName::Open => 0,
+            Self::Trace(trace) => trace.host.queue_depth.into(),
+            Self::Lfs(config) => config.queue_depth.into(),
+            Self::Synthetic(_) | Self::Jobs(_) => {
+                let depths = self.generators().into_iter().map(|(_, one)| u64::from(one.host.queue_depth));
+                depths.sum()
+            }
         }
     }
 

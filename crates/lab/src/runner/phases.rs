@@ -12,7 +12,7 @@ use super::generate::{Generator, prefill};
 use super::host::{Host, Stop, closed};
 use super::issuer::Issuer;
 use super::jobs::{Jobs, Limit};
-use super::replay::{Replayed, open_trace, replay};
+use super::replay::{Replayed, check_options, open_trace, replay};
 use super::state::{self, Point, States};
 use crate::RunError;
 use crate::experiment::{Amount, Experiment, HostConfig, TraceConfig, WorkloadConfig};
@@ -53,6 +53,7 @@ impl<'a> Source<'a> {
                 // A trace in a file is opened here only to report errors early. A pipe can be opened only
                 // once, by the replay.
                 let is_stdin = config.path == "-";
+                check_options(config)?;
                 if is_stdin && config.repeat > 1 {
                     return Err(RunError::StdinTwice);
                 }

@@ -31,6 +31,11 @@ pub(super) fn open_trace(config: &TraceConfig) -> Result<TraceReader, TraceError
     trace::open(path(config), &config.format, &options(config))
 }
 
+/// Checks the options of a trace that cannot be opened yet, because it is a pipe.
+pub(super) fn check_options(config: &TraceConfig) -> Result<(), TraceError> {
+    trace::check_options(&config.format, &options(config))
+}
+
 pub(super) fn open_resolved(config: &TraceConfig) -> Result<TraceReader, TraceError> {
     trace::open(path(config), &config.format, &resolved(config))
 }
@@ -110,7 +115,7 @@ pub(super) fn replay(
         // Nothing in the first pass is an empty trace; nothing in a later one is a pipe that was already
         // read.
         if pass.requests == 0 {
-            let hint = trace_notes::nothing_hint(summary);
+            let hint = trace_notes::nothing_hint(summary, pass.first_time_ns.is_none());
             return Err(RunError::EmptyTrace { path: config.path.clone(), hint }.into());
         }
         summary.repetitions += 1;
@@ -251,13 +256,12 @@ impl Replay<'_, '_> {
         }
         let is_complete = result?;
         self.window.end_pass(times.last_ns);
-        let overlapping = reader.overlapping().map(|(a, b)| (a.to_owned(), b.to_owned()));
         Ok(Pass {
             requests,
             first_time_ns: reader.first_time_ns(),
             files: reader.files().len(),
             has_whole_seconds: times.has_whole_seconds(),
-            overlapping,
+            overlapping: reader.overlapping(),
             is_complete,
         })
     }
@@ -276,17 +280,18 @@ impl Replay<'_, '_> {
             // The drive must see the order of the trace: first the requests of the batch, then the assembled
             // command, then the record that completed it.
             let record = reader.next().transpose()?;
-            if let Some(command) = assembler.complete_before(record.as_ref())
+            // A command of several ranges is never divided, and joined trims end with the phase.
+            let is_first = record.is_some_and(|record| record.detail != Detail::More);
+            let ends = is_first && record.is_some_and(|record| self.window.is_over(record.time_ns));
+            if let Some(command) = assembler.complete_before(record.as_ref().filter(|_| !ends))
                 && !self.take(&command, times.last_ns)?
             {
                 return Ok(false);
             }
             let Some(record) = record else { return self.issue(times.last_ns) };
-            // A command of several ranges is never divided.
-            if record.detail != Detail::More && !self.reach(record.time_ns)? {
+            if is_first && !self.reach(start, record.time_ns)? {
                 return Ok(false);
             }
-            self.window.count(&record);
             times.add(record.time_ns);
             let arrival = start + scaled(record.time_ns, config.speed);
             let misfit = |error| RunError::Fit {
@@ -313,13 +318,24 @@ impl Replay<'_, '_> {
             if is_due && !self.issue(record.time_ns)? {
                 return Ok(false);
             }
+            self.window.count(&record);
         }
     }
 
-    /// Ends the phase if it is over before a request at `time_ns`; false if that ended the window.
-    fn reach(&mut self, time_ns: u64) -> Result<bool, Stop> {
+    /// Ends the phase if it is over before a request at `time_ns` of a pass that began at `start`; false if that
+    /// ended the window.
+    fn reach(&mut self, start: SimTime, time_ns: u64) -> Result<bool, Stop> {
         if self.window.is_over(time_ns) && !self.issue(time_ns)? {
             return Ok(false);
+        }
+        // A phase of a length in time ends at that time, not at the request before.
+        while let Some(end_ns) = self.window.end_ns().filter(|&end_ns| end_ns <= time_ns) {
+            if self.is_open_loop {
+                self.host.pass_time(start + scaled(end_ns, self.config.speed))?;
+            }
+            if self.turn(end_ns)? {
+                return Ok(false);
+            }
         }
         Ok(!self.is_over(time_ns) || !self.turn(time_ns)?)
     }
@@ -350,14 +366,17 @@ impl Replay<'_, '_> {
         arrival: SimTime,
         time_ns: u64,
     ) -> Result<bool, Stop> {
-        if !self.issue(time_ns)? || self.host.is_reached() && self.turn(time_ns)? {
+        if !self.issue(time_ns)? {
             return Ok(false);
         }
-        let is_sent = self.host.send(command, self.is_open_loop.then_some(arrival))?;
-        if is_sent {
-            self.count(kind, arrival);
+        // Completions before the command is due may end the warm-up.
+        while !self.host.send(command, self.is_open_loop.then_some(arrival))? {
+            if self.turn(time_ns)? {
+                return Ok(false);
+            }
         }
-        Ok(is_sent)
+        self.count(kind, arrival);
+        Ok(true)
     }
 
     /// Issues the batch; false if that ended the window. If a warm-up in host pages ends within the batch, the

@@ -77,6 +77,16 @@ impl Host<'_> {
         })
     }
 
+    /// Lets time pass until `until`, with all events before it.
+    pub(super) fn pass_time(&mut self, until: SimTime) -> Result<(), Stop> {
+        while let Some(next) = self.drive.next_event().filter(|&next| next <= until) {
+            self.advance(next)?;
+        }
+        self.sample_xray_until(until);
+        self.on_complete(until);
+        Ok(())
+    }
+
     /// Receives completions up to `until`, at most the drive's next event. `take` handles one and returns the
     /// requests then outstanding.
     pub(super) fn receive(

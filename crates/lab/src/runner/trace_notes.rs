@@ -97,7 +97,8 @@ fn is_date(time_ns: u64) -> bool {
     (20..130).contains(&years) || (389..499).contains(&years)
 }
 
-pub(super) fn nothing_hint(summary: &TraceResult) -> String {
+/// Hint for a pass without requests. `is_before` is true if the chosen part of the trace has no record.
+pub(super) fn nothing_hint(summary: &TraceResult, is_before: bool) -> String {
     let left_out: Vec<String> = summary.skipped.iter().map(|(reason, n)| format!("{n} {reason}")).collect();
     if summary.repetitions > 0 {
         return format!(" after {} times: a pipe cannot be repeated", summary.repetitions);
@@ -113,7 +114,7 @@ pub(super) fn nothing_hint(summary: &TraceResult) -> String {
     if !cures.is_empty() {
         hint += &format!("; try {}", cures.join(" or "));
     }
-    if was_left_out(SkipReason::Before) {
+    if was_left_out(SkipReason::Before) && is_before {
         hint += "; the trace ends before the part that --skip (workload.skip) leaves; skip less";
     }
     if was_left_out(SkipReason::OtherDevice) {
@@ -187,7 +188,7 @@ mod tests {
     fn the_hint_names_actions_that_the_trace_has() {
         let left_out = |reasons: &[SkipReason]| {
             let skipped = reasons.iter().map(|reason| (reason.name().to_owned(), 2)).collect();
-            nothing_hint(&TraceResult { skipped, ..TraceResult::default() })
+            nothing_hint(&TraceResult { skipped, ..TraceResult::default() }, false)
         };
         assert_eq!(
             left_out(&[SkipReason::Completed]),

@@ -63,6 +63,12 @@ impl TraceWindow {
         }
     }
 
+    /// Time of this pass at which the phase ends, if its length is a time.
+    pub(super) fn end_ns(&self) -> Option<u64> {
+        let length = self.length()?.ns()?;
+        Some(self.began_ns.saturating_add(length).saturating_sub(self.passed_ns))
+    }
+
     /// Begins the measured window before a request at `time_ns` of this pass.
     pub(super) fn begin_measuring(&mut self, time_ns: u64) {
         self.is_measuring = true;

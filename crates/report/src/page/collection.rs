@@ -38,6 +38,9 @@ pub struct Collection {
     pub version: String,
 }
 
+/// Tables of at least this number of rows have a filter.
+const FILTERED_FROM: usize = 20;
+
 /// Returns the page of `found`.
 pub fn collection(found: &Collection) -> String {
     let mut out = begin(&format!("{} – Strobe", found.name));
@@ -66,11 +69,15 @@ pub fn collection(found: &Collection) -> String {
 
 fn write_table(out: &mut String, table: &Table) {
     let class = |is_number: bool| if is_number { " class=\"n\"" } else { "" };
-    let _ = write!(
-        out,
-        "<section class=\"table\"><h2>{}</h2><div class=\"scroll\"><table><thead><tr>",
-        escaped(&table.title)
-    );
+    let _ = write!(out, "<section class=\"table\"><h2>{}</h2>", escaped(&table.title));
+    if table.rows.len() >= FILTERED_FROM {
+        // The page's script hides the rows that do not have all words.
+        let _ = write!(
+            out,
+            "<input class=\"filter\" type=\"search\" placeholder=\"rows with these words\" aria-label=\"Filter rows\">"
+        );
+    }
+    let _ = write!(out, "<div class=\"scroll\"><table><thead><tr>");
     for (name, is_number) in &table.columns {
         let _ = write!(out, "<th{}>{}</th>", class(*is_number), escaped(name));
     }

@@ -62,3 +62,10 @@ function download(canvas, name) {
   const link = document.createElement("a");
   link.download = name + ".png"; link.href = canvas.toDataURL("image/png"); link.click();
 }
+for (const input of document.querySelectorAll("input.filter")) input.addEventListener("input", () => {
+  const words = input.value.toLowerCase().split(/\s+/).filter((word) => word);
+  for (const row of input.parentElement.querySelectorAll("tbody tr")) {
+    const cells = [...row.cells].map((cell) => cell.textContent.toLowerCase());
+    row.hidden = !words.every((word) => cells.some((cell) => cell.includes(word)));
+  }
+});

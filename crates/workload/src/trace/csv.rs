@@ -107,17 +107,31 @@ impl Rows {
     fn parse_line<'a>(&mut self, line: &'a str) -> Result<Line<'a>, Reason> {
         let is_first = !std::mem::replace(&mut self.has_begun, true);
         if is_first && looks_like_header(line) && self.columns.is_some() {
+            let is_other = |titles: &[Column]| {
+                let given = self.columns.iter().flatten();
+                let is_same =
+                    |(given, title): (&Column, &Column)| given == title || *given == Column::Ignored;
+                given.clone().count() != titles.len() || !given.zip(titles).all(is_same)
+            };
             return match parse_columns(line) {
-                Ok(titles) if self.columns.as_ref() != Some(&titles) => {
+                Ok(titles) if is_other(&titles) => {
                     Err("the header of the file names other columns than --columns (workload.columns)".into())
                 }
                 _ => Ok(Line::Skip(SkipReason::Header)),
             };
         }
         let Some(names) = &self.columns else {
-            let names = parse_columns(line).map_err(|_| {
-                "the columns have no names: give them with --columns (workload.columns), for example \
-                 `--columns time,op,lbn,len`, or as the first line of the file"
+            let titles = if line.contains(',') {
+                line.to_owned()
+            } else {
+                line.split_whitespace().collect::<Vec<_>>().join(",")
+            };
+            let names = parse_columns(&titles).map_err(|reason| {
+                let reason = if looks_like_header(&titles) { format!(" ({reason})") } else { String::new() };
+                format!(
+                    "the columns have no names{reason}: give them with --columns (workload.columns), for example \
+                     `--columns time,op,lbn,len`, or as the first line of the file"
+                )
             })?;
             self.columns = Some(names);
             return Ok(Line::Nothing);
@@ -166,12 +180,20 @@ mod tests {
             ("time, op, offset, sectors", "1 w 4096 16\n2.5 r 0 1\n"),
             ("-,len,offset,op,time,-", "x,8192,4096,W,1,y\n,512,0,R,2.5,\n"),
             ("op,device,time,lbn,len", "w,a,1,8,16\nr,a,2.5,0,1\n"),
+            ("op time lbn len", "w 1 8 16\nr 2.5 0 1\n"),
         ] {
-            assert_eq!(read_as(Some(columns), text), expected, "{columns}");
+            let names = if columns.contains(',') { columns.to_owned() } else { columns.replace(' ', ",") };
+            assert_eq!(read_as(Some(&names), text), expected, "{columns}");
+            if names != columns {
+                assert_eq!(read_as(None, &format!("{columns}\n{text}")), expected, "{columns} as header");
+                continue;
+            }
             let header = columns.replace(' ', "");
             assert_eq!(read_as(None, &format!("{header}\n{text}")), expected, "{columns} as header");
             assert_eq!(read_as(Some(columns), &format!("{header}\n{text}")), expected, "{columns} twice");
         }
+        let more = read_as(Some("time,op,lbn,len,-"), "time,op,lbn,len,device\n1,W,8,16,a\n");
+        assert_eq!(more, Ok(vec!["0 write 4096+8192".to_owned()]));
         assert_eq!(
             read_as(Some("op,lbn,len"), "d,0,1\nf,0,0\n"),
             Ok(vec!["0 trim 0+512".to_owned(), "0 flush 0+0".to_owned()])
@@ -202,6 +224,11 @@ mod tests {
             let error = fails("csv", text);
             assert!(error.contains(expected), "{error}");
         }
+        let error = read_as(None, "time,op,offset,size\n1,W,8,16\n").expect_err("refused");
+        assert!(
+            error.contains("(`size` is no column") && error.contains("--columns time,op,lbn,len"),
+            "{error}"
+        );
         let error = read_as(Some("op,lbn,len,time"), "time,op,lbn,len\n1,W,8,16\n").expect_err("refused");
         assert!(error.contains("the header of the file names other columns than --columns"), "{error}");
         let other = TraceOptions { columns: Some("op,lbn,len".to_owned()), ..TraceOptions::default() };

@@ -20,6 +20,8 @@ const FOREIGN: [(&[u8], &str); 4] =
 
 const GZIP: &[u8] = b"\x1f\x8b";
 const ZSTD: &[u8] = b"\x28\xb5\x2f\xfd";
+/// End of the magic number of a skippable frame of zstd, which may come first.
+const SKIPPABLE: &[u8] = b"\x2a\x4d\x18";
 
 const MAGIC_BYTES_MAX: usize = 6;
 
@@ -44,7 +46,7 @@ impl Input {
         let buffered = |whole| BufReader::with_capacity(LINE_BYTES_MAX, whole);
         let reader: Box<dyn Read + Send> = if start.starts_with(GZIP) {
             Box::new(MultiGzDecoder::new(buffered(whole)))
-        } else if start.starts_with(ZSTD) {
+        } else if is_zstd(start) {
             Box::new(Zstd::new(buffered(whole)).map_err(unreadable)?)
         } else {
             Box::new(whole)
@@ -146,6 +148,11 @@ impl Input {
         }
         Ok(true)
     }
+}
+
+fn is_zstd(start: &[u8]) -> bool {
+    let skippable = |(first, rest): (&u8, &[u8])| first >> 4 == 5 && rest.starts_with(SKIPPABLE);
+    start.starts_with(ZSTD) || start.split_first().is_some_and(skippable)
 }
 
 fn read_fully(reader: &mut dyn Read, out: &mut [u8]) -> io::Result<usize> {

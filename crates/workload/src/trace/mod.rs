@@ -55,6 +55,6 @@ pub use format::Format;
 pub use formats::{FORMATS, find_format};
 pub use guess::{NoFormat, guess, only_format};
 pub use options::{Action, PlacedDevice, TraceOptions};
-pub use reader::{TraceReader, TraceRecord, from_reader, open, recorded_action};
+pub use reader::{TraceReader, TraceRecord, check_options, from_reader, open, recorded_action};
 pub use skipped::{SkipReason, Skipped};
 pub use slice::{Covered, Extent};

@@ -34,7 +34,8 @@ pub(super) fn files(path: &Path) -> Vec<PathBuf> {
 }
 
 fn split(name: &str) -> Option<(&str, u32)> {
-    let (stem, cpu) = name.strip_suffix(".gz").unwrap_or(name).rsplit_once(MARK)?;
+    let plain = [".gz", ".zst"].into_iter().find_map(|end| name.strip_suffix(end)).unwrap_or(name);
+    let (stem, cpu) = plain.rsplit_once(MARK)?;
     let is_number = cpu.bytes().all(|byte| byte.is_ascii_digit());
     if stem.is_empty() || !is_number { None } else { Some((stem, cpu.parse().ok()?)) }
 }

@@ -47,6 +47,11 @@ pub fn open(path: &Path, format: &str, options: &TraceOptions) -> Result<TraceRe
     Ok(TraceReader { files, ..TraceReader::new(path.display().to_string(), format, source, options) })
 }
 
+/// Checks a format's name and options without a trace.
+pub fn check_options(format: &str, options: &TraceOptions) -> Result<(), TraceError> {
+    find_format(format)?.check(options)
+}
+
 /// Default action of the trace at `path`: the first of [`Action::ALL`] that it contains.
 ///
 /// `None` if the format has no actions, or if the trace has no requests or cannot be read twice.
@@ -56,7 +61,7 @@ pub fn recorded_action(path: &Path, format: &str, options: &TraceOptions) -> Opt
         return None;
     }
     // Without a record of this action the reader reaches the end, and its skipped counts tell the others.
-    let options = TraceOptions { action: Some(Action::Issue), ..options.clone() };
+    let options = TraceOptions { action: Some(Action::Issue), skip: None, take: None, ..options.clone() };
     let mut reader = open(path, format, &options).ok()?;
     match reader.next() {
         Some(Ok(_)) => Some(Action::Issue),
@@ -153,8 +158,9 @@ impl TraceReader {
     }
 
     /// Two devices whose addresses overlap, if `all` were chosen and both have been read.
-    pub fn overlapping(&self) -> Option<(&str, &str)> {
-        self.devices.overlapping()
+    pub fn overlapping(&self) -> Option<(String, String)> {
+        let shown = |name: &str| super::error::printable(name.as_bytes());
+        self.devices.overlapping().map(|(first, second)| (shown(first), shown(second)))
     }
 
     #[inline]

@@ -13,7 +13,7 @@ use super::{Failure, output};
 
 /// Reproduce a published experiment: the paper's claims, the results here, and a verdict on each claim.
 ///
-/// Prints one line per claim. "reproduced": within a band declared before the measurement. "direction only":
+/// Prints one line per claim. "reproduced": within the accepted band. "direction only":
 /// outside the band, on the side the paper claims. "missed": neither. Two verdicts do not judge the paper and
 /// are not counted: "by construction" (arithmetic, or the target of a fit) and "not run".
 #[derive(Args)]

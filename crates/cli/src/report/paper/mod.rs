@@ -130,7 +130,7 @@ pub fn full(result: &PaperResult) -> String {
     }
     let lines: Vec<_> = result.claims.iter().map(line).collect();
     let _ = write!(out, "\n{}\n", listed(result, &lines));
-    let _ = writeln!(out, "\nAccepted bands, declared before the measurement:");
+    let _ = writeln!(out, "\nAccepted bands:");
     for claim in &result.claims {
         let was = claim.band.was.as_deref().map(|was| format!(" (was {was})")).unwrap_or_default();
         let _ = writeln!(

@@ -28,7 +28,7 @@ LONG = {
 }
 # Time limit of a run of seeds. The suites have 21 such runs: about nine minutes on two processors. The random experiments
 # take one more.
-SLICE_SECONDS = 70
+SLICE_SECONDS = 50
 SLICE_EXPERIMENTS = 1000
 RESULT = re.compile(r"^test result: \w+\. (\d+) passed; (\d+) failed; (\d+) ignored", re.M)
 SKIPPED = re.compile(r"SKIPPED: (.*)")

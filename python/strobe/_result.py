@@ -27,14 +27,19 @@ class Figure:
         self.svg = svg
         """Content of the SVG file."""
 
-    def save(self, path: Path) -> None:
-        """Writes the figure as ``.svg`` or ``.pdf``, by the suffix of ``path``."""
+    def save(self, path: Path, *, font: Path | None = None) -> None:
+        """Writes the figure as ``.svg`` or ``.pdf``, by the suffix of ``path``.
+
+        ``font`` is a TrueType file (``.ttf``) for the text of a PDF; the default is DejaVu Sans Condensed.
+        """
         target = PurePath(path)
         match target.suffix.lower():
+            case ".svg" if font is not None:
+                raise ValueError(f"font: {target} is no PDF, and only a PDF contains its font")
             case ".svg":
                 target.write_text(self.svg, encoding="utf-8")
             case ".pdf":
-                target.write_bytes(_strobe._pdf(self.svg))
+                target.write_bytes(_strobe._pdf(self.svg, PurePath(font).read_bytes() if font is not None else None))
             case other:
                 raise ValueError(f"{target}: the suffix is {other!r}; allowed are .svg and .pdf")
 
@@ -43,6 +48,12 @@ class Figure:
 
     def __repr__(self) -> str:
         return f"<strobe.Figure {self.name}>"
+
+
+def looking(name: str, svg: str, width_mm: float | None, grey: bool) -> Figure:
+    """Returns the figure of ``svg`` with its printed width and colours."""
+    sized = svg if width_mm is None else _strobe._sized(svg, width_mm)
+    return Figure(name, _strobe._grey(sized) if grey else sized)
 
 
 def nearest(given: str, names: list[str]) -> str:
@@ -128,11 +139,11 @@ class Result(JsonMapping):
         """Names of the figures that ``plot`` draws."""
         return [name for name, _ in _strobe._figures("run", self._text)]
 
-    def plot(self, figure: str | None = None, *, width_mm: float | None = None) -> Figure:
+    def plot(self, figure: str | None = None, *, width_mm: float | None = None, grey: bool = False) -> Figure:
         """Draws a figure of the result, by default the first; no other package is needed.
 
-        ``figures`` lists the names. ``width_mm`` is the printed width: 85 for a column of most journals. The figure shows in a
-        notebook; ``plot().save("waf.pdf")`` writes it as PDF or SVG.
+        ``figures`` lists the names. ``width_mm`` is the printed width: 85 for a column of most journals. ``grey`` draws
+        in greys; dashes distinguish the lines. The figure shows in a notebook; ``plot().save("waf.pdf")`` writes it as PDF or SVG.
         """
         drawn = dict(_strobe._figures("run", self._text))
         if not drawn:
@@ -141,7 +152,7 @@ class Result(JsonMapping):
         if name not in drawn:
             raise KeyError(f"{name!r}; the figures are {', '.join(drawn)}{nearest(name, list(drawn))}")
         svg = drawn[name]
-        return Figure(name, svg if width_mm is None else _strobe._sized(svg, width_mm))
+        return looking(name, svg, width_mm, grey)
 
     def _repr_html_(self) -> str:
         height = _XRAY_HEIGHT if self._values.get("xray") else _FIGURES_HEIGHT

@@ -19,7 +19,7 @@ from pathlib import Path as PurePath
 from typing import Any, Literal, Protocol
 
 from . import _strobe
-from ._result import Figure, nearest
+from ._result import Figure, looking, nearest
 from ._strobe import Experiment, SweepError, Table
 
 Path = str | os.PathLike[str]
@@ -118,7 +118,7 @@ class Sweep:
         """Names of the figures that ``plot`` draws."""
         return [path.stem for path in self.pictures]
 
-    def plot(self, figure: str | None = None, *, width_mm: float | None = None) -> Figure:
+    def plot(self, figure: str | None = None, *, width_mm: float | None = None, grey: bool = False) -> Figure:
         """Returns a figure of the sweep, by default the first, as ``Result.plot`` does for a run."""
         drawn = dict(zip(self.figures, self.pictures, strict=True))
         if not drawn:
@@ -126,8 +126,7 @@ class Sweep:
         name = next(iter(drawn)) if figure is None else figure
         if name not in drawn:
             raise KeyError(f"{name!r}; the figures are {', '.join(drawn)}{nearest(name, list(drawn))}")
-        svg = drawn[name].read_text(encoding="utf-8")
-        return Figure(name, svg if width_mm is None else _strobe._sized(svg, width_mm))
+        return looking(name, drawn[name].read_text(encoding="utf-8"), width_mm, grey)
 
     def table(self, form: Literal["latex", "markdown"] = "markdown") -> str:
         """Returns means and differences as tables for a paper, as ``strobe sweep --table`` prints them."""

@@ -42,6 +42,8 @@ def test_figures_are_drawn_without_another_library(result, tmp_path):
     assert figure.svg.startswith("<svg") and "var(--" not in figure.svg, "a figure has no CSS variables"
     column = result.plot("waf", width_mm=85)
     assert 'width="85mm"' in column.svg
+    grey = re.findall("#([0-9a-f]{2})([0-9a-f]{2})([0-9a-f]{2})", result.plot("waf", grey=True).svg)
+    assert grey and all(red == green == blue for red, green, blue in grey)
     column.save(tmp_path / "waf.svg")
     assert (tmp_path / "waf.svg").read_text() == column.svg
     column.save(tmp_path / "waf.pdf")
@@ -66,6 +68,8 @@ def test_wrong_names_are_answered_as_python_does(result, tmp_path):
         result["wafs"]
     with pytest.raises(KeyError, match="the figures are .*; did you mean 'waf'"):
         result.plot("wav")
+    with pytest.raises(ValueError, match="only a PDF contains its font"):
+        result.plot().save(tmp_path / "waf.svg", font=tmp_path / "x.ttf")
     with pytest.raises(ValueError, match="width_mm: a width of 5 mm; allowed are 20 to 500"):
         result.plot(width_mm=5)
     with pytest.raises(ValueError, match=r"'.png'; allowed are .svg and .pdf"):

@@ -41,10 +41,17 @@ fn _sized(svg: &str, width_mm: f64) -> PyResult<String> {
     strobe_report::sized(svg, width_mm).map_err(|error| PyValueError::new_err(format!("width_mm: {error}")))
 }
 
-/// SVG figure converted to PDF.
+/// SVG figure in greys.
 #[pyfunction]
-fn _pdf<'py>(py: Python<'py>, svg: &str) -> PyResult<Bound<'py, PyBytes>> {
-    let file = strobe_report::pdf(svg).map_err(|error| PyValueError::new_err(error.to_string()))?;
+fn _grey(svg: &str) -> String {
+    strobe_report::grey(svg)
+}
+
+/// SVG figure converted to PDF, with the font of a TrueType file.
+#[pyfunction]
+#[pyo3(signature = (svg, font=None))]
+fn _pdf<'py>(py: Python<'py>, svg: &str, font: Option<&[u8]>) -> PyResult<Bound<'py, PyBytes>> {
+    let file = strobe_report::pdf(svg, font).map_err(|error| PyValueError::new_err(error.to_string()))?;
     Ok(PyBytes::new(py, &file))
 }
 
@@ -59,6 +66,7 @@ pub(crate) fn add_to(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_function(wrap_pyfunction!(_cell, module)?)?;
     module.add_function(wrap_pyfunction!(_figures, module)?)?;
     module.add_function(wrap_pyfunction!(_sized, module)?)?;
+    module.add_function(wrap_pyfunction!(_grey, module)?)?;
     module.add_function(wrap_pyfunction!(_pdf, module)?)?;
     module.add_function(wrap_pyfunction!(_crash_page, module)?)
 }

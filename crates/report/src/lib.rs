@@ -26,7 +26,7 @@ pub use chart::{Chart, Curve, Mean};
 pub use figures::{NothingInCommon, have_common};
 pub use page::{Collection, Table, cell, collection, crash_page, page};
 pub use panels::{Compared, Panel, Panels, Series, Shape};
-pub use pdf::{PaperError, pdf, sized};
+pub use pdf::{PaperError, grey, pdf, sized};
 pub use run::{ReadError, Run};
 
 use plot::Figure;

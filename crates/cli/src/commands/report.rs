@@ -58,6 +58,12 @@ pub(crate) struct ReportArgs {
     /// as SVG]
     #[arg(long, value_name = "MM", value_parser = width)]
     width_mm: Option<f64>,
+    /// Draw figures of --svg and --pdf in greys; dashes distinguish the lines
+    #[arg(long)]
+    grey: bool,
+    /// TrueType font of the text in PDF files [default: DejaVu Sans Condensed]
+    #[arg(long, value_name = "FILE.ttf", requires = "pdf")]
+    font: Option<PathBuf>,
 }
 
 fn width(text: &str) -> Result<f64, String> {
@@ -95,11 +101,16 @@ pub(crate) fn report(args: &ReportArgs) -> Result<(), Failure> {
             "--table and --out - both write to standard output; name a file (--out PAGE.html)".into(),
         ));
     }
-    if args.width_mm.is_some() && args.svg.is_none() && args.pdf.is_none() {
-        return Err(request(
-            "--width-mm: no figures are written; name a folder for them (--svg DIR, --pdf DIR)".into(),
-        ));
+    let look = if args.grey { "--grey" } else { "--width-mm" };
+    if (args.width_mm.is_some() || args.grey) && args.svg.is_none() && args.pdf.is_none() {
+        let cure = "no figures are written; name a folder for them (--svg DIR, --pdf DIR)";
+        return Err(request(format!("{look}: {cure}")));
     }
+    let font = args
+        .font
+        .as_ref()
+        .map(|path| fs::read(path).map_err(|error| request(format!("--font {}: {error}", path.display()))));
+    let font = font.transpose()?;
     // All figures are made and all outputs checked before the first file is written.
     let mut files = Vec::new();
     for (option, folder) in [("svg", &args.svg), ("pdf", &args.pdf)] {
@@ -109,7 +120,7 @@ pub(crate) fn report(args: &ReportArgs) -> Result<(), Failure> {
         for picture in &pictures {
             let path = folder.join(format!("{}.{option}", picture.name));
             let output = Output::new(&format!("--{option}"), &path.to_string_lossy(), &inputs)?;
-            files.push((output, figure(picture, option, args.width_mm)?));
+            files.push((output, figure(picture, option, args, font.as_deref())?));
         }
     }
     Output::all_differ(&page.iter().chain(files.iter().map(|(file, _)| file)).collect::<Vec<_>>())?;
@@ -125,13 +136,19 @@ pub(crate) fn report(args: &ReportArgs) -> Result<(), Failure> {
     Ok(())
 }
 
-fn figure(picture: &Picture, kind: &str, width_mm: Option<f64>) -> Result<Vec<u8>, Failure> {
-    let failed = |error: strobe_report::PaperError| Failure::Run(anyhow!("{}: {error}", picture.name));
-    let svg = match width_mm {
+fn figure(picture: &Picture, kind: &str, args: &ReportArgs, font: Option<&[u8]>) -> Result<Vec<u8>, Failure> {
+    let failed = |error: strobe_report::PaperError| match (&error, &args.font) {
+        (strobe_report::PaperError::Font(_), Some(font)) => {
+            request(format!("--font {}: {error}", font.display()))
+        }
+        _ => Failure::Run(anyhow!("{}: {error}", picture.name)),
+    };
+    let svg = match args.width_mm {
         Some(width) => strobe_report::sized(&picture.svg, width).map_err(failed)?,
         None => picture.svg.clone(),
     };
-    if kind == "pdf" { strobe_report::pdf(&svg).map_err(failed) } else { Ok(svg.into_bytes()) }
+    let svg = if args.grey { strobe_report::grey(&svg) } else { svg };
+    if kind == "pdf" { strobe_report::pdf(&svg, font).map_err(failed) } else { Ok(svg.into_bytes()) }
 }
 
 type Found = (String, Vec<Picture>, Option<String>);

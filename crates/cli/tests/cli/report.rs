@@ -67,6 +67,18 @@ fn figures_for_papers_are_as_wide_as_a_column() {
     folder.strobe(&args).ok();
     let again = std::fs::read(folder.path().join("figures/waf.pdf")).expect("a file");
     folder.strobe(&["report", "one.json", "--pdf", "other", "--width-mm", "85"]).ok();
+    folder.strobe(&["report", "one.json", "--svg", "grey", "--grey"]).ok();
+    let grey = folder.read("grey/waf.svg");
+    let is_grey =
+        |colour: &str| colour.len() < 6 || colour[..2] == colour[2..4] && colour[2..4] == colour[4..6];
+    assert!(grey.contains("stroke:#") && grey.split('#').skip(1).all(|rest| is_grey(&rest[..6])), "{grey}");
+    let refused = |args: &[&str], parts: &[&str]| {
+        folder.strobe(&[&["report", "one.json"], args].concat()).refused(parts)
+    };
+    refused(&["--out", "p.html", "--grey"], &["--grey: no figures are written", "--svg DIR"]);
+    refused(&["--pdf", "x", "--font", "one.json"], &["--font one.json: not a TrueType font"]);
+    refused(&["--pdf", "x", "--font", "nothere.ttf"], &["--font nothere.ttf", "No such file"]);
+    refused(&["--svg", "x", "--font", "one.json"], &["--pdf"]);
     assert_eq!(std::fs::read(folder.path().join("other/waf.pdf")).expect("a file"), again);
     folder
         .strobe(&["report", "one.json", "--out", "x.html", "--width-mm", "85"])

@@ -18,7 +18,7 @@ pub(super) struct Drawn {
 }
 
 impl Drawn {
-    pub(super) fn widths(&self, font: &Font) -> String {
+    pub(super) fn widths(&self, font: &Font<'_>) -> String {
         self.glyphs.keys().map(|&glyph| format!("{glyph}[{:.0}]", font.width(glyph))).collect()
     }
 
@@ -58,7 +58,12 @@ pub(super) fn extent(root: Node<'_, '_>) -> Result<(f64, f64), PaperError> {
 }
 
 /// Draws a picture with `scale` points per unit.
-pub(super) fn draw(root: Node<'_, '_>, font: &Font, scale: f64, height: f64) -> Result<Drawn, PaperError> {
+pub(super) fn draw(
+    root: Node<'_, '_>,
+    font: &Font<'_>,
+    scale: f64,
+    height: f64,
+) -> Result<Drawn, PaperError> {
     let sheets = root.descendants().filter(|node| node.tag_name().name() == "style");
     let sheet = Sheet::of(&sheets.filter_map(|node| node.text()).collect::<String>());
     let mut drawing =
@@ -72,7 +77,7 @@ pub(super) fn draw(root: Node<'_, '_>, font: &Font, scale: f64, height: f64) -> 
 
 struct Drawing<'a> {
     sheet: Sheet,
-    font: &'a Font,
+    font: &'a Font<'a>,
     drawn: Drawn,
 }
 

@@ -1,16 +1,35 @@
-//! Font of PDF files: DejaVu Sans Condensed with Latin, Greek and mathematical symbols (`FONT-LICENSE`).
+//! Font of PDF files. The default is DejaVu Sans Condensed with Latin, Greek and mathematical symbols
+//! (`FONT-LICENSE`).
 
-use ttf_parser::{Face, GlyphId};
+use ttf_parser::{Face, GlyphId, name_id};
 
-pub(super) const FILE: &[u8] = include_bytes!("font.ttf");
+use super::PaperError;
 
-pub(super) struct Font {
-    face: Face<'static>,
+const FILE: &[u8] = include_bytes!("font.ttf");
+
+pub(super) struct Font<'a> {
+    face: Face<'a>,
+    pub(super) file: &'a [u8],
+    /// PostScript name, of letters, digits and dashes.
+    pub(super) name: String,
 }
 
-impl Font {
-    pub(super) fn embedded() -> Self {
-        Self { face: Face::parse(FILE, 0).expect("the font that comes along is sound") }
+impl<'a> Font<'a> {
+    pub(super) fn embedded() -> Font<'static> {
+        Font::of(FILE).expect("the font that comes along is sound")
+    }
+
+    /// Reads a font with TrueType outlines.
+    pub(super) fn of(file: &'a [u8]) -> Result<Self, PaperError> {
+        let face = Face::parse(file, 0).map_err(|error| PaperError::Font(error.to_string()))?;
+        if face.tables().glyf.is_none() {
+            return Err(PaperError::Font("it has no TrueType outlines".to_owned()));
+        }
+        let names = face.names().into_iter().filter(|name| name.name_id == name_id::POST_SCRIPT_NAME);
+        let name: String = names.filter_map(|name| name.to_string()).next().unwrap_or_default();
+        let plain = |c: &char| c.is_ascii_alphanumeric() || *c == '-';
+        let name = Some(name.chars().filter(plain).collect::<String>()).filter(|name| !name.is_empty());
+        Ok(Self { face, file, name: name.unwrap_or_else(|| "Font".to_owned()) })
     }
 
     /// Glyph 0 stands for missing characters.

@@ -27,6 +27,9 @@ pub enum PaperError {
     /// The picture contains an element that figures of Strobe never have.
     #[error("the picture contains {0}, which figures of Strobe never have")]
     Foreign(String),
+    /// The file is no font that a PDF file can contain.
+    #[error("not a TrueType font (.ttf): {0}")]
+    Font(String),
     /// Printed width outside 20 to 500 mm.
     #[error("a width of {0} mm; allowed are 20 to 500 (a column of most journals has 85)")]
     Width(f64),
@@ -58,8 +61,38 @@ fn without_size(svg: &str) -> String {
     head + rest
 }
 
-/// Converts `svg`, a standalone figure file, to PDF.
-pub fn pdf(svg: &str) -> Result<Vec<u8>, PaperError> {
+/// Replaces the colours of `svg`, a standalone figure file, by greys of the same lightness.
+pub fn grey(svg: &str) -> String {
+    let mut out = String::with_capacity(svg.len());
+    let mut rest = svg;
+    while let Some(at) = rest.find('#') {
+        let (before, from) = rest.split_at(at);
+        out += before;
+        let digits = from[1..].bytes().take(6).take_while(u8::is_ascii_hexdigit).count();
+        let part = |at: usize| match digits {
+            6 => u32::from_str_radix(&from[1 + 2 * at..3 + 2 * at], 16).ok(),
+            3 => u32::from_str_radix(&from[1 + at..2 + at], 16).ok().map(|digit| 17 * digit),
+            _ => None,
+        };
+        let length = match (part(0), part(1), part(2)) {
+            (Some(red), Some(green), Some(blue)) => {
+                let lightness = (299 * red + 587 * green + 114 * blue + 500) / 1000;
+                out += &format!("#{lightness:02x}{lightness:02x}{lightness:02x}");
+                1 + digits
+            }
+            _ => {
+                out.push('#');
+                1
+            }
+        };
+        rest = &from[length..];
+    }
+    out + rest
+}
+
+/// Converts `svg`, a standalone figure file, to PDF. `font` is the file of a TrueType font for its text; the
+/// default has Latin, Greek and mathematical symbols. The font is embedded.
+pub fn pdf(svg: &str, font: Option<&[u8]>) -> Result<Vec<u8>, PaperError> {
     let document = roxmltree::Document::parse(svg)?;
     let root = document.root_element();
     let (width, height) = drawing::extent(root)?;
@@ -68,12 +101,12 @@ pub fn pdf(svg: &str) -> Result<Vec<u8>, PaperError> {
         Some(mm) if (1.0..=1000.0).contains(&mm) => mm * POINTS_PER_MM / width,
         _ => POINTS_PER_UNIT,
     };
-    let font = Font::embedded();
+    let font = font.map_or_else(|| Ok(Font::embedded()), Font::of)?;
     let drawn = drawing::draw(root, &font, scale, height)?;
     Ok(file(&font, &drawn, (width * scale, height * scale)))
 }
 
-fn file(font: &Font, drawn: &Drawn, (width, height): (f64, f64)) -> Vec<u8> {
+fn file(font: &Font<'_>, drawn: &Drawn, (width, height): (f64, f64)) -> Vec<u8> {
     let (low, high) = font.heights();
     let bounds = font.bounds();
     let objects = [
@@ -84,21 +117,23 @@ fn file(font: &Font, drawn: &Drawn, (width, height): (f64, f64)) -> Vec<u8> {
              /Resources<</Font<</F 5 0 R>>>>>>"
         )),
         stream("", drawn.content.as_bytes()),
-        plain(
-            "<</Type/Font/Subtype/Type0/BaseFont/DejaVuSansCondensed/Encoding/Identity-H/DescendantFonts[6 0 R]\
-             /ToUnicode 9 0 R>>",
-        ),
         plain(&format!(
-            "<</Type/Font/Subtype/CIDFontType2/BaseFont/DejaVuSansCondensed\
+            "<</Type/Font/Subtype/Type0/BaseFont/{}/Encoding/Identity-H/DescendantFonts[6 0 R]/ToUnicode 9 0 R>>",
+            font.name
+        )),
+        plain(&format!(
+            "<</Type/Font/Subtype/CIDFontType2/BaseFont/{}\
              /CIDSystemInfo<</Registry(Adobe)/Ordering(Identity)/Supplement 0>>/FontDescriptor 7 0 R\
              /CIDToGIDMap/Identity/W[{}]>>",
+            font.name,
             drawn.widths(font)
         )),
         plain(&format!(
-            "<</Type/FontDescriptor/FontName/DejaVuSansCondensed/Flags 32/FontBBox[{bounds}]/ItalicAngle 0\
-             /Ascent {high}/Descent {low}/CapHeight {high}/StemV 80/FontFile2 8 0 R>>"
+            "<</Type/FontDescriptor/FontName/{}/Flags 32/FontBBox[{bounds}]/ItalicAngle 0\
+             /Ascent {high}/Descent {low}/CapHeight {high}/StemV 80/FontFile2 8 0 R>>",
+            font.name
         )),
-        stream(&format!("/Length1 {}", font::FILE.len()), font::FILE),
+        stream(&format!("/Length1 {}", font.file.len()), font.file),
         stream("", drawn.characters().as_bytes()),
     ];
     let mut out = b"%PDF-1.7\n%\xe2\xe3\xcf\xd3\n".to_vec();
@@ -149,7 +184,7 @@ mod tests {
 
     #[test]
     fn a_page_is_as_large_as_the_picture_on_paper() {
-        let of = |svg: &str| String::from_utf8_lossy(&pdf(svg).expect("a file")).into_owned();
+        let of = |svg: &str| String::from_utf8_lossy(&pdf(svg, None).expect("a file")).into_owned();
         assert!(of(SVG).contains("/MediaBox[0 0 330.00 165.00]"));
         let column = sized(SVG, 85.0).expect("a width");
         assert!(column.contains("<svg width=\"85mm\" height=\"42.50mm\" class=\"plot\""), "{column}");
@@ -160,14 +195,36 @@ mod tests {
 
     #[test]
     fn strokes_have_their_colours_and_dashes_and_texts_their_glyphs() {
-        let content = inflated(&pdf(SVG).expect("a file"));
+        let content = inflated(&pdf(SVG, None).expect("a file"));
         assert!(content.contains("0.612 0.227 0.149 RG") && content.contains("[7 2.5] 0 d"), "{content}");
         assert!(content.contains("10 30.5 m 30 30.5 l 30 34.5 l 1 12 l"), "{content}");
         // Seven glyphs, none of them the one for missing characters.
         let glyphs = content.split('<').nth(1).and_then(|rest| rest.split('>').next()).expect("a text");
         assert_eq!(glyphs.len(), 28, "{content}");
         assert!(!glyphs.as_bytes().chunks(4).any(|glyph| glyph == b"0000"), "{glyphs}");
-        assert_eq!(pdf(SVG).expect("a file"), pdf(SVG).expect("the same"));
+        assert_eq!(pdf(SVG, None).expect("a file"), pdf(SVG, None).expect("the same"));
+    }
+
+    #[test]
+    fn greys_have_the_lightness_of_their_colours() {
+        let svg = grey("<a fill=\"#fff\" stroke=\"#9c3a26\"><style>.b{fill:#000}</style>&#8722;#12 é#</a>");
+        assert_eq!(
+            svg,
+            "<a fill=\"#ffffff\" stroke=\"#555555\"><style>.b{fill:#000000}</style>&#8722;#12 é#</a>"
+        );
+        assert!(inflated(&pdf(&grey(SVG), None).expect("a file")).contains("0.333 0.333 0.333 RG"));
+    }
+
+    #[test]
+    fn a_font_is_embedded_with_its_name_and_other_files_are_refused() {
+        let own = include_bytes!("font.ttf");
+        let file = pdf(SVG, Some(own)).expect("a file");
+        assert_eq!(file, pdf(SVG, None).expect("a file"));
+        assert!(String::from_utf8_lossy(&file).contains("/BaseFont/DejaVuSansCondensed/"));
+        for wrong in [&b""[..], b"no font", &own[..200]] {
+            let error = pdf(SVG, Some(wrong)).expect_err("refused").to_string();
+            assert!(error.starts_with("not a TrueType font (.ttf): "), "{error}");
+        }
     }
 
     #[test]
@@ -181,7 +238,7 @@ mod tests {
             ("<svg viewBox=\"0 0 9 9\"><rect fill=\"blue\"/></svg>", "blue"),
             ("<svg viewBox=\"0 0 9 9\"><rect fill=\"#é0\"/></svg>", "#é0"),
         ] {
-            let error = pdf(svg).expect_err(svg).to_string();
+            let error = pdf(svg, None).expect_err(svg).to_string();
             assert!(error.contains(said), "{svg}: {error}");
         }
     }

@@ -31,6 +31,7 @@ impl Status {
     pub const NOT_SAVEABLE: Self = Self(0x10d);
     pub const CONNECT_FORMAT: Self = Self(0x180);
     pub const CONNECT_PARAMETERS: Self = Self(0x182);
+    pub const CONNECT_HOST: Self = Self(0x184);
     pub const SIZE_EXCEEDED: Self = Self(0x183);
     pub const COMPARE_FAILURE: Self = Self(0x285);
 

@@ -77,6 +77,10 @@ pub(crate) struct ServeArgs {
     /// Private key of --tls-cert, in PEM
     #[arg(help_heading = SERVER, long, value_name = "FILE", requires = "tls_cert")]
     tls_key: Option<PathBuf>,
+    /// Admit only clients whose certificate one of these PEM certificates has issued. Without it, anyone who
+    /// reaches the port can read and write the drive
+    #[arg(help_heading = SERVER, long, value_name = "FILE", requires = "tls_cert")]
+    tls_clients: Option<PathBuf>,
     /// Serve the drive over NVMe/TCP on this port of 127.0.0.1, or on ADDRESS:PORT with a loopback address;
     /// the default port of hosts is 4420
     #[arg(help_heading = SERVER, long, value_name = "[ADDRESS:]PORT", value_parser = tcp)]
@@ -239,7 +243,9 @@ impl ServeArgs {
         let nvme = self.nvme.map(|address| (Address::Tcp(address), Protocol::NvmeTcp));
         let addresses = nbd.map(|address| (address, Protocol::Nbd)).chain(nvme).chain(vhost).collect();
         let tls = self.tls_cert.as_deref().zip(self.tls_key.as_deref());
-        let tls = tls.map(|(certificate, key)| Tls::load(certificate, key)).transpose()?;
+        let tls = tls
+            .map(|(certificate, key)| Tls::load(certificate, key, self.tls_clients.as_deref()))
+            .transpose()?;
         Ok(Sockets { addresses, control, metrics: self.metrics, tls })
     }
 

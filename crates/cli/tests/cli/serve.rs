@@ -343,9 +343,31 @@ fn connections_are_encrypted() {
         nbdinfo --size "$uri?tls-certificates=$PWD/mine""#;
     let out = serve(&folder, &[&["--quiet"], &tls[..]].concat(), script).ok().out;
     assert!(out.lines().filter(|line| *line == "67108864").count() == 2, "{out}");
+    // The certificate of a client must be issued by one of the server's.
+    let clients = [&["--quiet", "--tls-clients", "mine.pem"], &tls[..]].concat();
+    for name in ["mine", "other"] {
+        for (end, file) in [("pem", "client-cert.pem"), ("key", "client-key.pem")] {
+            let to = folder.path().join(format!("{name}-client"));
+            std::fs::create_dir_all(&to).expect("a folder");
+            std::fs::copy(folder.path().join(format!("{name}.{end}")), to.join(file)).expect("a file");
+            std::fs::copy(folder.path().join("mine.pem"), to.join("ca-cert.pem")).expect("a file");
+        }
+    }
+    let script = r#"
+        uri=$(echo "$uri" | sed s/127.0.0.1/localhost/)
+        nbdinfo --size "$uri?tls-certificates=$PWD/mine-client" || exit 2
+        nbdinfo --size "$uri?tls-certificates=$PWD/mine" && exit 3
+        nbdinfo --size "$uri?tls-certificates=$PWD/other-client" && exit 4
+        nbdinfo --size "$uri?tls-certificates=$PWD/mine-client""#;
+    let out = serve(&folder, &clients, script).ok().out;
+    assert_eq!(out.lines().filter(|line| *line == "67108864").count(), 2, "{out}");
+    let wrong = [&["--tls-clients", "ssd.toml"], &tls[..]].concat();
+    serve(&folder, &wrong, "true").refused(&["ssd.toml", "it contains no certificate"]);
+    serve(&folder, &["--port", "0", "--tls-clients", "mine.pem"], "true").refused(&["--tls-cert"]);
     // With encryption, other machines may connect.
     let everywhere = ["--quiet", "--port", "0.0.0.0:0", "--tls-cert", "mine.pem", "--tls-key", "mine.key"];
-    serve(&folder, &everywhere, "true").ok();
+    let out = serve(&folder, &everywhere, "echo $uri").ok().out;
+    assert!(out.contains("nbds://HOST:"), "{out}");
     serve(&folder, &["--port", "0", "--tls-cert", "ssd.toml", "--tls-key", "mine.key"], "true")
         .refused(&["ssd.toml", "it contains no certificate"]);
     serve(&folder, &["--port", "0", "--tls-cert", "mine.pem", "--tls-key", "other.key"], "true")

@@ -27,6 +27,8 @@ pub(super) struct Controller {
     pub(super) commands: CommandSet,
     pub(super) registers: Registers,
     queues: BTreeSet<u16>,
+    /// Identifier and name of the host that connected the admin queue.
+    host: Vec<u8>,
     /// Server time of the last PDU from the host.
     pub(super) heard: Duration,
 }
@@ -140,6 +142,7 @@ impl Subsystem {
             return Err(wrong(44));
         }
         let has_flow_control = entry.0[46] & 4 == 0;
+        let host = [&data[..16], name(&data[512..768])].concat();
         let asked = half(data, 16);
         if queue == 0 {
             // Dynamic controller model: the subsystem creates controllers on demand, so a host cannot choose
@@ -147,11 +150,15 @@ impl Subsystem {
             if asked != ANY {
                 return Err(wrong(16 | IN_DATA));
             }
-            let controller = self.add(wants_discovery, entry.dword(12), now).ok_or(wrong(42))?;
+            let controller = self.add(wants_discovery, entry.dword(12), host, now).ok_or(wrong(42))?;
             return Ok(Connected { controller, queue, entries, has_flow_control });
         }
         let of = self.controllers.get_mut(&asked).filter(|of| of.is_discovery() == wants_discovery);
         let of = of.ok_or(wrong(16 | IN_DATA))?;
+        // Another host would share the controller's commands and keep-alive.
+        if of.host != host {
+            return Err((Status::CONNECT_HOST, 0));
+        }
         if queue > of.commands.options().io_queues || of.is_discovery() || !of.registers.is_ready() {
             return Err(wrong(42));
         }
@@ -162,7 +169,7 @@ impl Subsystem {
         Ok(Connected { controller: asked, queue, entries, has_flow_control })
     }
 
-    fn add(&mut self, is_discovery: bool, keep_alive_ms: u32, now: Duration) -> Option<u16> {
+    fn add(&mut self, is_discovery: bool, keep_alive_ms: u32, host: Vec<u8>, now: Duration) -> Option<u16> {
         let used = |id: &u16| !self.controllers.contains_key(id);
         let id = (self.next..=CONTROLLER_MAX).chain(1..self.next).find(used)?;
         self.next = if id == CONTROLLER_MAX { 1 } else { id + 1 };
@@ -177,7 +184,7 @@ impl Subsystem {
         let mut commands = CommandSet::new(options);
         commands.set_keep_alive_ms(keep_alive_ms);
         let (registers, queues) = (Registers::default(), BTreeSet::new());
-        self.controllers.insert(id, Controller { commands, registers, queues, heard: now });
+        self.controllers.insert(id, Controller { commands, registers, queues, host, heard: now });
         Some(id)
     }
 

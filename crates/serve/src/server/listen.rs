@@ -23,7 +23,8 @@ pub enum Address {
 }
 
 impl Address {
-    /// Returns the URI for NBD clients. For TCP, the scheme depends on `is_encrypted`.
+    /// Returns the URI for NBD clients. For TCP, the scheme depends on `is_encrypted`. HOST stands for the name of
+    /// this machine if the server listens on all its addresses.
     pub fn uri(&self, export: &str, is_encrypted: bool) -> String {
         match self {
             Address::Unix(path) => {
@@ -31,6 +32,9 @@ impl Address {
             }
             Address::Tcp(address) => {
                 let scheme = if is_encrypted { "nbds" } else { "nbd" };
+                if address.ip().is_unspecified() {
+                    return format!("{scheme}://HOST:{}/{}", address.port(), encoded(export));
+                }
                 format!("{scheme}://{address}/{}", encoded(export))
             }
         }

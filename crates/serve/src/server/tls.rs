@@ -5,7 +5,8 @@ use std::sync::Arc;
 
 use rustls::pki_types::pem::PemObject as _;
 use rustls::pki_types::{CertificateDer, PrivateKeyDer};
-use rustls::{ServerConfig, ServerConnection};
+use rustls::server::WebPkiClientVerifier;
+use rustls::{RootCertStore, ServerConfig, ServerConnection};
 
 use super::ServeError;
 
@@ -17,24 +18,39 @@ const LOOKS_MAX: usize = 16;
 pub struct Tls(Arc<ServerConfig>);
 
 impl Tls {
-    /// Reads a certificate chain and its private key, both in PEM.
-    pub fn load(certificate: &Path, key: &Path) -> Result<Self, ServeError> {
+    /// Reads a certificate chain and its private key, both in PEM. With `clients`, a file of certificates in PEM,
+    /// only clients with a certificate issued by one of them can connect.
+    pub fn load(certificate: &Path, key: &Path, clients: Option<&Path>) -> Result<Self, ServeError> {
         let wrong = |path: &Path, reason: &dyn std::fmt::Display| ServeError::Tls {
             path: path.to_owned(),
             reason: reason.to_string(),
         };
-        let chain = CertificateDer::pem_file_iter(certificate)
-            .and_then(Iterator::collect::<Result<Vec<_>, _>>)
-            .map_err(|error| wrong(certificate, &error))?;
-        if chain.is_empty() {
-            return Err(wrong(certificate, &"it contains no certificate"));
-        }
+        let certificates = |path: &Path| {
+            let found = CertificateDer::pem_file_iter(path)
+                .and_then(Iterator::collect::<Result<Vec<_>, _>>)
+                .map_err(|error| wrong(path, &error))?;
+            if found.is_empty() { Err(wrong(path, &"it contains no certificate")) } else { Ok(found) }
+        };
+        let chain = certificates(certificate)?;
         let private = PrivateKeyDer::from_pem_file(key).map_err(|error| wrong(key, &error))?;
         let provider = Arc::new(rustls::crypto::ring::default_provider());
-        let config = ServerConfig::builder_with_provider(provider)
+        let builder = ServerConfig::builder_with_provider(Arc::clone(&provider))
             .with_safe_default_protocol_versions()
-            .and_then(|builder| builder.with_no_client_auth().with_single_cert(chain, private))
             .map_err(|error| wrong(key, &error))?;
+        let builder = match clients {
+            None => builder.with_no_client_auth(),
+            Some(path) => {
+                let mut issuers = RootCertStore::empty();
+                for issuer in certificates(path)? {
+                    issuers.add(issuer).map_err(|error| wrong(path, &error))?;
+                }
+                let verifier = WebPkiClientVerifier::builder_with_provider(Arc::new(issuers), provider)
+                    .build()
+                    .map_err(|error| wrong(path, &error))?;
+                builder.with_client_cert_verifier(verifier)
+            }
+        };
+        let config = builder.with_single_cert(chain, private).map_err(|error| wrong(key, &error))?;
         Ok(Self(Arc::new(config)))
     }
 }

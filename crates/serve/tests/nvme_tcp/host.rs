@@ -286,6 +286,13 @@ pub(crate) fn hello(subsystem: &str, controller: u16) -> Vec<u8> {
     data
 }
 
+/// Connect data of another host.
+pub(crate) fn hello_of(host: &str, subsystem: &str, controller: u16) -> Vec<u8> {
+    let mut data = hello(subsystem, controller);
+    data[512..512 + host.len()].copy_from_slice(host.as_bytes());
+    data
+}
+
 pub(crate) fn text(bytes: usize, seed: u8) -> Vec<u8> {
     (0..bytes).map(|at| (at % 251) as u8 ^ seed).collect()
 }

@@ -16,7 +16,9 @@ use strobe_serve::{Engine, Pace, Session as _};
 use strobe_ssd::Command;
 use strobe_types::{Lba, SimTime};
 
-use host::{Entry, Pdu, SECTORS_OF_UNIT, Target, UNIT, Wire, capsule, connect, finished, h2c, hello, text};
+use host::{
+    Entry, Pdu, SECTORS_OF_UNIT, Target, UNIT, Wire, capsule, connect, finished, h2c, hello, hello_of, text,
+};
 
 #[test]
 fn a_host_connects_and_finds_the_drive() {
@@ -316,6 +318,17 @@ fn a_queue_is_connected_once() {
     assert_eq!(connect(&mut target).1.0, 0x00c, "command sequence error");
     target.sessions[first.session].leave(&mut target.subsystem);
     assert_eq!(connect(&mut target).1.0, 0, "its connection is closed");
+}
+
+#[test]
+fn a_queue_belongs_to_the_host_of_its_controller() {
+    let mut target = Target::new();
+    let (_, id) = target.admin((false, false), 0);
+    let wire = target.open(false, false, 0);
+    let other = hello_of("nqn.2014-08.org.nvmexpress:uuid:other", NQN, id);
+    assert_eq!(target.command(wire, connect(1, 31), &other).1.0, 0x184, "connect invalid host");
+    let wire = target.open(false, false, 0);
+    assert_eq!(target.command(wire, connect(1, 31), &hello(NQN, id)).1.0, 0, "its own host");
 }
 
 #[test]

@@ -444,10 +444,18 @@ def search(
     for key, choices in space.items():
         if isinstance(choices, tuple) and (len(choices) not in (2, 3) or choices[2:] not in ((), ("log",))):
             raise ValueError(f'{key}: {choices!r}; a range is (lowest, highest) or (lowest, highest, "log")')
+    if trials < 1:
+        raise ValueError(f"trials: {trials}; at least 1")
+    for key, choices in space.items():
+        if isinstance(choices, str) or not isinstance(choices, Sequence):
+            raise ValueError(f"{key}: {choices!r}; give a list of choices, or a range as (lowest, highest)")
     measures = [measure] if isinstance(measure, str) else list(measure)
     directions = [direction] * len(measures) if isinstance(direction, str) else list(direction)
     if len(directions) != len(measures) or not measures:
         raise ValueError(f"direction: {len(directions)} directions for {len(measures)} measures; give one for each")
+    for one in directions:
+        if one not in ("minimize", "maximize"):
+            raise ValueError(f'direction: {one!r}; allowed are "minimize" and "maximize"')
     optuna.logging.set_verbosity(optuna.logging.WARNING)
     study = optuna.create_study(directions=directions, sampler=sampler or optuna.samplers.TPESampler(seed=1))
 

@@ -115,8 +115,7 @@ def test_a_sweep_runs_on_a_cluster_as_the_page_says(scheduler, package, tmp_path
     (tmp_path / "op.toml").write_text(few.replace("seeds = 5", "seeds = 1").replace(', "cost-benefit", "random"', ""))
     (code,) = [text for language, text in blocks if language == "python" and text.startswith(f"# {scheduler}\n")]
     script = tmp_path / "cluster.py"
-    # Dask's workers import the script again.
-    script.write_text(code.replace("with Client", 'if __name__ == "__main__":\n  with Client').replace("    strobe", "      strobe"))
+    script.write_text(code)
     subprocess.run([sys.executable, script], cwd=tmp_path, check=True)
     assert pyarrow.parquet.read_table(tmp_path / "op-sweep" / "rows.parquet").num_rows == 8
 

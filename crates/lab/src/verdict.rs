@@ -106,6 +106,36 @@ impl Outstanding {
     }
 }
 
+/// Change in the number of outstanding commands that makes the write amplification of a window unknown: flash
+/// programs count when a command begins, host pages when it completes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Backlog {
+    before: u64,
+    after: u64,
+}
+
+/// Share of the completed commands that may be added to or taken from the backlog.
+const BACKLOG: f64 = 0.05;
+
+impl Backlog {
+    /// `None` if the backlog is of no account.
+    pub(crate) fn of(host: &HostCounts, before: u64, after: u64) -> Option<Self> {
+        let change = before.abs_diff(after);
+        let is_large = change > 1 && change as f64 > BACKLOG * host.all_commands() as f64;
+        is_large.then_some(Self { before, after })
+    }
+
+    pub(crate) fn warning(self) -> String {
+        format!(
+            "the write amplification of this window is unknown: {} commands were outstanding at its begin and {} at its \
+             end, and flash programs count before the host's pages. Measure to the end of the trace, at a lower \
+             speed, or in closed loop (workload.pacing)",
+            count(self.before),
+            count(self.after)
+        )
+    }
+}
+
 const FAILED: f64 = 0.01;
 
 pub(crate) fn failures(host: &HostCounts) -> Option<String> {

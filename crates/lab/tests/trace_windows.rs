@@ -265,3 +265,16 @@ fn joined_trims_end_with_their_phase() {
     let result = timed(&lines, "trim_ranges = 8", keys).expect("runs");
     assert_eq!((result.host.trim.commands, result.host.trim.bytes), (1, 3 * 4096));
 }
+
+#[test]
+fn a_backlog_leaves_no_write_amplification() {
+    let lines: String =
+        (0..3000).map(|at| format!("{} write {} 4096\n", at * 1000, at % 500 * 4096)).collect();
+    let window = timed(&lines, "", "measure = '1000 requests'").expect("runs");
+    assert_eq!((window.waf, window.waf_bytes), (None, None));
+    let notes = window.notes.join("\n");
+    assert!(notes.contains("is unknown: 0 commands were outstanding at its begin and 9"), "{notes}");
+    for (host, run) in [("", ""), ("pacing = 'closed'", "measure = '1000 requests'")] {
+        assert!(timed(&lines, host, run).expect("runs").waf.is_some(), "{host} {run}");
+    }
+}

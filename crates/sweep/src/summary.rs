@@ -19,7 +19,7 @@ pub struct ConfigurationSummary {
     pub error: Option<String>,
     /// Estimate of each measure; `None` if no run has a value. It has no interval if `is_same`.
     pub measures: Vec<Option<Estimate>>,
-    /// Runs without a steady-state window, by verdict (`window.verdict`).
+    /// Runs without a steady-state window, by verdict (`window.verdict`), "overloaded" or "trace-ended".
     pub not_steady: BTreeMap<String, usize>,
     /// True if several seeds gave identical results: workload and drive have no randomness.
     pub is_same: bool,
@@ -203,8 +203,13 @@ impl Tally {
     fn add(&mut self, result: &serde_json::Value) {
         self.done += 1;
         self.digests.insert(digest_without_seed(result));
-        let verdict = result["window"]["verdict"].as_str();
-        if let Some(verdict) = verdict.filter(|verdict| !STEADY.contains(verdict)) {
+        let verdict = result["window"]["verdict"].as_str().filter(|verdict| !STEADY.contains(verdict));
+        // These make the numbers of a run worth less than an unsteady window does.
+        let is_overloaded = result["load"]["kept_up"].as_bool() == Some(false);
+        let is_short = result["ended_by"] == "trace" && !result["config"]["run"]["measure"].is_null();
+        let others = [(is_overloaded, "overloaded"), (is_short, "trace-ended")];
+        let others = others.into_iter().filter(|(is, _)| *is).map(|(_, verdict)| verdict);
+        for verdict in others.chain(verdict).take(1) {
             *self.not_steady.entry(verdict.to_owned()).or_default() += 1;
         }
     }

@@ -88,6 +88,10 @@ pub fn about_steadiness(plan: &Plan, summary: &Summary) -> Option<String> {
         "transient" if has_trace => {
             "not yet in the steady state (repeat it: a larger workload.repeat, and run.warmup = \"4 repeats\")"
         }
+        "overloaded" => {
+            "the drive did not keep up with the arrivals (workload.speed, or workload.pacing = \"closed\")"
+        }
+        "trace-ended" => "the trace ended before run.measure",
         "transient" => "not yet in the steady state (use a longer run.warmup)",
         "nothing-collected" => "without garbage collection, as the drive had free space (run.prefill)",
         "too-few-intervals" => "too short to tell (a longer run.measure)",

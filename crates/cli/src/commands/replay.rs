@@ -57,23 +57,23 @@ pub(crate) struct ReplayArgs {
     #[arg(long, value_name = "NS")]
     time_unit_ns: Option<u64>,
     /// Names of the columns of a csv trace, such as time,op,lbn,len [default: those of its first line]
-    #[arg(long, value_name = "NAMES")]
+    #[arg(long, value_name = "NAMES", allow_hyphen_values = true)]
     columns: Option<String>,
     /// Leave out this part at the beginning of the trace: "5000 requests", 10GiB of requests, or 2h of its time
-    #[arg(long, value_name = "PART")]
+    #[arg(long, value_name = "PART", allow_hyphen_values = true)]
     skip: Option<String>,
     /// Replay only this part after that
-    #[arg(long, value_name = "PART")]
+    #[arg(long, value_name = "PART", allow_hyphen_values = true)]
     take: Option<String>,
     /// Replay the trace this many times as fast
-    #[arg(long, value_name = "FACTOR")]
+    #[arg(long, value_name = "FACTOR", allow_hyphen_values = true)]
     speed: Option<f64>,
     /// Part of the trace that warms the drive up before the measurement, as --skip, or "1 repeat" [default:
     /// none]
-    #[arg(long, value_name = "PART")]
+    #[arg(long, value_name = "PART", allow_hyphen_values = true)]
     warmup: Option<String>,
     /// Part of the trace to measure after that [default: the rest]
-    #[arg(long, value_name = "PART")]
+    #[arg(long, value_name = "PART", allow_hyphen_values = true)]
     measure: Option<String>,
     /// Replay the trace N times in a row [default: 1]
     #[arg(long, value_name = "N")]
@@ -99,6 +99,7 @@ pub(crate) fn replay(args: &ReplayArgs) -> Result<(), Failure> {
     put("path", args.trace.as_str().into());
     let format = match &args.format {
         Some(name) => name,
+        None if args.columns.is_some() => "csv",
         None => recognised(&args.trace)?,
     };
     put("format", format.into());

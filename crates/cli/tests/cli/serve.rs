@@ -346,12 +346,27 @@ fn connections_are_encrypted() {
     // The certificate of a client must be issued by one of the server's.
     let clients = [&["--quiet", "--tls-clients", "mine.pem"], &tls[..]].concat();
     for name in ["mine", "other"] {
-        for (end, file) in [("pem", "client-cert.pem"), ("key", "client-key.pem")] {
-            let to = folder.path().join(format!("{name}-client"));
-            std::fs::create_dir_all(&to).expect("a folder");
-            std::fs::copy(folder.path().join(format!("{name}.{end}")), to.join(file)).expect("a file");
-            std::fs::copy(folder.path().join("mine.pem"), to.join("ca-cert.pem")).expect("a file");
-        }
+        let to = folder.path().join(format!("{name}-client"));
+        std::fs::create_dir_all(&to).expect("a folder");
+        std::fs::copy(folder.path().join("mine.pem"), to.join("ca-cert.pem")).expect("a file");
+        let mut openssl = std::process::Command::new("openssl");
+        openssl.args([
+            "req",
+            "-x509",
+            "-newkey",
+            "ec",
+            "-pkeyopt",
+            "ec_paramgen_curve:P-256",
+            "-nodes",
+            "-days",
+            "2",
+        ]);
+        openssl.args(["-subj", "/CN=client", "-addext", "basicConstraints=critical,CA:FALSE"]);
+        openssl.args(["-CA", &format!("{name}.pem"), "-CAkey", &format!("{name}.key")]);
+        let [key, certificate] = ["key", "cert"].map(|kind| format!("{name}-client/client-{kind}.pem"));
+        openssl.args(["-keyout", &key, "-out", &certificate]);
+        let made = openssl.current_dir(folder.path()).output().expect("openssl runs");
+        assert!(made.status.success(), "{}", String::from_utf8_lossy(&made.stderr));
     }
     let script = r#"
         uri=$(echo "$uri" | sed s/127.0.0.1/localhost/)

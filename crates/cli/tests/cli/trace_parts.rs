@@ -68,8 +68,28 @@ fn windows_beyond_a_trace_are_refused_with_the_cure() {
         note.as_str().is_some_and(|note| note.contains("the trace ended before run.measure = 1h")),
         "{note}"
     );
+    let long = trace(&folder, &["--device", "all", "--take", "1h", "--closed-loop"]);
+    assert_eq!(long["notes"][0], "the trace ended before workload.take = 1h");
     folder.write("e.toml", "[run]\nmeasure = \"5 requests\"\n");
     folder.strobe(&["run", "e.toml"]).refused(&["run.measure = \"5 requests\"", "run.measure of a trace"]);
+}
+
+#[test]
+fn a_sweep_marks_traces_that_are_too_fast_or_too_short() {
+    let folder = mine();
+    let text = std::fs::read_to_string(folder.path().join("drive.toml")).expect("a drive");
+    let drive = text.replace("[nand]", "[drive.nand]").replace("[ftl]", "[drive.ftl]");
+    let workload = "[workload]\nkind = \"trace\"\npath = \"t.csv\"\nformat = \"csv\"\ndevice = \"all\"\nrepeat = 10\n";
+    let sweep =
+        "[sweep.grid]\n\"workload.speed\" = [1.0, 1000000.0]\n\"run.measure\" = [\"10 requests\", \"1h\"]\n";
+    folder.write("s.toml", format!("{drive}{workload}{sweep}"));
+    let ended = folder.strobe(&["sweep", "s.toml"]).ok();
+    let said = ended.out.split_whitespace().collect::<Vec<_>>().join(" ");
+    for part in ["trace-ended: the trace ended before run.measure", "overloaded: the drive did not keep up"] {
+        assert!(said.contains(part), "{part}: {said}");
+    }
+    let csv = folder.read("s-sweep/summary.csv");
+    assert_eq!(csv.lines().filter(|line| line.contains("trace-ended 1")).count(), 1, "{csv}");
 }
 
 #[test]
@@ -112,6 +132,9 @@ fn columns_are_named_by_the_user_or_the_file() {
     replay(&folder, &["--format", "msr", "--columns", "op,lbn,len"]).refused(&["only format csv"]);
     folder.write("t.csv", "time,op,lbn,len\n1,W,0,8\n");
     assert_eq!(trace(&folder, &[])["requests"]["write"], 1, "the header names the format");
+    folder.write("t.csv", "w,8,8\n");
+    assert_eq!(trace(&folder, &["--columns", "op,lbn,len"])["requests"]["write"], 1, "names mean csv");
+    refused(&["--skip", "-5 requests"], &["--skip", "must be a part of the trace"]);
 }
 
 #[test]

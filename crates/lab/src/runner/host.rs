@@ -80,6 +80,8 @@ pub(super) struct Host<'a> {
     updated: u64,
     pub(super) window_start: Option<(DriveStats, SimTime)>,
     pub(super) window_end: Option<WindowEnd>,
+    /// Commands outstanding when the window began.
+    pub(super) outstanding_before: u64,
     /// Failed commands and host pages at the last new host page.
     failed_at: (u64, u64),
     pub(super) series: Series,
@@ -118,6 +120,7 @@ impl<'a> Host<'a> {
             updated: 0,
             window_start: None,
             window_end: None,
+            outstanding_before: 0,
             failed_at: (0, 0),
             series: new_series(&*drive),
             completed: SimTime::ZERO,
@@ -280,6 +283,7 @@ impl<'a> Host<'a> {
         // cleared.
         self.drive.clear_latency();
         self.window_start = Some((self.drive.stats_at(now), now));
+        self.outstanding_before = self.drive.outstanding() as u64;
         self.log = self.reports.observer.event_log();
         self.log.open(now);
         self.drive.set_log(self.log.clone());

@@ -18,8 +18,8 @@ use crate::series::SteadyState;
 use crate::steady::SteadyRounds;
 use crate::timeline::Timeline;
 use crate::verdict::{
-    CapacityResult, LoadResult, WindowResult, WindowVerdict, failures, ideal_host_pages, notes, overruled,
-    wrong_sign,
+    Backlog, CapacityResult, LoadResult, WindowResult, WindowVerdict, failures, ideal_host_pages, notes,
+    overruled, wrong_sign,
 };
 
 impl Runner<'_> {
@@ -48,7 +48,12 @@ impl Runner<'_> {
         // Without a window the drive's latencies are those of earlier phases, so they are left out.
         let none = Latency::new();
         let latency = if is_measuring { drive.latency() } else { &none };
-        let waf = ratio(programs * u64::from(geometry.units_per_page()), window.host.units_written);
+        let after = outstanding.map_or(0, |outstanding| outstanding.commands);
+        // Only requests that arrive at the times of a trace have no limit.
+        let backlog = Backlog::of(&window.host, host.outstanding_before, after)
+            .filter(|_| arrivals_of_trace(&experiment.workload));
+        let waf = ratio(programs * u64::from(geometry.units_per_page()), window.host.units_written)
+            .filter(|_| backlog.is_none());
         let erases = window.nand.total(NandOp::Erase);
         let steady_state = SteadyState::of(&series, erases > 0);
         let verdict = WindowVerdict::of(waf, erases, steady_state.as_ref());
@@ -93,6 +98,7 @@ impl Runner<'_> {
             left_waiting.and_then(|left| left.warning(experiment)),
             sign,
             longer,
+            backlog.map(Backlog::warning),
         ];
         let notes = notes(experiment, ended_by, load.as_ref(), others.into_iter().flatten());
         let jobs =
@@ -123,7 +129,8 @@ impl Runner<'_> {
             dies: (experiment.run.timing)
                 .then(|| DiesResult::of(&window.occupancy, geometry.dies(), virtual_ns)),
             waf,
-            waf_bytes: ratio(programs * u64::from(geometry.page_bytes()), window.host.bytes(Op::Write)),
+            waf_bytes: ratio(programs * u64::from(geometry.page_bytes()), window.host.bytes(Op::Write))
+                .filter(|_| backlog.is_none()),
             gc: GcResult::of(&window),
             copy: copies(&window),
             lfs: file_system
@@ -165,6 +172,10 @@ fn of_jobs(records: &[Record], virtual_ns: u64) -> (Vec<Job>, Option<Job>) {
     // counters has no span.
     let ran_ns = if record.span_ns() > 0 { record.span_ns() } else { virtual_ns };
     (vec![Job::of(record, ran_ns)], None)
+}
+
+fn arrivals_of_trace(workload: &WorkloadConfig) -> bool {
+    matches!(workload, WorkloadConfig::Trace(trace) if trace.pacing == PacingName::Open)
 }
 
 fn rate_of(workload: &WorkloadConfig) -> Option<u32> {

@@ -261,6 +261,7 @@ impl Replay<'_, '_> {
             first_time_ns: reader.first_time_ns(),
             files: reader.files().len(),
             has_whole_seconds: times.has_whole_seconds(),
+            has_whole_part: !is_complete || reader.has_whole_part(),
             overlapping: reader.overlapping(),
             is_complete,
         })

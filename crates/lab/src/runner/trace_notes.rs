@@ -14,6 +14,8 @@ pub(super) struct Pass {
     pub(super) first_time_ns: Option<u64>,
     pub(super) files: usize,
     pub(super) has_whole_seconds: bool,
+    /// False if the trace ended before workload.take.
+    pub(super) has_whole_part: bool,
     pub(super) overlapping: Option<(String, String)>,
     /// False if the measured window ended within the pass.
     pub(super) is_complete: bool,
@@ -41,6 +43,9 @@ pub(super) fn add(summary: &mut TraceResult, config: &TraceConfig, options: &Tra
     }
     if pass.files > 1 {
         summary.notes.push(format!("{} per-CPU files were merged by time", pass.files));
+    }
+    if let Some(take) = config.take.filter(|_| !pass.has_whole_part) {
+        summary.notes.push(format!("the trace ended before workload.take = {take}"));
     }
     if let Some((first, second)) = &pass.overlapping {
         summary.notes.push(format!(

@@ -65,7 +65,8 @@ function download(canvas, name) {
 for (const input of document.querySelectorAll("input.filter")) input.addEventListener("input", () => {
   const words = input.value.toLowerCase().split(/\s+/).filter((word) => word);
   for (const row of input.parentElement.querySelectorAll("tbody tr")) {
-    const cells = [...row.cells].map((cell) => cell.textContent.toLowerCase());
-    row.hidden = !words.every((word) => cells.some((cell) => cell.includes(word)));
+    const parts = [...row.cells].flatMap((cell) => cell.textContent.toLowerCase().split(/\s+/));
+    // A number must be equal; of a name a part is enough.
+    row.hidden = !words.every((word) => parts.some((part) => isNaN(word) ? part.includes(word) : part === word));
   }
 });

@@ -20,10 +20,21 @@ pub fn guess(path: &Path) -> Result<Vec<&'static Format>, TraceError> {
 fn start_of(path: &Path) -> Result<Vec<u8>, TraceError> {
     let mut input = Input::open(&per_cpu::files(path)[0])?;
     let mut start = vec![0; LOOKED_AT_BYTES];
-    // Corrupt compressed data matches no format.
-    let length = input.read(&mut start).unwrap_or(0);
-    start.truncate(length);
+    match input.read(&mut start) {
+        Ok(length) => start.truncate(length),
+        // What was cut off or is damaged within the start has no lines to judge.
+        Err(problem) => return Err(unreadable(input.name(), problem)),
+    }
     Ok(start)
+}
+
+fn unreadable(name: &str, problem: Problem) -> TraceError {
+    let (name, position) = (name.to_owned(), Position::Line(1));
+    match problem {
+        Problem::Io(source) => TraceError::Io { name, position, source },
+        Problem::Truncated(reason) => TraceError::Truncated { name, position, reason },
+        Problem::Malformed(reason) => TraceError::Malformed { name, position, reason, text: String::new() },
+    }
 }
 
 fn all_fitting(start: &[u8]) -> Vec<&'static Format> {
@@ -53,7 +64,7 @@ pub enum NoFormat {
 /// Formats of one shape differ in units and operation codes, so several matches are an error.
 pub fn only_format(path: &Path) -> Result<&'static str, NoFormat> {
     // A pipe can be read only once.
-    let is_pipe = path == Path::new("-") || path.exists() && !path.is_file();
+    let is_pipe = path == Path::new("-") || path.exists() && !path.is_file() && !path.is_dir();
     let start = if is_pipe { Vec::new() } else { start_of(path)? };
     let names: Vec<&'static str> = all_fitting(&start).iter().map(|format| format.name).collect();
     let looks = match names[..] {

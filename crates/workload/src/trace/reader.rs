@@ -157,6 +157,11 @@ impl TraceReader {
         &self.skipped
     }
 
+    /// False if the trace ended before [`TraceOptions::take`].
+    pub fn has_whole_part(&self) -> bool {
+        self.slice.as_ref().is_none_or(Slice::is_complete)
+    }
+
     /// Two devices whose addresses overlap, if `all` were chosen and both have been read.
     pub fn overlapping(&self) -> Option<(String, String)> {
         let shown = |name: &str| super::error::printable(name.as_bytes());

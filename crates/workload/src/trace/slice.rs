@@ -73,6 +73,11 @@ impl Slice {
         })
     }
 
+    /// True if the part ended before the trace, or if it has no end.
+    pub(super) fn is_complete(&self) -> bool {
+        self.take.is_none() || self.part == Part::After
+    }
+
     pub(super) fn place(&mut self, time_ns: u64, bytes: u64, detail: Detail) -> Part {
         // A command is never divided: its ranges belong to the part of the first.
         if detail != Detail::More {

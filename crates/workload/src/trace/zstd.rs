@@ -42,7 +42,10 @@ impl<R: BufRead> Zstd<R> {
     fn failed(&mut self, error: FrameDecoderError) -> io::Error {
         match self.source.fill_buf() {
             Ok([]) => io::Error::new(io::ErrorKind::UnexpectedEof, error),
-            Ok(_) => io::Error::new(io::ErrorKind::InvalidData, error),
+            Ok(_) => {
+                let what = format!("the zstd data are damaged, fetch or copy the file again ({error})");
+                io::Error::new(io::ErrorKind::InvalidData, what)
+            }
             Err(error) => error,
         }
     }
@@ -50,7 +53,10 @@ impl<R: BufRead> Zstd<R> {
     fn check(&self) -> io::Result<()> {
         let recorded = self.frame.get_checksum_from_data();
         if recorded.is_some() && recorded != self.frame.get_calculated_checksum() {
-            return Err(io::Error::new(io::ErrorKind::InvalidData, "the zstd data have a wrong checksum"));
+            return Err(io::Error::new(
+                io::ErrorKind::InvalidData,
+                "the zstd data have a wrong checksum, fetch or copy the file again",
+            ));
         }
         Ok(())
     }

@@ -57,7 +57,7 @@ fn shrink(experiment: &mut Experiment) {
     let cap = |amount| match amount {
         Amount::Pages(pages) => Amount::Pages(pages.min(REQUESTS * per_request / 16)),
         Amount::Capacities(times) => Amount::Capacities(times.min(0.2)),
-        Amount::Time(_) => Amount::Pages(REQUESTS * per_request / 16),
+        _ => Amount::Pages(REQUESTS * per_request / 16),
     };
     run.warmup = cap(run.warmup);
     run.measure = Some(cap(run.measure.unwrap_or(Amount::Capacities(1.0))));

@@ -129,13 +129,9 @@ fn windows_are_the_difference_of_two_beginnings() {
                     (format!("'{ns}ns'"), (from..all.len()).find(|&to| time(to) - from_ns >= ns))
                 }
                 3 => {
-                    let begun = from.div_ceil(requests.len());
-                    (
-                        format!("'{} repeats'", 1),
-                        Some(
-                            (begun + 1 - usize::from(from > 0 && from % requests.len() > 0)) * requests.len(),
-                        ),
-                    )
+                    // The first end of a pass after the phase began.
+                    let ends = (from + 1).div_ceil(requests.len()) * requests.len();
+                    ("'1 repeats'".to_owned(), Some(ends))
                 }
                 4 => {
                     let pages = share(rng, sum(|r| r.pages, all.len()));

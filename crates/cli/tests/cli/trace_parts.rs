@@ -79,7 +79,8 @@ fn a_sweep_marks_traces_that_are_too_fast_or_too_short() {
     let folder = mine();
     let text = std::fs::read_to_string(folder.path().join("drive.toml")).expect("a drive");
     let drive = text.replace("[nand]", "[drive.nand]").replace("[ftl]", "[drive.ftl]");
-    let workload = "[workload]\nkind = \"trace\"\npath = \"t.csv\"\nformat = \"csv\"\ndevice = \"all\"\nrepeat = 10\n";
+    let workload =
+        "[workload]\nkind = \"trace\"\npath = \"t.csv\"\nformat = \"csv\"\ndevice = \"all\"\nrepeat = 10\n";
     let sweep =
         "[sweep.grid]\n\"workload.speed\" = [1.0, 1000000.0]\n\"run.measure\" = [\"10 requests\", \"1h\"]\n";
     folder.write("s.toml", format!("{drive}{workload}{sweep}"));

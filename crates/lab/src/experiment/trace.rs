@@ -53,7 +53,7 @@ pub struct TraceConfig {
     #[serde(default, skip_serializing_if = "is_default")]
     pub late: Late,
     /// Device of the trace, or "all", which lays all over each other. Several share the drive with an offset
-    /// each: ["web.0@0", "web.1@100g"]; what follows the last @ is one. Default: the only one.
+    /// each: `["web.0@0", "web.1@100g"]`; what follows the last @ is one. Default: the only one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub device: Option<Devices>,
     /// Part to leave out at the beginning of the trace: "5000 requests", "10GiB" of requests, or "2h" of its

@@ -453,9 +453,9 @@ def search(
     directions = [direction] * len(measures) if isinstance(direction, str) else list(direction)
     if len(directions) != len(measures) or not measures:
         raise ValueError(f"direction: {len(directions)} directions for {len(measures)} measures; give one for each")
-    for one in directions:
-        if one not in ("minimize", "maximize"):
-            raise ValueError(f'direction: {one!r}; allowed are "minimize" and "maximize"')
+    for goal in directions:
+        if goal not in ("minimize", "maximize"):
+            raise ValueError(f'direction: {goal!r}; allowed are "minimize" and "maximize"')
     optuna.logging.set_verbosity(optuna.logging.WARNING)
     study = optuna.create_study(directions=directions, sampler=sampler or optuna.samplers.TPESampler(seed=1))
 

@@ -2,7 +2,6 @@ use strobe_ssd::{BuildError, CommandError, FtlError, RecoveryError};
 use strobe_workload::synthetic::WorkloadError;
 use strobe_workload::trace::{Position, TraceError};
 
-use crate::experiment::Amount;
 use crate::fit::FitError;
 
 /// Reason why a run ended without a result.
@@ -65,7 +64,7 @@ pub enum RunError {
     )]
     TraceInWarmUp {
         /// Length of the warm-up.
-        warmup: Amount,
+        warmup: String,
         /// Part of the trace replayed since the phase began.
         covered: String,
     },

@@ -217,7 +217,7 @@ impl Replay<'_, '_> {
         let is_empty = !self.window.is_measuring || self.window.has_covered_nothing();
         if let Some(warmup) = self.window.warmup().filter(|_| is_empty) {
             let covered = self.window.covered();
-            return Err(RunError::TraceInWarmUp { warmup, covered }.into());
+            return Err(RunError::TraceInWarmUp { warmup: warmup.to_string(), covered }.into());
         }
         if let Some(measure) = self.window.measure() {
             let covered = self.window.covered();

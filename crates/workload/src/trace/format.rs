@@ -2,7 +2,7 @@ use std::path::{Path, PathBuf};
 
 use super::input::Input;
 use super::line::Source;
-use super::{Action, TraceError, TraceOptions, csv, per_cpu};
+use super::{Action, TraceError, TraceOptions, per_cpu};
 
 /// A readable trace format.
 #[derive(Debug)]
@@ -49,15 +49,6 @@ impl Format {
         let names = options.placed.iter().map(|device| device.name.as_str());
         if names.chain(options.device.as_deref()).any(str::is_empty) {
             return bad("device", "the name is empty; give a device of the trace, or all".into());
-        }
-        if let Some(columns) = &options.columns {
-            if self.name != csv::FORMAT.name {
-                return bad(
-                    "columns",
-                    format!("only format csv takes names of columns, {} has its own", self.name),
-                );
-            }
-            return csv::check_columns(columns).or_else(|reason| bad("columns", reason));
         }
         Ok(())
     }

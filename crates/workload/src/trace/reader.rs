@@ -4,6 +4,7 @@ use std::path::{Path, PathBuf};
 
 use strobe_types::Op;
 
+use super::csv;
 use super::detail::Detail;
 use super::device::{DeviceFilter, Verdict};
 use super::formats::find_format;
@@ -38,8 +39,7 @@ pub struct TraceRecord {
 /// A trace with one file per CPU (`NAME.blktrace.0`, `.1`, ...) is merged, whether `path` is one of the files
 /// or `NAME`.
 pub fn open(path: &Path, format: &str, options: &TraceOptions) -> Result<TraceReader, TraceError> {
-    let format = find_format(format)?;
-    format.check(options)?;
+    let format = checked(format, options)?;
     let files = format.files(path);
     let input = Input::open(&files[0])?;
     let more = files[1..].iter().map(|file| Input::open(file)).collect::<Result<_, _>>()?;
@@ -49,7 +49,19 @@ pub fn open(path: &Path, format: &str, options: &TraceOptions) -> Result<TraceRe
 
 /// Checks a format's name and options without a trace.
 pub fn check_options(format: &str, options: &TraceOptions) -> Result<(), TraceError> {
-    find_format(format)?.check(options)
+    checked(format, options).map(drop)
+}
+
+fn checked(name: &str, options: &TraceOptions) -> Result<&'static Format, TraceError> {
+    let format = find_format(name)?;
+    format.check(options)?;
+    let Some(columns) = &options.columns else { return Ok(format) };
+    let bad = |reason| TraceError::BadOption { option: "columns", reason };
+    if format.name != csv::FORMAT.name {
+        return Err(bad(format!("only format csv takes names of columns, {} has its own", format.name)));
+    }
+    csv::check_columns(columns).map_err(bad)?;
+    Ok(format)
 }
 
 /// Default action of the trace at `path`: the first of [`Action::ALL`] that it contains.
@@ -77,8 +89,7 @@ pub fn from_reader(
     format: &str,
     options: &TraceOptions,
 ) -> Result<TraceReader, TraceError> {
-    let format = find_format(format)?;
-    format.check(options)?;
+    let format = checked(format, options)?;
     let input = Input::new(reader, name)?;
     Ok(TraceReader::new(name.into(), format, format.decoder(input, Vec::new(), options), options))
 }

@@ -29,7 +29,7 @@ impl Verdict {
     }
 }
 
-/// Band of values that reproduce a claim, declared before the measurement.
+/// Band of values that reproduce a claim.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Band {
     /// Lowest value; null is no limit.

@@ -1,7 +1,7 @@
 //! Reproduction of published experiments: the paper's statements compared with Strobe's measurements.
 //!
-//! A paper is a list of [`Claim`]s and [`Figure`]s. A claim is a statement as a number, with a band declared
-//! before the measurement and a verdict. A figure has rows with coordinates and measured values. Claims and
+//! A paper is a list of [`Claim`]s and [`Figure`]s. A claim is a statement as a number, with a band of
+//! accepted values and a verdict. A figure has rows with coordinates and measured values. Claims and
 //! figures are pure functions of the results of independent points, which run in any order.
 //!
 //! Numbers, bands and reasons are in `claims.toml` in the folder of a paper, measured values in its
